@@ -1,0 +1,2 @@
+//! The `peers` command: thin skin over the libraries.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The loop machine, gate board, turns, budgets, convergence, ledgers, prompts. Pure.

@@ -1,0 +1,1 @@
+//! The scripted peer that ships with the product.

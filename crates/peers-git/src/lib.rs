@@ -1,0 +1,1 @@
+//! Everything asked of git, hardened: facts, diffs, worktrees, control git dir.

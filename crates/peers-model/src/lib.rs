@@ -1,0 +1,14 @@
+//! Names, configuration types, records, verdicts and exit codes: data, and the parsing of data.
+//!
+//! Ring 0. Nothing here decides anything, reads a clock, touches a file or knows a crate of ours.
+//! Start reading at [`record`] (what the journal holds) and [`config`] (what an operator writes).
+
+pub mod exit;
+pub mod ids;
+pub mod limits;
+pub mod money;
+pub mod time;
+
+pub use ids::{BugId, CommitId, GateId, GoalId, InvalidId, PeerName, ProjectId, RunId, TickNo, TreeId};
+pub use money::{Tokens, Usd};
+pub use time::{Mono, Timestamp};

@@ -1,0 +1,51 @@
+//! Every size cap in one place. Bytes, unless the name says otherwise.
+
+/// One KiB.
+pub const KIB: u64 = 1024;
+/// One MiB.
+pub const MIB: u64 = 1024 * 1024;
+
+/// `config.yaml`, `goals.yaml`, `PLAN.md`, registry.
+pub const CONFIG: u64 = 2 * MIB;
+/// Snapshot and `state.json`.
+pub const STATE: u64 = 5 * MIB;
+/// One journal line.
+pub const JOURNAL_LINE: u64 = 8 * MIB;
+/// A journal segment rotates at this size.
+pub const JOURNAL_SEGMENT: u64 = 64 * MIB;
+/// Single small files of the trusted store, authentication files.
+pub const STORE_FILE: u64 = MIB;
+/// A hybrid message.
+pub const MESSAGE: u64 = 64 * KIB;
+/// Commit message as far as claims are read from it.
+pub const COMMIT_MESSAGE: u64 = 64 * KIB;
+/// Prompt file shown to people.
+pub const PROMPT_SHOWN: u64 = 4 * MIB;
+/// Nesting of JSON that we parse.
+pub const JSON_DEPTH: usize = 64;
+/// A prompt, by default (`prompt.max_bytes`).
+pub const PROMPT: u64 = 64 * KIB;
+/// One warning in the state.
+pub const WARNING: usize = 2 * 1024;
+/// A gate's diagnostic in the state.
+pub const DIAGNOSTIC: usize = 4 * 1024;
+/// Review notes in the state.
+pub const NOTES: usize = 2 * 1024;
+/// Entries of `warnings_history`.
+pub const WARNINGS_KEPT: usize = 500;
+/// Captured output of one peer stream (`health.buf_cap_bytes`).
+pub const STREAM_CAPTURE: u64 = 2 * MIB;
+/// Live tee of one peer stream to disk.
+pub const STREAM_TEE: u64 = 64 * MIB;
+/// Full gate log on disk.
+pub const GATE_LOG: u64 = 64 * MIB;
+/// Head (and tail) of a gate's output kept in memory.
+pub const GATE_CAPTURE_HALF: u64 = 512 * KIB;
+/// One line of a tool's structured output.
+pub const STREAM_LINE: u64 = 16 * MIB;
+/// All logs of one project.
+pub const LOG_BUDGET: u64 = 512 * MIB;
+/// Free disk space below which nothing starts.
+pub const DISK_FREE: u64 = 256 * MIB;
+/// Run records kept.
+pub const RUN_RECORDS: usize = 200;

@@ -1,0 +1,140 @@
+//! Money and token counts.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// US dollars as whole micro-dollars. Serialised as a JSON number with at most six decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Usd(u64);
+
+impl Usd {
+    /// No money.
+    pub const ZERO: Self = Self(0);
+
+    /// From micro-dollars.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// In micro-dollars.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// From a float as tools report it. `None` when it is negative, not finite or above a billion.
+    #[must_use]
+    pub fn from_f64(dollars: f64) -> Option<Self> {
+        if !dollars.is_finite() || !(0.0..=1e9).contains(&dollars) {
+            return None;
+        }
+        #[expect(
+            clippy::as_conversions,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range was checked just above; the value is at most 1e15"
+        )]
+        Some(Self((dollars * 1e6).round() as u64))
+    }
+
+    /// As a float, for JSON and display only.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        #[expect(clippy::as_conversions, clippy::cast_precision_loss, reason = "display only")]
+        let micros = self.0 as f64;
+        micros / 1e6
+    }
+}
+
+impl Add for Usd {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Usd {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Usd {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl fmt::Display for Usd {
+    /// `$1.25`; four decimals below one cent.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 > 0 && self.0 < 10_000 {
+            write!(f, "${}.{:04}", self.0 / 1_000_000, self.0 % 1_000_000 / 100)
+        } else {
+            write!(f, "${}.{:02}", self.0 / 1_000_000, self.0 % 1_000_000 / 10_000)
+        }
+    }
+}
+
+impl Serialize for Usd {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_f64(self.as_f64())
+    }
+}
+
+impl<'de> Deserialize<'de> for Usd {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let dollars = f64::deserialize(d)?;
+        Self::from_f64(dollars)
+            .ok_or_else(|| serde::de::Error::custom(format!("{dollars} is not an amount of dollars")))
+    }
+}
+
+/// A number of model tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tokens(pub u64);
+
+impl Add for Tokens {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl fmt::Display for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollars_survive_json_exactly() {
+        for micros in [0, 1, 999_999, 1_000_000, 123_456_789, 999_999_999_999] {
+            let usd = Usd::from_micros(micros);
+            let back: Usd = serde_json::from_str(&serde_json::to_string(&usd).unwrap()).unwrap();
+            assert_eq!(back, usd);
+        }
+    }
+
+    #[test]
+    fn nonsense_amounts_are_refused() {
+        for bad in [f64::NAN, f64::INFINITY, -0.01, 1e12] {
+            assert_eq!(Usd::from_f64(bad), None);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Embedded templates and laying them down in a target repository.

@@ -1,0 +1,1 @@
+//! The executor: performs effects, supervises children, runs gates, drives the machine.

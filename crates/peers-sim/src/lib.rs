@@ -1,0 +1,1 @@
+//! A simulated world: fault injection, crash schedules, invariants.

@@ -1,0 +1,1 @@
+//! The trusted store and the .peers projections: journal, snapshot, artifacts.

@@ -1,0 +1,1 @@
+//! The operating system, made safe: files, locks, processes, identity, signals, clock.

@@ -1,0 +1,1 @@
+//! Per-tool adapters: command line, stream decoding, usage and failure signals. Pure.

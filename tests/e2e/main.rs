@@ -1,0 +1,1 @@
+//! One test binary for all end-to-end tests.
