@@ -1,2 +1,126 @@
-//! Repository chores.
-fn main() {}
+//! Repository chores, run as `cargo xtask COMMAND`.
+//!
+//! This file only dispatches: one row in [`COMMANDS`] and one module per command. Nothing here is part of
+//! the product, and no crate of the product may depend on it.
+
+mod crates;
+mod tidy;
+mod workspace;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What a chore may fail with. Chores talk to a developer, so a sentence is enough.
+type Failure = Box<dyn Error>;
+
+/// How a chore ended when it could do its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Nothing to complain about.
+    Ok,
+    /// The chore measured something and the answer is negative.
+    Negative,
+}
+
+struct Command {
+    name: &'static str,
+    summary: &'static str,
+    run: fn(&mut dyn Write) -> Result<Outcome, Failure>,
+}
+
+/// Every chore, in the order of the usage text. A command takes no arguments so far.
+const COMMANDS: &[Command] = &[
+    Command { name: "crates", summary: "Count the crates of the default build", run: crates::run },
+    Command {
+        name: "tidy",
+        summary: "Check the rules of this repository, list every violation",
+        run: tidy::run,
+    },
+];
+
+/// Exit codes: 0 fine, 1 a negative answer, 2 usage, 3 could not measure.
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let code = dispatch(&arguments, &mut io::stdout().lock(), &mut io::stderr().lock());
+    ExitCode::from(code)
+}
+
+fn dispatch(arguments: &[String], out: &mut dyn Write, talk: &mut dyn Write) -> u8 {
+    let mut words = arguments.iter().map(String::as_str);
+    let name = words.next();
+    if let Some("help" | "--help" | "-h") = name {
+        return if usage(out).is_ok() { 0 } else { 3 };
+    }
+    let command = COMMANDS.iter().find(|command| Some(command.name) == name);
+    let complaint = match (name, command, words.next()) {
+        (_, Some(command), None) => return finish((command.run)(out), talk),
+        (_, Some(command), Some(extra)) => format!("`{}` takes no argument, got `{extra}`", command.name),
+        (Some(name), None, _) => format!("no command `{name}`"),
+        (None, None, _) => "which command".to_owned(),
+    };
+    // A closed stderr leaves only the exit code, which is what a script reads.
+    let _ignored = writeln!(talk, "error: {complaint}\n").and_then(|()| usage(talk));
+    2
+}
+
+fn finish(result: Result<Outcome, Failure>, talk: &mut dyn Write) -> u8 {
+    match result {
+        Ok(Outcome::Ok) => 0,
+        Ok(Outcome::Negative) => 1,
+        Err(failure) => {
+            // As above: the exit code says it too.
+            let _ignored = writeln!(talk, "error: {failure}");
+            3
+        }
+    }
+}
+
+fn usage(to: &mut dyn Write) -> io::Result<()> {
+    writeln!(to, "Usage: cargo xtask COMMAND\n\nCommands:")?;
+    for command in COMMANDS {
+        writeln!(to, "  {:<12}{}", command.name, command.summary)?;
+    }
+    writeln!(to, "  {:<12}Print this text", "help")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dispatched(arguments: &[&str]) -> (u8, String, String) {
+        let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+        let (mut out, mut talk) = (Vec::new(), Vec::new());
+        let code = dispatch(&arguments, &mut out, &mut talk);
+        (code, String::from_utf8(out).unwrap(), String::from_utf8(talk).unwrap())
+    }
+
+    #[test]
+    fn an_unknown_command_exits_2_and_shows_the_usage_on_stderr() {
+        let (code, out, talk) = dispatched(&["polish"]);
+        assert_eq!((code, out.as_str()), (2, ""));
+        assert!(talk.starts_with("error: no command `polish`"), "{talk}");
+        assert!(talk.contains("  tidy "), "{talk}");
+    }
+
+    #[test]
+    fn no_command_and_a_surplus_argument_are_usage_errors() {
+        assert_eq!(dispatched(&[]).0, 2);
+        assert_eq!(dispatched(&["tidy", "--fix"]).0, 2);
+    }
+
+    #[test]
+    fn help_goes_to_stdout() {
+        let (code, out, talk) = dispatched(&["--help"]);
+        assert_eq!((code, talk.as_str()), (0, ""));
+        assert!(out.contains("crates"), "{out}");
+    }
+
+    #[test]
+    fn a_negative_answer_and_a_failure_have_different_exit_codes() {
+        let mut talk = Vec::new();
+        assert_eq!(finish(Ok(Outcome::Negative), &mut talk), 1);
+        assert_eq!(finish(Err("read x".into()), &mut talk), 3);
+        assert_eq!(talk, b"error: read x\n");
+    }
+}

@@ -1,1 +1,21 @@
-//! The built-in checks that goals name.
+//! The built-in checks that goals name, and the bug ledger's command.
+//!
+//! A check is a function of commits and of the operator's own record: it reads git in process, takes
+//! attribution from the journal, writes nothing and starts nothing. What cannot be measured is neither
+//! a pass nor a failure. Start reading at [`registry`]; [`CheckCx::open`] says what a check may see.
+
+mod attribution;
+pub mod bug_hunt;
+mod check;
+mod checks;
+mod cx;
+mod ledger;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use attribution::{Attribution, OpenTurn};
+pub use check::{ArgKind, ArgSpec, Args, Check, UsageError, find, names, registry, run, without_mode};
+pub use cx::{Asked, CheckCx, CouldNot};
+pub use ledger::{LedgerReading, read as read_ledger};
+pub use report::{DEFAULT_LIMIT, Finding, Outcome, Report, Verdict};

@@ -1,2 +1,23 @@
-//! The `peers` command: thin skin over the libraries.
-fn main() {}
+//! The `peers` command: a thin skin over the libraries.
+//!
+//! Each subcommand is one file below `cli`; what it does lives in the crates it calls. Nothing here
+//! decides anything. Start reading at [`cli`].
+
+mod cli;
+mod cx;
+mod error;
+mod live;
+mod operator;
+mod output;
+mod textdiff;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    // The start of every child passes through here: nothing may come before it.
+    if args.nth(1).is_some_and(|first| first == peers_sys::stub::ENTRY) {
+        return peers_sys::stub::main(args);
+    }
+    cli::main()
+}

@@ -1,1 +1,64 @@
 //! Everything asked of git, hardened: facts, diffs, worktrees, control git dir.
+//!
+//! Every repository that agents can write to is hostile input: its configuration, hooks, attributes,
+//! references, file names. Three rules follow. The agents' repository is only ever opened in process,
+//! by [`PeerRepo`], with its configuration thrown away. What decides a verdict is read from a
+//! repository of our own, the [`ControlDir`], into which the agents' history is imported. And the `git`
+//! program runs on that directory alone ([`Git`] is the only builder), never with the agents' git
+//! directory, so no hook, filter, pager or helper of theirs has a place to run in.
+//!
+//! The crate knows nothing of peers, ticks, goals or the journal, prints nothing, reads no environment
+//! variable and stores nothing outside the directories that it is given.
+//!
+//! Start reading at [`PeerRepo::open`], [`ControlDir::import`] and [`ControlDir::tree_state`].
+
+mod blob;
+mod checkout;
+mod cli;
+mod control;
+mod copy;
+mod diff;
+mod error;
+mod facts;
+mod files;
+mod gitconfig;
+mod guard;
+mod hygiene;
+mod ids;
+mod import;
+mod inspect;
+mod known;
+mod merge;
+mod notes;
+mod objects;
+mod place;
+mod refs;
+mod repo;
+mod salvage;
+mod snapshot;
+mod walk;
+mod worktree;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use blob::{Blob, TreeItem};
+pub use checkout::CheckoutReport;
+pub use cli::{Git, GitVersion};
+pub use control::{ControlDir, operator_excludes};
+pub use diff::{ChangeKind, DiffStat, DiffText, PathChange};
+pub use error::{BusyState, CliError, GitError, RepoError};
+pub use facts::{CommitFact, Facts, Head, Identity, MESSAGE_CAP};
+pub use guard::{GuardChange, GuardHow, GuardItem, GuardSnapshot};
+pub use import::{Imported, Route};
+pub use inspect::{GitWarning, WarningKind, scan};
+pub use known::Generation;
+pub use merge::{MergeStyle, Merged};
+pub use notes::NoteFact;
+pub use repo::PeerRepo;
+pub use salvage::SalvageRef;
+pub use snapshot::{DirtyFile, DirtyStatus, TreeState};
+pub use walk::{NewCommit, WALK_CAP};
+pub use worktree::{SyntheticGit, remove_checkout};
+pub use write::Author;

@@ -3,11 +3,21 @@
 //! Ring 0. Nothing here decides anything, reads a clock, touches a file or knows a crate of ours.
 //! Start reading at [`record`] (what the journal holds) and [`config`] (what an operator writes).
 
+pub mod bug;
+pub mod claim;
+pub mod config;
 pub mod exit;
+pub mod goal;
+pub mod handoff;
 pub mod ids;
 pub mod limits;
 pub mod money;
+pub mod outcome;
+pub mod record;
+pub mod review;
 pub mod time;
+pub mod trailer;
+pub mod verdict;
 
 pub use ids::{BugId, CommitId, GateId, GoalId, InvalidId, PeerName, ProjectId, RunId, TickNo, TreeId};
 pub use money::{Tokens, Usd};

@@ -1,1 +1,25 @@
-//! The trusted store and the .peers projections: journal, snapshot, artifacts.
+//! The trusted store and the `.peers/` projections: layout, journal, snapshot, acceptance, run records.
+//!
+//! The journal is the truth; everything else here can be made again from it. This crate knows no
+//! git and runs nothing. All file access goes through [`Disk`], so that a simulated disk can crash
+//! before and after every single operation. Start reading at [`store`].
+
+pub mod accept;
+pub mod artifacts;
+pub mod authors;
+pub mod commands;
+pub mod disk;
+pub mod fsdisk;
+pub mod journal;
+pub mod layout;
+pub mod load;
+pub mod project;
+pub mod projection;
+pub mod runs;
+pub mod store;
+
+pub use authors::{Author, Authors};
+pub use disk::{Area, Disk, DiskError, DiskErrorKind, Fingerprint};
+pub use fsdisk::FsDisk;
+pub use journal::{Journal, JournalError, Position};
+pub use store::{OpenReport, Store, StoreError};

@@ -1,1 +1,38 @@
-//! Per-tool adapters: command line, stream decoding, usage and failure signals. Pure.
+//! Per-tool adapters: how an agent's command line is built and what its output means.
+//!
+//! Ring 1. Pure: no files, processes, environment, network or clocks; bytes and plain data come in,
+//! plain data goes out. It must never know about goals, ticks, git or the journal.
+//!
+//! Start reading at [`tool`] (the two traits), then [`claude`] as the fullest adapter. A new adapter
+//! is a directory and one line in [`registry`].
+
+pub mod billing;
+pub mod classify;
+pub mod claude;
+pub mod codex;
+pub mod event;
+pub mod generic;
+pub mod jsonl;
+mod lenient;
+pub mod opencode;
+pub mod patterns;
+pub mod registry;
+mod signals;
+pub mod tool;
+
+mod argv;
+mod echo;
+mod ledger;
+
+pub use classify::{Classified, Facts, HitTime, classify};
+pub use event::{Failure, FailureKind, Retry, Stream, Terminal, ToolEvent, ToolReport, Usage, UsageDelta};
+pub use patterns::{HitClass, PatternError, PatternHit, PatternScanner, Patterns};
+pub use registry::adapter;
+pub use signals::judge_text;
+pub use tool::{
+    Ask, CommandPlan, Decoder, ExitKind, LoginEnv, PlanError, PlanWarning, PromptMode, Tool, ToolKind,
+    ToolSpec,
+};
+
+#[cfg(test)]
+mod fixtures;

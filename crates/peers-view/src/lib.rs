@@ -1,1 +1,54 @@
-//! The read-model for all observers.
+//! The read-model for all observers: what a loop is doing, did, and still lacks.
+//!
+//! Everything is read from the trusted store with the fold that the loop itself uses; git facts come in
+//! from the caller. A source that cannot be read is shown as such, never as zero. Nothing here writes,
+//! takes a lock, or prints; every text form is fit for a terminal, every JSON form says its schema.
+//! Start reading at [`LoopView::read`].
+
+mod bugs;
+mod budget;
+mod converge;
+mod facts;
+mod feed;
+mod gates;
+mod history;
+mod info;
+mod json;
+mod liveness;
+mod loopview;
+mod markdown;
+mod page;
+mod peers;
+mod replay;
+mod report;
+mod soft;
+mod sourced;
+mod status;
+mod ticks;
+mod watch;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use budget::{Amount, BudgetRow, BudgetView};
+pub use bugs::{BugRow, BugsView};
+pub use converge::{ConvergeView, Missing};
+pub use facts::GitFacts;
+pub use feed::{Feed, FeedItem, Polled};
+pub use gates::{GateRow, ProofFact};
+pub use history::{CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost};
+pub use info::{Info, info_json, info_text};
+pub use json::terminal_safe;
+pub use liveness::{Attention, Confinement, CrashKind, Liveness, Lock, OpenTurn, attention, outcome};
+pub use loopview::{Alert, Asked, Core, LoopView, RunBrief};
+pub use page::Colour;
+pub use peers::PeerRow;
+pub use replay::{Artifact, CommitRow, Replay, replay, replay_json, replay_text};
+pub use report::{Report, report_json, report_markdown};
+pub use soft::SoftRow;
+pub use sourced::Sourced;
+pub use status::{status_json, status_text};
+pub use ticks::{JournalTail, TickRow};
+pub use watch::{watch_json, watch_line};
+pub use words::{ago, bytes, count, duration_ms, percent, thousands};

@@ -1,0 +1,246 @@
+//! The table of checks, their names and their own flags.
+
+use peers_sys::{clock, digest, term, yaml};
+use thiserror::Error;
+
+use crate::checks::{bug_ledger, self_review};
+use crate::cx::CheckCx;
+use crate::report::{Outcome, Report};
+
+/// A built-in check.
+#[derive(Debug)]
+pub struct Check {
+    /// What goals and the command call it.
+    pub name: &'static str,
+    /// What holds when it passes.
+    pub about: &'static str,
+    /// Its own flags.
+    pub args: &'static [ArgSpec],
+    /// Measures. Total: what fails becomes an answer.
+    pub run: fn(&CheckCx, &Args) -> Report,
+}
+
+/// A flag of one check.
+#[derive(Debug, Clone, Copy)]
+pub struct ArgSpec {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// What it takes.
+    pub kind: ArgKind,
+}
+
+/// What a flag takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgKind {
+    /// `--name`, `--no-name`, `--name=true`, `--name=false`; on unless said otherwise.
+    OnByDefault,
+    /// `--name VALUE` or `--name=VALUE`, one of these.
+    OneOf(&'static [&'static str]),
+}
+
+const REGISTRY: &[Check] = &[self_review::CHECK, bug_ledger::CHECK];
+const NAMES: [&str; 2] = ["self-review", "bug-ledger"];
+
+/// All checks.
+#[must_use]
+pub fn registry() -> &'static [Check] {
+    REGISTRY
+}
+
+/// The names of all checks, as goals may use them.
+#[must_use]
+pub fn names() -> &'static [&'static str] {
+    &NAMES
+}
+
+/// The check of this name.
+///
+/// # Errors
+/// [`UsageError`] that lists the names.
+pub fn find(name: &str) -> Result<&'static Check, UsageError> {
+    REGISTRY.iter().find(|check| check.name == name).ok_or_else(|| {
+        let near = yaml::closest(name, NAMES).map(|near| format!("; did you mean `{near}`?"));
+        UsageError(format!(
+            "there is no check `{}`{} (checks: {})",
+            term::line(name, 80),
+            near.unwrap_or_default(),
+            NAMES.join(", ")
+        ))
+    })
+}
+
+/// `name` without the mode that old goals put before it (`audit:self-review`).
+#[must_use]
+pub fn without_mode(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(_, name)| name)
+}
+
+/// Runs a check with its own flags, those that the command knows taken out.
+///
+/// # Errors
+/// [`UsageError`] for an unknown name or flag; whatever goes wrong while measuring is an outcome.
+pub fn run(name: &str, cx: &CheckCx, flags: &[String]) -> Result<Outcome, UsageError> {
+    let check = find(name)?;
+    let args = Args::parse(check, flags)?;
+    let begun = clock::mono();
+    let report = (check.run)(cx, &args);
+    Ok(Outcome {
+        check: check.name.to_owned(),
+        report,
+        base: cx.base().cloned(),
+        head: Some(cx.head().clone()),
+        inputs_digest: Some(inputs_digest(check, cx, &args)),
+        took: clock::mono().since(begun),
+    })
+}
+
+/// Everything that the answer depends on: the program, the question, the commits, the record.
+fn inputs_digest(check: &Check, cx: &CheckCx, args: &Args) -> String {
+    let base = cx.base().map_or("-", |base| base.as_str());
+    let record = cx.attribution().map_or("no record", |attribution| attribution.digest());
+    let fixed = [env!("CARGO_PKG_VERSION"), check.name, cx.head().as_str(), base, record];
+    let given = args.given.iter().map(|(name, value)| format!("--{name}={value}"));
+    let text = fixed.iter().map(ToString::to_string).chain(given).collect::<Vec<_>>().join("\n");
+    digest::sha256_hex(text.as_bytes())
+}
+
+/// The flags that were given to a check, each of a kind that it knows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Args {
+    given: Vec<(&'static str, String)>,
+}
+
+impl Args {
+    /// Reads the flags of `check`.
+    ///
+    /// # Errors
+    /// [`UsageError`] for what it does not know.
+    pub fn parse(check: &Check, flags: &[String]) -> Result<Self, UsageError> {
+        let mut args = Self::default();
+        let mut words = flags.iter();
+        while let Some(word) = words.next() {
+            let bad = |what: &str| UsageError(format!("{}: {what}", check.name));
+            let Some(flag) = word.strip_prefix("--") else {
+                return Err(bad(&format!("takes no argument `{}`", term::line(word, 80))));
+            };
+            let (name, value) = flag.split_once('=').map_or((flag, None), |(n, v)| (n, Some(v)));
+            let (name, negated) = match name.strip_prefix("no-") {
+                Some(positive) if check.args.iter().any(|spec| spec.name == positive) => (positive, true),
+                _ => (name, false),
+            };
+            let Some(spec) = check.args.iter().find(|spec| spec.name == name) else {
+                let own: Vec<String> = check.args.iter().map(|spec| format!("--{}", spec.name)).collect();
+                let name = term::line(name, 80);
+                return Err(bad(&format!("there is no flag `--{name}` (its own: {})", own.join(", "))));
+            };
+            let value = match spec.kind {
+                ArgKind::OnByDefault => match (value, negated) {
+                    (None | Some("true"), false) => "true".to_owned(),
+                    (None, true) | (Some("false"), false) => "false".to_owned(),
+                    _ => return Err(bad(&format!("`--{name}` is on or off: `--{name}` or `--no-{name}`"))),
+                },
+                ArgKind::OneOf(words_allowed) => {
+                    let given =
+                        if negated { None } else { value.or_else(|| words.next().map(String::as_str)) };
+                    match given.filter(|given| words_allowed.contains(given)) {
+                        Some(given) => given.to_owned(),
+                        None => {
+                            return Err(bad(&format!(
+                                "`--{name}` takes one of {}",
+                                words_allowed.join(", ")
+                            )));
+                        }
+                    }
+                }
+            };
+            // The last one wins.
+            args.given.retain(|(known, _)| *known != spec.name);
+            args.given.push((spec.name, value));
+        }
+        args.given.sort();
+        Ok(args)
+    }
+
+    /// Whether a switch is on.
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
+        self.value(name) != Some("false")
+    }
+
+    /// The value of a flag, if it was given.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.given.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A command line that makes no sense. Exit code 2.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str, flags: &[&str]) -> Result<Args, UsageError> {
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        Args::parse(find(name).unwrap(), &flags)
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_table() {
+        let table: Vec<&str> = registry().iter().map(|check| check.name).collect();
+        assert_eq!(table, names());
+        for check in registry() {
+            let tame = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+            assert!(check.name.bytes().all(tame) && !check.name.starts_with('-'));
+        }
+    }
+
+    #[test]
+    fn row_82_a_name_that_is_none_lists_the_names() {
+        for bad in ["../x", "a/b", "-x", "nope", "", "self-revue\u{1b}[31m"] {
+            let error = find(bad).unwrap_err().to_string();
+            assert!(error.contains("self-review, bug-ledger") && !error.contains('\u{1b}'), "{error}");
+        }
+        assert!(find("self-revue").unwrap_err().to_string().contains("did you mean `self-review`?"));
+    }
+
+    #[test]
+    fn a_mode_before_the_name_is_ignored() {
+        assert_eq!(without_mode("audit:self-review"), "self-review");
+        assert_eq!(without_mode("self-review"), "self-review");
+    }
+
+    #[test]
+    fn flags_that_oppose_override_and_the_last_one_wins() {
+        assert!(parse("self-review", &[]).unwrap().is_on("all-since-base"));
+        assert!(!parse("self-review", &["--no-all-since-base"]).unwrap().is_on("all-since-base"));
+        let twice = ["--all-since-base=false", "--all-since-base"];
+        assert!(parse("self-review", &twice).unwrap().is_on("all-since-base"));
+    }
+
+    #[test]
+    fn a_value_may_follow_or_be_joined() {
+        for flags in [&["--min-severity", "high"][..], &["--min-severity=high"]] {
+            assert_eq!(parse("bug-ledger", flags).unwrap().value("min-severity"), Some("high"));
+        }
+    }
+
+    #[test]
+    fn flags_that_make_no_sense_are_named() {
+        for (name, flags) in [
+            ("self-review", &["--min-severity", "high"][..]),
+            ("self-review", &["--all-since-base=maybe"]),
+            ("bug-ledger", &["--min-severity"]),
+            ("bug-ledger", &["--min-severity", "awful"]),
+            ("bug-ledger", &["--no-min-severity"]),
+            ("bug-ledger", &["HEAD"]),
+        ] {
+            assert!(parse(name, flags).is_err(), "{flags:?}");
+        }
+    }
+}

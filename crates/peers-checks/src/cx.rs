@@ -1,0 +1,257 @@
+//! What a check may see: commits, and the operator's record of them.
+
+use std::collections::BTreeSet;
+use std::error::Error as StdError;
+use std::path::Path;
+
+use peers_git::{CommitFact, ControlDir, Facts, GitError, PeerRepo, WALK_CAP};
+use peers_model::CommitId;
+use peers_store::{FsDisk, project};
+use peers_sys::term;
+use thiserror::Error;
+
+use crate::attribution::Attribution;
+
+/// The tag that `init` sets. Peers can move it, so it counts only where there is no store.
+const BASELINE: &str = "refs/tags/peers-baseline";
+
+/// Something that could not be measured, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{what}")]
+pub struct CouldNot {
+    /// What, and why not.
+    pub what: String,
+    /// The next step.
+    pub hint: Option<String>,
+}
+
+impl CouldNot {
+    /// Without a next step.
+    #[must_use]
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: None }
+    }
+
+    fn with(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: Some(hint.into()) }
+    }
+
+    fn git(doing: &str, error: &GitError) -> Self {
+        Self::new(format!("cannot {doing}: {}", chain(error)))
+    }
+}
+
+/// What is asked for.
+pub struct Asked<'a> {
+    /// The top of a work tree, or of a checkout with a git directory of its own.
+    pub repo: &'a Path,
+    /// The control git directory of the project, where there is one. What it holds is read there,
+    /// since the repository's own files can be prepared to tell a false history.
+    pub control: Option<ControlDir>,
+    /// The commit to judge: a full id, a branch, a tag or a full reference name. `HEAD` by default.
+    pub head: Option<&'a str>,
+    /// History up to here is not looked at; same forms. By default what the store recorded, else the
+    /// tag `peers-baseline`, else nothing.
+    pub base: Option<&'a str>,
+}
+
+/// The operator's record.
+#[derive(Debug)]
+enum Recorded {
+    Known(Box<Attribution>),
+    /// There is no trusted store.
+    Absent(CouldNot),
+    /// There is one that cannot be read.
+    Damaged(CouldNot),
+}
+
+/// What a check may see. Reads only.
+pub struct CheckCx {
+    repo: Option<PeerRepo>,
+    control: Option<ControlDir>,
+    head: CommitId,
+    base: Option<CommitId>,
+    recorded: Recorded,
+}
+
+impl std::fmt::Debug for CheckCx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CheckCx").field("head", &self.head).field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+impl CheckCx {
+    /// Opens the repository and reads the record. `store` is the project's trusted store, if it has one.
+    ///
+    /// # Errors
+    /// [`CouldNot`] when there is no repository, or no such commit. A record that is missing or damaged
+    /// is no error here: it is one for the checks that need it.
+    pub fn open(asked: Asked<'_>, store: Option<&mut FsDisk>) -> Result<Self, CouldNot> {
+        let Asked { repo: path, control, head, base } = asked;
+        let repo = PeerRepo::open(path);
+        let head = match (&repo, head) {
+            (Ok(repo), None | Some("HEAD")) => {
+                repo.facts().head().map_err(|e| CouldNot::git("read HEAD", &e))?.commit
+            }
+            (Ok(repo), Some(name)) => named(Some(repo), name)?,
+            // The control directory can answer for a commit that is named in full.
+            (Err(_), Some(name)) if control.is_some() && CommitId::new(name).is_ok() => named(None, name)?,
+            (Err(error), _) => {
+                return Err(CouldNot::with(
+                    chain(error),
+                    "give the top of a git work tree with `--repo DIR`",
+                ));
+            }
+        };
+        let repo = repo.ok();
+        let control = control.filter(|control| control.facts().has(&head));
+        let explicit = base.map(|name| named(repo.as_ref(), name)).transpose()?;
+        let (recorded, stored_base) = recorded(store);
+        let mut cx = Self { repo, control, head, base: None, recorded };
+        if !cx.facts()?.has(&cx.head) {
+            return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
+        }
+        cx.base = explicit.or(stored_base).or_else(|| cx.baseline());
+        if let Some(base) = cx.base.as_ref().filter(|base| !cx.facts().is_ok_and(|facts| facts.has(base))) {
+            return Err(CouldNot::with(
+                format!("the base {base} is not in this repository"),
+                "a shallow clone lacks it (`git fetch --unshallow`); another base: `--base REF`",
+            ));
+        }
+        Ok(cx)
+    }
+
+    /// The tag of `init`, where no store says better.
+    fn baseline(&self) -> Option<CommitId> {
+        self.repo.as_ref()?.facts().reference(BASELINE).ok().flatten()
+    }
+
+    /// The commits, from the place that can be trusted most.
+    ///
+    /// # Errors
+    /// [`CouldNot`] when there is none.
+    pub fn facts(&self) -> Result<Facts<'_>, CouldNot> {
+        match (&self.control, &self.repo) {
+            (Some(control), _) => Ok(control.facts()),
+            (None, Some(repo)) => Ok(repo.facts()),
+            (None, None) => Err(CouldNot::new(format!("nothing here knows the commit {}", self.head))),
+        }
+    }
+
+    /// The commit that is judged.
+    #[must_use]
+    pub fn head(&self) -> &CommitId {
+        &self.head
+    }
+
+    /// History up to here is not looked at.
+    #[must_use]
+    pub fn base(&self) -> Option<&CommitId> {
+        self.base.as_ref()
+    }
+
+    /// Who made the commits.
+    ///
+    /// # Errors
+    /// [`CouldNot`] says what is missing.
+    pub fn attribution(&self) -> Result<&Attribution, &CouldNot> {
+        match &self.recorded {
+            Recorded::Known(attribution) => Ok(attribution),
+            Recorded::Absent(why) | Recorded::Damaged(why) => Err(why),
+        }
+    }
+
+    /// Who made the commits, or nothing where nobody ever recorded it.
+    ///
+    /// # Errors
+    /// [`CouldNot`] when there is a record that cannot be read.
+    pub(crate) fn attribution_if_any(&self) -> Result<Option<&Attribution>, CouldNot> {
+        match &self.recorded {
+            Recorded::Known(attribution) => Ok(Some(attribution)),
+            Recorded::Absent(_) => Ok(None),
+            Recorded::Damaged(why) => Err(why.clone()),
+        }
+    }
+
+    /// The commits between base and head, oldest first.
+    ///
+    /// # Errors
+    /// [`CouldNot`] for a history that cannot be read.
+    pub(crate) fn commits(&self) -> Result<Vec<CommitFact>, CouldNot> {
+        self.facts()?
+            .walk(self.base.as_ref(), &self.head, WALK_CAP)
+            .map_err(|e| CouldNot::git("read the history", &e))
+    }
+
+    /// The ids of a range; those of a range whose ends are unknown here are none.
+    pub(crate) fn ids(&self, from: Option<&CommitId>, to: &CommitId) -> Result<BTreeSet<CommitId>, CouldNot> {
+        let facts = self.facts()?;
+        if !facts.has(to) || from.is_some_and(|from| !facts.has(from)) {
+            return Ok(BTreeSet::new());
+        }
+        let walked = facts.walk(from, to, WALK_CAP).map_err(|e| CouldNot::git("read the history", &e))?;
+        Ok(walked.into_iter().map(|commit| commit.id).collect())
+    }
+}
+
+/// The record of the store, and the base that it names.
+fn recorded(store: Option<&mut FsDisk>) -> (Recorded, Option<CommitId>) {
+    let Some(disk) = store else {
+        let why = CouldNot::with(
+            "there is no trusted store, so nobody knows who made the commits",
+            "run it where `peers init` made one; copies of a repository have none",
+        );
+        return (Recorded::Absent(why), None);
+    };
+    let damaged = |error: &dyn StdError| {
+        Recorded::Damaged(CouldNot::with(
+            format!("the trusted store cannot be read: {}", chain(error)),
+            "look with `peers journal inspect`",
+        ))
+    };
+    let base = match project::read(disk) {
+        Ok(project) => project.and_then(|project| project.base),
+        Err(error) => return (damaged(&error), None),
+    };
+    match Attribution::read(disk) {
+        Ok(attribution) => (Recorded::Known(Box::new(attribution)), base),
+        Err(error) => (damaged(&error), base),
+    }
+}
+
+/// The commit that a name of the command line means.
+fn named(repo: Option<&PeerRepo>, name: &str) -> Result<CommitId, CouldNot> {
+    if let Ok(id) = CommitId::new(name.to_ascii_lowercase()) {
+        return Ok(id);
+    }
+    let candidates = if name.starts_with("refs/") {
+        vec![name.to_owned()]
+    } else {
+        vec![format!("refs/heads/{name}"), format!("refs/tags/{name}"), format!("refs/remotes/{name}")]
+    };
+    let facts = repo.map(PeerRepo::facts);
+    let found = facts.iter().find_map(|facts| {
+        if name == "HEAD" {
+            return facts.head().ok().map(|head| head.commit);
+        }
+        candidates.iter().find_map(|full| facts.reference(full).ok().flatten())
+    });
+    found.ok_or_else(|| {
+        CouldNot::with(
+            format!("`{}` names no commit", term::line(name, 80)),
+            "give a full commit id, a branch or a tag",
+        )
+    })
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(cause) = at {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        at = cause.source();
+    }
+    term::line(&text, 400)
+}

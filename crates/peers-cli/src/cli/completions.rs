@@ -1,0 +1,23 @@
+//! `peers completions`.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+
+/// Print a completion script for a shell
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut super::Cli::command(), "peers", &mut script);
+    cx.out.bytes(&script)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,45 @@
+//! `peers deinit`.
+
+use std::process::ExitCode;
+
+use peers_run::scaffold::{self, DeinitOptions};
+use peers_sys::term;
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+
+/// Take away what `init` laid down
+///
+/// Removes `.peers/` and the ignore line. The trusted store stays, so that a later `init` goes on with
+/// it; `--purge` removes it too, with every backup, salvage and the cache.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Also remove the trusted store, the cache and the backups
+    #[arg(long)]
+    purge: bool,
+    /// Remove nothing, say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let Args { purge, dry_run, json } = *args;
+    let options = DeinitOptions { target: cx.target.clone(), purge, dry_run };
+    let report = scaffold::deinit(&options, &cx.env)?;
+    for note in &report.notes {
+        cx.out.talk(&format!("note: {note}"));
+    }
+    if json {
+        cx.out.json("peers.deinit/1", &report)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let did = if dry_run { "Would change" } else { "Changed" };
+    cx.out.line(&format!("{did}:"))?;
+    for change in &report.changes {
+        cx.out.line(&format!("  {:?} {}", change.action, term::inline(&change.what)).to_lowercase())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

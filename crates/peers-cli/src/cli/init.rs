@@ -1,0 +1,102 @@
+//! `peers init`.
+
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use peers_model::config::Driver as ConfigDriver;
+use peers_run::scaffold::{self, Existing, InitOptions, InitReport, Outcome};
+use peers_sys::term;
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+
+/// Set a repository up: `.peers/` with configuration and goals, and the trusted store
+///
+/// Lays down `.peers/config.yaml` and `.peers/goals.yaml`, makes the trusted store outside of the
+/// repository, tags the current commit as `peers-baseline`, and ignores `.peers/` with a small commit.
+/// What it wrote is accepted. A second `init` refuses; `--upgrade` completes what is there, `--force`
+/// moves it aside and starts over.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Move what is there aside, with the history of its runs, and start over
+    #[arg(long, conflicts_with = "upgrade")]
+    force: bool,
+    /// Complete what is there; configuration, goals, state and logs stay
+    #[arg(long)]
+    upgrade: bool,
+    /// Write nothing, say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Who calls the loop; `hooks` also lays down snippets for the agents' stop hooks
+    #[arg(long, value_enum, value_name = "WHO")]
+    driver: Option<Driver>,
+    /// Ignore `.peers/` in `.git/info/exclude`, without a commit
+    #[arg(long)]
+    no_commit: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Driver {
+    /// `peers run`
+    Orchestrator,
+    /// The agents' stop hooks call `peers tick`
+    Hooks,
+    /// A terminal for each agent
+    Sessions,
+}
+
+pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let Args { force, upgrade, dry_run, json, driver, no_commit } = *args;
+    let options = InitOptions {
+        target: cx.target.clone(),
+        existing: match (force, upgrade) {
+            (true, _) => Existing::Force,
+            (_, true) => Existing::Upgrade,
+            (false, false) => Existing::Refuse,
+        },
+        dry_run,
+        driver: driver.map(|driver| match driver {
+            Driver::Orchestrator => ConfigDriver::Orchestrator,
+            Driver::Hooks => ConfigDriver::Hooks,
+            Driver::Sessions => ConfigDriver::Sessions,
+        }),
+        no_commit,
+    };
+    let report = scaffold::init(&options, &cx.env)?;
+    for note in &report.notes {
+        cx.out.talk(&format!("note: {note}"));
+    }
+    if json {
+        cx.out.json("peers.init/1", &report)?;
+    } else {
+        say(&report, cx)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say(report: &InitReport, cx: &Cx) -> Result<(), CommandError> {
+    let dir = term::inline(&report.peers_dir.to_string_lossy());
+    if report.dry_run {
+        cx.out.line(&format!("Would set up {dir}; nothing was written"))?;
+        for change in &report.changes {
+            cx.out.line(&format!("  {:?} {}", change.action, term::inline(&change.what)).to_lowercase())?;
+        }
+        return Ok(());
+    }
+    let done = match report.outcome {
+        Outcome::Fresh => "Initialized peers control plane in",
+        Outcome::Rebuilt => "Started over in",
+        Outcome::Upgraded => "Upgraded",
+    };
+    cx.out.line(&format!("{done} {dir}"))?;
+    if let Some(hooks) = &report.hooks {
+        cx.out.line(&format!("Hook snippets are in {hooks}; its README.md says where they go"))?;
+    }
+    if report.outcome != Outcome::Upgraded {
+        cx.out.talk("next: replace the placeholder gate in .peers/goals.yaml, `peers goals accept`, `peers run`");
+    }
+    Ok(())
+}

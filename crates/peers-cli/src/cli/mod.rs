@@ -1,0 +1,146 @@
+//! The command line: one file for each subcommand, with its `Args` and its `run`.
+
+mod ack;
+mod bug_hunt;
+mod check;
+mod completions;
+mod deinit;
+mod demo;
+mod fake_peer;
+mod goals;
+mod info;
+mod init;
+mod land;
+mod man;
+mod replay;
+mod report;
+mod run;
+mod salvage;
+mod state;
+mod status;
+mod store;
+mod tick;
+mod undo;
+mod verify;
+mod watch;
+
+#[cfg(test)]
+mod reference;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use peers_model::exit;
+use peers_sys::env::Env;
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+use crate::live;
+use crate::output::Out;
+
+/// Let AI coding agents take turns on a repository until everything is proved
+///
+/// Others run agents; peers runs a proof. Two or more command line agents work on a repository in turns,
+/// unattended. What counts is measured by peers itself: gates decide, not what an agent says. The loop
+/// ends with `complete` only after every gate has passed in a clean checkout.
+///
+/// Start with `peers demo` to watch the whole loop without an account or a network, or with `peers init`
+/// in a repository of your own.
+#[derive(Debug, Parser)]
+#[command(name = "peers", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or not measurable, 4 conflict, \
+                  5 refused, 6 environment, 10 budget, 11 stuck, 13 peer unavailable, 70 failure, 128+N signal.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// Work on the repository whose top is DIR
+    #[arg(short = 'C', long = "target", value_name = "DIR", default_value = ".")]
+    target: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Init(init::Args),
+    Deinit(deinit::Args),
+    Run(run::Args),
+    Tick(tick::Args),
+    Status(status::Args),
+    Info(info::Args),
+    Verify(verify::Args),
+    Goals(goals::Args),
+    Check(check::Args),
+    BugHunt(bug_hunt::Args),
+    Report(report::Args),
+    Replay(replay::Args),
+    Watch(watch::Args),
+    Ack(ack::Args),
+    Salvage(salvage::Args),
+    Undo(undo::Args),
+    Land(land::Args),
+    State(state::Args),
+    Store(store::Args),
+    Demo(demo::Args),
+    FakePeer(fake_peer::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Parses the command line, runs the command, says what went wrong.
+pub(crate) fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to standard output, errors to standard error; a closed one is not told.
+            let _unheard = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE));
+        }
+    };
+    let env = Env::current();
+    let out = Out::new(&env);
+    live::log(&env);
+    let cx = Cx { env, target: cli.global.target, out };
+    match cli.command.run(&cx) {
+        Ok(code) => code,
+        Err(error) => {
+            Out::complain(&error.render());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+impl Command {
+    fn run(&self, cx: &Cx) -> Result<ExitCode, CommandError> {
+        match self {
+            Self::Init(args) => init::run(args, cx),
+            Self::Deinit(args) => deinit::run(args, cx),
+            Self::Run(args) => run::run(args, cx),
+            Self::Tick(args) => tick::run(args, cx),
+            Self::Status(args) => status::run(args, cx),
+            Self::Info(args) => info::run(args, cx),
+            Self::Verify(args) => verify::run(args, cx),
+            Self::Goals(args) => goals::run(args, cx),
+            Self::Check(args) => check::run(args, cx),
+            Self::BugHunt(args) => bug_hunt::run(args, cx),
+            Self::Report(args) => report::run(args, cx),
+            Self::Replay(args) => replay::run(args, cx),
+            Self::Watch(args) => watch::run(args, cx),
+            Self::Ack(args) => ack::run(args, cx),
+            Self::Salvage(args) => salvage::run(args, cx),
+            Self::Undo(args) => undo::run(args, cx),
+            Self::Land(args) => land::run(args, cx),
+            Self::State(args) => state::run(args, cx),
+            Self::Store(args) => store::run(args, cx),
+            Self::Demo(args) => demo::run(args, cx),
+            Self::FakePeer(args) => fake_peer::run(args, cx),
+            Self::Completions(args) => completions::run(args, cx),
+            Self::Man(args) => man::run(args, cx),
+        }
+    }
+}

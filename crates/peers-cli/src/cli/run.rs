@@ -1,0 +1,128 @@
+//! `peers run`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use peers_model::outcome::StopReason;
+use peers_model::{Usd, exit};
+use peers_run::boot::{self, RunOptions, RunSummary};
+use peers_sys::env;
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+use crate::live::Live;
+
+/// Run the loop until a stop reason
+///
+/// Checks everything first and reports all problems at once; nothing is started before. Then peers take
+/// turns, gates run after each, and the loop stops when everything is proved, a limit is reached or a
+/// person is needed. The last line on standard output is `Stopped: <reason>`; progress goes to standard
+/// error. Ctrl-C ends the running turn and stops; twice stops at once.
+///
+/// There is no sandbox in this version: agents and gates run as you.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Stop after N ticks of this process
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_ticks: Option<u64>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What `run` and `tick` have in common.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Common {
+    /// Stop when X US dollars are spent, over all runs (overrides `budget.max_usd`)
+    #[arg(long, value_name = "X", value_parser = dollars)]
+    max_usd: Option<Usd>,
+    /// Make the branch NAME at HEAD, check it out and work there
+    #[arg(long, value_name = "NAME", conflicts_with = "worktree")]
+    branch: Option<String>,
+    /// Work in a linked worktree outside of this checkout, on a branch of its own
+    ///
+    /// Without DIR it is made below `$XDG_DATA_HOME/peers/worktrees`. The branch is `peers/<run id>`;
+    /// `peers land` brings it home.
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "absent, given without a value, given with one")]
+    worktree: Option<Option<PathBuf>>,
+    /// Put everything back after each turn; what a turn did is kept as a salvage
+    #[arg(long)]
+    dry_run: bool,
+    /// Start although no gate measures anything of this project; such a run never completes
+    #[arg(long)]
+    allow_no_gates: bool,
+    /// Complete without the adversarial turn
+    #[arg(long)]
+    without_post_convergence_skeptic: bool,
+    /// Show the last lines that each peer printed
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+fn dollars(text: &str) -> Result<Usd, String> {
+    let amount: f64 = text.trim_start_matches('$').parse().map_err(|_| "not an amount of dollars".to_owned())?;
+    Usd::from_f64(amount)
+        .filter(|usd| *usd > Usd::ZERO)
+        .ok_or_else(|| "must be above zero and at most a billion".to_owned())
+}
+
+pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    start(args.max_ticks, &args.common, cx)
+}
+
+/// Runs the loop with a cap of ticks, and says how it ended.
+pub(crate) fn start(max_ticks: Option<u64>, common: &Common, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let Common {
+        max_usd,
+        branch,
+        worktree,
+        dry_run,
+        allow_no_gates,
+        without_post_convergence_skeptic,
+        verbose,
+    } = common;
+    let options = RunOptions {
+        target: cx.target.clone(),
+        max_ticks,
+        max_usd: *max_usd,
+        branch: branch.clone(),
+        worktree: worktree.clone(),
+        dry_run: *dry_run,
+        allow_no_gates: *allow_no_gates,
+        no_skeptic: *without_post_convergence_skeptic,
+        argv: env::args().iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+        ..RunOptions::default()
+    };
+    looped(&options, *verbose, cx).map(|summary| ExitCode::from(summary.reason.exit_code()))
+}
+
+/// Runs the loop with its live view.
+pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<RunSummary, CommandError> {
+    let live = Live::new(&cx.out, verbose);
+    let ended = boot::run(options, &cx.env, Box::new(live.observer()));
+    live.close();
+    let summary = match ended {
+        Ok(summary) => summary,
+        Err(error) => {
+            let error = CommandError::from(error);
+            // The one refusal that is a stop reason too: another loop is at work.
+            let held = || cx.place().ok().and_then(|place| place.holder().ok()).flatten().is_some();
+            if error.exit_code() == exit::CONFLICT && held() {
+                stopped(&StopReason::LockHeld, cx)?;
+            }
+            return Err(error);
+        }
+    };
+    if !summary.detail.is_empty() {
+        cx.out.talk(&summary.detail);
+    }
+    if let Some(next) = summary.reason.next_step() {
+        cx.out.talk(&format!("hint: {next}"));
+    }
+    stopped(&summary.reason, cx)?;
+    Ok(summary)
+}
+
+fn stopped(reason: &StopReason, cx: &Cx) -> Result<(), CommandError> {
+    cx.out.line(&format!("Stopped: {reason}"))
+}

@@ -1,0 +1,146 @@
+//! `peers store`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use peers_model::exit;
+use peers_model::record::OperatorOp;
+use peers_run::place::{Place, project_id};
+use peers_store::{FsDisk, layout, project};
+use peers_sys::dir::SafeDir;
+use peers_sys::lock::{Acquired, FileLock, Sharing};
+use peers_sys::{env, term};
+use serde_json::json;
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+use crate::operator;
+
+/// The trusted store: what was accepted, the journal, the runs
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Give a repository that was moved the store that it had at OLD-PATH
+    ///
+    /// The store is found by the path that the repository had. It is refused when another repository
+    /// still is there.
+    Attach {
+        /// Where the repository was
+        #[arg(value_name = "OLD-PATH")]
+        old: PathBuf,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let What::Attach { old, json } = &args.what;
+    attach(old, *json, cx)
+}
+
+fn attach(old: &Path, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let place = cx.place()?;
+    let old = absolute(old)?;
+    let shown = term::inline(&old.to_string_lossy());
+    let Some(stores) = place.store_dir().parent() else {
+        return Err(CommandError::new(exit::BUG, "the trusted store has no parent directory"));
+    };
+    let unknown = || {
+        CommandError::new(exit::INVALID, format!("no store was made for a repository at {shown}"))
+            .hint("give the path that the repository had when `peers init` ran, as `project.json` of a store names it")
+    };
+    let dir = SafeDir::open_root(stores).map_err(|_| unknown())?;
+    let from = project_id(&old);
+    let to = place.id().clone();
+    let source = if dir.stat(from.as_str())?.is_some() { from.clone() } else { to.clone() };
+    let store = match dir.subdir(source.as_str()) {
+        Ok(store) => store,
+        Err(error) if error.is_not_found() => return Err(unknown()),
+        Err(error) => return Err(error.into()),
+    };
+    let found = project::read(&mut FsDisk::new(store.try_clone()?, None))?;
+    let Some(found) = found.filter(|found| Path::new(&found.path) == old) else { return Err(unknown()) };
+    refuse_other(&old, &place, (found.dev, found.ino))?;
+    if source != to && dir.stat(to.as_str())?.is_some() {
+        return Err(CommandError::new(exit::CONFLICT, "this repository has a store of its own already")
+            .hint("`peers deinit --purge` removes it"));
+    }
+    // Held while it moves; the lock is on the file and moves with it.
+    let patience = std::time::Duration::from_secs(1);
+    let lock = match FileLock::acquire(&store, layout::store::RUN_LOCK, Sharing::Exclusive, patience)? {
+        Acquired::Held(lock) => lock,
+        Acquired::Busy { .. } => {
+            return Err(CommandError::new(exit::CONFLICT, "a run holds the lock of that store")
+                .hint("wait for it, or stop it"));
+        }
+    };
+    if source != to {
+        dir.rename(source.as_str(), to.as_str())?;
+    }
+    let mut disk = FsDisk::new(dir.subdir(to.as_str())?, None);
+    project::write(&mut disk, &place.describe(found.created_at, found.base))?;
+    drop(lock);
+    let op = OperatorOp::StoreAttached { old_path: old.to_string_lossy().into_owned() };
+    operator::act(cx, &place, op, |_| Ok(()))?;
+    if as_json {
+        cx.out.json("peers.store-attach/1", &json!({"old_path": shown, "project": to, "store": place.store_dir()}))?;
+    } else {
+        let here = term::inline(&place.project_dir().to_string_lossy());
+        cx.out.line(&format!("The store of {shown} belongs to {here} now"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A copy must not take the store of the repository that it was copied from.
+fn refuse_other(old: &Path, place: &Place, recorded: (u64, u64)) -> Result<(), CommandError> {
+    if old == place.project_dir() {
+        return Ok(());
+    }
+    let Ok(there) = SafeDir::open_shared(old) else { return Ok(()) };
+    let id = there.identity();
+    if (id.dev, id.ino) != recorded && there.stat(".git").is_ok_and(|git| git.is_none()) {
+        return Ok(());
+    }
+    Err(CommandError::new(
+        exit::REFUSED,
+        format!("a repository still is at {}, and the store is its own", term::inline(&old.to_string_lossy())),
+    )
+    .hint("a copy gets a store of its own by `peers init --force`"))
+}
+
+/// `path` made absolute and plain, as far as it exists without symlinks.
+fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
+    let full = if path.is_absolute() {
+        path.to_owned()
+    } else {
+        env::current_dir()
+            .map_err(|error| CommandError::new(exit::INVALID, format!("the working directory is unknown: {error}")))?
+            .join(path)
+    };
+    let mut plain = PathBuf::new();
+    for part in full.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                plain.pop();
+            }
+            std::path::Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    // The directory itself may be gone while the ones above it lead through links.
+    let real = plain.ancestors().find_map(|base| {
+        let rest = plain.strip_prefix(base).ok()?;
+        Some(base.canonicalize().ok()?.join(rest))
+    });
+    let mut real = real.unwrap_or(plain);
+    // `join` of an empty rest leaves a slash.
+    real = real.components().collect();
+    Ok(real)
+}

@@ -1,0 +1,45 @@
+//! `peers undo`.
+
+use std::process::ExitCode;
+
+use peers_model::exit;
+use peers_run::land::{self, Undone};
+use peers_sys::term;
+use serde_json::json;
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+
+/// Set a run's branch back to the commit that the run began at
+///
+/// What is there is kept first; `peers salvage list` shows it. Refused while a loop runs, and when the
+/// branch holds commits that the run did not make.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The run: its id, the beginning of it, or `last`
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let place = cx.place()?;
+    let undone = land::undo(&place, &cx.env, &args.run, &cx.operator())?;
+    let Undone { run, branch, from, to, commits, salvage, blocked } = &undone;
+    if args.json {
+        let body = json!({"run": run, "branch": branch, "from": from, "to": to, "commits": commits,
+            "salvage": salvage, "blocked": blocked});
+        cx.out.json("peers.undo/1", &body)?;
+    } else if let Some(salvage) = salvage {
+        cx.out.line(&format!("`{}` is back at {}", term::inline(branch), to.short()))?;
+        cx.out.talk(&format!("what was there is kept: `peers salvage restore {salvage}`"));
+    } else {
+        cx.out.talk(&format!("`{}` is at {} already", term::inline(branch), to.short()));
+    }
+    for path in blocked {
+        cx.out.talk(&format!("warning: `{path}` could not be put back"));
+    }
+    Ok(ExitCode::from(if salvage.is_some() { exit::OK } else { exit::NEGATIVE }))
+}

@@ -1,0 +1,228 @@
+//! `peers verify`.
+
+use std::process::ExitCode;
+
+use peers_model::verdict::Verdict;
+use peers_model::{exit, goal};
+use peers_run::boot::{self, Loaded};
+use peers_run::oneshot::{self, Verified, VerifyOptions};
+use peers_run::place::{PEERS_DIR, Place};
+use peers_store::layout::peers;
+use peers_store::{Area, Disk};
+use peers_sys::dir::Kind;
+use peers_sys::{term, yaml};
+use serde_json::{Value, json};
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+use crate::live::{self, Live};
+use crate::output::counted;
+
+/// Cells of a diagnostic in a table.
+const DIAGNOSTIC: usize = 200;
+
+/// Run the hard goals once, and then `verify.commands`
+///
+/// No peer runs, reviews are not asked for, and neither lock nor state plays a part: it works beside a
+/// running loop, and in CI. The result goes to standard output and to `.peers/VERIFY.md`.
+///
+/// Exit codes: 0 all green, 1 something red or nothing to check, 3 something could not be judged, 5
+/// goals or config are not what was accepted.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Run this goal or command alone; may be repeated
+    #[arg(long, value_name = "ID")]
+    only: Vec<String>,
+    /// Run the hard goals in a clean checkout of HEAD, as the proof before `complete` does
+    #[arg(long)]
+    pristine: bool,
+    /// Leave `.peers/VERIFY.md` as it is
+    #[arg(long)]
+    no_write: bool,
+    /// Nothing to check is fine
+    #[arg(long)]
+    allow_empty: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One line of the result.
+struct Row<'a> {
+    name: &'a str,
+    verdict: &'a Verdict,
+    duration_ms: u64,
+}
+
+pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let (place, mut disk) = cx.view()?;
+    refuse_link(&place)?;
+    let loaded = boot::load(&mut disk)?;
+    known(&args.only, &loaded)?;
+    let options = VerifyOptions { only: args.only.clone(), pristine: args.pristine };
+    let view = Live::new(&cx.out, false);
+    let verified = oneshot::verify(
+        &place,
+        &cx.env,
+        &loaded,
+        &options,
+        Box::new(|progress| live::show_gates(progress, "verify")),
+    );
+    view.close();
+    let verified = verified?;
+    if let Some(signal) = verified.signal {
+        return Ok(ExitCode::from(exit::signalled(signal)));
+    }
+    if let Some(holder) = &verified.beside {
+        cx.out.talk(&format!("warning: a loop works here at the same time ({holder}); the tree may move under the gates"));
+    }
+    let report = Report::new(&verified, args.allow_empty);
+    let text = report.markdown(&place);
+    if args.json {
+        cx.out.json("peers.verify/1", &report.json())?;
+    } else {
+        cx.out.data(&text)?;
+    }
+    if !args.no_write {
+        let mut disk = place.open_store_disk()?;
+        disk.publish(Area::Peers, peers::VERIFY, text.as_bytes(), false)?;
+    }
+    Ok(ExitCode::from(report.code))
+}
+
+/// The report is written over what is there; a link there is somebody's doing.
+fn refuse_link(place: &Place) -> Result<(), CommandError> {
+    let dir = place.open_work()?.subdir(PEERS_DIR)?;
+    if dir.stat(peers::VERIFY)?.is_some_and(|stat| stat.kind != Kind::File) {
+        return Err(CommandError::new(exit::REFUSED, ".peers/VERIFY.md is not a regular file")
+            .hint("somebody put it there: look at it, remove it, and start again"));
+    }
+    Ok(())
+}
+
+fn known(only: &[String], loaded: &Loaded) -> Result<(), CommandError> {
+    let hard = loaded.goals.iter().filter(|goal| matches!(goal.kind, goal::GoalKind::Hard(_)));
+    let commands = loaded.config.verify.commands.iter();
+    let names: Vec<&str> = hard
+        .map(|goal| goal.id.as_str())
+        .chain(commands.map(|command| command.name.as_deref().unwrap_or(&command.cmd)))
+        .collect();
+    let Some(unknown) = only.iter().find(|only| !names.contains(&only.as_str())) else { return Ok(()) };
+    let near = yaml::closest(unknown, names.iter().copied());
+    Err(CommandError::usage(format!("no hard goal or command is called `{}`", term::line(unknown, 80)))
+        .hint_opt(near.map(|near| format!("did you mean `{}`?", term::inline(near)))))
+}
+
+struct Report<'a> {
+    verified: &'a Verified,
+    hard: Vec<Row<'a>>,
+    extra: Vec<Row<'a>>,
+    word: &'static str,
+    code: u8,
+}
+
+impl<'a> Report<'a> {
+    fn new(verified: &'a Verified, allow_empty: bool) -> Self {
+        let hard: Vec<Row<'a>> = verified
+            .gates
+            .iter()
+            .map(|judged| Row { name: judged.goal.as_str(), verdict: &judged.verdict, duration_ms: judged.duration_ms })
+            .collect();
+        let extra: Vec<Row<'a>> = verified
+            .extra
+            .iter()
+            .map(|result| Row { name: &result.name, verdict: &result.verdict, duration_ms: result.duration_ms })
+            .collect();
+        let verdicts = || hard.iter().chain(&extra).map(|row| row.verdict);
+        let (word, code) = if verdicts().any(Verdict::is_red) {
+            ("FAIL", exit::NEGATIVE)
+        } else if verdicts().any(Verdict::is_error) {
+            ("NOT JUDGED", exit::INVALID)
+        } else if hard.is_empty() && extra.is_empty() && !allow_empty {
+            ("NOTHING TO CHECK", exit::NEGATIVE)
+        } else {
+            ("PASS", exit::OK)
+        };
+        Self { verified, hard, extra, word, code }
+    }
+
+    fn markdown(&self, place: &Place) -> String {
+        let Self { verified, hard, extra, word, .. } = self;
+        let dir = place.work_dir().file_name().unwrap_or_default().to_string_lossy();
+        let green = |rows: &[Row<'_>]| rows.iter().filter(|row| row.verdict.is_pass()).count();
+        let state = match (verified.pristine, verified.dirty) {
+            (true, _) => "a clean checkout",
+            (false, true) => "the work tree, with uncommitted changes",
+            (false, false) => "the work tree, clean",
+        };
+        let mut text = format!(
+            "# peers verify — {}\n\n**Result:** {word} (hard {}/{}, verify {}/{})\n\n",
+            term::inline(&dir),
+            green(hard),
+            hard.len(),
+            green(extra),
+            extra.len()
+        );
+        text.push_str(&format!(
+            "At {}, HEAD {}, tree {}: {state}.\nGoals {}, config {}.\n",
+            verified.at, verified.head, verified.tree, verified.digests.goals, verified.digests.config
+        ));
+        if hard.is_empty() && extra.is_empty() {
+            text.push_str("\nThere is nothing to check: no hard goal and no verify command (`--allow-empty` lets that pass).\n");
+        }
+        for (heading, first, rows) in [("Hard goals", "id", hard), ("Verify commands", "name", extra)] {
+            if rows.is_empty() {
+                continue;
+            }
+            text.push_str(&format!("\n## {heading}\n\n| {first} | state | duration (ms) | diagnostic |\n|---|---|---|---|\n"));
+            for row in rows {
+                text.push_str(&format!(
+                    "| {} | {} | {} | {} |\n",
+                    cell(row.name),
+                    row.verdict.word(),
+                    row.duration_ms,
+                    cell(row.verdict.diagnostic())
+                ));
+            }
+        }
+        if !verified.exempt.is_empty() {
+            let names: Vec<&str> = verified.exempt.iter().map(|id| id.as_str()).collect();
+            let count = u64::try_from(names.len()).unwrap_or(u64::MAX);
+            text.push_str(&format!(
+                "\nNot proved in a clean checkout, by `tree: live`: {} ({})\n",
+                counted(count, "gate"),
+                names.join(", ")
+            ));
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let Self { verified, hard, extra, word, .. } = self;
+        let rows = |rows: &[Row<'_>]| -> Vec<Value> {
+            rows.iter()
+                .map(|row| {
+                    json!({"name": term::inline(row.name), "state": row.verdict.word(),
+                        "duration_ms": row.duration_ms, "diagnostic": term::block(row.verdict.diagnostic())})
+                })
+                .collect()
+        };
+        json!({
+            "result": word.to_lowercase().replace(' ', "-"),
+            "ts": verified.at,
+            "head": verified.head,
+            "tree": verified.tree,
+            "dirty": verified.dirty,
+            "pristine": verified.pristine,
+            "digests": verified.digests,
+            "hard": rows(hard),
+            "verify": rows(extra),
+            "exempt": verified.exempt,
+        })
+    }
+}
+
+/// Foreign text in a table of Markdown.
+fn cell(text: &str) -> String {
+    term::line(text, DIAGNOSTIC).replace('|', "\\|")
+}

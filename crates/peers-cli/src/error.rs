@@ -1,0 +1,229 @@
+//! Why a command failed, and how that is shown.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io;
+
+use peers_git::{CliError, GitError, RepoError};
+use peers_model::exit;
+use peers_run::boot::BootError;
+use peers_run::place::{PlaceError, repo_exit, store_exit};
+use peers_run::scaffold::ScaffoldError;
+use peers_store::{DiskError, StoreError};
+use peers_sys::dir::FileError;
+use peers_sys::term;
+
+/// What a command ends with when it cannot do what was asked.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    kind: Kind,
+    problems: Vec<Problem>,
+}
+
+/// Decides the exit code, alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A row of the table of exit codes.
+    Exit(u8),
+    /// The reader of our output is gone: nothing to say, and nobody to say it to.
+    BrokenPipe,
+}
+
+#[derive(Debug)]
+struct Problem {
+    message: String,
+    hints: Vec<String>,
+}
+
+impl CommandError {
+    /// From a message of ours; foreign text in it has passed the sanitiser.
+    pub(crate) fn new(exit: u8, message: impl Into<String>) -> Self {
+        let problem = Problem { message: message.into(), hints: Vec::new() };
+        Self { kind: Kind::Exit(exit), problems: vec![problem] }
+    }
+
+    /// From an error of a library, with its causes.
+    pub(crate) fn of(exit: u8, error: &dyn Error) -> Self {
+        Self::new(exit, chain(error))
+    }
+
+    /// A wrong use of the command line that the parser cannot see.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(exit::USAGE, message)
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        if let Some(last) = self.problems.last_mut() {
+            last.hints.push(hint.into());
+        }
+        self
+    }
+
+    /// Adds what to do about it, if that is known.
+    pub(crate) fn hint_opt(self, hint: Option<impl Into<String>>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
+    /// The exit code.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self.kind {
+            Kind::Exit(code) => code,
+            Kind::BrokenPipe => exit::OK,
+        }
+    }
+
+    /// The text for standard error, line ends included; empty when there is nothing to say.
+    pub(crate) fn render(&self) -> String {
+        let mut text = String::new();
+        if self.kind == Kind::BrokenPipe {
+            return text;
+        }
+        for Problem { message, hints } in &self.problems {
+            let message = term::block(message);
+            // Each problem of a file names itself already.
+            let named = ["config error: ", "goals error: "].iter().any(|word| message.starts_with(word));
+            let prefix = if named { "" } else { "error: " };
+            // Writing to a string does not fail.
+            let _infallible = writeln!(text, "{prefix}{message}");
+            for hint in hints {
+                let _infallible = writeln!(text, "hint: {}", term::block(hint));
+            }
+        }
+        text
+    }
+}
+
+/// An error with its causes, in one line. A cause that its parent quotes already is left out.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(cause) = at {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        at = cause.source();
+    }
+    text
+}
+
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self { kind: Kind::BrokenPipe, problems: Vec::new() };
+        }
+        Self::new(exit::BUG, format!("write the output: {error}"))
+    }
+}
+
+impl From<PlaceError> for CommandError {
+    fn from(error: PlaceError) -> Self {
+        Self::of(error.exit(), &error).hint_opt(error.hint())
+    }
+}
+
+impl From<ScaffoldError> for CommandError {
+    fn from(error: ScaffoldError) -> Self {
+        Self::of(error.exit(), &error).hint_opt(error.hint())
+    }
+}
+
+impl From<BootError> for CommandError {
+    fn from(error: BootError) -> Self {
+        let kind = Kind::Exit(error.exit_code());
+        let problems = error
+            .findings
+            .into_iter()
+            .map(|finding| Problem { message: finding.message, hints: finding.hint.into_iter().collect() })
+            .collect();
+        Self { kind, problems }
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        Self::of(store_exit(&error), &error)
+    }
+}
+
+impl From<DiskError> for CommandError {
+    fn from(error: DiskError) -> Self {
+        StoreError::Disk(error).into()
+    }
+}
+
+impl From<FileError> for CommandError {
+    fn from(error: FileError) -> Self {
+        let exit = if error.is_unsafe() { exit::REFUSED } else { exit::BUG };
+        Self::of(exit, &error)
+    }
+}
+
+impl From<RepoError> for CommandError {
+    fn from(error: RepoError) -> Self {
+        Self::of(repo_exit(&error), &error)
+    }
+}
+
+impl From<CliError> for CommandError {
+    fn from(error: CliError) -> Self {
+        Self::of(exit::ENVIRONMENT, &error)
+    }
+}
+
+impl From<GitError> for CommandError {
+    fn from(error: GitError) -> Self {
+        match error {
+            GitError::Repo(error) => error.into(),
+            GitError::Cli(error) => error.into(),
+            GitError::Exists { .. } | GitError::Moved { .. } => Self::of(exit::CONFLICT, &error),
+            GitError::Unsafe { .. } => Self::of(exit::REFUSED, &error),
+            GitError::DiskFull { .. } => Self::of(exit::BUG, &error),
+            _ => Self::of(exit::INVALID, &error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_with_its_hints_below() {
+        let error = CommandError::new(exit::REFUSED, "goals.yaml changed since it was accepted")
+            .hint("review the diff, then run `peers goals accept`");
+        assert_eq!(error.exit_code(), 5);
+        assert_eq!(
+            error.render(),
+            "error: goals.yaml changed since it was accepted\nhint: review the diff, then run `peers goals accept`\n"
+        );
+    }
+
+    #[test]
+    fn a_closed_pipe_says_nothing_and_is_no_failure() {
+        let error = CommandError::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!((error.exit_code(), error.render().as_str()), (0, ""));
+    }
+
+    #[test]
+    fn foreign_text_cannot_steer_the_terminal() {
+        let error = CommandError::new(exit::INVALID, "no run `\u{1b}[2Jx`");
+        assert_eq!(error.render(), "error: no run `x`\n");
+    }
+
+    #[test]
+    fn a_cause_that_is_quoted_already_is_not_repeated() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("read x: gone")]
+        struct Quoting(#[source] Gone);
+        #[derive(Debug, thiserror::Error)]
+        #[error("gone")]
+        struct Gone;
+        assert_eq!(chain(&Quoting(Gone)), "read x: gone");
+    }
+}

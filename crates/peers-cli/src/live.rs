@@ -1,0 +1,244 @@
+//! What a person sees while the loop runs: permanent lines for what happened, and on a terminal one
+//! line, drawn again and again, for what is going on.
+
+mod wording;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use peers_core::machine::{Notice, Now};
+use peers_core::state::State;
+use peers_model::GoalId;
+use peers_model::verdict::{Place, Verdict};
+use peers_run::ports::Observer;
+use peers_run::procs::{self, Progress};
+use peers_sys::env::Env;
+use peers_sys::{clock, term};
+
+use crate::output::Out;
+
+/// The live line is drawn this often.
+const REDRAW: Duration = Duration::from_millis(500);
+/// Erases the line that the cursor is in.
+const ERASE: &str = "\r\u{1b}[2K";
+
+/// Standard error with at most one line that is not permanent.
+#[derive(Debug, Clone)]
+struct Screen(Arc<Mutex<Drawn>>);
+
+#[derive(Debug)]
+struct Drawn {
+    /// Standard error is a terminal.
+    live: bool,
+    columns: usize,
+    /// A live line stands there now.
+    on: bool,
+}
+
+impl Screen {
+    fn lock(&self) -> MutexGuard<'_, Drawn> {
+        // A panic while drawing leaves nothing that matters.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a permanent line. The text is sanitised.
+    fn line(&self, text: &str) {
+        self.raw(format!("{}\n", term::block(text)).as_bytes());
+    }
+
+    fn raw(&self, bytes: &[u8]) {
+        let mut drawn = self.lock();
+        let mut err = io::stderr().lock();
+        if std::mem::take(&mut drawn.on) {
+            // Whoever closed standard error does not want to be told.
+            let _unheard = err.write_all(ERASE.as_bytes());
+        }
+        let _unheard = err.write_all(bytes);
+    }
+
+    /// Draws the line that is not permanent.
+    fn draw(&self, text: &str) {
+        let mut drawn = self.lock();
+        if !drawn.live {
+            return;
+        }
+        let text = term::line(text, drawn.columns.saturating_sub(1));
+        let mut err = io::stderr().lock();
+        // As above.
+        let _unheard = err.write_all(format!("{ERASE}{text}").as_bytes()).and_then(|()| err.flush());
+        drawn.on = true;
+    }
+
+    fn clear(&self) {
+        self.raw(b"");
+    }
+}
+
+/// Log lines keep out of the way of the live line.
+impl Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.raw(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The screen of this process.
+fn screen() -> &'static Screen {
+    static SCREEN: std::sync::OnceLock<Screen> = std::sync::OnceLock::new();
+    SCREEN.get_or_init(|| Screen(Arc::new(Mutex::new(Drawn { live: false, columns: 80, on: false }))))
+}
+
+/// Starts logging to standard error: warnings, or what `PEERS_LOG` asks for.
+pub(crate) fn log(env: &Env) {
+    let filter = env.text("PEERS_LOG").unwrap_or("warn");
+    let filter = tracing_subscriber::EnvFilter::try_new(filter)
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(|| screen().clone())
+        .with_ansi(false)
+        .with_target(false)
+        .without_time()
+        .init();
+}
+
+/// The view of one run.
+#[derive(Debug)]
+pub(crate) struct Live {
+    verbose: bool,
+}
+
+impl Live {
+    pub(crate) fn new(out: &Out, verbose: bool) -> Self {
+        let mut drawn = screen().lock();
+        drawn.live = out.live();
+        drawn.columns = out.columns();
+        drop(drawn);
+        Self { verbose }
+    }
+
+    /// Who watches the loop.
+    pub(crate) fn observer(&self) -> Watcher {
+        Watcher {
+            verbose: self.verbose,
+            states: BTreeMap::new(),
+            doing: Rc::default(),
+        }
+    }
+
+    /// Takes the live line away.
+    #[expect(clippy::unused_self, reason = "whoever opened the view closes it")]
+    pub(crate) fn close(&self) {
+        screen().clear();
+        screen().lock().live = false;
+    }
+}
+
+/// Draws what gates and extra commands are doing; for commands that run gates without a loop.
+pub(crate) fn show_gates(progress: &Progress, what: &str) {
+    if let Some(procs::Live::Gates(live)) = progress.now() {
+        screen().draw(&format!("{what} · {}", wording::gates(&live, clock::mono())));
+    }
+}
+
+/// Prints what happens.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    verbose: bool,
+    /// The last known word of each gate.
+    states: BTreeMap<GoalId, &'static str>,
+    doing: Rc<std::cell::RefCell<Doing>>,
+}
+
+/// What the live line says when no child tells more.
+#[derive(Debug, Default)]
+struct Doing {
+    skeptic: bool,
+    place: Option<Place>,
+    spend: String,
+    waiting: Option<peers_model::Timestamp>,
+}
+
+impl Observer for Watcher {
+    fn notice(&mut self, notice: &Notice, state: &State, at: Now) {
+        let out = screen();
+        {
+            let mut doing = self.doing.borrow_mut();
+            doing.spend = wording::spend(state);
+            doing.waiting = None;
+        }
+        match notice {
+            Notice::RunStarted => {
+                for line in wording::start(state) {
+                    out.line(&line);
+                }
+            }
+            Notice::GatesStarted { place, .. } => self.doing.borrow_mut().place = Some(*place),
+            Notice::GatesDone { verdicts, took_ms, place } => {
+                out.line(&wording::gates_done(verdicts, *took_ms, *place));
+                for judged in verdicts {
+                    let word = judged.verdict.word();
+                    let before = self.states.insert(judged.goal.clone(), word);
+                    let turned = before.is_some_and(|before| before != word);
+                    if turned || (before.is_none() && !matches!(judged.verdict, Verdict::Pass)) {
+                        out.line(&wording::turned(judged, turned));
+                    }
+                }
+            }
+            Notice::TickStarted { tick, peer, skeptic } => {
+                self.doing.borrow_mut().skeptic = *skeptic;
+                if !out.lock().live {
+                    let part = if *skeptic { " as the skeptic" } else { "" };
+                    out.line(&format!("tick {tick}: {peer} begins{part}"));
+                }
+            }
+            Notice::TickEnded(tick) => {
+                out.line(&wording::tick(tick, self.doing.borrow().skeptic));
+                for judged in &tick.verdicts {
+                    let before = self.states.insert(judged.goal.clone(), judged.verdict.word());
+                    if before != Some(judged.verdict.word()) {
+                        out.line(&wording::turned(judged, before.is_some()));
+                    }
+                }
+                if self.verbose {
+                    for line in wording::tails(tick) {
+                        out.line(&line);
+                    }
+                }
+            }
+            Notice::PeerDegraded { peer, reason } => out.line(&format!("{peer} is degraded: {}", term::line(reason, 200))),
+            Notice::Waiting { until } => {
+                self.doing.borrow_mut().waiting = Some(*until);
+                let wait = peers_model::time::human(until.since(at.wall));
+                out.line(&format!("every peer waits; the next turn begins in {wait}"));
+            }
+            Notice::Warning(text) => out.line(&format!("warning: {}", term::line(text, 300))),
+            // Said by whoever started the loop, on standard output.
+            Notice::Stopped { .. } => out.clear(),
+        }
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        if !screen().lock().live {
+            return;
+        }
+        let doing = Rc::clone(&self.doing);
+        peers_run::pulse::every(REDRAW, move || screen().draw(&wording::live(&progress, &doing.borrow())));
+    }
+}
+
+impl Doing {
+    fn what(&self) -> &'static str {
+        match self.place {
+            Some(Place::Pristine) => "proof in a clean checkout",
+            Some(Place::Live | Place::GateTree) | None => "gates",
+        }
+    }
+}

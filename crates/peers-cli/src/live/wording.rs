@@ -1,0 +1,162 @@
+//! The sentences of the live view.
+
+use std::time::Duration;
+
+use peers_core::state::State;
+use peers_model::outcome::ExitClass;
+use peers_model::record::{TickOutcome, TickRecord};
+use peers_model::time::human;
+use peers_model::verdict::{Judged, Place};
+use peers_model::{Mono, Usd};
+use peers_run::procs::{self, LiveGates, LivePeer, Progress};
+use peers_sys::{clock, term};
+
+use super::Doing;
+use crate::output::counted;
+
+/// Cells of a diagnostic in a line.
+const DIAGNOSTIC: usize = 160;
+/// Characters of a failure's first line of standard error.
+const COMPLAINT: usize = 200;
+/// Lines of a tail that are echoed, of standard output and of standard error.
+const TAILS: (usize, usize) = (50, 25);
+
+/// The first lines: where agents work, and that nothing holds them.
+pub(super) fn start(state: &State) -> Vec<String> {
+    let branch = match &state.branch {
+        Some(branch) => format!("branch `{branch}`"),
+        None => "a detached HEAD".to_owned(),
+    };
+    let run = state.run.as_ref();
+    let at = run.map(|run| format!(" at {}", run.base.short())).unwrap_or_default();
+    let id = run.map(|run| format!("run {}: ", run.id)).unwrap_or_default();
+    let peers: Vec<&str> = state.rules.peers.iter().map(|peer| peer.name.as_str()).collect();
+    let dry = if state.rules.dry_run { " (dry run: each turn is put back)" } else { "" };
+    vec![
+        format!("{id}{} work on {branch}{at}{dry}", peers.join(" and ")),
+        "unconfined: agents and gates run as you, without a sandbox".to_owned(),
+    ]
+}
+
+/// What was spent so far; empty while nothing is known.
+pub(super) fn spend(state: &State) -> String {
+    let mut parts = Vec::new();
+    if state.spent.usd > Usd::ZERO {
+        parts.push(state.spent.usd.to_string());
+    }
+    if state.spent.tokens.0 > 0 {
+        parts.push(counted(state.spent.tokens.0, "token"));
+    }
+    parts.join(", ")
+}
+
+/// `gates: 3 of 4 green, 850ms`.
+pub(super) fn gates_done(verdicts: &[Judged], took_ms: u64, place: Place) -> String {
+    let green = verdicts.iter().filter(|judged| judged.verdict.is_pass()).count();
+    let what = match place {
+        Place::Pristine => "proof in a clean checkout",
+        Place::Live | Place::GateTree => "gates",
+    };
+    format!("{what}: {green} of {} green, {}", verdicts.len(), human(Duration::from_millis(took_ms)))
+}
+
+/// A gate that has another answer than before, or a first one that is not green.
+pub(super) fn turned(judged: &Judged, turned: bool) -> String {
+    let word = match judged.verdict.word() {
+        "pass" => "green",
+        "fail" => "red",
+        "timeout" => "red (time limit)",
+        _ => "not judged",
+    };
+    let is = if turned { "turned" } else { "is" };
+    let diagnostic = judged.verdict.diagnostic().trim();
+    if diagnostic.is_empty() {
+        return format!("  {} {is} {word}", judged.goal);
+    }
+    format!("  {} {is} {word}: {}", judged.goal, term::line(diagnostic, DIAGNOSTIC))
+}
+
+/// `tick 3 codex: handoff, 2f31ab90, 12s`.
+pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> String {
+    let outcome = match tick.outcome {
+        TickOutcome::Handoff => "handoff",
+        TickOutcome::NoHandoff => "no-handoff",
+        TickOutcome::Corrected => "taken back",
+        TickOutcome::PeerFailed
+        | TickOutcome::RateLimited
+        | TickOutcome::NeedsOperator
+        | TickOutcome::Interrupted
+        | TickOutcome::GitError => tick.classification.as_str(),
+    };
+    let commit = tick.commits.last().map_or("no-new-commit", |commit| commit.short());
+    let mut parts = vec![outcome.to_owned(), commit.to_owned(), human(Duration::from_millis(tick.exit.duration_ms))];
+    parts.extend(tick.exit.usage.usd.filter(|usd| *usd > Usd::ZERO).map(|usd| usd.to_string()));
+    let part = if skeptic { " (skeptic)" } else { "" };
+    let mut text = format!("tick {} {}{part}: {}", tick.iteration, tick.peer, parts.join(", "));
+    if let Some(reason) = tick.soft_fail_reason.as_ref().filter(|_| !tick.success) {
+        text.push_str(&format!("; {}", term::line(reason, COMPLAINT)));
+    }
+    if !tick.success && tick.exit.class != ExitClass::Ok {
+        let complaint = tick.exit.stderr_tail.lines().map(str::trim).find(|line| !line.is_empty());
+        if let Some(complaint) = complaint {
+            text.push_str(&format!("; {}", complaint.chars().take(COMPLAINT).collect::<String>()));
+        }
+    }
+    text
+}
+
+/// The last lines of a peer's output, for `--verbose`.
+pub(super) fn tails(tick: &TickRecord) -> Vec<String> {
+    let echo = |mark: &'static str, text: &str, most: usize| -> Vec<String> {
+        let lines: Vec<&str> = text.lines().collect();
+        let from = lines.len().saturating_sub(most);
+        lines.iter().skip(from).map(|line| format!("  {mark} {}", term::inline(line))).collect()
+    };
+    let mut lines = echo("out|", &tick.exit.stdout_tail, TAILS.0);
+    lines.extend(echo("err|", &tick.exit.stderr_tail, TAILS.1));
+    lines
+}
+
+/// The line that is drawn again and again.
+pub(super) fn live(progress: &Progress, doing: &Doing) -> String {
+    let now = clock::mono();
+    let what = match progress.now() {
+        Some(procs::Live::Peer(live)) => peer(&live, doing.skeptic, now),
+        Some(procs::Live::Gates(live)) => format!("{} · {}", doing.what(), gates(&live, now)),
+        None => match doing.waiting {
+            Some(until) => format!("waiting · {} left", human(until.since(clock::now()))),
+            None => "looking at the repository".to_owned(),
+        },
+    };
+    if doing.spend.is_empty() { what } else { format!("{what} · {}", doing.spend) }
+}
+
+fn peer(live: &LivePeer, skeptic: bool, now: Mono) -> String {
+    let LivePeer { tick, peer, since, heard, bytes: _, last } = live;
+    let part = if skeptic { " (skeptic)" } else { "" };
+    let mut text = format!("tick {tick} · {peer}{part} · {}", seconds(now.since(*since)));
+    let quiet = now.since(*heard);
+    if quiet >= Duration::from_secs(10) {
+        text.push_str(&format!(" · quiet for {}", seconds(quiet)));
+    }
+    if !last.is_empty() {
+        text.push_str(&format!(" · {last}"));
+    }
+    text
+}
+
+/// `2 of 5 done, 12s, running: tests-pass`.
+pub(super) fn gates(live: &LiveGates, now: Mono) -> String {
+    let LiveGates { since, of, done, running } = live;
+    let names: Vec<&str> = running.iter().map(|gate| gate.as_str()).collect();
+    let mut text = format!("{done} of {of} done · {}", seconds(now.since(*since)));
+    if !names.is_empty() {
+        text.push_str(&format!(" · {}", names.join(", ")));
+    }
+    text
+}
+
+/// Whole seconds: milliseconds would flicker.
+fn seconds(time: Duration) -> String {
+    if time < Duration::from_secs(1) { "0s".to_owned() } else { human(Duration::from_secs(time.as_secs())) }
+}

@@ -1,0 +1,149 @@
+//! The only place that writes to the terminal: data to standard output, talk to standard error.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use serde::Serialize;
+
+use crate::error::CommandError;
+
+/// Where a command writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Out {
+    colour: bool,
+    live: bool,
+    columns: usize,
+}
+
+/// A result with the name of its format before everything else.
+#[derive(Serialize)]
+struct Document<'a, T: Serialize> {
+    schema: &'a str,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+/// Widest and narrowest line that is drawn again and again.
+const COLUMNS: (usize, usize) = (20, 200);
+
+impl Out {
+    /// Looks at the terminal. `NO_COLOR`, pipes and dumb terminals lose nothing but colour.
+    pub(crate) fn new(env: &peers_sys::env::Env) -> Self {
+        let dumb = env.text("TERM") == Some("dumb");
+        let terminal = io::stderr().is_terminal() && !dumb;
+        let columns = env.text("COLUMNS").and_then(|n| n.parse().ok()).unwrap_or(80);
+        Self {
+            colour: io::stdout().is_terminal() && !dumb && env.text("NO_COLOR").is_none(),
+            live: terminal,
+            columns: columns.clamp(COLUMNS.0, COLUMNS.1),
+        }
+    }
+
+    /// Whether standard output takes colour.
+    pub(crate) fn colour(&self) -> bool {
+        self.colour
+    }
+
+    /// Whether a line on standard error can be drawn again.
+    pub(crate) fn live(&self) -> bool {
+        self.live
+    }
+
+    /// The width of the terminal in cells.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Writes one line of data.
+    pub(crate) fn line(&self, text: &str) -> Result<(), CommandError> {
+        self.data(&format!("{text}\n"))
+    }
+
+    /// Writes data as it is, in one call.
+    pub(crate) fn data(&self, text: &str) -> Result<(), CommandError> {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Writes bytes as they are, in one call.
+    #[expect(clippy::unused_self, reason = "whoever has no output module has nothing to print with")]
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes)?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Writes a result for machines. `body` serialises to an object.
+    pub(crate) fn json<T: Serialize>(&self, schema: &str, body: &T) -> Result<(), CommandError> {
+        let mut text = serde_json::to_string_pretty(&Document { schema, body })
+            .map_err(|error| CommandError::of(peers_model::exit::BUG, &error))?;
+        text.push('\n');
+        self.data(&text)
+    }
+
+    /// Says something to the person in front of the terminal.
+    #[expect(clippy::unused_self, reason = "as `bytes`")]
+    pub(crate) fn talk(&self, text: &str) {
+        let text = peers_sys::term::block(text);
+        // Nobody can be told that nobody is listening.
+        let _unheard = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// Text for standard error that ends in its own line feeds.
+    pub(crate) fn complain(text: &str) {
+        // As above.
+        let _unheard = io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+/// `1 tick`, `2 ticks`.
+pub(crate) fn counted(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// Columns of text, as wide as their widest cell, two blanks between them.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        for (at, cell) in row.iter().enumerate() {
+            let width = peers_sys::term::width(cell);
+            match widths.get_mut(at) {
+                Some(known) => *known = width.max(*known),
+                None => widths.push(width),
+            }
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(cell);
+            let missing = width.saturating_sub(peers_sys::term::width(cell)) + 2;
+            line.extend(std::iter::repeat_n(' ', missing));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_stands_first() {
+        let text = serde_json::to_string(&Document { schema: "x/1", body: &serde_json::json!({"a": 1}) }).unwrap();
+        assert_eq!(text, r#"{"schema":"x/1","a":1}"#);
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!([counted(0, "tick"), counted(1, "tick")], ["0 ticks", "1 tick"]);
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [vec!["a".into(), "bb".into()], vec!["ccc".into(), "d".into()]];
+        assert_eq!(table(&rows), "a    bb\nccc  d\n");
+    }
+}

@@ -1,0 +1,532 @@
+//! The only way durable state changes.
+//!
+//! Live code, resume, rebuild and tests all come through here, so that a rebuild cannot drift from
+//! a run. A record that makes no sense at its place is an error, never a guess.
+
+use peers_model::outcome::ExitClass;
+use peers_model::record::{
+    CorrectionKind, ExitRecord, OperatorOp, Record, RunStarted, SkepticVerdict, TickOutcome, TickRecord, TickStarted,
+};
+use peers_model::{PeerName, RunId, TickNo, Timestamp, limits};
+use std::time::Duration;
+use thiserror::Error;
+
+use crate::reviews;
+use crate::state::{
+    HandoffMark, LastExit, LastRun, OpenTick, PeerHealth, PeerState, ProofVerdict, RunInfo, State, Wasted, WarningEntry,
+};
+
+/// A record that cannot stand where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("record `{event}` is not possible here: {why}")]
+pub struct IllegalRecord {
+    /// Tag of the record.
+    pub event: &'static str,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// Waits after 1, 2, 3, 4 and more rate limits in a row, seconds.
+const BACKOFF_S: [u64; 4] = [15, 30, 60, 120];
+
+impl State {
+    /// Folds one record in. On error the state is unchanged.
+    ///
+    /// # Errors
+    /// [`IllegalRecord`] when the record cannot follow what was folded before.
+    pub fn apply(&mut self, ts: Timestamp, run: Option<&RunId>, record: &Record) -> Result<(), IllegalRecord> {
+        let illegal = |why: String| Err(IllegalRecord { event: record.event(), why });
+        match record {
+            Record::RunStarted(started) => {
+                if self.live_run().is_some_and(|r| Some(&r.id) == run) {
+                    return illegal("this run has started already".into());
+                }
+                let Some(id) = run else { return illegal("it has no run id".into()) };
+                self.apply_run_started(ts, id, started);
+            }
+            Record::TickStarted(started) => {
+                if let Some(open) = &self.open {
+                    return illegal(format!("tick {} is still open", open.started.tick));
+                }
+                if started.tick != self.ticks.next() {
+                    return illegal(format!("tick {} cannot follow tick {}", started.tick, self.ticks));
+                }
+                self.apply_tick_started(ts, started);
+            }
+            Record::PeerSpawned(spawned) => match &mut self.open {
+                Some(open) if open.started.tick == spawned.tick && open.spawned.is_none() => {
+                    open.spawned = Some(spawned.clone());
+                }
+                _ => return illegal(format!("tick {} is not waiting for its process", spawned.tick)),
+            },
+            Record::CorrectionPlanned(plan) => match &mut self.open {
+                Some(open) if open.started.tick == plan.tick && open.correction.is_none() => {
+                    open.correction = Some(plan.clone());
+                }
+                _ => return illegal(format!("tick {} is not open or has its correction", plan.tick)),
+            },
+            Record::Tick(tick) => {
+                let Some(open) = self.open.clone() else { return illegal("no tick is open".into()) };
+                if open.started.tick != tick.iteration || open.started.peer != tick.peer {
+                    return illegal(format!("tick {} of {} is open", open.started.tick, open.started.peer));
+                }
+                self.apply_tick(ts, &open, tick);
+            }
+            Record::Gates(gates) => {
+                self.spent.gate_ms = self.spent.gate_ms.saturating_add(gates.took_ms);
+                let rules = self.rules.clone();
+                self.board.take(&rules, gates.iteration, &gates.verdicts);
+            }
+            Record::Proof(proof) => {
+                self.spent.gate_ms = self.spent.gate_ms.saturating_add(proof.took_ms);
+                for judged in &proof.verdicts {
+                    let Some(rule) = self.rules.gates.iter().find(|g| g.id == judged.goal) else { continue };
+                    let verdict = ProofVerdict {
+                        head: proof.at.head.clone(),
+                        tree: proof.at.tree.clone(),
+                        gate: rule.digest.clone(),
+                        verdict: judged.verdict.clone(),
+                    };
+                    self.proofs.verdicts.insert(judged.goal.clone(), verdict);
+                }
+            }
+            Record::Cooling(cooling) => {
+                let health = self.peers.entry(cooling.peer.clone()).or_default();
+                health.not_before = Some(cooling.until);
+                health.rate_limit_streak = cooling.streak;
+            }
+            Record::Operator(op) => self.apply_operator(&op.op),
+            Record::MirrorRestored(_) => {}
+            Record::Checkpoint(checkpoint) => match serde_json::from_value(checkpoint.state.clone()) {
+                Ok(state) => *self = state,
+                Err(error) => return illegal(format!("its state cannot be read: {error}")),
+            },
+            Record::Exit(exit) => {
+                if self.live_run().is_none() {
+                    return illegal("no run is live".into());
+                }
+                self.apply_exit(ts, exit);
+            }
+        }
+        Ok(())
+    }
+
+    /// [`State::apply`] by value, for folds.
+    ///
+    /// # Errors
+    /// As [`State::apply`].
+    pub fn applied(mut self, ts: Timestamp, run: Option<&RunId>, record: &Record) -> Result<Self, IllegalRecord> {
+        self.apply(ts, run, record)?;
+        Ok(self)
+    }
+
+    fn apply_run_started(&mut self, ts: Timestamp, id: &RunId, started: &RunStarted) {
+        let active = self.turn_peer().cloned();
+        self.rules = started.rules.clone();
+        self.turn_index =
+            active.and_then(|a| self.rules.peers.iter().position(|p| p.name == a)).unwrap_or(0);
+        let rules = self.rules.clone();
+        self.peers.retain(|name, _| rules.peers.iter().any(|p| p.name == *name));
+        for peer in &rules.peers {
+            let health = self.peers.entry(peer.name.clone()).or_default();
+            // An operator who starts a run has seen to what only an operator can see to.
+            if matches!(health.state, PeerState::Halted | PeerState::Unavailable) {
+                health.state = PeerState::Degraded;
+                health.recovery_due = true;
+            }
+            health.consecutive_fails = 0;
+        }
+        self.soft.retain(|id, _| rules.soft.iter().any(|s| s.id == *id));
+        for soft in &rules.soft {
+            self.soft.entry(soft.id.clone()).or_default();
+        }
+        if self.digests != started.digests {
+            self.board.forget();
+        }
+        self.digests = started.digests.clone();
+        self.spent.consecutive_failures = 0;
+        self.spent.spawn_failures = 0;
+        self.skeptic.attempts = 0;
+        let ticks = self.ticks;
+        self.board.start_run(&rules, ticks);
+        if self.open.is_none() {
+            self.head = Some(started.head.clone());
+            self.branch.clone_from(&started.branch);
+        }
+        self.run = Some(RunInfo {
+            id: id.clone(),
+            started_at: ts,
+            ticks: 0,
+            base: started.head.clone(),
+            ended: false,
+        });
+        // The first contact of each pair is seeded here, so that no first handoff is lost.
+        for receiver in &rules.peers {
+            let marks = self.bookmarks.entry(receiver.name.clone()).or_default();
+            for sender in rules.peers.iter().filter(|s| s.name != receiver.name) {
+                marks.entry(sender.name.clone()).or_insert_with(|| started.head.clone());
+            }
+        }
+    }
+
+    fn apply_tick_started(&mut self, ts: Timestamp, started: &TickStarted) {
+        let taken = usize::try_from(started.warnings_taken).unwrap_or(usize::MAX).min(self.warnings.len());
+        self.warnings.drain(..taken);
+        if let Some(index) = self.rules.peers.iter().position(|p| p.name == started.peer) {
+            self.turn_index = index;
+        }
+        self.head = Some(started.head_before.clone());
+        self.branch.clone_from(&started.branch);
+        if started.skeptic && self.skeptic.tree.as_ref() != Some(&started.tree_before) {
+            self.skeptic.tree = Some(started.tree_before.clone());
+            self.skeptic.passed.clear();
+            self.skeptic.attempts = 0;
+        }
+        for goal in &started.asked {
+            self.asked.entry(started.peer.clone()).or_default().insert(goal.clone(), started.tick);
+        }
+        self.open = Some(OpenTick { started: started.clone(), at: ts, spawned: None, correction: None });
+    }
+
+    fn apply_tick(&mut self, ts: Timestamp, open: &OpenTick, tick: &TickRecord) {
+        self.open = None;
+        self.ticks = tick.iteration;
+        if let Some(run) = &mut self.run {
+            run.ticks = run.ticks.saturating_add(1);
+        }
+        self.head = Some(tick.head_after.clone());
+        self.branch.clone_from(&tick.branch);
+        self.dirty = tick.dirty;
+        self.account(tick);
+        self.rotate(tick);
+        self.health_after(tick);
+        self.take_warnings(ts, tick);
+        if tick.outcome != TickOutcome::Interrupted && !self.rules.dry_run {
+            // What the prompt showed counts as delivered only once its tick is durable.
+            let marks = self.bookmarks.entry(tick.peer.clone()).or_default();
+            for (sender, commit) in &open.started.inbox {
+                marks.insert(sender.clone(), commit.clone());
+            }
+            self.messages.retain(|m| !open.started.messages.contains(m));
+        }
+        for path in &tick.published {
+            self.messages.push_back(path.clone());
+            if let Some((pair, number)) = message_number(path) {
+                let next = self.message_numbers.entry(pair.to_owned()).or_insert(0);
+                *next = (*next).max(number);
+            }
+        }
+        if tick.product_change {
+            self.last_product_author = Some(tick.peer.clone());
+        }
+        if tick.success && !self.rules.dry_run {
+            self.last_handoff = Some(HandoffMark {
+                peer: tick.peer.clone(),
+                from: tick.head_before.clone(),
+                to: tick.head_after.clone(),
+            });
+        }
+        self.clean_ticks = clean_after(self.clean_ticks, tick, self.rules.dry_run);
+        self.skeptic_after(open, tick);
+        self.soft_after(tick);
+        let rules = self.rules.clone();
+        self.board.take(&rules, tick.iteration, &tick.verdicts);
+    }
+
+    fn account(&mut self, tick: &TickRecord) {
+        let spent = &mut self.spent;
+        spent.iterations = spent.iterations.saturating_add(1);
+        spent.peer_ms = spent.peer_ms.saturating_add(tick.exit.duration_ms);
+        spent.gate_ms = spent.gate_ms.saturating_add(tick.gate_ms);
+        let usage = tick.exit.usage;
+        match usage.tokens {
+            Some(tokens) => spent.tokens += tokens,
+            None => spent.unknown_usage = spent.unknown_usage.saturating_add(1),
+        }
+        if let Some(usd) = usage.usd {
+            spent.usd += usd;
+        }
+        if tick.usd_warned.is_some() {
+            spent.usd_warned_for = tick.usd_warned;
+        }
+        if tick.success || tick.outcome.is_neutral() {
+            if tick.outcome != TickOutcome::Interrupted && tick.outcome != TickOutcome::GitError {
+                spent.consecutive_failures = 0;
+                spent.spawn_failures = 0;
+            }
+        } else {
+            spent.consecutive_failures = spent.consecutive_failures.saturating_add(1);
+            spent.spawn_failures =
+                if tick.exit.class == ExitClass::SpawnFail { spent.spawn_failures.saturating_add(1) } else { 0 };
+            spent.wasted_ms = spent.wasted_ms.saturating_add(tick.exit.duration_ms);
+            spent.wasted.push_back(Wasted {
+                tick: tick.iteration,
+                peer: tick.peer.clone(),
+                duration_ms: tick.exit.duration_ms,
+            });
+            while spent.wasted.len() > 20 {
+                spent.wasted.pop_front();
+            }
+        }
+        let health = self.peers.entry(tick.peer.clone()).or_default();
+        health.ticks = health.ticks.saturating_add(1);
+        if let Some(tokens) = usage.tokens {
+            health.tokens += tokens;
+        }
+        if let Some(usd) = usage.usd {
+            health.usd += usd;
+        }
+    }
+
+    fn rotate(&mut self, tick: &TickRecord) {
+        let n = self.rules.peers.len().max(1);
+        let Some(index) = self.rules.peers.iter().position(|p| p.name == tick.peer) else { return };
+        let max_retries = self.rules.max_retries;
+        let health = self.peers.entry(tick.peer.clone()).or_default();
+        let pass_on = match tick.outcome {
+            TickOutcome::Handoff | TickOutcome::RateLimited | TickOutcome::NeedsOperator => {
+                health.consecutive_fails = 0;
+                true
+            }
+            TickOutcome::Interrupted | TickOutcome::GitError => false,
+            // A reverted turn is taken again by the same peer; two of them degrade it.
+            TickOutcome::Corrected if tick.corrected == Some(CorrectionKind::Revert) => false,
+            TickOutcome::Corrected if tick.success => {
+                health.consecutive_fails = 0;
+                true
+            }
+            TickOutcome::NoHandoff | TickOutcome::PeerFailed | TickOutcome::Corrected => {
+                health.consecutive_fails = health.consecutive_fails.saturating_add(1);
+                let pass_on = health.consecutive_fails > max_retries;
+                if pass_on {
+                    health.consecutive_fails = 0;
+                }
+                pass_on
+            }
+        };
+        self.turn_index = if pass_on { (index + 1) % n } else { index };
+    }
+
+    fn health_after(&mut self, tick: &TickRecord) {
+        let health = self.peers.entry(tick.peer.clone()).or_default();
+        health.recovery_due = false;
+        health.last_run = Some(LastRun {
+            tick: tick.iteration,
+            success: tick.success,
+            classification: tick.classification.clone(),
+            duration_ms: tick.exit.duration_ms,
+            soft_fail_reason: tick.soft_fail_reason.clone(),
+            pattern: tick.exit.matched.as_ref().map(|m| m.pattern.clone()),
+        });
+        if tick.outcome == TickOutcome::RateLimited {
+            return;
+        }
+        health.rate_limit_streak = 0;
+        health.not_before = None;
+        if tick.outcome.is_neutral() {
+            // A turn that was cut short says nothing; a recovery turn stays due.
+            health.recovery_due = health.state == PeerState::Degraded && health.degraded_at.is_none();
+            return;
+        }
+        let credit = if tick.success {
+            0
+        } else if tick.outcome == TickOutcome::NoHandoff && !tick.commits.is_empty() {
+            1
+        } else {
+            2
+        };
+        health.recent.push_back(credit);
+        while health.recent.len() > 5 {
+            health.recent.pop_front();
+        }
+        let cheated = tick.outcome == TickOutcome::Corrected && tick.corrected == Some(CorrectionKind::Revert);
+        if tick.success {
+            heal(health);
+            health.failed_cheating = 0;
+            health.prewarned = tick.prewarned;
+            return;
+        }
+        if tick.outcome == TickOutcome::NeedsOperator {
+            health.state = PeerState::Unavailable;
+            health.degraded_reason = Some(cause(tick));
+            return;
+        }
+        if cheated {
+            health.failed_cheating = health.failed_cheating.saturating_add(1);
+        } else {
+            health.failed_cheating = 0;
+        }
+        if health.state == PeerState::Degraded {
+            health.recovery_cooldown = Some(tick.iteration);
+        } else if health.recent_half_fails() >= 6 || health.failed_cheating >= 2 {
+            health.state = PeerState::Degraded;
+            health.degraded_at = Some(tick.iteration);
+            health.degraded_reason = Some(cause(tick));
+        }
+    }
+
+    fn take_warnings(&mut self, ts: Timestamp, tick: &TickRecord) {
+        for text in &tick.warnings_emitted {
+            let text = bounded(text, limits::WARNING);
+            self.warnings.push(text.clone());
+            self.warnings_history.push_back(WarningEntry { ts, tick: tick.iteration, text });
+        }
+        while self.warnings_history.len() > limits::WARNINGS_KEPT {
+            self.warnings_history.pop_front();
+        }
+        let excess = self.warnings.len().saturating_sub(limits::WARNINGS_KEPT);
+        self.warnings.drain(..excess);
+    }
+
+    fn skeptic_after(&mut self, open: &OpenTick, tick: &TickRecord) {
+        if tick.tree_changed {
+            self.skeptic.passed.clear();
+            self.skeptic.tree = None;
+            self.skeptic.attempts = 0;
+        }
+        if !open.started.skeptic || self.rules.dry_run {
+            return;
+        }
+        match tick.skeptic {
+            Some(SkepticVerdict::Clean) if !tick.tree_changed => {
+                if !self.skeptic.passed.contains(&tick.peer) {
+                    self.skeptic.passed.push(tick.peer.clone());
+                }
+                self.skeptic.tree = Some(tick.tree_after.clone());
+            }
+            Some(SkepticVerdict::Found) => {
+                self.skeptic.passed.clear();
+                self.skeptic.tree = None;
+                self.skeptic.attempts = 0;
+            }
+            Some(SkepticVerdict::Clean | SkepticVerdict::Missing) | None => {
+                if tick.outcome != TickOutcome::Interrupted && tick.outcome != TickOutcome::GitError {
+                    self.skeptic.attempts = self.skeptic.attempts.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    fn soft_after(&mut self, tick: &TickRecord) {
+        if self.rules.dry_run {
+            return;
+        }
+        let rules = self.rules.clone();
+        let roster = crate::converge::roster(self);
+        for soft in &rules.soft {
+            let status = self.soft.entry(soft.id.clone()).or_default();
+            if let Some(moved) = tick.scopes.get(&soft.id).filter(|m| m.before != m.after) {
+                reviews::scope_changed(status, &tick.peer, &moved.before, &moved.after);
+            }
+            let scope = tick.scopes.get(&soft.id).map(|m| m.after.as_str()).unwrap_or_default();
+            for review in tick.reviews.iter().filter(|r| r.goal == soft.id) {
+                reviews::ingest(status, soft.rule, &roster, &tick.peer, review, scope, tick.iteration);
+            }
+        }
+    }
+
+    fn apply_operator(&mut self, op: &OperatorOp) {
+        match op {
+            OperatorOp::Accepted { new, rules, .. } => {
+                self.digests = new.clone();
+                self.board.forget();
+                if let Some(rules) = rules {
+                    let soft: Vec<_> = rules.soft.iter().map(|s| s.id.clone()).collect();
+                    self.soft.retain(|id, _| soft.contains(id));
+                    for id in soft {
+                        self.soft.entry(id).or_default();
+                    }
+                    self.rules = (**rules).clone();
+                    let ticks = self.ticks;
+                    let rules = self.rules.clone();
+                    self.board.start_run(&rules, ticks);
+                }
+            }
+            OperatorOp::BudgetReset => self.spent = crate::state::Spent::default(),
+            OperatorOp::Ack { target, .. } => {
+                self.acks.insert(target.clone());
+                self.board.forget();
+            }
+            OperatorOp::Undone { to, .. } => self.head = Some(to.clone()),
+            OperatorOp::StopRequested { .. } | OperatorOp::StoreAttached { .. } | OperatorOp::Landed { .. } => {}
+        }
+    }
+
+    fn apply_exit(&mut self, ts: Timestamp, exit: &ExitRecord) {
+        if exit.reason == peers_model::outcome::StopReason::AllPeersDegraded {
+            for health in self.peers.values_mut() {
+                health.state = PeerState::Halted;
+            }
+        }
+        if let Some(run) = &mut self.run {
+            run.ended = true;
+        }
+        self.last_exit = Some(LastExit { reason: exit.reason.clone(), at: ts });
+    }
+}
+
+fn heal(health: &mut PeerHealth) {
+    health.state = PeerState::Healthy;
+    health.degraded_reason = None;
+    health.degraded_at = None;
+    health.recovery_cooldown = None;
+}
+
+fn cause(tick: &TickRecord) -> String {
+    let pattern = tick.exit.matched.as_ref().map(|m| format!(" ({})", bounded(&m.pattern, 60))).unwrap_or_default();
+    let why = tick.soft_fail_reason.as_deref().unwrap_or("failed");
+    format!("{}: {}{pattern}", tick.classification, bounded(why, 200))
+}
+
+/// The clean-tick counter after a tick (`docs/convergence.md`).
+fn clean_after(before: u32, tick: &TickRecord, dry_run: bool) -> u32 {
+    if dry_run || tick.outcome.is_neutral() {
+        before
+    } else if !tick.success || tick.blocking_report {
+        0
+    } else if tick.evidence {
+        before.saturating_add(1)
+    } else {
+        // A turn that changed nothing and reviewed nothing proves nothing.
+        before
+    }
+}
+
+/// The wait after so many rate limits in a row.
+#[must_use]
+pub fn backoff(streak: u32) -> Duration {
+    let index = usize::try_from(streak.max(1) - 1).unwrap_or(usize::MAX).min(BACKOFF_S.len() - 1);
+    Duration::from_secs(BACKOFF_S.get(index).copied().unwrap_or(120))
+}
+
+/// Cuts at a character boundary; never panics.
+#[must_use]
+pub fn bounded(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let mut end = max;
+    while end > 0 && !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+/// `a-to-b/000012-topic.md` → (`a-to-b`, 12).
+fn message_number(path: &str) -> Option<(&str, u64)> {
+    let (pair, name) = path.split_once('/')?;
+    let (number, _) = name.split_once('-')?;
+    Some((pair, number.parse().ok()?))
+}
+
+/// Who is in the loop, by name.
+#[must_use]
+pub fn peer_names(state: &State) -> Vec<PeerName> {
+    state.rules.peers.iter().map(|p| p.name.clone()).collect()
+}
+
+/// Whether `tick` is the next one.
+#[must_use]
+pub fn is_next(state: &State, tick: TickNo) -> bool {
+    state.ticks.next() == tick
+}

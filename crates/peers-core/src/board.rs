@@ -1,0 +1,147 @@
+//! The gate board: which verdict belongs to which tree.
+//!
+//! A verdict is a function of the tree, so a stale green cannot converge: every question names the
+//! key that it is about. A red is counted once a tick, however often it is measured.
+
+use std::collections::BTreeMap;
+
+use peers_model::record::{GateRule, Rules};
+use peers_model::verdict::{Judged, TreeKey};
+use peers_model::{GoalId, TickNo};
+use serde::{Deserialize, Serialize};
+
+/// All gates.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct GateBoard {
+    /// By goal.
+    pub gates: BTreeMap<GoalId, GateStanding>,
+}
+
+/// What is known of one gate.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct GateStanding {
+    /// The newest verdict.
+    pub last: Option<Judged>,
+    /// Digest of the definition that it was measured with.
+    pub digest: String,
+    /// Ticks completed when it was measured.
+    pub measured_at: TickNo,
+    /// Ticks in a row that ended red.
+    pub reds: u32,
+    /// The tick up to which reds are counted.
+    pub counted_at: TickNo,
+    /// Could-not-judge answers in a row.
+    pub errors: u32,
+    /// When it was last green, and at which head.
+    pub last_green: Option<TickNo>,
+}
+
+impl GateBoard {
+    /// The verdict for exactly this key and definition, if there is one.
+    #[must_use]
+    pub fn fresh(&self, gate: &GateRule, key: &TreeKey) -> Option<&Judged> {
+        let standing = self.gates.get(&gate.id)?;
+        standing.last.as_ref().filter(|j| j.at == *key && standing.digest == gate.digest)
+    }
+
+    /// The gates that must run now. A pass holds for its tree; anything else holds until the next tick.
+    #[must_use]
+    pub fn owed(&self, rules: &Rules, key: &TreeKey, ticks: TickNo) -> Vec<GoalId> {
+        rules
+            .gates
+            .iter()
+            .filter(|gate| match self.fresh(gate, key) {
+                None => true,
+                Some(judged) => {
+                    !judged.verdict.is_pass() && self.gates.get(&gate.id).is_none_or(|s| s.measured_at < ticks)
+                }
+            })
+            .map(|gate| gate.id.clone())
+            .collect()
+    }
+
+    /// Gates whose newest verdict is red.
+    #[must_use]
+    pub fn red(&self, rules: &Rules) -> Vec<GoalId> {
+        rules
+            .gates
+            .iter()
+            .filter(|g| self.gates.get(&g.id).and_then(|s| s.last.as_ref()).is_some_and(|j| j.verdict.is_red()))
+            .map(|g| g.id.clone())
+            .collect()
+    }
+
+    /// Whether every hard gate passes at exactly this key. An empty list is not green.
+    #[must_use]
+    pub fn ready(&self, rules: &Rules, key: &TreeKey) -> bool {
+        !rules.gates.is_empty()
+            && rules.gates.iter().all(|gate| self.fresh(gate, key).is_some_and(|j| j.verdict.is_pass()))
+    }
+
+    /// The first gate that could not be judged three times in a row.
+    #[must_use]
+    pub fn unjudged(&self, rules: &Rules) -> Option<GoalId> {
+        rules.gates.iter().find(|g| self.gates.get(&g.id).is_some_and(|s| s.errors >= 3)).map(|g| g.id.clone())
+    }
+
+    /// The watched gate that has been red for at least `after` ticks in a row; the worst one.
+    #[must_use]
+    pub fn stuck(&self, watched: &[GoalId], after: u32) -> Option<GoalId> {
+        if after == 0 {
+            return None;
+        }
+        watched
+            .iter()
+            .filter_map(|id| self.gates.get(id).map(|s| (s.reds, id)))
+            .filter(|(reds, _)| *reds >= after)
+            .max_by_key(|(reds, _)| *reds)
+            .map(|(_, id)| id.clone())
+    }
+
+    /// Takes verdicts in. `ticks` is the number of ticks completed.
+    pub(crate) fn take(&mut self, rules: &Rules, ticks: TickNo, verdicts: &[Judged]) {
+        for judged in verdicts {
+            let digest = rules.gates.iter().find(|g| g.id == judged.goal).map(|g| g.digest.clone());
+            let Some(digest) = digest else { continue };
+            let standing = self.gates.entry(judged.goal.clone()).or_default();
+            if judged.verdict.is_pass() {
+                standing.reds = 0;
+                standing.errors = 0;
+                standing.last_green = Some(ticks);
+            } else if judged.verdict.is_error() {
+                standing.errors = standing.errors.saturating_add(1);
+            } else {
+                standing.errors = 0;
+                if ticks > standing.counted_at {
+                    standing.reds = standing.reds.saturating_add(1);
+                    standing.counted_at = ticks;
+                }
+            }
+            standing.last = Some(judged.clone());
+            standing.digest = digest;
+            standing.measured_at = ticks;
+        }
+    }
+
+    /// A run starts: streaks measure one run, and a red that is there already is nobody's tick.
+    /// Gates that are no longer configured are dropped, so that their verdicts cannot count.
+    pub(crate) fn start_run(&mut self, rules: &Rules, ticks: TickNo) {
+        self.gates.retain(|id, _| rules.gates.iter().any(|g| g.id == *id));
+        for standing in self.gates.values_mut() {
+            standing.reds = 0;
+            standing.errors = 0;
+            standing.counted_at = ticks;
+        }
+        for gate in &rules.gates {
+            let standing = self.gates.entry(gate.id.clone()).or_default();
+            standing.counted_at = ticks;
+        }
+    }
+
+    /// Something outside the tree changed (an acknowledgement, say): nothing measured holds any more.
+    pub(crate) fn forget(&mut self) {
+        for standing in self.gates.values_mut() {
+            standing.last = None;
+        }
+    }
+}

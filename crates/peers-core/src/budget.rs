@@ -1,0 +1,70 @@
+//! Caps and what they do. Caps are not state: they are recomputed for each run.
+
+use std::time::Duration;
+
+use peers_model::config::{Budget, UsdMode};
+use peers_model::outcome::BudgetKind;
+use peers_model::{Timestamp, Usd};
+
+use crate::state::State;
+
+/// The caps in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Caps {
+    /// As configured, with flags on top.
+    pub budget: Budget,
+    /// What a reached money cap does; never `Auto`.
+    pub usd_mode: UsdMode,
+    /// Why.
+    pub usd_mode_reason: String,
+}
+
+impl Caps {
+    /// Resolves `auto`. Unknown billing counts as metered: a cap must hold.
+    #[must_use]
+    pub fn new(budget: Budget) -> Self {
+        let (usd_mode, why) = match budget.max_usd_mode {
+            UsdMode::Auto => (UsdMode::Hard, "auto: how the peers are billed is unknown, and a cap must hold"),
+            mode @ (UsdMode::Hard | UsdMode::Warn | UsdMode::Off) => (mode, "as configured"),
+        };
+        Self { budget, usd_mode, usd_mode_reason: why.into() }
+    }
+}
+
+/// The first budget that ran out, in the order of the stop-reason table.
+#[must_use]
+pub fn exhausted(caps: &Caps, state: &State, now: Timestamp) -> Option<BudgetKind> {
+    let spent = &state.spent;
+    let b = &caps.budget;
+    let seconds = |ms: u64| ms / 1000;
+    let wall = state.run.as_ref().map_or(Duration::ZERO, |r| now.since(r.started_at)).as_secs();
+    if b.max_iterations.is_some_and(|m| spent.iterations >= m.get()) {
+        Some(BudgetKind::MaxIterations)
+    } else if b.max_runtime_s.is_some_and(|m| seconds(spent.peer_ms.saturating_add(spent.gate_ms)) >= m.get()) {
+        Some(BudgetKind::MaxRuntime)
+    } else if b.max_wall_s.is_some_and(|m| wall >= m.get()) {
+        Some(BudgetKind::MaxWall)
+    } else if b.max_consecutive_failures.is_some_and(|m| spent.consecutive_failures >= m.get()) {
+        Some(BudgetKind::MaxConsecutiveFailures)
+    } else if b.max_tokens.is_some_and(|m| spent.tokens.0 >= m.get()) {
+        Some(BudgetKind::MaxTokens)
+    } else if caps.usd_mode == UsdMode::Hard && b.max_usd.is_some_and(|m| spent.usd >= m.0) {
+        Some(BudgetKind::MaxUsd)
+    } else {
+        None
+    }
+}
+
+/// The one warning that a soft money cap gives; the cap it is about.
+#[must_use]
+pub fn usd_warning(caps: &Caps, state: &State) -> Option<Usd> {
+    let cap = caps.budget.max_usd?.0;
+    (caps.usd_mode == UsdMode::Warn && state.spent.usd >= cap && state.spent.usd_warned_for != Some(cap)).then_some(cap)
+}
+
+/// Seconds of run time that are left, for clamping a tick's own limit.
+#[must_use]
+pub fn runtime_left(caps: &Caps, state: &State) -> Option<u64> {
+    let max = caps.budget.max_runtime_s?.get();
+    Some(max.saturating_sub(state.spent.peer_ms.saturating_add(state.spent.gate_ms) / 1000))
+}

@@ -1,0 +1,129 @@
+//! From state and facts to the next prompt.
+
+use peers_model::GoalId;
+use peers_model::config::Comm;
+use peers_model::goal::{GoalKind, TreeChoice};
+use peers_model::verdict::Verdict;
+
+use crate::converge;
+use crate::machine::{ComposeFacts, Composing, LoopConfig};
+use crate::prompt::{self, BudgetLeft, GateLine, GateState, Prompt, PromptInput, ReviewAsk};
+use crate::reviews;
+use crate::state::State;
+
+/// A prompt and what it took from the queues.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// The prompt.
+    pub prompt: Prompt,
+    /// Queued warnings that it shows.
+    pub warnings_taken: u32,
+    /// Reviews that it asks for.
+    pub asked: Vec<GoalId>,
+}
+
+/// Assembles the prompt of a turn.
+#[must_use]
+pub fn prepare(cfg: &LoopConfig, state: &State, composing: &Composing, facts: &ComposeFacts) -> Prepared {
+    let peer = &composing.peer;
+    let health = state.health(peer);
+    let role = state.rules.peers.iter().find(|p| p.name == *peer).map(|p| p.role).unwrap_or_default();
+    let reviews = pending_reviews(cfg, state, composing);
+    let input = PromptInput {
+        me: peer.clone(),
+        role,
+        roster: state.rules.peers.iter().map(|p| p.name.clone()).collect(),
+        tick: state.ticks.next(),
+        nonce: facts.nonce.clone(),
+        max_bytes: cfg.prompt_max,
+        gates: gate_lines(cfg, state, composing),
+        stuck_after: cfg.stuck_after,
+        warnings: state.warnings.clone(),
+        reviews: reviews.clone(),
+        inbox: facts.inbox.clone(),
+        messages: facts.messages.iter().map(|(_, m)| m.clone()).collect(),
+        last_handoff: facts.last_handoff.clone(),
+        own_last: health.last_run.filter(|r| !r.success).and_then(|r| r.soft_fail_reason),
+        budget: budget_left(cfg, state),
+        dirty: composing.facts.dirty.clone(),
+        git_state: composing.facts.git_state.clone(),
+        open_bugs: facts.open_bugs.clone(),
+        skeptic: composing.skeptic,
+        hybrid: cfg.comm == Comm::Hybrid,
+        dry_run: state.rules.dry_run,
+    };
+    Prepared {
+        prompt: prompt::assemble(&input),
+        warnings_taken: u32::try_from(state.warnings.len()).unwrap_or(u32::MAX),
+        asked: reviews.into_iter().map(|r| r.id).collect(),
+    }
+}
+
+fn pending_reviews(cfg: &LoopConfig, state: &State, composing: &Composing) -> Vec<ReviewAsk> {
+    let roster = converge::roster(state);
+    let mut asks = Vec::new();
+    for goal in &cfg.goals {
+        let GoalKind::Soft(soft) = &goal.kind else { continue };
+        let Some(status) = state.soft.get(&goal.id) else { continue };
+        let scope = composing.facts.scopes.get(&goal.id).map(String::as_str).unwrap_or_default();
+        if !reviews::pending(status, soft.rule, &roster, &composing.peer, scope) {
+            continue;
+        }
+        let last = state.asked.get(&composing.peer).and_then(|a| a.get(&goal.id));
+        let due = last.is_none_or(|t| state.ticks.next().0.saturating_sub(t.0) >= u64::from(soft.every));
+        if due {
+            asks.push(ReviewAsk { id: goal.id.clone(), prompt: soft.prompt.clone() });
+        }
+    }
+    asks
+}
+
+fn gate_lines(cfg: &LoopConfig, state: &State, composing: &Composing) -> Vec<GateLine> {
+    let failed = converge::proof_failed(state, &composing.facts);
+    cfg.goals
+        .iter()
+        .filter_map(|goal| {
+            let GoalKind::Hard(hard) = &goal.kind else { return None };
+            let standing = state.board.gates.get(&goal.id);
+            let judged = standing.and_then(|s| s.last.as_ref());
+            let mut line = GateLine {
+                id: goal.id.clone(),
+                about: goal.description.clone(),
+                state: judged.map_or(GateState::Unknown, |j| gate_state(&j.verdict)),
+                diagnostic: judged.map(|j| j.verdict.diagnostic().to_owned()).unwrap_or_default(),
+                reds: standing.map_or(0, |s| s.reds),
+                was: None,
+                exempt: hard.tree == TreeChoice::Live,
+            };
+            if failed.contains(&goal.id) {
+                line.state = GateState::ProofFailed;
+                if let Some(proof) = state.proofs.verdicts.get(&goal.id) {
+                    proof.verdict.diagnostic().clone_into(&mut line.diagnostic);
+                }
+            }
+            Some(line)
+        })
+        .collect()
+}
+
+fn gate_state(verdict: &Verdict) -> GateState {
+    match verdict {
+        Verdict::Pass => GateState::Pass,
+        Verdict::Fail { .. } => GateState::Fail,
+        Verdict::Timeout { .. } => GateState::Timeout,
+        Verdict::Error { .. } => GateState::Error,
+    }
+}
+
+fn budget_left(cfg: &LoopConfig, state: &State) -> BudgetLeft {
+    let b = &cfg.caps.budget;
+    let spent = &state.spent;
+    BudgetLeft {
+        iterations: b.max_iterations.map(|m| m.get().saturating_sub(spent.iterations)),
+        runtime_s: crate::budget::runtime_left(&cfg.caps, state),
+        tokens: b.max_tokens.map(|m| m.get().saturating_sub(spent.tokens.0)),
+        usd: b.max_usd.map(|m| peers_model::Usd::from_micros(m.0.as_micros().saturating_sub(spent.usd.as_micros()))),
+        idle_s: cfg.idle_s,
+        absolute_s: cfg.absolute_s,
+    }
+}

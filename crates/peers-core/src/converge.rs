@@ -1,0 +1,174 @@
+//! When the loop may say `complete`, and what is missing until then.
+
+use peers_model::config::Role;
+use peers_model::goal::TreeChoice;
+use peers_model::record::GateRule;
+use peers_model::verdict::Judged;
+use peers_model::{GoalId, PeerName, TreeId};
+
+use crate::machine::{Facts, LoopConfig};
+use crate::reviews::{self, RosterEntry};
+use crate::state::{PeerState, State};
+
+/// How far the loop is at exactly these facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// A gate is not green here, or its proof at this tree is red.
+    Red,
+    /// Uncommitted changes.
+    Dirty,
+    /// A review is missing, negative or stale.
+    SoftPending(Vec<GoalId>),
+    /// Only shipped gates are green: nothing real was measured.
+    NoRealGate,
+    /// All green; the skeptic has to look.
+    SkepticOwed,
+    /// The skeptic found nothing; the proof run is due.
+    ProofOwed,
+    /// A gate could not be judged in the proof run at this tree.
+    ProofUnjudged(GoalId),
+    /// Everything holds.
+    Complete,
+}
+
+/// Answers how far the loop is. The order of the questions is the order in which they cost.
+#[must_use]
+pub fn standing(cfg: &LoopConfig, state: &State, facts: &Facts) -> Standing {
+    if !state.board.ready(&state.rules, &facts.key()) || proof_is_red(state, facts) {
+        return Standing::Red;
+    }
+    if !facts.is_clean() {
+        return Standing::Dirty;
+    }
+    if cfg.soft_required {
+        let pending = soft_pending(state, facts);
+        if !pending.is_empty() {
+            return Standing::SoftPending(pending);
+        }
+    }
+    if !has_real_gate(state) {
+        return Standing::NoRealGate;
+    }
+    if !skeptic_passed(state, &facts.worktree) {
+        return Standing::SkepticOwed;
+    }
+    let mut owed = false;
+    for gate in state.rules.gates.iter().filter(|g| g.tree != TreeChoice::Live) {
+        match proof_of(state, gate, facts).map(|p| &p.verdict) {
+            None => owed = true,
+            Some(verdict) if verdict.is_pass() => {}
+            Some(verdict) if verdict.is_error() => return Standing::ProofUnjudged(gate.id.clone()),
+            Some(_) => return Standing::Red,
+        }
+    }
+    if owed { Standing::ProofOwed } else { Standing::Complete }
+}
+
+/// Whether some gate measures something of this project.
+#[must_use]
+pub fn has_real_gate(state: &State) -> bool {
+    state.rules.gates.iter().any(|g| !g.shipped)
+}
+
+/// Whether the skeptic has found nothing at this tree, by enough peers.
+#[must_use]
+pub fn skeptic_passed(state: &State, tree: &TreeId) -> bool {
+    let rounds = usize::try_from(state.rules.skeptic_rounds).unwrap_or(usize::MAX);
+    let able = state.rules.peers.len().max(1);
+    rounds == 0
+        || (state.skeptic.tree.as_ref() == Some(tree) && state.skeptic.passed.len() >= rounds.min(able))
+}
+
+/// The kept proof verdict of a gate, if it is about these facts.
+fn proof_of<'a>(state: &'a State, gate: &GateRule, facts: &Facts) -> Option<&'a crate::state::ProofVerdict> {
+    state.proofs.verdicts.get(&gate.id).filter(|p| {
+        p.gate == gate.digest
+            && p.tree == facts.head_tree
+            && (!gate.reads_history || p.head == facts.head)
+    })
+}
+
+fn proof_is_red(state: &State, facts: &Facts) -> bool {
+    state.rules.gates.iter().any(|g| proof_of(state, g, facts).is_some_and(|p| p.verdict.is_red()))
+}
+
+/// Gates whose proof at these facts is red.
+#[must_use]
+pub fn proof_failed(state: &State, facts: &Facts) -> Vec<GoalId> {
+    state
+        .rules
+        .gates
+        .iter()
+        .filter(|g| proof_of(state, g, facts).is_some_and(|p| p.verdict.is_red()))
+        .map(|g| g.id.clone())
+        .collect()
+}
+
+/// Gates that the proof run still has to answer for at these facts.
+#[must_use]
+pub fn proof_owed(state: &State, facts: &Facts) -> Vec<GoalId> {
+    state
+        .rules
+        .gates
+        .iter()
+        .filter(|g| g.tree != TreeChoice::Live && proof_of(state, g, facts).is_none())
+        .map(|g| g.id.clone())
+        .collect()
+}
+
+/// Gates that the operator exempted from the proof run.
+#[must_use]
+pub fn exempt(state: &State) -> Vec<GoalId> {
+    state.rules.gates.iter().filter(|g| g.tree == TreeChoice::Live).map(|g| g.id.clone()).collect()
+}
+
+/// Whether the verdicts of a proof run are all green.
+#[must_use]
+pub fn proof_passed(verdicts: &[Judged]) -> bool {
+    !verdicts.is_empty() && verdicts.iter().all(|j| j.verdict.is_pass())
+}
+
+/// Soft goals without a fresh consensus.
+#[must_use]
+pub fn soft_pending(state: &State, facts: &Facts) -> Vec<GoalId> {
+    let roster = roster(state);
+    state
+        .rules
+        .soft
+        .iter()
+        .filter(|soft| {
+            let scope = facts.scopes.get(&soft.id).map(String::as_str).unwrap_or_default();
+            !state
+                .soft
+                .get(&soft.id)
+                .is_some_and(|status| reviews::satisfied(status, soft.rule, &roster, scope).ok)
+        })
+        .map(|soft| soft.id.clone())
+        .collect()
+}
+
+/// The peers as the review rules see them.
+#[must_use]
+pub fn roster(state: &State) -> Vec<RosterEntry> {
+    state
+        .rules
+        .peers
+        .iter()
+        .map(|p| RosterEntry {
+            name: p.name.clone(),
+            recovery: p.role == Role::Recovery,
+            available: !matches!(
+                state.peers.get(&p.name).map(|h| h.state).unwrap_or_default(),
+                PeerState::Unavailable | PeerState::Halted
+            ),
+        })
+        .collect()
+}
+
+/// Whom the skeptic turn should go to: somebody who did not write the newest product change and has
+/// not answered for this tree.
+#[must_use]
+pub fn skeptic_prefers(state: &State, peer: &PeerName, tree: &TreeId) -> bool {
+    let answered = state.skeptic.tree.as_ref() == Some(tree) && state.skeptic.passed.contains(peer);
+    !answered && state.last_product_author.as_ref() != Some(peer)
+}

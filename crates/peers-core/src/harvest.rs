@@ -1,0 +1,286 @@
+//! What a turn amounts to: the outcome rules, read off observed facts.
+//!
+//! Ancestry comes first, then whose commits they are (by observation, never by trailer), then the
+//! handoff, then anti-cheat.
+
+use peers_model::claim::CommitClaims;
+use peers_model::outcome::{ApiClass, ExitClass, PeerExit};
+use peers_model::record::{AcceptedReview, CorrectionKind, SkepticVerdict, TickOutcome};
+use peers_model::{CommitId, TickNo, limits};
+
+use crate::apply::bounded;
+use crate::bugs;
+use crate::cheat::{self, CheatContext, CheatVerdict};
+use crate::classify_path::{self, PathKind};
+use crate::machine::{CommitSeen, Harvest, Origin};
+use crate::state::{OpenTick, State};
+use peers_model::record::AckTarget;
+
+/// What a turn amounts to.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "plain facts for one record")]
+pub struct Judgement {
+    /// What it meant.
+    pub outcome: TickOutcome,
+    /// A valid handoff that stands.
+    pub success: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// A handoff that counted although we ended the process.
+    pub rescued: bool,
+    /// The peer's commits.
+    pub commits: Vec<CommitId>,
+    /// Commits that were known before.
+    pub foreign: Vec<CommitId>,
+    /// Ours.
+    pub own: Vec<CommitId>,
+    /// Accepted reviews.
+    pub reviews: Vec<AcceptedReview>,
+    /// Review claims seen and rejected.
+    pub reviews_seen: u32,
+    /// Review claims rejected.
+    pub reviews_rejected: u32,
+    /// For the next prompt.
+    pub warnings: Vec<String>,
+    /// Something blocking was filed.
+    pub blocking_report: bool,
+    /// The skeptic's answer.
+    pub skeptic: Option<SkepticVerdict>,
+    /// Files outside documentation changed.
+    pub product_change: bool,
+    /// Any file changed.
+    pub tree_changed: bool,
+    /// The turn left evidence.
+    pub evidence: bool,
+    /// Accepted with a warning about a test-only turn.
+    pub prewarned: bool,
+    /// A test-only turn that was justified.
+    pub justification: Option<String>,
+    /// What must be undone, and why.
+    pub undo: Option<(CorrectionKind, String)>,
+}
+
+/// Judges a turn.
+#[must_use]
+pub fn judge(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest) -> Judgement {
+    let mut j = gather(state, open, harvest);
+    let started = &open.started;
+    let branch_moved = harvest.at.as_ref().is_some_and(|at| at.branch != started.branch);
+    if !harvest.ancestor {
+        j.undo = Some((CorrectionKind::RestoreHistory, "history was rewritten".into()));
+        return fail(j, TickOutcome::Corrected, "history was rewritten: the commits from before this turn are no longer part of HEAD; the branch was set back and the tip was kept");
+    }
+    if branch_moved {
+        j.undo = Some((CorrectionKind::RestoreBranch, "HEAD left its branch".into()));
+        return fail(j, TickOutcome::Corrected, "HEAD left its branch in this turn; the branch was restored and the tip was kept");
+    }
+    let has_handoff = handoff_in(harvest);
+    if exit.class == ExitClass::SpawnFail {
+        return fail(j, TickOutcome::PeerFailed, "the process could not be started");
+    }
+    if exit.api.needs_operator() && !(has_handoff && exit.class == ExitClass::Ok) {
+        let what = if exit.api == ApiClass::Auth { "it is not logged in" } else { "its quota is used up" };
+        return fail(j, TickOutcome::NeedsOperator, &format!("{what}; only the operator can help"));
+    }
+    if exit.class == ExitClass::Interrupted && !has_handoff {
+        return fail(j, TickOutcome::Interrupted, "the turn was cut short");
+    }
+    if !has_handoff {
+        if exit.api == ApiClass::Transient {
+            return fail(j, TickOutcome::RateLimited, "the service asked to wait");
+        }
+        if exit.class != ExitClass::Ok {
+            let label = exit.classification();
+            return fail(j, TickOutcome::PeerFailed, &format!("run classification {label}"));
+        }
+        if j.commits.is_empty() {
+            return fail(j, TickOutcome::NoHandoff, "no commit by peer this turn");
+        }
+        return fail(j, TickOutcome::NoHandoff, "commits without a handoff: one commit must carry `Peer-Status: handoff` and `Self-Review: pass`");
+    }
+    j.success = true;
+    j.outcome = TickOutcome::Handoff;
+    if !matches!(exit.class, ExitClass::Ok) || exit.api != ApiClass::None {
+        j.rescued = true;
+        j.warnings.push(format!(
+            "the turn ended as `{}`, but its handoff was complete and counts; commit earlier and end cleanly",
+            exit.classification()
+        ));
+    }
+    anti_cheat(state, open, harvest, &mut j);
+    if j.success && state.rules.dry_run {
+        j.undo = Some((CorrectionKind::Reset, "dry run".into()));
+    }
+    j
+}
+
+fn fail(mut j: Judgement, outcome: TickOutcome, reason: &str) -> Judgement {
+    j.outcome = outcome;
+    j.success = false;
+    j.reason = Some(reason.to_owned());
+    j
+}
+
+fn handoff_in(harvest: &Harvest) -> bool {
+    harvest
+        .commits
+        .iter()
+        .filter(|c| c.origin == Origin::Peer)
+        .any(|c| CommitClaims::read(&c.message).handoff.unverified().is_handoff())
+}
+
+/// Everything that is read off, whatever the outcome.
+fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
+    let started = &open.started;
+    let mut j = Judgement {
+        outcome: TickOutcome::NoHandoff,
+        success: false,
+        reason: None,
+        rescued: false,
+        commits: ids(harvest, Origin::Peer),
+        foreign: ids(harvest, Origin::Known),
+        own: ids(harvest, Origin::Own),
+        reviews: Vec::new(),
+        reviews_seen: 0,
+        reviews_rejected: 0,
+        warnings: harvest.warnings.clone(),
+        blocking_report: false,
+        skeptic: None,
+        product_change: false,
+        tree_changed: harvest.at.as_ref().is_some_and(|at| at.head_tree != started.tree_before),
+        evidence: false,
+        prewarned: false,
+        justification: None,
+        undo: None,
+    };
+    j.product_change = harvest
+        .diff
+        .files
+        .iter()
+        .any(|f| matches!(classify_path::classify(&f.path), PathKind::Source | PathKind::Test));
+    let mut seen_section = false;
+    let mut skeptic_clean = false;
+    let mut wrong_peer = false;
+    for commit in harvest.commits.iter().filter(|c| c.origin == Origin::Peer) {
+        let claims = CommitClaims::read(&commit.message);
+        let handoff = claims.handoff.unverified();
+        let trailer_matters = handoff.is_handoff() || handoff.peer.is_some();
+        wrong_peer |= trailer_matters && !handoff.names(&started.peer);
+        for review in &claims.reviews {
+            take_review(state, commit, review, &mut j);
+        }
+        seen_section |= claims.has_review_section;
+        let skeptic = claims.skeptic.unverified();
+        seen_section |= skeptic.has_section;
+        skeptic_clean |= skeptic.is_clean();
+        j.warnings.extend(claims.warnings.iter().map(|w| format!("commit {}: {w}", commit.id.short())));
+    }
+    if wrong_peer {
+        j.warnings.push(format!(
+            "a commit of this turn names another peer in its `Peer:` trailer; it counts as {}'s, who ran; write `Peer: {}`",
+            started.peer, started.peer
+        ));
+    }
+    j.blocking_report = bugs::blocking_reports(
+        harvest.commits.iter().filter(|c| c.origin == Origin::Peer).map(|c| c.message.as_str()),
+    );
+    j.evidence = j.tree_changed || seen_section;
+    if started.skeptic {
+        j.skeptic = Some(if j.blocking_report || j.tree_changed {
+            SkepticVerdict::Found
+        } else if skeptic_clean && handoff_in(harvest) {
+            SkepticVerdict::Clean
+        } else {
+            SkepticVerdict::Missing
+        });
+    }
+    for file in &harvest.git_tampered {
+        j.warnings.push(format!("this turn changed `{file}` of the repository's git directory; it was restored: never touch it"));
+    }
+    for name in &harvest.refs_tampered {
+        j.warnings.push(format!("this turn moved the protected ref `{name}`; it was restored: never touch it"));
+    }
+    if !harvest.dirty.is_empty() {
+        j.warnings.push(format!(
+            "uncommitted changes were left by {} ({}): commit them or remove them, they block completion",
+            started.peer,
+            bounded(&harvest.dirty.join(", "), 300)
+        ));
+    }
+    j
+}
+
+fn ids(harvest: &Harvest, origin: Origin) -> Vec<CommitId> {
+    harvest.commits.iter().filter(|c| c.origin == origin).map(|c| c.id.clone()).collect()
+}
+
+fn take_review(
+    state: &State,
+    commit: &CommitSeen,
+    review: &Result<peers_model::claim::Claimed<peers_model::review::ReviewClaim>, peers_model::review::ReviewRejection>,
+    j: &mut Judgement,
+) {
+    j.reviews_seen = j.reviews_seen.saturating_add(1);
+    let reject = |j: &mut Judgement, why: String| {
+        j.reviews_rejected = j.reviews_rejected.saturating_add(1);
+        j.warnings.push(format!("review in commit {} was not counted: {why}", commit.id.short()));
+    };
+    match review {
+        Ok(claim) => {
+            let claim = claim.unverified();
+            if !state.rules.soft.iter().any(|s| s.id == claim.goal) {
+                reject(j, format!("there is no soft goal `{}`", claim.goal));
+                return;
+            }
+            j.reviews.push(AcceptedReview {
+                goal: claim.goal.clone(),
+                pass: claim.pass,
+                sha: commit.id.clone(),
+                notes: bounded(&claim.notes, limits::NOTES),
+            });
+        }
+        Err(rejection) => reject(j, rejection.to_string()),
+    }
+}
+
+fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgement) {
+    let started = &open.started;
+    let health = state.health(&started.peer);
+    let messages = || harvest.commits.iter().filter(|c| c.origin == Origin::Peer).map(|c| c.message.as_str());
+    let justified = messages().find_map(|m| {
+        CommitClaims::read(m).justified_test_only.map(|t| bounded(t.unverified(), 500))
+    });
+    let reproduces = messages()
+        .flat_map(|m| CommitClaims::read(m).bugs.unverified().reproduced_ids())
+        .any(|id| harvest.open_bugs.contains(&id));
+    // The acknowledged turn is the one that was warned about or reverted: this peer's last.
+    let last = health.last_run.as_ref().map_or(TickNo(0), |r| r.tick);
+    let acked = state.acks.contains(&AckTarget::Weakening(last));
+    let context = CheatContext {
+        reviewer: started.skeptic,
+        reproduces_open_bug: reproduces,
+        justification: justified,
+        prewarned: health.prewarned,
+        weakening_acknowledged: acked,
+    };
+    match cheat::judge(&harvest.diff, &context) {
+        CheatVerdict::Clean | CheatVerdict::Reproducer => {}
+        CheatVerdict::Justified { text } => {
+            j.warnings.push(format!("{} changed only tests and gave this reason; review it: {text}", started.peer));
+            j.justification = Some(text);
+        }
+        CheatVerdict::Prewarn { why } => {
+            j.prewarned = true;
+            j.warnings.push(format!("{}: {why}; the next turn of that kind is reverted", started.peer));
+        }
+        CheatVerdict::Revert { why } => {
+            j.undo = Some((CorrectionKind::Revert, why.clone()));
+            j.success = false;
+            j.outcome = TickOutcome::Corrected;
+            j.reason = Some(format!("the turn was reverted: {why}"));
+            j.warnings.push(format!("the turn of {} was reverted: {why}", started.peer));
+            // What a reverted handoff claimed is void.
+            j.reviews.clear();
+        }
+    }
+}

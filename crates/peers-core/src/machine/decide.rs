@@ -1,0 +1,313 @@
+//! The transition function.
+
+use peers_model::outcome::{PeerExit, StopReason};
+use peers_model::record::{ExitProof, ExitRecord, Record, RunStarted};
+
+use super::event::{Effect, Event, Facts, Harvest, Input, Notice, StopRequest};
+use super::{Decision, Draft, LoopConfig, Machine, Phase, settle, survey};
+use crate::apply::bounded;
+use crate::converge;
+use crate::harvest as judging;
+use crate::state::State;
+
+/// The first phase and effects of a process. What a crashed loop left running is ended before
+/// anything is looked at: it could still be writing, and looking may fail.
+#[must_use]
+pub fn start(state: &State) -> (Phase, Vec<Effect>) {
+    match &state.open {
+        Some(open) => {
+            let reap = Effect::ReapOrphans { tick: open.started.tick, spawned: open.spawned.clone() };
+            (Phase::Reaping, vec![reap])
+        }
+        None => (Phase::Booting { survivors: Vec::new() }, vec![Effect::Survey]),
+    }
+}
+
+/// Says what follows from an input. Pure: the same machine and input give the same answer.
+pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
+    match &input.event {
+        Event::Stop(request) => on_stop(cfg, m, input, *request),
+        Event::Failed { kind, detail } => on_failed(cfg, m, StopReason::Error(*kind), detail),
+        Event::Tampered { kind, detail } => on_failed(cfg, m, StopReason::Tamper(*kind), detail),
+        Event::Surveyed(facts) => match &m.phase {
+            Phase::Booting { survivors } => on_booted(cfg, m, facts, survivors, input),
+            Phase::Surveying(unstable) => survey::on_facts(cfg, m, facts, *unstable, input),
+            Phase::Reaping | Phase::Judging(..) | Phase::Composing(_) | Phase::Running { .. }
+            | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_) | Phase::Proving(_)
+            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+        },
+        Event::OrphansGone { survivors } => on_orphans_gone(m, survivors),
+        Event::Judged { verdicts, took_ms, moved } => match &m.phase {
+            Phase::Judging(facts, unstable) => survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input),
+            Phase::Proving(facts) => survey::on_proof(cfg, m, facts, verdicts, *took_ms, input),
+            Phase::Refreshing(draft) => {
+                let mut draft = draft.as_ref().clone();
+                if !moved {
+                    draft.verdicts.clone_from(verdicts);
+                }
+                draft.gate_ms = *took_ms;
+                settle::settle(cfg, m, &draft, input)
+            }
+            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Composing(_) | Phase::Running { .. }
+            | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+        },
+        Event::Composed(facts) => match &m.phase {
+            Phase::Composing(composing) => survey::on_composed(cfg, m, composing, facts),
+            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Running { .. }
+            | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_) | Phase::Proving(_)
+            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+        },
+        Event::PeerSpawned(spawned) => match &m.phase {
+            Phase::Running { .. } => {
+                let mut d = keep(m, Phase::Running { spawned: true });
+                d.records.push(Record::PeerSpawned(spawned.clone()));
+                d
+            }
+            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
+            | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_) | Phase::Proving(_)
+            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+        },
+        Event::PeerExited(exit) => match &m.phase {
+            Phase::Running { .. } => harvest_now(m, exit.as_ref().clone(), false),
+            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
+            | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_) | Phase::Proving(_)
+            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+        },
+        Event::Harvested(harvest) => match &m.phase {
+            Phase::Harvesting { exit, recovered } => on_harvested(cfg, m, exit, *recovered, harvest, input),
+            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
+            | Phase::Running { .. } | Phase::Correcting(_) | Phase::Refreshing(_) | Phase::Proving(_)
+            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+        },
+        Event::Corrected(corrected) => match &m.phase {
+            Phase::Correcting(draft) => {
+                let mut draft = draft.as_ref().clone();
+                draft.correction = Some(corrected.as_ref().clone());
+                settle::settle(cfg, m, &draft, input)
+            }
+            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
+            | Phase::Running { .. } | Phase::Harvesting { .. } | Phase::Refreshing(_) | Phase::Proving(_)
+            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+        },
+        Event::Timer => match &m.phase {
+            Phase::CoolingDown => look(m),
+            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
+            | Phase::Running { .. } | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_)
+            | Phase::Proving(_) | Phase::Stopped(_) => ignore(m),
+        },
+    }
+}
+
+/// Nothing changes.
+pub(super) fn ignore(m: &Machine) -> Decision {
+    keep(m, m.phase.clone())
+}
+
+/// Nothing but the phase changes.
+pub(super) fn keep(m: &Machine, phase: Phase) -> Decision {
+    Decision { records: Vec::new(), phase, stop: m.stop, effects: Vec::new() }
+}
+
+/// Surveys again.
+pub(super) fn look(m: &Machine) -> Decision {
+    let mut d = keep(m, Phase::Surveying(0));
+    d.effects.push(Effect::Survey);
+    d
+}
+
+/// Ends the run. Every exit goes through here, so every exit leaves its record.
+pub(super) fn stop_with(cfg: &LoopConfig, m: &Machine, facts: Option<&Facts>, reason: StopReason, detail: &str) -> Decision {
+    let proof = match (&reason, facts) {
+        (StopReason::Complete, Some(facts)) => {
+            Some(ExitProof { tree: facts.head_tree.clone(), exempt: converge::exempt(&m.state) })
+        }
+        _ => None,
+    };
+    let signal = if let StopReason::Interrupted(signal) = reason { Some(signal) } else { None };
+    let live = m.state.live_run().is_some_and(|r| r.id == cfg.run_id);
+    let record = ExitRecord {
+        reason: reason.clone(),
+        detail: bounded(detail, peers_model::limits::WARNING),
+        ticks_in_run: m.state.run.as_ref().filter(|r| r.id == cfg.run_id).map_or(0, |r| r.ticks),
+        signal,
+        head: facts.map(|f| f.head.clone()).or_else(|| m.state.head.clone()),
+        proof,
+    };
+    Decision {
+        records: if live { vec![Record::Exit(Box::new(record))] } else { Vec::new() },
+        phase: Phase::Stopped(reason.clone()),
+        stop: None,
+        effects: vec![
+            Effect::WriteProjections,
+            Effect::FinishRun,
+            Effect::Tell(Notice::Stopped { reason, detail: detail.to_owned() }),
+        ],
+    }
+}
+
+/// What a pending stop request asks for now, when no tick is open.
+pub(super) fn stop_reason(request: StopRequest) -> StopReason {
+    match request {
+        StopRequest::AfterTick => StopReason::Drained,
+        StopRequest::Graceful(signal) | StopRequest::Now(signal) => StopReason::Interrupted(signal),
+    }
+}
+
+fn on_stop(cfg: &LoopConfig, m: &Machine, _input: &Input, request: StopRequest) -> Decision {
+    // The more urgent request wins; the first signal names the exit.
+    let request = match m.stop {
+        Some(StopRequest::Graceful(first)) if matches!(request, StopRequest::Now(_)) => StopRequest::Now(first),
+        Some(held) if held > request => held,
+        _ => request,
+    };
+    let mut d = ignore(m);
+    d.stop = Some(request);
+    let urgent = !matches!(request, StopRequest::AfterTick);
+    match &m.phase {
+        Phase::Stopped(_) => d.stop = None,
+        // A stop before the run has begun leaves no trace but the exit code.
+        Phase::Booting { .. } => return stop_with(cfg, m, None, stop_reason(request), ""),
+        Phase::Surveying(_) | Phase::Composing(_) | Phase::CoolingDown => {
+            if urgent || !matches!(m.phase, Phase::Composing(_)) {
+                return stop_with(cfg, m, None, stop_reason(request), "");
+            }
+        }
+        Phase::Judging(..) | Phase::Proving(_) => {
+            if urgent {
+                let mut stop = stop_with(cfg, m, None, stop_reason(request), "");
+                stop.effects.insert(0, Effect::CancelGates);
+                return stop;
+            }
+        }
+        Phase::Running { .. } => {
+            if urgent {
+                d.effects.push(Effect::EndPeer { now: matches!(request, StopRequest::Now(_)) });
+            }
+        }
+        Phase::Refreshing(_) => {
+            if urgent {
+                d.effects.push(Effect::CancelGates);
+            }
+        }
+        Phase::Reaping | Phase::Harvesting { .. } | Phase::Correcting(_) => {}
+    }
+    d
+}
+
+fn on_failed(cfg: &LoopConfig, m: &Machine, reason: StopReason, detail: &str) -> Decision {
+    if matches!(m.phase, Phase::Stopped(_)) {
+        return ignore(m);
+    }
+    // An open tick stays open: what its turn left is harvested by the next run, so nothing is lost.
+    let mut d = stop_with(cfg, m, None, reason, detail);
+    match &m.phase {
+        Phase::Judging(..) | Phase::Proving(_) | Phase::Refreshing(_) => d.effects.insert(0, Effect::CancelGates),
+        Phase::Running { .. } => d.effects.insert(0, Effect::EndPeer { now: true }),
+        Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Composing(_) | Phase::Harvesting { .. }
+        | Phase::Correcting(_) | Phase::CoolingDown | Phase::Stopped(_) => {}
+    }
+    d
+}
+
+fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, survivors: &[u32], input: &Input) -> Decision {
+    let open = m.state.open.as_ref();
+    let record = RunStarted {
+        pid: cfg.pid,
+        version: cfg.version.clone(),
+        branch: facts.branch.clone(),
+        head: facts.head.clone(),
+        // What is new while a tick is open belongs to that tick; its harvest will say so.
+        operator: if open.is_some() { Vec::new() } else { facts.operator.clone() },
+        digests: cfg.digests.clone(),
+        sandbox: cfg.sandbox.clone(),
+        max_ticks: cfg.max_ticks,
+        rules: cfg.rules.clone(),
+        torn: cfg.torn,
+    };
+    let mut d = match open {
+        None => {
+            let mut d = look(m);
+            d.effects.insert(0, Effect::WriteProjections);
+            d
+        }
+        Some(open) => {
+            let elapsed = u64::try_from(input.at.wall.since(open.at).as_millis()).unwrap_or(u64::MAX);
+            let mut exit = PeerExit::interrupted(elapsed);
+            exit.survivors = survivors.to_vec();
+            harvest_now(m, exit, true)
+        }
+    };
+    d.records.insert(0, Record::RunStarted(Box::new(record)));
+    d.effects.insert(0, Effect::Tell(Notice::RunStarted));
+    d
+}
+
+fn on_orphans_gone(m: &Machine, survivors: &[u32]) -> Decision {
+    match &m.phase {
+        Phase::Reaping => {
+            let mut d = keep(m, Phase::Booting { survivors: survivors.to_vec() });
+            d.effects.push(Effect::Survey);
+            d
+        }
+        Phase::Booting { .. } | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
+        | Phase::Running { .. } | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_)
+        | Phase::Proving(_) | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+    }
+}
+
+fn harvest_now(m: &Machine, exit: PeerExit, recovered: bool) -> Decision {
+    let Some(open) = &m.state.open else { return ignore(m) };
+    let mut d = keep(m, Phase::Harvesting { exit: Box::new(exit), recovered });
+    d.effects.push(Effect::Harvest {
+        tick: open.started.tick,
+        peer: open.started.peer.clone(),
+        from: open.started.head_before.clone(),
+    });
+    d
+}
+
+fn on_harvested(cfg: &LoopConfig, m: &Machine, exit: &PeerExit, recovered: bool, harvest: &Harvest, input: &Input) -> Decision {
+    let Some(open) = &m.state.open else { return ignore(m) };
+    let mut exit = exit.clone();
+    if recovered {
+        // Wall time of a crashed tick is bounded by what the tick could have run.
+        exit.duration_ms = exit.duration_ms.min(cfg.absolute_s.saturating_mul(1000));
+    }
+    let judgement = judging::judge(&m.state, open, &exit, harvest);
+    let mut draft = Draft {
+        exit,
+        recovered,
+        harvest: harvest.clone(),
+        corrected: None,
+        judgement,
+        correction: None,
+        verdicts: Vec::new(),
+        gate_ms: 0,
+    };
+    // A plan from before a crash is carried out as it was made; else what the judgement asks for.
+    let planned = open.correction.clone();
+    let fresh = planned.is_none();
+    let plan = planned.or_else(|| settle::plan_correction(open, &draft));
+    if let Some(plan) = plan {
+        draft.corrected = Some(plan.kind);
+        let mut d = keep(m, Phase::Correcting(Box::new(draft)));
+        if fresh {
+            d.records.push(Record::CorrectionPlanned(plan.clone()));
+        }
+        d.effects.push(Effect::Correct { plan, peer: open.started.peer.clone() });
+        return d;
+    }
+    let (Some(at), true) = (&harvest.at, draft.judgement.success && m.stop.is_none() && harvest.tamper.is_none()) else {
+        return settle::settle(cfg, m, &draft, input);
+    };
+    let red = m.state.board.red(&m.state.rules);
+    if red.is_empty() {
+        return settle::settle(cfg, m, &draft, input);
+    }
+    let key = peers_model::verdict::TreeKey { head: at.head.clone(), tree: at.worktree.clone() };
+    let tick = open.started.tick;
+    let mut d = keep(m, Phase::Refreshing(Box::new(draft)));
+    d.effects.push(Effect::Tell(Notice::GatesStarted { count: red.len(), place: peers_model::verdict::Place::Live }));
+    d.effects.push(Effect::Judge { gates: red, key, place: peers_model::verdict::Place::Live, tick });
+    d
+}

@@ -1,0 +1,183 @@
+//! The loop as a pure machine: `decide` says which records to make durable and which effects to
+//! perform then; [`State::apply`](crate::state::State::apply) folds the records in.
+
+mod decide;
+mod event;
+mod settle;
+mod survey;
+
+use peers_model::config::Comm;
+use peers_model::goal::Goal;
+use peers_model::outcome::{PeerExit, StopReason};
+use peers_model::record::{CorrectionKind, Digests, Record, Rules};
+use peers_model::verdict::Judged;
+use peers_model::{GoalId, PeerName, RunId, Timestamp};
+
+pub use decide::{decide, start};
+pub use event::{
+    CommitSeen, ComposeFacts, Corrected, Effect, Event, Facts, Harvest, HeadFacts, Input, Mutation, Notice, Now, Origin,
+    PendingCommand, RunPeer, StopRequest,
+};
+
+use crate::apply::IllegalRecord;
+use crate::budget::Caps;
+use crate::state::State;
+
+/// What the machine needs of configuration and flags.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoopConfig {
+    /// This process.
+    pub run_id: RunId,
+    /// Its process id.
+    pub pid: u32,
+    /// Version of the program.
+    pub version: String,
+    /// All goals.
+    pub goals: Vec<Goal>,
+    /// Frozen rules.
+    pub rules: Rules,
+    /// What was accepted.
+    pub digests: Digests,
+    /// Caps.
+    pub caps: Caps,
+    /// Tick cap of this process.
+    pub max_ticks: Option<u64>,
+    /// A watched gate that is red so many ticks stops the loop; 0 = never.
+    pub stuck_after: u32,
+    /// The watched gates.
+    pub stuck_gates: Vec<GoalId>,
+    /// Soft goals must be green.
+    pub soft_required: bool,
+    /// Run without a real gate; the loop then never completes.
+    pub allow_no_gates: bool,
+    /// How peers talk.
+    pub comm: Comm,
+    /// Largest prompt, bytes.
+    pub prompt_max: usize,
+    /// Silence that ends a peer, seconds.
+    pub idle_s: u64,
+    /// Time limit of a peer, seconds.
+    pub absolute_s: u64,
+    /// Backend and tier, for the record.
+    pub sandbox: String,
+    /// Bytes of a torn journal line that were cut off at open.
+    pub torn: Option<u64>,
+}
+
+/// Where the loop is between two inputs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Phase {
+    /// Waits until a crashed loop's leftovers are gone. Nothing is looked at before.
+    Reaping,
+    /// Waits for the first facts.
+    Booting {
+        /// Leftovers of a crashed loop that could not be ended.
+        survivors: Vec<u32>,
+    },
+    /// Waits for facts. How often in a row the tree moved while gates ran.
+    Surveying(u8),
+    /// Waits for the verdicts owed at these facts.
+    Judging(Box<Facts>, u8),
+    /// Waits for what the prompt needs.
+    Composing(Box<Composing>),
+    /// A peer runs.
+    Running {
+        /// Its process is known.
+        spawned: bool,
+    },
+    /// Waits for what the turn left.
+    Harvesting {
+        /// How the process ended.
+        exit: Box<PeerExit>,
+        /// After a crash of the loop.
+        recovered: bool,
+    },
+    /// Waits until something is undone.
+    Correcting(Box<Draft>),
+    /// Waits for the gates that were red before.
+    Refreshing(Box<Draft>),
+    /// Waits for the proof run.
+    Proving(Box<Facts>),
+    /// Everyone waits.
+    CoolingDown,
+    /// The end.
+    Stopped(StopReason),
+}
+
+/// A turn that is being prepared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Composing {
+    /// The facts that it rests on.
+    pub facts: Facts,
+    /// Whose turn.
+    pub peer: PeerName,
+    /// A skeptic turn.
+    pub skeptic: bool,
+}
+
+/// A tick that is being closed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// How the process ended.
+    pub exit: PeerExit,
+    /// After a crash of the loop.
+    pub recovered: bool,
+    /// What the turn left.
+    pub harvest: Harvest,
+    /// What it amounts to.
+    pub judgement: crate::harvest::Judgement,
+    /// What is or was undone.
+    pub corrected: Option<CorrectionKind>,
+    /// The result of undoing.
+    pub correction: Option<Corrected>,
+    /// Verdicts after the handoff.
+    pub verdicts: Vec<Judged>,
+    /// Time for them, milliseconds.
+    pub gate_ms: u64,
+}
+
+/// What the loop wants: first make `records` durable, then perform `effects` in order.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct Decision {
+    /// To be appended and synced together.
+    pub records: Vec<Record>,
+    /// Where the loop is then.
+    pub phase: Phase,
+    /// A stop that was asked for and is not done.
+    pub stop: Option<StopRequest>,
+    /// To be performed then.
+    pub effects: Vec<Effect>,
+}
+
+/// Everything the machine remembers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// The durable part.
+    pub state: State,
+    /// The volatile part.
+    pub phase: Phase,
+    /// A stop that was asked for and is not done.
+    pub stop: Option<StopRequest>,
+}
+
+impl Machine {
+    /// A machine that resumes from a folded state.
+    #[must_use]
+    pub fn new(state: State) -> Self {
+        Self { state, phase: Phase::Booting { survivors: Vec::new() }, stop: None }
+    }
+
+    /// Takes a decision over, after its records became durable.
+    ///
+    /// # Errors
+    /// [`IllegalRecord`] when `decide` and `apply` disagree, which is a bug of ours.
+    pub fn commit(&mut self, ts: Timestamp, run: &RunId, decision: &Decision) -> Result<(), IllegalRecord> {
+        for record in &decision.records {
+            self.state.apply(ts, Some(run), record)?;
+        }
+        self.phase = decision.phase.clone();
+        self.stop = decision.stop;
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! The end of a tick: what must be undone, and its one record.
+
+use peers_model::config::UsdMode;
+use peers_model::outcome::StopReason;
+use peers_model::record::{
+    Cooling, CorrectionKind, CorrectionPlanned, Record, ScopeMove, TickOutcome, TickRecord,
+};
+
+use super::decide::{look, stop_reason, stop_with};
+use super::event::{Effect, Input, Notice, StopRequest};
+use super::{Decision, Draft, LoopConfig, Machine};
+use crate::apply::backoff;
+use crate::budget;
+use crate::state::{OpenTick, PeerState, State};
+
+/// What the judgement of a turn asks to be undone, as a plan.
+pub(super) fn plan_correction(open: &OpenTick, draft: &Draft) -> Option<CorrectionPlanned> {
+    let (kind, reason) = draft.judgement.undo.clone()?;
+    let at = draft.harvest.at.as_ref()?;
+    let started = &open.started;
+    // A reset of nothing needs no plan.
+    if kind == CorrectionKind::Reset && at.head == started.head_before && at.worktree == started.tree_before {
+        return None;
+    }
+    Some(CorrectionPlanned {
+        tick: started.tick,
+        kind,
+        from: at.head.clone(),
+        to: started.head_before.clone(),
+        branch: started.branch.clone(),
+        reason,
+    })
+}
+
+/// Writes the tick's record and says what comes next.
+pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input) -> Decision {
+    let Some(open) = &m.state.open else { return super::decide::ignore(m) };
+    let tick = record(cfg, &m.state, open, draft);
+    let mut after = m.state.clone();
+    let mut records = vec![Record::Tick(Box::new(tick.clone()))];
+    if tick.outcome == TickOutcome::RateLimited {
+        let streak = m.state.health(&tick.peer).rate_limit_streak.saturating_add(1);
+        let wait = draft.exit.retry_after_s.map_or_else(|| backoff(streak), std::time::Duration::from_secs);
+        records.push(Record::Cooling(Cooling { peer: tick.peer.clone(), until: input.at.wall.plus(wait), streak }));
+    }
+    for record in &records {
+        if let Err(error) = after.apply(input.at.wall, Some(&cfg.run_id), record) {
+            let kind = peers_model::outcome::ErrorKind::Internal;
+            return stop_with(cfg, m, None, StopReason::Error(kind), &error.to_string());
+        }
+    }
+    let worse = worsened(&m.state, &after, &tick);
+    let ahead = Machine { state: after, phase: m.phase.clone(), stop: m.stop };
+    let mut d = next(cfg, &ahead, draft, &tick);
+    records.append(&mut d.records);
+    d.records = records;
+    let mut effects = vec![Effect::Attest];
+    let delivered: Vec<String> = open.started.messages.clone();
+    if !delivered.is_empty() && tick.outcome != TickOutcome::Interrupted && !m.state.rules.dry_run {
+        effects.push(Effect::ArchiveMessages(delivered));
+    }
+    effects.push(Effect::WriteProjections);
+    effects.push(Effect::Tell(Notice::TickEnded(Box::new(tick))));
+    effects.extend(worse);
+    effects.append(&mut d.effects);
+    d.effects = effects;
+    d
+}
+
+fn worsened(before: &State, after: &State, tick: &TickRecord) -> Option<Effect> {
+    let (old, new) = (before.health(&tick.peer), after.health(&tick.peer));
+    (old.state == PeerState::Healthy && new.state != PeerState::Healthy).then(|| {
+        Effect::Tell(Notice::PeerDegraded {
+            peer: tick.peer.clone(),
+            reason: new.degraded_reason.unwrap_or_else(|| new.state.word().to_owned()),
+        })
+    })
+}
+
+/// What follows a tick. `m.state` is the state after it.
+fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord) -> Decision {
+    if let Some((kind, detail)) = &draft.harvest.tamper {
+        return stop_with(cfg, m, None, StopReason::Tamper(*kind), &format!("in tick {} of {}: {detail}", tick.iteration, tick.peer));
+    }
+    match m.stop {
+        Some(request @ (StopRequest::Graceful(_) | StopRequest::Now(_))) => {
+            return stop_with(cfg, m, None, stop_reason(request), "");
+        }
+        // `AfterTick` is answered by the next survey.
+        Some(StopRequest::AfterTick) | None => {}
+    }
+    if tick.outcome == TickOutcome::NeedsOperator && !may_continue(m) {
+        let detail = tick.soft_fail_reason.clone().unwrap_or_default();
+        return stop_with(cfg, m, None, StopReason::PeerUnavailable(tick.peer.clone()), &detail);
+    }
+    look(m)
+}
+
+fn may_continue(m: &Machine) -> bool {
+    let able = m.state.rules.peers.iter().filter(|p| {
+        !matches!(m.state.health(&p.name).state, PeerState::Unavailable | PeerState::Halted)
+    });
+    m.state.rules.continue_without_peer && able.count() >= 2
+}
+
+fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> TickRecord {
+    let started = &open.started;
+    let j = &draft.judgement;
+    let corrected = draft.correction.as_ref();
+    let at = corrected.map(|c| c.at.clone()).or_else(|| draft.harvest.at.clone());
+    let head_after = at.as_ref().map_or_else(|| started.head_before.clone(), |a| a.head.clone());
+    let tree_after = at.as_ref().map_or_else(|| started.tree_before.clone(), |a| a.head_tree.clone());
+    let undone = draft.corrected;
+    // After history was put back, the turn's commits are no longer reachable: nothing to attribute.
+    let gone = matches!(undone, Some(CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset));
+    let mut own = j.own.clone();
+    if let Some(corrected) = corrected {
+        own.extend(corrected.own.iter().filter(|c| !j.own.contains(c)).cloned().collect::<Vec<_>>());
+    }
+    let dirty = corrected.map_or(!draft.harvest.dirty.is_empty(), |c| c.at.head_tree != c.at.worktree);
+    let rule = state.rules.peers.iter().find(|p| p.name == started.peer);
+    let usage = draft.exit.usage;
+    let spent_tokens_total = usage.tokens.map_or(state.spent.tokens, |t| state.spent.tokens + t);
+    let spent_usd_total = usage.usd.map_or(state.spent.usd, |u| state.spent.usd + u);
+    let tree_changed = tree_after != started.tree_before;
+    let mut warnings = j.warnings.clone();
+    let usd_warned = usd_crossed(cfg, state, spent_usd_total);
+    if let Some(cap) = usd_warned {
+        warnings.push(format!("the money cap of {cap} is reached ({spent_usd_total} spent); `max_usd_mode: warn` lets the run go on"));
+    }
+    if draft.exit.truncated {
+        warnings.push("output was longer than the capture; its middle was dropped".into());
+    }
+    if !draft.exit.survivors.is_empty() {
+        warnings.push(format!("processes of this turn could not be ended: {:?}", draft.exit.survivors));
+    }
+    let success = j.success && !matches!(undone, Some(CorrectionKind::Revert | CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch));
+    let outcome = match undone {
+        Some(CorrectionKind::Reset) | None => j.outcome,
+        Some(CorrectionKind::Revert | CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch) => TickOutcome::Corrected,
+    };
+    let voided = undone.is_some();
+    let mut gates: std::collections::BTreeMap<_, _> = state
+        .rules
+        .gates
+        .iter()
+        .filter_map(|g| Some((g.id.clone(), state.board.gates.get(&g.id)?.last.as_ref()?.verdict.word().to_owned())))
+        .collect();
+    for verdict in &draft.verdicts {
+        gates.insert(verdict.goal.clone(), verdict.verdict.word().to_owned());
+    }
+    let mut tick = TickRecord {
+        iteration: started.tick,
+        peer: started.peer.clone(),
+        tool: rule.map(|r| r.tool.clone()).unwrap_or_default(),
+        role: rule.map(|r| r.role).unwrap_or_default(),
+        outcome,
+        success,
+        classification: draft.exit.classification().to_owned(),
+        soft_fail_reason: j.reason.clone(),
+        exit: draft.exit.clone(),
+        recovered: draft.recovered,
+        rescued: j.rescued && success,
+        started_at: open.at,
+        gate_ms: draft.gate_ms,
+        head_before: started.head_before.clone(),
+        head_after,
+        tree_after,
+        branch: at.map_or_else(|| started.branch.clone(), |a| a.branch),
+        commits: if gone { Vec::new() } else { j.commits.clone() },
+        foreign: if gone { Vec::new() } else { j.foreign.clone() },
+        own,
+        corrected: undone,
+        salvage: corrected.and_then(|c| c.salvage.clone()).or_else(|| draft.harvest.salvage.clone()),
+        dirty,
+        product_change: j.product_change && tree_changed,
+        tree_changed,
+        evidence: j.evidence && !voided,
+        blocking_report: j.blocking_report,
+        warnings_emitted: warnings,
+        reviews: if voided { Vec::new() } else { j.reviews.clone() },
+        soft_reviews_seen: j.reviews_seen,
+        soft_reviews_rejected: j.reviews_rejected,
+        scopes: if voided {
+            std::collections::BTreeMap::new()
+        } else {
+            let moved = |(b, a): &(String, String)| ScopeMove { before: b.clone(), after: a.clone() };
+            draft.harvest.scopes.iter().map(|(id, s)| (id.clone(), moved(s))).collect()
+        },
+        skeptic: if voided { j.skeptic.map(|_| peers_model::record::SkepticVerdict::Missing) } else { j.skeptic },
+        prewarned: j.prewarned,
+        justification: j.justification.clone(),
+        verdicts: draft.verdicts.clone(),
+        git_tampered: draft.harvest.git_tampered.clone(),
+        published: draft.harvest.published.clone(),
+        prompt_bytes: started.prompt_bytes,
+        usd_warned,
+        gates,
+        spent_tokens_total,
+        spent_usd_total,
+        peer_state_after: String::new(),
+    };
+    let mut after = state.clone();
+    let folded = after.apply(open.at, state.run.as_ref().map(|r| &r.id), &Record::Tick(Box::new(tick.clone())));
+    tick.peer_state_after = match folded {
+        Ok(()) => after.health(&tick.peer).state.word().to_owned(),
+        Err(_) => "unknown".to_owned(),
+    };
+    tick
+}
+
+/// The soft money cap, when this tick is the one that reached it.
+fn usd_crossed(cfg: &LoopConfig, state: &State, total: peers_model::Usd) -> Option<peers_model::Usd> {
+    if cfg.caps.usd_mode != UsdMode::Warn {
+        return None;
+    }
+    let mut ahead = state.clone();
+    ahead.spent.usd = total;
+    budget::usd_warning(&cfg.caps, &ahead)
+}

@@ -1,0 +1,254 @@
+//! Between ticks: exit rules in their fixed order, gates, convergence, the next turn.
+
+use peers_model::outcome::StopReason;
+use peers_model::record::{GatesRecord, ProofRecord, Record, TickStarted};
+use peers_model::verdict::{Judged, Place};
+use peers_model::{GoalId, PeerName};
+
+use super::decide::{keep, look, stop_reason, stop_with};
+use super::event::{ComposeFacts, Effect, Facts, Input, Notice, RunPeer, StopRequest};
+use super::{Composing, Decision, LoopConfig, Machine, Phase};
+use crate::budget;
+use crate::compose;
+use crate::converge::{self, Standing};
+use crate::state::State;
+use crate::turns::{self, Choice};
+
+/// So often gates run again because the tree moved under them.
+const MAX_UNSTABLE: u8 = 2;
+
+pub(super) fn on_facts(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8, input: &Input) -> Decision {
+    if let Some(request) = m.stop {
+        return stop_with(cfg, m, Some(facts), stop_reason(request), "");
+    }
+    if let Some((kind, detail)) = &facts.tamper {
+        return stop_with(cfg, m, Some(facts), StopReason::Tamper(*kind), detail);
+    }
+    if !facts.history_intact {
+        let detail = "the head of the last record is no longer part of HEAD's history, and no peer was running";
+        return stop_with(cfg, m, Some(facts), StopReason::Tamper(peers_model::outcome::TamperKind::History), detail);
+    }
+    if !facts.commands.is_empty() {
+        // Recorded first, then dropped, then everything is looked at again.
+        let mut d = look(m);
+        d.records.extend(facts.commands.iter().map(|c| Record::Operator(c.record.clone())));
+        d.effects.insert(0, Effect::DropCommands(facts.commands.iter().map(|c| c.id.clone()).collect()));
+        return d;
+    }
+    if let Some(mutation) = &facts.mutation {
+        let detail = format!("{} {} since it was accepted", mutation.file, mutation.what);
+        return stop_with(cfg, m, Some(facts), StopReason::GoalMutation(mutation.file.clone()), &detail);
+    }
+    let owed = m.state.board.owed(&m.state.rules, &facts.key(), m.state.ticks);
+    if owed.is_empty() {
+        return onwards(cfg, m, &m.state, facts, input);
+    }
+    judge(m, facts, unstable, owed)
+}
+
+fn judge(m: &Machine, facts: &Facts, unstable: u8, gates: Vec<GoalId>) -> Decision {
+    let mut d = keep(m, Phase::Judging(Box::new(facts.clone()), unstable));
+    d.effects.push(Effect::Tell(Notice::GatesStarted { count: gates.len(), place: Place::Live }));
+    d.effects.push(Effect::Judge { gates, key: facts.key(), place: Place::Live, tick: m.state.ticks });
+    d
+}
+
+#[expect(clippy::too_many_arguments, reason = "one input taken apart; a struct would only be unpacked again")]
+pub(super) fn on_verdicts(
+    cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8, verdicts: &[Judged], took_ms: u64, moved: bool, input: &Input,
+) -> Decision {
+    let mut facts = facts.clone();
+    if moved {
+        // The tree changed under the gates: what they measured belongs to no tree that is still there.
+        if unstable < MAX_UNSTABLE {
+            let mut d = keep(m, Phase::Surveying(unstable + 1));
+            d.effects.push(Effect::Tell(Notice::Warning("the work tree changed while gates ran; they run again".into())));
+            d.effects.push(Effect::Survey);
+            return d;
+        }
+        // A gate that edits the tree each time would be measured for ever; a tree that never rests is not clean.
+        facts.dirty.push("?? (a gate changes the work tree each time it runs)".into());
+        facts.unstable = true;
+    }
+    let facts = &facts;
+    let record = Record::Gates(GatesRecord { iteration: m.state.ticks, took_ms, verdicts: verdicts.to_vec() });
+    let mut state = m.state.clone();
+    if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
+        return stop_with(cfg, m, Some(facts), StopReason::Error(peers_model::outcome::ErrorKind::Internal), &error.to_string());
+    }
+    let mut d = onwards(cfg, m, &state, facts, input);
+    d.records.insert(0, record);
+    d.effects.insert(0, Effect::Tell(Notice::GatesDone { verdicts: verdicts.to_vec(), took_ms, place: Place::Live }));
+    d
+}
+
+pub(super) fn on_proof(
+    cfg: &LoopConfig, m: &Machine, facts: &Facts, verdicts: &[Judged], took_ms: u64, input: &Input,
+) -> Decision {
+    let record = Record::Proof(ProofRecord {
+        at: facts.key(),
+        verdicts: verdicts.to_vec(),
+        exempt: converge::exempt(&m.state),
+        passed: converge::proof_passed(verdicts),
+        took_ms,
+    });
+    let mut state = m.state.clone();
+    if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
+        return stop_with(cfg, m, Some(facts), StopReason::Error(peers_model::outcome::ErrorKind::Internal), &error.to_string());
+    }
+    let mut d = onwards(cfg, m, &state, facts, input);
+    d.records.insert(0, record);
+    d.effects.insert(0, Effect::Tell(Notice::GatesDone { verdicts: verdicts.to_vec(), took_ms, place: Place::Pristine }));
+    d
+}
+
+/// All verdicts for these facts are in. `state` is the state with them; `m.state` may be behind.
+fn onwards(cfg: &LoopConfig, m: &Machine, state: &State, facts: &Facts, input: &Input) -> Decision {
+    // What follows reads `state`; the machine that carries it is only needed for its phase and stop.
+    let ahead = Machine { state: state.clone(), phase: m.phase.clone(), stop: m.stop };
+    let m = &ahead;
+    if let Some(request) = m.stop {
+        return stop_with(cfg, m, Some(facts), stop_reason(request), "");
+    }
+    if let Some(gate) = state.board.unjudged(&state.rules) {
+        let detail = diagnostic(state, &gate);
+        return stop_with(cfg, m, Some(facts), StopReason::Unjudged(gate), &detail);
+    }
+    let standing = converge::standing(cfg, state, facts);
+    match &standing {
+        Standing::Complete => return stop_with(cfg, m, Some(facts), StopReason::Complete, ""),
+        Standing::ProofUnjudged(gate) => {
+            let detail = format!("gate `{gate}` could not be judged in a clean checkout of {}", facts.head.short());
+            return stop_with(cfg, m, Some(facts), StopReason::ParkedProof, &detail);
+        }
+        Standing::ProofOwed => {
+            let gates = converge::proof_owed(state, facts);
+            let mut d = keep(m, Phase::Proving(Box::new(facts.clone())));
+            d.effects.push(Effect::Tell(Notice::GatesStarted { count: gates.len(), place: Place::Pristine }));
+            d.effects.push(Effect::Judge { gates, key: facts.key(), place: Place::Pristine, tick: state.ticks });
+            return d;
+        }
+        Standing::Red | Standing::Dirty | Standing::SoftPending(_) | Standing::NoRealGate | Standing::SkepticOwed => {}
+    }
+    if let Some((reason, detail)) = limit(cfg, state, input) {
+        return stop_with(cfg, m, Some(facts), reason, &detail);
+    }
+    let skeptic = standing == Standing::SkepticOwed;
+    if skeptic && state.skeptic.tree.as_ref() == Some(&facts.worktree) {
+        let max = state.rules.skeptic_attempts;
+        if state.skeptic.attempts >= max {
+            let detail = format!("{max} skeptic turns in a row gave no usable verdict");
+            return stop_with(cfg, m, Some(facts), StopReason::StuckSkeptic, &detail);
+        }
+    }
+    let now = input.at.wall;
+    let choice = if skeptic {
+        let one_round = state.rules.skeptic_rounds <= 1;
+        turns::choose_preferring(state, now, |p| {
+            converge::skeptic_prefers(state, p, &facts.worktree) || (!one_round && !answered(state, p))
+        })
+    } else {
+        turns::choose(state, now)
+    };
+    match choice {
+        Choice::Peer(_, peer) => {
+            let composing = Composing { facts: facts.clone(), peer: peer.clone(), skeptic };
+            let mut d = keep(m, Phase::Composing(Box::new(composing)));
+            d.effects.push(Effect::Compose { peer });
+            d
+        }
+        Choice::Wait(until) => {
+            let mut d = keep(m, Phase::CoolingDown);
+            d.effects.push(Effect::WriteProjections);
+            d.effects.push(Effect::Tell(Notice::Waiting { until }));
+            d.effects.push(Effect::SetTimer(until));
+            d
+        }
+        Choice::Nobody => stop_with(cfg, m, Some(facts), StopReason::AllPeersDegraded, &peers_summary(state)),
+    }
+}
+
+fn answered(state: &State, peer: &PeerName) -> bool {
+    state.skeptic.passed.contains(peer)
+}
+
+/// The first limit that is reached, in the order of the stop-reason table.
+fn limit(cfg: &LoopConfig, state: &State, input: &Input) -> Option<(StopReason, String)> {
+    if turns::all_down(state) {
+        return Some((StopReason::AllPeersDegraded, peers_summary(state)));
+    }
+    let in_run = state.run.as_ref().map_or(0, |r| r.ticks);
+    if cfg.max_ticks.is_some_and(|max| in_run >= max) {
+        return Some((StopReason::MaxTicks, String::new()));
+    }
+    if let Some(kind) = budget::exhausted(&cfg.caps, state, input.at.wall) {
+        // A streak that is nothing but failed starts is a peer that is not there.
+        let failures = state.spent.consecutive_failures;
+        if kind == peers_model::outcome::BudgetKind::MaxConsecutiveFailures && state.spent.spawn_failures >= failures {
+            if let Some(w) = state.spent.wasted.back() {
+                let detail = "every attempt in a row failed to start the program".to_owned();
+                return Some((StopReason::PeerUnavailable(w.peer.clone()), detail));
+            }
+        }
+        return Some((StopReason::Budget(kind), String::new()));
+    }
+    let gate = state.board.stuck(&cfg.stuck_gates, cfg.stuck_after)?;
+    let detail = diagnostic(state, &gate);
+    Some((StopReason::StuckGate(gate), detail))
+}
+
+fn diagnostic(state: &State, gate: &GoalId) -> String {
+    state
+        .board
+        .gates
+        .get(gate)
+        .and_then(|s| s.last.as_ref())
+        .map(|j| crate::apply::bounded(j.verdict.diagnostic(), 600))
+        .unwrap_or_default()
+}
+
+fn peers_summary(state: &State) -> String {
+    let line = |p: &peers_model::record::PeerRule| {
+        let health = state.health(&p.name);
+        let why = health.degraded_reason.unwrap_or_default();
+        format!("{} {}: {}", p.name, health.state.word(), crate::apply::bounded(&why, 160))
+    };
+    state.rules.peers.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
+pub(super) fn on_composed(cfg: &LoopConfig, m: &Machine, composing: &Composing, facts: &ComposeFacts) -> Decision {
+    if let Some(request @ (StopRequest::Graceful(_) | StopRequest::Now(_) | StopRequest::AfterTick)) = m.stop {
+        return stop_with(cfg, m, Some(&composing.facts), stop_reason(request), "");
+    }
+    let prepared = compose::prepare(cfg, &m.state, composing, facts);
+    let tick = m.state.ticks.next();
+    let role = m.state.rules.peers.iter().find(|p| p.name == composing.peer).map(|p| p.role).unwrap_or_default();
+    let world = &composing.facts;
+    let started = TickStarted {
+        tick,
+        peer: composing.peer.clone(),
+        head_before: world.head.clone(),
+        tree_before: world.head_tree.clone(),
+        branch: world.branch.clone(),
+        prompt_sha256: prepared.prompt.sha256.clone(),
+        prompt_bytes: u64::try_from(prepared.prompt.text.len()).unwrap_or(u64::MAX),
+        warnings_taken: prepared.warnings_taken,
+        skeptic: composing.skeptic,
+        inbox: facts.bookmarks.clone(),
+        messages: facts.messages.iter().take(prepared.prompt.messages_shown).map(|(path, _)| path.clone()).collect(),
+        asked: prepared.asked,
+        operator: world.operator.clone(),
+    };
+    let mut d = keep(m, Phase::Running { spawned: false });
+    d.records.push(Record::TickStarted(Box::new(started)));
+    d.effects.push(Effect::Tell(Notice::TickStarted { tick, peer: composing.peer.clone(), skeptic: composing.skeptic }));
+    d.effects.push(Effect::RunPeer(Box::new(RunPeer {
+        tick,
+        peer: composing.peer.clone(),
+        role,
+        prompt: prepared.prompt.text,
+        runtime_left_s: budget::runtime_left(&cfg.caps, &m.state),
+        skeptic: composing.skeptic,
+    })));
+    d
+}

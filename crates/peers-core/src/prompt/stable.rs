@@ -1,0 +1,79 @@
+//! The instructions, which depend only on who is asked and how peers communicate.
+
+use peers_model::PeerName;
+use peers_model::config::Role;
+
+use super::input::PromptInput;
+
+macro_rules! template {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../templates/prompts/", $name))
+    };
+}
+
+pub(crate) const IDENTITY: &str = template!("identity.md");
+pub(crate) const TASK: &str = template!("task.md");
+pub(crate) const BUGS: &str = template!("bugs.md");
+pub(crate) const HANDOFF: &str = template!("handoff.md");
+pub(crate) const HYBRID: &str = template!("hybrid.md");
+pub(crate) const DATA: &str = template!("data.md");
+pub(crate) const REVIEW: &str = template!("review.md");
+pub(crate) const SKEPTIC: &str = template!("skeptic.md");
+const ROLE_RECOVERY: &str = template!("role-recovery.md");
+const ROLE_WITNESS: &str = template!("role-witness.md");
+const ROLE_DEBATER: &str = template!("role-debater.md");
+const DRY_RUN: &str = template!("dry-run.md");
+
+/// Most other peers that are named one by one.
+const ROSTER_SHOWN: usize = 12;
+
+/// The instruction blocks in order, by name.
+pub(crate) fn blocks(input: &PromptInput) -> Vec<(&'static str, String)> {
+    let PromptInput { me, role, roster, skeptic, hybrid, dry_run, .. } = input;
+    let exception = if *hybrid { ", except your own message box" } else { "" };
+    let fill = |text: &str| {
+        text.replace("{me}", me.as_str())
+            .replace("{others}", &others(me, roster))
+            .replace("{hybrid_exception}", exception)
+    };
+    let mut blocks = Vec::new();
+    if *skeptic {
+        blocks.push(("skeptic", SKEPTIC.to_owned()));
+    }
+    for (name, text) in
+        [("identity", IDENTITY), ("task", TASK), ("bugs-protocol", BUGS), ("handoff-rules", HANDOFF)]
+    {
+        blocks.push((name, fill(text)));
+    }
+    if *hybrid {
+        blocks.push(("hybrid", fill(HYBRID)));
+    }
+    let role_text = match role {
+        Role::Default => None,
+        Role::Recovery => Some(ROLE_RECOVERY),
+        Role::Witness => Some(ROLE_WITNESS),
+        Role::Debater => Some(ROLE_DEBATER),
+    };
+    if let Some(text) = role_text {
+        blocks.push(("role", format!("## Your role\n\n{text}")));
+    }
+    if *dry_run {
+        blocks.push(("dry-run", DRY_RUN.to_owned()));
+    }
+    blocks
+}
+
+fn others(me: &PeerName, roster: &[PeerName]) -> String {
+    let others: Vec<&PeerName> = roster.iter().filter(|name| *name != me).collect();
+    let mut named: Vec<String> = others.iter().take(ROSTER_SHOWN).map(|name| format!("`{name}`")).collect();
+    match others.len().saturating_sub(ROSTER_SHOWN) {
+        0 => {}
+        more => named.push(format!("{more} more")),
+    }
+    let last = named.pop();
+    match (named.is_empty(), last) {
+        (_, None) => "nobody else".into(),
+        (true, Some(last)) => last,
+        (false, Some(last)) => format!("{} and {last}", named.join(", ")),
+    }
+}

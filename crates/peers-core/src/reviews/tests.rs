@@ -1,0 +1,408 @@
+use std::collections::BTreeSet;
+
+use peers_model::record::AcceptedReview;
+use peers_model::review::SoftRule;
+use peers_model::{CommitId, GoalId, PeerName, TickNo};
+use proptest::prelude::*;
+
+use super::*;
+
+fn peer(name: &str) -> PeerName {
+    PeerName::new(name).unwrap()
+}
+
+fn roster(names: &str) -> Vec<RosterEntry> {
+    names
+        .chars()
+        .map(|c| RosterEntry { name: peer(&c.to_string()), recovery: false, available: true })
+        .collect()
+}
+
+const OTHER1: SoftRule = SoftRule::Other { needed: 1 };
+const OTHER2: SoftRule = SoftRule::Other { needed: 2 };
+const BOTH: SoftRule = SoftRule::Both { needed: 1 };
+const TURNS2: SoftRule = SoftRule::Alternating { needed: 2 };
+const TWO_OF_THREE: SoftRule = SoftRule::Quorum { pass: 2, of: 3 };
+
+struct Board {
+    rule: SoftRule,
+    roster: Vec<RosterEntry>,
+    status: SoftStatus,
+    scope: String,
+    made: u64,
+}
+
+impl Board {
+    fn new(rule: SoftRule, names: &str) -> Self {
+        Self { rule, roster: roster(names), status: SoftStatus::default(), scope: "s0".into(), made: 0 }
+    }
+
+    fn sha(n: u64) -> CommitId {
+        CommitId::new(format!("{n:040x}")).unwrap()
+    }
+
+    fn review(&mut self, name: &str, pass: bool) -> Ingested {
+        self.made += 1;
+        let review = AcceptedReview {
+            goal: GoalId::new("docs-read").unwrap(),
+            pass,
+            sha: Self::sha(self.made),
+            notes: String::new(),
+        };
+        let tick = TickNo(self.made);
+        ingest(&mut self.status, self.rule, &self.roster, &peer(name), &review, &self.scope, tick)
+    }
+
+    fn passes(mut self, names: &str) -> Self {
+        for c in names.chars() {
+            self.review(&c.to_string().to_lowercase(), c.is_lowercase());
+        }
+        self
+    }
+
+    fn change(mut self, by: &str, to: &str) -> Self {
+        scope_changed(&mut self.status, &peer(by), &self.scope, to);
+        self.scope = to.into();
+        self
+    }
+
+    fn out(mut self, name: &str) -> Self {
+        for entry in self.roster.iter_mut().filter(|r| r.name.as_str() == name) {
+            entry.available = false;
+        }
+        self
+    }
+
+    fn spare(mut self, name: &str) -> Self {
+        for entry in self.roster.iter_mut().filter(|r| r.name.as_str() == name) {
+            entry.recovery = true;
+        }
+        self
+    }
+
+    fn verdict(&self) -> SoftVerdict {
+        satisfied(&self.status, self.rule, &self.roster, &self.scope)
+    }
+
+    fn have(&self) -> (u32, bool) {
+        let verdict = self.verdict();
+        (verdict.have, verdict.ok)
+    }
+
+    fn asks(&self) -> String {
+        let asked = self
+            .roster
+            .iter()
+            .filter(|r| pending(&self.status, self.rule, &self.roster, &r.name, &self.scope));
+        asked.map(|r| r.name.as_str()).collect()
+    }
+}
+
+#[test]
+fn row_51_the_same_peer_twice_is_one_review() {
+    assert_eq!(Board::new(OTHER2, "ab").passes("aa").have(), (1, false));
+}
+
+#[test]
+fn row_51_two_peers_are_two_reviews() {
+    assert_eq!(Board::new(OTHER2, "ab").passes("ab").have(), (2, true));
+}
+
+#[test]
+fn row_51_a_fail_between_gives_none() {
+    // Upper case is a fail.
+    for reviews in ["aB", "aBa", "abA"] {
+        assert_eq!(Board::new(OTHER2, "abc").passes(reviews).have(), (0, false), "{reviews}");
+    }
+    assert_eq!(Board::new(OTHER2, "abc").passes("aBc").have(), (0, false), "an objection stands");
+    assert_eq!(
+        Board::new(OTHER2, "abc").passes("aBb").have(),
+        (1, false),
+        "passes before an objection are gone"
+    );
+    assert_eq!(Board::new(OTHER2, "abc").passes("aBba").have(), (2, true));
+}
+
+#[test]
+fn row_51_a_quorum_by_one_reviewer_is_not_green() {
+    let board = Board::new(TWO_OF_THREE, "abc").passes("aaa");
+    assert_eq!(board.have(), (1, false));
+}
+
+#[test]
+fn row_52_a_code_change_makes_the_consensus_stale() {
+    let board = Board::new(OTHER2, "abc").passes("ab");
+    assert!(board.verdict().ok);
+    let board = board.change("c", "s1");
+    assert_eq!(board.have(), (0, false));
+    assert_eq!(board.asks(), "ab", "the author of the change need not be asked");
+}
+
+#[test]
+fn a_change_that_no_turn_made_voids_everything_too() {
+    let mut board = Board::new(OTHER1, "ab").passes("a");
+    assert!(board.verdict().ok);
+    board.scope = "operator-was-here".into();
+    assert_eq!(board.have(), (0, false));
+    assert_eq!(board.asks(), "ab");
+}
+
+#[test]
+fn a_change_of_the_reviewer_himself_takes_his_review_along() {
+    let board = Board::new(OTHER2, "ab").passes("ab").change("b", "s1");
+    assert_eq!(board.have(), (1, false), "b's review stays, a's is stale");
+    assert!(board.passes("a").verdict().ok);
+}
+
+#[test]
+fn the_newest_author_does_not_count_while_others_are_enough() {
+    let board = Board::new(OTHER1, "ab").change("a", "s1").passes("a");
+    assert_eq!(board.have(), (0, false));
+    assert!(board.passes("b").verdict().ok);
+    let board = Board::new(OTHER2, "abc").change("a", "s1").passes("ab");
+    assert_eq!(board.have(), (1, false));
+    assert!(board.passes("c").verdict().ok);
+}
+
+#[test]
+fn the_newest_author_counts_when_everybody_is_needed() {
+    assert!(Board::new(OTHER2, "ab").change("a", "s1").passes("ab").verdict().ok);
+}
+
+#[test]
+fn the_newest_author_never_suffices_alone() {
+    let board = Board::new(OTHER1, "ab").out("b").change("a", "s1").passes("a");
+    let verdict = board.verdict();
+    assert!(!verdict.ok);
+    assert!(verdict.why.contains("only the author"), "{}", verdict.why);
+}
+
+#[test]
+fn both_needs_every_peer() {
+    assert_eq!(Board::new(BOTH, "ab").passes("a").have(), (1, false));
+    assert_eq!(Board::new(BOTH, "ab").passes("ab").have(), (2, true));
+    assert_eq!(Board::new(BOTH, "abc").passes("ab").have(), (2, false));
+    assert!(Board::new(BOTH, "ab").change("a", "s1").passes("ab").verdict().ok, "the author is one of both");
+    assert_eq!(Board::new(BOTH, "ab").passes("aB").have(), (0, false));
+}
+
+#[test]
+fn both_ignores_spares_and_unavailable_peers() {
+    assert!(Board::new(BOTH, "abc").spare("c").passes("ab").verdict().ok);
+    assert!(Board::new(BOTH, "abc").out("c").passes("ab").verdict().ok);
+    assert_eq!(Board::new(BOTH, "abc").spare("c").asks(), "ab");
+}
+
+#[test]
+fn both_needs_two_reviewers_whoever_is_left() {
+    let board = Board::new(BOTH, "ab").out("b").passes("a");
+    assert_eq!(board.have(), (1, false));
+    let board = Board::new(BOTH, "ab").passes("ba").out("b");
+    assert!(board.verdict().ok, "b had passed this very scope before it left");
+    assert!(!Board::new(BOTH, "ab").out("a").out("b").verdict().ok);
+}
+
+#[test]
+fn alternating_takes_reviews_in_turn_only() {
+    let mut board = Board::new(TURNS2, "ab");
+    assert_eq!(board.asks(), "a");
+    assert_eq!(board.review("b", true), Ingested::NotYourTurn);
+    assert_eq!(board.have(), (0, false));
+    assert_eq!(board.review("a", true), Ingested::Counted);
+    assert_eq!(board.asks(), "b");
+    assert_eq!(board.review("a", true), Ingested::NotYourTurn);
+    assert_eq!(board.review("b", true), Ingested::Counted);
+    assert_eq!(board.have(), (2, true));
+    assert_eq!(board.asks(), "");
+}
+
+#[test]
+fn alternating_skips_spares_and_unavailable_peers() {
+    let mut board = Board::new(TURNS2, "abcd").spare("a").out("b");
+    assert_eq!(board.asks(), "c");
+    board.review("c", true);
+    assert_eq!(board.asks(), "d");
+    assert_eq!(Board::new(TURNS2, "ab").out("a").out("b").asks(), "");
+}
+
+#[test]
+fn alternating_does_not_stall_at_the_author() {
+    let mut board = Board::new(SoftRule::Alternating { needed: 1 }, "ab").change("a", "s1");
+    assert_eq!(board.asks(), "a");
+    board.review("a", true);
+    assert_eq!((board.have(), board.asks().as_str()), ((0, false), "b"));
+    board.review("b", true);
+    assert!(board.verdict().ok);
+}
+
+#[test]
+fn a_quorum_needs_all_its_reviews_to_exist() {
+    assert!(!Board::new(TWO_OF_THREE, "abc").passes("ab").verdict().ok);
+    assert!(Board::new(TWO_OF_THREE, "abc").passes("abC").verdict().ok, "one of three may object");
+    assert!(!Board::new(TWO_OF_THREE, "abc").passes("aBC").verdict().ok);
+    assert_eq!(Board::new(TWO_OF_THREE, "abc").passes("ab").asks(), "c");
+    assert_eq!(Board::new(TWO_OF_THREE, "abc").passes("aBC").asks(), "bc");
+}
+
+#[test]
+fn the_author_fills_a_place_in_a_quorum_but_does_not_pass_it() {
+    let board = Board::new(TWO_OF_THREE, "abc").change("a", "s1");
+    assert!(!board.passes("abC").verdict().ok);
+    let board = Board::new(TWO_OF_THREE, "abc").change("a", "s1");
+    assert!(board.passes("abc").verdict().ok);
+}
+
+#[test]
+fn who_has_answered_is_not_asked_again() {
+    assert_eq!(Board::new(OTHER2, "abc").passes("a").asks(), "bc");
+    assert_eq!(Board::new(OTHER1, "ab").change("a", "s1").asks(), "b");
+    assert_eq!(Board::new(OTHER1, "ab").passes("a").asks(), "", "green asks nobody");
+    assert_eq!(Board::new(OTHER2, "abc").passes("Ab").asks(), "ac", "who objects may change his mind");
+}
+
+#[test]
+fn an_author_who_objects_to_his_own_change_is_asked_again() {
+    let board = Board::new(OTHER1, "ab").passes("A").change("a", "s1");
+    assert_eq!(board.have(), (0, false));
+    assert_eq!(board.asks(), "ab");
+    assert!(board.passes("ab").verdict().ok);
+}
+
+#[test]
+fn a_commit_is_taken_once() {
+    let mut board = Board::new(OTHER1, "ab");
+    board.review("a", true);
+    board.made -= 1;
+    assert_eq!(board.review("a", false), Ingested::Known);
+    assert!(board.verdict().ok);
+}
+
+#[test]
+fn reviews_of_a_reverted_turn_are_forgotten() {
+    let mut board = Board::new(OTHER2, "ab").passes("ab");
+    void(&mut board.status, &BTreeSet::from([Board::sha(2)]));
+    assert_eq!(board.have(), (1, false));
+    assert_eq!(board.status.last_reviewer, Some(peer("a")));
+    assert_eq!(board.status.consensus_count, 1);
+}
+
+#[test]
+fn peers_that_left_the_project_do_not_count() {
+    let mut board = Board::new(OTHER1, "abc").passes("c");
+    board.roster.pop();
+    assert_eq!(board.have(), (0, false));
+    let mut board = Board::new(OTHER1, "abc").passes("aC");
+    board.roster.pop();
+    assert!(board.verdict().ok, "nor do their objections");
+}
+
+#[test]
+fn without_a_scope_nothing_counts() {
+    let mut board = Board::new(OTHER1, "ab");
+    board.scope = String::new();
+    let board = board.passes("ab");
+    assert!(!board.verdict().ok);
+}
+
+#[test]
+fn the_history_is_bounded_and_drops_stale_reviews_first() {
+    let mut board = Board::new(BOTH, "ab").passes("aa");
+    board = board.change("c", "s1").passes("b");
+    for _ in 0..40 {
+        board = board.passes("a");
+    }
+    assert_eq!(board.status.history.len(), 20);
+    assert!(board.status.history.iter().all(|r| r.scope == "s1"));
+    assert!(board.verdict().ok, "nobody can push out the answer of another");
+}
+
+#[test]
+fn repeating_oneself_does_not_wash_an_objection_out() {
+    let mut board = Board::new(OTHER2, "abc").passes("bCc");
+    for _ in 0..20 {
+        board = board.passes("a");
+    }
+    assert_eq!(board.have(), (2, true), "b passed before c objected, so it does not count");
+}
+
+#[test]
+fn the_author_alone_is_no_quorum() {
+    let board = Board::new(SoftRule::Quorum { pass: 1, of: 2 }, "ab").change("a", "s1").passes("aB").out("b");
+    assert!(!board.verdict().ok);
+}
+
+#[test]
+fn tallies_follow_the_reviews() {
+    let board = Board::new(OTHER2, "ab").passes("ab");
+    assert_eq!(board.status.consensus_count, 2);
+    assert_eq!(board.status.per_peer[&peer("a")], PeerTally { consensus_count: 1, last_pass: Some(true) });
+    let board = board.change("a", "s1");
+    assert_eq!(board.status.consensus_count, 1);
+    assert_eq!(board.status.per_peer[&peer("b")], PeerTally { consensus_count: 0, last_pass: Some(true) });
+}
+
+#[test]
+fn a_status_survives_serialisation_and_fills_gaps() {
+    let board = Board::new(OTHER2, "ab").passes("aB").change("a", "s1");
+    let text = serde_json::to_string(&board.status).unwrap();
+    assert_eq!(serde_json::from_str::<SoftStatus>(&text).unwrap(), board.status);
+    assert_eq!(serde_json::from_str::<SoftStatus>("{}").unwrap(), SoftStatus::default());
+}
+
+proptest! {
+    /// Whatever happened, a green goal has a pass by somebody who did not make the newest change.
+    #[test]
+    fn green_always_means_that_somebody_else_passed(
+        rule in prop_oneof![Just(OTHER1), Just(OTHER2), Just(BOTH), Just(TURNS2), Just(TWO_OF_THREE)],
+        steps in proptest::collection::vec((0..3_usize, 0..4_u8), 0..40),
+    ) {
+        let names = ["a", "b", "c"];
+        let mut board = Board::new(rule, "abc");
+        let mut author: Option<&str> = None;
+        for (n, (who, what)) in steps.into_iter().enumerate() {
+            match what {
+                0 => {
+                    board = board.change(names[who], &format!("s{}", n + 1));
+                    author = Some(names[who]);
+                }
+                1 => {
+                    board.review(names[who], false);
+                }
+                _ => {
+                    board.review(names[who], true);
+                }
+            }
+            prop_assert!(board.status.history.len() <= 20);
+            let verdict = board.verdict();
+            prop_assert_eq!(verdict.ok, verdict.why.is_empty());
+            if verdict.ok {
+                prop_assert!(verdict.have >= verdict.need);
+                let here = board.status.history.iter().filter(|r| r.scope == board.scope && r.pass);
+                prop_assert!(here.clone().any(|r| Some(r.reviewer.as_str()) != author));
+                prop_assert_eq!(board.asks(), "");
+            }
+        }
+    }
+
+    /// A goal that is not green always has somebody to ask: it cannot stall.
+    #[test]
+    fn somebody_can_always_be_asked(
+        rule in prop_oneof![Just(OTHER1), Just(OTHER2), Just(BOTH), Just(TURNS2), Just(TWO_OF_THREE)],
+        steps in proptest::collection::vec((0..3_usize, 0..3_u8), 0..30),
+    ) {
+        let names = ["a", "b", "c"];
+        let mut board = Board::new(rule, "abc");
+        for (n, (who, what)) in steps.into_iter().enumerate() {
+            if what == 0 {
+                board = board.change(names[who], &format!("s{}", n + 1));
+            } else {
+                board.review(names[who], what == 1);
+            }
+        }
+        for _ in 0..9 {
+            let Some(next) = board.asks().chars().next() else { break };
+            board.review(&next.to_string(), true);
+        }
+        prop_assert!(board.verdict().ok, "{}", board.verdict().why);
+    }
+}

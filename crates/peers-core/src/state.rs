@@ -1,0 +1,334 @@
+//! The durable state: what is left when the journal is folded.
+//!
+//! Not in it: what config says, what git says, what is only in flight. [`State::apply`] (in
+//! `apply.rs`) is the only way it changes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use peers_model::record::{AckTarget, CorrectionPlanned, Digests, PeerSpawned, Rules, TickStarted};
+use peers_model::outcome::StopReason;
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, TreeId, Usd};
+use serde::{Deserialize, Serialize};
+
+use crate::board::GateBoard;
+use crate::reviews::SoftStatus;
+
+/// The version of the serialised state.
+pub const STATE_FORMAT: u32 = 3;
+
+/// The fold of the journal.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct State {
+    /// Version of this shape.
+    pub format: u32,
+    /// Rules of the current or last run.
+    pub rules: Rules,
+    /// The current or last run.
+    pub run: Option<RunInfo>,
+    /// Ticks completed, ever.
+    pub ticks: TickNo,
+    /// Index into `rules.peers` of the peer whose turn it is.
+    pub turn_index: usize,
+    /// Health of each peer, also of those that config no longer names.
+    pub peers: BTreeMap<PeerName, PeerHealth>,
+    /// What was spent since the counters were last reset.
+    pub spent: Spent,
+    /// Verdicts.
+    pub board: GateBoard,
+    /// Results of proof runs.
+    pub proofs: ProofStore,
+    /// Soft-goal consensus.
+    pub soft: BTreeMap<GoalId, SoftStatus>,
+    /// When each peer was last asked for a review.
+    pub asked: BTreeMap<PeerName, BTreeMap<GoalId, TickNo>>,
+    /// Successful ticks in a row that filed nothing blocking.
+    pub clean_ticks: u32,
+    /// The skeptic.
+    pub skeptic: Skeptic,
+    /// Warnings for the next prompt.
+    pub warnings: Vec<String>,
+    /// The last warnings, for people.
+    pub warnings_history: VecDeque<WarningEntry>,
+    /// The tick that began and has not ended.
+    pub open: Option<OpenTick>,
+    /// Receiver to sender to newest commit shown.
+    pub bookmarks: BTreeMap<PeerName, BTreeMap<PeerName, CommitId>>,
+    /// Hybrid messages not yet delivered, final paths below `comms/`.
+    pub messages: VecDeque<String>,
+    /// Next number of a hybrid message, by `<from>-to-<to>`.
+    pub message_numbers: BTreeMap<String, u64>,
+    /// HEAD as last recorded.
+    pub head: Option<CommitId>,
+    /// Branch as last recorded; absent when HEAD was detached.
+    pub branch: Option<String>,
+    /// Uncommitted changes were left by the last tick.
+    pub dirty: bool,
+    /// What was accepted when the last run started or reloaded.
+    pub digests: Digests,
+    /// What the operator acknowledged.
+    pub acks: BTreeSet<AckTarget>,
+    /// Who last changed the product.
+    pub last_product_author: Option<PeerName>,
+    /// The newest handoff.
+    pub last_handoff: Option<HandoffMark>,
+    /// How the last run ended.
+    pub last_exit: Option<LastExit>,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Its id.
+    pub id: RunId,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// Ticks that it completed.
+    pub ticks: u64,
+    /// HEAD when it began.
+    pub base: CommitId,
+    /// It ended.
+    pub ended: bool,
+}
+
+/// The newest handoff, for the counterpart's prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandoffMark {
+    /// Who.
+    pub peer: PeerName,
+    /// HEAD before and after.
+    pub from: CommitId,
+    /// HEAD after.
+    pub to: CommitId,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastExit {
+    /// Why.
+    pub reason: StopReason,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The tick that is open.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenTick {
+    /// How it began.
+    pub started: TickStarted,
+    /// When.
+    pub at: Timestamp,
+    /// Its process, once known.
+    pub spawned: Option<PeerSpawned>,
+    /// What will be undone.
+    pub correction: Option<CorrectionPlanned>,
+}
+
+/// A peer's standing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeerState {
+    /// Takes its turns.
+    #[default]
+    Healthy,
+    /// Failed too often; gets a recovery turn now and then.
+    Degraded,
+    /// Out until the next run.
+    Halted,
+    /// Needs its operator.
+    Unavailable,
+}
+
+impl PeerState {
+    /// The word in files and views.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Degraded => "degraded",
+            Self::Halted => "halted",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+/// A peer's health.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PeerHealth {
+    /// Its standing.
+    pub state: PeerState,
+    /// Failed attempts of the current turn.
+    pub consecutive_fails: u32,
+    /// The last five ticks in half failures: 0 success, 1 work without a handoff, 2 failure.
+    pub recent: VecDeque<u8>,
+    /// Why it is degraded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded_reason: Option<String>,
+    /// Since which tick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded_at: Option<TickNo>,
+    /// The failed recovery turn from which the next interval counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_cooldown: Option<TickNo>,
+    /// A recovery turn is due now (set when the operator starts a run).
+    #[serde(default)]
+    pub recovery_due: bool,
+    /// Turns of it that were reverted, since its last clean handoff.
+    pub failed_cheating: u32,
+    /// It was warned about a test-only turn.
+    pub prewarned: bool,
+    /// Its last tick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+    /// It waits until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// Rate limits in a row.
+    #[serde(default)]
+    pub rate_limit_streak: u32,
+    /// Tokens of all its ticks.
+    #[serde(default)]
+    pub tokens: Tokens,
+    /// Money of all its ticks.
+    #[serde(default)]
+    pub usd: Usd,
+    /// Its ticks.
+    #[serde(default)]
+    pub ticks: u64,
+}
+
+impl PeerHealth {
+    /// Failures among the last five ticks, in halves.
+    #[must_use]
+    pub fn recent_half_fails(&self) -> u32 {
+        self.recent.iter().map(|h| u32::from(*h)).sum()
+    }
+}
+
+/// A peer's last tick.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastRun {
+    /// Which tick.
+    pub tick: TickNo,
+    /// Whether it was a success.
+    pub success: bool,
+    /// The legacy label.
+    pub classification: String,
+    /// Milliseconds.
+    pub duration_ms: u64,
+    /// Why it was no success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soft_fail_reason: Option<String>,
+    /// The pattern behind an API error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+}
+
+/// What was spent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Spent {
+    /// Ticks.
+    pub iterations: u64,
+    /// Peers' run time, milliseconds.
+    pub peer_ms: u64,
+    /// Gates' run time, milliseconds.
+    pub gate_ms: u64,
+    /// Waiting, milliseconds.
+    pub wait_ms: u64,
+    /// Failed ticks' run time, milliseconds.
+    pub wasted_ms: u64,
+    /// The last twenty failed ticks.
+    pub wasted: VecDeque<Wasted>,
+    /// Failures in a row, of any peer.
+    pub consecutive_failures: u32,
+    /// Of these, how many at the end were spawn failures.
+    pub spawn_failures: u32,
+    /// Tokens, as far as known.
+    pub tokens: Tokens,
+    /// Money, as far as known.
+    pub usd: Usd,
+    /// Ticks whose cost is unknown.
+    pub unknown_usage: u64,
+    /// The cap about which a warning was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_warned_for: Option<Usd>,
+}
+
+/// A failed tick's time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wasted {
+    /// Which tick.
+    pub tick: TickNo,
+    /// Whose.
+    pub peer: PeerName,
+    /// Milliseconds.
+    pub duration_ms: u64,
+}
+
+/// A warning with its circumstances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarningEntry {
+    /// When.
+    pub ts: Timestamp,
+    /// At which tick.
+    pub tick: TickNo,
+    /// The text.
+    pub text: String,
+}
+
+/// The adversarial turn before `complete`. It passed when `passed` holds enough peers for `tree`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Skeptic {
+    /// The tree that the answers are about.
+    pub tree: Option<TreeId>,
+    /// Who found nothing.
+    pub passed: Vec<PeerName>,
+    /// Turns without a usable answer.
+    pub attempts: u32,
+}
+
+/// The newest proof verdict of each gate, and what it was about.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProofStore {
+    /// By gate.
+    pub verdicts: BTreeMap<GoalId, ProofVerdict>,
+}
+
+/// One gate's proof verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProofVerdict {
+    /// The head that was checked out.
+    pub head: CommitId,
+    /// Its tree.
+    pub tree: TreeId,
+    /// Digest of the gate's definition.
+    pub gate: String,
+    /// The answer.
+    #[serde(flatten)]
+    pub verdict: peers_model::verdict::Verdict,
+}
+
+impl State {
+    /// The state before anything happened.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { format: STATE_FORMAT, ..Self::default() }
+    }
+
+    /// The rule entry of the peer whose turn it is.
+    #[must_use]
+    pub fn turn_peer(&self) -> Option<&PeerName> {
+        self.rules.peers.get(self.turn_index).or_else(|| self.rules.peers.first()).map(|p| &p.name)
+    }
+
+    /// A peer's health; the default for one that has not run.
+    #[must_use]
+    pub fn health(&self, peer: &PeerName) -> PeerHealth {
+        self.peers.get(peer).cloned().unwrap_or_default()
+    }
+
+    /// The run that is not ended, if any.
+    #[must_use]
+    pub fn live_run(&self) -> Option<&RunInfo> {
+        self.run.as_ref().filter(|r| !r.ended)
+    }
+}

@@ -1,0 +1,86 @@
+//! Whose turn it is.
+
+use peers_model::config::Role;
+use peers_model::{PeerName, TickNo, Timestamp};
+
+use crate::state::{PeerState, State};
+
+/// The answer of [`choose`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// This peer, at this index.
+    Peer(usize, PeerName),
+    /// Every peer that could go waits; the first may go then.
+    Wait(Timestamp),
+    /// No peer can go.
+    Nobody,
+}
+
+fn recovery_due(state: &State, peer: &PeerName, ticks: TickNo) -> bool {
+    let Some(health) = state.peers.get(peer) else { return false };
+    if health.recovery_due {
+        return true;
+    }
+    let interval = u64::from(state.rules.recovery_interval);
+    let since = health.recovery_cooldown.or(health.degraded_at).unwrap_or_default();
+    interval > 0 && ticks.0.saturating_sub(since.0) >= interval
+}
+
+fn can_go(state: &State, peer: &PeerName) -> bool {
+    match state.peers.get(peer).map(|h| h.state).unwrap_or_default() {
+        PeerState::Healthy => true,
+        PeerState::Degraded => recovery_due(state, peer, state.ticks),
+        PeerState::Halted | PeerState::Unavailable => false,
+    }
+}
+
+/// Chooses the next peer: the first from the turn index on that can go now. A spare (`role:
+/// recovery`) goes only while no other peer can.
+#[must_use]
+pub fn choose(state: &State, now: Timestamp) -> Choice {
+    choose_from(state, now, |_| true)
+}
+
+/// Like [`choose`], but prefers a peer for which `preferred` holds; falls back to any other.
+#[must_use]
+pub fn choose_preferring(state: &State, now: Timestamp, preferred: impl Fn(&PeerName) -> bool) -> Choice {
+    match choose_from(state, now, &preferred) {
+        chosen @ Choice::Peer(..) => chosen,
+        Choice::Wait(_) | Choice::Nobody => choose(state, now),
+    }
+}
+
+fn choose_from(state: &State, now: Timestamp, accept: impl Fn(&PeerName) -> bool) -> Choice {
+    let peers = &state.rules.peers;
+    let n = peers.len();
+    let order: Vec<usize> = (0..n).map(|k| (state.turn_index + k) % n.max(1)).collect();
+    let able: Vec<usize> = order
+        .into_iter()
+        .filter(|i| peers.get(*i).is_some_and(|p| accept(&p.name) && can_go(state, &p.name)))
+        .collect();
+    let is_spare = |i: &usize| peers.get(*i).is_some_and(|p| p.role == Role::Recovery);
+    let pool: Vec<usize> = if able.iter().any(|i| !is_spare(i)) {
+        able.into_iter().filter(|i| !is_spare(i)).collect()
+    } else {
+        able
+    };
+    let mut earliest: Option<Timestamp> = None;
+    for i in &pool {
+        let Some(peer) = peers.get(*i) else { continue };
+        match state.peers.get(&peer.name).and_then(|h| h.not_before).filter(|t| *t > now) {
+            None => return Choice::Peer(*i, peer.name.clone()),
+            Some(until) => earliest = Some(earliest.map_or(until, |e| e.min(until))),
+        }
+    }
+    earliest.map_or(Choice::Nobody, Choice::Wait)
+}
+
+/// Whether no peer is left that could ever go in this run.
+#[must_use]
+pub fn all_down(state: &State) -> bool {
+    !state.rules.peers.is_empty()
+        && state.rules.peers.iter().all(|p| {
+            let health = state.peers.get(&p.name);
+            health.is_some_and(|h| h.state != PeerState::Healthy && !h.recovery_due)
+        })
+}

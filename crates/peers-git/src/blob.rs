@@ -1,0 +1,157 @@
+//! Contents and listings at a commit.
+
+use git2::{Odb, Oid};
+use peers_model::CommitId;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{GitError, clean_bytes};
+use crate::facts::Facts;
+use crate::ids;
+use crate::objects::{self, Entry, MODE_GITLINK};
+
+/// Paths that one listing may hold.
+const MAX_PATHS: usize = 1_000_000;
+/// Directories inside directories.
+const MAX_DEPTH: usize = 256;
+
+/// One leaf of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeItem {
+    /// The path, invalid UTF-8 replaced.
+    pub path: String,
+    /// Git's file mode: 100644, 100755, 120000 or 160000 (octal).
+    pub mode: u32,
+    /// The hash of the content, hex.
+    pub id: String,
+}
+
+/// A file at a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blob {
+    /// Git's file mode.
+    pub mode: u32,
+    /// The content.
+    pub bytes: Vec<u8>,
+}
+
+pub(crate) struct Leaf {
+    pub(crate) path: Vec<u8>,
+    pub(crate) mode: u32,
+    pub(crate) id: Oid,
+}
+
+impl Facts<'_> {
+    /// The file `path` at `commit`; `None` when there is no such file (a directory or submodule is none).
+    ///
+    /// # Errors
+    /// [`GitError::TooLarge`] above `cap` bytes; nothing of that size is read.
+    pub fn read_blob(&self, commit: &CommitId, path: &str, cap: usize) -> Result<Option<Blob>, GitError> {
+        let odb = objects::odb(self.repo)?;
+        let tree = objects::commit_tree(self.repo, commit)?;
+        let Some(entry) = find(&odb, tree, path.as_bytes())? else { return Ok(None) };
+        if entry.is_tree() || entry.mode == MODE_GITLINK {
+            return Ok(None);
+        }
+        let bytes = read_capped(&odb, entry.id, path.as_bytes(), cap)?;
+        Ok(Some(Blob { mode: entry.mode, bytes }))
+    }
+
+    /// Every leaf at `commit`, sorted by path.
+    ///
+    /// # Errors
+    /// [`GitError::TooLarge`] beyond a million paths or 256 levels.
+    pub fn list_tree(&self, commit: &CommitId) -> Result<Vec<TreeItem>, GitError> {
+        let odb = objects::odb(self.repo)?;
+        let leaves = leaves(&odb, objects::commit_tree(self.repo, commit)?)?;
+        Ok(leaves
+            .into_iter()
+            .map(|leaf| TreeItem {
+                path: String::from_utf8_lossy(&leaf.path).into_owned(),
+                mode: leaf.mode,
+                id: leaf.id.to_string(),
+            })
+            .collect())
+    }
+
+    /// SHA-256, hex, over path, mode and content hash of every leaf at `commit` that `include` takes,
+    /// in order of path. Two commits with equal included files have equal hashes, and no others.
+    ///
+    /// # Errors
+    /// As [`Facts::list_tree`].
+    pub fn scope_hash(&self, commit: &CommitId, include: impl Fn(&str) -> bool) -> Result<String, GitError> {
+        let odb = objects::odb(self.repo)?;
+        let mut hash = Sha256::new();
+        for leaf in leaves(&odb, objects::commit_tree(self.repo, commit)?)? {
+            if include(&String::from_utf8_lossy(&leaf.path)) {
+                // A path holds no NUL, mode and hash have fixed lengths: no two lists look the same.
+                hash.update(&leaf.path);
+                hash.update([0]);
+                hash.update(format!("{:06o}", leaf.mode));
+                hash.update(leaf.id.as_bytes());
+            }
+        }
+        Ok(ids::hex(&hash.finalize()))
+    }
+}
+
+/// The entry at `path` below `tree`.
+pub(crate) fn find(odb: &Odb<'_>, tree: Oid, path: &[u8]) -> Result<Option<Entry>, GitError> {
+    let mut current = tree;
+    let mut parts = path.split(|b| *b == b'/').peekable();
+    while let Some(part) = parts.next() {
+        let Some(entry) = objects::read_tree(odb, current)?.into_iter().find(|e| e.name == part) else {
+            return Ok(None);
+        };
+        if parts.peek().is_none() {
+            return Ok(Some(entry));
+        }
+        if !entry.is_tree() {
+            return Ok(None);
+        }
+        current = entry.id;
+    }
+    Ok(None)
+}
+
+/// Reads a blob of at most `cap` bytes.
+pub(crate) fn read_capped(odb: &Odb<'_>, id: Oid, path: &[u8], cap: usize) -> Result<Vec<u8>, GitError> {
+    let what = || format!("`{}`", clean_bytes(path));
+    let (size, kind) = odb.read_header(id).map_err(|source| objects::missing(what(), source))?;
+    if kind != git2::ObjectType::Blob {
+        return Err(GitError::Corrupt { what: what(), detail: format!("it is a {kind}") });
+    }
+    if size > cap {
+        return Err(GitError::TooLarge { what: what(), cap: format!("{cap} bytes") });
+    }
+    let object = odb.read(id).map_err(|source| objects::missing(what(), source))?;
+    Ok(object.data().to_vec())
+}
+
+/// All leaves below `tree`, sorted by path.
+pub(crate) fn leaves(odb: &Odb<'_>, tree: Oid) -> Result<Vec<Leaf>, GitError> {
+    let mut out = Vec::new();
+    let mut todo = vec![(Vec::new(), tree, 0)];
+    // Few objects can describe endlessly many directories.
+    let mut visited = 0;
+    while let Some((prefix, tree, depth)) = todo.pop() {
+        visited += 1;
+        for entry in objects::read_tree(odb, tree)? {
+            let mut path: Vec<u8> = prefix.clone();
+            path.extend_from_slice(&entry.name);
+            if entry.is_tree() {
+                path.push(b'/');
+                todo.push((path, entry.id, depth + 1));
+            } else {
+                out.push(Leaf { path, mode: entry.mode, id: entry.id });
+            }
+        }
+        if out.len().max(todo.len()).max(visited) > MAX_PATHS || depth > MAX_DEPTH {
+            return Err(GitError::TooLarge {
+                what: "a tree".to_owned(),
+                cap: format!("{MAX_PATHS} paths, {MAX_DEPTH} levels"),
+            });
+        }
+    }
+    out.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(out)
+}

@@ -1,0 +1,298 @@
+//! The repository that agents work in: opened by exactly one path, with its configuration ignored.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use git2::{Config, ErrorClass, ErrorCode, Repository, RepositoryOpenFlags, RepositoryState};
+use peers_model::CommitId;
+use rustix::fs::FileType;
+
+use crate::error::{BusyState, GitError, RepoError, clean, clean_bytes};
+use crate::facts::Facts;
+use crate::files::{self, Small};
+use crate::hygiene;
+
+/// The agents' repository, opened in process.
+///
+/// Everything in it is hostile input. Its configuration is read by the library once, while opening,
+/// and replaced by an empty one before anything else happens.
+pub struct PeerRepo {
+    pub(crate) repo: Repository,
+    work_dir: PathBuf,
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+}
+
+impl PeerRepo {
+    /// Opens the repository whose work tree is exactly `work_dir`.
+    ///
+    /// Parent directories are not searched and no environment variable is honoured. A linked worktree
+    /// is accepted when its git directory and its `.git` file name each other.
+    ///
+    /// # Errors
+    /// [`RepoError`], one case per cause.
+    pub fn open(work_dir: &Path) -> Result<Self, RepoError> {
+        Self::open_checked(work_dir, None)
+    }
+
+    /// Opens it, and requires the common git directory to be the recorded one.
+    ///
+    /// # Errors
+    /// [`RepoError::Redirected`] when it is another one, else as [`PeerRepo::open`].
+    pub fn open_known(work_dir: &Path, common_dir: &Path) -> Result<Self, RepoError> {
+        Self::open_checked(work_dir, Some(common_dir))
+    }
+
+    fn open_checked(work_dir: &Path, recorded: Option<&Path>) -> Result<Self, RepoError> {
+        let work_dir = std::fs::canonicalize(work_dir).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => RepoError::NotARepo { path: work_dir.to_owned() },
+            _ => RepoError::io(work_dir, source),
+        })?;
+        let (git_dir, common_dir) = locate(&work_dir)?;
+        if let Some(recorded) = recorded
+            && std::fs::canonicalize(recorded).ok().as_deref() != Some(common_dir.as_path())
+        {
+            return Err(redirected(&work_dir, &common_dir));
+        }
+        hygiene::check(&git_dir, &common_dir)?;
+        let repo = Repository::open_ext(
+            &work_dir,
+            RepositoryOpenFlags::NO_SEARCH,
+            std::iter::empty::<&std::ffi::OsStr>(),
+        )
+        .map_err(|source| sort_open_error(&work_dir, &source))?;
+        if !same(repo.path(), &git_dir) || !same(repo.commondir(), &common_dir) {
+            return Err(redirected(&work_dir, repo.path()));
+        }
+        match repo.workdir() {
+            _ if repo.is_bare() => return Err(RepoError::Bare { path: work_dir }),
+            None => return Err(RepoError::Bare { path: work_dir }),
+            Some(found) if !same(found, &work_dir) => return Err(redirected(&work_dir, found)),
+            Some(_) => {}
+        }
+        // From here on neither the repository's configuration nor the operator's counts. (The search
+        // paths of the library can only be changed through an unsafe call; an empty configuration
+        // does the same for everything that we use.)
+        Config::new()
+            .and_then(|empty| repo.set_config(&empty))
+            .map_err(|source| sort_open_error(&work_dir, &source))?;
+        Ok(Self { repo, work_dir, git_dir, common_dir })
+    }
+
+    /// The nearest directory at or above `start` that has a `.git` entry. Looks, opens nothing.
+    #[must_use]
+    pub fn find_top(start: &Path) -> Option<PathBuf> {
+        let start = std::fs::canonicalize(start).ok()?;
+        start
+            .ancestors()
+            .find(|dir| matches!(files::lstat(&dir.join(".git")), Ok(Some(_))))
+            .map(Path::to_owned)
+    }
+
+    /// The work tree, without symlinks.
+    #[must_use]
+    pub fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
+    /// The git directory of this work tree.
+    #[must_use]
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// The git directory that all worktrees share (the same one in a plain repository).
+    #[must_use]
+    pub fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    /// Where the objects are.
+    #[must_use]
+    pub fn objects_dir(&self) -> PathBuf {
+        self.common_dir.join("objects")
+    }
+
+    /// Facts straight from this repository: for views and `init`.
+    ///
+    /// What decides a verdict is read from the control directory: grafts and commit graphs planted
+    /// here can forge ancestry.
+    #[must_use]
+    pub fn facts(&self) -> Facts<'_> {
+        Facts::new(&self.repo)
+    }
+
+    /// Everything that forbids a start, all at once: no commit yet, an operation in progress, a stale
+    /// index lock.
+    #[must_use]
+    pub fn preflight(&self) -> Vec<RepoError> {
+        let mut found = Vec::new();
+        match self.facts().head() {
+            Ok(_) => {}
+            Err(GitError::Repo(error)) => found.push(error),
+            Err(other) => {
+                found.push(RepoError::Corrupt { path: self.work_dir.clone(), detail: other.to_string() });
+            }
+        }
+        found.extend(
+            self.busy().into_iter().map(|state| RepoError::Busy { path: self.work_dir.clone(), state }),
+        );
+        found
+    }
+
+    /// Operations in progress and locks left behind.
+    #[must_use]
+    pub fn busy(&self) -> Vec<BusyState> {
+        let mut found = Vec::new();
+        match self.repo.state() {
+            RepositoryState::Clean => {}
+            RepositoryState::Merge => found.push(BusyState::Merge),
+            RepositoryState::Revert | RepositoryState::RevertSequence => found.push(BusyState::Revert),
+            RepositoryState::CherryPick | RepositoryState::CherryPickSequence => {
+                found.push(BusyState::CherryPick);
+            }
+            RepositoryState::Bisect => found.push(BusyState::Bisect),
+            RepositoryState::Rebase
+            | RepositoryState::RebaseInteractive
+            | RepositoryState::RebaseMerge
+            | RepositoryState::ApplyMailbox
+            | RepositoryState::ApplyMailboxOrRebase => found.push(BusyState::Rebase),
+        }
+        if matches!(files::lstat(&self.git_dir.join("index.lock")), Ok(Some(_))) {
+            found.push(BusyState::IndexLock);
+        }
+        found
+    }
+
+    /// Removes a leftover `index.lock`. Returns whether there was one.
+    ///
+    /// Only for a caller that knows that no git process of the agents is alive.
+    ///
+    /// # Errors
+    /// [`GitError::Io`] when it cannot be removed.
+    pub fn remove_index_lock(&self) -> Result<bool, GitError> {
+        let lock = self.git_dir.join("index.lock");
+        match rustix::fs::unlinkat(rustix::fs::CWD, &lock, rustix::fs::AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(error) => Err(GitError::io(lock, error)),
+        }
+    }
+
+    /// Looks at the object store before objects are read from it or written to it.
+    pub(crate) fn check_objects(&self) -> Result<(), RepoError> {
+        hygiene::check_objects(&self.common_dir)
+    }
+
+    /// Looks again before writing: an agent may have planted something since the repository was opened.
+    pub(crate) fn check_writable(&self) -> Result<(), RepoError> {
+        hygiene::check(&self.git_dir, &self.common_dir)?;
+        self.check_objects()
+    }
+}
+
+/// The shallow edge of the operator's own clone, line by line checked.
+pub(crate) fn peer_shallow(peer: &PeerRepo) -> Result<Option<String>, GitError> {
+    let path = peer.common_dir().join("shallow");
+    match files::read_small(&path, 16 << 20).map_err(|source| GitError::io(&path, source))? {
+        Small::Bytes(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            let lines = text.lines().filter(|line| CommitId::new(*line).is_ok());
+            Ok(Some(lines.flat_map(|line| [line, "\n"]).collect()))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The git directory and the common directory of `work_dir`, without asking the library.
+fn locate(work_dir: &Path) -> Result<(PathBuf, PathBuf), RepoError> {
+    let dot_git = work_dir.join(".git");
+    let Some(stat) = files::lstat(&dot_git).map_err(|source| RepoError::io(&dot_git, source))? else {
+        let looks_bare = ["HEAD", "objects", "refs"]
+            .iter()
+            .all(|name| matches!(files::lstat(&work_dir.join(name)), Ok(Some(_))));
+        return Err(if looks_bare {
+            RepoError::Bare { path: work_dir.to_owned() }
+        } else {
+            RepoError::NotARepo { path: work_dir.to_owned() }
+        });
+    };
+    match files::kind(&stat) {
+        FileType::Directory => {
+            let common = dot_git.join("commondir");
+            if files::lstat(&common).map_err(|source| RepoError::io(&common, source))?.is_some() {
+                return Err(redirected(work_dir, &common));
+            }
+            Ok((dot_git.clone(), dot_git))
+        }
+        FileType::RegularFile => locate_linked(work_dir, &dot_git),
+        FileType::Symlink => Err(redirected(work_dir, &dot_git)),
+        other => Err(RepoError::Unsafe { path: dot_git, found: files::kind_text(other).to_owned() }),
+    }
+}
+
+/// A linked worktree: `.git` names `<common>/worktrees/<id>`, and that names us.
+fn locate_linked(work_dir: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf), RepoError> {
+    let target = path_file(dot_git, b"gitdir: ")?;
+    let git_dir = resolve(work_dir, &target)
+        .ok_or_else(|| RepoError::Redirected { path: work_dir.to_owned(), to: clean_bytes(&target) })?;
+    let elsewhere = || redirected(work_dir, &git_dir);
+    let common = path_file(&git_dir.join("commondir"), b"").map_err(|_| elsewhere())?;
+    let common_dir = resolve(&git_dir, &common).ok_or_else(elsewhere)?;
+    let back = path_file(&git_dir.join("gitdir"), b"").map_err(|_| elsewhere())?;
+    let back = resolve(&git_dir, &back).ok_or_else(elsewhere)?;
+    let ours = back == dot_git && git_dir.parent() == Some(common_dir.join("worktrees").as_path());
+    if ours { Ok((git_dir, common_dir)) } else { Err(elsewhere()) }
+}
+
+/// The one path in a file such as `commondir`.
+fn path_file(file: &Path, prefix: &[u8]) -> Result<Vec<u8>, RepoError> {
+    let content = match files::read_small(file, 16 * 1024).map_err(|source| RepoError::io(file, source))? {
+        Small::Bytes(bytes) => bytes,
+        Small::Absent => {
+            return Err(RepoError::Corrupt { path: file.to_owned(), detail: "missing".to_owned() });
+        }
+        Small::TooLarge => {
+            return Err(RepoError::Unsafe { path: file.to_owned(), found: "too large".to_owned() });
+        }
+        Small::Special(found) => {
+            return Err(RepoError::Unsafe { path: file.to_owned(), found: found.to_owned() });
+        }
+    };
+    let text = content.strip_prefix(prefix).unwrap_or(b"");
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    if text.is_empty() || text.contains(&0) || text.contains(&b'\n') {
+        return Err(RepoError::Corrupt { path: file.to_owned(), detail: "not one path".to_owned() });
+    }
+    Ok(text.to_vec())
+}
+
+fn resolve(base: &Path, path: &[u8]) -> Option<PathBuf> {
+    std::fs::canonicalize(base.join(std::ffi::OsStr::from_bytes(path))).ok()
+}
+
+fn same(found: &Path, expected: &Path) -> bool {
+    std::fs::canonicalize(found).is_ok_and(|found| found == expected)
+}
+
+fn redirected(work_dir: &Path, to: &Path) -> RepoError {
+    RepoError::Redirected { path: work_dir.to_owned(), to: clean(&to.display().to_string(), 300) }
+}
+
+fn sort_open_error(work_dir: &Path, source: &git2::Error) -> RepoError {
+    let path = work_dir.to_owned();
+    let detail = clean(source.message(), 300);
+    let unsupported =
+        ["unsupported extension", "repository version", "unknown object format", "object format"];
+    if source.code() == ErrorCode::Owner {
+        RepoError::WrongOwner { path }
+    } else if unsupported.iter().any(|text| source.message().contains(text)) {
+        RepoError::UnsupportedExtension { path, detail }
+    } else if source.code() == ErrorCode::NotFound && source.class() == ErrorClass::Repository {
+        RepoError::NotARepo { path }
+    } else {
+        RepoError::Corrupt { path, detail }
+    }
+}

@@ -1,0 +1,128 @@
+//! The questions that callers ask about a work tree.
+
+use std::path::Path;
+
+use git2::Oid;
+use peers_model::{CommitId, TreeId};
+
+use crate::control::ControlDir;
+use crate::error::GitError;
+use crate::files;
+use crate::ids;
+use crate::objects;
+use crate::snapshot::cache::Cache;
+use crate::snapshot::scan::{Outcome, Scan, Wanted};
+
+/// The state of a work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeState {
+    /// The tree of the commit that was asked about.
+    pub head_tree: TreeId,
+    /// The tree that the work tree would be committed as: tracked and untracked files, ignored ones
+    /// left out, `.peers/` as the commit has it. Only its hash: the tree itself is not stored.
+    pub worktree_tree: TreeId,
+    /// The work tree differs from the commit.
+    pub dirty: bool,
+    /// Checked-out submodules, each with the hash of the files in it.
+    pub submodules: Vec<(String, TreeId)>,
+    /// Names that no tree can hold (spellings of `.git`), at most 20. The tree is dirty then.
+    pub unrepresentable: Vec<String>,
+}
+
+/// A path that differs from the commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirtyFile {
+    /// How.
+    pub status: DirtyStatus,
+    /// The path, invalid UTF-8 replaced.
+    pub path: String,
+}
+
+/// How a path differs from the commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DirtyStatus {
+    /// Not in the commit.
+    Added,
+    /// Other content or mode.
+    Modified,
+    /// In the commit only.
+    Deleted,
+}
+
+impl ControlDir {
+    /// The state of the work tree at `work_dir` against the imported commit `head`.
+    ///
+    /// # Errors
+    /// [`GitError::NotFound`] for a commit that was not imported, [`GitError::TooLarge`] for a work tree
+    /// beyond all bounds, [`GitError::Io`].
+    pub fn tree_state(&self, work_dir: &Path, head: &CommitId) -> Result<TreeState, GitError> {
+        let (head_tree, outcome) = look(self, work_dir, head, Wanted::Hashes)?;
+        let worktree_tree = ids::tree_id(outcome.tree);
+        let head_tree = ids::tree_id(head_tree);
+        Ok(TreeState {
+            dirty: worktree_tree != head_tree || !outcome.unrepresentable.is_empty(),
+            head_tree,
+            worktree_tree,
+            submodules: outcome.submodules,
+            unrepresentable: outcome.unrepresentable,
+        })
+    }
+
+    /// The paths that make the work tree dirty, at most `limit`, sorted.
+    ///
+    /// # Errors
+    /// As [`ControlDir::tree_state`].
+    pub fn dirty_files(
+        &self,
+        work_dir: &Path,
+        head: &CommitId,
+        limit: usize,
+    ) -> Result<Vec<DirtyFile>, GitError> {
+        let (_, outcome) = look(self, work_dir, head, Wanted::Names(limit))?;
+        let mut found = outcome.dirty;
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        found.truncate(limit);
+        Ok(found)
+    }
+}
+
+/// A work tree written into the control directory as a tree.
+pub(crate) struct Written {
+    pub(crate) tree: Oid,
+    pub(crate) head_tree: Oid,
+    /// Files that were too large to be kept.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Stores the work tree's content in the control directory.
+pub(crate) fn write_work_tree(
+    control: &ControlDir,
+    work_dir: &Path,
+    head: &CommitId,
+) -> Result<Written, GitError> {
+    let (head_tree, outcome) = look(control, work_dir, head, Wanted::Objects)?;
+    Ok(Written { tree: outcome.tree, head_tree, left_out: outcome.left_out })
+}
+
+fn look(
+    control: &ControlDir,
+    work_dir: &Path,
+    head: &CommitId,
+    wanted: Wanted,
+) -> Result<(Oid, Outcome), GitError> {
+    let work_dir = files::canonical(work_dir)?;
+    let head_tree = objects::commit_tree(&control.repo, head)?;
+    let odb = objects::odb(&control.repo)?;
+    let mut slot = control.cache.borrow_mut();
+    if slot.as_ref().is_none_or(|cache| cache.work_dir != work_dir) {
+        *slot = Some(Cache::load(&control.own(""), &work_dir));
+    }
+    // Filled on the line above.
+    let Some(cache) = slot.as_mut() else {
+        return Err(GitError::NotFound { what: "the cache".to_owned() });
+    };
+    let (outcome, entries) =
+        Scan::new(&odb, &cache.entries, wanted).run(&work_dir, head_tree, control.excludes.as_deref())?;
+    cache.update(entries)?;
+    Ok((head_tree, outcome))
+}

@@ -1,0 +1,314 @@
+//! Importing history.
+
+use super::Fixture;
+use crate::{GitError, Route};
+
+fn shas(list: &[peers_model::CommitId]) -> Vec<String> {
+    let mut out: Vec<String> = list.iter().map(ToString::to_string).collect();
+    out.sort();
+    out
+}
+
+#[test]
+fn nothing_is_done_while_no_reference_moves() {
+    let fixture = Fixture::new();
+    let mut control = fixture.control();
+    assert!(matches!(control.import(&fixture.open(), None).unwrap().route, Route::Copied(_)));
+    assert_eq!(control.import(&fixture.open(), None).unwrap().route, Route::Unchanged);
+    fixture.write("a", "two\n");
+    fixture.commit("second");
+    assert_eq!(control.import(&fixture.open(), None).unwrap().route, Route::Copied(3));
+}
+
+#[test]
+fn new_commits_are_told_from_known_ones_across_a_restart() {
+    let fixture = Fixture::new();
+    let base = fixture.head();
+    fixture.git(&["checkout", "-q", "-b", "operator"]);
+    let operator = fixture.commit("made before the tick");
+    fixture.git(&["checkout", "-q", "main"]);
+    let mut control = fixture.imported();
+    let before = control.generation();
+    fixture.write("work", "x");
+    let own = fixture.commit("made in the tick");
+    fixture.git(&["merge", "-q", "--no-ff", "-m", "merge", "operator"]);
+    let merge = fixture.head();
+    let imported = control.import(&fixture.open(), None).unwrap();
+    assert_eq!(imported.before, before);
+    assert_eq!(shas(&imported.new), shas(&[own.clone(), merge.clone()]));
+    // A crash here: the next process asks again, with the generation that it wrote down.
+    let mut control = fixture.control();
+    assert_eq!(control.import(&fixture.open(), None).unwrap().route, Route::Unchanged);
+    let found = control.new_commits(Some(&base), &merge, before).unwrap();
+    let known = |id| found.iter().find(|c| c.fact.id == id).unwrap().known;
+    assert!(known(operator) && !known(own) && !known(merge.clone()));
+    assert!(control.new_commits(Some(&base), &merge, control.generation()).unwrap().iter().all(|c| c.known));
+    let ahead = crate::Generation(control.generation().0 + 1);
+    assert!(matches!(control.new_commits(Some(&base), &merge, ahead), Err(GitError::Corrupt { .. })));
+}
+
+#[test]
+fn a_shallow_first_import_starts_at_the_base_and_deepens_on_demand() {
+    let fixture = Fixture::new();
+    let first = fixture.head();
+    let old = fixture.commit("old");
+    fixture.git(&["branch", "stale", first.as_str()]);
+    let base = fixture.commit("base");
+    let tip = fixture.commit("tip");
+    let mut control = fixture.control();
+    drop(control.import(&fixture.open(), Some(&base)).unwrap());
+    let facts = control.facts();
+    let walked: Vec<_> = facts.walk(None, &tip, 10).unwrap().into_iter().map(|c| c.id).collect();
+    assert_eq!(walked, [base.clone(), tip.clone()]);
+    assert!(!facts.has(&old) && facts.has(&first), "the tip of the other branch, and nothing between");
+    assert!(facts.is_ancestor(&base, &tip).unwrap());
+    let next = fixture.commit("next");
+    drop(control.import(&fixture.open(), Some(&base)).unwrap());
+    assert_eq!(control.facts().walk(Some(&base), &next, 10).unwrap().len(), 2);
+    control.deepen(&fixture.open()).unwrap();
+    assert_eq!(control.facts().walk(None, &next, 10).unwrap().len(), 5);
+    assert!(control.facts().is_ancestor(&first, &next).unwrap());
+    control.deepen(&fixture.open()).unwrap();
+}
+
+/// More objects than are copied in process.
+fn grow(fixture: &Fixture, files: usize) {
+    for n in 0..files {
+        fixture.write(&format!("d{}/f{n}", n % 7), format!("{n}\n"));
+    }
+}
+
+#[test]
+fn a_large_shallow_first_import_and_a_large_range_are_fetched() {
+    let fixture = Fixture::new();
+    let old = fixture.commit("old");
+    grow(&fixture, 400);
+    let base = fixture.commit("base");
+    fixture.git(&["branch", "stale", old.as_str()]);
+    let tip = fixture.commit("tip");
+    let mut control = fixture.control();
+    let imported = control.import(&fixture.open(), Some(&base)).unwrap();
+    assert_eq!(imported.route, Route::Fetched);
+    assert_eq!(control.facts().walk(None, &tip, 10).unwrap().len(), 2);
+    assert!(control.facts().has(&old));
+    let before = control.generation();
+    for n in 0..400 {
+        fixture.write(&format!("e/{n}"), n.to_string());
+    }
+    let big = fixture.commit("big");
+    let imported = control.import(&fixture.open(), Some(&base)).unwrap();
+    assert_eq!((imported.route, imported.new.clone()), (Route::Fetched, vec![big.clone()]));
+    assert!(!control.new_commits(Some(&tip), &big, before).unwrap()[0].known);
+    control.deepen(&fixture.open()).unwrap();
+    assert_eq!(control.facts().walk(None, &big, 10).unwrap().len(), 5);
+}
+
+#[test]
+fn a_whole_large_history_is_fetched_without_a_base() {
+    let fixture = Fixture::new();
+    grow(&fixture, 500);
+    let tip = fixture.commit("big");
+    let mut control = fixture.control();
+    assert_eq!(control.import(&fixture.open(), None).unwrap().route, Route::Fetched);
+    assert_eq!(control.facts().walk(None, &tip, 10).unwrap().len(), 2);
+}
+
+#[test]
+fn a_branch_right_below_the_base_is_imported_too() {
+    let fixture = Fixture::new();
+    let below = fixture.commit("below");
+    fixture.git(&["branch", "below"]);
+    let base = fixture.commit("base");
+    let mut control = fixture.control();
+    drop(control.import(&fixture.open(), Some(&base)).unwrap());
+    assert_eq!(control.facts().reference("refs/peer/below").unwrap(), Some(below));
+    drop(control.import(&fixture.open(), Some(&base)).unwrap());
+}
+
+#[test]
+fn a_base_that_does_not_exist_is_named() {
+    let fixture = Fixture::new();
+    let base = peers_model::CommitId::new("1".repeat(40)).unwrap();
+    let result = fixture.control().import(&fixture.open(), Some(&base));
+    assert!(matches!(result, Err(GitError::NotFound { .. })));
+}
+
+#[test]
+fn branches_come_go_and_take_each_others_places() {
+    let fixture = Fixture::new();
+    fixture.git(&["branch", "a"]);
+    let mut control = fixture.imported();
+    fixture.git(&["branch", "-D", "a"]);
+    fixture.git(&["branch", "a/b"]);
+    let imported = control.import(&fixture.open(), None).unwrap();
+    assert!(imported.broken.is_empty());
+    assert!(control.facts().reference("refs/peer/a/b").unwrap().is_some());
+    assert!(control.facts().reference("refs/peer/a").unwrap().is_none());
+}
+
+#[test]
+fn missing_and_damaged_objects_below_head_are_corruption_and_heal() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    fixture.write("a", "two\n");
+    fixture.commit("second");
+    let blob = fixture.git(&["rev-parse", "HEAD:a"]);
+    let (dir, file) = blob.trim().split_at(2);
+    let place = fixture.work.join(".git/objects").join(dir).join(file);
+    let bytes = std::fs::read(&place).unwrap();
+    std::fs::remove_file(&place).unwrap();
+    assert!(matches!(control.import(&fixture.open(), None), Err(GitError::Corrupt { .. })));
+    std::fs::write(&place, b"not zlib").unwrap();
+    assert!(matches!(control.import(&fixture.open(), None), Err(GitError::Corrupt { .. })));
+    // The content of another object under this name.
+    let other = fixture.git(&["rev-parse", "HEAD~1:a"]);
+    let (dir, file) = other.trim().split_at(2);
+    let wrong = std::fs::read(fixture.work.join(".git/objects").join(dir).join(file)).unwrap();
+    std::fs::write(&place, wrong).unwrap();
+    assert!(matches!(control.import(&fixture.open(), None), Err(GitError::Corrupt { .. })));
+    std::fs::write(&place, bytes).unwrap();
+    assert!(control.import(&fixture.open(), None).is_ok());
+}
+
+#[test]
+fn what_the_consistency_check_refuses_is_corruption() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    let tree = fixture.git(&["rev-parse", "HEAD^{tree}"]);
+    for raw in [
+        format!("tree {tree}author A <a@b 1 +0000\ncommitter A <a@b> 1 +0000\n\nx"),
+        format!("tree {tree}author A <a@b> 01 +0000\ncommitter A <a@b> 1 +0000\n\nx"),
+    ] {
+        std::fs::write(fixture.path("raw"), raw).unwrap();
+        let id = fixture.git(&[
+            "hash-object",
+            "-w",
+            "-t",
+            "commit",
+            "--literally",
+            fixture.path("raw").to_str().unwrap(),
+        ]);
+        fixture.write(".git/refs/heads/main", id);
+        assert!(matches!(control.import(&fixture.open(), None), Err(GitError::Corrupt { .. })));
+    }
+}
+
+#[test]
+fn a_tree_with_a_git_directory_in_it_is_refused() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    let blob = fixture.git(&["rev-parse", "HEAD:a"]);
+    let mut raw = b"100644 .GIT\0".to_vec();
+    raw.extend_from_slice(git2::Oid::from_str(blob.trim()).unwrap().as_bytes());
+    std::fs::write(fixture.path("raw"), raw).unwrap();
+    let tree = fixture.git(&[
+        "hash-object",
+        "-w",
+        "-t",
+        "tree",
+        "--literally",
+        fixture.path("raw").to_str().unwrap(),
+    ]);
+    let commit = fixture.git(&["commit-tree", "-m", "x", tree.trim()]);
+    fixture.write(".git/refs/heads/main", commit);
+    assert!(matches!(control.import(&fixture.open(), None), Err(GitError::Corrupt { .. })));
+}
+
+#[test]
+fn a_broken_side_branch_does_not_stop_the_import_of_head() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    let second = fixture.commit("second");
+    fixture.write(".git/refs/heads/gone", format!("{}\n", "1".repeat(40)));
+    fixture.write(".git/refs/heads/garbage", "what\n");
+    let imported = control.import(&fixture.open(), None).unwrap();
+    assert_eq!(imported.head, second);
+    // The library does not even list the one that is no reference at all.
+    assert_eq!(imported.broken, ["refs/heads/gone"]);
+    // Also when the range is fetched.
+    grow(&fixture, 400);
+    let third = fixture.commit("third");
+    let imported = control.import(&fixture.open(), None).unwrap();
+    assert_eq!((imported.head, imported.route), (third, Route::Fetched));
+}
+
+#[test]
+fn special_files_among_the_objects_are_refused() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    fixture.commit("second");
+    std::fs::create_dir_all(fixture.work.join(".git/objects/00")).unwrap();
+    super::fifo(&fixture.work.join(".git/objects/00").join("0".repeat(38)));
+    assert!(matches!(control.import(&fixture.open(), None), Err(GitError::Repo(_))));
+}
+
+#[test]
+fn a_planted_shallow_file_or_hidden_references_do_not_change_what_is_imported() {
+    let fixture = Fixture::new();
+    let first = fixture.head();
+    let mut control = fixture.imported();
+    let second = fixture.commit("second");
+    grow(&fixture, 400);
+    let third = fixture.commit("third");
+    fixture.write(".git/shallow", format!("{second}\n"));
+    fixture.git(&["config", "transfer.hideRefs", "refs/heads"]);
+    fixture.git(&["config", "uploadpack.hideRefs", "HEAD"]);
+    let imported = control.import(&fixture.open(), None).unwrap();
+    assert_eq!((imported.head, imported.route), (third.clone(), Route::Fetched));
+    assert!(control.facts().is_ancestor(&first, &third).unwrap());
+}
+
+#[test]
+fn objects_borrowed_from_another_repository_are_imported_too() {
+    let fixture = Fixture::new();
+    grow(&fixture, 400);
+    let tip = fixture.commit("big");
+    let clone = fixture.path("clone");
+    let work = fixture.work.to_str().unwrap();
+    super::git_in(fixture.dir.path(), fixture.dir.path(), &["clone", "-q", "--shared", work, "clone"]);
+    let mut control = fixture.control();
+    let imported = control.import(&crate::PeerRepo::open(&clone).unwrap(), None).unwrap();
+    assert_eq!((imported.head, imported.route), (tip, Route::Fetched));
+}
+
+#[test]
+fn a_shallow_clone_of_the_operator_can_be_imported() {
+    let fixture = Fixture::new();
+    fixture.commit("second");
+    let tip = fixture.commit("third");
+    let url = format!("file://{}", fixture.work.display());
+    super::git_in(fixture.dir.path(), fixture.dir.path(), &["clone", "-q", "--depth=1", &url, "clone"]);
+    let peer = crate::PeerRepo::open(&fixture.path("clone")).unwrap();
+    let mut control = fixture.control();
+    let imported = control.import(&peer, Some(&tip)).unwrap();
+    assert_eq!(imported.head, tip);
+    control.deepen(&peer).unwrap();
+    assert_eq!(control.facts().walk(None, &tip, 10).unwrap().len(), 1);
+}
+
+#[test]
+fn packing_drops_nothing_that_was_known() {
+    let fixture = Fixture::new();
+    let first = fixture.head();
+    let second = fixture.commit("second");
+    let mut control = fixture.imported();
+    fixture.git(&["reset", "-q", "--hard", first.as_str()]);
+    drop(control.import(&fixture.open(), None).unwrap());
+    assert!(!control.compact().unwrap(), "not worth it");
+    control.repack().unwrap();
+    assert!(control.facts().has(&second), "no reference leads there any more");
+    assert_eq!(std::fs::read_dir(control.objects_dir().join("pack")).unwrap().count() % 2, 0);
+}
+
+#[test]
+fn ten_thousand_branches_are_imported() {
+    let fixture = Fixture::new();
+    let head = fixture.head();
+    let lines: Vec<String> = (0..10_000).map(|n| format!("{head} refs/heads/b{n:05}\n")).collect();
+    let packed = format!("# pack-refs with: peeled fully-peeled sorted\n{}", lines.concat());
+    fixture.write(".git/packed-refs", packed);
+    let mut control = fixture.control();
+    drop(control.import(&fixture.open(), None).unwrap());
+    assert_eq!(control.import(&fixture.open(), None).unwrap().route, Route::Unchanged);
+    assert!(control.facts().reference("refs/peer/b09999").unwrap().is_some());
+}

@@ -1,0 +1,218 @@
+//! Opening repositories, good and bad.
+
+use super::{Fixture, fifo, git_in, link, put};
+use crate::{BusyState, GitError, PeerRepo, RepoError};
+
+fn fails(fixture: &Fixture) -> RepoError {
+    PeerRepo::open(&fixture.work).err().expect("it must not open")
+}
+
+#[test]
+fn a_plain_repository_opens_and_knows_its_places() {
+    let fixture = Fixture::new();
+    let repo = fixture.open();
+    assert_eq!(repo.work_dir(), fixture.work);
+    assert_eq!(repo.common_dir(), fixture.work.join(".git"));
+    assert!(repo.preflight().is_empty());
+    assert_eq!(PeerRepo::find_top(&fixture.work.join(".git")), Some(fixture.work.clone()));
+}
+
+#[test]
+fn no_repository_a_bare_one_and_a_subdirectory_are_told_apart() {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.work.join("sub")).unwrap();
+    assert!(matches!(PeerRepo::open(&fixture.work.join("sub")), Err(RepoError::NotARepo { .. })));
+    assert!(matches!(PeerRepo::open(&fixture.path("nowhere")), Err(RepoError::NotARepo { .. })));
+    git_in(fixture.dir.path(), fixture.dir.path(), &["init", "-q", "--bare", "bare.git"]);
+    assert!(matches!(PeerRepo::open(&fixture.path("bare.git")), Err(RepoError::Bare { .. })));
+    fixture.git(&["config", "core.bare", "true"]);
+    assert!(matches!(fails(&fixture), RepoError::Bare { .. }));
+}
+
+#[test]
+fn an_unborn_head_is_named() {
+    let fixture = Fixture::unborn();
+    let repo = fixture.open();
+    let Err(GitError::Repo(RepoError::Unborn { branch, .. })) = repo.facts().head() else { panic!() };
+    assert_eq!(branch, "main");
+    assert!(matches!(repo.preflight().as_slice(), [RepoError::Unborn { .. }]));
+}
+
+#[test]
+fn a_redirected_work_tree_is_refused() {
+    let fixture = Fixture::new();
+    let elsewhere = fixture.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    fixture.git(&["config", "core.worktree", elsewhere.to_str().unwrap()]);
+    assert!(matches!(fails(&fixture), RepoError::Redirected { .. }));
+}
+
+#[test]
+fn a_git_file_that_leads_elsewhere_is_refused() {
+    let fixture = Fixture::new();
+    let other = Fixture::new();
+    std::fs::rename(fixture.work.join(".git"), fixture.path("real.git")).unwrap();
+    for target in [fixture.path("real.git"), other.work.join(".git")] {
+        put(&fixture.work.join(".git"), format!("gitdir: {}\n", target.display()).as_bytes());
+        assert!(matches!(fails(&fixture), RepoError::Redirected { .. }));
+        fixture.remove(".git");
+    }
+    link(other.work.join(".git").to_str().unwrap(), &fixture.work.join(".git"));
+    assert!(matches!(fails(&fixture), RepoError::Redirected { .. }));
+}
+
+#[test]
+fn a_common_dir_file_in_a_plain_repository_is_refused() {
+    let fixture = Fixture::new();
+    let other = Fixture::new();
+    put(&fixture.work.join(".git/commondir"), other.work.join(".git").to_str().unwrap().as_bytes());
+    assert!(matches!(fails(&fixture), RepoError::Redirected { .. }));
+}
+
+#[test]
+fn a_linked_worktree_opens_with_the_recorded_common_directory_only() {
+    let fixture = Fixture::new();
+    let linked = fixture.path("linked");
+    fixture.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
+    let repo = PeerRepo::open_known(&linked, &fixture.work.join(".git")).unwrap();
+    assert_eq!(repo.git_dir(), fixture.work.join(".git/worktrees/linked"));
+    assert_eq!(repo.facts().head().unwrap().branch.as_deref(), Some("refs/heads/linked"));
+    let other = Fixture::new();
+    let wrong = PeerRepo::open_known(&linked, &other.work.join(".git"));
+    assert!(matches!(wrong, Err(RepoError::Redirected { .. })));
+}
+
+#[test]
+fn a_linked_worktree_whose_other_end_names_another_place_is_refused() {
+    let fixture = Fixture::new();
+    let linked = fixture.path("linked");
+    fixture.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
+    let stolen = fixture.path("stolen");
+    std::fs::create_dir(&stolen).unwrap();
+    std::fs::copy(linked.join(".git"), stolen.join(".git")).unwrap();
+    assert!(matches!(PeerRepo::open(&stolen), Err(RepoError::Redirected { .. })));
+}
+
+#[test]
+fn an_unknown_extension_and_another_hash_are_unsupported_not_corrupt() {
+    let fixture = Fixture::new();
+    fixture.git(&["config", "core.repositoryformatversion", "1"]);
+    fixture.git(&["config", "extensions.evil", "true"]);
+    assert!(matches!(fails(&fixture), RepoError::UnsupportedExtension { .. }));
+    let fixture = Fixture::unborn();
+    let dir = fixture.path("sha256");
+    git_in(fixture.dir.path(), fixture.dir.path(), &["init", "-q", "--object-format=sha256", "sha256"]);
+    assert!(matches!(PeerRepo::open(&dir), Err(RepoError::UnsupportedExtension { .. })));
+}
+
+#[test]
+fn a_damaged_configuration_or_head_is_corrupt() {
+    let fixture = Fixture::new();
+    let config = fixture.read(".git/config");
+    fixture.write(".git/config", "[core\n");
+    assert!(matches!(fails(&fixture), RepoError::Corrupt { .. }));
+    fixture.write(".git/config", config);
+    fixture.write(".git/HEAD", "garbage\n");
+    let head = PeerRepo::open(&fixture.work).map_err(GitError::from).and_then(|repo| repo.facts().head());
+    assert!(matches!(head, Err(GitError::Repo(RepoError::Corrupt { .. } | RepoError::NotARepo { .. }))));
+}
+
+#[test]
+fn special_files_where_plain_ones_belong_are_found_without_touching_them() {
+    for name in
+        ["HEAD", "config", "packed-refs", "index", "refs/heads/main", "refs/x", "logs/HEAD", "shallow"]
+    {
+        let fixture = Fixture::new();
+        let place = fixture.work.join(".git").join(name);
+        drop(std::fs::remove_file(&place));
+        fifo(&place);
+        assert!(matches!(fails(&fixture), RepoError::Unsafe { .. }), "{name}");
+    }
+}
+
+#[test]
+fn symlinks_and_giants_inside_the_git_directory_are_refused() {
+    for name in ["logs/HEAD", "refs/heads/x", "config"] {
+        let fixture = Fixture::new();
+        put(&fixture.path("target"), b"precious\n");
+        let place = fixture.work.join(".git").join(name);
+        drop(std::fs::remove_file(&place));
+        link(fixture.path("target").to_str().unwrap(), &place);
+        assert!(matches!(fails(&fixture), RepoError::Unsafe { .. }), "{name}");
+    }
+    for name in ["config", "refs/heads/x", "HEAD", "info/grafts"] {
+        let fixture = Fixture::new();
+        put(&fixture.work.join(".git").join(name), b"");
+        let file =
+            std::fs::OpenOptions::new().write(true).open(fixture.work.join(".git").join(name)).unwrap();
+        file.set_len(1 << 40).unwrap();
+        assert!(matches!(fails(&fixture), RepoError::Unsafe { .. }), "{name}");
+    }
+}
+
+#[test]
+fn a_symlinked_directory_of_references_is_refused() {
+    let fixture = Fixture::new();
+    let outside = fixture.path("outside");
+    std::fs::create_dir(&outside).unwrap();
+    link(outside.to_str().unwrap(), &fixture.work.join(".git/refs/evil"));
+    assert!(matches!(fails(&fixture), RepoError::Unsafe { .. }));
+}
+
+#[test]
+fn an_include_of_a_fifo_is_refused_and_one_of_a_plain_file_is_harmless() {
+    let fixture = Fixture::new();
+    put(&fixture.work.join("shared.conf"), b"[alias]\n\tx = log\n");
+    fixture.git(&["config", "include.path", "../shared.conf"]);
+    assert!(PeerRepo::open(&fixture.work).is_ok());
+    fixture.remove("shared.conf");
+    fifo(&fixture.work.join("shared.conf"));
+    assert!(matches!(fails(&fixture), RepoError::Unsafe { .. }));
+}
+
+#[test]
+fn operations_in_progress_and_locks_are_reported_together() {
+    let fixture = Fixture::new();
+    fixture.write(".git/MERGE_HEAD", format!("{}\n", fixture.head()));
+    fixture.write(".git/index.lock", "");
+    let repo = fixture.open();
+    assert_eq!(repo.busy(), [BusyState::Merge, BusyState::IndexLock]);
+    assert!(repo.remove_index_lock().unwrap());
+    assert!(!repo.remove_index_lock().unwrap());
+    assert_eq!(repo.preflight().len(), 1);
+    fixture.remove(".git/MERGE_HEAD");
+    std::fs::create_dir(fixture.work.join(".git/rebase-merge")).unwrap();
+    assert_eq!(repo.busy(), [BusyState::Rebase]);
+    std::fs::remove_dir(fixture.work.join(".git/rebase-merge")).unwrap();
+    fixture.write(".git/BISECT_LOG", "x\n");
+    assert_eq!(repo.busy(), [BusyState::Bisect]);
+}
+
+#[test]
+fn a_repository_of_another_user_is_refused() {
+    let fixture = Fixture::new();
+    let user = Some(rustix::fs::Uid::from_raw(54_321));
+    for place in [fixture.work.clone(), fixture.work.join(".git")] {
+        // Only root can give files away.
+        let Ok(()) = rustix::fs::chown(place, user, None) else { return };
+    }
+    assert!(matches!(fails(&fixture), RepoError::WrongOwner { .. }));
+}
+
+#[test]
+fn environment_variables_of_git_are_not_honoured() {
+    // The library is opened without the environment; a child process of the test shows that for real,
+    // since the environment of a test cannot be changed safely.
+    let fixture = Fixture::new();
+    let other = Fixture::new();
+    let test = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(test)
+        .args(["--exact", "tests::open::a_plain_repository_opens_and_knows_its_places"])
+        .env("GIT_DIR", other.work.join(".git"))
+        .env("GIT_WORK_TREE", &other.work)
+        .env("GIT_INDEX_FILE", fixture.path("index"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+}

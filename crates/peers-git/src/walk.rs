@@ -1,0 +1,87 @@
+//! Commits in a range.
+
+use git2::Sort;
+use peers_model::CommitId;
+
+use crate::control::ControlDir;
+use crate::error::GitError;
+use crate::facts::{CommitFact, Facts};
+use crate::known::Generation;
+
+/// Most commits that one walk returns.
+pub const WALK_CAP: usize = 100_000;
+
+/// A commit of a range, and whether the control directory knew it before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCommit {
+    /// The commit.
+    pub fact: CommitFact,
+    /// It had been imported by the end of the generation asked about: not the work of this tick.
+    pub known: bool,
+}
+
+impl Facts<'_> {
+    /// Commits reachable from `to` but not from `from`, oldest first, parents before children.
+    ///
+    /// Without `from`: the whole known history.
+    ///
+    /// # Errors
+    /// [`GitError::TooLarge`] when there are more than `limit`, [`GitError::NotFound`] for unknown ends.
+    pub fn walk(
+        &self,
+        from: Option<&CommitId>,
+        to: &CommitId,
+        limit: usize,
+    ) -> Result<Vec<CommitFact>, GitError> {
+        let fail = |source| GitError::library(format!("walk the history of {}", to.short()), source);
+        let to_oid = self.commit_oid(to)?;
+        let mut walk = self.repo.revwalk().map_err(fail)?;
+        walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME).map_err(fail)?;
+        walk.push(to_oid).map_err(fail)?;
+        if let Some(from) = from {
+            walk.hide(self.commit_oid(from)?).map_err(fail)?;
+        }
+        let mut oids = Vec::new();
+        for oid in walk {
+            if oids.len() >= limit.min(WALK_CAP) {
+                return Err(GitError::TooLarge {
+                    what: format!("the range up to {}", to.short()),
+                    cap: format!("{} commits", limit.min(WALK_CAP)),
+                });
+            }
+            oids.push(oid.map_err(fail)?);
+        }
+        oids.into_iter().rev().map(|oid| self.commit_fact(oid)).collect()
+    }
+}
+
+impl ControlDir {
+    /// Commits reachable from `to` but not from `from`, oldest first, each with whether it was known at
+    /// the end of generation `since` ([`crate::Imported::before`], or [`ControlDir::generation`] at the
+    /// start of a tick).
+    ///
+    /// # Errors
+    /// As [`Facts::walk`]; [`GitError::Corrupt`] for a generation that this directory does not know (its
+    /// list was lost).
+    pub fn new_commits(
+        &self,
+        from: Option<&CommitId>,
+        to: &CommitId,
+        since: Generation,
+    ) -> Result<Vec<NewCommit>, GitError> {
+        if since > self.generation() {
+            return Err(GitError::Corrupt {
+                what: "the list of known commits".to_owned(),
+                detail: format!("it ends at generation {}, not {}", self.generation().0, since.0),
+            });
+        }
+        self.facts()
+            .walk(from, to, WALK_CAP)?
+            .into_iter()
+            .map(|fact| {
+                let known = self.known.at(crate::ids::commit_oid(&fact.id)?, since);
+                Ok(NewCommit { fact, known })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,273 @@
+//! Checkouts: pristine trees and gate trees of ours, and linked worktrees of the operator's repository.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use peers_model::CommitId;
+
+use crate::checkout::{self, CheckoutReport, Laid};
+use crate::control::ControlDir;
+use crate::error::{GitError, clean};
+use crate::files;
+use crate::ids;
+use crate::objects;
+use crate::refs;
+use crate::repo::{PeerRepo, peer_shallow};
+use crate::snapshot::Cache;
+use crate::write::Author;
+
+/// Tags that a synthetic git directory shows.
+const MAX_TAGS: usize = 5_000;
+
+/// What stands in for `.git` in a tree of ours, so that gates can ask git about it: our own directory
+/// with a detached `HEAD`, packed references, an empty configuration, and objects borrowed from elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntheticGit {
+    /// The object store to borrow from, as the programs in the tree will see its path.
+    pub objects_dir: PathBuf,
+    /// The edge of that store's history, if it is shallow.
+    pub shallow: Vec<CommitId>,
+    /// Tags, name and object.
+    pub tags: Vec<(String, String)>,
+}
+
+impl SyntheticGit {
+    /// Borrows from the agents' repository: full history and tags, but not the commits that exist in the
+    /// control directory only.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn over_peer(peer: &PeerRepo) -> Result<Self, GitError> {
+        let fail = |source| GitError::library("list tags", source);
+        let mut tags = Vec::new();
+        for tag in peer.repo.references_glob("refs/tags/*").map_err(fail)?.take(MAX_TAGS) {
+            // An unreadable tag is no tag.
+            let Ok(tag) = tag else { continue };
+            let target = tag.target();
+            if let (Ok(name), Some(oid)) = (tag.name(), target) {
+                tags.push((name.to_owned(), oid.to_string()));
+            }
+        }
+        let shallow = peer_shallow(peer)?.unwrap_or_default();
+        let shallow = shallow.lines().filter_map(|line| CommitId::new(line).ok()).collect();
+        Ok(Self { objects_dir: peer.objects_dir(), shallow, tags })
+    }
+
+    /// Borrows from the control directory: the imported history, merges and reverts made there included.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn over_control(control: &ControlDir) -> Result<Self, GitError> {
+        let path = control.path().join("shallow");
+        let shallow = match files::read_small(&path, 16 << 20)
+            .map_err(|source| GitError::io(&path, source))?
+        {
+            files::Small::Bytes(bytes) => {
+                String::from_utf8_lossy(&bytes).lines().filter_map(|line| CommitId::new(line).ok()).collect()
+            }
+            _ => Vec::new(),
+        };
+        Ok(Self { objects_dir: control.objects_dir(), shallow, tags: Vec::new() })
+    }
+}
+
+impl ControlDir {
+    /// Checks out an imported commit into `dir`, which must be absent or empty and whose parent must
+    /// exist. Nothing but what the commit holds is in it: no ignored files, no caches.
+    ///
+    /// # Errors
+    /// [`GitError::Exists`] when something is in the way, [`GitError::NotFound`], [`GitError::DiskFull`].
+    pub fn checkout_pristine(
+        &self,
+        commit: &CommitId,
+        dir: &Path,
+        git: &SyntheticGit,
+    ) -> Result<(), GitError> {
+        empty_dir(dir)?;
+        let odb = objects::odb(&self.repo)?;
+        let laid = checkout::lay_down(&odb, objects::commit_tree(&self.repo, commit)?, dir)?;
+        self.write_synthetic(commit, dir, git, &laid)
+    }
+
+    /// Brings a checkout back to a commit: what is not in the commit goes, except below the directories
+    /// `keep` (relative to it); changed files are written again, unchanged ones keep their times.
+    ///
+    /// # Errors
+    /// As [`ControlDir::checkout_pristine`].
+    pub fn reset_checkout(
+        &self,
+        commit: &CommitId,
+        dir: &Path,
+        keep: &[&str],
+        git: &SyntheticGit,
+    ) -> Result<CheckoutReport, GitError> {
+        let dir = files::canonical(dir)?;
+        let odb = objects::odb(&self.repo)?;
+        let tree = objects::commit_tree(&self.repo, commit)?;
+        let mut cache = Cache::load(&self.own(""), &dir);
+        let done = checkout::bring_back(&odb, tree, &dir, keep, &cache.entries)?;
+        cache.update(done.stamps)?;
+        self.write_synthetic(commit, &dir, git, &done.laid)?;
+        Ok(done.report)
+    }
+
+    /// Writes `.git` of a checkout anew: whatever a gate did to the old one is gone.
+    fn write_synthetic(
+        &self,
+        commit: &CommitId,
+        dir: &Path,
+        git: &SyntheticGit,
+        laid: &[Laid],
+    ) -> Result<(), GitError> {
+        let SyntheticGit { objects_dir, shallow, tags } = git;
+        let dot_git = dir.join(".git");
+        files::remove_tree(&dot_git)?;
+        for inner in ["", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "info"] {
+            files::ensure_dir(&dot_git.join(inner))?;
+        }
+        files::replace(&dot_git.join("config"), b"")?;
+        files::replace(&dot_git.join("HEAD"), format!("{commit}\n").as_bytes())?;
+        let mut packed: Vec<(String, String)> = tags.clone();
+        for (name, commit) in refs::matching(&self.repo, &["refs/peer/*".to_owned()], 100_000)? {
+            packed.push((name.replacen("refs/peer/", "refs/heads/", 1), commit.to_string()));
+        }
+        packed.sort();
+        let mut text = String::from("# pack-refs with: sorted\n");
+        for (name, oid) in packed {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{oid} {name}");
+        }
+        files::replace(&dot_git.join("packed-refs"), text.as_bytes())?;
+        let mut alternates = path_bytes(objects_dir)?;
+        alternates.push(b'\n');
+        files::replace(&dot_git.join("objects/info/alternates"), &alternates)?;
+        if !shallow.is_empty() {
+            let lines: String = shallow.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
+            files::replace(&dot_git.join("shallow"), lines.as_bytes())?;
+        }
+        checkout::write_index(&dot_git.join("index"), laid)
+    }
+}
+
+/// Removes a checkout with everything in it, never following a symlink. Nothing there is fine.
+///
+/// # Errors
+/// [`GitError::Io`].
+pub fn remove_checkout(dir: &Path) -> Result<(), GitError> {
+    files::remove_tree(dir)
+}
+
+impl PeerRepo {
+    /// Makes a linked worktree at `dir` (absent or empty, outside this work tree) with a new branch at an
+    /// imported commit, and opens it. `name` is the worktree's name inside the git directory.
+    ///
+    /// # Errors
+    /// [`GitError::Exists`] when directory, name or branch are taken; nothing is left behind then.
+    pub fn add_linked(
+        &self,
+        control: &ControlDir,
+        dir: &Path,
+        name: &str,
+        branch: &str,
+        at: &CommitId,
+        author: &Author,
+    ) -> Result<Self, GitError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > 100 || !name.chars().all(plain) {
+            return Err(GitError::InvalidName { what: "worktree name", text: clean(name, 100) });
+        }
+        self.check_writable()?;
+        empty_dir(dir)?;
+        let dir = files::canonical(dir)?;
+        if dir.starts_with(self.work_dir()) || self.work_dir().starts_with(&dir) {
+            return Err(GitError::Unsafe {
+                path: clean(&dir.display().to_string(), 300),
+                why: "a linked worktree must lie outside the checkout",
+            });
+        }
+        let worktrees = self.common_dir().join("worktrees");
+        files::ensure_dir(&worktrees)?;
+        let admin = worktrees.join(name);
+        if files::lstat(&admin).map_err(|source| GitError::io(&admin, source))?.is_some() {
+            return Err(GitError::Exists { what: format!("worktree `{name}`") });
+        }
+        self.publish(control, at)?;
+        self.create_branch(branch, at, author)?;
+        let made = fill_linked(control, &dir, &admin, branch, at);
+        if let Err(error) = made {
+            // Undo as far as possible; the first error is the one that matters.
+            drop(files::remove_tree(&dir));
+            drop(files::remove_tree(&admin));
+            let full = refs::branch_name(branch)?;
+            let who = author.signature()?;
+            drop(refs::compare_and_swap(
+                &self.repo,
+                &full,
+                Some(ids::commit_oid(at)?),
+                None,
+                &who,
+                "worktree: undone",
+            ));
+            return Err(error);
+        }
+        Ok(Self::open_known(&dir, self.common_dir())?)
+    }
+
+    /// Removes a linked worktree with everything in it, and its entry in the git directory. The branch
+    /// stays.
+    ///
+    /// # Errors
+    /// [`GitError::NotFound`] when `dir` is not that worktree.
+    pub fn remove_linked(&self, dir: &Path, name: &str) -> Result<(), GitError> {
+        let linked = Self::open_known(dir, self.common_dir())?;
+        let admin = self.common_dir().join("worktrees").join(name);
+        if linked.git_dir() != admin || linked.git_dir() == self.git_dir() {
+            return Err(GitError::NotFound { what: format!("worktree `{}`", clean(name, 100)) });
+        }
+        files::remove_tree(linked.work_dir())?;
+        files::remove_tree(&admin)
+    }
+}
+
+fn fill_linked(
+    control: &ControlDir,
+    dir: &Path,
+    admin: &Path,
+    branch: &str,
+    at: &CommitId,
+) -> Result<(), GitError> {
+    files::ensure_dir(admin)?;
+    files::replace(&admin.join("HEAD"), format!("ref: {}\n", refs::branch_name(branch)?).as_bytes())?;
+    files::replace(&admin.join("commondir"), b"../..\n")?;
+    let line = |prefix: &[u8], path: &Path| -> Result<Vec<u8>, GitError> {
+        Ok([prefix, &path_bytes(path)?, b"\n"].concat())
+    };
+    files::replace(&admin.join("gitdir"), &line(b"", &dir.join(".git"))?)?;
+    files::replace(&dir.join(".git"), &line(b"gitdir: ", admin)?)?;
+    let odb = objects::odb(&control.repo)?;
+    let laid = checkout::lay_down(&odb, objects::commit_tree(&control.repo, at)?, dir)?;
+    checkout::write_index(&admin.join("index"), &laid)
+}
+
+fn empty_dir(dir: &Path) -> Result<(), GitError> {
+    let fail = |source| GitError::io(dir, source);
+    files::ensure_dir(dir)?;
+    let fd = files::open_dir(dir).map_err(fail)?;
+    match files::list(&fd, 1).map_err(fail)? {
+        Some(found) if found.is_empty() => Ok(()),
+        _ => Err(GitError::Exists { what: format!("something in `{}`", dir.display()) }),
+    }
+}
+
+/// A path for one of git's one-line files.
+fn path_bytes(path: &Path) -> Result<Vec<u8>, GitError> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.contains(&b'\n') {
+        return Err(GitError::Unsafe {
+            path: clean(&path.display().to_string(), 200),
+            why: "its name has a line break",
+        });
+    }
+    Ok(bytes.to_vec())
+}

@@ -1,0 +1,295 @@
+//! Goals: what `goals.yaml` may hold.
+
+use std::collections::BTreeSet;
+use std::num::{NonZeroU8, NonZeroU32};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::ids::GoalId;
+use crate::review::SoftRule;
+
+/// The file as written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoalsFile {
+    /// The goals, in the order in which they are shown and run.
+    #[serde(default)]
+    pub goals: Option<Vec<GoalEntry>>,
+}
+
+/// One entry as written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoalEntry {
+    /// Unique id.
+    pub id: GoalId,
+    /// `hard` or `soft`.
+    #[serde(rename = "type")]
+    pub kind: GoalType,
+    /// Free text.
+    pub description: Option<String>,
+    /// Hard: a shell command.
+    pub cmd: Option<String>,
+    /// Hard: the name of a built-in check.
+    pub check: Option<String>,
+    /// Arguments of the check.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Hard with `cmd`: the condition.
+    pub pass_when: Option<String>,
+    /// Seconds.
+    pub timeout_s: Option<NonZeroU32>,
+    /// Runs again after a red answer, at most 5 times.
+    #[serde(default)]
+    pub retry_on_fail: u8,
+    /// Where it runs.
+    #[serde(default)]
+    pub tree: TreeChoice,
+    /// Soft: the review instruction.
+    pub prompt: Option<String>,
+    /// Soft: who reviews.
+    pub reviewer: Option<Reviewer>,
+    /// Soft: how many passes.
+    pub consensus_needed: Option<NonZeroU8>,
+    /// Soft with `reviewer: quorum`: `N/M`.
+    pub quorum: Option<String>,
+    /// Soft: ask at most every so many ticks.
+    pub review_interval: Option<NonZeroU32>,
+    /// Soft: globs that the review is about; a change there makes it stale.
+    #[serde(default)]
+    pub paths: Vec<String>,
+}
+
+/// Hard or soft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum GoalType {
+    Hard,
+    Soft,
+}
+
+/// The tree in which a gate runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TreeChoice {
+    /// The live tree in ticks, a pristine checkout in the proof run.
+    #[default]
+    Auto,
+    /// The live tree only; exempt from the proof run.
+    Live,
+}
+
+/// Who reviews a soft goal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "explained in docs/formats/goals.md")]
+pub enum Reviewer {
+    Other,
+    Both,
+    Alternating,
+    Quorum,
+}
+
+/// A goal that was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field has the meaning of its key in the file")]
+pub struct Goal {
+    pub id: GoalId,
+    pub description: Option<String>,
+    pub kind: GoalKind,
+}
+
+/// What a goal asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GoalKind {
+    /// A gate.
+    Hard(HardGoal),
+    /// A review.
+    Soft(SoftGoal),
+}
+
+/// A goal that a gate measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HardGoal {
+    /// What runs.
+    pub run: GateRun,
+    /// Time limit in seconds; `None` = `goals.timeout_s`.
+    pub timeout_s: Option<u32>,
+    /// Extra attempts after a red answer, at most 5.
+    pub retries: u8,
+    /// Where it runs.
+    pub tree: TreeChoice,
+}
+
+/// What a gate runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GateRun {
+    /// `/bin/sh -c cmd`, judged by `pass_when`.
+    Shell {
+        /// The command.
+        cmd: String,
+        /// The condition (`peers-core::dsl`).
+        pass_when: String,
+    },
+    /// A built-in check, run as a child of our own executable.
+    Check {
+        /// Its name.
+        name: String,
+        /// Its arguments.
+        args: Vec<String>,
+    },
+}
+
+/// A goal that peers judge by reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoftGoal {
+    /// The instruction.
+    pub prompt: String,
+    /// When it is green.
+    pub rule: SoftRule,
+    /// Ask at most every so many ticks.
+    pub every: u32,
+    /// Globs that the review is about; empty = all files that are no documentation.
+    pub paths: Vec<String>,
+}
+
+/// The ids of the goals that `init` ships. A run that has no other hard gate never completes.
+pub const SHIPPED_GATES: [&str; 3] = ["self-review-on-handoff", "bug-hunt-clean", "placeholder-replace-me"];
+
+/// The built-in checks that goals may name (`peers-checks` has them, and a test that this list is right).
+pub const CHECK_NAMES: [&str; 2] = ["bug-ledger", "self-review"];
+
+/// A goals file that parses but makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("goal `{goal}`: {what}")]
+pub struct GoalError {
+    /// Which goal.
+    pub goal: String,
+    /// What is wrong and what to write instead.
+    pub what: String,
+    /// The key concerned, to find the line.
+    pub key: &'static str,
+}
+
+/// Checks a parsed file. `peers` is the number of configured peers.
+///
+/// # Errors
+/// All problems that were found, in file order.
+pub fn check_goals(file: GoalsFile, peers: usize, known_checks: &[&str]) -> Result<Vec<Goal>, Vec<GoalError>> {
+    let mut goals = Vec::new();
+    let mut errors = Vec::new();
+    let mut seen = BTreeSet::new();
+    for entry in file.goals.unwrap_or_default() {
+        if !seen.insert(entry.id.clone()) {
+            errors.push(GoalError { goal: entry.id.to_string(), what: "this id stands twice; ids must be unique".into(), key: "id" });
+            continue;
+        }
+        match check_entry(entry, peers, known_checks) {
+            Ok(goal) => goals.push(goal),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(goals) } else { Err(errors) }
+}
+
+fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<Goal, GoalError> {
+    let id = entry.id.clone();
+    let fail = |key: &'static str, what: String| GoalError { goal: id.to_string(), what, key };
+    let kind = match entry.kind {
+        GoalType::Hard => {
+            for (key, given) in [
+                ("prompt", entry.prompt.is_some()),
+                ("reviewer", entry.reviewer.is_some()),
+                ("consensus_needed", entry.consensus_needed.is_some()),
+                ("quorum", entry.quorum.is_some()),
+                ("review_interval", entry.review_interval.is_some()),
+                ("paths", !entry.paths.is_empty()),
+            ] {
+                if given {
+                    return Err(fail(key, format!("`{key}` belongs to soft goals; remove it or write `type: soft`")));
+                }
+            }
+            let run = match (entry.cmd, entry.check) {
+                (Some(_), Some(_)) => return Err(fail("check", "has both `cmd` and `check`; keep one".into())),
+                (None, None) => return Err(fail("type", "a hard goal needs `cmd` or `check`".into())),
+                (Some(cmd), None) => {
+                    if cmd.trim().is_empty() {
+                        return Err(fail("cmd", "`cmd` is empty".into()));
+                    }
+                    let Some(pass_when) = entry.pass_when else {
+                        return Err(fail("cmd", "`cmd` needs `pass_when`, for instance `pass_when: exit_code == 0`".into()));
+                    };
+                    GateRun::Shell { cmd, pass_when }
+                }
+                (None, Some(name)) => {
+                    if entry.pass_when.is_some() {
+                        return Err(fail("pass_when", "`pass_when` does not go with `check`: a check judges by itself".into()));
+                    }
+                    if !known_checks.contains(&name.as_str()) {
+                        return Err(fail("check", format!("there is no check `{name}`; `peers check --list` shows them")));
+                    }
+                    GateRun::Check { name, args: entry.args }
+                }
+            };
+            GoalKind::Hard(HardGoal {
+                run,
+                timeout_s: entry.timeout_s.map(NonZeroU32::get),
+                retries: entry.retry_on_fail.min(5),
+                tree: entry.tree,
+            })
+        }
+        GoalType::Soft => {
+            for (key, given) in [
+                ("cmd", entry.cmd.is_some()),
+                ("check", entry.check.is_some()),
+                ("pass_when", entry.pass_when.is_some()),
+                ("timeout_s", entry.timeout_s.is_some()),
+                ("retry_on_fail", entry.retry_on_fail > 0),
+                ("tree", entry.tree != TreeChoice::Auto),
+            ] {
+                if given {
+                    return Err(fail(key, format!("`{key}` belongs to hard goals; remove it or write `type: hard`")));
+                }
+            }
+            let prompt = entry.prompt.filter(|p| !p.trim().is_empty());
+            let Some(prompt) = prompt else { return Err(fail("type", "a soft goal needs a `prompt`".into())) };
+            let Some(reviewer) = entry.reviewer else {
+                return Err(fail("type", "a soft goal needs `reviewer`: other, both, alternating or quorum".into()));
+            };
+            let needed = entry.consensus_needed.map_or(1, NonZeroU8::get);
+            let rule = soft_rule(reviewer, needed, entry.quorum.as_deref(), peers).map_err(|(key, what)| fail(key, what))?;
+            GoalKind::Soft(SoftGoal {
+                prompt,
+                rule,
+                every: entry.review_interval.map_or(5, NonZeroU32::get),
+                paths: entry.paths,
+            })
+        }
+    };
+    Ok(Goal { id: entry.id, description: entry.description, kind })
+}
+
+fn soft_rule(reviewer: Reviewer, needed: u8, quorum: Option<&str>, peers: usize) -> Result<SoftRule, (&'static str, String)> {
+    if quorum.is_some() && reviewer != Reviewer::Quorum {
+        return Err(("quorum", "`quorum` goes with `reviewer: quorum` only".into()));
+    }
+    let too_many = |limit: usize| ("consensus_needed", format!("asks for {needed} reviewers, but only {limit} can count"));
+    match reviewer {
+        Reviewer::Other if usize::from(needed) > peers => Err(too_many(peers)),
+        Reviewer::Alternating if usize::from(needed) > peers => Err(too_many(peers)),
+        Reviewer::Both if needed > 1 => Err(("consensus_needed", "`both` counts each peer once; write `consensus_needed: 1`".into())),
+        Reviewer::Other => Ok(SoftRule::Other { needed }),
+        Reviewer::Alternating => Ok(SoftRule::Alternating { needed }),
+        Reviewer::Both => Ok(SoftRule::Both { needed }),
+        Reviewer::Quorum => {
+            let parsed = quorum.and_then(|q| q.split_once('/')).and_then(|(n, m)| Some((n.trim().parse::<u8>().ok()?, m.trim().parse::<u8>().ok()?)));
+            match parsed {
+                Some((pass, of)) if pass > 0 && pass <= of && usize::from(of) <= peers => Ok(SoftRule::Quorum { pass, of }),
+                Some(_) => Err(("quorum", format!("needs 0 < N <= M <= {peers} (the number of peers)"))),
+                None => Err(("quorum", "`reviewer: quorum` needs `quorum: N/M`".into())),
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Verdicts: three answers, always about an exact tree.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{CommitId, GoalId, TreeId};
+
+/// What a verdict is about: the committed head and the content of the work tree.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TreeKey {
+    /// The commit that HEAD named.
+    pub head: CommitId,
+    /// The tree of all files that git would commit (ignored ones excluded). Equal to the tree of
+    /// `head` exactly when the work tree is clean.
+    pub tree: TreeId,
+}
+
+/// Where a gate ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// In the operator's work tree.
+    Live,
+    /// In a kept copy of the committed tree.
+    GateTree,
+    /// In a fresh checkout that was made for this run alone.
+    Pristine,
+}
+
+/// The answer of a gate. Could-not-judge is its own answer: never green, never the peer's failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The gate passed.
+    Pass,
+    /// The gate failed.
+    Fail {
+        /// What it said, bounded by [`crate::limits::DIAGNOSTIC`]. Untrusted text.
+        diagnostic: String,
+    },
+    /// The gate ran into its time limit.
+    Timeout {
+        /// What it said so far.
+        diagnostic: String,
+    },
+    /// The gate could not be judged.
+    Error {
+        /// Why not.
+        diagnostic: String,
+    },
+}
+
+impl Verdict {
+    /// Whether the gate is green.
+    #[must_use]
+    pub fn is_pass(&self) -> bool {
+        matches!(self, Self::Pass)
+    }
+
+    /// Whether the gate gave a negative answer (could-not-judge is none).
+    #[must_use]
+    pub fn is_red(&self) -> bool {
+        matches!(self, Self::Fail { .. } | Self::Timeout { .. })
+    }
+
+    /// Whether the gate could not be judged.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        matches!(self, Self::Error { .. })
+    }
+
+    /// The diagnostic; empty for a pass.
+    #[must_use]
+    pub fn diagnostic(&self) -> &str {
+        match self {
+            Self::Pass => "",
+            Self::Fail { diagnostic } | Self::Timeout { diagnostic } | Self::Error { diagnostic } => diagnostic,
+        }
+    }
+
+    /// The word that files and views show.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail { .. } => "fail",
+            Self::Timeout { .. } => "timeout",
+            Self::Error { .. } => "error",
+        }
+    }
+}
+
+/// A verdict with its circumstances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Which gate.
+    pub goal: GoalId,
+    /// At which tree.
+    pub at: TreeKey,
+    /// Where it ran.
+    pub place: Place,
+    /// The answer.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// How often it was tried.
+    pub attempts: u8,
+    /// Wall time of all attempts together, milliseconds.
+    pub duration_ms: u64,
+    /// Processes that outlived the gate and were ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub leaked: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}

@@ -1,0 +1,169 @@
+//! Config and goals as accepted, and what follows from them.
+
+use peers_core::machine::LoopConfig;
+use peers_model::config::{Config, OnPeerUnavailable};
+use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, SHIPPED_GATES};
+use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
+use peers_model::{exit, limits};
+use peers_store::accept::{self, Accepted};
+use peers_store::load::{self, LoadError, Source};
+use peers_store::{Area, Disk, DiskErrorKind, layout};
+use peers_sys::digest::sha256_hex;
+
+use super::finding::{BootError, Finding};
+use crate::engine::Reload;
+use crate::procs::{Book, OpenBook};
+
+/// What the operator wrote, and whether it is what was accepted.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// `config.yaml`.
+    pub config: Config,
+    /// `goals.yaml`.
+    pub goals: Vec<Goal>,
+    /// Digests of the files as they are.
+    pub digests: Digests,
+    /// What was accepted; absent when nothing ever was.
+    pub accepted: Option<Accepted>,
+}
+
+impl Loaded {
+    /// The files that are not what was accepted.
+    #[must_use]
+    pub fn unaccepted(&self) -> Vec<&'static str> {
+        let Some(accepted) = &self.accepted else { return vec![layout::peers::GOALS, layout::peers::CONFIG] };
+        let pairs = [
+            (layout::peers::GOALS, accepted.digests.goals != self.digests.goals),
+            (layout::peers::CONFIG, accepted.digests.config != self.digests.config),
+        ];
+        pairs.into_iter().filter(|(_, differs)| *differs).map(|(file, _)| file).collect()
+    }
+}
+
+fn bytes<D: Disk>(disk: &mut D, file: &str) -> Result<Vec<u8>, Finding> {
+    match disk.read(Area::Peers, file, limits::CONFIG) {
+        Ok(Some(bytes)) => Ok(bytes),
+        Ok(None) => Err(Finding::new(
+            exit::INVALID,
+            format!(".peers/{file} is missing"),
+            "restore it, or run `peers init --force`",
+        )),
+        Err(error) => {
+            let code = if error.kind == DiskErrorKind::Unsafe { exit::REFUSED } else { exit::INVALID };
+            Err(Finding::plain(code, format!(".peers/{file}: {}", error.detail)))
+        }
+    }
+}
+
+/// Reads and checks `config.yaml` and `goals.yaml`. Both are reported when both are wrong.
+///
+/// # Errors
+/// [`BootError`].
+pub fn load<D: Disk>(disk: &mut D) -> Result<Loaded, BootError> {
+    let accepted = accept::read(disk).map_err(Finding::from)?;
+    let config_bytes = bytes(disk, layout::peers::CONFIG);
+    let goal_bytes = bytes(disk, layout::peers::GOALS);
+    let mut findings = Vec::new();
+    let config =
+        config_bytes.as_ref().map_err(Clone::clone).and_then(|b| parse_config(b).map_err(Finding::from));
+    let peers = config.as_ref().map_or(2, |c| c.peers.len());
+    let goals =
+        goal_bytes.as_ref().map_err(Clone::clone).and_then(|b| parse_goals(b, peers).map_err(Finding::from));
+    match (config, goals, config_bytes, goal_bytes) {
+        (Ok(config), Ok(goals), Ok(config_bytes), Ok(goal_bytes)) => {
+            return Ok(Loaded {
+                config,
+                goals,
+                digests: accept::digests(&goal_bytes, &config_bytes),
+                accepted,
+            });
+        }
+        (config, goals, ..) => {
+            findings.extend(config.err());
+            findings.extend(goals.err());
+        }
+    }
+    Err(BootError { findings })
+}
+
+fn parse_config(bytes: &[u8]) -> Result<Config, LoadError> {
+    load::load_config(load::decode(Source::Config, bytes)?)
+}
+
+fn parse_goals(bytes: &[u8], peers: usize) -> Result<Vec<Goal>, LoadError> {
+    load::load_goals(load::decode(Source::Goals, bytes)?, peers, &CHECK_NAMES)
+}
+
+/// The rules that a run freezes.
+#[must_use]
+pub fn rules(config: &Config, goals: &[Goal], no_skeptic: bool, dry_run: bool) -> Rules {
+    let peers = config.peers.iter().map(|p| PeerRule {
+        name: p.name.clone(),
+        tool: p.tool_name().to_owned(),
+        role: p.role,
+    });
+    let mut gates = Vec::new();
+    let mut soft_goals = Vec::new();
+    for goal in goals {
+        match &goal.kind {
+            GoalKind::Hard(hard) => gates.push(gate_rule(goal, hard)),
+            GoalKind::Soft(soft) => {
+                soft_goals.push(SoftRuleEntry { id: goal.id.clone(), rule: soft.rule, every: soft.every });
+            }
+        }
+    }
+    let continue_without_peer = match config.on_peer_unavailable {
+        OnPeerUnavailable::Auto => config.peers.len() > 2,
+        OnPeerUnavailable::Halt => false,
+        OnPeerUnavailable::Continue => true,
+    };
+    let skeptic = &config.skeptic;
+    Rules {
+        peers: peers.collect(),
+        max_retries: config.max_retries,
+        recovery_interval: config.recovery_interval,
+        gates,
+        soft: soft_goals,
+        continue_without_peer,
+        skeptic_rounds: if skeptic.enabled && !no_skeptic { skeptic.rounds.get() } else { 0 },
+        skeptic_attempts: skeptic.max_attempts.get(),
+        dry_run,
+    }
+}
+
+fn gate_rule(goal: &Goal, hard: &HardGoal) -> GateRule {
+    let (reads_history, idle) = match &hard.run {
+        GateRun::Check { .. } => (true, true),
+        GateRun::Shell { cmd, .. } => (false, cmd.trim() == "false"),
+    };
+    GateRule {
+        id: goal.id.clone(),
+        tree: hard.tree,
+        reads_history,
+        // A shipped gate that the operator gave a command of his own measures something.
+        shipped: idle && SHIPPED_GATES.contains(&goal.id.as_str()),
+        digest: sha256_hex(format!("{hard:?}").as_bytes()),
+    }
+}
+
+/// Loads goals and config again when an acceptance arrives while the loop runs.
+pub(super) struct Reloader {
+    pub(super) disk: peers_store::FsDisk,
+    pub(super) book: OpenBook,
+    pub(super) no_skeptic: bool,
+    pub(super) dry_run: bool,
+}
+
+impl Reload for Reloader {
+    fn reload(&mut self, old: &LoopConfig) -> Result<LoopConfig, String> {
+        let loaded = load(&mut self.disk).map_err(|e| e.to_string())?;
+        let book = Book::new(loaded.config.clone(), &loaded.goals).map_err(|e| e.to_string())?;
+        let mut cfg = old.clone();
+        cfg.rules = rules(&loaded.config, &loaded.goals, self.no_skeptic, self.dry_run);
+        cfg.goals.clone_from(&loaded.goals);
+        cfg.digests = loaded.digests.clone();
+        super::start::settings(&mut cfg, &loaded.config);
+        self.book.turn(book);
+        Ok(cfg)
+    }
+}

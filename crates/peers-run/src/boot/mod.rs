@@ -1,0 +1,13 @@
+//! From a directory and flags to a running loop: preflight, lock, store, world, drive.
+//!
+//! Nothing is spawned and nothing is written before every check has passed; all findings are
+//! reported at once.
+
+mod finding;
+mod load;
+mod preflight;
+mod start;
+
+pub use finding::{BootError, Finding};
+pub use load::{Loaded, load, rules};
+pub use start::{RunOptions, RunSummary, run};

@@ -1,0 +1,121 @@
+//! The checks before a start, in their order.
+
+use std::ffi::OsStr;
+
+use peers_git::{Git, PeerRepo, RepoError};
+use peers_model::config::Config;
+use peers_model::{exit, limits};
+use peers_sys::dir::SafeDir;
+use peers_sys::env::Env;
+use peers_sys::spawn::resolve_program;
+
+use super::finding::Finding;
+use super::load::Loaded;
+use super::start::RunOptions;
+use crate::gitrepo::chain;
+use crate::place::{self, Place};
+
+/// Goals and config against what was accepted, and whether there is a real gate.
+pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Finding>) {
+    let rules = super::load::rules(&loaded.config, &loaded.goals, false, false);
+    if !options.allow_no_gates && !rules.gates.iter().any(|g| !g.shipped) {
+        out.push(Finding::new(
+            exit::INVALID,
+            "goals error: .peers/goals.yaml has no hard gate of your own; without one nothing real is measured and the run can never be `complete`",
+            "replace the gate `placeholder-replace-me` by your test command, then run `peers goals accept` (or pass --allow-no-gates)",
+        ));
+    }
+    let changed = loaded.unaccepted();
+    if !changed.is_empty() {
+        out.push(Finding::new(
+            exit::REFUSED,
+            format!("{} changed since it was accepted", changed.join(" and ")),
+            "review with `peers goals diff`, then run `peers goals accept`",
+        ));
+    }
+}
+
+/// The repository.
+pub(super) fn repository(place: &Place, out: &mut Vec<Finding>) -> Option<PeerRepo> {
+    let repo = match PeerRepo::open(place.work_dir()) {
+        Ok(repo) => repo,
+        Err(error) => {
+            out.push(repo_finding(&error));
+            return None;
+        }
+    };
+    for error in repo.preflight() {
+        out.push(repo_finding(&error));
+    }
+    Some(repo)
+}
+
+fn repo_finding(error: &RepoError) -> Finding {
+    let hint = match error {
+        RepoError::NotARepo { .. } => "run `git init` and commit something first",
+        RepoError::Unborn { .. } => "make a first commit: `git commit --allow-empty -m start`",
+        RepoError::Bare { .. } => "use a repository with a work tree",
+        RepoError::Busy { .. } => "finish or abort it first (`git status` shows it)",
+        RepoError::Redirected { .. } => "look at .git and its config: something points elsewhere",
+        RepoError::Corrupt { .. } => "run `git fsck`",
+        RepoError::UnsupportedExtension { .. } => "see `extensions.*` in .git/config",
+        RepoError::WrongOwner { .. } => "run as the owner of the repository",
+        RepoError::Unsafe { .. } => "somebody put it there: look at it and remove it",
+        RepoError::Io { .. } => "look at the file named",
+    };
+    Finding::new(place::repo_exit(error), chain(error), hint)
+}
+
+/// The machine: git, every peer's program, disk space.
+pub(super) fn machine(
+    place: &Place,
+    config: Option<&Config>,
+    env: &Env,
+    out: &mut Vec<Finding>,
+) -> Option<Git> {
+    let path = env.var("PATH").unwrap_or(OsStr::new(""));
+    let git = match Git::locate(path) {
+        Ok(git) => match git.version() {
+            Ok(_) => Some(git),
+            Err(error) => {
+                out.push(Finding::new(exit::ENVIRONMENT, chain(&error), "install git 2.30 or newer"));
+                None
+            }
+        },
+        Err(error) => {
+            out.push(Finding::new(exit::ENVIRONMENT, chain(&error), "install git 2.30 or newer"));
+            None
+        }
+    };
+    for peer in config.map(|c| c.peers.as_slice()).unwrap_or_default() {
+        let Some(program) = peer.argv.first() else { continue };
+        if let Err(error) = resolve_program(OsStr::new(program), Some(path), place.work_dir()) {
+            out.push(Finding::new(
+                exit::ENVIRONMENT,
+                format!("peer `{}`: {}", peer.name, chain(&error)),
+                format!(
+                    "install `{}`, or correct `argv` of this peer in .peers/config.yaml",
+                    peers_sys::term::inline(program)
+                ),
+            ));
+        }
+        if peer.provider.as_deref().is_some_and(|p| p.trim().eq_ignore_ascii_case("openrouter"))
+            && env.text("OPENROUTER_API_KEY").is_none_or(|k| k.trim().is_empty())
+        {
+            out.push(Finding::new(
+                exit::ENVIRONMENT,
+                format!("peer `{}`: provider openrouter needs OPENROUTER_API_KEY", peer.name),
+                "set it in the environment of `peers run`",
+            ));
+        }
+    }
+    let free = SafeDir::open_shared(place.work_dir()).and_then(|d| d.free_bytes());
+    if free.is_ok_and(|free| free < limits::DISK_FREE) {
+        out.push(Finding::new(
+            exit::ENVIRONMENT,
+            format!("less than {} MiB of disk space are free", limits::DISK_FREE / limits::MIB),
+            "free some space first",
+        ));
+    }
+    git
+}

@@ -1,0 +1,471 @@
+//! The start itself.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use peers_core::budget::Caps;
+use peers_core::machine::{LoopConfig, Notice, Now};
+use peers_core::state::State;
+use peers_git::{ControlDir, Git, PeerRepo};
+use peers_model::config::{Config, PositiveUsd};
+use peers_model::outcome::StopReason;
+use peers_model::{CommitId, RunId, Usd, exit};
+use peers_store::runs::{self, RunRecord};
+use peers_store::{Area, Disk, FsDisk, Store, layout, project};
+use peers_sys::env::Env;
+use peers_sys::identity::ProcIdentity;
+use peers_sys::lock::FileLock;
+use peers_sys::spawn::StubProgram;
+use serde_json::json;
+
+use super::finding::{BootError, Finding};
+use super::load::{Loaded, Reloader, load, rules};
+use super::preflight;
+use crate::clock::SysClock;
+use crate::drive;
+use crate::engine::Engine;
+use crate::env::OperatorEnv;
+use crate::gitrepo::{GitRepo, GitRepoParts, chain, substrate};
+use crate::guard::FsGuard;
+use crate::inputs::Signals;
+use crate::place::Place;
+use crate::ports::{Observer, World};
+use crate::procs::{self, Book, OpenBook, Progress, RealProcs, Site, SiteSpec};
+
+/// Bytes kept free for the last record on a full disk.
+const RESERVE: usize = 64 * 1024;
+
+/// What `peers run` was asked.
+#[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub struct RunOptions {
+    /// The work tree.
+    pub target: PathBuf,
+    /// Tick cap of this process.
+    pub max_ticks: Option<u64>,
+    /// Money cap, over that of the config.
+    pub max_usd: Option<Usd>,
+    /// Make this branch at HEAD and work there.
+    pub branch: Option<String>,
+    /// Work in a linked worktree, there or at the default place.
+    pub worktree: Option<Option<PathBuf>>,
+    /// Nothing of a turn stays.
+    pub dry_run: bool,
+    /// Start without a real gate.
+    pub allow_no_gates: bool,
+    /// No skeptic before `complete`.
+    pub no_skeptic: bool,
+    /// The command line, for the run record.
+    pub argv: Vec<String>,
+    /// What becomes a child; absent = this program.
+    pub stub: Option<PathBuf>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Why it stopped.
+    pub reason: StopReason,
+    /// For people.
+    pub detail: String,
+    /// Ticks of this process.
+    pub ticks: u64,
+    /// Which run.
+    pub run_id: RunId,
+    /// Where it worked.
+    pub work_dir: PathBuf,
+}
+
+/// The real world.
+struct RealWorld {
+    repo: GitRepo,
+    procs: RealProcs,
+    guard: FsGuard,
+    clock: SysClock,
+    observer: Watching,
+}
+
+/// Whoever watches, behind one type.
+struct Watching(Box<dyn Observer>);
+
+impl Observer for Watching {
+    fn notice(&mut self, notice: &Notice, state: &State, at: Now) {
+        self.0.notice(notice, state, at);
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        self.0.progress(progress);
+    }
+}
+
+impl World for RealWorld {
+    type Disk = FsDisk;
+    type Repo = GitRepo;
+    type Procs = RealProcs;
+    type Guard = FsGuard;
+    type Clock = SysClock;
+    type Observer = Watching;
+
+    fn repo(&mut self) -> &mut GitRepo {
+        &mut self.repo
+    }
+    fn procs(&mut self) -> &mut RealProcs {
+        &mut self.procs
+    }
+    fn guard(&mut self) -> &mut FsGuard {
+        &mut self.guard
+    }
+    fn clock(&mut self) -> &mut SysClock {
+        &mut self.clock
+    }
+    fn observer(&mut self) -> &mut Watching {
+        &mut self.observer
+    }
+}
+
+/// Runs the loop until it stops.
+///
+/// # Errors
+/// [`BootError`] when it does not start; nothing was spawned then.
+pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Result<RunSummary, BootError> {
+    let place = Place::locate(&options.target, env).map_err(Finding::from)?;
+    let mut findings = Vec::new();
+    let mut disk = match place.open_store_disk() {
+        Ok(disk) => Some(disk),
+        Err(error) => {
+            findings.push(Finding::from(error));
+            None
+        }
+    };
+    let loaded = match disk.as_mut().map(load) {
+        Some(Ok(loaded)) => {
+            preflight::accepted(&loaded, options, &mut findings);
+            Some(loaded)
+        }
+        Some(Err(error)) => {
+            findings.extend(error.findings);
+            None
+        }
+        None => None,
+    };
+    let repo = preflight::repository(&place, &mut findings);
+    let git = preflight::machine(&place, loaded.as_ref().map(|l| &l.config), env, &mut findings);
+    let chosen = OperatorEnv::load(env, false);
+    if let Err(error) = &chosen {
+        findings.push(Finding::plain(exit::INVALID, chain(error)));
+    }
+    let (Some(disk), Some(loaded), Some(repo), Some(git), Ok(chosen), true) =
+        (disk, loaded, repo, git, chosen, findings.is_empty())
+    else {
+        return Err(BootError { findings });
+    };
+    let book = Book::new(loaded.config.clone(), &loaded.goals)
+        .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
+    let lock = place.lock().map_err(Finding::from)?;
+    let ground = Ground { place, disk, loaded, repo, git, chosen, book, lock };
+    let done = drive::on_this_thread(ground.run(options, env, observer))
+        .map_err(|e| Finding::plain(exit::BUG, format!("the runtime does not start: {e}")))?;
+    done
+}
+
+/// What a start stands on once every check has passed.
+struct Ground {
+    place: Place,
+    disk: FsDisk,
+    loaded: Loaded,
+    repo: PeerRepo,
+    git: Git,
+    chosen: OperatorEnv,
+    book: Book,
+    lock: FileLock,
+}
+
+impl Ground {
+    async fn run(
+        self,
+        options: &RunOptions,
+        env: &Env,
+        observer: Box<dyn Observer>,
+    ) -> Result<RunSummary, BootError> {
+        let Self { place, mut disk, loaded, repo, git, chosen, book, mut lock } = self;
+        let run_id = new_run_id()?;
+        let store_dir = need(place.open_store().map_err(Finding::from)?, "the trusted store")?;
+        let git_dir = store_dir.create_subdir("git").map_err(|e| io(&e))?;
+        let found = project::read(&mut disk).map_err(Finding::from)?;
+        let base = found.and_then(|p| p.base);
+        let mut control = ControlDir::open_or_create(&place.control_git_path(), git)
+            .map_err(|e| Finding::plain(exit::BUG, chain(&e)))?
+            .with_excludes(peers_git::operator_excludes());
+
+        let (place, repo, own_branch) =
+            where_to_work(place, repo, &mut control, options, &run_id, base.as_ref())?;
+        if options.dry_run {
+            refuse_dirty(&mut control, &repo, base.as_ref())?;
+        }
+        let peers_dir = need(place.open_peers().map_err(Finding::from)?, ".peers")?;
+        let disk = FsDisk::new(
+            store_dir.try_clone().map_err(|e| io(&e))?,
+            Some(peers_dir.try_clone().map_err(|e| io(&e))?),
+        );
+        let (mut store, report) = Store::open(disk).map_err(Finding::from)?;
+        fresh_texts(store.disk());
+
+        let identity = ProcIdentity::of_self().ok();
+        let content = json!({"run_id": run_id, "pid": std::process::id(), "pgid": identity.as_ref().map(|i| i.pgid),
+            "starttime": identity.as_ref().map(|i| i.start_time), "boot_id": peers_sys::clock::boot_id(),
+            "kind": "host", "version": env!("CARGO_PKG_VERSION"), "started_at": peers_sys::clock::now()});
+        lock.write(format!("{content}\n").as_bytes()).map_err(|e| io(&e))?;
+        if store
+            .disk()
+            .len(Area::Store, layout::store::RESERVE)
+            .map_err(|e| Finding::from(peers_store::StoreError::from(e)))?
+            .is_none()
+        {
+            // Without the reserve a full disk costs one record; that is no reason not to start.
+            let _kept =
+                store.disk().publish(Area::Store, layout::store::RESERVE, &vec![b'.'; RESERVE], false);
+        }
+        if let Some(what) = &report.mirror {
+            let record = Store::<FsDisk>::mirror_restored(None, what);
+            store.append(peers_sys::clock::now(), Some(&run_id), &[record]).map_err(Finding::from)?;
+        }
+        runs::prune(store.disk()).map_err(Finding::from)?;
+
+        let head = repo.facts().head().map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
+        let mut cfg = LoopConfig {
+            run_id: run_id.clone(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            goals: loaded.goals.clone(),
+            rules: rules(&loaded.config, &loaded.goals, options.no_skeptic, options.dry_run),
+            digests: loaded.digests.clone(),
+            caps: Caps::new(loaded.config.budget.clone()),
+            max_ticks: options.max_ticks,
+            stuck_after: 0,
+            stuck_gates: Vec::new(),
+            soft_required: true,
+            allow_no_gates: options.allow_no_gates,
+            comm: loaded.config.comm,
+            prompt_max: 0,
+            idle_s: 0,
+            absolute_s: 0,
+            sandbox: "none".into(),
+            torn: report.torn,
+        };
+        settings(&mut cfg, &loaded.config);
+        if let Some(usd) = options.max_usd {
+            cfg.caps.budget.max_usd = Some(PositiveUsd(usd));
+        }
+        let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
+        let record = RunRecord {
+            v: 1,
+            run_id: run_id.clone(),
+            argv: options.argv.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            sandbox: "none".into(),
+            tier: 0,
+            digests: loaded.digests.clone(),
+            branch: branch.clone(),
+            workdir: place.work_dir().to_string_lossy().into_owned(),
+            own_branch: own_branch.is_some(),
+            into: own_branch,
+            base: Some(head.commit.clone()),
+            pid: std::process::id(),
+            starttime: identity.as_ref().and_then(|i| i.start_time),
+            boot_id: peers_sys::clock::boot_id().map(str::to_owned),
+            started_at: peers_sys::clock::now(),
+            ended_at: None,
+            reason: None,
+            detail: String::new(),
+            exit_code: None,
+            signal: None,
+            iteration: store.state().ticks.0,
+            ticks_in_run: 0,
+            head: Some(head.commit),
+            proof: None,
+            redactions: 0,
+        };
+        let cache = peers_sys::dir::SafeDir::create_root(place.cache_dir()).map_err(|e| io(&e))?;
+        // Leftovers of a run that was killed.
+        for old in ["pristine", "scratch"] {
+            cache.remove_tree(old).map_err(|e| io(&e))?;
+        }
+        let pristine = cache.create_subdir("pristine").map_err(|e| io(&e))?;
+        let scratch = cache.create_subdir("scratch").map_err(|e| io(&e))?;
+        let subreaper = peers_sys::reap::become_subreaper().is_ok();
+        let program = StubProgram::this_program().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?;
+        let stub = options.stub.clone().map_or(program, StubProgram::at);
+        let bin = match &options.stub {
+            Some(path) => path.clone(),
+            None => peers_sys::env::current_exe().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
+        };
+        let site = Rc::new(Site::new(SiteSpec {
+            run_id: run_id.clone(),
+            project: place.id().clone(),
+            repo: place.work_dir().to_owned(),
+            peers: Some(peers_dir.try_clone().map_err(|e| io(&e))?),
+            scratch,
+            program: stub.path().to_owned(),
+            stub,
+            bin,
+            operator: env.clone(),
+            chosen,
+            subreaper,
+        }));
+        let open_book = OpenBook::new(book);
+        let (events, mut arriving) = procs::channel();
+        let real = RealProcs::new(site, open_book.clone(), events);
+        let mut observer = Watching(observer);
+        observer.progress(real.progress());
+        let parts = GitRepoParts {
+            work_dir: repo.work_dir().to_owned(),
+            common_dir: repo.common_dir().to_owned(),
+            git_dir,
+            pristine: pristine.path().to_owned(),
+            base,
+        };
+        let world = RealWorld {
+            repo: GitRepo::new(control, parts),
+            procs: real,
+            guard: FsGuard::new(
+                peers_dir.try_clone().map_err(|e| io(&e))?,
+                store_dir.try_clone().map_err(|e| io(&e))?,
+            ),
+            clock: SysClock,
+            observer,
+        };
+        let reloader = Reloader {
+            disk: FsDisk::new(store_dir, Some(peers_dir)),
+            book: open_book,
+            no_skeptic: options.no_skeptic,
+            dry_run: options.dry_run,
+        };
+        let mut signals = Signals::take().map_err(|e| Finding::plain(exit::BUG, format!("signals: {e}")))?;
+        let mut engine = Engine::new(cfg, store, world, record).with_reloader(Box::new(reloader));
+        engine.start().map_err(Finding::from)?;
+        let reason = drive::drive(&mut engine, &mut arriving, &mut signals).await;
+        let summary = RunSummary {
+            detail: engine.detail(),
+            ticks: engine.state().run.as_ref().map_or(0, |r| r.ticks),
+            reason,
+            run_id,
+            work_dir: place.work_dir().to_owned(),
+        };
+        // Held to the very end: lock held = running.
+        drop(lock);
+        Ok(summary)
+    }
+}
+
+/// The settings that a reload may change.
+pub(super) fn settings(cfg: &mut LoopConfig, config: &Config) {
+    let usd = cfg.caps.budget.max_usd;
+    cfg.caps = Caps::new(config.budget.clone());
+    if cfg.caps.budget.max_usd.is_none() {
+        cfg.caps.budget.max_usd = usd;
+    }
+    cfg.stuck_after = config.goals.stuck_halt_after;
+    cfg.stuck_gates.clone_from(&config.goals.stuck_halt_gates);
+    cfg.soft_required = config.goals.soft_consensus_required;
+    cfg.comm = config.comm;
+    cfg.prompt_max = usize::try_from(config.prompt.max_bytes.get()).unwrap_or(usize::MAX);
+    cfg.idle_s = config.health.idle_timeout_s.get().into();
+    cfg.absolute_s = config.health.absolute_max_runtime_s.get().into();
+}
+
+fn io(error: &peers_sys::dir::FileError) -> Finding {
+    let code = if error.is_unsafe() { exit::REFUSED } else { exit::BUG };
+    Finding::plain(code, chain(error))
+}
+
+fn need<T>(found: Option<T>, what: &str) -> Result<T, Finding> {
+    found.ok_or_else(|| Finding::plain(exit::BUG, format!("{what} vanished during the start")))
+}
+
+fn new_run_id() -> Result<RunId, Finding> {
+    let hex =
+        peers_sys::rand::hex::<8>().map_err(|e| Finding::plain(exit::BUG, format!("random bytes: {e}")))?;
+    RunId::new(hex).map_err(|e| Finding::plain(exit::BUG, e.to_string()))
+}
+
+/// The last run's texts must not be taken for this one's.
+fn fresh_texts<D: Disk>(disk: &mut D) {
+    // Texts for people; one that stays is replaced at the end of the run.
+    let _gone = disk.remove(Area::Peers, layout::peers::STOP_REASON);
+    if let Ok(Some(_)) = disk.len(Area::Peers, layout::peers::HALTED) {
+        let stamp = peers_sys::clock::now().to_string().replace([':', '.'], "-");
+        let _moved = disk.rename(Area::Peers, layout::peers::HALTED, &format!("log/HALTED-{stamp}.md"));
+    }
+}
+
+fn refuse_dirty(control: &mut ControlDir, repo: &PeerRepo, base: Option<&CommitId>) -> Result<(), Finding> {
+    let git = |e: peers_git::GitError| Finding::plain(exit::INVALID, chain(&e));
+    let imported = control.import(repo, base).map_err(git)?;
+    let state = control.tree_state(repo.work_dir(), &imported.head).map_err(git)?;
+    if state.dirty {
+        return Err(Finding::new(
+            exit::CONFLICT,
+            "a dry run puts everything back, and there are uncommitted changes that it would touch",
+            "commit them first, or leave out --dry-run",
+        ));
+    }
+    Ok(())
+}
+
+/// Makes the branch or the worktree that was asked for. Returns the branch to land into.
+fn where_to_work(
+    place: Place,
+    repo: PeerRepo,
+    control: &mut ControlDir,
+    options: &RunOptions,
+    run_id: &RunId,
+    base: Option<&CommitId>,
+) -> Result<(Place, PeerRepo, Option<String>), BootError> {
+    let git = |e: peers_git::GitError| {
+        let code =
+            if matches!(e, peers_git::GitError::Exists { .. }) { exit::CONFLICT } else { exit::INVALID };
+        Finding::plain(code, chain(&e))
+    };
+    if options.branch.is_none() && options.worktree.is_none() {
+        return Ok((place, repo, None));
+    }
+    let imported = control.import(&repo, base).map_err(git)?;
+    let head = imported.head;
+    let who = substrate(peers_sys::clock::now());
+    let from = repo.facts().head().map_err(git)?.branch;
+    let from = from.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
+    if let Some(branch) = &options.branch {
+        repo.create_branch(branch, &head, &who).map_err(git)?;
+        repo.set_head_branch(branch, &who).map_err(git)?;
+        return Ok((place, repo, from.or(Some(String::new()))));
+    }
+    let dir = match &options.worktree {
+        Some(Some(dir)) => dir.clone(),
+        _ => place.worktrees_dir().join(run_id.as_str()),
+    };
+    peers_sys::dir::SafeDir::create_root(&dir).map_err(|e| io(&e))?;
+    let branch = format!("peers/{run_id}");
+    let linked = repo.add_linked(control, &dir, run_id.as_str(), &branch, &head, &who).map_err(git)?;
+    let env = Env::current();
+    let there = Place::locate(linked.work_dir(), &env).map_err(Finding::from)?;
+    lay_down_accepted(&place, &there)?;
+    Ok((there, linked, from.or(Some(String::new()))))
+}
+
+/// A worktree of a run's own gets `.peers/` from the accepted bytes.
+fn lay_down_accepted(place: &Place, there: &Place) -> Result<(), BootError> {
+    let mut from = place.open_store_disk().map_err(Finding::from)?;
+    let peers = there
+        .open_work()
+        .map_err(Finding::from)?
+        .create_subdir(crate::place::PEERS_DIR)
+        .map_err(|e| io(&e))?;
+    for file in [layout::peers::CONFIG, layout::peers::GOALS] {
+        let bytes = peers_store::accept::read_bytes(&mut from, file).map_err(Finding::from)?;
+        peers.publish(file, &need(bytes, file)?).map_err(|e| io(&e))?;
+    }
+    for dir in ["log", "inbox"] {
+        peers.create_subdir(dir).map_err(|e| io(&e))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,755 @@
+//! The environment of peers and gates: started from nothing, then only what is listed here.
+//!
+//! [`Host`] looks at the machine once; everything after that is a pure function from facts to
+//! variables. What an operator may add by name stands in their own `sandbox.yaml`, never in a file
+//! of the repository.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo, limits};
+use peers_sys::env::Env;
+use peers_sys::yaml::{self, YamlError};
+use peers_sys::{FileError, SafeDir, reap};
+use peers_tools::{CommandPlan, LoginEnv};
+use serde::Deserialize;
+use thiserror::Error;
+
+/// Name and value, for `peers_sys::spawn`.
+pub type Vars = Vec<(OsString, OsString)>;
+
+/// Below the operator's configuration directory.
+const POLICY_DIR: &str = "peers";
+/// The operator's own file.
+const POLICY_FILE: &str = "sandbox.yaml";
+/// Where programs are when the operator's `PATH` names no usable place.
+const FALLBACK_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Variables that no child gets, whoever asks. A trailing `*` stands for any rest.
+const NEVER: [&str; 21] = [
+    "LD_*",
+    "DYLD_*",
+    "GIT_*",
+    "BASH_ENV",
+    "ENV",
+    "PROMPT_COMMAND",
+    "PYTHONSTARTUP",
+    "PYTHONPATH",
+    "NODE_OPTIONS",
+    "PERL5OPT",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "SSH_AUTH_SOCK",
+    "DBUS_*",
+    "XDG_RUNTIME_DIR",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "AWS_*",
+    "KUBECONFIG",
+    "DOCKER_HOST",
+    "GITHUB_TOKEN",
+];
+
+/// Where build tools keep things: the variable, and the usual place below the home directory.
+const TOOLCHAIN: [(&str, Option<&str>); 8] = [
+    ("CARGO_HOME", Some(".cargo")),
+    ("RUSTUP_HOME", Some(".rustup")),
+    ("GOPATH", Some("go")),
+    ("GOMODCACHE", Some("go/pkg/mod")),
+    ("JAVA_HOME", None),
+    ("PYENV_ROOT", Some(".pyenv")),
+    ("NVM_DIR", Some(".nvm")),
+    ("npm_config_cache", Some(".npm")),
+];
+
+/// Whether no child may get the variable `name`.
+#[must_use]
+pub fn never_passes(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let listed = NEVER.iter().any(|rule| match rule.strip_suffix('*') {
+        Some(prefix) => upper.starts_with(prefix),
+        None => upper == *rule,
+    });
+    listed || upper.ends_with("_PROXY")
+}
+
+/// Names of variables that the operator passes on, from `sandbox.yaml`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperatorEnv {
+    /// For peers.
+    pub peers: Vec<String>,
+    /// For gates, as far as `goals.env` asks for them.
+    pub gates: Vec<String>,
+}
+
+/// Why the operator's `sandbox.yaml` cannot be used.
+#[derive(Debug, Error)]
+pub enum PolicyError {
+    /// It cannot be read.
+    #[error("read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: FileError,
+    },
+    /// It has other keys, or is no YAML.
+    #[error("{0}; this version reads only `peers.env` and `gates.env` there, each a list of names")]
+    Syntax(Box<YamlError>),
+    /// A name that makes no sense or is never passed.
+    #[error("{}: `{key}` names `{name}`, {why}", path.display())]
+    Name {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: &'static str,
+        /// The name, made printable.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PolicyFile {
+    peers: PolicyPart,
+    gates: PolicyPart,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PolicyPart {
+    env: Vec<String>,
+}
+
+impl OperatorEnv {
+    /// Reads `$XDG_CONFIG_HOME/peers/sandbox.yaml`; nothing is passed when there is none.
+    ///
+    /// `trust_env` lets keys and tokens through to gates, which run the project's own code.
+    ///
+    /// # Errors
+    /// [`PolicyError`].
+    pub fn load(operator: &Env, trust_env: bool) -> Result<Self, PolicyError> {
+        let Some(config) = operator.config_home() else { return Ok(Self::default()) };
+        let path = config.join(POLICY_DIR).join(POLICY_FILE);
+        // The operator may keep it as a link into a collection of such files.
+        let Ok(target) = path.canonicalize() else { return Ok(Self::default()) };
+        let read = |source| PolicyError::Read { path: path.clone(), source };
+        let (Some(holder), Some(name)) = (target.parent(), target.file_name()) else {
+            return Ok(Self::default());
+        };
+        let holder = SafeDir::open_shared(holder).map_err(read)?;
+        match holder.read_text_opt(name, limits::CONFIG).map_err(read)? {
+            Some(text) => Self::parse(&path, &text, trust_env),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads the text of the file; `path` is for messages.
+    ///
+    /// # Errors
+    /// [`PolicyError::Syntax`] and [`PolicyError::Name`].
+    pub fn parse(path: &Path, text: &str, trust_env: bool) -> Result<Self, PolicyError> {
+        let file: PolicyFile =
+            yaml::from_str(POLICY_FILE, text).map_err(|error| PolicyError::Syntax(Box::new(error)))?;
+        let lists = [("peers.env", &file.peers.env, true), ("gates.env", &file.gates.env, trust_env)];
+        for (key, names, secrets) in lists {
+            for name in names {
+                if let Some(why) = refusal(name, secrets) {
+                    let name = peers_sys::term::line(name, 80);
+                    return Err(PolicyError::Name { path: path.to_owned(), key, name, why });
+                }
+            }
+        }
+        Ok(Self { peers: file.peers.env, gates: file.gates.env })
+    }
+}
+
+fn refusal(name: &str, secrets: bool) -> Option<&'static str> {
+    let tame = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(tame) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        Some("which is no name of a variable")
+    } else if never_passes(name) {
+        Some("which is never passed on")
+    } else if !secrets && is_credential(name) {
+        Some("a credential; gates run the project's own code and get none without `--trust-env`")
+    } else {
+        None
+    }
+}
+
+fn is_credential(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    upper.ends_with("_API_KEY") || upper.ends_with("_TOKEN")
+}
+
+/// What is taken from the machine and the operator, looked up once.
+#[derive(Clone)]
+pub struct Host {
+    operator: Env,
+    repo: PathBuf,
+    path: OsString,
+    home: Option<PathBuf>,
+    toolchain: Vec<(&'static str, PathBuf)>,
+}
+
+/// Names only: values may be secrets.
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").field("repo", &self.repo).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// Looks. `repo` is the canonical path of the work tree.
+    #[must_use]
+    pub fn look(operator: &Env, repo: &Path) -> Self {
+        Self::with(operator, repo, &|path| path.canonicalize().ok().filter(|p| p.is_dir()))
+    }
+
+    /// As [`Host::look`]; `place` gives the canonical path of a directory, if it is there.
+    pub fn with(operator: &Env, repo: &Path, place: &dyn Fn(&Path) -> Option<PathBuf>) -> Self {
+        // A link from outside that leads into the repository is as much the repository's.
+        let outside =
+            |path: &Path| place(path).is_some_and(|real| !real.starts_with(repo)) && !path.starts_with(repo);
+        let mut entries: Vec<PathBuf> = Vec::new();
+        for dir in operator.search_path() {
+            if outside(&dir) && !entries.contains(&dir) {
+                entries.push(dir);
+            }
+        }
+        let path = if entries.is_empty() { FALLBACK_PATH.into() } else { join(&entries) };
+        let home = operator.home();
+        let mut toolchain = Vec::new();
+        for (name, usual) in TOOLCHAIN {
+            let given = operator.absolute(name);
+            let usual = match (name, operator.absolute("GOPATH")) {
+                ("GOMODCACHE", Some(gopath)) => Some(gopath.join("pkg/mod")),
+                _ => home.as_ref().zip(usual).map(|(home, below)| home.join(below)),
+            };
+            if let Some(dir) = given.or(usual).filter(|dir| outside(dir)) {
+                toolchain.push((name, dir));
+            }
+        }
+        Self { operator: operator.clone(), repo: repo.to_owned(), path, home, toolchain }
+    }
+
+    /// The work tree.
+    #[must_use]
+    pub fn repo(&self) -> &Path {
+        &self.repo
+    }
+
+    /// The operator's home directory.
+    #[must_use]
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// The operator's variable `name`.
+    #[must_use]
+    pub fn operator(&self, name: &str) -> Option<&OsStr> {
+        self.operator.var(name)
+    }
+
+    /// Values that must not appear in any log: of variables whose name says that they are secret.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
+        let secret = |name: &str| {
+            let name = name.to_ascii_uppercase();
+            let words = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS"];
+            words.iter().any(|word| {
+                name.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
+            })
+        };
+        let vars = self.operator.vars().iter();
+        vars.filter(|(name, _)| name.to_str().is_some_and(secret))
+            .filter_map(|(_, value)| value.to_str())
+            // A path to a secret is none.
+            .filter(|value| value.len() >= 8 && !value.starts_with('/'))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn base(&self, set: &mut Builder, home: Option<&Path>) {
+        set.put("PATH", &self.path);
+        if let Some(home) = home {
+            set.put("HOME", home);
+        }
+        for name in ["USER", "LOGNAME", "TZ"] {
+            if let Some(value) = self.operator.text(name) {
+                set.put(name, value);
+            }
+        }
+        set.put("LANG", self.operator.text("LANG").unwrap_or("C.UTF-8"));
+        for (name, value) in self.operator.vars() {
+            if name.to_str().is_some_and(|name| name.starts_with("LC_")) && !value.is_empty() {
+                set.put(name, value);
+            }
+        }
+        for (name, value) in [("TERM", "dumb"), ("TMPDIR", "/tmp"), ("CI", "1"), ("NO_COLOR", "1")] {
+            set.put(name, value);
+        }
+        for (name, dir) in &self.toolchain {
+            set.put(name, dir);
+        }
+    }
+
+    fn chosen(&self, set: &mut Builder, names: &[String]) {
+        for name in names.iter().filter(|name| !never_passes(name)) {
+            if let Some(value) = self.operator.var(name) {
+                set.put(name, value);
+            }
+        }
+    }
+}
+
+/// What every child of a tick has in common.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn<'a> {
+    /// The run; absent outside of one.
+    pub run: &'a RunId,
+    /// The tick.
+    pub tick: TickNo,
+    /// The generated git configuration.
+    pub git_config: &'a Path,
+}
+
+/// Who a peer is.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerIdentity<'a> {
+    /// Its name.
+    pub name: &'a PeerName,
+    /// The project, so that a hook in its session knows that it is inside a tick.
+    pub project: &'a ProjectId,
+    /// The variables of its tool's own login.
+    pub login: LoginEnv,
+}
+
+/// The environment of a peer that is not confined: with its operator's home, and its own tool's
+/// login alone.
+#[must_use]
+pub fn of_peer(
+    host: &Host,
+    chosen: &OperatorEnv,
+    turn: Turn<'_>,
+    peer: PeerIdentity<'_>,
+    plan: &CommandPlan,
+) -> Vars {
+    let mut set = Builder::default();
+    host.chosen(&mut set, &chosen.peers);
+    for (name, value) in host.operator.vars() {
+        if name.to_str().is_some_and(|name| peer.login.passes(name) && !never_passes(name)) {
+            set.put(name, value);
+        }
+    }
+    for (name, source) in &plan.env_from {
+        if let Some(value) = host.operator.var(source) {
+            set.put(name, value);
+        }
+    }
+    for (name, value) in &plan.env_add {
+        set.put(name, value);
+    }
+    // From here on nothing that was chosen above can take effect under these names.
+    host.base(&mut set, host.home.as_deref());
+    git(&mut set, turn.git_config);
+    marker(&mut set, turn);
+    set.put("PEERS_PEER_NAME", peer.name.as_str());
+    set.put("PEERS_IN_TICK", peer.project.as_str());
+    let email = peer_email(peer.name);
+    for who in ["AUTHOR", "COMMITTER"] {
+        set.put(format!("GIT_{who}_NAME"), peer.name.as_str());
+        set.put(format!("GIT_{who}_EMAIL"), &email);
+    }
+    set.vars()
+}
+
+/// What a gate is about.
+#[derive(Debug, Clone, Copy)]
+pub struct GateIdentity<'a> {
+    /// Its id; absent for an extra command of `peers verify`.
+    pub goal: Option<&'a GoalId>,
+    /// The root of the tree it runs in.
+    pub tree: &'a Path,
+    /// Our program.
+    pub bin: &'a Path,
+    /// A directory of its own, removed afterwards.
+    pub home: &'a Path,
+    /// `goals.env` of the project's configuration.
+    pub wanted: &'a [String],
+}
+
+/// The environment of a gate's command, which runs the project's own code.
+#[must_use]
+pub fn of_gate(host: &Host, chosen: &OperatorEnv, turn: Turn<'_>, gate: GateIdentity<'_>) -> Vars {
+    let mut set = Builder::default();
+    let names: Vec<String> = gate.wanted.iter().filter(|name| chosen.gates.contains(name)).cloned().collect();
+    host.chosen(&mut set, &names);
+    host.base(&mut set, Some(gate.home));
+    git(&mut set, turn.git_config);
+    marker(&mut set, turn);
+    about(&mut set, gate);
+    set.vars()
+}
+
+/// The environment of a built-in check: our own program, which has to find the trusted store.
+#[must_use]
+pub fn of_check(host: &Host, turn: Turn<'_>, gate: GateIdentity<'_>) -> Vars {
+    let mut set = Builder::default();
+    for name in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
+        if let Some(value) = host.operator.var(name) {
+            set.put(name, value);
+        }
+    }
+    host.base(&mut set, host.home.as_deref());
+    git(&mut set, turn.git_config);
+    marker(&mut set, turn);
+    about(&mut set, gate);
+    set.vars()
+}
+
+fn about(set: &mut Builder, gate: GateIdentity<'_>) {
+    if let Some(goal) = gate.goal {
+        set.put("PEERS_GOAL_ID", goal.as_str());
+    }
+    set.put("PEERS_REPO", gate.tree);
+    set.put("PEERS_BIN", gate.bin);
+}
+
+fn git(set: &mut Builder, config: &Path) {
+    let fixed = [
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_ASKPASS", "/bin/false"),
+        ("GIT_EDITOR", "true"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+    ];
+    for (name, value) in fixed {
+        set.put(name, value);
+    }
+    set.put("GIT_CONFIG_GLOBAL", config);
+}
+
+fn marker(set: &mut Builder, turn: Turn<'_>) {
+    for (name, value) in reap::marker_env(turn.run, turn.tick) {
+        set.put(name, value);
+    }
+}
+
+fn peer_email(name: &PeerName) -> String {
+    format!("{name}@peers.local")
+}
+
+/// The text of the git configuration that a peer gets in place of the operator's.
+#[must_use]
+pub fn peer_git_config(name: &PeerName, repo: &Path) -> Vec<u8> {
+    git_config(name.as_str(), &peer_email(name), &[repo])
+}
+
+/// The text of the git configuration that gates get in place of the operator's.
+#[must_use]
+pub fn gate_git_config(trees: &[&Path]) -> Vec<u8> {
+    git_config("peers-gate", "peers-gate@peers.local", trees)
+}
+
+fn git_config(name: &str, email: &str, trees: &[&Path]) -> Vec<u8> {
+    let mut text = Vec::new();
+    text.extend_from_slice(format!("[user]\n\tname = {name}\n\temail = {email}\n[safe]\n").as_bytes());
+    for tree in trees {
+        text.extend_from_slice(b"\tdirectory = \"");
+        for byte in tree.as_os_str().as_encoded_bytes() {
+            match byte {
+                b'\n' => text.extend_from_slice(b"\\n"),
+                b'\t' => text.extend_from_slice(b"\\t"),
+                b'"' | b'\\' => text.extend([b'\\', *byte]),
+                other => text.push(*other),
+            }
+        }
+        text.extend_from_slice(b"\"\n");
+    }
+    text.extend_from_slice(b"[init]\n\tdefaultBranch = main\n");
+    text
+}
+
+fn join(entries: &[PathBuf]) -> OsString {
+    let mut path = OsString::new();
+    for (i, entry) in entries.iter().enumerate() {
+        if i > 0 {
+            path.push(":");
+        }
+        path.push(entry);
+    }
+    path
+}
+
+/// Of equal names the last one counts.
+#[derive(Default)]
+struct Builder(BTreeMap<OsString, OsString>);
+
+impl Builder {
+    fn put(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
+        self.0.insert(name.as_ref().to_owned(), value.as_ref().to_owned());
+    }
+
+    fn vars(self) -> Vars {
+        self.0.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPO: &str = "/home/op/work";
+
+    fn host(vars: &[(&str, &str)]) -> Host {
+        let mut all = vec![("HOME", "/home/op"), ("PATH", "/usr/bin:/bin")];
+        all.extend(vars);
+        Host::with(&Env::from_pairs(all), Path::new(REPO), &|p| Some(p.to_owned()))
+    }
+
+    fn turn(run: &RunId) -> Turn<'_> {
+        Turn { run, tick: TickNo(7), git_config: Path::new("/scratch/gitconfig") }
+    }
+
+    fn run() -> RunId {
+        RunId::new("0123456789abcdef").unwrap()
+    }
+
+    fn peer(host: &Host, chosen: &OperatorEnv, plan: &CommandPlan) -> BTreeMap<String, String> {
+        let (name, project) = (PeerName::new("claude").unwrap(), ProjectId::new("fedcba9876543210").unwrap());
+        let login = LoginEnv { names: &["IS_SANDBOX"], prefixes: &["ANTHROPIC_", "CLAUDE_"] };
+        let identity = PeerIdentity { name: &name, project: &project, login };
+        text(of_peer(host, chosen, turn(&run()), identity, plan))
+    }
+
+    fn gate(host: &Host, chosen: &OperatorEnv, wanted: &[&str]) -> BTreeMap<String, String> {
+        let wanted: Vec<String> = wanted.iter().map(|w| (*w).to_owned()).collect();
+        let goal = GoalId::new("tests-pass").unwrap();
+        let identity = GateIdentity {
+            goal: Some(&goal),
+            tree: Path::new("/tree"),
+            bin: Path::new("/opt/peers"),
+            home: Path::new("/scratch/home"),
+            wanted: &wanted,
+        };
+        text(of_gate(host, chosen, turn(&run()), identity))
+    }
+
+    fn text(vars: Vars) -> BTreeMap<String, String> {
+        vars.into_iter().map(|(n, v)| (n.into_string().unwrap(), v.into_string().unwrap())).collect()
+    }
+
+    /// One variable of each kind that must not get through.
+    const SENTINELS: [&str; 26] = [
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "GIT_DIR",
+        "GIT_INDEX_FILE",
+        "GIT_SSH_COMMAND",
+        "BASH_ENV",
+        "ENV",
+        "PROMPT_COMMAND",
+        "PYTHONSTARTUP",
+        "PYTHONPATH",
+        "NODE_OPTIONS",
+        "PERL5OPT",
+        "RUBYOPT",
+        "JAVA_TOOL_OPTIONS",
+        "SSH_AUTH_SOCK",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "XDG_RUNTIME_DIR",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "HTTPS_PROXY",
+        "all_proxy",
+        "AWS_SECRET_ACCESS_KEY",
+        "KUBECONFIG",
+        "DOCKER_HOST",
+        "GITHUB_TOKEN",
+        "SOMETHING_ELSE",
+    ];
+
+    #[test]
+    fn nothing_of_the_operators_environment_reaches_a_child_unless_it_is_listed() {
+        let vars: Vec<(&str, &str)> = SENTINELS.iter().map(|name| (*name, "sentinel")).collect();
+        let host = host(&vars);
+        let names: Vec<String> =
+            SENTINELS.iter().filter(|n| **n != "SOMETHING_ELSE").map(|n| (*n).to_owned()).collect();
+        // Even chosen by name, since whatever checks the file may be wrong one day.
+        let chosen = OperatorEnv { peers: names.clone(), gates: names };
+        let wanted: Vec<&str> = SENTINELS.to_vec();
+        for env in [peer(&host, &chosen, &CommandPlan::default()), gate(&host, &chosen, &wanted)] {
+            let leaked: Vec<_> = env.iter().filter(|(_, value)| *value == "sentinel").collect();
+            assert!(leaked.is_empty(), "{leaked:?}");
+        }
+    }
+
+    #[test]
+    fn the_environment_of_a_peer_is_the_documented_one() {
+        let host =
+            host(&[("USER", "op"), ("LC_TIME", "de_DE.UTF-8"), ("TZ", "UTC"), ("OPENAI_API_KEY", "no")]);
+        let env = peer(&host, &OperatorEnv::default(), &CommandPlan::default());
+        let names: Vec<&str> = env.keys().map(String::as_str).collect();
+        let mut expected = vec![
+            "PATH",
+            "HOME",
+            "USER",
+            "LANG",
+            "LC_TIME",
+            "TZ",
+            "TERM",
+            "TMPDIR",
+            "CI",
+            "NO_COLOR",
+            "CARGO_HOME",
+            "RUSTUP_HOME",
+            "GOPATH",
+            "GOMODCACHE",
+            "PYENV_ROOT",
+            "NVM_DIR",
+            "npm_config_cache",
+            "GIT_TERMINAL_PROMPT",
+            "GIT_ASKPASS",
+            "GIT_EDITOR",
+            "GIT_PAGER",
+            "GIT_CONFIG_NOSYSTEM",
+            "GIT_CONFIG_GLOBAL",
+            "PEERS_RUN_ID",
+            "PEERS_ITERATION",
+            "PEERS_PEER_NAME",
+            "PEERS_IN_TICK",
+            "GIT_AUTHOR_NAME",
+            "GIT_AUTHOR_EMAIL",
+            "GIT_COMMITTER_NAME",
+            "GIT_COMMITTER_EMAIL",
+        ];
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+        assert_eq!(env["HOME"], "/home/op");
+        assert_eq!(env["LANG"], "C.UTF-8");
+        assert_eq!(env["GIT_AUTHOR_EMAIL"], "claude@peers.local");
+        assert_eq!(
+            (env["PEERS_RUN_ID"].as_str(), env["PEERS_ITERATION"].as_str()),
+            ("0123456789abcdef", "7")
+        );
+    }
+
+    #[test]
+    fn a_peer_gets_the_login_of_its_own_tool_alone() {
+        let host = host(&[("ANTHROPIC_API_KEY", "a"), ("CLAUDE_CONFIG_DIR", "/c"), ("OPENAI_API_KEY", "o")]);
+        let env = peer(&host, &OperatorEnv::default(), &CommandPlan::default());
+        assert_eq!((env["ANTHROPIC_API_KEY"].as_str(), env["CLAUDE_CONFIG_DIR"].as_str()), ("a", "/c"));
+        assert!(!env.contains_key("OPENAI_API_KEY"));
+        assert!(!gate(&host, &OperatorEnv::default(), &[]).contains_key("ANTHROPIC_API_KEY"));
+    }
+
+    #[test]
+    fn the_plan_of_a_tool_overrides_its_login_but_not_the_fixed_rows() {
+        let host = host(&[("ANTHROPIC_API_KEY", "a"), ("OPENROUTER_API_KEY", "r")]);
+        let plan = CommandPlan {
+            env_add: vec![("ANTHROPIC_API_KEY".into(), String::new()), ("PATH".into(), "/evil".into())],
+            env_from: vec![("ANTHROPIC_AUTH_TOKEN".into(), "OPENROUTER_API_KEY".into())],
+            ..CommandPlan::default()
+        };
+        let env = peer(&host, &OperatorEnv::default(), &plan);
+        assert_eq!((env["ANTHROPIC_API_KEY"].as_str(), env["ANTHROPIC_AUTH_TOKEN"].as_str()), ("", "r"));
+        assert_eq!(env["PATH"], "/usr/bin:/bin");
+    }
+
+    #[test]
+    fn a_gate_gets_a_variable_only_if_project_and_operator_both_name_it() {
+        let host = host(&[("A", "1"), ("B", "2"), ("C", "3")]);
+        let chosen = OperatorEnv { peers: vec!["C".into()], gates: vec!["A".into(), "B".into()] };
+        let env = gate(&host, &chosen, &["B", "C"]);
+        assert_eq!(["A", "B", "C"].map(|n| env.contains_key(n)), [false, true, false]);
+        assert_eq!((env["HOME"].as_str(), env["PEERS_REPO"].as_str()), ("/scratch/home", "/tree"));
+        assert_eq!((env["PEERS_GOAL_ID"].as_str(), env["PEERS_BIN"].as_str()), ("tests-pass", "/opt/peers"));
+        assert!(!env.contains_key("GIT_AUTHOR_NAME") && !env.contains_key("PEERS_PEER_NAME"));
+    }
+
+    #[test]
+    fn path_has_no_relative_empty_missing_or_repository_entry() {
+        let env = Env::from_pairs([("PATH", "bin::/usr/bin:/gone:/home/op/work/bin:/link:.:/bin:/usr/bin")]);
+        let place = |path: &Path| match path.to_str().unwrap() {
+            "/gone" => None,
+            "/link" => Some(PathBuf::from("/home/op/work/tools")),
+            other => Some(PathBuf::from(other)),
+        };
+        let host = Host::with(&env, Path::new(REPO), &place);
+        assert_eq!(host.path, "/usr/bin:/bin");
+        let host = Host::with(&Env::from_pairs([("PATH", "/gone")]), Path::new(REPO), &place);
+        assert_eq!(host.path, FALLBACK_PATH);
+    }
+
+    #[test]
+    fn a_toolchain_inside_the_repository_is_left_out() {
+        let vars =
+            [("CARGO_HOME", "/home/op/work/.cargo"), ("GOPATH", "relative"), ("JAVA_HOME", "/opt/java")];
+        let env = gate(&host(&vars), &OperatorEnv::default(), &[]);
+        assert!(!env.contains_key("CARGO_HOME"));
+        assert_eq!((env["GOPATH"].as_str(), env["JAVA_HOME"].as_str()), ("/home/op/go", "/opt/java"));
+    }
+
+    #[test]
+    fn a_check_finds_the_operators_store() {
+        let host = host(&[("XDG_STATE_HOME", "/big/state")]);
+        let identity = GateIdentity {
+            goal: None,
+            tree: Path::new("/tree"),
+            bin: Path::new("/opt/peers"),
+            home: Path::new("/scratch/home"),
+            wanted: &[],
+        };
+        let env = text(of_check(&host, turn(&run()), identity));
+        assert_eq!((env["XDG_STATE_HOME"].as_str(), env["HOME"].as_str()), ("/big/state", "/home/op"));
+    }
+
+    #[test]
+    fn the_operators_file_takes_names_and_nothing_else() {
+        let path = Path::new("/c/sandbox.yaml");
+        let parse = |text: &str| OperatorEnv::parse(path, text, false);
+        let good = parse("peers: {env: [MY_API_KEY]}\ngates:\n  env: [DATABASE_URL]\n").unwrap();
+        assert_eq!(
+            good,
+            OperatorEnv { peers: vec!["MY_API_KEY".into()], gates: vec!["DATABASE_URL".into()] }
+        );
+        assert_eq!(parse("").unwrap(), OperatorEnv::default());
+        for (text, word) in [
+            ("backend: bwrap\n", "this version reads only"),
+            ("peers: {net: host}\n", "this version reads only"),
+            ("peers: {env: [LD_PRELOAD]}\n", "never passed"),
+            ("peers: {env: ['A=1']}\n", "no name"),
+            ("gates: {env: [MY_API_KEY]}\n", "--trust-env"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+        assert!(OperatorEnv::parse(path, "gates: {env: [MY_API_KEY]}\n", true).is_ok());
+    }
+
+    #[test]
+    fn the_git_configuration_survives_a_hostile_path() {
+        let text = String::from_utf8(gate_git_config(&[Path::new("/a \"b\"\\c\nd")])).unwrap();
+        assert!(text.contains("\tdirectory = \"/a \\\"b\\\"\\\\c\\nd\"\n"), "{text}");
+        let name = PeerName::new("codex").unwrap();
+        let text = String::from_utf8(peer_git_config(&name, Path::new("/r"))).unwrap();
+        assert!(text.starts_with("[user]\n\tname = codex\n\temail = codex@peers.local\n"), "{text}");
+    }
+
+    #[test]
+    fn only_values_whose_name_says_so_are_secrets() {
+        let host = host(&[
+            ("MY_API_KEY", "0123456789"),
+            ("TOKEN", "abcdefghij"),
+            ("MONKEY", "banana-banana"),
+            ("APP_CREDENTIALS", "/etc/creds.json"),
+            ("DB_PASSWORD", "short"),
+        ]);
+        assert_eq!(host.secrets(), ["0123456789", "abcdefghij"]);
+    }
+}

@@ -1,0 +1,783 @@
+//! The real repository: the [`Repo`] port over `peers-git`.
+//!
+//! What decides a verdict is read from the control git dir. What must survive a crash in the middle
+//! of a turn (which commits were known before it, what was guarded) lies beside it in `turn.json`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use peers_core::bugs::{Author as LedgerAuthor, LedgerCommit, PathTouched};
+use peers_core::cheat::{Change, ChangedLine, FileDiff, FileStatus, TurnDiff};
+use peers_core::classify_path::{PathKind, classify};
+use peers_core::machine::{CommitSeen, Corrected, HeadFacts, Origin};
+use peers_core::prompt::LastHandoff;
+use peers_core::state::HandoffMark;
+use peers_git::{
+    Author, ChangeKind, ControlDir, DirtyStatus, Generation, GitError, GuardItem, GuardSnapshot, PeerRepo,
+    RepoError, SyntheticGit,
+};
+use peers_model::bug::BugClaims;
+use peers_model::claim::CommitClaims;
+use peers_model::record::{CorrectionKind, CorrectionPlanned};
+use peers_model::verdict::TreeKey;
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, TreeId, limits};
+use peers_store::Authors;
+use peers_sys::dir::SafeDir;
+use serde::{Deserialize, Serialize};
+
+use crate::ports::{Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes};
+use crate::scope::Scope;
+
+/// Attribution notes, a published copy.
+pub const ATTEST_REF: &str = "refs/notes/peers-attest";
+/// Refs that nobody but us may move.
+const PROTECTED: [&str; 3] = ["refs/tags/peers-baseline", "refs/notes/peers-*", "refs/peers/*"];
+/// What survives a crash in the middle of a turn.
+const TURN_FILE: &str = "turn.json";
+/// Most bytes of diff text that anti-cheat looks at.
+const DIFF_CAP: usize = 2 * 1024 * 1024;
+/// Uncommitted paths that are named.
+const DIRTY_SHOWN: usize = 30;
+
+/// The identity of our own commits.
+#[must_use]
+pub fn substrate(at: Timestamp) -> Author {
+    Author::new("peers-substrate", "peers-substrate@local", at)
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct TurnMark {
+    v: u32,
+    tick: TickNo,
+    known: Generation,
+    index_lock: bool,
+    guard: GuardSnapshot,
+}
+
+/// A commit that may claim something about bugs.
+struct Candidate {
+    id: CommitId,
+    time: Timestamp,
+    message: String,
+    paths: Vec<PathTouched>,
+}
+
+/// The real repository.
+pub struct GitRepo {
+    work_dir: PathBuf,
+    common_dir: PathBuf,
+    control: ControlDir,
+    git_dir: SafeDir,
+    pristine: PathBuf,
+    base: Option<CommitId>,
+    turn: Option<TurnMark>,
+    scopes: BTreeMap<(CommitId, GoalId), String>,
+    ledger: Option<(CommitId, Vec<Candidate>)>,
+    serial: u64,
+}
+
+impl std::fmt::Debug for GitRepo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GitRepo").field("work_dir", &self.work_dir).finish_non_exhaustive()
+    }
+}
+
+/// What [`GitRepo::new`] is made of.
+#[derive(Debug)]
+pub struct GitRepoParts {
+    /// The work tree.
+    pub work_dir: PathBuf,
+    /// The common git directory, recorded when the run began.
+    pub common_dir: PathBuf,
+    /// Our directory beside the control git dir.
+    pub git_dir: SafeDir,
+    /// Where pristine checkouts go; it exists.
+    pub pristine: PathBuf,
+    /// History before it is the operator's.
+    pub base: Option<CommitId>,
+}
+
+fn failure(error: GitError) -> RepoFailure {
+    match error {
+        GitError::Repo(error) => repo_failure(&error),
+        other => RepoFailure::Git(chain(&other)),
+    }
+}
+
+fn repo_failure(error: &RepoError) -> RepoFailure {
+    match error {
+        RepoError::Redirected { .. } => RepoFailure::Redirected(chain(error)),
+        _ => RepoFailure::Git(chain(error)),
+    }
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(cause) = at {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        at = cause.source();
+    }
+    text
+}
+
+impl GitRepo {
+    /// Over an open control git dir.
+    #[must_use]
+    pub fn new(control: ControlDir, parts: GitRepoParts) -> Self {
+        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base } = parts;
+        let turn = git_dir
+            .read_opt(TURN_FILE, limits::CONFIG * 16)
+            .ok()
+            .flatten()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Self {
+            work_dir,
+            common_dir,
+            control,
+            git_dir,
+            pristine,
+            base,
+            turn,
+            scopes: BTreeMap::new(),
+            ledger: None,
+            serial: 0,
+        }
+    }
+
+    /// The control git dir.
+    pub fn control(&mut self) -> &mut ControlDir {
+        &mut self.control
+    }
+
+    fn open(&self) -> Result<PeerRepo, RepoFailure> {
+        PeerRepo::open_known(&self.work_dir, &self.common_dir).map_err(|e| repo_failure(&e))
+    }
+
+    fn import(&mut self, peer: &PeerRepo) -> Result<(), RepoFailure> {
+        let base = self.base.clone();
+        self.control.import(peer, base.as_ref()).map(drop).map_err(failure)
+    }
+
+    fn head_facts(&self, peer: &PeerRepo) -> Result<(HeadFacts, bool), RepoFailure> {
+        let head = peer.facts().head().map_err(failure)?;
+        let tree = self.control.tree_state(&self.work_dir, &head.commit).map_err(failure)?;
+        let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
+        let facts =
+            HeadFacts { head: head.commit, head_tree: tree.head_tree, worktree: tree.worktree_tree, branch };
+        Ok((facts, tree.dirty))
+    }
+
+    fn dirty_names(&self, head: &CommitId, dirty: bool) -> Vec<String> {
+        if !dirty {
+            return Vec::new();
+        }
+        let named = self.control.dirty_files(&self.work_dir, head, DIRTY_SHOWN).unwrap_or_default();
+        let mut names: Vec<String> = named
+            .iter()
+            .map(|f| {
+                let mark = match f.status {
+                    DirtyStatus::Added => "??",
+                    DirtyStatus::Modified => " M",
+                    DirtyStatus::Deleted => " D",
+                };
+                format!("{mark} {}", peers_sys::term::inline(&f.path))
+            })
+            .collect();
+        if names.is_empty() {
+            // A difference that has no nameable path (a submodule, say) is still a difference.
+            names.push(" M (a path that cannot be named)".into());
+        }
+        names
+    }
+
+    fn scope_digests(
+        &mut self,
+        scopes: &Scopes,
+        at: &CommitId,
+    ) -> Result<BTreeMap<GoalId, String>, RepoFailure> {
+        let mut out = BTreeMap::new();
+        for (id, globs) in scopes {
+            let key = (at.clone(), id.clone());
+            if let Some(known) = self.scopes.get(&key) {
+                out.insert(id.clone(), known.clone());
+                continue;
+            }
+            let scope = Scope::new(globs);
+            let digest = self.control.facts().scope_hash(at, |path| scope.holds(path)).map_err(failure)?;
+            out.insert(id.clone(), digest.clone());
+            if self.scopes.len() > 256 {
+                self.scopes.clear();
+            }
+            self.scopes.insert(key, digest);
+        }
+        Ok(out)
+    }
+
+    fn turn_diff(
+        &self,
+        old: &TreeId,
+        new: &TreeId,
+        from: &CommitId,
+        to: &CommitId,
+    ) -> Result<TurnDiff, GitError> {
+        if old == new {
+            return Ok(TurnDiff::default());
+        }
+        let facts = self.control.facts();
+        let changes = facts.diff_trees(old, new)?;
+        let text = facts.diff_text(old, new, |_| true, DIFF_CAP)?;
+        let hunks = parse_diff(&text.text);
+        let mut files = Vec::new();
+        for change in changes {
+            let status = match change.kind {
+                ChangeKind::Added => FileStatus::Added,
+                ChangeKind::Deleted => FileStatus::Deleted,
+                ChangeKind::Modified => FileStatus::Modified,
+            };
+            let Some(lines) = hunks.get(&change.path).filter(|_| !change.binary) else {
+                files.push(FileDiff::opaque(&change.path, status));
+                continue;
+            };
+            let is_rust = Path::new(&change.path).extension().is_some_and(|e| e.eq_ignore_ascii_case("rs"));
+            if is_rust && classify(&change.path) == PathKind::Source {
+                let read = |commit: &CommitId| -> String {
+                    let blob = facts.read_blob(commit, &change.path, DIFF_CAP).ok().flatten();
+                    blob.map(|b| String::from_utf8_lossy(&b.bytes).into_owned()).unwrap_or_default()
+                };
+                let (before, after) = (read(from), read(to));
+                let old = Change { text: &before, lines: &lines.removed };
+                let new = Change { text: &after, lines: &lines.added };
+                files.extend(FileDiff::divided(&change.path, status, old, new));
+            } else {
+                let plain = |lines: &[ChangedLine]| lines.iter().map(|l| l.text.clone()).collect();
+                files.push(FileDiff::text(&change.path, status, plain(&lines.removed), plain(&lines.added)));
+            }
+        }
+        Ok(TurnDiff { files })
+    }
+
+    /// Puts back what the turn must not have touched, before the repository is opened at all.
+    fn mend_files(&self, mark: &TurnMark, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
+        let changes = mark.guard.compare_files().map_err(failure)?;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        if changes.iter().any(|c| c.item == GuardItem::GitDir) {
+            return Err(RepoFailure::Redirected("the git directory was replaced during the turn".into()));
+        }
+        let left = mark.guard.restore_files(&changes).map_err(failure)?;
+        for change in &changes {
+            match &change.item {
+                GuardItem::File(name) => found.git_tampered.push(name.clone()),
+                GuardItem::Modules => found.warnings.push("this turn changed .gitmodules".into()),
+                GuardItem::GitDir | GuardItem::Ref(_) => {}
+            }
+        }
+        for change in left.iter().filter(|c| matches!(c.item, GuardItem::File(_))) {
+            found.warnings.push(format!("{:?} could not be put back", change.item));
+        }
+        Ok(())
+    }
+
+    fn mend_refs(
+        &self,
+        peer: &PeerRepo,
+        mark: &TurnMark,
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        let changes = mark.guard.compare_refs(peer).map_err(failure)?;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let at = peers_sys::clock::now();
+        mark.guard.restore_refs(peer, &changes, &substrate(at)).map_err(failure)?;
+        for change in changes {
+            if let GuardItem::Ref(name) = change.item {
+                found.refs_tampered.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    fn debris(&self, peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoHarvest) {
+        use peers_git::BusyState;
+        for state in peer.busy() {
+            match state {
+                BusyState::IndexLock if mark.is_some_and(|m| !m.index_lock) => {
+                    // It appeared in this turn and no process of the turn is alive.
+                    if peer.remove_index_lock().unwrap_or(false) {
+                        found.warnings.push("a stale .git/index.lock of this turn was removed".into());
+                    }
+                }
+                other => found.warnings.push(format!("git was left in the middle of something: {other}")),
+            }
+        }
+    }
+
+    fn commits(
+        &self,
+        tick: TickNo,
+        from: &CommitId,
+        to: &CommitId,
+        known: Generation,
+        ours: &[CommitId],
+    ) -> Result<Vec<CommitSeen>, RepoFailure> {
+        let mark = correction_mark(tick);
+        let new = self.control.new_commits(Some(from), to, known).map_err(failure)?;
+        Ok(new
+            .into_iter()
+            .map(|c| {
+                let own = ours.contains(&c.fact.id) && c.fact.message.lines().any(|l| l.trim() == mark);
+                let origin = if own {
+                    Origin::Own
+                } else if c.known {
+                    Origin::Known
+                } else {
+                    Origin::Peer
+                };
+                CommitSeen { id: c.fact.id, message: c.fact.message, origin, paths: Vec::new() }
+            })
+            .collect())
+    }
+
+    fn candidates(&mut self) -> Result<(), RepoFailure> {
+        let peer = self.open()?;
+        let head = peer.facts().head().map_err(failure)?.commit;
+        let held = self.ledger.take();
+        let (from, mut list) = match held {
+            Some((at, list)) if at == head => {
+                self.ledger = Some((at, list));
+                return Ok(());
+            }
+            Some((at, list)) if self.control.facts().is_ancestor(&at, &head).unwrap_or(false) => {
+                (Some(at), list)
+            }
+            _ => (self.base.clone(), Vec::new()),
+        };
+        let facts = self.control.facts();
+        let from = from.filter(|f| facts.has(f));
+        for fact in facts.walk(from.as_ref(), &head, peers_git::WALK_CAP).map_err(failure)? {
+            if !BugClaims::may_be_in(&fact.message) {
+                continue;
+            }
+            let before = fact.parents.first().and_then(|p| facts.tree_of(p).ok());
+            let paths = match before {
+                Some(before) => facts.diff_trees(&before, &fact.tree).map_err(failure)?,
+                None => Vec::new(),
+            };
+            list.push(Candidate {
+                id: fact.id,
+                time: fact.time,
+                message: fact.message,
+                paths: paths.into_iter().map(|p| PathTouched::of(p.path)).collect(),
+            });
+        }
+        self.ledger = Some((head, list));
+        Ok(())
+    }
+
+    fn salvage(
+        &self,
+        name: &str,
+        tip: &CommitId,
+        at: Timestamp,
+    ) -> Result<peers_git::SalvageRef, RepoFailure> {
+        let kept = self.control.list_salvage().map_err(failure)?;
+        // A copy from before a crash is the better one: it holds what was there before anything was undone.
+        if let Some(found) = kept.into_iter().find(|s| s.name == name) {
+            return Ok(found);
+        }
+        self.control.salvage(name, tip, &self.work_dir, &substrate(at)).map_err(failure)
+    }
+
+    fn revert(
+        &mut self,
+        peer: &PeerRepo,
+        plan: &CorrectionPlanned,
+        at: Timestamp,
+    ) -> Result<Vec<CommitId>, RepoFailure> {
+        let mark = correction_mark(plan.tick);
+        let head = peer.facts().head().map_err(failure)?.commit;
+        let facts = self.control.facts();
+        let done = facts.commit(&head).ok().filter(|c| c.message.lines().any(|l| l.trim() == mark));
+        let to_tree = facts.tree_of(&plan.to).map_err(failure)?;
+        let (commit, before) = match done {
+            Some(fact) if fact.tree == to_tree && fact.author.name == "peers-substrate" => {
+                let before =
+                    fact.parents.first().and_then(|p| facts.tree_of(p).ok()).unwrap_or(to_tree.clone());
+                (fact.id, before)
+            }
+            _ => {
+                let before = facts.tree_of(&head).map_err(failure)?;
+                let message = format!(
+                    "Anti-cheating revert: tick {}\n\n{}\n\nPeer: peers-substrate\n{mark}\n",
+                    plan.tick, plan.reason
+                );
+                let commit =
+                    self.control.revert_commit(&head, &plan.to, &message, &substrate(at)).map_err(failure)?;
+                peer.publish(&self.control, &commit).map_err(failure)?;
+                peer.move_head(&head, &commit, &substrate(at), "peers: revert").map_err(failure)?;
+                (commit, before)
+            }
+        };
+        let report = peer.checkout_changed(&self.control, &before, &to_tree).map_err(failure)?;
+        tracing::debug!(?report, "reverted");
+        Ok(vec![commit])
+    }
+
+    fn put_back(
+        &mut self,
+        peer: &PeerRepo,
+        plan: &CorrectionPlanned,
+        kept: &CommitId,
+        at: Timestamp,
+    ) -> Result<(), RepoFailure> {
+        let who = substrate(at);
+        peer.publish(&self.control, &plan.to).map_err(failure)?;
+        match &plan.branch {
+            Some(branch) => {
+                let tip = peer.facts().reference(&format!("refs/heads/{branch}")).map_err(failure)?;
+                match tip {
+                    Some(tip) if tip == plan.to => {}
+                    Some(tip) => peer
+                        .update_branch(branch, Some(&tip), &plan.to, &who, "peers: restore")
+                        .map_err(failure)?,
+                    None => peer.create_branch(branch, &plan.to, &who).map_err(failure)?,
+                }
+                peer.set_head_branch(branch, &who).map_err(failure)?;
+            }
+            None => {
+                let head = peer.facts().head().map_err(failure)?;
+                if head.commit != plan.to {
+                    peer.move_head(&head.commit, &plan.to, &who, "peers: restore").map_err(failure)?;
+                }
+            }
+        }
+        let facts = self.control.facts();
+        let from = facts.tree_of(kept).map_err(failure)?;
+        let to = facts.tree_of(&plan.to).map_err(failure)?;
+        peer.checkout_changed(&self.control, &from, &to).map(drop).map_err(failure)
+    }
+}
+
+/// The mark that says which tick a commit of ours corrects.
+#[must_use]
+pub fn correction_mark(tick: TickNo) -> String {
+    format!("Peers-Corrects: {tick}")
+}
+
+#[derive(Default)]
+struct Lines {
+    removed: Vec<ChangedLine>,
+    added: Vec<ChangedLine>,
+}
+
+/// Changed lines by path, from a unified diff of ours.
+fn parse_diff(text: &str) -> BTreeMap<String, Lines> {
+    let mut out: BTreeMap<String, Lines> = BTreeMap::new();
+    let mut path = String::new();
+    let (mut old, mut new) = (0_usize, 0_usize);
+    let (mut left_old, mut left_new) = (0_usize, 0_usize);
+    for line in text.split('\n') {
+        if left_old == 0 && left_new == 0 {
+            if let Some(p) = line.strip_prefix("--- a/") {
+                p.clone_into(&mut path);
+            } else if let Some(p) = line.strip_prefix("+++ b/") {
+                p.clone_into(&mut path);
+            } else if let Some(((o, ol), (n, nl))) = hunk_header(line) {
+                (old, new, left_old, left_new) = (o, n, ol, nl);
+            }
+            continue;
+        }
+        let entry = out.entry(path.clone()).or_default();
+        match line.split_at_checked(1) {
+            Some(("-", rest)) => {
+                entry.removed.push(ChangedLine { number: old, text: rest.to_owned() });
+                old += 1;
+                left_old = left_old.saturating_sub(1);
+            }
+            Some(("+", rest)) => {
+                entry.added.push(ChangedLine { number: new, text: rest.to_owned() });
+                new += 1;
+                left_new = left_new.saturating_sub(1);
+            }
+            Some(("\\", _)) => {}
+            _ => {
+                old += 1;
+                new += 1;
+                left_old = left_old.saturating_sub(1);
+                left_new = left_new.saturating_sub(1);
+            }
+        }
+    }
+    out
+}
+
+/// `@@ -3,2 +4,5 @@` → ((3, 2), (4, 5)).
+fn hunk_header(line: &str) -> Option<((usize, usize), (usize, usize))> {
+    let mut words = line.strip_prefix("@@ -")?.split(' ');
+    let side = |word: &str| -> Option<(usize, usize)> {
+        match word.split_once(',') {
+            Some((start, len)) => Some((start.parse().ok()?, len.parse().ok()?)),
+            None => Some((word.parse().ok()?, 1)),
+        }
+    };
+    let old = side(words.next()?)?;
+    let new = side(words.next()?.strip_prefix('+')?)?;
+    Some((old, new))
+}
+
+impl Repo for GitRepo {
+    fn survey(
+        &mut self,
+        known_head: Option<&CommitId>,
+        scopes: &Scopes,
+        settled: bool,
+    ) -> Result<RepoFacts, RepoFailure> {
+        let peer = self.open()?;
+        if settled {
+            self.import(&peer)?;
+        } else if self.control.facts().head().is_err() {
+            // Nothing can be known of a turn whose start the control dir never saw; import what is there.
+            self.import(&peer)?;
+        }
+        if !settled {
+            // An open tick: what its peer made must not become known before it is harvested.
+            let head = peer.facts().head().map_err(failure)?;
+            let tree = peer.facts().tree_of(&head.commit).map_err(failure)?;
+            let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
+            let at = HeadFacts { head: head.commit, head_tree: tree.clone(), worktree: tree, branch };
+            return Ok(RepoFacts {
+                at,
+                dirty: Vec::new(),
+                since: Vec::new(),
+                intact: true,
+                scopes: BTreeMap::new(),
+                git_state: None,
+            });
+        }
+        let (at, dirty) = self.head_facts(&peer)?;
+        let (mut since, mut intact) = (Vec::new(), true);
+        if let Some(known) = known_head.filter(|k| **k != at.head) {
+            let facts = self.control.facts();
+            intact = facts.has(known) && facts.is_ancestor(known, &at.head).map_err(failure)?;
+            if intact {
+                let walked = facts.walk(Some(known), &at.head, peers_git::WALK_CAP).map_err(failure)?;
+                since = walked.into_iter().map(|c| c.id).collect();
+            }
+        }
+        let git_state = peer.busy().first().map(ToString::to_string);
+        Ok(RepoFacts {
+            dirty: self.dirty_names(&at.head, dirty),
+            since,
+            intact,
+            scopes: self.scope_digests(scopes, &at.head)?,
+            git_state,
+            at,
+        })
+    }
+
+    fn key(&mut self) -> Result<TreeKey, RepoFailure> {
+        let peer = self.open()?;
+        let head = peer.facts().head().map_err(failure)?.commit;
+        if !self.control.facts().has(&head) {
+            self.import(&peer)?;
+        }
+        let tree = self.control.tree_state(&self.work_dir, &head).map_err(failure)?;
+        Ok(TreeKey { head, tree: tree.worktree_tree })
+    }
+
+    fn before_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
+        let peer = self.open()?;
+        let patterns: Vec<String> = PROTECTED.iter().map(|p| (*p).to_owned()).collect();
+        let guard = GuardSnapshot::take(&peer, &patterns).map_err(failure)?;
+        let index_lock = peer.busy().contains(&peers_git::BusyState::IndexLock);
+        let mark = TurnMark { v: 1, tick, known: self.control.generation(), index_lock, guard };
+        let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
+        self.git_dir.publish_unsynced(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
+        self.turn = Some(mark);
+        Ok(())
+    }
+
+    fn harvest(
+        &mut self,
+        tick: TickNo,
+        from: &CommitId,
+        scopes: &Scopes,
+    ) -> Result<RepoHarvest, RepoFailure> {
+        let mut found = RepoHarvest::default();
+        let mark = self.turn.take().filter(|m| m.tick == tick);
+        if let Some(mark) = &mark {
+            self.mend_files(mark, &mut found)?;
+        }
+        let peer = self.open()?;
+        if let Some(mark) = &mark {
+            self.mend_refs(&peer, mark, &mut found)?;
+        }
+        self.debris(&peer, mark.as_ref(), &mut found);
+        let head = peer.facts().head().map_err(failure)?.commit;
+        // Commits of ours that are in the range already (a correction from before a crash) are in the
+        // control dir before the peer's work is imported. A forged mark is not.
+        let mut ours = Vec::new();
+        if let Ok(range) = peer.facts().walk(Some(from), &head, 1000) {
+            let wanted = correction_mark(tick);
+            let marked = range.into_iter().filter(|c| c.message.lines().any(|l| l.trim() == wanted));
+            ours = marked.map(|c| c.id).filter(|id| self.control.facts().has(id)).collect();
+        }
+        self.import(&peer)?;
+        let (at, dirty) = self.head_facts(&peer)?;
+        found.dirty = self.dirty_names(&at.head, dirty);
+        let facts = self.control.facts();
+        found.ancestor = facts.has(from) && facts.is_ancestor(from, &at.head).map_err(failure)?;
+        if facts.has(from) {
+            let known = mark.as_ref().map_or(Generation(0), |m| m.known);
+            found.commits = self.commits(tick, from, &at.head, known, &ours)?;
+            let old = self.control.facts().tree_of(from).map_err(failure)?;
+            found.diff = self.turn_diff(&old, &at.head_tree, from, &at.head).map_err(failure)?;
+            let then = self.scope_digests(scopes, from)?;
+            let mut now = self.scope_digests(scopes, &at.head)?;
+            let pair = |(id, before): (GoalId, String)| {
+                let after = now.remove(&id).unwrap_or_default();
+                (id, (before, after))
+            };
+            found.scopes = then.into_iter().map(pair).collect();
+        }
+        self.turn = mark;
+        found.at = Some(at);
+        Ok(found)
+    }
+
+    fn correct(
+        &mut self,
+        plan: &CorrectionPlanned,
+        peer: &PeerName,
+        run: &RunId,
+    ) -> Result<Corrected, RepoFailure> {
+        let now = peers_sys::clock::now();
+        let repo = self.open()?;
+        self.import(&repo)?;
+        let name = format!("{run}/{}-{peer}", plan.tick);
+        let tip = repo.facts().head().map_err(failure)?.commit;
+        let kept = self.salvage(&name, &tip, now)?;
+        let own = match plan.kind {
+            CorrectionKind::Revert => self.revert(&repo, plan, now)?,
+            CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset => {
+                self.put_back(&repo, plan, &kept.commit, now)?;
+                Vec::new()
+            }
+        };
+        self.import(&repo)?;
+        let (at, _) = self.head_facts(&repo)?;
+        Ok(Corrected { at, own, salvage: Some(kept.name) })
+    }
+
+    fn attest(&mut self, commits: &[(CommitId, String)]) -> Result<(), RepoFailure> {
+        let peer = self.open()?;
+        peer.write_notes(ATTEST_REF, commits, &substrate(peers_sys::clock::now())).map_err(failure)
+    }
+
+    fn commits_since(&mut self, from: &CommitId) -> Result<Vec<(CommitId, String)>, RepoFailure> {
+        let peer = self.open()?;
+        let head = peer.facts().head().map_err(failure)?.commit;
+        if head == *from {
+            return Ok(Vec::new());
+        }
+        let facts = self.control.facts();
+        let start =
+            if facts.has(from) { facts.merge_base(from, &head).map_err(failure)? } else { self.base.clone() };
+        let walked = facts.walk(start.as_ref(), &head, peers_git::WALK_CAP).map_err(failure)?;
+        Ok(walked.into_iter().map(|c| (c.id, c.message)).collect())
+    }
+
+    fn ledger(&mut self, authors: &Authors) -> Result<Vec<LedgerCommit>, RepoFailure> {
+        self.candidates()?;
+        let list = self.ledger.as_ref().map(|(_, list)| list.as_slice()).unwrap_or_default();
+        Ok(list
+            .iter()
+            .map(|c| LedgerCommit {
+                id: c.id.clone(),
+                author: ledger_author(authors, &c.id),
+                time: c.time,
+                message: c.message.clone(),
+                paths: c.paths.clone(),
+                voided: authors.is_voided(&c.id),
+            })
+            .collect())
+    }
+
+    fn last_handoff(&mut self, mark: &HandoffMark) -> Result<Option<LastHandoff>, RepoFailure> {
+        let facts = self.control.facts();
+        if !facts.has(&mark.from) || !facts.has(&mark.to) {
+            return Ok(None);
+        }
+        let commits = facts.walk(Some(&mark.from), &mark.to, 1000).map_err(failure)?;
+        let found = commits.into_iter().rev().find_map(|c| {
+            let claims = CommitClaims::read(&c.message);
+            let handoff = claims.handoff.unverified();
+            let section = handoff.self_review_section.clone().unwrap_or_default();
+            handoff.is_handoff().then_some((c.id, claims.subject, section))
+        });
+        let Some((sha, subject, self_review)) = found else { return Ok(None) };
+        let (old, new) =
+            (facts.tree_of(&mark.from).map_err(failure)?, facts.tree_of(&mark.to).map_err(failure)?);
+        let changes = facts.diff_trees(&old, &new).map_err(failure)?;
+        let mut diffstat: Vec<String> =
+            changes.iter().take(30).map(|c| format!("{} +{} -{}", c.path, c.added, c.deleted)).collect();
+        if changes.len() > 30 {
+            diffstat.push(format!("and {} more", changes.len() - 30));
+        }
+        Ok(Some(LastHandoff {
+            peer: mark.peer.clone(),
+            sha,
+            subject,
+            self_review,
+            diffstat: diffstat.join("\n"),
+        }))
+    }
+
+    fn checkout(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure> {
+        let peer = self.open()?;
+        self.serial += 1;
+        let dir = self.pristine.join(format!("{}-{}", commit.short(), self.serial));
+        peers_git::remove_checkout(&dir).map_err(failure)?;
+        let git = SyntheticGit::over_peer(&peer).map_err(failure)?;
+        self.control.checkout_pristine(commit, &dir, &git).map_err(failure)?;
+        Ok(dir)
+    }
+
+    fn remove_checkout(&mut self, dir: &Path) {
+        if let Err(error) = peers_git::remove_checkout(dir) {
+            tracing::warn!(error = %chain(&error), "a checkout was not removed; it goes at the next start");
+        }
+    }
+}
+
+/// The author as the ledger knows authors.
+#[must_use]
+pub fn ledger_author(authors: &Authors, id: &CommitId) -> LedgerAuthor {
+    match authors.of(id) {
+        Some(peers_store::Author::Peer { name, .. }) => LedgerAuthor::Peer(name.clone()),
+        Some(peers_store::Author::Operator) => LedgerAuthor::Operator,
+        Some(peers_store::Author::Foreign) => LedgerAuthor::Foreign,
+        Some(peers_store::Author::Substrate) => LedgerAuthor::Substrate,
+        None => LedgerAuthor::Unattributed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_is_read_with_line_numbers() {
+        let text = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n same\n-old\n+new\n+--- a/evil\n";
+        let hunks = parse_diff(text);
+        let x = &hunks["x"];
+        assert_eq!(x.removed, vec![ChangedLine { number: 2, text: "old".into() }]);
+        assert_eq!(x.added.len(), 2, "a line that looks like a header is a line");
+        assert_eq!(hunks.len(), 1);
+    }
+}

@@ -1,0 +1,400 @@
+//! Bringing a run's branch home, and taking a run back.
+//!
+//! Both hold the run lock, so no loop works meanwhile. A branch is moved only by compare-and-swap, and
+//! by `land` only to a tree whose gates were green in a clean checkout.
+
+mod undo;
+
+use std::path::{Path, PathBuf};
+
+use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo, SyntheticGit};
+use peers_model::goal::TreeChoice;
+use peers_model::record::{OperatorOp, OperatorRecord, Record};
+use peers_model::verdict::{Judged, Place as Where, TreeKey};
+use peers_model::{CommitId, GoalId, RunId, TickNo, TreeId, exit};
+use peers_store::runs::{self, RunRecord};
+use peers_store::{FsDisk, Store, project};
+use peers_sys::clock;
+use peers_sys::env::Env;
+use peers_sys::lock::FileLock;
+use peers_sys::{term, yaml};
+
+use crate::boot::{self, BootError, Finding, Loaded};
+use crate::gitrepo::substrate;
+use crate::oneshot::{self, Bench, Judgement, Show};
+use crate::place::{Place, repo_exit};
+use crate::ports::GateJob;
+
+pub use undo::{Undone, undo};
+
+/// Commits named in a message or a proposal.
+const NAMED: usize = 50;
+
+/// What to land, and how.
+#[derive(Debug, Clone, Default)]
+pub struct LandOptions {
+    /// Into this branch; absent: the one that the run started from.
+    pub into: Option<String>,
+    /// As one commit.
+    pub squash: bool,
+    /// Move nothing, only say what a pull request would say.
+    pub propose: bool,
+    /// Login name of who asks.
+    pub by: String,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Landing {
+    /// The branch holds the work.
+    Landed(Landed),
+    /// It was to be proposed only.
+    Proposed(Landed, Proposal),
+    /// The branch holds it already.
+    Nothing {
+        /// Which run.
+        run: RunId,
+        /// The branch.
+        into: String,
+    },
+    /// The two sides do not fit together.
+    Conflict {
+        /// Which run.
+        run: RunId,
+        /// The branch.
+        into: String,
+        /// Where, cleaned for people.
+        paths: Vec<String>,
+    },
+    /// A gate is not green on the merged tree.
+    Refused(Landed),
+    /// A signal came.
+    Interrupted(i32),
+}
+
+/// A run's work on a branch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Landed {
+    /// Which run.
+    pub run: RunId,
+    /// Its branch.
+    pub branch: String,
+    /// The branch it goes into.
+    pub into: String,
+    /// The commit that the branch gets.
+    pub commit: CommitId,
+    /// Its tree.
+    pub tree: TreeId,
+    /// The run's commits.
+    pub commits: usize,
+    /// The verdicts of the gates that ran now.
+    pub gates: Vec<Judged>,
+    /// Gates that were proved at this very tree before.
+    pub proved: Vec<GoalId>,
+    /// Gates that the operator exempted.
+    pub exempt: Vec<GoalId>,
+    /// Paths of the work tree that could not be brought up to date, cleaned for people.
+    pub blocked: Vec<String>,
+}
+
+/// The words of a pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// One line.
+    pub title: String,
+    /// Markdown. Subjects of commits in it are the agents' words.
+    pub body: String,
+}
+
+/// The project, locked.
+struct Ground {
+    place: Place,
+    repo: PeerRepo,
+    control: ControlDir,
+    store: Store<FsDisk>,
+    records: Vec<RunRecord>,
+    _lock: FileLock,
+}
+
+impl Ground {
+    /// Takes the lock and brings the repository's branches in.
+    fn take(place: &Place, env: &Env) -> Result<Self, BootError> {
+        let lock = place.lock().map_err(Finding::from)?;
+        let (mut store, _) = Store::open(place.open_store_disk().map_err(Finding::from)?).map_err(Finding::from)?;
+        if let Some(open) = &store.state().open {
+            return Err(Finding::new(
+                exit::CONFLICT,
+                format!("tick {} was never finished: the loop was killed in it", open.started.tick),
+                "start `peers run` once; it recovers the turn before it does anything else",
+            )
+            .into());
+        }
+        let (records, _) = runs::list(store.disk()).map_err(Finding::from)?;
+        let base = project::read(store.disk()).map_err(Finding::from)?.and_then(|project| project.base);
+        let repo = open(place.work_dir())?;
+        let git_dir = place.open_store().map_err(Finding::from)?.map(|store| store.create_subdir("git"));
+        git_dir.transpose().map_err(|e| oneshot::file(&e))?;
+        let mut control = ControlDir::open_or_create(&place.control_git_path(), oneshot::locate(env)?)
+            .map_err(oneshot::git)?
+            .with_excludes(peers_git::operator_excludes());
+        let _imported = control.import(&repo, base.as_ref()).map_err(oneshot::git)?;
+        Ok(Self { place: place.clone(), repo, control, store, records, _lock: lock })
+    }
+
+    /// The work tree in which a branch is checked out, if it is checked out where we can know it.
+    fn holder_of(&self, branch: &str, record: &RunRecord) -> Option<PeerRepo> {
+        let full = full(branch);
+        let places = [self.place.work_dir(), self.place.project_dir(), Path::new(&record.workdir)];
+        places.into_iter().find_map(|dir| {
+            let repo = PeerRepo::open_known(dir, self.repo.common_dir()).ok()?;
+            let head = repo.facts().head().ok()?;
+            (head.branch.as_deref() == Some(full.as_str())).then_some(repo)
+        })
+    }
+
+    /// Where a branch is.
+    fn tip(&self, branch: &str) -> Result<CommitId, Finding> {
+        let found = self.repo.facts().reference(&full(branch)).map_err(oneshot::git)?;
+        found.ok_or_else(|| {
+            Finding::plain(exit::INVALID, format!("there is no branch `{}`", term::inline(branch)))
+        })
+    }
+
+    fn refuse_dirty(&self, work: &PeerRepo, head: &CommitId, branch: &str) -> Result<(), Finding> {
+        let state = self.control.tree_state(work.work_dir(), head).map_err(oneshot::git)?;
+        if !state.dirty {
+            return Ok(());
+        }
+        let dir = term::inline(&work.work_dir().to_string_lossy());
+        Err(Finding::new(
+            exit::CONFLICT,
+            format!("`{}` is checked out in {dir} with uncommitted changes", term::inline(branch)),
+            "commit or stash them first",
+        ))
+    }
+
+    fn record(&mut self, op: OperatorOp, by: &str) -> Result<(), Finding> {
+        let record = Record::Operator(OperatorRecord { op, by: by.to_owned() });
+        self.store.append(clock::now(), None, &[record]).map_err(Finding::from)?;
+        self.store.write_snapshot().map_err(Finding::from)
+    }
+}
+
+/// Takes the newest run with a branch of its own into a branch.
+///
+/// # Errors
+/// [`BootError`]; nothing was moved then, and nothing recorded.
+pub fn land(
+    place: &Place,
+    env: &Env,
+    loaded: &Loaded,
+    options: &LandOptions,
+    show: Show,
+) -> Result<Landing, BootError> {
+    let bench = Bench::new(place, env, loaded)?;
+    let mut ground = Ground::take(place, env)?;
+    let own = |record: &&RunRecord| record.own_branch && record.branch.is_some();
+    let Some(record) = ground.records.iter().rev().find(own).cloned() else {
+        return Err(Finding::new(
+            exit::NEGATIVE,
+            "no run has a branch of its own, so there is nothing to land",
+            "`peers run --branch NAME` and `peers run --worktree` make one",
+        )
+        .into());
+    };
+    let run = record.run_id.clone();
+    let branch = record.branch.clone().unwrap_or_default();
+    let into = match options.into.clone().or_else(|| record.into.clone()).filter(|into| !into.is_empty()) {
+        Some(into) => into.strip_prefix("refs/heads/").unwrap_or(&into).to_owned(),
+        None => {
+            let message = format!("run {run} did not start from a branch");
+            return Err(Finding::new(exit::USAGE, message, "name one with --into").into());
+        }
+    };
+    if into == branch {
+        let message = format!("`{}` is the branch of run {run} itself", term::inline(&into));
+        return Err(Finding::new(exit::USAGE, message, "name another one with --into").into());
+    }
+    let (from, target) = (ground.tip(&branch)?, ground.tip(&into)?);
+    let work = ground.holder_of(&into, &record);
+    if let Some(work) = work.as_ref().filter(|_| !options.propose) {
+        ground.refuse_dirty(work, &target, &into)?;
+    }
+    let subjects = subjects(&ground, &target, &from)?;
+    let style = if options.squash { MergeStyle::Squash } else { MergeStyle::Merge };
+    let message = message(&run, &branch, &subjects, style);
+    let commit = match merge(&mut ground, (&target, &from), style, &message)? {
+        Merged::UpToDate => return Ok(Landing::Nothing { run, into }),
+        Merged::Conflict(paths) => return Ok(Landing::Conflict { run, into, paths }),
+        Merged::FastForward(commit) | Merged::Commit(commit) => commit,
+    };
+    let tree = ground.control.facts().tree_of(&commit).map_err(oneshot::git)?;
+    let exempt = oneshot::exempt(&loaded.goals);
+    let (owed, proved) = owed(&ground, loaded, &commit, &tree);
+    let Judgement { gates, signal, .. } = prove(&bench, &ground.control, (&commit, &tree), owed, show)?;
+    if let Some(signal) = signal {
+        return Ok(Landing::Interrupted(signal));
+    }
+    let green = gates.iter().all(|judged| judged.verdict.is_pass());
+    let commits = subjects.len();
+    let mut landed =
+        Landed { run, branch, into, commit, tree, commits, gates, proved, exempt, blocked: Vec::new() };
+    if !green {
+        return Ok(Landing::Refused(landed));
+    }
+    if options.propose {
+        let proposal = proposal(&landed, &subjects);
+        return Ok(Landing::Proposed(landed, proposal));
+    }
+    let op = OperatorOp::Landed {
+        run: landed.run.clone(),
+        into: landed.into.clone(),
+        commit: landed.commit.clone(),
+    };
+    landed.blocked = advance(&ground, work.as_ref(), &landed, &target)?;
+    ground.record(op, &options.by)?;
+    Ok(Landing::Landed(landed))
+}
+
+/// Moves the branch, and the work tree that has it checked out. Returns what could not be put in place.
+fn advance(
+    ground: &Ground,
+    work: Option<&PeerRepo>,
+    landed: &Landed,
+    target: &CommitId,
+) -> Result<Vec<String>, Finding> {
+    let who = substrate(clock::now());
+    let Landed { into, commit, .. } = landed;
+    let Some(work) = work else {
+        ground.repo.publish(&ground.control, commit).map_err(oneshot::git)?;
+        let reason = format!("land: run {}", landed.run);
+        ground.repo.update_branch(into, Some(target), commit, &who, &reason).map_err(oneshot::git)?;
+        return Ok(Vec::new());
+    };
+    // Gates took their time: somebody may have begun to edit.
+    ground.refuse_dirty(work, target, into)?;
+    let report = work.reset_to(&ground.control, Some(into), target, commit, &who).map_err(oneshot::git)?;
+    Ok(report.blocked)
+}
+
+fn merge(
+    ground: &mut Ground,
+    (into, from): (&CommitId, &CommitId),
+    style: MergeStyle,
+    message: &str,
+) -> Result<Merged, Finding> {
+    let who = substrate(clock::now());
+    let tried = ground.control.merge_trees(into, from, style, message, &who);
+    if let Err(GitError::NotFound { .. }) = tried {
+        // The common history lies before what was imported.
+        ground.control.deepen(&ground.repo).map_err(oneshot::git)?;
+        return ground.control.merge_trees(into, from, style, message, &who).map_err(oneshot::git);
+    }
+    tried.map_err(oneshot::git)
+}
+
+/// The gates that have to run on this tree, and those that were proved there already.
+fn owed(ground: &Ground, loaded: &Loaded, commit: &CommitId, tree: &TreeId) -> (Vec<GoalId>, Vec<GoalId>) {
+    let rules = boot::rules(&loaded.config, &loaded.goals, false, false);
+    let proofs = &ground.store.state().proofs.verdicts;
+    let gates = rules.gates.into_iter().filter(|gate| gate.tree != TreeChoice::Live);
+    let (proved, owed): (Vec<_>, Vec<_>) = gates.partition(|gate| {
+        proofs.get(&gate.id).is_some_and(|proof| {
+            let same = proof.gate == gate.digest && proof.tree == *tree;
+            same && (!gate.reads_history || proof.head == *commit) && proof.verdict.is_pass()
+        })
+    });
+    let ids = |gates: Vec<peers_model::record::GateRule>| gates.into_iter().map(|gate| gate.id).collect();
+    (ids(owed), ids(proved))
+}
+
+/// Runs gates in a clean checkout of a commit that need not be in any repository but ours.
+fn prove(
+    bench: &Bench,
+    control: &ControlDir,
+    (commit, tree): (&CommitId, &TreeId),
+    gates: Vec<GoalId>,
+    show: Show,
+) -> Result<Judgement, BootError> {
+    if gates.is_empty() {
+        return Ok(Judgement::default());
+    }
+    let dir: PathBuf = bench.scratch().join("tree");
+    let lent = SyntheticGit::over_control(control).map_err(oneshot::git)?;
+    control.checkout_pristine(commit, &dir, &lent).map_err(oneshot::git)?;
+    let key = TreeKey { head: commit.clone(), tree: tree.clone() };
+    let job = GateJob { gates, key, place: Where::Pristine, dir: Some(dir), tick: TickNo(0) };
+    bench.judge(job, Vec::new(), show)
+}
+
+/// Subjects of the commits that come with a branch, newest last, fit for a terminal.
+fn subjects(ground: &Ground, into: &CommitId, from: &CommitId) -> Result<Vec<String>, Finding> {
+    let walked = ground.control.facts().walk(Some(into), from, peers_git::WALK_CAP).map_err(oneshot::git)?;
+    let line = |message: &str| term::line(message.lines().next().unwrap_or_default(), 100);
+    Ok(walked.iter().map(|fact| format!("{} {}", fact.id.short(), line(&fact.message))).collect())
+}
+
+fn message(run: &RunId, branch: &str, subjects: &[String], style: MergeStyle) -> String {
+    let branch = term::inline(branch);
+    let what = match style {
+        MergeStyle::Merge => format!("Merge branch '{branch}'"),
+        MergeStyle::Squash => format!("Land branch '{branch}'"),
+    };
+    format!("{what}\n\n{}\nPeers-Run: {run}\nPeer: peers-substrate\n", listed(subjects))
+}
+
+/// A list of commits, `- ` before each.
+fn listed(subjects: &[String]) -> String {
+    let mut text: String = subjects.iter().rev().take(NAMED).map(|subject| format!("- {subject}\n")).collect();
+    if subjects.len() > NAMED {
+        text.push_str(&format!("- and {} more\n", subjects.len() - NAMED));
+    }
+    text
+}
+
+fn proposal(landed: &Landed, subjects: &[String]) -> Proposal {
+    let Landed { run, branch, commits, gates, proved, exempt, .. } = landed;
+    let mut body = format!("Work of run {run} on `{}`.\n\n{}\n", term::inline(branch), listed(subjects));
+    body.push_str("Gates in a clean checkout of the merged tree:\n\n");
+    for id in gates.iter().map(|judged| &judged.goal).chain(proved) {
+        body.push_str(&format!("- [x] {id}\n"));
+    }
+    for id in exempt {
+        body.push_str(&format!("- [ ] {id} (exempt: judged in the work tree only)\n"));
+    }
+    let plural = if *commits == 1 { "" } else { "s" };
+    Proposal { title: format!("{}: {commits} commit{plural}", term::line(branch, 60)), body }
+}
+
+fn open(dir: &Path) -> Result<PeerRepo, Finding> {
+    PeerRepo::open(dir).map_err(|e| Finding::plain(repo_exit(&e), crate::gitrepo::chain(&e)))
+}
+
+fn full(branch: &str) -> String {
+    if branch.starts_with("refs/heads/") { branch.to_owned() } else { format!("refs/heads/{branch}") }
+}
+
+/// The record of a run that is named by its id, by the beginning of one, or as `last`.
+fn find<'r>(records: &'r [RunRecord], name: &str) -> Result<&'r RunRecord, Finding> {
+    let fits = |record: &&RunRecord| record.run_id.as_str().starts_with(name);
+    let found: Vec<&RunRecord> = match name {
+        "last" => records.last().into_iter().collect(),
+        "" => Vec::new(),
+        _ => records.iter().filter(fits).collect(),
+    };
+    match found.as_slice() {
+        [record] => Ok(record),
+        [] => {
+            let near = yaml::closest(name, records.iter().map(|record| record.run_id.as_str()));
+            let hint = near.map_or_else(
+                || "`peers status --json` lists the runs; `last` is the newest".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            Err(Finding::new(exit::INVALID, format!("there is no run `{}`", term::line(name, 40)), hint))
+        }
+        several => Err(Finding::plain(
+            exit::USAGE,
+            format!("{} runs begin with `{}`; give more of the id", several.len(), term::line(name, 40)),
+        )),
+    }
+}

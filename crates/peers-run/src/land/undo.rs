@@ -1,0 +1,163 @@
+//! `peers undo`.
+
+use std::collections::BTreeSet;
+
+use peers_model::record::{OperatorOp, Record};
+use peers_model::{CommitId, RunId, exit};
+use peers_store::journal::{Journal, JournalError, Position};
+use peers_store::{Disk, StoreError};
+use peers_sys::clock;
+use peers_sys::env::Env;
+use peers_sys::term;
+
+use super::{Ground, find, open};
+use crate::boot::{BootError, Finding};
+use crate::gitrepo::substrate;
+use crate::oneshot;
+use crate::place::Place;
+
+/// Commits of somebody else that are named.
+const NAMED: usize = 5;
+
+/// A run that was taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undone {
+    /// Which.
+    pub run: RunId,
+    /// The branch.
+    pub branch: String,
+    /// The tip that was left.
+    pub from: CommitId,
+    /// Where the branch is now: the base of the run.
+    pub to: CommitId,
+    /// Commits that are no longer on the branch.
+    pub commits: usize,
+    /// The name of the copy; `None` when the branch was at the base already.
+    pub salvage: Option<String>,
+    /// Paths of the work tree that could not be put back, cleaned for people.
+    pub blocked: Vec<String>,
+}
+
+/// Sets a run's branch back to the commit that the run began at, after a copy of what is there.
+///
+/// `name` is the run's id, the beginning of it, or `last`.
+///
+/// # Errors
+/// [`BootError`], exit 4 when the branch holds commits of somebody else.
+pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, BootError> {
+    let mut ground = Ground::take(place, env)?;
+    let record = find(&ground.records, name)?.clone();
+    let run = record.run_id.clone();
+    let Some(base) = record.base.clone() else {
+        return Err(Finding::plain(exit::NEGATIVE, format!("run {run} has no recorded base")).into());
+    };
+    let Some(branch) = record.branch.clone() else {
+        let message = format!("run {run} worked on a detached HEAD, so there is no branch to set back");
+        let hint = format!("its base was {base}");
+        return Err(Finding::new(exit::NEGATIVE, message, hint).into());
+    };
+    let tip = ground.tip(&branch)?;
+    let done = |salvage, commits, blocked| Undone {
+        run: run.clone(),
+        branch: branch.clone(),
+        from: tip.clone(),
+        to: base.clone(),
+        commits,
+        salvage,
+        blocked,
+    };
+    if tip == base {
+        return Ok(done(None, 0, Vec::new()));
+    }
+    let commits = only_its_own(&mut ground, &run, &branch, (&base, &tip))?;
+    let work = ground.holder_of(&branch, &record);
+    let who = substrate(clock::now());
+    let kept_from = work.as_ref().map_or(ground.repo.work_dir(), |work| work.work_dir()).to_owned();
+    let kept = ground
+        .control
+        .salvage(&format!("undo-{run}"), &tip, &kept_from, &who)
+        .map_err(oneshot::git)?;
+    // First the record: a crash in between leaves a branch that is ahead of it, which is harmless; the
+    // other way round the next run would find its known history gone.
+    let op = OperatorOp::Undone {
+        run: run.clone(),
+        from: tip.clone(),
+        to: base.clone(),
+        salvage: kept.name.clone(),
+    };
+    ground.record(op, by)?;
+    let blocked = match &work {
+        Some(work) => {
+            // Opened again: the salvage took its time.
+            let work = open(work.work_dir())?;
+            let report =
+                work.reset_to(&ground.control, Some(&branch), &tip, &base, &who).map_err(oneshot::git)?;
+            report.blocked
+        }
+        None => {
+            let reason = format!("undo: run {run}");
+            ground
+                .repo
+                .update_branch(&branch, Some(&tip), &base, &who, &reason)
+                .map_err(oneshot::git)?;
+            Vec::new()
+        }
+    };
+    Ok(done(Some(kept.name), commits, blocked))
+}
+
+/// How many commits the run put on the branch, if the branch holds no others since its base.
+fn only_its_own(
+    ground: &mut Ground,
+    run: &RunId,
+    branch: &str,
+    (base, tip): (&CommitId, &CommitId),
+) -> Result<usize, Finding> {
+    let facts = ground.control.facts();
+    let shown = term::inline(branch);
+    if !facts.is_ancestor(base, tip).map_err(oneshot::git)? {
+        return Err(Finding::plain(
+            exit::CONFLICT,
+            format!("`{shown}` was rewritten: the base of run {run} is no longer part of it"),
+        ));
+    }
+    let range = facts.walk(Some(base), tip, peers_git::WALK_CAP).map_err(oneshot::git)?;
+    let own = commits_of(ground.store.disk(), run).map_err(Finding::from)?;
+    let others: Vec<String> = range
+        .iter()
+        .filter(|fact| !own.contains(&fact.id))
+        .map(|fact| {
+            let subject = term::line(fact.message.lines().next().unwrap_or_default(), 60);
+            format!("{} {subject}", fact.id.short())
+        })
+        .collect();
+    if others.is_empty() {
+        return Ok(range.len());
+    }
+    let mut named = others.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if others.len() > NAMED {
+        named.push_str(&format!(" and {} more", others.len() - NAMED));
+    }
+    let message = format!("`{shown}` holds commits that are not of run {run}: {named}");
+    Err(Finding::new(
+        exit::CONFLICT,
+        message,
+        "undo a later run first; your own commits: move them to another branch",
+    ))
+}
+
+/// Every commit that a run brought onto its branch, by the journal.
+fn commits_of<D: Disk>(disk: &mut D, run: &RunId) -> Result<BTreeSet<CommitId>, StoreError> {
+    let mut commits = BTreeSet::new();
+    let _journal = Journal::open(disk, &Position::default(), false, |read| -> Result<(), JournalError> {
+        if let (Some(of), Record::Tick(tick)) = (&read.line.run_id, &read.line.record)
+            && of == run
+        {
+            for list in [&tick.commits, &tick.own, &tick.foreign] {
+                commits.extend(list.iter().cloned());
+            }
+        }
+        Ok(())
+    })?;
+    Ok(commits)
+}

@@ -1,0 +1,184 @@
+//! The hybrid file channel: drop boxes in, numbered messages out.
+//!
+//! A peer writes only to its own drop box. At harvest regular files are taken from there, get a
+//! header that the peer cannot choose, a number of their pair, and a place below `comms/`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use peers_core::prompt::PeerMessage;
+use peers_model::{PeerName, Timestamp, limits};
+use peers_store::{Area, Disk, DiskError, layout};
+
+/// Most characters of one message that a prompt shows.
+const SHOWN: usize = 4000;
+/// Most messages in one prompt.
+const PER_TICK: usize = 20;
+
+/// What a drop box gave.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    /// Final paths below `comms/`.
+    pub(crate) published: Vec<String>,
+    /// For the next prompt.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Publishes what the peer dropped, and empties its box.
+pub(crate) fn collect<D: Disk>(
+    disk: &mut D,
+    from: &PeerName,
+    roster: &[PeerName],
+    numbers: &BTreeMap<String, u64>,
+    at: Timestamp,
+) -> Collected {
+    let mut collected = Collected::default();
+    for to in roster.iter().filter(|to| *to != from) {
+        let dir = format!("{}/{from}/to-{to}", layout::peers::INBOX);
+        let names = match disk.list(Area::Peers, &dir) {
+            Ok(names) => names,
+            Err(error) => {
+                collected.warnings.push(format!("the drop box for {to} was not read: {}", error.detail));
+                continue;
+            }
+        };
+        let pair = format!("{from}-to-{to}");
+        let mut number = numbers.get(&pair).copied().unwrap_or(0);
+        for name in names {
+            let path = format!("{dir}/{name}");
+            match take(disk, &path, &name, from, to, number + 1, at) {
+                Ok(Some(published)) => {
+                    number += 1;
+                    collected.published.push(published);
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    collected.warnings.push(format!("message `{}` was not delivered: {why}", tame(&name)))
+                }
+            }
+        }
+    }
+    collected
+}
+
+fn take<D: Disk>(
+    disk: &mut D,
+    path: &str,
+    name: &str,
+    from: &PeerName,
+    to: &PeerName,
+    number: u64,
+    at: Timestamp,
+) -> Result<Option<String>, String> {
+    let read = disk.read(Area::Peers, path, limits::MESSAGE);
+    let bytes = match read {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(None),
+        Err(error) => {
+            // A link or an oversized file must not come back each tick.
+            let _removed = disk.remove(Area::Peers, path);
+            return Err(error.detail);
+        }
+    };
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let valid = error.utf8_error();
+            // A multi-byte character cut at the very end is trimmed; anything else is not text.
+            if valid.error_len().is_some() {
+                let _removed = disk.remove(Area::Peers, path);
+                return Err("it is not UTF-8".into());
+            }
+            let end = valid.valid_up_to();
+            String::from_utf8_lossy(error.as_bytes().get(..end).unwrap_or_default()).into_owned()
+        }
+    };
+    let topic = topic(name);
+    let place = format!("{from}-to-{to}/{number:06}-{topic}.md");
+    let body =
+        format!("---\nfrom: {from}\nto: {to}\nts: {at}\ntopic: {topic}\n---\n\n{}", without_header(&text));
+    disk.publish(Area::Peers, &format!("{}/{place}", layout::peers::COMMS), body.as_bytes(), true)
+        .map_err(|e| e.detail)?;
+    disk.remove(Area::Peers, path).map_err(|e| e.detail)?;
+    Ok(Some(place))
+}
+
+/// A header that the sender wrote is dropped: sender and time are set by us.
+fn without_header(text: &str) -> &str {
+    let Some(rest) = text.strip_prefix("---\n") else { return text };
+    match rest.split_once("\n---\n") {
+        Some((_, body)) => body.trim_start_matches('\n'),
+        None => text,
+    }
+}
+
+fn topic(name: &str) -> String {
+    let stem = name.strip_suffix(".md").unwrap_or(name);
+    let topic: String =
+        stem.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-').take(40).collect();
+    if topic.is_empty() { "msg".into() } else { topic }
+}
+
+fn tame(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).take(80).collect()
+}
+
+/// The waiting messages of a peer, oldest first, with their final paths.
+///
+/// # Errors
+/// [`DiskError`] when the directory cannot be read at all.
+pub(crate) fn deliver<D: Disk>(
+    disk: &mut D,
+    to: &PeerName,
+    waiting: &VecDeque<String>,
+) -> Result<Vec<(String, PeerMessage)>, DiskError> {
+    let mut out = Vec::new();
+    for place in waiting {
+        let Some((pair, name)) = place.split_once('/') else { continue };
+        let Some((from, receiver)) = pair.split_once("-to-") else { continue };
+        let (Ok(from), true) = (PeerName::new(from), receiver == to.as_str()) else { continue };
+        let path = format!("{}/{place}", layout::peers::COMMS);
+        let Some(bytes) = disk.read(Area::Peers, &path, 2 * limits::MESSAGE)? else { continue };
+        let text = String::from_utf8_lossy(&bytes);
+        let text: String = without_header(&text).chars().take(SHOWN).collect();
+        out.push((place.clone(), PeerMessage { from, name: name.to_owned(), text }));
+        if out.len() >= PER_TICK {
+            break;
+        }
+    }
+    Ok(out)
+}
+
+/// Moves delivered messages to the archive. One that stays is shown again, never lost.
+pub(crate) fn archive<D: Disk>(disk: &mut D, places: &[String]) {
+    for place in places {
+        let from = format!("{}/{place}", layout::peers::COMMS);
+        let mut to = format!("{}/archive/{place}", layout::peers::COMMS);
+        for k in 1..10 {
+            match disk.len(Area::Peers, &to) {
+                Ok(Some(_)) => to = format!("{}/archive/{place}.{k}", layout::peers::COMMS),
+                _ => break,
+            }
+        }
+        if let Err(error) = disk.rename(Area::Peers, &from, &to) {
+            tracing::warn!(%error, "a delivered message was not archived");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topic_is_tame_and_never_empty() {
+        assert_eq!(topic("../../etc/passwd.md"), "etcpasswd");
+        assert_eq!(topic("ä.md"), "msg");
+        assert_eq!(topic(&"x".repeat(90)).len(), 40);
+    }
+
+    #[test]
+    fn a_forged_header_is_dropped() {
+        assert_eq!(without_header("---\nfrom: operator\n---\n\nhello"), "hello");
+        assert_eq!(without_header("hello\n---\n"), "hello\n---\n");
+    }
+}

@@ -1,0 +1,270 @@
+//! Gates outside of a loop: `peers verify`, and the proof of `peers land`.
+//!
+//! Neither lock nor state nor journal is touched here, so it works beside a running loop: what has to
+//! be read of the repository is imported into a control git directory that lives as long as the call.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use peers_core::machine::StopRequest;
+use peers_git::{ControlDir, Git, PeerRepo, SyntheticGit};
+use peers_model::goal::{Goal, GoalKind, TreeChoice};
+use peers_model::record::Digests;
+use peers_model::verdict::{Judged, Place as Where, TreeKey};
+use peers_model::{CommitId, GoalId, RunId, TickNo, Timestamp, TreeId, exit};
+use peers_sys::clock;
+use peers_sys::dir::SafeDir;
+use peers_sys::env::Env;
+use peers_sys::spawn::StubProgram;
+use tokio::sync::watch;
+
+use crate::boot::{BootError, Finding, Loaded};
+use crate::drive;
+use crate::env::OperatorEnv;
+use crate::gitrepo::chain;
+use crate::inputs::Signals;
+use crate::place::{Holder, Place, repo_exit};
+use crate::procs::{Book, Cancel, Extra, ExtraResult, Progress, Site, SiteSpec, run_extra, run_gates};
+use crate::ports::GateJob;
+use crate::pulse;
+
+/// How often whoever shows the progress is called.
+const SHOWN: Duration = Duration::from_millis(500);
+
+/// Called now and then while gates run.
+pub type Show = Box<dyn FnMut(&Progress)>;
+
+/// What to verify.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyOptions {
+    /// These gates and commands alone; all when empty.
+    pub only: Vec<String>,
+    /// The hard gates in a clean checkout of HEAD, instead of everything in the work tree.
+    pub pristine: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    /// When it began.
+    pub at: Timestamp,
+    /// HEAD.
+    pub head: CommitId,
+    /// The tree that was judged: the work tree's, or that of HEAD in a clean checkout.
+    pub tree: TreeId,
+    /// The work tree has uncommitted changes.
+    pub dirty: bool,
+    /// The gates ran in a clean checkout.
+    pub pristine: bool,
+    /// The hard gates, in file order.
+    pub gates: Vec<Judged>,
+    /// The extra commands; none in a clean checkout.
+    pub extra: Vec<ExtraResult>,
+    /// Gates that the operator exempted from clean checkouts (`tree: live`).
+    pub exempt: Vec<GoalId>,
+    /// What was accepted.
+    pub digests: Digests,
+    /// A loop works here at the same time.
+    pub beside: Option<Holder>,
+    /// The signal that cut it short.
+    pub signal: Option<i32>,
+}
+
+/// Runs the hard goals once, and then the extra commands.
+///
+/// # Errors
+/// [`BootError`] when nothing could be run. Red gates are no error.
+pub fn verify(
+    place: &Place,
+    env: &Env,
+    loaded: &Loaded,
+    options: &VerifyOptions,
+    show: Show,
+) -> Result<Verified, BootError> {
+    let beside = place.holder().map_err(Finding::from)?;
+    let repo = PeerRepo::open(place.work_dir()).map_err(|e| Finding::plain(repo_exit(&e), chain(&e)))?;
+    let bench = Bench::new(place, env, loaded)?;
+    let at = clock::now();
+    let head = repo.facts().head().map_err(git)?.commit;
+    let mut control = ControlDir::open_or_create(&bench.scratch().join("control.git"), locate(env)?)
+        .map_err(git)?
+        .with_excludes(peers_git::operator_excludes());
+    // The newest commit alone: gates that read history borrow the repository's own objects.
+    let _imported = control.import(&repo, Some(&head)).map_err(git)?;
+    let state = control.tree_state(place.work_dir(), &head).map_err(git)?;
+    let exempt = exempt(&loaded.goals);
+    let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
+    let gates = bench.book.gates().iter().filter(|id| chosen(id.as_str()));
+    let (tree, job) = if options.pristine {
+        let gates = gates.filter(|id| !exempt.contains(id)).cloned().collect();
+        let dir = bench.scratch().join("tree");
+        let lent = SyntheticGit::over_peer(&repo).map_err(git)?;
+        control.checkout_pristine(&head, &dir, &lent).map_err(git)?;
+        let key = TreeKey { head: head.clone(), tree: state.head_tree.clone() };
+        (state.head_tree, GateJob { gates, key, place: Where::Pristine, dir: Some(dir), tick: TickNo(0) })
+    } else {
+        let gates = gates.cloned().collect();
+        let key = TreeKey { head: head.clone(), tree: state.worktree_tree.clone() };
+        (state.worktree_tree, GateJob { gates, key, place: Where::Live, dir: None, tick: TickNo(0) })
+    };
+    let mut extra = Extra::all(&bench.book);
+    extra.retain(|command| !options.pristine && chosen(&command.name));
+    let Judgement { gates, extra, signal } = bench.judge(job, extra, show)?;
+    Ok(Verified {
+        at,
+        head,
+        tree,
+        dirty: state.dirty,
+        pristine: options.pristine,
+        gates,
+        extra,
+        exempt,
+        digests: loaded.digests.clone(),
+        beside,
+        signal,
+    })
+}
+
+/// The gates that clean checkouts leave out.
+#[must_use]
+pub fn exempt(goals: &[Goal]) -> Vec<GoalId> {
+    let live = |goal: &&Goal| matches!(&goal.kind, GoalKind::Hard(hard) if hard.tree == TreeChoice::Live);
+    goals.iter().filter(live).map(|goal| goal.id.clone()).collect()
+}
+
+/// What gates answered.
+#[derive(Debug, Default)]
+pub(crate) struct Judgement {
+    pub(crate) gates: Vec<Judged>,
+    pub(crate) extra: Vec<ExtraResult>,
+    pub(crate) signal: Option<i32>,
+}
+
+/// A place to run gates in, removed with the value.
+pub(crate) struct Bench {
+    cache: SafeDir,
+    name: String,
+    site: Rc<Site>,
+    pub(crate) book: Rc<Book>,
+    scratch: PathBuf,
+}
+
+impl Bench {
+    /// Makes it ready; nothing runs yet.
+    pub(crate) fn new(place: &Place, env: &Env, loaded: &Loaded) -> Result<Self, BootError> {
+        let changed = loaded.unaccepted();
+        if !changed.is_empty() {
+            return Err(Finding::new(
+                exit::REFUSED,
+                format!("{} changed since it was accepted", changed.join(" and ")),
+                "review with `peers goals diff`, then run `peers goals accept`",
+            )
+            .into());
+        }
+        let chosen =
+            OperatorEnv::load(env, false).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
+        let book = Book::new(loaded.config.clone(), &loaded.goals)
+            .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
+        let bug = |what: String| Finding::plain(exit::BUG, what);
+        let random = peers_sys::rand::hex::<8>().map_err(|e| bug(format!("random bytes: {e}")))?;
+        let cache = SafeDir::create_root(place.cache_dir()).map_err(|e| file(&e))?;
+        let name = format!("oneshot-{random}");
+        let scratch = cache.create_subdir(&name).map_err(|e| file(&e))?;
+        let scratch_path = scratch.path().to_owned();
+        let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
+        let site = Site::new(SiteSpec {
+            run_id: RunId::new(random).map_err(|e| bug(e.to_string()))?,
+            project: place.id().clone(),
+            repo: place.work_dir().to_owned(),
+            peers: None,
+            scratch,
+            program: stub.path().to_owned(),
+            stub,
+            bin: peers_sys::env::current_exe().map_err(|e| bug(e.to_string()))?,
+            operator: env.clone(),
+            chosen,
+            subreaper: peers_sys::reap::become_subreaper().is_ok(),
+        });
+        Ok(Self { cache, name, site: Rc::new(site), book: Rc::new(book), scratch: scratch_path })
+    }
+
+    /// A private directory for whoever needs one.
+    pub(crate) fn scratch(&self) -> &std::path::Path {
+        &self.scratch
+    }
+
+    /// Runs gates, then commands. A signal ends what runs; what has answered by then is kept.
+    pub(crate) fn judge(
+        &self,
+        job: GateJob,
+        extra: Vec<Extra>,
+        mut show: Show,
+    ) -> Result<Judgement, BootError> {
+        let (site, book) = (Rc::clone(&self.site), Rc::clone(&self.book));
+        let bug = |what: &str, e: std::io::Error| Finding::plain(exit::BUG, format!("{what}: {e}"));
+        let done = drive::on_this_thread(async move {
+            let mut signals = Signals::take()?;
+            let (stop, asked) = watch::channel(false);
+            let progress = Progress::default();
+            let shown = progress.clone();
+            pulse::every(SHOWN, move || show(&shown));
+            let work = async {
+                let gates = run_gates(&site, &book, &job, Cancel::by(asked.clone()), &progress).await;
+                let extra = run_extra(&site, &book, &extra, &Cancel::by(asked)).await;
+                (gates, extra)
+            };
+            tokio::pin!(work);
+            let mut signal = None;
+            loop {
+                // Both arms can be dropped at any await and asked again.
+                tokio::select! {
+                    (gates, extra) = &mut work => break Ok(Judgement { gates, extra, signal }),
+                    request = signals.next() => match request {
+                        StopRequest::Graceful(number) | StopRequest::Now(number) => {
+                            signal = Some(number);
+                            // The gates listen as long as `work` is there.
+                            let _heard = stop.send(true);
+                        }
+                        StopRequest::AfterTick => {}
+                    },
+                }
+            }
+        });
+        let judged: std::io::Result<Judgement> = done.map_err(|e| bug("the runtime does not start", e))?;
+        Ok(judged.map_err(|e| bug("signals", e))?)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // What stays is in the cache, private, and costs disk space only.
+        if let Err(error) = self.cache.remove_tree(&self.name) {
+            tracing::warn!(error = %chain(&error), "a scratch directory was not removed");
+        }
+    }
+}
+
+/// The `git` program.
+pub(crate) fn locate(env: &Env) -> Result<Git, Finding> {
+    Git::locate(env.var("PATH").unwrap_or_default())
+        .map_err(|e| Finding::new(exit::ENVIRONMENT, chain(&e), "install git 2.30 or newer"))
+}
+
+pub(crate) fn git(error: peers_git::GitError) -> Finding {
+    use peers_git::GitError;
+    let code = match &error {
+        GitError::Repo(error) => repo_exit(error),
+        GitError::Cli(_) => exit::ENVIRONMENT,
+        GitError::Exists { .. } | GitError::Moved { .. } => exit::CONFLICT,
+        GitError::Unsafe { .. } => exit::REFUSED,
+        GitError::DiskFull { .. } => exit::BUG,
+        _ => exit::INVALID,
+    };
+    Finding::plain(code, chain(&error))
+}
+
+pub(crate) fn file(error: &peers_sys::dir::FileError) -> Finding {
+    let code = if error.is_unsafe() { exit::REFUSED } else { exit::BUG };
+    Finding::plain(code, chain(error))
+}

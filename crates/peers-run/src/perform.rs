@@ -1,0 +1,444 @@
+//! Effects. Each is idempotent, or leaves a mark that a resumed run finds.
+
+use std::collections::BTreeMap;
+
+use peers_core::bugs::Ledger;
+use peers_core::machine::{ComposeFacts, Effect, Event, Facts, Harvest, Mutation, PendingCommand};
+use peers_core::prompt::{BugLine, InboxItem};
+use peers_model::goal::GoalKind;
+use peers_model::outcome::{ErrorKind, StopReason, TamperKind};
+use peers_model::record::{AckTarget, OperatorOp, OperatorRecord, Record};
+use peers_model::verdict::{Place, TreeKey};
+use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, limits};
+use peers_store::{
+    Area, Author, Disk, DiskErrorKind, StoreError, artifacts, commands, layout, projection, runs,
+};
+
+use crate::engine::{Engine, Judging};
+use crate::messages;
+use crate::ports::{Clock, GateJob, Guard, Observer, Procs, Repo, RepoFailure, World};
+
+/// Why a synchronous effect gave no answer.
+enum Failure {
+    Git(String),
+    Redirected(String),
+    Store(StoreError),
+}
+
+impl From<RepoFailure> for Failure {
+    fn from(failure: RepoFailure) -> Self {
+        match failure {
+            RepoFailure::Git(detail) => Self::Git(detail),
+            RepoFailure::Redirected(detail) => Self::Redirected(detail),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<peers_store::DiskError> for Failure {
+    fn from(error: peers_store::DiskError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl Failure {
+    fn event(self) -> Event {
+        match self {
+            Self::Git(detail) => Event::Failed { kind: ErrorKind::Git, detail },
+            Self::Redirected(detail) => Event::Tampered { kind: TamperKind::GitRedirected, detail },
+            Self::Store(error) => {
+                let kind = match error.disk().map(|d| d.kind) {
+                    Some(DiskErrorKind::Full) => ErrorKind::DiskFull,
+                    _ => ErrorKind::Io,
+                };
+                Event::Failed { kind, detail: error.to_string() }
+            }
+        }
+    }
+}
+
+impl<W: World> Engine<W> {
+    /// Performs one effect. Answers of synchronous effects go to the pending queue.
+    pub(crate) fn perform(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Survey => {
+                let event = match self.survey() {
+                    Ok(facts) => Event::Surveyed(Box::new(facts)),
+                    Err(failure) => failure.event(),
+                };
+                self.pending.push_back(event);
+            }
+            Effect::ReapOrphans { tick, spawned } => {
+                let run = self.machine.state.run.as_ref().map(|r| r.id.clone());
+                let survivors = self.world.procs().reap(run.as_ref(), *tick, spawned.as_ref());
+                self.pending.push_back(Event::OrphansGone { survivors });
+            }
+            Effect::Judge { gates, key, place, tick } => self.judge(gates, key, *place, *tick),
+            Effect::CancelGates => self.world.procs().cancel_gates(),
+            Effect::Compose { peer } => {
+                let event = match self.compose(peer) {
+                    Ok(facts) => Event::Composed(Box::new(facts)),
+                    Err(failure) => failure.event(),
+                };
+                self.pending.push_back(event);
+            }
+            Effect::RunPeer(launch) => {
+                self.keep_prompt(launch.tick, &launch.peer, &launch.prompt);
+                self.world.guard().before_turn();
+                if let Err(failure) = self.world.repo().before_turn(launch.tick) {
+                    self.pending.push_back(Failure::from(failure).event());
+                    return;
+                }
+                self.world.procs().run_peer(launch);
+            }
+            Effect::EndPeer { now } => self.world.procs().end_peer(*now),
+            Effect::Harvest { tick, peer, from } => {
+                let event = match self.harvest(*tick, peer, from) {
+                    Ok(harvest) => Event::Harvested(Box::new(harvest)),
+                    Err(failure) => failure.event(),
+                };
+                self.pending.push_back(event);
+            }
+            Effect::Correct { plan, peer } => {
+                let run = self.cfg.run_id.clone();
+                let event = match self.world.repo().correct(plan, peer, &run) {
+                    Ok(corrected) => Event::Corrected(Box::new(corrected)),
+                    Err(failure) => Failure::from(failure).event(),
+                };
+                self.pending.push_back(event);
+            }
+            Effect::SetTimer(at) => self.world.procs().set_timer(*at),
+            Effect::Attest => self.attest(),
+            Effect::DropCommands(names) => {
+                // A command that stays is recorded again at the next boundary, which changes nothing.
+                let _dropped = commands::remove(self.store.disk(), names);
+            }
+            Effect::ArchiveMessages(paths) => messages::archive(self.store.disk(), paths),
+            Effect::WriteProjections => self.project(),
+            Effect::FinishRun => {
+                if let Some(reason) = self.stopped().cloned() {
+                    let detail = self.exit_detail();
+                    self.finish_run(&reason, &detail);
+                }
+            }
+            Effect::Tell(notice) => {
+                let at = self.world.clock().now();
+                let state = &self.machine.state;
+                self.world.observer().notice(notice, state, at);
+            }
+        }
+    }
+
+    fn scopes(&self) -> Vec<(GoalId, Vec<String>)> {
+        self.cfg
+            .goals
+            .iter()
+            .filter_map(|g| match &g.kind {
+                GoalKind::Soft(soft) => Some((g.id.clone(), soft.paths.clone())),
+                GoalKind::Hard(_) => None,
+            })
+            .collect()
+    }
+
+    fn survey(&mut self) -> Result<Facts, Failure> {
+        let sweep = self.world.guard().sweep();
+        let mutation = self.mutation()?;
+        let mut pending = Vec::new();
+        for (id, mut record) in commands::waiting(self.store.disk())? {
+            self.prepare_reload(&mut record);
+            pending.push(PendingCommand { id, record });
+        }
+        let settled = self.machine.state.open.is_none();
+        let known = self.machine.state.head.clone();
+        let scopes = self.scopes();
+        let found = match self.world.repo().survey(known.as_ref(), &scopes, settled) {
+            Ok(found) => found,
+            Err(failure) => return Err(failure.into()),
+        };
+        let authors = self.store.authors();
+        let operator = found.since.into_iter().filter(|c| authors.of(c).is_none()).collect();
+        Ok(Facts {
+            head: found.at.head,
+            head_tree: found.at.head_tree,
+            worktree: found.at.worktree,
+            branch: found.at.branch,
+            dirty: found.dirty,
+            operator,
+            history_intact: found.intact || !settled,
+            mutation: if pending.is_empty() { mutation } else { None },
+            tamper: sweep.tamper,
+            scopes: found.scopes,
+            commands: pending,
+            git_state: found.git_state,
+            unstable: false,
+        })
+    }
+
+    /// The first accepted file that is not what was accepted. Compared with the digests that this
+    /// run started with, which it holds in memory.
+    fn mutation(&mut self) -> Result<Option<Mutation>, Failure> {
+        let accepted = self.cfg.digests.clone();
+        for (file, digest) in
+            [(layout::peers::GOALS, accepted.goals), (layout::peers::CONFIG, accepted.config)]
+        {
+            let what = match self.store.disk().read(Area::Peers, file, limits::CONFIG) {
+                Ok(None) => "disappeared".to_owned(),
+                Ok(Some(bytes)) if peers_sys::digest::sha256_hex(&bytes) == digest => continue,
+                Ok(Some(_)) => "changed".to_owned(),
+                Err(error) => format!("became unreadable ({})", error.detail),
+            };
+            return Ok(Some(Mutation { file: file.to_owned(), what }));
+        }
+        Ok(None)
+    }
+
+    /// An acceptance that arrived while the loop runs brings its rules along; goals that do not load
+    /// are not taken over, and the survey then stops on the mutation.
+    fn prepare_reload(&mut self, record: &mut OperatorRecord) {
+        let OperatorOp::Accepted { new, rules, .. } = &mut record.op else { return };
+        let Some(reloader) = &mut self.reloader else { return };
+        match reloader.reload(&self.cfg) {
+            Ok(cfg) if cfg.digests == *new => {
+                *rules = Some(Box::new(cfg.rules.clone()));
+                self.reload = Some(Box::new(cfg));
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    fn judge(&mut self, gates: &[GoalId], key: &TreeKey, place: Place, tick: TickNo) {
+        let checkout = if place == Place::Pristine {
+            match self.world.repo().checkout(&key.head) {
+                Ok(dir) => Some(dir),
+                Err(failure) => {
+                    self.pending.push_back(Failure::from(failure).event());
+                    return;
+                }
+            }
+        } else {
+            None
+        };
+        self.judging = Some(Judging {
+            live_key: (place == Place::Live).then(|| key.clone()),
+            checkout: checkout.clone(),
+        });
+        self.world.procs().judge(GateJob {
+            gates: gates.to_vec(),
+            key: key.clone(),
+            place,
+            dir: checkout,
+            tick,
+        });
+    }
+
+    /// When gates have run: was it the same tree all the while?
+    pub(crate) fn finish_judging(&mut self, event: Event) -> Event {
+        let Event::Judged { verdicts, took_ms, moved } = event else { return event };
+        let Some(judging) = self.judging.take() else { return Event::Judged { verdicts, took_ms, moved } };
+        if let Some(dir) = &judging.checkout {
+            self.world.repo().remove_checkout(dir);
+        }
+        let moved = match &judging.live_key {
+            None => moved,
+            Some(key) => match self.world.repo().key() {
+                Ok(now) => moved || now != *key,
+                Err(failure) => return Failure::from(failure).event(),
+            },
+        };
+        Event::Judged { verdicts, took_ms, moved }
+    }
+
+    fn compose(&mut self, peer: &PeerName) -> Result<ComposeFacts, Failure> {
+        let nonce = self.world.clock().nonce();
+        let state = self.machine.state.clone();
+        let mut inbox = Vec::new();
+        let mut bookmarks: BTreeMap<PeerName, CommitId> = BTreeMap::new();
+        let marks = state.bookmarks.get(peer).cloned().unwrap_or_default();
+        for (sender, mark) in marks {
+            for (commit, message) in self.world.repo().commits_since(&mark)? {
+                let by_sender = matches!(self.store.authors().of(&commit), Some(Author::Peer { name, .. }) if *name == sender);
+                if !by_sender {
+                    continue;
+                }
+                let subject = message.lines().next().unwrap_or_default().to_owned();
+                inbox.push(InboxItem { from: sender.clone(), subject, sha: commit.clone() });
+                bookmarks.insert(sender.clone(), commit);
+            }
+        }
+        let messages = messages::deliver(self.store.disk(), peer, &state.messages)?;
+        let last_handoff = match &state.last_handoff {
+            Some(mark) if mark.peer != *peer => self.world.repo().last_handoff(mark)?,
+            _ => None,
+        };
+        let ledger = self.ledger()?;
+        Ok(ComposeFacts { nonce, inbox, bookmarks, messages, last_handoff, open_bugs: bug_lines(&ledger) })
+    }
+
+    fn ledger(&mut self) -> Result<Ledger, Failure> {
+        let authors = self.store.authors().clone();
+        let commits = self.world.repo().ledger(&authors)?;
+        let acks = self
+            .machine
+            .state
+            .acks
+            .iter()
+            .filter_map(|a| if let AckTarget::Bug(id) = a { Some(id.clone()) } else { None })
+            .collect();
+        Ok(Ledger::read(&commits, &acks))
+    }
+
+    fn keep_prompt(&mut self, tick: TickNo, peer: &PeerName, prompt: &str) {
+        let name = artifacts::tick_file(tick, peer.as_str(), ".txt");
+        let path = format!("{}/{name}", layout::peers::LOG_PROMPTS);
+        // For people; a loop does not stop because a copy could not be kept.
+        let _kept = self.store.disk().publish(Area::Peers, &path, prompt.as_bytes(), false);
+    }
+
+    fn harvest(&mut self, tick: TickNo, peer: &PeerName, from: &CommitId) -> Result<Harvest, Failure> {
+        let sweep = self.world.guard().sweep();
+        let mut tamper = sweep.tamper;
+        if tamper.is_none() {
+            tamper = self.world.guard().after_turn();
+        }
+        let scopes = self.scopes();
+        let found = match self.world.repo().harvest(tick, from, &scopes) {
+            Ok(found) => found,
+            Err(failure) => return Err(failure.into()),
+        };
+        let mut warnings = sweep.warnings;
+        warnings.extend(found.warnings);
+        let mut published = Vec::new();
+        if tamper.is_none() {
+            let numbers = self.machine.state.message_numbers.clone();
+            let roster = peers_core::apply::peer_names(&self.machine.state);
+            let at = self.world.clock().now().wall;
+            let collected = messages::collect(self.store.disk(), peer, &roster, &numbers, at);
+            published = collected.published;
+            warnings.extend(collected.warnings);
+            if let Some(what) = self.store.check_mirror()? {
+                warnings.push(format!(
+                    "the mirror of the journal {what} after this turn and was restored: never write there"
+                ));
+                let at = self.world.clock().now().wall;
+                let record = peers_store::Store::<W::Disk>::mirror_restored(Some(tick), &what);
+                self.store.append(at, Some(&self.cfg.run_id), &[record])?;
+                self.machine.state.clone_from(self.store.state());
+            }
+        }
+        let open_bugs = self.ledger().map(|l| open_ids(&l)).unwrap_or_default();
+        Ok(Harvest {
+            at: found.at,
+            ancestor: found.ancestor,
+            commits: found.commits,
+            diff: found.diff,
+            dirty: found.dirty,
+            git_tampered: found.git_tampered,
+            refs_tampered: found.refs_tampered,
+            tamper,
+            scopes: found.scopes,
+            published,
+            warnings,
+            open_bugs,
+            salvage: None,
+        })
+    }
+
+    fn attest(&mut self) {
+        let tick = self.machine.state.ticks;
+        let mut notes = Vec::new();
+        for commit in self.store.authors().commits_of_tick(tick) {
+            if let Some(Author::Peer { name, .. }) = self.store.authors().of(commit) {
+                notes.push((commit.clone(), name.to_string()));
+            }
+        }
+        if notes.is_empty() {
+            return;
+        }
+        // Notes are a published copy; the journal decides.
+        if let Err(failure) = self.world.repo().attest(&notes) {
+            tracing::warn!(%failure, "attribution notes were not written");
+        }
+    }
+
+    fn project(&mut self) {
+        let at = self.store.position().clone();
+        let state = self.machine.state.clone();
+        // Caches and texts: losing one costs a rewrite at the next tick.
+        let snapshot = self.store.write_snapshot();
+        let projected = projection::write_state(self.store.disk(), &state, &at);
+        for failed in [snapshot.err().map(|e| e.to_string()), projected.err().map(|e| e.to_string())]
+            .into_iter()
+            .flatten()
+        {
+            tracing::warn!(%failed, "a projection was not written");
+        }
+        if state.ticks.0.is_multiple_of(16) {
+            let budget = artifacts::enforce_budget(self.store.disk(), limits::LOG_BUDGET);
+            if let Err(failed) = budget {
+                tracing::warn!(%failed, "old logs were not removed");
+            }
+        }
+        self.record.iteration = state.ticks.0;
+        self.record.ticks_in_run = state.run.as_ref().map_or(0, |r| r.ticks);
+    }
+
+    fn exit_detail(&self) -> String {
+        self.last_exit.as_ref().map(|e| e.detail.clone()).unwrap_or_default()
+    }
+
+    /// Ends the run record and writes the texts.
+    pub(crate) fn finish_run(&mut self, reason: &StopReason, detail: &str) {
+        let at = self.world.clock().now().wall;
+        self.record.ended_at = Some(at);
+        self.record.reason = Some(reason.clone());
+        detail.clone_into(&mut self.record.detail);
+        self.record.exit_code = Some(reason.exit_code());
+        self.record.signal = if let StopReason::Interrupted(signal) = reason { Some(*signal) } else { None };
+        self.record.iteration = self.machine.state.ticks.0;
+        self.record.ticks_in_run = self.machine.state.run.as_ref().map_or(0, |r| r.ticks);
+        self.record.head.clone_from(&self.machine.state.head);
+        self.record.proof = self.last_exit.as_ref().and_then(|e| e.proof.clone());
+        if let Err(failed) = runs::write(self.store.disk(), &self.record) {
+            tracing::error!(%failed, "the run record was not finished; the journal holds the reason");
+        }
+        let mut texts = vec![projection::write_stop_reason(self.store.disk(), reason, at)];
+        if *reason == StopReason::AllPeersDegraded {
+            let state = self.machine.state.clone();
+            texts.push(projection::write_halted(self.store.disk(), &state));
+        }
+        for failed in texts.into_iter().filter_map(Result::err) {
+            tracing::warn!(%failed, "a text for people was not written");
+        }
+    }
+}
+
+fn open_ids(ledger: &Ledger) -> Vec<BugId> {
+    ledger.bugs.iter().filter(|(_, bug)| bug.open.is_some()).map(|(id, _)| id.clone()).collect()
+}
+
+/// Open bugs for a prompt, the worst first.
+fn bug_lines(ledger: &Ledger) -> Vec<BugLine> {
+    ledger
+        .open_from(peers_model::bug::Severity::Info)
+        .into_iter()
+        .map(|bug| BugLine {
+            id: bug.id.clone(),
+            severity: bug.severity.to_string(),
+            title: bug.title.clone(),
+            location: bug.location.clone().unwrap_or_default(),
+            reporter: bug.found_by.to_string(),
+            needs: bug.open.as_ref().map(|o| o.as_str().to_owned()).unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// The record behind an operator's command.
+#[must_use]
+pub fn operator_record(op: OperatorOp, by: &str) -> Record {
+    Record::Operator(OperatorRecord { op, by: by.to_owned() })
+}

@@ -1,0 +1,329 @@
+//! Where the things of one repository lie: `.peers/`, the trusted store, the cache.
+//!
+//! A project is a main work tree; its linked worktrees share store and lock with it. Looking up a
+//! [`Place`] writes nothing and makes nothing.
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use peers_git::PeerRepo;
+use peers_model::ProjectId;
+use peers_store::project::{self, Project};
+use peers_store::{FsDisk, layout};
+use peers_sys::digest::sha256_hex;
+use peers_sys::dir::{FileError, FileId, Kind, SafeDir};
+use peers_sys::env::Env;
+use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
+
+pub use error::{Holder, PlaceError, repo_exit, store_exit};
+
+/// The control directory below the top of a work tree.
+pub const PEERS_DIR: &str = ".peers";
+/// So long the run lock is tried for: a view that looks at it holds it for an instant.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+/// Stores looked at when a repository seems to have been moved.
+const MAX_STORES: usize = 2000;
+
+/// Where the things of one repository lie.
+#[derive(Debug, Clone)]
+pub struct Place {
+    work_dir: PathBuf,
+    project_dir: PathBuf,
+    identity: FileId,
+    id: ProjectId,
+    store: PathBuf,
+    cache: PathBuf,
+    cli_data: PathBuf,
+}
+
+impl Place {
+    /// Finds the place of the work tree at exactly `target`; parent directories are not searched.
+    ///
+    /// # Errors
+    /// [`PlaceError`], also when the store or the cache would lie inside the repository.
+    pub fn locate(target: &Path, env: &Env) -> Result<Self, PlaceError> {
+        let not_a_directory = || PlaceError::NotADirectory { path: target.to_owned() };
+        // The one place where a path is resolved by name; everything else goes through handles.
+        let work_dir = target.canonicalize().map_err(|_| not_a_directory())?;
+        let top = SafeDir::open_shared(&work_dir).map_err(|_| not_a_directory())?;
+        let linked = top.stat(".git")?.is_some_and(|git| git.kind == Kind::File);
+        let (project_dir, identity) = if linked {
+            let dir = main_work_tree(&PeerRepo::open(&work_dir)?);
+            let identity = SafeDir::open_shared(&dir)?.identity();
+            (dir, identity)
+        } else {
+            (work_dir.clone(), top.identity())
+        };
+        let id = project_id(&project_dir);
+        let of = |home: Option<PathBuf>| home.map(|home| home.join("peers")).ok_or(PlaceError::NoHome);
+        let store = of(env.state_home())?.join(id.as_str());
+        let cache = of(env.cache_home())?.join(id.as_str());
+        let cli_data = of(env.data_home())?.join("cli").join(id.as_str());
+        for (what, path) in
+            [("the trusted store", &store), ("the cache", &cache), ("the agents' own data", &cli_data)]
+        {
+            let real = resolved(path);
+            if real.starts_with(&project_dir) || real.starts_with(&work_dir) {
+                return Err(PlaceError::Inside { what, path: real });
+            }
+        }
+        Ok(Self { work_dir, project_dir, identity, id, store, cache, cli_data })
+    }
+
+    /// The work tree, without symlinks.
+    #[must_use]
+    pub fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
+    /// The main work tree of the project; the work tree itself unless that is a linked one.
+    #[must_use]
+    pub fn project_dir(&self) -> &Path {
+        &self.project_dir
+    }
+
+    /// The project.
+    #[must_use]
+    pub fn id(&self) -> &ProjectId {
+        &self.id
+    }
+
+    /// The path of the trusted store, which may not be there.
+    #[must_use]
+    pub fn store_dir(&self) -> &Path {
+        &self.store
+    }
+
+    /// The path for checkouts and scratch, which may not be there.
+    #[must_use]
+    pub fn cache_dir(&self) -> &Path {
+        &self.cache
+    }
+
+    /// The path for what the agents' programs keep of this project, which may not be there.
+    #[must_use]
+    pub fn cli_data_dir(&self) -> &Path {
+        &self.cli_data
+    }
+
+    /// The path below which runs make their own worktrees, which may not be there.
+    #[must_use]
+    pub fn worktrees_dir(&self) -> PathBuf {
+        let data = self.cli_data.parent().and_then(Path::parent).unwrap_or(&self.cli_data);
+        data.join("worktrees").join(self.id.as_str())
+    }
+
+    /// The path of the control git directory, which may not be there.
+    #[must_use]
+    pub fn control_git_path(&self) -> PathBuf {
+        self.store.join(layout::store::CONTROL_GIT)
+    }
+
+    /// The work tree as an open directory, permissions untouched.
+    ///
+    /// # Errors
+    /// [`PlaceError::File`].
+    pub fn open_work(&self) -> Result<SafeDir, PlaceError> {
+        Ok(SafeDir::open_shared(&self.work_dir)?)
+    }
+
+    /// `.peers/`, everything below it made private; `None` when it is not there.
+    ///
+    /// # Errors
+    /// [`PlaceError::File`], exit 5 for a symlink.
+    pub fn open_peers(&self) -> Result<Option<SafeDir>, PlaceError> {
+        Ok(optional(self.open_work()?.into_private().subdir(PEERS_DIR))?)
+    }
+
+    /// The trusted store; `None` when it is not there. What it says is not looked at.
+    ///
+    /// # Errors
+    /// [`PlaceError::File`].
+    pub fn open_store(&self) -> Result<Option<SafeDir>, PlaceError> {
+        Ok(optional(SafeDir::open_root(self.stores()).and_then(|stores| stores.subdir(self.id.as_str())))?)
+    }
+
+    /// The trusted store, made when it is missing.
+    ///
+    /// # Errors
+    /// [`PlaceError::File`].
+    pub fn create_store(&self) -> Result<SafeDir, PlaceError> {
+        Ok(SafeDir::create_root(self.stores())?.create_subdir(self.id.as_str())?)
+    }
+
+    /// The directory of all stores. Its entries are ours: no symlink, no other owner.
+    fn stores(&self) -> &Path {
+        self.store.parent().unwrap_or(&self.store)
+    }
+
+    /// The store as it is, for looking.
+    pub(crate) fn view_store(&self) -> Result<Option<SafeDir>, FileError> {
+        optional(SafeDir::open_shared(self.stores()).and_then(|stores| stores.subdir(self.id.as_str())))
+    }
+
+    /// Store and `.peers/` for a command that writes, after a look at whose store it is.
+    ///
+    /// # Errors
+    /// [`PlaceError::NotInitialised`], [`PlaceError::NoStore`], [`PlaceError::Moved`] and those of opening.
+    pub fn open_store_disk(&self) -> Result<FsDisk, PlaceError> {
+        let peers = self.open_peers()?;
+        let Some(store) = self.open_store()? else { return Err(self.no_store(peers.is_some())) };
+        self.checked(FsDisk::new(store, peers))
+    }
+
+    /// The same for a command that only looks: no permission is changed.
+    ///
+    /// # Errors
+    /// As [`Place::open_store_disk`].
+    pub fn open_view_disk(&self) -> Result<FsDisk, PlaceError> {
+        let peers = optional(self.open_work()?.subdir(PEERS_DIR))?;
+        let Some(store) = self.view_store()? else {
+            return Err(self.no_store(peers.is_some()));
+        };
+        self.checked(FsDisk::new(store, peers))
+    }
+
+    fn checked(&self, mut disk: FsDisk) -> Result<FsDisk, PlaceError> {
+        match project::read(&mut disk)? {
+            Some(found) => self.same_project(&found)?,
+            None => return Err(self.no_store(disk.dir(peers_store::Area::Peers).is_some())),
+        }
+        Ok(disk)
+    }
+
+    /// Whether the store belongs to this directory.
+    ///
+    /// The device number alone may differ: some file systems are numbered anew at each boot.
+    ///
+    /// # Errors
+    /// [`PlaceError::Moved`].
+    pub fn same_project(&self, found: &Project) -> Result<(), PlaceError> {
+        if found.path == self.project_dir.to_string_lossy() && found.ino == self.identity.ino {
+            return Ok(());
+        }
+        Err(PlaceError::Moved { path: self.project_dir.clone(), recorded: found.path.clone() })
+    }
+
+    /// What the store of this directory has to say about it.
+    #[must_use]
+    pub fn describe(
+        &self,
+        created_at: peers_model::Timestamp,
+        base: Option<peers_model::CommitId>,
+    ) -> Project {
+        Project {
+            v: 1,
+            path: self.project_dir.to_string_lossy().into_owned(),
+            dev: self.identity.dev,
+            ino: self.identity.ino,
+            created_at,
+            base,
+        }
+    }
+
+    /// The error for a store that is not there.
+    #[must_use]
+    pub fn no_store(&self, has_peers_dir: bool) -> PlaceError {
+        let path = self.work_dir.clone();
+        if !has_peers_dir {
+            let top = PeerRepo::find_top(&self.work_dir).filter(|top| *top != self.work_dir);
+            return PlaceError::NotInitialised { path, top };
+        }
+        PlaceError::NoStore { path, was: self.was() }
+    }
+
+    /// Where this very directory was when a store was made for it. Best effort, for a hint.
+    fn was(&self) -> Option<PathBuf> {
+        let stores = SafeDir::open_shared(self.stores()).ok()?;
+        let names = stores.list(MAX_STORES).ok()?.entries.into_iter().map(|entry| entry.name);
+        names.filter(|name| name.to_str().is_some_and(|name| ProjectId::new(name).is_ok())).find_map(|name| {
+            let mut disk = FsDisk::new(stores.subdir(&name).ok()?, None);
+            let found = project::read(&mut disk).ok()??;
+            let here = (found.dev, found.ino) == (self.identity.dev, self.identity.ino);
+            (here && found.path != self.project_dir.to_string_lossy()).then(|| PathBuf::from(found.path))
+        })
+    }
+
+    /// Takes the run lock of the project. The store must be there.
+    ///
+    /// # Errors
+    /// [`PlaceError::Locked`], also when an older system holds its own lock in `.peers/`.
+    pub fn lock(&self) -> Result<FileLock, PlaceError> {
+        let Some(store) = self.open_store()? else { return Err(self.no_store(self.open_peers()?.is_some())) };
+        self.refuse_foreign_lock()?;
+        match FileLock::acquire(&store, layout::store::RUN_LOCK, Sharing::Exclusive, LOCK_PATIENCE)? {
+            Acquired::Held(lock) => Ok(lock),
+            Acquired::Busy { content } => Err(PlaceError::Locked { holder: Holder::read(&content, false) }),
+        }
+    }
+
+    /// Who holds the run lock, if somebody does. Makes and changes nothing.
+    ///
+    /// # Errors
+    /// [`PlaceError::File`].
+    pub fn holder(&self) -> Result<Option<Holder>, PlaceError> {
+        if let Some(store) = self.view_store()?
+            && let Probe::Held { content } = FileLock::probe_shared(&store, layout::store::RUN_LOCK)?
+        {
+            return Ok(Some(Holder::read(&content, false)));
+        }
+        self.foreign_holder()
+    }
+
+    fn foreign_holder(&self) -> Result<Option<Holder>, PlaceError> {
+        let Some(peers) = optional(self.open_work()?.subdir(PEERS_DIR))? else { return Ok(None) };
+        Ok(match FileLock::probe_shared(&peers, "run.lock")? {
+            Probe::Held { content } => Some(Holder::read(&content, true)),
+            Probe::Free { .. } | Probe::Missing => None,
+        })
+    }
+
+    fn refuse_foreign_lock(&self) -> Result<(), PlaceError> {
+        match self.foreign_holder()? {
+            Some(holder) => Err(PlaceError::Locked { holder }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The directory by which a project is known: its main work tree, or the repository itself when that
+/// has none.
+fn main_work_tree(repo: &PeerRepo) -> PathBuf {
+    let common = repo.common_dir();
+    match (common.file_name() == Some(OsStr::new(".git")), common.parent()) {
+        (true, Some(parent)) => parent.to_owned(),
+        _ => common.to_owned(),
+    }
+}
+
+/// The id of the project at this canonical path.
+///
+/// # Panics
+/// Never.
+#[must_use]
+#[expect(clippy::expect_used, reason = "the first 16 digits of a SHA-256 in lower-case hex are a project id")]
+pub fn project_id(path: &Path) -> ProjectId {
+    let digest = sha256_hex(path.as_os_str().as_bytes());
+    ProjectId::new(digest.get(..16).unwrap_or_default()).expect("16 hex digits")
+}
+
+/// `path` without the symlinks of the part that exists.
+fn resolved(path: &Path) -> PathBuf {
+    let real = |base: &Path| Some(base.canonicalize().ok()?.join(path.strip_prefix(base).ok()?));
+    path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
+}
+
+/// `None` instead of an error for what is not there.
+fn optional<T>(result: Result<T, FileError>) -> Result<Option<T>, FileError> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,190 @@
+//! Why a place cannot be used, and who holds its lock.
+
+use std::path::{Path, PathBuf};
+
+use peers_git::RepoError;
+use peers_model::exit;
+use peers_store::StoreError;
+use peers_sys::dir::FileError;
+use peers_sys::term;
+use thiserror::Error;
+
+/// Why a place cannot be used.
+#[derive(Debug, Error)]
+pub enum PlaceError {
+    /// The target is no directory that can be opened.
+    #[error("{} is not a directory", term::inline(&path.to_string_lossy()))]
+    NotADirectory {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// Neither the environment nor the password database names a home directory.
+    #[error("no home directory is known, so there is no place for the trusted store")]
+    NoHome,
+    /// The linked worktree does not lead to its repository.
+    #[error(transparent)]
+    Repo(#[from] RepoError),
+    /// A directory of ours would lie where agents can write.
+    #[error("{what} would lie inside the repository, at {}", term::inline(&path.to_string_lossy()))]
+    Inside {
+        /// Which directory of ours.
+        what: &'static str,
+        /// Where it would lie.
+        path: PathBuf,
+    },
+    /// A file or directory of ours cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The store is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is neither `.peers/` nor a store.
+    #[error("{} is not set up for peers", term::inline(&path.to_string_lossy()))]
+    NotInitialised {
+        /// The work tree.
+        path: PathBuf,
+        /// The top of the repository, if that is another directory.
+        top: Option<PathBuf>,
+    },
+    /// There is `.peers/`, but no store that knows this directory.
+    #[error("{} has no trusted store on this machine", term::inline(&path.to_string_lossy()))]
+    NoStore {
+        /// The work tree.
+        path: PathBuf,
+        /// Where the same directory was, according to another store.
+        was: Option<PathBuf>,
+    },
+    /// The store was made for another directory.
+    #[error("the trusted store of {} was made for {}", term::inline(&path.to_string_lossy()), made_for(.recorded, path))]
+    Moved {
+        /// The work tree.
+        path: PathBuf,
+        /// The path in the store.
+        recorded: String,
+    },
+    /// Somebody holds the run lock.
+    #[error("a run holds the lock of this repository ({holder})")]
+    Locked {
+        /// Who, as far as it says.
+        holder: Holder,
+    },
+}
+
+fn made_for(recorded: &str, path: &Path) -> String {
+    if path.to_str() == Some(recorded) {
+        return "another directory of the same name".to_owned();
+    }
+    term::inline(recorded)
+}
+
+impl PlaceError {
+    /// The exit code of a command that stops at it.
+    #[must_use]
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::NotADirectory { .. } | Self::NotInitialised { .. } => exit::INVALID,
+            Self::NoHome => exit::ENVIRONMENT,
+            Self::Inside { .. } | Self::NoStore { .. } | Self::Moved { .. } => exit::REFUSED,
+            Self::Locked { .. } => exit::CONFLICT,
+            Self::Repo(error) => repo_exit(error),
+            Self::File(error) if error.is_unsafe() => exit::REFUSED,
+            Self::File(_) => exit::BUG,
+            Self::Store(error) => store_exit(error),
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let shown = |path: &Path| peers_modes::hooks::quoted(&path.to_string_lossy());
+        Some(match self {
+            Self::NoHome => "set HOME or XDG_STATE_HOME".to_owned(),
+            Self::Inside { .. } => "set XDG_STATE_HOME and XDG_CACHE_HOME to directories outside the repository".to_owned(),
+            Self::File(error) if error.is_unsafe() => {
+                "somebody put it there: look at it, remove it, and start again".to_owned()
+            }
+            Self::NotADirectory { .. } | Self::Repo(_) | Self::Store(_) | Self::File(_) => return None,
+            Self::NotInitialised { top: Some(top), .. } => format!("the repository's top is above: `peers -C {} ...`", shown(top)),
+            Self::NotInitialised { top: None, .. } => "run `peers init`".to_owned(),
+            Self::NoStore { was: Some(was), .. } => format!("it was moved: `peers store attach {}`", shown(was)),
+            Self::NoStore { was: None, .. } => {
+                "if it was moved: `peers store attach OLD-PATH`; if it comes from another machine: `peers store import-mirror`; to start over: `peers init --force`".to_owned()
+            }
+            Self::Moved { recorded, .. } => format!(
+                "if it is the same repository: `peers store attach {}`; to start over: `peers init --force`",
+                peers_modes::hooks::quoted(recorded)
+            ),
+            Self::Locked { .. } => "wait for it, or stop it; `peers status` shows it".to_owned(),
+        })
+    }
+}
+
+/// The exit code for a repository that cannot be opened.
+#[must_use]
+pub fn repo_exit(error: &RepoError) -> u8 {
+    match error {
+        RepoError::Redirected { .. } | RepoError::Unsafe { .. } | RepoError::WrongOwner { .. } => {
+            exit::REFUSED
+        }
+        RepoError::NotARepo { .. }
+        | RepoError::Bare { .. }
+        | RepoError::Unborn { .. }
+        | RepoError::Corrupt { .. }
+        | RepoError::UnsupportedExtension { .. }
+        | RepoError::Busy { .. } => exit::INVALID,
+        RepoError::Io { .. } => exit::BUG,
+    }
+}
+
+/// The exit code for a store that cannot be used.
+#[must_use]
+pub fn store_exit(error: &StoreError) -> u8 {
+    use peers_store::DiskErrorKind;
+    match error.disk().map(|disk| disk.kind) {
+        Some(DiskErrorKind::Unsafe) => exit::REFUSED,
+        Some(DiskErrorKind::TooLarge) => exit::INVALID,
+        Some(DiskErrorKind::Full | DiskErrorKind::Exists | DiskErrorKind::Io) => exit::BUG,
+        None => match error {
+            StoreError::Refused(_) => exit::BUG,
+            StoreError::Journal(_)
+            | StoreError::Disk(_)
+            | StoreError::Illegal { .. }
+            | StoreError::File { .. } => exit::INVALID,
+        },
+    }
+}
+
+/// Who holds the run lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process, if it says so.
+    pub pid: Option<u32>,
+    /// Its run, if it says so.
+    pub run_id: Option<String>,
+    /// The lock is the one that older systems keep in `.peers/`.
+    pub foreign: bool,
+}
+
+impl Holder {
+    pub(super) fn read(content: &[u8], foreign: bool) -> Self {
+        let value: Option<serde_json::Value> = serde_json::from_slice(content).ok();
+        let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
+        Self {
+            pid: field("pid").and_then(serde_json::Value::as_u64).and_then(|pid| u32::try_from(pid).ok()),
+            run_id: field("run_id").and_then(|id| id.as_str()).map(|id| term::line(id, 40)),
+            foreign,
+        }
+    }
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (&self.run_id, self.pid) {
+            (Some(run), Some(pid)) => write!(f, "run {run}, process {pid}")?,
+            (Some(run), None) => write!(f, "run {run}")?,
+            (None, Some(pid)) => write!(f, "process {pid}")?,
+            (None, None) => f.write_str("it does not say which process it is")?,
+        }
+        if self.foreign { f.write_str(", by `.peers/run.lock`") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,245 @@
+//! What the engine needs of the world, as traits with two implementations each: the real one and
+//! the simulator's. Files are `peers_store::Disk`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use peers_core::bugs::LedgerCommit;
+use peers_core::cheat::TurnDiff;
+use peers_core::machine::{CommitSeen, Corrected, HeadFacts, Notice, Now, RunPeer};
+use peers_core::prompt::LastHandoff;
+use peers_core::state::{HandoffMark, State};
+use peers_model::outcome::TamperKind;
+use peers_model::record::{CorrectionPlanned, PeerSpawned};
+use peers_model::verdict::{Place, TreeKey};
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
+use peers_store::Authors;
+use thiserror::Error;
+
+/// Why the repository could not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RepoFailure {
+    /// Git cannot be read or written.
+    #[error("git: {0}")]
+    Git(String),
+    /// The repository leads somewhere else than it did.
+    #[error("the git directory was redirected: {0}")]
+    Redirected(String),
+}
+
+/// The repository before a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepoFacts {
+    /// HEAD and trees.
+    pub at: HeadFacts,
+    /// Uncommitted changes, at most 30; empty exactly when the tree is clean.
+    pub dirty: Vec<String>,
+    /// Commits in `known_head..HEAD`, oldest first; empty without a known head.
+    pub since: Vec<CommitId>,
+    /// `known_head` is HEAD or an ancestor of it. True without a known head.
+    pub intact: bool,
+    /// Digest of each soft goal's scope at HEAD.
+    pub scopes: BTreeMap<GoalId, String>,
+    /// A merge or rebase that was left in progress.
+    pub git_state: Option<String>,
+}
+
+/// What a turn left in the repository.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RepoHarvest {
+    /// HEAD and trees.
+    pub at: Option<HeadFacts>,
+    /// The head before is an ancestor of HEAD.
+    pub ancestor: bool,
+    /// Commits that became reachable, oldest first.
+    pub commits: Vec<CommitSeen>,
+    /// Lines changed since the head before.
+    pub diff: TurnDiff,
+    /// Uncommitted changes, at most 30.
+    pub dirty: Vec<String>,
+    /// Guarded files that changed; they were restored.
+    pub git_tampered: Vec<String>,
+    /// Protected refs that moved; they were restored.
+    pub refs_tampered: Vec<String>,
+    /// Digest of each soft goal's scope before and after.
+    pub scopes: BTreeMap<GoalId, (String, String)>,
+    /// Git's debris that was removed or must be told.
+    pub warnings: Vec<String>,
+}
+
+/// A soft goal's scope: its globs, empty = every file that is no documentation.
+pub type Scopes = [(GoalId, Vec<String>)];
+
+/// The repository.
+pub trait Repo {
+    /// Looks. With `settled` (no tick is open) everything that is there now counts as known.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn survey(
+        &mut self,
+        known_head: Option<&CommitId>,
+        scopes: &Scopes,
+        settled: bool,
+    ) -> Result<RepoFacts, RepoFailure>;
+
+    /// Head and work tree as they are now.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn key(&mut self) -> Result<TreeKey, RepoFailure>;
+
+    /// Remembers what a turn must not touch.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn before_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure>;
+
+    /// Sees what the turn left, and restores what it must not have touched.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn harvest(&mut self, tick: TickNo, from: &CommitId, scopes: &Scopes)
+    -> Result<RepoHarvest, RepoFailure>;
+
+    /// Undoes, after keeping a copy. Idempotent: what is undone already is seen and left.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn correct(
+        &mut self,
+        plan: &CorrectionPlanned,
+        peer: &PeerName,
+        run: &RunId,
+    ) -> Result<Corrected, RepoFailure>;
+
+    /// Publishes attribution as notes.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn attest(&mut self, commits: &[(CommitId, String)]) -> Result<(), RepoFailure>;
+
+    /// Commits in `from..HEAD` (all when `from` is gone: from the merge base), newest last, with messages.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn commits_since(&mut self, from: &CommitId) -> Result<Vec<(CommitId, String)>, RepoFailure>;
+
+    /// What the bug ledger is folded from: `base..HEAD`, oldest first.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn ledger(&mut self, authors: &Authors) -> Result<Vec<LedgerCommit>, RepoFailure>;
+
+    /// What the counterpart's newest handoff says of itself.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn last_handoff(&mut self, mark: &HandoffMark) -> Result<Option<LastHandoff>, RepoFailure>;
+
+    /// A fresh checkout of a commit, nothing else in it.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn checkout(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure>;
+
+    /// Removes a checkout. Losing one costs disk space only; leftovers go at the next start.
+    fn remove_checkout(&mut self, dir: &std::path::Path);
+}
+
+/// Gates to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateJob {
+    /// Which.
+    pub gates: Vec<GoalId>,
+    /// At which tree.
+    pub key: TreeKey,
+    /// Where.
+    pub place: Place,
+    /// The tree's directory; absent = the work tree.
+    pub dir: Option<PathBuf>,
+    /// For log names.
+    pub tick: TickNo,
+}
+
+/// Processes and timers. What they report comes back as inputs of the engine.
+pub trait Procs {
+    /// Starts the peer: `PeerSpawned`, then `PeerExited` follow; only `PeerExited` when it cannot start.
+    fn run_peer(&mut self, launch: &RunPeer);
+    /// Ends the running peer; nothing happens when none runs.
+    fn end_peer(&mut self, now: bool);
+    /// Starts gates: one `Judged` follows.
+    fn judge(&mut self, job: GateJob);
+    /// Ends the running gates; `Judged` still follows.
+    fn cancel_gates(&mut self);
+    /// Ends what a crashed loop left of this tick, by recorded identity and by environment marker.
+    /// Returns what could not be ended.
+    fn reap(&mut self, run: Option<&RunId>, tick: TickNo, spawned: Option<&PeerSpawned>) -> Vec<u32>;
+    /// `Timer` follows then.
+    fn set_timer(&mut self, at: Timestamp);
+}
+
+/// What a sweep of the control plane found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sweep {
+    /// Somebody touched what nobody may touch.
+    pub tamper: Option<(TamperKind, String)>,
+    /// Things that were removed.
+    pub warnings: Vec<String>,
+}
+
+/// Guards the control plane.
+pub trait Guard {
+    /// `.peers/` is still the directory that it was, and holds no link or special file.
+    fn sweep(&mut self) -> Sweep;
+    /// Remembers the trusted store as it is.
+    fn before_turn(&mut self);
+    /// The trusted store is as it was before the turn.
+    fn after_turn(&mut self) -> Option<(TamperKind, String)>;
+}
+
+/// Time and chance.
+pub trait Clock {
+    /// Both clocks.
+    fn now(&self) -> Now;
+    /// Random hex for fences.
+    fn nonce(&mut self) -> String;
+}
+
+/// Who watches. Called after the records behind a notice are durable.
+pub trait Observer {
+    /// Something happened.
+    fn notice(&mut self, notice: &Notice, state: &State, at: Now);
+
+    /// Gets the live progress of children, once, before anything runs.
+    fn progress(&mut self, progress: crate::procs::Progress) {
+        drop(progress);
+    }
+}
+
+/// Everything that the engine needs.
+pub trait World {
+    /// Files.
+    type Disk: peers_store::Disk;
+    /// Repository.
+    type Repo: Repo;
+    /// Processes.
+    type Procs: Procs;
+    /// Control plane.
+    type Guard: Guard;
+    /// Time.
+    type Clock: Clock;
+    /// Watchers.
+    type Observer: Observer;
+
+    /// The repository.
+    fn repo(&mut self) -> &mut Self::Repo;
+    /// Processes.
+    fn procs(&mut self) -> &mut Self::Procs;
+    /// The control plane's guard.
+    fn guard(&mut self) -> &mut Self::Guard;
+    /// The clock.
+    fn clock(&mut self) -> &mut Self::Clock;
+    /// Who watches.
+    fn observer(&mut self) -> &mut Self::Observer;
+}

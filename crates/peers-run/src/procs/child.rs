@@ -1,0 +1,548 @@
+//! One peer from its start until nothing is left of it.
+//!
+//! The watch machine of `peers-core` decides; this file carries bytes, exits and deadlines to it and
+//! signals back. The order at the end is fixed: the exit is seen, then whatever the child left is
+//! ended, and only then is the child itself reaped, so that its group id is never somebody else's.
+
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use peers_core::machine::{Event, RunPeer};
+use peers_core::watch::{
+    EndReason, StopHow, Watch, WatchAct, WatchIn, WatchLimits, WatchOutcome, WatchSignal,
+};
+use peers_model::outcome::{ApiClass, ErrorKind, ExitClass, PeerExit, Usage};
+use peers_model::record::PeerSpawned;
+use peers_model::{Mono, limits};
+use peers_store::{artifacts, layout};
+use peers_sys::spawn::{Child, RawExit};
+use peers_sys::{clock, term};
+use peers_tools::{ExitKind, Facts, FailureKind, PatternScanner, Stream, ToolKind, ToolReport, classify};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use super::ending::{Ending, Exit, Woken, doze};
+use super::launch::{self, Launch, LaunchError};
+use super::leftover::{Cleared, Known, number};
+use super::output::Output;
+use super::progress::Progress;
+use super::tee::{Tee, Written};
+use super::transcript::Transcripts;
+use super::{Book, Events, Site};
+
+/// Bytes read at once.
+const CHUNK: usize = 64 * 1024;
+/// A peer may overrun the run's time budget by this much, so that it can still hand over.
+const RUNTIME_GRACE: Duration = Duration::from_mins(1);
+/// A graceful stop turns into a kill after this, so that the whole way out takes 8 s at most.
+const STOP_GRACE: Duration = Duration::from_secs(3);
+/// How long leftovers are hunted: after a turn, and when the loop is asked to stop.
+const SWEEP: Duration = Duration::from_secs(5);
+const SWEEP_STOPPING: Duration = Duration::from_millis(1500);
+/// Between two looks at adopted processes.
+const TIDY: Duration = Duration::from_secs(2);
+/// The live copy may be behind by this much at the end.
+const TEE_WAIT: Duration = Duration::from_secs(2);
+
+/// One turn of a peer, to be run.
+pub(super) struct Turn {
+    pub(super) site: Rc<Site>,
+    pub(super) book: Rc<Book>,
+    pub(super) launch: RunPeer,
+    pub(super) events: Events,
+    pub(super) progress: Progress,
+}
+
+/// Why the peer's turn could not even be tried.
+type Ours = (ErrorKind, String);
+
+impl Turn {
+    /// Runs it and reports: `PeerSpawned` if it could be started, then `PeerExited`.
+    pub(super) async fn run(self, orders: mpsc::UnboundedReceiver<StopHow>) {
+        let event = match self.supervise(orders).await {
+            Ok(exit) => Event::PeerExited(Box::new(exit)),
+            Err((kind, detail)) => Event::Failed { kind, detail },
+        };
+        self.progress.idle();
+        // The receiver goes only with the whole loop.
+        let _gone = self.events.send(event);
+    }
+
+    async fn supervise(&self, mut orders: mpsc::UnboundedReceiver<StopHow>) -> Result<PeerExit, Ours> {
+        let Self { site, book, launch, events, progress } = self;
+        let from = clock::mono();
+        let mut launched = match launch::launch(site, book, launch) {
+            Ok(launched) => launched,
+            Err(error) => return not_launched(&error, from),
+        };
+        let sessions =
+            (launched.tool.kind() == ToolKind::Claude).then(|| Transcripts::before(&site.host)).flatten();
+        let mut child = match launched.spawn.start() {
+            Ok(child) => child,
+            Err(error) => {
+                let text = with_cause(&error);
+                return Ok(not_started(i32::from(error.exit_code()), &text, from));
+            }
+        };
+        let known = site.kin.know(child.pid());
+        // The receiver goes only with the whole loop.
+        let _gone = events.send(Event::PeerSpawned(spawned(launch, &child)));
+        progress.peer(launch.tick, launch.peer.clone(), from);
+        let mut streams = Streams::open(self, &launched, &mut child);
+        if let (Some(text), Some(pipe)) = (launched.stdin.take(), child.take_stdin()) {
+            streams.tasks.push(tokio::task::spawn_local(write_prompt(text, pipe.into())));
+        }
+        let mut watch = Watch::new(self.limits(), from);
+        watch.on(clock::mono(), WatchIn::Started);
+        let mut run = Supervised {
+            turn: self,
+            child,
+            known: Some(known),
+            watch,
+            streams,
+            exit: Exit::Unseen,
+            cleared: Cleared::default(),
+            stopping: false,
+            kill_at: None,
+            tidy_at: from.plus(TIDY),
+            sessions,
+            sessions_at: from,
+            since_signal: from,
+        };
+        let outcome = run.watch_over(&mut orders).await;
+        Ok(run.report(&launched, outcome, from).await)
+    }
+
+    fn limits(&self) -> WatchLimits {
+        let health = &self.book.config.health;
+        let idle = Duration::from_secs(health.idle_timeout_s.get().into());
+        let mut absolute = Duration::from_secs(health.absolute_max_runtime_s.get().into());
+        if let Some(left) = self.launch.runtime_left_s {
+            absolute = absolute.min(Duration::from_secs(left).saturating_add(RUNTIME_GRACE));
+        }
+        WatchLimits::new(idle, absolute)
+    }
+}
+
+fn spawned(launch: &RunPeer, child: &Child) -> PeerSpawned {
+    let identity = child.identity();
+    PeerSpawned {
+        tick: launch.tick,
+        pid: number(identity.pid),
+        start_time: identity.start_time.unwrap_or(0),
+        boot_id: identity.boot_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+/// A running child with all that belongs to it.
+struct Supervised<'a> {
+    turn: &'a Turn,
+    child: Child,
+    known: Option<Known>,
+    watch: Watch,
+    streams: Streams,
+    exit: Exit,
+    cleared: Cleared,
+    /// The loop is on its way out.
+    stopping: bool,
+    /// When a graceful stop turns into a kill.
+    kill_at: Option<Mono>,
+    /// When adopted processes are looked after again.
+    tidy_at: Mono,
+    /// What the agent writes besides its output, and when that is looked at again.
+    sessions: Option<Transcripts>,
+    sessions_at: Mono,
+    /// No input is older than this: whatever is seen after a signal was sent may come of it.
+    since_signal: Mono,
+}
+
+impl Supervised<'_> {
+    async fn watch_over(&mut self, orders: &mut mpsc::UnboundedReceiver<StopHow>) -> WatchOutcome {
+        let ending = Ending::of(&self.child);
+        let mut orders_open = true;
+        loop {
+            self.act().await;
+            if let Some(outcome) = self.watch.outcome() {
+                return outcome;
+            }
+            let deadline = self.watch.poll_deadline().unwrap_or_else(clock::mono);
+            let deadline = self.kill_at.map_or(deadline, |at| at.min(deadline));
+            let deadline = self.sessions.as_ref().map_or(deadline, |_| self.sessions_at.min(deadline));
+            let heard = Rc::clone(&self.streams.heard);
+            // All arms can be dropped at any await: none holds anything back.
+            tokio::select! {
+                biased;
+                order = orders.recv(), if orders_open => match order {
+                    Some(how) => self.stop(how),
+                    None => orders_open = false,
+                },
+                () = ending.look(), if self.exit == Exit::Unseen => self.look_for_exit(),
+                () = heard.notified() => {}
+                woken = doze(deadline) => self.wake(woken),
+            }
+            self.hear();
+            // Here and not with the timer, which a flood of output could keep from being asked.
+            self.due();
+            self.tidy().await;
+        }
+    }
+
+    /// Carries out what the machine asks for.
+    async fn act(&mut self) {
+        while let Some(action) = self.watch.poll_action() {
+            match action {
+                WatchAct::SignalGroup(signal) => {
+                    // It may have ended by itself; the machine will hear of it.
+                    let _sent = match signal {
+                        WatchSignal::Term => self.child.terminate(),
+                        WatchSignal::Kill => self.child.kill(),
+                    };
+                    self.since_signal = clock::mono().plus(Duration::from_millis(1));
+                }
+                WatchAct::ScanTail(_) => {
+                    self.streams.output.borrow_mut().scan_tails();
+                    self.hear();
+                }
+                WatchAct::SweepGroup => self.sweep().await,
+                WatchAct::Reap => {
+                    // Somebody else may have reaped it, which was noticed when its exit was looked at.
+                    let _reaped = self.child.reap();
+                    self.known = None;
+                }
+                WatchAct::StopReading => self.streams.stop(),
+                WatchAct::Report => {}
+            }
+        }
+    }
+
+    async fn sweep(&mut self) {
+        let limit = if self.stopping { SWEEP_STOPPING } else { SWEEP };
+        let Turn { site, launch, .. } = self.turn;
+        if site.kin.strangers() {
+            let cleared = site.kin.clear(launch.tick, Some(self.child.pid()), limit).await;
+            self.cleared.add(cleared);
+        }
+        // As long as the leader is not reaped this reaches its group or nobody.
+        let _empty = self.child.sweep_group(peers_sys::signal::Signal::Kill);
+    }
+
+    fn look_for_exit(&mut self) {
+        self.exit = Exit::look(&mut self.child);
+        if self.exit != Exit::Unseen {
+            self.streams.output.borrow_mut().child_exited();
+            self.watch.on(self.now(), WatchIn::Exited);
+        }
+    }
+
+    fn now(&self) -> Mono {
+        clock::mono().max(self.since_signal)
+    }
+
+    fn stop(&mut self, how: StopHow) {
+        let now = self.now();
+        if !std::mem::replace(&mut self.stopping, true) {
+            self.kill_at = Some(now.plus(STOP_GRACE));
+        }
+        self.watch.on(now, WatchIn::Stop(how));
+    }
+
+    fn wake(&mut self, woken: Woken) {
+        if let Woken::Late(late) = woken {
+            tracing::warn!(
+                seconds = late.as_secs(),
+                "this machine or process slept; silence is measured anew"
+            );
+            self.watch.on(self.now(), WatchIn::Activity);
+        }
+    }
+
+    fn due(&mut self) {
+        let now = self.now();
+        // Before silence is judged.
+        if let Some(sessions) = self.sessions.as_mut().filter(|_| self.sessions_at <= now) {
+            self.sessions_at = now.plus(Transcripts::interval(self.turn.limits().idle));
+            if sessions.moved() {
+                self.watch.on(now, WatchIn::Activity);
+            }
+        }
+        if self.kill_at.is_some_and(|at| at <= now) {
+            self.kill_at = None;
+            if self.exit == Exit::Unseen {
+                self.watch.on(now, WatchIn::Stop(StopHow::Now));
+            }
+        }
+        self.watch.on(now, WatchIn::Deadline);
+    }
+
+    /// Helpers of the agent that died after we adopted them would pile up as zombies.
+    async fn tidy(&mut self) {
+        let now = clock::mono();
+        if self.tidy_at <= now {
+            self.tidy_at = now.plus(TIDY);
+            self.turn.site.kin.reap_adopted().await;
+        }
+    }
+
+    fn hear(&mut self) {
+        let news = self.streams.output.borrow_mut().news();
+        let now = self.now();
+        for input in news {
+            self.watch.on(now, input);
+        }
+    }
+
+    /// Everything is over: what does it amount to?
+    async fn report(mut self, launched: &Launch, outcome: WatchOutcome, from: Mono) -> PeerExit {
+        self.streams.stop();
+        let exit = self.sum_up(launched, outcome, from);
+        for written in self.streams.written.drain(..) {
+            written.within(TEE_WAIT).await;
+        }
+        exit
+    }
+
+    fn sum_up(&mut self, launched: &Launch, outcome: WatchOutcome, from: Mono) -> PeerExit {
+        let Self { turn, child, streams, exit, cleared, .. } = self;
+        let raw = exit.raw();
+        let mut output = streams.output.borrow_mut();
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            output.close(stream);
+        }
+        let stub = raw.and_then(|raw| child.stub_failure(raw, output.first_words()));
+        let (code, signal) = match raw {
+            Some(RawExit::Code(code)) => (Some(code), None),
+            Some(RawExit::Signal(signal)) => (None, Some(signal)),
+            None => (None, None),
+        };
+        let kind = match raw {
+            _ if stub.is_some() => ExitKind::NotStarted,
+            Some(RawExit::Code(code)) => ExitKind::Code(code),
+            Some(RawExit::Signal(signal)) => ExitKind::Signal(signal),
+            None => ExitKind::Unknown,
+        };
+        let report = output.finish(kind);
+        let class = if stub.is_some() { ExitClass::SpawnFail } else { exit_class(outcome.end, raw) };
+        let confirmed = outcome.end == (EndReason::Pattern { halt: true }) || class != ExitClass::Ok;
+        let verdict = classify(Facts { exit: class, report: &report, hit: output.decisive(confirmed) });
+        let rules = &launched.rules;
+        let matched = verdict.matched.map(|mut matched| {
+            matched.snippet = rules.redact(&matched.snippet).into_owned();
+            matched
+        });
+        let well = verdict.exit == ExitClass::Ok && verdict.api == ApiClass::None;
+        let tails = if well { (200, 400) } else { (400, 800) };
+        turn.keep(&output);
+        PeerExit {
+            class: verdict.exit,
+            api: verdict.api,
+            code,
+            signal,
+            duration_ms: millis(clock::mono().since(from)),
+            usage: usage(&report),
+            model: report.usage.model.clone().map(|model| term::line(&model, 80)),
+            matched,
+            retry_after_s: verdict.kind.and_then(retry_after),
+            stdout_tail: tail(&output.capture(Stream::Stdout).last(tails.0 * 8), tails.0),
+            stderr_tail: match &stub {
+                Some(failure) => tail(&failure.to_string(), tails.1),
+                None => tail(&output.capture(Stream::Stderr).last(tails.1 * 8), tails.1),
+            },
+            truncated: output.capture(Stream::Stdout).truncated()
+                || output.capture(Stream::Stderr).truncated(),
+            bytes_out: outcome.bytes_out,
+            bytes_err: outcome.bytes_err,
+            leaked: cleared.killed,
+            survivors: std::mem::take(&mut cleared.survivors),
+            redactions: output.redactions(),
+        }
+    }
+}
+
+impl Turn {
+    /// Keeps what was captured, for people. Best effort.
+    fn keep(&self, output: &Output) {
+        let Some(peers) = &self.site.spec.peers else { return };
+        for (stream, suffix) in [(Stream::Stdout, ".stdout.log"), (Stream::Stderr, ".stderr.log")] {
+            let text = output.capture(stream).text();
+            if text.is_empty() {
+                continue;
+            }
+            let name = artifacts::tick_file(self.launch.tick, self.launch.peer.as_str(), suffix);
+            let kept = peers
+                .create_path(layout::peers::LOG_PEERS)
+                .and_then(|dir| dir.publish_unsynced(&name, text.as_bytes()));
+            if let Err(error) = kept {
+                tracing::warn!(file = name, %error, "the output of a peer was not kept");
+            }
+        }
+    }
+}
+
+/// The readers of a child's output.
+struct Streams {
+    output: Rc<RefCell<Output>>,
+    heard: Rc<Notify>,
+    tasks: Vec<JoinHandle<()>>,
+    written: Vec<Written>,
+}
+
+impl Streams {
+    fn open(turn: &Turn, launched: &Launch, child: &mut Child) -> Self {
+        let Turn { site, book, launch, progress, .. } = turn;
+        let structured = launched.tool.structured(&launched.argv);
+        let scanner = PatternScanner::new(book.patterns.clone(), structured);
+        let cap = usize::try_from(book.config.health.buf_cap_bytes.get()).unwrap_or(usize::MAX);
+        let decoder = launched.tool.decoder_for(&launched.argv);
+        let output = Output::new(decoder, scanner, &launched.rules, cap, progress.clone());
+        let mut streams = Self {
+            output: Rc::new(RefCell::new(output)),
+            heard: Rc::default(),
+            tasks: Vec::new(),
+            written: Vec::new(),
+        };
+        let pipes = [
+            (Stream::Stdout, child.take_stdout().map(OwnedFd::from), ".stream.jsonl"),
+            (Stream::Stderr, child.take_stderr().map(OwnedFd::from), ".stream.err.jsonl"),
+        ];
+        for (stream, pipe, suffix) in pipes {
+            let (tee, written) = match &site.spec.peers {
+                Some(peers) if book.config.observability.tee_stream => {
+                    let name = artifacts::tick_file(launch.tick, launch.peer.as_str(), suffix);
+                    Tee::to(peers, layout::peers::LOG_PEERS, name, limits::STREAM_TEE)
+                }
+                _ => Tee::off(),
+            };
+            streams.written.push(written);
+            match pipe.map(pipe::Receiver::from_owned_fd) {
+                Some(Ok(pipe)) => {
+                    let reader =
+                        read(pipe, stream, Rc::clone(&streams.output), Rc::clone(&streams.heard), tee);
+                    streams.tasks.push(tokio::task::spawn_local(reader));
+                }
+                Some(Err(error)) => {
+                    tracing::error!(%error, "a stream of a peer cannot be read");
+                    streams.output.borrow_mut().close(stream);
+                }
+                None => {
+                    streams.output.borrow_mut().close(stream);
+                }
+            }
+        }
+        streams
+    }
+
+    /// Whoever still holds a pipe writes to nobody from now on.
+    fn stop(&mut self) {
+        for task in self.tasks.drain(..) {
+            task.abort();
+        }
+    }
+}
+
+async fn read(
+    mut pipe: pipe::Receiver,
+    stream: Stream,
+    output: Rc<RefCell<Output>>,
+    heard: Rc<Notify>,
+    mut tee: Tee,
+) {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let n = match pipe.read(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(n) => n,
+        };
+        let chunk = buffer.get(..n).unwrap_or_default();
+        let clean = output.borrow_mut().take(stream, chunk, clock::mono()).to_vec();
+        // Before the disk is asked for anything: silence is measured without it.
+        heard.notify_one();
+        tee.write(&clean).await;
+    }
+    let rest = output.borrow_mut().close(stream).to_vec();
+    heard.notify_one();
+    tee.write(&rest).await;
+}
+
+/// A child that does not read its prompt, or not to the end, is no error.
+async fn write_prompt(text: String, pipe: OwnedFd) {
+    let written = match pipe::Sender::from_owned_fd(pipe) {
+        Ok(mut pipe) => pipe.write_all(text.as_bytes()).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = written {
+        tracing::debug!(%error, "the prompt was not read to its end");
+    }
+}
+
+fn exit_class(end: EndReason, raw: Option<RawExit>) -> ExitClass {
+    match end {
+        EndReason::Idle => ExitClass::Idle,
+        EndReason::Absolute => ExitClass::Absolute,
+        EndReason::Pattern { .. } => ExitClass::Pattern,
+        EndReason::StoppedGraceful | EndReason::StoppedNow => ExitClass::Interrupted,
+        EndReason::Exited => match raw {
+            Some(RawExit::Code(0)) => ExitClass::Ok,
+            Some(RawExit::Code(_)) | None => ExitClass::Nonzero,
+            Some(RawExit::Signal(_)) => ExitClass::Signal,
+        },
+    }
+}
+
+fn usage(report: &ToolReport) -> Usage {
+    let seen = report.usage.total;
+    Usage {
+        // What was counted before a stream broke off was spent, even if it is not all.
+        tokens: (report.usage_known || seen.0 > 0).then_some(seen),
+        usd: report.usage.usd,
+    }
+}
+
+fn retry_after(kind: FailureKind) -> Option<u64> {
+    match kind {
+        FailureKind::RateLimit { retry_after } => retry_after.map(|wait| millis(wait).div_ceil(1000)),
+        FailureKind::UsageCap { resets_at } => {
+            let left = resets_at?.saturating_sub(clock::now().as_millis() / 1000);
+            u64::try_from(left).ok().filter(|left| *left > 0)
+        }
+        FailureKind::Auth | FailureKind::Quota | FailureKind::Overload | FailureKind::Other => None,
+    }
+}
+
+fn not_launched(error: &LaunchError, from: Mono) -> Result<PeerExit, Ours> {
+    let text = with_cause(error);
+    match error.ours() {
+        Some(kind) => Err((kind, text)),
+        None => Ok(not_started(126, &text, from)),
+    }
+}
+
+fn not_started(code: i32, why: &str, from: Mono) -> PeerExit {
+    PeerExit {
+        class: ExitClass::SpawnFail,
+        code: Some(code),
+        stderr_tail: tail(why, 800),
+        ..PeerExit::interrupted(millis(clock::mono().since(from)))
+    }
+}
+
+fn with_cause(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// The last `chars` characters, fit to be shown.
+fn tail(text: &str, chars: usize) -> String {
+    let shown = term::block(text);
+    let excess = shown.chars().count().saturating_sub(chars);
+    shown.chars().skip(excess).collect()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,253 @@
+//! From what a gate's command did to a verdict.
+
+use std::path::Path;
+
+use peers_core::apply::bounded;
+use peers_core::dsl::{Evidence, Expr, MAX_JSON_BYTES, strict_json};
+use peers_model::limits;
+use peers_model::verdict::Verdict;
+use peers_sys::redact::Rules;
+use peers_sys::spawn::RawExit;
+use peers_sys::{FileError, SafeDir, term};
+use serde_json::Value;
+
+use super::capture::Capture;
+use super::command::Finished;
+
+/// Characters of each stream in a diagnostic.
+const TAIL: usize = 1000;
+/// Findings of a check that a diagnostic shows.
+const FINDINGS: usize = 50;
+
+/// Could not judge.
+pub(super) fn error(why: &str) -> Verdict {
+    Verdict::Error { diagnostic: bounded(&term::block(why), limits::DIAGNOSTIC) }
+}
+
+/// The verdict on a shell gate.
+pub(super) fn shell(finished: &Finished, pass_when: &Expr, tree: &Path, rules: &Rules) -> Verdict {
+    if let Some(failure) = &finished.stub {
+        return error(&format!("the gate could not be started: {failure}"));
+    }
+    if finished.timed_out {
+        return Verdict::Timeout { diagnostic: diagnostic("timeout", finished, rules) };
+    }
+    let (code, signal) = match finished.exit {
+        Some(RawExit::Code(code)) => (code, None),
+        Some(RawExit::Signal(signal)) => (signal.saturating_add(128), Some(signal)),
+        None => return error("the exit of the gate's command was lost"),
+    };
+    let evidence = Evidence {
+        exit_code: code.into(),
+        signal,
+        timed_out: false,
+        stdout: &finished.stdout.text(),
+        stderr: &finished.stderr.text(),
+        json: &|path| read_json(tree, path),
+    };
+    let reason = match pass_when.eval(&evidence) {
+        Ok(true) => return Verdict::Pass,
+        Ok(false) => "pass_when returned False".to_owned(),
+        Err(error) => format!("pass_when error: {error}"),
+    };
+    Verdict::Fail { diagnostic: diagnostic(&reason, finished, rules) }
+}
+
+/// The verdict on a built-in check, which judges by itself: 0 pass, 1 violated, else it could not.
+pub(super) fn check(finished: &Finished, rules: &Rules) -> Verdict {
+    if let Some(failure) = &finished.stub {
+        return error(&format!("the check could not be started: {failure}"));
+    }
+    if finished.timed_out {
+        return Verdict::Timeout { diagnostic: diagnostic("timeout", finished, rules) };
+    }
+    let words = findings(finished, rules);
+    match finished.exit {
+        Some(RawExit::Code(0)) => Verdict::Pass,
+        Some(RawExit::Code(1)) => Verdict::Fail {
+            diagnostic: words.unwrap_or_else(|| diagnostic("the check failed", finished, rules)),
+        },
+        Some(RawExit::Code(_) | RawExit::Signal(_)) | None => Verdict::Error {
+            diagnostic: words.unwrap_or_else(|| diagnostic("the check gave no answer", finished, rules)),
+        },
+    }
+}
+
+/// `<reason>; exit_code=N; stdout-tail='…'; stderr-tail='…'`
+fn diagnostic(reason: &str, finished: &Finished, rules: &Rules) -> String {
+    let code = match finished.exit {
+        Some(RawExit::Code(code)) => code.to_string(),
+        Some(RawExit::Signal(signal)) => signal.saturating_add(128).to_string(),
+        None => "unknown".to_owned(),
+    };
+    let text = format!(
+        "{reason}; exit_code={code}; stdout-tail='{}'; stderr-tail='{}'",
+        tail(&finished.stdout, TAIL, rules),
+        tail(&finished.stderr, TAIL, rules)
+    );
+    bounded(&text, limits::DIAGNOSTIC)
+}
+
+/// The last characters of a stream, without secrets and fit to be shown.
+pub(super) fn tail(stream: &Capture, chars: usize, rules: &Rules) -> String {
+    // A secret that begins before what is shown must still be recognised.
+    let text = stream.last(chars.saturating_mul(4).saturating_add(8 * 1024));
+    let text = rules.redact(&text);
+    let shown = term::block(&text);
+    let shown = shown.trim_end();
+    shown.chars().skip(shown.chars().count().saturating_sub(chars)).collect()
+}
+
+/// What a check says in its JSON report, as the lines that the next prompt shows.
+fn findings(finished: &Finished, rules: &Rules) -> Option<String> {
+    let report = strict_json(finished.stdout.text().trim().as_bytes()).ok()?;
+    let text =
+        |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let findings = report.get("findings").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut lines = vec![format!("{}: {}", text(&report, "check"), text(&report, "verdict").to_uppercase())];
+    for finding in findings.iter().take(FINDINGS) {
+        let line =
+            finding.get("line").and_then(Value::as_u64).map(|line| format!(":{line}")).unwrap_or_default();
+        let (path, kind, message) = (text(finding, "path"), text(finding, "kind"), text(finding, "message"));
+        lines.push(format!("  {path}{line}: {kind}: {message}"));
+    }
+    if findings.len() > FINDINGS {
+        lines.push(format!("  and {} more", findings.len() - FINDINGS));
+    }
+    for key in ["message", "hint"] {
+        let said = text(&report, key);
+        if !said.is_empty() {
+            lines.push(format!("  {said}"));
+        }
+    }
+    let shown: Vec<String> = lines.iter().map(|line| term::inline(line)).collect();
+    Some(bounded(&rules.redact(&shown.join("\n")), limits::DIAGNOSTIC))
+}
+
+/// Reads a JSON file below the tree that a gate ran in, following no link.
+fn read_json(tree: &Path, path: &str) -> Result<Value, String> {
+    let cap = u64::try_from(MAX_JSON_BYTES).unwrap_or(u64::MAX);
+    let read = || -> Result<Vec<u8>, FileError> {
+        let (dir, name) = SafeDir::open_shared(tree)?.parent_of(path)?;
+        dir.read(name, cap)
+    };
+    let bytes = read().map_err(|error| {
+        if error.is_not_found() {
+            "there is no such file".to_owned()
+        } else {
+            // The path of the tree is nobody's business.
+            match error {
+                FileError::Symlink { .. } => "a symbolic link is in the way".to_owned(),
+                FileError::HardLinked { .. } => "the file has more than one name".to_owned(),
+                FileError::NotRegular { .. } => "it is no regular file".to_owned(),
+                FileError::TooLarge { .. } => format!("larger than {MAX_JSON_BYTES} bytes"),
+                _ => "it cannot be read".to_owned(),
+            }
+        }
+    })?;
+    strict_json(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn finished(exit: RawExit, stdout: &str, stderr: &str) -> Finished {
+        let capture = |text: &str| {
+            let mut capture = Capture::new(512 * 1024, 512 * 1024);
+            capture.push(text.as_bytes());
+            capture
+        };
+        Finished {
+            exit: Some(exit),
+            timed_out: false,
+            cancelled: false,
+            stub: None,
+            stdout: capture(stdout),
+            stderr: capture(stderr),
+            leaked: 0,
+            took: Duration::ZERO,
+        }
+    }
+
+    fn judge(finished: &Finished, pass_when: &str, tree: &Path) -> Verdict {
+        shell(finished, &Expr::parse(pass_when).unwrap(), tree, &Rules::new(["hunter2-hunter2"]))
+    }
+
+    #[test]
+    fn a_red_gate_says_why_with_both_tails() {
+        let verdict = judge(&finished(RawExit::Code(2), "out\n", "err\n"), "exit_code == 0", Path::new("/"));
+        let expected = "pass_when returned False; exit_code=2; stdout-tail='out'; stderr-tail='err'";
+        assert_eq!(verdict, Verdict::Fail { diagnostic: expected.into() });
+        let verdict = judge(&finished(RawExit::Code(0), "x", ""), "int(stdout) == 0", Path::new("/"));
+        assert!(verdict.diagnostic().starts_with("pass_when error: "), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_death_by_signal_is_128_and_more() {
+        let killed = finished(RawExit::Signal(15), "", "");
+        assert!(judge(&killed, "exit_code == 143 and signal == 15", Path::new("/")).is_pass());
+        assert!(judge(&killed, "exit_code == 0", Path::new("/")).diagnostic().contains("exit_code=143"));
+    }
+
+    #[test]
+    fn a_diagnostic_is_short_safe_to_show_and_without_secrets() {
+        let noise = "x".repeat(5000);
+        let hostile = format!("{noise}\u{1b}[2Jred\u{202e} hunter2-hunter2 end");
+        let verdict = judge(&finished(RawExit::Code(1), &hostile, &noise), "exit_code == 0", Path::new("/"));
+        let text = verdict.diagnostic();
+        assert!(text.len() <= limits::DIAGNOSTIC && !text.contains(['\u{1b}', '\u{202e}']));
+        assert!(
+            !text.contains("hunter2") && text.contains("[redacted:secret:") && text.contains(" end'"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_timeout_is_its_own_verdict_whatever_the_condition() {
+        let late = Finished { timed_out: true, exit: None, ..finished(RawExit::Code(0), "half", "") };
+        let verdict = judge(&late, "True or exit_code == 0", Path::new("/"));
+        assert!(
+            matches!(&verdict, Verdict::Timeout { diagnostic } if diagnostic.starts_with("timeout; exit_code=unknown; stdout-tail='half'")),
+            "{verdict:?}"
+        );
+    }
+
+    #[test]
+    fn json_is_read_below_the_tree_without_following_links() {
+        let tree = tempfile::tempdir().unwrap();
+        let at = |name: &str| tree.path().join(name);
+        std::fs::create_dir(at("out")).unwrap();
+        std::fs::write(at("out/cov.json"), r#"{"total": 82.5}"#).unwrap();
+        std::fs::write(at("twice.json"), "{}").unwrap();
+        std::fs::hard_link(at("twice.json"), at("again.json")).unwrap();
+        std::os::unix::fs::symlink(at("out"), at("link")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", at("passwd.json")).unwrap();
+        let done = finished(RawExit::Code(0), "", "");
+        assert!(judge(&done, "json('out/cov.json').total >= 80", tree.path()).is_pass());
+        for (path, word) in [
+            ("gone.json", "no such file"),
+            ("link/cov.json", "link"),
+            ("passwd.json", "link"),
+            ("twice.json", "more than one name"),
+        ] {
+            let verdict = judge(&done, &format!("json('{path}').total == 1"), tree.path());
+            assert!(verdict.diagnostic().contains(word), "{path}: {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_check_answers_by_its_exit_code_and_shows_its_findings() {
+        let rules = Rules::patterns();
+        let report = r#"{"check":"no-stubs","verdict":"fail","findings":[{"path":"src/a.rs","line":3,"kind":"stub","message":"todo!()"}]}"#;
+        let red = check(&finished(RawExit::Code(1), report, ""), rules);
+        assert_eq!(red, Verdict::Fail { diagnostic: "no-stubs: FAIL\n  src/a.rs:3: stub: todo!()".into() });
+        assert!(check(&finished(RawExit::Code(0), "", ""), rules).is_pass());
+        for exit in [RawExit::Code(2), RawExit::Code(3), RawExit::Code(101), RawExit::Signal(9)] {
+            let verdict = check(&finished(exit, "", "no such tool"), rules);
+            assert!(verdict.is_error() && verdict.diagnostic().contains("no such tool"), "{verdict:?}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! From what the configuration says of a peer to a child that can be started.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use peers_core::machine::RunPeer;
+use peers_model::config::{PeerSpec, PromptMode as Configured};
+use peers_model::outcome::ErrorKind;
+use peers_sys::FileError;
+use peers_sys::redact::Rules;
+use peers_sys::spawn::{Spawn, Stdin};
+use peers_tools::{Ask, CommandPlan, PlanError, PromptMode, Tool, ToolKind, ToolSpec, adapter};
+use thiserror::Error;
+
+use super::{Book, Site};
+use crate::env::{self, PeerIdentity, Turn};
+
+/// A peer that can be started.
+pub(super) struct Launch {
+    pub(super) spawn: Spawn,
+    /// What to write to its standard input.
+    pub(super) stdin: Option<String>,
+    pub(super) tool: &'static dyn Tool,
+    pub(super) argv: Vec<String>,
+    /// What must not reach a log.
+    pub(super) rules: Rules,
+    /// Gone when this is dropped.
+    pub(super) _prompt: Option<PromptFile>,
+}
+
+/// Why a peer cannot be started.
+#[derive(Debug, Error)]
+pub(super) enum LaunchError {
+    /// The configuration does not name it.
+    #[error("no peer `{0}` is configured")]
+    Unknown(String),
+    /// Its command makes no sense.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A file of ours could not be written, which is not the peer's fault.
+    #[error("prepare the start of a peer")]
+    Scratch(#[from] FileError),
+}
+
+impl LaunchError {
+    /// What kind of failure of ours it is; `None` where the peer itself cannot be started.
+    pub(super) fn ours(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Scratch(error) if error.is_disk_full() => Some(ErrorKind::DiskFull),
+            Self::Scratch(_) => Some(ErrorKind::Io),
+            Self::Unknown(_) | Self::Plan(_) => None,
+        }
+    }
+}
+
+/// The prompt in a private file.
+pub(super) struct PromptFile {
+    site: Rc<Site>,
+    name: String,
+}
+
+impl Drop for PromptFile {
+    fn drop(&mut self) {
+        // A file that stays lies in a private directory that is emptied at the next start.
+        let _removed = self.site.spec.scratch.remove_file(&self.name);
+    }
+}
+
+pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Launch, LaunchError> {
+    let peer = book.config.peers.iter().find(|p| p.name == ask.peer);
+    let Some(peer) = peer else { return Err(LaunchError::Unknown(ask.peer.to_string())) };
+    let scratch = &site.spec.scratch;
+    let spec = tool_spec(peer);
+    let tool = adapter(&spec.kind);
+    let name = format!("prompt-{}-{}-{}.txt", site.spec.run_id, ask.tick, peer.name);
+    let place = scratch.path().join(&name).into_os_string().into_string().ok();
+    let plan = tool.plan(&spec, &Ask { prompt: ask.prompt.clone(), prompt_file: place })?;
+    for warning in &plan.warnings {
+        tracing::debug!(peer = %peer.name, %warning, "command of a peer");
+    }
+    let prompt = match &plan.spill {
+        None => None,
+        Some(text) => {
+            let file = PromptFile { site: Rc::clone(site), name: name.clone() };
+            scratch.publish_unsynced(&name, text.as_bytes())?;
+            Some(file)
+        }
+    };
+    let config = format!("gitconfig-{}", peer.name);
+    scratch.publish_unsynced(&config, &env::peer_git_config(&peer.name, &site.spec.repo))?;
+    let turn = Turn { run: &site.spec.run_id, tick: ask.tick, git_config: &scratch.path().join(config) };
+    let who = PeerIdentity { name: &peer.name, project: &site.spec.project, login: tool.login_env() };
+    let vars = env::of_peer(&site.host, &site.spec.chosen, turn, who, &plan);
+    let rules = rules(site, &plan);
+    let CommandPlan { argv, stdin, .. } = plan;
+    let (program, args) =
+        argv.split_first().ok_or_else(|| PlanError::EmptyArgv { tool: spec.kind.name().into() })?;
+    let mut spawn = Spawn::new(site.spec.stub.clone(), program, PathBuf::from(&site.spec.repo));
+    spawn.args = args.iter().map(Into::into).collect();
+    spawn.env = vars;
+    spawn.stdin = if stdin.is_some() { Stdin::Piped } else { Stdin::Null };
+    Ok(Launch { spawn, stdin, tool, argv, rules, _prompt: prompt })
+}
+
+fn rules(site: &Site, plan: &CommandPlan) -> Rules {
+    let copied = plan.env_from.iter().filter_map(|(_, source)| site.host.operator(source)?.to_str());
+    let more: Vec<&str> = plan.redactions.iter().map(String::as_str).chain(copied).collect();
+    if more.is_empty() {
+        return site.rules.clone();
+    }
+    Rules::new(site.secrets.iter().map(String::as_str).chain(more))
+}
+
+fn tool_spec(peer: &PeerSpec) -> ToolSpec {
+    let lower = |value: &Option<String>| value.as_ref().map(|v| v.trim().to_ascii_lowercase());
+    ToolSpec {
+        kind: ToolKind::from_name(peer.tool_name()),
+        argv: peer.argv.clone(),
+        prompt_mode: match peer.prompt_mode {
+            Configured::Stdin => PromptMode::Stdin,
+            Configured::File => PromptMode::File,
+            Configured::ArgvSubstitute => PromptMode::ArgvSubstitute,
+        },
+        model: peer.model.as_ref().map(|m| m.trim().to_owned()),
+        reasoning: lower(&peer.reasoning),
+        provider: lower(&peer.provider),
+    }
+}

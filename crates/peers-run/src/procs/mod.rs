@@ -1,0 +1,341 @@
+//! Real processes: peers, gates, leftovers, timers.
+//!
+//! [`RealProcs`] only hands out work; each peer and each batch of gates is a task of its own on the
+//! one thread of the runtime, and what comes of it arrives as an [`Event`] on a channel. Start
+//! reading at [`child`](self) (`child.rs`) for peers and at `gates.rs` for gates.
+
+mod capture;
+mod child;
+mod command;
+mod ending;
+mod gate_log;
+mod gates;
+mod judging;
+mod launch;
+mod leftover;
+mod output;
+mod progress;
+mod recover;
+mod tee;
+mod transcript;
+mod verify;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use peers_core::dsl::{DslError, Expr};
+use peers_core::machine::{Event, RunPeer};
+use peers_core::watch::StopHow;
+use peers_model::config::Config;
+use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal};
+use peers_model::record::PeerSpawned;
+use peers_model::{GoalId, ProjectId, RunId, TickNo, Timestamp};
+use peers_sys::SafeDir;
+use peers_sys::clock;
+use peers_sys::env::Env;
+use peers_sys::redact::Rules;
+use peers_sys::spawn::StubProgram;
+use peers_tools::patterns::{DEFAULT_ERROR_PATTERNS, DEFAULT_HALT_PATTERNS};
+use peers_tools::{PatternError, Patterns};
+use thiserror::Error;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+pub use capture::Capture;
+pub use gates::{Cancel, run_gates};
+pub use progress::{Live, LiveGates, LivePeer, Progress};
+pub use verify::{Extra, ExtraResult, run_extra};
+
+use crate::env::{Host, OperatorEnv};
+use crate::ports::{GateJob, Procs};
+use leftover::Kin;
+
+/// The end of everything is waited for so long when the loop stops.
+const FINISH: Duration = Duration::from_secs(8);
+/// A wait on the wall clock is looked at again after this, since that clock can be set.
+const TIMER_STEP: Duration = Duration::from_secs(15);
+
+/// What children are started with and by. The same for the whole process.
+#[derive(Debug)]
+pub struct SiteSpec {
+    /// This run; outside of one a random id.
+    pub run_id: RunId,
+    /// The project.
+    pub project: ProjectId,
+    /// The work tree, canonical.
+    pub repo: PathBuf,
+    /// `.peers/`, for logs; absent where none are to be written.
+    pub peers: Option<SafeDir>,
+    /// A private directory of ours outside the repository, for files that children read.
+    pub scratch: SafeDir,
+    /// What becomes the child.
+    pub stub: StubProgram,
+    /// Our program, to run checks: `/proc/self/exe` where there is one.
+    pub program: PathBuf,
+    /// Our program under its own path, for gates that call it.
+    pub bin: PathBuf,
+    /// The operator's environment.
+    pub operator: Env,
+    /// What of it the operator passes on by name.
+    pub chosen: OperatorEnv,
+    /// [`peers_sys::reap::become_subreaper`] has succeeded, so whatever outlives its parent is ours.
+    pub subreaper: bool,
+}
+
+/// [`SiteSpec`], with what follows from it.
+#[derive(Debug)]
+pub struct Site {
+    spec: SiteSpec,
+    host: Host,
+    kin: Rc<Kin>,
+    secrets: Vec<String>,
+    rules: Rules,
+}
+
+impl Site {
+    /// Looks at the machine, once.
+    #[must_use]
+    pub fn new(spec: SiteSpec) -> Self {
+        let host = Host::look(&spec.operator, &spec.repo);
+        let secrets = host.secrets();
+        let rules = Rules::new(&secrets);
+        let kin = Rc::new(Kin::new(spec.run_id.clone(), spec.subreaper));
+        Self { spec, host, kin, secrets, rules }
+    }
+
+    /// The redaction rules with the secrets of the operator's environment.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The work tree.
+    #[must_use]
+    pub fn repo(&self) -> &Path {
+        &self.spec.repo
+    }
+}
+
+/// Configuration and goals in the form in which they are used, compiled once.
+#[derive(Debug)]
+pub struct Book {
+    config: Config,
+    gates: BTreeMap<GoalId, Gate>,
+    order: Vec<GoalId>,
+    patterns: Patterns,
+}
+
+/// A hard goal, ready to run.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    hard: HardGoal,
+    /// Of a shell gate.
+    pass_when: Option<Expr>,
+}
+
+/// What does not compile.
+#[derive(Debug, Error)]
+pub enum BookError {
+    /// A condition.
+    #[error("goal `{goal}`: pass_when: {source}")]
+    PassWhen {
+        /// Of which goal.
+        goal: GoalId,
+        /// Why not.
+        #[source]
+        source: DslError,
+    },
+    /// A pattern.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+}
+
+impl Book {
+    /// Compiles.
+    ///
+    /// # Errors
+    /// [`BookError`], the first in the order of the file.
+    pub fn new(config: Config, goals: &[Goal]) -> Result<Self, BookError> {
+        let mut gates = BTreeMap::new();
+        let mut order = Vec::new();
+        for goal in goals {
+            let GoalKind::Hard(hard) = &goal.kind else { continue };
+            let pass_when = match &hard.run {
+                GateRun::Shell { pass_when, .. } => Some(
+                    Expr::parse(pass_when)
+                        .map_err(|source| BookError::PassWhen { goal: goal.id.clone(), source })?,
+                ),
+                GateRun::Check { .. } => None,
+            };
+            order.push(goal.id.clone());
+            gates.insert(goal.id.clone(), Gate { hard: hard.clone(), pass_when });
+        }
+        let or = |given: &Option<Vec<String>>, usual: &[&str]| {
+            given.clone().unwrap_or_else(|| usual.iter().map(|p| (*p).to_owned()).collect())
+        };
+        let patterns = Patterns::compile(
+            &or(&config.health.error_patterns, &DEFAULT_ERROR_PATTERNS),
+            &or(&config.health.halt_patterns, &DEFAULT_HALT_PATTERNS),
+        )?;
+        Ok(Self { config, gates, order, patterns })
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The hard goals, in file order.
+    #[must_use]
+    pub fn gates(&self) -> &[GoalId] {
+        &self.order
+    }
+}
+
+/// The book in force. Whoever reloads goals and configuration turns the page here; what runs already
+/// keeps the old one.
+#[derive(Debug, Clone)]
+pub struct OpenBook(Rc<RefCell<Rc<Book>>>);
+
+impl OpenBook {
+    /// Opens a book.
+    #[must_use]
+    pub fn new(book: Book) -> Self {
+        Self(Rc::new(RefCell::new(Rc::new(book))))
+    }
+
+    /// The one in force.
+    #[must_use]
+    pub fn read(&self) -> Rc<Book> {
+        Rc::clone(&self.0.borrow())
+    }
+
+    /// From the next peer or batch of gates on, `book` is in force.
+    pub fn turn(&self, book: Book) {
+        self.0.replace(Rc::new(book));
+    }
+}
+
+/// Where events go.
+pub type Events = mpsc::UnboundedSender<Event>;
+/// Where events come from.
+pub type Arriving = mpsc::UnboundedReceiver<Event>;
+
+/// The channel of events. Unbounded, since each thing that runs sends two at most.
+#[must_use]
+pub fn channel() -> (Events, Arriving) {
+    mpsc::unbounded_channel()
+}
+
+/// Real processes and timers. Used inside a `LocalSet` of a current-thread runtime on the thread
+/// that lives as long as the process: the kernel ends children with the thread that started them.
+#[derive(Debug)]
+pub struct RealProcs {
+    site: Rc<Site>,
+    book: OpenBook,
+    events: Events,
+    progress: Progress,
+    peer: Option<(mpsc::UnboundedSender<StopHow>, JoinHandle<()>)>,
+    gates: Option<(watch::Sender<bool>, JoinHandle<()>)>,
+    timer: Option<JoinHandle<()>>,
+}
+
+impl RealProcs {
+    /// Nothing runs yet.
+    #[must_use]
+    pub fn new(site: Rc<Site>, book: OpenBook, events: Events) -> Self {
+        Self { site, book, events, progress: Progress::default(), peer: None, gates: None, timer: None }
+    }
+
+    /// What runs, for a live line.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Ends what runs and waits for it, a few seconds at most. Events that it still sends are nobody's.
+    pub fn finish(&mut self) -> impl Future<Output = ()> + use<> {
+        if let Some(timer) = self.timer.take() {
+            timer.abort();
+        }
+        self.end_peer(true);
+        self.cancel_gates();
+        let running = [self.peer.take().map(|(_, task)| task), self.gates.take().map(|(_, task)| task)];
+        async move {
+            for task in running.into_iter().flatten() {
+                if tokio::time::timeout(FINISH, task).await.is_err() {
+                    tracing::warn!("something still runs that was told to end");
+                }
+            }
+        }
+    }
+}
+
+impl Procs for RealProcs {
+    fn run_peer(&mut self, launch: &RunPeer) {
+        let (control, orders) = mpsc::unbounded_channel();
+        let turn = child::Turn {
+            site: Rc::clone(&self.site),
+            book: self.book.read(),
+            launch: launch.clone(),
+            events: self.events.clone(),
+            progress: self.progress.clone(),
+        };
+        self.peer = Some((control, tokio::task::spawn_local(turn.run(orders))));
+    }
+
+    fn end_peer(&mut self, now: bool) {
+        if let Some((control, _)) = &self.peer {
+            let how = if now { StopHow::Now } else { StopHow::Graceful };
+            // Nobody listens once it has ended, which is what was asked for.
+            let _ended = control.send(how);
+        }
+    }
+
+    fn judge(&mut self, job: GateJob) {
+        let (cancel, cancelled) = watch::channel(false);
+        let (site, book) = (Rc::clone(&self.site), self.book.read());
+        let (events, progress) = (self.events.clone(), self.progress.clone());
+        let task = tokio::task::spawn_local(async move {
+            let from = clock::mono();
+            let verdicts = gates::run_gates(&site, &book, &job, Cancel::by(cancelled), &progress).await;
+            let took_ms = u64::try_from(clock::mono().since(from).as_millis()).unwrap_or(u64::MAX);
+            // The receiver goes only with the whole loop.
+            let _gone = events.send(Event::Judged { verdicts, took_ms, moved: false });
+        });
+        self.gates = Some((cancel, task));
+    }
+
+    fn cancel_gates(&mut self) {
+        if let Some((cancel, _)) = &self.gates {
+            // As above: nobody listens once they have ended.
+            let _ended = cancel.send(true);
+        }
+    }
+
+    fn reap(&mut self, run: Option<&RunId>, tick: TickNo, spawned: Option<&PeerSpawned>) -> Vec<u32> {
+        recover::reap(run, tick, spawned)
+    }
+
+    fn set_timer(&mut self, at: Timestamp) {
+        if let Some(timer) = self.timer.take() {
+            timer.abort();
+        }
+        let events = self.events.clone();
+        self.timer = Some(tokio::task::spawn_local(async move {
+            loop {
+                let left = at.since(clock::now());
+                if left.is_zero() {
+                    break;
+                }
+                tokio::time::sleep(left.min(TIMER_STEP)).await;
+            }
+            // The receiver goes only with the whole loop.
+            let _gone = events.send(Event::Timer);
+        }));
+    }
+}

@@ -1,0 +1,104 @@
+//! What runs right now, for a line that shows it live.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use peers_model::{GoalId, Mono, PeerName, TickNo};
+
+/// Cells of the text of a peer that are kept.
+const WORDS: usize = 160;
+
+/// A shared view of what runs; cheap to clone and to read.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Rc<RefCell<Option<Live>>>);
+
+/// What runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Live {
+    /// A peer.
+    Peer(LivePeer),
+    /// Gates.
+    Gates(LiveGates),
+}
+
+/// A running peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LivePeer {
+    /// The tick.
+    pub tick: TickNo,
+    /// Who.
+    pub peer: PeerName,
+    /// When it was started.
+    pub since: Mono,
+    /// When it last printed something.
+    pub heard: Mono,
+    /// Bytes that it printed.
+    pub bytes: u64,
+    /// What it last said or did, one line that is safe to show; empty at first.
+    pub last: String,
+}
+
+/// Running gates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveGates {
+    /// When the first was started.
+    pub since: Mono,
+    /// How many there are.
+    pub of: usize,
+    /// How many have a verdict.
+    pub done: usize,
+    /// Those that run, in the order in which they were started.
+    pub running: Vec<GoalId>,
+}
+
+impl Progress {
+    /// What runs now.
+    #[must_use]
+    pub fn now(&self) -> Option<Live> {
+        self.0.borrow().clone()
+    }
+
+    pub(super) fn peer(&self, tick: TickNo, peer: PeerName, at: Mono) {
+        let live = LivePeer { tick, peer, since: at, heard: at, bytes: 0, last: String::new() };
+        self.0.replace(Some(Live::Peer(live)));
+    }
+
+    pub(super) fn heard(&self, bytes: u64, at: Mono) {
+        if let Some(Live::Peer(live)) = &mut *self.0.borrow_mut() {
+            live.bytes = live.bytes.saturating_add(bytes);
+            live.heard = at;
+        }
+    }
+
+    /// `words` are untrusted and already without secrets.
+    pub(super) fn said(&self, words: &str) {
+        let words = words.trim();
+        if words.is_empty() {
+            return;
+        }
+        if let Some(Live::Peer(live)) = &mut *self.0.borrow_mut() {
+            live.last = peers_sys::term::line(words, WORDS);
+        }
+    }
+
+    pub(super) fn gates(&self, of: usize, at: Mono) {
+        self.0.replace(Some(Live::Gates(LiveGates { since: at, of, done: 0, running: Vec::new() })));
+    }
+
+    pub(super) fn gate_begun(&self, gate: &GoalId) {
+        if let Some(Live::Gates(live)) = &mut *self.0.borrow_mut() {
+            live.running.push(gate.clone());
+        }
+    }
+
+    pub(super) fn gate_done(&self, gate: &GoalId) {
+        if let Some(Live::Gates(live)) = &mut *self.0.borrow_mut() {
+            live.running.retain(|g| g != gate);
+            live.done += 1;
+        }
+    }
+
+    pub(super) fn idle(&self) {
+        self.0.replace(None);
+    }
+}

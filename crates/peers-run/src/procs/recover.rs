@@ -1,0 +1,86 @@
+//! After a crash of the loop: ending what it left running.
+
+use std::time::Duration;
+
+use peers_model::record::PeerSpawned;
+use peers_model::{RunId, TickNo};
+use peers_sys::identity::{Pid, ProcIdentity, is_alive};
+use peers_sys::reap::{self, Guard, ReapError};
+use peers_sys::signal::{ProcHandle, Signal};
+
+use super::leftover::number;
+
+/// Between asking and killing. Shorter than for a living peer: nobody reads its output any more.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Ends the leftovers of `tick` by recorded identity and by environment marker, in that order.
+/// Returns the processes that could not be ended.
+///
+/// It blocks, a few seconds at most: nothing else happens before they are gone.
+pub(super) fn reap(run: Option<&RunId>, tick: TickNo, spawned: Option<&PeerSpawned>) -> Vec<u32> {
+    let leader = spawned.and_then(identity);
+    let list = || targets(run, tick, leader.as_ref());
+    ask(&list);
+    match reap::tear_down(list, Guard::default(), reap::SWEEP_DEADLINE) {
+        Ok(report) => report.survivors.into_iter().map(number).collect(),
+        Err(error) => {
+            tracing::error!(%error, "leftovers of the last run were not looked for");
+            // What cannot be looked for may live.
+            leader.filter(is_alive).map(|leader| number(leader.pid)).into_iter().collect()
+        }
+    }
+}
+
+/// Asks everybody to end, and waits a little for the first of them.
+fn ask(list: &impl Fn() -> Result<Vec<ProcIdentity>, ReapError>) {
+    let found = list().unwrap_or_default();
+    let handles: Vec<ProcHandle> = found
+        .iter()
+        .filter(|identity| !is_above_us(identity.pid))
+        // Gone or somebody else: nothing to ask.
+        .filter_map(|identity| ProcHandle::open(identity).ok())
+        .filter(|handle| handle.send(Signal::Term).is_ok())
+        .collect();
+    if let Some(first) = handles.first() {
+        // The kill that follows needs no answer.
+        let _ended = first.wait_ended(GRACE);
+    }
+}
+
+/// Whether `pid` is ours or one of our ancestors, which carry a marker when we were started by an agent.
+fn is_above_us(pid: Pid) -> bool {
+    let me = Pid::of_self();
+    pid == me || !reap::descendants(pid).is_ok_and(|below| below.iter().all(|process| process.pid != me))
+}
+
+fn targets(
+    run: Option<&RunId>,
+    tick: TickNo,
+    leader: Option<&ProcIdentity>,
+) -> Result<Vec<ProcIdentity>, ReapError> {
+    let mut found = Vec::new();
+    if let Some(leader) = leader.filter(|leader| is_alive(leader)) {
+        found.push(leader.clone());
+        found.extend(reap::descendants(leader.pid)?);
+    }
+    if let Some(run) = run {
+        for marked in reap::marked(run, Some(tick), None)? {
+            if !found.iter().any(|f| f.pid == marked.pid) {
+                found.push(marked);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn identity(spawned: &PeerSpawned) -> Option<ProcIdentity> {
+    let pid = Pid::new(i32::try_from(spawned.pid).ok()?)?;
+    let boot_id = serde_json::from_value(serde_json::Value::String(spawned.boot_id.clone())).ok();
+    Some(ProcIdentity {
+        pid,
+        start_time: Some(spawned.start_time),
+        boot_id,
+        pgid: Some(pid),
+        session: Some(pid),
+    })
+}

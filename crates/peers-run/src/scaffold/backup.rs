@@ -1,0 +1,127 @@
+//! Moving the old control directory and the old store files aside.
+
+use peers_model::Timestamp;
+use peers_store::layout::store;
+use peers_sys::dir::{FileMode, Kind, SafeDir};
+
+use super::ScaffoldError;
+use super::report::{Action, Steps};
+use crate::place::PEERS_DIR;
+
+/// Backups of the control directory that are kept.
+const KEPT: usize = 3;
+const PREFIX: &str = ".peers.bak-";
+/// Files and directories of the store that belong to a run's history.
+const HISTORY: [&str; 11] = [
+    store::JOURNAL,
+    store::SNAPSHOT,
+    store::ACCEPTED,
+    store::ACCEPTED_DIR,
+    store::RUNS,
+    store::COMMANDS,
+    "baselines",
+    "verdicts.json",
+    "contracts",
+    "notes",
+    "egress.json",
+];
+/// Those that belong to the repository itself.
+const IDENTITY: [&str; 2] = [store::PROJECT, "git"];
+
+/// How much of a store is moved aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// The history of runs; the store stays this repository's.
+    History,
+    /// Everything: it was another repository's.
+    Whole,
+}
+
+/// A name for a backup that none of these directories has yet.
+pub(super) fn stamp(dirs: &[(&SafeDir, &str)], now: Timestamp) -> Result<String, ScaffoldError> {
+    let mut at = now;
+    loop {
+        let name = compact(at);
+        let mut taken = false;
+        for (dir, prefix) in dirs {
+            taken |= dir.stat(format!("{prefix}{name}"))?.is_some();
+        }
+        if !taken {
+            return Ok(name);
+        }
+        at = at.plus(std::time::Duration::from_secs(1));
+    }
+}
+
+/// The directories of [`stamp`] for a work tree and, if there is one, a store.
+pub(super) fn places<'a>(work: &'a SafeDir, store: Option<&'a SafeDir>) -> Vec<(&'a SafeDir, &'static str)> {
+    std::iter::once((work, PREFIX)).chain(store.map(|store| (store, "bak-"))).collect()
+}
+
+/// `20250102T030405Z`.
+fn compact(at: Timestamp) -> String {
+    let text = at.to_string();
+    let seconds = text.split('.').next().unwrap_or_default();
+    format!("{}Z", seconds.replace(['-', ':', 'Z'], ""))
+}
+
+/// Renames `.peers` to `.peers.bak-<stamp>` and removes the oldest backups.
+pub(super) fn control_dir(work: &SafeDir, stamp: &str, steps: &mut Steps) -> Result<(), ScaffoldError> {
+    let name = format!("{PREFIX}{stamp}");
+    steps.act(Action::Move, format!(".peers -> {name}"), || {
+        work.rename(PEERS_DIR, &name)?;
+        // The copy must not make the work tree dirty, whatever `.gitignore` says.
+        work.subdir(&name)?.publish_mode(".gitignore", b"*\n", FileMode::Private)?;
+        Ok(())
+    })?;
+    let mut old = backups(work)?;
+    // In a dry run the new one is not there yet.
+    let kept = if steps.dry_run() { KEPT - 1 } else { KEPT };
+    while old.len() > kept {
+        let oldest = old.remove(0);
+        steps.act(Action::Remove, oldest.clone(), || {
+            work.remove_tree(&oldest)?;
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The backups in a work tree, oldest first.
+pub(super) fn backups(work: &SafeDir) -> Result<Vec<String>, ScaffoldError> {
+    let ours = |name: &str| {
+        name.strip_prefix(PREFIX).is_some_and(|stamp| {
+            stamp.len() == 16
+                && stamp.bytes().zip(b"00000000T000000Z").all(|(have, want)| match want {
+                    b'0' => have.is_ascii_digit(),
+                    other => have == *other,
+                })
+        })
+    };
+    let entries = work.list(usize::MAX)?.entries.into_iter().filter(|entry| entry.kind == Kind::Dir);
+    Ok(entries.filter_map(|entry| entry.name.into_string().ok()).filter(|name| ours(name)).collect())
+}
+
+/// Moves store files to `bak-<stamp>/` in the store.
+pub(super) fn store_files(
+    store: &SafeDir,
+    stamp: &str,
+    extent: Extent,
+    steps: &mut Steps,
+) -> Result<(), ScaffoldError> {
+    let name = format!("bak-{stamp}");
+    let identity: &[&str] = match extent {
+        Extent::History => &[],
+        Extent::Whole => &IDENTITY,
+    };
+    for item in HISTORY.iter().chain(identity) {
+        if store.stat(item)?.is_none() {
+            continue;
+        }
+        steps.act(Action::Move, format!("{item} -> {name}/ in the trusted store"), || {
+            store.rename_into(item, &store.create_subdir(&name)?, item)?;
+            Ok(())
+        })?;
+    }
+    Ok(())
+}

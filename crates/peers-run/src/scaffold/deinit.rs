@@ -1,0 +1,100 @@
+//! `peers deinit`.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use peers_sys::clock;
+use peers_sys::dir::{FileError, Kind, SafeDir};
+use peers_sys::env::Env;
+
+use super::report::{Action, DeinitReport, Steps};
+use super::{ScaffoldError, backup, ignore, target};
+use crate::place::{PEERS_DIR, Place, PlaceError};
+
+/// What `deinit` is to do.
+#[derive(Debug, Clone)]
+pub struct DeinitOptions {
+    /// The top of the work tree.
+    pub target: PathBuf,
+    /// Also remove what lies outside the repository, and the backups in it.
+    pub purge: bool,
+    /// Remove nothing, say what would be removed.
+    pub dry_run: bool,
+}
+
+/// Takes away what [`super::init`] laid down. The trusted store stays unless it is purged, so that a later
+/// `init` goes on with it.
+///
+/// # Errors
+/// [`ScaffoldError`], whose exit code says which rule refused; nothing was removed then, unless a file
+/// operation failed half-way.
+pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, ScaffoldError> {
+    let place = Place::locate(&options.target, env)?;
+    let work = place.open_work()?;
+    let has_peers_dir = match work.stat(PEERS_DIR)?.map(|stat| stat.kind) {
+        None => false,
+        Some(Kind::Dir) => true,
+        Some(Kind::Symlink) => return Err(ScaffoldError::Link { name: PEERS_DIR }),
+        Some(Kind::File | Kind::Special) => return Err(ScaffoldError::NotOurs),
+    };
+    if let Some(holder) = place.holder()? {
+        return Err(PlaceError::Locked { holder }.into());
+    }
+    let mut steps = Steps::new(options.dry_run);
+    let repo = match target::repository(place.work_dir()) {
+        Ok(repo) => repo.ok(),
+        // Taking ourselves away must work there too.
+        Err(error) => {
+            steps.note(format!("the repository is left alone: {error}"));
+            None
+        }
+    };
+    // Held to the end, so that no run starts on half of it.
+    let has_store = place.view_store().map_err(PlaceError::from)?.is_some();
+    let lock = if has_store && !options.dry_run { Some(place.lock()?) } else { None };
+    if has_peers_dir {
+        steps.act(Action::Remove, ".peers/", || Ok(work.remove_tree(PEERS_DIR).map(drop)?))?;
+    }
+    ignore::remove(&work, repo.as_ref(), clock::now(), &mut steps)?;
+    ignore::unexclude(repo.as_ref(), &mut steps)?;
+    if options.purge {
+        for name in backup::backups(&work)? {
+            steps.act(Action::Remove, name.clone(), || Ok(work.remove_tree(&name).map(drop)?))?;
+        }
+        for (what, path) in [
+            ("the cache", place.cache_dir()),
+            ("the agents' own data", place.cli_data_dir()),
+            ("the trusted store", place.store_dir()),
+        ] {
+            remove(what, path, &mut steps)?;
+        }
+    } else if has_store {
+        steps.note("the trusted store stays; a later `peers init` goes on with it, `peers deinit --purge` removes it");
+    }
+    drop(lock);
+    if steps.changes.is_empty() {
+        return Err(ScaffoldError::NothingThere { path: place.work_dir().to_owned() });
+    }
+    Ok(DeinitReport {
+        dry_run: options.dry_run,
+        store: place.store_dir().to_owned(),
+        changes: steps.changes,
+        notes: steps.notes,
+    })
+}
+
+/// Removes a directory of ours outside the repository, if it is there.
+fn remove(what: &str, path: &Path, steps: &mut Steps) -> Result<(), ScaffoldError> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let parent = match SafeDir::open_root(parent) {
+        Ok(parent) => parent,
+        Err(FileError::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    if parent.stat(name)?.is_none() {
+        return Ok(());
+    }
+    steps.act(Action::Remove, what, || Ok(parent.remove_tree(name).map(drop)?))
+}

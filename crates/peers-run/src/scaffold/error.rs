@@ -1,0 +1,107 @@
+//! Why a repository is not set up, or not taken down.
+
+use std::path::PathBuf;
+
+use peers_git::RepoError;
+use peers_model::exit;
+use peers_store::{DiskError, StoreError};
+use peers_sys::dir::FileError;
+use peers_sys::term;
+use thiserror::Error;
+
+use crate::place::{PlaceError, repo_exit, store_exit};
+
+/// Why a repository is not set up, or not taken down.
+#[derive(Debug, Error)]
+pub enum ScaffoldError {
+    /// The target is no directory.
+    #[error("{} is not a directory", shown(path))]
+    NotADirectory {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// A directory that must not become a work place of agents.
+    #[error("{} {why}", shown(path))]
+    Forbidden {
+        /// The directory.
+        path: PathBuf,
+        /// Why, readable after it.
+        why: &'static str,
+    },
+    /// The repository there cannot be worked in.
+    #[error(transparent)]
+    Repo(RepoError),
+    /// A symlink where we would write.
+    #[error("{name} is a symbolic link")]
+    Link {
+        /// Its name in the target.
+        name: &'static str,
+    },
+    /// `.peers` is something else than a directory.
+    #[error(".peers is not a directory")]
+    NotOurs,
+    /// It was set up before.
+    #[error("{} exists already", shown(path))]
+    Exists {
+        /// The control directory.
+        path: PathBuf,
+    },
+    /// There is nothing to take away.
+    #[error("{} is not set up for peers", shown(path))]
+    NothingThere {
+        /// The work tree.
+        path: PathBuf,
+    },
+    /// The place cannot be used, or a run holds it.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<DiskError> for ScaffoldError {
+    fn from(error: DiskError) -> Self {
+        Self::Store(StoreError::Disk(error))
+    }
+}
+
+impl ScaffoldError {
+    /// The exit code of the command.
+    #[must_use]
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::NotADirectory { .. } | Self::Place(PlaceError::NotADirectory { .. }) => exit::USAGE,
+            Self::Forbidden { .. } | Self::Link { .. } | Self::NotOurs => exit::REFUSED,
+            Self::Exists { .. } => exit::CONFLICT,
+            Self::NothingThere { .. } => exit::NEGATIVE,
+            Self::Repo(error) => repo_exit(error),
+            Self::Place(error) => error.exit(),
+            Self::File(error) if error.is_unsafe() => exit::REFUSED,
+            Self::File(_) => exit::BUG,
+            Self::Store(error) => store_exit(error),
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NotADirectory { .. } => "name an existing directory: `peers -C DIR init`".to_owned(),
+            Self::Forbidden { .. } => "choose the top of a repository that agents may work in".to_owned(),
+            Self::Link { .. } | Self::NotOurs => "look at it, and move it out of the way".to_owned(),
+            Self::Exists { .. } => {
+                "`peers init --upgrade` refreshes it and keeps configuration, goals and state; `peers init --force` starts over and keeps a copy".to_owned()
+            }
+            Self::Place(error) => return error.hint(),
+            Self::NothingThere { .. } | Self::Repo(_) | Self::File(_) | Self::Store(_) => return None,
+        })
+    }
+}
+
+fn shown(path: &std::path::Path) -> String {
+    term::inline(&path.to_string_lossy())
+}

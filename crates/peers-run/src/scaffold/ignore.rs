@@ -1,0 +1,213 @@
+//! The line that keeps `.peers/` out of the history: in `.gitignore`, committed, or in `info/exclude`.
+
+use peers_git::{Author, PeerRepo};
+use peers_model::{CommitId, Timestamp};
+use peers_modes::ignore;
+use peers_sys::dir::{FileMode, Kind, SafeDir};
+
+use super::ScaffoldError;
+use super::report::{Action, Steps};
+
+pub(super) const GITIGNORE: &str = ".gitignore";
+/// An ignore file larger than this is not one.
+const CAP: u64 = 1024 * 1024;
+
+/// `.gitignore` as it is.
+#[derive(Debug)]
+pub(super) enum Rules {
+    /// There is none.
+    Absent,
+    /// A plain file.
+    File { bytes: Vec<u8>, mode: FileMode },
+    /// A symlink whose target lists us already: nothing to do.
+    LinkThatLists,
+}
+
+impl Rules {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`ScaffoldError::Link`] for a symlink that we would have to write through.
+    pub(super) fn read(work: &SafeDir) -> Result<Self, ScaffoldError> {
+        let Some(stat) = work.stat(GITIGNORE)? else { return Ok(Self::Absent) };
+        if stat.kind == Kind::Symlink {
+            return if link_lists(work) {
+                Ok(Self::LinkThatLists)
+            } else {
+                Err(ScaffoldError::Link { name: GITIGNORE })
+            };
+        }
+        let mode = if stat.mode & 0o100 != 0 { FileMode::Executable } else { FileMode::Plain };
+        Ok(Self::File { bytes: work.read(GITIGNORE, CAP)?, mode })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::File { bytes, .. } => bytes,
+            Self::Absent | Self::LinkThatLists => b"",
+        }
+    }
+
+    fn lists(&self) -> bool {
+        matches!(self, Self::LinkThatLists) || ignore::lists(self.bytes())
+    }
+
+    fn mode(&self) -> FileMode {
+        match self {
+            Self::File { mode, .. } => *mode,
+            Self::Absent | Self::LinkThatLists => FileMode::Plain,
+        }
+    }
+}
+
+/// Whether the file behind the link lists us. Only read, and nothing of it is shown.
+fn link_lists(work: &SafeDir) -> bool {
+    let read = || {
+        let target = work.path().join(GITIGNORE).canonicalize().ok()?;
+        let dir = SafeDir::open_shared(target.parent()?).ok()?;
+        dir.read(target.file_name()?, CAP).ok()
+    };
+    read().is_some_and(|bytes| ignore::lists(&bytes))
+}
+
+/// Adds the line to `.gitignore` and commits that, if nobody else's change would go with it.
+pub(super) fn add(
+    work: &SafeDir,
+    rules: &Rules,
+    repo: Option<&PeerRepo>,
+    now: Timestamp,
+    steps: &mut Steps,
+) -> Result<Option<CommitId>, ScaffoldError> {
+    if rules.lists() {
+        return Ok(None);
+    }
+    let action = if matches!(rules, Rules::Absent) { Action::Create } else { Action::Edit };
+    let committable = repo.map(|repo| committable(repo, rules));
+    steps.act(action, GITIGNORE, || {
+        work.publish_mode(GITIGNORE, &ignore::added(rules.bytes()), rules.mode())?;
+        Ok(())
+    })?;
+    commit(repo, committable, "peers init: ignore .peers/", now, steps)
+}
+
+/// Takes the line away again. A file that held nothing else goes too.
+pub(super) fn remove(
+    work: &SafeDir,
+    repo: Option<&PeerRepo>,
+    now: Timestamp,
+    steps: &mut Steps,
+) -> Result<(), ScaffoldError> {
+    let rules = match Rules::read(work) {
+        Ok(rules) => rules,
+        Err(ScaffoldError::Link { .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let Some(left) = ignore::removed(rules.bytes()) else { return Ok(()) };
+    let committable = repo.map(|repo| committable(repo, &rules));
+    if left.is_empty() {
+        steps.act(Action::Remove, GITIGNORE, || {
+            work.remove_file(GITIGNORE)?;
+            Ok(())
+        })?;
+    } else {
+        steps.act(Action::Edit, GITIGNORE, || {
+            work.publish_mode(GITIGNORE, &left, rules.mode())?;
+            Ok(())
+        })?;
+    }
+    commit(repo, committable, "peers deinit: no longer ignore .peers/", now, steps)?;
+    Ok(())
+}
+
+/// Why the change of `.gitignore` cannot be committed without something of somebody else's.
+fn committable(repo: &PeerRepo, rules: &Rules) -> Result<(), String> {
+    if let Some(state) = repo.busy().first() {
+        return Err(state.to_string());
+    }
+    let head = repo.facts().head().map_err(|error| error.to_string())?;
+    let cap = usize::try_from(CAP).unwrap_or(usize::MAX);
+    let committed =
+        repo.facts().read_blob(&head.commit, GITIGNORE, cap).map_err(|error| error.to_string())?;
+    let same = match (&committed, rules) {
+        (None, Rules::Absent) => true,
+        (Some(blob), Rules::File { bytes, .. }) => blob.bytes == *bytes,
+        _ => false,
+    };
+    if same { Ok(()) } else { Err("it has other changes that are not committed".to_owned()) }
+}
+
+fn commit(
+    repo: Option<&PeerRepo>,
+    committable: Option<Result<(), String>>,
+    subject: &str,
+    now: Timestamp,
+    steps: &mut Steps,
+) -> Result<Option<CommitId>, ScaffoldError> {
+    let (Some(repo), Some(committable)) = (repo, committable) else { return Ok(None) };
+    if let Err(why) = committable {
+        steps.note(format!("the change of .gitignore is not committed: {why}"));
+        return Ok(None);
+    }
+    if steps.dry_run() {
+        steps.act(Action::Commit, GITIGNORE, || Ok(()))?;
+        return Ok(None);
+    }
+    let author = Author::new("peers-init", "peers-init@local", now);
+    match repo.commit_paths(&[GITIGNORE], &format!("{subject}\n\nPeer: peers-init\n"), &author) {
+        Ok(commit) => {
+            steps.act(Action::Commit, GITIGNORE, || Ok(()))?;
+            Ok(Some(commit))
+        }
+        Err(error) => {
+            steps.note(format!("the change of .gitignore is not committed: {error}"));
+            Ok(None)
+        }
+    }
+}
+
+const EXCLUDE: &str = "info/exclude";
+
+/// Adds the line to the repository's own excludes, for an operator who wants no commit.
+pub(super) fn exclude(
+    repo: Option<&PeerRepo>,
+    rules: &Rules,
+    steps: &mut Steps,
+) -> Result<(), ScaffoldError> {
+    if rules.lists() {
+        return Ok(());
+    }
+    let Some(repo) = repo else {
+        steps.note("without a repository there is no place to ignore .peers/ in");
+        return Ok(());
+    };
+    let common = SafeDir::open_shared(repo.common_dir())?;
+    let old = exclude_bytes(&common)?.unwrap_or_default();
+    if ignore::lists(&old) {
+        return Ok(());
+    }
+    steps.act(Action::Edit, ".git/info/exclude", || {
+        let (info, name) = common.create_parent_of(EXCLUDE)?;
+        info.publish_mode(name, &ignore::added(&old), FileMode::Plain)?;
+        Ok(())
+    })
+}
+
+/// Takes the line out of the repository's own excludes.
+pub(super) fn unexclude(repo: Option<&PeerRepo>, steps: &mut Steps) -> Result<(), ScaffoldError> {
+    let Some(repo) = repo else { return Ok(()) };
+    let common = SafeDir::open_shared(repo.common_dir())?;
+    let Some(left) = exclude_bytes(&common)?.and_then(|old| ignore::removed(&old)) else { return Ok(()) };
+    steps.act(Action::Edit, ".git/info/exclude", || {
+        let (info, name) = common.create_parent_of(EXCLUDE)?;
+        info.publish_mode(name, &left, FileMode::Plain)?;
+        Ok(())
+    })
+}
+
+fn exclude_bytes(common: &SafeDir) -> Result<Option<Vec<u8>>, ScaffoldError> {
+    match common.parent_of(EXCLUDE) {
+        Ok((info, name)) => Ok(info.read_opt(name, CAP)?),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

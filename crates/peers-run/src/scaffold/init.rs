@@ -1,0 +1,459 @@
+//! `peers init`.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use peers_git::{Author, PeerRepo};
+use peers_model::config::Driver;
+use peers_model::{CommitId, Timestamp, limits};
+use peers_modes::{CONFIG, GOALS, hooks, key};
+use peers_store::FsDisk;
+use peers_store::accept::{self, Accepted};
+use peers_store::layout::peers;
+use peers_store::project::{self, Project};
+use peers_sys::clock;
+use peers_sys::dir::{Kind, SafeDir};
+use peers_sys::env::Env;
+
+use super::backup::{self, Extent};
+use super::ignore::{self, Rules};
+use super::report::{Action, InitReport, Outcome, Steps};
+use super::{ScaffoldError, target};
+use crate::place::{PEERS_DIR, Place, PlaceError};
+
+/// The tag from which agents look for what changed.
+const BASELINE: &str = "peers-baseline";
+const HOOKS: &str = "hooks";
+
+/// What to do about a control directory that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Nothing: refuse.
+    Refuse,
+    /// Move it and the history of its runs aside, and start over.
+    Force,
+    /// Complete it: configuration, goals, state and logs stay.
+    Upgrade,
+}
+
+/// What `init` is to do.
+#[derive(Debug, Clone)]
+pub struct InitOptions {
+    /// The top of the work tree.
+    pub target: PathBuf,
+    /// What to do about a control directory that is there.
+    pub existing: Existing,
+    /// Write nothing, say what would be done.
+    pub dry_run: bool,
+    /// Written into the configuration; `Hooks` also lays down snippets.
+    pub driver: Option<Driver>,
+    /// Ignore `.peers/` without a commit.
+    pub no_commit: bool,
+}
+
+/// Sets a repository up.
+///
+/// # Errors
+/// [`ScaffoldError`], whose exit code says which rule refused; nothing was written then, unless a file
+/// operation failed half-way. What cannot be done in git is a note of the report, not an error.
+pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldError> {
+    let top = target::admitted(&options.target, env)?;
+    let repo = target::repository(&top)?;
+    let site = Site::look(options, Place::locate(&top, env)?, repo)?;
+    site.lay_down(options, env, clock::now())
+}
+
+/// What is there before anything is done.
+struct Site {
+    place: Place,
+    work: SafeDir,
+    rules: Rules,
+    repo: Result<PeerRepo, String>,
+    /// `.peers/` as it will stay: absent when it is moved aside.
+    kept: Option<SafeDir>,
+    has_peers_dir: bool,
+    /// The store for looking, and what it says of its repository.
+    store: Option<SafeDir>,
+    project: Option<Project>,
+    accepted: Option<Accepted>,
+    accepted_bytes: [Option<Vec<u8>>; 2],
+    extent: Extent,
+}
+
+/// A file of the operator's.
+struct Laid {
+    bytes: Vec<u8>,
+    /// It was there and stays.
+    kept: bool,
+}
+
+impl Site {
+    /// Looks, and refuses where it must.
+    fn look(
+        options: &InitOptions,
+        place: Place,
+        repo: Result<PeerRepo, String>,
+    ) -> Result<Self, ScaffoldError> {
+        let work = place.open_work()?;
+        let rules = Rules::read(&work)?;
+        let found = work.stat(PEERS_DIR)?.map(|stat| stat.kind);
+        match (found, options.existing) {
+            (Some(Kind::Symlink), _) => return Err(ScaffoldError::Link { name: PEERS_DIR }),
+            (Some(_), Existing::Refuse) => {
+                return Err(ScaffoldError::Exists { path: place.work_dir().join(PEERS_DIR) });
+            }
+            (Some(Kind::File | Kind::Special), _) => return Err(ScaffoldError::NotOurs),
+            (Some(Kind::Dir) | None, _) => {}
+        }
+        let has_peers_dir = found.is_some();
+        if let Some(holder) = place.holder()? {
+            return Err(PlaceError::Locked { holder }.into());
+        }
+        let store = place.view_store().map_err(PlaceError::from)?;
+        let mut disk =
+            store.as_ref().map(SafeDir::try_clone).transpose()?.map(|store| FsDisk::new(store, None));
+        let force = options.existing == Existing::Force;
+        let read = match &mut disk {
+            Some(disk) => project::read(disk),
+            None => Ok(None),
+        };
+        let ours = match read {
+            Ok(None) => Ok(None),
+            Ok(Some(project)) => place.same_project(&project).map(|()| Some(project)),
+            Err(error) => Err(error.into()),
+        };
+        let (project, extent) = match ours {
+            Ok(project) => (project, Extent::History),
+            Err(_) if force => (None, Extent::Whole),
+            Err(error) => return Err(error.into()),
+        };
+        let upgrade = options.existing == Existing::Upgrade && has_peers_dir;
+        if upgrade && project.is_none() {
+            return Err(place.no_store(true).into());
+        }
+        let (accepted, accepted_bytes) = match disk.as_mut().filter(|_| !force) {
+            Some(disk) => (
+                accept::read(disk)?,
+                [accept::read_bytes(disk, peers::CONFIG)?, accept::read_bytes(disk, peers::GOALS)?],
+            ),
+            None => (None, [None, None]),
+        };
+        let kept = if upgrade { Some(work.subdir(PEERS_DIR)?) } else { None };
+        Ok(Self {
+            place,
+            work,
+            rules,
+            repo,
+            kept,
+            has_peers_dir,
+            store,
+            project,
+            accepted,
+            accepted_bytes,
+            extent,
+        })
+    }
+
+    fn lay_down(
+        mut self,
+        options: &InitOptions,
+        env: &Env,
+        now: Timestamp,
+    ) -> Result<InitReport, ScaffoldError> {
+        let mut steps = Steps::new(options.dry_run);
+        let outcome = match (options.existing, self.has_peers_dir) {
+            (Existing::Force, true) => Outcome::Rebuilt,
+            (Existing::Upgrade, true) => Outcome::Upgraded,
+            (Existing::Refuse, _) | (_, false) => Outcome::Fresh,
+        };
+        // Held to the end, so that no run starts on half of it.
+        let mut lock = None;
+        if self.store.is_none() {
+            steps.act(Action::Create, "the trusted store", || Ok(()))?;
+        }
+        if !options.dry_run {
+            self.store = Some(self.place.create_store()?);
+            lock = Some(self.place.lock()?);
+        }
+        if options.existing == Existing::Force {
+            self.set_aside(now, &mut steps)?;
+        }
+        let base = self.anchor(options.existing, now, &mut steps)?;
+        if self.kept.is_none() {
+            steps.act(Action::Create, ".peers/", || Ok(self.work.create_subdir(PEERS_DIR).map(drop)?))?;
+            // Opened again as a private root: what is made below it is ours alone.
+            self.kept = if options.dry_run { None } else { self.place.open_peers()? };
+        } else if !options.dry_run {
+            self.kept = self.place.open_peers()?;
+        }
+        self.logs(&mut steps)?;
+        let config = self.operators(peers::CONFIG, CONFIG, 0, &mut steps)?;
+        let goals = self.operators(peers::GOALS, GOALS, 1, &mut steps)?;
+        let config_now = self.with_driver(&config, options.driver, &mut steps)?;
+        self.accept(&goals, &config, &config_now, (env, now), &mut steps)?;
+        let hooks = self.hooks(options.driver, &mut steps)?;
+        let repo = self.repo.as_ref().ok();
+        let commit = if options.no_commit {
+            ignore::exclude(repo, &self.rules, &mut steps)?;
+            None
+        } else {
+            ignore::add(&self.work, &self.rules, repo, now, &mut steps)?
+        };
+        drop(lock);
+        Ok(InitReport {
+            dry_run: options.dry_run,
+            outcome,
+            peers_dir: self.place.work_dir().join(PEERS_DIR),
+            store: self.place.store_dir().to_owned(),
+            project: self.place.id().clone(),
+            base,
+            commit,
+            hooks,
+            changes: steps.changes,
+            notes: steps.notes,
+        })
+    }
+
+    fn set_aside(&self, now: Timestamp, steps: &mut Steps) -> Result<(), ScaffoldError> {
+        let stamp = backup::stamp(&backup::places(&self.work, self.store.as_ref()), now)?;
+        if self.has_peers_dir {
+            backup::control_dir(&self.work, &stamp, steps)?;
+        }
+        match &self.store {
+            Some(store) => backup::store_files(store, &stamp, self.extent, steps),
+            None => Ok(()),
+        }
+    }
+
+    /// The commit from which the agents' history is counted: kept once it is known. Writes it into the
+    /// store, and as a tag for people and agents, which is never moved.
+    fn anchor(
+        &self,
+        existing: Existing,
+        now: Timestamp,
+        steps: &mut Steps,
+    ) -> Result<Option<CommitId>, ScaffoldError> {
+        let gone = |base: &CommitId| self.repo.as_ref().is_ok_and(|repo| !repo.facts().has(base));
+        let known = self
+            .project
+            .as_ref()
+            .and_then(|project| project.base.clone())
+            .filter(|base| existing != Existing::Force || !gone(base));
+        let head = match &self.repo {
+            Ok(repo) => repo.facts().head().map(|head| head.commit).map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        let base = match (known, head) {
+            (Some(base), _) | (None, Ok(base)) => Some(base),
+            (None, Err(why)) => {
+                steps.note(format!("rollback anchor unavailable: {why}"));
+                None
+            }
+        };
+        let created_at = self.project.as_ref().map_or(now, |project| project.created_at);
+        let project = Project { created_at, ..self.place.describe(now, base.clone()) };
+        let same = self.project.as_ref().is_some_and(|old| old.base == project.base);
+        if !same {
+            steps.act(Action::Create, "project.json in the trusted store", || {
+                if let Some(store) = &self.store {
+                    project::write(&mut FsDisk::new(store.try_clone()?, None), &project)?;
+                }
+                Ok(())
+            })?;
+        }
+        if let (Some(base), Ok(repo)) = (&base, &self.repo) {
+            tag(repo, base, now, steps)?;
+        }
+        Ok(base)
+    }
+
+    fn logs(&self, steps: &mut Steps) -> Result<(), ScaffoldError> {
+        for name in ["log", peers::INBOX] {
+            if !self.has(name)? {
+                steps.act(Action::Create, format!(".peers/{name}/"), || match &self.kept {
+                    Some(dir) => Ok(dir.create_subdir(name).map(drop)?),
+                    None => Ok(()),
+                })?;
+            }
+        }
+        if !self.has(peers::MIRROR)? {
+            self.write(Action::Create, peers::MIRROR, b"", steps)?;
+        }
+        Ok(())
+    }
+
+    /// Lays down a file that is the operator's: what is there stays, what was accepted comes back, else
+    /// the template.
+    fn operators(
+        &self,
+        name: &str,
+        template: &str,
+        accepted: usize,
+        steps: &mut Steps,
+    ) -> Result<Laid, ScaffoldError> {
+        let there = match &self.kept {
+            Some(dir) => dir.read_opt(name, limits::CONFIG)?,
+            None => None,
+        };
+        if let Some(bytes) = there {
+            return Ok(Laid { bytes, kept: true });
+        }
+        let (action, bytes) = match self.accepted_bytes.get(accepted).cloned().flatten() {
+            Some(bytes) => (Action::Restore, bytes),
+            None => (Action::Create, template.as_bytes().to_vec()),
+        };
+        self.write(action, name, &bytes, steps)?;
+        Ok(Laid { bytes, kept: false })
+    }
+
+    fn with_driver(
+        &self,
+        config: &Laid,
+        driver: Option<Driver>,
+        steps: &mut Steps,
+    ) -> Result<Vec<u8>, ScaffoldError> {
+        let Some(driver) = driver else { return Ok(config.bytes.clone()) };
+        let word = match driver {
+            Driver::Orchestrator => "orchestrator",
+            Driver::Hooks => "hooks",
+            Driver::Sessions => "sessions",
+        };
+        let edited = std::str::from_utf8(&config.bytes).ok().and_then(|text| key::set(text, "driver", word));
+        match edited {
+            Some(edited) if edited.as_bytes() == config.bytes => {}
+            Some(edited) => {
+                self.write(Action::Edit, peers::CONFIG, edited.as_bytes(), steps)?;
+                return Ok(edited.into_bytes());
+            }
+            None => steps.note(format!(
+                "config.yaml has no line `driver: ...` to change; write `driver: {word}` yourself"
+            )),
+        }
+        Ok(config.bytes.clone())
+    }
+
+    /// Accepts what this command wrote. What was there already is accepted only by its own operator.
+    fn accept(
+        &self,
+        goals: &Laid,
+        config: &Laid,
+        config_now: &[u8],
+        (env, now): (&Env, Timestamp),
+        steps: &mut Steps,
+    ) -> Result<(), ScaffoldError> {
+        let accepted = self.accepted.as_ref().map(|accepted| &accepted.digests);
+        if accepted == Some(&accept::digests(&goals.bytes, config_now)) {
+            return Ok(());
+        }
+        let was = accept::digests(&goals.bytes, &config.bytes);
+        let mut strange = Vec::new();
+        if goals.kept && accepted.is_none_or(|accepted| accepted.goals != was.goals) {
+            strange.push(peers::GOALS);
+        }
+        if config.kept && accepted.is_none_or(|accepted| accepted.config != was.config) {
+            strange.push(peers::CONFIG);
+        }
+        if !strange.is_empty() {
+            steps.note(format!(
+                "not accepted: {} differs from what was accepted; `peers goals diff` shows it, `peers goals accept` takes it over",
+                strange.join(" and ")
+            ));
+            return Ok(());
+        }
+        let by = env.text("USER").or_else(|| env.text("LOGNAME")).unwrap_or("unknown");
+        steps.act(Action::Accept, "goals.yaml and config.yaml", || {
+            if let Some(store) = &self.store {
+                let mut disk = FsDisk::new(store.try_clone()?, None);
+                accept::write(&mut disk, &goals.bytes, config_now, now, by, Some("peers init"))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn hooks(&self, driver: Option<Driver>, steps: &mut Steps) -> Result<Option<String>, ScaffoldError> {
+        if driver != Some(Driver::Hooks) && !self.has(HOOKS)? {
+            return Ok(None);
+        }
+        let Some(snippets) = hooks::snippets(self.place.work_dir()) else {
+            steps.note("the path of this directory cannot stand in a hook; no snippets were written");
+            return Ok(None);
+        };
+        for snippet in snippets {
+            let name = format!("{HOOKS}/{}", snippet.name);
+            let old = match &self.kept {
+                Some(dir) if self.has(&name)? => {
+                    let (parent, leaf) = dir.parent_of(&name)?;
+                    parent.read_opt(leaf, limits::CONFIG)?
+                }
+                _ => None,
+            };
+            if old.as_deref() != Some(snippet.text.as_bytes()) {
+                let action = if old.is_some() { Action::Edit } else { Action::Create };
+                self.write(action, &name, snippet.text.as_bytes(), steps)?;
+            }
+        }
+        Ok(Some(format!("{PEERS_DIR}/{HOOKS}")))
+    }
+
+    /// Whether something of this name will still be below `.peers/`.
+    fn has(&self, path: &str) -> Result<bool, ScaffoldError> {
+        let Some(dir) = &self.kept else { return Ok(false) };
+        match dir.parent_of(path) {
+            Ok((parent, name)) => Ok(parent.stat(name)?.is_some()),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes a file below `.peers/`.
+    fn write(
+        &self,
+        action: Action,
+        path: &str,
+        bytes: &[u8],
+        steps: &mut Steps,
+    ) -> Result<(), ScaffoldError> {
+        steps.act(action, format!("{PEERS_DIR}/{path}"), || {
+            if let Some(dir) = &self.kept {
+                let (parent, name) = dir.create_parent_of(path)?;
+                parent.publish(name, bytes)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Tags the base, unless there is a tag of that name.
+fn tag(repo: &PeerRepo, base: &CommitId, now: Timestamp, steps: &mut Steps) -> Result<(), ScaffoldError> {
+    let name = format!("refs/tags/{BASELINE}");
+    match repo.facts().reference(&name) {
+        Ok(Some(at)) if at == *base => return Ok(()),
+        Ok(Some(at)) => {
+            steps.note(format!(
+                "the tag {BASELINE} is at {} and stays there; history counts from {}",
+                at.short(),
+                base.short()
+            ));
+            return Ok(());
+        }
+        Ok(None) if repo.facts().has(base) => {}
+        Ok(None) => {
+            steps.note(format!("rollback anchor unavailable: commit {} is gone", base.short()));
+            return Ok(());
+        }
+        Err(error) => {
+            steps.note(format!("rollback anchor unavailable: {error}"));
+            return Ok(());
+        }
+    }
+    if !steps.dry_run() {
+        let author = Author::new("peers-init", "peers-init@local", now);
+        if let Err(error) = repo.tag_if_absent(BASELINE, base, &author) {
+            steps.note(format!("rollback anchor unavailable: {error}"));
+            return Ok(());
+        }
+    }
+    steps.act(Action::Tag, format!("{BASELINE} at {}", base.short()), || Ok(()))
+}

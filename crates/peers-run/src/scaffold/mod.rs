@@ -1,0 +1,20 @@
+//! `peers init` and `peers deinit`: laying a control directory down in a repository, and taking it away.
+//!
+//! Both look first and refuse before anything is written; with `dry_run` they stop there and report what
+//! they would do. Start reading at [`init`].
+
+mod backup;
+mod deinit;
+mod error;
+mod ignore;
+mod init;
+mod report;
+mod target;
+
+#[cfg(test)]
+pub(crate) mod world;
+
+pub use deinit::{DeinitOptions, deinit};
+pub use error::ScaffoldError;
+pub use init::{Existing, InitOptions, init};
+pub use report::{Action, Change, DeinitReport, InitReport, Outcome};

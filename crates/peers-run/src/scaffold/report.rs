@@ -1,0 +1,132 @@
+//! What was done, or would be.
+
+use std::path::{Path, PathBuf};
+
+use peers_model::{CommitId, ProjectId};
+use serde::{Serialize, Serializer};
+
+use super::ScaffoldError;
+
+/// A kind of change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Made what was not there.
+    Create,
+    /// Wrote what had been accepted.
+    Restore,
+    /// Changed the content.
+    Edit,
+    /// Moved aside.
+    Move,
+    /// Removed.
+    Remove,
+    /// Committed.
+    Commit,
+    /// Tagged.
+    Tag,
+    /// Accepted as the operator's.
+    Accept,
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What was done.
+    pub action: Action,
+    /// To what: a path in the repository, or words for what lies elsewhere.
+    pub what: String,
+}
+
+/// How it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// There was nothing.
+    Fresh,
+    /// What was there was moved aside and made anew.
+    Rebuilt,
+    /// What was there was completed.
+    Upgraded,
+}
+
+/// What `init` did, or with `dry_run` would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InitReport {
+    /// Nothing was written.
+    pub dry_run: bool,
+    /// How it went.
+    pub outcome: Outcome,
+    /// The control directory.
+    #[serde(serialize_with = "lossy")]
+    pub peers_dir: PathBuf,
+    /// The trusted store.
+    #[serde(serialize_with = "lossy")]
+    pub store: PathBuf,
+    /// The project.
+    pub project: ProjectId,
+    /// The commit from which the agents' history is counted.
+    pub base: Option<CommitId>,
+    /// The commit of the ignore line.
+    pub commit: Option<CommitId>,
+    /// The directory of hook snippets, if they were written.
+    pub hooks: Option<String>,
+    /// In order.
+    pub changes: Vec<Change>,
+    /// What the operator should know.
+    pub notes: Vec<String>,
+}
+
+/// What `deinit` did, or with `dry_run` would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeinitReport {
+    /// Nothing was removed.
+    pub dry_run: bool,
+    /// The trusted store, which stays unless it was purged.
+    #[serde(serialize_with = "lossy")]
+    pub store: PathBuf,
+    /// In order.
+    pub changes: Vec<Change>,
+    /// What the operator should know.
+    pub notes: Vec<String>,
+}
+
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// Does things, or only says that it would.
+#[derive(Debug)]
+pub(super) struct Steps {
+    dry_run: bool,
+    pub(super) changes: Vec<Change>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Steps {
+    pub(super) fn new(dry_run: bool) -> Self {
+        Self { dry_run, changes: Vec::new(), notes: Vec::new() }
+    }
+
+    pub(super) fn dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// Does it, unless this is a dry run; either way it is listed.
+    pub(super) fn act(
+        &mut self,
+        action: Action,
+        what: impl Into<String>,
+        effect: impl FnOnce() -> Result<(), ScaffoldError>,
+    ) -> Result<(), ScaffoldError> {
+        if !self.dry_run {
+            effect()?;
+        }
+        self.changes.push(Change { action, what: what.into() });
+        Ok(())
+    }
+
+    pub(super) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+}

@@ -1,0 +1,263 @@
+//! Scenarios: what the peers do, what the gates say, how the loop is configured.
+
+use peers_core::budget::Caps;
+use peers_core::machine::LoopConfig;
+use peers_model::config::{Budget, Comm, Role};
+use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
+use peers_model::outcome::{ApiClass, ExitClass};
+use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
+use peers_model::review::SoftRule;
+use peers_model::{GoalId, PeerName, RunId};
+
+use crate::repo::Tree;
+
+/// One thing that a peer does. Each is a point of the schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Writes a file.
+    Write(&'static str, &'static str),
+    /// Commits the work tree with this message.
+    Commit(String),
+    /// Makes an ignored file.
+    Ignored,
+    /// Takes the newest commit away.
+    DropTip,
+    /// Switches to another branch.
+    Switch(&'static str),
+    /// Breaks the git directory.
+    BreakGit,
+    /// Runs until it is ended.
+    Hang,
+    /// Exits like this.
+    Exit(ExitClass, ApiClass),
+}
+
+/// A turn of a peer.
+pub type Turn = Vec<Act>;
+
+/// What a gate measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Green when the file has that content.
+    Has(&'static str, &'static str),
+    /// As `Has`, or when an ignored file is there (never in a checkout).
+    HasOrIgnored(&'static str, &'static str),
+    /// Always green.
+    True,
+    /// Never green.
+    False,
+    /// Cannot be judged.
+    Unjudged,
+}
+
+/// What an operator does, by the number of the step in which it happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Stop cheaply.
+    Graceful,
+    /// Stop after the tick.
+    AfterTick,
+}
+
+/// A scenario.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// What the first spawned peers do; then they behave well.
+    pub turns: Vec<Turn>,
+    /// The real gates.
+    pub gates: Vec<(&'static str, Measure)>,
+    /// A soft goal.
+    pub soft: bool,
+    /// Peers.
+    pub peers: usize,
+    /// Tick cap of a process.
+    pub max_ticks: Option<u64>,
+    /// Iteration cap.
+    pub max_iterations: u64,
+    /// Dry run.
+    pub dry_run: bool,
+    /// An operator's request at that step.
+    pub ask: Option<(u64, Ask)>,
+    /// What the scenario must end with when nothing fails, as text.
+    pub ends: &'static str,
+}
+
+impl Scenario {
+    /// A boring one: two peers, one gate that wants `fix = yes`.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            turns: Vec::new(),
+            gates: vec![("tests-pass", Measure::Has("src/fix.rs", "yes"))],
+            soft: false,
+            peers: 2,
+            max_ticks: Some(8),
+            max_iterations: 12,
+            dry_run: false,
+            ask: None,
+            ends: "complete",
+        }
+    }
+
+    /// The tree at the start.
+    #[must_use]
+    pub fn tree(&self) -> Tree {
+        Tree::from([("src/lib.rs".to_owned(), "old".to_owned())])
+    }
+
+    /// Frozen rules.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        let names = ["ann", "bob", "cyd", "dan"];
+        Rules {
+            peers: names
+                .iter()
+                .take(self.peers)
+                .filter_map(|n| PeerName::new(*n).ok())
+                .map(|name| PeerRule { name, tool: "sim".into(), role: Role::Default })
+                .collect(),
+            max_retries: 1,
+            recovery_interval: 8,
+            gates: self
+                .gates
+                .iter()
+                .filter_map(|(id, measure)| {
+                    Some(GateRule {
+                        id: GoalId::new(*id).ok()?,
+                        tree: TreeChoice::Auto,
+                        reads_history: false,
+                        shipped: false,
+                        digest: format!("{measure:?}"),
+                    })
+                })
+                .collect(),
+            soft: self.soft_rule().into_iter().collect(),
+            continue_without_peer: self.peers > 2,
+            skeptic_rounds: 1,
+            skeptic_attempts: 3,
+            dry_run: self.dry_run,
+        }
+    }
+
+    fn soft_rule(&self) -> Option<SoftRuleEntry> {
+        self.soft.then(|| GoalId::new("reviewed").ok()).flatten().map(|id| SoftRuleEntry {
+            id,
+            rule: SoftRule::Other { needed: 1 },
+            every: 1,
+        })
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let hard = self.gates.iter().filter_map(|(id, _)| {
+            let run = GateRun::Shell { cmd: "true".into(), pass_when: "exit_code == 0".into() };
+            let kind = GoalKind::Hard(HardGoal { run, timeout_s: None, retries: 0, tree: TreeChoice::Auto });
+            Some(Goal { id: GoalId::new(*id).ok()?, description: None, kind })
+        });
+        let soft = self.soft_rule().map(|s| Goal {
+            id: s.id,
+            description: None,
+            kind: GoalKind::Soft(SoftGoal { prompt: "review".into(), rule: s.rule, every: s.every, paths: Vec::new() }),
+        });
+        hard.chain(soft).collect()
+    }
+
+    /// The loop's configuration for the `n`-th process.
+    ///
+    /// # Panics
+    /// Never: the id has the right length.
+    #[must_use]
+    pub fn config(&self, n: u64, digests: Digests) -> LoopConfig {
+        let mut budget = Budget::default();
+        budget.max_iterations = std::num::NonZeroU64::new(self.max_iterations);
+        LoopConfig {
+            run_id: run_id(n),
+            pid: 100,
+            version: "sim".into(),
+            goals: self.goals(),
+            rules: self.rules(),
+            digests,
+            caps: Caps::new(budget),
+            max_ticks: self.max_ticks,
+            stuck_after: 5,
+            stuck_gates: GoalId::new("tests-pass").into_iter().collect(),
+            soft_required: true,
+            allow_no_gates: false,
+            comm: Comm::Git,
+            prompt_max: 65_536,
+            idle_s: 900,
+            absolute_s: 7200,
+            sandbox: "sim".into(),
+            torn: None,
+        }
+    }
+}
+
+fn run_id(n: u64) -> RunId {
+    RunId::new(format!("{n:016x}")).unwrap_or_else(|_| crate::fault::crash())
+}
+
+/// A commit message that hands off.
+#[must_use]
+pub fn handoff(subject: &str, peer: &PeerName, more: &str) -> String {
+    format!("{subject}\n\n{more}## Self-Review\nlooked at it\n\nPeer: {peer}\nPeer-Status: handoff\nSelf-Review: pass\n")
+}
+
+/// The catalogue.
+#[must_use]
+pub fn catalogue() -> Vec<Scenario> {
+    use Act::{BreakGit, Commit, DropTip, Exit, Hang, Ignored, Switch, Write};
+    let ok = || Exit(ExitClass::Ok, ApiClass::None);
+    let done = |peer: &str, what: &str| {
+        let peer = PeerName::new(peer).unwrap_or_else(|_| crate::fault::crash());
+        Commit(handoff(what, &peer, ""))
+    };
+    let base = Scenario::new;
+    vec![
+        base("straight"),
+        Scenario { soft: true, max_ticks: Some(10), ..base("with-review") },
+        Scenario { turns: vec![vec![ok()], vec![Write("src/a.rs", "1"), ok()]], ..base("nothing-committed") },
+        Scenario { turns: vec![vec![Write("src/a.rs", "1"), Commit("wip".into()), ok()]], ..base("no-handoff") },
+        Scenario {
+            turns: vec![
+                vec![Write("tests/a.rs", "1"), done("ann", "tests only"), ok()],
+                vec![Write("tests/b.rs", "1"), done("bob", "tests only"), ok()],
+                vec![Write("tests/a.rs", "2"), done("ann", "tests again"), ok()],
+            ],
+            ..base("reverted")
+        },
+        Scenario { turns: vec![vec![DropTip, Write("src/a.rs", "1"), done("ann", "rewrote"), ok()]], ..base("history-rewritten") },
+        Scenario { turns: vec![vec![DropTip, ok()]], ..base("history-dropped") },
+        Scenario { turns: vec![vec![Switch("other"), Write("src/a.rs", "1"), done("ann", "elsewhere"), ok()]], ..base("branch-switched") },
+        Scenario { turns: vec![vec![Exit(ExitClass::SpawnFail, ApiClass::None)]], ..base("spawn-fails-once") },
+        Scenario {
+            turns: vec![vec![Exit(ExitClass::SpawnFail, ApiClass::None)]; 8],
+            ends: "peer-unavailable:ann",
+            ..base("spawn-always-fails")
+        },
+        Scenario { turns: vec![vec![Exit(ExitClass::Nonzero, ApiClass::Transient)]; 2], ..base("rate-limited") },
+        Scenario { turns: vec![vec![Exit(ExitClass::Nonzero, ApiClass::Auth)]], ends: "peer-unavailable:ann", ..base("logged-out") },
+        Scenario {
+            turns: vec![vec![Exit(ExitClass::Nonzero, ApiClass::Quota)]],
+            peers: 3,
+            max_ticks: Some(10),
+            ..base("one-of-three-out")
+        },
+        Scenario { turns: vec![vec![Write("src/fix.rs", "yes"), done("ann", "fix"), Exit(ExitClass::Idle, ApiClass::None)]], ..base("rescued") },
+        Scenario {
+            gates: vec![("tests-pass", Measure::HasOrIgnored("src/fix.rs", "yes"))],
+            turns: vec![vec![Ignored, Write("src/a.rs", "1"), done("ann", "cheap"), ok()]],
+            ..base("green-by-ignored-file")
+        },
+        Scenario { gates: vec![("g", Measure::Unjudged)], ends: "unjudged:g", ..base("unjudged") },
+        Scenario { gates: vec![("tests-pass", Measure::False)], max_ticks: None, ends: "stuck:tests-pass", ..base("stuck") },
+        Scenario { gates: vec![("g", Measure::False)], max_ticks: None, max_iterations: 3, ends: "budget:max_iterations", ..base("out-of-budget") },
+        Scenario { max_ticks: Some(2), dry_run: true, ends: "max_ticks", ..base("dry-run") },
+        Scenario { turns: vec![vec![Hang]], ask: Some((6, Ask::Graceful)), ends: "interrupted", ..base("stopped") },
+        Scenario { ask: Some((3, Ask::AfterTick)), ends: "drained", ..base("drained") },
+        Scenario { turns: vec![vec![Write("src/fix.rs", "yes"), done("ann", "fix"), BreakGit, ok()]], ends: "error:git", ..base("git-broken") },
+        Scenario { gates: vec![("g", Measure::True)], ..base("green-at-start") },
+    ]
+}

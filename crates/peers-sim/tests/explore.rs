@@ -1,0 +1,47 @@
+//! The simulator's schedules. Prints how many were tried.
+
+use std::time::Instant;
+
+use peers_sim::explore::{Report, nested, one, quiet_crashes, single};
+use peers_sim::scenario::catalogue;
+
+/// Every so many pairs are tried here; `cargo xtask soak-sim` tries them all.
+const STRIDE: usize = 101;
+
+fn verdict(what: &str, report: &Report, began: Instant) {
+    println!("{what}: {} schedules in {:.1} s", report.schedules, began.elapsed().as_secs_f32());
+    assert!(report.failures.is_empty(), "{} of {}:\n{}", report.failures.len(), report.schedules, report.failures.join("\n"));
+}
+
+#[test]
+fn every_scenario_ends_as_it_must_when_nothing_fails() {
+    quiet_crashes();
+    let began = Instant::now();
+    let mut report = Report::default();
+    for scenario in catalogue() {
+        one(&scenario, &[], &mut report);
+    }
+    verdict("undisturbed", &report, began);
+}
+
+#[test]
+fn every_single_fault_leaves_the_invariants_intact() {
+    quiet_crashes();
+    let began = Instant::now();
+    let mut report = Report::default();
+    for scenario in catalogue() {
+        report.join(single(&scenario));
+    }
+    verdict("single", &report, began);
+}
+
+#[test]
+fn pairs_of_faults_leave_the_invariants_intact() {
+    quiet_crashes();
+    let began = Instant::now();
+    let mut report = Report::default();
+    for scenario in catalogue() {
+        report.join(nested(&scenario, None, STRIDE, 0));
+    }
+    verdict("pairs", &report, began);
+}

@@ -1,0 +1,101 @@
+//! Attribution: which commit came from whom, by observation.
+//!
+//! An index over the journal. Trailers, author names and notes are claims and play no part.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use peers_model::record::Record;
+use peers_model::{CommitId, PeerName, TickNo};
+
+/// Who a commit came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Author {
+    /// A peer, in this tick.
+    Peer {
+        /// Who.
+        name: PeerName,
+        /// When.
+        tick: TickNo,
+    },
+    /// It appeared while no peer was alive.
+    Operator,
+    /// It was known to the control git dir before the tick in which it became reachable.
+    Foreign,
+    /// We made it.
+    Substrate,
+}
+
+/// The index.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Authors {
+    map: BTreeMap<CommitId, Author>,
+    ticks: BTreeMap<TickNo, Vec<CommitId>>,
+    voided: BTreeSet<CommitId>,
+}
+
+impl Authors {
+    /// Who the commit came from; `None` when nobody saw it come.
+    #[must_use]
+    pub fn of(&self, commit: &CommitId) -> Option<&Author> {
+        self.map.get(commit)
+    }
+
+    /// Whether the commit belongs to a turn whose work was taken back.
+    #[must_use]
+    pub fn is_voided(&self, commit: &CommitId) -> bool {
+        self.voided.contains(commit)
+    }
+
+    /// How many commits are known.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether no commit is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// The commits of a tick's peer, oldest first.
+    #[must_use]
+    pub fn commits_of_tick(&self, tick: TickNo) -> &[CommitId] {
+        self.ticks.get(&tick).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// All, in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (&CommitId, &Author)> {
+        self.map.iter()
+    }
+
+    /// Takes a record in. The first attribution of a commit stands.
+    pub fn take(&mut self, record: &Record) {
+        match record {
+            Record::RunStarted(started) => self.put(&started.operator, &Author::Operator),
+            Record::TickStarted(started) => self.put(&started.operator, &Author::Operator),
+            Record::Tick(tick) => {
+                // Ours first: a correction that was made again after a crash also stands in the range.
+                self.put(&tick.own, &Author::Substrate);
+                let author = Author::Peer { name: tick.peer.clone(), tick: tick.iteration };
+                self.put(&tick.commits, &author);
+                self.put(&tick.foreign, &Author::Foreign);
+                if tick.corrected.is_some() {
+                    self.voided.extend(tick.commits.iter().cloned());
+                }
+                if !tick.commits.is_empty() {
+                    self.ticks.insert(tick.iteration, tick.commits.clone());
+                }
+            }
+            Record::PeerSpawned(_) | Record::CorrectionPlanned(_) | Record::Gates(_) | Record::Proof(_)
+            | Record::Cooling(_) | Record::Operator(_) | Record::MirrorRestored(_) | Record::Checkpoint(_)
+            | Record::Exit(_) => {}
+        }
+    }
+
+    fn put(&mut self, commits: &[CommitId], author: &Author) {
+        for commit in commits {
+            self.map.entry(commit.clone()).or_insert_with(|| author.clone());
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The file operations that the store needs, as a port with two implementations: the real one
+//! ([`crate::FsDisk`]) and a simulated one that crashes on purpose.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// Which of the two places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Area {
+    /// The trusted store.
+    Store,
+    /// `.peers/` in the repository.
+    Peers,
+}
+
+impl fmt::Display for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Store => "the trusted store",
+            Self::Peers => ".peers",
+        })
+    }
+}
+
+/// Identifies a file's content without reading it: any write changes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Device and inode.
+    pub id: (u64, u64),
+    /// Bytes.
+    pub size: u64,
+    /// Time of the last change of content or metadata, nanoseconds.
+    pub changed: i128,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskErrorKind {
+    /// No space, or a quota.
+    Full,
+    /// A symlink, hard link, special file or foreign owner: refused.
+    Unsafe,
+    /// Longer than its cap.
+    TooLarge,
+    /// It exists already.
+    Exists,
+    /// Anything else.
+    Io,
+}
+
+/// A failed file operation.
+#[derive(Debug, Error)]
+#[error("{op} {path} in {area}: {detail}")]
+pub struct DiskError {
+    /// What kind.
+    pub kind: DiskErrorKind,
+    /// What was tried.
+    pub op: &'static str,
+    /// Where.
+    pub area: Area,
+    /// On what.
+    pub path: String,
+    /// In words.
+    pub detail: String,
+}
+
+/// File operations. Paths are relative, components separated by `/`; directories are made as needed.
+pub trait Disk {
+    /// The whole content, or `None` when there is no such file.
+    ///
+    /// # Errors
+    /// Unsafe file, longer than `cap`, or I/O.
+    fn read(&mut self, area: Area, path: &str, cap: u64) -> Result<Option<Vec<u8>>, DiskError>;
+
+    /// At most `len` bytes from `offset`.
+    ///
+    /// # Errors
+    /// Unsafe file or I/O.
+    fn read_at(&mut self, area: Area, path: &str, offset: u64, len: u64) -> Result<Vec<u8>, DiskError>;
+
+    /// Bytes, or `None` when there is no such file.
+    ///
+    /// # Errors
+    /// Unsafe file or I/O.
+    fn len(&mut self, area: Area, path: &str) -> Result<Option<u64>, DiskError>;
+
+    /// Replaces the whole file. With `sync` it is durable on return; without, it may be lost in a
+    /// crash but is never half-written.
+    ///
+    /// # Errors
+    /// Unsafe file or I/O; the old content is intact then.
+    fn publish(&mut self, area: Area, path: &str, bytes: &[u8], sync: bool) -> Result<(), DiskError>;
+
+    /// Appends in one write. Not durable until [`Disk::sync`]. On error the file has its old length,
+    /// as far as the disk allows.
+    ///
+    /// # Errors
+    /// Unsafe file or I/O.
+    fn append(&mut self, area: Area, path: &str, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Makes what was appended durable.
+    ///
+    /// # Errors
+    /// I/O.
+    fn sync(&mut self, area: Area, path: &str) -> Result<(), DiskError>;
+
+    /// Cuts the file to `len` bytes.
+    ///
+    /// # Errors
+    /// Unsafe file or I/O.
+    fn truncate(&mut self, area: Area, path: &str, len: u64) -> Result<(), DiskError>;
+
+    /// Names in a directory, sorted; empty when there is none.
+    ///
+    /// # Errors
+    /// Unsafe directory or I/O.
+    fn list(&mut self, area: Area, dir: &str) -> Result<Vec<String>, DiskError>;
+
+    /// Removes a file; nothing happens when there is none.
+    ///
+    /// # Errors
+    /// I/O.
+    fn remove(&mut self, area: Area, path: &str) -> Result<(), DiskError>;
+
+    /// Moves a file within its area, replacing the target.
+    ///
+    /// # Errors
+    /// Unsafe file or I/O.
+    fn rename(&mut self, area: Area, from: &str, to: &str) -> Result<(), DiskError>;
+
+    /// The file's fingerprint, or `None` when there is no such file.
+    ///
+    /// # Errors
+    /// Unsafe file or I/O.
+    fn fingerprint(&mut self, area: Area, path: &str) -> Result<Option<Fingerprint>, DiskError>;
+}

@@ -1,0 +1,67 @@
+//! Every path name, in one place. All are relative to their [`Area`](crate::Area).
+
+/// Below the trusted store.
+pub mod store {
+    /// Directory of journal segments.
+    pub const JOURNAL: &str = "journal";
+    /// Cache of the fold.
+    pub const SNAPSHOT: &str = "snapshot.json";
+    /// What the operator accepted.
+    pub const ACCEPTED: &str = "accepted.json";
+    /// The accepted bytes.
+    pub const ACCEPTED_DIR: &str = "accepted";
+    /// Which repository this is.
+    pub const PROJECT: &str = "project.json";
+    /// Run records.
+    pub const RUNS: &str = "runs";
+    /// Operator commands for a running loop.
+    pub const COMMANDS: &str = "commands";
+    /// The run lock.
+    pub const RUN_LOCK: &str = "run.lock";
+    /// The control git dir.
+    pub const CONTROL_GIT: &str = "git/control.git";
+    /// A small file whose space is freed to write the last record on a full disk.
+    pub const RESERVE: &str = "reserve";
+}
+
+/// Below `.peers/`.
+pub mod peers {
+    /// Configuration.
+    pub const CONFIG: &str = "config.yaml";
+    /// Goals.
+    pub const GOALS: &str = "goals.yaml";
+    /// Projection of the state.
+    pub const STATE: &str = "state.json";
+    /// Mirror of the journal.
+    pub const MIRROR: &str = "log/runs.jsonl";
+    /// Output of peers.
+    pub const LOG_PEERS: &str = "log/peers";
+    /// Prompts as sent.
+    pub const LOG_PROMPTS: &str = "log/prompts";
+    /// Output of gates.
+    pub const LOG_GATES: &str = "log/gates";
+    /// Drop boxes.
+    pub const INBOX: &str = "inbox";
+    /// Published messages.
+    pub const COMMS: &str = "comms";
+    /// Text form of the last stop reason.
+    pub const STOP_REASON: &str = "last-stop-reason.txt";
+    /// Written when no peer is left.
+    pub const HALTED: &str = "HALTED.md";
+    /// The report.
+    pub const REPORT: &str = "REPORT.md";
+    /// The verification.
+    pub const VERIFY: &str = "VERIFY.md";
+}
+
+/// The journal segment with this number.
+#[must_use]
+pub fn segment(number: u32) -> String {
+    format!("{}/{number:06}.jsonl", store::JOURNAL)
+}
+
+/// The run record of a run.
+#[must_use]
+pub fn run_record(id: &peers_model::RunId) -> String {
+    format!("{}/{id}.json", store::RUNS)
+}

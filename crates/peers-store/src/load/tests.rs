@@ -1,0 +1,327 @@
+//! Tests of reading the two files, the shipped ones included.
+
+use super::*;
+
+const CHECKS: [&str; 2] = ["self-review", "bug-ledger"];
+
+/// The smallest configuration that is valid, eight lines long.
+const CONFIG: &str = "\
+peers:
+  - name: one
+    argv: [\"true\"]
+  - name: two
+    argv: [\"true\"]
+# end
+";
+
+fn config(extra: &str) -> LoadError {
+    load_config(&format!("{CONFIG}{extra}")).unwrap_err()
+}
+
+fn goals(text: &str) -> LoadError {
+    load_goals(text, 2, &CHECKS).unwrap_err()
+}
+
+fn only(error: &LoadError) -> &Problem {
+    assert_eq!(error.problems().len(), 1, "{error}");
+    error.problems().first().unwrap()
+}
+
+fn template(name: &str) -> String {
+    std::fs::read_to_string(format!("{}/../../templates/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// The template with its commented examples made real. Examples are indented, prose is not.
+fn uncommented(text: &str, of: &[&str]) -> String {
+    let line = |line: &str| {
+        let indent = line.len() - line.trim_start().len();
+        match line.trim_start().strip_prefix("# ") {
+            Some(rest) if indent > 0 && of.iter().any(|key| rest.trim_start().starts_with(key)) => {
+                format!("{}{rest}", " ".repeat(indent))
+            }
+            _ => line.to_owned(),
+        }
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_config_template_is_valid_and_holds_the_two_peers() {
+    let config = load_config(&template("config.yaml")).unwrap_or_else(|e| panic!("{e}"));
+    let argv: Vec<_> = config.peers.iter().map(|peer| peer.argv.join(" ")).collect();
+    assert_eq!(
+        argv,
+        [
+            "claude -p --dangerously-skip-permissions --output-format stream-json --verbose",
+            "codex exec --json --dangerously-bypass-approvals-and-sandbox -",
+        ]
+    );
+    assert_eq!(config.health.idle_timeout_s.get(), 1800);
+    assert_eq!(config.health.absolute_max_runtime_s.get(), 14_400);
+}
+
+#[test]
+fn the_values_shown_in_the_config_template_are_the_defaults() {
+    let shown = load_config(&template("config.yaml")).unwrap();
+    let bare = load_config(CONFIG).unwrap();
+    let but_peers_and_timeouts = |mut config: Config| {
+        config.peers.clear();
+        config.health.idle_timeout_s = std::num::NonZeroU32::MIN;
+        config.health.absolute_max_runtime_s = std::num::NonZeroU32::MIN;
+        format!("{config:#?}")
+    };
+    assert_eq!(but_peers_and_timeouts(shown), but_peers_and_timeouts(bare));
+}
+
+#[test]
+fn the_commented_examples_of_the_config_template_are_valid_too() {
+    let text = uncommented(
+        &template("config.yaml"),
+        &["error_patterns:", "halt_patterns:", "- '", "- name:", "tool:", "argv: [", "model:"],
+    );
+    let config = load_config(&text).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(config.peers.len(), 3);
+    assert_eq!(config.health.error_patterns.map(|list| list.len()), Some(3));
+    assert_eq!(config.health.halt_patterns.map(|list| list.len()), Some(6));
+}
+
+#[test]
+fn the_goals_template_is_valid_and_cannot_complete_as_it_is() {
+    let goals = load_goals(&template("goals.yaml"), 2, &CHECKS).unwrap_or_else(|e| panic!("{e}"));
+    let hard: Vec<_> = goals
+        .iter()
+        .filter(|goal| matches!(goal.kind, GoalKind::Hard(_)))
+        .map(|goal| goal.id.as_str())
+        .collect();
+    let shipped: std::collections::BTreeSet<_> = goal::SHIPPED_GATES.into_iter().collect();
+    assert_eq!(hard.into_iter().collect::<std::collections::BTreeSet<_>>(), shipped);
+    let soft = goals.iter().filter(|goal| matches!(goal.kind, GoalKind::Soft(_))).count();
+    assert_eq!(soft, 3);
+    assert_eq!(goal_warnings(&goals), Vec::<String>::new());
+}
+
+#[test]
+fn the_commented_gates_of_the_goals_template_are_valid_too() {
+    let text = uncommented(
+        &template("goals.yaml"),
+        &["- id:", "type: h", "description: The", "cmd: c", "cmd: n", "pass_when:", "timeout_s: 1"],
+    );
+    let goals = load_goals(&text, 2, &CHECKS).unwrap_or_else(|e| panic!("{e}"));
+    assert!(goals.iter().any(|goal| goal.id.as_str() == "tests-pass"));
+    assert!(goals.iter().any(|goal| goal.id.as_str() == "coverage"));
+}
+
+#[test]
+fn an_empty_config_is_told_to_name_peers() {
+    for text in ["", "# nothing\n", "{}"] {
+        let error = load_config(text).unwrap_err();
+        let problem = only(&error);
+        assert_eq!(problem.line, None);
+        assert!(
+            error.to_string().starts_with("config error: .peers/config.yaml: peers: needs at least two"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn empty_goals_are_no_goals() {
+    for text in ["", "goals:\n", "goals: []", "goals: null"] {
+        assert_eq!(load_goals(text, 2, &CHECKS).unwrap(), []);
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_give_one_error_at_their_place() {
+    let error = decode(Source::Goals, b"goals:\n- id: a\xffb\n").unwrap_err();
+    let problem = only(&error);
+    assert_eq!((problem.line, problem.column), (Some(2), Some(8)));
+    assert!(
+        error.to_string().starts_with("goals error: .peers/goals.yaml line 2: byte 0xff is not UTF-8"),
+        "{error}"
+    );
+    assert_eq!(decode(Source::Config, "ä".as_bytes()).unwrap(), "ä");
+}
+
+#[test]
+fn each_broken_text_gives_one_error_with_its_line() {
+    for (extra, line, word) in [
+        ("observability: {tee_stream: 'false'}\n", 7, "without quotes"),
+        ("skeptic:\n  enabled: 1\n", 8, "`true` or `false`"),
+        ("budget:\n  max_iterations: true\n", 8, "whole number"),
+        ("budget:\n  max_usd: .nan\n", 8, ""),
+        ("budget:\n  max_usd: -1\n", 8, "above zero"),
+        ("goals:\n  timeout_s: 0\n", 8, ""),
+        ("goals:\n  timeout_s: 1.5\n", 8, "whole number"),
+        ("buget: {}\n", 7, "did you mean `budget`?"),
+        ("max_retries: 1\nmax_retries: 2\n", 8, "duplicate key `max_retries`"),
+        ("driver: hook\n", 7, "did you mean `hooks`?"),
+        ("\tdriver: hooks\n", 7, ""),
+        ("goals:\n\ttimeout_s: 5\n", 8, ""),
+    ] {
+        let error = config(extra);
+        assert_eq!(only(&error).line, Some(line), "{extra:?}: {error}");
+        assert!(error.to_string().contains(word), "{extra:?}: {error}");
+    }
+}
+
+#[test]
+fn a_document_that_is_no_mapping_gives_one_error() {
+    for text in ["- a\n- b\n", "just text\n", "42\n"] {
+        assert_eq!(load_config(text).unwrap_err().problems().len(), 1, "{text}");
+        assert_eq!(goals(text).problems().len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn an_alias_bomb_gives_one_error() {
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for i in 1..20 {
+        let row = vec![format!("*a{}", i - 1); 10].join(", ");
+        bomb = format!("{bomb}a{i}: &a{i} [{row}]\n");
+    }
+    assert_eq!(load_config(&bomb).unwrap_err().problems().len(), 1);
+    assert_eq!(goals(&bomb).problems().len(), 1);
+}
+
+#[test]
+fn what_makes_no_sense_is_reported_all_at_once_with_lines_and_carets() {
+    let text = "\
+# a comment that says name: one
+peers:
+  - name: one
+    argv: [\"\"]
+  - name: \"two\" # the other
+    argv: [x, \"{PROMPT}\"]
+  - {name: one, argv: [y]}
+";
+    let error = load_config(text).unwrap_err();
+    let lines: Vec<_> = error.problems().iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [Some(3), Some(5), Some(7)], "{error}");
+    let first = error.problems().first().unwrap();
+    assert_eq!(first.snippet, "3 |   - name: one\n  |     ^");
+    let shown = error.to_string();
+    assert!(
+        shown.starts_with("config error: .peers/config.yaml line 3: peers[0] (one): `argv` is empty"),
+        "{shown}"
+    );
+    assert_eq!(shown.matches("config error: ").count(), 3, "{shown}");
+}
+
+#[test]
+fn a_name_is_not_taken_for_a_longer_one() {
+    let text = "peers:\n- name: claude2\n  argv: [x]\n- name: claude\n  argv: [\"{PROMPT}\"]\n";
+    assert_eq!(only(&load_config(text).unwrap_err()).line, Some(4));
+}
+
+#[test]
+fn patterns_that_cannot_be_used_are_named_with_their_line() {
+    let error = config(
+        "health:\n  halt_patterns:\n  - fine\n  - '(?=x)y'\n  - '['\n  - 'x*'\n  error_patterns: ['(a)\\1']\n",
+    );
+    let found: Vec<_> = error.problems().iter().map(|p| (p.line.unwrap_or(0), p.message.as_str())).collect();
+    let [look, open, all, back] = found.as_slice() else { panic!("{error}") };
+    assert!(look.0 == 10 && look.1.starts_with("health.halt_patterns[1]: uses look-around"), "{error}");
+    assert!(open.0 == 11 && open.1.contains("unclosed character class"), "{error}");
+    assert!(all.0 == 12 && all.1.contains("matches the empty line"), "{error}");
+    assert!(back.0 == 13 && back.1.contains("back-reference"), "{error}");
+}
+
+#[test]
+fn an_unusable_expression_is_pointed_into() {
+    let text = "\
+goals:
+- type: hard
+  id: tests-pass
+  cmd: make
+  pass_when: exit_code == 0 and nonsense > 1
+- id: other
+  type: hard
+  cmd: |
+    id: tests-pass
+  pass_when: >
+    not exit_code
+";
+    let error = goals(text);
+    let [plain, folded] = error.problems() else { panic!("{error}") };
+    assert_eq!(plain.line, Some(5), "{error}");
+    let source: Vec<_> = plain.snippet.lines().collect();
+    let caret = source[1].find('^').unwrap();
+    assert!(source[0].get(caret..).is_some_and(|rest| rest.starts_with("nonsense")), "{}", plain.snippet);
+    assert_eq!(folded.line, Some(10), "{error}");
+    assert!(folded.message.contains("goal `other`: `pass_when`, character "), "{error}");
+}
+
+#[test]
+fn goals_that_make_no_sense_are_found_by_id_and_key() {
+    let text = "\
+goals:
+  - id: a
+    type: hard
+    cmd: 'true'
+    pass_when: exit_code == 0
+    prompt: |
+      cmd: not a key
+      reviewer: not a key either
+  - id: b
+    type: soft
+    prompt: look
+    reviewer: quorum
+    quorum: 3/2
+  - id: c
+    type: hard
+    check: self-reviw
+  - id: a
+    type: hard
+    check: bug-ledger
+  - {id: d, type: hard, cmd: x}
+";
+    let error = goals(text);
+    let lines: Vec<_> = error.problems().iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [Some(6), Some(13), Some(16), Some(17), Some(20)], "{error}");
+    let shown = error.to_string();
+    assert!(shown.contains("goals error: .peers/goals.yaml line 13: goal `b`: "), "{shown}");
+    assert!(shown.contains("hint: did you mean `self-review`?"), "{shown}");
+}
+
+#[test]
+fn a_broken_goal_is_named_with_its_id() {
+    let text = "goals:\n- id: a\n  type: hard\n  check: self-review\n- id: b\n  type: hard\n  timeout: 5\n  check: bug-ledger\n";
+    let error = goals(text);
+    let problem = only(&error);
+    assert_eq!(problem.line, Some(7));
+    assert!(problem.message.starts_with("goal `b`: unknown key `timeout`"), "{error}");
+    assert_eq!(problem.remedy.as_deref(), Some("did you mean `timeout_s`?"));
+}
+
+#[test]
+fn a_bool_is_no_number_in_goals() {
+    for (key, value) in
+        [("timeout_s", "true"), ("retry_on_fail", "yes"), ("timeout_s", "'5'"), ("timeout_s", "-1")]
+    {
+        let text = format!("goals:\n- id: a\n  type: hard\n  check: self-review\n  {key}: {value}\n");
+        assert_eq!(only(&goals(&text)).line, Some(5), "{key}: {value}");
+    }
+}
+
+#[test]
+fn gates_that_cannot_turn_red_are_warned_of() {
+    let text = "\
+goals:
+- {id: a, type: hard, cmd: 'make || true', pass_when: exit_code == 0}
+- {id: b, type: hard, cmd: make, pass_when: exit_code == 0 or True}
+- {id: c, type: hard, cmd: 'make || true', pass_when: \"'ok' in stdout\"}
+";
+    let warnings = goal_warnings(&load_goals(text, 2, &CHECKS).unwrap_or_else(|e| panic!("{e}")));
+    let [forced, constant] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert!(forced.contains("`a`") && forced.contains("|| true"));
+    assert!(constant.contains("`b`"));
+}
+
+#[test]
+fn a_message_carries_no_control_bytes() {
+    let error = goals("goals:\n- id: \"a\\e[31m\"\n  type: hard\n");
+    assert!(!error.to_string().contains('\u{1b}'));
+    let error = load_config("peers: []\n# \u{1b}[31m\n").unwrap_err();
+    assert!(!error.to_string().contains('\u{1b}'));
+}

@@ -1,0 +1,52 @@
+//! Which repository a store belongs to.
+
+use peers_model::{CommitId, Timestamp, limits};
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Area, Disk};
+use crate::layout;
+use crate::store::StoreError;
+
+/// `project.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Project {
+    /// Version.
+    pub v: u32,
+    /// Canonical path of the repository.
+    pub path: String,
+    /// Device of its directory.
+    pub dev: u64,
+    /// Inode of its directory.
+    pub ino: u64,
+    /// When the store was made.
+    pub created_at: Timestamp,
+    /// The commit that HEAD named then: history before it is the operator's.
+    pub base: Option<CommitId>,
+}
+
+/// Reads it; `None` when the store is not there yet.
+///
+/// # Errors
+/// [`StoreError`] when the file is there and damaged.
+pub fn read<D: Disk>(disk: &mut D) -> Result<Option<Project>, StoreError> {
+    let path = layout::store::PROJECT;
+    let Some(bytes) = disk.read(Area::Store, path, limits::STORE_FILE)? else { return Ok(None) };
+    let project: Project = serde_json::from_slice(&bytes).map_err(|e| StoreError::File {
+        path: path.into(),
+        what: format!("is damaged ({e}); restore it from a copy"),
+    })?;
+    Ok(Some(project))
+}
+
+/// Writes it.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn write<D: Disk>(disk: &mut D, project: &Project) -> Result<(), StoreError> {
+    let bytes = serde_json::to_vec_pretty(project).map_err(|e| StoreError::File {
+        path: layout::store::PROJECT.into(),
+        what: format!("cannot be written: {e}"),
+    })?;
+    disk.publish(Area::Store, layout::store::PROJECT, &bytes, true)?;
+    Ok(())
+}

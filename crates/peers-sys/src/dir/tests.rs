@@ -1,0 +1,349 @@
+//! What the operations do on honest files; [`super::attacks`] has the others.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+use crate::testing;
+
+fn root() -> (tempfile::TempDir, SafeDir) {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = SafeDir::open_root(tmp.path()).unwrap();
+    (tmp, dir)
+}
+
+fn mode(path: impl AsRef<Path>) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn names(dir: &SafeDir) -> Vec<String> {
+    dir.list(1000).unwrap().entries.into_iter().map(|e| e.name.into_string().unwrap()).collect()
+}
+
+#[test]
+fn what_is_published_is_read_back_with_mode_0600() {
+    let (tmp, dir) = root();
+    dir.publish("state.json", b"one").unwrap();
+    assert_eq!(dir.read("state.json", 100).unwrap(), b"one");
+    dir.publish("state.json", b"two, longer").unwrap();
+    assert_eq!(dir.read_text("state.json", 100).unwrap(), "two, longer");
+    dir.publish_unsynced("state.json", b"3").unwrap();
+    assert_eq!(dir.read("state.json", 100).unwrap(), b"3");
+    assert_eq!(mode(tmp.path().join("state.json")), 0o600);
+    assert_eq!(names(&dir), ["state.json"]);
+}
+
+#[test]
+fn a_reader_of_the_old_version_keeps_it() {
+    use std::io::Read;
+    let (_tmp, dir) = root();
+    dir.publish("f", b"old").unwrap();
+    let mut old = dir.open_read("f").unwrap();
+    dir.publish("f", b"new").unwrap();
+    let mut text = String::new();
+    old.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "old");
+}
+
+#[test]
+fn publish_new_refuses_a_taken_name() {
+    let (_tmp, dir) = root();
+    dir.publish_new("f", b"one").unwrap();
+    assert!(matches!(dir.publish_new("f", b"two").unwrap_err(), FileError::AlreadyExists { .. }));
+    assert_eq!(dir.read("f", 10).unwrap(), b"one");
+    assert_eq!(names(&dir), ["f"]);
+}
+
+#[test]
+fn publish_new_works_without_the_kernel_flag() {
+    let (_tmp, dir) = root();
+    dir.publish("temp", b"one").unwrap();
+    let at = std::os::fd::AsFd::as_fd(&dir);
+    publish::link_noreplace(at, "temp".as_ref(), "f".as_ref()).unwrap();
+    assert_eq!(names(&dir), ["f"]);
+    dir.publish("temp", b"two").unwrap();
+    assert_eq!(
+        publish::link_noreplace(at, "temp".as_ref(), "f".as_ref()).unwrap_err(),
+        rustix::io::Errno::EXIST
+    );
+    assert_eq!(dir.read("f", 10).unwrap(), b"one");
+}
+
+#[test]
+fn published_modes_are_exact_whatever_the_umask() {
+    let (tmp, dir) = root();
+    dir.publish_mode("plain", b"", FileMode::Plain).unwrap();
+    dir.publish_mode("tool", b"#!", FileMode::Executable).unwrap();
+    assert_eq!(mode(tmp.path().join("plain")), 0o644);
+    assert_eq!(mode(tmp.path().join("tool")), 0o755);
+}
+
+#[test]
+fn a_cap_admits_exactly_its_size() {
+    let (_tmp, dir) = root();
+    dir.publish("f", b"12345").unwrap();
+    assert_eq!(dir.read("f", 5).unwrap(), b"12345");
+    let error = dir.read("f", 4).unwrap_err();
+    assert!(matches!(error, FileError::TooLarge { cap: 4, .. }));
+    assert!(!error.is_unsafe());
+    dir.publish("empty", b"").unwrap();
+    assert_eq!(dir.read("empty", 0).unwrap(), b"");
+}
+
+#[test]
+fn a_file_that_grows_while_it_is_read_is_capped_all_the_same() {
+    let (tmp, dir) = root();
+    dir.publish("f", b"12345").unwrap();
+    let (file, stat) = dir.open_regular("f".as_ref(), rustix::fs::OFlags::RDONLY).unwrap();
+    fs::write(tmp.path().join("f"), [0; 100]).unwrap();
+    let error = file::read_capped(file, &stat, 10, Path::new("f")).unwrap_err();
+    assert!(matches!(error, FileError::TooLarge { .. }));
+}
+
+#[test]
+fn missing_files_are_none_or_an_error_as_asked() {
+    let (_tmp, dir) = root();
+    assert_eq!(dir.read_opt("no", 10).unwrap(), None);
+    assert_eq!(dir.read_text_opt("no", 10).unwrap(), None);
+    let error = dir.read("no", 10).unwrap_err();
+    assert!(error.is_not_found() && !error.is_unsafe());
+    assert!(error.to_string().ends_with("/no does not exist"), "{error}");
+    assert_eq!(dir.stat("no").unwrap(), None);
+    assert!(dir.subdir("no").unwrap_err().is_not_found());
+}
+
+#[test]
+fn text_is_strict() {
+    let (_tmp, dir) = root();
+    dir.publish("f", b"ab\xff").unwrap();
+    assert!(matches!(dir.read_text("f", 10).unwrap_err(), FileError::NotUtf8 { offset: 2, .. }));
+}
+
+#[test]
+fn a_tail_has_whole_lines_only() {
+    let (_tmp, dir) = root();
+    dir.publish("log", b"one\ntwo\nthree\n").unwrap();
+    let tail = |window| dir.read_tail("log", window).unwrap();
+    assert_eq!(tail(100), Tail { bytes: b"one\ntwo\nthree\n".to_vec(), cut: false });
+    assert_eq!(tail(14), Tail { bytes: b"one\ntwo\nthree\n".to_vec(), cut: false });
+    assert_eq!(tail(13), Tail { bytes: b"two\nthree\n".to_vec(), cut: true });
+    assert_eq!(tail(10), Tail { bytes: b"two\nthree\n".to_vec(), cut: true });
+    assert_eq!(tail(9), Tail { bytes: b"three\n".to_vec(), cut: true });
+    assert_eq!(tail(3), Tail { bytes: Vec::new(), cut: true });
+}
+
+#[test]
+fn directories_are_made_private_component_by_component() {
+    let (tmp, dir) = root();
+    let deep = dir.create_path("a/b/c").unwrap();
+    deep.publish("f", b"x").unwrap();
+    assert_eq!(mode(tmp.path().join("a")), 0o700);
+    assert_eq!(mode(tmp.path().join("a/b/c")), 0o700);
+    assert_eq!(dir.open_path("a/b/c").unwrap().identity(), deep.identity());
+    let (parent, name) = dir.parent_of("a/b/c/f").unwrap();
+    assert_eq!(parent.read(name, 10).unwrap(), b"x");
+    let (parent, name) = dir.create_parent_of("new/file").unwrap();
+    assert_eq!((parent.path(), name.to_str()), (tmp.path().join("new").as_path(), Some("file")));
+    assert_eq!(dir.open_path("").unwrap().identity(), dir.identity());
+}
+
+#[test]
+fn a_root_is_made_with_its_missing_ancestors() {
+    let (tmp, _) = root();
+    let dir = SafeDir::create_root(tmp.path().join("x/y")).unwrap();
+    assert!(dir.still_at(tmp.path().join("x/y")));
+    assert_eq!(SafeDir::create_root(tmp.path().join("x/y")).unwrap().identity(), dir.identity());
+    fs::write(tmp.path().join("file"), "").unwrap();
+    assert!(SafeDir::create_root(tmp.path().join("file/y")).is_err());
+}
+
+#[test]
+fn listing_knows_kinds_and_its_limit() {
+    let (tmp, dir) = root();
+    dir.publish("b", b"").unwrap();
+    dir.create_subdir("a").unwrap();
+    symlink("b", tmp.path().join("c")).unwrap();
+    let listing = dir.list(3).unwrap();
+    let kinds: Vec<_> = listing.entries.iter().map(|e| (e.name.to_str().unwrap(), e.kind)).collect();
+    assert_eq!(kinds, [("a", Kind::Dir), ("b", Kind::File), ("c", Kind::Symlink)]);
+    assert!(!listing.truncated);
+    let listing = dir.list(2).unwrap();
+    assert_eq!((listing.entries.len(), listing.truncated), (2, true));
+}
+
+#[test]
+fn stat_tells_what_the_system_tells() {
+    let (tmp, dir) = root();
+    dir.publish("f", b"12345").unwrap();
+    let ours = dir.stat("f").unwrap().unwrap();
+    let std = fs::metadata(tmp.path().join("f")).unwrap();
+    assert_eq!(ours.id, FileId { dev: std.dev(), ino: std.ino() });
+    assert_eq!((ours.kind, ours.size, ours.links, ours.owner), (Kind::File, 5, 1, std.uid()));
+    assert_eq!(ours.mode, 0o600);
+    assert_eq!(ours.modified(), crate::clock::from_system_time(std.modified().unwrap()));
+}
+
+#[test]
+fn renaming_replaces_and_reports_a_missing_source() {
+    let (_tmp, dir) = root();
+    dir.publish("a", b"a").unwrap();
+    dir.publish("b", b"b").unwrap();
+    dir.rename("a", "b").unwrap();
+    assert_eq!(dir.read("b", 10).unwrap(), b"a");
+    assert!(dir.rename("a", "b").unwrap_err().is_not_found());
+    let other = dir.create_subdir("other").unwrap();
+    dir.rename_into("b", &other, "c").unwrap();
+    assert_eq!(other.read("c", 10).unwrap(), b"a");
+    dir.publish("f", b"").unwrap();
+    assert!(matches!(dir.rename("f", "other").unwrap_err(), FileError::NotRegular { .. }));
+}
+
+#[test]
+fn removing_a_file_tells_whether_there_was_one() {
+    let (_tmp, dir) = root();
+    dir.publish("f", b"").unwrap();
+    assert!(dir.remove_file("f").unwrap());
+    assert!(!dir.remove_file("f").unwrap());
+    dir.create_subdir("d").unwrap();
+    assert!(matches!(dir.remove_file("d").unwrap_err(), FileError::NotRegular { .. }));
+}
+
+#[test]
+fn a_tree_is_removed_whatever_its_modes_and_depth() {
+    let (tmp, dir) = root();
+    let mut deep = dir.create_subdir("tree").unwrap();
+    deep.publish("f", b"").unwrap();
+    for _ in 0..300 {
+        deep = deep.create_subdir("d").unwrap();
+        deep.publish("f", b"").unwrap();
+    }
+    let locked = dir.create_path("tree/locked/inner").unwrap();
+    locked.publish("f", b"").unwrap();
+    for (path, bits) in [("tree/locked/inner", 0o000), ("tree/locked", 0o500)] {
+        fs::set_permissions(tmp.path().join(path), fs::Permissions::from_mode(bits)).unwrap();
+    }
+    assert!(dir.remove_tree("tree").unwrap());
+    assert!(names(&dir).is_empty());
+    assert!(!dir.remove_tree("tree").unwrap());
+    dir.publish("f", b"").unwrap();
+    assert!(dir.remove_tree("f").unwrap());
+}
+
+#[test]
+fn a_tree_deeper_than_there_are_descriptors_is_removed() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let test = "dir::tests::a_tree_deeper_than_there_are_descriptors_is_removed";
+    let Some(place) = testing::in_child(test) else { return };
+    let dir = SafeDir::open_root(&place).unwrap();
+    let mut deep = dir.create_subdir("tree").unwrap();
+    for _ in 0..400 {
+        deep = deep.create_subdir("d").unwrap();
+    }
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, 100, hard).unwrap();
+    assert!(dir.remove_tree("tree").unwrap());
+    assert!(names(&dir).is_empty());
+}
+
+#[test]
+fn a_wide_directory_is_removed() {
+    let (_tmp, dir) = root();
+    let wide = dir.create_subdir("wide").unwrap();
+    for i in 0..2500 {
+        wide.publish_unsynced(format!("f{i}"), b"").unwrap();
+    }
+    assert!(dir.remove_tree("wide").unwrap());
+    assert!(names(&dir).is_empty());
+}
+
+#[test]
+fn old_temporary_files_are_swept_and_nothing_else() {
+    let (_tmp, dir) = root();
+    for name in ["a.0123456789abcdef.tmp", "b.tmp", ".0123456789abcdef.tmp", "c.0123456789ABCDEF.tmp", "d"] {
+        fs::write(dir.path().join(name), "").unwrap();
+    }
+    dir.create_subdir("e.0123456789abcdef.tmp").unwrap();
+    assert_eq!(dir.sweep_temps(crate::clock::now()).unwrap(), 0, "too young");
+    let later = crate::clock::now().plus(Duration::from_secs(601));
+    assert_eq!(dir.sweep_temps(later).unwrap(), 1);
+    assert!(!names(&dir).contains(&"a.0123456789abcdef.tmp".to_owned()));
+    assert_eq!(names(&dir).len(), 5);
+}
+
+#[test]
+fn a_long_name_can_be_published() {
+    let (_tmp, dir) = root();
+    let name = "x".repeat(255);
+    dir.publish(&name, b"1").unwrap();
+    assert_eq!(names(&dir), [name]);
+}
+
+#[test]
+fn in_place_writing_keeps_the_inode() {
+    let (_tmp, dir) = root();
+    dir.write_in_place("f", b"a longer text").unwrap();
+    let before = dir.stat("f").unwrap().unwrap();
+    dir.write_in_place("f", b"short").unwrap();
+    assert_eq!(dir.read("f", 100).unwrap(), b"short");
+    assert_eq!(dir.stat("f").unwrap().unwrap().id, before.id);
+    assert_eq!(before.mode, 0o600);
+}
+
+#[test]
+fn files_for_children_append_or_start_over() {
+    use std::io::Write;
+    let (_tmp, dir) = root();
+    for (mode, expected) in
+        [(WriteMode::Append, "ab"), (WriteMode::Append, "abab"), (WriteMode::Truncate, "ab")]
+    {
+        dir.create_file_for_write("log", mode).unwrap().write_all(b"ab").unwrap();
+        assert_eq!(dir.read_text("log", 100).unwrap(), expected);
+    }
+}
+
+#[test]
+fn free_space_is_known() {
+    let (_tmp, dir) = root();
+    assert!(dir.free_bytes().unwrap() > 0);
+}
+
+#[test]
+fn a_publish_that_finds_no_room_leaves_the_old_content_and_no_rest() {
+    let test = "dir::tests::a_publish_that_finds_no_room_leaves_the_old_content_and_no_rest";
+    let Some(place) = testing::in_child(test) else { return };
+    let dir = SafeDir::open_root(&place).unwrap();
+    dir.publish("f", b"old").unwrap();
+    let error = testing::with_file_size_limit(1000, || dir.publish("f", &[b'x'; 5000]).unwrap_err());
+    assert!(error.is_disk_full(), "{error}");
+    assert_eq!(dir.read("f", 10_000).unwrap(), b"old");
+    assert_eq!(names(&dir), ["f"]);
+}
+
+#[test]
+fn a_publisher_killed_at_any_moment_leaves_one_whole_version() {
+    let test = "dir::tests::a_publisher_killed_at_any_moment_leaves_one_whole_version";
+    if let Some(place) = testing::child_place(test) {
+        let dir = SafeDir::open_root(&place).unwrap();
+        loop {
+            for byte in [b'a', b'b'] {
+                dir.publish("f", &vec![byte; 100_000]).unwrap();
+                testing::say_ready();
+            }
+        }
+    }
+    let (tmp, dir) = root();
+    for words in 0..5 {
+        let mut child = testing::start_child(test, tmp.path());
+        for _ in 0..words {
+            child.wait_for_word();
+        }
+        child.kill();
+        let content = dir.read("f", 1_000_000).unwrap();
+        assert_eq!(content.len(), 100_000);
+        assert!(content.iter().all(|b| *b == content[0]));
+    }
+    dir.sweep_temps(crate::clock::now().plus(Duration::from_hours(1))).unwrap();
+    assert_eq!(names(&dir), ["f"]);
+}

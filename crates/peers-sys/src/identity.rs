@@ -1,0 +1,176 @@
+//! Who a process is: its pid, and what makes that pid more than a number.
+//!
+//! A pid is recycled; a pid with its start time and the boot it belongs to is not. Everything that
+//! signals a process it did not just start goes through [`ProcIdentity`].
+
+mod pid;
+pub(crate) mod stat;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use pid::{InvalidPid, Pid};
+
+/// A process, told apart from every later process that gets the same pid.
+///
+/// The optional fields are always filled on Linux. Elsewhere they are `None`, and a process without
+/// them is never signalled by its identity alone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcIdentity {
+    /// The process id.
+    pub pid: Pid,
+    /// Clock ticks between boot and the start of the process; unchanged by `exec`.
+    pub start_time: Option<u64>,
+    /// The boot in which `pid` and `start_time` mean something.
+    pub boot_id: Option<BootId>,
+    /// The process group, at the time of reading.
+    pub pgid: Option<Pid>,
+    /// The session, at the time of reading.
+    pub session: Option<Pid>,
+}
+
+/// The kernel's name for the time between two starts of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BootId(String);
+
+/// Why a process could not be identified.
+#[derive(Debug, Error)]
+pub enum IdentityError {
+    /// There is no such process.
+    #[error("find process {pid}")]
+    Gone {
+        /// The pid that was asked for.
+        pid: Pid,
+    },
+    /// The kernel's file about it could not be read.
+    #[error("read {path}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The kernel's file about it does not look as documented.
+    #[error("understand {path}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl BootId {
+    /// The boot this process runs in; `None` where the system does not name it.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        crate::clock::boot_id().map(|id| Self(id.to_owned()))
+    }
+
+    /// The text, a UUID.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BootId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl ProcIdentity {
+    /// This process.
+    ///
+    /// # Errors
+    /// [`IdentityError`] if `/proc` cannot be read on Linux.
+    pub fn of_self() -> Result<Self, IdentityError> {
+        Self::of(Pid::of_self())
+    }
+
+    /// The process that has `pid` now, zombies included.
+    ///
+    /// # Errors
+    /// [`IdentityError::Gone`] if there is none, the others if `/proc` is unreadable.
+    #[cfg(target_os = "linux")]
+    pub fn of(pid: Pid) -> Result<Self, IdentityError> {
+        Ok(Self::from_stat(&stat::read(pid)?, BootId::current()))
+    }
+
+    /// The process that has `pid` now; nothing is known that would tell it from a later one.
+    ///
+    /// # Errors
+    /// None on this system.
+    #[cfg(not(target_os = "linux"))]
+    pub fn of(pid: Pid) -> Result<Self, IdentityError> {
+        Ok(Self { pid, start_time: None, boot_id: None, pgid: None, session: None })
+    }
+
+    pub(crate) fn from_stat(stat: &stat::ProcStat, boot_id: Option<BootId>) -> Self {
+        Self {
+            pid: stat.pid,
+            start_time: Some(stat.start_time),
+            boot_id,
+            pgid: stat.pgid,
+            session: stat.session,
+        }
+    }
+}
+
+/// Whether exactly this process still runs: same boot, same start time, not a zombie.
+///
+/// An identity without start time or boot is never alive where the system could have told them.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn is_alive(identity: &ProcIdentity) -> bool {
+    let ProcIdentity { pid, start_time: Some(start_time), boot_id: Some(boot_id), .. } = identity else {
+        return false;
+    };
+    BootId::current().is_some_and(|now| now == *boot_id)
+        && stat::read(*pid).is_ok_and(|now| now.start_time == *start_time && !now.is_dead())
+}
+
+/// Whether some process has this pid; the system tells no more.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn is_alive(identity: &ProcIdentity) -> bool {
+    match rustix::process::test_kill_process(identity.pid.raw()) {
+        Ok(()) => true,
+        Err(errno) => errno == rustix::io::Errno::PERM,
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_alive_and_no_other_with_its_pid_is() {
+        let me = ProcIdentity::of_self().unwrap();
+        assert!(is_alive(&me));
+        let later = ProcIdentity { start_time: me.start_time.map(|t| t + 1), ..me.clone() };
+        assert!(!is_alive(&later), "another start time is another process");
+        let elsewhen = ProcIdentity { boot_id: Some(BootId("another".to_owned())), ..me.clone() };
+        assert!(!is_alive(&elsewhen), "another boot is another process");
+        let unknown = ProcIdentity { start_time: None, ..me };
+        assert!(!is_alive(&unknown), "what cannot be verified is not claimed");
+    }
+
+    #[test]
+    fn a_pid_that_nobody_has_is_gone() {
+        let pid = Pid::new(i32::MAX).unwrap();
+        assert!(matches!(ProcIdentity::of(pid), Err(IdentityError::Gone { .. })));
+    }
+
+    #[test]
+    fn an_identity_survives_the_journal() {
+        let me = ProcIdentity::of_self().unwrap();
+        let text = serde_json::to_string(&me).unwrap();
+        assert_eq!(serde_json::from_str::<ProcIdentity>(&text).unwrap(), me);
+    }
+}

@@ -1,0 +1,205 @@
+//! Children: how they are started, watched, signalled and laid to rest.
+//!
+//! Every child runs in its own session (so its group id is its pid), dies with the thread that
+//! started it, has an explicit environment and inherits nothing but its three pipes. Its exit is
+//! first only looked at ([`Child::exited_nowait`]); until [`Child::reap`] the zombie keeps pid and
+//! group id from being reused, so the group can still be swept.
+//!
+//! All children of this process should be started here: [`crate::reap`] takes a child it does not
+//! know for an orphan of some agent.
+
+mod child;
+pub(crate) mod live;
+mod resolve;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use thiserror::Error;
+
+pub use child::{Child, RawExit, WaitError};
+pub use resolve::resolve_program;
+
+use crate::identity::{IdentityError, Pid};
+use crate::signal::SignalError;
+use crate::stub::{ENTRY, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Mark, StubOptions};
+pub use crate::stub::{Limits, StubFailure, StubProgram};
+
+/// A child to be started.
+#[derive(Debug, Clone)]
+pub struct Spawn {
+    /// How to start the stub that becomes the program.
+    pub stub: StubProgram,
+    /// What to run, and its `argv[0]`. Without a slash it is looked up in the `PATH` of `env`;
+    /// relative with a slash, it is relative to `cwd`.
+    pub program: OsString,
+    /// The arguments after `argv[0]`.
+    pub args: Vec<OsString>,
+    /// The whole environment; nothing is inherited. Of equal names the last one counts.
+    pub env: Vec<(OsString, OsString)>,
+    /// The working directory, absolute.
+    pub cwd: PathBuf,
+    /// What the child reads.
+    pub stdin: Stdin,
+    /// Limits that the child cannot raise.
+    pub limits: Limits,
+}
+
+/// The standard input of a child. Its standard output and error are always pipes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdin {
+    /// End of file at once.
+    Null,
+    /// A pipe, for a prompt.
+    Piped,
+}
+
+/// Why a child was not started.
+#[derive(Debug, Error)]
+pub enum SpawnError {
+    /// There is no such program.
+    #[error("start {}: not found", program.display())]
+    NotFound {
+        /// The program as it was asked for.
+        program: OsString,
+    },
+    /// There is a file of that name, but it cannot be executed.
+    #[error("start {}: {} is not executable", program.display(), path.display())]
+    NotExecutable {
+        /// The program as it was asked for.
+        program: OsString,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The working directory is not there, or not absolute.
+    #[error("start {} in {}", program.display(), cwd.display())]
+    WorkDir {
+        /// The program as it was asked for.
+        program: OsString,
+        /// The directory.
+        cwd: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: io::Error,
+    },
+    /// The stub could not be started: no processes, no memory, arguments too long.
+    #[error("start {} by {}", program.display(), stub.display())]
+    Stub {
+        /// The program as it was asked for.
+        program: OsString,
+        /// The stub's file.
+        stub: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The child ran, but could not be identified, and was killed.
+    #[error("identify the process of {}", program.display())]
+    Identify {
+        /// The program as it was asked for.
+        program: OsString,
+        /// Why not.
+        #[source]
+        source: IdentityError,
+    },
+    /// The child ran, but could not be watched, and was killed.
+    #[error("watch the process of {}", program.display())]
+    Watch {
+        /// The program as it was asked for.
+        program: OsString,
+        /// Why not.
+        #[source]
+        source: SignalError,
+    },
+}
+
+impl SpawnError {
+    /// The exit code a shell would give for it: 127 if the program is not there, else 126.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotFound { .. } => EXIT_NOT_FOUND,
+            Self::NotExecutable { .. }
+            | Self::WorkDir { .. }
+            | Self::Stub { .. }
+            | Self::Identify { .. }
+            | Self::Watch { .. } => EXIT_NOT_EXECUTABLE,
+        }
+    }
+}
+
+impl Spawn {
+    /// A child with no arguments, an empty environment, no input and no limits.
+    #[must_use]
+    pub fn new(stub: StubProgram, program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            stub,
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: cwd.into(),
+            stdin: Stdin::Null,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Starts the child.
+    ///
+    /// The kernel kills it when the calling *thread* ends: call this from one that lives as long as
+    /// the process. That the program could not be executed after all is known only at its exit, from
+    /// [`Child::stub_failure`].
+    ///
+    /// # Errors
+    /// [`SpawnError`]; no process is left behind.
+    pub fn start(&self) -> Result<Child, SpawnError> {
+        let Self { stub, program, args, env, cwd, stdin, limits } = self;
+        self.check_cwd()?;
+        let exec = resolve_program(program, self.path_variable(), cwd)?;
+        let stub_error =
+            |source| SpawnError::Stub { program: program.clone(), stub: stub.path().to_owned(), source };
+        let options = StubOptions {
+            mark: Mark::random().map_err(stub_error)?,
+            parent: Pid::of_self(),
+            limits: *limits,
+            exec,
+            argv0: program.clone(),
+            args: args.clone(),
+        };
+        let mut command = Command::new(stub.path());
+        command
+            .arg(ENTRY)
+            .args(options.to_args())
+            .env_clear()
+            .envs(env.iter().map(|(name, value)| (name, value)))
+            .current_dir(cwd)
+            .stdin(match stdin {
+                Stdin::Null => Stdio::null(),
+                Stdin::Piped => Stdio::piped(),
+            })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        // No sweep may see the child before it is known to be ours.
+        let mut live = live::lock();
+        let process = command.spawn().map_err(stub_error)?;
+        Child::adopt(process, options.mark, program, &mut live)
+    }
+
+    fn check_cwd(&self) -> Result<(), SpawnError> {
+        let problem = if self.cwd.is_absolute() {
+            match std::fs::metadata(&self.cwd) {
+                Ok(found) if found.is_dir() => return Ok(()),
+                Ok(_) => io::ErrorKind::NotADirectory.into(),
+                Err(error) => error,
+            }
+        } else {
+            io::Error::other("the path is not absolute")
+        };
+        Err(SpawnError::WorkDir { program: self.program.clone(), cwd: self.cwd.clone(), source: problem })
+    }
+
+    fn path_variable(&self) -> Option<&OsStr> {
+        self.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
+    }
+}

@@ -1,0 +1,131 @@
+//! A YAML error with its place, in our words.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+use serde_saphyr::{DefaultMessageFormatter, Error as Saphyr, MessageFormatter};
+
+use super::hint::closest;
+use crate::term;
+
+const MESSAGE_MAX: usize = 400;
+/// Cells of a source line shown before the caret, and in all.
+const BEFORE: usize = 80;
+const WIDTH: usize = 110;
+
+/// Why a document was refused. Shows as `name:line:column: message (hint)`, on one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct YamlError {
+    /// The file, as the caller named it.
+    pub name: String,
+    /// The line, from 1; `None` when the place is unknown.
+    pub line: Option<u32>,
+    /// The character in the line, from 1.
+    pub column: Option<u32>,
+    /// What is wrong.
+    pub message: String,
+    /// What may have been meant.
+    pub hint: Option<String>,
+    snippet: String,
+}
+
+impl YamlError {
+    /// The line concerned and the one before it, with a caret below, several lines of plain text
+    /// without a final line end; empty when the place is unknown.
+    #[must_use]
+    pub fn snippet(&self) -> &str {
+        &self.snippet
+    }
+
+    pub(super) fn new(name: &str, text: &str, error: &Saphyr) -> Self {
+        let place = error.location().filter(|at| at.line() > 0);
+        let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let (line, column) = (place.map(|at| number(at.line())), place.map(|at| number(at.column().max(1))));
+        let (message, hint) = explain(error);
+        Self {
+            name: term::inline(name),
+            line,
+            column,
+            message: term::line(&message, MESSAGE_MAX),
+            hint: hint.map(|hint| term::line(&hint, MESSAGE_MAX)),
+            snippet: line.zip(column).map(|(line, column)| snippet(text, line, column)).unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Display for YamlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, line, column, message, hint, snippet: _ } = self;
+        f.write_str(name)?;
+        for number in [line, column].into_iter().flatten() {
+            write!(f, ":{number}")?;
+        }
+        write!(f, ": {message}")?;
+        hint.iter().try_for_each(|hint| write!(f, " ({hint})"))
+    }
+}
+
+impl std::error::Error for YamlError {}
+
+fn explain(error: &Saphyr) -> (String, Option<String>) {
+    match error {
+        Saphyr::WithSnippet { error, .. } | Saphyr::AliasError { error, .. } => explain(error),
+        Saphyr::SerdeUnknownField { field, expected, .. } => {
+            (format!("unknown key `{field}`"), suggestion(field, expected))
+        }
+        Saphyr::SerdeUnknownVariant { variant, expected, .. } => {
+            (format!("unknown value `{variant}`"), suggestion(variant, expected))
+        }
+        Saphyr::SerdeMissingField { field, .. } => (format!("missing key `{field}`"), None),
+        Saphyr::SerdeInvalidType { unexpected, expected, .. }
+        | Saphyr::SerdeInvalidValue { unexpected, expected, .. } => {
+            (format!("expected {expected}, found {unexpected}"), None)
+        }
+        Saphyr::DuplicateMappingKey { key, .. } => {
+            let key = key.as_ref().map(|key| format!(" `{key}`")).unwrap_or_default();
+            (format!("duplicate key{key}"), None)
+        }
+        Saphyr::NullIntoString { .. } => ("expected text, found nothing".to_owned(), None),
+        other => (DefaultMessageFormatter.format_message(other).into_owned(), None),
+    }
+}
+
+fn suggestion(word: &str, expected: &[&'static str]) -> Option<String> {
+    if let Some(near) = closest(word, expected.iter().copied()) {
+        return Some(format!("did you mean `{near}`?"));
+    }
+    let known: Vec<_> = expected.iter().map(|name| format!("`{name}`")).collect();
+    (!known.is_empty()).then(|| format!("known are {}", known.join(", ")))
+}
+
+fn snippet(text: &str, line: u32, column: u32) -> String {
+    let index = usize::try_from(line).unwrap_or(usize::MAX).saturating_sub(1);
+    let column = usize::try_from(column).unwrap_or(usize::MAX).saturating_sub(1);
+    let mut lines = text.lines().skip(index.saturating_sub(1));
+    let before = (index > 0).then(|| lines.next().unwrap_or_default());
+    let source = lines.next().unwrap_or_default();
+    let gutter = line.to_string().len();
+
+    let mut out = String::new();
+    if let Some(before) = before {
+        let before = term::line(before, WIDTH);
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{:>gutter$} | {}", line - 1, before.trim_end());
+    }
+    let split = source.char_indices().nth(column).map_or(source.len(), |(at, _)| at);
+    let (head, tail) = source.split_at_checked(split).unwrap_or((source, ""));
+    let mut head = term::inline(head);
+    if term::width(&head) > BEFORE {
+        let mut kept = 0;
+        let start = head.char_indices().rev().find_map(|(at, c)| {
+            kept += term::char_width(c);
+            (kept >= BEFORE / 2).then_some(at)
+        });
+        head = format!("...{}", head.get(start.unwrap_or(0)..).unwrap_or_default());
+    }
+    let indent = term::width(&head);
+    let tail = term::line(tail, WIDTH.saturating_sub(indent));
+    let shown = format!("{head}{tail}");
+    let _ = write!(out, "{line:>gutter$} | {}\n{:>gutter$} | {:>indent$}^", shown.trim_end(), "", "");
+    out
+}

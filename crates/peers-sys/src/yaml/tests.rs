@@ -1,0 +1,273 @@
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+use serde::Deserialize;
+
+use super::*;
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+struct Config {
+    name: String,
+    on: bool,
+    count: u32,
+    signed: i64,
+    ratio: f64,
+    maybe: Option<u32>,
+    list: Vec<Goal>,
+    env: BTreeMap<String, String>,
+    kind: Kind,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct Goal {
+    id: peers_model::GoalId,
+    #[serde(default)]
+    hard: bool,
+}
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    #[default]
+    Plain,
+    Fancy {
+        size: u8,
+    },
+}
+
+fn read(text: &str) -> Result<Config, YamlError> {
+    from_str("c.yaml", text)
+}
+
+fn refused(text: &str) -> String {
+    read(text).unwrap_err().to_string()
+}
+
+#[test]
+fn a_document_of_everything() {
+    let text = "name: x\non: true\ncount: 3\nsigned: -4\nratio: 1\nmaybe: 5\n\
+        list:\n- {id: tests, hard: yes}\nenv: {PORT: 8080, A: 'b', YES: yes}\nkind: {fancy: {size: 7}}\n";
+    let config = read(text).unwrap();
+    assert!(config.on && config.list[0].hard);
+    assert_eq!((config.count, config.signed, config.ratio, config.maybe), (3, -4, 1.0, Some(5)));
+    assert_eq!(config.env["PORT"], "8080");
+    assert_eq!(config.env["YES"], "yes");
+    assert_eq!(config.kind, Kind::Fancy { size: 7 });
+}
+
+#[test]
+fn an_empty_document_is_an_empty_mapping() {
+    for text in ["", "\n\n", "# only\n  # comments\n", "---\n", "---\n# x\n...\n", "\u{feff}", "{}"] {
+        assert_eq!(read(text).unwrap(), Config::default(), "{text:?}");
+    }
+    assert_eq!(from_str::<BTreeMap<String, u32>>("x", "").unwrap(), BTreeMap::new());
+}
+
+#[test]
+fn a_quoted_boolean_is_no_boolean() {
+    assert_eq!(
+        refused("name: x\non: 'false'\n"),
+        "c.yaml:2:5: expected `true` or `false`, found the text `false`; write it without quotes"
+    );
+    for text in ["on: \"true\"", "on: 1", "on: 0", "on: null", "on: maybe", "on: []", "on:"] {
+        assert!(refused(text).starts_with("c.yaml:1:"), "{text}");
+    }
+    assert!(read("on: |\n  true").is_err());
+    for text in ["on: true", "on: yes", "on: True", "on: ON"] {
+        assert!(read(text).unwrap().on, "{text}");
+    }
+}
+
+#[test]
+fn integers_are_neither_booleans_nor_floats_nor_quoted() {
+    for text in [
+        "count: true",
+        "count: 1.0",
+        "count: 1.5",
+        "count: '5'",
+        "count: 1e3",
+        "count: -1",
+        "count: yes",
+        "count: 4294967296",
+        "count: .inf",
+        "count: ",
+        "count: 99999999999999999999999",
+    ] {
+        let error = read(text).unwrap_err();
+        assert_eq!(error.line, Some(1), "{text}: {error}");
+    }
+    assert_eq!(refused("count: true"), "c.yaml:1:8: expected a whole number, found boolean `true`");
+    assert_eq!(read("count: 0x10").unwrap().count, 16);
+}
+
+#[test]
+fn floats_take_integers_but_nothing_quoted_or_endless() {
+    assert!((read("ratio: 2.5").unwrap().ratio - 2.5).abs() < f64::EPSILON);
+    for text in ["ratio: '2.5'", "ratio: .nan", "ratio: .inf", "ratio: 1e999", "ratio: true"] {
+        assert!(read(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn strictness_reaches_nested_places() {
+    assert_eq!(
+        refused("list:\n- id: tests\n- id: lint\n  hard: 'yes'\n"),
+        "c.yaml:4:9: expected `true` or `false`, found the text `yes`; write it without quotes"
+    );
+    assert_eq!(
+        from_str::<Vec<u8>>("x", "- 1\n- 2\n- x\n").unwrap_err().to_string(),
+        "x:3:3: expected a whole number, found the text `x`"
+    );
+    assert!(refused("maybe: '5'").starts_with("c.yaml:1:8: expected a whole number"));
+    assert!(refused("kind: {fancy: {size: '7'}}").contains("expected a whole number"));
+    assert!(from_str::<Vec<(bool, Option<u8>)>>("x", "- [true, '1']").is_err());
+    assert!(from_str::<BTreeMap<u8, bool>>("x", "1: true\n2: 'no'").is_err());
+    assert_eq!(
+        from_str::<BTreeMap<u8, bool>>("x", "1: true\n2: no").unwrap(),
+        [(1, true), (2, false)].into()
+    );
+}
+
+#[test]
+fn null_suits_an_option_only() {
+    for text in ["maybe: null", "maybe: ~", "maybe:"] {
+        assert_eq!(read(text).unwrap().maybe, None, "{text}");
+    }
+    assert!(refused("name: null").starts_with("c.yaml:1:7: expected text, found nothing"));
+    assert!(read("list: null").is_err() || read("list: null").unwrap().list.is_empty());
+}
+
+#[test]
+fn an_unknown_key_is_named_with_a_suggestion() {
+    assert_eq!(refused("name: x\ncuont: 3\n"), "c.yaml:2:1: unknown key `cuont` (did you mean `count`?)");
+    assert!(refused("banana: 3\n").contains("(known are `name`, `on`, `count`"));
+    assert_eq!(
+        refused("list:\n- id: tests\n  hrad: true\n"),
+        "c.yaml:3:3: unknown key `hrad` (did you mean `hard`?)"
+    );
+    assert!(refused("kind: fnacy").contains("unknown value `fnacy` (did you mean `fancy`?)"));
+}
+
+#[test]
+fn a_missing_key_points_at_its_mapping() {
+    assert_eq!(refused("list:\n- hard: true\n"), "c.yaml:2:3: missing key `id`");
+}
+
+#[test]
+fn a_value_that_breaks_a_grammar_points_at_itself() {
+    let error = read("list:\n- id: tests\n- id: Not An Id\n").unwrap_err();
+    assert_eq!((error.line, error.column), (Some(3), Some(7)), "{error}");
+    assert!(error.message.contains("not a valid goal id"), "{error}");
+}
+
+#[test]
+fn duplicate_keys_are_refused_in_structures_and_maps() {
+    assert_eq!(refused("name: a\non: true\nname: b\n"), "c.yaml:3:1: duplicate key `name`");
+    assert_eq!(refused("env:\n  A: x\n  A: y\n"), "c.yaml:3:3: duplicate key `A`");
+    assert!(from_str::<BTreeMap<String, String>>("x", "a: 1\n'a': 2\n").is_err());
+}
+
+#[test]
+fn alias_bombs_are_refused() {
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for i in 1..20 {
+        let row = vec![format!("*a{}", i - 1); 10].join(", ");
+        writeln!(bomb, "a{i}: &a{i} [{row}]").unwrap();
+    }
+    assert!(from_str::<serde_json::Value>("x", &bomb).is_err());
+    assert!(from_str::<serde::de::IgnoredAny>("x", &bomb).is_err());
+    assert!(read(&bomb).is_err());
+    let wide = format!("a: &a [x]\nb: [{}]\n", vec!["*a"; 5000].join(", "));
+    assert!(from_str::<serde_json::Value>("x", &wide).is_err());
+}
+
+#[test]
+fn a_few_aliases_are_fine() {
+    let text = "a: &a {x: '1'}\nb: *a\nc:\n  <<: *a\n  y: '2'\n";
+    let map: BTreeMap<String, BTreeMap<String, String>> = from_str("x", text).unwrap();
+    assert_eq!(map["b"], map["a"]);
+    assert_eq!(map["c"].len(), 2);
+}
+
+#[test]
+fn deep_nesting_is_refused() {
+    for text in [
+        format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)),
+        format!("{}{}", "{a: ".repeat(10_000), "}".repeat(10_000)),
+        (0..10_000).fold(String::new(), |mut out, i| {
+            out.push_str(&" ".repeat(i % 1000));
+            out.push_str("a:\n");
+            out
+        }),
+        "- ".repeat(10_000),
+    ] {
+        assert!(from_str::<serde_json::Value>("x", &text).is_err());
+    }
+    let fine = format!("{}{}", "[".repeat(30), "]".repeat(30));
+    assert!(from_str::<serde_json::Value>("x", &fine).is_ok());
+}
+
+#[test]
+fn large_honest_documents_pass() {
+    let text = "- {id: a, name: some text, line: 5}\n".repeat(50_000);
+    let all: Vec<BTreeMap<String, String>> = from_str("x", &text).unwrap();
+    assert_eq!(all.len(), 50_000);
+}
+
+#[test]
+fn tags_further_documents_and_broken_syntax_are_refused() {
+    for text in [
+        "name: !!python/object:os.system x",
+        "name: !custom x",
+        "name: a\n---\nname: b\n",
+        "name: [",
+        "name: \"x",
+        "name: *nowhere",
+        "- a",
+        "just text",
+        "name: x\n bad: y",
+    ] {
+        assert!(read(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_snippet_shows_the_line_with_a_caret() {
+    let error = read("name: x\nlist:\n- id: tests\n  hrad: true\n").unwrap_err();
+    assert_eq!(error.snippet(), "3 | - id: tests\n4 |   hrad: true\n  |   ^");
+    let error = read("cuont: 3").unwrap_err();
+    assert_eq!(error.snippet(), "1 | cuont: 3\n  | ^");
+}
+
+#[test]
+fn the_snippet_stays_narrow_and_harmless() {
+    let text = format!("env: {{A: \"\u{202e}日本{}\", B: 'x', A: y}}", "z".repeat(500));
+    let error = read(&text).unwrap_err();
+    let lines: Vec<_> = error.snippet().lines().collect();
+    assert!(lines.iter().all(|line| crate::term::width(line) < 130), "{}", error.snippet());
+    let caret = lines[1].find('^').unwrap();
+    assert_eq!(&lines[0][caret..=caret], "A", "{}", error.snippet());
+    assert!(!error.snippet().contains('\u{202e}'));
+}
+
+#[test]
+fn messages_carry_no_control_bytes() {
+    let error = from_str::<Config>("\u{1b}[2Jc.yaml", "\"\\e[31mkey\": 1\n").unwrap_err();
+    let shown = format!("{error}{}", error.snippet());
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "[-a-c:\\[\\]{}&*!'\"|>%@,#~ \n\t0-9.]{0,80}") {
+        let value = from_str::<serde_json::Value>("x", &text);
+        if let Err(error) = value {
+            prop_assert!(!error.message.is_empty());
+        }
+        let config = read(&text);
+        drop(config);
+    }
+}

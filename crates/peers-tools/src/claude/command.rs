@@ -1,0 +1,209 @@
+//! Command line of Claude Code.
+
+use crate::argv::{check, deliver, has_option, insert, insert_position, option_values};
+use crate::tool::{Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, Tool, ToolKind, ToolSpec};
+
+/// The adapter for Claude Code.
+#[derive(Debug, Clone, Copy)]
+pub struct Claude;
+
+impl Tool for Claude {
+    fn kind(&self) -> ToolKind {
+        ToolKind::Claude
+    }
+
+    fn plan(&self, spec: &ToolSpec, ask: &Ask) -> Result<CommandPlan, PlanError> {
+        check(spec)?;
+        let mut argv = spec.argv.clone();
+        let mut options = Vec::new();
+        for (name, value) in [("--model", &spec.model), ("--effort", &spec.reasoning)] {
+            if let Some(value) = value.as_ref().filter(|_| !has_option(&argv, &[name])) {
+                options.extend([name.to_owned(), value.clone()]);
+            }
+        }
+        let at = insert_position(&argv);
+        insert(&mut argv, at, options);
+        let structured = self.structured(&argv);
+        let streams = option_values(&argv, &["--output-format"]).last() == Some("stream-json");
+        let needs_verbose = streams && !argv.iter().any(|arg| arg == "--verbose");
+        let mut plan = deliver(spec, argv, ask)?;
+        if spec.provider.as_deref() == Some("openrouter") {
+            plan.env_add = vec![
+                ("ANTHROPIC_BASE_URL".to_owned(), "https://openrouter.ai/api".to_owned()),
+                ("ANTHROPIC_API_KEY".to_owned(), String::new()),
+            ];
+            plan.env_from = vec![("ANTHROPIC_AUTH_TOKEN".to_owned(), "OPENROUTER_API_KEY".to_owned())];
+        }
+        if !structured {
+            plan.warnings.push(PlanWarning::NoStructuredOutput {
+                tool: spec.kind.name().to_owned(),
+                hint: "--output-format stream-json --verbose",
+            });
+        }
+        if needs_verbose {
+            plan.warnings.push(PlanWarning::NeedsVerbose);
+        }
+        Ok(plan)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(super::decode::ClaudeDecoder::new())
+    }
+
+    fn structured(&self, argv: &[String]) -> bool {
+        matches!(option_values(argv, &["--output-format"]).last(), Some("json" | "stream-json"))
+    }
+
+    fn login_env(&self) -> LoginEnv {
+        LoginEnv { names: &["IS_SANDBOX"], prefixes: &["ANTHROPIC_", "CLAUDE_"] }
+    }
+
+    fn required_env(&self, spec: &ToolSpec) -> Vec<String> {
+        let openrouter = spec.provider.as_deref() == Some("openrouter");
+        openrouter.then(|| "OPENROUTER_API_KEY".to_owned()).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::PromptMode;
+
+    fn spec(argv: &str, prompt_mode: PromptMode) -> ToolSpec {
+        ToolSpec {
+            kind: ToolKind::Claude,
+            argv: argv.split(' ').map(str::to_owned).collect(),
+            prompt_mode,
+            model: None,
+            reasoning: None,
+            provider: None,
+        }
+    }
+
+    fn ask() -> Ask {
+        Ask { prompt: "do it".to_owned(), prompt_file: Some("/scratch/p.txt".to_owned()) }
+    }
+
+    fn line(spec: &ToolSpec) -> String {
+        Claude.plan(spec, &ask()).expect("plan").argv.join(" ")
+    }
+
+    #[test]
+    fn no_semantic_field_leaves_argv_untouched() {
+        let argv = "claude -p --output-format stream-json --verbose";
+        let plan = Claude.plan(&spec(argv, PromptMode::Stdin), &ask()).expect("plan");
+        assert_eq!(plan.argv.join(" "), argv);
+        assert_eq!((plan.stdin.as_deref(), plan.spill), (Some("do it"), None));
+        assert!(plan.warnings.is_empty() && plan.env_add.is_empty());
+    }
+
+    #[test]
+    fn switches_go_before_the_prompt_else_to_the_end() {
+        let mut spec = spec("claude -p {PROMPT} --verbose", PromptMode::ArgvSubstitute);
+        spec.model = Some("opus".to_owned());
+        spec.reasoning = Some("high".to_owned());
+        assert_eq!(line(&spec), "claude -p --model opus --effort high do it --verbose");
+        spec.argv = vec!["claude".to_owned(), "-p".to_owned()];
+        spec.prompt_mode = PromptMode::Stdin;
+        assert_eq!(line(&spec), "claude -p --model opus --effort high");
+    }
+
+    #[test]
+    fn an_explicit_switch_wins_in_both_forms() {
+        for argv in ["claude --model own -p", "claude --model=own -p"] {
+            let mut spec = spec(argv, PromptMode::Stdin);
+            spec.model = Some("opus".to_owned());
+            assert_eq!(line(&spec), argv);
+        }
+    }
+
+    #[test]
+    fn openrouter_routes_by_environment_and_needs_its_key() {
+        let mut spec = spec("claude -p", PromptMode::Stdin);
+        spec.provider = Some("openrouter".to_owned());
+        let plan = Claude.plan(&spec, &ask()).expect("plan");
+        assert!(plan.env_add.contains(&("ANTHROPIC_API_KEY".to_owned(), String::new())));
+        assert!(
+            plan.env_add.iter().any(|(name, value)| {
+                name == "ANTHROPIC_BASE_URL" && value == "https://openrouter.ai/api"
+            })
+        );
+        let from = ("ANTHROPIC_AUTH_TOKEN".to_owned(), "OPENROUTER_API_KEY".to_owned());
+        assert_eq!(plan.env_from, [from]);
+        assert_eq!(Claude.required_env(&spec), ["OPENROUTER_API_KEY"]);
+    }
+
+    #[test]
+    fn structured_output_is_seen_in_both_forms_and_the_last_one_counts() {
+        let structured = |argv: &str| Claude.structured(&spec(argv, PromptMode::Stdin).argv);
+        assert!(structured("claude -p --output-format json"));
+        assert!(structured("claude -p --output-format=stream-json"));
+        assert!(!structured("claude -p --output-format json --output-format text"));
+        assert!(!structured("claude -p"));
+        let plan = Claude.plan(&spec("claude -p", PromptMode::Stdin), &ask()).expect("plan");
+        assert!(matches!(plan.warnings[..], [PlanWarning::NoStructuredOutput { .. }]));
+    }
+
+    #[test]
+    fn stream_json_without_verbose_is_warned_about() {
+        let spec = spec("claude -p --output-format stream-json", PromptMode::Stdin);
+        assert_eq!(Claude.plan(&spec, &ask()).expect("plan").warnings, [PlanWarning::NeedsVerbose]);
+    }
+
+    #[test]
+    fn a_placeholder_must_fit_the_prompt_mode() {
+        let wrong = [
+            ("claude {PROMPT}", PromptMode::Stdin),
+            ("claude {PROMPT_FILE}", PromptMode::ArgvSubstitute),
+            ("claude", PromptMode::ArgvSubstitute),
+            ("claude {PROMPT}", PromptMode::File),
+            ("claude", PromptMode::File),
+            ("", PromptMode::Stdin),
+        ];
+        for (argv, mode) in wrong {
+            assert!(Claude.plan(&spec(argv, mode), &ask()).is_err(), "{argv:?} {mode:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_prompt_spills_to_the_file_and_argv_gets_a_pointer() {
+        let spec = spec("claude -p {PROMPT}", PromptMode::ArgvSubstitute);
+        let long = Ask { prompt: "x".repeat(100 * 1024), ..ask() };
+        let plan = Claude.plan(&spec, &long).expect("plan");
+        assert_eq!(plan.spill.as_ref().map(String::len), Some(100 * 1024));
+        let pointer = plan.argv.last().expect("pointer");
+        assert!(pointer.len() < 300 && pointer.contains("/scratch/p.txt"), "{pointer}");
+        assert!(plan.warnings.contains(&PlanWarning::PromptSpilled { bytes: 100 * 1024 }));
+        let nowhere = Ask { prompt_file: None, ..long };
+        assert_eq!(Claude.plan(&spec, &nowhere), Err(PlanError::NoPromptFile));
+    }
+
+    #[test]
+    fn a_short_prompt_in_argv_is_substituted_once_and_warned_about() {
+        let mut spec = spec("claude -p {PROMPT}", PromptMode::ArgvSubstitute);
+        spec.argv.push("again:{PROMPT}".to_owned());
+        let echo = Ask { prompt: "say {PROMPT}".to_owned(), prompt_file: None };
+        let plan = Claude.plan(&spec, &echo).expect("plan");
+        assert_eq!(plan.argv, ["claude", "-p", "say {PROMPT}", "again:say {PROMPT}"]);
+        assert!(plan.warnings.contains(&PlanWarning::PromptInArgv));
+    }
+
+    #[test]
+    fn the_file_mode_spills_and_names_the_file() {
+        let spec = spec("claude -p --append-from {PROMPT_FILE}", PromptMode::File);
+        let plan = Claude.plan(&spec, &ask()).expect("plan");
+        assert_eq!(plan.argv.last().map(String::as_str), Some("/scratch/p.txt"));
+        assert_eq!((plan.spill.as_deref(), plan.stdin), (Some("do it"), None));
+    }
+
+    #[test]
+    fn the_login_passes_only_its_own_names() {
+        let env = Claude.login_env();
+        for name in ["ANTHROPIC_API_KEY", "CLAUDE_CONFIG_DIR", "IS_SANDBOX"] {
+            assert!(env.passes(name), "{name}");
+        }
+        for name in ["OPENAI_API_KEY", "PATH", "CLAUDE", "XANTHROPIC_X"] {
+            assert!(!env.passes(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Codex: `codex exec --json`.
+
+mod command;
+mod decode;
+
+pub use command::Codex;

@@ -1,0 +1,389 @@
+//! Recorded streams of the real programs, decoded as a whole and in pieces.
+
+use std::time::Duration;
+
+use peers_model::Usd;
+use peers_model::outcome::ExitClass;
+use proptest::prelude::*;
+
+use crate::classify::{Facts, classify};
+use crate::event::{FailureKind, Stream, ToolEvent, ToolReport, UsageDelta};
+use crate::registry::adapter;
+use crate::tool::{ExitKind, ToolKind};
+
+macro_rules! fixtures {
+    ($($tool:literal: $($case:literal)*;)*) => {
+        const FIXTURES: &[(&str, &str, &[u8])] = &[
+            $($(($tool, $case, include_bytes!(concat!("../testdata/", $tool, "/", $case, ".jsonl")))),*),*
+        ];
+    };
+}
+
+fixtures! {
+    "claude": "ok" "auth401" "auth401_oauth" "forbidden403" "bad_request400" "quota" "quota_plan"
+        "quota_plan_oauth" "rate429" "rate429_long" "rate429_once" "overloaded529" "server500" "cut" "cut_once"
+        "drop" "tool_fail" "bad_event" "bad_json" "stream_error" "resume" "resume_2" "hang" "stall" "text_huge";
+    "codex": "ok" "auth401" "forbidden403" "bad_request400" "quota" "quota_plan" "rate429" "rate429_long"
+        "rate429_once" "overloaded529" "server500" "cut" "cut_once" "drop" "tool_fail" "bad_event" "bad_json"
+        "stream_error" "resume" "resume_2" "hang" "stall" "text_huge";
+    "opencode": "ok" "auth401" "forbidden403" "bad_request400" "quota" "quota_plan" "rate429" "rate429_once"
+        "overloaded529" "server500" "cut" "cut_once" "drop" "tool_fail" "bad_event" "bad_json" "stream_error"
+        "resume" "resume_2" "stall" "text_huge";
+}
+
+fn bytes(tool: &str, case: &str) -> &'static [u8] {
+    FIXTURES.iter().find(|(t, c, _)| (*t, *c) == (tool, case)).expect("a fixture of this name").2
+}
+
+fn decode(tool: &str, chunks: &[&[u8]], exit: ExitKind) -> (Vec<ToolEvent>, ToolReport) {
+    let mut decoder = adapter(&ToolKind::from_name(tool)).decoder();
+    let mut events = Vec::new();
+    for chunk in chunks {
+        decoder.feed(Stream::Stdout, chunk, &mut events);
+    }
+    let report = decoder.finish(exit, &mut events);
+    (events, report)
+}
+
+fn report(tool: &str, case: &str) -> ToolReport {
+    decode(tool, &[bytes(tool, case)], ExitKind::Code(1)).1
+}
+
+/// (input, cached, output, total, micro-dollars, known)
+type Bill = (u64, u64, u64, u64, Option<u64>, bool);
+
+fn bill(report: &ToolReport) -> Bill {
+    let usage = &report.usage;
+    let usd = usage.usd.map(Usd::as_micros);
+    (usage.input.0, usage.cached_input.0, usage.output.0, usage.total.0, usd, report.usage_known)
+}
+
+#[test]
+fn a_good_run_gives_its_exact_usage_and_its_last_words() {
+    for (tool, want) in [
+        ("claude", (4500, 900, 240, 4740, Some(19_380), true)),
+        ("codex", (4500, 900, 240, 4740, None, true)),
+        ("opencode", (4500, 900, 240, 4740, Some(14_670), true)),
+    ] {
+        for case in ["ok", "cut_once", "rate429_once", "resume"] {
+            let report = report(tool, case);
+            assert_eq!(bill(&report), want, "{tool} {case}");
+            assert_eq!(report.terminal.map(|t| t.ok), Some(true), "{tool} {case}");
+            assert_eq!((report.failure, report.no_end_event), (None, false), "{tool} {case}");
+            assert_eq!(report.final_text, "Committed one line.", "{tool} {case}");
+            assert_eq!((report.retrying, report.unfinished_tool), (None, None), "{tool} {case}");
+            assert!(report.session.is_some(), "{tool} {case}");
+        }
+    }
+    assert_eq!(report("claude", "ok").usage.model.as_deref(), Some("claude-opus-5-5"));
+    assert_eq!(report("claude", "ok").usage.turns, 3);
+}
+
+#[test]
+fn a_resumed_session_costs_only_its_own_part_where_the_stream_tells_it() {
+    assert_eq!(bill(&report("claude", "resume_2")), (4500, 900, 240, 4740, Some(19_380), true));
+    assert_eq!(bill(&report("opencode", "resume_2")), (4500, 900, 240, 4740, Some(14_670), true));
+    // codex counts the whole thread and gives no means to tell; the session's name is there for it.
+    assert_eq!(bill(&report("codex", "resume_2")), (9000, 1800, 480, 9480, None, true));
+    assert_eq!(report("codex", "resume").session, report("codex", "resume_2").session);
+}
+
+#[test]
+fn each_failure_is_judged_by_the_terminal_event() {
+    use FailureKind::{Auth, Other, Overload, Quota, RateLimit, UsageCap};
+    let limit = RateLimit { retry_after: None };
+    let second = RateLimit { retry_after: Some(Duration::from_secs(1)) };
+    let cap = |resets_at| UsageCap { resets_at };
+    for (tool, case, want) in [
+        ("claude", "auth401", Auth),
+        ("claude", "auth401_oauth", Auth),
+        ("claude", "forbidden403", Auth),
+        ("claude", "bad_request400", Other),
+        ("claude", "quota", Quota),
+        ("claude", "quota_plan", limit),
+        ("claude", "quota_plan_oauth", cap(Some(1_795_166_922))),
+        ("claude", "rate429", limit),
+        ("claude", "rate429_long", limit),
+        ("claude", "overloaded529", Overload),
+        ("claude", "server500", Overload),
+        ("claude", "cut", Overload),
+        ("claude", "drop", Overload),
+        ("claude", "bad_event", Other),
+        ("claude", "bad_json", Other),
+        ("claude", "stream_error", Overload),
+        ("codex", "auth401", Auth),
+        ("codex", "forbidden403", Auth),
+        ("codex", "bad_request400", Other),
+        ("codex", "quota", Quota),
+        ("codex", "quota_plan", cap(None)),
+        ("codex", "rate429", limit),
+        ("codex", "overloaded529", Overload),
+        ("codex", "server500", Overload),
+        ("codex", "cut", Overload),
+        ("codex", "drop", Overload),
+        ("codex", "bad_json", Overload),
+        ("codex", "stream_error", Overload),
+        ("opencode", "auth401", Auth),
+        ("opencode", "forbidden403", Auth),
+        ("opencode", "bad_request400", Other),
+        ("opencode", "quota", Quota),
+        ("opencode", "quota_plan", cap(Some(1_795_166_654))),
+        ("opencode", "rate429", second),
+        ("opencode", "overloaded529", Overload),
+        ("opencode", "server500", Overload),
+        ("opencode", "cut", Overload),
+        ("opencode", "drop", Overload),
+        ("opencode", "bad_event", Other),
+        ("opencode", "stream_error", Overload),
+    ] {
+        let report = report(tool, case);
+        assert_eq!(report.terminal.map(|t| t.ok), Some(false), "{tool} {case}");
+        let failure = report.failure.clone().expect(case);
+        assert_eq!(failure.kind, want, "{tool} {case}: {}", failure.text);
+        assert!(failure.structured && !failure.text.is_empty(), "{tool} {case}");
+        let verdict = classify(Facts { exit: ExitClass::Nonzero, report: &report, hit: None });
+        let label = if want.transient() { "rate-limited" } else { "api-error" };
+        assert_eq!(verdict.label(), label, "{tool} {case}");
+        assert_eq!(verdict.api.needs_operator(), want.halts(), "{tool} {case}");
+    }
+}
+
+#[test]
+fn a_failure_that_the_tool_recovered_from_is_none() {
+    for (tool, case) in [("codex", "rate429_once"), ("codex", "bad_event"), ("claude", "cut_once")] {
+        let (events, report) = decode(tool, &[bytes(tool, case)], ExitKind::Code(0));
+        assert_eq!(report.failure, None, "{tool} {case}");
+        assert!(!events.iter().any(|event| matches!(event, ToolEvent::Failure(_))), "{tool} {case}");
+        let verdict = classify(Facts { exit: ExitClass::Ok, report: &report, hit: None });
+        assert_eq!(verdict.label(), "success", "{tool} {case}");
+    }
+}
+
+#[test]
+fn a_failed_tool_is_the_agents_business() {
+    for (tool, total) in [("claude", 25_601), ("codex", 20_378), ("opencode", 15_648)] {
+        let (events, report) = decode(tool, &[bytes(tool, "tool_fail")], ExitKind::Code(0));
+        let errors: Vec<bool> = events
+            .iter()
+            .filter_map(|event| match event {
+                ToolEvent::ToolEnded { is_error, .. } => Some(*is_error),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(errors, [true], "{tool}");
+        assert_eq!((report.failure, report.usage.total.0), (None, total), "{tool}");
+    }
+}
+
+#[test]
+fn a_killed_stream_has_no_end_event_and_only_a_lower_bound_of_usage() {
+    for (tool, case) in [("claude", "hang"), ("claude", "stall"), ("codex", "hang"), ("codex", "stall")] {
+        let report = decode(tool, &[bytes(tool, case)], ExitKind::Signal(15)).1;
+        assert!(report.no_end_event && !report.usage_known, "{tool} {case}");
+        assert_eq!((report.terminal, report.failure), (None, None), "{tool} {case}");
+        assert_eq!(report.usage.usd, None, "{tool} {case}: unknown money is never zero");
+    }
+    assert_eq!(report("claude", "stall").usage.input.0, 3000, "what each message stated is counted");
+    assert!(report("opencode", "stall").no_end_event);
+}
+
+#[test]
+fn a_run_killed_while_retrying_says_why_it_retried() {
+    let report = decode("codex", &[bytes("codex", "rate429_long")], ExitKind::Signal(15)).1;
+    let retry = report.retrying.expect("the last line is a retry notice");
+    assert_eq!((retry.attempt, retry.of), (1, 5));
+    assert_eq!(retry.kind, FailureKind::RateLimit { retry_after: None });
+}
+
+#[test]
+fn retries_on_bad_credentials_are_announced_at_once() {
+    for tool in ["claude", "codex"] {
+        let (events, _) = decode(tool, &[bytes(tool, "auth401")], ExitKind::Code(1));
+        let first = events.iter().find_map(|event| match event {
+            ToolEvent::RetryNotice(retry) => Some(retry.kind),
+            _ => None,
+        });
+        assert_eq!(first, Some(FailureKind::Auth), "{tool}");
+    }
+}
+
+#[test]
+fn steps_that_bring_nothing_are_counted() {
+    let (events, report) = decode("opencode", &[bytes("opencode", "bad_json")], ExitKind::Signal(9));
+    let steps: Vec<u32> = events
+        .iter()
+        .filter_map(|event| match event {
+            ToolEvent::EmptyStep { in_a_row } => Some(*in_a_row),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(steps, [1, 2, 3, 4]);
+    assert!(report.no_end_event);
+}
+
+#[test]
+fn a_subscription_window_is_reported() {
+    let (events, _) = decode("claude", &[bytes("claude", "quota_plan_oauth")], ExitKind::Code(1));
+    let window = ToolEvent::PlanWindow { rejected: true, used_percent: None, resets_at: Some(1_795_166_922) };
+    assert!(events.contains(&window));
+    let line = br#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":5,"utilization":0.92}}"#;
+    let (events, _) = decode("claude", &[line], ExitKind::Code(0));
+    let pace = ToolEvent::PlanWindow { rejected: false, used_percent: Some(92), resets_at: Some(5) };
+    assert_eq!(events, [pace]);
+}
+
+#[test]
+fn the_increments_of_usage_add_up_to_the_report() {
+    for (tool, case, bytes) in FIXTURES {
+        let (events, report) = decode(tool, &[bytes], ExitKind::Code(0));
+        let mut sum = UsageDelta::default();
+        for event in events {
+            if let ToolEvent::Usage(more) = event {
+                sum.input += more.input;
+                sum.cached_input += more.cached_input;
+                sum.output += more.output;
+                sum.reasoning += more.reasoning;
+                sum.total += more.total;
+                if let Some(usd) = more.usd {
+                    sum.usd = Some(sum.usd.unwrap_or_default() + usd);
+                }
+            }
+        }
+        let usage = report.usage;
+        let want = UsageDelta {
+            input: usage.input,
+            cached_input: usage.cached_input,
+            output: usage.output,
+            reasoning: usage.reasoning,
+            total: usage.total,
+            usd: usage.usd.filter(|usd| sum.usd.is_some() || *usd != Usd::ZERO),
+        };
+        assert_eq!(sum, want, "{tool} {case}");
+    }
+}
+
+#[test]
+fn error_words_in_an_agents_text_are_no_verdict() {
+    let said = "ERROR: authentication failed, usage limit reached, 429 rate limit";
+    let streams = [
+        (
+            "claude",
+            format!(
+                r#"{{"type":"assistant","message":{{"id":"m","content":[{{"type":"text","text":"{said}"}}]}}}}"#
+            ),
+        ),
+        (
+            "claude",
+            format!(
+                r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t","content":"{said}"}}]}},"is_error":true,"result":"{said}"}}"#
+            ),
+        ),
+        (
+            "codex",
+            format!(
+                r#"{{"type":"item.completed","item":{{"id":"1","type":"agent_message","text":"{said}"}}}}"#
+            ),
+        ),
+        (
+            "codex",
+            format!(r#"{{"type":"item.completed","item":{{"id":"1","type":"error","message":"{said}"}}}}"#),
+        ),
+        ("opencode", format!(r#"{{"type":"text","part":{{"type":"text","text":"{said}"}}}}"#)),
+    ];
+    for (tool, line) in streams {
+        let (events, report) = decode(tool, &[line.as_bytes()], ExitKind::Code(0));
+        assert_eq!((report.failure, report.terminal), (None, None), "{tool} {line}");
+        assert!(!events.is_empty(), "{tool} {line}");
+    }
+}
+
+#[test]
+fn an_account_inside_a_tools_output_is_not_believed() {
+    let forged =
+        r#"{"type":"user","message":{"content":[]},"usage":{"input_tokens":9},"total_cost_usd":9.0}"#;
+    let report = decode("claude", &[forged.as_bytes()], ExitKind::Code(0)).1;
+    assert_eq!(bill(&report), (0, 0, 0, 0, None, false));
+}
+
+#[test]
+fn nonsense_numbers_count_as_zero() {
+    let claude = r#"{"type":"result","is_error":false,"usage":{"input_tokens":true,"output_tokens":-5,"cache_read_input_tokens":"7"},"total_cost_usd":true}"#;
+    assert_eq!(bill(&decode("claude", &[claude.as_bytes()], ExitKind::Code(0)).1), (0, 0, 0, 0, None, true));
+    let codex = r#"{"type":"turn.completed","usage":{"input_tokens":-1,"output_tokens":false}}"#;
+    assert_eq!(bill(&decode("codex", &[codex.as_bytes()], ExitKind::Code(0)).1), (0, 0, 0, 0, None, true));
+    let opencode = r#"{"type":"step_finish","part":{"type":"step-finish","reason":"stop","tokens":{"total":null,"input":10,"output":5},"cost":-1}}"#;
+    let report = decode("opencode", &[opencode.as_bytes()], ExitKind::Code(0)).1;
+    assert_eq!(bill(&report), (10, 0, 5, 15, None, true));
+}
+
+#[test]
+fn a_codex_error_with_nothing_after_it_is_the_terminal_event() {
+    let line = br#"{"type":"error","message":"Quota exceeded. Check your plan and billing details."}"#;
+    let report = decode("codex", &[line], ExitKind::Code(1)).1;
+    assert_eq!(report.failure.map(|failure| failure.kind), Some(FailureKind::Quota));
+    assert_eq!(decode("codex", &[line], ExitKind::Code(0)).1.failure, None);
+}
+
+#[test]
+fn a_line_beyond_the_cap_is_dropped_and_the_next_one_read() {
+    let mut stream = br#"{"type":"thread.started","thread_id":""#.to_vec();
+    stream.resize(17 * 1024 * 1024, b'x');
+    stream.extend(b"\"}\n{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":3}}\n");
+    let report = decode("codex", &[&stream], ExitKind::Code(0)).1;
+    assert_eq!((report.lines_dropped, report.usage.input.0), (1, 3));
+}
+
+#[test]
+fn a_depth_bomb_is_no_event() {
+    let bomb = format!("{{\"message\":{}", "{\"content\":[".repeat(200_000));
+    for tool in ["claude", "codex", "opencode"] {
+        let (events, report) = decode(tool, &[bomb.as_bytes()], ExitKind::Code(0));
+        assert!(events.is_empty() && report.terminal.is_none(), "{tool}");
+    }
+}
+
+fn pieces<'a>(bytes: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+    let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+    at.extend([0, bytes.len()]);
+    at.sort_unstable();
+    at.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
+}
+
+proptest! {
+    #[test]
+    fn decoding_does_not_depend_on_the_chunks(
+        which in any::<prop::sample::Index>(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let (tool, _, bytes) = which.get(FIXTURES);
+        let whole = decode(tool, &[bytes], ExitKind::Code(1));
+        prop_assert_eq!(decode(tool, &pieces(bytes, &cuts), ExitKind::Code(1)), whole);
+    }
+
+    #[test]
+    fn decoders_survive_arbitrary_bytes(
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        for tool in ["claude", "codex", "opencode", "other"] {
+            let whole = decode(tool, &[&bytes], ExitKind::Code(0));
+            prop_assert_eq!(decode(tool, &pieces(&bytes, &cuts), ExitKind::Code(0)), whole);
+        }
+    }
+
+    #[test]
+    fn decoders_survive_damaged_streams(
+        which in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        drop in 0usize..40,
+    ) {
+        let (tool, _, bytes) = which.get(FIXTURES);
+        let at = at.index(bytes.len() + 1);
+        let mut damaged = bytes[..at].to_vec();
+        damaged.push(byte);
+        damaged.extend(&bytes[(at + drop).min(bytes.len())..]);
+        let (_, report) = decode(tool, &[&damaged], ExitKind::Unknown);
+        prop_assert!(report.failure.is_none_or(|failure| failure.text.chars().count() <= 200));
+    }
+}

@@ -1,0 +1,70 @@
+//! The JSON forms: a schema in each, and nothing in them that steers a terminal.
+
+use std::fmt::Write as _;
+
+use peers_sys::term;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// Escapes what could steer a terminal in a JSON text, so that nothing is lost and nothing acts.
+///
+/// Outside of strings JSON holds no such character but line ends, which stay.
+#[must_use]
+pub fn terminal_safe(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && (c.is_control() || term::invisible(c) || matches!(c, '\u{2028}' | '\u{2029}')) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// A document: `schema` and the fields of `value`, indented, keys sorted, a newline at the end.
+pub(crate) fn document(schema: &str, value: &impl Serialize) -> String {
+    let map = object(schema, value);
+    let text = serde_json::to_string_pretty(&Value::Object(map)).unwrap_or_default();
+    terminal_safe(&text) + "\n"
+}
+
+/// The same on one line, for streams.
+pub(crate) fn line(schema: &str, value: &impl Serialize) -> String {
+    terminal_safe(&Value::Object(object(schema, value)).to_string()) + "\n"
+}
+
+fn object(schema: &str, value: &impl Serialize) -> Map<String, Value> {
+    let mut map = match serde_json::to_value(value) {
+        Ok(Value::Object(map)) => map,
+        Ok(other) => Map::from_iter([("value".to_owned(), other)]),
+        // Our types serialise; should one ever not, its reader must see that.
+        Err(error) => Map::from_iter([("error".to_owned(), Value::String(error.to_string()))]),
+    };
+    map.insert("schema".to_owned(), Value::String(schema.to_owned()));
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steering_characters_are_escaped_and_nothing_is_lost() {
+        let hostile = "a\u{1b}\u{9b}\u{202e}\u{e0041}\u{7f}\u{2028}ü日";
+        let text = document("x/1", &serde_json::json!({ "t": hostile }));
+        assert!(text.chars().all(|c| c == '\n' || !(c.is_control() || term::invisible(c))), "{text:?}");
+        let back: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(back["t"], hostile);
+        assert_eq!(back["schema"], "x/1");
+    }
+
+    #[test]
+    fn a_stream_has_one_line_for_each_value() {
+        let text = line("x/1", &serde_json::json!({"t": "a\nb"}));
+        assert_eq!(text, "{\"schema\":\"x/1\",\"t\":\"a\\nb\"}\n");
+    }
+}

@@ -1,0 +1,135 @@
+//! Plurals, durations, sizes and shares, for every text that people read.
+
+use std::time::Duration;
+
+use peers_model::{Timestamp, time};
+
+/// `1 gate`, `3 gates`; the plural is made with `s` unless the word ends in `s`, `x` or `ch`.
+#[must_use]
+pub fn count(n: u64, word: &str) -> String {
+    if n == 1 {
+        return format!("1 {word}");
+    }
+    let end = if word.ends_with(['s', 'x']) || word.ends_with("ch") { "es" } else { "s" };
+    format!("{} {word}{end}", thousands(n))
+}
+
+/// [`count`] for a length.
+pub(crate) fn count_of<T>(items: &[T], word: &str) -> String {
+    count(u64::try_from(items.len()).unwrap_or(u64::MAX), word)
+}
+
+/// `1,234,567`.
+#[must_use]
+pub fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `3m 20s`.
+#[must_use]
+pub fn duration_ms(ms: u64) -> String {
+    time::human(Duration::from_millis(ms))
+}
+
+/// `2h 5m ago`; `just now` below a second, and for a time that is not past.
+#[must_use]
+pub fn ago(now: Timestamp, then: Timestamp) -> String {
+    let passed = now.since(then);
+    if passed < Duration::from_secs(1) { "just now".to_owned() } else { format!("{} ago", time::human(passed)) }
+}
+
+/// `700 bytes`, `1.5 KiB`, `64.0 MiB`.
+#[must_use]
+pub fn bytes(n: u64) -> String {
+    if n < 1024 {
+        return count(n, "byte");
+    }
+    let mut unit = "KiB";
+    let mut size = n;
+    for larger in ["MiB", "GiB", "TiB"] {
+        if size < 1024 * 1024 {
+            break;
+        }
+        size /= 1024;
+        unit = larger;
+    }
+    format!("{}.{} {unit}", size / 1024, size % 1024 * 10 / 1024)
+}
+
+/// Whole per cent, rounded down; nothing for a whole of nothing.
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> Option<u64> {
+    let share = u128::from(part).saturating_mul(100).checked_div(u128::from(whole))?;
+    Some(u64::try_from(share).unwrap_or(u64::MAX))
+}
+
+/// `a, b, c and 4 more`.
+pub(crate) fn list(items: &[String], shown: usize) -> String {
+    let head = items.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
+    match items.len().saturating_sub(shown) {
+        0 => head,
+        more => format!("{head} and {more} more"),
+    }
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(cause) = at {
+        let cause_text = cause.to_string();
+        // Some errors show their cause already.
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        at = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plurals_and_thousands() {
+        assert_eq!(count(1, "gate"), "1 gate");
+        assert_eq!(count(0, "gate"), "0 gates");
+        assert_eq!(count(1200, "patch"), "1,200 patches");
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(thousands(999), "999");
+    }
+
+    #[test]
+    fn sizes_and_shares() {
+        assert_eq!(bytes(1), "1 byte");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(bytes(64 * 1024 * 1024), "64.0 MiB");
+        assert_eq!(percent(1, 3), Some(33));
+        assert_eq!(percent(u64::MAX, 1), Some(u64::MAX));
+        assert_eq!(percent(1, 0), None);
+    }
+
+    #[test]
+    fn a_clock_that_jumped_is_just_now() {
+        let at = Timestamp::from_millis;
+        assert_eq!(ago(at(1000), at(9000)), "just now");
+        assert_eq!(ago(at(7_500_000), at(0)), "2h 5m ago");
+    }
+
+    #[test]
+    fn long_lists_are_counted() {
+        let items: Vec<String> = (0..5).map(|n| n.to_string()).collect();
+        assert_eq!(list(&items, 3), "0, 1, 2 and 2 more");
+        assert_eq!(list(&items, 9), "0, 1, 2, 3, 4");
+    }
+}
