@@ -1,5 +1,6 @@
 //! The only place that writes to the terminal: data to standard output, talk to standard error.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use serde::Serialize;
@@ -77,7 +78,7 @@ impl Out {
         let mut text = serde_json::to_string_pretty(&Document { schema, body })
             .map_err(|error| CommandError::of(peers_model::exit::BUG, &error))?;
         text.push('\n');
-        self.data(&text)
+        self.data(&escaped(&text))
     }
 
     /// Says something to the person in front of the terminal.
@@ -93,6 +94,26 @@ impl Out {
         // As above.
         let _unheard = io::stderr().lock().write_all(text.as_bytes());
     }
+}
+
+/// JSON whose strings cannot steer a terminal: what could is written as an escape, so nothing is lost.
+fn escaped(json: &str) -> Cow<'_, str> {
+    let steers = |c: char| c != '\n' && (c.is_control() || peers_sys::term::invisible(c));
+    if !json.contains(steers) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if steers(c) {
+            // Only strings can hold such a character, so an escape is always in its place.
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// `1 tick`, `2 ticks`.
@@ -134,6 +155,12 @@ mod tests {
     fn the_schema_stands_first() {
         let text = serde_json::to_string(&Document { schema: "x/1", body: &serde_json::json!({"a": 1}) }).unwrap();
         assert_eq!(text, r#"{"schema":"x/1","a":1}"#);
+    }
+
+    #[test]
+    fn text_that_steers_a_terminal_is_escaped_and_not_lost() {
+        assert_eq!(escaped("{\"a\": \"x\u{202e}y\"}\n"), "{\"a\": \"x\\u202ey\"}\n");
+        assert!(matches!(escaped("{}"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -186,6 +186,12 @@ pub(crate) fn lay_down(odb: &Odb<'_>, tree: Oid, dir: &Path) -> Result<Vec<Laid>
     Ok(out)
 }
 
+/// Which files need not be read again.
+pub(crate) struct Trust<'a> {
+    pub(crate) known: &'a HashMap<Vec<u8>, Known>,
+    pub(crate) clock: fn() -> SystemTime,
+}
+
 /// What [`bring_back`] did.
 pub(crate) struct BroughtBack {
     pub(crate) laid: Vec<Laid>,
@@ -202,16 +208,16 @@ pub(crate) fn bring_back(
     tree: Oid,
     dir: &Path,
     keep: &[&str],
-    known: &HashMap<Vec<u8>, Known>,
+    trust: &Trust<'_>,
 ) -> Result<BroughtBack, GitError> {
     let leaves = blob::leaves(odb, tree)?;
     let mut writer = Writer::new(odb, Place::ours(dir)?, tree);
     let present = tidy_up(&mut writer, dir, &leaves, keep)?;
     let mut out = BroughtBack { laid: Vec::new(), report: CheckoutReport::default(), stamps: HashMap::new() };
     for leaf in leaves {
-        let now = SystemTime::now();
+        let now = (trust.clock)();
         let stat = match present.get(&leaf.path) {
-            Some(stat) if writer.is_unchanged(dir, &leaf, stat, known.get(&leaf.path))? => {
+            Some(stat) if writer.is_unchanged(dir, &leaf, stat, trust.known.get(&leaf.path))? => {
                 let stamp = Stamp::of(stat);
                 if leaf.mode != MODE_LINK && !stamp.is_racy(now) {
                     let conversion = u8::from(leaf.mode == MODE_EXEC);

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use git2::{Config, Repository, RepositoryOpenFlags};
 
@@ -46,6 +47,8 @@ pub struct ControlDir {
     pub(crate) known: Known,
     pub(crate) excludes: Option<PathBuf>,
     pub(crate) cache: RefCell<Option<Cache>>,
+    /// Tells which file stamps are too young to be trusted.
+    pub(crate) clock: fn() -> SystemTime,
 }
 
 impl ControlDir {
@@ -66,7 +69,7 @@ impl ControlDir {
         heal(&path)?;
         let repo = open(&path)?;
         let known = Known::load(&path.join("peers/known"))?;
-        Ok(Self { repo, path, git, known, excludes: None, cache: RefCell::new(None) })
+        Ok(Self { repo, path, git, known, excludes: None, cache: RefCell::new(None), clock: SystemTime::now })
     }
 
     /// Also honours this ignore file, as the operator's own git does (see [`operator_excludes`]).

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use peers_model::CommitId;
 
-use crate::checkout::{self, CheckoutReport, Laid};
+use crate::checkout::{self, CheckoutReport, Laid, Trust};
 use crate::control::ControlDir;
 use crate::error::{GitError, clean};
 use crate::files;
@@ -105,7 +105,8 @@ impl ControlDir {
         let odb = objects::odb(&self.repo)?;
         let tree = objects::commit_tree(&self.repo, commit)?;
         let mut cache = Cache::load(&self.own(""), &dir);
-        let done = checkout::bring_back(&odb, tree, &dir, keep, &cache.entries)?;
+        let trust = Trust { known: &cache.entries, clock: self.clock };
+        let done = checkout::bring_back(&odb, tree, &dir, keep, &trust)?;
         cache.update(done.stamps)?;
         self.write_synthetic(commit, &dir, git, &done.laid)?;
         Ok(done.report)

@@ -63,6 +63,7 @@ pub(crate) struct Scan<'a> {
     old: &'a HashMap<Vec<u8>, Known>,
     new: HashMap<Vec<u8>, Known>,
     wanted: Wanted,
+    clock: fn() -> SystemTime,
     ignores: Vec<IgnoreFile>,
     attributes: Vec<AttrFile>,
     /// The directory being visited, with a trailing `/` unless it is the top.
@@ -82,7 +83,12 @@ enum Mode {
 }
 
 impl<'a> Scan<'a> {
-    pub(crate) fn new(odb: &'a Odb<'a>, old: &'a HashMap<Vec<u8>, Known>, wanted: Wanted) -> Self {
+    pub(crate) fn new(
+        odb: &'a Odb<'a>,
+        old: &'a HashMap<Vec<u8>, Known>,
+        wanted: Wanted,
+        clock: fn() -> SystemTime,
+    ) -> Self {
         let outcome = Outcome {
             tree: Oid::ZERO_SHA1,
             dirty: Vec::new(),
@@ -95,6 +101,7 @@ impl<'a> Scan<'a> {
             old,
             new: HashMap::with_capacity(old.len()),
             wanted,
+            clock,
             ignores: Vec::new(),
             attributes: Vec::new(),
             path: Vec::new(),
@@ -388,7 +395,7 @@ impl<'a> Scan<'a> {
             return self.unread(name, &path, found);
         }
         // Before the content is read: what is written later must get a later stamp.
-        let now = SystemTime::now();
+        let now = (self.clock)();
         let (file, opened) = match files::open_regular(dir, name) {
             Ok(opened) => opened,
             // Unreadable files exist; they are different whenever their stamp is.

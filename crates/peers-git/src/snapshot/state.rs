@@ -121,8 +121,11 @@ fn look(
     let Some(cache) = slot.as_mut() else {
         return Err(GitError::NotFound { what: "the cache".to_owned() });
     };
-    let (outcome, entries) =
-        Scan::new(&odb, &cache.entries, wanted).run(&work_dir, head_tree, control.excludes.as_deref())?;
+    let (outcome, entries) = Scan::new(&odb, &cache.entries, wanted, control.clock).run(
+        &work_dir,
+        head_tree,
+        control.excludes.as_deref(),
+    )?;
     cache.update(entries)?;
     Ok((head_tree, outcome))
 }

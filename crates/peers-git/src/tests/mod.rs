@@ -132,6 +132,11 @@ fn substrate() -> Author {
     Author::new("peers-substrate", "peers-substrate@local", Timestamp::from_millis(1_700_000_001_000))
 }
 
+/// A clock for which no file stamp is young.
+fn tomorrow() -> std::time::SystemTime {
+    std::time::SystemTime::now() + std::time::Duration::from_hours(24)
+}
+
 fn link(target: &str, at: &Path) {
     std::os::unix::fs::symlink(target, at).unwrap();
 }

@@ -334,6 +334,44 @@ fn the_cache_survives_a_restart_and_its_loss() {
     assert_eq!(state(&fixture, &fixture.control()), first);
 }
 
+#[test]
+fn a_trusted_stamp_saves_the_reading_unless_the_conversion_changed() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    control.clock = super::tomorrow;
+    let honest = state(&fixture, &control);
+    let lie = git2::Oid::hash_object(git2::ObjectType::Blob, b"lie").unwrap();
+    control.cache.borrow_mut().as_mut().unwrap().entries.get_mut(&b"a"[..]).unwrap().id = lie;
+    assert!(state(&fixture, &control).dirty, "the cache was asked");
+    fixture.write(".gitattributes", "a text\n");
+    fixture.commit("attributes");
+    drop(control.import(&fixture.open(), None).unwrap());
+    assert!(!state(&fixture, &control).dirty, "it was not asked about another conversion");
+    assert_ne!(state(&fixture, &control).head_tree, honest.head_tree);
+}
+
+#[test]
+fn a_guess_about_line_ends_is_made_anew_when_the_commit_changed() {
+    let fixture = Fixture::new();
+    fixture.write(".gitattributes", "* text=auto\n");
+    fixture.commit("attributes");
+    // Stored with CR LF, by plumbing: there the file on disk is clean as it is.
+    fixture.write("x", "a\r\n");
+    let raw = fixture.git(&["hash-object", "-w", "--no-filters", "x"]);
+    fixture.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{},x", raw.trim())]);
+    fixture.git(&["commit", "-q", "-m", "stored with CR LF"]);
+    let with = fixture.head();
+    fixture.git(&["rm", "-q", "--cached", "x"]);
+    fixture.git(&["add", "x"]);
+    fixture.git(&["commit", "-q", "-m", "stored with LF"]);
+    let without = fixture.head();
+    let mut control = fixture.imported();
+    control.clock = super::tomorrow;
+    for head in [&with, &without, &with, &without] {
+        assert!(!control.tree_state(&fixture.work, head).unwrap().dirty);
+    }
+}
+
 /// A path of few letters, so that files and directories collide.
 fn path() -> impl Strategy<Value = String> {
     proptest::collection::vec("[abx]|b\\.log|k\\.txt", 1..4).prop_map(|parts| parts.join("/"))
@@ -456,12 +494,18 @@ proptest! {
         second in proptest::collection::vec(step(), 0..8),
     ) {
         let fixture = Fixture::unborn();
-        first.iter().for_each(|step| apply(&fixture.work, step));
+        for step in &first {
+            apply(&fixture.work, step);
+        }
         fixture.commit("first");
-        let control = fixture.imported();
+        let mut control = fixture.imported();
+        // Even the youngest stamps are trusted: the cache is in use. (The program runs in between.)
+        control.clock = super::tomorrow;
         let before = state(&fixture, &control);
         prop_assert_eq!(before.worktree_tree.as_str(), by_program(&fixture));
-        second.iter().for_each(|step| apply(&fixture.work, step));
+        for step in &second {
+            apply(&fixture.work, step);
+        }
         // Twice: without and with what the first look left in the cache.
         for _ in 0..2 {
             let after = state(&fixture, &control);

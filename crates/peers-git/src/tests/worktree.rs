@@ -101,6 +101,23 @@ fn a_gate_tree_is_reset_except_for_what_it_may_keep() {
 }
 
 #[test]
+fn a_reset_believes_old_stamps_and_no_others() {
+    let fixture = Fixture::new();
+    fixture.write("b", "b\n");
+    let commit = fixture.commit("b");
+    let mut control = fixture.imported();
+    control.clock = super::tomorrow;
+    let dir = fixture.path("gate");
+    let git = SyntheticGit::over_control(&control).unwrap();
+    control.checkout_pristine(&commit, &dir, &git).unwrap();
+    drop(control.reset_checkout(&commit, &dir, &[], &git).unwrap());
+    std::fs::write(dir.join("a"), "something else\n").unwrap();
+    let report = control.reset_checkout(&commit, &dir, &[], &git).unwrap();
+    assert_eq!(report.written, 1);
+    assert_eq!(std::fs::read(dir.join("a")).unwrap(), b"one\n");
+}
+
+#[test]
 fn a_hard_link_into_a_gate_tree_does_not_survive_a_reset() {
     let fixture = Fixture::new();
     let control = fixture.imported();

@@ -1,0 +1,184 @@
+//! `peers check`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use peers_checks::{ArgKind, Asked, Check, CheckCx, CouldNot, DEFAULT_LIMIT, Outcome};
+use peers_run::place::{Place, PlaceError};
+use peers_sys::term;
+use serde_json::json;
+
+use crate::cx::Cx;
+use crate::error::{self, CommandError};
+use crate::output::table;
+
+/// Run one built-in check
+///
+/// Goals name checks by `check: NAME`; this is the same code by hand. A check reads commits and the
+/// record in the trusted store, writes nothing and starts nothing.
+///
+/// Exit codes: 0 pass, 1 violated, 2 wrong use, 3 could not be measured.
+#[derive(Debug, clap::Args)]
+#[command(alias = "run-check")]
+pub(crate) struct Args {
+    /// The check; a mode before it (`MODE:NAME`) is ignored
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// List the checks and their flags
+    #[arg(long)]
+    list: bool,
+    /// The repository; by default the target
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+    /// Judge this commit: a full id, a branch, a tag [default: HEAD]
+    #[arg(long, value_name = "REF")]
+    head: Option<String>,
+    /// Leave out history up to this commit [default: where `peers init` ran]
+    #[arg(long, value_name = "REF")]
+    base: Option<String>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print at most N findings
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_LIMIT)]
+    limit: usize,
+    /// Flags of the check itself
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    flags: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let Some(name) = args.name.as_deref().filter(|_| !args.list) else { return list(args.json, cx) };
+    let name = peers_checks::without_mode(name);
+    // An unknown name is wrong use wherever it is asked.
+    let check = peers_checks::find(name).map_err(|error| CommandError::usage(error.to_string()))?;
+    let mut asked = Common {
+        repo: args.repo.clone().unwrap_or_else(|| cx.target.clone()),
+        head: args.head.clone(),
+        base: args.base.clone(),
+        json: args.json,
+        limit: args.limit,
+    };
+    let flags = asked.take(&args.flags)?;
+    let outcome = match asked.open(cx) {
+        Ok(opened) => peers_checks::run(check.name, &opened, &flags)
+            .map_err(|error| CommandError::usage(error.to_string()))?,
+        Err(why) => Outcome::could_not(check.name, why),
+    };
+    asked.print(&outcome, cx)
+}
+
+/// The flags that every check has.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) repo: PathBuf,
+    pub(crate) head: Option<String>,
+    pub(crate) base: Option<String>,
+    pub(crate) json: bool,
+    pub(crate) limit: usize,
+}
+
+impl Common {
+    /// Takes our flags out of those that stand behind the first one of the check.
+    fn take(&mut self, flags: &[String]) -> Result<Vec<String>, CommandError> {
+        let mut own = Vec::new();
+        let mut words = flags.iter();
+        while let Some(word) = words.next() {
+            let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(n, v)| (n, Some(v.to_owned())));
+            let mut value = || {
+                let next = value.clone().or_else(|| words.next().cloned());
+                next.ok_or_else(|| CommandError::usage(format!("`{name}` needs a value")))
+            };
+            match name {
+                "--json" => self.json = true,
+                "--repo" => self.repo = value()?.into(),
+                "--head" => self.head = Some(value()?),
+                "--base" => self.base = Some(value()?),
+                "--limit" => {
+                    let text = value()?;
+                    let bad = |_| CommandError::usage(format!("`{}` is not a number", term::line(&text, 40)));
+                    self.limit = text.parse().map_err(bad)?;
+                }
+                _ => own.push(word.clone()),
+            }
+        }
+        Ok(own)
+    }
+
+    /// What a check may see.
+    pub(crate) fn open(&self, cx: &Cx) -> Result<CheckCx, CouldNot> {
+        let (control, mut store) = match known(&self.repo, cx) {
+            Ok(found) => found,
+            Err(error) => return Err(CouldNot::new(error)),
+        };
+        let asked = Asked {
+            repo: &self.repo,
+            control,
+            head: self.head.as_deref(),
+            base: self.base.as_deref(),
+        };
+        CheckCx::open(asked, store.as_mut())
+    }
+
+    /// Prints an answer and gives its exit code.
+    pub(crate) fn print(&self, outcome: &Outcome, cx: &Cx) -> Result<ExitCode, CommandError> {
+        if self.json {
+            cx.out.line(&outcome.json(self.limit))?;
+        } else {
+            cx.out.data(&outcome.text(self.limit))?;
+        }
+        Ok(ExitCode::from(outcome.exit_code()))
+    }
+}
+
+type Known = (Option<peers_git::ControlDir>, Option<peers_store::FsDisk>);
+
+/// The control directory and the store of a repository, where it has them.
+fn known(repo: &Path, cx: &Cx) -> Result<Known, String> {
+    let place = match Place::locate(repo, &cx.env) {
+        Ok(place) => place,
+        // Without a place there is no store; what is wrong with the repository is said by whoever opens it.
+        Err(_) => return Ok((None, None)),
+    };
+    let store = match place.open_view_disk() {
+        Ok(disk) => disk,
+        Err(PlaceError::NotInitialised { .. } | PlaceError::NoStore { .. } | PlaceError::Moved { .. }) => {
+            return Ok((None, None));
+        }
+        Err(error) => return Err(error::chain(&error)),
+    };
+    let control = cx.control(&place).map_err(|error| error.render().trim_end().to_owned())?;
+    Ok((control, Some(store)))
+}
+
+fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let checks = peers_checks::registry();
+    let kind = |kind: ArgKind| match kind {
+        ArgKind::OnByDefault => "[on]".to_owned(),
+        ArgKind::OneOf(words) => words.join("|"),
+    };
+    if as_json {
+        let rows: Vec<_> = checks
+            .iter()
+            .map(|check| {
+                let args: Vec<_> = check
+                    .args
+                    .iter()
+                    .map(|arg| json!({"name": arg.name, "about": arg.about, "takes": kind(arg.kind)}))
+                    .collect();
+                json!({"name": check.name, "about": check.about, "args": args})
+            })
+            .collect();
+        cx.out.json("peers.checks/1", &json!({ "checks": rows }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut rows = Vec::new();
+    for Check { name, about, args, .. } in checks {
+        rows.push(vec![(*name).to_owned(), (*about).to_owned()]);
+        for arg in *args {
+            rows.push(vec![format!("  --{} {}", arg.name, kind(arg.kind)), arg.about.to_owned()]);
+        }
+    }
+    cx.out.data(&table(&rows))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,74 @@
+//! `peers goals eval`.
+
+use std::process::ExitCode;
+
+use peers_core::dsl::{Evidence, Expr, MAX_JSON_BYTES, strict_json};
+use peers_model::exit;
+use peers_sys::dir::SafeDir;
+use peers_sys::term;
+use serde_json::{Value, json};
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+
+/// Try a `pass_when` expression on what a command would have left behind
+///
+/// JSON files that the expression reads are taken from the target directory. Exit codes: 0 true, 1
+/// false, 3 no valid expression or no value.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The expression
+    #[arg(value_name = "EXPR")]
+    expr: String,
+    /// The exit code of the command
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    exit_code: i64,
+    /// What it printed
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    stdout: String,
+    /// What it printed to standard error
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    stderr: String,
+    /// Its time limit ended it
+    #[arg(long)]
+    timed_out: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let found = Expr::parse(&args.expr).map_err(|error| error.to_string()).and_then(|expr| {
+        let evidence = Evidence {
+            exit_code: args.exit_code,
+            signal: None,
+            timed_out: args.timed_out,
+            stdout: &args.stdout,
+            stderr: &args.stderr,
+            json: &|path| file(path, cx),
+        };
+        expr.eval(&evidence).map_err(|error| error.to_string())
+    });
+    if args.json {
+        let body = json!({"value": found.as_ref().ok(), "error": found.as_ref().err()});
+        cx.out.json("peers.goals-eval/1", &body)?;
+    }
+    match found {
+        Ok(value) => {
+            if !args.json {
+                cx.out.line(if value { "true" } else { "false" })?;
+            }
+            Ok(ExitCode::from(if value { exit::OK } else { exit::NEGATIVE }))
+        }
+        Err(_) if args.json => Ok(ExitCode::from(exit::INVALID)),
+        Err(why) => Err(CommandError::new(exit::INVALID, format!("pass_when: {}", term::line(&why, 400)))),
+    }
+}
+
+fn file(path: &str, cx: &Cx) -> Result<Value, String> {
+    let cap = u64::try_from(MAX_JSON_BYTES).unwrap_or(u64::MAX);
+    let read = SafeDir::open_shared(&cx.target)
+        .and_then(|dir| dir.parent_of(path))
+        .and_then(|(parent, name)| parent.read(name, cap));
+    strict_json(&read.map_err(|error| error.to_string())?)
+}

@@ -1,0 +1,67 @@
+//! The smallest program that a loop can run on: the spawn stub, the scripted peer and `run`.
+//! For the tests of this crate.
+
+use std::io;
+use std::process::ExitCode;
+
+use peers_core::machine::{Notice, Now};
+use peers_core::state::State;
+use peers_fake::{Io, Options, Prompt};
+use peers_run::boot::{self, RunOptions};
+use peers_run::ports::Observer;
+use peers_sys::env::{Env, current_dir};
+
+struct Silent;
+
+impl Observer for Silent {
+    fn notice(&mut self, notice: &Notice, _state: &State, _at: Now) {
+        use std::io::Write as _;
+        if let Notice::TickEnded(tick) = notice {
+            let line = format!("tick {} {} {:?} {}", tick.iteration, tick.peer, tick.outcome, tick.classification);
+            // Whoever reads this may be gone.
+            let _gone = writeln!(io::stdout(), "{line} {}", tick.soft_fail_reason.as_deref().unwrap_or(""));
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    match args.next().as_deref().and_then(std::ffi::OsStr::to_str) {
+        Some("__spawn") => peers_sys::stub::main(args),
+        Some("fake-peer") => {
+            let script = args.next().map(std::path::PathBuf::from).unwrap_or_default();
+            let peer = args.next().and_then(|p| p.into_string().ok());
+            let Ok(cwd) = current_dir() else { return ExitCode::FAILURE };
+            let options = Options { script, peer, turn: None, state: None, prompt: Prompt::Stdin, cwd, env: Env::current() };
+            let io = Io { stdin: &mut io::stdin(), stdout: &mut io::stdout(), stderr: &mut io::stderr() };
+            ExitCode::from(peers_fake::run(&options, io))
+        }
+        Some("run") => {
+            let mut options = RunOptions::default();
+            options.target = args.next().map(Into::into).unwrap_or_default();
+            for arg in args.filter_map(|a| a.into_string().ok()) {
+                match arg.split_once('=') {
+                    Some(("--max-ticks", n)) => options.max_ticks = n.parse().ok(),
+                    Some(("--branch", b)) => options.branch = Some(b.to_owned()),
+                    None if arg == "--dry-run" => options.dry_run = true,
+                    None if arg == "--worktree" => options.worktree = Some(None),
+                    None if arg == "--no-skeptic" => options.no_skeptic = true,
+                    _ => return ExitCode::from(2),
+                }
+            }
+            match boot::run(&options, &Env::current(), Box::new(Silent)) {
+                Ok(done) => {
+                    use std::io::Write as _;
+                    let _gone = writeln!(io::stdout(), "{}\nStopped: {}", done.detail, done.reason);
+                    ExitCode::from(done.reason.exit_code())
+                }
+                Err(error) => {
+                    use std::io::Write as _;
+                    let _gone = writeln!(io::stderr(), "{error}");
+                    ExitCode::from(error.exit_code())
+                }
+            }
+        }
+        _ => ExitCode::from(2),
+    }
+}

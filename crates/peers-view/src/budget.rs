@@ -1,0 +1,163 @@
+//! What was spent, of what.
+
+use peers_core::budget::Caps;
+use peers_core::state::{State, Wasted};
+use peers_model::config::UsdMode;
+use peers_model::{Timestamp, Tokens, Usd};
+use serde::Serialize;
+use serde::ser::{SerializeStruct, Serializer};
+
+use crate::sourced::Sourced;
+use crate::words;
+
+/// The budget.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BudgetView {
+    /// One row for each thing that can run out.
+    pub rows: Vec<BudgetRow>,
+    /// Whether the caps could be read; the rows have none otherwise.
+    pub caps: Sourced<()>,
+    /// What a reached money cap does.
+    pub usd_mode: Option<UsdMode>,
+    /// Why.
+    pub usd_mode_reason: Option<String>,
+    /// Peers' run time, milliseconds.
+    pub peer_ms: u64,
+    /// Gates' run time, milliseconds.
+    pub gate_ms: u64,
+    /// Failed turns' run time, milliseconds.
+    pub wasted_ms: u64,
+    /// The last failed turns, at most twenty.
+    pub wasted: Vec<Wasted>,
+    /// Turns whose cost nobody knows; tokens and money are at least what is shown.
+    pub unknown_usage: u64,
+}
+
+/// One thing that can run out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetRow {
+    /// What, for people.
+    pub name: &'static str,
+    /// The key of its cap.
+    pub key: &'static str,
+    /// Spent so far.
+    pub spent: Amount,
+    /// The cap; absent when there is none.
+    pub cap: Option<Amount>,
+}
+
+/// An amount with its unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words say it; times are in milliseconds")]
+pub enum Amount {
+    Count(u64),
+    Millis(u64),
+    Tokens(Tokens),
+    Usd(Usd),
+}
+
+impl Amount {
+    fn raw(self) -> u64 {
+        match self {
+            Self::Count(n) | Self::Millis(n) | Self::Tokens(Tokens(n)) => n,
+            Self::Usd(usd) => usd.as_micros(),
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Self::Count(_) => "count",
+            Self::Millis(_) => "ms",
+            Self::Tokens(_) => "tokens",
+            Self::Usd(_) => "usd",
+        }
+    }
+
+    /// For people.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Count(n) | Self::Tokens(Tokens(n)) => words::thousands(n),
+            Self::Millis(ms) => words::duration_ms(ms),
+            Self::Usd(usd) => usd.to_string(),
+        }
+    }
+}
+
+impl Serialize for Amount {
+    /// A number in the unit of the row.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Count(n) | Self::Millis(n) => serializer.serialize_u64(*n),
+            Self::Tokens(tokens) => tokens.serialize(serializer),
+            Self::Usd(usd) => usd.serialize(serializer),
+        }
+    }
+}
+
+impl BudgetRow {
+    /// Whole per cent of the cap.
+    #[must_use]
+    pub fn percent(&self) -> Option<u64> {
+        words::percent(self.spent.raw(), self.cap?.raw())
+    }
+}
+
+impl Serialize for BudgetRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut row = serializer.serialize_struct("BudgetRow", 6)?;
+        row.serialize_field("name", self.name)?;
+        row.serialize_field("key", self.key)?;
+        row.serialize_field("unit", self.spent.unit())?;
+        row.serialize_field("spent", &self.spent)?;
+        row.serialize_field("cap", &self.cap)?;
+        row.serialize_field("percent", &self.percent())?;
+        row.end()
+    }
+}
+
+pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> BudgetView {
+    let spent = &state.spent;
+    let budget = caps.value().map(|caps| &caps.budget);
+    let seconds = |s: u64| Amount::Millis(s.saturating_mul(1000));
+    let row = |name, key, spent, cap| BudgetRow { name, key, spent, cap };
+    let mut rows = vec![
+        row(
+            "ticks",
+            "max_iterations",
+            Amount::Count(spent.iterations),
+            budget.and_then(|b| b.max_iterations).map(|n| Amount::Count(n.get())),
+        ),
+        row(
+            "run time",
+            "max_runtime_s",
+            Amount::Millis(spent.peer_ms.saturating_add(spent.gate_ms)),
+            budget.and_then(|b| b.max_runtime_s).map(|n| seconds(n.get())),
+        ),
+    ];
+    if let (Some(cap), Some(run)) = (budget.and_then(|b| b.max_wall_s), state.live_run()) {
+        let wall = u64::try_from(now.since(run.started_at).as_millis()).unwrap_or(u64::MAX);
+        rows.push(row("wall time", "max_wall_s", Amount::Millis(wall), Some(seconds(cap.get()))));
+    }
+    rows.push(row(
+        "failures in a row",
+        "max_consecutive_failures",
+        Amount::Count(spent.consecutive_failures.into()),
+        budget.and_then(|b| b.max_consecutive_failures).map(|n| Amount::Count(n.get().into())),
+    ));
+    let tokens = budget.and_then(|b| b.max_tokens).map(|n| Amount::Tokens(Tokens(n.get())));
+    rows.push(row("tokens", "max_tokens", Amount::Tokens(spent.tokens), tokens));
+    let usd = budget.and_then(|b| b.max_usd).map(|usd| Amount::Usd(usd.0));
+    rows.push(row("money", "max_usd", Amount::Usd(spent.usd), usd));
+    let mode = caps.value().filter(|caps| caps.budget.max_usd.is_some());
+    BudgetView {
+        rows,
+        usd_mode: mode.map(|caps| caps.usd_mode),
+        usd_mode_reason: mode.map(|caps| caps.usd_mode_reason.clone()),
+        caps: caps.map(|_| ()),
+        peer_ms: spent.peer_ms,
+        gate_ms: spent.gate_ms,
+        wasted_ms: spent.wasted_ms,
+        wasted: spent.wasted.iter().cloned().collect(),
+        unknown_usage: spent.unknown_usage,
+    }
+}

@@ -1,0 +1,95 @@
+//! What the caller knows of the repository. A view asks git nothing by itself.
+
+use std::collections::BTreeMap;
+
+use peers_core::bugs::Ledger;
+use peers_git::{GitError, PeerRepo};
+use peers_model::{CommitId, GoalId, TreeId};
+
+use crate::sourced::Sourced;
+
+/// The repository, as far as it was looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GitFacts {
+    /// HEAD.
+    pub head: CommitId,
+    /// Its branch; absent when detached.
+    pub branch: Option<String>,
+    /// The tree of HEAD.
+    pub head_tree: Option<TreeId>,
+    /// The tree of everything that git would commit, if somebody made it.
+    pub worktree: Option<TreeId>,
+    /// Uncommitted paths, if somebody looked. Untrusted text.
+    pub dirty: Option<Vec<String>>,
+    /// The bug ledger at HEAD.
+    pub bugs: Sourced<Ledger>,
+    /// For each soft goal the digest of what it is about, as far as known.
+    pub scopes: BTreeMap<GoalId, String>,
+}
+
+impl GitFacts {
+    /// HEAD, its branch and its tree; the rest is left out.
+    ///
+    /// # Errors
+    /// [`GitError`] for a repository without a commit or with an unreadable HEAD.
+    pub fn of(repo: &PeerRepo) -> Result<Self, GitError> {
+        let facts = repo.facts();
+        let head = facts.head()?;
+        let head_tree = facts.tree_of(&head.commit).ok();
+        let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
+        Ok(Self {
+            head: head.commit,
+            branch,
+            head_tree,
+            worktree: None,
+            dirty: None,
+            bugs: Sourced::Missing,
+            scopes: BTreeMap::new(),
+        })
+    }
+}
+
+/// Where the loop stands, from git where somebody looked, else from the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Here {
+    pub(crate) head: Option<CommitId>,
+    /// The tree of the work tree.
+    pub(crate) tree: Option<TreeId>,
+    /// The tree of HEAD.
+    pub(crate) head_tree: Option<TreeId>,
+    /// Nothing is uncommitted.
+    pub(crate) clean: Option<bool>,
+}
+
+impl Here {
+    pub(crate) fn new(state: &peers_core::state::State, git: Option<&GitFacts>) -> Self {
+        let Some(git) = git else {
+            let head = state.head.clone();
+            let tree = measured_tree(state, head.as_ref());
+            let clean = (state.ticks.0 > 0).then_some(!state.dirty);
+            let head_tree = tree.clone().filter(|_| clean != Some(false));
+            return Self { head, tree, head_tree, clean };
+        };
+        let named = git.dirty.as_ref().map(Vec::is_empty);
+        let compared = match (&git.worktree, &git.head_tree) {
+            (Some(work), Some(head)) => Some(work == head),
+            _ => None,
+        };
+        let clean = compared.or(named).or_else(|| {
+            // What the last tick left is still so only while HEAD is where it was.
+            (state.ticks.0 > 0 && state.head.as_ref() == Some(&git.head)).then_some(!state.dirty)
+        });
+        let tree = git.worktree.clone().or_else(|| match clean {
+            Some(true) => git.head_tree.clone(),
+            _ => measured_tree(state, Some(&git.head)),
+        });
+        Self { head: Some(git.head.clone()), tree, head_tree: git.head_tree.clone(), clean }
+    }
+}
+
+/// The tree at which gates last ran at this head.
+fn measured_tree(state: &peers_core::state::State, head: Option<&CommitId>) -> Option<TreeId> {
+    let head = head?;
+    let judged = state.board.gates.values().filter_map(|standing| Some((standing.measured_at, standing.last.as_ref()?)));
+    judged.filter(|(_, j)| j.at.head == *head).max_by_key(|(at, _)| *at).map(|(_, j)| j.at.tree.clone())
+}

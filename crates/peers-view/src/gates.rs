@@ -1,0 +1,126 @@
+//! Hard goals: what their gates said last, and about which tree.
+
+use peers_core::state::State;
+use peers_model::goal::TreeChoice;
+use peers_model::verdict::{Judged, Place, TreeKey};
+use peers_model::{CommitId, GoalId, TickNo, TreeId};
+use serde::Serialize;
+
+use crate::facts::Here;
+
+/// One gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GateRow {
+    /// Its goal.
+    pub id: GoalId,
+    /// `pass`, `fail`, `timeout`, `error`, `proof-failed`, or `unknown` without any verdict.
+    pub state: &'static str,
+    /// The tree that the verdict is about.
+    pub at: Option<TreeKey>,
+    /// The verdict is about another tree, or about another definition of the gate.
+    pub stale: Option<bool>,
+    /// Ticks in a row that ended red.
+    pub reds: u32,
+    /// Could-not-judge answers in a row.
+    pub errors: u32,
+    /// Ticks completed when it was measured.
+    pub measured_at: Option<TickNo>,
+    /// Ticks completed when it was last green.
+    pub last_green: Option<TickNo>,
+    /// How often it was tried.
+    pub attempts: u8,
+    /// It passed only after a red attempt.
+    pub flaky: bool,
+    /// Wall time of all attempts, milliseconds.
+    pub duration_ms: u64,
+    /// Where it ran.
+    pub place: Option<Place>,
+    /// The operator exempted it from the proof run (`tree: live`).
+    pub exempt: bool,
+    /// It is one that `init` ships.
+    pub shipped: bool,
+    /// What it said. Untrusted text.
+    pub diagnostic: String,
+    /// Its newest proof in a clean checkout.
+    pub proof: Option<ProofFact>,
+}
+
+/// A gate's newest proof.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProofFact {
+    /// `pass`, `fail`, `timeout` or `error`.
+    pub state: &'static str,
+    /// The head that was checked out.
+    pub head: CommitId,
+    /// Its tree.
+    pub tree: TreeId,
+    /// It is about what is there now.
+    pub current: bool,
+    /// What it said. Untrusted text.
+    pub diagnostic: String,
+}
+
+impl GateRow {
+    /// Green at the tree that is there now.
+    pub(crate) fn is_green(&self) -> bool {
+        self.state == "pass" && self.stale == Some(false)
+    }
+}
+
+/// The gates in the order of the goals.
+pub(crate) fn rows(state: &State, here: &Here) -> Vec<GateRow> {
+    state.rules.gates.iter().map(|rule| row(state, rule, here)).collect()
+}
+
+fn row(state: &State, rule: &peers_model::record::GateRule, here: &Here) -> GateRow {
+    let standing = state.board.gates.get(&rule.id);
+    let last: Option<&Judged> = standing.and_then(|standing| standing.last.as_ref());
+    let redefined = standing.is_some_and(|standing| standing.digest != rule.digest);
+    let proof = state.proofs.verdicts.get(&rule.id).map(|proof| {
+        let same_tree = match &here.head_tree {
+            Some(tree) => proof.tree == *tree,
+            None => here.head.as_ref() == Some(&proof.head),
+        };
+        let same_head = !rule.reads_history || here.head.as_ref() == Some(&proof.head);
+        ProofFact {
+            state: proof.verdict.word(),
+            head: proof.head.clone(),
+            tree: proof.tree.clone(),
+            current: same_tree && same_head && proof.gate == rule.digest,
+            diagnostic: proof.verdict.diagnostic().to_owned(),
+        }
+    });
+    let refuted = proof.as_ref().filter(|p| p.current && matches!(p.state, "fail" | "timeout"));
+    let state_word = match (last, refuted) {
+        (Some(judged), Some(_)) if judged.verdict.is_pass() => "proof-failed",
+        (Some(judged), _) => judged.verdict.word(),
+        (None, _) => "unknown",
+    };
+    let diagnostic = match (state_word, refuted) {
+        ("proof-failed", Some(proof)) => proof.diagnostic.clone(),
+        _ => last.map(|judged| judged.verdict.diagnostic().to_owned()).unwrap_or_default(),
+    };
+    GateRow {
+        id: rule.id.clone(),
+        state: state_word,
+        at: last.map(|judged| judged.at.clone()),
+        stale: last.map(|judged| redefined || !is_here(&judged.at, here)),
+        reds: standing.map_or(0, |standing| standing.reds),
+        errors: standing.map_or(0, |standing| standing.errors),
+        measured_at: standing.filter(|s| s.last.is_some()).map(|standing| standing.measured_at),
+        last_green: standing.and_then(|standing| standing.last_green),
+        attempts: last.map_or(0, |judged| judged.attempts),
+        flaky: last.is_some_and(|judged| judged.verdict.is_pass() && judged.attempts > 1),
+        duration_ms: last.map_or(0, |judged| judged.duration_ms),
+        place: last.map(|judged| judged.place),
+        exempt: rule.tree == TreeChoice::Live,
+        shipped: rule.shipped,
+        diagnostic,
+        proof,
+    }
+}
+
+/// Whether a verdict is about what is there now, as far as that is known.
+fn is_here(at: &TreeKey, here: &Here) -> bool {
+    here.head.as_ref() == Some(&at.head) && here.tree.as_ref().is_none_or(|tree| *tree == at.tree)
+}

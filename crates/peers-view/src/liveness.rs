@@ -1,0 +1,291 @@
+//! Whether a loop runs, and if not, why. The run lock is the truth, never a process id.
+
+use peers_core::state::State;
+use peers_model::outcome::{ErrorKind, StopReason};
+use peers_model::{PeerName, RunId, TickNo, Timestamp};
+use peers_store::runs::RunRecord;
+use peers_sys::lock::Probe;
+use peers_sys::term;
+use serde::Serialize;
+use serde_json::Value;
+
+/// What a look at the run lock showed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lock {
+    /// Somebody holds it.
+    Held {
+        /// Its process, if it says so.
+        pid: Option<u32>,
+        /// Its run, if it says so.
+        run_id: Option<String>,
+        /// It is the lock of an older system, in `.peers/`.
+        foreign: bool,
+    },
+    /// Nobody does.
+    Free,
+    /// It cannot be looked at.
+    Unreadable(String),
+}
+
+impl Lock {
+    /// Reads what the holder wrote into it.
+    #[must_use]
+    pub fn from_probe(probe: &Probe) -> Self {
+        match probe {
+            Probe::Held { content } => {
+                let value: Option<Value> = serde_json::from_slice(content).ok();
+                let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
+                Self::Held {
+                    pid: field("pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok()),
+                    run_id: field("run_id").and_then(Value::as_str).map(|id| term::line(id, 40)),
+                    foreign: false,
+                }
+            }
+            Probe::Free { .. } | Probe::Missing => Self::Free,
+        }
+    }
+}
+
+/// Whether a loop runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Liveness {
+    /// The lock is held.
+    Running {
+        /// Its process, if it says so.
+        pid: Option<u32>,
+        /// Its run, if it says so.
+        run_id: Option<String>,
+        /// The holder is an older system.
+        foreign: bool,
+        /// When the run began.
+        since: Option<Timestamp>,
+        /// The turn that is open.
+        turn: Option<OpenTurn>,
+    },
+    /// No run ever began.
+    Fresh,
+    /// The last run ended by itself.
+    Stopped {
+        /// Why.
+        reason: StopReason,
+        /// For people. Untrusted text.
+        detail: String,
+        /// When.
+        at: Timestamp,
+        /// What the process returned.
+        exit_code: u8,
+    },
+    /// The last run never ended.
+    Crashed {
+        /// Which.
+        run_id: RunId,
+        /// When it began.
+        since: Timestamp,
+        /// As far as it is known.
+        how: CrashKind,
+        /// The turn that was open.
+        turn: Option<OpenTurn>,
+    },
+}
+
+/// A turn that has begun and not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OpenTurn {
+    /// Its number.
+    pub tick: TickNo,
+    /// Whose.
+    pub peer: PeerName,
+    /// Since when.
+    pub since: Timestamp,
+    /// It is a skeptic turn.
+    pub skeptic: bool,
+    /// The peer's process is known to have started.
+    pub spawned: bool,
+}
+
+/// What became of a run that never ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrashKind {
+    /// Its process is gone without a word.
+    Killed,
+    /// The machine was started anew since.
+    HostRebooted,
+    /// Nothing is known.
+    Lost,
+}
+
+impl CrashKind {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Killed => "its process is gone without a word",
+            Self::HostRebooted => "the machine was restarted since",
+            Self::Lost => "what became of its process is not known",
+        }
+    }
+}
+
+/// What the run at the end of the store and the journal amount to. `records` are the run records,
+/// oldest first; `boot` is the id of this boot.
+pub(crate) fn liveness(
+    lock: &Lock,
+    state: Option<&State>,
+    records: &[RunRecord],
+    boot: Option<&str>,
+) -> Result<Liveness, String> {
+    let newest = records.last();
+    let turn = state.and_then(|state| state.open.as_ref()).map(|open| OpenTurn {
+        tick: open.started.tick,
+        peer: open.started.peer.clone(),
+        since: open.at,
+        skeptic: open.started.skeptic,
+        spawned: open.spawned.is_some(),
+    });
+    match lock {
+        Lock::Unreadable(why) => return Err(why.clone()),
+        Lock::Held { pid, run_id, foreign } => {
+            let since = state.and_then(State::live_run).map(|run| run.started_at).filter(|_| !foreign);
+            let since = since.or_else(|| newest.filter(|r| r.ended_at.is_none() && !foreign).map(|r| r.started_at));
+            return Ok(Liveness::Running {
+                pid: *pid,
+                run_id: run_id.clone(),
+                foreign: *foreign,
+                since,
+                turn: turn.filter(|_| !foreign),
+            });
+        }
+        Lock::Free => {}
+    }
+    // A run that the journal holds open has crashed; so has one that never came to its first record.
+    let open = state.and_then(State::live_run);
+    let record = match open {
+        Some(run) => records.iter().find(|r| r.run_id == run.id),
+        None => newest.filter(|r| r.ended_at.is_none()),
+    };
+    if open.is_some() || record.is_some() {
+        let how = match (record.and_then(|r| r.boot_id.as_deref()), boot) {
+            (Some(then), Some(now)) if then == now => CrashKind::Killed,
+            (Some(_), Some(_)) => CrashKind::HostRebooted,
+            _ => CrashKind::Lost,
+        };
+        let begun = open.map(|run| (run.id.clone(), run.started_at));
+        if let Some((run_id, since)) = begun.or_else(|| record.map(|r| (r.run_id.clone(), r.started_at))) {
+            return Ok(Liveness::Crashed { run_id, since, how, turn });
+        }
+    }
+    let exit = state.and_then(|state| state.last_exit.as_ref());
+    let Some(exit) = exit else {
+        return match (state, newest) {
+            // The journal cannot be read, but the run records can.
+            (_, Some(RunRecord { reason: Some(reason), ended_at: Some(at), detail, exit_code, .. })) => {
+                Ok(Liveness::Stopped {
+                    reason: reason.clone(),
+                    detail: detail.clone(),
+                    at: *at,
+                    exit_code: exit_code.unwrap_or_else(|| reason.exit_code()),
+                })
+            }
+            (Some(_), _) => Ok(Liveness::Fresh),
+            (None, _) => Err("neither the journal nor a run record says anything".to_owned()),
+        };
+    };
+    let record = newest.filter(|r| r.reason.as_ref() == Some(&exit.reason));
+    Ok(Liveness::Stopped {
+        reason: exit.reason.clone(),
+        detail: record.map(|r| r.detail.clone()).unwrap_or_default(),
+        at: exit.at,
+        exit_code: record.and_then(|r| r.exit_code).unwrap_or_else(|| exit.reason.exit_code()),
+    })
+}
+
+/// What an operator is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attention {
+    /// Nothing.
+    None,
+    /// It is done.
+    Done,
+    /// Look when there is time.
+    Watch,
+    /// Somebody has to do something.
+    Act,
+    /// Somebody has to find out what happened first.
+    Alarm,
+}
+
+/// What an operator is asked for, by the table of stop reasons.
+#[must_use]
+pub fn attention(liveness: &Liveness) -> Attention {
+    match liveness {
+        Liveness::Running { .. } | Liveness::Fresh => Attention::None,
+        Liveness::Crashed { .. } => Attention::Act,
+        Liveness::Stopped { reason, .. } => match reason {
+            StopReason::Complete => Attention::Done,
+            StopReason::MaxTicks => Attention::Watch,
+            StopReason::Drained | StopReason::Interrupted(_) | StopReason::LockHeld => Attention::None,
+            StopReason::GoalMutation(_) | StopReason::Tamper(_) => Attention::Alarm,
+            StopReason::Budget(_)
+            | StopReason::StuckGate(_)
+            | StopReason::StuckSkeptic
+            | StopReason::ParkedProof
+            | StopReason::Unjudged(_)
+            | StopReason::PeerUnavailable(_)
+            | StopReason::AllPeersDegraded
+            | StopReason::Error(_) => Attention::Act,
+        },
+    }
+}
+
+/// The kind of an ending, one word.
+#[must_use]
+pub fn outcome(reason: &StopReason) -> &'static str {
+    match reason {
+        StopReason::Complete => "converged",
+        StopReason::MaxTicks | StopReason::Budget(_) => "limit",
+        StopReason::Drained | StopReason::Interrupted(_) => "operator",
+        StopReason::StuckGate(_) | StopReason::StuckSkeptic | StopReason::Unjudged(_) => "stuck",
+        StopReason::ParkedProof => "paused",
+        StopReason::PeerUnavailable(_) | StopReason::AllPeersDegraded => "peer",
+        StopReason::GoalMutation(_) | StopReason::Tamper(_) => "integrity",
+        StopReason::Error(ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => "error",
+        StopReason::LockHeld => "unchanged",
+    }
+}
+
+/// Whether peers are confined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Confinement {
+    /// No run says anything yet.
+    Unknown,
+    /// Peers run with the rights of the operator.
+    Unconfined,
+    /// Peers run in a sandbox.
+    Confined {
+        /// Which one.
+        backend: String,
+        /// How strong it is, from 1.
+        tier: u8,
+    },
+}
+
+impl Confinement {
+    pub(crate) fn of(record: Option<&RunRecord>) -> Self {
+        match record {
+            None => Self::Unknown,
+            Some(record) if record.tier == 0 => Self::Unconfined,
+            Some(record) => Self::Confined { backend: record.sandbox.clone(), tier: record.tier },
+        }
+    }
+
+    /// For people, one line.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Unknown => "not known before the first run".to_owned(),
+            Self::Unconfined => "unconfined: peers run without a sandbox".to_owned(),
+            Self::Confined { backend, tier } => format!("{backend} (tier {tier})"),
+        }
+    }
+}

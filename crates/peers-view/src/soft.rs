@@ -1,0 +1,80 @@
+//! Soft goals: how many reviews count, and what is missing.
+
+use peers_core::converge::roster;
+use peers_core::reviews::{self, SoftStatus};
+use peers_core::state::State;
+use peers_model::record::SoftRuleEntry;
+use peers_model::review::SoftRule;
+use peers_model::{GoalId, PeerName};
+use serde::Serialize;
+
+use crate::facts::GitFacts;
+
+/// A scope that no review can be about, for goals whose scope nobody knows.
+const NO_SCOPE: &str = "?";
+
+/// One soft goal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SoftRow {
+    /// Its goal.
+    pub id: GoalId,
+    /// Reviews that count.
+    pub have: u32,
+    /// Reviews needed.
+    pub need: u32,
+    /// It is green.
+    pub ok: bool,
+    /// Why not.
+    pub why: String,
+    /// The rule, for people.
+    pub rule: String,
+    /// The newest answer.
+    pub last_pass: Option<bool>,
+    /// Who gave it.
+    pub last_reviewer: Option<PeerName>,
+    /// Reviews that are kept.
+    pub kept: usize,
+    /// Of these, how many are about content that has changed since.
+    pub stale: usize,
+}
+
+impl SoftRow {
+    /// `1/2`.
+    pub(crate) fn share(&self) -> String {
+        format!("{}/{}", self.have, self.need)
+    }
+}
+
+pub(crate) fn rows(state: &State, git: Option<&GitFacts>) -> Vec<SoftRow> {
+    let nothing = SoftStatus::default();
+    let roster = roster(state);
+    let row = |entry: &SoftRuleEntry| {
+        let status = state.soft.get(&entry.id).unwrap_or(&nothing);
+        let seen = git.and_then(|git| git.scopes.get(&entry.id)).map_or(status.scope.as_str(), String::as_str);
+        let scope = if seen.is_empty() { NO_SCOPE } else { seen };
+        let verdict = reviews::satisfied(status, entry.rule, &roster, scope);
+        SoftRow {
+            id: entry.id.clone(),
+            have: verdict.have,
+            need: verdict.need,
+            ok: verdict.ok,
+            why: verdict.why,
+            rule: rule_words(entry.rule),
+            last_pass: status.last_pass,
+            last_reviewer: status.last_reviewer.clone(),
+            kept: status.history.len(),
+            stale: status.history.iter().filter(|review| review.scope != scope).count(),
+        }
+    };
+    state.rules.soft.iter().map(row).collect()
+}
+
+fn rule_words(rule: SoftRule) -> String {
+    match rule {
+        SoftRule::Other { needed: 1 } => "any other peer".to_owned(),
+        SoftRule::Other { needed } => format!("any {needed} peers"),
+        SoftRule::Both { .. } => "every peer".to_owned(),
+        SoftRule::Alternating { needed } => format!("{needed} in turn"),
+        SoftRule::Quorum { pass, of } => format!("{pass} of the last {of}"),
+    }
+}
