@@ -3,7 +3,10 @@
 //! This file only dispatches: one row in [`COMMANDS`] and one module per command. Nothing here is part of
 //! the product, and no crate of the product may depend on it.
 
+mod bench;
 mod crates;
+mod ground;
+mod soak;
 mod tidy;
 mod workspace;
 
@@ -26,16 +29,34 @@ enum Outcome {
 struct Command {
     name: &'static str,
     summary: &'static str,
-    run: fn(&mut dyn Write) -> Result<Outcome, Failure>,
+    run: Run,
 }
 
-/// Every chore, in the order of the usage text. A command takes no arguments so far.
+/// How a chore is called.
+enum Run {
+    /// Without arguments.
+    Plain(fn(&mut dyn Write) -> Result<Outcome, Failure>),
+    /// With what follows its name.
+    With(fn(&[String], &mut dyn Write) -> Result<Outcome, Failure>),
+}
+
+/// Every chore, in the order of the usage text.
 const COMMANDS: &[Command] = &[
-    Command { name: "crates", summary: "Count the crates of the default build", run: crates::run },
+    Command { name: "crates", summary: "Count the crates of the default build", run: Run::Plain(crates::run) },
     Command {
         name: "tidy",
         summary: "Check the rules of this repository, list every violation",
-        run: tidy::run,
+        run: Run::Plain(tidy::run),
+    },
+    Command {
+        name: "soak-kill",
+        summary: "Kill `peers run` at random moments and restart it (--runs 20 --kills 10 --ticks 30 --seed 1)",
+        run: Run::With(soak::run),
+    },
+    Command {
+        name: "bench",
+        summary: "Measure the overhead of a tick (--ticks 40 --files 200)",
+        run: Run::With(bench::run),
     },
 ];
 
@@ -54,7 +75,10 @@ fn dispatch(arguments: &[String], out: &mut dyn Write, talk: &mut dyn Write) -> 
     }
     let command = COMMANDS.iter().find(|command| Some(command.name) == name);
     let complaint = match (name, command, words.next()) {
-        (_, Some(command), None) => return finish((command.run)(out), talk),
+        (_, Some(Command { run: Run::With(run), .. }), _) => {
+            return finish(run(arguments.get(1..).unwrap_or_default(), out), talk);
+        }
+        (_, Some(Command { run: Run::Plain(run), .. }), None) => return finish(run(out), talk),
         (_, Some(command), Some(extra)) => format!("`{}` takes no argument, got `{extra}`", command.name),
         (Some(name), None, _) => format!("no command `{name}`"),
         (None, None, _) => "which command".to_owned(),

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_run::place::Place;
 use peers_store::FsDisk;
+use peers_sys::clock;
 use peers_sys::env::Env;
+use peers_view::{Asked, GitFacts, Lock, Sourced};
 
-use crate::error::CommandError;
+use crate::error::{self, CommandError};
 use crate::output::Out;
 
 /// What every subcommand is given.
@@ -61,10 +63,31 @@ impl Cx {
         Ok(Git::locate(self.env.var("PATH").unwrap_or_default())?)
     }
 
+    /// What a view is asked for: now, the lock, and what a cheap look at the repository shows.
+    pub(crate) fn asked(&self, place: &Place) -> Asked {
+        let mut asked = Asked::new(clock::now(), clock::boot_id().map(str::to_owned), lock(place));
+        let facts = PeerRepo::open(place.work_dir()).map_err(|error| error::chain(&error));
+        let facts = facts.and_then(|repo| GitFacts::of(&repo).map_err(|error| error::chain(&error)));
+        asked.git = match facts {
+            Ok(facts) => Sourced::Fresh(facts),
+            Err(why) => Sourced::Unreadable(why),
+        };
+        asked
+    }
+
     /// The login name of who asks.
     pub(crate) fn operator(&self) -> String {
         let name = self.env.text("USER").or_else(|| self.env.text("LOGNAME")).unwrap_or("unknown");
         peers_sys::term::line(name, 64)
+    }
+}
+
+/// What a look at the run lock shows.
+pub(crate) fn lock(place: &Place) -> Lock {
+    match place.holder() {
+        Ok(None) => Lock::Free,
+        Ok(Some(holder)) => Lock::Held { pid: holder.pid, run_id: holder.run_id, foreign: holder.foreign },
+        Err(error) => Lock::Unreadable(error::chain(&error)),
     }
 }
 

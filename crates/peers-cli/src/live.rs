@@ -182,7 +182,7 @@ impl Observer for Watcher {
             }
             Notice::GatesStarted { place, .. } => self.doing.borrow_mut().place = Some(*place),
             Notice::GatesDone { verdicts, took_ms, place } => {
-                out.line(&wording::gates_done(verdicts, *took_ms, *place));
+                out.line(&wording::gates_done(state, verdicts, *took_ms, *place));
                 for judged in verdicts {
                     let word = judged.verdict.word();
                     let before = self.states.insert(judged.goal.clone(), word);

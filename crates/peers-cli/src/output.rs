@@ -1,8 +1,8 @@
 //! The only place that writes to the terminal: data to standard output, talk to standard error.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
+use peers_view::Colour;
 use serde::Serialize;
 
 use crate::error::CommandError;
@@ -40,8 +40,8 @@ impl Out {
     }
 
     /// Whether standard output takes colour.
-    pub(crate) fn colour(&self) -> bool {
-        self.colour
+    pub(crate) fn colour(&self) -> Colour {
+        if self.colour { Colour::Ansi } else { Colour::Plain }
     }
 
     /// Whether a line on standard error can be drawn again.
@@ -78,7 +78,7 @@ impl Out {
         let mut text = serde_json::to_string_pretty(&Document { schema, body })
             .map_err(|error| CommandError::of(peers_model::exit::BUG, &error))?;
         text.push('\n');
-        self.data(&escaped(&text))
+        self.data(&peers_view::terminal_safe(&text))
     }
 
     /// Says something to the person in front of the terminal.
@@ -94,26 +94,6 @@ impl Out {
         // As above.
         let _unheard = io::stderr().lock().write_all(text.as_bytes());
     }
-}
-
-/// JSON whose strings cannot steer a terminal: what could is written as an escape, so nothing is lost.
-fn escaped(json: &str) -> Cow<'_, str> {
-    let steers = |c: char| c != '\n' && (c.is_control() || peers_sys::term::invisible(c));
-    if !json.contains(steers) {
-        return Cow::Borrowed(json);
-    }
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        if steers(c) {
-            // Only strings can hold such a character, so an escape is always in its place.
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
-            }
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
 }
 
 /// `1 tick`, `2 ticks`.
@@ -155,12 +135,6 @@ mod tests {
     fn the_schema_stands_first() {
         let text = serde_json::to_string(&Document { schema: "x/1", body: &serde_json::json!({"a": 1}) }).unwrap();
         assert_eq!(text, r#"{"schema":"x/1","a":1}"#);
-    }
-
-    #[test]
-    fn text_that_steers_a_terminal_is_escaped_and_not_lost() {
-        assert_eq!(escaped("{\"a\": \"x\u{202e}y\"}\n"), "{\"a\": \"x\\u202ey\"}\n");
-        assert!(matches!(escaped("{}"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use peers_model::record::{GateRule, Rules};
-use peers_model::verdict::{Judged, TreeKey};
+use peers_model::verdict::{Judged, TreeKey, Verdict};
 use peers_model::{GoalId, TickNo};
 use serde::{Deserialize, Serialize};
 
@@ -32,8 +32,11 @@ pub struct GateStanding {
     pub counted_at: TickNo,
     /// Could-not-judge answers in a row.
     pub errors: u32,
-    /// When it was last green, and at which head.
+    /// When it was last green.
     pub last_green: Option<TickNo>,
+    /// The newest verdict of an earlier tick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Verdict>,
 }
 
 impl GateBoard {
@@ -104,6 +107,9 @@ impl GateBoard {
             let digest = rules.gates.iter().find(|g| g.id == judged.goal).map(|g| g.digest.clone());
             let Some(digest) = digest else { continue };
             let standing = self.gates.entry(judged.goal.clone()).or_default();
+            if standing.measured_at < ticks {
+                standing.before = standing.last.as_ref().map(|j| j.verdict.clone());
+            }
             if judged.verdict.is_pass() {
                 standing.reds = 0;
                 standing.errors = 0;

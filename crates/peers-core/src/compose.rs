@@ -92,7 +92,7 @@ fn gate_lines(cfg: &LoopConfig, state: &State, composing: &Composing) -> Vec<Gat
                 state: judged.map_or(GateState::Unknown, |j| gate_state(&j.verdict)),
                 diagnostic: judged.map(|j| j.verdict.diagnostic().to_owned()).unwrap_or_default(),
                 reds: standing.map_or(0, |s| s.reds),
-                was: None,
+                was: standing.and_then(|s| s.before.as_ref()).map(gate_state),
                 exempt: hard.tree == TreeChoice::Live,
             };
             if failed.contains(&goal.id) {

@@ -13,6 +13,7 @@ use crate::bugs;
 use crate::cheat::{self, CheatContext, CheatVerdict};
 use crate::classify_path::{self, PathKind};
 use crate::machine::{CommitSeen, Harvest, Origin};
+use crate::reviews::eligible;
 use crate::state::{OpenTick, State};
 use peers_model::record::AckTarget;
 
@@ -167,7 +168,7 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         let trailer_matters = handoff.is_handoff() || handoff.peer.is_some();
         wrong_peer |= trailer_matters && !handoff.names(&started.peer);
         for review in &claims.reviews {
-            take_review(state, commit, review, &mut j);
+            take_review(state, &started.peer, commit, review, &mut j);
         }
         seen_section |= claims.has_review_section;
         let skeptic = claims.skeptic.unverified();
@@ -216,6 +217,7 @@ fn ids(harvest: &Harvest, origin: Origin) -> Vec<CommitId> {
 
 fn take_review(
     state: &State,
+    peer: &peers_model::PeerName,
     commit: &CommitSeen,
     review: &Result<peers_model::claim::Claimed<peers_model::review::ReviewClaim>, peers_model::review::ReviewRejection>,
     j: &mut Judgement,
@@ -228,8 +230,13 @@ fn take_review(
     match review {
         Ok(claim) => {
             let claim = claim.unverified();
-            if !state.rules.soft.iter().any(|s| s.id == claim.goal) {
+            let Some(soft) = state.rules.soft.iter().find(|s| s.id == claim.goal) else {
                 reject(j, format!("there is no soft goal `{}`", claim.goal));
+                return;
+            };
+            let status = state.soft.get(&claim.goal).cloned().unwrap_or_default();
+            if !eligible(&status, soft.rule, &crate::converge::roster(state), peer) {
+                reject(j, format!("it is another peer's turn to review `{}`", claim.goal));
                 return;
             }
             j.reviews.push(AcceptedReview {
@@ -243,6 +250,37 @@ fn take_review(
     }
 }
 
+/// A weakening that was found after the handoff was judged: the first is warned about, the next is
+/// taken back, an acknowledged one stands.
+pub(crate) fn weakened(state: &State, open: &OpenTick, j: &mut Judgement, why: &str) {
+    let health = state.health(&open.started.peer);
+    if j.undo.is_some() || acknowledged(state, &open.started.peer) {
+        return;
+    }
+    if health.prewarned {
+        take_back(open, j, why);
+    } else {
+        j.prewarned = true;
+        j.warnings.push(format!("{}: {why}; the next turn of that kind is reverted", open.started.peer));
+    }
+}
+
+fn take_back(open: &OpenTick, j: &mut Judgement, why: &str) {
+    j.undo = Some((CorrectionKind::Revert, why.to_owned()));
+    j.success = false;
+    j.outcome = TickOutcome::Corrected;
+    j.reason = Some(format!("the turn was reverted: {why}"));
+    j.warnings.push(format!("the turn of {} was reverted: {why}", open.started.peer));
+    // What a reverted handoff claimed is void.
+    j.reviews.clear();
+}
+
+/// Whether the operator acknowledged this peer's last turn as a weakening that is meant.
+fn acknowledged(state: &State, peer: &peers_model::PeerName) -> bool {
+    let last = state.health(peer).last_run.map_or(TickNo(0), |r| r.tick);
+    state.acks.contains(&AckTarget::Weakening(last))
+}
+
 fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgement) {
     let started = &open.started;
     let health = state.health(&started.peer);
@@ -253,9 +291,7 @@ fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgeme
     let reproduces = messages()
         .flat_map(|m| CommitClaims::read(m).bugs.unverified().reproduced_ids())
         .any(|id| harvest.open_bugs.contains(&id));
-    // The acknowledged turn is the one that was warned about or reverted: this peer's last.
-    let last = health.last_run.as_ref().map_or(TickNo(0), |r| r.tick);
-    let acked = state.acks.contains(&AckTarget::Weakening(last));
+    let acked = acknowledged(state, &started.peer);
     let context = CheatContext {
         reviewer: started.skeptic,
         reproduces_open_bug: reproduces,
@@ -273,14 +309,6 @@ fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgeme
             j.prewarned = true;
             j.warnings.push(format!("{}: {why}; the next turn of that kind is reverted", started.peer));
         }
-        CheatVerdict::Revert { why } => {
-            j.undo = Some((CorrectionKind::Revert, why.clone()));
-            j.success = false;
-            j.outcome = TickOutcome::Corrected;
-            j.reason = Some(format!("the turn was reverted: {why}"));
-            j.warnings.push(format!("the turn of {} was reverted: {why}", started.peer));
-            // What a reverted handoff claimed is void.
-            j.reviews.clear();
-        }
+        CheatVerdict::Revert { why } => take_back(open, j, &why),
     }
 }

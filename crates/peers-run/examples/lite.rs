@@ -1,7 +1,9 @@
-//! The smallest program that a loop can run on: the spawn stub, the scripted peer and `run`.
+//! The smallest program that a loop can run on: the spawn stub, the scripted peer, a check and `run`.
 //! For the tests of this crate.
 
-use std::io;
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use peers_core::machine::{Notice, Now};
@@ -15,9 +17,9 @@ struct Silent;
 
 impl Observer for Silent {
     fn notice(&mut self, notice: &Notice, _state: &State, _at: Now) {
-        use std::io::Write as _;
         if let Notice::TickEnded(tick) = notice {
-            let line = format!("tick {} {} {:?} {}", tick.iteration, tick.peer, tick.outcome, tick.classification);
+            let line =
+                format!("tick {} {} {:?} {}", tick.iteration, tick.peer, tick.outcome, tick.classification);
             // Whoever reads this may be gone.
             let _gone = writeln!(io::stdout(), "{line} {}", tick.soft_fail_reason.as_deref().unwrap_or(""));
         }
@@ -26,42 +28,56 @@ impl Observer for Silent {
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    match args.next().as_deref().and_then(std::ffi::OsStr::to_str) {
+    match args.next().as_deref().and_then(OsStr::to_str) {
         Some("__spawn") => peers_sys::stub::main(args),
-        Some("fake-peer") => {
-            let script = args.next().map(std::path::PathBuf::from).unwrap_or_default();
-            let peer = args.next().and_then(|p| p.into_string().ok());
-            let Ok(cwd) = current_dir() else { return ExitCode::FAILURE };
-            let options = Options { script, peer, turn: None, state: None, prompt: Prompt::Stdin, cwd, env: Env::current() };
-            let io = Io { stdin: &mut io::stdin(), stdout: &mut io::stdout(), stderr: &mut io::stderr() };
-            ExitCode::from(peers_fake::run(&options, io))
-        }
-        Some("run") => {
-            let mut options = RunOptions::default();
-            options.target = args.next().map(Into::into).unwrap_or_default();
-            for arg in args.filter_map(|a| a.into_string().ok()) {
-                match arg.split_once('=') {
-                    Some(("--max-ticks", n)) => options.max_ticks = n.parse().ok(),
-                    Some(("--branch", b)) => options.branch = Some(b.to_owned()),
-                    None if arg == "--dry-run" => options.dry_run = true,
-                    None if arg == "--worktree" => options.worktree = Some(None),
-                    None if arg == "--no-skeptic" => options.no_skeptic = true,
-                    _ => return ExitCode::from(2),
-                }
-            }
-            match boot::run(&options, &Env::current(), Box::new(Silent)) {
-                Ok(done) => {
-                    use std::io::Write as _;
-                    let _gone = writeln!(io::stdout(), "{}\nStopped: {}", done.detail, done.reason);
-                    ExitCode::from(done.reason.exit_code())
-                }
-                Err(error) => {
-                    use std::io::Write as _;
-                    let _gone = writeln!(io::stderr(), "{error}");
-                    ExitCode::from(error.exit_code())
-                }
-            }
-        }
+        Some("fake-peer") => fake_peer(args),
+        Some("check") => check(),
+        Some("run") => run(args),
         _ => ExitCode::from(2),
+    }
+}
+
+fn fake_peer(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let script = args.next().map(PathBuf::from).unwrap_or_default();
+    let peer = args.next().and_then(|p| p.into_string().ok());
+    let Ok(cwd) = current_dir() else { return ExitCode::FAILURE };
+    let env = Env::current();
+    let options = Options { script, peer, turn: None, state: None, prompt: Prompt::Stdin, cwd, env };
+    let io = Io { stdin: &mut io::stdin(), stdout: &mut io::stdout(), stderr: &mut io::stderr() };
+    ExitCode::from(peers_fake::run(&options, io))
+}
+
+/// Every check passes where `deps/ready` is, and cannot judge where it is not.
+fn check() -> ExitCode {
+    let ready = current_dir().is_ok_and(|dir| dir.join("deps/ready").exists());
+    ExitCode::from(if ready { 0 } else { 3 })
+}
+
+fn run(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let mut options = RunOptions::default();
+    options.target = args.next().map(Into::into).unwrap_or_default();
+    for arg in args.filter_map(|a| a.into_string().ok()) {
+        match arg.split_once('=') {
+            Some(("--max-ticks", n)) => options.max_ticks = n.parse().ok(),
+            Some(("--branch", b)) => options.branch = Some(b.to_owned()),
+            Some(("--worktree", dir)) => options.worktree = Some(Some(dir.into())),
+            None if arg == "--dry-run" => options.dry_run = true,
+            None if arg == "--worktree" => options.worktree = Some(None),
+            None if arg == "--no-skeptic" => options.no_skeptic = true,
+            _ => return ExitCode::from(2),
+        }
+    }
+    match boot::run(&options, &Env::current(), Box::new(Silent)) {
+        Ok(done) => {
+            let _gone = writeln!(io::stdout(), "{}\nStopped: {}", done.detail, done.reason);
+            ExitCode::from(done.reason.exit_code())
+        }
+        Err(error) => {
+            for finding in &error.findings {
+                let hint = finding.hint.as_deref().unwrap_or_default();
+                let _gone = writeln!(io::stderr(), "{}: {}\nhint: {hint}", finding.exit, finding.message);
+            }
+            ExitCode::from(error.exit_code())
+        }
     }
 }

@@ -5,7 +5,9 @@
 
 mod undo;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo, SyntheticGit};
 use peers_model::goal::TreeChoice;
@@ -120,7 +122,8 @@ impl Ground {
     /// Takes the lock and brings the repository's branches in.
     fn take(place: &Place, env: &Env) -> Result<Self, BootError> {
         let lock = place.lock().map_err(Finding::from)?;
-        let (mut store, _) = Store::open(place.open_store_disk().map_err(Finding::from)?).map_err(Finding::from)?;
+        let (mut store, _) =
+            Store::open(place.open_store_disk().map_err(Finding::from)?).map_err(Finding::from)?;
         if let Some(open) = &store.state().open {
             return Err(Finding::new(
                 exit::CONFLICT,
@@ -230,8 +233,11 @@ pub fn land(
     };
     let tree = ground.control.facts().tree_of(&commit).map_err(oneshot::git)?;
     let exempt = oneshot::exempt(&loaded.goals);
-    let (owed, proved) = owed(&ground, loaded, &commit, &tree);
-    let Judgement { gates, signal, .. } = prove(&bench, &ground.control, (&commit, &tree), owed, show)?;
+    let merged = TreeKey { head: commit.clone(), tree: tree.clone() };
+    let from_tree = ground.control.facts().tree_of(&from).map_err(oneshot::git)?;
+    let owed = Owed::new(&ground, loaded, &merged, &TreeKey { head: from, tree: from_tree });
+    let Judgement { gates, signal, .. } = prove(&bench, &ground.control, &owed, show)?;
+    let proved = owed.proved;
     if let Some(signal) = signal {
         return Ok(Landing::Interrupted(signal));
     }
@@ -293,38 +299,61 @@ fn merge(
     tried.map_err(oneshot::git)
 }
 
-/// The gates that have to run on this tree, and those that were proved there already.
-fn owed(ground: &Ground, loaded: &Loaded, commit: &CommitId, tree: &TreeId) -> (Vec<GoalId>, Vec<GoalId>) {
-    let rules = boot::rules(&loaded.config, &loaded.goals, false, false);
-    let proofs = &ground.store.state().proofs.verdicts;
-    let gates = rules.gates.into_iter().filter(|gate| gate.tree != TreeChoice::Live);
-    let (proved, owed): (Vec<_>, Vec<_>) = gates.partition(|gate| {
-        proofs.get(&gate.id).is_some_and(|proof| {
-            let same = proof.gate == gate.digest && proof.tree == *tree;
-            same && (!gate.reads_history || proof.head == *commit) && proof.verdict.is_pass()
-        })
-    });
-    let ids = |gates: Vec<peers_model::record::GateRule>| gates.into_iter().map(|gate| gate.id).collect();
-    (ids(owed), ids(proved))
+/// The gates that have to run, and those that were proved before at the very same place.
+struct Owed {
+    merged: TreeKey,
+    on_tree: Vec<GoalId>,
+    from: TreeKey,
+    on_history: Vec<GoalId>,
+    proved: Vec<GoalId>,
+}
+
+impl Owed {
+    /// A gate that reads history answers at the run's own tip: it is about what agents committed, and
+    /// nobody has recorded yet who made the commits on the other side.
+    fn new(ground: &Ground, loaded: &Loaded, merged: &TreeKey, from: &TreeKey) -> Self {
+        let proofs = &ground.store.state().proofs.verdicts;
+        let (merged, from) = (merged.clone(), from.clone());
+        let mut owed = Self { merged, on_tree: Vec::new(), from, on_history: Vec::new(), proved: Vec::new() };
+        for gate in boot::rules(&loaded.config, &loaded.goals, false, false).gates {
+            if gate.tree == TreeChoice::Live {
+                continue;
+            }
+            let at = if gate.reads_history { &owed.from } else { &owed.merged };
+            let known = proofs.get(&gate.id).is_some_and(|proof| {
+                let same = proof.gate == gate.digest && proof.tree == at.tree;
+                same && (!gate.reads_history || proof.head == at.head) && proof.verdict.is_pass()
+            });
+            match (known, gate.reads_history) {
+                (true, _) => owed.proved.push(gate.id),
+                (false, true) => owed.on_history.push(gate.id),
+                (false, false) => owed.on_tree.push(gate.id),
+            }
+        }
+        owed
+    }
 }
 
 /// Runs gates in a clean checkout of a commit that need not be in any repository but ours.
-fn prove(
-    bench: &Bench,
-    control: &ControlDir,
-    (commit, tree): (&CommitId, &TreeId),
-    gates: Vec<GoalId>,
-    show: Show,
-) -> Result<Judgement, BootError> {
-    if gates.is_empty() {
-        return Ok(Judgement::default());
-    }
+fn prove(bench: &Bench, control: &ControlDir, owed: &Owed, show: Show) -> Result<Judgement, BootError> {
+    let show = Rc::new(RefCell::new(show));
+    let mut all = Judgement::default();
     let dir: PathBuf = bench.scratch().join("tree");
-    let lent = SyntheticGit::over_control(control).map_err(oneshot::git)?;
-    control.checkout_pristine(commit, &dir, &lent).map_err(oneshot::git)?;
-    let key = TreeKey { head: commit.clone(), tree: tree.clone() };
-    let job = GateJob { gates, key, place: Where::Pristine, dir: Some(dir), tick: TickNo(0) };
-    bench.judge(job, Vec::new(), show)
+    for (key, gates) in [(&owed.merged, &owed.on_tree), (&owed.from, &owed.on_history)] {
+        if gates.is_empty() || all.signal.is_some() {
+            continue;
+        }
+        peers_git::remove_checkout(&dir).map_err(oneshot::git)?;
+        let lent = SyntheticGit::over_control(control).map_err(oneshot::git)?;
+        control.checkout_pristine(&key.head, &dir, &lent).map_err(oneshot::git)?;
+        let (gates, dir) = (gates.clone(), Some(dir.clone()));
+        let job = GateJob { gates, key: key.clone(), place: Where::Pristine, dir, tick: TickNo(0) };
+        let show = Rc::clone(&show);
+        let judged = bench.judge(job, Vec::new(), Box::new(move |progress| (show.borrow_mut())(progress)))?;
+        all.gates.extend(judged.gates);
+        all.signal = judged.signal;
+    }
+    Ok(all)
 }
 
 /// Subjects of the commits that come with a branch, newest last, fit for a terminal.
@@ -345,7 +374,8 @@ fn message(run: &RunId, branch: &str, subjects: &[String], style: MergeStyle) ->
 
 /// A list of commits, `- ` before each.
 fn listed(subjects: &[String]) -> String {
-    let mut text: String = subjects.iter().rev().take(NAMED).map(|subject| format!("- {subject}\n")).collect();
+    let mut text: String =
+        subjects.iter().rev().take(NAMED).map(|subject| format!("- {subject}\n")).collect();
     if subjects.len() > NAMED {
         text.push_str(&format!("- and {} more\n", subjects.len() - NAMED));
     }

@@ -25,8 +25,8 @@ use crate::env::OperatorEnv;
 use crate::gitrepo::chain;
 use crate::inputs::Signals;
 use crate::place::{Holder, Place, repo_exit};
-use crate::procs::{Book, Cancel, Extra, ExtraResult, Progress, Site, SiteSpec, run_extra, run_gates};
 use crate::ports::GateJob;
+use crate::procs::{Book, Cancel, Extra, ExtraResult, Progress, Site, SiteSpec, run_extra, run_gates};
 use crate::pulse;
 
 /// How often whoever shows the progress is called.
@@ -162,8 +162,7 @@ impl Bench {
             )
             .into());
         }
-        let chosen =
-            OperatorEnv::load(env, false).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
+        let chosen = OperatorEnv::load(env, false).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
         let book = Book::new(loaded.config.clone(), &loaded.goals)
             .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
         let bug = |what: String| Finding::plain(exit::BUG, what);

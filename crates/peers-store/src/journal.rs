@@ -128,7 +128,8 @@ impl Journal {
         self.torn
     }
 
-    /// Appends records as lines in one write and syncs them. Returns the bytes, for the mirror. On
+    /// Appends records as lines in one write and syncs them (a lone `peer-spawned` waits for the next
+    /// sync). Returns the bytes, for the mirror. On
     /// error nothing counts as appended.
     ///
     /// # Errors
@@ -168,7 +169,10 @@ impl Journal {
         }
         at.offset += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         disk.append(Area::Store, &path, &bytes)?;
-        if let Err(error) = disk.sync(Area::Store, &path) {
+        // A `peer-spawned` announces no effect: the process is there, and its environment marker finds
+        // it. It becomes durable with the next record; a crash of the machine ends the process as well.
+        let announces = records.iter().any(|r| !matches!(r, Record::PeerSpawned(_)));
+        if announces && let Err(error) = disk.sync(Area::Store, &path) {
             // What is not synced did not happen: take it back, so that a retry cannot write it twice.
             let _restored = disk.truncate(Area::Store, &path, self.at.offset);
             return Err(error.into());

@@ -78,20 +78,21 @@ fn gates_missing(gates: &[GateRow], miss: &mut impl FnMut(&'static str, String))
     if gates.is_empty() {
         miss("no-gates", "no gate is known; they are once a run has begun".to_owned());
     }
-    let named = |wanted: &dyn Fn(&GateRow) -> bool| -> Vec<String> {
+    let those = |wanted: &dyn Fn(&GateRow) -> bool| -> Vec<String> {
         gates.iter().filter(|gate| wanted(gate)).map(|gate| gate.id.to_string()).collect()
     };
-    let red = named(&|gate| matches!(gate.state, "fail" | "timeout"));
+    let red = those(&|gate| matches!(gate.state, "fail" | "timeout"));
     if !red.is_empty() {
         let verb = if red.len() == 1 { "is" } else { "are" };
         miss("red", format!("{} {verb} red: {}", words::count_of(&red, "gate"), words::list(&red, NAMED)));
     }
-    let unjudged = named(&|gate| gate.state == "error");
+    let unjudged = those(&|gate| gate.state == "error");
     if !unjudged.is_empty() {
         let gates = words::count_of(&unjudged, "gate");
         miss("unjudged", format!("{gates} could not be judged: {}", words::list(&unjudged, NAMED)));
     }
-    let unmeasured = named(&|gate| gate.state == "unknown" || (gate.state == "pass" && gate.stale != Some(false)));
+    let unmeasured =
+        those(&|gate| gate.state == "unknown" || (gate.state == "pass" && gate.stale != Some(false)));
     if !unmeasured.is_empty() {
         let verb = if unmeasured.len() == 1 { "has" } else { "have" };
         let gates = words::count_of(&unmeasured, "gate");
@@ -106,7 +107,8 @@ fn skeptic(state: &State, here: &Here) -> Option<String> {
     if rounds == 0 || state.rules.gates.is_empty() || tree.is_some_and(|tree| skeptic_passed(state, tree)) {
         return None;
     }
-    let done = if tree.is_some() && state.skeptic.tree.as_ref() == tree { state.skeptic.passed.len() } else { 0 };
+    let done =
+        if tree.is_some() && state.skeptic.tree.as_ref() == tree { state.skeptic.passed.len() } else { 0 };
     let attempts = match state.skeptic.attempts {
         0 => String::new(),
         n => format!("; {} without a usable answer", words::count(n.into(), "attempt")),

@@ -90,6 +90,10 @@ impl Here {
 /// The tree at which gates last ran at this head.
 fn measured_tree(state: &peers_core::state::State, head: Option<&CommitId>) -> Option<TreeId> {
     let head = head?;
-    let judged = state.board.gates.values().filter_map(|standing| Some((standing.measured_at, standing.last.as_ref()?)));
+    let judged = state
+        .board
+        .gates
+        .values()
+        .filter_map(|standing| Some((standing.measured_at, standing.last.as_ref()?)));
     judged.filter(|(_, j)| j.at.head == *head).max_by_key(|(at, _)| *at).map(|(_, j)| j.at.tree.clone())
 }

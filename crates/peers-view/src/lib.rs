@@ -5,8 +5,8 @@
 //! takes a lock, or prints; every text form is fit for a terminal, every JSON form says its schema.
 //! Start reading at [`LoopView::read`].
 
-mod bugs;
 mod budget;
+mod bugs;
 mod converge;
 mod facts;
 mod feed;

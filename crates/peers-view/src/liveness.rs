@@ -146,7 +146,8 @@ pub(crate) fn liveness(
         Lock::Unreadable(why) => return Err(why.clone()),
         Lock::Held { pid, run_id, foreign } => {
             let since = state.and_then(State::live_run).map(|run| run.started_at).filter(|_| !foreign);
-            let since = since.or_else(|| newest.filter(|r| r.ended_at.is_none() && !foreign).map(|r| r.started_at));
+            let since =
+                since.or_else(|| newest.filter(|r| r.ended_at.is_none() && !foreign).map(|r| r.started_at));
             return Ok(Liveness::Running {
                 pid: *pid,
                 run_id: run_id.clone(),
@@ -249,7 +250,9 @@ pub fn outcome(reason: &StopReason) -> &'static str {
         StopReason::ParkedProof => "paused",
         StopReason::PeerUnavailable(_) | StopReason::AllPeersDegraded => "peer",
         StopReason::GoalMutation(_) | StopReason::Tamper(_) => "integrity",
-        StopReason::Error(ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => "error",
+        StopReason::Error(ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => {
+            "error"
+        }
         StopReason::LockHeld => "unchanged",
     }
 }

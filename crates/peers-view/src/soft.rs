@@ -50,7 +50,8 @@ pub(crate) fn rows(state: &State, git: Option<&GitFacts>) -> Vec<SoftRow> {
     let roster = roster(state);
     let row = |entry: &SoftRuleEntry| {
         let status = state.soft.get(&entry.id).unwrap_or(&nothing);
-        let seen = git.and_then(|git| git.scopes.get(&entry.id)).map_or(status.scope.as_str(), String::as_str);
+        let seen =
+            git.and_then(|git| git.scopes.get(&entry.id)).map_or(status.scope.as_str(), String::as_str);
         let scope = if seen.is_empty() { NO_SCOPE } else { seen };
         let verdict = reviews::satisfied(status, entry.rule, &roster, scope);
         SoftRow {

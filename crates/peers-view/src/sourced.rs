@@ -37,6 +37,16 @@ impl<T> Sourced<T> {
         }
     }
 
+    /// The same standing of a reference.
+    pub fn as_ref(&self) -> Sourced<&T> {
+        match self {
+            Self::Fresh(value) => Sourced::Fresh(value),
+            Self::Stale { value, why } => Sourced::Stale { value, why: why.clone() },
+            Self::Missing => Sourced::Missing,
+            Self::Unreadable(why) => Sourced::Unreadable(why.clone()),
+        }
+    }
+
     /// The same standing with another value.
     pub fn map<U>(self, with: impl FnOnce(T) -> U) -> Sourced<U> {
         match self {

@@ -43,7 +43,11 @@ pub fn duration_ms(ms: u64) -> String {
 #[must_use]
 pub fn ago(now: Timestamp, then: Timestamp) -> String {
     let passed = now.since(then);
-    if passed < Duration::from_secs(1) { "just now".to_owned() } else { format!("{} ago", time::human(passed)) }
+    if passed < Duration::from_secs(1) {
+        "just now".to_owned()
+    } else {
+        format!("{} ago", time::human(passed))
+    }
 }
 
 /// `700 bytes`, `1.5 KiB`, `64.0 MiB`.

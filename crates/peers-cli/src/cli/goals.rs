@@ -119,7 +119,7 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         return Ok(code(true));
     };
     if !differs {
-        cx.out.talk(&format!("goals and config are what {} accepted on {}", term::inline(&accepted.by), accepted.at));
+        cx.out.talk(&format!("goals and config are as accepted on {} by {}", accepted.at, term::inline(&accepted.by)));
         return Ok(code(false));
     }
     for pair in pairs.iter().filter(|pair| pair.differs()) {

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let mut root = super::Cli::command();
     root.build();
     let Some(dir) = &args.dir else {
-        cx.out.bytes(&page(&root, "peers")?)?;
+        cx.out.bytes(&page(&root)?)?;
         return Ok(ExitCode::SUCCESS);
     };
     let target = SafeDir::open_shared(dir)?;
@@ -41,15 +41,15 @@ fn collect(
     name: &str,
     pages: &mut Vec<(String, Vec<u8>)>,
 ) -> Result<(), CommandError> {
-    pages.push((name.to_owned(), page(command, name)?));
+    pages.push((name.to_owned(), page(command)?));
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         collect(below, &format!("{name}-{}", below.get_name()), pages)?;
     }
     Ok(())
 }
 
-fn page(command: &clap::Command, name: &str) -> Result<Vec<u8>, CommandError> {
+fn page(command: &clap::Command) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
-    clap_mangen::Man::new(command.clone().name(name.to_owned())).render(&mut bytes)?;
+    clap_mangen::Man::new(command.clone()).render(&mut bytes)?;
     Ok(bytes)
 }

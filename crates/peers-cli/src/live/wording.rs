@@ -7,7 +7,7 @@ use peers_model::outcome::ExitClass;
 use peers_model::record::{TickOutcome, TickRecord};
 use peers_model::time::human;
 use peers_model::verdict::{Judged, Place};
-use peers_model::{Mono, Usd};
+use peers_model::{GoalId, Mono, Usd};
 use peers_run::procs::{self, LiveGates, LivePeer, Progress};
 use peers_sys::{clock, term};
 
@@ -50,14 +50,25 @@ pub(super) fn spend(state: &State) -> String {
     parts.join(", ")
 }
 
-/// `gates: 3 of 4 green, 850ms`.
-pub(super) fn gates_done(verdicts: &[Judged], took_ms: u64, place: Place) -> String {
-    let green = verdicts.iter().filter(|judged| judged.verdict.is_pass()).count();
-    let what = match place {
-        Place::Pristine => "proof in a clean checkout",
-        Place::Live | Place::GateTree => "gates",
+/// `gates: 3 of 4 green, 850ms; not green: lint`. Gates that had their verdict already count too.
+pub(super) fn gates_done(state: &State, verdicts: &[Judged], took_ms: u64, place: Place) -> String {
+    let took = human(Duration::from_millis(took_ms));
+    if place == Place::Pristine {
+        let green = verdicts.iter().filter(|judged| judged.verdict.is_pass()).count();
+        return format!("proof in a clean checkout: {green} of {} green, {took}", verdicts.len());
+    }
+    let gates = &state.rules.gates;
+    let is_green = |id: &GoalId| {
+        let new = verdicts.iter().find(|judged| judged.goal == *id);
+        let known = || state.board.gates.get(id).and_then(|standing| standing.last.as_ref());
+        new.or_else(known).is_some_and(|judged| judged.verdict.is_pass())
     };
-    format!("{what}: {green} of {} green, {}", verdicts.len(), human(Duration::from_millis(took_ms)))
+    let others: Vec<&str> = gates.iter().map(|gate| &gate.id).filter(|id| !is_green(id)).map(GoalId::as_str).collect();
+    let mut text = format!("gates: {} of {} green, {took}", gates.len() - others.len(), gates.len());
+    if !others.is_empty() {
+        text.push_str(&format!("; not green: {}", others.join(", ")));
+    }
+    text
 }
 
 /// A gate that has another answer than before, or a first one that is not green.

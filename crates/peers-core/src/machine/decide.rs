@@ -1,11 +1,14 @@
 //! The transition function.
 
 use peers_model::outcome::{PeerExit, StopReason};
+use peers_model::GoalId;
 use peers_model::record::{ExitProof, ExitRecord, Record, RunStarted};
+use peers_model::verdict::Judged;
 
 use super::event::{Effect, Event, Facts, Harvest, Input, Notice, StopRequest};
 use super::{Decision, Draft, LoopConfig, Machine, Phase, settle, survey};
 use crate::apply::bounded;
+use crate::cheat::green_by_test_edits;
 use crate::converge;
 use crate::harvest as judging;
 use crate::state::State;
@@ -40,14 +43,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
         Event::Judged { verdicts, took_ms, moved } => match &m.phase {
             Phase::Judging(facts, unstable) => survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input),
             Phase::Proving(facts) => survey::on_proof(cfg, m, facts, verdicts, *took_ms, input),
-            Phase::Refreshing(draft) => {
-                let mut draft = draft.as_ref().clone();
-                if !moved {
-                    draft.verdicts.clone_from(verdicts);
-                }
-                draft.gate_ms = *took_ms;
-                settle::settle(cfg, m, &draft, input)
-            }
+            Phase::Refreshing(draft) => on_refreshed(cfg, m, draft, verdicts, *took_ms, *moved, input),
             Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Composing(_) | Phase::Running { .. }
             | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
         },
@@ -263,6 +259,41 @@ fn harvest_now(m: &Machine, exit: PeerExit, recovered: bool) -> Decision {
         peer: open.started.peer.clone(),
         from: open.started.head_before.clone(),
     });
+    d
+}
+
+/// The gates that were red before the handoff have answered. One that edits of tests alone turned
+/// green is a weakening: warned about once, then taken back.
+fn on_refreshed(
+    cfg: &LoopConfig,
+    m: &Machine,
+    draft: &Draft,
+    verdicts: &[Judged],
+    took_ms: u64,
+    moved: bool,
+    input: &Input,
+) -> Decision {
+    let Some(open) = &m.state.open else { return ignore(m) };
+    let mut draft = draft.clone();
+    draft.gate_ms = took_ms;
+    if !moved {
+        draft.verdicts = verdicts.to_vec();
+    }
+    let green: Vec<GoalId> =
+        draft.verdicts.iter().filter(|j| j.verdict.is_pass()).map(|j| j.goal.clone()).collect();
+    let red = m.state.board.red(&m.state.rules);
+    let turned = green_by_test_edits(&draft.harvest.diff, &red, &green);
+    if let Some(gate) = turned.first() {
+        let why = format!("gate `{gate}` turned green by edits of tests alone");
+        judging::weakened(&m.state, open, &mut draft.judgement, &why);
+    }
+    let Some(plan) = settle::plan_correction(open, &draft) else { return settle::settle(cfg, m, &draft, input) };
+    draft.corrected = Some(plan.kind);
+    // What was measured belongs to a tree that is about to go.
+    draft.verdicts.clear();
+    let mut d = keep(m, Phase::Correcting(Box::new(draft)));
+    d.records.push(Record::CorrectionPlanned(plan.clone()));
+    d.effects.push(Effect::Correct { plan, peer: open.started.peer.clone() });
     d
 }
 

@@ -73,10 +73,8 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
     let work = ground.holder_of(&branch, &record);
     let who = substrate(clock::now());
     let kept_from = work.as_ref().map_or(ground.repo.work_dir(), |work| work.work_dir()).to_owned();
-    let kept = ground
-        .control
-        .salvage(&format!("undo-{run}"), &tip, &kept_from, &who)
-        .map_err(oneshot::git)?;
+    let kept =
+        ground.control.salvage(&format!("undo-{run}"), &tip, &kept_from, &who).map_err(oneshot::git)?;
     // First the record: a crash in between leaves a branch that is ahead of it, which is harmless; the
     // other way round the next run would find its known history gone.
     let op = OperatorOp::Undone {
@@ -96,10 +94,7 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
         }
         None => {
             let reason = format!("undo: run {run}");
-            ground
-                .repo
-                .update_branch(&branch, Some(&tip), &base, &who, &reason)
-                .map_err(oneshot::git)?;
+            ground.repo.update_branch(&branch, Some(&tip), &base, &who, &reason).map_err(oneshot::git)?;
             Vec::new()
         }
     };

@@ -457,14 +457,14 @@ async fn read(
             Ok(n) => n,
         };
         let chunk = buffer.get(..n).unwrap_or_default();
-        let clean = output.borrow_mut().take(stream, chunk, clock::mono()).to_vec();
+        let clean = output.borrow_mut().take(stream, chunk, clock::mono());
         // Before the disk is asked for anything: silence is measured without it.
         heard.notify_one();
-        tee.write(&clean).await;
+        tee.write(clean).await;
     }
-    let rest = output.borrow_mut().close(stream).to_vec();
+    let rest = output.borrow_mut().close(stream);
     heard.notify_one();
-    tee.write(&rest).await;
+    tee.write(rest).await;
 }
 
 /// A child that does not read its prompt, or not to the end, is no error.

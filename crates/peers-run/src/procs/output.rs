@@ -38,8 +38,6 @@ pub(super) struct Output {
 struct Side {
     redactor: Redactor,
     capture: Capture,
-    /// Scratch for the redactor.
-    clean: Vec<u8>,
 }
 
 /// What the watch machine does not know yet. Chunks of a flood add up, so this stays small.
@@ -64,8 +62,7 @@ impl Output {
         cap: usize,
         progress: Progress,
     ) -> Self {
-        let side =
-            || Side { redactor: rules.redactor(), capture: Capture::mostly_tail(cap), clean: Vec::new() };
+        let side = || Side { redactor: rules.redactor(), capture: Capture::mostly_tail(cap) };
         Self {
             decoder: Some(decoder),
             scanner,
@@ -84,7 +81,7 @@ impl Output {
     }
 
     /// Takes the next bytes; returns them without secrets, for the live copy.
-    pub(super) fn take(&mut self, from: Stream, chunk: &[u8], now: Mono) -> &[u8] {
+    pub(super) fn take(&mut self, from: Stream, chunk: &[u8], now: Mono) -> Vec<u8> {
         // Before anything that could fail or take its time: it is alive.
         let n = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         let bytes = if from == Stream::Stdout { &mut self.news.out } else { &mut self.news.err };
@@ -102,23 +99,23 @@ impl Output {
         self.scanner.feed(from, chunk, &mut self.found);
         self.digest_hits();
         let side = self.side(from);
-        side.clean.clear();
-        side.redactor.feed(chunk, &mut side.clean);
-        side.capture.push(&side.clean);
-        &side.clean
+        let mut clean = Vec::with_capacity(chunk.len());
+        side.redactor.feed(chunk, &mut clean);
+        side.capture.push(&clean);
+        clean
     }
 
     /// The stream has ended, or is not read any more; returns what was held back of it.
-    pub(super) fn close(&mut self, from: Stream) -> &[u8] {
+    pub(super) fn close(&mut self, from: Stream) -> Vec<u8> {
         match from {
             Stream::Stdout => self.news.out_closed = true,
             Stream::Stderr => self.news.err_closed = true,
         }
         let side = self.side(from);
-        side.clean.clear();
-        side.redactor.finish(&mut side.clean);
-        side.capture.push(&side.clean);
-        &side.clean
+        let mut clean = Vec::new();
+        side.redactor.finish(&mut clean);
+        side.capture.push(&clean);
+        clean
     }
 
     /// Looks for patterns in lines that have no end yet.
@@ -202,19 +199,18 @@ impl Output {
     }
 
     fn digest_events(&mut self) {
+        // Of what a chunk says only the last is shown: a flood must not cost a sanitiser for each line.
+        let mut words = None;
         for event in self.events.drain(..) {
             match event {
                 ToolEvent::ToolBegun { name, .. } => {
                     self.news.begun = self.news.begun.saturating_add(1);
-                    self.progress.said(&self.rules.redact(&name));
+                    words = Some(name);
                 }
                 ToolEvent::ToolEnded { .. } => self.news.ended = self.news.ended.saturating_add(1),
                 ToolEvent::Text(text) => {
                     self.news.active = true;
-                    // The end of what it said is the news.
-                    if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
-                        self.progress.said(&self.rules.redact(line));
-                    }
+                    words = Some(text);
                 }
                 ToolEvent::Activity
                 | ToolEvent::EmptyStep { .. }
@@ -224,6 +220,11 @@ impl Output {
                 | ToolEvent::Failure(_)
                 | ToolEvent::Final { .. } => self.news.active = true,
             }
+        }
+        let words = words.unwrap_or_default();
+        // The end of what it said is the news.
+        if let Some(line) = words.lines().rfind(|line| !line.trim().is_empty()) {
+            self.progress.said(&self.rules.redact(line));
         }
     }
 
@@ -254,7 +255,7 @@ mod tests {
     }
 
     fn feed(output: &mut Output, from: Stream, text: &str) -> String {
-        String::from_utf8(output.take(from, text.as_bytes(), Mono::from_millis(0)).to_vec()).unwrap()
+        String::from_utf8(output.take(from, text.as_bytes(), Mono::from_millis(0))).unwrap()
     }
 
     #[test]
@@ -262,7 +263,7 @@ mod tests {
         let mut output = output(&["hunter2-hunter2"]);
         let first = feed(&mut output, Stream::Stdout, "it is hunter2-");
         let second = feed(&mut output, Stream::Stdout, "hunter2 indeed");
-        let rest = String::from_utf8(output.close(Stream::Stdout).to_vec()).unwrap();
+        let rest = String::from_utf8(output.close(Stream::Stdout)).unwrap();
         let all = format!("{first}{second}{rest}");
         assert!(all.starts_with("it is [redacted:secret:") && all.ends_with(" indeed"), "{all}");
         assert_eq!(output.capture(Stream::Stdout).text(), all);

@@ -73,12 +73,12 @@ impl Tee {
     }
 
     /// Copies the next bytes. Waits for the disk a little when it is behind, once; then the copy ends.
-    pub(super) async fn write(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() || self.queue.is_none() {
+    pub(super) async fn write(&mut self, mut chunk: Vec<u8>) {
+        if chunk.is_empty() || self.queue.is_none() {
             return;
         }
         let room = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let mut chunk = bytes.get(..room).unwrap_or(bytes).to_vec();
+        chunk.truncate(room);
         self.left = self.left.saturating_sub(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
         let full = self.left == 0;
         if full {
@@ -149,7 +149,7 @@ mod tests {
         run(async {
             let (mut tee, written) = Tee::to(&peers, "log/peers", "a.jsonl".into(), 10);
             for chunk in ["abcd", "", "efgh", "ijkl", "mnop"] {
-                tee.write(chunk.as_bytes()).await;
+                tee.write(chunk.into()).await;
             }
             drop(tee);
             written.within(Duration::from_secs(30)).await;
@@ -178,7 +178,7 @@ mod tests {
         run(async {
             let (mut tee, written) = Tee::to(&peers, "log/peers", "a.jsonl".into(), 1 << 20);
             for _ in 0..1000 {
-                tee.write(b"flood").await;
+                tee.write(b"flood".to_vec()).await;
             }
             written.within(Duration::from_secs(30)).await;
             assert!(tee.queue.is_none(), "the writer has gone");

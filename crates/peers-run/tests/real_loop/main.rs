@@ -1,19 +1,42 @@
 //! The whole loop on a real disk, with real git, real processes and scripted peers.
+//!
+//! Tests named `row_NN_...` are rows of the scenario table of which only the edge can show that they
+//! hold: see `World::settled` for what is asked after each of them.
 
+mod branches;
+mod control_files;
+mod corrections;
+mod crash;
+mod dry_run;
+mod git_dir;
+mod goals;
+mod history;
+mod messages;
+mod outcomes;
+mod proof;
+mod signals;
+mod start;
+mod store;
+mod volume;
 mod world;
 
-use world::World;
+use world::{World, sh};
 
 #[test]
 fn two_scripted_peers_drive_a_red_test_to_complete() {
     let w = World::new();
-    w.goals("- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n");
-    w.script(
-        "as: claude\ncount: ticks\nafter: repeat\nturns:\n- - write: {path: fixed, text: yes}\n  - handoff: Fix it\n- - when:\n      prompt: 'Skeptic: clean'\n      steps: [{skeptic: clean}]\n      else: [{handoff: Nothing to add}]\n",
-    );
-    let run = w.run(&["--max-ticks=8"]);
-    assert_eq!(run.last_line(), "Stopped: complete", "{run:?}");
-    assert_eq!(run.code, 0);
-    w.verify_journal();
-    assert!(w.git(&["notes", "--ref", "peers-attest", "list"]).lines().count() >= 2);
+    w.play("repeat", &[&["write: {path: fixed, text: 'yes'}", "handoff: Fix it"]]);
+    w.run(&["--max-ticks=8"]).stopped("complete", 0);
+    let state = w.settled();
+    assert_eq!(state.ticks.0, 2, "one to fix it, one to doubt it");
+    assert_eq!(w.git(&["notes", "--ref", "peers-attest", "list"]).lines().count(), 2);
+    assert_eq!(w.exit().proof.unwrap().tree.as_str(), w.git(&["rev-parse", "HEAD^{tree}"]));
+}
+
+#[test]
+fn nothing_of_a_peer_is_believed_when_the_gate_is_red() {
+    let w = World::new();
+    w.play("repeat", &[&[&sh("echo all tests pass"), "handoff: 'Everything is green, complete'"]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    w.settled();
 }

@@ -1,14 +1,28 @@
 //! A repository, a store of its own, and the program that runs loops on them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use peers_core::state::State;
+use peers_model::RunId;
+use peers_model::record::{ExitRecord, Line, Record, TickRecord};
 use peers_run::place::Place;
 use peers_run::scaffold::{Existing, InitOptions, init};
+use peers_store::runs::{self, RunRecord};
 use peers_store::{accept, store};
 use peers_sys::env::Env;
+use peers_sys::identity::{Pid, ProcIdentity};
+use peers_sys::reap;
+use peers_sys::signal::{Signal, signal_verified};
 use tempfile::TempDir;
+
+/// So long is waited for something that must come. Reached only when a test fails.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a program printed.
 #[derive(Debug)]
@@ -22,6 +36,21 @@ impl Ran {
     pub(crate) fn last_line(&self) -> &str {
         self.stdout.lines().last().unwrap_or_default()
     }
+
+    /// The run stopped for this reason, with the code that belongs to it.
+    #[track_caller]
+    pub(crate) fn stopped(&self, reason: &str, code: i32) -> &Self {
+        assert_eq!((self.last_line(), self.code), (format!("Stopped: {reason}").as_str(), code), "{self:#?}");
+        self
+    }
+
+    /// The run did not start, for a reason that has this in it.
+    #[track_caller]
+    pub(crate) fn refused(&self, code: i32, says: &str) -> &Self {
+        assert_eq!((self.code, self.stdout.as_str()), (code, ""), "{self:#?}");
+        assert!(self.stderr.contains(says), "`{says}` is not in {self:#?}");
+        self
+    }
 }
 
 impl From<Output> for Ran {
@@ -30,6 +59,111 @@ impl From<Output> for Ran {
             code: out.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&out.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&out.stderr).into_owned(),
+        }
+    }
+}
+
+/// Does something that may block on another thread, and waits for it, but not for ever.
+#[track_caller]
+fn within_patience<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, wait) = mpsc::channel();
+    thread::spawn(move || drop(done.send(work())));
+    match wait.recv_timeout(PATIENCE) {
+        Ok(value) => value,
+        Err(_) => panic!("waited too long: {what}"),
+    }
+}
+
+/// Looks until something is so.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < deadline, "waited too long: {what}");
+        thread::yield_now();
+    }
+}
+
+/// A step that runs a shell command.
+pub(crate) fn sh(command: &str) -> String {
+    format!("shell: {}", serde_json::Value::from(command))
+}
+
+/// A meeting point of a peer and a test.
+pub(crate) struct Fifo(PathBuf);
+
+impl Fifo {
+    /// The step of a peer that says that it has come so far.
+    pub(crate) fn tell(&self) -> String {
+        sh(&format!("echo here > {}", self.0.display()))
+    }
+
+    /// The step of a peer that waits until the test lets it go on.
+    pub(crate) fn wait(&self) -> String {
+        sh(&format!("read go < {}", self.0.display()))
+    }
+
+    /// Waits until the peer tells.
+    #[track_caller]
+    pub(crate) fn told(&self) {
+        let path = self.0.clone();
+        assert!(!within_patience("a peer at a meeting point", move || fs::read(path).unwrap()).is_empty());
+    }
+
+    /// Lets the peer go on.
+    #[track_caller]
+    pub(crate) fn go(&self) {
+        let path = self.0.clone();
+        within_patience("a peer that waits", move || fs::write(path, "go\n").unwrap());
+    }
+}
+
+/// A run that goes on beside the test.
+pub(crate) struct Live {
+    child: Option<Child>,
+    identity: ProcIdentity,
+}
+
+impl Live {
+    fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let pid = Pid::new(i32::try_from(child.id()).unwrap()).unwrap();
+        Self { identity: ProcIdentity::of(pid).unwrap(), child: Some(child) }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        signal_verified(&self.identity, signal).unwrap();
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Ran {
+        let child = self.child.take().unwrap();
+        let identity = self.identity.clone();
+        let (done, wait) = mpsc::channel();
+        thread::spawn(move || drop(done.send(child.wait_with_output().unwrap())));
+        match wait.recv_timeout(PATIENCE) {
+            Ok(out) => out.into(),
+            Err(_) => {
+                drop(signal_verified(&identity, Signal::Kill));
+                panic!("the run does not end: {:#?}", wait.recv().map(Ran::from));
+            }
+        }
+    }
+
+    /// Kills it as the kernel would when memory runs out.
+    pub(crate) fn crash(self) {
+        self.signal(Signal::Kill);
+        assert_eq!(self.end().code, -1);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            drop(child.kill());
+            drop(child.wait());
         }
     }
 }
@@ -49,6 +183,7 @@ pub(crate) fn program() -> PathBuf {
 }
 
 impl World {
+    /// A repository with one commit, set up for two peers, with a gate that is red until `fixed` exists.
     pub(crate) fn new() -> Self {
         let w = Self { dir: tempfile::tempdir().unwrap() };
         fs::create_dir_all(w.repo()).unwrap();
@@ -56,10 +191,17 @@ impl World {
         fs::write(w.repo().join("readme.txt"), "start\n").unwrap();
         w.git(&["add", "."]);
         w.git(&["commit", "-qm", "start"]);
-        let options = InitOptions { target: w.repo(), existing: Existing::Refuse, dry_run: false, driver: None, no_commit: false };
+        let options = InitOptions {
+            target: w.repo(),
+            existing: Existing::Refuse,
+            dry_run: false,
+            driver: None,
+            no_commit: false,
+        };
         init(&options, &w.env()).unwrap();
         w.config("");
-        w.script("as: plain\ncount: ticks\nafter: idle\nturns: []\n");
+        w.gate("test -f fixed");
+        w.play("idle", &[]);
         w
     }
 
@@ -67,8 +209,19 @@ impl World {
         self.dir.path().join("repo")
     }
 
+    /// A place outside the repository.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.place().store_dir().to_owned()
+    }
+
+    pub(crate) fn fifo(&self, name: &str) -> Fifo {
+        let path = self.path(name);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        Fifo(path)
     }
 
     pub(crate) fn env(&self) -> Env {
@@ -96,15 +249,33 @@ impl World {
             )
         };
         let text = format!("peers:\n{}{}{more}", peer("ann"), peer("bob"));
-        fs::write(self.repo().join(".peers/config.yaml"), text).unwrap();
+        self.put(".peers/config.yaml", &text);
         self.accept();
     }
 
     pub(crate) fn goals(&self, entries: &str) {
-        fs::write(self.repo().join(".peers/goals.yaml"), format!("goals:\n{entries}")).unwrap();
+        self.put(".peers/goals.yaml", &format!("goals:\n{entries}"));
         self.accept();
     }
 
+    /// One gate, `tests`, that runs this command and counts its runs.
+    pub(crate) fn gate(&self, command: &str) {
+        self.goals(&self.counting_gate("tests", command));
+    }
+
+    /// A goal entry whose runs are counted by [`World::gate_runs`].
+    pub(crate) fn counting_gate(&self, id: &str, command: &str) -> String {
+        let counter = self.path(&format!("ran-{id}"));
+        let cmd = serde_json::Value::from(format!("echo x >> {}; {command}", counter.display()));
+        format!("- {{id: {id}, type: hard, cmd: {cmd}, pass_when: exit_code == 0}}\n")
+    }
+
+    /// How often a gate ran.
+    pub(crate) fn gate_runs(&self, id: &str) -> usize {
+        fs::read_to_string(self.path(&format!("ran-{id}"))).unwrap_or_default().lines().count()
+    }
+
+    /// What the operator does by `peers goals accept` while no loop runs.
     pub(crate) fn accept(&self) {
         let place = self.place();
         let mut disk = place.open_store_disk().unwrap();
@@ -115,6 +286,19 @@ impl World {
 
     pub(crate) fn script(&self, text: &str) {
         fs::write(self.path("script.yaml"), text).unwrap();
+    }
+
+    /// What the peers do: turn N in tick N, each step one line of YAML. A skeptic turn is always clean.
+    pub(crate) fn play(&self, after: &str, turns: &[&[&str]]) {
+        let mut text = format!("as: claude\ncount: ticks\nafter: {after}\nturns:\n");
+        text.push_str("- on: {prompt: 'Skeptic: clean'}\n  steps: [{skeptic: clean}]\n");
+        for steps in turns {
+            text.push_str("-\n");
+            for step in *steps {
+                text.push_str(&format!("  - {step}\n"));
+            }
+        }
+        self.script(&text);
     }
 
     pub(crate) fn place(&self) -> Place {
@@ -128,13 +312,34 @@ impl World {
         command
     }
 
+    pub(crate) fn start(&self, args: &[&str]) -> Live {
+        Live::start(self.command(args))
+    }
+
+    #[track_caller]
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        self.command(args).output().unwrap().into()
+        self.start(args).end()
+    }
+
+    /// Runs a command that was made by [`World::command`].
+    #[track_caller]
+    pub(crate) fn out(command: Command) -> Ran {
+        Live::start(command).end()
     }
 
     pub(crate) fn git(&self, args: &[&str]) -> String {
-        let out = Command::new("git")
-            .current_dir(self.repo())
+        self.git_in(&self.repo(), args)
+    }
+
+    pub(crate) fn git_in(&self, dir: &Path, args: &[&str]) -> String {
+        let out = self.try_git(dir, args);
+        assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stdout).trim_end().to_owned()
+    }
+
+    pub(crate) fn try_git(&self, dir: &Path, args: &[&str]) -> Output {
+        Command::new("git")
+            .current_dir(dir)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.dir.path())
@@ -142,15 +347,213 @@ impl World {
             .args(["-c", "user.name=Op", "-c", "user.email=op@example.invalid"])
             .args(args)
             .output()
-            .unwrap();
-        assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8_lossy(&out.stdout).trim_end().to_owned()
+            .unwrap()
+    }
+
+    pub(crate) fn head(&self) -> String {
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// Commits everything, as the operator.
+    pub(crate) fn commit(&self, subject: &str) -> String {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", subject]);
+        self.head()
+    }
+
+    /// Uncommitted changes, as git tells them.
+    pub(crate) fn status(&self) -> String {
+        self.git(&["status", "--porcelain"])
+    }
+
+    /// Kept copies in the control git dir: name to commit.
+    pub(crate) fn salvaged(&self) -> BTreeMap<String, String> {
+        let refs = self.git_in(
+            &self.store().join("git/control.git"),
+            &["for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/salvage"],
+        );
+        refs.lines().filter_map(|l| l.split_once(' ')).map(|(n, c)| (n.to_owned(), c.to_owned())).collect()
+    }
+
+    pub(crate) fn git_control(&self, args: &[&str]) -> String {
+        self.git_in(&self.store().join("git/control.git"), args)
+    }
+
+    /// Writes a file of the repository, as the operator.
+    pub(crate) fn put(&self, name: &str, text: &str) {
+        fs::write(self.repo().join(name), text).unwrap();
+    }
+
+    pub(crate) fn get(&self, name: &str) -> String {
+        fs::read_to_string(self.repo().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.repo().join(name).symlink_metadata().is_ok()
+    }
+
+    /// The text that a peer left in a file outside the repository.
+    pub(crate) fn noted(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}")).trim_end().to_owned()
+    }
+
+    /// The prompt of a tick, as it was sent.
+    pub(crate) fn prompt(&self, tick: u64) -> String {
+        let dir = self.repo().join(".peers/log/prompts");
+        let start = format!("tick-{tick:05}-");
+        let mut names = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
+        let found = names.find(|p| p.file_name().unwrap().to_string_lossy().starts_with(&start));
+        fs::read_to_string(found.unwrap_or_else(|| panic!("no prompt of tick {tick}"))).unwrap()
+    }
+
+    fn journal_text(&self) -> String {
+        let Ok(names) = fs::read_dir(self.store().join("journal")) else { return String::new() };
+        let mut paths: Vec<PathBuf> = names.map(|e| e.unwrap().path()).collect();
+        paths.retain(|p| p.extension().is_some_and(|e| e == "jsonl"));
+        paths.sort();
+        paths.iter().map(|p| fs::read_to_string(p).unwrap()).collect()
+    }
+
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        self.journal_text().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    }
+
+    pub(crate) fn records(&self) -> Vec<Record> {
+        self.lines().into_iter().map(|l| l.record).collect()
+    }
+
+    /// How many records of this kind there are.
+    pub(crate) fn count(&self, event: &str) -> usize {
+        self.journal_text().matches(&format!("\"event\":\"{event}\"")).count()
+    }
+
+    /// Waits until the journal has so many records of this kind.
+    #[track_caller]
+    pub(crate) fn recorded(&self, event: &str, times: usize) {
+        eventually(event, || self.count(event) >= times);
+    }
+
+    pub(crate) fn ticks(&self) -> Vec<TickRecord> {
+        let tick = |r| if let Record::Tick(tick) = r { Some(*tick) } else { None };
+        self.records().into_iter().filter_map(tick).collect()
+    }
+
+    /// The record of a tick, of which there is exactly one.
+    #[track_caller]
+    pub(crate) fn tick(&self, number: u64) -> TickRecord {
+        let mut found: Vec<_> = self.ticks().into_iter().filter(|t| t.iteration.0 == number).collect();
+        assert_eq!(found.len(), 1, "records of tick {number}");
+        found.remove(0)
+    }
+
+    /// How the last run ended.
+    pub(crate) fn exit(&self) -> ExitRecord {
+        let exit = |r| if let Record::Exit(exit) = r { Some(*exit) } else { None };
+        self.records().into_iter().rev().find_map(exit).unwrap()
+    }
+
+    pub(crate) fn runs(&self) -> Vec<RunRecord> {
+        let mut disk = self.place().open_store_disk().unwrap();
+        runs::list(&mut disk).unwrap().0
     }
 
     /// The journal verifies and the snapshot agrees with it.
-    pub(crate) fn verify_journal(&self) -> peers_core::state::State {
+    #[track_caller]
+    pub(crate) fn verify_journal(&self) -> State {
         let mut disk = self.place().open_store_disk().unwrap();
         assert_eq!(store::compare_snapshot(&mut disk).unwrap(), None);
         store::read(&mut disk).unwrap().0
     }
+
+    /// The journal verifies, no process of any run lives, no tick is open, and every commit since the
+    /// first run began has exactly one author.
+    #[track_caller]
+    pub(crate) fn settled(&self) -> State {
+        self.settled_at(&self.repo())
+    }
+
+    /// The same, where the loop worked in another work tree.
+    #[track_caller]
+    pub(crate) fn settled_at(&self, work: &Path) -> State {
+        let state = self.dead();
+        assert!(state.open.is_none(), "tick {:?} is open", state.open);
+        let records = self.records();
+        let base = records.iter().find_map(|r| match r {
+            Record::RunStarted(started) => Some(started.head.clone()),
+            _ => None,
+        });
+        let range = format!("{}..HEAD", base.unwrap());
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        for record in &records {
+            let named = match record {
+                Record::RunStarted(r) => r.operator.clone(),
+                Record::TickStarted(r) => r.operator.clone(),
+                Record::Tick(r) => [&r.commits[..], &r.foreign, &r.own].concat(),
+                _ => Vec::new(),
+            };
+            for commit in named {
+                *times.entry(commit.to_string()).or_default() += 1;
+            }
+        }
+        for commit in self.git_in(work, &["rev-list", &range]).lines() {
+            let log = self.git_in(work, &["log", "-1", "--format=%h %an: %s", commit]);
+            assert_eq!(times.get(commit).copied(), Some(1), "how often {log} has an author");
+        }
+        state
+    }
+
+    /// The journal verifies and no process of any run lives.
+    #[track_caller]
+    pub(crate) fn dead(&self) -> State {
+        for run in self.run_ids() {
+            let left = reap::marked(&run, None, None).unwrap();
+            assert!(left.is_empty(), "processes of run {run} live: {left:?}");
+        }
+        self.verify_journal()
+    }
+
+    fn run_ids(&self) -> Vec<RunId> {
+        let id = |l: &str| serde_json::from_str::<Line>(l).ok().and_then(|l| l.run_id);
+        let mut ids: Vec<RunId> = self.journal_text().lines().filter_map(id).collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // A test that failed leaves no process behind.
+        let Ok(place) = Place::locate(&self.repo(), &self.env()) else { return };
+        if !place.store_dir().join("journal").exists() {
+            return;
+        }
+        for run in self.run_ids() {
+            for left in reap::marked(&run, None, None).unwrap_or_default() {
+                drop(signal_verified(&left, Signal::Kill));
+            }
+        }
+    }
+}
+
+/// All files below a directory with their bytes; links with their targets.
+pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![dir.to_owned()];
+    while let Some(dir) = todo.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = path.symlink_metadata().unwrap();
+            if meta.is_dir() {
+                todo.push(path);
+            } else if meta.is_symlink() {
+                let target = fs::read_link(&path).unwrap();
+                found.insert(path, target.into_os_string().into_encoded_bytes());
+            } else if meta.is_file() {
+                let bytes = fs::read(&path).unwrap();
+                found.insert(path, bytes);
+            }
+        }
+    }
+    found
 }

@@ -1,0 +1,62 @@
+//! The whole command line as a document, kept in step by a test.
+
+use std::fmt::Write as _;
+
+use clap::{Command, CommandFactory as _};
+
+use super::Cli;
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli-reference.md");
+
+fn document() -> String {
+    let mut text = String::from(
+        "# Command line reference\n\n\
+         The text of `peers COMMAND --help` for every command. This file is generated: after a change of the\n\
+         command line run `PEERS_UPDATE=1 cargo test -p peers-cli the_reference_is_up_to_date`.\n",
+    );
+    let mut root = Cli::command().term_width(100);
+    root.build();
+    describe(&root, "peers", &mut text);
+    text
+}
+
+fn describe(command: &Command, name: &str, text: &mut String) {
+    let level = if name == "peers" { "##" } else { "###" };
+    let help = command.clone().render_long_help().to_string();
+    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    write!(text, "\n{level} {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end()).unwrap();
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        describe(below, &format!("{name} {}", below.get_name()), text);
+    }
+}
+
+#[test]
+fn the_reference_is_up_to_date() {
+    let now = document();
+    if std::env::var_os("PEERS_UPDATE").is_some() {
+        std::fs::write(DOCUMENT, &now).unwrap();
+    }
+    let kept = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
+    let first = kept.lines().zip(now.lines()).find(|(kept, now)| kept != now);
+    assert!(
+        kept == now,
+        "docs/cli-reference.md is not what the command line says; first difference: {first:?}\n\
+         run `PEERS_UPDATE=1 cargo test -p peers-cli the_reference_is_up_to_date`"
+    );
+}
+
+#[test]
+fn the_command_line_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_first_line_of_help_is_an_imperative_without_a_full_stop() {
+    fn visit(command: &Command) {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        assert!(!about.is_empty(), "{} says nothing", command.get_name());
+        assert!(!about.ends_with('.'), "{}: {about}", command.get_name());
+        command.get_subcommands().for_each(visit);
+    }
+    visit(&Cli::command());
+}

@@ -1,0 +1,136 @@
+//! `peers watch`.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use peers_model::{PeerName, exit, limits};
+use peers_run::boot;
+use peers_store::layout::peers;
+use peers_store::{Area, Disk, FsDisk};
+use peers_sys::dir::Kind;
+use peers_sys::{term, yaml};
+use peers_view::{Feed, watch_json, watch_line};
+use serde_json::json;
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+
+/// Most pairs of sender and receiver that are looked at.
+const PAIRS: usize = 1000;
+
+/// Follow what happens, or the messages for one peer
+///
+/// Without a name every new record of the journal is printed, decoded. With a name the messages are
+/// that peers send it by file (`comm: hybrid`). Ctrl-C ends it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The peer whose messages are printed
+    receiver: Option<String>,
+    /// Look every S seconds
+    #[arg(long, value_name = "S", default_value = "1.0", value_parser = seconds)]
+    poll_s: Duration,
+    /// Begin N records before the end
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    lines: usize,
+    /// Print what is there and end
+    #[arg(long)]
+    once: bool,
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time >= Duration::from_millis(10) && time <= Duration::from_secs(3600) => Ok(time),
+        _ => Err("must be between 0.01 and 3600".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let (_, mut disk) = cx.view()?;
+    match &args.receiver {
+        None => follow(args, &mut disk, cx),
+        Some(name) => messages(&receiver(name, &mut disk)?, args, &mut disk, cx),
+    }
+}
+
+fn follow(args: &Args, disk: &mut FsDisk, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let unreadable = |error: peers_store::JournalError| CommandError::of(exit::INVALID, &error);
+    let mut feed = Feed::tail(disk, args.lines).map_err(unreadable)?;
+    loop {
+        let polled = feed.poll(disk).map_err(unreadable)?;
+        for item in &polled.items {
+            let line = if args.json { watch_json(item) } else { watch_line(item, cx.out.colour()) };
+            cx.out.data(&line)?;
+        }
+        if polled.more {
+            continue;
+        }
+        if args.once {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(args.poll_s);
+    }
+}
+
+fn receiver(name: &str, disk: &mut FsDisk) -> Result<PeerName, CommandError> {
+    let peer = PeerName::new(name).map_err(|error| CommandError::usage(error.to_string()))?;
+    let config = boot::load(disk)?.config;
+    if config.peers.iter().any(|known| known.name == peer) {
+        return Ok(peer);
+    }
+    let near = yaml::closest(name, config.peers.iter().map(|known| known.name.as_str()));
+    Err(CommandError::usage(format!("no peer is called `{peer}`"))
+        .hint_opt(near.map(|near| format!("did you mean `{near}`?"))))
+}
+
+fn messages(to: &PeerName, args: &Args, disk: &mut FsDisk, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let mut seen = BTreeSet::new();
+    loop {
+        for path in waiting(to, disk)? {
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            let full = format!("{}/{path}", peers::COMMS);
+            // One that was delivered and archived meanwhile is shown by the next prompt.
+            let Some(bytes) = disk.read(Area::Peers, &full, limits::MESSAGE * 2)? else { continue };
+            let text = term::block_bytes(&bytes);
+            if args.json {
+                let line = json!({"schema": "peers.message/1", "path": path, "text": text});
+                cx.out.data(&peers_view::terminal_safe(&format!("{line}\n")))?;
+            } else {
+                cx.out.data(&format!("── {}\n{}\n", term::inline(&path), text.trim_end()))?;
+            }
+        }
+        if args.once {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(args.poll_s);
+    }
+}
+
+/// Messages for a peer, in order: paths below `comms/`.
+fn waiting(to: &PeerName, disk: &mut FsDisk) -> Result<Vec<String>, CommandError> {
+    let Some(dir) = disk.dir(Area::Peers) else { return Ok(Vec::new()) };
+    let pairs = match dir.subdir(peers::COMMS).and_then(|comms| comms.list(PAIRS)) {
+        Ok(listing) => listing.entries,
+        Err(error) if error.is_not_found() => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let suffix = format!("-to-{to}");
+    let pairs: BTreeSet<String> = pairs
+        .into_iter()
+        .filter(|entry| entry.kind == Kind::Dir)
+        .filter_map(|entry| entry.name.into_string().ok())
+        .filter(|name| name.ends_with(&suffix))
+        .collect();
+    let mut found = Vec::new();
+    for pair in pairs {
+        let names = disk.list(Area::Peers, &format!("{}/{pair}", peers::COMMS))?;
+        found.extend(names.into_iter().map(|name| format!("{pair}/{name}")));
+    }
+    Ok(found)
+}

@@ -1,0 +1,276 @@
+//! Peers that fail: who is left out, who comes back, who waits.
+
+use peers_core::machine::Effect;
+use peers_core::state::PeerState;
+use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
+use peers_model::record::TickOutcome;
+
+use crate::bench::Bench;
+use crate::world::{Turn, handoff_text};
+
+fn failing() -> Turn {
+    Turn::fails(ExitClass::Nonzero, ApiClass::None)
+}
+
+fn limited() -> Turn {
+    Turn::fails(ExitClass::Nonzero, ApiClass::Transient)
+}
+
+/// `ann` fails until she is degraded at tick 3; `max_retries` keeps the turn with her.
+fn ann_degraded(peers: &str) -> Bench {
+    ann_degraded_with(peers, 8)
+}
+
+fn ann_degraded_with(peers: &str, recovery_interval: u32) -> Bench {
+    let mut bench = Bench::new(peers);
+    bench.cfg.rules.max_retries = 9;
+    bench.cfg.rules.recovery_interval = recovery_interval;
+    bench.play([failing(), failing(), failing()]);
+    bench.begin();
+    bench.until(|b| b.health("ann").state == PeerState::Degraded);
+    assert_eq!(bench.order(), "ann ann ann");
+    bench
+}
+
+#[test]
+fn row_12_productive_turns_without_a_handoff_cost_half() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.rules.max_retries = 9;
+    bench.cfg.max_ticks = Some(4);
+    bench.play((0..4).map(|n| Turn::commit(&format!("wip {n}"), "wip")));
+    bench.run();
+    assert_eq!(bench.order(), "ann ann ann ann");
+    assert_eq!(bench.health("ann").recent_half_fails(), 4);
+    assert_eq!(bench.health("ann").state, PeerState::Healthy);
+}
+
+#[test]
+fn row_12_three_real_failures_degrade() {
+    let bench = ann_degraded("ann bob");
+    let health = bench.health("ann");
+    assert_eq!((health.recent_half_fails(), health.degraded_at.unwrap().0), (6, 3));
+    assert!(health.degraded_reason.unwrap().starts_with("process-fail: run classification process-fail"));
+    assert_eq!(bench.tick(2).peer_state_after, "healthy");
+    assert_eq!(bench.tick(3).peer_state_after, "degraded");
+}
+
+#[test]
+fn row_12_half_failures_and_whole_ones_add_up() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.rules.max_retries = 9;
+    bench.play([Turn::commit("a", "wip"), Turn::commit("b", "wip"), failing()]);
+    bench.play([failing()]);
+    bench.begin();
+    bench.until(|b| b.health("ann").state == PeerState::Degraded);
+    assert_eq!(bench.ticks().len(), 4, "0.5 + 0.5 + 1 + 1");
+}
+
+#[test]
+fn row_41_a_degraded_peer_is_skipped_eight_ticks_then_gets_one_turn() {
+    let mut bench = ann_degraded("ann bob");
+    bench.cfg.max_ticks = Some(12);
+    bench.play((0..8).map(|_| Turn::says("", "")));
+    bench.finish();
+    assert_eq!(bench.order(), "ann ann ann bob bob bob bob bob bob bob bob ann");
+    let health = bench.health("ann");
+    assert_eq!(health.state, PeerState::Healthy);
+    assert_eq!((health.degraded_reason, health.degraded_at, health.recovery_cooldown), (None, None, None));
+}
+
+#[test]
+fn row_41_a_failed_recovery_turn_costs_eight_more() {
+    let mut bench = ann_degraded("ann bob");
+    bench.cfg.max_ticks = Some(21);
+    bench.play((0..8).map(|_| Turn::says("", "")));
+    // Even half a failure does.
+    bench.play([Turn::commit("work", "wip")]);
+    bench.finish();
+    let bobs = ["bob"; 8].join(" ");
+    assert_eq!(bench.order(), format!("ann ann ann {bobs} ann {bobs} ann"));
+    assert_eq!(bench.health("ann").state, PeerState::Healthy);
+}
+
+#[test]
+fn row_41_an_interval_of_zero_never_tries_again() {
+    let mut bench = ann_degraded_with("ann bob", 0);
+    bench.cfg.max_ticks = Some(30);
+    bench.finish();
+    assert!(bench.ticks().iter().skip(3).all(|t| t.peer.as_str() == "bob"));
+}
+
+#[test]
+fn row_42_a_degraded_third_is_skipped() {
+    let mut bench = ann_degraded("ann bob cyd");
+    bench.cfg.max_ticks = Some(7);
+    bench.finish();
+    assert_eq!(bench.order(), "ann ann ann bob cyd bob cyd");
+}
+
+#[test]
+fn row_42_a_spare_goes_only_when_all_others_are_out() {
+    let mut bench = Bench::new("ann bob SPARE");
+    bench.cfg.rules.max_retries = 9;
+    bench.cfg.rules.recovery_interval = 0;
+    bench.cfg.max_ticks = Some(9);
+    bench.play([Turn::says("", ""), Turn::says("", "")]);
+    bench.play((0..6).map(|_| failing()));
+    bench.run();
+    assert_eq!(bench.order(), "ann bob ann ann ann bob bob bob spare");
+}
+
+#[test]
+fn row_42_a_spare_is_not_preferred_as_skeptic_either() {
+    let mut bench = Bench::green();
+    bench.cfg.rules.peers = Bench::bare("ann SPARE").cfg.rules.peers;
+    // `ann` wrote the newest change; the spare would be the other pair of eyes.
+    bench.gate("tests-pass", crate::world::Gate::At("good"));
+    bench.play([Turn::handoff("good")]);
+    assert_eq!(bench.run(), StopReason::Complete);
+    assert_eq!(bench.order(), "ann ann");
+    assert!(bench.started()[1].skeptic);
+}
+
+#[test]
+fn row_43_when_all_are_degraded_the_run_ends_and_a_restart_heals() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(20);
+    bench.play((0..6).map(|_| failing()));
+    let reason = bench.run();
+    assert_eq!((reason.clone(), reason.exit_code()), (StopReason::AllPeersDegraded, 13));
+    assert_eq!(bench.order(), "ann ann bob bob ann bob");
+    assert_eq!(bench.exits().len(), 1);
+    assert!(bench.exits()[0].detail.contains("ann degraded") && bench.exits()[0].detail.contains("bob degraded"));
+    assert!(bench.m.state.peers.values().all(|p| p.state == PeerState::Halted));
+    // The cause is fixed: both get a turn at once, and one good turn heals each.
+    bench.cfg.max_ticks = Some(4);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.ticks().len(), 10);
+    for name in ["ann", "bob"] {
+        assert_eq!(bench.health(name).state, PeerState::Healthy, "{name}");
+        assert!(bench.ticks().iter().skip(6).any(|t| t.peer.as_str() == name), "{name} went at once");
+    }
+}
+
+#[test]
+fn row_43_a_restart_with_the_cause_still_there_ends_again_after_one_turn_each() {
+    let mut bench = Bench::new("ann bob");
+    bench.play((0..8).map(|_| failing()));
+    assert_eq!(bench.run(), StopReason::AllPeersDegraded);
+    assert_eq!(bench.run(), StopReason::AllPeersDegraded);
+    assert_eq!(bench.ticks().len(), 8);
+}
+
+#[test]
+fn row_43_a_recovery_turn_stays_due_when_it_was_cut_short_or_rate_limited() {
+    for neutral in [limited(), Turn::fails(ExitClass::Interrupted, ApiClass::None)] {
+        let mut bench = Bench::new("ann bob");
+        bench.play((0..6).map(|_| failing()));
+        assert_eq!(bench.run(), StopReason::AllPeersDegraded);
+        bench.play([neutral.clone(), neutral]);
+        bench.cfg.max_ticks = Some(8);
+        assert_eq!(bench.run(), StopReason::MaxTicks, "nobody has failed since the operator started it again");
+        assert_eq!(bench.health("ann").state, PeerState::Healthy);
+        assert_eq!(bench.health("bob").state, PeerState::Healthy);
+    }
+}
+
+#[test]
+fn row_43_two_dead_peers_under_default_caps_stop_on_the_failure_cap() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_consecutive_failures = std::num::NonZeroU32::new(5));
+    bench.play((0..9).map(|_| failing()));
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxConsecutiveFailures));
+    assert_eq!(bench.ticks().len(), 5);
+    // A new run measures its own streak.
+    bench.cfg.max_ticks = Some(1);
+    bench.script.clear();
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.ticks().len(), 6);
+}
+
+#[test]
+fn row_44_rate_limits_wait_15_30_60_120_seconds_and_never_count_as_failures() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_consecutive_failures = std::num::NonZeroU32::new(1));
+    bench.cfg.max_ticks = Some(11);
+    bench.play((0..10).map(|_| limited()));
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    // Each peer has its own streak, and nobody waits while another can go.
+    assert_eq!(bench.order(), "ann bob ann bob ann bob ann bob ann bob ann");
+    assert_eq!(bench.waits, [15_000, 30_000, 60_000, 120_000, 120_000]);
+    assert_eq!(bench.m.state.spent.consecutive_failures, 0);
+    assert!(bench.health("ann").recent.iter().all(|half| *half == 0));
+    assert_eq!(bench.m.state.spent.wasted_ms, 0);
+    assert_eq!(bench.m.state.spent.iterations, 11);
+}
+
+#[test]
+fn row_44_a_healthy_peer_does_not_wait_for_a_limited_one() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(3);
+    bench.play([limited(), Turn::says("", ""), Turn::says("", "")]);
+    bench.run();
+    assert_eq!(bench.order(), "ann bob bob");
+    assert_eq!(bench.waits, [0_u64; 0]);
+}
+
+#[test]
+fn row_44_any_other_tick_ends_the_streak() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(6);
+    bench.play([limited(), limited(), Turn::says("", ""), limited(), limited()]);
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 5);
+    // Ann's second limit is a first one again; Bob's streak goes on.
+    assert_eq!((bench.health("ann").rate_limit_streak, bench.health("bob").rate_limit_streak), (1, 2));
+    bench.finish();
+    assert_eq!(bench.order(), "ann bob ann bob ann ann");
+    assert_eq!(bench.waits, [15_000, 15_000]);
+}
+
+#[test]
+fn row_44_a_wait_that_the_service_asks_for_is_kept_within_six_hours() {
+    for (asked, waited) in [(7, 7_000), (u64::MAX, 6 * 3_600_000)] {
+        let mut bench = Bench::new("ann");
+        bench.cfg.max_ticks = Some(2);
+        let mut turn = limited();
+        turn.exit.retry_after_s = Some(asked);
+        bench.play([turn]);
+        assert_eq!(bench.run(), StopReason::MaxTicks);
+        assert_eq!(bench.waits, [waited]);
+    }
+}
+
+#[test]
+fn row_44_the_wait_is_durable_before_it_begins_and_outlives_a_crash() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(3);
+    bench.play([limited(), limited()]);
+    bench.begin();
+    bench.until(|b| b.effects.iter().any(|e| matches!(e, Effect::SetTimer(_))));
+    bench.crash();
+    bench.run();
+    assert_eq!(bench.waits, [15_000]);
+}
+
+#[test]
+fn row_44_a_timer_that_rings_early_changes_nothing() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(3);
+    bench.play([limited(), limited()]);
+    bench.begin();
+    bench.until(|b| b.effects.iter().any(|e| matches!(e, Effect::SetTimer(_))));
+    bench.feed(peers_core::machine::Event::Timer);
+    assert_eq!(bench.finish(), StopReason::MaxTicks);
+    assert_eq!(bench.waits, [15_000]);
+}
+
+#[test]
+fn a_rate_limit_after_a_complete_handoff_is_a_success() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.play([Turn::commit("work", &handoff_text("", "")).exit(ExitClass::Nonzero, ApiClass::Transient)]);
+    bench.run();
+    assert_eq!((bench.tick(1).outcome, bench.tick(1).rescued), (TickOutcome::Handoff, true));
+    assert_eq!(bench.health("ann").not_before, None);
+}

@@ -1,0 +1,192 @@
+//! Soft goals: which reviews count, whose, and for how long.
+
+use peers_core::converge::{self, Standing};
+use peers_model::outcome::StopReason;
+use peers_model::review::SoftRule;
+
+use crate::bench::Bench;
+use crate::world::{Habit, Turn, goal, handoff_text};
+
+/// A loop with a red gate, so that it goes on, and one soft goal.
+fn bench(peers: &str, rule: SoftRule, turns: Vec<Turn>) -> Bench {
+    let mut bench = Bench::new(peers);
+    bench.soft("docs-read", rule);
+    bench.cfg.max_ticks = Some(u64::try_from(turns.len()).unwrap());
+    bench.play(turns);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench
+}
+
+impl Bench {
+    fn consensus(&self) -> u32 {
+        self.m.state.soft.get(&goal("docs-read")).unwrap().consensus_count
+    }
+
+    /// Whether every soft goal is green at the world as it is now.
+    fn agreed(&self) -> bool {
+        converge::soft_pending(&self.m.state, &self.world.facts(&self.m.state.rules)).is_empty()
+    }
+}
+
+const OTHER: SoftRule = SoftRule::Other { needed: 2 };
+
+#[test]
+fn row_50_reviews_are_read_from_sections_and_rejections_are_told() {
+    let said = |body: &str, target: &str| {
+        let turn = Turn::says(body, &format!("Peer-Review-Of: {target}\n"));
+        let bench = bench("ann bob", OTHER, vec![turn]);
+        let tick = bench.tick(1);
+        (tick.soft_reviews_seen, tick.soft_reviews_rejected, tick.reviews.len(), bench.warned("was not counted"))
+    };
+    let nested = "## Review\n{\"pass\": true, \"checked\": [\"a:1 x\"], \"detail\": {\"pass\": false}}\n\n";
+    assert_eq!(said(nested, "docs-read"), (1, 0, 1, 0));
+    let fenced = "## Review\n```json\n{\"pass\": false}\n```\n\n";
+    assert_eq!(said(fenced, "docs-read"), (1, 0, 1, 0));
+    assert_eq!(said("## Review\n{\"pass\": \"true\"}\n\n", "docs-read"), (1, 1, 0, 1), "no boolean");
+    assert_eq!(said("{\"pass\": true}\n\n", "docs-read"), (1, 1, 0, 1), "no heading");
+    assert_eq!(said(nested, "docs-raed"), (1, 1, 0, 1), "no such goal");
+    assert_eq!(said(nested, "0123456789abcdef"), (0, 0, 0, 0), "a commit, which means nothing here");
+}
+
+#[test]
+fn row_50_a_rejection_stands_in_the_next_prompt() {
+    let mut bench = Bench::new("ann bob");
+    bench.soft("docs-read", OTHER);
+    bench.cfg.max_ticks = Some(2);
+    bench.play([Turn::says("", "Peer-Review-Of: docs-read\n")]);
+    bench.run();
+    assert!(bench.prompts()[1].contains("was not counted"));
+}
+
+#[test]
+fn row_50_a_review_in_a_turn_without_a_handoff_still_counts() {
+    let text = "look\n\n## Review\n{\"pass\": true, \"checked\": [\"a:1 x\"]}\n\nPeer-Review-Of: docs-read\n";
+    let bench = bench("ann bob", OTHER, vec![Turn::nothing().and_commit("start", text)]);
+    assert!(!bench.tick(1).success);
+    assert_eq!(bench.consensus(), 1);
+}
+
+#[test]
+fn row_51_one_peer_counts_once_and_two_count_twice() {
+    let passes = |n: usize, names: &str| {
+        let mut turns = Vec::new();
+        for name in names.split(' ') {
+            // Who is not to review passes the turn on.
+            turns.push(if name == "-" { Turn::says("", "") } else { Turn::review("docs-read", name == "yes") });
+        }
+        assert_eq!(turns.len(), n);
+        bench("ann bob", OTHER, turns)
+    };
+    let same = passes(3, "yes - yes");
+    assert_eq!((same.consensus(), same.agreed()), (1, false));
+    let two = passes(2, "yes yes");
+    assert_eq!((two.consensus(), two.agreed()), (2, true));
+    let between = passes(2, "yes no");
+    assert_eq!((between.consensus(), between.agreed()), (0, false));
+    let after = passes(3, "yes no yes");
+    assert!(!after.agreed(), "the objection stands until its author passes");
+}
+
+#[test]
+fn row_51_a_quorum_needs_distinct_reviewers() {
+    let rule = SoftRule::Quorum { pass: 2, of: 3 };
+    let by_one = bench("ann", rule, vec![Turn::review("docs-read", true); 3]);
+    assert!(!by_one.agreed());
+    let by_three = bench("ann bob cyd", rule, vec![Turn::review("docs-read", true); 3]);
+    assert!(by_three.agreed());
+}
+
+#[test]
+fn row_51_the_word_of_the_author_alone_is_never_enough() {
+    let mut bench = Bench::new("ann bob");
+    bench.soft("docs-read", SoftRule::Other { needed: 1 });
+    bench.cfg.max_ticks = Some(3);
+    bench.play([Turn::handoff("new"), Turn::says("", ""), Turn::review("docs-read", true)]);
+    bench.run();
+    assert_eq!(bench.order(), "ann bob ann");
+    assert!(!bench.agreed(), "ann wrote it");
+    bench.cfg.max_ticks = Some(1);
+    bench.play([Turn::review("docs-read", true)]);
+    bench.run();
+    assert!(bench.agreed(), "bob passed it too");
+}
+
+#[test]
+fn row_52_a_change_makes_the_consensus_stale_and_an_unrelated_one_does_not() {
+    for (whole_tree, fresh) in [(true, false), (false, true)] {
+        let mut bench = Bench::new("ann bob");
+        bench.world.whole_tree = whole_tree;
+        bench.soft("docs-read", OTHER);
+        bench.cfg.max_ticks = Some(3);
+        bench.play([Turn::review("docs-read", true), Turn::review("docs-read", true), Turn::handoff("new")]);
+        bench.begin();
+        bench.until(|b| b.ticks().len() == 2);
+        assert!(bench.agreed());
+        bench.finish();
+        assert_eq!(bench.agreed(), fresh, "about the whole tree: {whole_tree}");
+    }
+}
+
+#[test]
+fn row_52_a_change_by_hand_between_turns_makes_it_stale_too() {
+    let mut bench = bench("ann bob", OTHER, vec![Turn::review("docs-read", true); 2]);
+    assert!(bench.agreed());
+    bench.world.operator_commits("by hand");
+    assert!(!bench.agreed());
+}
+
+#[test]
+fn row_52_stale_consensus_keeps_the_loop_from_completing() {
+    let mut bench = Bench::converging();
+    bench.habit = Habit::NoReview("good");
+    // Both pass the tree of the start; then it changes.
+    bench.play([Turn::review("docs-read", true), Turn::review("docs-read", true)]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let facts = bench.world.facts(&bench.m.state.rules);
+    let standing = converge::standing(&bench.cfg, &bench.m.state, &facts);
+    assert_eq!(standing, Standing::SoftPending(vec![goal("docs-read")]));
+}
+
+#[test]
+fn a_review_is_asked_for_only_where_it_can_help_and_not_too_often() {
+    let mut bench = Bench::new("ann bob");
+    bench.soft("docs-read", SoftRule::Other { needed: 2 });
+    bench.cfg.rules.soft[0].every = 4;
+    bench.cfg.max_ticks = Some(7);
+    bench.play([Turn::review("docs-read", true)]);
+    bench.run();
+    let asked: Vec<u64> = bench.started().iter().filter(|s| !s.asked.is_empty()).map(|s| s.tick.0).collect();
+    assert_eq!(asked, [1, 2, 6], "ann has passed; bob is asked every four ticks");
+}
+
+#[test]
+fn a_peer_that_is_out_is_not_waited_for() {
+    let mut bench = bench("ann bob cyd", SoftRule::Both { needed: 1 }, vec![Turn::review("docs-read", true); 2]);
+    assert!(!bench.agreed());
+    let cyd = bench.m.state.peers.get_mut(&crate::world::peer("cyd")).unwrap();
+    cyd.state = peers_core::state::PeerState::Unavailable;
+    assert!(bench.agreed());
+}
+
+#[test]
+fn soft_goals_that_are_not_required_are_not_waited_for() {
+    let mut bench = Bench::converging();
+    bench.habit = Habit::NoReview("good");
+    bench.cfg.soft_required = false;
+    bench.cfg.rules.soft[0].every = 100;
+    assert_eq!(bench.run(), StopReason::Complete);
+}
+
+#[test]
+fn one_commit_may_review_several_goals() {
+    let mut bench = Bench::new("ann bob");
+    bench.soft("docs-read", OTHER);
+    bench.soft("api-sane", OTHER);
+    bench.cfg.max_ticks = Some(1);
+    let body = "## Review\n{\"goal\": \"docs-read\", \"pass\": true}\n{\"goal\": \"api-sane\", \"pass\": false}\n\n";
+    let text = handoff_text(body, "Peer-Review-Of: docs-read\nPeer-Review-Of: api-sane\n");
+    bench.play([Turn::nothing().and_commit("start", &text)]);
+    bench.run();
+    let answers: Vec<bool> = bench.tick(1).reviews.iter().map(|r| r.pass).collect();
+    assert_eq!(answers, [true, false]);
+}

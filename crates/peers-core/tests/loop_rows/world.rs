@@ -1,0 +1,456 @@
+//! What peers do, what gates say, and the repository that they do it to: one branch, trees by label.
+
+use std::collections::BTreeMap;
+
+use peers_core::cheat::{FileDiff, FileStatus, TurnDiff};
+use peers_core::machine::{
+    CommitSeen, Corrected, Facts, Harvest, HeadFacts, Mutation, Origin, PendingCommand,
+};
+use peers_model::outcome::{ApiClass, ExitClass, PeerExit, TamperKind, Usage};
+use peers_model::record::{CorrectionKind, CorrectionPlanned, Rules};
+use peers_model::verdict::{Place, TreeKey, Verdict};
+use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, Tokens, TreeId, Usd};
+
+pub(crate) fn peer(name: &str) -> PeerName {
+    PeerName::new(name).unwrap()
+}
+
+pub(crate) fn goal(id: &str) -> GoalId {
+    GoalId::new(id).unwrap()
+}
+
+/// The tree of a label: equal labels, equal trees.
+pub(crate) fn tree(label: &str) -> TreeId {
+    let hash = label.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    TreeId::new(format!("{hash:040x}")).unwrap()
+}
+
+/// What a gate says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gate {
+    Green,
+    Red,
+    Cannot,
+    /// Green at one tree alone.
+    At(&'static str),
+    /// Green where people work, red in a clean checkout.
+    ProofRed,
+    /// Green where people work, not to be judged in a clean checkout.
+    ProofCannot,
+    /// Any answer, but always the same one at the same tree and place.
+    Random(u64),
+}
+
+impl Gate {
+    pub(crate) fn judge(self, key: &TreeKey, place: Place) -> Verdict {
+        let fail = || Verdict::Fail { diagnostic: "it is red".into() };
+        let error = || Verdict::Error { diagnostic: "no tool".into() };
+        match self {
+            Self::Green => Verdict::Pass,
+            Self::Red => fail(),
+            Self::Cannot => error(),
+            Self::At(label) if key.tree == tree(label) => Verdict::Pass,
+            Self::At(_) => fail(),
+            Self::ProofRed if place == Place::Pristine => fail(),
+            Self::ProofCannot if place == Place::Pristine => error(),
+            Self::ProofRed | Self::ProofCannot => Verdict::Pass,
+            Self::Random(salt) => {
+                let text = format!("{salt}{}{place:?}", key.tree);
+                match tree(&text).as_str().bytes().map(u32::from).sum::<u32>() % 8 {
+                    0 => Verdict::Timeout { diagnostic: "too slow".into() },
+                    1 => error(),
+                    2 | 3 => fail(),
+                    _ => Verdict::Pass,
+                }
+            }
+        }
+    }
+}
+
+/// A commit that a turn makes.
+#[derive(Debug, Clone)]
+pub(crate) struct Commit {
+    pub(crate) id: CommitId,
+    pub(crate) tree: String,
+    pub(crate) message: String,
+    pub(crate) origin: Origin,
+    /// In whose turn; nobody's before the first.
+    pub(crate) by: Option<PeerName>,
+}
+
+/// How known history is lost in a turn, before its commits are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rewrite {
+    /// The newest commit is taken away.
+    DropTip,
+    /// It is replaced by another one with the same tree.
+    Amend,
+}
+
+/// What a peer does in its turn. `{me}` in messages is its name.
+#[derive(Debug, Clone)]
+pub(crate) struct Turn {
+    pub(crate) commits: Vec<(Option<String>, String, Origin)>,
+    /// The work tree that is left, when it is not the committed one.
+    pub(crate) leaves: Option<String>,
+    pub(crate) exit: PeerExit,
+    pub(crate) rewrite: Option<Rewrite>,
+    /// HEAD ends there.
+    pub(crate) ends_on: Option<Option<String>>,
+    pub(crate) diff: TurnDiff,
+    pub(crate) open_bugs: Vec<BugId>,
+    pub(crate) published: Vec<String>,
+    pub(crate) tamper: Option<(TamperKind, String)>,
+    /// Its commits are made before anybody can end it.
+    pub(crate) quick: bool,
+}
+
+pub(crate) fn exit(class: ExitClass, api: ApiClass) -> PeerExit {
+    let usage = Usage { tokens: Some(Tokens(100)), usd: Some(Usd::from_micros(10_000)) };
+    let code = if class == ExitClass::Ok { Some(0) } else { None };
+    PeerExit { class, api, code, usage, ..PeerExit::interrupted(5000) }
+}
+
+pub(crate) fn source(path: &str) -> FileDiff {
+    FileDiff::text(path, FileStatus::Modified, vec!["old".into()], vec!["new".into()])
+}
+
+/// A message that hands off. `body` holds sections, each ended by a blank line; `trailers` lines.
+pub(crate) fn handoff_text(body: &str, trailers: &str) -> String {
+    format!(
+        "work\n\n{body}## Self-Review\nread it again\n\nPeer: {{me}}\nPeer-Status: handoff\nSelf-Review: pass\n{trailers}"
+    )
+}
+
+impl Turn {
+    /// The process ends well and leaves nothing.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            commits: Vec::new(),
+            leaves: None,
+            exit: exit(ExitClass::Ok, ApiClass::None),
+            rewrite: None,
+            ends_on: None,
+            diff: TurnDiff::default(),
+            open_bugs: Vec::new(),
+            published: Vec::new(),
+            tamper: None,
+            quick: false,
+        }
+    }
+
+    pub(crate) fn commit(label: &str, message: &str) -> Self {
+        Self::nothing().and_commit(label, message).diff(vec![source("src/lib.rs")])
+    }
+
+    /// Work that is handed off.
+    pub(crate) fn handoff(label: &str) -> Self {
+        Self::commit(label, &handoff_text("", ""))
+    }
+
+    /// A handoff that changes nothing.
+    pub(crate) fn says(body: &str, trailers: &str) -> Self {
+        let mut turn = Self::nothing();
+        turn.commits.push((None, handoff_text(body, trailers), Origin::Peer));
+        turn
+    }
+
+    pub(crate) fn skeptic() -> Self {
+        Self::says("## Skeptic\n- a race\n- an overflow\n- a leak\n- a timeout\n- a panic\n\n", "Skeptic: clean\n")
+    }
+
+    pub(crate) fn review(id: &str, pass: bool) -> Self {
+        let section = format!("## Review\n{{\"pass\": {pass}, \"checked\": [\"src/lib.rs:1 read\"]}}\n\n");
+        Self::says(&section, &format!("Peer-Review-Of: {id}\n"))
+    }
+
+    pub(crate) fn fails(class: ExitClass, api: ApiClass) -> Self {
+        Self::nothing().exit(class, api)
+    }
+
+    pub(crate) fn and_commit(mut self, label: &str, message: &str) -> Self {
+        self.commits.push((Some(label.to_owned()), message.to_owned(), Origin::Peer));
+        self
+    }
+
+    pub(crate) fn exit(mut self, class: ExitClass, api: ApiClass) -> Self {
+        self.exit = exit(class, api);
+        self
+    }
+
+    pub(crate) fn leaves(mut self, label: &str) -> Self {
+        self.leaves = Some(label.to_owned());
+        self
+    }
+
+    pub(crate) fn diff(mut self, files: Vec<FileDiff>) -> Self {
+        self.diff = TurnDiff { files };
+        self
+    }
+
+    pub(crate) fn rewrites(mut self, how: Rewrite) -> Self {
+        self.rewrite = Some(how);
+        self
+    }
+
+    pub(crate) fn ends_on(mut self, branch: Option<&str>) -> Self {
+        self.ends_on = Some(branch.map(str::to_owned));
+        self
+    }
+
+    pub(crate) fn takes(mut self, duration_ms: u64) -> Self {
+        self.exit.duration_ms = duration_ms;
+        self
+    }
+
+    pub(crate) fn uses(mut self, tokens: Option<u64>, usd: Option<Usd>) -> Self {
+        self.exit.usage = Usage { tokens: tokens.map(Tokens), usd };
+        self
+    }
+
+    pub(crate) fn quick(mut self) -> Self {
+        self.quick = true;
+        self
+    }
+
+    pub(crate) fn publishes(mut self, paths: &[&str]) -> Self {
+        self.published = paths.iter().map(|p| (*p).to_owned()).collect();
+        self
+    }
+}
+
+/// The repository and what the operator does to it.
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub(crate) commits: Vec<Commit>,
+    /// Label of the work tree.
+    pub(crate) work: String,
+    pub(crate) branch: Option<String>,
+    pub(crate) mutation: Option<Mutation>,
+    pub(crate) tamper: Option<(TamperKind, String)>,
+    pub(crate) commands: Vec<PendingCommand>,
+    pub(crate) intact: bool,
+    /// The work tree changes under so many gate runs.
+    pub(crate) restless: u32,
+    /// Soft goals that are about the whole tree; all others never change.
+    pub(crate) whole_tree: bool,
+    made: u64,
+    /// The newest turn: its tick and what was not in commits.
+    turn: Option<Turn>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let mut world = Self {
+            commits: Vec::new(),
+            work: "start".into(),
+            branch: Some("main".into()),
+            mutation: None,
+            tamper: None,
+            commands: Vec::new(),
+            intact: true,
+            restless: 0,
+            whole_tree: true,
+            made: 0,
+            turn: None,
+        };
+        world.push("root", "before everything", Origin::Known, None);
+        world.push("start", "before the run", Origin::Known, None);
+        world
+    }
+
+    fn push(&mut self, label: &str, message: &str, origin: Origin, by: Option<&PeerName>) -> CommitId {
+        self.made += 1;
+        let id = CommitId::new(format!("{:040x}", self.made)).unwrap();
+        let message = by.map_or_else(|| message.to_owned(), |by| message.replace("{me}", by.as_str()));
+        self.commits.push(Commit { id: id.clone(), tree: label.to_owned(), message, origin, by: by.cloned() });
+        id
+    }
+
+    /// The operator commits something between turns.
+    pub(crate) fn operator_commits(&mut self, label: &str) {
+        self.push(label, "by hand", Origin::Known, None);
+        self.work = label.to_owned();
+    }
+
+    pub(crate) fn tip(&self) -> &Commit {
+        self.commits.last().unwrap()
+    }
+
+    pub(crate) fn at(&self) -> HeadFacts {
+        HeadFacts {
+            head: self.tip().id.clone(),
+            head_tree: tree(&self.tip().tree),
+            worktree: tree(&self.work),
+            branch: self.branch.clone(),
+        }
+    }
+
+    fn dirty(&self) -> Vec<String> {
+        if self.work == self.tip().tree { Vec::new() } else { vec![format!(" M src/{}.rs", self.work)] }
+    }
+
+    fn scope(&self, label: &str) -> String {
+        if self.whole_tree { format!("scope of {label}") } else { "scope".into() }
+    }
+
+    pub(crate) fn facts(&self, rules: &Rules) -> Facts {
+        let at = self.at();
+        Facts {
+            head: at.head,
+            head_tree: at.head_tree,
+            worktree: at.worktree,
+            branch: at.branch,
+            dirty: self.dirty(),
+            operator: Vec::new(),
+            history_intact: self.intact,
+            mutation: self.mutation.clone(),
+            tamper: self.tamper.clone(),
+            scopes: rules.soft.iter().map(|s| (s.id.clone(), self.scope(&self.work))).collect(),
+            commands: self.commands.clone(),
+            git_state: None,
+            unstable: false,
+        }
+    }
+
+    /// A peer does its turn.
+    pub(crate) fn play(&mut self, me: &PeerName, turn: Turn) {
+        match turn.rewrite {
+            Some(Rewrite::DropTip) => {
+                self.commits.pop();
+            }
+            Some(Rewrite::Amend) => {
+                let tip = self.commits.pop().unwrap();
+                self.push(&tip.tree, "amended", Origin::Peer, Some(me));
+            }
+            None => {}
+        }
+        for (label, message, origin) in &turn.commits {
+            let label = label.clone().unwrap_or_else(|| self.tip().tree.clone());
+            self.push(&label, message, *origin, Some(me));
+        }
+        self.work = turn.leaves.clone().unwrap_or_else(|| self.tip().tree.clone());
+        if let Some(branch) = &turn.ends_on {
+            self.branch.clone_from(branch);
+        }
+        self.turn = Some(turn);
+    }
+
+    /// What is seen after a turn that began at `from`. Reads only.
+    pub(crate) fn harvest(&self, from: &CommitId, tree_before: &TreeId, rules: &Rules) -> Harvest {
+        let start = self.commits.iter().position(|c| c.id == *from);
+        let new = self.commits.get(start.map_or(0, |i| i + 1)..).unwrap_or_default();
+        let at = self.at();
+        let unchanged = at.head_tree == *tree_before;
+        let turn = self.turn.clone().unwrap_or_else(Turn::nothing);
+        let label_before = start.and_then(|i| self.commits.get(i)).map_or("lost", |c| c.tree.as_str());
+        let scopes = rules.soft.iter().map(|s| {
+            (s.id.clone(), (self.scope(label_before), self.scope(&self.tip().tree)))
+        });
+        Harvest {
+            at: Some(at),
+            ancestor: start.is_some(),
+            commits: if start.is_none() { Vec::new() } else { new.iter().map(seen).collect() },
+            diff: if unchanged { TurnDiff::default() } else { turn.diff },
+            dirty: self.dirty(),
+            git_tampered: Vec::new(),
+            refs_tampered: Vec::new(),
+            tamper: turn.tamper,
+            scopes: scopes.collect(),
+            published: turn.published,
+            warnings: Vec::new(),
+            open_bugs: turn.open_bugs,
+            salvage: None,
+        }
+    }
+
+    /// Nothing of the newest turn is seen by the next harvest.
+    pub(crate) fn forget_turn(&mut self) {
+        self.turn = None;
+    }
+
+    /// Undoes. `lost` are the commits that were part of history before the turn.
+    pub(crate) fn correct(&mut self, plan: &CorrectionPlanned, lost: &[Commit]) -> Corrected {
+        let mut own = Vec::new();
+        match plan.kind {
+            CorrectionKind::Revert => {
+                let mark = format!("Peers-Corrects: {}", plan.tick);
+                if !self.commits.iter().any(|c| c.message.contains(&mark)) {
+                    let before = self.commits.iter().find(|c| c.id == plan.to).unwrap().tree.clone();
+                    own.push(self.push(&before, &mark, Origin::Own, None));
+                }
+            }
+            CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset => {
+                let keep = lost.iter().position(|c| c.id == plan.to).unwrap();
+                self.commits = lost.get(..=keep).unwrap().to_vec();
+                self.branch.clone_from(&plan.branch);
+            }
+        }
+        self.work = self.tip().tree.clone();
+        Corrected { at: self.at(), own, salvage: Some(format!("refs/salvage/{}", plan.tick)) }
+    }
+
+    /// New commits for a receiver, by sender, since its bookmarks.
+    pub(crate) fn inbox(&self, marks: &BTreeMap<PeerName, CommitId>) -> Vec<(PeerName, CommitId)> {
+        let mut found = Vec::new();
+        for (sender, mark) in marks {
+            let after = self.commits.iter().position(|c| c.id == *mark).map_or(0, |i| i + 1);
+            for commit in self.commits.iter().skip(after).filter(|c| c.by.as_ref() == Some(sender)) {
+                found.push((sender.clone(), commit.id.clone()));
+            }
+        }
+        found
+    }
+}
+
+fn seen(commit: &Commit) -> CommitSeen {
+    CommitSeen {
+        id: commit.id.clone(),
+        message: commit.message.clone(),
+        origin: commit.origin,
+        paths: vec!["src/lib.rs".into()],
+    }
+}
+
+/// What peers do when their script is at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Habit {
+    /// Brings the tree to this label, reviews what it is asked for, answers as skeptic.
+    Good(&'static str),
+    /// As `Good`, but gives no verdict as skeptic.
+    NoSkeptic(&'static str),
+    /// As `Good`, but does not review.
+    NoReview(&'static str),
+    /// As `Good`, but always leaves something uncommitted.
+    Untidy(&'static str),
+    /// A handoff that changes nothing.
+    Empty,
+    /// Something new each time.
+    Busy,
+}
+
+impl Habit {
+    pub(crate) fn turn(self, world: &World, tick: TickNo, skeptic: bool, asked: &[GoalId]) -> Turn {
+        let good = |label: &str, asked: &[GoalId]| {
+            if skeptic {
+                Turn::skeptic()
+            } else if world.tip().tree != label {
+                Turn::handoff(label)
+            } else if let Some(id) = asked.first() {
+                Turn::review(id.as_str(), true)
+            } else {
+                Turn::says("", "")
+            }
+        };
+        match self {
+            Self::NoSkeptic(_) if skeptic => Turn::says("", ""),
+            Self::Good(label) | Self::NoSkeptic(label) => good(label, asked),
+            Self::NoReview(label) => good(label, &[]),
+            Self::Untidy(label) => good(label, asked).leaves("untidy"),
+            Self::Empty => Turn::says("", ""),
+            Self::Busy => Turn::handoff(&format!("work {tick}")),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A peer that reaches for the control plane.
+
+use std::fs;
+
+use crate::world::{World, files, sh};
+
+/// The turn of ann, which hands over; then the loop must have stopped without another gate run.
+fn tampered(w: &World, steps: &[&str], reason: &str) {
+    let mut turn = vec!["write: {path: fixed, text: 'yes'}"];
+    turn.extend(steps);
+    turn.push("handoff: Fix it");
+    w.play("idle", &[&turn]);
+    w.run(&["--max-ticks=4", "--no-skeptic"]).stopped(reason, 5);
+    assert_eq!((w.ticks().len(), w.gate_runs("tests")), (1, 1), "no gate ran after it");
+    assert_eq!(w.tick(1).commits.len(), 1, "its commits are attributed all the same");
+}
+
+#[test]
+fn row_06_a_control_directory_that_was_swapped_for_a_link_is_seen_before_anything_is_written() {
+    let w = World::new();
+    fs::create_dir(w.path("decoy")).unwrap();
+    let swap = sh("mv .peers ../peers-moved; ln -s ../decoy .peers");
+    tampered(&w, &[&swap], "tamper:peer-dir");
+    assert_eq!(files(&w.path("decoy")).len(), 0);
+    // Put back by the operator, everything goes on.
+    fs::remove_file(w.repo().join(".peers")).unwrap();
+    fs::rename(w.path("peers-moved"), w.repo().join(".peers")).unwrap();
+    w.run(&["--no-skeptic"]).stopped("complete", 0);
+    w.settled();
+}
+
+#[test]
+fn row_06_a_control_directory_that_was_swapped_for_a_copy_is_seen_before_anything_is_written() {
+    let w = World::new();
+    let swap = sh("mv .peers ../peers-moved; cp -a ../peers-moved .peers; cp -a .peers ../copy");
+    tampered(&w, &[&swap], "tamper:peer-dir");
+    assert_eq!(
+        files(&w.repo().join(".peers")).into_values().collect::<Vec<_>>(),
+        files(&w.path("copy")).into_values().collect::<Vec<_>>()
+    );
+    w.settled();
+}
+
+#[test]
+fn row_06_a_control_directory_that_is_gone_is_seen() {
+    let w = World::new();
+    tampered(&w, &[&sh("mv .peers ../peers-moved")], "tamper:peer-dir");
+    assert!(!w.has(".peers"), "nothing was written in its place");
+    fs::rename(w.path("peers-moved"), w.repo().join(".peers")).unwrap();
+    w.settled();
+}
+
+#[test]
+fn row_06_a_link_among_the_logs_is_seen_and_its_target_stays() {
+    let w = World::new();
+    fs::create_dir(w.path("decoy")).unwrap();
+    let swap = sh("mv .peers/log/prompts ../prompts; ln -s ../../../decoy .peers/log/prompts");
+    tampered(&w, &[&swap], "tamper:peer-dir");
+    assert_eq!(files(&w.path("decoy")).len(), 0);
+    w.settled();
+}
+
+#[test]
+fn row_06_a_link_in_place_of_the_state_is_seen_and_its_target_stays() {
+    let w = World::new();
+    fs::write(w.path("mine"), "mine\n").unwrap();
+    tampered(&w, &[&sh("ln -sf ../../mine .peers/state.json")], "tamper:peer-dir");
+    assert_eq!(w.noted("mine"), "mine");
+    w.settled();
+}
+
+/// A peer that runs unconfined as our own user and knows where the store is.
+fn store_touched(command: &str) {
+    let w = World::new();
+    let command = command.replace("STORE", &w.store().display().to_string());
+    tampered(&w, &[&sh(&command)], "tamper:store");
+    w.dead();
+}
+
+#[test]
+fn a_peer_that_accepts_its_own_goals_is_seen() {
+    store_touched("cd STORE; sed -i 's/\"goals\": \"./\"goals\": \"0/' accepted.json; cp accepted.json x; mv x accepted.json");
+}
+
+#[test]
+fn a_peer_that_writes_a_line_of_the_journal_is_seen() {
+    store_touched("tail -n 1 STORE/journal/000001.jsonl > copy; cat copy >> STORE/journal/copy.txt");
+}
+
+#[test]
+fn a_peer_that_forges_the_snapshot_is_seen() {
+    store_touched("echo '{}' > STORE/snapshot.json");
+}
+
+#[test]
+fn a_peer_that_removes_a_run_record_is_seen() {
+    store_touched("rm STORE/runs/*.json");
+}
+
+#[test]
+fn a_peer_that_writes_another_owner_into_the_run_lock_is_seen() {
+    store_touched("echo '{}' > STORE/run.lock");
+}
+
+#[test]
+fn a_peer_that_extends_the_journal_itself_is_seen_and_the_next_start_refuses() {
+    let w = World::new();
+    let journal = w.store().join("journal/000001.jsonl");
+    let append = sh(&format!("tail -n 1 {0} > ../line; cat ../line >> {0}", journal.display()));
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", &append, "handoff: Fix it"]]);
+    let ran = w.run(&["--max-ticks=4", "--no-skeptic"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert_ne!(ran.last_line(), "Stopped: complete");
+    w.run(&[]).refused(3, "journal");
+}

@@ -1,0 +1,144 @@
+//! Rewritten history and branches that were left: put back, with a copy.
+
+use peers_model::record::{CorrectionKind, TickOutcome};
+
+use crate::world::{World, sh};
+
+/// Tick 1 of ann is honest, tick 2 of bob is not: what he did, what he noted as his tip, how it ends.
+fn corrected(w: &World, steps: &[&str], kind: CorrectionKind) {
+    let note = sh(&format!("git rev-parse HEAD > {}", w.path("tip").display()));
+    let mut bob = steps.to_vec();
+    bob.push(&note);
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: Good work"], &bob]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let (before, after) = (w.tick(1), w.tick(2));
+    assert_eq!((after.peer.as_str(), after.outcome, after.success), ("bob", TickOutcome::Corrected, false));
+    assert_eq!(after.corrected, Some(kind));
+    assert_eq!(after.head_after, before.head_after);
+    assert_eq!(w.head(), before.head_after.as_str());
+    assert_eq!(w.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+    assert_eq!(w.get("a.py"), "a = 1");
+    assert!(after.commits.is_empty(), "nothing of it is on the branch");
+    let kept = &w.salvaged()[&after.salvage.unwrap()];
+    let tip = w.noted("tip");
+    let found = w.git_control(&["rev-list", "--max-count=2", kept]);
+    assert!(found.lines().any(|c| c == tip), "the tip is kept");
+    w.settled();
+    // The culprit is told in the words of the record.
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    let why = after.soft_fail_reason.unwrap();
+    assert_eq!(w.tick(3).peer.as_str(), "bob");
+    assert!(w.prompt(3).contains(&why), "{why}");
+}
+
+#[test]
+fn row_16_an_amended_commit_is_put_back() {
+    let w = World::new();
+    corrected(&w, &["rewrite: amend"], CorrectionKind::RestoreHistory);
+    assert_eq!(w.status(), "");
+}
+
+#[test]
+fn row_16_an_amended_commit_with_a_handoff_on_top_is_put_back() {
+    let w = World::new();
+    let steps =
+        ["write: {path: a.py, text: 'a = 2'}", "rewrite: amend", "write: {path: fixed, text: 'yes'}", "handoff"];
+    corrected(&w, &steps, CorrectionKind::RestoreHistory);
+    assert_eq!(w.status(), "");
+    assert!(!w.has("fixed"));
+}
+
+#[test]
+fn row_16_history_that_was_dropped_without_a_new_commit_is_put_back() {
+    for mode in ["hard", "mixed", "soft"] {
+        let w = World::new();
+        corrected(&w, &[&format!("rewrite: {{reset: 1, mode: {mode}}}")], CorrectionKind::RestoreHistory);
+        assert_eq!(w.status(), "", "{mode}");
+    }
+}
+
+#[test]
+fn row_16_history_that_was_dropped_and_replaced_is_put_back() {
+    let w = World::new();
+    let steps = ["rewrite: {reset: 1}", "write: {path: fixed, text: 'yes'}", "handoff: Other work"];
+    corrected(&w, &steps, CorrectionKind::RestoreHistory);
+    assert_eq!(w.status(), "");
+    assert!(!w.has("fixed"));
+}
+
+#[test]
+fn row_16_a_handoff_on_a_new_branch_is_put_back_and_the_branch_stays() {
+    let w = World::new();
+    let steps = ["switch_branch: side", "write: {path: fixed, text: 'yes'}", "handoff"];
+    corrected(&w, &steps, CorrectionKind::RestoreBranch);
+    assert_eq!(w.status(), "");
+    assert!(!w.has("fixed"));
+    assert_eq!(w.git(&["rev-parse", "side"]), w.noted("tip"));
+}
+
+#[test]
+fn row_16_a_switch_to_an_older_branch_is_put_back() {
+    let w = World::new();
+    w.git(&["branch", "old"]);
+    corrected(&w, &["switch_branch: {name: old, existing: true}"], CorrectionKind::RestoreHistory);
+    assert_eq!(w.status(), "");
+}
+
+#[test]
+fn row_16_a_detached_head_with_a_handoff_is_put_back() {
+    let w = World::new();
+    let steps = ["switch_branch: {detach: true}", "write: {path: fixed, text: 'yes'}", "handoff"];
+    corrected(&w, &steps, CorrectionKind::RestoreBranch);
+    assert_eq!(w.status(), "");
+    assert!(!w.has("fixed"));
+}
+
+#[test]
+fn row_16_a_branch_that_was_deleted_is_made_again() {
+    let w = World::new();
+    let steps = ["switch_branch: side", "git: [branch, -q, -D, main]", "handoff"];
+    corrected(&w, &steps, CorrectionKind::RestoreBranch);
+    assert_eq!(w.status(), "");
+}
+
+#[test]
+fn row_16_a_run_on_a_detached_head_goes_back_to_where_that_was() {
+    let w = World::new();
+    w.git(&["checkout", "-q", "--detach"]);
+    let start = w.head();
+    w.play(
+        "idle",
+        &[&["git: [checkout, -q, main]", "write: {path: fixed, text: 'yes'}", "handoff"]],
+    );
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!(w.tick(1).corrected, Some(CorrectionKind::RestoreBranch));
+    assert_eq!(w.head(), start);
+    assert!(!w.try_git(&w.repo(), &["symbolic-ref", "-q", "HEAD"]).status.success(), "detached as before");
+    assert_eq!(w.status(), "");
+    w.settled();
+}
+
+#[test]
+fn row_16_what_the_operator_had_not_committed_survives_the_repair() {
+    let w = World::new();
+    w.put("notes-of-the-operator.py", "think = True\n");
+    w.put("readme.txt", "start\nand a change\n");
+    // Ann leaves the operator's files alone; bob does too, but rewrites history.
+    w.play(
+        "idle",
+        &[
+            &["write: {path: a.py, text: 'a = 1'}", "handoff: {files: [a.py]}"],
+            &["rewrite: amend", "write: {path: leftover.py, text: 'x = 1'}"],
+        ],
+    );
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let tick = w.tick(2);
+    assert_eq!(tick.corrected, Some(CorrectionKind::RestoreHistory));
+    assert_eq!(w.head(), w.tick(1).head_after.as_str());
+    assert_eq!(w.get("notes-of-the-operator.py"), "think = True\n");
+    assert_eq!(w.get("readme.txt"), "start\nand a change\n");
+    let kept = &w.salvaged()[&tick.salvage.unwrap()];
+    assert_eq!(w.git_control(&["show", &format!("{kept}:leftover.py")]), "x = 1");
+    assert_eq!(w.git_control(&["show", &format!("{kept}:notes-of-the-operator.py")]), "think = True");
+    w.settled();
+}

@@ -1,0 +1,332 @@
+//! The whole journal in one pass, boiled down to what a report needs. Bounded whatever its length.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use peers_core::state::State;
+use peers_model::outcome::StopReason;
+use peers_model::record::{CorrectionKind, ExitProof, Line, OperatorOp, Record, TickOutcome, TickRecord};
+use peers_model::verdict::{Judged, Verdict};
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
+use peers_store::journal::Journal;
+use peers_store::{Disk, Position, StoreError};
+use serde::Serialize;
+
+use crate::sourced::Sourced;
+use crate::ticks::TickRow;
+use crate::words::chain;
+
+/// Ticks kept of the timeline.
+const TICKS: usize = 50;
+/// Rows kept of each other list, the newest.
+const ROWS: usize = 100;
+
+/// What happened, ever.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct History {
+    /// Records read.
+    pub records: u64,
+    /// Runs that began.
+    pub runs: u64,
+    /// When the first one did.
+    pub first: Option<Timestamp>,
+    /// When the last record was written.
+    pub last: Option<Timestamp>,
+    /// Ticks in all.
+    pub ticks: u64,
+    /// The newest ticks, oldest first, at most 50.
+    pub timeline: VecDeque<TickRow>,
+    /// By gate.
+    pub gates: BTreeMap<GoalId, GateHistory>,
+    /// By peer.
+    pub cost: BTreeMap<PeerName, PeerCost>,
+    /// What was undone, the newest.
+    pub corrections: VecDeque<CorrectionRow>,
+    /// How runs ended, the newest.
+    pub exits: VecDeque<ExitRow>,
+    /// What the operator did, the newest.
+    pub operator: VecDeque<OperatorRow>,
+    /// Proof runs, and how many of them passed.
+    pub proofs: (u64, u64),
+    /// How often the mirror of the journal was found changed.
+    pub mirror_restored: u64,
+    /// Ticks that changed guarded files of the git directory.
+    pub git_tampered: u64,
+}
+
+/// A gate over time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct GateHistory {
+    /// Tick and time of its first red answer.
+    pub first_red: Option<(TickNo, Timestamp)>,
+    /// Of its newest.
+    pub last_red: Option<(TickNo, Timestamp)>,
+    /// Of its first green answer.
+    pub first_green: Option<(TickNo, Timestamp)>,
+    /// Of its newest.
+    pub last_green: Option<(TickNo, Timestamp)>,
+    /// Green answers.
+    pub green: u64,
+    /// Red answers.
+    pub red: u64,
+    /// Could-not-judge answers.
+    pub errors: u64,
+    /// Green answers after a red attempt.
+    pub flaky: u64,
+    /// Wall time of all of them, milliseconds.
+    pub took_ms: u64,
+}
+
+/// What a peer cost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PeerCost {
+    /// Turns.
+    pub ticks: u64,
+    /// Of these, valid handoffs.
+    pub handoffs: u64,
+    /// Of these, neither for nor against it.
+    pub neutral: u64,
+    /// Run time, milliseconds.
+    pub ms: u64,
+    /// Run time of turns that failed, milliseconds.
+    pub wasted_ms: u64,
+    /// Tokens, as far as known.
+    pub tokens: Tokens,
+    /// Money, as far as known.
+    pub usd: Usd,
+    /// Turns whose cost nobody knows.
+    pub unknown: u64,
+    /// Commits.
+    pub commits: u64,
+}
+
+/// Something that was undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CorrectionRow {
+    /// In which tick.
+    pub tick: TickNo,
+    /// Whose.
+    pub peer: PeerName,
+    /// What was done.
+    pub kind: CorrectionKind,
+    /// Why.
+    pub reason: String,
+    /// What had been found.
+    pub from: Option<CommitId>,
+    /// Where it was set back to.
+    pub to: Option<CommitId>,
+    /// Where the undone work is kept.
+    pub salvage: Option<String>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExitRow {
+    /// When.
+    pub ts: Timestamp,
+    /// Which run.
+    pub run_id: Option<RunId>,
+    /// Why; absent for a run that never said so.
+    pub reason: Option<StopReason>,
+    /// For people. Untrusted text.
+    pub detail: String,
+    /// Ticks of that process.
+    pub ticks_in_run: u64,
+    /// HEAD then.
+    pub head: Option<CommitId>,
+    /// What `complete` rests on.
+    pub proof: Option<ExitProof>,
+}
+
+/// What the operator did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OperatorRow {
+    /// When.
+    pub ts: Timestamp,
+    /// Who.
+    pub by: String,
+    /// What, for people.
+    pub what: String,
+}
+
+impl History {
+    /// Reads the whole journal. Where it is damaged, what stands before the damage is stale.
+    pub fn read<D: Disk>(disk: &mut D) -> Sourced<Self> {
+        let mut fold = Fold::default();
+        let read = Journal::open(disk, &Position::default(), false, |read| {
+            let line = &read.line;
+            let applied = fold.state.apply(line.ts, line.run_id.as_ref(), &line.record);
+            applied.map_err(|source| StoreError::Illegal { seq: line.seq, source })?;
+            fold.take(line);
+            Ok::<(), StoreError>(())
+        });
+        let history = fold.history;
+        match read {
+            Ok(_) if history.records == 0 => Sourced::Missing,
+            Ok(_) => Sourced::Fresh(history),
+            Err(error) if history.records == 0 => Sourced::Unreadable(chain(&error)),
+            Err(error) => Sourced::Stale { value: history, why: chain(&error) },
+        }
+    }
+}
+
+#[derive(Default)]
+struct Fold {
+    state: State,
+    history: History,
+    planned: Option<peers_model::record::CorrectionPlanned>,
+    /// The run that has begun and not ended.
+    open_run: Option<(RunId, Timestamp, u64)>,
+}
+
+impl Fold {
+    fn take(&mut self, line: &Line) {
+        let ticks = self.state.ticks;
+        let history = &mut self.history;
+        history.records = line.seq;
+        history.first.get_or_insert(line.ts);
+        history.last = Some(line.ts);
+        match &line.record {
+            Record::RunStarted(_) => {
+                history.runs += 1;
+                if let Some((run_id, ts, ticks_in_run)) = self.open_run.take() {
+                    let lost = ExitRow {
+                        ts,
+                        run_id: Some(run_id),
+                        reason: None,
+                        detail: "it never ended".to_owned(),
+                        ticks_in_run,
+                        head: None,
+                        proof: None,
+                    };
+                    keep(&mut history.exits, lost, ROWS);
+                }
+                self.open_run = line.run_id.clone().map(|id| (id, line.ts, 0));
+            }
+            Record::CorrectionPlanned(plan) => self.planned = Some(plan.clone()),
+            Record::Tick(tick) => self.tick(line, tick),
+            Record::Gates(gates) => judged(&mut history.gates, ticks, line.ts, &gates.verdicts),
+            Record::Proof(proof) => {
+                history.proofs.0 += 1;
+                history.proofs.1 += u64::from(proof.passed);
+                judged(&mut history.gates, ticks, line.ts, &proof.verdicts);
+            }
+            Record::Operator(op) => {
+                let row = OperatorRow { ts: line.ts, by: op.by.clone(), what: operator_words(&op.op) };
+                keep(&mut history.operator, row, ROWS);
+            }
+            Record::MirrorRestored(_) => history.mirror_restored += 1,
+            Record::Exit(exit) => {
+                self.open_run = None;
+                let row = ExitRow {
+                    ts: line.ts,
+                    run_id: line.run_id.clone(),
+                    reason: Some(exit.reason.clone()),
+                    detail: exit.detail.clone(),
+                    ticks_in_run: exit.ticks_in_run,
+                    head: exit.head.clone(),
+                    proof: exit.proof.clone(),
+                };
+                keep(&mut history.exits, row, ROWS);
+            }
+            Record::TickStarted(_) | Record::PeerSpawned(_) | Record::Cooling(_) | Record::Checkpoint(_) => {}
+        }
+    }
+
+    fn tick(&mut self, line: &Line, tick: &TickRecord) {
+        let history = &mut self.history;
+        history.ticks += 1;
+        history.git_tampered += u64::from(!tick.git_tampered.is_empty());
+        if let Some((_, _, ticks)) = &mut self.open_run {
+            *ticks += 1;
+        }
+        keep(&mut history.timeline, TickRow::of(line.ts, line.run_id.as_ref(), tick), TICKS);
+        judged(&mut history.gates, tick.iteration, line.ts, &tick.verdicts);
+        let cost = history.cost.entry(tick.peer.clone()).or_default();
+        cost.ticks += 1;
+        cost.handoffs += u64::from(tick.outcome == TickOutcome::Handoff && tick.success);
+        cost.neutral += u64::from(tick.outcome.is_neutral());
+        cost.ms = cost.ms.saturating_add(tick.exit.duration_ms);
+        if !tick.success && !tick.outcome.is_neutral() {
+            cost.wasted_ms = cost.wasted_ms.saturating_add(tick.exit.duration_ms);
+        }
+        cost.tokens += tick.exit.usage.tokens.unwrap_or_default();
+        cost.usd += tick.exit.usage.usd.unwrap_or_default();
+        cost.unknown += u64::from(tick.exit.usage.tokens.is_none());
+        cost.commits = cost.commits.saturating_add(u64::try_from(tick.commits.len()).unwrap_or(u64::MAX));
+        let planned = self.planned.take().filter(|plan| plan.tick == tick.iteration);
+        if let Some(kind) = tick.corrected {
+            let row = CorrectionRow {
+                tick: tick.iteration,
+                peer: tick.peer.clone(),
+                kind,
+                reason: planned
+                    .as_ref()
+                    .map(|plan| plan.reason.clone())
+                    .or_else(|| tick.soft_fail_reason.clone())
+                    .unwrap_or_default(),
+                from: planned.as_ref().map(|plan| plan.from.clone()),
+                to: planned.map(|plan| plan.to),
+                salvage: tick.salvage.clone(),
+            };
+            keep(&mut history.corrections, row, ROWS);
+        }
+    }
+}
+
+/// Appends, and drops the oldest beyond `most`.
+fn keep<T>(rows: &mut VecDeque<T>, row: T, most: usize) {
+    rows.push_back(row);
+    if rows.len() > most {
+        rows.pop_front();
+    }
+}
+
+fn judged(gates: &mut BTreeMap<GoalId, GateHistory>, tick: TickNo, ts: Timestamp, verdicts: &[Judged]) {
+    for judged in verdicts {
+        let gate = gates.entry(judged.goal.clone()).or_default();
+        gate.took_ms = gate.took_ms.saturating_add(judged.duration_ms);
+        let now = Some((tick, ts));
+        match judged.verdict {
+            Verdict::Pass => {
+                gate.green += 1;
+                gate.flaky += u64::from(judged.attempts > 1);
+                gate.first_green = gate.first_green.or(now);
+                gate.last_green = now;
+            }
+            Verdict::Fail { .. } | Verdict::Timeout { .. } => {
+                gate.red += 1;
+                gate.first_red = gate.first_red.or(now);
+                gate.last_red = now;
+            }
+            Verdict::Error { .. } => gate.errors += 1,
+        }
+    }
+}
+
+pub(crate) fn operator_words(op: &OperatorOp) -> String {
+    use peers_model::record::AckTarget;
+    match op {
+        OperatorOp::Accepted { note, .. } => match note {
+            Some(note) => format!("accepted goals and config: {note}"),
+            None => "accepted goals and config".to_owned(),
+        },
+        OperatorOp::BudgetReset => "reset the budget".to_owned(),
+        OperatorOp::Ack { target, reason } => {
+            let target = match target {
+                AckTarget::Bug(id) => format!("bug {id}"),
+                AckTarget::Concern(id) => format!("concern {id}"),
+                AckTarget::Weakening(tick) => format!("the weakening of tick {tick}"),
+            };
+            format!("acknowledged {target}: {reason}")
+        }
+        OperatorOp::StopRequested { after_tick: true } => "asked to stop after the running tick".to_owned(),
+        OperatorOp::StopRequested { after_tick: false } => "asked to stop".to_owned(),
+        OperatorOp::StoreAttached { old_path } => format!("attached the store of {old_path}"),
+        OperatorOp::Undone { run, from, to, salvage } => {
+            format!("undid run {run}: {} back to {}, kept as {salvage}", from.short(), to.short())
+        }
+        OperatorOp::Landed { run, into, commit } => {
+            format!("landed run {run} into {into} as {}", commit.short())
+        }
+    }
+}

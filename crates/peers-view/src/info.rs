@@ -1,0 +1,214 @@
+//! `peers info`: the configuration and the goals in force, nothing run.
+
+use peers_core::budget::Caps;
+use peers_model::config::{Budget, Config, Health, PeerSpec};
+use peers_model::goal::{GateRun, Goal, GoalKind, TreeChoice};
+use peers_model::review::SoftRule;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::json;
+use crate::liveness::{Confinement, Lock};
+use crate::page::{Cell, Colour, Page, Tone};
+use crate::words::thousands;
+
+/// Terminal cells of a command line.
+const COMMAND: usize = 160;
+
+/// What is in force.
+#[derive(Debug, Clone)]
+pub struct Info<'a> {
+    /// The repository.
+    pub target: &'a str,
+    /// The configuration.
+    pub config: &'a Config,
+    /// The goals.
+    pub goals: &'a [Goal],
+    /// What is allowed and yet most likely not meant.
+    pub warnings: &'a [String],
+    /// What a look at the run lock showed.
+    pub lock: &'a Lock,
+    /// Whether peers are confined.
+    pub confinement: Confinement,
+}
+
+/// For a terminal. Ends in a newline.
+#[must_use]
+pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
+    let Info { target, config, goals, warnings, lock, confinement } = info;
+    let mut page = Page::new(colour);
+    page.field("target", Tone::Plain, target);
+    page.field("driver", Tone::Plain, lower(&config.driver));
+    page.field("comm", Tone::Plain, lower(&config.comm));
+    page.field("lock", Tone::Plain, lock_words(lock));
+    page.field("sandbox", Tone::Care, confinement.words());
+    page.field("peers", Tone::Plain, config.peers.len().to_string());
+    for peer in &config.peers {
+        page.say(format!(" - {}", peer_words(peer)));
+        page.line(&[Cell::new(Tone::Faint, "     "), Cell::cut(Tone::Faint, peer.argv.join(" "), COMMAND)]);
+    }
+    page.field("budget", Tone::Plain, budget_words(&config.budget));
+    let Health { idle_timeout_s, absolute_max_runtime_s, buf_cap_bytes, .. } = &config.health;
+    page.field(
+        "health",
+        Tone::Plain,
+        format!("idle≤{idle_timeout_s}s, abs≤{absolute_max_runtime_s}s, buf_cap={buf_cap_bytes} bytes"),
+    );
+    let hard = goals.iter().filter(|goal| matches!(goal.kind, GoalKind::Hard(_))).count();
+    page.field("goals", Tone::Plain, format!("{} ({hard} hard, {} soft)", goals.len(), goals.len() - hard));
+    for goal in *goals {
+        page.line(&[Cell::new(Tone::Plain, " - "), Cell::cut(Tone::Plain, goal_words(goal), COMMAND)]);
+    }
+    for warning in *warnings {
+        page.field("warning", Tone::Care, warning);
+    }
+    page.finish()
+}
+
+/// For programs, schema `peers.info/1`.
+#[must_use]
+pub fn info_json(info: &Info<'_>) -> String {
+    let Info { target, config, goals, warnings, lock, confinement } = info;
+    let caps = Caps::new(config.budget.clone());
+    let peers: Vec<Value> = config
+        .peers
+        .iter()
+        .map(|peer| {
+            json!({"name": peer.name, "tool": peer.tool_name(), "prompt_mode": peer.prompt_mode, "role": peer.role,
+                "model": peer.model, "reasoning": peer.reasoning, "provider": peer.provider, "argv": peer.argv})
+        })
+        .collect();
+    let value = json!({
+        "target": target,
+        "driver": config.driver,
+        "comm": config.comm,
+        "lock": lock_words(lock),
+        "confinement": confinement,
+        "peers": peers,
+        "budget": config.budget,
+        "budget_defaults": Budget::default(),
+        "max_usd_mode_effective": caps.usd_mode,
+        "max_usd_mode_reason": caps.usd_mode_reason,
+        "health": {
+            "idle_timeout_s": config.health.idle_timeout_s,
+            "absolute_max_runtime_s": config.health.absolute_max_runtime_s,
+            "buf_cap_bytes": config.health.buf_cap_bytes,
+        },
+        "max_retries": config.max_retries,
+        "recovery_interval": config.recovery_interval,
+        "skeptic": config.skeptic,
+        "goals": goals.iter().map(goal_json).collect::<Vec<_>>(),
+        "warnings": warnings,
+    });
+    json::document("peers.info/1", &value)
+}
+
+/// The word that the file has for a value.
+fn lower(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+fn lock_words(lock: &Lock) -> String {
+    match lock {
+        Lock::Held { pid, run_id, foreign } => {
+            let run = run_id.as_ref().map(|run| format!(" by run {run}")).unwrap_or_default();
+            let pid = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
+            let foreign = if *foreign { ", an older system" } else { "" };
+            format!("held{run}{pid}{foreign}")
+        }
+        Lock::Free => "not held".to_owned(),
+        Lock::Unreadable(why) => format!("not known: {why}"),
+    }
+}
+
+fn peer_words(peer: &PeerSpec) -> String {
+    let mut parts = vec![
+        format!("tool={}", peer.tool_name()),
+        format!("prompt_mode={}", lower(&peer.prompt_mode)),
+        format!("role={}", lower(&peer.role)),
+    ];
+    for (key, value) in [("model", &peer.model), ("reasoning", &peer.reasoning), ("provider", &peer.provider)]
+    {
+        if let Some(value) = value {
+            parts.push(format!("{key}={value}"));
+        }
+    }
+    format!("{} ({})", peer.name, parts.join(", "))
+}
+
+/// Each cap, with where it comes from when it is not the operator's.
+fn budget_words(budget: &Budget) -> String {
+    let usual = Budget::default();
+    let from = |same: bool| if same { " (default)" } else { "" };
+    let cap = |value: Option<u64>| value.map_or_else(|| "∞".to_owned(), thousands);
+    let iterations = budget.max_iterations.map(std::num::NonZeroU64::get);
+    let runtime = budget.max_runtime_s.map_or_else(|| "∞".to_owned(), |s| format!("{s}s"));
+    let mut parts = vec![
+        format!("iterations≤{}{}", cap(iterations), from(budget.max_iterations == usual.max_iterations)),
+        format!("runtime≤{runtime}{}", from(budget.max_runtime_s == usual.max_runtime_s)),
+    ];
+    if let Some(wall) = budget.max_wall_s {
+        parts.push(format!("wall≤{wall}s"));
+    }
+    let failures = budget.max_consecutive_failures.map(|n| u64::from(n.get()));
+    let same = budget.max_consecutive_failures == usual.max_consecutive_failures;
+    parts.push(format!("failures in a row≤{}{}", cap(failures), from(same)));
+    if let Some(tokens) = budget.max_tokens {
+        parts.push(format!("tokens≤{}", thousands(tokens.get())));
+    }
+    let mut text = parts.join(", ");
+    if let Some(usd) = budget.max_usd {
+        let caps = Caps::new(budget.clone());
+        let mode = lower(&caps.usd_mode);
+        text = format!("{text}, USD≤{} max_usd_mode={mode} ({})", usd.0, caps.usd_mode_reason);
+    }
+    text
+}
+
+fn goal_words(goal: &Goal) -> String {
+    match &goal.kind {
+        GoalKind::Hard(hard) => {
+            let run = match &hard.run {
+                GateRun::Shell { cmd, pass_when } => format!("{cmd} | pass_when {pass_when}"),
+                GateRun::Check { name, args } if args.is_empty() => format!("check {name}"),
+                GateRun::Check { name, args } => format!("check {name} {}", args.join(" ")),
+            };
+            let live = if hard.tree == TreeChoice::Live { ", live only" } else { "" };
+            format!("{} (hard{live}): {run}", goal.id)
+        }
+        GoalKind::Soft(soft) => {
+            let rule = match soft.rule {
+                SoftRule::Other { needed } => format!("reviewer=other, consensus_needed={needed}"),
+                SoftRule::Both { needed } => format!("reviewer=both, consensus_needed={needed}"),
+                SoftRule::Alternating { needed } => {
+                    format!("reviewer=alternating, consensus_needed={needed}")
+                }
+                SoftRule::Quorum { pass, of } => format!("reviewer=quorum, quorum={pass}/{of}"),
+            };
+            format!("{} (soft): {rule}, asked at most every {} ticks", goal.id, soft.every)
+        }
+    }
+}
+
+fn goal_json(goal: &Goal) -> Value {
+    let (kind, more) = match &goal.kind {
+        GoalKind::Hard(hard) => {
+            let run = match &hard.run {
+                GateRun::Shell { cmd, pass_when } => json!({"cmd": cmd, "pass_when": pass_when}),
+                GateRun::Check { name, args } => json!({"check": name, "args": args}),
+            };
+            (
+                "hard",
+                json!({"run": run, "tree": hard.tree, "retries": hard.retries, "timeout_s": hard.timeout_s}),
+            )
+        }
+        GoalKind::Soft(soft) => {
+            ("soft", json!({"rule": soft.rule, "every": soft.every, "paths": soft.paths}))
+        }
+    };
+    json!({"id": goal.id, "description": goal.description, "type": kind, "goal": more})
+}

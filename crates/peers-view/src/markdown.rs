@@ -1,0 +1,99 @@
+//! Markdown whose structure no foreign text can change.
+
+use std::fmt::Write as _;
+
+use peers_sys::term;
+
+/// Terminal cells of one table cell or list item.
+const WIDEST: usize = 300;
+
+/// Foreign text as a code span: one line, nothing in it means anything. Empty text gives nothing.
+pub(crate) fn code(text: &str, width: usize) -> String {
+    let text = term::line(text, width);
+    let text = text.trim();
+    if text.is_empty() {
+        return String::new();
+    }
+    // A code span ends at a backtick, a table cell at a bar, whatever stands around them.
+    format!("`{}`", text.replace('`', "'").replace('|', "\u{a6}"))
+}
+
+/// Our own words, with what would break a table taken out.
+fn plain(text: &str) -> String {
+    term::line(text, WIDEST).replace('|', "\\|")
+}
+
+/// A document in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    out: String,
+}
+
+impl Document {
+    pub(crate) fn title(text: &str) -> Self {
+        Self { out: format!("# {}\n", plain(text)) }
+    }
+
+    pub(crate) fn section(&mut self, text: &str) {
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(self.out, "\n## {}\n", plain(text));
+    }
+
+    /// A paragraph of its own.
+    pub(crate) fn paragraph(&mut self, text: &str) {
+        let _ = writeln!(self.out, "\n{}", plain(text));
+    }
+
+    pub(crate) fn item(&mut self, text: &str) {
+        let after_item = self.out.lines().last().is_some_and(|line| line.starts_with("- "));
+        if !after_item {
+            self.gap();
+        }
+        let _ = writeln!(self.out, "- {}", plain(text));
+    }
+
+    /// A table. Cells are our own words, or foreign text made by [`code`].
+    pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
+        self.gap();
+        let _ = writeln!(self.out, "| {} |", head.join(" | "));
+        let _ = writeln!(self.out, "|{}", "---|".repeat(head.len()));
+        for row in rows {
+            let cells: Vec<String> = row.iter().map(|cell| plain(cell)).collect();
+            let _ = writeln!(self.out, "| {} |", cells.join(" | "));
+        }
+    }
+
+    /// A blank line, unless there is one.
+    fn gap(&mut self) {
+        if !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_cannot_leave_its_cell() {
+        let mut doc = Document::title("x");
+        let hostile = "a`</td>| b\n\n# head\n[l](http://x) \u{1b}[31m![i](y)";
+        doc.table(&["a", "b"], &[vec![code(hostile, 80), "ours".into()]]);
+        let text = doc.finish();
+        let row = text.lines().last().unwrap();
+        assert_eq!(row.matches('|').count(), 3, "{row}");
+        assert_eq!(row.matches('`').count(), 2, "{row}");
+        assert_eq!(text.lines().count(), 5, "{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn nothing_is_no_code_span() {
+        assert_eq!(code(" \u{202e} ", 80), "");
+    }
+}

@@ -1,0 +1,216 @@
+//! A tick for a terminal.
+
+use peers_core::state::State;
+use peers_model::record::{Record, TickRecord};
+
+use super::Replay;
+use crate::page::{Cell, Colour, Page, Tone};
+use crate::ticks::TickRow;
+use crate::watch::record_cells;
+use crate::words::{bytes, count_of, duration_ms, thousands};
+
+/// Lines of an output tail.
+const TAIL: usize = 20;
+
+/// The tick for a terminal. Ends in a newline.
+#[must_use]
+pub fn replay_text(replay: &Replay, colour: Colour) -> String {
+    let mut page = Page::new(colour);
+    match replay.record() {
+        Some(record) => ended(&mut page, record),
+        None => open(&mut page, replay),
+    }
+    records(&mut page, replay);
+    changes(&mut page, replay);
+    commits(&mut page, replay);
+    files(&mut page, replay);
+    tails(&mut page, replay);
+    page.finish()
+}
+
+fn ended(page: &mut Page, record: &TickRecord) {
+    let row = TickRow::of(record.started_at, None, record);
+    let tone = if record.success { Tone::Good } else { Tone::Care };
+    page.field("tick", Tone::Strong, format!("{} of {} ({})", row.tick, row.peer, record.tool));
+    page.field("result", tone, row.result());
+    if let Some(reason) = &record.soft_fail_reason {
+        page.field("because", Tone::Care, reason);
+    }
+    let exit = &record.exit;
+    let code = match (exit.code, exit.signal) {
+        (Some(code), _) => format!(", exit code {code}"),
+        (None, Some(signal)) => format!(", signal {signal}"),
+        (None, None) => String::new(),
+    };
+    let took = duration_ms(exit.duration_ms);
+    page.field("process", Tone::Plain, format!("{}{code}, {took}", record.classification));
+    if let Some(matched) = &exit.matched {
+        let text = format!("{} ({}): {}", matched.pattern, matched.source, matched.snippet);
+        page.field("matched", Tone::Care, text);
+    }
+    page.field("cost", Tone::Plain, row.cost());
+    page.field("began", Tone::Plain, record.started_at.to_string());
+    let heads = format!("{} -> {}", record.head_before.short(), record.head_after.short());
+    page.field("head", Tone::Plain, heads);
+    if let Some(salvage) = &record.salvage {
+        page.field("kept as", Tone::Plain, salvage);
+    }
+}
+
+fn open(page: &mut Page, replay: &Replay) {
+    let peer = replay.records.iter().find_map(|line| match &line.record {
+        Record::TickStarted(started) => Some(started.peer.to_string()),
+        _ => None,
+    });
+    page.field("tick", Tone::Strong, format!("{} of {}", replay.tick, peer.unwrap_or_default()));
+    page.field("result", Tone::Care, "it is open: no record of its end");
+}
+
+fn records(page: &mut Page, replay: &Replay) {
+    page.blank();
+    page.line(&[Cell::new(Tone::Strong, "records")]);
+    for line in &replay.records {
+        let mut cells = vec![Cell::new(Tone::Plain, "  ")];
+        cells.extend(record_cells(line));
+        page.line(&cells);
+    }
+    if replay.records_left_out > 0 {
+        page.say(format!("  and {} more", thousands(replay.records_left_out)));
+    }
+}
+
+fn changes(page: &mut Page, replay: &Replay) {
+    page.blank();
+    page.line(&[Cell::new(Tone::Strong, "state before and after")]);
+    let Some(after) = &replay.after else {
+        page.say("  the tick has not ended");
+        return;
+    };
+    let rows: Vec<Vec<Cell>> = facts(&replay.before)
+        .into_iter()
+        .zip(facts(after))
+        .filter(|(old, new)| old.1 != new.1)
+        .map(|((name, old), (_, new))| {
+            vec![
+                Cell::new(Tone::Plain, name),
+                Cell::new(Tone::Faint, old),
+                Cell::new(Tone::Plain, format!("-> {new}")),
+            ]
+        })
+        .chain(named_changes(&replay.before, after))
+        .collect();
+    page.table(2, &rows);
+}
+
+/// What every state has.
+fn facts(state: &State) -> Vec<(&'static str, String)> {
+    let short = |id: Option<&str>| id.and_then(|id| id.get(..8)).unwrap_or("-").to_owned();
+    vec![
+        ("ticks", state.ticks.to_string()),
+        ("turn", state.turn_peer().map_or("-".to_owned(), ToString::to_string)),
+        ("head", short(state.head.as_ref().map(peers_model::CommitId::as_str))),
+        ("work tree", if state.dirty { "dirty" } else { "clean" }.to_owned()),
+        ("clean ticks", state.clean_ticks.to_string()),
+        ("skeptics passed", state.skeptic.passed.len().to_string()),
+        ("failures in a row", state.spent.consecutive_failures.to_string()),
+        ("tokens", thousands(state.spent.tokens.0)),
+        ("money", state.spent.usd.to_string()),
+        ("run time", duration_ms(state.spent.peer_ms.saturating_add(state.spent.gate_ms))),
+        ("warnings waiting", state.warnings.len().to_string()),
+    ]
+}
+
+/// What goes by a name: peers, gates, reviews.
+fn named_changes(before: &State, after: &State) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    let mut row = |name: String, old: String, new: String| {
+        if old != new {
+            rows.push(vec![
+                Cell::new(Tone::Plain, name),
+                Cell::new(Tone::Faint, old),
+                Cell::new(Tone::Plain, format!("-> {new}")),
+            ]);
+        }
+    };
+    for peer in &after.rules.peers {
+        let word = |state: &State| state.health(&peer.name).state.word().to_owned();
+        row(format!("peer {}", peer.name), word(before), word(after));
+    }
+    for gate in &after.rules.gates {
+        let word = |state: &State| {
+            let last = state.board.gates.get(&gate.id).and_then(|standing| standing.last.as_ref());
+            last.map_or("unknown", |judged| judged.verdict.word()).to_owned()
+        };
+        row(format!("gate {}", gate.id), word(before), word(after));
+    }
+    for soft in &after.rules.soft {
+        let kept = |state: &State| {
+            state
+                .soft
+                .get(&soft.id)
+                .map_or_else(|| "0".to_owned(), |status| status.consensus_count.to_string())
+        };
+        row(format!("reviews of {}", soft.id), kept(before), kept(after));
+    }
+    rows
+}
+
+fn commits(page: &mut Page, replay: &Replay) {
+    if replay.commits.is_empty() {
+        return;
+    }
+    page.blank();
+    let stat = replay.diffstat.map(|(files, added, deleted)| format!(": {files} files, +{added} -{deleted}"));
+    let title = format!("{}{}", count_of(&replay.commits, "commit"), stat.unwrap_or_default());
+    page.line(&[Cell::new(Tone::Strong, title)]);
+    let rows: Vec<Vec<Cell>> = replay
+        .commits
+        .iter()
+        .map(|commit| {
+            vec![
+                Cell::new(Tone::Faint, commit.id.short()),
+                Cell::new(Tone::Plain, commit.origin),
+                Cell::cut(Tone::Plain, commit.subject.as_deref().unwrap_or("(not looked up)"), 120),
+            ]
+        })
+        .collect();
+    page.table(2, &rows);
+}
+
+fn files(page: &mut Page, replay: &Replay) {
+    if replay.files.is_empty() {
+        return;
+    }
+    page.blank();
+    page.line(&[Cell::new(Tone::Strong, "files")]);
+    let rows: Vec<Vec<Cell>> = replay
+        .files
+        .iter()
+        .map(|file| {
+            vec![
+                Cell::new(Tone::Plain, file.kind),
+                Cell::new(Tone::Faint, file.bytes.map_or_else(|| "not a plain file".to_owned(), bytes)),
+                Cell::new(Tone::Plain, &file.path),
+            ]
+        })
+        .collect();
+    page.table(2, &rows);
+}
+
+fn tails(page: &mut Page, replay: &Replay) {
+    let Some(record) = replay.record() else { return };
+    for (name, text) in
+        [("end of stdout", &record.exit.stdout_tail), ("end of stderr", &record.exit.stderr_tail)]
+    {
+        if text.trim().is_empty() {
+            continue;
+        }
+        page.blank();
+        page.line(&[Cell::new(Tone::Strong, name)]);
+        let shown = peers_sys::term::block(text);
+        let lines: Vec<&str> = shown.lines().collect();
+        for line in lines.iter().skip(lines.len().saturating_sub(TAIL)) {
+            page.line(&[Cell::new(Tone::Plain, "  | "), Cell::new(Tone::Plain, line)]);
+        }
+    }
+}

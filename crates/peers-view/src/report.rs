@@ -1,0 +1,444 @@
+//! `peers report`: the outcome first, then how it came about.
+
+use peers_model::outcome::StopReason;
+use peers_model::{Tokens, Usd};
+use peers_store::Disk;
+use serde::Serialize;
+
+use crate::history::{ExitRow, GateHistory, History};
+use crate::json;
+use crate::liveness::{Attention, Liveness, attention, outcome};
+use crate::loopview::{Asked, Core, LoopView};
+use crate::markdown::{Document, code};
+use crate::sourced::Sourced;
+use crate::status::{live_words, next_step};
+use crate::words::{count, count_of, duration_ms, thousands};
+
+/// Terminal cells of a diagnostic or reason.
+const TEXT: usize = 120;
+/// Bugs in a report.
+const BUGS: usize = 200;
+
+/// A loop as it is and as it came to be so.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// As it is.
+    pub view: LoopView,
+    /// As it came to be.
+    pub history: Sourced<History>,
+}
+
+impl Report {
+    /// Reads both. Writes nothing.
+    pub fn read<D: Disk>(disk: &mut D, asked: &Asked) -> Self {
+        Self { view: LoopView::read(disk, asked), history: History::read(disk) }
+    }
+}
+
+/// The report for programs, schema `peers.report/1`.
+#[must_use]
+pub fn report_json(report: &Report) -> String {
+    #[derive(Serialize)]
+    struct Outcome {
+        text: String,
+        kind: Option<&'static str>,
+        attention: Option<Attention>,
+        next_step: Option<&'static str>,
+    }
+    #[derive(Serialize)]
+    struct Document<'a> {
+        outcome: Outcome,
+        #[serde(flatten)]
+        report: &'a Report,
+    }
+    let live = report.view.liveness.value();
+    let kind = live.map(|live| match live {
+        Liveness::Stopped { reason, .. } => outcome(reason),
+        Liveness::Running { .. } => "running",
+        Liveness::Fresh => "fresh",
+        Liveness::Crashed { .. } => "killed",
+    });
+    let outcome = Outcome {
+        text: live_words(&report.view).1,
+        kind,
+        attention: live.map(attention),
+        next_step: live.and_then(next_step),
+    };
+    json::document("peers.report/1", &Document { outcome, report })
+}
+
+/// The report for people, as it stands in `REPORT.md`. Foreign texts stand in code spans.
+#[must_use]
+pub fn report_markdown(report: &Report) -> String {
+    let view = &report.view;
+    let mut doc = Document::title("peers report");
+    result(&mut doc, report);
+    match &view.core {
+        Sourced::Fresh(core) => standing(&mut doc, report, core),
+        Sourced::Stale { value, why } => {
+            doc.paragraph(&format!(
+                "**The journal cannot be read to its end**: {}. What follows is from before.",
+                code(why, 300)
+            ));
+            standing(&mut doc, report, value);
+        }
+        Sourced::Missing => doc.paragraph("There is no journal."),
+        Sourced::Unreadable(why) => {
+            doc.paragraph(&format!("**The journal cannot be read**: {}", code(why, 300)));
+        }
+    }
+    bugs(&mut doc, view);
+    match &report.history {
+        Sourced::Fresh(history) => past(&mut doc, history),
+        Sourced::Stale { value, why } => {
+            doc.paragraph(&format!("**The history ends where the journal is damaged**: {}", code(why, 300)));
+            past(&mut doc, value);
+        }
+        Sourced::Missing => {}
+        Sourced::Unreadable(why) => {
+            doc.paragraph(&format!("**The history cannot be read**: {}", code(why, 300)));
+        }
+    }
+    warnings(&mut doc, view);
+    doc.finish()
+}
+
+fn result(doc: &mut Document, report: &Report) {
+    let view = &report.view;
+    let words = live_words(view).1;
+    doc.paragraph(&format!("**{}**: {}", headline(view), code(&words, 300)));
+    if let Some(next) = view.liveness.value().and_then(next_step) {
+        doc.paragraph(&format!("Next step: {next}"));
+    }
+    doc.paragraph(&format!("Sandbox: **{}**", view.confinement.words()));
+    if let Some(proof) = newest_exit(report).and_then(|exit| exit.proof.as_ref()) {
+        let names: Vec<String> = proof.exempt.iter().map(ToString::to_string).collect();
+        let but = match names.len() {
+            0 => String::new(),
+            _ => format!(", but for these, which were judged in the work tree only: {}", names.join(", ")),
+        };
+        let tree = proof.tree.as_str().get(..12).unwrap_or(proof.tree.as_str());
+        doc.paragraph(&format!("Every gate passed in a clean checkout of tree `{tree}`{but}"));
+    }
+    if let Sourced::Fresh(project) = &view.project {
+        doc.paragraph(&format!("Repository: {}, read at {}", code(&project.path, 300), view.at));
+    }
+    for alert in &view.alerts {
+        doc.paragraph(&format!("**Alert**: {}", code(&alert.text, 300)));
+    }
+}
+
+fn newest_exit(report: &Report) -> Option<&ExitRow> {
+    let stopped = matches!(report.view.liveness.value(), Some(Liveness::Stopped { .. }));
+    report.history.value().and_then(|history| history.exits.back()).filter(|_| stopped)
+}
+
+fn headline(view: &LoopView) -> &'static str {
+    match view.liveness.value() {
+        None => "Not known",
+        Some(Liveness::Running { .. }) => "Running",
+        Some(Liveness::Fresh) => "No run yet",
+        Some(Liveness::Crashed { .. }) => "Crashed",
+        Some(Liveness::Stopped { reason: StopReason::Complete, .. }) => "Complete",
+        Some(live @ Liveness::Stopped { .. }) => match attention(live) {
+            Attention::Alarm => "Stopped: look before you do anything else",
+            Attention::Act => "Stopped: somebody is needed",
+            Attention::Watch | Attention::None | Attention::Done => "Stopped",
+        },
+    }
+}
+
+fn standing(doc: &mut Document, report: &Report, core: &Core) {
+    doc.section("Where it stands");
+    let head = core.head.as_ref().map_or("not known", |head| head.short());
+    let branch = core.branch.as_deref().map(|b| format!(" on {}", code(b, 80))).unwrap_or_default();
+    let clean = match core.clean {
+        Some(true) => "clean",
+        Some(false) => "with uncommitted changes",
+        None => "work tree not looked at",
+    };
+    doc.item(&format!("HEAD `{head}`{branch}, {clean}"));
+    doc.item(&format!("{} completed", count(core.ticks.0, "tick")));
+    if let Some(turn) = core.turn.as_ref().filter(|_| core.open.is_none()) {
+        doc.item(&format!("next turn: {turn}"));
+    }
+    if core.converge.complete {
+        doc.item("nothing is missing for `complete`");
+    }
+    for missing in &core.converge.missing {
+        doc.item(&format!("missing for `complete`: {}", missing.text));
+    }
+    gates(doc, report, core);
+    reviews(doc, core);
+    budget(doc, core);
+    peers(doc, report, core);
+}
+
+fn gates(doc: &mut Document, report: &Report, core: &Core) {
+    if core.gates.is_empty() {
+        return;
+    }
+    doc.section("Gates");
+    let past = report.history.value().map(|history| &history.gates);
+    let nothing = GateHistory::default();
+    let when = |at: Option<(peers_model::TickNo, peers_model::Timestamp)>| match at {
+        Some((tick, _)) => format!("tick {tick}"),
+        None => "never".to_owned(),
+    };
+    let rows: Vec<Vec<String>> = core
+        .gates
+        .iter()
+        .map(|gate| {
+            let history = past.and_then(|past| past.get(&gate.id)).unwrap_or(&nothing);
+            let mut state = gate.state.to_owned();
+            for (set, word) in [
+                (gate.stale == Some(true), " (stale)"),
+                (gate.exempt, " (live only)"),
+                (gate.flaky, " (flaky)"),
+            ] {
+                if set {
+                    state.push_str(word);
+                }
+            }
+            let at = gate.at.as_ref().map(|at| format!("`{}`", at.head.short())).unwrap_or_default();
+            vec![
+                gate.id.to_string(),
+                state,
+                at,
+                when(history.first_red),
+                when(history.last_green),
+                format!("{}/{}/{}", history.green, history.red, history.errors),
+                code(&gate.diagnostic, 80),
+            ]
+        })
+        .collect();
+    let head = ["gate", "state", "at", "first red", "last green", "green/red/error", "diagnostic"];
+    doc.table(&head, &rows);
+}
+
+fn reviews(doc: &mut Document, core: &Core) {
+    if core.soft.is_empty() {
+        return;
+    }
+    doc.section("Reviews");
+    let rows: Vec<Vec<String>> = core
+        .soft
+        .iter()
+        .map(|row| vec![row.id.to_string(), row.share(), row.rule.clone(), code(&row.why, TEXT)])
+        .collect();
+    doc.table(&["goal", "passed", "who", "what is missing"], &rows);
+}
+
+fn budget(doc: &mut Document, core: &Core) {
+    doc.section("Budget");
+    if let Some(why) = core.budget.caps.why() {
+        doc.paragraph(&format!("The caps cannot be read: {}", code(why, 300)));
+    }
+    let rows: Vec<Vec<String>> = core
+        .budget
+        .rows
+        .iter()
+        .map(|row| {
+            let cap = match (row.cap, &core.budget.caps) {
+                (Some(cap), _) => cap.words(),
+                (None, Sourced::Fresh(())) => "no cap".to_owned(),
+                (None, _) => "not known".to_owned(),
+            };
+            let percent = row.percent().map(|p| format!("{p}%")).unwrap_or_default();
+            vec![row.name.to_owned(), row.spent.words(), cap, percent]
+        })
+        .collect();
+    doc.table(&["what", "spent", "cap", ""], &rows);
+    if core.budget.unknown_usage > 0 {
+        let turns = count(core.budget.unknown_usage, "turn");
+        doc.paragraph(&format!(
+            "The cost of {turns} is not known, so tokens and money are at least that much."
+        ));
+    }
+}
+
+fn peers(doc: &mut Document, report: &Report, core: &Core) {
+    doc.section("Peers");
+    let cost = report.history.value().map(|history| &history.cost);
+    let rows: Vec<Vec<String>> = core
+        .peers
+        .iter()
+        .map(|peer| {
+            let cost = cost.and_then(|cost| cost.get(&peer.name)).cloned().unwrap_or_default();
+            vec![
+                peer.name.to_string(),
+                peer.state.word().to_owned(),
+                format!("{} of {}", cost.handoffs, cost.ticks),
+                duration_ms(cost.ms),
+                duration_ms(cost.wasted_ms),
+                cost_words(cost.tokens, cost.usd, cost.unknown),
+                code(peer.reason.as_deref().unwrap_or_default(), TEXT),
+            ]
+        })
+        .collect();
+    doc.table(&["peer", "state", "handoffs", "run time", "of it wasted", "cost", "why not healthy"], &rows);
+}
+
+fn cost_words(tokens: Tokens, usd: Usd, unknown: u64) -> String {
+    let known = format!("{} tokens, {usd}", thousands(tokens.0));
+    match unknown {
+        0 => known,
+        n => format!("{known}; {} not known", count(n, "turn")),
+    }
+}
+
+fn bugs(doc: &mut Document, view: &LoopView) {
+    let bugs = match &view.bugs {
+        Sourced::Missing => return,
+        Sourced::Unreadable(why) => {
+            doc.section("Bugs");
+            doc.paragraph(&format!("The ledger cannot be read: {}", code(why, 300)));
+            return;
+        }
+        Sourced::Fresh(bugs) | Sourced::Stale { value: bugs, .. } => bugs,
+    };
+    doc.section("Bugs");
+    doc.paragraph(&format!(
+        "{} reported, {} open, {} of them blocking.",
+        bugs.total, bugs.open, bugs.blocking
+    ));
+    if bugs.rows.is_empty() {
+        return;
+    }
+    let rows: Vec<Vec<String>> = bugs
+        .rows
+        .iter()
+        .take(BUGS)
+        .map(|bug| {
+            let fixed = match (&bug.resolved_in, &bug.resolved_by) {
+                (Some(commit), Some(by)) => format!("{} `{}` by {by}", bug.status.as_str(), commit.short()),
+                _ => bug.status.as_str().to_owned(),
+            };
+            vec![
+                bug.id.to_string(),
+                bug.severity.as_str().to_owned(),
+                format!("`{}` by {}", bug.found_in.short(), bug.found_by),
+                fixed,
+                bug.open.map_or_else(|| "closed".to_owned(), |why| format!("open: {why}")),
+                code(&bug.title, 80),
+            ]
+        })
+        .collect();
+    doc.table(&["bug", "severity", "found", "resolved", "counts as", "title"], &rows);
+    if bugs.total > rows.len() {
+        doc.paragraph(&format!("And {} more.", bugs.total - rows.len()));
+    }
+}
+
+fn past(doc: &mut Document, history: &History) {
+    doc.section("Timeline");
+    let shown = history.timeline.len();
+    doc.paragraph(&format!(
+        "{} in {}; the last {shown}, newest first.",
+        count(history.ticks, "tick"),
+        count(history.runs, "run")
+    ));
+    let rows: Vec<Vec<String>> = history
+        .timeline
+        .iter()
+        .rev()
+        .map(|tick| {
+            let commits = match tick.commits.last() {
+                None => "no commit".to_owned(),
+                Some(last) => format!("{}, `{}`", count_of(&tick.commits, "commit"), last.short()),
+            };
+            vec![
+                tick.tick.to_string(),
+                tick.ts.to_string(),
+                tick.peer.to_string(),
+                tick.result(),
+                commits,
+                duration_ms(tick.duration_ms),
+                tick.cost(),
+                code(tick.reason.as_deref().unwrap_or_default(), TEXT),
+            ]
+        })
+        .collect();
+    doc.table(&["tick", "ended", "peer", "result", "commits", "took", "cost", "why no success"], &rows);
+    corrections(doc, history);
+    doc.section("How runs ended");
+    let rows: Vec<Vec<String>> = history
+        .exits
+        .iter()
+        .rev()
+        .map(|exit| {
+            vec![
+                exit.ts.to_string(),
+                exit.run_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+                exit.reason
+                    .as_ref()
+                    .map_or_else(|| "killed or lost".to_owned(), |r| code(&r.to_string(), 80)),
+                count(exit.ticks_in_run, "tick"),
+                code(&exit.detail, TEXT),
+            ]
+        })
+        .collect();
+    doc.table(&["when", "run", "reason", "ticks", "detail"], &rows);
+    if history.proofs.0 > 0 {
+        let (all, passed) = history.proofs;
+        doc.paragraph(&format!("{} in a clean checkout, {passed} of them green.", count(all, "proof")));
+    }
+    if !history.operator.is_empty() {
+        doc.section("What the operator did");
+        for row in history.operator.iter().rev() {
+            doc.item(&format!("{} {}: {}", row.ts, code(&row.by, 40), code(&row.what, TEXT)));
+        }
+    }
+}
+
+fn corrections(doc: &mut Document, history: &History) {
+    if history.git_tampered > 0 || history.mirror_restored > 0 {
+        doc.section("What was put back");
+        if history.git_tampered > 0 {
+            let ticks = count(history.git_tampered, "tick");
+            doc.item(&format!("guarded files of the git directory, after {ticks}"));
+        }
+        if history.mirror_restored > 0 {
+            doc.item(&format!("the mirror of the journal, {}", count(history.mirror_restored, "time")));
+        }
+    }
+    if history.corrections.is_empty() {
+        return;
+    }
+    doc.section("What was undone");
+    let rows: Vec<Vec<String>> = history
+        .corrections
+        .iter()
+        .rev()
+        .map(|row| {
+            let kind = match row.kind {
+                peers_model::record::CorrectionKind::Revert => "reverted",
+                peers_model::record::CorrectionKind::RestoreHistory => "history restored",
+                peers_model::record::CorrectionKind::RestoreBranch => "branch restored",
+                peers_model::record::CorrectionKind::Reset => "reset",
+            };
+            let commit = |id: Option<&peers_model::CommitId>| {
+                id.map(|id| format!("`{}`", id.short())).unwrap_or_default()
+            };
+            vec![
+                row.tick.to_string(),
+                row.peer.to_string(),
+                kind.to_owned(),
+                commit(row.from.as_ref()),
+                commit(row.to.as_ref()),
+                row.salvage.as_deref().map_or_else(|| "nothing kept".to_owned(), |s| code(s, 80)),
+                code(&row.reason, TEXT),
+            ]
+        })
+        .collect();
+    doc.table(&["tick", "peer", "what", "from", "back to", "kept as", "why"], &rows);
+    doc.paragraph("What is kept comes back with `peers salvage restore`.");
+}
+
+fn warnings(doc: &mut Document, view: &LoopView) {
+    let Some(core) = view.core.value().filter(|core| !core.warnings.is_empty()) else { return };
+    doc.section("Last warnings");
+    for warning in &core.warnings {
+        doc.item(&format!("tick {}: {}", warning.tick, code(&warning.text, 200)));
+    }
+}

@@ -1,0 +1,457 @@
+//! `peers status`.
+
+use peers_core::state::PeerState;
+use peers_model::time;
+
+use crate::json;
+use crate::liveness::{Attention, Liveness, attention};
+use crate::loopview::{Core, LoopView};
+use crate::page::{Cell, Colour, Page, Tone};
+use crate::sourced::Sourced;
+use crate::words::{self, ago, count, count_of, duration_ms};
+
+/// Bugs shown.
+const BUGS: usize = 10;
+/// Warnings shown.
+const WARNINGS: usize = 5;
+/// Wasted turns shown.
+const WASTED: usize = 3;
+/// Terminal cells of a diagnostic.
+const DIAGNOSTIC: usize = 120;
+
+/// The status for a terminal. Ends in a newline.
+#[must_use]
+pub fn status_text(view: &LoopView, colour: Colour) -> String {
+    let mut page = Page::new(colour);
+    head(&mut page, view);
+    match &view.core {
+        Sourced::Fresh(core) => body(&mut page, view, core),
+        Sourced::Stale { value, why } => {
+            page.field("journal", Tone::Bad, format!("unreadable: {why}"));
+            page.say("           what follows is from before the damage");
+            body(&mut page, view, value);
+        }
+        Sourced::Missing => page.field("journal", Tone::Care, "missing"),
+        Sourced::Unreadable(why) => page.field("journal", Tone::Bad, format!("unreadable: {why}")),
+    }
+    bugs(&mut page, view);
+    ticks(&mut page, view);
+    warnings(&mut page, view);
+    page.finish()
+}
+
+/// The status for programs, schema `peers.status/1`.
+#[must_use]
+pub fn status_json(view: &LoopView) -> String {
+    #[derive(serde::Serialize)]
+    struct Document<'a> {
+        #[serde(flatten)]
+        view: &'a LoopView,
+        attention: Option<Attention>,
+        next_step: Option<&'static str>,
+        unconfined: bool,
+    }
+    let live = view.liveness.value();
+    json::document(
+        "peers.status/1",
+        &Document {
+            view,
+            attention: live.map(attention),
+            next_step: live.and_then(next_step),
+            unconfined: !matches!(view.confinement, crate::liveness::Confinement::Confined { .. }),
+        },
+    )
+}
+
+pub(crate) fn next_step(live: &Liveness) -> Option<&'static str> {
+    match live {
+        Liveness::Stopped { reason, .. } => reason.next_step(),
+        Liveness::Crashed { .. } => Some("run again: the journal knows where it stopped"),
+        Liveness::Fresh => Some("start with `peers run`"),
+        Liveness::Running { .. } => None,
+    }
+}
+
+/// What the loop is doing, one line and its tone.
+pub(crate) fn live_words(view: &LoopView) -> (Tone, String) {
+    let live = match &view.liveness {
+        Sourced::Fresh(live) | Sourced::Stale { value: live, .. } => live,
+        Sourced::Missing => return (Tone::Care, "not known".to_owned()),
+        Sourced::Unreadable(why) => return (Tone::Bad, format!("not known: {why}")),
+    };
+    let tone = match attention(live) {
+        Attention::Done => Tone::Good,
+        Attention::None => Tone::Strong,
+        Attention::Watch => Tone::Care,
+        Attention::Act | Attention::Alarm => Tone::Bad,
+    };
+    let text = match live {
+        Liveness::Running { pid, run_id, foreign, since, turn } => {
+            let since = since.map(|since| format!(" for {}", time::human(view.at.since(since))));
+            let doing = match turn {
+                Some(turn) => {
+                    let kind = if turn.skeptic { " as skeptic" } else { "" };
+                    let since = time::human(view.at.since(turn.since));
+                    format!(", tick {} of {}{kind} for {since}", turn.tick, turn.peer)
+                }
+                None if *foreign => ", by an older system that holds `.peers/run.lock`".to_owned(),
+                None => ", between turns".to_owned(),
+            };
+            let text = format!("running{}{doing}", since.unwrap_or_default());
+            let pid = pid.map(|pid| format!("process {pid}"));
+            let run = run_id.as_ref().map(|run| format!("run {run}"));
+            let who: Vec<String> = run.into_iter().chain(pid).collect();
+            if who.is_empty() { text } else { format!("{text} ({})", who.join(", ")) }
+        }
+        Liveness::Fresh => "no run yet".to_owned(),
+        Liveness::Stopped { reason, detail, at, exit_code } => {
+            let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+            format!("stopped {}, {reason}{detail} (exit {exit_code})", ago(view.at, *at))
+        }
+        Liveness::Crashed { run_id, since, how, turn } => {
+            let turn =
+                turn.as_ref().map(|t| format!(" in tick {} of {}", t.tick, t.peer)).unwrap_or_default();
+            format!(
+                "crashed{turn}: run {run_id} began {} and never ended; {}",
+                ago(view.at, *since),
+                how.words()
+            )
+        }
+    };
+    (tone, text)
+}
+
+fn head(page: &mut Page, view: &LoopView) {
+    match &view.project {
+        Sourced::Fresh(project) | Sourced::Stale { value: project, .. } => {
+            page.field("project", Tone::Plain, &project.path);
+        }
+        Sourced::Missing => page.field("project", Tone::Care, "the store does not say"),
+        Sourced::Unreadable(why) => page.field("project", Tone::Bad, format!("unreadable: {why}")),
+    }
+    let (tone, text) = live_words(view);
+    page.field("state", tone, text);
+    if let Some(next) = view.liveness.value().and_then(next_step) {
+        page.field("next step", Tone::Care, next);
+    }
+    let tone = match view.confinement {
+        crate::liveness::Confinement::Confined { .. } => Tone::Plain,
+        _ => Tone::Care,
+    };
+    page.field("sandbox", tone, view.confinement.words());
+    for alert in &view.alerts {
+        page.field("alert", Tone::Bad, &alert.text);
+    }
+    if let Some(why) = view.run.why() {
+        page.field("alert", Tone::Bad, format!("run records are unreadable: {why}"));
+    }
+}
+
+fn body(page: &mut Page, view: &LoopView, core: &Core) {
+    let head = core.head.as_ref().map_or("no commit known", |head| head.short());
+    let branch = core.branch.as_deref().map_or(" (detached or not known)".to_owned(), |b| format!(" on {b}"));
+    page.field("head", Tone::Plain, format!("{head}{branch}"));
+    match (core.clean, core.dirty.is_empty()) {
+        (Some(false), true) => page.field("work tree", Tone::Care, "has uncommitted changes"),
+        (_, false) => {
+            let paths = words::list(&core.dirty, 5);
+            let n = count_of(&core.dirty, "uncommitted path");
+            page.field("work tree", Tone::Care, format!("{n}: {paths}"));
+        }
+        (Some(true), true) => page.field("work tree", Tone::Plain, "clean"),
+        (None, true) => page.field("work tree", Tone::Faint, "not looked at"),
+    }
+    let turn = core.turn.as_ref().map(|peer| format!("; {peer} is next")).filter(|_| core.open.is_none());
+    page.field("ticks", Tone::Plain, format!("{}{}", core.ticks, turn.unwrap_or_default()));
+    converge(page, core);
+    gates(page, core);
+    reviews(page, core);
+    peers(page, view, core);
+    budget(page, core);
+}
+
+fn converge(page: &mut Page, core: &Core) {
+    if core.converge.complete {
+        page.field("complete", Tone::Good, "nothing is missing");
+    } else {
+        let things = count_of(&core.converge.missing, "thing");
+        let verb = if core.converge.missing.len() == 1 { "is" } else { "are" };
+        page.field("complete", Tone::Care, format!("{things} {verb} missing"));
+        for missing in &core.converge.missing {
+            page.say(format!("  - {}", missing.text));
+        }
+    }
+    if !core.converge.exempt.is_empty() {
+        let names: Vec<String> = core.converge.exempt.iter().map(ToString::to_string).collect();
+        page.say(format!("  not proved in a clean checkout (`tree: live`): {}", names.join(", ")));
+    }
+}
+
+fn gates(page: &mut Page, core: &Core) {
+    if core.gates.is_empty() {
+        return;
+    }
+    page.blank();
+    page.line(&[Cell::new(Tone::Strong, "gates")]);
+    let rows: Vec<Vec<Cell>> = core
+        .gates
+        .iter()
+        .map(|gate| {
+            let tone = match gate.state {
+                "pass" if gate.is_green() => Tone::Good,
+                "pass" | "unknown" => Tone::Faint,
+                "error" => Tone::Care,
+                _ => Tone::Bad,
+            };
+            let mut about = Vec::new();
+            if let Some(at) = &gate.at {
+                about.push(format!("at {}", at.head.short()));
+            }
+            if gate.stale == Some(true) {
+                about.push("stale".to_owned());
+            }
+            if gate.reds > 1 {
+                about.push(format!("{} in a row", count(gate.reds.into(), "red tick")));
+            }
+            if gate.errors > 1 {
+                about.push(format!("{} in a row", count(gate.errors.into(), "error")));
+            }
+            if gate.flaky {
+                about.push(format!("flaky: {}", count(gate.attempts.into(), "attempt")));
+            }
+            if gate.exempt {
+                about.push("live only".to_owned());
+            }
+            vec![
+                Cell::new(tone, gate.state),
+                Cell::new(Tone::Plain, gate.id.as_str()),
+                Cell::new(Tone::Faint, about.join(", ")),
+                Cell::cut(Tone::Plain, &gate.diagnostic, DIAGNOSTIC),
+            ]
+        })
+        .collect();
+    page.table(2, &rows);
+}
+
+fn reviews(page: &mut Page, core: &Core) {
+    if core.soft.is_empty() {
+        return;
+    }
+    page.blank();
+    page.line(&[Cell::new(Tone::Strong, "reviews")]);
+    let rows: Vec<Vec<Cell>> = core
+        .soft
+        .iter()
+        .map(|row| {
+            let stale = match row.stale {
+                0 => String::new(),
+                n => format!(" ({} out of date)", count(u64::try_from(n).unwrap_or(u64::MAX), "review")),
+            };
+            vec![
+                Cell::new(if row.ok { Tone::Good } else { Tone::Care }, row.share()),
+                Cell::new(Tone::Plain, row.id.as_str()),
+                Cell::new(Tone::Faint, &row.rule),
+                Cell::new(Tone::Plain, format!("{}{stale}", row.why)),
+            ]
+        })
+        .collect();
+    page.table(2, &rows);
+}
+
+fn peers(page: &mut Page, view: &LoopView, core: &Core) {
+    if core.peers.is_empty() {
+        return;
+    }
+    page.blank();
+    page.line(&[Cell::new(Tone::Strong, "peers")]);
+    let rows: Vec<Vec<Cell>> = core
+        .peers
+        .iter()
+        .map(|peer| {
+            let tone = match peer.state {
+                PeerState::Healthy => Tone::Good,
+                PeerState::Degraded => Tone::Care,
+                PeerState::Halted | PeerState::Unavailable => Tone::Bad,
+            };
+            let last = match &peer.last {
+                None => "no turn yet".to_owned(),
+                Some(last) => {
+                    let why =
+                        last.soft_fail_reason.as_deref().map(|why| format!(", {why}")).unwrap_or_default();
+                    let took = duration_ms(last.duration_ms);
+                    format!("tick {}: {} in {took}{why}", last.tick, last.classification)
+                }
+            };
+            let mut more = Vec::new();
+            if peer.recent_half_fails > 0 {
+                more.push(format!("{} of the last 5 failed", peer.recent_fails()));
+            }
+            if peer.reverted > 0 {
+                more.push(format!("{} reverted", count(peer.reverted.into(), "turn")));
+            }
+            if let Some(until) = peer.waits_until.filter(|until| *until > view.at) {
+                more.push(format!("waits {}", time::human(until.since(view.at))));
+            }
+            if let Some(reason) = peer.reason.as_ref().filter(|_| peer.state != PeerState::Healthy) {
+                more.push(reason.clone());
+            }
+            let more = if more.is_empty() { String::new() } else { format!("; {}", more.join("; ")) };
+            vec![
+                Cell::new(tone, peer.state.word()),
+                Cell::new(Tone::Plain, peer.name.as_str()),
+                Cell::new(Tone::Faint, format!("{} turns", peer.ticks)),
+                Cell::cut(Tone::Plain, format!("{last}{more}"), 160),
+            ]
+        })
+        .collect();
+    page.table(2, &rows);
+}
+
+fn budget(page: &mut Page, core: &Core) {
+    let budget = &core.budget;
+    page.blank();
+    page.line(&[Cell::new(Tone::Strong, "budget")]);
+    if let Some(why) = budget.caps.why() {
+        page.line(&[Cell::new(Tone::Bad, format!("  caps are unreadable: {why}"))]);
+    }
+    let rows: Vec<Vec<Cell>> = budget
+        .rows
+        .iter()
+        .map(|row| {
+            let of = match (row.cap, &budget.caps) {
+                (Some(cap), _) => format!("of {}", cap.words()),
+                (None, Sourced::Fresh(())) => "no cap".to_owned(),
+                (None, _) => "cap not known".to_owned(),
+            };
+            let percent = row.percent();
+            let tone = match percent {
+                Some(100..) => Tone::Bad,
+                Some(80..) => Tone::Care,
+                _ => Tone::Plain,
+            };
+            let least = budget.unknown_usage > 0 && matches!(row.key, "max_tokens" | "max_usd");
+            let spent = if least { format!("at least {}", row.spent.words()) } else { row.spent.words() };
+            vec![
+                Cell::new(Tone::Plain, row.name),
+                Cell::new(tone, spent),
+                Cell::new(Tone::Faint, of),
+                Cell::new(tone, percent.map(|p| format!("{p}%")).unwrap_or_default()),
+            ]
+        })
+        .collect();
+    page.table(2, &rows);
+    page.say(format!(
+        "  of the run time: peers {}, gates {}",
+        duration_ms(budget.peer_ms),
+        duration_ms(budget.gate_ms)
+    ));
+    if budget.unknown_usage > 0 {
+        page.say(format!("  the cost of {} is not known", count(budget.unknown_usage, "turn")));
+    }
+    if budget.wasted_ms > 0 {
+        let skip = budget.wasted.len().saturating_sub(WASTED);
+        let last: Vec<String> = budget
+            .wasted
+            .iter()
+            .skip(skip)
+            .map(|w| format!("tick {} {} {}", w.tick, w.peer, duration_ms(w.duration_ms)))
+            .collect();
+        page.say(format!("  wasted {}; last: {}", duration_ms(budget.wasted_ms), last.join(", ")));
+    }
+}
+
+fn bugs(page: &mut Page, view: &LoopView) {
+    let bugs = match &view.bugs {
+        Sourced::Missing => return,
+        Sourced::Unreadable(why) => {
+            page.blank();
+            page.field("bugs", Tone::Bad, format!("unreadable: {why}"));
+            return;
+        }
+        Sourced::Fresh(bugs) | Sourced::Stale { value: bugs, .. } => bugs,
+    };
+    page.blank();
+    let n = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    let text =
+        format!("{} open, {} of them blocking; {} reported", n(bugs.open), n(bugs.blocking), n(bugs.total));
+    page.field("bugs", if bugs.blocking > 0 { Tone::Care } else { Tone::Plain }, text);
+    let open: Vec<_> = bugs.rows.iter().filter(|bug| bug.open.is_some()).collect();
+    let rows: Vec<Vec<Cell>> = open
+        .iter()
+        .take(BUGS)
+        .map(|bug| {
+            vec![
+                Cell::new(if bug.severity.blocks() { Tone::Bad } else { Tone::Plain }, bug.severity.as_str()),
+                Cell::new(Tone::Plain, bug.id.as_str()),
+                Cell::new(Tone::Faint, bug.location.as_deref().unwrap_or("-")),
+                Cell::cut(
+                    Tone::Plain,
+                    format!("{} ({})", bug.title, bug.open.unwrap_or_default()),
+                    DIAGNOSTIC,
+                ),
+            ]
+        })
+        .collect();
+    page.table(2, &rows);
+    if open.len() > BUGS {
+        page.say(format!("  and {} more", open.len() - BUGS));
+    }
+}
+
+fn ticks(page: &mut Page, view: &LoopView) {
+    let tail = match &view.journal {
+        Sourced::Fresh(tail) | Sourced::Stale { value: tail, .. } => tail,
+        Sourced::Missing => return,
+        Sourced::Unreadable(why) => {
+            page.blank();
+            page.field("last ticks", Tone::Bad, format!("unreadable: {why}"));
+            return;
+        }
+    };
+    if !tail.ticks.is_empty() {
+        page.blank();
+        page.line(&[Cell::new(Tone::Strong, "last ticks")]);
+        let rows: Vec<Vec<Cell>> = tail
+            .ticks
+            .iter()
+            .rev()
+            .map(|tick| {
+                vec![
+                    Cell::new(Tone::Plain, format!("tick {}", tick.tick)),
+                    Cell::new(Tone::Plain, tick.peer.as_str()),
+                    Cell::new(if tick.success { Tone::Good } else { Tone::Care }, tick.result()),
+                    Cell::new(
+                        Tone::Faint,
+                        format!("{} in {}", ago(view.at, tick.ts), duration_ms(tick.duration_ms)),
+                    ),
+                    Cell::cut(Tone::Plain, tick.reason.as_deref().unwrap_or_default(), DIAGNOSTIC),
+                ]
+            })
+            .collect();
+        page.table(2, &rows);
+    }
+    let bad = match tail.unreadable {
+        0 => String::new(),
+        n => format!("; {} of its end cannot be read", count(n, "line")),
+    };
+    let text = format!("{}{bad}", count(tail.records, "record"));
+    page.blank();
+    page.field("journal", if tail.unreadable > 0 { Tone::Bad } else { Tone::Plain }, text);
+}
+
+fn warnings(page: &mut Page, view: &LoopView) {
+    let Some(core) = view.core.value().filter(|core| !core.warnings.is_empty()) else { return };
+    page.blank();
+    page.line(&[Cell::new(Tone::Strong, "last warnings")]);
+    let skip = core.warnings.len().saturating_sub(WARNINGS);
+    for warning in core.warnings.iter().skip(skip) {
+        page.line(&[
+            Cell::new(Tone::Faint, format!("  tick {}: ", warning.tick)),
+            Cell::cut(Tone::Plain, &warning.text, 200),
+        ]);
+    }
+    if core.warnings_waiting > 0 {
+        let n = u64::try_from(core.warnings_waiting).unwrap_or(u64::MAX);
+        page.say(format!("  {} for the next prompt", count(n, "warning")));
+    }
+}

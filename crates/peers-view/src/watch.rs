@@ -1,0 +1,149 @@
+//! `peers watch`: the journal, decoded line by line.
+
+use peers_model::record::{CorrectionKind, Line, Record};
+use peers_model::verdict::Judged;
+use serde_json::json;
+
+use crate::feed::FeedItem;
+use crate::history::operator_words;
+use crate::json;
+use crate::page::{Cell, Colour, Page, Tone};
+use crate::ticks::TickRow;
+use crate::words::{self, count_of, duration_ms};
+
+/// Terminal cells of one line's text.
+const TEXT: usize = 240;
+
+/// One line for a terminal, with its end.
+#[must_use]
+pub fn watch_line(item: &FeedItem, colour: Colour) -> String {
+    let mut page = Page::new(colour);
+    match item {
+        FeedItem::Line(line) => page.line(&record_cells(line)),
+        FeedItem::Unreadable { segment, offset, why } => {
+            let text = format!("the line at byte {offset} of segment {segment} {why}");
+            page.line(&[Cell::new(Tone::Bad, "unreadable: "), Cell::cut(Tone::Plain, text, TEXT)]);
+        }
+        FeedItem::Replaced => {
+            page.line(&[Cell::new(Tone::Care, "the journal is another one; it is shown from its start")]);
+        }
+    }
+    page.finish()
+}
+
+/// When, what kind, and what it says.
+pub(crate) fn record_cells(line: &Line) -> [Cell; 3] {
+    let (tone, text) = words_of(line);
+    [
+        Cell::new(Tone::Faint, format!("{} ", line.ts)),
+        Cell::new(tone, format!("{:<18} ", line.record.event())),
+        Cell::cut(Tone::Plain, text, TEXT),
+    ]
+}
+
+/// One line of NDJSON, schema `peers.watch/1`, with its end.
+#[must_use]
+pub fn watch_json(item: &FeedItem) -> String {
+    match item {
+        FeedItem::Line(line) => json::line("peers.watch/1", &json!({"kind": "record", "record": line})),
+        FeedItem::Unreadable { segment, offset, why } => json::line(
+            "peers.watch/1",
+            &json!({"kind": "unreadable", "segment": segment, "offset": offset, "why": why}),
+        ),
+        FeedItem::Replaced => json::line("peers.watch/1", &json!({"kind": "replaced"})),
+    }
+}
+
+fn words_of(line: &Line) -> (Tone, String) {
+    match &line.record {
+        Record::RunStarted(run) => {
+            let branch = run.branch.as_deref().unwrap_or("a detached HEAD");
+            let confined = if run.sandbox == "none" {
+                "unconfined".to_owned()
+            } else {
+                format!("sandbox {}", run.sandbox)
+            };
+            let peers: Vec<String> = run.rules.peers.iter().map(|p| p.name.to_string()).collect();
+            let text = format!(
+                "at {} on {branch}, {}, {}; {confined}",
+                run.head.short(),
+                count_of(&run.rules.gates, "gate"),
+                peers.join(" and ")
+            );
+            (Tone::Strong, text)
+        }
+        Record::TickStarted(tick) => {
+            let kind = if tick.skeptic { " as skeptic" } else { "" };
+            let at = tick.head_before.short();
+            (
+                Tone::Plain,
+                format!(
+                    "tick {}: {}{kind} at {at}, prompt of {}",
+                    tick.tick,
+                    tick.peer,
+                    words::bytes(tick.prompt_bytes)
+                ),
+            )
+        }
+        Record::PeerSpawned(spawned) => {
+            (Tone::Plain, format!("tick {}: process {}", spawned.tick, spawned.pid))
+        }
+        Record::CorrectionPlanned(plan) => {
+            let what = match plan.kind {
+                CorrectionKind::Revert => "revert to",
+                CorrectionKind::RestoreHistory => "restore history to",
+                CorrectionKind::RestoreBranch => "restore the branch at",
+                CorrectionKind::Reset => "reset to",
+            };
+            (Tone::Care, format!("tick {}: {what} {} ({})", plan.tick, plan.to.short(), plan.reason))
+        }
+        Record::Tick(tick) => {
+            let row = TickRow::of(line.ts, None, tick);
+            let why = row.reason.as_deref().map(|why| format!("; {why}")).unwrap_or_default();
+            let text = format!(
+                "tick {}: {} {}, {}, {}, {}{why}",
+                row.tick,
+                row.peer,
+                row.result(),
+                count_of(&row.commits, "commit"),
+                duration_ms(row.duration_ms),
+                row.cost()
+            );
+            (if row.success { Tone::Good } else { Tone::Care }, text)
+        }
+        Record::Gates(gates) => verdicts(&gates.verdicts, gates.took_ms),
+        Record::Proof(proof) => {
+            let (tone, text) = verdicts(&proof.verdicts, proof.took_ms);
+            let result = if proof.passed { "passed" } else { "did not pass" };
+            (tone, format!("{result} at {}: {text}", proof.at.head.short()))
+        }
+        Record::Cooling(cooling) => (
+            Tone::Care,
+            format!("{} waits until {} (limit {} in a row)", cooling.peer, cooling.until, cooling.streak),
+        ),
+        Record::Operator(op) => (Tone::Strong, format!("{} {}", op.by, operator_words(&op.op))),
+        Record::MirrorRestored(restored) => {
+            let tick = restored.tick.map(|tick| format!(" after tick {tick}")).unwrap_or_default();
+            (Tone::Care, format!("the mirror{tick} {}", restored.what))
+        }
+        Record::Checkpoint(_) => (Tone::Faint, "the journal goes on in a new segment".to_owned()),
+        Record::Exit(exit) => {
+            let detail = if exit.detail.is_empty() { String::new() } else { format!(": {}", exit.detail) };
+            (Tone::Strong, format!("{} after {} ticks{detail}", exit.reason, exit.ticks_in_run))
+        }
+    }
+}
+
+fn verdicts(verdicts: &[Judged], took_ms: u64) -> (Tone, String) {
+    let green = verdicts.iter().filter(|judged| judged.verdict.is_pass()).count();
+    let others: Vec<String> = verdicts
+        .iter()
+        .filter(|judged| !judged.verdict.is_pass())
+        .map(|judged| format!("{} {}", judged.goal, judged.verdict.word()))
+        .collect();
+    let took = duration_ms(took_ms);
+    if others.is_empty() {
+        return (Tone::Good, format!("{} green in {took}", count_of(verdicts, "gate")));
+    }
+    (Tone::Bad, format!("{green} of {} green in {took}; {}", verdicts.len(), words::list(&others, 8)))
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# The part of the test that runs without a network: inside.sh TESTDIR RUNDIR.
+# Called by run.sh with an environment of its own, in a namespace of its own where there is one.
+set -euo pipefail
+here=$1
+run=$2
+work=$run/project
+
+# Loopback is down in a new namespace. No `ip` is needed for that.
+python3 - <<'PYTHON'
+import fcntl, socket, struct
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    ask = struct.pack("16sh14x", b"lo", 0)
+    flags = struct.unpack("16sh14x", fcntl.ioctl(s, SIOCGIFFLAGS, ask))[1]
+    if not flags & IFF_UP:
+        fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | IFF_UP))
+PYTHON
+printf 'network interfaces: %s\n' "$(tail -n +3 /proc/net/dev | cut -d: -f1 | xargs)"
+
+python3 "$here/fake-model/server.py" --scenario "$run/scenario.json" --log "$run/requests.jsonl" >"$run/port" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true' EXIT
+for _ in $(seq 100); do
+  [ -s "$run/port" ] && break
+  sleep 0.1
+done
+port=$(cat "$run/port")
+sed -i "s/@PORT@/$port/" "$run/home/.claude/settings.json" "$run/home/.codex/.env" "$run/home/.codex/config.toml"
+
+# The operator's own environment. Of it the agents get their own names alone.
+export HTTPS_PROXY=http://127.0.0.1:$port HTTP_PROXY=http://127.0.0.1:$port NO_PROXY=127.0.0.1,localhost
+export ANTHROPIC_BASE_URL=http://127.0.0.1:$port/p/claude ANTHROPIC_API_KEY=scripted-key-of-claude
+export OPENAI_API_KEY=scripted-key-of-codex
+export CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
+# claude refuses to work unattended as root unless it is told that this is a sandbox.
+export IS_SANDBOX=1
+
+cd "$work"
+peers init
+cp "$here/goals.yaml" .peers/goals.yaml
+peers goals accept --note 'goals of the test'
+
+code=0
+timeout 900 peers run >"$run/stdout.txt" 2> >(tee "$run/stderr.txt" >&2) || code=$?
+cat "$run/stdout.txt"
+printf '%s\n' "$code" >"$run/exit-code"
+
+peers status --json >"$run/status.json" || printf 'peers status: exit code %s\n' "$?"
+peers state check >"$run/state-check.txt" 2>&1 && printf 'ok\n' >"$run/state-ok"
+cat "$run/state-check.txt"

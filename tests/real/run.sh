@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# The loop with real agents: the released claude and codex command lines repair a defect in a
+# project that nobody here wrote, from a red test suite to `complete`.
+#
+# No account, no money: a scripted model on 127.0.0.1 holds the answers (scenario.py); everything
+# else is real. The loop runs in a network namespace that has nothing but loopback.
+#
+# Needs bash, git, cargo, node with npm, python3 (3.9 or newer, with pip and venv), and for the
+# namespace `unshare`. Downloads about 800 MB once: the agents from npm, the project from PyPI. All
+# of it stays in $PEERS_REAL_CACHE (default ~/.cache/peers-test-real), with the last few runs.
+set -euo pipefail
+
+readonly claude_version=2.1.328
+readonly codex_version=0.169.0
+readonly project_name=docutils
+readonly project_version=0.22.2
+readonly project_sha256=9fdb771707c8784c8f2728b67cb2c691305933d68137ef95a75db5f4dfbc213d
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+cache=${PEERS_REAL_CACHE:-${HOME:?}/.cache/peers-test-real}
+readonly here root cache
+
+say() { printf '%s\n' "$*"; }
+step() { printf '\n== %s\n' "$*"; }
+fail() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# What cannot be installed from here ends the test as skipped.
+need() {
+  local name missing=()
+  for name in git cargo node npm python3; do
+    command -v "$name" >/dev/null || missing+=("$name")
+  done
+  if ! python3 -c 'import sys, venv, pip; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
+    missing+=('python3 >= 3.9 with venv and pip')
+  fi
+  if [ ${#missing[@]} -gt 0 ]; then
+    printf 'skipped: not found: %s\n' "$(printf '%s, ' "${missing[@]}" | sed 's/, $//')" >&2
+    printf 'hint: install them and run it again; no other test needs node or npm\n' >&2
+    exit 77
+  fi
+}
+
+# agent NAME PACKAGE VERSION: installs it unless that version is there.
+agent() {
+  local name=$1 package=$2 version=$3 dir=$cache/cli/$1
+  local bin=$dir/node_modules/.bin/$name
+  if ! "$bin" --version 2>/dev/null | grep -qF "$version"; then
+    say "installing $package@$version"
+    npm install --prefix "$dir" --no-audit --no-fund --loglevel=error "$package@$version"
+  fi
+  "$bin" --version | grep -qF "$version" || fail "$bin does not say that it is $version"
+  say "$name: $("$bin" --version)"
+}
+
+project() {
+  local archive=$cache/$project_name-$project_version.tar.gz
+  if ! [ -f "$archive" ]; then
+    say "fetching $project_name $project_version from PyPI"
+    printf '%s==%s --hash=sha256:%s\n' "$project_name" "$project_version" "$project_sha256" >"$cache/requirement.txt"
+    python3 -m pip --disable-pip-version-check download --quiet --no-deps --no-binary :all: \
+      --require-hashes --dest "$cache" -r "$cache/requirement.txt"
+  fi
+  say "$project_sha256  $archive" | sha256sum --check --quiet - || fail "$archive is not what was pinned; remove it"
+  mkdir "$work"
+  tar -xzf "$archive" -C "$work" --strip-components=1
+  printf '%s\n' '__pycache__/' 'alltests.out' 'test/functional/output/*' '!test/functional/output/README.rst' >"$work/.gitignore"
+
+  git -C "$work" init --quiet --initial-branch=main
+  as 'Release Manager' "$project_name $project_version as published"
+  say "$project_name $project_version: $(git -C "$work" ls-files | wc -l | tr -d ' ') files"
+  suite || fail 'the suite of the untouched project does not pass on this machine'
+  say "as published: $(counts)"
+  git -C "$work" apply "$here/defect.patch"
+  as 'Careless Contributor' 'Shorten column_indices()'
+  if suite; then fail 'the planted defect is not noticed by the suite'; fi
+  say "with the planted defect: $(counts)"
+}
+
+# as AUTHOR SUBJECT: commits everything.
+as() {
+  git -C "$work" add --all
+  git -C "$work" -c user.name="$1" -c user.email=someone@example.org -c commit.gpgsign=false commit --quiet --message "$2"
+}
+
+suite() { (cd "$work" && "$cache/python/bin/python3" -B test/alltests.py >"$run/suite.txt" 2>&1); }
+counts() { grep -E '^(Ran |OK|FAILED)' "$run/suite.txt" | paste -sd ' ' -; }
+
+# What an operator of the two agents would have: their configuration, and in it the way to the model.
+home() {
+  local proxy=http://127.0.0.1:@PORT@
+  mkdir -p "$run/home/.claude" "$run/home/.codex"
+  cat >"$run/home/.claude/settings.json" <<JSON
+{"env": {"HTTPS_PROXY": "$proxy", "HTTP_PROXY": "$proxy", "NO_PROXY": "127.0.0.1,localhost",
+         "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "DISABLE_AUTOUPDATER": "1"}}
+JSON
+  cat >"$run/home/.codex/.env" <<ENV
+HTTPS_PROXY=$proxy
+HTTP_PROXY=$proxy
+NO_PROXY=127.0.0.1,localhost
+ENV
+  cat >"$run/home/.codex/config.toml" <<TOML
+model = "fake-model"
+model_provider = "scripted"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[features]
+plugins = false
+[model_providers.scripted]
+name = "scripted"
+base_url = "$proxy/p/codex/v1"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+TOML
+}
+
+# A namespace with loopback alone; without one only the proxy setting shows what went outside.
+isolated() {
+  if unshare -n true 2>/dev/null; then
+    unshare -n "$@"
+  elif unshare -rn true 2>/dev/null; then
+    unshare -rn "$@"
+  else
+    say 'note: no network namespace here; only the proxy settings keep the agents inside'
+    "$@"
+  fi
+}
+
+main() {
+  need
+  mkdir -p "$cache/runs"
+  # The newest four stay, and this one.
+  find "$cache/runs" -mindepth 1 -maxdepth 1 -type d | sort -r | tail -n +5 | while read -r old; do rm -rf "$old"; done
+  mkdir "$run"
+
+  step 'agents'
+  agent claude @anthropic-ai/claude-code "$claude_version"
+  agent codex @openai/codex "$codex_version"
+
+  step 'project'
+  [ -x "$cache/python/bin/python3" ] || python3 -m venv --without-pip "$cache/python"
+  project
+
+  step 'peers'
+  cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p peers-cli
+  local target=${CARGO_TARGET_DIR:-$root/target}
+  local bin=$run/bin
+  mkdir "$bin"
+  cp "$target/debug/peers" "$bin/peers"
+  "$bin/peers" --version
+
+  step 'run (the scripted model knows the answer; agents, tools, git, project and peers are real)'
+  home
+  python3 "$here/scenario.py" "$work" >"$run/scenario.json"
+  local path=$bin:$cache/cli/claude/node_modules/.bin:$cache/cli/codex/node_modules/.bin:$cache/python/bin
+  isolated env -i PATH="$path:$(dirname "$(command -v node)"):/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" \
+    HOME="$run/home" LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 \
+    bash "$here/inside.sh" "$here" "$run"
+
+  step 'result'
+  suite || fail 'the suite does not pass afterwards'
+  say "tests: $(counts)"
+  python3 -B "$here/verdict.py" "$run"
+  say "passed; everything is in $run"
+}
+
+run=$cache/runs/$(date -u +%Y%m%dT%H%M%SZ)-$$
+work=$run/project
+readonly run work
+mkdir -p "$cache"
+main 2>&1 | tee "$cache/transcript.new"
+mv "$cache/transcript.new" "$run/transcript.txt"

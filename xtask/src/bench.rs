@@ -1,0 +1,106 @@
+//! `bench`: what the loop costs on top of what it runs.
+//!
+//! Overhead of a tick = slope of wall time between a short and a long run, minus the same peer and
+//! the same gates spawned bare.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::ground::{Ground, build, number};
+use crate::{Failure, Outcome};
+
+/// Gates of one tick.
+const GATES: usize = 9;
+/// Ticks of the short run.
+const SHORT: u64 = 5;
+
+pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failure> {
+    let ticks = number(args, "--ticks", 40)?;
+    let files = usize::try_from(number(args, "--files", 200)?)?;
+    let peers = build()?;
+    let dir = std::env::temp_dir().join(format!("peers-bench-{}", std::process::id()));
+    let mut goals = String::from("goals:\n");
+    for n in 0..GATES {
+        goals.push_str(&format!("- {{id: g{n}, type: hard, cmd: 'true', pass_when: exit_code == 0}}\n"));
+    }
+    // With all gates green the next turn would be the skeptic's; a soft goal that nobody reviews keeps the run going.
+    goals.push_str("- {id: reviewed, type: soft, prompt: look, reviewer: other, review_interval: 100000}\n");
+    let mut best: Option<(f64, f64)> = None;
+    for round in 0..3 {
+        let short = timed(&Ground::new(&dir.join(format!("short{round}")), &peers, files, &goals)?, SHORT)?;
+        let long_ground = Ground::new(&dir.join(format!("long{round}")), &peers, files, &goals)?;
+        let long = timed(&long_ground, SHORT + ticks)?;
+        let slope = ms(long.saturating_sub(short)) / as_f64(ticks);
+        let bare = ms(bare(&long_ground, ticks)?) / as_f64(ticks);
+        writeln!(out, "round {round}: {slope:.1} ms a tick, bare {bare:.1} ms, overhead {:.1} ms", slope - bare)?;
+        if best.is_none_or(|(s, b)| slope - bare < s - b) {
+            best = Some((slope, bare));
+        }
+    }
+    fs::remove_dir_all(&dir)?;
+    if let Some((slope, bare)) = best {
+        writeln!(
+            out,
+            "tick overhead: {:.1} ms ({ticks} ticks, {GATES} gates `true`, {files} files, fake peer that commits; best of 3)",
+            slope - bare
+        )?;
+    }
+    Ok(Outcome::Ok)
+}
+
+fn timed(ground: &Ground, ticks: u64) -> Result<Duration, Failure> {
+    let max = ticks.to_string();
+    let began = Instant::now();
+    let said = ground.peers(&["run", "--max-ticks", &max])?;
+    let took = began.elapsed();
+    if !said.contains("Stopped: max_ticks") {
+        return Err(format!("the run ended otherwise:\n{said}").into());
+    }
+    Ok(took)
+}
+
+/// The same peer and gates, spawned bare, one after the other as the loop's gates on two cores would not be.
+fn bare(ground: &Ground, ticks: u64) -> Result<Duration, Failure> {
+    let began = Instant::now();
+    for tick in 0..ticks {
+        let status = Command::new(&ground.peers)
+            .args(["fake-peer", "--script"])
+            .arg(ground.script())
+            .args(["--output-format", "stream-json"])
+            .current_dir(ground.repo())
+            .env("PEERS_ITERATION", (10_000 + tick).to_string())
+            .env("PEERS_PEER_NAME", "ann")
+            .envs([("GIT_AUTHOR_NAME", "ann"), ("GIT_AUTHOR_EMAIL", "ann@peers.local")])
+            .envs([("GIT_COMMITTER_NAME", "ann"), ("GIT_COMMITTER_EMAIL", "ann@peers.local")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()?;
+        if !status.success() {
+            return Err(format!("the bare peer failed: {status}").into());
+        }
+        let mut gates = Vec::new();
+        for _ in 0..GATES {
+            gates.push(Command::new("/bin/sh").args(["-c", "true"]).stdin(Stdio::null()).spawn()?);
+            if gates.len() == 2 {
+                for mut gate in gates.drain(..) {
+                    gate.wait()?;
+                }
+            }
+        }
+        for mut gate in gates {
+            gate.wait()?;
+        }
+    }
+    Ok(began.elapsed())
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+#[expect(clippy::as_conversions, clippy::cast_precision_loss, reason = "small counts")]
+fn as_f64(n: u64) -> f64 {
+    n as f64
+}

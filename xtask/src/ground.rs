@@ -1,0 +1,143 @@
+//! A repository with two scripted peers, and the built program: what soaks and benches run on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::Failure;
+
+/// One repository with a store of its own.
+pub(crate) struct Ground {
+    /// Everything of it lies below.
+    pub(crate) root: PathBuf,
+    /// The `peers` program.
+    pub(crate) peers: PathBuf,
+}
+
+/// Builds the program in the release profile and says where it is.
+pub(crate) fn build() -> Result<PathBuf, Failure> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--release", "--quiet", "-p", "peers-cli", "--message-format=json"])
+        .stderr(std::process::Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err("the program does not build".into());
+    }
+    let found = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
+        .next_back();
+    found.ok_or_else(|| "cargo named no program".into())
+}
+
+impl Ground {
+    /// A repository with `files` small files, two scripted peers, and these goals.
+    pub(crate) fn new(root: &Path, peers: &Path, files: usize, goals: &str) -> Result<Self, Failure> {
+        let ground = Self { root: root.to_owned(), peers: peers.to_owned() };
+        fs::create_dir_all(ground.repo())?;
+        fs::create_dir_all(ground.root.join("home"))?;
+        for i in 0..files {
+            let dir = ground.repo().join(format!("d{}", i % 10));
+            fs::create_dir_all(&dir)?;
+            fs::write(dir.join(format!("f{i}.txt")), format!("file {i}\n"))?;
+        }
+        fs::write(ground.repo().join("start.txt"), "start\n")?;
+        ground.git(&["init", "-q", "-b", "main"])?;
+        ground.git(&["add", "."])?;
+        ground.git(&["commit", "-qm", "start"])?;
+        ground.peers(&["init"])?;
+        fs::write(
+            ground.script(),
+            "as: claude\ncount: ticks\nafter: repeat\nturns:\n- - write: {path: src/n.txt, text: \"turn {{iteration}}\"}\n  - handoff: \"Turn {{iteration}}\"\n",
+        )?;
+        let peer = |name: &str| {
+            format!(
+                "- name: {name}\n  tool: claude\n  argv: [{:?}, fake-peer, --script, {:?}, --output-format, stream-json]\n",
+                ground.peers.display().to_string(),
+                ground.script().display().to_string()
+            )
+        };
+        let config = format!(
+            "peers:\n{}{}budget: {{max_iterations: null, max_runtime_s: null}}\n",
+            peer("ann"),
+            peer("bob")
+        );
+        fs::write(ground.repo().join(".peers/config.yaml"), config)?;
+        fs::write(ground.repo().join(".peers/goals.yaml"), goals)?;
+        ground.peers(&["goals", "accept", "--widen-yes", "--note", "soak"]).or_else(|_| ground.peers(&["goals", "accept", "--note", "soak"]))?;
+        Ok(ground)
+    }
+
+    pub(crate) fn repo(&self) -> PathBuf {
+        self.root.join("repo")
+    }
+
+    pub(crate) fn script(&self) -> PathBuf {
+        self.root.join("script.yaml")
+    }
+
+    /// A call of the program on the repository, in an environment of its own.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.peers);
+        let home = self.root.join("home");
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &home)
+            .env("XDG_STATE_HOME", home.join("state"))
+            .env("XDG_CACHE_HOME", home.join("cache"))
+            .env("XDG_DATA_HOME", home.join("data"))
+            .env("XDG_CONFIG_HOME", home.join("config"))
+            .arg("-C")
+            .arg(self.repo())
+            .args(args);
+        command
+    }
+
+    /// Runs the program; an error when it fails.
+    pub(crate) fn peers(&self, args: &[&str]) -> Result<String, Failure> {
+        let output = self.command(args).output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(format!("peers {} failed ({}): {said}", args.join(" "), output.status).into());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Runs git in the repository.
+    pub(crate) fn git(&self, args: &[&str]) -> Result<String, Failure> {
+        let output = Command::new("git")
+            .current_dir(self.repo())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("HOME", self.root.join("home"))
+            .args(["-c", "user.name=Op", "-c", "user.email=op@example.invalid"])
+            .args(args)
+            .output()?;
+        if !output.status.success() {
+            return Err(format!("git {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr)).into());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+    }
+
+    /// The records of the mirror.
+    pub(crate) fn records(&self) -> Result<Vec<Value>, Failure> {
+        let text = fs::read_to_string(self.repo().join(".peers/log/runs.jsonl"))?;
+        text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+    }
+}
+
+/// `--name value` among `args`, or the default.
+pub(crate) fn number(args: &[String], name: &str, default: u64) -> Result<u64, Failure> {
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        if word == name {
+            let value = words.next().ok_or_else(|| format!("{name} wants a number"))?;
+            return value.parse().map_err(|_| format!("{name}: `{value}` is no number").into());
+        }
+    }
+    Ok(default)
+}
