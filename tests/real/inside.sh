@@ -42,7 +42,7 @@ cp "$here/goals.yaml" .peers/goals.yaml
 peers goals accept --note 'goals of the test'
 
 code=0
-timeout 900 peers run >"$run/stdout.txt" 2> >(tee "$run/stderr.txt" >&2) || code=$?
+timeout --foreground --kill-after=20 900 peers run 2>&1 >"$run/stdout.txt" | tee "$run/stderr.txt" || code=${PIPESTATUS[0]}
 cat "$run/stdout.txt"
 printf '%s\n' "$code" >"$run/exit-code"
 

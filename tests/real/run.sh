@@ -20,6 +20,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cache=${PEERS_REAL_CACHE:-${HOME:?}/.cache/peers-test-real}
 readonly here root cache
+# The configuration of whoever runs this has no part in it: no hooks, no signing.
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 
 say() { printf '%s\n' "$*"; }
 step() { printf '\n== %s\n' "$*"; }
@@ -48,12 +50,14 @@ need() {
 agent() {
   local name=$1 package=$2 version=$3 dir=$cache/cli/$1
   local bin=$dir/node_modules/.bin/$name
-  if ! "$bin" --version 2>/dev/null | grep -qF "$version"; then
+  if [[ $("$bin" --version 2>/dev/null) != *"$version"* ]]; then
     say "installing $package@$version"
     npm install --prefix "$dir" --no-audit --no-fund --loglevel=error "$package@$version"
   fi
-  "$bin" --version | grep -qF "$version" || fail "$bin does not say that it is $version"
-  say "$name: $("$bin" --version)"
+  local found
+  found=$("$bin" --version)
+  [[ $found == *"$version"* ]] || fail "$bin says that it is $found, not $version"
+  say "$name: $found"
 }
 
 project() {
@@ -83,7 +87,7 @@ project() {
 # as AUTHOR SUBJECT: commits everything.
 as() {
   git -C "$work" add --all
-  git -C "$work" -c user.name="$1" -c user.email=someone@example.org -c commit.gpgsign=false commit --quiet --message "$2"
+  git -C "$work" -c user.name="$1" -c user.email=someone@example.org commit --quiet --message "$2"
 }
 
 suite() { (cd "$work" && "$cache/python/bin/python3" -B test/alltests.py >"$run/suite.txt" 2>&1); }
@@ -125,7 +129,7 @@ isolated() {
   elif unshare -rn true 2>/dev/null; then
     unshare -rn "$@"
   else
-    say 'note: no network namespace here; only the proxy settings keep the agents inside'
+    say 'note: no network namespace can be made here; the proxy settings alone show what wants to go outside'
     "$@"
   fi
 }
@@ -147,18 +151,18 @@ main() {
 
   step 'peers'
   cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p peers-cli
-  local target=${CARGO_TARGET_DIR:-$root/target}
-  local bin=$run/bin
-  mkdir "$bin"
-  cp "$target/debug/peers" "$bin/peers"
-  "$bin/peers" --version
+  # A copy, so that a build in another terminal changes nothing here.
+  mkdir "$run/bin"
+  cp "${CARGO_TARGET_DIR:-$root/target}/debug/peers" "$run/bin/peers"
+  "$run/bin/peers" --version
 
-  step 'run (the scripted model knows the answer; agents, tools, git, project and peers are real)'
+  step 'run'
+  say 'The model is scripted and knows the answer (scenario.py); the dollars are what claude makes of its token'
+  say 'counts. The agents, their tools, git, the project, its tests and peers are real.'
   home
   python3 "$here/scenario.py" "$work" >"$run/scenario.json"
-  local path=$bin:$cache/cli/claude/node_modules/.bin:$cache/cli/codex/node_modules/.bin:$cache/python/bin
-  isolated env -i PATH="$path:$(dirname "$(command -v node)"):/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" \
-    HOME="$run/home" LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 \
+  local path=$run/bin:$cache/cli/claude/node_modules/.bin:$cache/cli/codex/node_modules/.bin:$cache/python/bin
+  isolated env -i PATH="$path:$PATH" HOME="$run/home" USER="$(id -un)" LOGNAME="$(id -un)" LANG=C.UTF-8 \
     bash "$here/inside.sh" "$here" "$run"
 
   step 'result'
@@ -168,9 +172,12 @@ main() {
   say "passed; everything is in $run"
 }
 
+# Whatever way it ends, what was printed stays with the rest of the run.
+ended() { if [ -d "$run" ]; then mv "$cache/transcript.$$" "$run/transcript.txt"; else rm -f "$cache/transcript.$$"; fi; }
+
 run=$cache/runs/$(date -u +%Y%m%dT%H%M%SZ)-$$
 work=$run/project
 readonly run work
 mkdir -p "$cache"
-main 2>&1 | tee "$cache/transcript.new"
-mv "$cache/transcript.new" "$run/transcript.txt"
+trap ended EXIT
+main 2>&1 | tee "$cache/transcript.$$"

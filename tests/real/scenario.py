@@ -96,7 +96,12 @@ def report(peer, project):
                         location=SOURCE + ":707",
                         description="column_indices('dE\\u0302') gives [0, 1, 2] in place of [0, 1], so simple "
                                     "tables with combining characters are cut at the wrong columns."),
-                trailers=["Bug-Report: " + BUG, "Bug-Reproduce: " + BUG],
+                trailers=["Bug-Report: " + BUG, "Bug-Reproduce: " + BUG]),
+            commit(
+                peer, "Answer the review: the defect is still there",
+                section("Review", **{"pass": False}, checked=[SOURCE + ":707 column_indices"],
+                        issues=["%s:707 %s is not fixed" % (SOURCE, BUG)], notes="nothing is fixed yet"),
+                trailers=["Peer-Review-Of: " + REVIEW], flags="--allow-empty",
                 handoff="Ran %s: test_column_indices fails, every other test of the file passes. Only this "
                         "test was added, no product code was touched. tests-pass stays red until %s is "
                         "fixed." % (TEST, BUG)),

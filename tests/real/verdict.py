@@ -48,7 +48,7 @@ def main():
 
     def git(*args):
         done = subprocess.run(["git", "-C", str(project), *args], check=True, capture_output=True, text=True)
-        return done.stdout.strip()
+        return done.stdout.strip("\n")
 
     # How it ended.
     code = (run / "exit-code").read_text().strip()
@@ -86,8 +86,9 @@ def main():
     except ValueError as error:
         status = {}
         check("peers status --json is JSON", False, error)
-    text = json.dumps(status)
-    check("peers status --json knows how it ended", '"complete"' in text, text[:300])
+    ended = (status.get("liveness") or {}).get("value") or {}
+    check("peers status --json: stopped, complete, attention done",
+          (ended.get("kind"), ended.get("reason"), status.get("attention")) == ("stopped", "complete", "done"), ended)
     check("peers state check: sound", (run / "state-ok").exists(), (run / "state-check.txt").read_text())
 
     # What the model saw.
@@ -110,10 +111,9 @@ def main():
     print(git("log", "--reverse", "--format=  %h %<(20,trunc)%an %s"))
     print("\nticks:")
     for tick in ticks:
-        usage = (tick.get("exit") or tick).get("usage") or {}
-        print("  %s %-6s %s, %s commits, %s tokens" % (
-            tick["iteration"], tick["peer"], tick.get("outcome", tick.get("classification")), len(tick["commits"]),
-            usage.get("total", "?")))
+        print("  %d %-6s  %-10s  commits: %d  tokens: %s%s" % (
+            tick["iteration"], tick["peer"], tick["outcome"], len(tick["commits"]),
+            tick["exit"]["usage"]["tokens"], "  skeptic: " + tick["skeptic"] if tick.get("skeptic") else ""))
     print("\n%s" % ("all holds" if not failures else "%d checks failed" % len(failures)))
     return 1 if failures else 0
 

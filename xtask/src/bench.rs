@@ -3,6 +3,7 @@
 //! Overhead of a tick = slope of wall time between a short and a long run, minus the same peer and
 //! the same gates spawned bare.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -23,7 +24,8 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
     let dir = std::env::temp_dir().join(format!("peers-bench-{}", std::process::id()));
     let mut goals = String::from("goals:\n");
     for n in 0..GATES {
-        goals.push_str(&format!("- {{id: g{n}, type: hard, cmd: 'true', pass_when: exit_code == 0}}\n"));
+        // Writing to a string does not fail.
+        let _ = writeln!(goals, "- {{id: g{n}, type: hard, cmd: 'true', pass_when: exit_code == 0}}");
     }
     // With all gates green the next turn would be the skeptic's; a soft goal that nobody reviews keeps the run going.
     goals.push_str("- {id: reviewed, type: soft, prompt: look, reviewer: other, review_interval: 100000}\n");
@@ -34,7 +36,11 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
         let long = timed(&long_ground, SHORT + ticks)?;
         let slope = ms(long.saturating_sub(short)) / as_f64(ticks);
         let bare = ms(bare(&long_ground, ticks)?) / as_f64(ticks);
-        writeln!(out, "round {round}: {slope:.1} ms a tick, bare {bare:.1} ms, overhead {:.1} ms", slope - bare)?;
+        writeln!(
+            out,
+            "round {round}: {slope:.1} ms a tick, bare {bare:.1} ms, overhead {:.1} ms",
+            slope - bare
+        )?;
         if best.is_none_or(|(s, b)| slope - bare < s - b) {
             best = Some((slope, bare));
         }

@@ -68,7 +68,9 @@ impl Ground {
         );
         fs::write(ground.repo().join(".peers/config.yaml"), config)?;
         fs::write(ground.repo().join(".peers/goals.yaml"), goals)?;
-        ground.peers(&["goals", "accept", "--widen-yes", "--note", "soak"]).or_else(|_| ground.peers(&["goals", "accept", "--note", "soak"]))?;
+        ground
+            .peers(&["goals", "accept", "--widen-yes", "--note", "soak"])
+            .or_else(|_| ground.peers(&["goals", "accept", "--note", "soak"]))?;
         Ok(ground)
     }
 

@@ -42,7 +42,11 @@ enum Run {
 
 /// Every chore, in the order of the usage text.
 const COMMANDS: &[Command] = &[
-    Command { name: "crates", summary: "Count the crates of the default build", run: Run::Plain(crates::run) },
+    Command {
+        name: "crates",
+        summary: "Count the crates of the default build",
+        run: Run::Plain(crates::run),
+    },
     Command {
         name: "tidy",
         summary: "Check the rules of this repository, list every violation",

@@ -15,7 +15,7 @@ use crate::{Failure, Outcome};
 /// Longest wait before a kill, milliseconds.
 const SPREAD_MS: u64 = 400;
 /// A start must end by itself within this.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failure> {
     let runs = number(args, "--runs", 20)?;
@@ -161,7 +161,9 @@ fn verify(ground: &Ground) -> Result<Vec<String>, Failure> {
                 findings.push(format!("tick {number} where {next} was due"));
             }
             next = number + 1;
-            ["commits", "foreign", "own"].iter().for_each(|key| own(key));
+            for key in ["commits", "foreign", "own"] {
+                own(key);
+            }
         }
         if event(record, "run-started") || event(record, "tick-started") {
             own("operator");

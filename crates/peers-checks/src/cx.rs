@@ -206,7 +206,7 @@ fn recorded(store: Option<&mut FsDisk>) -> (Recorded, Option<CommitId>) {
     let damaged = |error: &dyn StdError| {
         Recorded::Damaged(CouldNot::with(
             format!("the trusted store cannot be read: {}", chain(error)),
-            "look with `peers journal inspect`",
+            "run `peers state check`",
         ))
     };
     let base = match project::read(disk) {

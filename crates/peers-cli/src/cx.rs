@@ -64,7 +64,7 @@ impl Cx {
     }
 
     /// What a view is asked for: now, the lock, and what a cheap look at the repository shows.
-    pub(crate) fn asked(&self, place: &Place) -> Asked {
+    pub(crate) fn asked(place: &Place) -> Asked {
         let mut asked = Asked::new(clock::now(), clock::boot_id().map(str::to_owned), lock(place));
         let facts = PeerRepo::open(place.work_dir()).map_err(|error| error::chain(&error));
         let facts = facts.and_then(|repo| GitFacts::of(&repo).map_err(|error| error::chain(&error)));

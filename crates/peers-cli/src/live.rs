@@ -126,11 +126,7 @@ impl Live {
 
     /// Who watches the loop.
     pub(crate) fn observer(&self) -> Watcher {
-        Watcher {
-            verbose: self.verbose,
-            states: BTreeMap::new(),
-            doing: Rc::default(),
-        }
+        Watcher { verbose: self.verbose, states: BTreeMap::new(), doing: Rc::default() }
     }
 
     /// Takes the live line away.
@@ -213,7 +209,9 @@ impl Observer for Watcher {
                     }
                 }
             }
-            Notice::PeerDegraded { peer, reason } => out.line(&format!("{peer} is degraded: {}", term::line(reason, 200))),
+            Notice::PeerDegraded { peer, reason } => {
+                out.line(&format!("{peer} is degraded: {}", term::line(reason, 200)));
+            }
             Notice::Waiting { until } => {
                 self.doing.borrow_mut().waiting = Some(*until);
                 let wait = peers_model::time::human(until.since(at.wall));

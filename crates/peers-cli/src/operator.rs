@@ -63,8 +63,9 @@ pub(crate) fn act(
         Err(PlaceError::Locked { holder }) if !holder.foreign => {
             let mut disk = place.open_store_disk()?;
             before(&mut disk)?;
-            let random = peers_sys::rand::hex::<6>()
-                .map_err(|error| CommandError::new(peers_model::exit::BUG, format!("random bytes: {error}")))?;
+            let random = peers_sys::rand::hex::<6>().map_err(|error| {
+                CommandError::new(peers_model::exit::BUG, format!("random bytes: {error}"))
+            })?;
             let id = format!("{:013}-{random}", at.as_millis());
             commands::drop_command(&mut disk, &id, &Command { v: 1, op, by, at })?;
             Ok(Taken::Handed)

@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn the_schema_stands_first() {
-        let text = serde_json::to_string(&Document { schema: "x/1", body: &serde_json::json!({"a": 1}) }).unwrap();
+        let text =
+            serde_json::to_string(&Document { schema: "x/1", body: &serde_json::json!({"a": 1}) }).unwrap();
         assert_eq!(text, r#"{"schema":"x/1","a":1}"#);
     }
 

@@ -28,7 +28,8 @@ pub(crate) fn unified(old: &str, new: &str) -> String {
     let (mut from_old, mut from_new, mut open) = (1_usize, 1_usize, false);
     for (line, shown) in lines.iter().zip(shown) {
         if shown && !open {
-            text.push_str(&format!("@@ -{from_old} +{from_new} @@\n"));
+            let place = format!("@@ -{from_old} +{from_new} @@\n");
+            text.push_str(&place);
         }
         open = shown;
         let (mark, content) = match line {
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn far_apart_changes_are_hunks_of_their_own() {
-        let old: String = (1..=20).map(|n| format!("{n}\n")).collect();
+        let old = (1..=20).map(|n: u32| n.to_string()).collect::<Vec<_>>().join("\n") + "\n";
         let new = old.replace("2\n3\n", "2\nnew\n3\n").replace("20\n", "");
         let diff = unified(&old, &new);
         assert_eq!(diff.matches("@@ -").count(), 2, "{diff}");

@@ -5,7 +5,8 @@
 
 use peers_model::outcome::ExitClass;
 use peers_model::record::{
-    CorrectionKind, ExitRecord, OperatorOp, Record, RunStarted, SkepticVerdict, TickOutcome, TickRecord, TickStarted,
+    CorrectionKind, ExitRecord, OperatorOp, Record, RunStarted, SkepticVerdict, TickOutcome, TickRecord,
+    TickStarted,
 };
 use peers_model::{PeerName, RunId, TickNo, Timestamp, limits};
 use std::time::Duration;
@@ -13,7 +14,8 @@ use thiserror::Error;
 
 use crate::reviews;
 use crate::state::{
-    HandoffMark, LastExit, LastRun, OpenTick, PeerHealth, PeerState, ProofVerdict, RunInfo, State, Wasted, WarningEntry,
+    HandoffMark, LastExit, LastRun, OpenTick, PeerHealth, PeerState, ProofVerdict, RunInfo, State,
+    WarningEntry, Wasted,
 };
 
 /// A record that cannot stand where it stands.
@@ -34,7 +36,12 @@ impl State {
     ///
     /// # Errors
     /// [`IllegalRecord`] when the record cannot follow what was folded before.
-    pub fn apply(&mut self, ts: Timestamp, run: Option<&RunId>, record: &Record) -> Result<(), IllegalRecord> {
+    pub fn apply(
+        &mut self,
+        ts: Timestamp,
+        run: Option<&RunId>,
+        record: &Record,
+    ) -> Result<(), IllegalRecord> {
         let illegal = |why: String| Err(IllegalRecord { event: record.event(), why });
         match record {
             Record::RunStarted(started) => {
@@ -79,6 +86,7 @@ impl State {
             }
             Record::Proof(proof) => {
                 self.spent.gate_ms = self.spent.gate_ms.saturating_add(proof.took_ms);
+                self.board.take_proof(&proof.verdicts);
                 for judged in &proof.verdicts {
                     let Some(rule) = self.rules.gates.iter().find(|g| g.id == judged.goal) else { continue };
                     let verdict = ProofVerdict {
@@ -115,7 +123,12 @@ impl State {
     ///
     /// # Errors
     /// As [`State::apply`].
-    pub fn applied(mut self, ts: Timestamp, run: Option<&RunId>, record: &Record) -> Result<Self, IllegalRecord> {
+    pub fn applied(
+        mut self,
+        ts: Timestamp,
+        run: Option<&RunId>,
+        record: &Record,
+    ) -> Result<Self, IllegalRecord> {
         self.apply(ts, run, record)?;
         Ok(self)
     }
@@ -123,8 +136,7 @@ impl State {
     fn apply_run_started(&mut self, ts: Timestamp, id: &RunId, started: &RunStarted) {
         let active = self.turn_peer().cloned();
         self.rules = started.rules.clone();
-        self.turn_index =
-            active.and_then(|a| self.rules.peers.iter().position(|p| p.name == a)).unwrap_or(0);
+        self.turn_index = active.and_then(|a| self.rules.peers.iter().position(|p| p.name == a)).unwrap_or(0);
         let rules = self.rules.clone();
         self.peers.retain(|name, _| rules.peers.iter().any(|p| p.name == *name));
         for peer in &rules.peers {
@@ -256,8 +268,11 @@ impl State {
             }
         } else {
             spent.consecutive_failures = spent.consecutive_failures.saturating_add(1);
-            spent.spawn_failures =
-                if tick.exit.class == ExitClass::SpawnFail { spent.spawn_failures.saturating_add(1) } else { 0 };
+            spent.spawn_failures = if tick.exit.class == ExitClass::SpawnFail {
+                spent.spawn_failures.saturating_add(1)
+            } else {
+                0
+            };
             spent.wasted_ms = spent.wasted_ms.saturating_add(tick.exit.duration_ms);
             spent.wasted.push_back(Wasted {
                 tick: tick.iteration,
@@ -339,7 +354,8 @@ impl State {
         while health.recent.len() > 5 {
             health.recent.pop_front();
         }
-        let cheated = tick.outcome == TickOutcome::Corrected && tick.corrected == Some(CorrectionKind::Revert);
+        let cheated =
+            tick.outcome == TickOutcome::Corrected && tick.corrected == Some(CorrectionKind::Revert);
         if tick.success {
             heal(health);
             health.failed_cheating = 0;
@@ -448,7 +464,9 @@ impl State {
                 self.board.forget();
             }
             OperatorOp::Undone { to, .. } => self.head = Some(to.clone()),
-            OperatorOp::StopRequested { .. } | OperatorOp::StoreAttached { .. } | OperatorOp::Landed { .. } => {}
+            OperatorOp::StopRequested { .. }
+            | OperatorOp::StoreAttached { .. }
+            | OperatorOp::Landed { .. } => {}
         }
     }
 
@@ -473,7 +491,8 @@ fn heal(health: &mut PeerHealth) {
 }
 
 fn cause(tick: &TickRecord) -> String {
-    let pattern = tick.exit.matched.as_ref().map(|m| format!(" ({})", bounded(&m.pattern, 60))).unwrap_or_default();
+    let pattern =
+        tick.exit.matched.as_ref().map(|m| format!(" ({})", bounded(&m.pattern, 60))).unwrap_or_default();
     let why = tick.soft_fail_reason.as_deref().unwrap_or("failed");
     format!("{}: {}{pattern}", tick.classification, bounded(why, 200))
 }

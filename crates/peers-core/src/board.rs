@@ -32,6 +32,9 @@ pub struct GateStanding {
     pub counted_at: TickNo,
     /// Could-not-judge answers in a row.
     pub errors: u32,
+    /// Proof runs in a row that it failed.
+    #[serde(default)]
+    pub proof_reds: u32,
     /// When it was last green.
     pub last_green: Option<TickNo>,
     /// The newest verdict of an earlier tick.
@@ -56,7 +59,8 @@ impl GateBoard {
             .filter(|gate| match self.fresh(gate, key) {
                 None => true,
                 Some(judged) => {
-                    !judged.verdict.is_pass() && self.gates.get(&gate.id).is_none_or(|s| s.measured_at < ticks)
+                    !judged.verdict.is_pass()
+                        && self.gates.get(&gate.id).is_none_or(|s| s.measured_at < ticks)
                 }
             })
             .map(|gate| gate.id.clone())
@@ -69,7 +73,9 @@ impl GateBoard {
         rules
             .gates
             .iter()
-            .filter(|g| self.gates.get(&g.id).and_then(|s| s.last.as_ref()).is_some_and(|j| j.verdict.is_red()))
+            .filter(|g| {
+                self.gates.get(&g.id).and_then(|s| s.last.as_ref()).is_some_and(|j| j.verdict.is_red())
+            })
             .map(|g| g.id.clone())
             .collect()
     }
@@ -84,7 +90,11 @@ impl GateBoard {
     /// The first gate that could not be judged three times in a row.
     #[must_use]
     pub fn unjudged(&self, rules: &Rules) -> Option<GoalId> {
-        rules.gates.iter().find(|g| self.gates.get(&g.id).is_some_and(|s| s.errors >= 3)).map(|g| g.id.clone())
+        rules
+            .gates
+            .iter()
+            .find(|g| self.gates.get(&g.id).is_some_and(|s| s.errors >= 3))
+            .map(|g| g.id.clone())
     }
 
     /// The watched gate that has been red for at least `after` ticks in a row; the worst one.
@@ -95,7 +105,7 @@ impl GateBoard {
         }
         watched
             .iter()
-            .filter_map(|id| self.gates.get(id).map(|s| (s.reds, id)))
+            .filter_map(|id| self.gates.get(id).map(|s| (s.reds.max(s.proof_reds), id)))
             .filter(|(reds, _)| *reds >= after)
             .max_by_key(|(reds, _)| *reds)
             .map(|(_, id)| id.clone())
@@ -129,12 +139,26 @@ impl GateBoard {
         }
     }
 
+    /// Takes the answers of a proof run in: a gate that is red there counts as red, however green it
+    /// is in the work tree.
+    pub(crate) fn take_proof(&mut self, verdicts: &[Judged]) {
+        for judged in verdicts {
+            let Some(standing) = self.gates.get_mut(&judged.goal) else { continue };
+            if judged.verdict.is_pass() {
+                standing.proof_reds = 0;
+            } else if judged.verdict.is_red() {
+                standing.proof_reds = standing.proof_reds.saturating_add(1);
+            }
+        }
+    }
+
     /// A run starts: streaks measure one run, and a red that is there already is nobody's tick.
     /// Gates that are no longer configured are dropped, so that their verdicts cannot count.
     pub(crate) fn start_run(&mut self, rules: &Rules, ticks: TickNo) {
         self.gates.retain(|id, _| rules.gates.iter().any(|g| g.id == *id));
         for standing in self.gates.values_mut() {
             standing.reds = 0;
+            standing.proof_reds = 0;
             standing.errors = 0;
             standing.counted_at = ticks;
         }

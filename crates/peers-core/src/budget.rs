@@ -24,7 +24,9 @@ impl Caps {
     #[must_use]
     pub fn new(budget: Budget) -> Self {
         let (usd_mode, why) = match budget.max_usd_mode {
-            UsdMode::Auto => (UsdMode::Hard, "auto: how the peers are billed is unknown, and a cap must hold"),
+            UsdMode::Auto => {
+                (UsdMode::Hard, "auto: how the peers are billed is unknown, and a cap must hold")
+            }
             mode @ (UsdMode::Hard | UsdMode::Warn | UsdMode::Off) => (mode, "as configured"),
         };
         Self { budget, usd_mode, usd_mode_reason: why.into() }
@@ -40,7 +42,8 @@ pub fn exhausted(caps: &Caps, state: &State, now: Timestamp) -> Option<BudgetKin
     let wall = state.run.as_ref().map_or(Duration::ZERO, |r| now.since(r.started_at)).as_secs();
     if b.max_iterations.is_some_and(|m| spent.iterations >= m.get()) {
         Some(BudgetKind::MaxIterations)
-    } else if b.max_runtime_s.is_some_and(|m| seconds(spent.peer_ms.saturating_add(spent.gate_ms)) >= m.get()) {
+    } else if b.max_runtime_s.is_some_and(|m| seconds(spent.peer_ms.saturating_add(spent.gate_ms)) >= m.get())
+    {
         Some(BudgetKind::MaxRuntime)
     } else if b.max_wall_s.is_some_and(|m| wall >= m.get()) {
         Some(BudgetKind::MaxWall)
@@ -59,7 +62,8 @@ pub fn exhausted(caps: &Caps, state: &State, now: Timestamp) -> Option<BudgetKin
 #[must_use]
 pub fn usd_warning(caps: &Caps, state: &State) -> Option<Usd> {
     let cap = caps.budget.max_usd?.0;
-    (caps.usd_mode == UsdMode::Warn && state.spent.usd >= cap && state.spent.usd_warned_for != Some(cap)).then_some(cap)
+    (caps.usd_mode == UsdMode::Warn && state.spent.usd >= cap && state.spent.usd_warned_for != Some(cap))
+        .then_some(cap)
 }
 
 /// Seconds of run time that are left, for clamping a tick's own limit.

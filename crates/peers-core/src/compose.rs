@@ -122,7 +122,9 @@ fn budget_left(cfg: &LoopConfig, state: &State) -> BudgetLeft {
         iterations: b.max_iterations.map(|m| m.get().saturating_sub(spent.iterations)),
         runtime_s: crate::budget::runtime_left(&cfg.caps, state),
         tokens: b.max_tokens.map(|m| m.get().saturating_sub(spent.tokens.0)),
-        usd: b.max_usd.map(|m| peers_model::Usd::from_micros(m.0.as_micros().saturating_sub(spent.usd.as_micros()))),
+        usd: b
+            .max_usd
+            .map(|m| peers_model::Usd::from_micros(m.0.as_micros().saturating_sub(spent.usd.as_micros()))),
         idle_s: cfg.idle_s,
         absolute_s: cfg.absolute_s,
     }

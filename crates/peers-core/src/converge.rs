@@ -82,9 +82,7 @@ pub fn skeptic_passed(state: &State, tree: &TreeId) -> bool {
 /// The kept proof verdict of a gate, if it is about these facts.
 fn proof_of<'a>(state: &'a State, gate: &GateRule, facts: &Facts) -> Option<&'a crate::state::ProofVerdict> {
     state.proofs.verdicts.get(&gate.id).filter(|p| {
-        p.gate == gate.digest
-            && p.tree == facts.head_tree
-            && (!gate.reads_history || p.head == facts.head)
+        p.gate == gate.digest && p.tree == facts.head_tree && (!gate.reads_history || p.head == facts.head)
     })
 }
 

@@ -69,11 +69,19 @@ pub fn judge(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest)
     let branch_moved = harvest.at.as_ref().is_some_and(|at| at.branch != started.branch);
     if !harvest.ancestor {
         j.undo = Some((CorrectionKind::RestoreHistory, "history was rewritten".into()));
-        return fail(j, TickOutcome::Corrected, "history was rewritten: the commits from before this turn are no longer part of HEAD; the branch was set back and the tip was kept");
+        return fail(
+            j,
+            TickOutcome::Corrected,
+            "history was rewritten: the commits from before this turn are no longer part of HEAD; the branch was set back and the tip was kept",
+        );
     }
     if branch_moved {
         j.undo = Some((CorrectionKind::RestoreBranch, "HEAD left its branch".into()));
-        return fail(j, TickOutcome::Corrected, "HEAD left its branch in this turn; the branch was restored and the tip was kept");
+        return fail(
+            j,
+            TickOutcome::Corrected,
+            "HEAD left its branch in this turn; the branch was restored and the tip was kept",
+        );
     }
     let has_handoff = handoff_in(harvest);
     if exit.class == ExitClass::SpawnFail {
@@ -97,7 +105,11 @@ pub fn judge(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest)
         if j.commits.is_empty() {
             return fail(j, TickOutcome::NoHandoff, "no commit by peer this turn");
         }
-        return fail(j, TickOutcome::NoHandoff, "commits without a handoff: one commit must carry `Peer-Status: handoff` and `Self-Review: pass`");
+        return fail(
+            j,
+            TickOutcome::NoHandoff,
+            "commits without a handoff: one commit must carry `Peer-Status: handoff` and `Self-Review: pass`",
+        );
     }
     j.success = true;
     j.outcome = TickOutcome::Handoff;
@@ -196,10 +208,13 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         });
     }
     for file in &harvest.git_tampered {
-        j.warnings.push(format!("this turn changed `{file}` of the repository's git directory; it was restored: never touch it"));
+        j.warnings.push(format!(
+            "this turn changed `{file}` of the repository's git directory; it was restored: never touch it"
+        ));
     }
     for name in &harvest.refs_tampered {
-        j.warnings.push(format!("this turn moved the protected ref `{name}`; it was restored: never touch it"));
+        j.warnings
+            .push(format!("this turn moved the protected ref `{name}`; it was restored: never touch it"));
     }
     if !harvest.dirty.is_empty() {
         j.warnings.push(format!(
@@ -219,7 +234,10 @@ fn take_review(
     state: &State,
     peer: &peers_model::PeerName,
     commit: &CommitSeen,
-    review: &Result<peers_model::claim::Claimed<peers_model::review::ReviewClaim>, peers_model::review::ReviewRejection>,
+    review: &Result<
+        peers_model::claim::Claimed<peers_model::review::ReviewClaim>,
+        peers_model::review::ReviewRejection,
+    >,
     j: &mut Judgement,
 ) {
     j.reviews_seen = j.reviews_seen.saturating_add(1);
@@ -285,9 +303,8 @@ fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgeme
     let started = &open.started;
     let health = state.health(&started.peer);
     let messages = || harvest.commits.iter().filter(|c| c.origin == Origin::Peer).map(|c| c.message.as_str());
-    let justified = messages().find_map(|m| {
-        CommitClaims::read(m).justified_test_only.map(|t| bounded(t.unverified(), 500))
-    });
+    let justified = messages()
+        .find_map(|m| CommitClaims::read(m).justified_test_only.map(|t| bounded(t.unverified(), 500)));
     let reproduces = messages()
         .flat_map(|m| CommitClaims::read(m).bugs.unverified().reproduced_ids())
         .any(|id| harvest.open_bugs.contains(&id));
@@ -302,7 +319,8 @@ fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgeme
     match cheat::judge(&harvest.diff, &context) {
         CheatVerdict::Clean | CheatVerdict::Reproducer => {}
         CheatVerdict::Justified { text } => {
-            j.warnings.push(format!("{} changed only tests and gave this reason; review it: {text}", started.peer));
+            j.warnings
+                .push(format!("{} changed only tests and gave this reason; review it: {text}", started.peer));
             j.justification = Some(text);
         }
         CheatVerdict::Prewarn { why } => {

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use peers_model::record::{AckTarget, CorrectionPlanned, Digests, PeerSpawned, Rules, TickStarted};
 use peers_model::outcome::StopReason;
+use peers_model::record::{AckTarget, CorrectionPlanned, Digests, PeerSpawned, Rules, TickStarted};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, TreeId, Usd};
 use serde::{Deserialize, Serialize};
 

@@ -181,6 +181,18 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
     })
 }
 
+/// Writes a file of ours in place. Only for content that can tell when it is torn, or may be: replacing a
+/// file by renaming makes some file systems write it out at once, which costs milliseconds.
+pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let write = || -> io::Result<()> {
+        let mut file = File::from(rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)?);
+        file.write_all(bytes)?;
+        file.set_len(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+    };
+    write().map_err(|source| GitError::io(path, source))
+}
+
 /// A new private file at `path`.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -134,17 +134,26 @@ impl ControlDir {
         let text = tips.text();
         let before = self.generation();
         let previous = self.previous_tips()?;
-        if previous.as_deref() == Some(text.as_bytes()) && self.has(tips.head)? {
+        if previous.as_deref() == Some(text.as_bytes())
+            && self.facts().commit(&ids::commit_id(tips.head)).is_ok()
+        {
             return Ok(imported(&tips, before, Route::Unchanged, &[]));
         }
         peer.check_objects()?;
         let (route, new) = if previous.is_none() {
             (self.first_import(peer, &mut tips, base)?, Vec::new())
         } else {
-            self.next_import(peer, &mut tips)?
+            self.next_import(peer, &mut tips, previous.as_deref().unwrap_or_default())?
         };
-        self.move_refs(&tips)?;
-        files::replace(&self.own("tips"), text.as_bytes())?;
+        let head = ids::commit_id(tips.head);
+        if let Err(error) = self.facts().commit(&head) {
+            return Err(GitError::Corrupt {
+                what: format!("our copy of commit {}", head.short()),
+                detail: error.to_string(),
+            });
+        }
+        // Torn by a crash it differs from every state, and the import is done again.
+        files::overwrite(&self.own("tips"), text.as_bytes())?;
         Ok(imported(&tips, before, route, &new))
     }
 
@@ -160,8 +169,8 @@ impl ControlDir {
         let tips = Tips::read(peer)?;
         let branches = tips.branches.clone();
         self.write_source(peer, tips.head, &branches)?;
-        self.fetch(&["--unshallow", "--update-shallow"], BRANCHES, LONG_LIMIT)?;
-        self.move_refs(&tips)
+        self.drop_stale_refs(&tips.branches)?;
+        self.fetch(&["--unshallow", "--update-shallow"], BRANCHES, LONG_LIMIT)
     }
 
     fn previous_tips(&self) -> Result<Option<Vec<u8>>, GitError> {
@@ -172,11 +181,12 @@ impl ControlDir {
         }
     }
 
-    fn has(&self, oid: Oid) -> Result<bool, GitError> {
-        Ok(copy::has(&objects::odb(&self.repo)?, oid))
-    }
-
-    fn next_import(&mut self, peer: &PeerRepo, tips: &mut Tips) -> Result<(Route, Vec<Oid>), GitError> {
+    fn next_import(
+        &mut self,
+        peer: &PeerRepo,
+        tips: &mut Tips,
+        previous: &[u8],
+    ) -> Result<(Route, Vec<Oid>), GitError> {
         let mut new = HashSet::new();
         {
             let (src, dst) = (objects::odb(&peer.repo)?, objects::odb(&self.repo)?);
@@ -198,6 +208,7 @@ impl ControlDir {
         let route = if let Some(written) = self.copy_in(peer, tips, &[])? {
             Route::Copied(written)
         } else {
+            self.show_what_we_have(previous)?;
             self.fetch_tips(peer, tips)?;
             Route::Fetched
         };
@@ -228,7 +239,7 @@ impl ControlDir {
 
     /// Fetches everything; when that fails, `HEAD` alone.
     fn fetch_tips(&mut self, peer: &PeerRepo, tips: &mut Tips) -> Result<(), GitError> {
-        self.drop_stale_refs(tips)?;
+        self.drop_stale_refs(&tips.branches)?;
         self.write_source(peer, tips.head, &tips.branches)?;
         match self.fetch(&[], BRANCHES, LIMIT) {
             Err(GitError::Corrupt { .. }) if !tips.branches.is_empty() => {
@@ -259,7 +270,7 @@ impl ControlDir {
             if let Some(written) = self.copy_in(peer, tips, &[])? {
                 return Ok(Route::Copied(written));
             }
-            self.drop_stale_refs(tips)?;
+            self.drop_stale_refs(&tips.branches)?;
             self.write_source(peer, tips.head, &tips.branches)?;
             self.fetch(&[], BRANCHES, LONG_LIMIT)?;
             return Ok(Route::Fetched);
@@ -360,12 +371,12 @@ impl ControlDir {
     }
 
     /// Our names for the agents' branches that are gone: a new branch `a/b` needs the place of `a`.
-    fn drop_stale_refs(&self, tips: &Tips) -> Result<(), GitError> {
+    fn drop_stale_refs(&self, branches: &BTreeMap<String, Oid>) -> Result<(), GitError> {
         let fail = |source| GitError::library("list imported branches", source);
         for reference in self.repo.references_glob("refs/peer/*").map_err(fail)? {
             let mut reference = reference.map_err(fail)?;
             let gone = match reference.name() {
-                Ok(name) => !tips.branches.contains_key(&theirs(name)),
+                Ok(name) => !branches.contains_key(&theirs(name)),
                 Err(_) => true,
             };
             if gone {
@@ -375,19 +386,40 @@ impl ControlDir {
         Ok(())
     }
 
-    fn move_refs(&self, tips: &Tips) -> Result<(), GitError> {
-        self.drop_stale_refs(tips)?;
-        let all = tips.branches.iter().map(|(name, oid)| (ours(name), *oid));
-        for (name, oid) in all.chain([("refs/peer-head".to_owned(), tips.head)]) {
-            let same = self.repo.find_reference(&name).ok().and_then(|found| found.target()) == Some(oid);
-            if !same {
+    /// Our names for the branches as they were last imported. Only a fetch looks at them, to know what it
+    /// need not ask for; so they are moved only before one.
+    fn show_what_we_have(&self, previous: &[u8]) -> Result<(), GitError> {
+        let branches = parse_tips(previous);
+        self.drop_stale_refs(&branches)?;
+        let odb = objects::odb(&self.repo)?;
+        for (name, oid) in &branches {
+            let name = ours(name);
+            let same = self.repo.find_reference(&name).ok().and_then(|found| found.target()) == Some(*oid);
+            if !same && copy::has(&odb, *oid) {
                 self.repo
-                    .reference(&name, oid, true, "import")
+                    .reference(&name, *oid, true, "import")
                     .map_err(|source| GitError::library(format!("record `{}`", clean(&name, 200)), source))?;
             }
         }
         Ok(())
     }
+
+    /// The branches as they were last imported, by their full names in the agents' repository.
+    pub(crate) fn imported_branches(&self) -> Result<BTreeMap<String, Oid>, GitError> {
+        let odb = objects::odb(&self.repo)?;
+        let mut branches = parse_tips(&self.previous_tips()?.unwrap_or_default());
+        branches.retain(|_, oid| copy::has(&odb, *oid));
+        Ok(branches)
+    }
+}
+
+fn parse_tips(text: &[u8]) -> BTreeMap<String, Oid> {
+    String::from_utf8_lossy(text)
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(_, name)| name.starts_with("refs/heads/"))
+        .filter_map(|(id, name)| Some((name.to_owned(), Oid::from_str(id).ok()?)))
+        .collect()
 }
 
 fn imported(tips: &Tips, before: Generation, route: Route, new: &[Oid]) -> Imported {

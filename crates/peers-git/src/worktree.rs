@@ -129,8 +129,8 @@ impl ControlDir {
         files::replace(&dot_git.join("config"), b"")?;
         files::replace(&dot_git.join("HEAD"), format!("{commit}\n").as_bytes())?;
         let mut packed: Vec<(String, String)> = tags.clone();
-        for (name, commit) in refs::matching(&self.repo, &["refs/peer/*".to_owned()], 100_000)? {
-            packed.push((name.replacen("refs/peer/", "refs/heads/", 1), commit.to_string()));
+        for (name, oid) in self.imported_branches()? {
+            packed.push((name, oid.to_string()));
         }
         packed.sort();
         let mut text = String::from("# pack-refs with: sorted\n");

@@ -15,7 +15,10 @@ use crate::money::Usd;
 /// The whole file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "each field has the meaning of its key; docs/formats/config.md explains them")]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
 pub struct Config {
     #[serde(default)]
     pub driver: Driver,
@@ -80,7 +83,10 @@ pub enum Comm {
 /// One configured agent.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "each field has the meaning of its key; docs/formats/config.md explains them")]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
 pub struct PeerSpec {
     pub name: PeerName,
     #[serde(default)]
@@ -137,7 +143,10 @@ pub enum Role {
 /// Process supervision.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "each field has the meaning of its key; docs/formats/config.md explains them")]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
 pub struct Health {
     pub idle_timeout_s: NonZeroU32,
     pub absolute_max_runtime_s: NonZeroU32,
@@ -174,7 +183,10 @@ impl Default for Health {
 /// Caps. `null` = unlimited, for every one of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "each field has the meaning of its key; docs/formats/config.md explains them")]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
 pub struct Budget {
     pub max_iterations: Option<NonZeroU64>,
     pub max_runtime_s: Option<NonZeroU64>,
@@ -238,7 +250,10 @@ pub enum UsdMode {
 /// Gate settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "each field has the meaning of its key; docs/formats/config.md explains them")]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
 pub struct GoalSettings {
     pub timeout_s: NonZeroU32,
     pub convergence_n: NonZeroU32,
@@ -267,7 +282,10 @@ impl Default for GoalSettings {
 /// `peers verify`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "each field has the meaning of its key; docs/formats/config.md explains them")]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
 pub struct Verify {
     pub timeout_s: Option<NonZeroU32>,
     pub commands: Vec<VerifyCommand>,
@@ -276,7 +294,10 @@ pub struct Verify {
 /// One more command of `peers verify`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "each field has the meaning of its key; docs/formats/config.md explains them")]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
 pub struct VerifyCommand {
     #[serde(default)]
     pub name: Option<String>,
@@ -288,7 +309,10 @@ pub struct VerifyCommand {
 /// What is kept for looking at.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "each field has the meaning of its key; docs/formats/config.md explains them")]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
 pub struct Observability {
     #[serde(default = "yes")]
     pub tee_stream: bool,
@@ -303,7 +327,10 @@ impl Default for Observability {
 /// The adversarial turn before `complete`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "each field has the meaning of its key; docs/formats/config.md explains them")]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
 pub struct SkepticSettings {
     pub enabled: bool,
     pub rounds: NonZeroU32,
@@ -332,7 +359,10 @@ pub enum OnPeerUnavailable {
 /// Prompt assembly.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "each field has the meaning of its key; docs/formats/config.md explains them")]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
 pub struct PromptSettings {
     pub max_bytes: NonZeroU32,
 }
@@ -345,8 +375,18 @@ impl Default for PromptSettings {
 
 /// Names that no peer may have.
 pub const RESERVED_NAMES: [&str; 12] = [
-    "peers-substrate", "peers-init", "operator", "foreign", "archive", "comms", "log", "logs", "checks", "hooks",
-    "queue", "inbox",
+    "peers-substrate",
+    "peers-init",
+    "operator",
+    "foreign",
+    "archive",
+    "comms",
+    "log",
+    "logs",
+    "checks",
+    "hooks",
+    "queue",
+    "inbox",
 ];
 
 /// A file that parses but makes no sense.
@@ -368,9 +408,14 @@ impl Config {
     /// All problems that were found.
     pub fn check(&self) -> Result<(), Vec<ConfigError>> {
         let mut errors = Vec::new();
-        let mut fail = |at: String, what: String, needle: String| errors.push(ConfigError { at, what, needle });
+        let mut fail =
+            |at: String, what: String, needle: String| errors.push(ConfigError { at, what, needle });
         if self.peers.len() < 2 {
-            fail("peers".into(), format!("needs at least two peers, has {}; one agent cannot review itself", self.peers.len()), "peers:".into());
+            fail(
+                "peers".into(),
+                format!("needs at least two peers, has {}; one agent cannot review itself", self.peers.len()),
+                "peers:".into(),
+            );
         }
         let mut seen = BTreeSet::new();
         for (i, peer) in self.peers.iter().enumerate() {
@@ -380,10 +425,18 @@ impl Config {
                 fail(at.clone(), "this name stands twice; names must be unique".into(), needle.clone());
             }
             if RESERVED_NAMES.iter().any(|r| r.eq_ignore_ascii_case(peer.name.as_str())) {
-                fail(at.clone(), format!("`{}` is a reserved name; choose another", peer.name), needle.clone());
+                fail(
+                    at.clone(),
+                    format!("`{}` is a reserved name; choose another", peer.name),
+                    needle.clone(),
+                );
             }
             if peer.argv.is_empty() || peer.argv.first().is_some_and(|a| a.trim().is_empty()) {
-                fail(at.clone(), "`argv` is empty; give the program and its arguments".into(), needle.clone());
+                fail(
+                    at.clone(),
+                    "`argv` is empty; give the program and its arguments".into(),
+                    needle.clone(),
+                );
             }
             let has = |mark: &str| peer.argv.iter().any(|a| a.contains(mark));
             let misplaced = match peer.prompt_mode {
@@ -398,15 +451,30 @@ impl Config {
             self.check_semantic(peer, &at, &needle, &mut fail);
         }
         if self.peers.len() >= 2 && self.peers.iter().filter(|p| p.role != Role::Recovery).count() == 0 {
-            fail("peers".into(), "every peer has `role: recovery`; at least one must be a default peer".into(), "peers:".into());
+            fail(
+                "peers".into(),
+                "every peer has `role: recovery`; at least one must be a default peer".into(),
+                "peers:".into(),
+            );
         }
-        for (key, list) in [("health.error_patterns", &self.health.error_patterns), ("health.halt_patterns", &self.health.halt_patterns)] {
+        for (key, list) in [
+            ("health.error_patterns", &self.health.error_patterns),
+            ("health.halt_patterns", &self.health.halt_patterns),
+        ] {
             let Some(list) = list else { continue };
             if list.len() > 50 {
-                fail(key.into(), format!("has {} entries; at most 50", list.len()), key.trim_start_matches("health.").into());
+                fail(
+                    key.into(),
+                    format!("has {} entries; at most 50", list.len()),
+                    key.trim_start_matches("health.").into(),
+                );
             }
             for (i, pattern) in list.iter().enumerate().filter(|(_, p)| p.len() > 1024) {
-                fail(format!("{key}[{i}]"), format!("is {} bytes long; at most 1024", pattern.len()), key.trim_start_matches("health.").into());
+                fail(
+                    format!("{key}[{i}]"),
+                    format!("is {} bytes long; at most 1024", pattern.len()),
+                    key.trim_start_matches("health.").into(),
+                );
             }
         }
         for (i, command) in self.verify.commands.iter().enumerate() {
@@ -418,7 +486,13 @@ impl Config {
     }
 
     #[expect(clippy::unused_self, reason = "kept beside `check`, which it is a part of")]
-    fn check_semantic(&self, peer: &PeerSpec, at: &str, needle: &str, fail: &mut impl FnMut(String, String, String)) {
+    fn check_semantic(
+        &self,
+        peer: &PeerSpec,
+        at: &str,
+        needle: &str,
+        fail: &mut impl FnMut(String, String, String),
+    ) {
         let semantic = [("model", &peer.model), ("reasoning", &peer.reasoning), ("provider", &peer.provider)];
         for (key, value) in semantic {
             let Some(value) = value else { continue };
@@ -436,16 +510,36 @@ impl Config {
             None => {
                 for (key, value) in semantic {
                     if value.is_some() {
-                        fail(at.into(), format!("`{key}` works for the tools claude, codex and opencode only; put it in `argv`"), needle.into());
+                        fail(
+                            at.into(),
+                            format!(
+                                "`{key}` works for the tools claude, codex and opencode only; put it in `argv`"
+                            ),
+                            needle.into(),
+                        );
                     }
                 }
             }
             Some((reasoning, provider)) => {
-                for (key, value, words) in [("reasoning", &peer.reasoning, reasoning), ("provider", &peer.provider, provider)] {
+                for (key, value, words) in
+                    [("reasoning", &peer.reasoning, reasoning), ("provider", &peer.provider, provider)]
+                {
                     let Some(value) = value else { continue };
                     if !words.contains(&value.trim().to_ascii_lowercase().as_str()) {
-                        let hint = if words.is_empty() { "leave it out and write `model: <provider>/<model>`".to_owned() } else { format!("one of: {}", words.join(", ")) };
-                        fail(at.into(), format!("`{key}: {}` is unknown for {}; {hint}", value.escape_debug(), peer.tool_name()), needle.into());
+                        let hint = if words.is_empty() {
+                            "leave it out and write `model: <provider>/<model>`".to_owned()
+                        } else {
+                            format!("one of: {}", words.join(", "))
+                        };
+                        fail(
+                            at.into(),
+                            format!(
+                                "`{key}: {}` is unknown for {}; {hint}",
+                                value.escape_debug(),
+                                peer.tool_name()
+                            ),
+                            needle.into(),
+                        );
                     }
                 }
             }

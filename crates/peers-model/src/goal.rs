@@ -177,13 +177,21 @@ pub struct GoalError {
 ///
 /// # Errors
 /// All problems that were found, in file order.
-pub fn check_goals(file: GoalsFile, peers: usize, known_checks: &[&str]) -> Result<Vec<Goal>, Vec<GoalError>> {
+pub fn check_goals(
+    file: GoalsFile,
+    peers: usize,
+    known_checks: &[&str],
+) -> Result<Vec<Goal>, Vec<GoalError>> {
     let mut goals = Vec::new();
     let mut errors = Vec::new();
     let mut seen = BTreeSet::new();
     for entry in file.goals.unwrap_or_default() {
         if !seen.insert(entry.id.clone()) {
-            errors.push(GoalError { goal: entry.id.to_string(), what: "this id stands twice; ids must be unique".into(), key: "id" });
+            errors.push(GoalError {
+                goal: entry.id.to_string(),
+                what: "this id stands twice; ids must be unique".into(),
+                key: "id",
+            });
             continue;
         }
         match check_entry(entry, peers, known_checks) {
@@ -208,27 +216,41 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                 ("paths", !entry.paths.is_empty()),
             ] {
                 if given {
-                    return Err(fail(key, format!("`{key}` belongs to soft goals; remove it or write `type: soft`")));
+                    return Err(fail(
+                        key,
+                        format!("`{key}` belongs to soft goals; remove it or write `type: soft`"),
+                    ));
                 }
             }
             let run = match (entry.cmd, entry.check) {
-                (Some(_), Some(_)) => return Err(fail("check", "has both `cmd` and `check`; keep one".into())),
+                (Some(_), Some(_)) => {
+                    return Err(fail("check", "has both `cmd` and `check`; keep one".into()));
+                }
                 (None, None) => return Err(fail("type", "a hard goal needs `cmd` or `check`".into())),
                 (Some(cmd), None) => {
                     if cmd.trim().is_empty() {
                         return Err(fail("cmd", "`cmd` is empty".into()));
                     }
                     let Some(pass_when) = entry.pass_when else {
-                        return Err(fail("cmd", "`cmd` needs `pass_when`, for instance `pass_when: exit_code == 0`".into()));
+                        return Err(fail(
+                            "cmd",
+                            "`cmd` needs `pass_when`, for instance `pass_when: exit_code == 0`".into(),
+                        ));
                     };
                     GateRun::Shell { cmd, pass_when }
                 }
                 (None, Some(name)) => {
                     if entry.pass_when.is_some() {
-                        return Err(fail("pass_when", "`pass_when` does not go with `check`: a check judges by itself".into()));
+                        return Err(fail(
+                            "pass_when",
+                            "`pass_when` does not go with `check`: a check judges by itself".into(),
+                        ));
                     }
                     if !known_checks.contains(&name.as_str()) {
-                        return Err(fail("check", format!("there is no check `{name}`; `peers check --list` shows them")));
+                        return Err(fail(
+                            "check",
+                            format!("there is no check `{name}`; `peers check --list` shows them"),
+                        ));
                     }
                     GateRun::Check { name, args: entry.args }
                 }
@@ -250,16 +272,25 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                 ("tree", entry.tree != TreeChoice::Auto),
             ] {
                 if given {
-                    return Err(fail(key, format!("`{key}` belongs to hard goals; remove it or write `type: hard`")));
+                    return Err(fail(
+                        key,
+                        format!("`{key}` belongs to hard goals; remove it or write `type: hard`"),
+                    ));
                 }
             }
             let prompt = entry.prompt.filter(|p| !p.trim().is_empty());
-            let Some(prompt) = prompt else { return Err(fail("type", "a soft goal needs a `prompt`".into())) };
+            let Some(prompt) = prompt else {
+                return Err(fail("type", "a soft goal needs a `prompt`".into()));
+            };
             let Some(reviewer) = entry.reviewer else {
-                return Err(fail("type", "a soft goal needs `reviewer`: other, both, alternating or quorum".into()));
+                return Err(fail(
+                    "type",
+                    "a soft goal needs `reviewer`: other, both, alternating or quorum".into(),
+                ));
             };
             let needed = entry.consensus_needed.map_or(1, NonZeroU8::get);
-            let rule = soft_rule(reviewer, needed, entry.quorum.as_deref(), peers).map_err(|(key, what)| fail(key, what))?;
+            let rule = soft_rule(reviewer, needed, entry.quorum.as_deref(), peers)
+                .map_err(|(key, what)| fail(key, what))?;
             GoalKind::Soft(SoftGoal {
                 prompt,
                 rule,
@@ -271,22 +302,34 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
     Ok(Goal { id: entry.id, description: entry.description, kind })
 }
 
-fn soft_rule(reviewer: Reviewer, needed: u8, quorum: Option<&str>, peers: usize) -> Result<SoftRule, (&'static str, String)> {
+fn soft_rule(
+    reviewer: Reviewer,
+    needed: u8,
+    quorum: Option<&str>,
+    peers: usize,
+) -> Result<SoftRule, (&'static str, String)> {
     if quorum.is_some() && reviewer != Reviewer::Quorum {
         return Err(("quorum", "`quorum` goes with `reviewer: quorum` only".into()));
     }
-    let too_many = |limit: usize| ("consensus_needed", format!("asks for {needed} reviewers, but only {limit} can count"));
+    let too_many = |limit: usize| {
+        ("consensus_needed", format!("asks for {needed} reviewers, but only {limit} can count"))
+    };
     match reviewer {
-        Reviewer::Other if usize::from(needed) > peers => Err(too_many(peers)),
-        Reviewer::Alternating if usize::from(needed) > peers => Err(too_many(peers)),
-        Reviewer::Both if needed > 1 => Err(("consensus_needed", "`both` counts each peer once; write `consensus_needed: 1`".into())),
+        Reviewer::Other | Reviewer::Alternating if usize::from(needed) > peers => Err(too_many(peers)),
+        Reviewer::Both if needed > 1 => {
+            Err(("consensus_needed", "`both` counts each peer once; write `consensus_needed: 1`".into()))
+        }
         Reviewer::Other => Ok(SoftRule::Other { needed }),
         Reviewer::Alternating => Ok(SoftRule::Alternating { needed }),
         Reviewer::Both => Ok(SoftRule::Both { needed }),
         Reviewer::Quorum => {
-            let parsed = quorum.and_then(|q| q.split_once('/')).and_then(|(n, m)| Some((n.trim().parse::<u8>().ok()?, m.trim().parse::<u8>().ok()?)));
+            let parsed = quorum
+                .and_then(|q| q.split_once('/'))
+                .and_then(|(n, m)| Some((n.trim().parse::<u8>().ok()?, m.trim().parse::<u8>().ok()?)));
             match parsed {
-                Some((pass, of)) if pass > 0 && pass <= of && usize::from(of) <= peers => Ok(SoftRule::Quorum { pass, of }),
+                Some((pass, of)) if pass > 0 && pass <= of && usize::from(of) <= peers => {
+                    Ok(SoftRule::Quorum { pass, of })
+                }
                 Some(_) => Err(("quorum", format!("needs 0 < N <= M <= {peers} (the number of peers)"))),
                 None => Err(("quorum", "`reviewer: quorum` needs `quorum: N/M`".into())),
             }

@@ -60,13 +60,14 @@ impl ApiClass {
 pub fn classification(exit: ExitClass, api: ApiClass) -> &'static str {
     match (exit, api) {
         (ExitClass::Interrupted, _) => "interrupted",
-        (ExitClass::SpawnFail, _) => "process-fail",
+        (ExitClass::SpawnFail, _) | (ExitClass::Nonzero | ExitClass::Signal, ApiClass::None) => {
+            "process-fail"
+        }
         (_, ApiClass::Auth | ApiClass::Quota | ApiClass::Other) | (ExitClass::Pattern, _) => "api-error",
         (ExitClass::Idle, _) => "idle-timeout",
         (ExitClass::Absolute, _) => "absolute-timeout",
         (_, ApiClass::Transient) => "rate-limited",
         (ExitClass::Ok, ApiClass::None) => "success",
-        (ExitClass::Nonzero | ExitClass::Signal, ApiClass::None) => "process-fail",
     }
 }
 
@@ -280,15 +281,27 @@ impl StopReason {
         match self {
             Self::Complete | Self::Drained | Self::Interrupted(_) => None,
             Self::MaxTicks => Some("run it again to go on, or accept what is there"),
-            Self::Budget(_) => Some("raise the cap in config.yaml (then `peers goals accept`), or accept what is there"),
-            Self::StuckGate(_) => Some("read the gate's diagnostic in `peers status`, help or change the goal, then run again"),
-            Self::StuckSkeptic => Some("read the last ticks with `peers replay N`; the skeptic gave no usable verdict"),
-            Self::ParkedProof => Some("a gate cannot be judged in a clean checkout: make it build what it needs, or mark it `tree: live`"),
+            Self::Budget(_) => {
+                Some("raise the cap in config.yaml (then `peers goals accept`), or accept what is there")
+            }
+            Self::StuckGate(_) => {
+                Some("read the gate's diagnostic in `peers status`, help or change the goal, then run again")
+            }
+            Self::StuckSkeptic => {
+                Some("read the last ticks with `peers replay N`; the skeptic gave no usable verdict")
+            }
+            Self::ParkedProof => Some(
+                "a gate cannot be judged in a clean checkout: make it build what it needs, or mark it `tree: live`",
+            ),
             Self::Unjudged(_) => Some("fix the gate's command or its tool, then run again"),
             Self::PeerUnavailable(_) => Some("log in or wait for the quota, then run again"),
             Self::AllPeersDegraded => Some("read .peers/HALTED.md, fix the cause, then run again"),
-            Self::GoalMutation(_) => Some("review with `peers goals diff`, then `peers goals accept` or restore the file"),
-            Self::Tamper(_) => Some("find out who changed it before you run again; `peers report` names the tick"),
+            Self::GoalMutation(_) => {
+                Some("review with `peers goals diff`, then `peers goals accept` or restore the file")
+            }
+            Self::Tamper(_) => {
+                Some("find out who changed it before you run again; `peers report` names the tick")
+            }
             Self::Error(ErrorKind::DiskFull) => Some("free some disk space, then run again"),
             Self::Error(_) => Some("run again: the journal knows where it stopped; if it repeats, report it"),
             Self::LockHeld => Some("wait for the other loop, or stop it"),
@@ -385,14 +398,27 @@ mod tests {
     fn every_stop_reason_survives_its_text_form() {
         let gate = GoalId::new("tests-pass").unwrap();
         let mut all = vec![
-            StopReason::Complete, StopReason::MaxTicks, StopReason::Drained, StopReason::StuckGate(gate.clone()),
-            StopReason::StuckSkeptic, StopReason::ParkedProof, StopReason::Unjudged(gate),
-            StopReason::PeerUnavailable(PeerName::new("claude").unwrap()), StopReason::AllPeersDegraded,
-            StopReason::GoalMutation("goals.yaml".into()), StopReason::Interrupted(15), StopReason::LockHeld,
+            StopReason::Complete,
+            StopReason::MaxTicks,
+            StopReason::Drained,
+            StopReason::StuckGate(gate.clone()),
+            StopReason::StuckSkeptic,
+            StopReason::ParkedProof,
+            StopReason::Unjudged(gate),
+            StopReason::PeerUnavailable(PeerName::new("claude").unwrap()),
+            StopReason::AllPeersDegraded,
+            StopReason::GoalMutation("goals.yaml".into()),
+            StopReason::Interrupted(15),
+            StopReason::LockHeld,
         ];
         all.extend(BudgetKind::ALL.iter().map(|(k, _)| StopReason::Budget(*k)));
-        all.extend([TamperKind::PeerDir, TamperKind::Store, TamperKind::History, TamperKind::GitRedirected].map(StopReason::Tamper));
-        all.extend([ErrorKind::DiskFull, ErrorKind::Io, ErrorKind::Git, ErrorKind::Internal].map(StopReason::Error));
+        all.extend(
+            [TamperKind::PeerDir, TamperKind::Store, TamperKind::History, TamperKind::GitRedirected]
+                .map(StopReason::Tamper),
+        );
+        all.extend(
+            [ErrorKind::DiskFull, ErrorKind::Io, ErrorKind::Git, ErrorKind::Internal].map(StopReason::Error),
+        );
         for reason in all {
             let text = reason.to_string();
             assert!(!text.contains(' '));

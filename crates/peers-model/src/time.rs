@@ -114,7 +114,7 @@ pub fn human(duration: Duration) -> String {
     } else if s < 60 {
         format!("{s}s")
     } else if s < 3600 {
-        if s % 60 == 0 { format!("{}m", s / 60) } else { format!("{}m {}s", s / 60, s % 60) }
+        if s.is_multiple_of(60) { format!("{}m", s / 60) } else { format!("{}m {}s", s / 60, s % 60) }
     } else if s < 86_400 {
         if s % 3600 / 60 == 0 {
             format!("{}h", s / 3600)

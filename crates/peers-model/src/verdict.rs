@@ -73,7 +73,9 @@ impl Verdict {
     pub fn diagnostic(&self) -> &str {
         match self {
             Self::Pass => "",
-            Self::Fail { diagnostic } | Self::Timeout { diagnostic } | Self::Error { diagnostic } => diagnostic,
+            Self::Fail { diagnostic } | Self::Timeout { diagnostic } | Self::Error { diagnostic } => {
+                diagnostic
+            }
         }
     }
 

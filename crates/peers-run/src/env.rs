@@ -4,25 +4,22 @@
 //! variables. What an operator may add by name stands in their own `sandbox.yaml`, never in a file
 //! of the repository.
 
+mod policy;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo, limits};
+use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo};
 use peers_sys::env::Env;
-use peers_sys::yaml::{self, YamlError};
-use peers_sys::{FileError, SafeDir, reap};
+use peers_sys::reap;
 use peers_tools::{CommandPlan, LoginEnv};
-use serde::Deserialize;
-use thiserror::Error;
+
+pub use policy::{OperatorEnv, PolicyError};
 
 /// Name and value, for `peers_sys::spawn`.
 pub type Vars = Vec<(OsString, OsString)>;
 
-/// Below the operator's configuration directory.
-const POLICY_DIR: &str = "peers";
-/// The operator's own file.
-const POLICY_FILE: &str = "sandbox.yaml";
 /// Where programs are when the operator's `PATH` names no usable place.
 const FALLBACK_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -72,118 +69,6 @@ pub fn never_passes(name: &str) -> bool {
         None => upper == *rule,
     });
     listed || upper.ends_with("_PROXY")
-}
-
-/// Names of variables that the operator passes on, from `sandbox.yaml`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OperatorEnv {
-    /// For peers.
-    pub peers: Vec<String>,
-    /// For gates, as far as `goals.env` asks for them.
-    pub gates: Vec<String>,
-}
-
-/// Why the operator's `sandbox.yaml` cannot be used.
-#[derive(Debug, Error)]
-pub enum PolicyError {
-    /// It cannot be read.
-    #[error("read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: FileError,
-    },
-    /// It has other keys, or is no YAML.
-    #[error("{0}; this version reads only `peers.env` and `gates.env` there, each a list of names")]
-    Syntax(Box<YamlError>),
-    /// A name that makes no sense or is never passed.
-    #[error("{}: `{key}` names `{name}`, {why}", path.display())]
-    Name {
-        /// The file.
-        path: PathBuf,
-        /// The key.
-        key: &'static str,
-        /// The name, made printable.
-        name: String,
-        /// Why not.
-        why: &'static str,
-    },
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct PolicyFile {
-    peers: PolicyPart,
-    gates: PolicyPart,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct PolicyPart {
-    env: Vec<String>,
-}
-
-impl OperatorEnv {
-    /// Reads `$XDG_CONFIG_HOME/peers/sandbox.yaml`; nothing is passed when there is none.
-    ///
-    /// `trust_env` lets keys and tokens through to gates, which run the project's own code.
-    ///
-    /// # Errors
-    /// [`PolicyError`].
-    pub fn load(operator: &Env, trust_env: bool) -> Result<Self, PolicyError> {
-        let Some(config) = operator.config_home() else { return Ok(Self::default()) };
-        let path = config.join(POLICY_DIR).join(POLICY_FILE);
-        // The operator may keep it as a link into a collection of such files.
-        let Ok(target) = path.canonicalize() else { return Ok(Self::default()) };
-        let read = |source| PolicyError::Read { path: path.clone(), source };
-        let (Some(holder), Some(name)) = (target.parent(), target.file_name()) else {
-            return Ok(Self::default());
-        };
-        let holder = SafeDir::open_shared(holder).map_err(read)?;
-        match holder.read_text_opt(name, limits::CONFIG).map_err(read)? {
-            Some(text) => Self::parse(&path, &text, trust_env),
-            None => Ok(Self::default()),
-        }
-    }
-
-    /// Reads the text of the file; `path` is for messages.
-    ///
-    /// # Errors
-    /// [`PolicyError::Syntax`] and [`PolicyError::Name`].
-    pub fn parse(path: &Path, text: &str, trust_env: bool) -> Result<Self, PolicyError> {
-        let file: PolicyFile =
-            yaml::from_str(POLICY_FILE, text).map_err(|error| PolicyError::Syntax(Box::new(error)))?;
-        let lists = [("peers.env", &file.peers.env, true), ("gates.env", &file.gates.env, trust_env)];
-        for (key, names, secrets) in lists {
-            for name in names {
-                if let Some(why) = refusal(name, secrets) {
-                    let name = peers_sys::term::line(name, 80);
-                    return Err(PolicyError::Name { path: path.to_owned(), key, name, why });
-                }
-            }
-        }
-        Ok(Self { peers: file.peers.env, gates: file.gates.env })
-    }
-}
-
-fn refusal(name: &str, secrets: bool) -> Option<&'static str> {
-    let tame = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.is_empty() || !name.chars().all(tame) || name.starts_with(|c: char| c.is_ascii_digit()) {
-        Some("which is no name of a variable")
-    } else if never_passes(name) {
-        Some("which is never passed on")
-    } else if !secrets && is_credential(name) {
-        Some("a credential; gates run the project's own code and get none without `--trust-env`")
-    } else {
-        None
-    }
-}
-
-fn is_credential(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    upper.ends_with("_API_KEY") || upper.ends_with("_TOKEN")
 }
 
 /// What is taken from the machine and the operator, looked up once.
@@ -707,29 +592,6 @@ mod tests {
         };
         let env = text(of_check(&host, turn(&run()), identity));
         assert_eq!((env["XDG_STATE_HOME"].as_str(), env["HOME"].as_str()), ("/big/state", "/home/op"));
-    }
-
-    #[test]
-    fn the_operators_file_takes_names_and_nothing_else() {
-        let path = Path::new("/c/sandbox.yaml");
-        let parse = |text: &str| OperatorEnv::parse(path, text, false);
-        let good = parse("peers: {env: [MY_API_KEY]}\ngates:\n  env: [DATABASE_URL]\n").unwrap();
-        assert_eq!(
-            good,
-            OperatorEnv { peers: vec!["MY_API_KEY".into()], gates: vec!["DATABASE_URL".into()] }
-        );
-        assert_eq!(parse("").unwrap(), OperatorEnv::default());
-        for (text, word) in [
-            ("backend: bwrap\n", "this version reads only"),
-            ("peers: {net: host}\n", "this version reads only"),
-            ("peers: {env: [LD_PRELOAD]}\n", "never passed"),
-            ("peers: {env: ['A=1']}\n", "no name"),
-            ("gates: {env: [MY_API_KEY]}\n", "--trust-env"),
-        ] {
-            let error = parse(text).unwrap_err().to_string();
-            assert!(error.contains(word), "{text}: {error}");
-        }
-        assert!(OperatorEnv::parse(path, "gates: {env: [MY_API_KEY]}\n", true).is_ok());
     }
 
     #[test]

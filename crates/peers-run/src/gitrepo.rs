@@ -174,8 +174,8 @@ impl GitRepo {
         if !dirty {
             return Vec::new();
         }
-        let named = self.control.dirty_files(&self.work_dir, head, DIRTY_SHOWN).unwrap_or_default();
-        let mut names: Vec<String> = named
+        let files = self.control.dirty_files(&self.work_dir, head, DIRTY_SHOWN).unwrap_or_default();
+        let mut names: Vec<String> = files
             .iter()
             .map(|f| {
                 let mark = match f.status {
@@ -259,64 +259,6 @@ impl GitRepo {
         Ok(TurnDiff { files })
     }
 
-    /// Puts back what the turn must not have touched, before the repository is opened at all.
-    fn mend_files(&self, mark: &TurnMark, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
-        let changes = mark.guard.compare_files().map_err(failure)?;
-        if changes.is_empty() {
-            return Ok(());
-        }
-        if changes.iter().any(|c| c.item == GuardItem::GitDir) {
-            return Err(RepoFailure::Redirected("the git directory was replaced during the turn".into()));
-        }
-        let left = mark.guard.restore_files(&changes).map_err(failure)?;
-        for change in &changes {
-            match &change.item {
-                GuardItem::File(name) => found.git_tampered.push(name.clone()),
-                GuardItem::Modules => found.warnings.push("this turn changed .gitmodules".into()),
-                GuardItem::GitDir | GuardItem::Ref(_) => {}
-            }
-        }
-        for change in left.iter().filter(|c| matches!(c.item, GuardItem::File(_))) {
-            found.warnings.push(format!("{:?} could not be put back", change.item));
-        }
-        Ok(())
-    }
-
-    fn mend_refs(
-        &self,
-        peer: &PeerRepo,
-        mark: &TurnMark,
-        found: &mut RepoHarvest,
-    ) -> Result<(), RepoFailure> {
-        let changes = mark.guard.compare_refs(peer).map_err(failure)?;
-        if changes.is_empty() {
-            return Ok(());
-        }
-        let at = peers_sys::clock::now();
-        mark.guard.restore_refs(peer, &changes, &substrate(at)).map_err(failure)?;
-        for change in changes {
-            if let GuardItem::Ref(name) = change.item {
-                found.refs_tampered.push(name);
-            }
-        }
-        Ok(())
-    }
-
-    fn debris(&self, peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoHarvest) {
-        use peers_git::BusyState;
-        for state in peer.busy() {
-            match state {
-                BusyState::IndexLock if mark.is_some_and(|m| !m.index_lock) => {
-                    // It appeared in this turn and no process of the turn is alive.
-                    if peer.remove_index_lock().unwrap_or(false) {
-                        found.warnings.push("a stale .git/index.lock of this turn was removed".into());
-                    }
-                }
-                other => found.warnings.push(format!("git was left in the middle of something: {other}")),
-            }
-        }
-    }
-
     fn commits(
         &self,
         tick: TickNo,
@@ -346,8 +288,8 @@ impl GitRepo {
     fn candidates(&mut self) -> Result<(), RepoFailure> {
         let peer = self.open()?;
         let head = peer.facts().head().map_err(failure)?.commit;
-        let held = self.ledger.take();
-        let (from, mut list) = match held {
+        let cached = self.ledger.take();
+        let (from, mut list) = match cached {
             Some((at, list)) if at == head => {
                 self.ledger = Some((at, list));
                 return Ok(());
@@ -437,29 +379,79 @@ impl GitRepo {
     ) -> Result<(), RepoFailure> {
         let who = substrate(at);
         peer.publish(&self.control, &plan.to).map_err(failure)?;
-        match &plan.branch {
-            Some(branch) => {
-                let tip = peer.facts().reference(&format!("refs/heads/{branch}")).map_err(failure)?;
-                match tip {
-                    Some(tip) if tip == plan.to => {}
-                    Some(tip) => peer
-                        .update_branch(branch, Some(&tip), &plan.to, &who, "peers: restore")
-                        .map_err(failure)?,
-                    None => peer.create_branch(branch, &plan.to, &who).map_err(failure)?,
-                }
-                peer.set_head_branch(branch, &who).map_err(failure)?;
+        if let Some(branch) = &plan.branch {
+            let tip = peer.facts().reference(&format!("refs/heads/{branch}")).map_err(failure)?;
+            match tip {
+                Some(tip) if tip == plan.to => {}
+                Some(tip) => peer
+                    .update_branch(branch, Some(&tip), &plan.to, &who, "peers: restore")
+                    .map_err(failure)?,
+                None => peer.create_branch(branch, &plan.to, &who).map_err(failure)?,
             }
-            None => {
-                let head = peer.facts().head().map_err(failure)?;
-                if head.commit != plan.to {
-                    peer.move_head(&head.commit, &plan.to, &who, "peers: restore").map_err(failure)?;
-                }
+            peer.set_head_branch(branch, &who).map_err(failure)?;
+        } else {
+            let head = peer.facts().head().map_err(failure)?;
+            if head.commit != plan.to {
+                peer.move_head(&head.commit, &plan.to, &who, "peers: restore").map_err(failure)?;
             }
         }
         let facts = self.control.facts();
         let from = facts.tree_of(kept).map_err(failure)?;
         let to = facts.tree_of(&plan.to).map_err(failure)?;
         peer.checkout_changed(&self.control, &from, &to).map(drop).map_err(failure)
+    }
+}
+
+/// Puts back what the turn must not have touched, before the repository is opened at all.
+fn mend_files(mark: &TurnMark, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
+    let changes = mark.guard.compare_files().map_err(failure)?;
+    if changes.is_empty() {
+        return Ok(());
+    }
+    if changes.iter().any(|c| c.item == GuardItem::GitDir) {
+        return Err(RepoFailure::Redirected("the git directory was replaced during the turn".into()));
+    }
+    let left = mark.guard.restore_files(&changes).map_err(failure)?;
+    for change in &changes {
+        match &change.item {
+            GuardItem::File(name) => found.git_tampered.push(name.clone()),
+            GuardItem::Modules => found.warnings.push("this turn changed .gitmodules".into()),
+            GuardItem::GitDir | GuardItem::Ref(_) => {}
+        }
+    }
+    for change in left.iter().filter(|c| matches!(c.item, GuardItem::File(_))) {
+        found.warnings.push(format!("{:?} could not be put back", change.item));
+    }
+    Ok(())
+}
+
+fn mend_refs(peer: &PeerRepo, mark: &TurnMark, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
+    let changes = mark.guard.compare_refs(peer).map_err(failure)?;
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let at = peers_sys::clock::now();
+    mark.guard.restore_refs(peer, &changes, &substrate(at)).map_err(failure)?;
+    for change in changes {
+        if let GuardItem::Ref(name) = change.item {
+            found.refs_tampered.push(name);
+        }
+    }
+    Ok(())
+}
+
+fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoHarvest) {
+    use peers_git::BusyState;
+    for state in peer.busy() {
+        match state {
+            BusyState::IndexLock if mark.is_some_and(|m| !m.index_lock) => {
+                // It appeared in this turn and no process of the turn is alive.
+                if peer.remove_index_lock().unwrap_or(false) {
+                    found.warnings.push("a stale .git/index.lock of this turn was removed".into());
+                }
+            }
+            other => found.warnings.push(format!("git was left in the middle of something: {other}")),
+        }
     }
 }
 
@@ -611,13 +603,13 @@ impl Repo for GitRepo {
         let mut found = RepoHarvest::default();
         let mark = self.turn.take().filter(|m| m.tick == tick);
         if let Some(mark) = &mark {
-            self.mend_files(mark, &mut found)?;
+            mend_files(mark, &mut found)?;
         }
         let peer = self.open()?;
         if let Some(mark) = &mark {
-            self.mend_refs(&peer, mark, &mut found)?;
+            mend_refs(&peer, mark, &mut found)?;
         }
-        self.debris(&peer, mark.as_ref(), &mut found);
+        debris(&peer, mark.as_ref(), &mut found);
         let head = peer.facts().head().map_err(failure)?.commit;
         // Commits of ours that are in the range already (a correction from before a crash) are in the
         // control dir before the peer's work is imported. A forged mark is not.

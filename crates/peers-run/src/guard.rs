@@ -493,7 +493,9 @@ mod tests {
         let checkpoint = || Record::Checkpoint(record::CheckpointRecord { state: serde_json::Value::Null });
         let rotate = |place: &mut Place, records: &[Record]| {
             place.guard.before_turn();
-            records.iter().for_each(|record| place.append(2, record));
+            for record in records {
+                place.append(2, record);
+            }
             place.guard.after_turn().map(|(_, what)| what)
         };
         assert_eq!(rotate(&mut Place::new(), &[checkpoint(), spawned()]), None);

@@ -207,12 +207,10 @@ pub fn land(
     };
     let run = record.run_id.clone();
     let branch = record.branch.clone().unwrap_or_default();
-    let into = match options.into.clone().or_else(|| record.into.clone()).filter(|into| !into.is_empty()) {
-        Some(into) => into.strip_prefix("refs/heads/").unwrap_or(&into).to_owned(),
-        None => {
-            let message = format!("run {run} did not start from a branch");
-            return Err(Finding::new(exit::USAGE, message, "name one with --into").into());
-        }
+    let into = options.into.clone().or_else(|| record.into.clone()).filter(|into| !into.is_empty());
+    let Some(into) = into.map(|into| into.strip_prefix("refs/heads/").unwrap_or(&into).to_owned()) else {
+        let message = format!("run {run} did not start from a branch");
+        return Err(Finding::new(exit::USAGE, message, "name one with --into").into());
     };
     if into == branch {
         let message = format!("`{}` is the branch of run {run} itself", term::inline(&into));
@@ -374,26 +372,25 @@ fn message(run: &RunId, branch: &str, subjects: &[String], style: MergeStyle) ->
 
 /// A list of commits, `- ` before each.
 fn listed(subjects: &[String]) -> String {
-    let mut text: String =
-        subjects.iter().rev().take(NAMED).map(|subject| format!("- {subject}\n")).collect();
+    let mut lines: Vec<String> =
+        subjects.iter().rev().take(NAMED).map(|subject| format!("- {subject}")).collect();
     if subjects.len() > NAMED {
-        text.push_str(&format!("- and {} more\n", subjects.len() - NAMED));
+        lines.push(format!("- and {} more", subjects.len() - NAMED));
     }
-    text
+    lines.join("\n") + "\n"
 }
 
 fn proposal(landed: &Landed, subjects: &[String]) -> Proposal {
     let Landed { run, branch, commits, gates, proved, exempt, .. } = landed;
-    let mut body = format!("Work of run {run} on `{}`.\n\n{}\n", term::inline(branch), listed(subjects));
-    body.push_str("Gates in a clean checkout of the merged tree:\n\n");
-    for id in gates.iter().map(|judged| &judged.goal).chain(proved) {
-        body.push_str(&format!("- [x] {id}\n"));
-    }
-    for id in exempt {
-        body.push_str(&format!("- [ ] {id} (exempt: judged in the work tree only)\n"));
-    }
+    let mut lines = vec![
+        format!("Work of run {run} on `{}`.\n\n{}", term::inline(branch), listed(subjects)),
+        "Gates in a clean checkout of the merged tree:\n".to_owned(),
+    ];
+    lines.extend(gates.iter().map(|judged| &judged.goal).chain(proved).map(|id| format!("- [x] {id}")));
+    lines.extend(exempt.iter().map(|id| format!("- [ ] {id} (exempt: judged in the work tree only)")));
     let plural = if *commits == 1 { "" } else { "s" };
-    Proposal { title: format!("{}: {commits} commit{plural}", term::line(branch, 60)), body }
+    let title = format!("{}: {commits} commit{plural}", term::line(branch, 60));
+    Proposal { title, body: lines.join("\n") + "\n" }
 }
 
 fn open(dir: &Path) -> Result<PeerRepo, Finding> {

@@ -52,7 +52,7 @@ pub(crate) fn collect<D: Disk>(
                 }
                 Ok(None) => {}
                 Err(why) => {
-                    collected.warnings.push(format!("message `{}` was not delivered: {why}", tame(&name)))
+                    collected.warnings.push(format!("message `{}` was not delivered: {why}", tame(&name)));
                 }
             }
         }

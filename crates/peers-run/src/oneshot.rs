@@ -250,6 +250,7 @@ pub(crate) fn locate(env: &Env) -> Result<Git, Finding> {
         .map_err(|e| Finding::new(exit::ENVIRONMENT, chain(&e), "install git 2.30 or newer"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err` as it is")]
 pub(crate) fn git(error: peers_git::GitError) -> Finding {
     use peers_git::GitError;
     let code = match &error {

@@ -21,7 +21,7 @@ use crate::ports::{Clock, GateJob, Guard, Observer, Procs, Repo, RepoFailure, Wo
 /// Why a synchronous effect gave no answer.
 enum Failure {
     Git(String),
-    Redirected(String),
+    Tampered(TamperKind, String),
     Store(StoreError),
 }
 
@@ -29,7 +29,7 @@ impl From<RepoFailure> for Failure {
     fn from(failure: RepoFailure) -> Self {
         match failure {
             RepoFailure::Git(detail) => Self::Git(detail),
-            RepoFailure::Redirected(detail) => Self::Redirected(detail),
+            RepoFailure::Redirected(detail) => Self::Tampered(TamperKind::GitRedirected, detail),
         }
     }
 }
@@ -47,10 +47,18 @@ impl From<peers_store::DiskError> for Failure {
 }
 
 impl Failure {
+    /// A repository that cannot be read is the lesser news when somebody touched the control plane.
+    fn or_tamper(failure: RepoFailure, tamper: Option<(TamperKind, String)>) -> Self {
+        match tamper {
+            Some((kind, detail)) => Self::Tampered(kind, detail),
+            None => failure.into(),
+        }
+    }
+
     fn event(self) -> Event {
         match self {
             Self::Git(detail) => Event::Failed { kind: ErrorKind::Git, detail },
-            Self::Redirected(detail) => Event::Tampered { kind: TamperKind::GitRedirected, detail },
+            Self::Tampered(kind, detail) => Event::Tampered { kind, detail },
             Self::Store(error) => {
                 let kind = match error.disk().map(|d| d.kind) {
                     Some(DiskErrorKind::Full) => ErrorKind::DiskFull,
@@ -147,7 +155,7 @@ impl<W: World> Engine<W> {
 
     fn survey(&mut self) -> Result<Facts, Failure> {
         let sweep = self.world.guard().sweep();
-        let mutation = self.mutation()?;
+        let mutation = self.mutation();
         let mut pending = Vec::new();
         for (id, mut record) in commands::waiting(self.store.disk())? {
             self.prepare_reload(&mut record);
@@ -156,10 +164,8 @@ impl<W: World> Engine<W> {
         let settled = self.machine.state.open.is_none();
         let known = self.machine.state.head.clone();
         let scopes = self.scopes();
-        let found = match self.world.repo().survey(known.as_ref(), &scopes, settled) {
-            Ok(found) => found,
-            Err(failure) => return Err(failure.into()),
-        };
+        let found = self.world.repo().survey(known.as_ref(), &scopes, settled);
+        let found = found.map_err(|failure| Failure::or_tamper(failure, sweep.tamper.clone()))?;
         let authors = self.store.authors();
         let operator = found.since.into_iter().filter(|c| authors.of(c).is_none()).collect();
         Ok(Facts {
@@ -181,7 +187,7 @@ impl<W: World> Engine<W> {
 
     /// The first accepted file that is not what was accepted. Compared with the digests that this
     /// run started with, which it holds in memory.
-    fn mutation(&mut self) -> Result<Option<Mutation>, Failure> {
+    fn mutation(&mut self) -> Option<Mutation> {
         let accepted = self.cfg.digests.clone();
         for (file, digest) in
             [(layout::peers::GOALS, accepted.goals), (layout::peers::CONFIG, accepted.config)]
@@ -192,9 +198,9 @@ impl<W: World> Engine<W> {
                 Ok(Some(_)) => "changed".to_owned(),
                 Err(error) => format!("became unreadable ({})", error.detail),
             };
-            return Ok(Some(Mutation { file: file.to_owned(), what }));
+            return Some(Mutation { file: file.to_owned(), what });
         }
-        Ok(None)
+        None
     }
 
     /// An acceptance that arrived while the loop runs brings its rules along; goals that do not load
@@ -306,10 +312,8 @@ impl<W: World> Engine<W> {
             tamper = self.world.guard().after_turn();
         }
         let scopes = self.scopes();
-        let found = match self.world.repo().harvest(tick, from, &scopes) {
-            Ok(found) => found,
-            Err(failure) => return Err(failure.into()),
-        };
+        let found = self.world.repo().harvest(tick, from, &scopes);
+        let found = found.map_err(|failure| Failure::or_tamper(failure, tamper.clone()))?;
         let mut warnings = sweep.warnings;
         warnings.extend(found.warnings);
         let mut published = Vec::new();

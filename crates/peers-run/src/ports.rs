@@ -174,7 +174,7 @@ pub trait Procs {
     fn cancel_gates(&mut self);
     /// Ends what a crashed loop left of this tick, by recorded identity and by environment marker.
     /// Returns what could not be ended.
-    fn reap(&mut self, run: Option<&RunId>, tick: TickNo, spawned: Option<&PeerSpawned>) -> Vec<u32>;
+    fn reap(&mut self, run: Option<&RunId>, tick: Option<TickNo>, spawned: Option<&PeerSpawned>) -> Vec<u32>;
     /// `Timer` follows then.
     fn set_timer(&mut self, at: Timestamp);
 }

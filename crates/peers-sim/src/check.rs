@@ -126,10 +126,10 @@ fn corrections(outcome: &Outcome, wrong: &mut Vec<String>) {
         let mut marks = BTreeSet::new();
         for id in repo.history(&repo.tip()) {
             let message = repo.commits.get(&id).map(|c| c.message.clone()).unwrap_or_default();
-            if let Some(mark) = message.lines().find(|l| l.starts_with("Peers-Corrects:")) {
-                if !marks.insert(mark.to_owned()) {
-                    wrong.push(format!("`{mark}` was done twice"));
-                }
+            if let Some(mark) = message.lines().find(|l| l.starts_with("Peers-Corrects:"))
+                && !marks.insert(mark.to_owned())
+            {
+                wrong.push(format!("`{mark}` was done twice"));
             }
         }
     });
@@ -142,7 +142,10 @@ fn spending(records: &[Record], wrong: &mut Vec<String>) {
         if let Record::Tick(tick) = record {
             total += tick.exit.usage.usd.unwrap_or(Usd::ZERO);
             if tick.spent_usd_total != total {
-                wrong.push(format!("tick {} says {} spent, the ticks say {total}", tick.iteration, tick.spent_usd_total));
+                wrong.push(format!(
+                    "tick {} says {} spent, the ticks say {total}",
+                    tick.iteration, tick.spent_usd_total
+                ));
             }
         }
     }

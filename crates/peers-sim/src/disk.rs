@@ -53,7 +53,14 @@ impl SimDisk {
         }
     }
 
-    fn change(&self, op: &'static str, area: Area, path: &str, half: impl FnOnce(&mut File), whole: impl FnOnce(&mut File)) -> Result<(), DiskError> {
+    fn change(
+        &self,
+        op: &'static str,
+        area: Area,
+        path: &str,
+        half: impl FnOnce(&mut File),
+        whole: impl FnOnce(&mut File),
+    ) -> Result<(), DiskError> {
         let verb = self.points.pass(Kind::Write);
         let mut files = self.files.borrow_mut();
         let file = files.entry((area, path.to_owned())).or_default();
@@ -103,18 +110,26 @@ impl Disk for SimDisk {
 
     fn publish(&mut self, area: Area, path: &str, bytes: &[u8], sync: bool) -> Result<(), DiskError> {
         // A replaced file is the old one or the new one, never half of it.
-        self.change("write", area, path, |_| {}, |file| {
-            file.now = Some(bytes.to_vec());
-            if sync {
-                file.durable = Some(bytes.to_vec());
-            }
-        })
+        self.change(
+            "write",
+            area,
+            path,
+            |_| {},
+            |file| {
+                file.now = Some(bytes.to_vec());
+                if sync {
+                    file.durable = Some(bytes.to_vec());
+                }
+            },
+        )
     }
 
     fn append(&mut self, area: Area, path: &str, bytes: &[u8]) -> Result<(), DiskError> {
         let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
         self.change(
-            "append to", area, path,
+            "append to",
+            area,
+            path,
             |file| {
                 // A torn write reached the disk.
                 file.now.get_or_insert_default().extend_from_slice(half);
@@ -130,11 +145,17 @@ impl Disk for SimDisk {
 
     fn truncate(&mut self, area: Area, path: &str, len: u64) -> Result<(), DiskError> {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        self.change("cut", area, path, |_| {}, |file| {
-            if let Some(now) = &mut file.now {
-                now.truncate(len);
-            }
-        })
+        self.change(
+            "cut",
+            area,
+            path,
+            |_| {},
+            |file| {
+                if let Some(now) = &mut file.now {
+                    now.truncate(len);
+                }
+            },
+        )
     }
 
     fn list(&mut self, area: Area, dir: &str) -> Result<Vec<String>, DiskError> {
@@ -167,7 +188,11 @@ impl Disk for SimDisk {
         let files = self.files.borrow();
         Ok(files.get(&(area, path.to_owned())).and_then(|f| {
             let now = f.now.as_ref()?;
-            Some(Fingerprint { id: (1, 1), size: u64::try_from(now.len()).unwrap_or(0), changed: i128::from(f.changes) })
+            Some(Fingerprint {
+                id: (1, 1),
+                size: u64::try_from(now.len()).unwrap_or(0),
+                changed: i128::from(f.changes),
+            })
         }))
     }
 }

@@ -42,7 +42,9 @@ fn hits(at: usize, kind: Kind, alive: bool, only: Option<&'static [Fault]>) -> V
     let at = u64::try_from(at).unwrap_or(u64::MAX);
     let fates: &[Orphan] = if alive { &Orphan::ALL } else { &[Orphan::Dies] };
     let faults = kind.faults().iter().filter(|f| only.is_none_or(|o| o.contains(f)));
-    faults.flat_map(|fault| fates.iter().map(move |orphan| Hit { at, fault: *fault, orphan: *orphan })).collect()
+    faults
+        .flat_map(|fault| fates.iter().map(move |orphan| Hit { at, fault: *fault, orphan: *orphan }))
+        .collect()
 }
 
 /// Every point x fault x fate, once.
@@ -68,7 +70,9 @@ pub fn nested(scenario: &Scenario, only: Option<&'static [Fault]>, stride: usize
     for (at, (kind, alive)) in points.into_iter().enumerate() {
         for hit in hits(at, kind, alive, only) {
             let passed = one(scenario, &[hit], &mut report);
-            for (again, (kind, alive)) in passed.into_iter().nth(1).unwrap_or_default().into_iter().enumerate() {
+            for (again, (kind, alive)) in
+                passed.into_iter().nth(1).unwrap_or_default().into_iter().enumerate()
+            {
                 for next in hits(again, kind, alive, only) {
                     turn += 1;
                     if turn.is_multiple_of(stride.max(1)) {

@@ -117,7 +117,7 @@ impl Points {
     /// A new process: points count from 0 again.
     pub fn begin(&self, hit: Option<Hit>) {
         let alive = self.0.borrow().alive;
-        *self.0.borrow_mut() = Inner { hit, alive, ..Inner::default() };
+        *self.0.borrow_mut() = Inner { alive, hit, ..Inner::default() };
     }
 
     /// Says whether a peer is alive now.

@@ -60,7 +60,8 @@ pub struct SimRepo {
 }
 
 fn tree_id(tree: &Tree) -> TreeId {
-    let text: String = tree.iter().map(|(p, c)| format!("{p}\0{c}\0")).collect();
+    let parts: Vec<&str> = tree.iter().flat_map(|(p, c)| [p.as_str(), c.as_str()]).collect();
+    let text = parts.join("\0");
     TreeId::new(sha256_hex(text.as_bytes())).unwrap_or_else(|_| unreachable_id())
 }
 
@@ -126,7 +127,7 @@ impl RepoData {
 
     fn scopes(&self, scopes: &Scopes, at: &CommitId) -> BTreeMap<GoalId, String> {
         let mut tree = self.tree(at);
-        tree.retain(|p, _| !p.ends_with(".md"));
+        tree.retain(|p, _| p.strip_suffix(".md").is_none());
         scopes.iter().map(|(id, _)| (id.clone(), tree_id(&tree).to_string())).collect()
     }
 }
@@ -184,7 +185,12 @@ fn ledger_author(authors: &Authors, id: &CommitId) -> LedgerAuthor {
 }
 
 impl Repo for SimRepo {
-    fn survey(&mut self, known_head: Option<&CommitId>, scopes: &Scopes, settled: bool) -> Result<RepoFacts, RepoFailure> {
+    fn survey(
+        &mut self,
+        known_head: Option<&CommitId>,
+        scopes: &Scopes,
+        settled: bool,
+    ) -> Result<RepoFacts, RepoFailure> {
         self.act(|data| {
             let at = data.facts();
             let history = data.history(&at.head);
@@ -217,7 +223,12 @@ impl Repo for SimRepo {
         self.act(|_| ())
     }
 
-    fn harvest(&mut self, tick: TickNo, from: &CommitId, scopes: &Scopes) -> Result<RepoHarvest, RepoFailure> {
+    fn harvest(
+        &mut self,
+        tick: TickNo,
+        from: &CommitId,
+        scopes: &Scopes,
+    ) -> Result<RepoHarvest, RepoFailure> {
         self.act(|data| {
             let at = data.facts();
             let history = data.history(&at.head);
@@ -268,7 +279,12 @@ impl Repo for SimRepo {
         })
     }
 
-    fn correct(&mut self, plan: &CorrectionPlanned, peer: &PeerName, run: &RunId) -> Result<Corrected, RepoFailure> {
+    fn correct(
+        &mut self,
+        plan: &CorrectionPlanned,
+        peer: &PeerName,
+        run: &RunId,
+    ) -> Result<Corrected, RepoFailure> {
         let mark = format!("Peers-Corrects: {}", plan.tick);
         // First a copy, as an operation of its own: a crash may fall between the two.
         let name = format!("{run}/{}-{peer}", plan.tick);

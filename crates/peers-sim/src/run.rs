@@ -57,7 +57,11 @@ pub fn run(scenario: &Scenario, hits: &[Hit]) -> Outcome {
         match result {
             Ok(Ok(reason)) => {
                 let injected = hit.is_some() && points.fired();
-                let disturbed = injected && matches!(reason, StopReason::Error(_) | StopReason::Unjudged(_) | StopReason::ParkedProof);
+                let disturbed = injected
+                    && matches!(
+                        reason,
+                        StopReason::Error(_) | StopReason::Unjudged(_) | StopReason::ParkedProof
+                    );
                 outcome.reason = Some(reason);
                 // A run that an injected failure ended is started again, as an operator would.
                 if !disturbed || process > 12 {
@@ -118,15 +122,16 @@ fn one_process(
             }
             return Ok(reason);
         }
-        if let Some((at, ask)) = scenario.ask {
-            if !*asked && (step >= at || idle) {
-                *asked = true;
-                engine.feed(Event::Stop(match ask {
-                    Ask::Graceful => StopRequest::Graceful(15),
-                    Ask::AfterTick => StopRequest::AfterTick,
-                }));
-                continue;
-            }
+        if let Some((at, ask)) = scenario.ask
+            && !*asked
+            && (step >= at || idle)
+        {
+            *asked = true;
+            engine.feed(Event::Stop(match ask {
+                Ask::Graceful => StopRequest::Graceful(15),
+                Ask::AfterTick => StopRequest::AfterTick,
+            }));
+            continue;
         }
         if let Some(event) = engine.next_pending() {
             engine.feed(event);

@@ -159,7 +159,12 @@ impl Scenario {
         let soft = self.soft_rule().map(|s| Goal {
             id: s.id,
             description: None,
-            kind: GoalKind::Soft(SoftGoal { prompt: "review".into(), rule: s.rule, every: s.every, paths: Vec::new() }),
+            kind: GoalKind::Soft(SoftGoal {
+                prompt: "review".into(),
+                rule: s.rule,
+                every: s.every,
+                paths: Vec::new(),
+            }),
         });
         hard.chain(soft).collect()
     }
@@ -170,8 +175,8 @@ impl Scenario {
     /// Never: the id has the right length.
     #[must_use]
     pub fn config(&self, n: u64, digests: Digests) -> LoopConfig {
-        let mut budget = Budget::default();
-        budget.max_iterations = std::num::NonZeroU64::new(self.max_iterations);
+        let max_iterations = std::num::NonZeroU64::new(self.max_iterations);
+        let budget = Budget { max_iterations, ..Budget::default() };
         LoopConfig {
             run_id: run_id(n),
             pid: 100,
@@ -202,7 +207,9 @@ fn run_id(n: u64) -> RunId {
 /// A commit message that hands off.
 #[must_use]
 pub fn handoff(subject: &str, peer: &PeerName, more: &str) -> String {
-    format!("{subject}\n\n{more}## Self-Review\nlooked at it\n\nPeer: {peer}\nPeer-Status: handoff\nSelf-Review: pass\n")
+    format!(
+        "{subject}\n\n{more}## Self-Review\nlooked at it\n\nPeer: {peer}\nPeer-Status: handoff\nSelf-Review: pass\n"
+    )
 }
 
 /// The catalogue.
@@ -219,7 +226,10 @@ pub fn catalogue() -> Vec<Scenario> {
         base("straight"),
         Scenario { soft: true, max_ticks: Some(10), ..base("with-review") },
         Scenario { turns: vec![vec![ok()], vec![Write("src/a.rs", "1"), ok()]], ..base("nothing-committed") },
-        Scenario { turns: vec![vec![Write("src/a.rs", "1"), Commit("wip".into()), ok()]], ..base("no-handoff") },
+        Scenario {
+            turns: vec![vec![Write("src/a.rs", "1"), Commit("wip".into()), ok()]],
+            ..base("no-handoff")
+        },
         Scenario {
             turns: vec![
                 vec![Write("tests/a.rs", "1"), done("ann", "tests only"), ok()],
@@ -228,36 +238,79 @@ pub fn catalogue() -> Vec<Scenario> {
             ],
             ..base("reverted")
         },
-        Scenario { turns: vec![vec![DropTip, Write("src/a.rs", "1"), done("ann", "rewrote"), ok()]], ..base("history-rewritten") },
+        Scenario {
+            turns: vec![vec![DropTip, Write("src/a.rs", "1"), done("ann", "rewrote"), ok()]],
+            ..base("history-rewritten")
+        },
         Scenario { turns: vec![vec![DropTip, ok()]], ..base("history-dropped") },
-        Scenario { turns: vec![vec![Switch("other"), Write("src/a.rs", "1"), done("ann", "elsewhere"), ok()]], ..base("branch-switched") },
-        Scenario { turns: vec![vec![Exit(ExitClass::SpawnFail, ApiClass::None)]], ..base("spawn-fails-once") },
+        Scenario {
+            turns: vec![vec![Switch("other"), Write("src/a.rs", "1"), done("ann", "elsewhere"), ok()]],
+            ..base("branch-switched")
+        },
+        Scenario {
+            turns: vec![vec![Exit(ExitClass::SpawnFail, ApiClass::None)]],
+            ..base("spawn-fails-once")
+        },
         Scenario {
             turns: vec![vec![Exit(ExitClass::SpawnFail, ApiClass::None)]; 8],
             ends: "peer-unavailable:ann",
             ..base("spawn-always-fails")
         },
-        Scenario { turns: vec![vec![Exit(ExitClass::Nonzero, ApiClass::Transient)]; 2], ..base("rate-limited") },
-        Scenario { turns: vec![vec![Exit(ExitClass::Nonzero, ApiClass::Auth)]], ends: "peer-unavailable:ann", ..base("logged-out") },
+        Scenario {
+            turns: vec![vec![Exit(ExitClass::Nonzero, ApiClass::Transient)]; 2],
+            ..base("rate-limited")
+        },
+        Scenario {
+            turns: vec![vec![Exit(ExitClass::Nonzero, ApiClass::Auth)]],
+            ends: "peer-unavailable:ann",
+            ..base("logged-out")
+        },
         Scenario {
             turns: vec![vec![Exit(ExitClass::Nonzero, ApiClass::Quota)]],
             peers: 3,
             max_ticks: Some(10),
             ..base("one-of-three-out")
         },
-        Scenario { turns: vec![vec![Write("src/fix.rs", "yes"), done("ann", "fix"), Exit(ExitClass::Idle, ApiClass::None)]], ..base("rescued") },
+        Scenario {
+            turns: vec![vec![
+                Write("src/fix.rs", "yes"),
+                done("ann", "fix"),
+                Exit(ExitClass::Idle, ApiClass::None),
+            ]],
+            ..base("rescued")
+        },
         Scenario {
             gates: vec![("tests-pass", Measure::HasOrIgnored("src/fix.rs", "yes"))],
             turns: vec![vec![Ignored, Write("src/a.rs", "1"), done("ann", "cheap"), ok()]],
             ..base("green-by-ignored-file")
         },
         Scenario { gates: vec![("g", Measure::Unjudged)], ends: "unjudged:g", ..base("unjudged") },
-        Scenario { gates: vec![("tests-pass", Measure::False)], max_ticks: None, ends: "stuck:tests-pass", ..base("stuck") },
-        Scenario { gates: vec![("g", Measure::False)], max_ticks: None, max_iterations: 3, ends: "budget:max_iterations", ..base("out-of-budget") },
+        Scenario {
+            gates: vec![("tests-pass", Measure::False)],
+            max_ticks: None,
+            ends: "stuck:tests-pass",
+            ..base("stuck")
+        },
+        Scenario {
+            gates: vec![("g", Measure::False)],
+            max_ticks: None,
+            max_iterations: 3,
+            ends: "budget:max_iterations",
+            ..base("out-of-budget")
+        },
         Scenario { max_ticks: Some(2), dry_run: true, ends: "max_ticks", ..base("dry-run") },
-        Scenario { turns: vec![vec![Hang]], ask: Some((6, Ask::Graceful)), ends: "interrupted", ..base("stopped") },
+        Scenario {
+            turns: vec![vec![Hang]],
+            ask: Some((6, Ask::Graceful)),
+            ends: "interrupted",
+            ..base("stopped")
+        },
         Scenario { ask: Some((3, Ask::AfterTick)), ends: "drained", ..base("drained") },
-        Scenario { turns: vec![vec![Write("src/fix.rs", "yes"), done("ann", "fix"), BreakGit, ok()]], ends: "error:git", ..base("git-broken") },
+        Scenario {
+            turns: vec![vec![Write("src/fix.rs", "yes"), done("ann", "fix"), BreakGit, ok()]],
+            ends: "error:git",
+            ..base("git-broken")
+        },
         Scenario { gates: vec![("g", Measure::True)], ..base("green-at-start") },
     ]
 }

@@ -300,7 +300,8 @@ impl Procs for SimProcs {
             self.queue.borrow_mut().push_back(Event::PeerExited(Box::new(exit)));
         } else {
             let run = self.run.borrow().clone();
-            let child = Child { run, tick: launch.tick, peer: launch.peer.clone(), acts: turn.into(), orphan: false };
+            let child =
+                Child { run, tick: launch.tick, peer: launch.peer.clone(), acts: turn.into(), orphan: false };
             self.outside.borrow_mut().child = Some(child);
             self.points.alive(true);
             let spawned = PeerSpawned { tick: launch.tick, pid: 200, start_time: 1, boot_id: "sim".into() };
@@ -331,12 +332,23 @@ impl Procs for SimProcs {
             .gates
             .iter()
             .map(|goal| {
-                let measure = self.scenario.gates.iter().find(|(id, _)| *id == goal.as_str()).map(|(_, m)| *m);
+                let measure =
+                    self.scenario.gates.iter().find(|(id, _)| *id == goal.as_str()).map(|(_, m)| *m);
                 let verdict = match (verb, measure) {
                     (Verb::Fail { .. }, _) | (_, None) => Verdict::Error { diagnostic: "injected".into() },
-                    (Verb::Do | Verb::Half | Verb::ThenCrash, Some(m)) => SimWorld::measure(m, &tree, ignored),
+                    (Verb::Do | Verb::Half | Verb::ThenCrash, Some(m)) => {
+                        SimWorld::measure(m, &tree, ignored)
+                    }
                 };
-                Judged { goal: goal.clone(), at: job.key.clone(), place: job.place, verdict, attempts: 1, duration_ms: 1, leaked: 0 }
+                Judged {
+                    goal: goal.clone(),
+                    at: job.key.clone(),
+                    place: job.place,
+                    verdict,
+                    attempts: 1,
+                    duration_ms: 1,
+                    leaked: 0,
+                }
             })
             .collect();
         self.queue.borrow_mut().push_back(Event::Judged { verdicts, took_ms: 1, moved: false });
@@ -347,11 +359,15 @@ impl Procs for SimProcs {
 
     fn cancel_gates(&mut self) {}
 
-    fn reap(&mut self, run: Option<&RunId>, tick: TickNo, _spawned: Option<&PeerSpawned>) -> Vec<u32> {
+    fn reap(&mut self, run: Option<&RunId>, tick: Option<TickNo>, _spawned: Option<&PeerSpawned>) -> Vec<u32> {
         let verb = self.points.pass(Kind::Other);
         let mut outside = self.outside.borrow_mut();
-        // Found by the marker in its environment: run and tick.
-        if outside.child.as_ref().is_some_and(|c| c.tick == tick && c.run.as_ref() == run) {
+        // Found by the marker in its environment.
+        if outside.child.as_ref().is_some_and(|c| c.run.as_ref() == run) {
+            let stray = outside.child.as_ref().is_some_and(|c| Some(c.tick) != tick);
+            if stray {
+                outside.violations.push("a peer lives whose tick is not open".into());
+            }
             outside.child = None;
             self.points.alive(false);
         }

@@ -5,12 +5,18 @@ use std::time::Instant;
 use peers_sim::explore::{Report, nested, one, quiet_crashes, single};
 use peers_sim::scenario::catalogue;
 
-/// Every so many pairs are tried here; `cargo xtask soak-sim` tries them all.
+/// Every so many pairs are tried.
 const STRIDE: usize = 101;
 
 fn verdict(what: &str, report: &Report, began: Instant) {
     println!("{what}: {} schedules in {:.1} s", report.schedules, began.elapsed().as_secs_f32());
-    assert!(report.failures.is_empty(), "{} of {}:\n{}", report.failures.len(), report.schedules, report.failures.join("\n"));
+    assert!(
+        report.failures.is_empty(),
+        "{} of {}:\n{}",
+        report.failures.len(),
+        report.schedules,
+        report.failures.join("\n")
+    );
 }
 
 #[test]

@@ -57,11 +57,24 @@ pub fn read_bytes<D: Disk>(disk: &mut D, name: &str) -> Result<Option<Vec<u8>>, 
 ///
 /// # Errors
 /// [`StoreError`].
-pub fn write<D: Disk>(disk: &mut D, goals: &[u8], config: &[u8], at: Timestamp, by: &str, note: Option<&str>) -> Result<Accepted, StoreError> {
+pub fn write<D: Disk>(
+    disk: &mut D,
+    goals: &[u8],
+    config: &[u8],
+    at: Timestamp,
+    by: &str,
+    note: Option<&str>,
+) -> Result<Accepted, StoreError> {
     for (name, bytes) in [(layout::peers::GOALS, goals), (layout::peers::CONFIG, config)] {
         disk.publish(Area::Store, &format!("{}/{name}", layout::store::ACCEPTED_DIR), bytes, true)?;
     }
-    let accepted = Accepted { v: 1, digests: digests(goals, config), at, by: by.to_owned(), note: note.map(str::to_owned) };
+    let accepted = Accepted {
+        v: 1,
+        digests: digests(goals, config),
+        at,
+        by: by.to_owned(),
+        note: note.map(str::to_owned),
+    };
     let bytes = serde_json::to_vec_pretty(&accepted).map_err(|e| StoreError::File {
         path: layout::store::ACCEPTED.into(),
         what: format!("cannot be written: {e}"),

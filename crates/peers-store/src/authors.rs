@@ -87,8 +87,14 @@ impl Authors {
                     self.ticks.insert(tick.iteration, tick.commits.clone());
                 }
             }
-            Record::PeerSpawned(_) | Record::CorrectionPlanned(_) | Record::Gates(_) | Record::Proof(_)
-            | Record::Cooling(_) | Record::Operator(_) | Record::MirrorRestored(_) | Record::Checkpoint(_)
+            Record::PeerSpawned(_)
+            | Record::CorrectionPlanned(_)
+            | Record::Gates(_)
+            | Record::Proof(_)
+            | Record::Cooling(_)
+            | Record::Operator(_)
+            | Record::MirrorRestored(_)
+            | Record::Checkpoint(_)
             | Record::Exit(_) => {}
         }
     }

@@ -41,7 +41,7 @@ pub fn drop_command<D: Disk>(disk: &mut D, id: &str, command: &Command) -> Resul
 pub fn waiting<D: Disk>(disk: &mut D) -> Result<Vec<(String, OperatorRecord)>, StoreError> {
     let mut found = Vec::new();
     for name in disk.list(Area::Store, layout::store::COMMANDS)? {
-        if !name.ends_with(".json") {
+        if name.strip_suffix(".json").is_none() {
             continue;
         }
         let path = format!("{}/{name}", layout::store::COMMANDS);

@@ -52,16 +52,15 @@ impl FsDisk {
 
     fn log(&mut self, area: Area, path: &str) -> Result<&mut AppendLog, DiskError> {
         let key = (area, path.to_owned());
-        let at = match self.open.iter().position(|(k, _)| *k == key) {
-            Some(at) => at,
-            None => {
-                let dir = self.need(area, "append to", path)?;
-                let fail = |e: FileError| convert(e, "append to", area, path);
-                let (parent, name) = dir.create_parent_of(Path::new(path)).map_err(fail)?;
-                let log = AppendLog::open(&parent, name).map_err(fail)?;
-                self.open.push((key, log));
-                self.open.len() - 1
-            }
+        let at = if let Some(at) = self.open.iter().position(|(k, _)| *k == key) {
+            at
+        } else {
+            let dir = self.need(area, "append to", path)?;
+            let fail = |e: FileError| convert(&e, "append to", area, path);
+            let (parent, name) = dir.create_parent_of(Path::new(path)).map_err(fail)?;
+            let log = AppendLog::open(&parent, name).map_err(fail)?;
+            self.open.push((key, log));
+            self.open.len() - 1
         };
         match self.open.get_mut(at) {
             Some((_, log)) => Ok(log),
@@ -78,8 +77,8 @@ impl FsDisk {
 
 /// A file error with the place it belongs to.
 #[must_use]
-pub fn convert(error: FileError, op: &'static str, area: Area, path: &str) -> DiskError {
-    let kind = match &error {
+pub fn convert(error: &FileError, op: &'static str, area: Area, path: &str) -> DiskError {
+    let kind = match error {
         e if e.is_disk_full() => DiskErrorKind::Full,
         e if e.is_unsafe() => DiskErrorKind::Unsafe,
         FileError::TooLarge { .. } => DiskErrorKind::TooLarge,
@@ -104,7 +103,7 @@ fn optional<T>(result: Result<T, FileError>) -> Result<Option<T>, FileError> {
 
 impl Disk for FsDisk {
     fn read(&mut self, area: Area, path: &str, cap: u64) -> Result<Option<Vec<u8>>, DiskError> {
-        let fail = |e: FileError| convert(e, "read", area, path);
+        let fail = |e: FileError| convert(&e, "read", area, path);
         let Some(dir) = self.dir(area) else { return Ok(None) };
         let Some((parent, name)) = optional(dir.parent_of(path)).map_err(fail)? else { return Ok(None) };
         parent.read_opt(name, cap).map_err(fail)
@@ -112,9 +111,11 @@ impl Disk for FsDisk {
 
     fn read_at(&mut self, area: Area, path: &str, offset: u64, len: u64) -> Result<Vec<u8>, DiskError> {
         use std::io::{Read, Seek, SeekFrom};
-        let fail = |e: FileError| convert(e, "read", area, path);
+        let fail = |e: FileError| convert(&e, "read", area, path);
         let Some(dir) = self.dir(area) else { return Ok(Vec::new()) };
-        let Some((parent, name)) = optional(dir.parent_of(path)).map_err(fail)? else { return Ok(Vec::new()) };
+        let Some((parent, name)) = optional(dir.parent_of(path)).map_err(fail)? else {
+            return Ok(Vec::new());
+        };
         let Some(mut file) = optional(parent.open_read(name)).map_err(fail)? else { return Ok(Vec::new()) };
         let io = |e: std::io::Error| DiskError {
             kind: DiskErrorKind::Io,
@@ -135,7 +136,7 @@ impl Disk for FsDisk {
 
     fn publish(&mut self, area: Area, path: &str, bytes: &[u8], sync: bool) -> Result<(), DiskError> {
         self.forget(area, path);
-        let fail = |e: FileError| convert(e, "write", area, path);
+        let fail = |e: FileError| convert(&e, "write", area, path);
         let (parent, name) = self.need(area, "write", path)?.create_parent_of(path).map_err(fail)?;
         if sync { parent.publish(name, bytes) } else { parent.publish_unsynced(name, bytes) }.map_err(fail)
     }
@@ -147,19 +148,19 @@ impl Disk for FsDisk {
             self.forget(area, path);
         }
         let log = self.log(area, path)?;
-        log.append(bytes).map(drop).map_err(|e| convert(e, "append to", area, path))
+        log.append(bytes).map(drop).map_err(|e| convert(&e, "append to", area, path))
     }
 
     fn sync(&mut self, area: Area, path: &str) -> Result<(), DiskError> {
-        self.log(area, path)?.sync().map_err(|e| convert(e, "sync", area, path))
+        self.log(area, path)?.sync().map_err(|e| convert(&e, "sync", area, path))
     }
 
     fn truncate(&mut self, area: Area, path: &str, len: u64) -> Result<(), DiskError> {
-        self.log(area, path)?.truncate(len).map_err(|e| convert(e, "cut", area, path))
+        self.log(area, path)?.truncate(len).map_err(|e| convert(&e, "cut", area, path))
     }
 
     fn list(&mut self, area: Area, dir: &str) -> Result<Vec<String>, DiskError> {
-        let fail = |e: FileError| convert(e, "list", area, dir);
+        let fail = |e: FileError| convert(&e, "list", area, dir);
         let Some(root) = self.dir(area) else { return Ok(Vec::new()) };
         let Some(found) = optional(root.open_path(dir)).map_err(fail)? else { return Ok(Vec::new()) };
         let listing = found.list(MAX_NAMES).map_err(fail)?;
@@ -173,7 +174,7 @@ impl Disk for FsDisk {
 
     fn remove(&mut self, area: Area, path: &str) -> Result<(), DiskError> {
         self.forget(area, path);
-        let fail = |e: FileError| convert(e, "remove", area, path);
+        let fail = |e: FileError| convert(&e, "remove", area, path);
         let Some(dir) = self.dir(area) else { return Ok(()) };
         let Some((parent, name)) = optional(dir.parent_of(path)).map_err(fail)? else { return Ok(()) };
         parent.remove_file(name).map(drop).map_err(fail)
@@ -182,7 +183,7 @@ impl Disk for FsDisk {
     fn rename(&mut self, area: Area, from: &str, to: &str) -> Result<(), DiskError> {
         self.forget(area, from);
         self.forget(area, to);
-        let fail = |e: FileError| convert(e, "move", area, from);
+        let fail = |e: FileError| convert(&e, "move", area, from);
         let dir = self.need(area, "move", from)?;
         let (from_dir, from_name) = dir.parent_of(from).map_err(fail)?;
         let (to_dir, to_name) = dir.create_parent_of(to).map_err(fail)?;
@@ -190,7 +191,7 @@ impl Disk for FsDisk {
     }
 
     fn fingerprint(&mut self, area: Area, path: &str) -> Result<Option<Fingerprint>, DiskError> {
-        let fail = |e: FileError| convert(e, "look at", area, path);
+        let fail = |e: FileError| convert(&e, "look at", area, path);
         let Some(dir) = self.dir(area) else { return Ok(None) };
         let Some((parent, name)) = optional(dir.parent_of(path)).map_err(fail)? else { return Ok(None) };
         let Some(stat) = parent.stat(name).map_err(fail)? else { return Ok(None) };

@@ -33,7 +33,9 @@ pub enum JournalError {
     #[error("journal: {0}")]
     Disk(#[from] DiskError),
     /// A line that is damaged, or does not continue the one before.
-    #[error("journal: {file} line {line} {what}; the journal is evidence and is not repaired by guessing: restore it from a copy, or look with `peers journal inspect`")]
+    #[error(
+        "journal: {file} line {line} {what}; the journal is evidence and is not repaired by guessing: restore the file from a copy, or set the store aside with `peers init --force`"
+    )]
     Damaged {
         /// Which segment.
         file: String,
@@ -43,7 +45,9 @@ pub enum JournalError {
         what: String,
     },
     /// Written by a newer program.
-    #[error("journal: {file} line {line} has format {found}, this program reads up to {LINE_VERSION}; use the newer program")]
+    #[error(
+        "journal: {file} line {line} has format {found}, this program reads up to {LINE_VERSION}; use the newer program"
+    )]
     Newer {
         /// Which segment.
         file: String,
@@ -103,7 +107,11 @@ impl Journal {
             let Some(bytes) = tail else { continue };
             if number != last {
                 let what = "is torn, but another segment follows".to_owned();
-                return Err(E::from(JournalError::Damaged { file: path, line: line_number(disk, &at), what }));
+                return Err(E::from(JournalError::Damaged {
+                    file: path,
+                    line: line_number(disk, &at),
+                    what,
+                }));
             }
             torn = Some(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
             if repair {
@@ -268,7 +276,11 @@ fn scan<D: Disk, E: From<JournalError>>(
         pending.drain(..done);
         if u64::try_from(pending.len()).unwrap_or(u64::MAX) > limits::JOURNAL_LINE {
             let what = format!("is longer than {} bytes", limits::JOURNAL_LINE);
-            return Err(E::from(JournalError::Damaged { file: path.into(), line: line_number(disk, at), what }));
+            return Err(E::from(JournalError::Damaged {
+                file: path.into(),
+                line: line_number(disk, at),
+                what,
+            }));
         }
     }
     Ok((!pending.is_empty()).then_some(pending))
@@ -289,10 +301,10 @@ fn check(path: &str, at: &Position, text: &[u8], line: impl Fn() -> u64) -> Resu
     let parsed: Line = match serde_json::from_slice(text) {
         Ok(parsed) => parsed,
         Err(error) => {
-            if let Ok(Version { v }) = serde_json::from_slice::<Version>(text) {
-                if v > LINE_VERSION {
-                    return Err(JournalError::Newer { file: path.into(), line: line(), found: v });
-                }
+            if let Ok(Version { v }) = serde_json::from_slice::<Version>(text)
+                && v > LINE_VERSION
+            {
+                return Err(JournalError::Newer { file: path.into(), line: line(), found: v });
             }
             return Err(damaged(format!("is not a record this version can read ({error})")));
         }
@@ -312,5 +324,5 @@ fn check(path: &str, at: &Position, text: &[u8], line: impl Fn() -> u64) -> Resu
 /// The line of its file that starts at `at`, from 1. Reads the file; only for messages.
 fn line_number<D: Disk>(disk: &mut D, at: &Position) -> u64 {
     let bytes = disk.read_at(Area::Store, &layout::segment(at.segment), 0, at.offset).unwrap_or_default();
-    u64::try_from(bytes.iter().filter(|b| **b == b'\n').count()).unwrap_or(0) + 1
+    bytes.iter().fold(1, |n, b| n + u64::from(*b == b'\n'))
 }

@@ -1,5 +1,7 @@
 //! `state.json` and the small texts below `.peers/`: for people and old scripts, never read back.
 
+use std::fmt::Write as _;
+
 use peers_core::state::{PeerHealth, State};
 use peers_model::Timestamp;
 use peers_model::outcome::StopReason;
@@ -107,10 +109,15 @@ pub fn write_halted<D: Disk>(disk: &mut D, state: &State) -> Result<(), DiskErro
     if disk.len(Area::Peers, layout::peers::HALTED)?.is_some() {
         return Ok(());
     }
-    let mut text = format!("# No peer is left\n\nStopped after tick {}.\n\n| peer | state | recent failures | why |\n|---|---|---|---|\n", state.ticks);
+    let mut text = format!(
+        "# No peer is left\n\nStopped after tick {}.\n\n| peer | state | recent failures | why |\n|---|---|---|---|\n",
+        state.ticks
+    );
     for (name, health) in &state.peers {
         let why = health.degraded_reason.as_deref().unwrap_or("").replace('|', "\\|").replace('\n', " ");
-        text.push_str(&format!("| {name} | {} | {:.1} | {why} |\n", health.state.word(), f64::from(health.recent_half_fails()) / 2.0));
+        let halves = f64::from(health.recent_half_fails()) / 2.0;
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "| {name} | {} | {halves:.1} | {why} |", health.state.word());
     }
     text.push_str("\nFix the cause (log in, install the CLI, raise a limit), then run again: a new run gives every peer another turn.\n");
     disk.publish(Area::Peers, layout::peers::HALTED, text.as_bytes(), false)

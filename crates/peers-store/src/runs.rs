@@ -61,7 +61,7 @@ pub fn list<D: Disk>(disk: &mut D) -> Result<(Vec<RunRecord>, Vec<String>), Stor
     let mut records = Vec::new();
     let mut bad = Vec::new();
     for name in disk.list(Area::Store, layout::store::RUNS)? {
-        if !name.ends_with(".json") {
+        if name.strip_suffix(".json").is_none() {
             continue;
         }
         let path = format!("{}/{name}", layout::store::RUNS);

@@ -138,7 +138,12 @@ impl<D: Disk> Store<D> {
     ///
     /// # Errors
     /// [`StoreError`]; then nothing was appended and the state is unchanged.
-    pub fn append(&mut self, ts: Timestamp, run_id: Option<&RunId>, records: &[Record]) -> Result<(), StoreError> {
+    pub fn append(
+        &mut self,
+        ts: Timestamp,
+        run_id: Option<&RunId>,
+        records: &[Record],
+    ) -> Result<(), StoreError> {
         if records.is_empty() {
             return Ok(());
         }
@@ -166,8 +171,11 @@ impl<D: Disk> Store<D> {
         })?;
         self.journal.rotate();
         let record = Record::Checkpoint(CheckpointRecord { state });
-        let bytes = self.journal.append(&mut self.disk, ts, run_id, &[record])?;
-        self.extend_mirror(&bytes);
+        self.journal.append(&mut self.disk, ts, run_id, &[record])?;
+        // The mirror shows the newest segment.
+        let at = self.journal.position().clone();
+        self.rewrite_mirror(&at)?;
+        self.mirror = self.disk.fingerprint(Area::Peers, layout::peers::MIRROR)?;
         Ok(())
     }
 
@@ -273,13 +281,13 @@ pub fn read<D: Disk>(disk: &mut D) -> Result<(State, Authors, OpenReport), Store
 /// # Errors
 /// [`StoreError`].
 pub fn read_state<D: Disk>(disk: &mut D) -> Result<State, StoreError> {
-    if let Ok(Some(snapshot)) = read_snapshot(disk) {
-        if journal::holds(disk, &snapshot.at)? {
-            let mut state = snapshot.state;
-            let from = snapshot.at;
-            Journal::open(disk, &from, false, |read| apply(&mut state, &read.line))?;
-            return Ok(state);
-        }
+    if let Ok(Some(snapshot)) = read_snapshot(disk)
+        && journal::holds(disk, &snapshot.at)?
+    {
+        let mut state = snapshot.state;
+        let from = snapshot.at;
+        Journal::open(disk, &from, false, |read| apply(&mut state, &read.line))?;
+        return Ok(state);
     }
     let (_, state, _) = fold(disk, false)?;
     Ok(state)
@@ -322,16 +330,19 @@ fn apply(state: &mut State, line: &peers_model::record::Line) -> Result<(), Stor
 }
 
 fn read_snapshot<D: Disk>(disk: &mut D) -> Result<Option<Snapshot>, StoreError> {
-    let path = layout::store::SNAPSHOT;
-    let bad = |what: String| StoreError::File { path: path.into(), what };
-    let Some(bytes) = disk.read(Area::Store, path, limits::STATE)? else { return Ok(None) };
     #[derive(Deserialize)]
     struct Version {
         v: u32,
     }
-    let version: Version = serde_json::from_slice(&bytes).map_err(|e| bad(format!("is damaged ({e}); it is rebuilt from the journal")))?;
+    let path = layout::store::SNAPSHOT;
+    let bad = |what: String| StoreError::File { path: path.into(), what };
+    let Some(bytes) = disk.read(Area::Store, path, limits::STATE)? else { return Ok(None) };
+    let version: Version = serde_json::from_slice(&bytes)
+        .map_err(|e| bad(format!("is damaged ({e}); it is rebuilt from the journal")))?;
     if version.v > SNAPSHOT_VERSION {
         return Err(bad(format!("was written by a newer program (version {}); use that program", version.v)));
     }
-    serde_json::from_slice(&bytes).map(Some).map_err(|e| bad(format!("is damaged ({e}); it is rebuilt from the journal")))
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|e| bad(format!("is damaged ({e}); it is rebuilt from the journal")))
 }

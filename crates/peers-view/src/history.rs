@@ -45,25 +45,36 @@ pub struct History {
     pub exits: VecDeque<ExitRow>,
     /// What the operator did, the newest.
     pub operator: VecDeque<OperatorRow>,
-    /// Proof runs, and how many of them passed.
-    pub proofs: (u64, u64),
+    /// Proof runs.
+    pub proofs: u64,
+    /// Of these, those that passed.
+    pub proofs_passed: u64,
     /// How often the mirror of the journal was found changed.
     pub mirror_restored: u64,
     /// Ticks that changed guarded files of the git directory.
     pub git_tampered: u64,
 }
 
+/// When a gate said something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct When {
+    /// Ticks completed, or the tick that was just ending.
+    pub tick: TickNo,
+    /// The record's time.
+    pub ts: Timestamp,
+}
+
 /// A gate over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GateHistory {
-    /// Tick and time of its first red answer.
-    pub first_red: Option<(TickNo, Timestamp)>,
-    /// Of its newest.
-    pub last_red: Option<(TickNo, Timestamp)>,
-    /// Of its first green answer.
-    pub first_green: Option<(TickNo, Timestamp)>,
-    /// Of its newest.
-    pub last_green: Option<(TickNo, Timestamp)>,
+    /// Its first red answer.
+    pub first_red: Option<When>,
+    /// Its newest one.
+    pub last_red: Option<When>,
+    /// Its first green answer.
+    pub first_green: Option<When>,
+    /// Its newest one.
+    pub last_green: Option<When>,
     /// Green answers.
     pub green: u64,
     /// Red answers.
@@ -206,8 +217,8 @@ impl Fold {
             Record::Tick(tick) => self.tick(line, tick),
             Record::Gates(gates) => judged(&mut history.gates, ticks, line.ts, &gates.verdicts),
             Record::Proof(proof) => {
-                history.proofs.0 += 1;
-                history.proofs.1 += u64::from(proof.passed);
+                history.proofs += 1;
+                history.proofs_passed += u64::from(proof.passed);
                 judged(&mut history.gates, ticks, line.ts, &proof.verdicts);
             }
             Record::Operator(op) => {
@@ -285,7 +296,7 @@ fn judged(gates: &mut BTreeMap<GoalId, GateHistory>, tick: TickNo, ts: Timestamp
     for judged in verdicts {
         let gate = gates.entry(judged.goal.clone()).or_default();
         gate.took_ms = gate.took_ms.saturating_add(judged.duration_ms);
-        let now = Some((tick, ts));
+        let now = Some(When { tick, ts });
         match judged.verdict {
             Verdict::Pass => {
                 gate.green += 1;

@@ -37,7 +37,7 @@ pub use converge::{ConvergeView, Missing};
 pub use facts::GitFacts;
 pub use feed::{Feed, FeedItem, Polled};
 pub use gates::{GateRow, ProofFact};
-pub use history::{CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost};
+pub use history::{CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost, When};
 pub use info::{Info, info_json, info_text};
 pub use json::terminal_safe;
 pub use liveness::{Attention, Confinement, CrashKind, Liveness, Lock, OpenTurn, attention, outcome};

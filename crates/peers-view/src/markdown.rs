@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use peers_sys::term;
 
-/// Terminal cells of one table cell or list item.
-const WIDEST: usize = 300;
+/// Terminal cells of one table cell or paragraph. More than the code spans in it can hold together, so
+/// that none is cut.
+const WIDEST: usize = 2000;
 
 /// Foreign text as a code span: one line, nothing in it means anything. Empty text gives nothing.
 pub(crate) fn code(text: &str, width: usize) -> String {

@@ -5,7 +5,7 @@ use peers_model::{Tokens, Usd};
 use peers_store::Disk;
 use serde::Serialize;
 
-use crate::history::{ExitRow, GateHistory, History};
+use crate::history::{ExitRow, GateHistory, History, When};
 use crate::json;
 use crate::liveness::{Attention, Liveness, attention, outcome};
 use crate::loopview::{Asked, Core, LoopView};
@@ -181,10 +181,7 @@ fn gates(doc: &mut Document, report: &Report, core: &Core) {
     doc.section("Gates");
     let past = report.history.value().map(|history| &history.gates);
     let nothing = GateHistory::default();
-    let when = |at: Option<(peers_model::TickNo, peers_model::Timestamp)>| match at {
-        Some((tick, _)) => format!("tick {tick}"),
-        None => "never".to_owned(),
-    };
+    let when = |at: Option<When>| at.map_or_else(|| "never".to_owned(), |at| format!("tick {}", at.tick));
     let rows: Vec<Vec<String>> = core
         .gates
         .iter()
@@ -379,8 +376,8 @@ fn past(doc: &mut Document, history: &History) {
         })
         .collect();
     doc.table(&["when", "run", "reason", "ticks", "detail"], &rows);
-    if history.proofs.0 > 0 {
-        let (all, passed) = history.proofs;
+    if history.proofs > 0 {
+        let (all, passed) = (history.proofs, history.proofs_passed);
         doc.paragraph(&format!("{} in a clean checkout, {passed} of them green.", count(all, "proof")));
     }
     if !history.operator.is_empty() {

@@ -60,7 +60,10 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     if let AckTarget::Weakening(tick) = &args.target.0 {
         let ticks = peers_store::store::read_state(&mut disk)?.ticks;
         if *tick > ticks {
-            return Err(CommandError::new(exit::INVALID, format!("there is no tick {tick} yet; the newest is {ticks}")));
+            return Err(CommandError::new(
+                exit::INVALID,
+                format!("there is no tick {tick} yet; the newest is {ticks}"),
+            ));
         }
     }
     let op = OperatorOp::Ack { target: args.target.0.clone(), reason: args.reason.clone() };

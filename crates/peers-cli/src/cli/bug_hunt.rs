@@ -76,7 +76,12 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
 }
 
-fn gate(name: &str, asked: &Common, judge: fn(&CheckCx) -> Outcome, cx: &Cx) -> Result<ExitCode, CommandError> {
+fn gate(
+    name: &str,
+    asked: &Common,
+    judge: fn(&CheckCx) -> Outcome,
+    cx: &Cx,
+) -> Result<ExitCode, CommandError> {
     let outcome = match asked.open(cx) {
         Ok(opened) => judge(&opened),
         Err(why) => Outcome::could_not(name, why),

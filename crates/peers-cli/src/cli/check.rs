@@ -84,7 +84,8 @@ impl Common {
         let mut own = Vec::new();
         let mut words = flags.iter();
         while let Some(word) = words.next() {
-            let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(n, v)| (n, Some(v.to_owned())));
+            let (name, value) =
+                word.split_once('=').map_or((word.as_str(), None), |(n, v)| (n, Some(v.to_owned())));
             let mut value = || {
                 let next = value.clone().or_else(|| words.next().cloned());
                 next.ok_or_else(|| CommandError::usage(format!("`{name}` needs a value")))
@@ -111,12 +112,8 @@ impl Common {
             Ok(found) => found,
             Err(error) => return Err(CouldNot::new(error)),
         };
-        let asked = Asked {
-            repo: &self.repo,
-            control,
-            head: self.head.as_deref(),
-            base: self.base.as_deref(),
-        };
+        let asked =
+            Asked { repo: &self.repo, control, head: self.head.as_deref(), base: self.base.as_deref() };
         CheckCx::open(asked, store.as_mut())
     }
 
@@ -135,11 +132,8 @@ type Known = (Option<peers_git::ControlDir>, Option<peers_store::FsDisk>);
 
 /// The control directory and the store of a repository, where it has them.
 fn known(repo: &Path, cx: &Cx) -> Result<Known, String> {
-    let place = match Place::locate(repo, &cx.env) {
-        Ok(place) => place,
-        // Without a place there is no store; what is wrong with the repository is said by whoever opens it.
-        Err(_) => return Ok((None, None)),
-    };
+    // Without a place there is no store; what is wrong with the repository is said by whoever opens it.
+    let Ok(place) = Place::locate(repo, &cx.env) else { return Ok((None, None)) };
     let store = match place.open_view_disk() {
         Ok(disk) => disk,
         Err(PlaceError::NotInitialised { .. } | PlaceError::NoStore { .. } | PlaceError::Moved { .. }) => {

@@ -60,7 +60,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         (None, None) => Prompt::Stdin,
     };
     let cwd = env::current_dir()
-        .map_err(|error| CommandError::new(exit::INVALID, format!("the working directory is unknown: {error}")))?
+        .map_err(|error| {
+            CommandError::new(exit::INVALID, format!("the working directory is unknown: {error}"))
+        })?
         .join(&cx.target);
     let cwd = cwd.canonicalize().unwrap_or(cwd);
     let options = Options {
@@ -91,7 +93,8 @@ fn example(name: &str, cx: &Cx) -> Result<ExitCode, CommandError> {
 
 fn examples(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     if as_json {
-        let rows: Vec<_> = EXAMPLES.iter().map(|(name, about, _)| json!({"name": name, "about": about})).collect();
+        let rows: Vec<_> =
+            EXAMPLES.iter().map(|(name, about, _)| json!({"name": name, "about": about})).collect();
         cx.out.json("peers.fake-peer-examples/1", &json!({ "examples": rows }))?;
     } else {
         let rows: Vec<_> =

@@ -111,7 +111,10 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
             .collect();
         let rows: Vec<_> = changes.iter().map(Change::json).collect();
         let at = accepted.as_ref().map(|accepted| accepted.at);
-        cx.out.json("peers.goals-diff/1", &json!({"differs": differs, "accepted_at": at, "changes": rows, "files": files}))?;
+        cx.out.json(
+            "peers.goals-diff/1",
+            &json!({"differs": differs, "accepted_at": at, "changes": rows, "files": files}),
+        )?;
         return Ok(code(differs));
     }
     let Some(accepted) = accepted else {
@@ -119,7 +122,11 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         return Ok(code(true));
     };
     if !differs {
-        cx.out.talk(&format!("goals and config are as accepted on {} by {}", accepted.at, term::inline(&accepted.by)));
+        cx.out.talk(&format!(
+            "goals and config are as accepted on {} by {}",
+            accepted.at,
+            term::inline(&accepted.by)
+        ));
         return Ok(code(false));
     }
     for pair in pairs.iter().filter(|pair| pair.differs()) {
@@ -155,7 +162,8 @@ fn accept(note: Option<&str>, as_json: bool, cx: &Cx) -> Result<ExitCode, Comman
     let goals = disk.read(Area::Peers, peers::GOALS, limits::CONFIG)?.unwrap_or_default();
     let config = disk.read(Area::Peers, peers::CONFIG, limits::CONFIG)?.unwrap_or_default();
     if accept::digests(&goals, &config) != new {
-        return Err(CommandError::new(exit::CONFLICT, "goals or config changed while they were read").hint("try again"));
+        return Err(CommandError::new(exit::CONFLICT, "goals or config changed while they were read")
+            .hint("try again"));
     }
     let op = OperatorOp::Accepted { old, new: new.clone(), note: note.map(str::to_owned), rules: None };
     let by = cx.operator();
@@ -168,10 +176,16 @@ fn accept(note: Option<&str>, as_json: bool, cx: &Cx) -> Result<ExitCode, Comman
     }
     let Digests { goals, config } = &new;
     if as_json {
-        cx.out.json("peers.goals-accept/1", &json!({"changed": true, "digests": new, "taken": taken.word()}))?;
+        cx.out
+            .json("peers.goals-accept/1", &json!({"changed": true, "digests": new, "taken": taken.word()}))?;
     } else {
         let short = |digest: &str| digest.chars().take(12).collect::<String>();
-        cx.out.line(&format!("Accepted goals {} and config {}{}", short(goals), short(config), taken.said()))?;
+        cx.out.line(&format!(
+            "Accepted goals {} and config {}{}",
+            short(goals),
+            short(config),
+            taken.said()
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

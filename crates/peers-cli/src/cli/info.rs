@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         goals: &loaded.goals,
         warnings: &goal_warnings(&loaded.goals),
         lock: &cx::lock(&place),
-        confinement: Confinement::None,
+        confinement: Confinement::Unconfined,
     };
     if args.json {
         cx.out.data(&info_json(&info))?;

@@ -17,6 +17,7 @@ use crate::error::CommandError;
 /// What it wrote is accepted. A second `init` refuses; `--upgrade` completes what is there, `--force`
 /// moves it aside and starts over.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Move what is there aside, with the history of its runs, and start over
     #[arg(long, conflicts_with = "upgrade")]
@@ -96,7 +97,9 @@ fn say(report: &InitReport, cx: &Cx) -> Result<(), CommandError> {
         cx.out.line(&format!("Hook snippets are in {hooks}; its README.md says where they go"))?;
     }
     if report.outcome != Outcome::Upgraded {
-        cx.out.talk("next: replace the placeholder gate in .peers/goals.yaml, `peers goals accept`, `peers run`");
+        cx.out.talk(
+            "next: replace the placeholder gate in .peers/goals.yaml, `peers goals accept`, `peers run`",
+        );
     }
     Ok(())
 }

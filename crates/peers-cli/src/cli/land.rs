@@ -44,15 +44,16 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.store()?;
     let loaded = boot::load(&mut disk)?;
-    let options = LandOptions {
-        into: args.into.clone(),
-        squash: args.squash,
-        propose: args.pr,
-        by: cx.operator(),
-    };
+    let options =
+        LandOptions { into: args.into.clone(), squash: args.squash, propose: args.pr, by: cx.operator() };
     let view = Live::new(&cx.out, false);
-    let landing =
-        land::land(&place, &cx.env, &loaded, &options, Box::new(|progress| live::show_gates(progress, "land")));
+    let landing = land::land(
+        &place,
+        &cx.env,
+        &loaded,
+        &options,
+        Box::new(|progress| live::show_gates(progress, "land")),
+    );
     view.close();
     let landing = landing?;
     if args.json {
@@ -153,8 +154,9 @@ fn described(result: &str, landed: &Landed) -> Value {
 /// Lets `gh` open the request, from an empty directory: nothing of the repository has a say in it.
 fn open_request(repo: &str, landed: &Landed, proposal: &Proposal, cx: &Cx) -> Result<ExitCode, CommandError> {
     let here = PathBuf::from("/");
-    let gh = resolve_program("gh".as_ref(), cx.env.var("PATH"), &here)
-        .map_err(|error| CommandError::of(exit::ENVIRONMENT, &error).hint("install `gh`, or open the request by hand"))?;
+    let gh = resolve_program("gh".as_ref(), cx.env.var("PATH"), &here).map_err(|error| {
+        CommandError::of(exit::ENVIRONMENT, &error).hint("install `gh`, or open the request by hand")
+    })?;
     let place = cx.place()?;
     let cache = SafeDir::create_root(place.cache_dir())?;
     let random = peers_sys::rand::hex::<8>()

@@ -49,8 +49,10 @@ use crate::output::Out;
 /// in a repository of your own.
 #[derive(Debug, Parser)]
 #[command(name = "peers", version, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(after_help = "Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or not measurable, 4 conflict, \
-                  5 refused, 6 environment, 10 budget, 11 stuck, 13 peer unavailable, 70 failure, 128+N signal.")]
+#[command(
+    after_help = "Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or not measurable, 4 conflict, \
+                  5 refused, 6 environment, 10 budget, 11 stuck, 13 peer unavailable, 70 failure, 128+N signal."
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     global: Global,

@@ -36,11 +36,15 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let control = cx.control(&place)?;
     let repo = Cx::repo(&place).ok();
     // What was imported cannot be changed by agents, so it is asked first.
-    let facts = control.as_ref().map(|control| control.facts()).or_else(|| repo.as_ref().map(|repo| repo.facts()));
+    let facts =
+        control.as_ref().map(|control| control.facts()).or_else(|| repo.as_ref().map(|repo| repo.facts()));
     let tick = TickNo(args.tick);
     let Some(replay) = peers_view::replay(&mut disk, tick, facts.as_ref())? else {
         let ticks = peers_store::store::read_state(&mut disk)?.ticks;
-        return Err(CommandError::new(exit::NEGATIVE, format!("there is no tick {tick}; the newest is {ticks}")));
+        return Err(CommandError::new(
+            exit::NEGATIVE,
+            format!("there is no tick {tick}; the newest is {ticks}"),
+        ));
     };
     if args.prompt {
         cx.out.data(&term::block(&prompt(&replay, &mut disk)?))?;

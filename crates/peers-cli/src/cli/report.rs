@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
-    let mut asked = cx.asked(&place);
+    let mut asked = Cx::asked(&place);
     if let Sourced::Fresh(facts) = &mut asked.git {
         facts.bugs = match ledger(&place, &mut disk, cx) {
             Ok(ledger) => Sourced::Fresh(ledger),

@@ -31,6 +31,7 @@ pub(crate) struct Args {
 
 /// What `run` and `tick` have in common.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Common {
     /// Stop when X US dollars are spent, over all runs (overrides `budget.max_usd`)
     #[arg(long, value_name = "X", value_parser = dollars)]
@@ -60,7 +61,8 @@ pub(crate) struct Common {
 }
 
 fn dollars(text: &str) -> Result<Usd, String> {
-    let amount: f64 = text.trim_start_matches('$').parse().map_err(|_| "not an amount of dollars".to_owned())?;
+    let amount: f64 =
+        text.trim_start_matches('$').parse().map_err(|_| "not an amount of dollars".to_owned())?;
     Usd::from_f64(amount)
         .filter(|usd| *usd > Usd::ZERO)
         .ok_or_else(|| "must be above zero and at most a billion".to_owned())

@@ -87,7 +87,11 @@ fn restore(name: &str, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError>
             || "`peers salvage list` shows them".to_owned(),
             |near| format!("did you mean `{}`?", term::inline(near)),
         );
-        return Err(CommandError::new(exit::INVALID, format!("no salvage is called `{}`", term::inline(name))).hint(hint));
+        return Err(CommandError::new(
+            exit::INVALID,
+            format!("no salvage is called `{}`", term::inline(name)),
+        )
+        .hint(hint));
     };
     let commit = control.restore_salvage(name, &Cx::repo(&place)?, &substrate(clock::now()))?;
     let reference = format!("refs/peers/salvage/{name}");
@@ -95,7 +99,9 @@ fn restore(name: &str, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError>
         cx.out.json("peers.salvage-restore/1", &json!({"name": name, "ref": reference, "commit": commit}))?;
     } else {
         cx.out.line(&format!("{reference} is {}", commit.short()))?;
-        cx.out.talk(&format!("look at it with `git show {reference}`, take it over with `git merge` or `git branch`"));
+        cx.out.talk(&format!(
+            "look at it with `git show {reference}`, take it over with `git merge` or `git branch`"
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -49,17 +49,23 @@ fn check(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     let snapshot = store::compare_snapshot(&mut disk)?;
     let sound = snapshot.is_none() && report.torn.is_none();
     if as_json {
-        let body = json!({"sound": sound, "ticks": state.ticks, "snapshot": snapshot, "torn_bytes": report.torn});
+        let body =
+            json!({"sound": sound, "ticks": state.ticks, "snapshot": snapshot, "torn_bytes": report.torn});
         cx.out.json("peers.state-check/1", &body)?;
     } else {
         if let Some(what) = &snapshot {
             cx.out.line(&format!("snapshot: {}", peers_sys::term::inline(what)))?;
         }
         if let Some(bytes) = report.torn {
-            cx.out.line(&format!("journal: its last line is torn ({bytes} bytes); the next run keeps it aside"))?;
+            cx.out.line(&format!(
+                "journal: its last line is torn ({bytes} bytes); the next run keeps it aside"
+            ))?;
         }
         if sound {
-            cx.out.line(&format!("sound: the journal folds to tick {}, and the snapshot agrees", state.ticks))?;
+            cx.out.line(&format!(
+                "sound: the journal folds to tick {}, and the snapshot agrees",
+                state.ticks
+            ))?;
         } else {
             cx.out.talk("hint: `peers state rebuild` mends it");
         }
@@ -89,6 +95,10 @@ fn rebuild(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     if let Some(bytes) = report.torn {
         cx.out.line(&format!("journal: {bytes} bytes of a torn last line were kept aside"))?;
     }
-    cx.out.line(&format!("rebuilt from {}: tick {}", crate::output::counted(position.seq, "record"), state.ticks))?;
+    cx.out.line(&format!(
+        "rebuilt from {}: tick {}",
+        crate::output::counted(position.seq, "record"),
+        state.ticks
+    ))?;
     Ok(ExitCode::SUCCESS)
 }

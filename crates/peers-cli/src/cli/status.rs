@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
-    let asked = cx.asked(&place);
+    let asked = Cx::asked(&place);
     let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));
     if args.json {
         cx.out.data(&status_json(&view))?;

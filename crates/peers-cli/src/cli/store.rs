@@ -90,7 +90,10 @@ fn attach(old: &Path, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> 
     let op = OperatorOp::StoreAttached { old_path: old.to_string_lossy().into_owned() };
     operator::act(cx, &place, op, |_| Ok(()))?;
     if as_json {
-        cx.out.json("peers.store-attach/1", &json!({"old_path": shown, "project": to, "store": place.store_dir()}))?;
+        cx.out.json(
+            "peers.store-attach/1",
+            &json!({"old_path": shown, "project": to, "store": place.store_dir()}),
+        )?;
     } else {
         let here = term::inline(&place.project_dir().to_string_lossy());
         cx.out.line(&format!("The store of {shown} belongs to {here} now"))?;
@@ -110,7 +113,10 @@ fn refuse_other(old: &Path, place: &Place, recorded: (u64, u64)) -> Result<(), C
     }
     Err(CommandError::new(
         exit::REFUSED,
-        format!("a repository still is at {}, and the store is its own", term::inline(&old.to_string_lossy())),
+        format!(
+            "a repository still is at {}, and the store is its own",
+            term::inline(&old.to_string_lossy())
+        ),
     )
     .hint("a copy gets a store of its own by `peers init --force`"))
 }
@@ -121,7 +127,9 @@ fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
         path.to_owned()
     } else {
         env::current_dir()
-            .map_err(|error| CommandError::new(exit::INVALID, format!("the working directory is unknown: {error}")))?
+            .map_err(|error| {
+                CommandError::new(exit::INVALID, format!("the working directory is unknown: {error}"))
+            })?
             .join(path)
     };
     let mut plain = PathBuf::new();

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use peers_model::verdict::Verdict;
-use peers_model::{exit, goal};
+use peers_model::{GoalId, exit, goal};
 use peers_run::boot::{self, Loaded};
 use peers_run::oneshot::{self, Verified, VerifyOptions};
 use peers_run::place::{PEERS_DIR, Place};
@@ -29,6 +29,7 @@ const DIAGNOSTIC: usize = 200;
 /// Exit codes: 0 all green, 1 something red or nothing to check, 3 something could not be judged, 5
 /// goals or config are not what was accepted.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Run this goal or command alone; may be repeated
     #[arg(long, value_name = "ID")]
@@ -74,7 +75,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::from(exit::signalled(signal)));
     }
     if let Some(holder) = &verified.beside {
-        cx.out.talk(&format!("warning: a loop works here at the same time ({holder}); the tree may move under the gates"));
+        cx.out.talk(&format!(
+            "warning: a loop works here at the same time ({holder}); the tree may move under the gates"
+        ));
     }
     let report = Report::new(&verified, args.allow_empty);
     let text = report.markdown(&place);
@@ -126,12 +129,20 @@ impl<'a> Report<'a> {
         let hard: Vec<Row<'a>> = verified
             .gates
             .iter()
-            .map(|judged| Row { name: judged.goal.as_str(), verdict: &judged.verdict, duration_ms: judged.duration_ms })
+            .map(|judged| Row {
+                name: judged.goal.as_str(),
+                verdict: &judged.verdict,
+                duration_ms: judged.duration_ms,
+            })
             .collect();
         let extra: Vec<Row<'a>> = verified
             .extra
             .iter()
-            .map(|result| Row { name: &result.name, verdict: &result.verdict, duration_ms: result.duration_ms })
+            .map(|result| Row {
+                name: &result.name,
+                verdict: &result.verdict,
+                duration_ms: result.duration_ms,
+            })
             .collect();
         let verdicts = || hard.iter().chain(&extra).map(|row| row.verdict);
         let (word, code) = if verdicts().any(Verdict::is_red) {
@@ -155,46 +166,49 @@ impl<'a> Report<'a> {
             (false, true) => "the work tree, with uncommitted changes",
             (false, false) => "the work tree, clean",
         };
-        let mut text = format!(
-            "# peers verify — {}\n\n**Result:** {word} (hard {}/{}, verify {}/{})\n\n",
-            term::inline(&dir),
-            green(hard),
-            hard.len(),
-            green(extra),
-            extra.len()
-        );
-        text.push_str(&format!(
-            "At {}, HEAD {}, tree {}: {state}.\nGoals {}, config {}.\n",
-            verified.at, verified.head, verified.tree, verified.digests.goals, verified.digests.config
-        ));
+        let mut lines = vec![
+            format!("# peers verify — {}\n", term::inline(&dir)),
+            format!(
+                "**Result:** {word} (hard {}/{}, verify {}/{})\n",
+                green(hard),
+                hard.len(),
+                green(extra),
+                extra.len()
+            ),
+            format!("At {}, HEAD {}, tree {}: {state}.", verified.at, verified.head, verified.tree),
+            format!("Goals {}, config {}.", verified.digests.goals, verified.digests.config),
+        ];
         if hard.is_empty() && extra.is_empty() {
-            text.push_str("\nThere is nothing to check: no hard goal and no verify command (`--allow-empty` lets that pass).\n");
+            lines.push(
+                "\nThere is nothing to check: no hard goal and no verify command (`--allow-empty` lets that pass)."
+                    .to_owned(),
+            );
         }
         for (heading, first, rows) in [("Hard goals", "id", hard), ("Verify commands", "name", extra)] {
             if rows.is_empty() {
                 continue;
             }
-            text.push_str(&format!("\n## {heading}\n\n| {first} | state | duration (ms) | diagnostic |\n|---|---|---|---|\n"));
+            lines.push(format!("\n## {heading}\n\n| {first} | state | duration (ms) | diagnostic |"));
+            lines.push("|---|---|---|---|".to_owned());
             for row in rows {
-                text.push_str(&format!(
-                    "| {} | {} | {} | {} |\n",
-                    cell(row.name),
+                let (name, diagnostic) = (cell(row.name), cell(row.verdict.diagnostic()));
+                lines.push(format!(
+                    "| {name} | {} | {} | {diagnostic} |",
                     row.verdict.word(),
-                    row.duration_ms,
-                    cell(row.verdict.diagnostic())
+                    row.duration_ms
                 ));
             }
         }
         if !verified.exempt.is_empty() {
-            let names: Vec<&str> = verified.exempt.iter().map(|id| id.as_str()).collect();
+            let names: Vec<&str> = verified.exempt.iter().map(GoalId::as_str).collect();
             let count = u64::try_from(names.len()).unwrap_or(u64::MAX);
-            text.push_str(&format!(
-                "\nNot proved in a clean checkout, by `tree: live`: {} ({})\n",
+            lines.push(format!(
+                "\nNot proved in a clean checkout, by `tree: live`: {} ({})",
                 counted(count, "gate"),
                 names.join(", ")
             ));
         }
-        text
+        lines.join("\n") + "\n"
     }
 
     fn json(&self) -> Value {

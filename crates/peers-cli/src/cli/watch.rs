@@ -44,7 +44,7 @@ pub(crate) struct Args {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
-        Ok(time) if time >= Duration::from_millis(10) && time <= Duration::from_secs(3600) => Ok(time),
+        Ok(time) if time >= Duration::from_millis(10) && time <= Duration::from_hours(1) => Ok(time),
         _ => Err("must be between 0.01 and 3600".to_owned()),
     }
 }

@@ -63,12 +63,10 @@ pub(super) fn gates_done(state: &State, verdicts: &[Judged], took_ms: u64, place
         let known = || state.board.gates.get(id).and_then(|standing| standing.last.as_ref());
         new.or_else(known).is_some_and(|judged| judged.verdict.is_pass())
     };
-    let others: Vec<&str> = gates.iter().map(|gate| &gate.id).filter(|id| !is_green(id)).map(GoalId::as_str).collect();
-    let mut text = format!("gates: {} of {} green, {took}", gates.len() - others.len(), gates.len());
-    if !others.is_empty() {
-        text.push_str(&format!("; not green: {}", others.join(", ")));
-    }
-    text
+    let others: Vec<&str> =
+        gates.iter().map(|gate| &gate.id).filter(|id| !is_green(id)).map(GoalId::as_str).collect();
+    let all = format!("gates: {} of {} green, {took}", gates.len() - others.len(), gates.len());
+    if others.is_empty() { all } else { format!("{all}; not green: {}", others.join(", ")) }
 }
 
 /// A gate that has another answer than before, or a first one that is not green.
@@ -100,20 +98,19 @@ pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> String {
         | TickOutcome::GitError => tick.classification.as_str(),
     };
     let commit = tick.commits.last().map_or("no-new-commit", |commit| commit.short());
-    let mut parts = vec![outcome.to_owned(), commit.to_owned(), human(Duration::from_millis(tick.exit.duration_ms))];
+    let mut parts =
+        vec![outcome.to_owned(), commit.to_owned(), human(Duration::from_millis(tick.exit.duration_ms))];
     parts.extend(tick.exit.usage.usd.filter(|usd| *usd > Usd::ZERO).map(|usd| usd.to_string()));
     let part = if skeptic { " (skeptic)" } else { "" };
-    let mut text = format!("tick {} {}{part}: {}", tick.iteration, tick.peer, parts.join(", "));
-    if let Some(reason) = tick.soft_fail_reason.as_ref().filter(|_| !tick.success) {
-        text.push_str(&format!("; {}", term::line(reason, COMPLAINT)));
+    let mut said = vec![format!("tick {} {}{part}: {}", tick.iteration, tick.peer, parts.join(", "))];
+    if !tick.success {
+        said.extend(tick.soft_fail_reason.as_ref().map(|reason| term::line(reason, COMPLAINT)));
     }
     if !tick.success && tick.exit.class != ExitClass::Ok {
         let complaint = tick.exit.stderr_tail.lines().map(str::trim).find(|line| !line.is_empty());
-        if let Some(complaint) = complaint {
-            text.push_str(&format!("; {}", complaint.chars().take(COMPLAINT).collect::<String>()));
-        }
+        said.extend(complaint.map(|complaint| complaint.chars().take(COMPLAINT).collect()));
     }
-    text
+    said.join("; ")
 }
 
 /// The last lines of a peer's output, for `--verbose`.
@@ -145,26 +142,26 @@ pub(super) fn live(progress: &Progress, doing: &Doing) -> String {
 fn peer(live: &LivePeer, skeptic: bool, now: Mono) -> String {
     let LivePeer { tick, peer, since, heard, bytes: _, last } = live;
     let part = if skeptic { " (skeptic)" } else { "" };
-    let mut text = format!("tick {tick} · {peer}{part} · {}", seconds(now.since(*since)));
+    let mut parts = vec![format!("tick {tick}"), format!("{peer}{part}"), seconds(now.since(*since))];
     let quiet = now.since(*heard);
     if quiet >= Duration::from_secs(10) {
-        text.push_str(&format!(" · quiet for {}", seconds(quiet)));
+        parts.push(format!("quiet for {}", seconds(quiet)));
     }
     if !last.is_empty() {
-        text.push_str(&format!(" · {last}"));
+        parts.push(last.clone());
     }
-    text
+    parts.join(" · ")
 }
 
 /// `2 of 5 done, 12s, running: tests-pass`.
 pub(super) fn gates(live: &LiveGates, now: Mono) -> String {
     let LiveGates { since, of, done, running } = live;
-    let names: Vec<&str> = running.iter().map(|gate| gate.as_str()).collect();
-    let mut text = format!("{done} of {of} done · {}", seconds(now.since(*since)));
+    let names: Vec<&str> = running.iter().map(GoalId::as_str).collect();
+    let mut parts = vec![format!("{done} of {of} done"), seconds(now.since(*since))];
     if !names.is_empty() {
-        text.push_str(&format!(" · {}", names.join(", ")));
+        parts.push(names.join(", "));
     }
-    text
+    parts.join(" · ")
 }
 
 /// Whole seconds: milliseconds would flicker.

@@ -1,7 +1,7 @@
 //! The transition function.
 
-use peers_model::outcome::{PeerExit, StopReason};
 use peers_model::GoalId;
+use peers_model::outcome::{PeerExit, StopReason};
 use peers_model::record::{ExitProof, ExitRecord, Record, RunStarted};
 use peers_model::verdict::Judged;
 
@@ -17,16 +17,17 @@ use crate::state::State;
 /// anything is looked at: it could still be writing, and looking may fail.
 #[must_use]
 pub fn start(state: &State) -> (Phase, Vec<Effect>) {
-    match &state.open {
-        Some(open) => {
-            let reap = Effect::ReapOrphans { tick: open.started.tick, spawned: open.spawned.clone() };
-            (Phase::Reaping, vec![reap])
-        }
-        None => (Phase::Booting { survivors: Vec::new() }, vec![Effect::Survey]),
+    let spawned = state.open.as_ref().and_then(|open| open.spawned.clone());
+    let tick = state.open.as_ref().map(|open| open.started.tick);
+    // A run that was not ended may also have left gates.
+    if tick.is_some() || state.live_run().is_some() {
+        return (Phase::Reaping, vec![Effect::ReapOrphans { tick, spawned }]);
     }
+    (Phase::Booting { survivors: Vec::new() }, vec![Effect::Survey])
 }
 
 /// Says what follows from an input. Pure: the same machine and input give the same answer.
+#[expect(clippy::too_many_lines, reason = "the table of events and phases, written out in full")]
 pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
     match &input.event {
         Event::Stop(request) => on_stop(cfg, m, input, *request),
@@ -35,23 +36,47 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
         Event::Surveyed(facts) => match &m.phase {
             Phase::Booting { survivors } => on_booted(cfg, m, facts, survivors, input),
             Phase::Surveying(unstable) => survey::on_facts(cfg, m, facts, *unstable, input),
-            Phase::Reaping | Phase::Judging(..) | Phase::Composing(_) | Phase::Running { .. }
-            | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_) | Phase::Proving(_)
-            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+            Phase::Reaping
+            | Phase::Judging(..)
+            | Phase::Composing(_)
+            | Phase::Running { .. }
+            | Phase::Harvesting { .. }
+            | Phase::Correcting(_)
+            | Phase::Refreshing(_)
+            | Phase::Proving(_)
+            | Phase::CoolingDown
+            | Phase::Stopped(_) => ignore(m),
         },
         Event::OrphansGone { survivors } => on_orphans_gone(m, survivors),
         Event::Judged { verdicts, took_ms, moved } => match &m.phase {
-            Phase::Judging(facts, unstable) => survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input),
+            Phase::Judging(facts, unstable) => {
+                survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input)
+            }
             Phase::Proving(facts) => survey::on_proof(cfg, m, facts, verdicts, *took_ms, input),
             Phase::Refreshing(draft) => on_refreshed(cfg, m, draft, verdicts, *took_ms, *moved, input),
-            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Composing(_) | Phase::Running { .. }
-            | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+            Phase::Booting { .. }
+            | Phase::Reaping
+            | Phase::Surveying(_)
+            | Phase::Composing(_)
+            | Phase::Running { .. }
+            | Phase::Harvesting { .. }
+            | Phase::Correcting(_)
+            | Phase::CoolingDown
+            | Phase::Stopped(_) => ignore(m),
         },
         Event::Composed(facts) => match &m.phase {
             Phase::Composing(composing) => survey::on_composed(cfg, m, composing, facts),
-            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Running { .. }
-            | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_) | Phase::Proving(_)
-            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+            Phase::Booting { .. }
+            | Phase::Reaping
+            | Phase::Surveying(_)
+            | Phase::Judging(..)
+            | Phase::Running { .. }
+            | Phase::Harvesting { .. }
+            | Phase::Correcting(_)
+            | Phase::Refreshing(_)
+            | Phase::Proving(_)
+            | Phase::CoolingDown
+            | Phase::Stopped(_) => ignore(m),
         },
         Event::PeerSpawned(spawned) => match &m.phase {
             Phase::Running { .. } => {
@@ -59,21 +84,45 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
                 d.records.push(Record::PeerSpawned(spawned.clone()));
                 d
             }
-            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
-            | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_) | Phase::Proving(_)
-            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+            Phase::Booting { .. }
+            | Phase::Reaping
+            | Phase::Surveying(_)
+            | Phase::Judging(..)
+            | Phase::Composing(_)
+            | Phase::Harvesting { .. }
+            | Phase::Correcting(_)
+            | Phase::Refreshing(_)
+            | Phase::Proving(_)
+            | Phase::CoolingDown
+            | Phase::Stopped(_) => ignore(m),
         },
         Event::PeerExited(exit) => match &m.phase {
             Phase::Running { .. } => harvest_now(m, exit.as_ref().clone(), false),
-            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
-            | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_) | Phase::Proving(_)
-            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+            Phase::Booting { .. }
+            | Phase::Reaping
+            | Phase::Surveying(_)
+            | Phase::Judging(..)
+            | Phase::Composing(_)
+            | Phase::Harvesting { .. }
+            | Phase::Correcting(_)
+            | Phase::Refreshing(_)
+            | Phase::Proving(_)
+            | Phase::CoolingDown
+            | Phase::Stopped(_) => ignore(m),
         },
         Event::Harvested(harvest) => match &m.phase {
             Phase::Harvesting { exit, recovered } => on_harvested(cfg, m, exit, *recovered, harvest, input),
-            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
-            | Phase::Running { .. } | Phase::Correcting(_) | Phase::Refreshing(_) | Phase::Proving(_)
-            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+            Phase::Booting { .. }
+            | Phase::Reaping
+            | Phase::Surveying(_)
+            | Phase::Judging(..)
+            | Phase::Composing(_)
+            | Phase::Running { .. }
+            | Phase::Correcting(_)
+            | Phase::Refreshing(_)
+            | Phase::Proving(_)
+            | Phase::CoolingDown
+            | Phase::Stopped(_) => ignore(m),
         },
         Event::Corrected(corrected) => match &m.phase {
             Phase::Correcting(draft) => {
@@ -81,15 +130,31 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
                 draft.correction = Some(corrected.as_ref().clone());
                 settle::settle(cfg, m, &draft, input)
             }
-            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
-            | Phase::Running { .. } | Phase::Harvesting { .. } | Phase::Refreshing(_) | Phase::Proving(_)
-            | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+            Phase::Booting { .. }
+            | Phase::Reaping
+            | Phase::Surveying(_)
+            | Phase::Judging(..)
+            | Phase::Composing(_)
+            | Phase::Running { .. }
+            | Phase::Harvesting { .. }
+            | Phase::Refreshing(_)
+            | Phase::Proving(_)
+            | Phase::CoolingDown
+            | Phase::Stopped(_) => ignore(m),
         },
         Event::Timer => match &m.phase {
             Phase::CoolingDown => look(m),
-            Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
-            | Phase::Running { .. } | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_)
-            | Phase::Proving(_) | Phase::Stopped(_) => ignore(m),
+            Phase::Booting { .. }
+            | Phase::Reaping
+            | Phase::Surveying(_)
+            | Phase::Judging(..)
+            | Phase::Composing(_)
+            | Phase::Running { .. }
+            | Phase::Harvesting { .. }
+            | Phase::Correcting(_)
+            | Phase::Refreshing(_)
+            | Phase::Proving(_)
+            | Phase::Stopped(_) => ignore(m),
         },
     }
 }
@@ -112,7 +177,13 @@ pub(super) fn look(m: &Machine) -> Decision {
 }
 
 /// Ends the run. Every exit goes through here, so every exit leaves its record.
-pub(super) fn stop_with(cfg: &LoopConfig, m: &Machine, facts: Option<&Facts>, reason: StopReason, detail: &str) -> Decision {
+pub(super) fn stop_with(
+    cfg: &LoopConfig,
+    m: &Machine,
+    facts: Option<&Facts>,
+    reason: StopReason,
+    detail: &str,
+) -> Decision {
     let proof = match (&reason, facts) {
         (StopReason::Complete, Some(facts)) => {
             Some(ExitProof { tree: facts.head_tree.clone(), exempt: converge::exempt(&m.state) })
@@ -152,7 +223,9 @@ pub(super) fn stop_reason(request: StopRequest) -> StopReason {
 fn on_stop(cfg: &LoopConfig, m: &Machine, _input: &Input, request: StopRequest) -> Decision {
     // The more urgent request wins; the first signal names the exit.
     let request = match m.stop {
-        Some(StopRequest::Graceful(first)) if matches!(request, StopRequest::Now(_)) => StopRequest::Now(first),
+        Some(StopRequest::Graceful(first)) if matches!(request, StopRequest::Now(_)) => {
+            StopRequest::Now(first)
+        }
         Some(held) if held > request => held,
         _ => request,
     };
@@ -197,10 +270,18 @@ fn on_failed(cfg: &LoopConfig, m: &Machine, reason: StopReason, detail: &str) ->
     // An open tick stays open: what its turn left is harvested by the next run, so nothing is lost.
     let mut d = stop_with(cfg, m, None, reason, detail);
     match &m.phase {
-        Phase::Judging(..) | Phase::Proving(_) | Phase::Refreshing(_) => d.effects.insert(0, Effect::CancelGates),
+        Phase::Judging(..) | Phase::Proving(_) | Phase::Refreshing(_) => {
+            d.effects.insert(0, Effect::CancelGates);
+        }
         Phase::Running { .. } => d.effects.insert(0, Effect::EndPeer { now: true }),
-        Phase::Booting { .. } | Phase::Reaping | Phase::Surveying(_) | Phase::Composing(_) | Phase::Harvesting { .. }
-        | Phase::Correcting(_) | Phase::CoolingDown | Phase::Stopped(_) => {}
+        Phase::Booting { .. }
+        | Phase::Reaping
+        | Phase::Surveying(_)
+        | Phase::Composing(_)
+        | Phase::Harvesting { .. }
+        | Phase::Correcting(_)
+        | Phase::CoolingDown
+        | Phase::Stopped(_) => {}
     }
     d
 }
@@ -245,9 +326,17 @@ fn on_orphans_gone(m: &Machine, survivors: &[u32]) -> Decision {
             d.effects.push(Effect::Survey);
             d
         }
-        Phase::Booting { .. } | Phase::Surveying(_) | Phase::Judging(..) | Phase::Composing(_)
-        | Phase::Running { .. } | Phase::Harvesting { .. } | Phase::Correcting(_) | Phase::Refreshing(_)
-        | Phase::Proving(_) | Phase::CoolingDown | Phase::Stopped(_) => ignore(m),
+        Phase::Booting { .. }
+        | Phase::Surveying(_)
+        | Phase::Judging(..)
+        | Phase::Composing(_)
+        | Phase::Running { .. }
+        | Phase::Harvesting { .. }
+        | Phase::Correcting(_)
+        | Phase::Refreshing(_)
+        | Phase::Proving(_)
+        | Phase::CoolingDown
+        | Phase::Stopped(_) => ignore(m),
     }
 }
 
@@ -287,7 +376,9 @@ fn on_refreshed(
         let why = format!("gate `{gate}` turned green by edits of tests alone");
         judging::weakened(&m.state, open, &mut draft.judgement, &why);
     }
-    let Some(plan) = settle::plan_correction(open, &draft) else { return settle::settle(cfg, m, &draft, input) };
+    let Some(plan) = settle::plan_correction(open, &draft) else {
+        return settle::settle(cfg, m, &draft, input);
+    };
     draft.corrected = Some(plan.kind);
     // What was measured belongs to a tree that is about to go.
     draft.verdicts.clear();
@@ -297,7 +388,14 @@ fn on_refreshed(
     d
 }
 
-fn on_harvested(cfg: &LoopConfig, m: &Machine, exit: &PeerExit, recovered: bool, harvest: &Harvest, input: &Input) -> Decision {
+fn on_harvested(
+    cfg: &LoopConfig,
+    m: &Machine,
+    exit: &PeerExit,
+    recovered: bool,
+    harvest: &Harvest,
+    input: &Input,
+) -> Decision {
     let Some(open) = &m.state.open else { return ignore(m) };
     let mut exit = exit.clone();
     if recovered {
@@ -328,7 +426,9 @@ fn on_harvested(cfg: &LoopConfig, m: &Machine, exit: &PeerExit, recovered: bool,
         d.effects.push(Effect::Correct { plan, peer: open.started.peer.clone() });
         return d;
     }
-    let (Some(at), true) = (&harvest.at, draft.judgement.success && m.stop.is_none() && harvest.tamper.is_none()) else {
+    let (Some(at), true) =
+        (&harvest.at, draft.judgement.success && m.stop.is_none() && harvest.tamper.is_none())
+    else {
         return settle::settle(cfg, m, &draft, input);
     };
     let red = m.state.board.red(&m.state.rules);
@@ -338,7 +438,10 @@ fn on_harvested(cfg: &LoopConfig, m: &Machine, exit: &PeerExit, recovered: bool,
     let key = peers_model::verdict::TreeKey { head: at.head.clone(), tree: at.worktree.clone() };
     let tick = open.started.tick;
     let mut d = keep(m, Phase::Refreshing(Box::new(draft)));
-    d.effects.push(Effect::Tell(Notice::GatesStarted { count: red.len(), place: peers_model::verdict::Place::Live }));
+    d.effects.push(Effect::Tell(Notice::GatesStarted {
+        count: red.len(),
+        place: peers_model::verdict::Place::Live,
+    }));
     d.effects.push(Effect::Judge { gates: red, key, place: peers_model::verdict::Place::Live, tick });
     d
 }

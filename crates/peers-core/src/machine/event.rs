@@ -255,8 +255,8 @@ pub enum Effect {
     Survey,
     /// End what a crashed loop left running. Answer: [`Event::OrphansGone`].
     ReapOrphans {
-        /// The open tick.
-        tick: TickNo,
+        /// The open tick; absent when none was open, and gates may be left.
+        tick: Option<TickNo>,
         /// Its process, where it was recorded.
         spawned: Option<PeerSpawned>,
     },

@@ -15,8 +15,8 @@ use peers_model::{GoalId, PeerName, RunId, Timestamp};
 
 pub use decide::{decide, start};
 pub use event::{
-    CommitSeen, ComposeFacts, Corrected, Effect, Event, Facts, Harvest, HeadFacts, Input, Mutation, Notice, Now, Origin,
-    PendingCommand, RunPeer, StopRequest,
+    CommitSeen, ComposeFacts, Corrected, Effect, Event, Facts, Harvest, HeadFacts, Input, Mutation, Notice,
+    Now, Origin, PendingCommand, RunPeer, StopRequest,
 };
 
 use crate::apply::IllegalRecord;

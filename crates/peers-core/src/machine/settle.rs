@@ -41,7 +41,11 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
     if tick.outcome == TickOutcome::RateLimited {
         let streak = m.state.health(&tick.peer).rate_limit_streak.saturating_add(1);
         let wait = draft.exit.retry_after_s.map_or_else(|| backoff(streak), std::time::Duration::from_secs);
-        records.push(Record::Cooling(Cooling { peer: tick.peer.clone(), until: input.at.wall.plus(wait), streak }));
+        records.push(Record::Cooling(Cooling {
+            peer: tick.peer.clone(),
+            until: input.at.wall.plus(wait),
+            streak,
+        }));
     }
     for record in &records {
         if let Err(error) = after.apply(input.at.wall, Some(&cfg.run_id), record) {
@@ -80,7 +84,13 @@ fn worsened(before: &State, after: &State, tick: &TickRecord) -> Option<Effect> 
 /// What follows a tick. `m.state` is the state after it.
 fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord) -> Decision {
     if let Some((kind, detail)) = &draft.harvest.tamper {
-        return stop_with(cfg, m, None, StopReason::Tamper(*kind), &format!("in tick {} of {}: {detail}", tick.iteration, tick.peer));
+        return stop_with(
+            cfg,
+            m,
+            None,
+            StopReason::Tamper(*kind),
+            &format!("in tick {} of {}: {detail}", tick.iteration, tick.peer),
+        );
     }
     match m.stop {
         Some(request @ (StopRequest::Graceful(_) | StopRequest::Now(_))) => {
@@ -97,12 +107,16 @@ fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord) -> Deci
 }
 
 fn may_continue(m: &Machine) -> bool {
-    let able = m.state.rules.peers.iter().filter(|p| {
-        !matches!(m.state.health(&p.name).state, PeerState::Unavailable | PeerState::Halted)
-    });
+    let able = m
+        .state
+        .rules
+        .peers
+        .iter()
+        .filter(|p| !matches!(m.state.health(&p.name).state, PeerState::Unavailable | PeerState::Halted));
     m.state.rules.continue_without_peer && able.count() >= 2
 }
 
+#[expect(clippy::too_many_lines, reason = "one record, field by field")]
 fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> TickRecord {
     let started = &open.started;
     let j = &draft.judgement;
@@ -112,7 +126,10 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
     let tree_after = at.as_ref().map_or_else(|| started.tree_before.clone(), |a| a.head_tree.clone());
     let undone = draft.corrected;
     // After history was put back, the turn's commits are no longer reachable: nothing to attribute.
-    let gone = matches!(undone, Some(CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset));
+    let gone = matches!(
+        undone,
+        Some(CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset)
+    );
     let mut own = j.own.clone();
     if let Some(corrected) = corrected {
         own.extend(corrected.own.iter().filter(|c| !j.own.contains(c)).cloned().collect::<Vec<_>>());
@@ -134,17 +151,25 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
     if !draft.exit.survivors.is_empty() {
         warnings.push(format!("processes of this turn could not be ended: {:?}", draft.exit.survivors));
     }
-    let success = j.success && !matches!(undone, Some(CorrectionKind::Revert | CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch));
+    let success = j.success
+        && !matches!(
+            undone,
+            Some(CorrectionKind::Revert | CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch)
+        );
     let outcome = match undone {
         Some(CorrectionKind::Reset) | None => j.outcome,
-        Some(CorrectionKind::Revert | CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch) => TickOutcome::Corrected,
+        Some(CorrectionKind::Revert | CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch) => {
+            TickOutcome::Corrected
+        }
     };
     let voided = undone.is_some();
     let mut gates: std::collections::BTreeMap<_, _> = state
         .rules
         .gates
         .iter()
-        .filter_map(|g| Some((g.id.clone(), state.board.gates.get(&g.id)?.last.as_ref()?.verdict.word().to_owned())))
+        .filter_map(|g| {
+            Some((g.id.clone(), state.board.gates.get(&g.id)?.last.as_ref()?.verdict.word().to_owned()))
+        })
         .collect();
     for verdict in &draft.verdicts {
         gates.insert(verdict.goal.clone(), verdict.verdict.word().to_owned());
@@ -187,7 +212,11 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
             let moved = |(b, a): &(String, String)| ScopeMove { before: b.clone(), after: a.clone() };
             draft.harvest.scopes.iter().map(|(id, s)| (id.clone(), moved(s))).collect()
         },
-        skeptic: if voided { j.skeptic.map(|_| peers_model::record::SkepticVerdict::Missing) } else { j.skeptic },
+        skeptic: if voided {
+            j.skeptic.map(|_| peers_model::record::SkepticVerdict::Missing)
+        } else {
+            j.skeptic
+        },
         prewarned: j.prewarned,
         justification: j.justification.clone(),
         verdicts: draft.verdicts.clone(),
@@ -201,7 +230,8 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
         peer_state_after: String::new(),
     };
     let mut after = state.clone();
-    let folded = after.apply(open.at, state.run.as_ref().map(|r| &r.id), &Record::Tick(Box::new(tick.clone())));
+    let folded =
+        after.apply(open.at, state.run.as_ref().map(|r| &r.id), &Record::Tick(Box::new(tick.clone())));
     tick.peer_state_after = match folded {
         Ok(()) => after.health(&tick.peer).state.word().to_owned(),
         Err(_) => "unknown".to_owned(),

@@ -17,7 +17,13 @@ use crate::turns::{self, Choice};
 /// So often gates run again because the tree moved under them.
 const MAX_UNSTABLE: u8 = 2;
 
-pub(super) fn on_facts(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8, input: &Input) -> Decision {
+pub(super) fn on_facts(
+    cfg: &LoopConfig,
+    m: &Machine,
+    facts: &Facts,
+    unstable: u8,
+    input: &Input,
+) -> Decision {
     if let Some(request) = m.stop {
         return stop_with(cfg, m, Some(facts), stop_reason(request), "");
     }
@@ -25,8 +31,15 @@ pub(super) fn on_facts(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u
         return stop_with(cfg, m, Some(facts), StopReason::Tamper(*kind), detail);
     }
     if !facts.history_intact {
-        let detail = "the head of the last record is no longer part of HEAD's history, and no peer was running";
-        return stop_with(cfg, m, Some(facts), StopReason::Tamper(peers_model::outcome::TamperKind::History), detail);
+        let detail =
+            "the head of the last record is no longer part of HEAD's history, and no peer was running";
+        return stop_with(
+            cfg,
+            m,
+            Some(facts),
+            StopReason::Tamper(peers_model::outcome::TamperKind::History),
+            detail,
+        );
     }
     if !facts.commands.is_empty() {
         // Recorded first, then dropped, then everything is looked at again.
@@ -55,14 +68,23 @@ fn judge(m: &Machine, facts: &Facts, unstable: u8, gates: Vec<GoalId>) -> Decisi
 
 #[expect(clippy::too_many_arguments, reason = "one input taken apart; a struct would only be unpacked again")]
 pub(super) fn on_verdicts(
-    cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8, verdicts: &[Judged], took_ms: u64, moved: bool, input: &Input,
+    cfg: &LoopConfig,
+    m: &Machine,
+    facts: &Facts,
+    unstable: u8,
+    verdicts: &[Judged],
+    took_ms: u64,
+    moved: bool,
+    input: &Input,
 ) -> Decision {
     let mut facts = facts.clone();
     if moved {
         // The tree changed under the gates: what they measured belongs to no tree that is still there.
         if unstable < MAX_UNSTABLE {
             let mut d = keep(m, Phase::Surveying(unstable + 1));
-            d.effects.push(Effect::Tell(Notice::Warning("the work tree changed while gates ran; they run again".into())));
+            d.effects.push(Effect::Tell(Notice::Warning(
+                "the work tree changed while gates ran; they run again".into(),
+            )));
             d.effects.push(Effect::Survey);
             return d;
         }
@@ -71,19 +93,34 @@ pub(super) fn on_verdicts(
         facts.unstable = true;
     }
     let facts = &facts;
-    let record = Record::Gates(GatesRecord { iteration: m.state.ticks, took_ms, verdicts: verdicts.to_vec() });
+    let record =
+        Record::Gates(GatesRecord { iteration: m.state.ticks, took_ms, verdicts: verdicts.to_vec() });
     let mut state = m.state.clone();
     if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
-        return stop_with(cfg, m, Some(facts), StopReason::Error(peers_model::outcome::ErrorKind::Internal), &error.to_string());
+        return stop_with(
+            cfg,
+            m,
+            Some(facts),
+            StopReason::Error(peers_model::outcome::ErrorKind::Internal),
+            &error.to_string(),
+        );
     }
     let mut d = onwards(cfg, m, &state, facts, input);
     d.records.insert(0, record);
-    d.effects.insert(0, Effect::Tell(Notice::GatesDone { verdicts: verdicts.to_vec(), took_ms, place: Place::Live }));
+    d.effects.insert(
+        0,
+        Effect::Tell(Notice::GatesDone { verdicts: verdicts.to_vec(), took_ms, place: Place::Live }),
+    );
     d
 }
 
 pub(super) fn on_proof(
-    cfg: &LoopConfig, m: &Machine, facts: &Facts, verdicts: &[Judged], took_ms: u64, input: &Input,
+    cfg: &LoopConfig,
+    m: &Machine,
+    facts: &Facts,
+    verdicts: &[Judged],
+    took_ms: u64,
+    input: &Input,
 ) -> Decision {
     let record = Record::Proof(ProofRecord {
         at: facts.key(),
@@ -94,11 +131,20 @@ pub(super) fn on_proof(
     });
     let mut state = m.state.clone();
     if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
-        return stop_with(cfg, m, Some(facts), StopReason::Error(peers_model::outcome::ErrorKind::Internal), &error.to_string());
+        return stop_with(
+            cfg,
+            m,
+            Some(facts),
+            StopReason::Error(peers_model::outcome::ErrorKind::Internal),
+            &error.to_string(),
+        );
     }
     let mut d = onwards(cfg, m, &state, facts, input);
     d.records.insert(0, record);
-    d.effects.insert(0, Effect::Tell(Notice::GatesDone { verdicts: verdicts.to_vec(), took_ms, place: Place::Pristine }));
+    d.effects.insert(
+        0,
+        Effect::Tell(Notice::GatesDone { verdicts: verdicts.to_vec(), took_ms, place: Place::Pristine }),
+    );
     d
 }
 
@@ -118,17 +164,27 @@ fn onwards(cfg: &LoopConfig, m: &Machine, state: &State, facts: &Facts, input: &
     match &standing {
         Standing::Complete => return stop_with(cfg, m, Some(facts), StopReason::Complete, ""),
         Standing::ProofUnjudged(gate) => {
-            let detail = format!("gate `{gate}` could not be judged in a clean checkout of {}", facts.head.short());
+            let detail =
+                format!("gate `{gate}` could not be judged in a clean checkout of {}", facts.head.short());
             return stop_with(cfg, m, Some(facts), StopReason::ParkedProof, &detail);
         }
         Standing::ProofOwed => {
             let gates = converge::proof_owed(state, facts);
             let mut d = keep(m, Phase::Proving(Box::new(facts.clone())));
             d.effects.push(Effect::Tell(Notice::GatesStarted { count: gates.len(), place: Place::Pristine }));
-            d.effects.push(Effect::Judge { gates, key: facts.key(), place: Place::Pristine, tick: state.ticks });
+            d.effects.push(Effect::Judge {
+                gates,
+                key: facts.key(),
+                place: Place::Pristine,
+                tick: state.ticks,
+            });
             return d;
         }
-        Standing::Red | Standing::Dirty | Standing::SoftPending(_) | Standing::NoRealGate | Standing::SkepticOwed => {}
+        Standing::Red
+        | Standing::Dirty
+        | Standing::SoftPending(_)
+        | Standing::NoRealGate
+        | Standing::SkepticOwed => {}
     }
     if let Some((reason, detail)) = limit(cfg, state, input) {
         return stop_with(cfg, m, Some(facts), reason, &detail);
@@ -184,11 +240,12 @@ fn limit(cfg: &LoopConfig, state: &State, input: &Input) -> Option<(StopReason, 
     if let Some(kind) = budget::exhausted(&cfg.caps, state, input.at.wall) {
         // A streak that is nothing but failed starts is a peer that is not there.
         let failures = state.spent.consecutive_failures;
-        if kind == peers_model::outcome::BudgetKind::MaxConsecutiveFailures && state.spent.spawn_failures >= failures {
-            if let Some(w) = state.spent.wasted.back() {
-                let detail = "every attempt in a row failed to start the program".to_owned();
-                return Some((StopReason::PeerUnavailable(w.peer.clone()), detail));
-            }
+        if kind == peers_model::outcome::BudgetKind::MaxConsecutiveFailures
+            && state.spent.spawn_failures >= failures
+            && let Some(w) = state.spent.wasted.back()
+        {
+            let detail = "every attempt in a row failed to start the program".to_owned();
+            return Some((StopReason::PeerUnavailable(w.peer.clone()), detail));
         }
         return Some((StopReason::Budget(kind), String::new()));
     }
@@ -216,13 +273,20 @@ fn peers_summary(state: &State) -> String {
     state.rules.peers.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
-pub(super) fn on_composed(cfg: &LoopConfig, m: &Machine, composing: &Composing, facts: &ComposeFacts) -> Decision {
-    if let Some(request @ (StopRequest::Graceful(_) | StopRequest::Now(_) | StopRequest::AfterTick)) = m.stop {
+pub(super) fn on_composed(
+    cfg: &LoopConfig,
+    m: &Machine,
+    composing: &Composing,
+    facts: &ComposeFacts,
+) -> Decision {
+    if let Some(request @ (StopRequest::Graceful(_) | StopRequest::Now(_) | StopRequest::AfterTick)) = m.stop
+    {
         return stop_with(cfg, m, Some(&composing.facts), stop_reason(request), "");
     }
     let prepared = compose::prepare(cfg, &m.state, composing, facts);
     let tick = m.state.ticks.next();
-    let role = m.state.rules.peers.iter().find(|p| p.name == composing.peer).map(|p| p.role).unwrap_or_default();
+    let role =
+        m.state.rules.peers.iter().find(|p| p.name == composing.peer).map(|p| p.role).unwrap_or_default();
     let world = &composing.facts;
     let started = TickStarted {
         tick,
@@ -235,13 +299,22 @@ pub(super) fn on_composed(cfg: &LoopConfig, m: &Machine, composing: &Composing, 
         warnings_taken: prepared.warnings_taken,
         skeptic: composing.skeptic,
         inbox: facts.bookmarks.clone(),
-        messages: facts.messages.iter().take(prepared.prompt.messages_shown).map(|(path, _)| path.clone()).collect(),
+        messages: facts
+            .messages
+            .iter()
+            .take(prepared.prompt.messages_shown)
+            .map(|(path, _)| path.clone())
+            .collect(),
         asked: prepared.asked,
         operator: world.operator.clone(),
     };
     let mut d = keep(m, Phase::Running { spawned: false });
     d.records.push(Record::TickStarted(Box::new(started)));
-    d.effects.push(Effect::Tell(Notice::TickStarted { tick, peer: composing.peer.clone(), skeptic: composing.skeptic }));
+    d.effects.push(Effect::Tell(Notice::TickStarted {
+        tick,
+        peer: composing.peer.clone(),
+        skeptic: composing.skeptic,
+    }));
     d.effects.push(Effect::RunPeer(Box::new(RunPeer {
         tick,
         peer: composing.peer.clone(),

@@ -90,7 +90,7 @@ impl Cache {
             return Ok(());
         }
         self.entries = entries;
-        files::replace(&self.file, &encode(&self.entries))
+        files::overwrite(&self.file, &encode(&self.entries))
     }
 }
 

@@ -71,6 +71,10 @@ fn a_shallow_first_import_starts_at_the_base_and_deepens_on_demand() {
     control.deepen(&fixture.open()).unwrap();
 }
 
+fn branches(control: &crate::ControlDir) -> Vec<String> {
+    control.imported_branches().unwrap().into_keys().collect()
+}
+
 /// More objects than are copied in process.
 fn grow(fixture: &Fixture, files: usize) {
     for n in 0..files {
@@ -121,7 +125,8 @@ fn a_branch_right_below_the_base_is_imported_too() {
     let base = fixture.commit("base");
     let mut control = fixture.control();
     drop(control.import(&fixture.open(), Some(&base)).unwrap());
-    assert_eq!(control.facts().reference("refs/peer/below").unwrap(), Some(below));
+    assert!(control.facts().has(&below));
+    assert_eq!(branches(&control), ["refs/heads/below", "refs/heads/main"]);
     drop(control.import(&fixture.open(), Some(&base)).unwrap());
 }
 
@@ -134,6 +139,20 @@ fn a_base_that_does_not_exist_is_named() {
 }
 
 #[test]
+fn a_damaged_copy_of_ours_is_named_as_such() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    let head = fixture.head();
+    let (dir, file) = head.as_str().split_at(2);
+    let place = control.objects_dir().join(dir).join(file);
+    std::fs::remove_file(&place).unwrap();
+    std::fs::write(&place, b"").unwrap();
+    control.reopen().unwrap();
+    let error = control.import(&fixture.open(), None).unwrap_err();
+    assert!(error.to_string().starts_with("our copy of commit"), "{error}");
+}
+
+#[test]
 fn branches_come_go_and_take_each_others_places() {
     let fixture = Fixture::new();
     fixture.git(&["branch", "a"]);
@@ -142,8 +161,21 @@ fn branches_come_go_and_take_each_others_places() {
     fixture.git(&["branch", "a/b"]);
     let imported = control.import(&fixture.open(), None).unwrap();
     assert!(imported.broken.is_empty());
+    assert_eq!(branches(&control), ["refs/heads/a/b", "refs/heads/main"]);
+    // And by a fetch, which keeps them as references.
+    grow(&fixture, 400);
+    fixture.commit("big");
+    assert_eq!(control.import(&fixture.open(), None).unwrap().route, Route::Fetched);
     assert!(control.facts().reference("refs/peer/a/b").unwrap().is_some());
-    assert!(control.facts().reference("refs/peer/a").unwrap().is_none());
+    fixture.git(&["branch", "-D", "a/b"]);
+    fixture.git(&["branch", "a"]);
+    for n in 0..400 {
+        fixture.write(&format!("more/{n}"), n.to_string());
+    }
+    fixture.commit("big again");
+    assert_eq!(control.import(&fixture.open(), None).unwrap().route, Route::Fetched);
+    assert!(control.facts().reference("refs/peer/a").unwrap().is_some());
+    assert!(control.facts().reference("refs/peer/a/b").unwrap().is_none());
 }
 
 #[test]
@@ -310,5 +342,5 @@ fn ten_thousand_branches_are_imported() {
     let mut control = fixture.control();
     drop(control.import(&fixture.open(), None).unwrap());
     assert_eq!(control.import(&fixture.open(), None).unwrap().route, Route::Unchanged);
-    assert!(control.facts().reference("refs/peer/b09999").unwrap().is_some());
+    assert_eq!(branches(&control).len(), 10_001);
 }

@@ -37,7 +37,6 @@ const RESERVE: usize = 64 * 1024;
 
 /// What `peers run` was asked.
 #[derive(Debug, Clone, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct RunOptions {
     /// The work tree.
     pub target: PathBuf,
@@ -163,9 +162,8 @@ pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Resu
         .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
     let lock = place.lock().map_err(Finding::from)?;
     let ground = Ground { place, disk, loaded, repo, git, chosen, book, lock };
-    let done = drive::on_this_thread(ground.run(options, env, observer))
-        .map_err(|e| Finding::plain(exit::BUG, format!("the runtime does not start: {e}")))?;
-    done
+    drive::on_this_thread(ground.run(options, env, observer))
+        .map_err(|e| Finding::plain(exit::BUG, format!("the runtime does not start: {e}")))?
 }
 
 /// What a start stands on once every check has passed.
@@ -181,6 +179,7 @@ struct Ground {
 }
 
 impl Ground {
+    #[expect(clippy::too_many_lines, reason = "one start, step by step, in the order that matters")]
     async fn run(
         self,
         options: &RunOptions,

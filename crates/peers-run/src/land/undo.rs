@@ -84,19 +84,16 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
         salvage: kept.name.clone(),
     };
     ground.record(op, by)?;
-    let blocked = match &work {
-        Some(work) => {
-            // Opened again: the salvage took its time.
-            let work = open(work.work_dir())?;
-            let report =
-                work.reset_to(&ground.control, Some(&branch), &tip, &base, &who).map_err(oneshot::git)?;
-            report.blocked
-        }
-        None => {
-            let reason = format!("undo: run {run}");
-            ground.repo.update_branch(&branch, Some(&tip), &base, &who, &reason).map_err(oneshot::git)?;
-            Vec::new()
-        }
+    let blocked = if let Some(work) = &work {
+        // Opened again: the salvage took its time.
+        let work = open(work.work_dir())?;
+        let report =
+            work.reset_to(&ground.control, Some(&branch), &tip, &base, &who).map_err(oneshot::git)?;
+        report.blocked
+    } else {
+        let reason = format!("undo: run {run}");
+        ground.repo.update_branch(&branch, Some(&tip), &base, &who, &reason).map_err(oneshot::git)?;
+        Vec::new()
     };
     Ok(done(Some(kept.name), commits, blocked))
 }
@@ -129,11 +126,12 @@ fn only_its_own(
     if others.is_empty() {
         return Ok(range.len());
     }
-    let mut named = others.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    if others.len() > NAMED {
-        named.push_str(&format!(" and {} more", others.len() - NAMED));
-    }
-    let message = format!("`{shown}` holds commits that are not of run {run}: {named}");
+    let named = others.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let more = match others.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!("`{shown}` holds commits that are not of run {run}: {named}{more}");
     Err(Finding::new(
         exit::CONFLICT,
         message,

@@ -108,7 +108,7 @@ impl PlaceError {
             Self::NotInitialised { top: None, .. } => "run `peers init`".to_owned(),
             Self::NoStore { was: Some(was), .. } => format!("it was moved: `peers store attach {}`", shown(was)),
             Self::NoStore { was: None, .. } => {
-                "if it was moved: `peers store attach OLD-PATH`; if it comes from another machine: `peers store import-mirror`; to start over: `peers init --force`".to_owned()
+                "if it was moved: `peers store attach OLD-PATH`; to start over: `peers init --force`".to_owned()
             }
             Self::Moved { recorded, .. } => format!(
                 "if it is the same repository: `peers store attach {}`; to start over: `peers init --force`",

@@ -4,8 +4,6 @@
 //! signals back. The order at the end is fixed: the exit is seen, then whatever the child left is
 //! ended, and only then is the child itself reaped, so that its group id is never somebody else's.
 
-use std::cell::RefCell;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,29 +11,24 @@ use peers_core::machine::{Event, RunPeer};
 use peers_core::watch::{
     EndReason, StopHow, Watch, WatchAct, WatchIn, WatchLimits, WatchOutcome, WatchSignal,
 };
+use peers_model::Mono;
 use peers_model::outcome::{ApiClass, ErrorKind, ExitClass, PeerExit, Usage};
 use peers_model::record::PeerSpawned;
-use peers_model::{Mono, limits};
 use peers_store::{artifacts, layout};
 use peers_sys::spawn::{Child, RawExit};
 use peers_sys::{clock, term};
-use peers_tools::{ExitKind, Facts, FailureKind, PatternScanner, Stream, ToolKind, ToolReport, classify};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::unix::pipe;
-use tokio::sync::{Notify, mpsc};
-use tokio::task::JoinHandle;
+use peers_tools::{ExitKind, Facts, FailureKind, Stream, ToolKind, ToolReport, classify};
+use tokio::sync::mpsc;
 
 use super::ending::{Ending, Exit, Woken, doze};
 use super::launch::{self, Launch, LaunchError};
 use super::leftover::{Cleared, Known, number};
 use super::output::Output;
 use super::progress::Progress;
-use super::tee::{Tee, Written};
+use super::streams::Streams;
 use super::transcript::Transcripts;
 use super::{Book, Events, Site};
 
-/// Bytes read at once.
-const CHUNK: usize = 64 * 1024;
 /// A peer may overrun the run's time budget by this much, so that it can still hand over.
 const RUNTIME_GRACE: Duration = Duration::from_mins(1);
 /// A graceful stop turns into a kill after this, so that the whole way out takes 8 s at most.
@@ -94,7 +87,7 @@ impl Turn {
         progress.peer(launch.tick, launch.peer.clone(), from);
         let mut streams = Streams::open(self, &launched, &mut child);
         if let (Some(text), Some(pipe)) = (launched.stdin.take(), child.take_stdin()) {
-            streams.tasks.push(tokio::task::spawn_local(write_prompt(text, pipe.into())));
+            streams.prompt(text, pipe.into());
         }
         let mut watch = Watch::new(self.limits(), from);
         watch.on(clock::mono(), WatchIn::Started);
@@ -379,102 +372,6 @@ impl Turn {
                 tracing::warn!(file = name, %error, "the output of a peer was not kept");
             }
         }
-    }
-}
-
-/// The readers of a child's output.
-struct Streams {
-    output: Rc<RefCell<Output>>,
-    heard: Rc<Notify>,
-    tasks: Vec<JoinHandle<()>>,
-    written: Vec<Written>,
-}
-
-impl Streams {
-    fn open(turn: &Turn, launched: &Launch, child: &mut Child) -> Self {
-        let Turn { site, book, launch, progress, .. } = turn;
-        let structured = launched.tool.structured(&launched.argv);
-        let scanner = PatternScanner::new(book.patterns.clone(), structured);
-        let cap = usize::try_from(book.config.health.buf_cap_bytes.get()).unwrap_or(usize::MAX);
-        let decoder = launched.tool.decoder_for(&launched.argv);
-        let output = Output::new(decoder, scanner, &launched.rules, cap, progress.clone());
-        let mut streams = Self {
-            output: Rc::new(RefCell::new(output)),
-            heard: Rc::default(),
-            tasks: Vec::new(),
-            written: Vec::new(),
-        };
-        let pipes = [
-            (Stream::Stdout, child.take_stdout().map(OwnedFd::from), ".stream.jsonl"),
-            (Stream::Stderr, child.take_stderr().map(OwnedFd::from), ".stream.err.jsonl"),
-        ];
-        for (stream, pipe, suffix) in pipes {
-            let (tee, written) = match &site.spec.peers {
-                Some(peers) if book.config.observability.tee_stream => {
-                    let name = artifacts::tick_file(launch.tick, launch.peer.as_str(), suffix);
-                    Tee::to(peers, layout::peers::LOG_PEERS, name, limits::STREAM_TEE)
-                }
-                _ => Tee::off(),
-            };
-            streams.written.push(written);
-            match pipe.map(pipe::Receiver::from_owned_fd) {
-                Some(Ok(pipe)) => {
-                    let reader =
-                        read(pipe, stream, Rc::clone(&streams.output), Rc::clone(&streams.heard), tee);
-                    streams.tasks.push(tokio::task::spawn_local(reader));
-                }
-                Some(Err(error)) => {
-                    tracing::error!(%error, "a stream of a peer cannot be read");
-                    streams.output.borrow_mut().close(stream);
-                }
-                None => {
-                    streams.output.borrow_mut().close(stream);
-                }
-            }
-        }
-        streams
-    }
-
-    /// Whoever still holds a pipe writes to nobody from now on.
-    fn stop(&mut self) {
-        for task in self.tasks.drain(..) {
-            task.abort();
-        }
-    }
-}
-
-async fn read(
-    mut pipe: pipe::Receiver,
-    stream: Stream,
-    output: Rc<RefCell<Output>>,
-    heard: Rc<Notify>,
-    mut tee: Tee,
-) {
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let n = match pipe.read(&mut buffer).await {
-            Ok(0) | Err(_) => break,
-            Ok(n) => n,
-        };
-        let chunk = buffer.get(..n).unwrap_or_default();
-        let clean = output.borrow_mut().take(stream, chunk, clock::mono());
-        // Before the disk is asked for anything: silence is measured without it.
-        heard.notify_one();
-        tee.write(clean).await;
-    }
-    let rest = output.borrow_mut().close(stream);
-    heard.notify_one();
-    tee.write(rest).await;
-}
-
-/// A child that does not read its prompt, or not to the end, is no error.
-async fn write_prompt(text: String, pipe: OwnedFd) {
-    let written = match pipe::Sender::from_owned_fd(pipe) {
-        Ok(mut pipe) => pipe.write_all(text.as_bytes()).await,
-        Err(error) => Err(error),
-    };
-    if let Err(error) = written {
-        tracing::debug!(%error, "the prompt was not read to its end");
     }
 }
 

@@ -16,6 +16,7 @@ mod leftover;
 mod output;
 mod progress;
 mod recover;
+mod streams;
 mod tee;
 mod transcript;
 mod verify;
@@ -317,7 +318,7 @@ impl Procs for RealProcs {
         }
     }
 
-    fn reap(&mut self, run: Option<&RunId>, tick: TickNo, spawned: Option<&PeerSpawned>) -> Vec<u32> {
+    fn reap(&mut self, run: Option<&RunId>, tick: Option<TickNo>, spawned: Option<&PeerSpawned>) -> Vec<u32> {
         recover::reap(run, tick, spawned)
     }
 

@@ -13,13 +13,14 @@ use super::leftover::number;
 /// Between asking and killing. Shorter than for a living peer: nobody reads its output any more.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Ends the leftovers of `tick` by recorded identity and by environment marker, in that order.
+/// Ends what `run` left, peers and gates of whatever tick, by recorded identity and by environment
+/// marker, in that order: the loop is gone, so nothing of it may live.
 /// Returns the processes that could not be ended.
 ///
 /// It blocks, a few seconds at most: nothing else happens before they are gone.
-pub(super) fn reap(run: Option<&RunId>, tick: TickNo, spawned: Option<&PeerSpawned>) -> Vec<u32> {
+pub(super) fn reap(run: Option<&RunId>, _tick: Option<TickNo>, spawned: Option<&PeerSpawned>) -> Vec<u32> {
     let leader = spawned.and_then(identity);
-    let list = || targets(run, tick, leader.as_ref());
+    let list = || targets(run, leader.as_ref());
     ask(&list);
     match reap::tear_down(list, Guard::default(), reap::SWEEP_DEADLINE) {
         Ok(report) => report.survivors.into_iter().map(number).collect(),
@@ -55,7 +56,6 @@ fn is_above_us(pid: Pid) -> bool {
 
 fn targets(
     run: Option<&RunId>,
-    tick: TickNo,
     leader: Option<&ProcIdentity>,
 ) -> Result<Vec<ProcIdentity>, ReapError> {
     let mut found = Vec::new();
@@ -64,7 +64,7 @@ fn targets(
         found.extend(reap::descendants(leader.pid)?);
     }
     if let Some(run) = run {
-        for marked in reap::marked(run, Some(tick), None)? {
+        for marked in reap::marked(run, None, None)? {
             if !found.iter().any(|f| f.pid == marked.pid) {
                 found.push(marked);
             }

@@ -5,7 +5,6 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
 
-mod bench_tmp;
 mod driving;
 mod gates;
 mod peers;

@@ -79,12 +79,19 @@ fn store_touched(command: &str) {
 
 #[test]
 fn a_peer_that_accepts_its_own_goals_is_seen() {
-    store_touched("cd STORE; sed -i 's/\"goals\": \"./\"goals\": \"0/' accepted.json; cp accepted.json x; mv x accepted.json");
+    store_touched(
+        "cd STORE; sed -i 's/\"goals\": \"./\"goals\": \"0/' accepted.json; cp accepted.json x; mv x accepted.json",
+    );
 }
 
 #[test]
-fn a_peer_that_writes_a_line_of_the_journal_is_seen() {
-    store_touched("tail -n 1 STORE/journal/000001.jsonl > copy; cat copy >> STORE/journal/copy.txt");
+fn a_peer_that_adds_a_segment_to_the_journal_is_seen() {
+    store_touched("head -n 1 STORE/journal/000001.jsonl > STORE/journal/000002.jsonl");
+}
+
+#[test]
+fn a_peer_that_adds_an_empty_segment_to_the_journal_is_seen() {
+    store_touched(": > STORE/journal/000002.jsonl");
 }
 
 #[test]

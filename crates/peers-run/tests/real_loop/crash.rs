@@ -83,7 +83,13 @@ fn row_38_a_lock_of_gits_that_the_killed_turn_left_does_not_forbid_the_restart()
     let here = w.fifo("here");
     w.play(
         "idle",
-        &[&["write: {path: a.py, text: 'a = 1'}", "commit: Half", "corrupt_git: index_lock", &here.tell(), "hang"]],
+        &[&[
+            "write: {path: a.py, text: 'a = 1'}",
+            "commit: Half",
+            "corrupt_git: index_lock",
+            &here.tell(),
+            "hang",
+        ]],
     );
     let live = w.start(&[]);
     here.told();
@@ -132,7 +138,9 @@ fn row_38_a_rewritten_history_is_put_back_after_a_crash_too() {
 fn row_38_what_a_killed_turn_planted_in_git_is_put_back() {
     let w = World::new();
     let here = w.fifo("here");
-    let evil = sh("git config core.fsmonitor ./evil; printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
+    let evil = sh(
+        "git config core.fsmonitor ./evil; printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+    );
     let before = fs::read(w.repo().join(".git/config")).unwrap();
     w.play("idle", &[&[&evil, &here.tell(), "hang"]]);
     let live = w.start(&[]);

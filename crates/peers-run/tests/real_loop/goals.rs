@@ -48,7 +48,9 @@ fn row_45_goals_that_were_edited_and_committed_with_source_stop_the_loop() {
 #[test]
 fn row_45_a_planted_file_of_digests_helps_nobody() {
     let w = World::new();
-    let plant = sh("for f in accepted.json goals.sha256 goals.yaml.sha256; do sha256sum .peers/goals.yaml > .peers/$f; done");
+    let plant = sh(
+        "for f in accepted.json goals.sha256 goals.yaml.sha256; do sha256sum .peers/goals.yaml > .peers/$f; done",
+    );
     w.play("idle", &[&[&planted(&w), &plant, "handoff: Fix it"]]);
     mutation(&w, "goals.yaml", "changed");
 }
@@ -81,7 +83,8 @@ fn row_45_goals_behind_a_link_are_a_swapped_control_file() {
 #[test]
 fn row_45_an_edited_command_of_a_peer_stops_the_loop() {
     let w = World::new();
-    let edit = "edit_goals: {file: .peers/config.yaml, from: 'stream-json]', to: 'stream-json, --dangerous]'}";
+    let edit =
+        "edit_goals: {file: .peers/config.yaml, from: 'stream-json]', to: 'stream-json, --dangerous]'}";
     w.play("idle", &[&["write: {path: fixed, text: 'yes'}", edit, "handoff: Fix it"]]);
     mutation(&w, "config.yaml", "changed");
 }
@@ -122,9 +125,9 @@ fn row_46_goals_that_the_operator_accepts_while_the_loop_runs_are_taken_over() {
     live.end().stopped("complete", 0);
     assert_eq!(w.ticks().len(), 1);
     assert!(w.gate_runs("more") > 0);
-    let taken = w.records().into_iter().any(|r| {
-        matches!(r, Record::Operator(o) if matches!(o.op, OperatorOp::Accepted { rules: Some(_), .. }))
-    });
+    let taken = w.records().into_iter().any(
+        |r| matches!(r, Record::Operator(o) if matches!(o.op, OperatorOp::Accepted { rules: Some(_), .. })),
+    );
     assert!(taken, "the rules came along");
     assert_eq!(fs::read_dir(w.store().join("commands")).unwrap().count(), 0, "taken once");
     w.settled();

@@ -41,8 +41,12 @@ fn row_16_an_amended_commit_is_put_back() {
 #[test]
 fn row_16_an_amended_commit_with_a_handoff_on_top_is_put_back() {
     let w = World::new();
-    let steps =
-        ["write: {path: a.py, text: 'a = 2'}", "rewrite: amend", "write: {path: fixed, text: 'yes'}", "handoff"];
+    let steps = [
+        "write: {path: a.py, text: 'a = 2'}",
+        "rewrite: amend",
+        "write: {path: fixed, text: 'yes'}",
+        "handoff",
+    ];
     corrected(&w, &steps, CorrectionKind::RestoreHistory);
     assert_eq!(w.status(), "");
     assert!(!w.has("fixed"));
@@ -106,10 +110,7 @@ fn row_16_a_run_on_a_detached_head_goes_back_to_where_that_was() {
     let w = World::new();
     w.git(&["checkout", "-q", "--detach"]);
     let start = w.head();
-    w.play(
-        "idle",
-        &[&["git: [checkout, -q, main]", "write: {path: fixed, text: 'yes'}", "handoff"]],
-    );
+    w.play("idle", &[&["git: [checkout, -q, main]", "write: {path: fixed, text: 'yes'}", "handoff"]]);
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
     assert_eq!(w.tick(1).corrected, Some(CorrectionKind::RestoreBranch));
     assert_eq!(w.head(), start);

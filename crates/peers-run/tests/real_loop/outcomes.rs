@@ -18,7 +18,10 @@ fn row_08_a_peer_that_commits_nothing_keeps_the_turn_once() {
 #[test]
 fn row_09_uncommitted_edits_are_recorded_as_such_and_told() {
     let w = World::new();
-    w.play("idle", &[&["write: {path: half-done.py, text: 'x = 1'}", "write: {path: readme.txt, append: more}"]]);
+    w.play(
+        "idle",
+        &[&["write: {path: half-done.py, text: 'x = 1'}", "write: {path: readme.txt, append: more}"]],
+    );
     w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
     let tick = w.tick(1);
     assert_eq!((tick.outcome, tick.success, tick.dirty), (TickOutcome::NoHandoff, false, true));
@@ -33,7 +36,10 @@ fn row_09_uncommitted_edits_are_recorded_as_such_and_told() {
 #[test]
 fn row_09_a_dirty_tree_is_never_complete() {
     let w = World::new();
-    w.play("repeat", &[&["write: {path: fixed, text: 'yes'}", "handoff", "write: {path: left.py, text: 'x'}"]]);
+    w.play(
+        "repeat",
+        &[&["write: {path: fixed, text: 'yes'}", "handoff", "write: {path: left.py, text: 'x'}"]],
+    );
     w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("max_ticks", 0);
     assert!(w.tick(1).dirty);
     // Committed, it is.

@@ -10,7 +10,8 @@ fn interrupted(signal: Signal, code: i32, number: i32, stubborn: bool) {
     let w = World::new();
     let here = w.fifo("here");
     let tell = here.tell();
-    let mut steps = vec!["write: {path: a.py, text: 'a = 1'}", "commit: Half the work", "fork: {what: setsid}", &tell];
+    let mut steps =
+        vec!["write: {path: a.py, text: 'a = 1'}", "commit: Half the work", "fork: {what: setsid}", &tell];
     if stubborn {
         steps.insert(0, "ignore_term");
     }

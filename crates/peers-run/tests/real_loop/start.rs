@@ -153,7 +153,9 @@ fn row_07_everything_that_forbids_a_start_is_said_at_once() {
     let mut command = w.command(&[]);
     command.env("PATH", w.path("nowhere"));
     let ran = World::out(command);
-    for says in ["no hard gate", "goals.yaml changed", "--allow-empty", "install git", "peer `ann`", "peer `bob`"] {
+    for says in
+        ["no hard gate", "goals.yaml changed", "--allow-empty", "install git", "peer `ann`", "peer `bob`"]
+    {
         ran.refused(3, says);
     }
     assert!(w.lines().is_empty());

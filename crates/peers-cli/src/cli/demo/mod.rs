@@ -125,7 +125,12 @@ fn kind(language: Language, root: &Path, cx: &Cx) -> Kind {
         let _linker = here("cc")?;
         // A proxy without a toolchain is found as well, but does not start one.
         let mut asked = Command::new(cargo);
-        asked.arg("--version").current_dir(root).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        asked
+            .arg("--version")
+            .current_dir(root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         asked.status().ok()?.success().then_some(())
     };
     match language {
@@ -168,7 +173,8 @@ impl Demo {
     /// A repository of our own making: nothing in it is anybody else's yet.
     fn first_commit(&self, cx: &Cx) -> Result<(), CommandError> {
         let git = cx.git()?;
-        let identity = ["-c", "user.name=demo", "-c", "user.email=demo@peers.local", "-c", "commit.gpgsign=false"];
+        let identity =
+            ["-c", "user.name=demo", "-c", "user.email=demo@peers.local", "-c", "commit.gpgsign=false"];
         for (settings, words) in [
             (&["-c", "init.defaultBranch=main"][..], &["init", "-q", "--template="][..]),
             (&[][..], &["add", "-A"][..]),
@@ -185,11 +191,16 @@ impl Demo {
                 .env_remove("GIT_INDEX_FILE")
                 .stdin(Stdio::null())
                 .output()
-                .map_err(|error| CommandError::new(exit::ENVIRONMENT, format!("git does not start: {error}")))?;
+                .map_err(|error| {
+                    CommandError::new(exit::ENVIRONMENT, format!("git does not start: {error}"))
+                })?;
             if !done.status.success() {
                 let said = String::from_utf8_lossy(&done.stderr);
                 let what = words.first().copied().unwrap_or_default();
-                return Err(CommandError::new(exit::ENVIRONMENT, format!("git {what}: {}", term::line(&said, 300))));
+                return Err(CommandError::new(
+                    exit::ENVIRONMENT,
+                    format!("git {what}: {}", term::line(&said, 300)),
+                ));
             }
         }
         Ok(())
@@ -197,8 +208,9 @@ impl Demo {
 
     /// Writes goals and configuration as an operator would, and accepts them.
     fn operate(&self, cx: &Cx) -> Result<(), CommandError> {
-        let program = env::current_exe()
-            .map_err(|error| CommandError::new(exit::BUG, format!("the path of this program is unknown: {error}")))?;
+        let program = env::current_exe().map_err(|error| {
+            CommandError::new(exit::BUG, format!("the path of this program is unknown: {error}"))
+        })?;
         let scripts = self.root.join("scripts");
         let config = story::config(&program.to_string_lossy(), &scripts.to_string_lossy());
         let goals = story::goals(self.kind);

@@ -136,7 +136,7 @@ fn alice(kind: Kind) -> serde_json::Value {
 
 /// Reproduces the bug, verifies the fix, reviews, and is the skeptic.
 fn bob(kind: Kind) -> serde_json::Value {
-    let (test, text) = kind.reproducer();
+    let (file, content) = kind.reproducer();
     let (fixed, _) = kind.fix();
     json!({
         "as": "codex",
@@ -161,7 +161,7 @@ fn bob(kind: Kind) -> serde_json::Value {
             },
             [
                 {"say": format!("I reproduce {BUG} with the smallest test that shows it.")},
-                {"write": {"path": test, "text": text}},
+                {"write": {"path": file, "text": content}},
                 {"shell": kind.test()},
                 {"handoff": {
                     "subject": format!("Reproduce {BUG}: two numbers meet in the middle"),
@@ -207,7 +207,8 @@ mod tests {
     #[test]
     fn what_is_laid_down_is_valid() {
         for kind in [Kind::Rust, Kind::Shell] {
-            let config = load::load_config(&config("/bin/peers", "/tmp/a 'b'")).unwrap_or_else(|e| panic!("{e}"));
+            let config =
+                load::load_config(&config("/bin/peers", "/tmp/a 'b'")).unwrap_or_else(|e| panic!("{e}"));
             let goals = load::load_goals(&goals(kind), config.peers.len(), peers_checks::names());
             assert_eq!(goals.unwrap_or_else(|e| panic!("{e}")).len(), 5);
             for (peer, script) in scripts(kind) {

@@ -41,8 +41,8 @@ pub(super) struct Change {
 }
 
 impl Change {
-    fn new(effect: Effect, about: String) -> Self {
-        Self { effect, about: term::line(&about, 300) }
+    fn new(effect: Effect, about: &str) -> Self {
+        Self { effect, about: term::line(about, 300) }
     }
 
     pub(super) fn line(&self) -> String {
@@ -75,22 +75,25 @@ fn compare_goals(old: &[Goal], new: &[Goal], changes: &mut Vec<Change>) {
     };
     let (before, after) = (by_id(old), by_id(new));
     for goal in old.iter().filter(|goal| !after.contains_key(goal.id.as_str())) {
-        changes.push(Change::new(Effect::Weaker, format!("goal `{}` is gone", goal.id)));
+        changes.push(Change::new(Effect::Weaker, &format!("goal `{}` is gone", goal.id)));
     }
     for goal in new {
         let id = &goal.id;
         match before.get(id.as_str()).map(|old| (&old.kind, &goal.kind)) {
             None => {
-                changes.push(Change::new(Effect::Stronger, format!("goal `{id}` is new")));
+                changes.push(Change::new(Effect::Stronger, &format!("goal `{id}` is new")));
                 runs(id.as_str(), &goal.kind, changes);
             }
             Some((GoalKind::Hard(old), GoalKind::Hard(new))) => hard(id.as_str(), old, new, changes),
             Some((GoalKind::Soft(old), GoalKind::Soft(new))) => soft(id.as_str(), old, new, changes),
             Some((GoalKind::Hard(_), GoalKind::Soft(_))) => {
-                changes.push(Change::new(Effect::Weaker, format!("goal `{id}` is no longer measured, only reviewed")));
+                changes.push(Change::new(
+                    Effect::Weaker,
+                    &format!("goal `{id}` is no longer measured, only reviewed"),
+                ));
             }
             Some((GoalKind::Soft(_), GoalKind::Hard(_))) => {
-                changes.push(Change::new(Effect::Stronger, format!("goal `{id}` is measured now")));
+                changes.push(Change::new(Effect::Stronger, &format!("goal `{id}` is measured now")));
                 runs(id.as_str(), &goal.kind, changes);
             }
         }
@@ -99,12 +102,12 @@ fn compare_goals(old: &[Goal], new: &[Goal], changes: &mut Vec<Change>) {
 
 fn runs(id: &str, kind: &GoalKind, changes: &mut Vec<Change>) {
     if let GoalKind::Hard(HardGoal { run: GateRun::Shell { cmd, .. }, .. }) = kind {
-        changes.push(Change::new(Effect::Wider, format!("gate `{id}` runs `{cmd}`")));
+        changes.push(Change::new(Effect::Wider, &format!("gate `{id}` runs `{cmd}`")));
     }
 }
 
 fn hard(id: &str, old: &HardGoal, new: &HardGoal, changes: &mut Vec<Change>) {
-    let mut push = |effect, what: String| changes.push(Change::new(effect, format!("gate `{id}`: {what}")));
+    let mut push = |effect, what: String| changes.push(Change::new(effect, &format!("gate `{id}`: {what}")));
     match (&old.run, &new.run) {
         (old, new) if old == new => {}
         (GateRun::Shell { cmd: was, pass_when: when }, GateRun::Shell { cmd, pass_when }) => {
@@ -117,7 +120,13 @@ fn hard(id: &str, old: &HardGoal, new: &HardGoal, changes: &mut Vec<Change>) {
         }
         (_, GateRun::Shell { cmd, .. }) => push(Effect::Wider, format!("runs `{cmd}` in place of a check")),
         (_, GateRun::Check { name, args }) => {
-            push(Effect::Other, format!("is the check `{}`", [&[name.clone()], args.as_slice()].concat().join(" ")));
+            push(
+                Effect::Other,
+                format!(
+                    "is the check `{}`",
+                    [std::slice::from_ref(name), args.as_slice()].concat().join(" ")
+                ),
+            );
         }
     }
     if old.retries != new.retries {
@@ -126,7 +135,9 @@ fn hard(id: &str, old: &HardGoal, new: &HardGoal, changes: &mut Vec<Change>) {
     }
     if old.tree != new.tree {
         match new.tree {
-            TreeChoice::Live => push(Effect::Weaker, "is exempt from the proof in a clean checkout".to_owned()),
+            TreeChoice::Live => {
+                push(Effect::Weaker, "is exempt from the proof in a clean checkout".to_owned());
+            }
             TreeChoice::Auto => push(Effect::Stronger, "is proved in a clean checkout".to_owned()),
         }
     }
@@ -137,7 +148,7 @@ fn hard(id: &str, old: &HardGoal, new: &HardGoal, changes: &mut Vec<Change>) {
 }
 
 fn soft(id: &str, old: &SoftGoal, new: &SoftGoal, changes: &mut Vec<Change>) {
-    let mut push = |effect, what: &str| changes.push(Change::new(effect, format!("review `{id}`: {what}")));
+    let mut push = |effect, what: &str| changes.push(Change::new(effect, &format!("review `{id}`: {what}")));
     if old.rule != new.rule {
         let (was, is) = (needed(old.rule), needed(new.rule));
         let effect = match is.cmp(&was) {
@@ -171,20 +182,29 @@ fn compare_configs(old: &Config, new: &Config, changes: &mut Vec<Change>) {
     for peer in &new.peers {
         let before = old.peers.iter().find(|other| other.name == peer.name);
         if before.is_none_or(|before| before.argv != peer.argv) {
-            changes.push(Change::new(Effect::Wider, format!("peer `{}` runs `{}`", peer.name, peer.argv.join(" "))));
+            changes.push(Change::new(
+                Effect::Wider,
+                &format!("peer `{}` runs `{}`", peer.name, peer.argv.join(" ")),
+            ));
         }
         if let Some(before) = before.filter(|before| before.provider != peer.provider) {
-            let shown = |provider: &Option<String>| provider.clone().unwrap_or_else(|| "the default".to_owned());
-            let about = format!("peer `{}` asks {}, not {}", peer.name, shown(&peer.provider), shown(&before.provider));
-            changes.push(Change::new(Effect::Wider, about));
+            let shown =
+                |provider: &Option<String>| provider.clone().unwrap_or_else(|| "the default".to_owned());
+            let about = format!(
+                "peer `{}` asks {}, not {}",
+                peer.name,
+                shown(&peer.provider),
+                shown(&before.provider)
+            );
+            changes.push(Change::new(Effect::Wider, &about));
         }
     }
     for peer in old.peers.iter().filter(|peer| !new.peers.iter().any(|other| other.name == peer.name)) {
-        changes.push(Change::new(Effect::Other, format!("peer `{}` is gone", peer.name)));
+        changes.push(Change::new(Effect::Other, &format!("peer `{}` is gone", peer.name)));
     }
     for command in &new.verify.commands {
         if !old.verify.commands.iter().any(|other| other.cmd == command.cmd) {
-            changes.push(Change::new(Effect::Wider, format!("`peers verify` runs `{}`", command.cmd)));
+            changes.push(Change::new(Effect::Wider, &format!("`peers verify` runs `{}`", command.cmd)));
         }
     }
     if old.goals.soft_consensus_required != new.goals.soft_consensus_required {
@@ -193,15 +213,18 @@ fn compare_configs(old: &Config, new: &Config, changes: &mut Vec<Change>) {
         } else {
             (Effect::Weaker, "`complete` no longer asks for reviews")
         };
-        changes.push(Change::new(effect, about.to_owned()));
+        changes.push(Change::new(effect, about));
     }
     if old.skeptic != new.skeptic {
         let less = !new.skeptic.enabled || new.skeptic.rounds < old.skeptic.rounds;
         let effect = if less { Effect::Weaker } else { Effect::Stronger };
-        changes.push(Change::new(effect, "the skeptic's rounds changed".to_owned()));
+        changes.push(Change::new(effect, "the skeptic's rounds changed"));
     }
     if old.goals.env != new.goals.env {
-        changes.push(Change::new(Effect::Wider, format!("gates see the variables {}", new.goals.env.join(", "))));
+        changes.push(Change::new(
+            Effect::Wider,
+            &format!("gates see the variables {}", new.goals.env.join(", ")),
+        ));
     }
 }
 

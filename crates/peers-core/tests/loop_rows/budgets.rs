@@ -1,0 +1,228 @@
+//! Caps: where they stop the loop, and what they are no part of.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use peers_core::budget::Caps;
+use peers_core::machine::Effect;
+use peers_model::Usd;
+use peers_model::config::{Budget, PositiveUsd, UsdMode};
+use peers_model::outcome::{BudgetKind, StopReason};
+use peers_model::record::{OperatorOp, OperatorRecord};
+use peers_model::verdict::Place;
+
+use crate::bench::Bench;
+use crate::world::{Gate, Turn, goal};
+
+fn dollars(n: u64) -> Usd {
+    Usd::from_micros(n * 1_000_000)
+}
+
+/// A turn of ten seconds, 100 tokens and one dollar.
+fn costly() -> Turn {
+    Turn::says("", "").takes(10_000).uses(Some(100), Some(dollars(1)))
+}
+
+fn usd(mode: UsdMode) -> Bench {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| {
+        b.max_usd = Some(PositiveUsd(dollars(3)));
+        b.max_usd_mode = mode;
+    });
+    bench.cfg.max_ticks = Some(6);
+    bench.play((0..6).map(|_| costly()));
+    bench
+}
+
+#[test]
+fn row_58_each_budget_stops_at_its_limit_and_the_last_tree_is_judged_once() {
+    type Change = fn(&mut Budget);
+    let cases: [(BudgetKind, Change); 4] = [
+        (BudgetKind::MaxIterations, |b| b.max_iterations = NonZeroU64::new(3)),
+        (BudgetKind::MaxRuntime, |b| b.max_runtime_s = NonZeroU64::new(30)),
+        (BudgetKind::MaxTokens, |b| b.max_tokens = NonZeroU64::new(300)),
+        (BudgetKind::MaxUsd, |b| {
+            b.max_usd = Some(PositiveUsd(dollars(3)));
+            b.max_usd_mode = UsdMode::Hard;
+        }),
+    ];
+    for (kind, change) in cases {
+        let mut bench = Bench::new("ann bob");
+        bench.budget(change);
+        bench.play((0..9).map(|_| costly()));
+        let reason = bench.run();
+        assert_eq!((reason.clone(), reason.exit_code()), (StopReason::Budget(kind), 10));
+        assert_eq!(bench.ticks().len(), 3, "{kind:?}");
+        let head = bench.world.tip().id.clone();
+        assert_eq!(bench.judged(Place::Live).iter().filter(|(_, key)| key.head == head).count(), 1, "{kind:?}");
+    }
+}
+
+#[test]
+fn row_58_one_short_of_a_limit_is_not_at_it() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_tokens = NonZeroU64::new(301));
+    bench.play((0..9).map(|_| costly()));
+    bench.run();
+    assert_eq!(bench.ticks().len(), 4);
+}
+
+#[test]
+fn row_58_a_run_that_starts_at_its_limit_judges_once_and_runs_nobody() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_iterations = NonZeroU64::new(1));
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
+    let before = bench.judged(Place::Live).len();
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
+    assert_eq!(bench.ticks().len(), 1);
+    assert_eq!(bench.judged(Place::Live).len(), before + 1);
+}
+
+#[test]
+fn row_58_gate_time_counts_as_run_time_and_waiting_does_not() {
+    let mut bench = Bench::new("ann bob");
+    bench.gate_ms = 10_000;
+    bench.budget(|b| b.max_runtime_s = NonZeroU64::new(30));
+    bench.play((0..9).map(|_| Turn::nothing().takes(10_000)));
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxRuntime));
+    assert_eq!(bench.ticks().len(), 1, "gates, the peer, gates again: 30 s");
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_runtime_s = NonZeroU64::new(15));
+    bench.cfg.max_ticks = Some(3);
+    use peers_model::outcome::{ApiClass, ExitClass};
+    bench.play((0..2).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::Transient).takes(1)));
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.waits, [15_000]);
+}
+
+#[test]
+fn row_58_wall_time_is_measured_from_the_start_of_the_run() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_wall_s = NonZeroU64::new(60));
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 2);
+    bench.now = bench.now.plus(Duration::from_secs(59));
+    bench.until(|b| b.ticks().len() == 3);
+    bench.now = bench.now.plus(Duration::from_secs(1));
+    assert_eq!(bench.finish(), StopReason::Budget(BudgetKind::MaxWall));
+    assert_eq!(bench.ticks().len(), 3);
+    bench.cfg.max_ticks = Some(1);
+    assert_eq!(bench.run(), StopReason::MaxTicks, "a new run has its own hour");
+}
+
+#[test]
+fn row_58_failures_in_a_row_stop_and_a_success_in_between_does_not() {
+    let failing = || Turn::nothing();
+    let stopping = |turns: Vec<Turn>| {
+        let mut bench = Bench::new("ann bob");
+        bench.budget(|b| b.max_consecutive_failures = NonZeroU32::new(2));
+        bench.cfg.max_ticks = Some(4);
+        bench.play(turns);
+        (bench.run(), bench.ticks().len())
+    };
+    let failures = StopReason::Budget(BudgetKind::MaxConsecutiveFailures);
+    assert_eq!(stopping(vec![failing(), failing()]), (failures, 2));
+    let mixed = vec![failing(), Turn::says("", ""), failing(), Turn::says("", "")];
+    assert_eq!(stopping(mixed), (StopReason::MaxTicks, 4));
+}
+
+#[test]
+fn row_58_the_tick_cap_comes_before_the_budgets_and_they_before_stuck_gates() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.stuck_after = 2;
+    bench.cfg.stuck_gates = vec![goal("tests-pass")];
+    bench.budget(|b| b.max_iterations = NonZeroU64::new(2));
+    let mut capped = bench.clone();
+    capped.cfg.max_ticks = Some(2);
+    assert_eq!(capped.run(), StopReason::MaxTicks);
+    assert_eq!(bench.clone().run(), StopReason::Budget(BudgetKind::MaxIterations));
+    bench.budget(|b| b.max_iterations = None);
+    assert_eq!(bench.run(), StopReason::StuckGate(goal("tests-pass")));
+}
+
+#[test]
+fn row_58_money_hard_stops_warn_warns_once_and_off_says_nothing() {
+    let mut hard = usd(UsdMode::Hard);
+    assert_eq!(hard.run(), StopReason::Budget(BudgetKind::MaxUsd));
+    assert_eq!((hard.ticks().len(), hard.warned("money cap")), (3, 0));
+    let mut warn = usd(UsdMode::Warn);
+    assert_eq!(warn.run(), StopReason::MaxTicks);
+    assert_eq!((warn.ticks().len(), warn.warned("money cap")), (6, 1));
+    assert_eq!(warn.tick(3).usd_warned, Some(dollars(3)));
+    let mut off = usd(UsdMode::Off);
+    assert_eq!(off.run(), StopReason::MaxTicks);
+    assert_eq!((off.ticks().len(), off.warned("money cap")), (6, 0));
+}
+
+#[test]
+fn row_58_a_raised_cap_warns_anew_and_the_same_one_does_not() {
+    let mut bench = usd(UsdMode::Warn);
+    bench.run();
+    bench.play((0..3).map(|_| costly()));
+    bench.cfg.max_ticks = Some(1);
+    bench.run();
+    assert_eq!(bench.warned("money cap"), 1);
+    bench.budget(|b| b.max_usd = Some(PositiveUsd(dollars(8))));
+    bench.cfg.max_ticks = Some(2);
+    bench.run();
+    assert_eq!(bench.warned("money cap"), 2);
+}
+
+#[test]
+fn row_58_auto_is_hard_because_nobody_knows_how_peers_are_billed() {
+    let mut bench = usd(UsdMode::Auto);
+    assert_eq!(bench.cfg.caps.usd_mode, UsdMode::Hard);
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxUsd));
+}
+
+#[test]
+fn row_58_a_tick_is_told_what_run_time_is_left() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_runtime_s = NonZeroU64::new(25));
+    bench.play((0..3).map(|_| costly()));
+    bench.run();
+    let left = |e: &Effect| if let Effect::RunPeer(l) = e { Some(l.runtime_left_s) } else { None };
+    assert_eq!(bench.effects.iter().filter_map(left).collect::<Vec<_>>(), [Some(25), Some(15), Some(5)]);
+}
+
+#[test]
+fn row_59_a_cap_that_is_gone_binds_nobody() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_iterations = NonZeroU64::new(2));
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
+    bench.cfg.caps = Caps::new(Budget { max_iterations: None, ..Budget::default() });
+    bench.cfg.max_ticks = Some(3);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.ticks().len(), 5);
+}
+
+#[test]
+fn row_59_what_was_spent_outlives_a_run_until_the_operator_resets_it() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_iterations = NonZeroU64::new(2));
+    bench.run();
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
+    assert_eq!(bench.ticks().len(), 2);
+    let record = OperatorRecord { op: OperatorOp::BudgetReset, by: "operator".into() };
+    bench.world.commands = vec![peers_core::machine::PendingCommand { id: "01".into(), record }];
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
+    assert_eq!(bench.ticks().len(), 4, "two more");
+    assert_eq!(bench.m.state.spent.iterations, 2);
+}
+
+#[test]
+fn time_wasted_is_kept_for_the_last_twenty_failures() {
+    let mut bench = Bench::new("ann");
+    bench.gate("tests-pass", Gate::Red);
+    bench.cfg.rules.recovery_interval = 0;
+    bench.cfg.rules.max_retries = 99;
+    bench.cfg.max_ticks = Some(25);
+    // Half failures with a success in each window keep her in the loop.
+    for n in 0..25 {
+        bench.play([if n % 5 == 0 { costly() } else { Turn::commit(&format!("wip {n}"), "wip").takes(1000) }]);
+    }
+    bench.run();
+    let spent = &bench.m.state.spent;
+    assert_eq!((spent.wasted_ms, spent.wasted.len()), (20_000, 20));
+    assert_eq!(spent.peer_ms, 70_000);
+}

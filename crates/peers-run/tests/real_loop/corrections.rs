@@ -1,0 +1,194 @@
+//! Turns that are taken back, and forged notes.
+
+use peers_core::state::PeerState;
+use peers_model::record::{CorrectionKind, TickOutcome};
+
+use crate::world::{World, sh};
+
+const TEST_ONLY: &[&str] =
+    &["write: {path: 'tests/test_{{iteration}}.py', text: 'def test_x(): assert 1'}", "handoff: More tests"];
+const HONEST: &[&str] = &["write: {path: 'src/a{{iteration}}.py', text: 'a = 1'}", "handoff: Work"];
+
+/// The tree of a commit.
+fn tree(w: &World, commit: &str) -> String {
+    w.git(&["rev-parse", &format!("{commit}^{{tree}}")])
+}
+
+#[test]
+fn row_47_the_second_turn_of_tests_alone_is_reverted_by_the_substrate_and_the_third_degrades() {
+    let w = World::new();
+    w.play("repeat", &[TEST_ONLY, HONEST, TEST_ONLY, TEST_ONLY]);
+    w.run(&["--max-ticks=4"]).stopped("max_ticks", 0);
+    let state = w.settled();
+    let (first, third, fourth) = (w.tick(1), w.tick(3), w.tick(4));
+    assert_eq!((first.outcome, first.prewarned, first.corrected), (TickOutcome::Handoff, true, None));
+    for tick in [&third, &fourth] {
+        assert_eq!((tick.peer.as_str(), tick.outcome), ("ann", TickOutcome::Corrected));
+        assert_eq!(tick.corrected, Some(CorrectionKind::Revert));
+        assert_eq!(tree(&w, tick.head_after.as_str()), tree(&w, tick.head_before.as_str()));
+        assert_eq!((tick.commits.len(), tick.own.len()), (1, 1), "the work is hers, the revert is ours");
+        let author = w.git(&["log", "-1", "--format=%an <%ae>", tick.own[0].as_str()]);
+        assert_eq!(author, "peers-substrate <peers-substrate@local>");
+        let kept = &w.salvaged()[tick.salvage.as_ref().unwrap()];
+        assert_eq!(kept, tick.commits[0].as_str());
+    }
+    assert!(!w.has("tests/test_3.py") && !w.has("tests/test_4.py") && w.has("tests/test_1.py"));
+    assert_eq!(w.status(), "");
+    let ann = state.health(&first.peer);
+    assert_eq!((ann.state, ann.failed_cheating), (PeerState::Degraded, 2));
+}
+
+#[test]
+fn row_47_tests_alone_with_a_reason_or_as_a_reproducer_stand() {
+    let w = World::new();
+    let justified: &[&str] = &[
+        "write: {path: 'tests/test_{{iteration}}.py', text: 'def test_x(): assert 1'}",
+        "handoff: {trailers: {JUSTIFIED-TEST-ONLY: 'The parser had no test at all before'}}",
+    ];
+    let report: &[&str] = &["bug_report: {id: BUG-1, severity: high, title: It breaks, handoff: true}"];
+    let reproduce: &[&str] = &[
+        "write: {path: 'tests/test_{{iteration}}.py', text: 'def test_x(): assert 1'}",
+        "handoff: {trailers: {Bug-Reproduce: BUG-1}}",
+    ];
+    w.play("repeat", &[justified, report, reproduce]);
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    for tick in w.ticks() {
+        assert_eq!(
+            (tick.outcome, tick.corrected, tick.prewarned),
+            (TickOutcome::Handoff, None, false),
+            "{tick:?}"
+        );
+    }
+    assert!(w.tick(1).justification.is_some());
+    w.settled();
+}
+
+#[test]
+fn row_48_a_revert_over_a_merge_and_a_dirty_tree_loses_nothing() {
+    let w = World::new();
+    w.put("notes.py", "draft = 1\n");
+    let merge: &[&str] = &[
+        "switch_branch: side",
+        "write: {path: tests/test_side.py, text: 'def test_s(): assert 1'}",
+        "commit: {subject: Side, files: [tests]}",
+        "switch_branch: {name: main, existing: true}",
+        "write: {path: tests/test_main.py, text: 'def test_m(): assert 1'}",
+        "commit: {subject: Main, files: [tests]}",
+        "git: [merge, -q, --no-ff, -m, Merge side, side]",
+        "write: {path: leftover.py, text: 'x = 1'}",
+        "write: {path: tests/test_main.py, append: ' # and more'}",
+        "write: {path: readme.txt, append: more}",
+        "handoff: {files: none}",
+    ];
+    let honest: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff: {files: [a.py]}"];
+    let test_only: &[&str] =
+        &["write: {path: tests/test_1.py, text: 'def test_x(): assert 1'}", "handoff: {files: [tests]}"];
+    w.play("idle", &[test_only, honest, merge]);
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    let tick = w.tick(3);
+    assert_eq!(tick.corrected, Some(CorrectionKind::Revert), "{tick:?}");
+    assert_eq!(tree(&w, "HEAD"), tree(&w, tick.head_before.as_str()));
+    assert_eq!(tick.commits.len(), 4);
+    // The tree is as before, edits at other paths are where they were.
+    assert!(!w.has("tests/test_side.py") && !w.has("tests/test_main.py"));
+    assert_eq!(w.get("leftover.py"), "x = 1");
+    assert_eq!(w.get("readme.txt"), "start\nmore");
+    assert_eq!(w.get("notes.py"), "draft = 1\n");
+    // And everything that was there is in the copy.
+    let kept = &w.salvaged()[&tick.salvage.unwrap()];
+    for (path, text) in [
+        ("leftover.py", "x = 1"),
+        ("readme.txt", "start\nmore"),
+        ("notes.py", "draft = 1"),
+        ("tests/test_side.py", "def test_s(): assert 1"),
+        ("tests/test_main.py", "def test_m(): assert 1 # and more"),
+    ] {
+        assert_eq!(w.git_control(&["show", &format!("{kept}:{path}")]), text);
+    }
+    w.settled();
+}
+
+#[test]
+fn row_48_a_revert_survives_an_index_that_was_broken_in_the_turn() {
+    let w = World::new();
+    let broken: &[&str] = &[TEST_ONLY[0], TEST_ONLY[1], "corrupt_git: index"];
+    w.play("idle", &[TEST_ONLY, HONEST, broken]);
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert));
+    assert_eq!(w.status(), "");
+    w.settled();
+}
+
+#[test]
+fn row_49_a_note_that_was_forged_in_the_turn_is_healed() {
+    let w = World::new();
+    let forge = "forge_note: {text: 'operator'}";
+    w.play(
+        "idle",
+        &[
+            HONEST,
+            &[
+                "write: {path: fixed, text: 'yes'}",
+                "handoff: Fix it",
+                forge,
+                "forge_note: {commit: HEAD~1, text: bob}",
+            ],
+        ],
+    );
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
+    let note = |rev: &str| w.git(&["notes", "--ref", "peers-attest", "show", rev]);
+    assert_eq!((note("HEAD").as_str(), note("HEAD~1").as_str()), ("bob", "ann"));
+    assert!(w.tick(2).warnings_emitted.iter().any(|t| t.contains("refs/notes/peers-attest")));
+    w.settled();
+}
+
+#[test]
+fn row_49_a_note_that_was_forged_before_any_was_written_is_healed() {
+    let w = World::new();
+    w.play(
+        "idle",
+        &[&[
+            "write: {path: fixed, text: 'yes'}",
+            "handoff: Fix it",
+            "forge_note: {commit: HEAD~1, text: ann}",
+        ]],
+    );
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    assert_eq!(
+        w.git(&["notes", "--ref", "peers-attest", "list"]).lines().count(),
+        1,
+        "the forged one is gone"
+    );
+    w.settled();
+}
+
+#[test]
+fn row_49_a_note_on_a_commit_that_is_on_no_branch_says_nothing() {
+    let w = World::new();
+    let dangle = sh(
+        "c=$(git commit-tree -m Dangling HEAD^{tree}); git notes --ref refs/notes/peers-attest add -m operator $c; echo $c > ../dangling",
+    );
+    w.play("idle", &[&[&dangle, "write: {path: fixed, text: 'yes'}", "handoff"]]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let out = w.try_git(&w.repo(), &["notes", "--ref", "peers-attest", "show", &w.noted("dangling")]);
+    assert!(!out.status.success(), "gone with the forged notes");
+    w.settled();
+}
+
+#[test]
+fn protected_references_that_were_moved_are_put_back() {
+    let w = World::new();
+    let before = w.git(&["rev-parse", "peers-baseline"]);
+    let refs = sh(
+        "git tag -f peers-baseline HEAD; git update-ref refs/peers/mine HEAD; git update-ref refs/notes/peers-other HEAD; git replace HEAD HEAD~1",
+    );
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff", &refs]]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    assert_eq!(w.git(&["rev-parse", "peers-baseline"]), before);
+    assert_eq!(w.git(&["for-each-ref", "refs/peers", "refs/replace", "refs/notes/peers-other"]), "");
+    let said = w.tick(1).warnings_emitted;
+    for name in ["refs/tags/peers-baseline", "refs/peers/mine", "refs/notes/peers-other", "refs/replace/"] {
+        assert!(said.iter().any(|t| t.contains(name)), "{name}: {said:?}");
+    }
+    w.settled();
+}

@@ -1,0 +1,184 @@
+//! A turn that lays hands on `.git`.
+
+use std::fs;
+
+use crate::world::{Ran, World, sh};
+
+/// What the turn does before it wrecks something: honest work, handed over.
+const WORK: [&str; 2] = ["write: {path: fixed, text: 'yes'}", "handoff: Fix it"];
+
+fn wreck(w: &World, steps: &[&str]) -> Ran {
+    let mut turn = WORK.to_vec();
+    turn.extend(steps);
+    w.play("idle", &[&turn]);
+    w.run(&["--max-ticks=1", "--no-skeptic"])
+}
+
+/// The run stopped, told why, and left the tick open; put back, the next run takes it up.
+fn stopped_and_recovered(w: &World, ran: &Ran, reasons: &[(&str, i32)], put_back: impl FnOnce()) {
+    let told =
+        reasons.iter().any(|(r, code)| ran.last_line() == format!("Stopped: {r}") && ran.code == *code);
+    assert!(told, "{ran:#?}");
+    assert!(w.dead().open.is_some(), "the tick stays open");
+    assert!(w.ticks().is_empty());
+    put_back();
+    w.play("idle", &[]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let tick = w.tick(1);
+    assert!(tick.recovered && tick.success, "{tick:?}");
+    assert_eq!(tick.commits.iter().map(|c| c.as_str()).collect::<Vec<_>>(), [w.head()]);
+    w.settled();
+}
+
+const REDIRECTED: (&str, i32) = ("tamper:git-redirected", 5);
+const UNREADABLE: (&str, i32) = ("error:git", 70);
+
+#[test]
+fn a_git_directory_that_was_deleted_stops_the_run_and_a_copy_of_it_lets_it_go_on() {
+    let w = World::new();
+    let ran = wreck(&w, &[&sh("cp -a .git ../saved"), "delete_git"]);
+    stopped_and_recovered(&w, &ran, &[REDIRECTED, UNREADABLE], || {
+        fs::rename(w.path("saved"), w.repo().join(".git")).unwrap();
+    });
+}
+
+#[test]
+fn a_git_directory_that_was_moved_away_stops_the_run_until_it_is_back() {
+    for leave in ["nothing", "file", "symlink"] {
+        let w = World::new();
+        let ran = wreck(&w, &[&format!("move_git: {{leave: {leave}}}")]);
+        stopped_and_recovered(&w, &ran, &[REDIRECTED], || {
+            let dot = w.repo().join(".git");
+            drop(fs::remove_file(&dot));
+            fs::rename(w.path("repo.git-moved"), dot).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_git_directory_that_was_swapped_for_a_copy_stops_the_run() {
+    let w = World::new();
+    let ran = wreck(&w, &[&sh("mv .git ../saved; cp -a ../saved .git; git -C . config core.pager evil")]);
+    assert_eq!((ran.last_line(), ran.code), ("Stopped: tamper:git-redirected", 5));
+    // Started again as it is, what was planted in the copy goes and the tick is taken up.
+    w.play("idle", &[]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    assert_eq!(w.tick(1).git_tampered, ["config"]);
+    assert!(!w.get(".git/config").contains("evil"));
+    w.settled();
+}
+
+#[test]
+fn a_repository_whose_head_or_branch_is_garbage_stops_the_run_until_it_is_mended() {
+    for part in ["head", "ref"] {
+        let w = World::new();
+        let file = if part == "head" { ".git/HEAD" } else { ".git/refs/heads/main" };
+        let ran = wreck(&w, &[&sh(&format!("cp {file} ../saved")), &format!("corrupt_git: {part}")]);
+        stopped_and_recovered(&w, &ran, &[UNREADABLE], || {
+            fs::copy(w.path("saved"), w.repo().join(file)).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_repository_whose_objects_are_garbage_stops_the_run_until_they_are_mended() {
+    let w = World::new();
+    let ran = wreck(&w, &[&sh("cp -a .git/objects ../saved"), "corrupt_git: objects"]);
+    stopped_and_recovered(&w, &ran, &[UNREADABLE], || {
+        fs::remove_dir_all(w.repo().join(".git/objects")).unwrap();
+        fs::rename(w.path("saved"), w.repo().join(".git/objects")).unwrap();
+    });
+}
+
+#[test]
+fn a_configuration_that_is_garbage_is_put_back() {
+    let w = World::new();
+    let before = fs::read(w.repo().join(".git/config")).unwrap();
+    wreck(&w, &["corrupt_git: config"]).stopped("complete", 0);
+    assert_eq!(fs::read(w.repo().join(".git/config")).unwrap(), before);
+    assert_eq!(w.tick(1).git_tampered, ["config"]);
+    w.settled();
+}
+
+#[test]
+fn a_garbled_index_does_not_hide_what_was_committed() {
+    let w = World::new();
+    let ran = wreck(&w, &["corrupt_git: index"]);
+    ran.stopped("complete", 0);
+    w.settled();
+}
+
+#[test]
+fn a_stale_lock_of_the_turn_is_removed() {
+    let w = World::new();
+    wreck(&w, &["corrupt_git: index_lock"]).stopped("complete", 0);
+    assert!(!w.has(".git/index.lock"));
+    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("index.lock")));
+    w.settled();
+}
+
+#[test]
+fn a_merge_that_was_left_is_told_to_the_next_peer() {
+    let w = World::new();
+    w.play("idle", &[&["corrupt_git: merge_head"]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("merge")), "{:?}", w.tick(1));
+    assert!(w.prompt(2).contains("merge"));
+    w.settled();
+}
+
+#[test]
+fn what_was_planted_for_the_operators_own_git_is_put_back_with_a_warning() {
+    let w = World::new();
+    let plant = sh(concat!(
+        "git config core.hooksPath /tmp/evil; git config include.path evil; ",
+        "printf '#!/bin/sh\\nevil\\n' > .git/hooks/pre-push; chmod +x .git/hooks/pre-push; ",
+        "mkdir -p .git/info; echo '* filter=evil' > .git/info/attributes; echo deadbeef > .git/info/grafts; ",
+        "mkdir -p .git/objects/info; echo /tmp > .git/objects/info/alternates"
+    ));
+    let before = fs::read(w.repo().join(".git/config")).unwrap();
+    wreck(&w, &[&plant]).stopped("complete", 0);
+    let tick = w.tick(1);
+    let mut files = tick.git_tampered.clone();
+    files.sort();
+    assert_eq!(
+        files,
+        ["config", "hooks/pre-push", "info/attributes", "info/grafts", "objects/info/alternates"]
+    );
+    assert_eq!(fs::read(w.repo().join(".git/config")).unwrap(), before);
+    for name in ["hooks/pre-push", "info/attributes", "info/grafts", "objects/info/alternates"] {
+        assert!(!w.has(&format!(".git/{name}")), "{name}");
+        assert!(tick.warnings_emitted.iter().any(|t| t.contains(name)), "{name}");
+    }
+    w.settled();
+}
+
+#[test]
+fn a_hook_of_the_operator_that_was_removed_comes_back() {
+    let w = World::new();
+    let hook = w.repo().join(".git/hooks/pre-push");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\nexit 1\n").unwrap();
+    wreck(&w, &[&sh("rm -rf .git/hooks; ln -s /tmp .git/hooks")]).stopped("complete", 0);
+    assert_eq!(fs::read_to_string(&hook).unwrap(), "#!/bin/sh\nexit 1\n");
+    w.settled();
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_of_git_stops_the_run_and_does_not_hang_it() {
+    let w = World::new();
+    let ran = wreck(&w, &[&sh("mv .git/HEAD ../saved; mkfifo .git/HEAD")]);
+    stopped_and_recovered(&w, &ran, &[UNREADABLE, REDIRECTED], || {
+        fs::remove_file(w.repo().join(".git/HEAD")).unwrap();
+        fs::rename(w.path("saved"), w.repo().join(".git/HEAD")).unwrap();
+    });
+}
+
+#[test]
+fn locks_of_references_that_a_turn_left_do_not_stop_the_loop_for_ever() {
+    let w = World::new();
+    let locks = sh(": > .git/HEAD.lock; : > .git/refs/heads/main.lock; : > .git/packed-refs.lock");
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff", &locks], &WORK]);
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
+    w.settled();
+}

@@ -1,0 +1,126 @@
+//! `complete` means that a clean checkout passes.
+
+use std::fs;
+
+use peers_model::record::{ProofRecord, Record};
+
+use crate::world::{World, sh};
+
+impl World {
+    fn proofs(&self) -> Vec<ProofRecord> {
+        self.records()
+            .into_iter()
+            .filter_map(|r| if let Record::Proof(p) = r { Some(p) } else { None })
+            .collect()
+    }
+
+    /// A committed rule that git ignores what is built.
+    fn ignoring(&self) {
+        self.put(".gitignore", ".peers/\nbuilt/\ndeps/\n");
+        self.commit("Ignore what is built");
+    }
+}
+
+#[test]
+fn row_68_the_last_allowed_tick_may_converge() {
+    let w = World::new();
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
+    w.run(&["--max-ticks=2"]).stopped("complete", 0);
+    assert_eq!(w.ticks().len(), 2);
+    w.settled();
+}
+
+#[test]
+fn row_68_the_last_tick_of_a_budget_may_converge() {
+    let w = World::new();
+    w.config("budget: {max_iterations: 1}\nskeptic: {enabled: false}\n");
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
+    w.run(&[]).stopped("complete", 0);
+    w.settled();
+}
+
+#[test]
+fn row_69_a_gate_that_only_an_ignored_file_makes_green_is_no_proof_and_the_loop_goes_on() {
+    let w = World::new();
+    w.ignoring();
+    w.gate("test -f built/out");
+    let build: &[&str] =
+        &["write: {path: built/out, text: 'x'}", "write: {path: a.py, text: 'a = 1'}", "handoff: Build it"];
+    // The skeptic's tick comes second and the third finds out.
+    let commit: &[&str] = &[&sh("git add -f built/out"), "handoff: Commit what the gate needs"];
+    w.play("repeat", &[build, &["exit: 1"], &["handoff: {files: none}"], commit]);
+    w.run(&["--max-ticks=8"]).stopped("complete", 0);
+    w.settled();
+    let proofs = w.proofs();
+    assert_eq!(proofs.iter().map(|p| p.passed).collect::<Vec<_>>(), [false, true], "one for each tree");
+    assert!(w.prompt(3).contains("proof-failed"), "{}", w.prompt(3));
+    assert!(w.exit().proof.unwrap().exempt.is_empty());
+    // Checkouts are gone when nobody needs them.
+    let pristine = w.place().cache_dir().join("pristine");
+    assert_eq!(fs::read_dir(pristine).unwrap().count(), 0);
+}
+
+#[test]
+fn row_69_a_red_proof_is_not_tried_again_at_the_same_tree_by_the_next_run() {
+    let w = World::new();
+    w.ignoring();
+    w.gate("test -f built/out");
+    w.play(
+        "idle",
+        &[&["write: {path: built/out, text: 'x'}", "write: {path: a.py, text: 'a = 1'}", "handoff"]],
+    );
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+    let runs = w.gate_runs("tests");
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+    assert_eq!(w.proofs().len(), 1);
+    assert!(w.gate_runs("tests") <= runs + 1, "at most the live tree is judged again");
+    w.settled();
+}
+
+#[test]
+fn row_69_a_check_that_cannot_judge_in_a_clean_checkout_parks_the_run() {
+    let w = World::new();
+    w.ignoring();
+    w.goals("- {id: ledger, type: hard, check: bug-ledger}\n- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n");
+    w.play(
+        "idle",
+        &[&["write: {path: deps/ready, text: 'x'}", "write: {path: fixed, text: 'yes'}", "handoff"]],
+    );
+    w.run(&["--max-ticks=4", "--no-skeptic"]).stopped("parked:proof", 11);
+    assert!(w.exit().detail.contains("ledger"), "{}", w.exit().detail);
+    w.settled();
+}
+
+#[test]
+fn row_69_a_gate_of_the_live_tree_is_exempt_and_named() {
+    let w = World::new();
+    w.ignoring();
+    w.goals("- {id: built, type: hard, cmd: 'test -f built/out', pass_when: exit_code == 0, tree: live}\n- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n");
+    w.play(
+        "idle",
+        &[&["write: {path: built/out, text: 'x'}", "write: {path: fixed, text: 'yes'}", "handoff"]],
+    );
+    w.run(&["--max-ticks=4"]).stopped("complete", 0);
+    w.settled();
+    let exempt = |e: &[peers_model::GoalId]| e.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(exempt(&w.exit().proof.unwrap().exempt), ["built"]);
+    assert_eq!(exempt(&w.runs().pop().unwrap().proof.unwrap().exempt), ["built"]);
+    assert_eq!(w.proofs()[0].verdicts.len(), 1);
+}
+
+#[test]
+fn row_69_a_clean_checkout_has_nothing_of_the_agents_git() {
+    let w = World::new();
+    w.gate("test -f fixed && test ! -e .git/hooks/pre-commit && git log --oneline >/dev/null && git status --porcelain > ../status-$$ && test ! -s ../status-$$");
+    w.play(
+        "idle",
+        &[&[
+            "write: {path: fixed, text: 'yes'}",
+            &sh("printf '#!/bin/sh\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout"),
+            "handoff",
+        ]],
+    );
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    assert_eq!(w.proofs().iter().map(|p| p.passed).collect::<Vec<_>>(), [true]);
+    w.settled();
+}

@@ -1,0 +1,119 @@
+//! Much of something, and bytes that are no text.
+
+use peers_model::record::TickOutcome;
+
+use crate::world::{World, sh};
+
+#[test]
+fn a_hundred_files_in_a_hundred_commits_have_one_author() {
+    let w = World::new();
+    let many = sh(
+        "for i in $(seq 100); do echo $i > f$i.py; git add f$i.py; git commit -q --no-verify -m \"File $i\"; done",
+    );
+    w.play("idle", &[&[&many, "write: {path: fixed, text: 'yes'}", "handoff"]]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    assert_eq!(w.tick(1).commits.len(), 101);
+    w.settled();
+}
+
+#[test]
+fn a_commit_of_a_hundred_files_is_reverted_to_the_last_one() {
+    let w = World::new();
+    let tests = |n: u32| {
+        sh(&format!(
+            "mkdir -p tests/{n}; for i in $(seq 100); do echo 'def test_x(): assert 1' > tests/{n}/test_$i.py; done"
+        ))
+    };
+    let honest: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff"];
+    w.play("idle", &[&[&tests(1), "handoff"], honest, &[&tests(2), "handoff"]]);
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    assert_eq!(w.tick(3).outcome, TickOutcome::Corrected);
+    assert!(w.has("tests/1/test_100.py") && !w.has("tests/2"));
+    assert_eq!(w.status(), "");
+    w.settled();
+}
+
+/// A message of raw bytes, by way of a file, handed to git as it is.
+fn raw_commit(make: &str) -> String {
+    sh(&format!(
+        "{make} > ../message; git add -A; git -c i18n.commitEncoding=binary commit -q --no-verify --allow-empty --cleanup=verbatim -F ../message"
+    ))
+}
+
+#[test]
+fn a_message_that_is_no_text_is_still_a_handoff() {
+    let w = World::new();
+    let make = "printf 'Fix \\377\\376 it\\n\\n## Self-Review\\nRead \\300 it again, every line of it.\\n\\nSelf-Review: pass\\nPeer-Status: handoff\\nPeer: ann\\n'";
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", &raw_commit(make)]]);
+    w.run(&["--max-ticks=2"]).stopped("complete", 0);
+    assert!(w.tick(1).success, "{:?}", w.tick(1));
+    assert!(w.prompt(2).contains("Fix"));
+    w.settled();
+}
+
+#[test]
+fn a_message_beyond_the_cap_claims_nothing_and_breaks_nothing() {
+    let w = World::new();
+    let make = "{ printf 'Fix it\\n\\n'; head -c 204800 /dev/zero | tr '\\0' x; printf '\\n\\nSelf-Review: pass\\nPeer-Status: handoff\\nPeer: ann\\n'; }";
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", &raw_commit(make)]]);
+    w.run(&["--max-ticks=2", "--no-skeptic"]);
+    let tick = w.tick(1);
+    assert_eq!((tick.commits.len(), tick.success), (1, false), "{tick:?}");
+    w.settled();
+}
+
+#[test]
+fn names_with_control_bytes_reach_no_prompt_and_no_terminal_as_they_are() {
+    let w = World::new();
+    let names = sh(
+        "printf x > \"$(printf 'a\\033[31mred.py')\"; printf x > \"$(printf 'new\\nline.py')\"; printf x > \"$(printf 'bad\\377name.py')\"",
+    );
+    let dirty = sh(
+        "printf y > \"$(printf 'dirty\\033]0;title\\007.py')\"; printf y > \"$(printf 'two\\nlines.py')\"",
+    );
+    w.play("idle", &[&[&names, "handoff: Odd names", &dirty]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    assert_eq!(w.tick(1).outcome, TickOutcome::Handoff);
+    assert!(w.tick(1).dirty);
+    let prompt = w.prompt(2);
+    let bad: Vec<char> = prompt.chars().filter(|c| c.is_control() && !matches!(c, '\n' | '\t')).collect();
+    assert!(bad.is_empty(), "{bad:?}");
+    for warning in w.tick(1).warnings_emitted {
+        assert!(!warning.chars().any(char::is_control), "{warning:?}");
+    }
+    w.settled();
+}
+
+#[test]
+fn a_turn_that_commits_odd_names_can_be_put_back() {
+    let w = World::new();
+    let names = sh(
+        "printf x > \"$(printf 'a\\033[31mred.py')\"; printf x > \"$(printf 'new\\nline.py')\"; printf x > \"$(printf 'bad\\377name.py')\"",
+    );
+    let honest: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff"];
+    w.play(
+        "idle",
+        &[honest, &[&names, "commit: Odd names", "rewrite: {reset: 2, mode: soft}", "commit: Other"]],
+    );
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    assert_eq!(w.tick(2).outcome, TickOutcome::Corrected);
+    assert_eq!(w.status(), "");
+    w.settled();
+}
+
+#[test]
+fn a_flood_of_output_costs_no_verdict() {
+    let w = World::new();
+    w.play(
+        "idle",
+        &[&[
+            "flood: {bytes: 8MiB}",
+            "flood: {bytes: 3MiB, newline: false, stream: stderr}",
+            "write: {path: fixed, text: 'yes'}",
+            "handoff",
+        ]],
+    );
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    assert!(w.tick(1).exit.truncated && w.tick(1).exit.bytes_out > 8 << 20);
+    w.settled();
+}

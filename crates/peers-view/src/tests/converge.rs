@@ -1,0 +1,130 @@
+//! What is missing for `complete`, and the soft goals.
+
+use peers_model::goal::TreeChoice;
+use peers_model::outcome::StopReason;
+use peers_model::record::{AcceptedReview, ScopeMove, SkepticVerdict, TickRecord};
+use peers_model::verdict::Verdict;
+
+use super::{World, commit, gate, goal, judged, proof, red, rules, started};
+use crate::{Colour, LoopView, status_text};
+
+fn kinds(view: &LoopView) -> Vec<&'static str> {
+    view.core.value().unwrap().converge.missing.iter().map(|missing| missing.kind).collect()
+}
+
+/// A review that passes, of a scope that stays.
+fn review(tick: &mut TickRecord) {
+    tick.reviews.push(AcceptedReview {
+        goal: goal("docs-read"),
+        pass: true,
+        sha: commit(if tick.peer.as_str() == "claude" { 'c' } else { 'd' }),
+        notes: String::new(),
+    });
+    tick.scopes.insert(goal("docs-read"), ScopeMove { before: "s".into(), after: "s".into() });
+}
+
+fn all_green() -> Vec<peers_model::verdict::Judged> {
+    vec![judged("tests-pass", 'b', Verdict::Pass), judged("lint-clean", 'b', Verdict::Pass)]
+}
+
+fn skeptic_turn(world: &mut World, tick: u64, peer: &str) {
+    let mut begun = started(tick, peer);
+    begun.skeptic = true;
+    world.append(peers_model::record::Record::TickStarted(Box::new(begun)));
+    world.end_tick(tick, peer, |tick| tick.skeptic = Some(SkepticVerdict::Clean));
+}
+
+#[test]
+fn each_step_to_complete_takes_one_thing_off_the_list() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        review(tick);
+        tick.dirty = true;
+    });
+    world.gates(1, vec![judged("tests-pass", 'b', red("x"))]);
+    assert_eq!(kinds(&world.view()), ["red", "unmeasured", "dirty", "reviews", "skeptic", "proof"]);
+    world.gates(1, all_green());
+    assert_eq!(kinds(&world.view()), ["dirty", "reviews", "skeptic", "proof"]);
+    world.tick(2, "codex", review);
+    assert_eq!(kinds(&world.view()), ["skeptic", "proof"]);
+    skeptic_turn(&mut world, 3, "claude");
+    world.gates(3, all_green());
+    assert_eq!(kinds(&world.view()), ["proof"]);
+    world.append(proof(all_green()));
+    assert_eq!(kinds(&world.view()), [""; 0]);
+    world.exit(StopReason::Complete, "");
+    let view = world.view();
+    assert!(view.core.value().unwrap().converge.complete);
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.contains("complete:  nothing is missing\n"), "{text}");
+    assert!(!text.contains("next step"), "{text}");
+}
+
+#[test]
+fn what_is_missing_is_said_in_words() {
+    let mut world = World::running();
+    world.tick(1, "claude", review);
+    world.gates(1, vec![judged("tests-pass", 'b', red("x")), judged("lint-clean", 'b', Verdict::Error { diagnostic: "no tool".into() })]);
+    let text = world.text();
+    for line in [
+        "complete:  5 things are missing\n",
+        "  - 1 gate is red: tests-pass\n",
+        "  - 1 gate could not be judged: lint-clean\n",
+        "  - 1 soft goal waits for reviews: docs-read (1/2)\n",
+        "  - the skeptic has not passed what is there now\n",
+        "  - 2 gates have no proof in a clean checkout: tests-pass, lint-clean\n",
+        "  1/2  docs-read  every peer  codex has not passed it\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+#[test]
+fn a_review_of_older_content_counts_no_more() {
+    let mut world = World::running();
+    world.tick(1, "claude", review);
+    world.tick(2, "codex", |tick| {
+        tick.scopes.insert(goal("docs-read"), ScopeMove { before: "s".into(), after: "t".into() });
+    });
+    let text = world.text();
+    assert!(text.contains("  0/2  docs-read  every peer  claude, codex has not passed it (1 review out of date)\n"), "{text}");
+}
+
+#[test]
+fn a_proof_that_is_red_makes_its_gate_red() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.gates(1, all_green());
+    world.append(proof(vec![judged("tests-pass", 'b', red("needs a cache")), judged("lint-clean", 'b', Verdict::Pass)]));
+    let view = world.view();
+    let gates = &view.core.value().unwrap().gates;
+    assert_eq!((gates[0].state, gates[0].diagnostic.as_str()), ("proof-failed", "needs a cache"));
+    assert_eq!(gates[1].state, "pass");
+    assert!(kinds(&view).contains(&"proof-red"));
+    world.append(proof(vec![judged("tests-pass", 'b', Verdict::Error { diagnostic: "?".into() })]));
+    assert!(kinds(&world.view()).contains(&"proof-unjudged"));
+}
+
+#[test]
+fn exempt_gates_need_no_proof_and_are_named() {
+    let mut world = World::new();
+    let mut some = rules();
+    some.gates[0].tree = TreeChoice::Live;
+    world.start(some);
+    world.tick(1, "claude", |_| {});
+    world.gates(1, all_green());
+    let text = world.text();
+    assert!(text.contains("  - 1 gate has no proof in a clean checkout: lint-clean\n"), "{text}");
+    assert!(text.contains("  not proved in a clean checkout (`tree: live`): tests-pass\n"), "{text}");
+    assert!(text.contains("  pass  tests-pass  at bbbbbbbb, live only\n"), "{text}");
+}
+
+#[test]
+fn shipped_gates_alone_prove_nothing() {
+    let mut world = World::new();
+    let mut some = rules();
+    some.gates = vec![gate("bug-hunt-clean")];
+    some.gates[0].shipped = true;
+    world.start(some);
+    assert!(kinds(&world.view()).contains(&"no-real-gate"));
+}

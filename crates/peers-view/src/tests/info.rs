@@ -1,0 +1,84 @@
+//! `peers info`.
+
+use peers_store::load::{load_config, load_goals};
+use serde_json::Value;
+
+use super::is_harmless;
+use crate::{Colour, Confinement, Info, Lock, info_json, info_text};
+
+const CONFIG: &str = "peers:
+- name: claude
+  argv: [claude, -p, --output-format, stream-json]
+  model: large
+- name: codex
+  argv: [codex, exec, --json, '-']
+  role: recovery
+health: {idle_timeout_s: 1800, absolute_max_runtime_s: 14400}
+budget: {max_iterations: 50, max_usd: 12.5}
+";
+
+const GOALS: &str = "goals:
+- id: tests-pass
+  type: hard
+  cmd: cargo test
+  pass_when: exit_code == 0
+  tree: live
+- id: reviewed
+  type: hard
+  check: self-review
+- id: docs-read
+  type: soft
+  reviewer: both
+  prompt: Read the docs.
+  review_interval: 2
+";
+
+fn with<T>(use_it: impl FnOnce(&Info<'_>) -> T) -> T {
+    let config = load_config(CONFIG).unwrap();
+    let goals = load_goals(GOALS, 2, &["self-review"]).unwrap();
+    let warnings = ["goal `x`: \u{1b}[31mred".to_owned()];
+    use_it(&Info {
+        target: "/home/ann/repo",
+        config: &config,
+        goals: &goals,
+        warnings: &warnings,
+        lock: &Lock::Free,
+        confinement: Confinement::Unconfined,
+    })
+}
+
+#[test]
+fn every_value_in_force_is_said() {
+    let text = with(|info| info_text(info, Colour::Plain));
+    let expected = "target:    /home/ann/repo
+driver:    orchestrator
+comm:      git
+lock:      not held
+sandbox:   unconfined: peers run without a sandbox
+peers:     2
+ - claude (tool=claude, prompt_mode=stdin, role=default, model=large)
+     claude -p --output-format stream-json
+ - codex (tool=codex, prompt_mode=stdin, role=recovery)
+     codex exec --json -
+budget:    iterations≤50, runtime≤21600s (default), failures in a row≤5 (default), USD≤$12.50 max_usd_mode=hard (auto: how the peers are billed is unknown, and a cap must hold)
+health:    idle≤1800s, abs≤14400s, buf_cap=2097152 bytes
+goals:     3 (2 hard, 1 soft)
+ - tests-pass (hard, live only): cargo test | pass_when exit_code == 0
+ - reviewed (hard): check self-review
+ - docs-read (soft): reviewer=both, consensus_needed=1, asked at most every 2 ticks
+warning:   goal `x`: red
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn the_json_has_the_same_and_a_schema() {
+    let text = with(info_json);
+    assert!(is_harmless(&text));
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["schema"], "peers.info/1");
+    assert_eq!(json["peers"][1]["role"], "recovery");
+    assert_eq!(json["goals"][0]["goal"]["run"]["cmd"], "cargo test");
+    assert_eq!(json["max_usd_mode_effective"], "hard");
+    assert_eq!(json["budget"]["max_usd"], 12.5);
+}

@@ -1,0 +1,191 @@
+//! `peers report`.
+
+use std::collections::BTreeSet;
+
+use peers_core::bugs::{Author, Ledger, LedgerCommit, PathTouched};
+use peers_model::outcome::StopReason;
+use peers_model::record::{
+    AckTarget, CorrectionKind, CorrectionPlanned, ExitProof, ExitRecord, MirrorRestored, OperatorOp,
+    OperatorRecord, Record, TickOutcome,
+};
+use peers_model::verdict::Verdict;
+use peers_model::{RunId, TickNo, Timestamp};
+use serde_json::Value;
+
+use super::{World, commit, is_harmless, judged, name, red, rules, tree};
+use crate::{GitFacts, Lock, Report, Sourced, report_json, report_markdown};
+
+fn report(world: &World) -> Report {
+    Report::read(&mut world.disk(), &world.asked(Lock::Free))
+}
+
+fn line<'a>(text: &'a str, start: &str) -> &'a str {
+    text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no `{start}` in {text}"))
+}
+
+#[test]
+fn the_outcome_comes_first() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    let exit = ExitRecord {
+        reason: StopReason::Complete,
+        detail: String::new(),
+        ticks_in_run: 1,
+        signal: None,
+        head: Some(commit('b')),
+        proof: Some(ExitProof { tree: tree('1'), exempt: vec![super::goal("tests-pass")] }),
+    };
+    world.append(Record::Exit(Box::new(exit)));
+    let text = report_markdown(&report(&world));
+    assert!(text.starts_with("# peers report\n\n**Complete**: `stopped 2m ago, complete (exit 0)`\n\nSandbox: **unconfined: peers run without a sandbox**\n"), "{text}");
+    assert!(text.contains("Every gate passed in a clean checkout of tree `111111111111`, but for these, which were judged in the work tree only: tests-pass\n"), "{text}");
+}
+
+#[test]
+fn a_stop_that_wants_somebody_says_so_with_the_next_step() {
+    let mut world = World::running();
+    world.exit(StopReason::GoalMutation("goals.yaml".into()), "goals.yaml changed");
+    let text = report_markdown(&report(&world));
+    assert!(text.contains("**Stopped: look before you do anything else**: `stopped 2m ago, goal-mutation:goals.yaml"), "{text}");
+    assert!(text.contains("\nNext step: review with `peers goals diff`"), "{text}");
+    let json: Value = serde_json::from_str(&report_json(&report(&world))).unwrap();
+    assert_eq!(json["schema"], "peers.report/1");
+    assert_eq!(json["outcome"]["attention"], "alarm");
+    assert_eq!(json["outcome"]["kind"], "integrity");
+}
+
+#[test]
+fn gates_have_their_first_red_and_last_green() {
+    let mut world = World::running();
+    world.gates(0, vec![judged("tests-pass", 'a', Verdict::Pass)]);
+    world.tick(1, "claude", |_| {});
+    world.gates(1, vec![judged("tests-pass", 'b', red("3 | failed"))]);
+    world.tick(2, "codex", |_| {});
+    world.gates(2, vec![judged("tests-pass", 'b', red("2 failed"))]);
+    let report = report(&world);
+    let history = &report.history.value().unwrap().gates[&super::goal("tests-pass")];
+    assert_eq!(history.first_red.unwrap().tick, TickNo(1));
+    assert_eq!(history.last_red.unwrap().tick, TickNo(2));
+    assert_eq!(history.last_green.unwrap().tick, TickNo(0));
+    let text = report_markdown(&report);
+    assert_eq!(line(&text, "| tests-pass"), "| tests-pass | fail | `bbbbbbbb` | tick 1 | tick 0 | 1/2/0 | `2 failed` |");
+    assert_eq!(line(&text, "| lint-clean"), "| lint-clean | unknown |  | never | never | 0/0/0 |  |");
+}
+
+#[test]
+fn the_timeline_has_the_last_fifty_ticks() {
+    let mut world = World::running();
+    for tick in 1..=60 {
+        world.tick(tick, "claude", |_| {});
+    }
+    let report = report(&world);
+    let history = report.history.value().unwrap();
+    assert_eq!((history.ticks, history.timeline.len()), (60, 50));
+    assert_eq!(history.timeline.front().unwrap().tick, TickNo(11));
+    let text = report_markdown(&report);
+    assert!(text.contains("60 ticks in 1 run; the last 50, newest first."), "{text}");
+    assert!(line(&text, "| 60 |").contains("| claude | handoff | 1 commit, `bbbbbbbb` | 3m | 1,500 tokens, $0.50 |"));
+}
+
+#[test]
+fn what_was_undone_is_listed_with_its_salvage_ref() {
+    let mut world = World::running();
+    world.begin_tick(1, "claude");
+    world.append(Record::CorrectionPlanned(CorrectionPlanned {
+        tick: TickNo(1),
+        kind: CorrectionKind::Revert,
+        from: commit('b'),
+        to: commit('a'),
+        branch: Some("main".into()),
+        reason: "a test-only turn after a warning".into(),
+    }));
+    world.end_tick(1, "claude", |tick| {
+        tick.outcome = TickOutcome::Corrected;
+        tick.success = false;
+        tick.corrected = Some(CorrectionKind::Revert);
+        tick.salvage = Some("refs/peers/salvage/00000000000000aa/1-claude".into());
+    });
+    world.append(Record::MirrorRestored(MirrorRestored { tick: Some(TickNo(1)), what: "had other content".into() }));
+    let text = report_markdown(&report(&world));
+    assert!(text.contains("| 1 | claude | reverted | `bbbbbbbb` | `aaaaaaaa` | `refs/peers/salvage/00000000000000aa/1-claude` | `a test-only turn after a warning` |"), "{text}");
+    assert!(text.contains("- the mirror of the journal, 1 time\n"), "{text}");
+    assert!(line(&text, "| claude |").contains("| 0 of 1 | 3m | 3m |"), "wasted: {text}");
+}
+
+#[test]
+fn runs_that_never_ended_are_listed_among_the_ends() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.run = RunId::new("00000000000000bb").unwrap();
+    world.start(rules());
+    world.exit(StopReason::Drained, "");
+    let report = report(&world);
+    let exits = &report.history.value().unwrap().exits;
+    assert_eq!(exits.len(), 2);
+    assert_eq!((exits[0].reason.as_ref(), exits[0].ticks_in_run), (None, 1));
+    let text = report_markdown(&report);
+    assert!(text.contains("| 00000000000000aa | killed or lost | 1 tick | `it never ended` |"), "{text}");
+    assert!(text.contains("| 00000000000000bb | `drained` | 1 tick |  |"), "{text}");
+}
+
+#[test]
+fn what_the_operator_did_is_listed() {
+    let mut world = World::running();
+    let op = OperatorOp::Ack { target: AckTarget::Weakening(TickNo(3)), reason: "the limit was wrong".into() };
+    world.append(Record::Operator(OperatorRecord { op, by: "ann".into() }));
+    let text = report_markdown(&report(&world));
+    assert!(text.contains("`ann`: `acknowledged the weakening of tick 3: the limit was wrong`\n"), "{text}");
+}
+
+fn ledger_commit(id: char, author: &str, message: &str, paths: &[&str]) -> LedgerCommit {
+    LedgerCommit {
+        id: commit(id),
+        author: Author::Peer(name(author)),
+        time: Timestamp::from_millis(0),
+        message: message.to_owned(),
+        paths: paths.iter().map(|path| PathTouched::of(*path)).collect(),
+        voided: false,
+    }
+}
+
+#[test]
+fn bugs_go_from_found_to_fixed_with_their_commits() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    let report_of = |id: &str, severity: &str| {
+        format!("r\n\n## Bug-Report\n{{\"id\":\"{id}\",\"severity\":\"{severity}\",\"title\":\"t {id}\"}}\n\nBug-Report: {id}\n")
+    };
+    let fix = "f\n\n## Bug-Resolution\n{\"resolves\":\"B1\",\"status\":\"fixed\",\"note\":\"n\"}\n\nBug-Resolves: B1\n";
+    let commits = [
+        ledger_commit('c', "claude", &report_of("B1", "med"), &[]),
+        ledger_commit('d', "codex", fix, &["src/a.rs"]),
+        ledger_commit('e', "codex", &report_of("B2", "high"), &[]),
+    ];
+    let mut asked = world.asked(Lock::Free);
+    asked.git = Sourced::Fresh(GitFacts {
+        head: commit('b'),
+        branch: Some("main".into()),
+        head_tree: None,
+        worktree: None,
+        dirty: None,
+        bugs: Sourced::Fresh(Ledger::read(&commits, &BTreeSet::new())),
+        scopes: std::collections::BTreeMap::new(),
+    });
+    let report = Report::read(&mut world.disk(), &asked);
+    let text = report_markdown(&report);
+    assert!(text.contains("2 reported, 1 open, 1 of them blocking."), "{text}");
+    assert_eq!(line(&text, "| B1"), "| B1 | med | `cccccccc` by claude | fixed `dddddddd` by codex | closed | `t B1` |");
+    assert_eq!(line(&text, "| B2"), "| B2 | high | `eeeeeeee` by codex | open | open: unresolved | `t B2` |");
+    let status = crate::status_text(&report.view, crate::Colour::Plain);
+    assert!(status.contains("bugs:      1 open, 1 of them blocking; 2 reported\n  high  B2  -  t B2 (unresolved)\n"), "{status}");
+}
+
+#[test]
+fn an_empty_project_has_a_report_too() {
+    let world = World::new();
+    let report = report(&world);
+    assert_eq!(report.history, Sourced::Missing);
+    let text = report_markdown(&report);
+    assert!(text.contains("**No run yet**") && !text.contains("Timeline"), "{text}");
+    assert!(is_harmless(&report_json(&report)));
+}

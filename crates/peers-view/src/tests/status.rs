@@ -1,0 +1,273 @@
+//! `peers status`.
+
+use peers_model::Usd;
+use peers_model::outcome::StopReason;
+use peers_model::record::TickOutcome;
+use peers_model::verdict::Verdict;
+use peers_store::runs;
+use serde_json::Value;
+
+use super::{World, commit, disk, is_harmless, judged, listing, red, run_record};
+use crate::{
+    Attention, Colour, Confinement, CrashKind, GitFacts, Liveness, Lock, LoopView, Sourced, attention,
+    status_json, status_text,
+};
+
+#[test]
+fn an_empty_project_says_that_nothing_ran() {
+    let world = World::new();
+    let view = world.view();
+    assert_eq!(view.exit_code(), 1);
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.starts_with("project:   /home/ann/repo\nstate:     no run yet\nnext step: start with `peers run`\nsandbox:   not known before the first run\n"), "{text}");
+    assert!(text.contains("journal:   0 records"), "{text}");
+    assert!(!text.contains("gates") && !text.contains("peers\n"), "{text}");
+}
+
+#[test]
+fn a_directory_without_anything_reads_as_empty_not_as_broken() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::new();
+    let view = LoopView::read(&mut disk(&dir), &world.asked(Lock::Free));
+    assert_eq!(view.liveness, Sourced::Fresh(Liveness::Fresh));
+    assert_eq!(view.project, Sourced::Missing);
+    assert!(status_text(&view, Colour::Plain).contains("project:   the store does not say"));
+}
+
+#[test]
+fn a_running_loop_shows_its_open_turn_and_that_it_is_unconfined() {
+    let mut world = World::running();
+    world.begin_tick(1, "claude");
+    let text = status_text(&world.view_held(), Colour::Plain);
+    let state = "state:     running for 2m 2s, tick 1 of claude for 2m (run 00000000000000aa, process 7)\n";
+    assert!(text.contains(state), "{text}");
+    assert!(text.contains("sandbox:   unconfined: peers run without a sandbox\n"), "{text}");
+    assert_eq!(world.view_held().exit_code(), 0);
+}
+
+#[test]
+fn a_lock_of_an_older_system_is_named_as_such() {
+    let world = World::running();
+    let lock = Lock::Held { pid: Some(9), run_id: None, foreign: true };
+    let view = LoopView::read(&mut world.disk(), &world.asked(lock));
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.contains("running, by an older system that holds `.peers/run.lock` (process 9)"), "{text}");
+}
+
+#[test]
+fn a_stopped_loop_says_why_and_what_to_do() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.exit(StopReason::StuckGate(super::goal("tests-pass")), "it stays red");
+    let text = world.text();
+    assert!(text.contains("state:     stopped 2m ago, stuck:tests-pass: it stays red (exit 11)\n"), "{text}");
+    assert!(text.contains("next step: read the gate's diagnostic in `peers status`"), "{text}");
+    assert_eq!(attention(world.view().liveness.value().unwrap()), Attention::Act);
+}
+
+#[test]
+fn a_run_that_never_ended_has_crashed_and_one_reads_how() {
+    let mut world = World::running();
+    world.begin_tick(1, "claude");
+    let how = |boot: Option<&str>| {
+        let mut asked = world.asked(Lock::Free);
+        asked.boot_id = boot.map(str::to_owned);
+        match LoopView::read(&mut world.disk(), &asked).liveness {
+            Sourced::Fresh(Liveness::Crashed { how, turn, .. }) => (how, turn.map(|turn| turn.tick.0)),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(how(Some(super::BOOT)), (CrashKind::Killed, Some(1)));
+    assert_eq!(how(Some("boot-two")), (CrashKind::HostRebooted, Some(1)));
+    assert_eq!(how(None), (CrashKind::Lost, Some(1)));
+    let text = world.text();
+    assert!(text.contains("crashed in tick 1 of claude: run 00000000000000aa began 2m 2s ago and never ended"), "{text}");
+}
+
+#[test]
+fn a_run_that_died_before_its_first_record_has_crashed_too() {
+    let mut world = World::new();
+    let record = run_record(&world.run);
+    runs::write(world.store.disk(), &record).unwrap();
+    assert!(matches!(world.view().liveness, Sourced::Fresh(Liveness::Crashed { .. })));
+}
+
+#[test]
+fn a_loop_that_began_while_it_was_looked_at_has_not_crashed() {
+    let world = World::running();
+    let held = Lock::Held { pid: Some(7), run_id: None, foreign: false };
+    let view = LoopView::settled(&mut world.disk(), &world.asked(Lock::Free), || held.clone());
+    assert!(matches!(view.liveness, Sourced::Fresh(Liveness::Running { .. })));
+    let view = LoopView::settled(&mut world.disk(), &world.asked(Lock::Free), || Lock::Free);
+    assert!(matches!(view.liveness, Sourced::Fresh(Liveness::Crashed { .. })));
+}
+
+#[test]
+fn gates_show_state_tree_streak_and_diagnostic() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.gates(1, vec![judged("tests-pass", 'b', red("3 failed")), judged("lint-clean", 'b', Verdict::Pass)]);
+    world.tick(2, "codex", |_| {});
+    world.gates(2, vec![judged("tests-pass", 'b', red("2 failed"))]);
+    let text = world.text();
+    assert!(text.contains("  fail  tests-pass  at bbbbbbbb, 2 red ticks in a row  2 failed\n"), "{text}");
+    assert!(text.contains("  pass  lint-clean  at bbbbbbbb\n"), "{text}");
+}
+
+#[test]
+fn a_verdict_about_another_tree_is_stale() {
+    let mut world = World::running();
+    world.gates(0, vec![judged("tests-pass", 'a', Verdict::Pass)]);
+    world.tick(1, "claude", |_| {});
+    let view = world.view();
+    let gates = &view.core.value().unwrap().gates;
+    assert_eq!((gates[0].state, gates[0].stale), ("pass", Some(true)));
+    assert_eq!((gates[1].state, gates[1].stale), ("unknown", None));
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.contains("  pass     tests-pass  at aaaaaaaa, stale\n"), "{text}");
+}
+
+#[test]
+fn git_facts_decide_what_is_stale_and_dirty() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.gates(1, vec![judged("tests-pass", 'b', Verdict::Pass)]);
+    let mut asked = world.asked(Lock::Free);
+    asked.git = Sourced::Fresh(GitFacts {
+        head: commit('c'),
+        branch: None,
+        head_tree: Some(super::tree('2')),
+        worktree: Some(super::tree('3')),
+        dirty: Some(vec![" M src/a.rs".into()]),
+        bugs: Sourced::Missing,
+        scopes: std::collections::BTreeMap::new(),
+    });
+    let view = LoopView::read(&mut world.disk(), &asked);
+    let core = view.core.value().unwrap();
+    assert_eq!((core.gates[0].stale, core.clean), (Some(true), Some(false)));
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.contains("head:      cccccccc (detached or not known)\nwork tree: 1 uncommitted path:  M src/a.rs\n"), "{text}");
+}
+
+#[test]
+fn the_budget_has_caps_shares_and_what_was_wasted() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.tick(2, "codex", |tick| {
+        tick.success = false;
+        tick.outcome = TickOutcome::NoHandoff;
+        tick.soft_fail_reason = Some("no commit by peer this turn".into());
+        tick.exit.usage = peers_model::outcome::Usage::default();
+    });
+    let text = world.text();
+    let line = |start: &str| text.lines().find(|line| line.trim().starts_with(start)).unwrap_or_default().to_owned();
+    assert_eq!(line("ticks  "), "  ticks              2                of 10     20%");
+    assert_eq!(line("run time"), "  run time           6m               of 6h     1%");
+    assert_eq!(line("failures in a row"), "  failures in a row  1                of 5      20%");
+    assert_eq!(line("tokens"), "  tokens             at least 1,500   no cap");
+    assert_eq!(line("money"), "  money              at least $0.50   of $5.00  10%");
+    assert!(text.contains("  the cost of 1 turn is not known\n  wasted 3m; last: tick 2 codex 3m\n"), "{text}");
+    assert!(text.contains("  healthy  codex   1 turns  tick 2: success in 3m, no commit by peer this turn; 1 of the last 5 failed\n"), "{text}");
+}
+
+#[test]
+fn a_cap_that_is_reached_is_a_hundred_per_cent_or_more() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| tick.exit.usage.usd = Some(Usd::from_micros(6_000_000)));
+    let view = world.view();
+    let money = view.core.value().unwrap().budget.rows.iter().find(|row| row.key == "max_usd").unwrap().clone();
+    assert_eq!(money.percent(), Some(120));
+}
+
+#[test]
+fn the_last_ticks_are_there_newest_first() {
+    let mut world = World::running();
+    for tick in 1..=12 {
+        world.tick(tick, if tick % 2 == 1 { "claude" } else { "codex" }, |_| {});
+    }
+    let view = world.view();
+    let ticks: Vec<u64> = view.journal.value().unwrap().ticks.iter().map(|tick| tick.tick.0).collect();
+    assert_eq!(ticks, (3..=12).collect::<Vec<_>>());
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.contains("last ticks\n  tick 12  codex   handoff  2m ago in 3m\n  tick 11  claude"), "{text}");
+    assert!(text.contains("journal:   25 records\n"), "{text}");
+}
+
+#[test]
+fn warnings_are_shown_with_their_tick() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| tick.warnings_emitted = vec!["the first".into(), "the second".into()]);
+    let text = world.text();
+    assert!(text.contains("last warnings\n  tick 1: the first\n  tick 1: the second\n  2 warnings for the next prompt\n"), "{text}");
+}
+
+#[test]
+fn the_json_has_a_schema_and_says_unconfined() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    let text = status_json(&world.view_held());
+    assert!(is_harmless(&text));
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["schema"], "peers.status/1");
+    assert_eq!(json["unconfined"], true);
+    assert_eq!(json["liveness"]["value"]["kind"], "running");
+    assert_eq!(json["loop"]["source"], "fresh");
+    assert_eq!(json["loop"]["value"]["gates"][0]["id"], "tests-pass");
+    assert_eq!(json["loop"]["value"]["budget"]["rows"][0]["percent"], 10);
+    assert_eq!(json["journal"]["value"]["ticks"][0]["outcome"], "handoff");
+    assert_eq!(json["bugs"]["source"], "missing");
+}
+
+#[test]
+fn a_sandbox_is_named_with_its_tier() {
+    let mut world = World::new();
+    let mut record = run_record(&world.run);
+    (record.sandbox, record.tier) = ("bwrap".into(), 2);
+    runs::write(world.store.disk(), &record).unwrap();
+    let view = world.view();
+    assert_eq!(view.confinement, Confinement::Confined { backend: "bwrap".into(), tier: 2 });
+    let json: Value = serde_json::from_str(&status_json(&view)).unwrap();
+    assert_eq!(json["unconfined"], false);
+}
+
+#[test]
+fn colour_only_adds() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.gates(1, vec![judged("tests-pass", 'b', red("x"))]);
+    let view = world.view();
+    let (plain, ansi) = (status_text(&view, Colour::Plain), status_text(&view, Colour::Ansi));
+    assert!(is_harmless(&plain));
+    assert_ne!(plain, ansi);
+    let stripped: Vec<String> = ansi.lines().map(|line| peers_sys::term::inline(line).trim_end().to_owned()).collect();
+    let plain: Vec<String> = plain.lines().map(|line| line.trim_end().to_owned()).collect();
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn looking_writes_nothing() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.store.write_snapshot().unwrap();
+    let before = listing(world.dir.path());
+    let _view = world.view();
+    let _report = crate::Report::read(&mut world.disk(), &world.asked(Lock::Free));
+    let _replay = crate::replay(&mut world.disk(), peers_model::TickNo(1), None).unwrap();
+    let _polled = crate::Feed::from_start().poll(&mut world.disk()).unwrap();
+    assert_eq!(listing(world.dir.path()), before);
+}
+
+#[test]
+fn a_probe_is_read_without_trust() {
+    use peers_sys::lock::Probe;
+    let held = |content: &str| Lock::from_probe(&Probe::Held { content: content.as_bytes().to_vec() });
+    assert_eq!(
+        held("{\"run_id\":\"00000000000000aa\",\"pid\":7}\n"),
+        Lock::Held { pid: Some(7), run_id: Some("00000000000000aa".into()), foreign: false }
+    );
+    for odd in ["", "{\"pid\":", "{\"pid\":-1}", "[]", "\u{1b}[31m"] {
+        assert_eq!(held(odd), Lock::Held { pid: None, run_id: None, foreign: false }, "{odd:?}");
+    }
+    assert_eq!(Lock::from_probe(&Probe::Missing), Lock::Free);
+    assert_eq!(Lock::from_probe(&Probe::Free { content: b"{\"pid\":7}".to_vec() }), Lock::Free);
+}
