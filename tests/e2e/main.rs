@@ -1,1 +1,26 @@
-//! One test binary for all end-to-end tests.
+//! One test binary for all end-to-end tests: the real `peers`, real git, scripted peers.
+
+#[cfg(test)]
+mod cli_basics;
+#[cfg(test)]
+mod cli_checks;
+#[cfg(test)]
+mod cli_demo;
+#[cfg(test)]
+mod cli_goals;
+#[cfg(test)]
+mod cli_init;
+#[cfg(test)]
+mod cli_land;
+#[cfg(test)]
+mod cli_run;
+#[cfg(test)]
+mod cli_signals;
+#[cfg(test)]
+mod cli_store;
+#[cfg(test)]
+mod cli_verify;
+#[cfg(test)]
+mod cli_views;
+#[cfg(test)]
+mod support;

@@ -78,6 +78,9 @@ def main():
     check("the fix and its test are the only changes", set(changed) - {".gitignore"} == {SOURCE, TEST}, changed)
     fixed_by = git("log", "--format=%H", "peers-baseline..HEAD", "--", SOURCE).split()
     check("the fix is a commit of codex", fixed_by != [] and set(fixed_by) <= set(commits["codex"]), fixed_by)
+    answers = [(t["peer"], r["pass"]) for t in ticks for r in t.get("reviews", [])]
+    check("the review said no before the fix and yes after it, by somebody else than the fixer",
+          [yes for _, yes in answers] == [False, True] and answers[-1][0] != "codex", answers)
     check("the work tree is clean", git("status", "--porcelain") == "", git("status", "--porcelain"))
 
     # What the other commands say.

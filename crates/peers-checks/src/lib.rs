@@ -15,7 +15,9 @@ mod report;
 mod tests;
 
 pub use attribution::{Attribution, OpenTurn};
-pub use check::{ArgKind, ArgSpec, Args, Check, UsageError, find, names, registry, run, without_mode};
+pub use check::{
+    ArgKind, ArgSpec, Args, Check, UsageError, find, list_json, list_text, names, registry, run, without_mode,
+};
 pub use cx::{Asked, CheckCx, CouldNot};
 pub use ledger::{LedgerReading, read as read_ledger};
 pub use report::{DEFAULT_LIMIT, Finding, Outcome, Report, Verdict};

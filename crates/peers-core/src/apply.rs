@@ -5,13 +5,14 @@
 
 use peers_model::outcome::ExitClass;
 use peers_model::record::{
-    CorrectionKind, ExitRecord, OperatorOp, Record, RunStarted, SkepticVerdict, TickOutcome, TickRecord,
-    TickStarted,
+    CorrectionKind, ExitRecord, OperatorOp, Record, Rules, RunStarted, SkepticVerdict, TickOutcome,
+    TickRecord, TickStarted,
 };
-use peers_model::{PeerName, RunId, TickNo, Timestamp, limits};
+use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, limits};
 use std::time::Duration;
 use thiserror::Error;
 
+use crate::budget;
 use crate::reviews;
 use crate::state::{
     HandoffMark, LastExit, LastRun, OpenTick, PeerHealth, PeerState, ProofVerdict, RunInfo, State,
@@ -110,8 +111,8 @@ impl State {
                 Err(error) => return illegal(format!("its state cannot be read: {error}")),
             },
             Record::Exit(exit) => {
-                if self.live_run().is_none() {
-                    return illegal("no run is live".into());
+                if self.live_run().is_none_or(|r| Some(&r.id) != run) {
+                    return illegal("this run is not live".into());
                 }
                 self.apply_exit(ts, exit);
             }
@@ -134,13 +135,8 @@ impl State {
     }
 
     fn apply_run_started(&mut self, ts: Timestamp, id: &RunId, started: &RunStarted) {
-        let active = self.turn_peer().cloned();
-        self.rules = started.rules.clone();
-        self.turn_index = active.and_then(|a| self.rules.peers.iter().position(|p| p.name == a)).unwrap_or(0);
-        let rules = self.rules.clone();
-        self.peers.retain(|name, _| rules.peers.iter().any(|p| p.name == *name));
-        for peer in &rules.peers {
-            let health = self.peers.entry(peer.name.clone()).or_default();
+        self.take_rules(&started.rules, Some(&started.head));
+        for health in self.peers.values_mut() {
             // An operator who starts a run has seen to what only an operator can see to.
             if matches!(health.state, PeerState::Halted | PeerState::Unavailable) {
                 health.state = PeerState::Degraded;
@@ -148,10 +144,8 @@ impl State {
             }
             health.consecutive_fails = 0;
         }
-        self.soft.retain(|id, _| rules.soft.iter().any(|s| s.id == *id));
-        for soft in &rules.soft {
-            self.soft.entry(soft.id.clone()).or_default();
-        }
+        // Could-not-judge is no answer to be kept: the operator may have mended what was missing.
+        self.proofs.verdicts.retain(|_, proof| !proof.verdict.is_error());
         if self.digests != started.digests {
             self.board.forget();
         }
@@ -159,8 +153,7 @@ impl State {
         self.spent.consecutive_failures = 0;
         self.spent.spawn_failures = 0;
         self.skeptic.attempts = 0;
-        let ticks = self.ticks;
-        self.board.start_run(&rules, ticks);
+        self.board.start_run(&started.rules, self.ticks);
         if self.open.is_none() {
             self.head = Some(started.head.clone());
             self.branch.clone_from(&started.branch);
@@ -172,11 +165,27 @@ impl State {
             base: started.head.clone(),
             ended: false,
         });
-        // The first contact of each pair is seeded here, so that no first handoff is lost.
+    }
+
+    /// Takes rules over. What is known of the peers and goals that stay is kept, the active peer stays
+    /// active, and the first contact of each pair is seeded, so that no first handoff is lost.
+    fn take_rules(&mut self, rules: &Rules, head: Option<&CommitId>) {
+        let active = self.turn_peer().cloned();
+        self.rules = rules.clone();
+        self.turn_index = active.and_then(|a| rules.peers.iter().position(|p| p.name == a)).unwrap_or(0);
+        self.peers.retain(|name, _| rules.peers.iter().any(|p| p.name == *name));
+        for peer in &rules.peers {
+            self.peers.entry(peer.name.clone()).or_default();
+        }
+        self.soft.retain(|id, _| rules.soft.iter().any(|s| s.id == *id));
+        for soft in &rules.soft {
+            self.soft.entry(soft.id.clone()).or_default();
+        }
+        let Some(head) = head else { return };
         for receiver in &rules.peers {
             let marks = self.bookmarks.entry(receiver.name.clone()).or_default();
             for sender in rules.peers.iter().filter(|s| s.name != receiver.name) {
-                marks.entry(sender.name.clone()).or_insert_with(|| started.head.clone());
+                marks.entry(sender.name.clone()).or_insert_with(|| head.clone());
             }
         }
     }
@@ -194,7 +203,8 @@ impl State {
             self.skeptic.passed.clear();
             self.skeptic.attempts = 0;
         }
-        for goal in &started.asked {
+        // What a dry run is told in answer does not stay, so that it was asked must not stay either.
+        for goal in started.asked.iter().filter(|_| !self.rules.dry_run) {
             self.asked.entry(started.peer.clone()).or_default().insert(goal.clone(), started.tick);
         }
         self.open = Some(OpenTick { started: started.clone(), at: ts, spawned: None, correction: None });
@@ -256,7 +266,7 @@ impl State {
             None => spent.unknown_usage = spent.unknown_usage.saturating_add(1),
         }
         if let Some(usd) = usage.usd {
-            spent.usd += usd;
+            spent.usd = budget::add(spent.usd, usd);
         }
         if tick.usd_warned.is_some() {
             spent.usd_warned_for = tick.usd_warned;
@@ -289,7 +299,7 @@ impl State {
             health.tokens += tokens;
         }
         if let Some(usd) = usage.usd {
-            health.usd += usd;
+            health.usd = budget::add(health.usd, usd);
         }
     }
 
@@ -324,7 +334,6 @@ impl State {
 
     fn health_after(&mut self, tick: &TickRecord) {
         let health = self.peers.entry(tick.peer.clone()).or_default();
-        health.recovery_due = false;
         health.last_run = Some(LastRun {
             tick: tick.iteration,
             success: tick.success,
@@ -339,10 +348,10 @@ impl State {
         health.rate_limit_streak = 0;
         health.not_before = None;
         if tick.outcome.is_neutral() {
-            // A turn that was cut short says nothing; a recovery turn stays due.
-            health.recovery_due = health.state == PeerState::Degraded && health.degraded_at.is_none();
+            // A turn that was cut short says nothing; a recovery turn stays due, as after a rate limit.
             return;
         }
+        health.recovery_due = false;
         let credit = if tick.success {
             0
         } else if tick.outcome == TickOutcome::NoHandoff && !tick.commits.is_empty() {
@@ -447,15 +456,9 @@ impl State {
                 self.digests = new.clone();
                 self.board.forget();
                 if let Some(rules) = rules {
-                    let soft: Vec<_> = rules.soft.iter().map(|s| s.id.clone()).collect();
-                    self.soft.retain(|id, _| soft.contains(id));
-                    for id in soft {
-                        self.soft.entry(id).or_default();
-                    }
-                    self.rules = (**rules).clone();
-                    let ticks = self.ticks;
-                    let rules = self.rules.clone();
-                    self.board.start_run(&rules, ticks);
+                    let head = self.head.clone();
+                    self.take_rules(rules, head.as_ref());
+                    self.board.start_run(rules, self.ticks);
                 }
             }
             OperatorOp::BudgetReset => self.spent = crate::state::Spent::default(),
@@ -471,7 +474,9 @@ impl State {
     }
 
     fn apply_exit(&mut self, ts: Timestamp, exit: &ExitRecord) {
-        if exit.reason == peers_model::outcome::StopReason::AllPeersDegraded {
+        // As a reader of the journal has it: the text form of a reason does not name the signal.
+        let reason = exit.reason.to_string().parse().unwrap_or_else(|_| exit.reason.clone());
+        if reason == peers_model::outcome::StopReason::AllPeersDegraded {
             for health in self.peers.values_mut() {
                 health.state = PeerState::Halted;
             }
@@ -479,7 +484,7 @@ impl State {
         if let Some(run) = &mut self.run {
             run.ended = true;
         }
-        self.last_exit = Some(LastExit { reason: exit.reason.clone(), at: ts });
+        self.last_exit = Some(LastExit { reason, at: ts });
     }
 }
 

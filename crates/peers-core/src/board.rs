@@ -153,6 +153,7 @@ impl GateBoard {
     }
 
     /// A run starts: streaks measure one run, and a red that is there already is nobody's tick.
+    /// Whatever was no pass is measured again: what was wrong may have been outside the tree.
     /// Gates that are no longer configured are dropped, so that their verdicts cannot count.
     pub(crate) fn start_run(&mut self, rules: &Rules, ticks: TickNo) {
         self.gates.retain(|id, _| rules.gates.iter().any(|g| g.id == *id));
@@ -161,6 +162,7 @@ impl GateBoard {
             standing.proof_reds = 0;
             standing.errors = 0;
             standing.counted_at = ticks;
+            standing.last = standing.last.take().filter(|j| j.verdict.is_pass());
         }
         for gate in &rules.gates {
             let standing = self.gates.entry(gate.id.clone()).or_default();

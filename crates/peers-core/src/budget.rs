@@ -33,6 +33,16 @@ impl Caps {
     }
 }
 
+/// The most money that a record can say. What a peer reports is a claim, and a sum of such claims must
+/// stay readable.
+const MOST: Usd = Usd::from_micros(1_000_000_000_000_000);
+
+/// Adds money, up to what a record can say.
+#[must_use]
+pub fn add(a: Usd, b: Usd) -> Usd {
+    (a + b).min(MOST)
+}
+
 /// The first budget that ran out, in the order of the stop-reason table.
 #[must_use]
 pub fn exhausted(caps: &Caps, state: &State, now: Timestamp) -> Option<BudgetKind> {

@@ -87,16 +87,17 @@ fn proof_of<'a>(state: &'a State, gate: &GateRule, facts: &Facts) -> Option<&'a 
 }
 
 fn proof_is_red(state: &State, facts: &Facts) -> bool {
-    state.rules.gates.iter().any(|g| proof_of(state, g, facts).is_some_and(|p| p.verdict.is_red()))
+    !proof_failed(state, facts).is_empty()
 }
 
-/// Gates whose proof at these facts is red.
+/// Gates whose proof at these facts is red. An old red of a gate that is exempt by now says nothing.
 #[must_use]
 pub fn proof_failed(state: &State, facts: &Facts) -> Vec<GoalId> {
     state
         .rules
         .gates
         .iter()
+        .filter(|g| g.tree != TreeChoice::Live)
         .filter(|g| proof_of(state, g, facts).is_some_and(|p| p.verdict.is_red()))
         .map(|g| g.id.clone())
         .collect()

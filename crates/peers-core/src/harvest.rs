@@ -64,6 +64,15 @@ pub struct Judgement {
 /// Judges a turn.
 #[must_use]
 pub fn judge(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest) -> Judgement {
+    let mut j = weigh(state, open, exit, harvest);
+    if state.rules.dry_run {
+        // Nothing of it stays, whatever it amounts to.
+        j.undo = Some((CorrectionKind::Reset, "dry run".into()));
+    }
+    j
+}
+
+fn weigh(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest) -> Judgement {
     let mut j = gather(state, open, harvest);
     let started = &open.started;
     let branch_moved = harvest.at.as_ref().is_some_and(|at| at.branch != started.branch);
@@ -121,9 +130,6 @@ pub fn judge(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest)
         ));
     }
     anti_cheat(state, open, harvest, &mut j);
-    if j.success && state.rules.dry_run {
-        j.undo = Some((CorrectionKind::Reset, "dry run".into()));
-    }
     j
 }
 

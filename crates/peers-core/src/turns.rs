@@ -54,10 +54,8 @@ fn choose_from(state: &State, now: Timestamp, accept: impl Fn(&PeerName) -> bool
     let peers = &state.rules.peers;
     let n = peers.len();
     let order: Vec<usize> = (0..n).map(|k| (state.turn_index + k) % n.max(1)).collect();
-    let able: Vec<usize> = order
-        .into_iter()
-        .filter(|i| peers.get(*i).is_some_and(|p| accept(&p.name) && can_go(state, &p.name)))
-        .collect();
+    let able: Vec<usize> =
+        order.into_iter().filter(|i| peers.get(*i).is_some_and(|p| can_go(state, &p.name))).collect();
     let is_spare = |i: &usize| peers.get(*i).is_some_and(|p| p.role == Role::Recovery);
     let pool: Vec<usize> = if able.iter().any(|i| !is_spare(i)) {
         able.into_iter().filter(|i| !is_spare(i)).collect()
@@ -66,7 +64,7 @@ fn choose_from(state: &State, now: Timestamp, accept: impl Fn(&PeerName) -> bool
     };
     let mut earliest: Option<Timestamp> = None;
     for i in &pool {
-        let Some(peer) = peers.get(*i) else { continue };
+        let Some(peer) = peers.get(*i).filter(|p| accept(&p.name)) else { continue };
         match state.peers.get(&peer.name).and_then(|h| h.not_before).filter(|t| *t > now) {
             None => return Choice::Peer(*i, peer.name.clone()),
             Some(until) => earliest = Some(earliest.map_or(until, |e| e.min(until))),

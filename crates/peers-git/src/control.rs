@@ -69,7 +69,15 @@ impl ControlDir {
         heal(&path)?;
         let repo = open(&path)?;
         let known = Known::load(&path.join("peers/known"))?;
-        Ok(Self { repo, path, git, known, excludes: None, cache: RefCell::new(None), clock: SystemTime::now })
+        Ok(Self {
+            repo,
+            path,
+            git,
+            known,
+            excludes: None,
+            cache: RefCell::new(None),
+            clock: peers_sys::clock::system_now,
+        })
     }
 
     /// Also honours this ignore file, as the operator's own git does (see [`operator_excludes`]).

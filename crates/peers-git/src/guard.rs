@@ -129,6 +129,17 @@ impl GuardSnapshot {
         })
     }
 
+    /// Takes the directories that are there now for those that were: from here on only what is in them
+    /// is compared. For a snapshot of an earlier process, since then the operator may have put the
+    /// repository back from a copy, and some file systems are numbered anew at each boot.
+    ///
+    /// # Errors
+    /// [`GitError::NotFound`] when one of them is no directory.
+    pub fn adopt_places(&mut self) -> Result<(), GitError> {
+        self.places = [identity(&self.git_dir)?, identity(&self.common_dir)?];
+        Ok(())
+    }
+
     /// What differs on disk now, the references aside. Opens nothing as a repository.
     ///
     /// # Errors

@@ -107,12 +107,12 @@ fn check_store(objects: &Path) -> Result<(), RepoError> {
             continue;
         }
         let path = join(objects, &name);
-        expect(&path, kind, FileType::Directory)?;
+        require(&path, kind, FileType::Directory)?;
         let inner = files::open_dir_at(&dir, &name).map_err(|source| RepoError::io(&path, source))?;
         let entries = files::list(&inner, 1_000_000).map_err(|source| RepoError::io(&path, source))?;
         for (leaf, kind) in entries.ok_or_else(|| crowded(&path))? {
             if kind != FileType::RegularFile && !(name == b"info" && kind == FileType::Directory) {
-                expect(&join(&path, &leaf), kind, FileType::RegularFile)?;
+                require(&join(&path, &leaf), kind, FileType::RegularFile)?;
             }
         }
     }
@@ -151,18 +151,48 @@ fn sweep(top: &Path, sizes: bool, budget: &mut usize) -> Result<(), RepoError> {
                         return Err(RepoError::Unsafe { path: inner, found: "too large".to_owned() });
                     }
                 }
-                other => expect(&inner, other, FileType::RegularFile)?,
+                other => require(&inner, other, FileType::RegularFile)?,
             }
         }
     }
     Ok(())
 }
 
+/// Files that lock references. What cannot be read has none.
+pub(crate) fn locks(git_dir: &Path, common_dir: &Path) -> Vec<PathBuf> {
+    const MOST: usize = 1000;
+    let single = [git_dir.join("HEAD.lock"), common_dir.join("packed-refs.lock")];
+    let mut found: Vec<PathBuf> =
+        single.into_iter().filter(|path| matches!(files::lstat(path), Ok(Some(_)))).collect();
+    let mut budget = MAX_REFS;
+    let mut todo = vec![common_dir.join("refs")];
+    if git_dir != common_dir {
+        todo.push(git_dir.join("refs"));
+    }
+    while let Some(dir) = todo.pop() {
+        let Ok(fd) = files::open_dir(&dir) else { continue };
+        let Ok(Some(entries)) = files::list(&fd, budget) else { continue };
+        budget = budget.saturating_sub(entries.len());
+        for (name, kind) in entries {
+            if kind == FileType::Directory {
+                todo.push(join(&dir, &name));
+            } else if name.ends_with(b".lock") {
+                found.push(join(&dir, &name));
+            }
+        }
+        if found.len() >= MOST {
+            break;
+        }
+    }
+    found.truncate(MOST);
+    found
+}
+
 fn plain_file(path: &Path, cap: u64) -> Result<(), RepoError> {
     let Some(stat) = files::lstat(path).map_err(|source| RepoError::io(path, source))? else {
         return Ok(());
     };
-    expect(path, files::kind(&stat), FileType::RegularFile)?;
+    require(path, files::kind(&stat), FileType::RegularFile)?;
     if files::size(&stat) > cap {
         return Err(RepoError::Unsafe { path: path.to_owned(), found: format!("larger than {cap} bytes") });
     }
@@ -171,12 +201,12 @@ fn plain_file(path: &Path, cap: u64) -> Result<(), RepoError> {
 
 fn plain_dir(path: &Path) -> Result<(), RepoError> {
     match files::lstat(path).map_err(|source| RepoError::io(path, source))? {
-        Some(stat) => expect(path, files::kind(&stat), FileType::Directory),
+        Some(stat) => require(path, files::kind(&stat), FileType::Directory),
         None => Ok(()),
     }
 }
 
-fn expect(path: &Path, found: FileType, wanted: FileType) -> Result<(), RepoError> {
+fn require(path: &Path, found: FileType, wanted: FileType) -> Result<(), RepoError> {
     if found == wanted {
         return Ok(());
     }

@@ -92,6 +92,15 @@ pub(crate) fn point_head(repo: &Repository, branch: &str, who: &Signature<'_>) -
     change.commit().map_err(fail)
 }
 
+/// Makes `HEAD` direct.
+pub(crate) fn detach_head(repo: &Repository, at: Oid, who: &Signature<'_>) -> Result<(), GitError> {
+    let fail = |source| GitError::library("detach HEAD", source);
+    let mut change = repo.transaction().map_err(fail)?;
+    change.lock_ref("HEAD").map_err(fail)?;
+    change.set_target("HEAD", at, Some(who), "checkout: by peers").map_err(fail)?;
+    change.commit().map_err(fail)
+}
+
 /// Direct references whose names match one of the patterns: a full name, or a prefix with `*` at its end.
 pub(crate) fn matching(
     repo: &Repository,

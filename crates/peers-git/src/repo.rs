@@ -180,6 +180,30 @@ impl PeerRepo {
         }
     }
 
+    /// Locks of references that somebody holds or left behind: of `HEAD`, of the packed references and of
+    /// every single one. At most 1000.
+    #[must_use]
+    pub fn ref_locks(&self) -> Vec<PathBuf> {
+        hygiene::locks(&self.git_dir, &self.common_dir)
+    }
+
+    /// Removes one of [`PeerRepo::ref_locks`]. Returns whether it was there.
+    ///
+    /// Only for a caller that knows that no git process of the agents is alive.
+    ///
+    /// # Errors
+    /// [`GitError::Io`] when it cannot be removed.
+    pub fn remove_ref_lock(&self, lock: &Path) -> Result<bool, GitError> {
+        if !self.ref_locks().iter().any(|found| found == lock) {
+            return Ok(false);
+        }
+        match rustix::fs::unlinkat(rustix::fs::CWD, lock, rustix::fs::AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(error) => Err(GitError::io(lock, error)),
+        }
+    }
+
     /// Looks at the object store before objects are read from it or written to it.
     pub(crate) fn check_objects(&self) -> Result<(), RepoError> {
         hygiene::check_objects(&self.common_dir)

@@ -4,11 +4,12 @@
 //! compare-and-swap of the reference. The work tree is changed path by path. No hook, filter or signing
 //! program runs, and nothing is undone here that has not been salvaged by the caller.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use git2::{ErrorCode, Index, Oid, Signature};
+use git2::{ErrorCode, Index, IndexEntry, Oid, Signature};
 use peers_model::{CommitId, Timestamp, TreeId};
 
 use crate::checkout::{self, CheckoutReport, Writer};
@@ -175,6 +176,16 @@ impl PeerRepo {
         refs::point_head(&self.repo, &name, &author.signature()?)
     }
 
+    /// Makes `HEAD` name a commit and no branch. Work tree, index and branches stay as they are.
+    ///
+    /// # Errors
+    /// [`GitError::NotFound`] when the commit is not in this repository.
+    pub fn detach_head(&self, at: &CommitId, author: &Author) -> Result<(), GitError> {
+        let at = self.facts().commit_oid(at)?;
+        self.check_writable()?;
+        refs::detach_head(&self.repo, at, &author.signature()?)
+    }
+
     /// Sets a branch back to `commit` (compare-and-swap), then the paths that differ between the two, in
     /// work tree and index. Edits at other paths stay.
     ///
@@ -247,6 +258,39 @@ impl PeerRepo {
         }
         self.write_index(&mut index)?;
         Ok(writer.report)
+    }
+
+    /// Whether the index can be read. One that is not there can.
+    #[must_use]
+    pub fn index_readable(&self) -> bool {
+        self.repo.index().and_then(|mut index| index.read(true)).is_ok()
+    }
+
+    /// Makes the index hold exactly this tree of the control directory, whatever was staged or marked in
+    /// it. The work tree stays as it is.
+    ///
+    /// # Errors
+    /// [`RepoError::Busy`] when the index is locked.
+    pub fn reset_index(&self, control: &ControlDir, to: &TreeId) -> Result<(), GitError> {
+        let odb = objects::odb(&control.repo)?;
+        let to = objects::require_tree(&control.repo, to)?;
+        self.check_writable()?;
+        self.check_index_free()?;
+        let fail = |source| GitError::library("reset the index", source);
+        let mut index = self.index_or_new(&odb, to)?;
+        // What is right keeps its stamps, so that git need not read every file again.
+        let mut held: HashMap<Vec<u8>, IndexEntry> = index
+            .iter()
+            .filter(|entry| entry.flags & 0x3000 == 0)
+            .map(|entry| (entry.path.clone(), IndexEntry { flags: 0, flags_extended: 0, ..entry }))
+            .collect();
+        index.clear().map_err(fail)?;
+        for leaf in crate::blob::leaves(&odb, to)? {
+            let right = held.remove(&leaf.path).filter(|held| held.mode == leaf.mode && held.id == leaf.id);
+            let entry = right.unwrap_or_else(|| checkout::index_entry(&leaf.path, leaf.mode, leaf.id, None));
+            index.add(&entry).map_err(fail)?;
+        }
+        self.write_index(&mut index)
     }
 
     /// The index, or one of the tree `to` when it cannot be read.

@@ -28,6 +28,8 @@ pub struct Engine<W: World> {
     pub(crate) reload: Option<Box<LoopConfig>>,
     pub(crate) reloader: Option<Box<dyn Reload>>,
     pub(crate) last_exit: Option<ExitRecord>,
+    /// Files in drop boxes whose messages are published and not yet recorded.
+    pub(crate) taken: Vec<String>,
 }
 
 /// What the running gates are about.
@@ -67,6 +69,7 @@ impl<W: World> Engine<W> {
             reload: None,
             reloader: None,
             last_exit: None,
+            taken: Vec::new(),
         }
     }
 

@@ -3,6 +3,8 @@
 //! What decides a verdict is read from the control git dir. What must survive a crash in the middle
 //! of a turn (which commits were known before it, what was guarded) lies beside it in `turn.json`.
 
+mod hunks;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +16,7 @@ use peers_core::prompt::LastHandoff;
 use peers_core::state::HandoffMark;
 use peers_git::{
     Author, ChangeKind, ControlDir, DirtyStatus, Generation, GitError, GuardItem, GuardSnapshot, PeerRepo,
-    RepoError, SyntheticGit,
+    Hunks, RepoError, SyntheticGit,
 };
 use peers_model::bug::BugClaims;
 use peers_model::claim::CommitClaims;
@@ -32,17 +34,20 @@ use crate::scope::Scope;
 pub const ATTEST_REF: &str = "refs/notes/peers-attest";
 /// Refs that nobody but us may move.
 const PROTECTED: [&str; 3] = ["refs/tags/peers-baseline", "refs/notes/peers-*", "refs/peers/*"];
+/// The name of our own commits.
+const SUBSTRATE: &str = "peers-substrate";
 /// What survives a crash in the middle of a turn.
 const TURN_FILE: &str = "turn.json";
-/// Most bytes of diff text that anti-cheat looks at.
+/// Most bytes of diff text that anti-cheat looks at, of one file and of all of a turn.
 const DIFF_CAP: usize = 2 * 1024 * 1024;
+const DIFFS_CAP: usize = 32 * 1024 * 1024;
 /// Uncommitted paths that are named.
 const DIRTY_SHOWN: usize = 30;
 
 /// The identity of our own commits.
 #[must_use]
 pub fn substrate(at: Timestamp) -> Author {
-    Author::new("peers-substrate", "peers-substrate@local", at)
+    Author::new(SUBSTRATE, "peers-substrate@local", at)
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,6 +56,12 @@ struct TurnMark {
     tick: TickNo,
     known: Generation,
     index_lock: bool,
+    /// Locks of references that were there before the turn.
+    #[serde(default)]
+    ref_locks: Vec<PathBuf>,
+    /// The full name of the branch; absent when HEAD was detached.
+    #[serde(default)]
+    branch: Option<String>,
     guard: GuardSnapshot,
 }
 
@@ -128,11 +139,13 @@ impl GitRepo {
     #[must_use]
     pub fn new(control: ControlDir, parts: GitRepoParts) -> Self {
         let GitRepoParts { work_dir, common_dir, git_dir, pristine, base } = parts;
-        let turn = git_dir
-            .read_opt(TURN_FILE, limits::CONFIG * 16)
-            .ok()
-            .flatten()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let read = git_dir.read_opt(TURN_FILE, limits::CONFIG * 16).ok().flatten();
+        let mut turn: Option<TurnMark> = read.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if let Some(mark) = &mut turn {
+            // An operator who starts again after `tamper:git-redirected` has seen to the repository, maybe
+            // by a copy; what is in it is compared all the same. One that is still gone is found later.
+            let _absent = mark.guard.adopt_places();
+        }
         Self {
             work_dir,
             common_dir,
@@ -227,20 +240,19 @@ impl GitRepo {
             return Ok(TurnDiff::default());
         }
         let facts = self.control.facts();
-        let changes = facts.diff_trees(old, new)?;
-        let text = facts.diff_text(old, new, |_| true, DIFF_CAP)?;
-        let hunks = parse_diff(&text.text);
+        let first = |path: &str| matches!(classify(path), PathKind::Test);
         let mut files = Vec::new();
-        for change in changes {
+        for Hunks { change, text } in facts.diff_hunks(old, new, first, (DIFF_CAP, DIFFS_CAP))? {
             let status = match change.kind {
                 ChangeKind::Added => FileStatus::Added,
                 ChangeKind::Deleted => FileStatus::Deleted,
                 ChangeKind::Modified => FileStatus::Modified,
             };
-            let Some(lines) = hunks.get(&change.path).filter(|_| !change.binary) else {
+            let Some(text) = text else {
                 files.push(FileDiff::opaque(&change.path, status));
                 continue;
             };
+            let lines = hunks::parse(&text);
             let is_rust = Path::new(&change.path).extension().is_some_and(|e| e.eq_ignore_ascii_case("rs"));
             if is_rust && classify(&change.path) == PathKind::Source {
                 let read = |commit: &CommitId| -> String {
@@ -259,21 +271,31 @@ impl GitRepo {
         Ok(TurnDiff { files })
     }
 
+    /// HEAD, when it is our own correction of this tick, from before a crash. Asked before the peer's work
+    /// is imported: what the peer made is not in the control dir yet, so it can only forge the mark.
+    /// Known work with such a mark is ours only if it restores the very tree, which is harmless.
+    fn correction_at(&self, head: &CommitId, tick: TickNo, from: &CommitId) -> Option<CommitId> {
+        let facts = self.control.facts();
+        let fact = facts.commit(head).ok()?;
+        let mark = correction_mark(tick);
+        let ours = fact.author.name == SUBSTRATE
+            && fact.message.lines().any(|l| l.trim() == mark)
+            && facts.tree_of(from).is_ok_and(|tree| tree == fact.tree);
+        ours.then_some(fact.id)
+    }
+
     fn commits(
         &self,
-        tick: TickNo,
         from: &CommitId,
         to: &CommitId,
         known: Generation,
-        ours: &[CommitId],
+        ours: Option<&CommitId>,
     ) -> Result<Vec<CommitSeen>, RepoFailure> {
-        let mark = correction_mark(tick);
         let new = self.control.new_commits(Some(from), to, known).map_err(failure)?;
         Ok(new
             .into_iter()
             .map(|c| {
-                let own = ours.contains(&c.fact.id) && c.fact.message.lines().any(|l| l.trim() == mark);
-                let origin = if own {
+                let origin = if ours == Some(&c.fact.id) {
                     Origin::Own
                 } else if c.known {
                     Origin::Known
@@ -347,7 +369,7 @@ impl GitRepo {
         let done = facts.commit(&head).ok().filter(|c| c.message.lines().any(|l| l.trim() == mark));
         let to_tree = facts.tree_of(&plan.to).map_err(failure)?;
         let (commit, before) = match done {
-            Some(fact) if fact.tree == to_tree && fact.author.name == "peers-substrate" => {
+            Some(fact) if fact.tree == to_tree && fact.author.name == SUBSTRATE => {
                 let before =
                     fact.parents.first().and_then(|p| facts.tree_of(p).ok()).unwrap_or(to_tree.clone());
                 (fact.id, before)
@@ -390,15 +412,25 @@ impl GitRepo {
             }
             peer.set_head_branch(branch, &who).map_err(failure)?;
         } else {
-            let head = peer.facts().head().map_err(failure)?;
-            if head.commit != plan.to {
-                peer.move_head(&head.commit, &plan.to, &who, "peers: restore").map_err(failure)?;
-            }
+            // A branch that HEAD was put on in the turn stays where it is.
+            peer.detach_head(&plan.to, &who).map_err(failure)?;
         }
         let facts = self.control.facts();
-        let from = facts.tree_of(kept).map_err(failure)?;
+        let from = match plan.kind {
+            // Nothing was uncommitted when it began, so whatever is now is of the turn.
+            CorrectionKind::Reset => kept,
+            // What was not committed is left, above all what the operator had not.
+            CorrectionKind::Revert | CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch => {
+                &plan.from
+            }
+        };
+        let from = facts.tree_of(from).map_err(failure)?;
         let to = facts.tree_of(&plan.to).map_err(failure)?;
-        peer.checkout_changed(&self.control, &from, &to).map(drop).map_err(failure)
+        peer.checkout_changed(&self.control, &from, &to).map(drop).map_err(failure)?;
+        if plan.kind == CorrectionKind::Reset {
+            peer.reset_index(&self.control, &to).map_err(failure)?;
+        }
+        Ok(())
     }
 }
 
@@ -440,6 +472,27 @@ fn mend_refs(peer: &PeerRepo, mark: &TurnMark, found: &mut RepoHarvest) -> Resul
     Ok(())
 }
 
+/// Nobody can be judged or go on on a branch without a commit: HEAD goes back to where the turn began.
+fn leave_unborn(
+    peer: &PeerRepo,
+    mark: &TurnMark,
+    from: &CommitId,
+    found: &mut RepoHarvest,
+) -> Result<(), RepoFailure> {
+    let who = substrate(peers_sys::clock::now());
+    match &mark.branch {
+        None => peer.detach_head(from, &who).map_err(failure)?,
+        Some(branch) => {
+            if peer.facts().reference(branch).map_err(failure)?.is_none() {
+                peer.create_branch(branch, from, &who).map_err(failure)?;
+            }
+            peer.set_head_branch(branch, &who).map_err(failure)?;
+        }
+    }
+    found.warnings.push("this turn ended on a branch without a commit; HEAD was put back".into());
+    Ok(())
+}
+
 fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoHarvest) {
     use peers_git::BusyState;
     for state in peer.busy() {
@@ -453,73 +506,21 @@ fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoHarvest) {
             other => found.warnings.push(format!("git was left in the middle of something: {other}")),
         }
     }
+    let Some(mark) = mark else { return };
+    for lock in peer.ref_locks().into_iter().filter(|lock| !mark.ref_locks.contains(lock)) {
+        // With it nobody could commit, and nothing could be put back.
+        if peer.remove_ref_lock(&lock).unwrap_or(false) {
+            let shown = lock.strip_prefix(peer.work_dir()).unwrap_or(&lock).to_string_lossy();
+            let shown = peers_sys::term::inline(&shown);
+            found.warnings.push(format!("a stale lock of this turn was removed: {shown}"));
+        }
+    }
 }
 
 /// The mark that says which tick a commit of ours corrects.
 #[must_use]
 pub fn correction_mark(tick: TickNo) -> String {
     format!("Peers-Corrects: {tick}")
-}
-
-#[derive(Default)]
-struct Lines {
-    removed: Vec<ChangedLine>,
-    added: Vec<ChangedLine>,
-}
-
-/// Changed lines by path, from a unified diff of ours.
-fn parse_diff(text: &str) -> BTreeMap<String, Lines> {
-    let mut out: BTreeMap<String, Lines> = BTreeMap::new();
-    let mut path = String::new();
-    let (mut old, mut new) = (0_usize, 0_usize);
-    let (mut left_old, mut left_new) = (0_usize, 0_usize);
-    for line in text.split('\n') {
-        if left_old == 0 && left_new == 0 {
-            if let Some(p) = line.strip_prefix("--- a/") {
-                p.clone_into(&mut path);
-            } else if let Some(p) = line.strip_prefix("+++ b/") {
-                p.clone_into(&mut path);
-            } else if let Some(((o, ol), (n, nl))) = hunk_header(line) {
-                (old, new, left_old, left_new) = (o, n, ol, nl);
-            }
-            continue;
-        }
-        let entry = out.entry(path.clone()).or_default();
-        match line.split_at_checked(1) {
-            Some(("-", rest)) => {
-                entry.removed.push(ChangedLine { number: old, text: rest.to_owned() });
-                old += 1;
-                left_old = left_old.saturating_sub(1);
-            }
-            Some(("+", rest)) => {
-                entry.added.push(ChangedLine { number: new, text: rest.to_owned() });
-                new += 1;
-                left_new = left_new.saturating_sub(1);
-            }
-            Some(("\\", _)) => {}
-            _ => {
-                old += 1;
-                new += 1;
-                left_old = left_old.saturating_sub(1);
-                left_new = left_new.saturating_sub(1);
-            }
-        }
-    }
-    out
-}
-
-/// `@@ -3,2 +4,5 @@` → ((3, 2), (4, 5)).
-fn hunk_header(line: &str) -> Option<((usize, usize), (usize, usize))> {
-    let mut words = line.strip_prefix("@@ -")?.split(' ');
-    let side = |word: &str| -> Option<(usize, usize)> {
-        match word.split_once(',') {
-            Some((start, len)) => Some((start.parse().ok()?, len.parse().ok()?)),
-            None => Some((word.parse().ok()?, 1)),
-        }
-    };
-    let old = side(words.next()?)?;
-    let new = side(words.next()?.strip_prefix('+')?)?;
-    Some((old, new))
 }
 
 impl Repo for GitRepo {
@@ -587,7 +588,9 @@ impl Repo for GitRepo {
         let patterns: Vec<String> = PROTECTED.iter().map(|p| (*p).to_owned()).collect();
         let guard = GuardSnapshot::take(&peer, &patterns).map_err(failure)?;
         let index_lock = peer.busy().contains(&peers_git::BusyState::IndexLock);
-        let mark = TurnMark { v: 1, tick, known: self.control.generation(), index_lock, guard };
+        let (known, ref_locks) = (self.control.generation(), peer.ref_locks());
+        let branch = peer.facts().head().map_err(failure)?.branch;
+        let mark = TurnMark { v: 1, tick, known, index_lock, ref_locks, branch, guard };
         let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
         self.git_dir.publish_unsynced(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
         self.turn = Some(mark);
@@ -610,23 +613,27 @@ impl Repo for GitRepo {
             mend_refs(&peer, mark, &mut found)?;
         }
         debris(&peer, mark.as_ref(), &mut found);
-        let head = peer.facts().head().map_err(failure)?.commit;
-        // Commits of ours that are in the range already (a correction from before a crash) are in the
-        // control dir before the peer's work is imported. A forged mark is not.
-        let mut ours = Vec::new();
-        if let Ok(range) = peer.facts().walk(Some(from), &head, 1000) {
-            let wanted = correction_mark(tick);
-            let marked = range.into_iter().filter(|c| c.message.lines().any(|l| l.trim() == wanted));
-            ours = marked.map(|c| c.id).filter(|id| self.control.facts().has(id)).collect();
-        }
+        let head = match (peer.facts().head(), &mark) {
+            (Err(GitError::Repo(RepoError::Unborn { .. })), Some(mark)) => {
+                leave_unborn(&peer, mark, from, &mut found)?;
+                peer.facts().head()
+            }
+            (head, _) => head,
+        };
+        let head = head.map_err(failure)?.commit;
+        let ours = self.correction_at(&head, tick, from);
         self.import(&peer)?;
         let (at, dirty) = self.head_facts(&peer)?;
+        if mark.is_some() && !peer.index_readable() {
+            peer.reset_index(&self.control, &at.head_tree).map_err(failure)?;
+            found.warnings.push("the index was unreadable after this turn and was made again from HEAD".into());
+        }
         found.dirty = self.dirty_names(&at.head, dirty);
         let facts = self.control.facts();
         found.ancestor = facts.has(from) && facts.is_ancestor(from, &at.head).map_err(failure)?;
         if facts.has(from) {
             let known = mark.as_ref().map_or(Generation(0), |m| m.known);
-            found.commits = self.commits(tick, from, &at.head, known, &ours)?;
+            found.commits = self.commits(from, &at.head, known, ours.as_ref())?;
             let old = self.control.facts().tree_of(from).map_err(failure)?;
             found.diff = self.turn_diff(&old, &at.head_tree, from, &at.head).map_err(failure)?;
             let then = self.scope_digests(scopes, from)?;
@@ -756,20 +763,5 @@ pub fn ledger_author(authors: &Authors, id: &CommitId) -> LedgerAuthor {
         Some(peers_store::Author::Foreign) => LedgerAuthor::Foreign,
         Some(peers_store::Author::Substrate) => LedgerAuthor::Substrate,
         None => LedgerAuthor::Unattributed,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_diff_is_read_with_line_numbers() {
-        let text = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n same\n-old\n+new\n+--- a/evil\n";
-        let hunks = parse_diff(text);
-        let x = &hunks["x"];
-        assert_eq!(x.removed, vec![ChangedLine { number: 2, text: "old".into() }]);
-        assert_eq!(x.added.len(), 2, "a line that looks like a header is a line");
-        assert_eq!(hunks.len(), 1);
     }
 }

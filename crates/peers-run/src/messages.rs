@@ -19,11 +19,14 @@ const PER_TICK: usize = 20;
 pub(crate) struct Collected {
     /// Final paths below `comms/`.
     pub(crate) published: Vec<String>,
+    /// The files in the box that these came from.
+    pub(crate) taken: Vec<String>,
     /// For the next prompt.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Publishes what the peer dropped, and empties its box.
+/// Publishes what the peer dropped. What was published stays in the box until it is recorded: after a
+/// crash in between it is published again, under the same number.
 pub(crate) fn collect<D: Disk>(
     disk: &mut D,
     from: &PeerName,
@@ -49,6 +52,7 @@ pub(crate) fn collect<D: Disk>(
                 Ok(Some(published)) => {
                     number += 1;
                     collected.published.push(published);
+                    collected.taken.push(path);
                 }
                 Ok(None) => {}
                 Err(why) => {
@@ -98,8 +102,16 @@ fn take<D: Disk>(
         format!("---\nfrom: {from}\nto: {to}\nts: {at}\ntopic: {topic}\n---\n\n{}", without_header(&text));
     disk.publish(Area::Peers, &format!("{}/{place}", layout::peers::COMMS), body.as_bytes(), true)
         .map_err(|e| e.detail)?;
-    disk.remove(Area::Peers, path).map_err(|e| e.detail)?;
     Ok(Some(place))
+}
+
+/// Empties the box of what is recorded. A file that stays is published once more, never lost.
+pub(crate) fn empty<D: Disk>(disk: &mut D, taken: &[String]) {
+    for path in taken {
+        if let Err(error) = disk.remove(Area::Peers, path) {
+            tracing::warn!(%error, "a published message stays in its drop box");
+        }
+    }
 }
 
 /// A header that the sender wrote is dropped: sender and time are set by us.

@@ -121,7 +121,12 @@ impl<W: World> Engine<W> {
                 self.pending.push_back(event);
             }
             Effect::SetTimer(at) => self.world.procs().set_timer(*at),
-            Effect::Attest => self.attest(),
+            Effect::Attest => {
+                // The tick is recorded, and with it the messages.
+                let taken = std::mem::take(&mut self.taken);
+                messages::empty(self.store.disk(), &taken);
+                self.attest();
+            }
             Effect::DropCommands(names) => {
                 // A command that stays is recorded again at the next boundary, which changes nothing.
                 let _dropped = commands::remove(self.store.disk(), names);
@@ -323,6 +328,7 @@ impl<W: World> Engine<W> {
             let at = self.world.clock().now().wall;
             let collected = messages::collect(self.store.disk(), peer, &roster, &numbers, at);
             published = collected.published;
+            self.taken = collected.taken;
             warnings.extend(collected.warnings);
             if let Some(what) = self.store.check_mirror()? {
                 warnings.push(format!(

@@ -359,7 +359,12 @@ impl Procs for SimProcs {
 
     fn cancel_gates(&mut self) {}
 
-    fn reap(&mut self, run: Option<&RunId>, tick: Option<TickNo>, _spawned: Option<&PeerSpawned>) -> Vec<u32> {
+    fn reap(
+        &mut self,
+        run: Option<&RunId>,
+        tick: Option<TickNo>,
+        _spawned: Option<&PeerSpawned>,
+    ) -> Vec<u32> {
         let verb = self.points.pass(Kind::Other);
         let mut outside = self.outside.borrow_mut();
         // Found by the marker in its environment.

@@ -6,6 +6,12 @@ use std::time::SystemTime;
 use peers_model::{Mono, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 
+/// The wall time as file systems stamp it.
+#[must_use]
+pub fn system_now() -> SystemTime {
+    SystemTime::now()
+}
+
 /// The wall time now. It may jump in both directions; deadlines use [`mono`].
 #[must_use]
 pub fn now() -> Timestamp {

@@ -108,7 +108,7 @@ impl Feed {
         }
         let read = self.read(disk, &mut polled)?;
         if read > 0 {
-            polled.more |= read >= LOOK;
+            polled.more = read >= LOOK || segments.iter().any(|number| *number > self.segment);
             return Ok(polled);
         }
         // Nothing new here; is there a newer segment?

@@ -160,9 +160,11 @@ pub(crate) fn liveness(
     }
     // A run that the journal holds open has crashed; so has one that never came to its first record.
     let open = state.and_then(State::live_run);
+    let ended = state.and_then(|state| state.run.as_ref()).filter(|run| run.ended);
     let record = match open {
         Some(run) => records.iter().find(|r| r.run_id == run.id),
-        None => newest.filter(|r| r.ended_at.is_none()),
+        // One whose end the journal knows only lacks its last touch.
+        None => newest.filter(|r| r.ended_at.is_none() && ended.is_none_or(|run| run.id != r.run_id)),
     };
     if open.is_some() || record.is_some() {
         let how = match (record.and_then(|r| r.boot_id.as_deref()), boot) {

@@ -42,7 +42,8 @@ impl Document {
 
     /// A paragraph of its own.
     pub(crate) fn paragraph(&mut self, text: &str) {
-        let _ = writeln!(self.out, "\n{}", plain(text));
+        self.gap();
+        let _ = writeln!(self.out, "{}", plain(text));
     }
 
     pub(crate) fn item(&mut self, text: &str) {

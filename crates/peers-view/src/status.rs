@@ -148,6 +148,10 @@ fn head(page: &mut Page, view: &LoopView) {
 }
 
 fn body(page: &mut Page, view: &LoopView, core: &Core) {
+    // Before the first run there is nothing to measure anything by.
+    if core.run.is_none() {
+        return;
+    }
     let head = core.head.as_ref().map_or("no commit known", |head| head.short());
     let branch = core.branch.as_deref().map_or(" (detached or not known)".to_owned(), |b| format!(" on {b}"));
     page.field("head", Tone::Plain, format!("{head}{branch}"));
@@ -299,7 +303,7 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             vec![
                 Cell::new(tone, peer.state.word()),
                 Cell::new(Tone::Plain, peer.name.as_str()),
-                Cell::new(Tone::Faint, format!("{} turns", peer.ticks)),
+                Cell::new(Tone::Faint, count(peer.ticks, "turn")),
                 Cell::cut(Tone::Plain, format!("{last}{more}"), 160),
             ]
         })

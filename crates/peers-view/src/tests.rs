@@ -54,8 +54,15 @@ impl World {
         };
         project::write(&mut disk, &project).unwrap();
         let config = "peers:\n- name: claude\n  argv: [claude]\n- name: codex\n  argv: [codex]\nhealth: {idle_timeout_s: 9}\nbudget: {max_usd: 5.0, max_iterations: 10}\n";
-        accept::write(&mut disk, b"goals: []\n", config.as_bytes(), Timestamp::from_millis(BEGAN), "ann", None)
-            .unwrap();
+        accept::write(
+            &mut disk,
+            b"goals: []\n",
+            config.as_bytes(),
+            Timestamp::from_millis(BEGAN),
+            "ann",
+            None,
+        )
+        .unwrap();
         let store = Store::open(disk).unwrap().0;
         Self { dir, store, now: BEGAN, run: RunId::new("00000000000000aa").unwrap() }
     }

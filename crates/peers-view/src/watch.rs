@@ -129,7 +129,10 @@ fn words_of(line: &Line) -> (Tone, String) {
         Record::Checkpoint(_) => (Tone::Faint, "the journal goes on in a new segment".to_owned()),
         Record::Exit(exit) => {
             let detail = if exit.detail.is_empty() { String::new() } else { format!(": {}", exit.detail) };
-            (Tone::Strong, format!("{} after {} ticks{detail}", exit.reason, exit.ticks_in_run))
+            (
+                Tone::Strong,
+                format!("{} after {}{detail}", exit.reason, words::count(exit.ticks_in_run, "tick")),
+            )
         }
     }
 }

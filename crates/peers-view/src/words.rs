@@ -33,10 +33,10 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
-/// `3m 20s`.
+/// `3m 20s`; `0s` for nothing.
 #[must_use]
 pub fn duration_ms(ms: u64) -> String {
-    time::human(Duration::from_millis(ms))
+    if ms == 0 { "0s".to_owned() } else { time::human(Duration::from_millis(ms)) }
 }
 
 /// `2h 5m ago`; `just now` below a second, and for a time that is not past.

@@ -67,8 +67,8 @@ const IMPURE: &[&str] = &[
 
 /// Third-party crates that stand for a decision "only here", as (crate, owners). Development crates are exempt.
 pub(crate) const OWNERS: &[(&str, &[&str])] = &[
-    ("nix", &["peers-sys"]),
-    ("rustix", &["peers-sys"]),
+    ("nix", &["peers-sys", "peers-fake"]),
+    ("rustix", &["peers-sys", "peers-git"]),
     ("close_fds", &["peers-sys"]),
     ("serde-saphyr", &["peers-sys"]),
     ("git2", &["peers-git"]),
@@ -187,7 +187,7 @@ pub(crate) const TABLE: &[Row] = &[
     Row {
         name: "peers-sim",
         ring: Ring::Development,
-        uses: &["peers-model", "peers-core", "peers-tools", "peers-store", "peers-run"],
+        uses: &["peers-model", "peers-core", "peers-tools", "peers-sys", "peers-store", "peers-run"],
         third_party: ThirdParty::Never(&["git2", "nix", "rustix"]),
         may: &[Ambient],
     },

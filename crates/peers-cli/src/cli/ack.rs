@@ -5,8 +5,12 @@ use std::str::FromStr;
 
 use peers_model::record::{AckTarget, OperatorOp};
 use peers_model::{BugId, TickNo, exit};
+use peers_run::place::Place;
+use peers_store::FsDisk;
+use peers_sys::yaml;
 use serde_json::json;
 
+use super::bug_hunt;
 use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::operator;
@@ -16,6 +20,7 @@ use crate::operator;
 /// The reason is recorded in the journal with your login name. While a loop runs, it takes the grant up
 /// before its next tick.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// What is acknowledged: `bug:ID`, `concern:ID` or `weakening:TICK`
     #[arg(value_name = "WHAT")]
@@ -57,15 +62,7 @@ fn reason(text: &str) -> Result<String, String> {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
-    if let AckTarget::Weakening(tick) = &args.target.0 {
-        let ticks = peers_store::store::read_state(&mut disk)?.ticks;
-        if *tick > ticks {
-            return Err(CommandError::new(
-                exit::INVALID,
-                format!("there is no tick {tick} yet; the newest is {ticks}"),
-            ));
-        }
-    }
+    known(&args.target.0, &place, &mut disk, cx)?;
     let op = OperatorOp::Ack { target: args.target.0.clone(), reason: args.reason.clone() };
     let taken = operator::act(cx, &place, op, |_| Ok(()))?;
     if args.json {
@@ -75,4 +72,27 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.line(&format!("Acknowledged{}", taken.said()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether there is such a thing. What cannot be looked up is taken at its word.
+fn known(target: &AckTarget, place: &Place, disk: &mut FsDisk, cx: &Cx) -> Result<(), CommandError> {
+    match target {
+        AckTarget::Weakening(tick) => {
+            let ticks = peers_store::store::read_state(disk)?.ticks;
+            if *tick > ticks {
+                let message = format!("there is no tick {tick} yet; the newest is {ticks}");
+                return Err(CommandError::new(exit::INVALID, message));
+            }
+        }
+        AckTarget::Bug(id) => {
+            let Ok(ledger) = bug_hunt::ledger(place, disk, cx) else { return Ok(()) };
+            if !ledger.bugs.contains_key(id) {
+                let near = yaml::closest(id.as_str(), ledger.bugs.keys().map(BugId::as_str));
+                return Err(CommandError::new(exit::INVALID, format!("no commit reports the bug `{id}`"))
+                    .hint_opt(near.map(|near| format!("did you mean `{near}`?"))));
+            }
+        }
+        AckTarget::Concern(_) => {}
+    }
+    Ok(())
 }

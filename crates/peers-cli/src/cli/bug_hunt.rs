@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
-use peers_checks::{CheckCx, CouldNot, DEFAULT_LIMIT, Outcome, bug_hunt};
+use peers_checks::{Asked, CheckCx, CouldNot, DEFAULT_LIMIT, Outcome, bug_hunt, read_ledger};
+use peers_core::bugs::Ledger;
 use peers_model::exit;
+use peers_run::place::Place;
+use peers_store::FsDisk;
 
 use super::check::Common;
 use crate::cx::Cx;
@@ -99,4 +102,12 @@ fn summary(asked: &Common, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandEr
         cx.out.data(&bug_hunt::summary_text(&summary))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The ledger at HEAD of a place that is set up.
+pub(crate) fn ledger(place: &Place, disk: &mut FsDisk, cx: &Cx) -> Result<Ledger, String> {
+    let control = cx.control(place).map_err(|error| error.render().trim_end().to_owned())?;
+    let asked = Asked { repo: place.work_dir(), control, head: None, base: None };
+    let opened = CheckCx::open(asked, Some(disk)).map_err(|why| why.to_string())?;
+    read_ledger(&opened).map(|reading| reading.ledger).map_err(|why| why.to_string())
 }

@@ -19,6 +19,7 @@ use crate::output::table;
 ///
 /// Exit codes: 0 pass, 1 violated, 2 wrong use, 3 could not be measured.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 #[command(alias = "run-check")]
 pub(crate) struct Args {
     /// The check; a mode before it (`MODE:NAME`) is ignored

@@ -13,6 +13,7 @@ use crate::error::CommandError;
 /// Removes `.peers/` and the ignore line. The trusted store stays, so that a later `init` goes on with
 /// it; `--purge` removes it too, with every backup, salvage and the cache.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Also remove the trusted store, the cache and the backups
     #[arg(long)]

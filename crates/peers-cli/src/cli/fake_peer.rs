@@ -19,6 +19,7 @@ use crate::output::table;
 /// agent would and does any damage that its script asks for. It needs no account and no network. Put it
 /// into `argv` of a peer in `.peers/config.yaml`.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The script to play
     #[arg(long, value_name = "FILE", required_unless_present_any = ["example", "examples"])]

@@ -26,6 +26,7 @@ use crate::{operator, textdiff};
 /// `.peers/goals.yaml` and `.peers/config.yaml` are the operator's. A change halts a running loop until
 /// it is accepted.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,

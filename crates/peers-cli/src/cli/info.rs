@@ -14,6 +14,7 @@ use crate::error::CommandError;
 ///
 /// Checks goals and config as `run` does and prints what is in effect.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Print the result as JSON
     #[arg(long)]

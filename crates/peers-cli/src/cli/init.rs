@@ -17,6 +17,7 @@ use crate::error::CommandError;
 /// What it wrote is accepted. A second `init` refuses; `--upgrade` completes what is there, `--force`
 /// moves it aside and starts over.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Move what is there aside, with the history of its runs, and start over

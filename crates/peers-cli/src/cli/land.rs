@@ -23,6 +23,7 @@ use crate::output::counted;
 /// code 1); a branch that moved meanwhile, or that is checked out with uncommitted changes, is refused
 /// (exit code 4).
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The branch that gets the work; by default the one that the run started from
     #[arg(long, value_name = "BRANCH")]

@@ -39,6 +39,10 @@ use crate::error::CommandError;
 use crate::live;
 use crate::output::Out;
 
+const EXIT_CODES: &str = "\
+Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or not measurable, 4 conflict,
+5 refused, 6 environment, 10 budget, 11 stuck, 13 peer unavailable, 70 failure, 128+N signal.";
+
 /// Let AI coding agents take turns on a repository until everything is proved
 ///
 /// Others run agents; peers runs a proof. Two or more command line agents work on a repository in turns,
@@ -48,11 +52,9 @@ use crate::output::Out;
 /// Start with `peers demo` to watch the whole loop without an account or a network, or with `peers init`
 /// in a repository of your own.
 #[derive(Debug, Parser)]
+#[command(verbatim_doc_comment)]
 #[command(name = "peers", version, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(
-    after_help = "Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or not measurable, 4 conflict, \
-                  5 refused, 6 environment, 10 budget, 11 stuck, 13 peer unavailable, 70 failure, 128+N signal."
-)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     global: Global,

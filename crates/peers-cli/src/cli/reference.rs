@@ -14,7 +14,7 @@ fn document() -> String {
          The text of `peers COMMAND --help` for every command. This file is generated: after a change of the\n\
          command line run `PEERS_UPDATE=1 cargo test -p peers-cli the_reference_is_up_to_date`.\n",
     );
-    let mut root = Cli::command().term_width(100);
+    let mut root = Cli::command();
     root.build();
     describe(&root, "peers", &mut text);
     text

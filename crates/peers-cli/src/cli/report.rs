@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use peers_checks::{Asked, CheckCx, read_ledger};
 use peers_model::exit;
-use peers_run::place::Place;
 use peers_store::layout::peers;
-use peers_store::{Area, Disk, FsDisk};
+use peers_store::{Area, Disk};
 use peers_view::{Report, Sourced, report_json, report_markdown};
 
+use super::bug_hunt;
 use crate::cx::Cx;
 use crate::error::CommandError;
 
@@ -16,6 +15,7 @@ use crate::error::CommandError;
 ///
 /// The report goes to standard output and to `.peers/REPORT.md`.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Print the result as JSON
     #[arg(long)]
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
     let mut asked = Cx::asked(&place);
     if let Sourced::Fresh(facts) = &mut asked.git {
-        facts.bugs = match ledger(&place, &mut disk, cx) {
+        facts.bugs = match bug_hunt::ledger(&place, &mut disk, cx) {
             Ok(ledger) => Sourced::Fresh(ledger),
             Err(why) => Sourced::Unreadable(why),
         };
@@ -48,11 +48,4 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         place.open_store_disk()?.publish(Area::Peers, peers::REPORT, text.as_bytes(), false)?;
     }
     Ok(ExitCode::from(code))
-}
-
-fn ledger(place: &Place, disk: &mut FsDisk, cx: &Cx) -> Result<peers_core::bugs::Ledger, String> {
-    let control = cx.control(place).map_err(|error| error.render().trim_end().to_owned())?;
-    let asked = Asked { repo: place.work_dir(), control, head: None, base: None };
-    let opened = CheckCx::open(asked, Some(disk)).map_err(|why| why.to_string())?;
-    read_ledger(&opened).map(|reading| reading.ledger).map_err(|why| why.to_string())
 }

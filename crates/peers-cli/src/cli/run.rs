@@ -21,6 +21,7 @@ use crate::live::Live;
 ///
 /// There is no sandbox in this version: agents and gates run as you.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Stop after N ticks of this process
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -43,7 +44,7 @@ pub(crate) struct Common {
     ///
     /// Without DIR it is made below `$XDG_DATA_HOME/peers/worktrees`. The branch is `peers/<run id>`;
     /// `peers land` brings it home.
-    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, verbatim_doc_comment)]
     #[expect(clippy::option_option, reason = "absent, given without a value, given with one")]
     worktree: Option<Option<PathBuf>>,
     /// Put everything back after each turn; what a turn did is kept as a salvage
@@ -110,7 +111,7 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
             // The one refusal that is a stop reason too: another loop is at work.
             let held = || cx.place().ok().and_then(|place| place.holder().ok()).flatten().is_some();
             if error.exit_code() == exit::CONFLICT && held() {
-                stopped(&StopReason::LockHeld, cx)?;
+                stopped(&StopReason::LockHeld, cx);
             }
             return Err(error);
         }
@@ -121,10 +122,13 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
     if let Some(next) = summary.reason.next_step() {
         cx.out.talk(&format!("hint: {next}"));
     }
-    stopped(&summary.reason, cx)?;
+    stopped(&summary.reason, cx);
     Ok(summary)
 }
 
-fn stopped(reason: &StopReason, cx: &Cx) -> Result<(), CommandError> {
-    cx.out.line(&format!("Stopped: {reason}"))
+fn stopped(reason: &StopReason, cx: &Cx) {
+    // The exit code says it too, and must not give way to that of a reader who left.
+    if let Err(error) = cx.out.line(&format!("Stopped: {reason}")) {
+        tracing::debug!(?error, "the stop reason was not printed");
+    }
 }

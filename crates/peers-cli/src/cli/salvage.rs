@@ -18,6 +18,7 @@ use crate::output::table;
 /// Nothing is undone without a copy: before a revert, a repair of history, a dry run's reset or `undo`
 /// the tip, and the work tree if it was dirty, are kept in the trusted store.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,

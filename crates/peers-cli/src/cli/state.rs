@@ -15,6 +15,7 @@ use crate::error::CommandError;
 /// The journal in the trusted store is the truth; the snapshot is a cache of its fold, and
 /// `.peers/state.json` and `.peers/log/runs.jsonl` are copies for people.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,

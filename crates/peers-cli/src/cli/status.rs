@@ -13,6 +13,7 @@ use crate::error::CommandError;
 /// Reads the trusted store and writes nothing. Exit codes: 0, or 1 before the first run, or 3 when the
 /// journal cannot be read.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Print the result as JSON
     #[arg(long)]

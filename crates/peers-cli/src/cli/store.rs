@@ -17,7 +17,7 @@ use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::operator;
 
-/// The trusted store: what was accepted, the journal, the runs
+/// Attach the trusted store of a repository that was moved
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -30,6 +30,7 @@ enum What {
     ///
     /// The store is found by the path that the repository had. It is refused when another repository
     /// still is there.
+    #[command(verbatim_doc_comment)]
     Attach {
         /// Where the repository was
         #[arg(value_name = "OLD-PATH")]

@@ -15,6 +15,7 @@ use crate::error::CommandError;
 /// What is there is kept first; `peers salvage list` shows it. Refused while a loop runs, and when the
 /// branch holds commits that the run did not make.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The run: its id, the beginning of it, or `last`
     #[arg(value_name = "RUN")]

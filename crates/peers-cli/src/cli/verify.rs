@@ -29,6 +29,7 @@ const DIAGNOSTIC: usize = 200;
 /// Exit codes: 0 all green, 1 something red or nothing to check, 3 something could not be judged, 5
 /// goals or config are not what was accepted.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Run this goal or command alone; may be repeated

@@ -24,6 +24,7 @@ const PAIRS: usize = 1000;
 /// Without a name every new record of the journal is printed, decoded. With a name the messages are
 /// that peers send it by file (`comm: hybrid`). Ctrl-C ends it.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The peer whose messages are printed
     receiver: Option<String>,

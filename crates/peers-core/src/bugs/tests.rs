@@ -1,3 +1,5 @@
+//! Tests of `bugs`.
+
 use std::collections::BTreeSet;
 
 use peers_model::bug::Severity;

@@ -1,3 +1,5 @@
+//! Tests of `cheat`.
+
 use peers_model::GoalId;
 use proptest::prelude::*;
 

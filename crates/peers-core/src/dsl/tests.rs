@@ -1,3 +1,5 @@
+//! Tests of `dsl`.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

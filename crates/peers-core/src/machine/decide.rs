@@ -79,12 +79,16 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Stopped(_) => ignore(m),
         },
         Event::PeerSpawned(spawned) => match &m.phase {
-            Phase::Running { .. } => {
+            // The first word about the process of the open tick is recorded, and no other.
+            Phase::Running { spawned: false }
+                if m.state.open.as_ref().is_some_and(|open| open.started.tick == spawned.tick) =>
+            {
                 let mut d = keep(m, Phase::Running { spawned: true });
                 d.records.push(Record::PeerSpawned(spawned.clone()));
                 d
             }
-            Phase::Booting { .. }
+            Phase::Running { .. }
+            | Phase::Booting { .. }
             | Phase::Reaping
             | Phase::Surveying(_)
             | Phase::Judging(..)
@@ -223,9 +227,12 @@ pub(super) fn stop_reason(request: StopRequest) -> StopReason {
 fn on_stop(cfg: &LoopConfig, m: &Machine, _input: &Input, request: StopRequest) -> Decision {
     // The more urgent request wins; the first signal names the exit.
     let request = match m.stop {
-        Some(StopRequest::Graceful(first)) if matches!(request, StopRequest::Now(_)) => {
+        Some(StopRequest::Graceful(first) | StopRequest::Now(first))
+            if matches!(request, StopRequest::Now(_)) =>
+        {
             StopRequest::Now(first)
         }
+        Some(held @ StopRequest::Graceful(_)) if matches!(request, StopRequest::Graceful(_)) => held,
         Some(held) if held > request => held,
         _ => request,
     };

@@ -1,9 +1,11 @@
 //! The end of a tick: what must be undone, and its one record.
 
+use std::time::Duration;
+
 use peers_model::config::UsdMode;
 use peers_model::outcome::StopReason;
 use peers_model::record::{
-    Cooling, CorrectionKind, CorrectionPlanned, Record, ScopeMove, TickOutcome, TickRecord,
+    Cooling, CorrectionKind, CorrectionPlanned, Record, ScopeMove, SkepticVerdict, TickOutcome, TickRecord,
 };
 
 use super::decide::{look, stop_reason, stop_with};
@@ -13,13 +15,18 @@ use crate::apply::backoff;
 use crate::budget;
 use crate::state::{OpenTick, PeerState, State};
 
+/// No service is waited for longer, whatever it asks for: the number comes from a peer's output.
+const LONGEST_WAIT: Duration = Duration::from_hours(6);
+
 /// What the judgement of a turn asks to be undone, as a plan.
 pub(super) fn plan_correction(open: &OpenTick, draft: &Draft) -> Option<CorrectionPlanned> {
     let (kind, reason) = draft.judgement.undo.clone()?;
     let at = draft.harvest.at.as_ref()?;
     let started = &open.started;
     // A reset of nothing needs no plan.
-    if kind == CorrectionKind::Reset && at.head == started.head_before && at.worktree == started.tree_before {
+    let same =
+        at.head == started.head_before && at.worktree == started.tree_before && at.branch == started.branch;
+    if kind == CorrectionKind::Reset && same {
         return None;
     }
     Some(CorrectionPlanned {
@@ -40,7 +47,8 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
     let mut records = vec![Record::Tick(Box::new(tick.clone()))];
     if tick.outcome == TickOutcome::RateLimited {
         let streak = m.state.health(&tick.peer).rate_limit_streak.saturating_add(1);
-        let wait = draft.exit.retry_after_s.map_or_else(|| backoff(streak), std::time::Duration::from_secs);
+        let asked = draft.exit.retry_after_s.map(Duration::from_secs);
+        let wait = asked.map_or_else(|| backoff(streak), |wait| wait.min(LONGEST_WAIT));
         records.push(Record::Cooling(Cooling {
             peer: tick.peer.clone(),
             until: input.at.wall.plus(wait),
@@ -138,7 +146,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
     let rule = state.rules.peers.iter().find(|p| p.name == started.peer);
     let usage = draft.exit.usage;
     let spent_tokens_total = usage.tokens.map_or(state.spent.tokens, |t| state.spent.tokens + t);
-    let spent_usd_total = usage.usd.map_or(state.spent.usd, |u| state.spent.usd + u);
+    let spent_usd_total = usage.usd.map_or(state.spent.usd, |u| budget::add(state.spent.usd, u));
     let tree_changed = tree_after != started.tree_before;
     let mut warnings = j.warnings.clone();
     let usd_warned = usd_crossed(cfg, state, spent_usd_total);
@@ -162,6 +170,11 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
             TickOutcome::Corrected
         }
     };
+    // A correction from before a crash: what it left behind no longer says why it was made.
+    let reason = match &open.correction {
+        Some(plan) if j.undo.is_none() && outcome == TickOutcome::Corrected => Some(plan.reason.clone()),
+        Some(_) | None => j.reason.clone(),
+    };
     let voided = undone.is_some();
     let mut gates: std::collections::BTreeMap<_, _> = state
         .rules
@@ -182,7 +195,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
         outcome,
         success,
         classification: draft.exit.classification().to_owned(),
-        soft_fail_reason: j.reason.clone(),
+        soft_fail_reason: reason,
         exit: draft.exit.clone(),
         recovered: draft.recovered,
         rescued: j.rescued && success,
@@ -212,10 +225,11 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
             let moved = |(b, a): &(String, String)| ScopeMove { before: b.clone(), after: a.clone() };
             draft.harvest.scopes.iter().map(|(id, s)| (id.clone(), moved(s))).collect()
         },
-        skeptic: if voided {
-            j.skeptic.map(|_| peers_model::record::SkepticVerdict::Missing)
-        } else {
-            j.skeptic
+        // Only a turn that stands has given a verdict.
+        skeptic: match j.skeptic {
+            Some(_) if voided => Some(SkepticVerdict::Missing),
+            Some(SkepticVerdict::Clean) if !success => Some(SkepticVerdict::Missing),
+            said => said,
         },
         prewarned: j.prewarned,
         justification: j.justification.clone(),

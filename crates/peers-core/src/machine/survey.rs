@@ -78,6 +78,7 @@ pub(super) fn on_verdicts(
     input: &Input,
 ) -> Decision {
     let mut facts = facts.clone();
+    let mut kept = verdicts.to_vec();
     if moved {
         // The tree changed under the gates: what they measured belongs to no tree that is still there.
         if unstable < MAX_UNSTABLE {
@@ -91,10 +92,11 @@ pub(super) fn on_verdicts(
         // A gate that edits the tree each time would be measured for ever; a tree that never rests is not clean.
         facts.dirty.push("?? (a gate changes the work tree each time it runs)".into());
         facts.unstable = true;
+        // Nor may its passes stand once it rests again.
+        kept.retain(|j| !j.verdict.is_pass());
     }
     let facts = &facts;
-    let record =
-        Record::Gates(GatesRecord { iteration: m.state.ticks, took_ms, verdicts: verdicts.to_vec() });
+    let record = Record::Gates(GatesRecord { iteration: m.state.ticks, took_ms, verdicts: kept });
     let mut state = m.state.clone();
     if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
         return stop_with(

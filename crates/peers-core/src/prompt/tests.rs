@@ -1,3 +1,5 @@
+//! Tests of `prompt`.
+
 use peers_model::config::Role;
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, Usd};
 use proptest::prelude::*;

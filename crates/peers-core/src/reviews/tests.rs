@@ -1,3 +1,5 @@
+//! Tests of `reviews`.
+
 use std::collections::BTreeSet;
 
 use peers_model::record::AcceptedReview;

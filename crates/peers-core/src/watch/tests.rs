@@ -1,3 +1,5 @@
+//! Tests of `watch`.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use peers_core::budget::Caps;
 use peers_core::machine::{
-    self, ComposeFacts, Effect, Event, Input, LoopConfig, Machine, Notice, Now, Phase, RunPeer, StopRequest,
+    self, ComposeFacts, Effect, Event, Input, LoopConfig, Machine, Now, Phase, RunPeer, StopRequest,
 };
 use peers_core::prompt::{InboxItem, PeerMessage};
 use peers_core::state::{PeerHealth, State};
 use peers_model::config::{Budget, Comm, Role};
 use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
-use peers_model::outcome::{ExitClass, StopReason};
+use peers_model::outcome::{ErrorKind, ExitClass, StopReason};
 use peers_model::record::{
     Digests, ExitRecord, GateRule, LINE_VERSION, Line, PeerRule, PeerSpawned, Record, Rules, SoftRuleEntry,
     TickRecord, TickStarted,
@@ -79,8 +79,12 @@ impl Bench {
             skeptic_attempts: 3,
             dry_run: false,
         };
-        let unlimited =
-            Budget { max_iterations: None, max_runtime_s: None, max_consecutive_failures: None, ..Budget::default() };
+        let unlimited = Budget {
+            max_iterations: None,
+            max_runtime_s: None,
+            max_consecutive_failures: None,
+            ..Budget::default()
+        };
         let cfg = LoopConfig {
             run_id: RunId::new("0".repeat(16)).unwrap(),
             pid: 1,
@@ -224,7 +228,8 @@ impl Bench {
     /// Feeds the next answer; when there is none, waits for the timer.
     pub(crate) fn advance(&mut self) {
         let Some(event) = self.queue.pop_front() else {
-            let until = self.timer.take().unwrap_or_else(|| panic!("nothing can happen in {:?}", self.m.phase));
+            let until =
+                self.timer.take().unwrap_or_else(|| panic!("nothing can happen in {:?}", self.m.phase));
             self.waits.push(u64::try_from(until.since(self.now).as_millis()).unwrap());
             self.now = self.now.max(until);
             self.feed(Event::Timer);
@@ -252,6 +257,9 @@ impl Bench {
         let input = Input { at: Now { wall: self.now, mono }, event };
         let decision = machine::decide(&self.cfg, &self.m, &input);
         assert_eq!(decision, machine::decide(&self.cfg, &self.m, &input), "decide is no function");
+        let ours = matches!(decision.phase, Phase::Stopped(StopReason::Error(ErrorKind::Internal)));
+        let told = matches!(input.event, Event::Failed { .. }) || self.stopped().is_some();
+        assert!(!ours || told, "decide would have written an impossible record");
         let mut again = self.m.clone();
         again.commit(self.now, &self.cfg.run_id, &decision).expect("decide and apply agree");
         self.m.commit(self.now, &self.cfg.run_id, &decision).expect("decide and apply agree");
@@ -408,7 +416,10 @@ impl Bench {
     }
 
     pub(crate) fn started(&self) -> Vec<&TickStarted> {
-        self.log.iter().filter_map(|r| if let Record::TickStarted(t) = r { Some(&**t) } else { None }).collect()
+        self.log
+            .iter()
+            .filter_map(|r| if let Record::TickStarted(t) = r { Some(&**t) } else { None })
+            .collect()
     }
 
     pub(crate) fn exits(&self) -> Vec<&ExitRecord> {
@@ -425,7 +436,10 @@ impl Bench {
     }
 
     pub(crate) fn prompts(&self) -> Vec<&str> {
-        self.effects.iter().filter_map(|e| if let Effect::RunPeer(l) = e { Some(l.prompt.as_str()) } else { None }).collect()
+        self.effects
+            .iter()
+            .filter_map(|e| if let Effect::RunPeer(l) = e { Some(l.prompt.as_str()) } else { None })
+            .collect()
     }
 
     /// The gate runs at a place: which gates, at which key.
@@ -435,10 +449,6 @@ impl Bench {
             _ => None,
         };
         self.effects.iter().filter_map(run).collect()
-    }
-
-    pub(crate) fn notices(&self) -> Vec<&Notice> {
-        self.effects.iter().filter_map(|e| if let Effect::Tell(n) = e { Some(n) } else { None }).collect()
     }
 
     /// Warnings of the loop, ever.

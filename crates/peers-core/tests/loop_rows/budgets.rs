@@ -7,7 +7,7 @@ use peers_core::budget::Caps;
 use peers_core::machine::Effect;
 use peers_model::Usd;
 use peers_model::config::{Budget, PositiveUsd, UsdMode};
-use peers_model::outcome::{BudgetKind, StopReason};
+use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::{OperatorOp, OperatorRecord};
 use peers_model::verdict::Place;
 
@@ -54,7 +54,11 @@ fn row_58_each_budget_stops_at_its_limit_and_the_last_tree_is_judged_once() {
         assert_eq!((reason.clone(), reason.exit_code()), (StopReason::Budget(kind), 10));
         assert_eq!(bench.ticks().len(), 3, "{kind:?}");
         let head = bench.world.tip().id.clone();
-        assert_eq!(bench.judged(Place::Live).iter().filter(|(_, key)| key.head == head).count(), 1, "{kind:?}");
+        assert_eq!(
+            bench.judged(Place::Live).iter().filter(|(_, key)| key.head == head).count(),
+            1,
+            "{kind:?}"
+        );
     }
 }
 
@@ -89,7 +93,6 @@ fn row_58_gate_time_counts_as_run_time_and_waiting_does_not() {
     let mut bench = Bench::new("ann bob");
     bench.budget(|b| b.max_runtime_s = NonZeroU64::new(15));
     bench.cfg.max_ticks = Some(3);
-    use peers_model::outcome::{ApiClass, ExitClass};
     bench.play((0..2).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::Transient).takes(1)));
     assert_eq!(bench.run(), StopReason::MaxTicks);
     assert_eq!(bench.waits, [15_000]);
@@ -107,7 +110,7 @@ fn row_58_wall_time_is_measured_from_the_start_of_the_run() {
     assert_eq!(bench.finish(), StopReason::Budget(BudgetKind::MaxWall));
     assert_eq!(bench.ticks().len(), 3);
     bench.cfg.max_ticks = Some(1);
-    assert_eq!(bench.run(), StopReason::MaxTicks, "a new run has its own hour");
+    assert_eq!(bench.run(), StopReason::MaxTicks, "a new run has its own minute");
 }
 
 #[test]
@@ -219,7 +222,11 @@ fn time_wasted_is_kept_for_the_last_twenty_failures() {
     bench.cfg.max_ticks = Some(25);
     // Half failures with a success in each window keep her in the loop.
     for n in 0..25 {
-        bench.play([if n % 5 == 0 { costly() } else { Turn::commit(&format!("wip {n}"), "wip").takes(1000) }]);
+        bench.play([if n % 5 == 0 {
+            costly()
+        } else {
+            Turn::commit(&format!("wip {n}"), "wip").takes(1000)
+        }]);
     }
     bench.run();
     let spent = &bench.m.state.spent;

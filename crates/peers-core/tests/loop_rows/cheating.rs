@@ -8,7 +8,7 @@ use peers_model::outcome::{ApiClass, ExitClass, StopReason};
 use peers_model::record::{CorrectionKind, TickOutcome};
 
 use crate::bench::Bench;
-use crate::world::{Turn, handoff_text, source, tree};
+use crate::world::{Gate, Turn, handoff_text, source, tree};
 
 /// A new test file.
 pub(crate) fn test_file() -> FileDiff {
@@ -107,7 +107,11 @@ fn row_47_an_assertion_taken_out_is_reverted_the_second_time_whatever_the_reason
 
 #[test]
 fn row_47_two_reverts_degrade() {
-    let bench = ann(vec![tests_only("one", ""), tests_only("two", ""), tests_only("three", "")]);
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(4);
+    bench.play([tests_only("one", ""), Turn::says("", ""), tests_only("two", ""), tests_only("three", "")]);
+    bench.run();
+    assert_eq!(bench.order(), "ann bob ann ann");
     let health = bench.health("ann");
     assert_eq!((health.state, health.failed_cheating), (PeerState::Degraded, 2));
 }
@@ -119,6 +123,25 @@ fn row_47_a_clean_handoff_clears_both_marks_and_a_failed_tick_the_count() {
     let failed = Turn::fails(ExitClass::Nonzero, ApiClass::None);
     let bench = ann(vec![tests_only("one", ""), tests_only("two", ""), failed]);
     assert_eq!((bench.health("ann").failed_cheating, bench.health("ann").prewarned), (0, true));
+}
+
+#[test]
+fn row_47_a_gate_that_edits_of_tests_alone_turn_green_is_a_weakening_whatever_the_reason() {
+    let mut bench = Bench::bare("ann bob");
+    bench.gate("tests-pass", Gate::At("good"));
+    bench.gate("lint-clean", Gate::Red);
+    bench.cfg.max_ticks = Some(3);
+    let text = handoff_text("", "JUSTIFIED-TEST-ONLY: the fixture was wrong from the beginning\n");
+    let (old, new) = (vec!["    limit = 1".to_owned()], vec!["    limit = 2".to_owned()]);
+    let edit = FileDiff::text("tests/test_limit.py", FileStatus::Modified, old, new);
+    let turn = || Turn::commit("good", &text).diff(vec![edit.clone()]);
+    bench.play([turn(), Turn::handoff("worse"), turn()]);
+    bench.run();
+    assert!(bench.tick(1).success && bench.tick(1).prewarned);
+    assert_eq!(bench.tick(3).corrected, Some(CorrectionKind::Revert));
+    assert_eq!(bench.tick(3).tree_after, tree("worse"));
+    assert!(bench.tick(3).verdicts.is_empty(), "what was measured went with the tree");
+    assert!(bench.tick(3).soft_fail_reason.as_deref().unwrap().contains("by edits of tests alone"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What `complete` rests on: each test takes away exactly one thing.
 
+use peers_core::board::GateBoard;
 use peers_core::converge::{self, Standing};
 use peers_core::machine::{Event, Phase};
 use peers_core::prompt::GateState;
@@ -187,6 +188,17 @@ fn row_69_a_red_proof_is_told_and_the_loop_goes_on() {
 }
 
 #[test]
+fn row_69_a_red_proof_counts_as_a_red_of_its_gate() {
+    let mut bench = Bench::green();
+    bench.gate("tests-pass", Gate::ProofRed);
+    bench.cfg.stuck_after = 2;
+    bench.cfg.stuck_gates = vec![goal("tests-pass")];
+    bench.play([Turn::skeptic(), Turn::handoff("another"), Turn::skeptic()]);
+    assert_eq!(bench.run(), StopReason::StuckGate(goal("tests-pass")));
+    assert_eq!((bench.ticks().len(), bench.judged(Place::Pristine).len()), (3, 2));
+}
+
+#[test]
 fn row_69_an_unchanged_tree_is_not_proved_twice_but_a_changed_one_is() {
     let mut bench = Bench::green();
     bench.gate("tests-pass", Gate::ProofRed);
@@ -236,7 +248,11 @@ fn row_69_after_parking_the_operator_who_starts_it_again_is_believed() {
     bench.gate("tests-pass", Gate::Green);
     assert_eq!(bench.run(), StopReason::Complete, "could-not-judge is no answer to be kept");
     assert_eq!(bench.ticks().len(), 1);
-    assert_eq!(bench.judged(Place::Pristine)[1].0, [goal("tests-pass")], "what was green is not proved again");
+    assert_eq!(
+        bench.judged(Place::Pristine)[1].0,
+        [goal("tests-pass")],
+        "what was green is not proved again"
+    );
 }
 
 #[test]
@@ -251,7 +267,9 @@ fn row_69_a_gate_marked_live_is_exempt_and_named() {
     assert_eq!(bench.run(), StopReason::Complete);
     let proof = bench.exits().last().unwrap().proof.clone().unwrap();
     assert_eq!(proof.exempt, [goal("tests-pass")]);
-    assert!(bench.judged(Place::Pristine).iter().skip(1).all(|(gates, _)| !gates.contains(&goal("tests-pass"))));
+    assert!(
+        bench.judged(Place::Pristine).iter().skip(1).all(|(gates, _)| !gates.contains(&goal("tests-pass")))
+    );
 }
 
 #[test]
@@ -296,6 +314,7 @@ fn row_69_proofs_and_live_verdicts_never_stand_in_for_each_other() {
         })
         .collect();
     bench.feed(Event::Judged { verdicts, took_ms: 1, moved: false });
-    assert_eq!(bench.m.state.board, live, "and a red proof is no red in the work tree");
+    let of = |board: &GateBoard| board.gates.values().map(|g| (g.last.clone(), g.reds)).collect::<Vec<_>>();
+    assert_eq!(of(&bench.m.state.board), of(&live), "and a red proof is no red in the work tree");
     assert_eq!(bench.standing(), Standing::Red);
 }

@@ -16,7 +16,8 @@ fn shown(bench: &Bench) -> Vec<String> {
         let tick = ticks.iter().find(|t| t.commits.contains(id)).unwrap();
         format!("{}{}", tick.peer, tick.iteration)
     };
-    let inboxes = bench.started().into_iter().map(|s| s.inbox.values().map(name).collect::<Vec<_>>().join(" "));
+    let inboxes =
+        bench.started().into_iter().map(|s| s.inbox.values().map(name).collect::<Vec<_>>().join(" "));
     inboxes.collect()
 }
 
@@ -180,7 +181,15 @@ fn dry() -> Bench {
 fn lasting(bench: &Bench) -> impl PartialEq + std::fmt::Debug + use<> {
     let state = bench.m.state.clone();
     let world = (bench.world.at(), bench.world.commits.len());
-    (world, state.soft, state.asked, state.skeptic, state.clean_ticks, state.last_handoff, state.last_product_author)
+    (
+        world,
+        state.soft,
+        state.asked,
+        state.skeptic,
+        state.clean_ticks,
+        state.last_handoff,
+        state.last_product_author,
+    )
 }
 
 #[test]
@@ -208,8 +217,16 @@ fn row_67_turns_that_do_not_hand_off_leave_nothing_in_a_dry_run_either() {
     let cases = [
         ("work without a handoff", Turn::commit("work", "wip"), TickOutcome::NoHandoff),
         ("dirt", Turn::nothing().leaves("dirt"), TickOutcome::NoHandoff),
-        ("a failure", Turn::commit("work", "wip").exit(ExitClass::Nonzero, ApiClass::None), TickOutcome::PeerFailed),
-        ("a rate limit", Turn::nothing().leaves("dirt").exit(ExitClass::Ok, ApiClass::Transient), TickOutcome::RateLimited),
+        (
+            "a failure",
+            Turn::commit("work", "wip").exit(ExitClass::Nonzero, ApiClass::None),
+            TickOutcome::PeerFailed,
+        ),
+        (
+            "a rate limit",
+            Turn::nothing().leaves("dirt").exit(ExitClass::Ok, ApiClass::Transient),
+            TickOutcome::RateLimited,
+        ),
         ("lost history", Turn::commit("work", "wip").rewrites(Rewrite::DropTip), TickOutcome::Corrected),
     ];
     for (what, turn, outcome) in cases {

@@ -139,7 +139,9 @@ fn row_43_when_all_are_degraded_the_run_ends_and_a_restart_heals() {
     assert_eq!((reason.clone(), reason.exit_code()), (StopReason::AllPeersDegraded, 13));
     assert_eq!(bench.order(), "ann ann bob bob ann bob");
     assert_eq!(bench.exits().len(), 1);
-    assert!(bench.exits()[0].detail.contains("ann degraded") && bench.exits()[0].detail.contains("bob degraded"));
+    assert!(
+        bench.exits()[0].detail.contains("ann degraded") && bench.exits()[0].detail.contains("bob degraded")
+    );
     assert!(bench.m.state.peers.values().all(|p| p.state == PeerState::Halted));
     // The cause is fixed: both get a turn at once, and one good turn heals each.
     bench.cfg.max_ticks = Some(4);
@@ -168,7 +170,11 @@ fn row_43_a_recovery_turn_stays_due_when_it_was_cut_short_or_rate_limited() {
         assert_eq!(bench.run(), StopReason::AllPeersDegraded);
         bench.play([neutral.clone(), neutral]);
         bench.cfg.max_ticks = Some(8);
-        assert_eq!(bench.run(), StopReason::MaxTicks, "nobody has failed since the operator started it again");
+        assert_eq!(
+            bench.run(),
+            StopReason::MaxTicks,
+            "nobody has failed since the operator started it again"
+        );
         assert_eq!(bench.health("ann").state, PeerState::Healthy);
         assert_eq!(bench.health("bob").state, PeerState::Healthy);
     }

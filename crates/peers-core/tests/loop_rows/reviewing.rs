@@ -36,7 +36,12 @@ fn row_50_reviews_are_read_from_sections_and_rejections_are_told() {
         let turn = Turn::says(body, &format!("Peer-Review-Of: {target}\n"));
         let bench = bench("ann bob", OTHER, vec![turn]);
         let tick = bench.tick(1);
-        (tick.soft_reviews_seen, tick.soft_reviews_rejected, tick.reviews.len(), bench.warned("was not counted"))
+        (
+            tick.soft_reviews_seen,
+            tick.soft_reviews_rejected,
+            tick.reviews.len(),
+            bench.warned("was not counted"),
+        )
     };
     let nested = "## Review\n{\"pass\": true, \"checked\": [\"a:1 x\"], \"detail\": {\"pass\": false}}\n\n";
     assert_eq!(said(nested, "docs-read"), (1, 0, 1, 0));
@@ -72,7 +77,11 @@ fn row_51_one_peer_counts_once_and_two_count_twice() {
         let mut turns = Vec::new();
         for name in names.split(' ') {
             // Who is not to review passes the turn on.
-            turns.push(if name == "-" { Turn::says("", "") } else { Turn::review("docs-read", name == "yes") });
+            turns.push(if name == "-" {
+                Turn::says("", "")
+            } else {
+                Turn::review("docs-read", name == "yes")
+            });
         }
         assert_eq!(turns.len(), n);
         bench("ann bob", OTHER, turns)
@@ -160,8 +169,19 @@ fn a_review_is_asked_for_only_where_it_can_help_and_not_too_often() {
 }
 
 #[test]
+fn a_review_out_of_turn_is_not_counted_and_told_so() {
+    let rule = SoftRule::Alternating { needed: 2 };
+    let turns = vec![Turn::says("", ""), Turn::review("docs-read", true), Turn::review("docs-read", true)];
+    let bench = bench("ann bob", rule, turns);
+    assert_eq!((bench.tick(2).soft_reviews_rejected, bench.tick(3).soft_reviews_rejected), (1, 0));
+    assert_eq!(bench.warned("it is another peer's turn"), 1);
+    assert_eq!(bench.consensus(), 1);
+}
+
+#[test]
 fn a_peer_that_is_out_is_not_waited_for() {
-    let mut bench = bench("ann bob cyd", SoftRule::Both { needed: 1 }, vec![Turn::review("docs-read", true); 2]);
+    let mut bench =
+        bench("ann bob cyd", SoftRule::Both { needed: 1 }, vec![Turn::review("docs-read", true); 2]);
     assert!(!bench.agreed());
     let cyd = bench.m.state.peers.get_mut(&crate::world::peer("cyd")).unwrap();
     cyd.state = peers_core::state::PeerState::Unavailable;
@@ -183,7 +203,8 @@ fn one_commit_may_review_several_goals() {
     bench.soft("docs-read", OTHER);
     bench.soft("api-sane", OTHER);
     bench.cfg.max_ticks = Some(1);
-    let body = "## Review\n{\"goal\": \"docs-read\", \"pass\": true}\n{\"goal\": \"api-sane\", \"pass\": false}\n\n";
+    let body =
+        "## Review\n{\"goal\": \"docs-read\", \"pass\": true}\n{\"goal\": \"api-sane\", \"pass\": false}\n\n";
     let text = handoff_text(body, "Peer-Review-Of: docs-read\nPeer-Review-Of: api-sane\n");
     bench.play([Turn::nothing().and_commit("start", &text)]);
     bench.run();

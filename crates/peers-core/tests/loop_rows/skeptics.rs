@@ -9,7 +9,10 @@ use crate::world::{Gate, Habit, Turn, handoff_text, peer, source};
 const FIVE: &str = "## Skeptic\n- a race\n- an overflow\n- a leak\n- a timeout\n- a panic\n\n";
 
 fn high_bug() -> Turn {
-    Turn::says("## Bug-Report\n{\"id\": \"B1\", \"severity\": \"high\", \"title\": \"t\"}\n\n", "Bug-Report: B1\n")
+    Turn::says(
+        "## Bug-Report\n{\"id\": \"B1\", \"severity\": \"high\", \"title\": \"t\"}\n\n",
+        "Bug-Report: B1\n",
+    )
 }
 
 #[test]

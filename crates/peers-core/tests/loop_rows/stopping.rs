@@ -31,8 +31,19 @@ fn word(phase: &Phase) -> &'static str {
 }
 
 const PHASES: [&str; 13] = [
-    "reaping", "booting", "surveying", "judging", "composing", "starting", "running", "harvesting", "correcting",
-    "refreshing", "proving", "cooling-down", "stopped",
+    "reaping",
+    "booting",
+    "surveying",
+    "judging",
+    "composing",
+    "starting",
+    "running",
+    "harvesting",
+    "correcting",
+    "refreshing",
+    "proving",
+    "cooling-down",
+    "stopped",
 ];
 
 /// A loop in that phase for the first time.
@@ -119,7 +130,8 @@ fn every_phase_answers_every_request_and_the_loop_stops_for_that_reason() {
             let ticks = match phase {
                 "cooling-down" => 2,
                 "stopped" => 3,
-                "proving" | "reaping" | "starting" | "running" | "harvesting" | "correcting" | "refreshing" => 1,
+                "proving" | "reaping" | "starting" | "running" | "harvesting" | "correcting"
+                | "refreshing" => 1,
                 _ => 0,
             };
             assert_eq!(bench.ticks().len(), ticks, "{what}: no new turn begins");

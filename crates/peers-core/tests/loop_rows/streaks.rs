@@ -1,5 +1,6 @@
 //! Ticks in a row: clean ones, and red gates.
 
+use peers_core::machine::Phase;
 use peers_model::Usd;
 use peers_model::outcome::{ApiClass, ExitClass, StopReason};
 use peers_model::verdict::Place;
@@ -8,7 +9,8 @@ use crate::bench::Bench;
 use crate::world::{Gate, Habit, Turn, goal, handoff_text};
 
 fn report(severity: &str) -> String {
-    let block = format!("## Bug-Report\n{{\"id\": \"B1\", \"severity\": \"{severity}\", \"title\": \"t\"}}\n\n");
+    let block =
+        format!("## Bug-Report\n{{\"id\": \"B1\", \"severity\": \"{severity}\", \"title\": \"t\"}}\n\n");
     handoff_text(&block, "Bug-Report: B1\n")
 }
 
@@ -154,6 +156,21 @@ fn row_56_a_tool_that_was_mended_is_noticed_before_the_first_turn() {
 }
 
 #[test]
+fn what_was_measured_after_a_handoff_while_the_tree_moved_is_measured_again() {
+    let mut bench = Bench::bare("ann bob");
+    bench.gate("tests-pass", Gate::At("good"));
+    bench.habit = Habit::Good("good");
+    bench.begin();
+    bench.until_phase(|p| matches!(p, Phase::Running { .. }));
+    bench.world.restless = 1;
+    bench.until(|b| b.ticks().len() == 1);
+    assert!(bench.tick(1).verdicts.is_empty());
+    let runs = bench.judged(Place::Live).len();
+    assert_eq!(bench.finish(), StopReason::Complete);
+    assert!(bench.judged(Place::Live).len() > runs);
+}
+
+#[test]
 fn no_gate_runs_twice_at_the_same_tree_in_the_same_tick() {
     let mut bench = Bench::converging();
     bench.gate("lint-clean", Gate::Green);
@@ -161,9 +178,23 @@ fn no_gate_runs_twice_at_the_same_tree_in_the_same_tick() {
     let runs = bench.judged(Place::Live);
     for (i, (gates, key)) in runs.iter().enumerate() {
         for (earlier, at) in runs.iter().take(i) {
-            assert!(at != key || !earlier.iter().any(|g| gates.contains(g)), "{gates:?} ran again at {key:?}");
+            assert!(
+                at != key || !earlier.iter().any(|g| gates.contains(g)),
+                "{gates:?} ran again at {key:?}"
+            );
         }
     }
+}
+
+#[test]
+fn no_claim_about_money_makes_the_journal_unreadable() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(4);
+    let most = Usd::from_f64(1e9).unwrap();
+    bench.play((0..4).map(|_| Turn::says("", "").uses(Some(u64::MAX), Some(most))));
+    // The bench reads each record back from its line.
+    bench.run();
+    assert_eq!((bench.m.state.spent.usd, bench.health("ann").usd), (most, most));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a turn amounts to, and whose turn is next.
 
-use peers_core::machine::{Effect, Origin};
+use peers_core::machine::{Effect, Origin, Phase};
 use peers_core::state::PeerState;
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::{CorrectionKind, TickOutcome};
@@ -117,10 +117,22 @@ fn row_15_a_handoff_that_somebody_else_wrote_is_no_handoff() {
 fn row_16_lost_history_and_lost_branches_are_put_back() {
     let cases = [
         ("amend", Turn::nothing().rewrites(Rewrite::Amend), CorrectionKind::RestoreHistory),
-        ("amend with a handoff", Turn::handoff("work").rewrites(Rewrite::Amend), CorrectionKind::RestoreHistory),
+        (
+            "amend with a handoff",
+            Turn::handoff("work").rewrites(Rewrite::Amend),
+            CorrectionKind::RestoreHistory,
+        ),
         ("reset", Turn::nothing().rewrites(Rewrite::DropTip), CorrectionKind::RestoreHistory),
-        ("reset with commits", Turn::handoff("work").rewrites(Rewrite::DropTip), CorrectionKind::RestoreHistory),
-        ("reset and switch", Turn::nothing().rewrites(Rewrite::DropTip).ends_on(None), CorrectionKind::RestoreHistory),
+        (
+            "reset with commits",
+            Turn::handoff("work").rewrites(Rewrite::DropTip),
+            CorrectionKind::RestoreHistory,
+        ),
+        (
+            "reset and switch",
+            Turn::nothing().rewrites(Rewrite::DropTip).ends_on(None),
+            CorrectionKind::RestoreHistory,
+        ),
         ("switch", Turn::handoff("work").ends_on(Some("other")), CorrectionKind::RestoreBranch),
         ("detach", Turn::nothing().ends_on(None), CorrectionKind::RestoreBranch),
     ];
@@ -179,10 +191,16 @@ fn row_16_a_crash_after_the_correction_does_not_hide_why_it_was_made() {
 
 #[test]
 fn row_19_a_handoff_before_an_idle_kill_counts_as_rescued() {
-    for class in [ExitClass::Idle, ExitClass::Absolute, ExitClass::Nonzero, ExitClass::Signal, ExitClass::Interrupted] {
+    for class in
+        [ExitClass::Idle, ExitClass::Absolute, ExitClass::Nonzero, ExitClass::Signal, ExitClass::Interrupted]
+    {
         let bench = one(Turn::handoff("work").exit(class, ApiClass::None));
         let tick = bench.tick(1);
-        assert_eq!((tick.outcome, tick.success, tick.rescued), (TickOutcome::Handoff, true, true), "{class:?}");
+        assert_eq!(
+            (tick.outcome, tick.success, tick.rescued),
+            (TickOutcome::Handoff, true, true),
+            "{class:?}"
+        );
         assert_eq!(bench.warned("its handoff was complete and counts"), 1, "{class:?}");
     }
     assert!(!one(Turn::handoff("work")).tick(1).rescued);
@@ -259,6 +277,30 @@ fn a_tick_cut_short_by_a_crash_is_neutral_and_its_commits_are_attributed() {
     assert_eq!(bench.m.state.spent.consecutive_failures, 0);
     assert!(bench.health("ann").recent.iter().all(|half| *half == 0));
     assert_eq!(bench.tick(2).peer.as_str(), "ann", "it keeps its turn");
+}
+
+#[test]
+fn what_a_dead_loop_left_running_is_ended_before_anything_is_looked_at() {
+    // In a tick there may be a peer, between ticks gates; after a run that ended there is nothing.
+    for (ticks, open) in [(0, true), (1, false)] {
+        let mut bench = Bench::new("ann bob");
+        bench.begin();
+        bench.until(|b| b.ticks().len() == ticks && b.m.state.open.is_some() == open && !b.log.is_empty());
+        bench.crash();
+        let seen = bench.effects.len();
+        bench.begin();
+        assert!(matches!(bench.m.phase, Phase::Reaping));
+        let Some(Effect::ReapOrphans { tick, .. }) = bench.effects.get(seen) else {
+            panic!("nothing is reaped")
+        };
+        assert_eq!(tick.is_some(), open);
+        assert_eq!(bench.effects.len(), seen + 1);
+        bench.cfg.max_ticks = Some(2);
+        assert_eq!(bench.finish(), StopReason::MaxTicks);
+        let seen = bench.effects.len();
+        bench.begin();
+        assert!(matches!(bench.effects.get(seen), Some(Effect::Survey)));
+    }
 }
 
 #[test]

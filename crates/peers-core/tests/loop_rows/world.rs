@@ -21,9 +21,9 @@ pub(crate) fn goal(id: &str) -> GoalId {
 
 /// The tree of a label: equal labels, equal trees.
 pub(crate) fn tree(label: &str) -> TreeId {
-    let hash = label.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = label
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
     TreeId::new(format!("{hash:040x}")).unwrap()
 }
 
@@ -158,7 +158,10 @@ impl Turn {
     }
 
     pub(crate) fn skeptic() -> Self {
-        Self::says("## Skeptic\n- a race\n- an overflow\n- a leak\n- a timeout\n- a panic\n\n", "Skeptic: clean\n")
+        Self::says(
+            "## Skeptic\n- a race\n- an overflow\n- a leak\n- a timeout\n- a panic\n\n",
+            "Skeptic: clean\n",
+        )
     }
 
     pub(crate) fn review(id: &str, pass: bool) -> Self {
@@ -265,7 +268,13 @@ impl World {
         self.made += 1;
         let id = CommitId::new(format!("{:040x}", self.made)).unwrap();
         let message = by.map_or_else(|| message.to_owned(), |by| message.replace("{me}", by.as_str()));
-        self.commits.push(Commit { id: id.clone(), tree: label.to_owned(), message, origin, by: by.cloned() });
+        self.commits.push(Commit {
+            id: id.clone(),
+            tree: label.to_owned(),
+            message,
+            origin,
+            by: by.cloned(),
+        });
         id
     }
 
@@ -318,6 +327,7 @@ impl World {
     /// A peer does its turn.
     pub(crate) fn play(&mut self, me: &PeerName, turn: Turn) {
         match turn.rewrite {
+            Some(Rewrite::DropTip) if self.commits.len() == 1 => {}
             Some(Rewrite::DropTip) => {
                 self.commits.pop();
             }
@@ -346,9 +356,10 @@ impl World {
         let unchanged = at.head_tree == *tree_before;
         let turn = self.turn.clone().unwrap_or_else(Turn::nothing);
         let label_before = start.and_then(|i| self.commits.get(i)).map_or("lost", |c| c.tree.as_str());
-        let scopes = rules.soft.iter().map(|s| {
-            (s.id.clone(), (self.scope(label_before), self.scope(&self.tip().tree)))
-        });
+        let scopes = rules
+            .soft
+            .iter()
+            .map(|s| (s.id.clone(), (self.scope(label_before), self.scope(&self.tip().tree))));
         Harvest {
             at: Some(at),
             ancestor: start.is_some(),
@@ -378,12 +389,13 @@ impl World {
             CorrectionKind::Revert => {
                 let mark = format!("Peers-Corrects: {}", plan.tick);
                 if !self.commits.iter().any(|c| c.message.contains(&mark)) {
-                    let before = self.commits.iter().find(|c| c.id == plan.to).unwrap().tree.clone();
+                    let to = self.commits.iter().find(|c| c.id == plan.to);
+                    let before = to.unwrap_or(self.tip()).tree.clone();
                     own.push(self.push(&before, &mark, Origin::Own, None));
                 }
             }
             CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset => {
-                let keep = lost.iter().position(|c| c.id == plan.to).unwrap();
+                let keep = lost.iter().position(|c| c.id == plan.to).unwrap_or(lost.len() - 1);
                 self.commits = lost.get(..=keep).unwrap().to_vec();
                 self.branch.clone_from(&plan.branch);
             }

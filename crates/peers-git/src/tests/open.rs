@@ -162,11 +162,11 @@ fn a_symlinked_directory_of_references_is_refused() {
 #[test]
 fn an_include_of_a_fifo_is_refused_and_one_of_a_plain_file_is_harmless() {
     let fixture = Fixture::new();
-    put(&fixture.work.join("shared.conf"), b"[alias]\n\tx = log\n");
-    fixture.git(&["config", "include.path", "../shared.conf"]);
+    put(&fixture.work.join("common.conf"), b"[alias]\n\tx = log\n");
+    fixture.git(&["config", "include.path", "../common.conf"]);
     assert!(PeerRepo::open(&fixture.work).is_ok());
-    fixture.remove("shared.conf");
-    fifo(&fixture.work.join("shared.conf"));
+    fixture.remove("common.conf");
+    fifo(&fixture.work.join("common.conf"));
     assert!(matches!(fails(&fixture), RepoError::Unsafe { .. }));
 }
 
@@ -215,4 +215,11 @@ fn environment_variables_of_git_are_not_honoured() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+}
+
+#[test]
+fn both_kinds_of_repository_can_move_to_another_thread() {
+    fn movable<T: Send>() {}
+    movable::<PeerRepo>();
+    movable::<crate::ControlDir>();
 }

@@ -2,9 +2,11 @@
 
 use std::ffi::OsStr;
 
+use peers_core::state::State;
 use peers_git::{Git, PeerRepo, RepoError};
 use peers_model::config::Config;
 use peers_model::{exit, limits};
+use peers_store::{FsDisk, runs, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::spawn::resolve_program;
@@ -35,8 +37,49 @@ pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Find
     }
 }
 
-/// The repository.
-pub(super) fn repository(place: &Place, out: &mut Vec<Finding>) -> Option<PeerRepo> {
+/// The state of the last run, where a turn of it was cut short. A damaged journal is found when the
+/// store is opened.
+pub(super) fn cut_short(disk: &mut FsDisk) -> Option<State> {
+    store::read_state(disk).ok().filter(|state| state.open.is_some())
+}
+
+/// A turn that was cut short is taken up first, and where and how it began.
+pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -> Result<(), Finding> {
+    let Some(state) = cut_short(disk) else { return Ok(()) };
+    let Some(open) = &state.open else { return Ok(()) };
+    let what = format!("tick {} of the last run was cut short and is taken up first", open.started.tick);
+    let conflict =
+        |why: &str, hint: String| Err(Finding::new(exit::CONFLICT, format!("{what}, {why}"), hint));
+    if state.rules.dry_run != options.dry_run {
+        let (why, hint) = if state.rules.dry_run {
+            ("so that nothing of it stays", "run once more with --dry-run")
+        } else {
+            ("so that its work stays", "run once more without --dry-run")
+        };
+        return conflict(why, hint.to_owned());
+    }
+    let (records, _) = runs::list(disk).map_err(Finding::from)?;
+    let record = records.into_iter().find(|r| state.run.as_ref().is_some_and(|run| run.id == r.run_id));
+    if let Some(record) = record.filter(|r| r.workdir != place.work_dir().to_string_lossy()) {
+        let dir = peers_modes::hooks::quoted(&record.workdir);
+        let branch = open.started.branch.as_deref().unwrap_or("HEAD");
+        let hint = format!(
+            "`peers -C {dir} run`; if that worktree is gone: `git worktree add {dir} {}`",
+            peers_modes::hooks::quoted(branch)
+        );
+        return conflict("where it began", hint);
+    }
+    for (asked, flag) in [(options.branch.is_some(), "--branch"), (options.worktree.is_some(), "--worktree")]
+    {
+        if asked {
+            return conflict("on the branch where it began", format!("run once more without {flag}"));
+        }
+    }
+    Ok(())
+}
+
+/// The repository. What a turn that was cut short is in the middle of is seen to when that is taken up.
+pub(super) fn repository(place: &Place, cut_short: bool, out: &mut Vec<Finding>) -> Option<PeerRepo> {
     let repo = match PeerRepo::open(place.work_dir()) {
         Ok(repo) => repo,
         Err(error) => {
@@ -44,7 +87,8 @@ pub(super) fn repository(place: &Place, out: &mut Vec<Finding>) -> Option<PeerRe
             return None;
         }
     };
-    for error in repo.preflight() {
+    let found = repo.preflight().into_iter();
+    for error in found.filter(|e| !(cut_short && matches!(e, RepoError::Busy { .. }))) {
         out.push(repo_finding(&error));
     }
     Some(repo)

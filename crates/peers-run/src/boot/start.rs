@@ -29,7 +29,7 @@ use crate::gitrepo::{GitRepo, GitRepoParts, chain, substrate};
 use crate::guard::FsGuard;
 use crate::inputs::Signals;
 use crate::place::Place;
-use crate::ports::{Observer, World};
+use crate::ports::{Guard as _, Observer, World};
 use crate::procs::{self, Book, OpenBook, Progress, RealProcs, Site, SiteSpec};
 
 /// Bytes kept free for the last record on a full disk.
@@ -147,13 +147,14 @@ pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Resu
         }
         None => None,
     };
-    let repo = preflight::repository(&place, &mut findings);
+    let cut_short = disk.as_mut().and_then(preflight::cut_short).is_some();
+    let repo = preflight::repository(&place, cut_short, &mut findings);
     let git = preflight::machine(&place, loaded.as_ref().map(|l| &l.config), env, &mut findings);
     let chosen = OperatorEnv::load(env, false);
     if let Err(error) = &chosen {
         findings.push(Finding::plain(exit::INVALID, chain(error)));
     }
-    let (Some(disk), Some(loaded), Some(repo), Some(git), Ok(chosen), true) =
+    let (Some(mut disk), Some(loaded), Some(repo), Some(git), Ok(chosen), true) =
         (disk, loaded, repo, git, chosen, findings.is_empty())
     else {
         return Err(BootError { findings });
@@ -161,6 +162,7 @@ pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Resu
     let book = Book::new(loaded.config.clone(), &loaded.goals)
         .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
     let lock = place.lock().map_err(Finding::from)?;
+    preflight::taken_up(&place, &mut disk, options)?;
     let ground = Ground { place, disk, loaded, repo, git, chosen, book, lock };
     drive::on_this_thread(ground.run(options, env, observer))
         .map_err(|e| Finding::plain(exit::BUG, format!("the runtime does not start: {e}")))?
@@ -189,6 +191,16 @@ impl Ground {
         let Self { place, mut disk, loaded, repo, git, chosen, book, mut lock } = self;
         let run_id = new_run_id()?;
         let store_dir = need(place.open_store().map_err(Finding::from)?, "the trusted store")?;
+        let peers_dir = need(place.open_peers().map_err(Finding::from)?, ".peers")?;
+        let mut guard = FsGuard::new(peers_dir, store_dir.try_clone().map_err(|e| io(&e))?);
+        if let Some((_, what)) = guard.sweep().tamper {
+            return Err(Finding::new(
+                exit::REFUSED,
+                what,
+                "somebody put it there: look at it, remove it, and start again",
+            )
+            .into());
+        }
         let git_dir = store_dir.create_subdir("git").map_err(|e| io(&e))?;
         let found = project::read(&mut disk).map_err(Finding::from)?;
         let base = found.and_then(|p| p.base);
@@ -197,7 +209,7 @@ impl Ground {
             .with_excludes(peers_git::operator_excludes());
 
         let (place, repo, own_branch) =
-            where_to_work(place, repo, &mut control, options, &run_id, base.as_ref())?;
+            where_to_work((place, repo), &mut control, options, env, &run_id, base.as_ref())?;
         if options.dry_run {
             refuse_dirty(&mut control, &repo, base.as_ref())?;
         }
@@ -413,10 +425,10 @@ fn refuse_dirty(control: &mut ControlDir, repo: &PeerRepo, base: Option<&CommitI
 
 /// Makes the branch or the worktree that was asked for. Returns the branch to land into.
 fn where_to_work(
-    place: Place,
-    repo: PeerRepo,
+    (place, repo): (Place, PeerRepo),
     control: &mut ControlDir,
     options: &RunOptions,
+    env: &Env,
     run_id: &RunId,
     base: Option<&CommitId>,
 ) -> Result<(Place, PeerRepo, Option<String>), BootError> {
@@ -445,8 +457,7 @@ fn where_to_work(
     peers_sys::dir::SafeDir::create_root(&dir).map_err(|e| io(&e))?;
     let branch = format!("peers/{run_id}");
     let linked = repo.add_linked(control, &dir, run_id.as_str(), &branch, &head, &who).map_err(git)?;
-    let env = Env::current();
-    let there = Place::locate(linked.work_dir(), &env).map_err(Finding::from)?;
+    let there = Place::locate(linked.work_dir(), env).map_err(Finding::from)?;
     lay_down_accepted(&place, &there)?;
     Ok((there, linked, from.or(Some(String::new()))))
 }

@@ -99,16 +99,23 @@ impl PlaceError {
         let shown = |path: &Path| peers_modes::hooks::quoted(&path.to_string_lossy());
         Some(match self {
             Self::NoHome => "set HOME or XDG_STATE_HOME".to_owned(),
-            Self::Inside { .. } => "set XDG_STATE_HOME and XDG_CACHE_HOME to directories outside the repository".to_owned(),
+            Self::Inside { .. } => {
+                "set XDG_STATE_HOME and XDG_CACHE_HOME to directories outside the repository".to_owned()
+            }
             Self::File(error) if error.is_unsafe() => {
                 "somebody put it there: look at it, remove it, and start again".to_owned()
             }
             Self::NotADirectory { .. } | Self::Repo(_) | Self::Store(_) | Self::File(_) => return None,
-            Self::NotInitialised { top: Some(top), .. } => format!("the repository's top is above: `peers -C {} ...`", shown(top)),
+            Self::NotInitialised { top: Some(top), .. } => {
+                format!("the repository's top is above: `peers -C {} ...`", shown(top))
+            }
             Self::NotInitialised { top: None, .. } => "run `peers init`".to_owned(),
-            Self::NoStore { was: Some(was), .. } => format!("it was moved: `peers store attach {}`", shown(was)),
+            Self::NoStore { was: Some(was), .. } => {
+                format!("it was moved: `peers store attach {}`", shown(was))
+            }
             Self::NoStore { was: None, .. } => {
-                "if it was moved: `peers store attach OLD-PATH`; to start over: `peers init --force`".to_owned()
+                "if it was moved: `peers store attach OLD-PATH`; to start over: `peers init --force`"
+                    .to_owned()
             }
             Self::Moved { recorded, .. } => format!(
                 "if it is the same repository: `peers store attach {}`; to start over: `peers init --force`",

@@ -54,10 +54,7 @@ fn is_above_us(pid: Pid) -> bool {
     pid == me || !reap::descendants(pid).is_ok_and(|below| below.iter().all(|process| process.pid != me))
 }
 
-fn targets(
-    run: Option<&RunId>,
-    leader: Option<&ProcIdentity>,
-) -> Result<Vec<ProcIdentity>, ReapError> {
+fn targets(run: Option<&RunId>, leader: Option<&ProcIdentity>) -> Result<Vec<ProcIdentity>, ReapError> {
     let mut found = Vec::new();
     if let Some(leader) = leader.filter(|leader| is_alive(leader)) {
         found.push(leader.clone());

@@ -29,7 +29,9 @@ fn orphan(run: &RunId, script: &str) -> ProcIdentity {
 }
 
 fn reap(stage: &Stage, run: Option<&RunId>, spawned: Option<&PeerSpawned>) -> Vec<u32> {
-    stage.with(stage.book(&shell_peer("true")), async |mut procs, _arriving| procs.reap(run, TICK, spawned))
+    stage.with(stage.book(&shell_peer("true")), async |mut procs, _arriving| {
+        procs.reap(run, Some(TICK), spawned)
+    })
 }
 
 #[test]

@@ -72,14 +72,9 @@ fn row_70_a_worktree_can_be_gone_on_in_and_shares_lock_and_journal() {
     w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff"], FIX]);
     w.run(&[&format!("--worktree={}", dir.display()), "--max-ticks=1"]).stopped("max_ticks", 0);
     let held = w.place().lock().unwrap();
-    let again = |args: &[&str]| {
-        let mut command = std::process::Command::new(crate::world::program());
-        command.env_clear().envs(w.env().vars().iter().cloned()).arg("run").arg(&dir).args(args);
-        World::out(command)
-    };
-    again(&[]).refused(4, "holds the lock");
+    w.run_in(&dir, &[]).refused(4, "holds the lock");
     drop(held);
-    again(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    w.run_in(&dir, &["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
     assert_eq!(w.ticks().len(), 2);
     w.settled_at(&dir);
 }

@@ -192,3 +192,42 @@ fn protected_references_that_were_moved_are_put_back() {
     }
     w.settled();
 }
+
+/// Tick 1 of ann brings a test with three assertions, tick 3 loses two of them behind something.
+fn weakened_behind(hide: &str) {
+    let w = World::new();
+    let test = "write: {path: tests/test_z.py, text: \"def test_z():\\n    assert f(1) == 1\\n    assert f(2) == 2\\n    assert f(3) == 3\\n\"}";
+    let weaken = "write: {path: tests/test_z.py, text: \"def test_z():\\n    assert f(1) == 1\\n\"}";
+    w.play(
+        "idle",
+        &[
+            &[test, "write: {path: src/f.py, text: 'def f(x): return x'}", "handoff"],
+            HONEST,
+            &[weaken, &sh(hide), "write: {path: src/g.py, text: 'g = 1'}", "handoff"],
+        ],
+    );
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    let tick = w.tick(3);
+    assert!(tick.prewarned, "{hide}: {tick:?}");
+    w.settled();
+}
+
+#[test]
+fn row_47_a_weakening_is_seen_behind_a_large_file() {
+    weakened_behind("yes 'x = 1' | head -c 3000000 > a.py");
+}
+
+#[test]
+fn row_47_a_weakening_is_seen_behind_many_large_files() {
+    weakened_behind("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do yes \"x = $i\" | head -c 1900000 > a$i.py; done");
+}
+
+#[test]
+fn row_47_a_weakening_is_seen_behind_names_that_look_like_hunks() {
+    weakened_behind("printf x > \"$(printf 'a.py\\n@@ -1,9999 +1,9999 @@\\n')\"; printf x > \"$(printf 'tests/a.py\\n@@ -1,9999 +1,9999 @@\\n')\"");
+}
+
+#[test]
+fn row_47_a_weakening_is_seen_behind_a_line_that_ends_nowhere() {
+    weakened_behind("printf 'a = 1' > a.py; printf '' > b.py; printf '\\377\\n' > c.py");
+}

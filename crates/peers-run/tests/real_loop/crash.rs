@@ -186,10 +186,72 @@ fn row_38_a_new_branch_is_not_made_over_an_open_tick() {
     w.recorded("peer-spawned", 1);
     live.crash();
     let half = w.head();
-    w.run(&["--max-ticks=2", "--branch=work"]);
-    w.run(&["--max-ticks=1"]);
+    for how in ["--branch=work", "--worktree", "--dry-run"] {
+        w.run(&[how]).refused(4, "tick 1 of the last run was cut short");
+    }
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
     let tick = w.tick(1);
     assert_eq!(tick.commits.iter().map(|c| c.as_str()).collect::<Vec<_>>(), [half.as_str()]);
-    assert_eq!(tick.corrected, None, "the operator's own branch is no misdeed of the peer");
+    assert_eq!((tick.recovered, tick.corrected), (true, None));
+    assert_eq!(w.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]), "refs/heads/main");
+    w.settled();
+    w.run(&["--max-ticks=1", "--branch=work"]).stopped("max_ticks", 0);
+    w.settled();
+}
+
+#[test]
+fn row_38_a_dry_run_that_was_cut_short_is_undone_by_a_dry_run() {
+    let w = World::new();
+    let here = w.fifo("here");
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "commit: Half the work", &here.tell(), "hang"]]);
+    let before = w.head();
+    let live = w.start(&["--dry-run"]);
+    here.told();
+    w.recorded("peer-spawned", 1);
+    live.crash();
+    w.run(&[]).refused(4, "so that nothing of it stays");
+    w.run(&["--dry-run", "--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!((w.head(), w.status()), (before, String::new()));
+    assert!(w.tick(1).recovered);
+    w.settled();
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+}
+
+#[test]
+fn row_38_a_tick_that_was_cut_short_in_a_worktree_is_taken_up_there() {
+    let w = World::new();
+    let here = w.fifo("here");
+    let dir = w.path("elsewhere");
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "commit: Half the work", &here.tell(), "hang"]]);
+    let live = w.start(&[&format!("--worktree={}", dir.display())]);
+    here.told();
+    w.recorded("peer-spawned", 1);
+    live.crash();
+    let before = w.head();
+    w.run(&[]).refused(4, &dir.display().to_string());
+    assert_eq!((w.head(), w.git(&["symbolic-ref", "HEAD"])), (before, "refs/heads/main".to_owned()));
+    w.run_in(&dir, &["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).recovered && w.tick(1).commits.len() == 1);
+    w.settled_at(&dir);
+    // The checkout is not where the last record stands, which is nobody's misdeed.
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+}
+
+#[test]
+fn row_38_what_gates_of_a_killed_loop_left_is_ended_too() {
+    let w = World::new();
+    let here = w.fifo("here");
+    let go = w.path("go");
+    w.gate(&format!(
+        "test -f {} || {{ setsid tail -f /dev/null & echo here > {}; exec tail -f /dev/null; }}",
+        go.display(),
+        w.path("here").display()
+    ));
+    let live = w.start(&[]);
+    here.told();
+    live.crash();
+    fs::write(&go, "").unwrap();
+    w.run(&["--no-skeptic"]).stopped("complete", 0);
+    assert!(w.ticks().is_empty());
     w.settled();
 }

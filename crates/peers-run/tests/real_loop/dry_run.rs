@@ -2,7 +2,7 @@
 
 use peers_model::record::CorrectionKind;
 
-use crate::world::World;
+use crate::world::{World, sh};
 
 fn index(w: &World) -> String {
     w.git(&["ls-files", "-s"])
@@ -49,7 +49,7 @@ fn row_67_a_dry_run_of_a_turn_that_failed_leaves_nothing_either() {
 fn row_67_a_dry_run_leaves_no_review_bookmark_message_or_bug() {
     let w = World::new();
     w.goals(
-        "- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n- {id: quality, type: soft, prompt: Is it good?}\n",
+        "- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n- {id: quality, type: soft, reviewer: other, prompt: Is it good?}\n",
     );
     w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff"]]);
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
@@ -60,7 +60,7 @@ fn row_67_a_dry_run_leaves_no_review_bookmark_message_or_bug() {
             &[],
             &[
                 "review: {goal: quality, pass: true}",
-                "bug_report: {id: BUG-1, severity: high, title: It breaks}",
+                "bug_report: {id: BUG-7731, severity: high, title: It breaks}",
                 "handoff: Work",
             ],
         ],
@@ -72,7 +72,7 @@ fn row_67_a_dry_run_leaves_no_review_bookmark_message_or_bug() {
     assert_eq!(after.last_handoff, before.last_handoff);
     assert_eq!(after.clean_ticks, before.clean_ticks);
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(!w.prompt(3).contains("BUG-1"), "{}", w.prompt(3));
+    assert!(!w.prompt(3).contains("BUG-7731"), "{}", w.prompt(3));
     w.settled();
 }
 
@@ -83,4 +83,16 @@ fn row_67_a_dry_run_over_uncommitted_changes_is_refused() {
     w.run(&["--dry-run"]).refused(4, "uncommitted");
     assert!(w.lines().is_empty());
     assert_eq!(w.get("left.py"), "x = 1\n");
+}
+
+#[test]
+fn row_67_a_dry_run_leaves_nothing_staged_and_the_branch_where_it_was() {
+    let w = World::new();
+    let (head, index_before) = (w.head(), index(&w));
+    let stage = sh("echo x > staged.py; git add staged.py; rm staged.py; git rm -q --cached readme.txt");
+    w.play("idle", &[&["switch_branch: side", &stage]]);
+    w.run(&["--dry-run", "--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!(w.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+    assert_eq!((w.head(), index(&w), w.status()), (head, index_before, String::new()));
+    w.settled();
 }

@@ -103,8 +103,9 @@ fn a_configuration_that_is_garbage_is_put_back() {
 #[test]
 fn a_garbled_index_does_not_hide_what_was_committed() {
     let w = World::new();
-    let ran = wreck(&w, &["corrupt_git: index"]);
-    ran.stopped("complete", 0);
+    wreck(&w, &["corrupt_git: index"]).stopped("complete", 0);
+    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("index")), "{:?}", w.tick(1));
+    assert_eq!(w.status(), "", "the operator's git can read it again");
     w.settled();
 }
 

@@ -143,3 +143,29 @@ fn row_16_what_the_operator_had_not_committed_survives_the_repair() {
     assert_eq!(w.git_control(&["show", &format!("{kept}:notes-of-the-operator.py")]), "think = True");
     w.settled();
 }
+
+#[test]
+fn row_16_a_branch_without_a_commit_is_left_again() {
+    for steps in [
+        &["git: [checkout, -q, --orphan, fresh]"][..],
+        &["git: [checkout, -q, --orphan, fresh]", "git: [branch, -q, -D, main]"][..],
+    ] {
+        let w = World::new();
+        w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: Good work"], steps]);
+        w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+        let tick = w.tick(2);
+        assert_eq!((tick.outcome, w.head().as_str()), (TickOutcome::NoHandoff, w.tick(1).head_after.as_str()));
+        assert_eq!(w.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+        assert_eq!(w.status(), "");
+        assert!(tick.warnings_emitted.iter().any(|t| t.contains("without a commit")), "{tick:?}");
+        w.settled();
+    }
+}
+
+#[test]
+fn row_16_an_unrelated_history_is_put_back() {
+    let w = World::new();
+    let steps = ["git: [checkout, -q, --orphan, fresh]", "handoff: A new beginning"];
+    corrected(&w, &steps, CorrectionKind::RestoreHistory);
+    assert_eq!(w.status(), "");
+}

@@ -138,24 +138,19 @@ fn row_63_a_message_that_was_published_right_before_a_crash_is_delivered() {
     let w = hybrid();
     let here = w.fifo("here");
     // What a crash between publishing and the record of the tick leaves.
-    let publish = sh(
-        "mkdir -p .peers/comms/ann-to-bob; printf -- '---\\nfrom: ann\\n---\\n\\napples' > .peers/comms/ann-to-bob/000001-first.md",
-    );
+    let publish =
+        sh("mkdir -p .peers/comms/ann-to-bob; echo apples > .peers/comms/ann-to-bob/000001-first.md");
     w.play(
         "idle",
-        &[
-            &[
-                "write: {path: a.py, text: 'a = 1'}",
-                "handoff",
-                &publish,
-                "message: {to: bob, topic: second, text: 'pears'}",
-                &here.tell(),
-                "hang",
-            ],
-            &[],
-            &[],
-            &[],
-        ],
+        &[&[
+            "write: {path: a.py, text: 'a = 1'}",
+            "handoff",
+            "message: {to: bob, topic: first, text: 'apples'}",
+            "message: {to: bob, topic: second, text: 'pears'}",
+            &publish,
+            &here.tell(),
+            "hang",
+        ]],
     );
     let live = w.start(&[]);
     here.told();
@@ -164,5 +159,6 @@ fn row_63_a_message_that_was_published_right_before_a_crash_is_delivered() {
     w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
     assert_eq!(w.tick(1).published, ["ann-to-bob/000001-first.md", "ann-to-bob/000002-second.md"]);
     assert!(w.prompt(2).contains("apples") && w.prompt(2).contains("pears"), "{}", w.prompt(2));
+    assert!(w.get(".peers/comms/archive/ann-to-bob/000001-first.md").contains("from: ann\n"));
     w.settled();
 }

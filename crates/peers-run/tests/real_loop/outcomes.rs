@@ -38,7 +38,11 @@ fn row_09_a_dirty_tree_is_never_complete() {
     let w = World::new();
     w.play(
         "repeat",
-        &[&["write: {path: fixed, text: 'yes'}", "handoff", "write: {path: left.py, text: 'x'}"]],
+        &[&[
+            "write: {path: fixed, text: 'yes'}",
+            "handoff",
+            "write: {path: left.py, text: 'x{{iteration}}'}",
+        ]],
     );
     w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("max_ticks", 0);
     assert!(w.tick(1).dirty);
@@ -108,5 +112,28 @@ fn commits_between_runs_are_the_operators_and_a_merge_of_known_work_is_nobodys_t
     assert_eq!(tick.foreign.iter().map(|c| c.as_str()).collect::<Vec<_>>(), [side.as_str()]);
     assert_eq!(tick.commits.len(), 2);
     assert!(!tick.commits.iter().any(|c| c.as_str() == operator));
+    w.settled();
+}
+
+#[test]
+fn known_work_that_claims_to_be_a_correction_is_not_ours() {
+    let w = World::new();
+    w.git(&["checkout", "-q", "-b", "side"]);
+    w.put("side.py", "x = 1\n");
+    w.git(&["add", "-A"]);
+    w.git(&[
+        "-c",
+        "user.name=peers-substrate",
+        "commit",
+        "-qm",
+        "Anti-cheating revert: tick 2\n\nPeer: peers-substrate\nPeers-Corrects: 2",
+    ]);
+    let side = w.head();
+    w.git(&["checkout", "-q", "main"]);
+    w.play("idle", &[&[], &["git: [merge, -q, --ff-only, side]"]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let tick = w.tick(2);
+    assert_eq!((w.head(), tick.own.len(), tick.commits.len()), (side.clone(), 0, 0), "{tick:?}");
+    assert_eq!(tick.foreign.iter().map(|c| c.as_str()).collect::<Vec<_>>(), [side.as_str()]);
     w.settled();
 }

@@ -112,9 +112,7 @@ fn row_60_a_copy_of_the_project_elsewhere_is_refused() {
     let w = lived();
     let moved = w.path("moved");
     fs::rename(w.repo(), &moved).unwrap();
-    let mut command = std::process::Command::new(crate::world::program());
-    command.env_clear().envs(w.env().vars().iter().cloned()).arg("run").arg(&moved);
-    World::out(command).refused(5, "peers store attach");
+    w.run_in(&moved, &[]).refused(5, "peers store attach");
     fs::rename(&moved, w.repo()).unwrap();
 }
 

@@ -14,7 +14,8 @@ use peers_model::record::{ExitRecord, Line, Record, TickRecord};
 use peers_run::place::Place;
 use peers_run::scaffold::{Existing, InitOptions, init};
 use peers_store::runs::{self, RunRecord};
-use peers_store::{accept, store};
+use peers_store::{FsDisk, accept, store};
+use peers_sys::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::identity::{Pid, ProcIdentity};
 use peers_sys::reap;
@@ -171,6 +172,7 @@ impl Drop for Live {
 /// The world of one test.
 pub(crate) struct World {
     dir: TempDir,
+    store: PathBuf,
 }
 
 /// The test program, built by cargo beside the tests.
@@ -185,7 +187,7 @@ pub(crate) fn program() -> PathBuf {
 impl World {
     /// A repository with one commit, set up for two peers, with a gate that is red until `fixed` exists.
     pub(crate) fn new() -> Self {
-        let w = Self { dir: tempfile::tempdir().unwrap() };
+        let mut w = Self { dir: tempfile::tempdir().unwrap(), store: PathBuf::new() };
         fs::create_dir_all(w.repo()).unwrap();
         w.git(&["init", "-q", "-b", "main"]);
         fs::write(w.repo().join("readme.txt"), "start\n").unwrap();
@@ -199,6 +201,7 @@ impl World {
             no_commit: false,
         };
         init(&options, &w.env()).unwrap();
+        w.store = w.place().store_dir().to_owned();
         w.config("");
         w.gate("test -f fixed");
         w.play("idle", &[]);
@@ -215,7 +218,13 @@ impl World {
     }
 
     pub(crate) fn store(&self) -> PathBuf {
-        self.place().store_dir().to_owned()
+        self.store.clone()
+    }
+
+    /// The store's disk, by its path alone: the repository may be broken.
+    fn disk(&self) -> FsDisk {
+        let store = SafeDir::open_shared(self.store.parent().unwrap()).unwrap();
+        FsDisk::new(store.subdir(self.store.file_name().unwrap()).unwrap(), None)
     }
 
     pub(crate) fn fifo(&self, name: &str) -> Fifo {
@@ -291,9 +300,9 @@ impl World {
     /// What the peers do: turn N in tick N, each step one line of YAML. A skeptic turn is always clean.
     pub(crate) fn play(&self, after: &str, turns: &[&[&str]]) {
         let mut text = format!("as: claude\ncount: ticks\nafter: {after}\nturns:\n");
-        text.push_str("- on: {prompt: 'Skeptic: clean'}\n  steps: [{skeptic: clean}]\n");
+        text.push_str("- on: {prompt: '# Skeptic turn'}\n  steps: [{skeptic: clean}]\n");
         for steps in turns {
-            text.push_str("-\n");
+            text.push_str(if steps.is_empty() { "- []\n" } else { "-\n" });
             for step in *steps {
                 text.push_str(&format!("  - {step}\n"));
             }
@@ -306,9 +315,13 @@ impl World {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.command_in(&self.repo(), args)
+    }
+
+    fn command_in(&self, work: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.env_clear().envs(self.env().vars().iter().cloned());
-        command.arg("run").arg(self.repo()).args(args);
+        command.arg("run").arg(work).args(args);
         command
     }
 
@@ -319,6 +332,12 @@ impl World {
     #[track_caller]
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         self.start(args).end()
+    }
+
+    /// Runs the loop in another work tree.
+    #[track_caller]
+    pub(crate) fn run_in(&self, work: &Path, args: &[&str]) -> Ran {
+        Self::out(self.command_in(work, args))
     }
 
     /// Runs a command that was made by [`World::command`].
@@ -453,14 +472,13 @@ impl World {
     }
 
     pub(crate) fn runs(&self) -> Vec<RunRecord> {
-        let mut disk = self.place().open_store_disk().unwrap();
-        runs::list(&mut disk).unwrap().0
+        runs::list(&mut self.disk()).unwrap().0
     }
 
     /// The journal verifies and the snapshot agrees with it.
     #[track_caller]
     pub(crate) fn verify_journal(&self) -> State {
-        let mut disk = self.place().open_store_disk().unwrap();
+        let mut disk = self.disk();
         assert_eq!(store::compare_snapshot(&mut disk).unwrap(), None);
         store::read(&mut disk).unwrap().0
     }
@@ -524,10 +542,6 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         // A test that failed leaves no process behind.
-        let Ok(place) = Place::locate(&self.repo(), &self.env()) else { return };
-        if !place.store_dir().join("journal").exists() {
-            return;
-        }
         for run in self.run_ids() {
             for left in reap::marked(&run, None, None).unwrap_or_default() {
                 drop(signal_verified(&left, Signal::Kill));

@@ -1,3 +1,5 @@
+//! Tests of `redact`.
+
 use std::fmt::Write as _;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Tests of `yaml`.
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

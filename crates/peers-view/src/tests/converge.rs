@@ -64,7 +64,13 @@ fn each_step_to_complete_takes_one_thing_off_the_list() {
 fn what_is_missing_is_said_in_words() {
     let mut world = World::running();
     world.tick(1, "claude", review);
-    world.gates(1, vec![judged("tests-pass", 'b', red("x")), judged("lint-clean", 'b', Verdict::Error { diagnostic: "no tool".into() })]);
+    world.gates(
+        1,
+        vec![
+            judged("tests-pass", 'b', red("x")),
+            judged("lint-clean", 'b', Verdict::Error { diagnostic: "no tool".into() }),
+        ],
+    );
     let text = world.text();
     for line in [
         "complete:  5 things are missing\n",
@@ -87,7 +93,12 @@ fn a_review_of_older_content_counts_no_more() {
         tick.scopes.insert(goal("docs-read"), ScopeMove { before: "s".into(), after: "t".into() });
     });
     let text = world.text();
-    assert!(text.contains("  0/2  docs-read  every peer  claude, codex has not passed it (1 review out of date)\n"), "{text}");
+    assert!(
+        text.contains(
+            "  0/2  docs-read  every peer  claude, codex has not passed it (1 review out of date)\n"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
@@ -95,7 +106,10 @@ fn a_proof_that_is_red_makes_its_gate_red() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
     world.gates(1, all_green());
-    world.append(proof(vec![judged("tests-pass", 'b', red("needs a cache")), judged("lint-clean", 'b', Verdict::Pass)]));
+    world.append(proof(vec![
+        judged("tests-pass", 'b', red("needs a cache")),
+        judged("lint-clean", 'b', Verdict::Pass),
+    ]));
     let view = world.view();
     let gates = &view.core.value().unwrap().gates;
     assert_eq!((gates[0].state, gates[0].diagnostic.as_str()), ("proof-failed", "needs a cache"));

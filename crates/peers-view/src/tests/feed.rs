@@ -42,7 +42,8 @@ fn append_raw(world: &World, segment: &str, bytes: &[u8]) {
 /// A second segment, as the loop makes it.
 fn rotate(world: &World, more: &[Record]) {
     let mut disk = world.disk();
-    let mut journal = Journal::open(&mut disk, &Position::default(), false, |_| Ok::<(), JournalError>(())).unwrap();
+    let mut journal =
+        Journal::open(&mut disk, &Position::default(), false, |_| Ok::<(), JournalError>(())).unwrap();
     journal.rotate();
     let state = serde_json::to_value(world.store.state()).unwrap();
     let mut records = vec![Record::Checkpoint(CheckpointRecord { state })];
@@ -76,7 +77,12 @@ fn a_journal_that_is_not_there_yet_is_waited_for() {
 fn the_tail_begins_so_many_records_before_the_end() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
-    for (lines, expected) in [(0, &[][..]), (1, &["tick"][..]), (2, &["tick-started", "tick"]), (99, &["run-started", "tick-started", "tick"])] {
+    for (lines, expected) in [
+        (0, &[][..]),
+        (1, &["tick"][..]),
+        (2, &["tick-started", "tick"]),
+        (99, &["run-started", "tick-started", "tick"]),
+    ] {
         let mut feed = Feed::tail(&mut world.disk(), lines).unwrap();
         assert_eq!(events(&drain(&mut feed, &world)), expected, "{lines}");
     }
@@ -115,7 +121,10 @@ fn a_new_segment_is_gone_over_to() {
     let mut feed = Feed::from_start();
     drain(&mut feed, &world);
     world.tick(1, "claude", |_| {});
-    let more = [Record::TickStarted(Box::new(super::started(2, "codex"))), Record::Tick(Box::new(tick_record(2, "codex")))];
+    let more = [
+        Record::TickStarted(Box::new(super::started(2, "codex"))),
+        Record::Tick(Box::new(tick_record(2, "codex"))),
+    ];
     rotate(&world, &more);
     let items = drain(&mut feed, &world);
     assert_eq!(events(&items), ["tick-started", "tick", "checkpoint", "tick-started", "tick"]);
@@ -136,7 +145,10 @@ fn a_line_that_cannot_be_read_is_said_and_passed() {
     assert_eq!(events(&items), ["unreadable", "unreadable"]);
     world.tick(1, "claude", |_| {});
     let text = watch_line(&items[0], Colour::Plain);
-    assert!(text.starts_with("unreadable: the line at byte ") && text.contains("of segment 1 is not a record"), "{text}");
+    assert!(
+        text.starts_with("unreadable: the line at byte ") && text.contains("of segment 1 is not a record"),
+        "{text}"
+    );
     assert!(watch_json(&items[0]).contains("\"kind\":\"unreadable\""));
     assert_eq!(events(&drain(&mut feed, &world)), ["tick-started", "tick"]);
 }
@@ -149,7 +161,10 @@ fn a_record_that_does_not_follow_is_said() {
     let text = std::fs::read_to_string(world.path("store/journal/000001.jsonl")).unwrap();
     append_raw(&world, "000001.jsonl", text.as_bytes());
     let items = drain(&mut feed, &world);
-    assert!(matches!(&items[..], [FeedItem::Unreadable { why, .. }] if why.contains("has number 1, but 2 is next")), "{items:?}");
+    assert!(
+        matches!(&items[..], [FeedItem::Unreadable { why, .. }] if why.contains("has number 1, but 2 is next")),
+        "{items:?}"
+    );
 }
 
 #[test]
@@ -179,7 +194,10 @@ fn a_line_longer_than_any_record_is_passed_without_being_held() {
     assert_eq!(events(&drain(&mut feed, &world)), [""; 0]);
     append_raw(&world, "000001.jsonl", b"\n");
     let items = drain(&mut feed, &world);
-    assert!(matches!(&items[..], [FeedItem::Unreadable { why, .. }] if why.contains("is longer than")), "{items:?}");
+    assert!(
+        matches!(&items[..], [FeedItem::Unreadable { why, .. }] if why.contains("is longer than")),
+        "{items:?}"
+    );
     world.begin_tick(1, "claude");
     assert_eq!(events(&drain(&mut feed, &world)), ["tick-started"]);
 }
@@ -191,10 +209,19 @@ fn each_record_has_one_line_in_words_and_one_in_json() {
     world.exit(StopReason::MaxTicks, "");
     let items = drain(&mut Feed::from_start(), &world);
     let lines: Vec<String> = items.iter().map(|item| watch_line(item, Colour::Plain)).collect();
-    assert_eq!(lines[0], "2023-11-14T22:13:21.000Z run-started        at aaaaaaaa on main, 2 gates, claude and codex; unconfined\n");
-    assert_eq!(lines[1], "2023-11-14T22:13:22.000Z tick-started       tick 1: claude at aaaaaaaa, prompt of 4.0 KiB\n");
-    assert_eq!(lines[2], "2023-11-14T22:13:23.000Z tick               tick 1: claude handoff, 1 commit, 3m, 1,500 tokens, $0.50; two lines\n");
-    assert_eq!(lines[3], "2023-11-14T22:13:24.000Z exit               max_ticks after 1 ticks\n");
+    assert_eq!(
+        lines[0],
+        "2023-11-14T22:13:21.000Z run-started        at aaaaaaaa on main, 2 gates, claude and codex; unconfined\n"
+    );
+    assert_eq!(
+        lines[1],
+        "2023-11-14T22:13:22.000Z tick-started       tick 1: claude at aaaaaaaa, prompt of 4.0 KiB\n"
+    );
+    assert_eq!(
+        lines[2],
+        "2023-11-14T22:13:23.000Z tick               tick 1: claude handoff, 1 commit, 3m, 1,500 tokens, $0.50; two lines\n"
+    );
+    assert_eq!(lines[3], "2023-11-14T22:13:24.000Z exit               max_ticks after 1 tick\n");
     for item in &items {
         let json = watch_json(item);
         assert_eq!(json.matches('\n').count(), 1);

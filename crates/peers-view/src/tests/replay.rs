@@ -21,7 +21,12 @@ fn three_ticks() -> World {
     world.gates(0, vec![judged("tests-pass", 'a', red("x"))]);
     world.tick(1, "claude", |_| {});
     world.begin_tick(2, "codex");
-    world.append(Record::PeerSpawned(PeerSpawned { tick: TickNo(2), pid: 77, start_time: 1, boot_id: "b".into() }));
+    world.append(Record::PeerSpawned(PeerSpawned {
+        tick: TickNo(2),
+        pid: 77,
+        start_time: 1,
+        boot_id: "b".into(),
+    }));
     world.end_tick(2, "codex", |tick| tick.verdicts = vec![judged("tests-pass", 'b', Verdict::Pass)]);
     world.gates(2, vec![judged("lint-clean", 'b', Verdict::Pass)]);
     world.tick(3, "claude", |_| {});
@@ -71,7 +76,11 @@ fn an_open_tick_has_no_state_after_it() {
     let open = get(&world, 4).unwrap();
     assert_eq!(open.after, None);
     let text = replay_text(&open, Colour::Plain);
-    assert!(text.contains("tick:      4 of codex\nresult:    it is open") && text.contains("the tick has not ended"), "{text}");
+    assert!(
+        text.contains("tick:      4 of codex\nresult:    it is open")
+            && text.contains("the tick has not ended"),
+        "{text}"
+    );
 }
 
 #[test]

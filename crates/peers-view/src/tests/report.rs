@@ -46,7 +46,12 @@ fn a_stop_that_wants_somebody_says_so_with_the_next_step() {
     let mut world = World::running();
     world.exit(StopReason::GoalMutation("goals.yaml".into()), "goals.yaml changed");
     let text = report_markdown(&report(&world));
-    assert!(text.contains("**Stopped: look before you do anything else**: `stopped 2m ago, goal-mutation:goals.yaml"), "{text}");
+    assert!(
+        text.contains(
+            "**Stopped: look before you do anything else**: `stopped 2m ago, goal-mutation:goals.yaml"
+        ),
+        "{text}"
+    );
     assert!(text.contains("\nNext step: review with `peers goals diff`"), "{text}");
     let json: Value = serde_json::from_str(&report_json(&report(&world))).unwrap();
     assert_eq!(json["schema"], "peers.report/1");
@@ -68,7 +73,10 @@ fn gates_have_their_first_red_and_last_green() {
     assert_eq!(history.last_red.unwrap().tick, TickNo(2));
     assert_eq!(history.last_green.unwrap().tick, TickNo(0));
     let text = report_markdown(&report);
-    assert_eq!(line(&text, "| tests-pass"), "| tests-pass | fail | `bbbbbbbb` | tick 1 | tick 0 | 1/2/0 | `2 failed` |");
+    assert_eq!(
+        line(&text, "| tests-pass"),
+        "| tests-pass | fail | `bbbbbbbb` | tick 1 | tick 0 | 1/2/0 | `2 failed` |"
+    );
     assert_eq!(line(&text, "| lint-clean"), "| lint-clean | unknown |  | never | never | 0/0/0 |  |");
 }
 
@@ -84,7 +92,10 @@ fn the_timeline_has_the_last_fifty_ticks() {
     assert_eq!(history.timeline.front().unwrap().tick, TickNo(11));
     let text = report_markdown(&report);
     assert!(text.contains("60 ticks in 1 run; the last 50, newest first."), "{text}");
-    assert!(line(&text, "| 60 |").contains("| claude | handoff | 1 commit, `bbbbbbbb` | 3m | 1,500 tokens, $0.50 |"));
+    assert!(
+        line(&text, "| 60 |")
+            .contains("| claude | handoff | 1 commit, `bbbbbbbb` | 3m | 1,500 tokens, $0.50 |")
+    );
 }
 
 #[test]
@@ -105,7 +116,10 @@ fn what_was_undone_is_listed_with_its_salvage_ref() {
         tick.corrected = Some(CorrectionKind::Revert);
         tick.salvage = Some("refs/peers/salvage/00000000000000aa/1-claude".into());
     });
-    world.append(Record::MirrorRestored(MirrorRestored { tick: Some(TickNo(1)), what: "had other content".into() }));
+    world.append(Record::MirrorRestored(MirrorRestored {
+        tick: Some(TickNo(1)),
+        what: "had other content".into(),
+    }));
     let text = report_markdown(&report(&world));
     assert!(text.contains("| 1 | claude | reverted | `bbbbbbbb` | `aaaaaaaa` | `refs/peers/salvage/00000000000000aa/1-claude` | `a test-only turn after a warning` |"), "{text}");
     assert!(text.contains("- the mirror of the journal, 1 time\n"), "{text}");
@@ -131,7 +145,8 @@ fn runs_that_never_ended_are_listed_among_the_ends() {
 #[test]
 fn what_the_operator_did_is_listed() {
     let mut world = World::running();
-    let op = OperatorOp::Ack { target: AckTarget::Weakening(TickNo(3)), reason: "the limit was wrong".into() };
+    let op =
+        OperatorOp::Ack { target: AckTarget::Weakening(TickNo(3)), reason: "the limit was wrong".into() };
     world.append(Record::Operator(OperatorRecord { op, by: "ann".into() }));
     let text = report_markdown(&report(&world));
     assert!(text.contains("`ann`: `acknowledged the weakening of tick 3: the limit was wrong`\n"), "{text}");
@@ -153,7 +168,9 @@ fn bugs_go_from_found_to_fixed_with_their_commits() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
     let report_of = |id: &str, severity: &str| {
-        format!("r\n\n## Bug-Report\n{{\"id\":\"{id}\",\"severity\":\"{severity}\",\"title\":\"t {id}\"}}\n\nBug-Report: {id}\n")
+        format!(
+            "r\n\n## Bug-Report\n{{\"id\":\"{id}\",\"severity\":\"{severity}\",\"title\":\"t {id}\"}}\n\nBug-Report: {id}\n"
+        )
     };
     let fix = "f\n\n## Bug-Resolution\n{\"resolves\":\"B1\",\"status\":\"fixed\",\"note\":\"n\"}\n\nBug-Resolves: B1\n";
     let commits = [
@@ -174,10 +191,18 @@ fn bugs_go_from_found_to_fixed_with_their_commits() {
     let report = Report::read(&mut world.disk(), &asked);
     let text = report_markdown(&report);
     assert!(text.contains("2 reported, 1 open, 1 of them blocking."), "{text}");
-    assert_eq!(line(&text, "| B1"), "| B1 | med | `cccccccc` by claude | fixed `dddddddd` by codex | closed | `t B1` |");
+    assert_eq!(
+        line(&text, "| B1"),
+        "| B1 | med | `cccccccc` by claude | fixed `dddddddd` by codex | closed | `t B1` |"
+    );
     assert_eq!(line(&text, "| B2"), "| B2 | high | `eeeeeeee` by codex | open | open: unresolved | `t B2` |");
     let status = crate::status_text(&report.view, crate::Colour::Plain);
-    assert!(status.contains("bugs:      1 open, 1 of them blocking; 2 reported\n  high  B2  -  t B2 (unresolved)\n"), "{status}");
+    assert!(
+        status.contains(
+            "bugs:      1 open, 1 of them blocking; 2 reported\n  high  B2  -  t B2 (unresolved)\n"
+        ),
+        "{status}"
+    );
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn a_running_loop_shows_its_open_turn_and_that_it_is_unconfined() {
     let mut world = World::running();
     world.begin_tick(1, "claude");
     let text = status_text(&world.view_held(), Colour::Plain);
-    let state = "state:     running for 2m 2s, tick 1 of claude for 2m (run 00000000000000aa, process 7)\n";
+    let state = "state:     running for 2m 1s, tick 1 of claude for 2m (run 00000000000000aa, process 7)\n";
     assert!(text.contains(state), "{text}");
     assert!(text.contains("sandbox:   unconfined: peers run without a sandbox\n"), "{text}");
     assert_eq!(world.view_held().exit_code(), 0);
@@ -81,7 +81,10 @@ fn a_run_that_never_ended_has_crashed_and_one_reads_how() {
     assert_eq!(how(Some("boot-two")), (CrashKind::HostRebooted, Some(1)));
     assert_eq!(how(None), (CrashKind::Lost, Some(1)));
     let text = world.text();
-    assert!(text.contains("crashed in tick 1 of claude: run 00000000000000aa began 2m 2s ago and never ended"), "{text}");
+    assert!(
+        text.contains("crashed in tick 1 of claude: run 00000000000000aa began 2m 1s ago and never ended"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -106,7 +109,8 @@ fn a_loop_that_began_while_it_was_looked_at_has_not_crashed() {
 fn gates_show_state_tree_streak_and_diagnostic() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
-    world.gates(1, vec![judged("tests-pass", 'b', red("3 failed")), judged("lint-clean", 'b', Verdict::Pass)]);
+    world
+        .gates(1, vec![judged("tests-pass", 'b', red("3 failed")), judged("lint-clean", 'b', Verdict::Pass)]);
     world.tick(2, "codex", |_| {});
     world.gates(2, vec![judged("tests-pass", 'b', red("2 failed"))]);
     let text = world.text();
@@ -146,7 +150,12 @@ fn git_facts_decide_what_is_stale_and_dirty() {
     let core = view.core.value().unwrap();
     assert_eq!((core.gates[0].stale, core.clean), (Some(true), Some(false)));
     let text = status_text(&view, Colour::Plain);
-    assert!(text.contains("head:      cccccccc (detached or not known)\nwork tree: 1 uncommitted path:  M src/a.rs\n"), "{text}");
+    assert!(
+        text.contains(
+            "head:      cccccccc (detached or not known)\nwork tree: 1 uncommitted path:  M src/a.rs\n"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
@@ -160,14 +169,18 @@ fn the_budget_has_caps_shares_and_what_was_wasted() {
         tick.exit.usage = peers_model::outcome::Usage::default();
     });
     let text = world.text();
-    let line = |start: &str| text.lines().find(|line| line.trim().starts_with(start)).unwrap_or_default().to_owned();
-    assert_eq!(line("ticks  "), "  ticks              2                of 10     20%");
-    assert_eq!(line("run time"), "  run time           6m               of 6h     1%");
-    assert_eq!(line("failures in a row"), "  failures in a row  1                of 5      20%");
-    assert_eq!(line("tokens"), "  tokens             at least 1,500   no cap");
-    assert_eq!(line("money"), "  money              at least $0.50   of $5.00  10%");
-    assert!(text.contains("  the cost of 1 turn is not known\n  wasted 3m; last: tick 2 codex 3m\n"), "{text}");
-    assert!(text.contains("  healthy  codex   1 turns  tick 2: success in 3m, no commit by peer this turn; 1 of the last 5 failed\n"), "{text}");
+    let line =
+        |start: &str| text.lines().find(|line| line.trim().starts_with(start)).unwrap_or_default().to_owned();
+    assert_eq!(line("ticks  "), "  ticks              2               of 10     20%");
+    assert_eq!(line("run time"), "  run time           6m              of 6h     1%");
+    assert_eq!(line("failures in a row"), "  failures in a row  1               of 5      20%");
+    assert_eq!(line("tokens"), "  tokens             at least 1,500  no cap");
+    assert_eq!(line("money"), "  money              at least $0.50  of $5.00  10%");
+    assert!(
+        text.contains("  the cost of 1 turn is not known\n  wasted 3m; last: tick 2 codex 3m\n"),
+        "{text}"
+    );
+    assert!(text.contains("  healthy  codex   1 turn  tick 2: success in 3m, no commit by peer this turn; 0.5 of the last 5 failed\n"), "{text}");
 }
 
 #[test]
@@ -175,7 +188,8 @@ fn a_cap_that_is_reached_is_a_hundred_per_cent_or_more() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| tick.exit.usage.usd = Some(Usd::from_micros(6_000_000)));
     let view = world.view();
-    let money = view.core.value().unwrap().budget.rows.iter().find(|row| row.key == "max_usd").unwrap().clone();
+    let money =
+        view.core.value().unwrap().budget.rows.iter().find(|row| row.key == "max_usd").unwrap().clone();
     assert_eq!(money.percent(), Some(120));
 }
 
@@ -189,7 +203,10 @@ fn the_last_ticks_are_there_newest_first() {
     let ticks: Vec<u64> = view.journal.value().unwrap().ticks.iter().map(|tick| tick.tick.0).collect();
     assert_eq!(ticks, (3..=12).collect::<Vec<_>>());
     let text = status_text(&view, Colour::Plain);
-    assert!(text.contains("last ticks\n  tick 12  codex   handoff  2m ago in 3m\n  tick 11  claude"), "{text}");
+    assert!(
+        text.contains("last ticks\n  tick 12  codex   handoff  2m ago in 3m\n  tick 11  claude"),
+        "{text}"
+    );
     assert!(text.contains("journal:   25 records\n"), "{text}");
 }
 
@@ -198,7 +215,12 @@ fn warnings_are_shown_with_their_tick() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| tick.warnings_emitted = vec!["the first".into(), "the second".into()]);
     let text = world.text();
-    assert!(text.contains("last warnings\n  tick 1: the first\n  tick 1: the second\n  2 warnings for the next prompt\n"), "{text}");
+    assert!(
+        text.contains(
+            "last warnings\n  tick 1: the first\n  tick 1: the second\n  2 warnings for the next prompt\n"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
@@ -239,7 +261,8 @@ fn colour_only_adds() {
     let (plain, ansi) = (status_text(&view, Colour::Plain), status_text(&view, Colour::Ansi));
     assert!(is_harmless(&plain));
     assert_ne!(plain, ansi);
-    let stripped: Vec<String> = ansi.lines().map(|line| peers_sys::term::inline(line).trim_end().to_owned()).collect();
+    let stripped: Vec<String> =
+        ansi.lines().map(|line| peers_sys::term::inline(line).trim_end().to_owned()).collect();
     let plain: Vec<String> = plain.lines().map(|line| line.trim_end().to_owned()).collect();
     assert_eq!(stripped, plain);
 }

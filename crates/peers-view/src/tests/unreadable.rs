@@ -24,10 +24,17 @@ fn a_damaged_journal_shows_no_numbers() {
     world.exit(StopReason::MaxTicks, "");
     damage(&world);
     let view = world.view();
-    assert!(matches!(&view.core, Sourced::Unreadable(why) if why.contains("hash chain broken")), "{:?}", view.core);
+    assert!(
+        matches!(&view.core, Sourced::Unreadable(why) if why.contains("hash chain broken")),
+        "{:?}",
+        view.core
+    );
     assert_eq!(view.exit_code(), 3);
     let text = status_text(&view, Colour::Plain);
-    assert!(text.contains("journal:   unreadable: journal: journal/000001.jsonl line 3 does not continue"), "{text}");
+    assert!(
+        text.contains("journal:   unreadable: journal: journal/000001.jsonl line 3 does not continue"),
+        "{text}"
+    );
     for absent in ["gates\n", "budget\n", "ticks:", "complete:"] {
         assert!(!text.contains(absent), "{absent} in {text}");
     }
@@ -53,7 +60,10 @@ fn with_a_snapshot_the_state_from_before_the_damage_is_shown_as_stale() {
     assert!(why.contains("hash chain broken"));
     assert_eq!(view.exit_code(), 3);
     let text = status_text(&view, Colour::Plain);
-    assert!(text.contains("what follows is from before the damage") && text.contains("ticks:     2"), "{text}");
+    assert!(
+        text.contains("what follows is from before the damage") && text.contains("ticks:     2"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -151,7 +161,11 @@ fn a_history_ends_where_the_journal_is_damaged() {
     let Sourced::Stale { value, .. } = &report.history else { panic!("{:?}", report.history) };
     assert_eq!(value.ticks, 2);
     let text = report_markdown(&report);
-    assert!(text.contains("**The journal cannot be read**") && text.contains("**The history ends where the journal is damaged**"), "{text}");
+    assert!(
+        text.contains("**The journal cannot be read**")
+            && text.contains("**The history ends where the journal is damaged**"),
+        "{text}"
+    );
     std::fs::write(&path, "nonsense\n").unwrap();
     assert!(matches!(History::read(&mut world.disk()), Sourced::Unreadable(_)));
     let view = world.view();

@@ -37,6 +37,7 @@ const MAX_TICKS: u64 = 12;
 /// and the proof in a clean checkout. The peers are scripts; gates, journal and proof are real. With
 /// cargo and a C compiler the project is a Rust crate, else a shell script.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Make it in DIR, which must be absent or empty [default: a new directory for temporary files]
     #[arg(long, value_name = "DIR")]

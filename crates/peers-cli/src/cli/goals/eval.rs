@@ -16,6 +16,7 @@ use crate::error::CommandError;
 /// JSON files that the expression reads are taken from the target directory. Exit codes: 0 true, 1
 /// false, 3 no valid expression or no value.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The expression
     #[arg(value_name = "EXPR")]

@@ -1,0 +1,157 @@
+//! The fetch behind a large import.
+//!
+//! It does not read the agents' git directory: it is pointed at a directory of ours that has our
+//! configuration and the references as the library read them, and only borrows the agents' object store.
+//! So nothing that an agent can set (hidden references, promisor remotes, hooks of the serving side)
+//! reaches the two `git` processes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use git2::Oid;
+
+use crate::cli;
+use crate::control::ControlDir;
+use crate::copy;
+use crate::error::{CliError, GitError, clean, clean_bytes};
+use crate::files::{self, Small};
+use crate::objects;
+use crate::repo::{PeerRepo, peer_shallow};
+
+/// All branches and `HEAD`.
+pub(super) const BRANCHES: &[&str] = &["+refs/heads/*:refs/peer/*", "+HEAD:refs/peer-head"];
+
+impl ControlDir {
+    /// A directory of ours that a fetch can be pointed at: our configuration, these references, and
+    /// the agents' objects.
+    pub(super) fn write_source(
+        &self,
+        peer: &PeerRepo,
+        head: Oid,
+        branches: &BTreeMap<String, Oid>,
+    ) -> Result<(), GitError> {
+        let source = self.own("source");
+        for dir in ["", "objects", "objects/info", "refs"] {
+            files::ensure_dir(&source.join(dir))?;
+        }
+        let config = "[core]\n\tbare = true\n\tcommitGraph = false\n\tmultiPackIndex = false\n\
+                      [pack]\n\tuseBitmaps = false\n[gc]\n\tauto = 0\n";
+        files::replace(&source.join("config"), config.as_bytes())?;
+        files::replace(&source.join("HEAD"), format!("{head}\n").as_bytes())?;
+        let mut packed = String::from("# pack-refs with: sorted\n");
+        for (name, oid) in branches {
+            // Writing to a string does not fail.
+            let _ = writeln!(packed, "{oid} {name}");
+        }
+        files::replace(&source.join("packed-refs"), packed.as_bytes())?;
+        files::replace(&source.join("objects/info/alternates"), &alternates(&peer.objects_dir())?)?;
+        let shallow = source.join("shallow");
+        match peer_shallow(peer)? {
+            Some(lines) => files::replace(&shallow, lines.as_bytes()),
+            None => match std::fs::remove_file(&shallow) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io(shallow, error)),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    pub(super) fn fetch(
+        &mut self,
+        options: &[&str],
+        refspecs: &[&str],
+        limit: Duration,
+    ) -> Result<(), GitError> {
+        let home = self.home();
+        let mut call = self.call(&home);
+        for setting in
+            ["protocol.allow=never", "protocol.file.allow=always", "fetch.fsckObjects=true", "gc.auto=0"]
+        {
+            call.setting(setting);
+        }
+        call.arg("fetch").args([
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--no-auto-maintenance",
+            "--no-write-fetch-head",
+            "--quiet",
+        ]);
+        call.args(options.iter().copied()).limit(limit);
+        call.arg("--end-of-options").arg(self.own("source")).args(refspecs.iter().copied());
+        let result = call.run();
+        self.reopen()?;
+        result.map(drop).map_err(|error| sort_fetch_error(&error).unwrap_or(GitError::Cli(error)))
+    }
+
+    /// Our names for the agents' branches that are gone: a new branch `a/b` needs the place of `a`.
+    pub(super) fn drop_stale_refs(&self, branches: &BTreeMap<String, Oid>) -> Result<(), GitError> {
+        let fail = |source| GitError::library("list imported branches", source);
+        for reference in self.repo.references_glob("refs/peer/*").map_err(fail)? {
+            let mut reference = reference.map_err(fail)?;
+            let gone = match reference.name() {
+                Ok(name) => !branches.contains_key(&theirs(name)),
+                Err(_) => true,
+            };
+            if gone {
+                reference.delete().map_err(|source| GitError::library("drop an imported branch", source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Our names for the branches as they were last imported. Only a fetch looks at them, to know what it
+    /// need not ask for; so they are moved only before one.
+    pub(super) fn show_what_we_have(&self, branches: &BTreeMap<String, Oid>) -> Result<(), GitError> {
+        self.drop_stale_refs(branches)?;
+        let odb = objects::odb(&self.repo)?;
+        for (name, oid) in branches {
+            let name = ours(name);
+            let same = self.repo.find_reference(&name).ok().and_then(|found| found.target()) == Some(*oid);
+            if !same && copy::has(&odb, *oid) {
+                self.repo
+                    .reference(&name, *oid, true, "import")
+                    .map_err(|source| GitError::library(format!("record `{}`", clean(&name, 200)), source))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ours(name: &str) -> String {
+    name.replacen("refs/heads/", "refs/peer/", 1)
+}
+
+fn theirs(name: &str) -> String {
+    name.replacen("refs/peer/", "refs/heads/", 1)
+}
+
+/// The agents' object store and the stores that it borrows from, all absolute.
+fn alternates(objects: &Path) -> Result<Vec<u8>, GitError> {
+    let mut stores: Vec<PathBuf> = vec![objects.to_owned()];
+    if let Ok(Small::Bytes(bytes)) = files::read_small(&objects.join("info/alternates"), 64 * 1024) {
+        for line in bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty() && !l.starts_with(b"#")).take(32) {
+            stores.push(objects.join(std::ffi::OsStr::from_bytes(line)));
+        }
+    }
+    let mut out = Vec::new();
+    for store in stores {
+        let bytes = store.as_os_str().as_bytes();
+        if bytes.contains(&b'\n') {
+            return Err(GitError::Unsafe { path: clean_bytes(bytes), why: "its name has a line break" });
+        }
+        out.extend_from_slice(bytes);
+        out.push(b'\n');
+    }
+    Ok(out)
+}
+
+fn sort_fetch_error(error: &CliError) -> Option<GitError> {
+    let text = cli::failure_text(error)?;
+    if text.contains("No space left on device") || text.contains("Disk quota exceeded") {
+        return Some(GitError::DiskFull { what: "the control directory".to_owned() });
+    }
+    Some(GitError::Corrupt { what: "the history to import".to_owned(), detail: clean(text, 500) })
+}

@@ -1,0 +1,13 @@
+//! Importing the agents' history into the control directory.
+//!
+//! Small ranges are copied object by object in process. Larger ones, and anything of unusual shape,
+//! go through `git fetch` with its consistency check. The fetch does not read the agents' git
+//! directory either: it is pointed at a directory of ours that has our configuration, the references
+//! as the library read them, and only borrows the agents' object store.
+
+mod bring;
+mod edge;
+mod fetch;
+mod tips;
+
+pub use bring::{Imported, Route};

@@ -1,0 +1,110 @@
+//! The command line itself: help, usage, output.
+
+use std::process::Stdio;
+
+use crate::support::{Ended, World, program};
+
+#[test]
+fn the_version_is_one_line() {
+    let done = World::bare().peers(&["--version"]).exits(0);
+    assert_eq!(done.out, format!("peers {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn nothing_at_all_is_a_wrong_use_and_shows_the_commands() {
+    let done = World::bare().peers(&[]).exits(2);
+    assert!(done.out.is_empty() && done.err.contains("Usage: peers"), "{done:?}");
+}
+
+#[test]
+fn a_misspelled_command_gets_a_suggestion() {
+    let done = World::bare().peers(&["statsu"]).exits(2);
+    assert!(done.err.contains("status"), "{}", done.err);
+}
+
+#[test]
+fn the_target_stands_before_the_subcommand() {
+    let world = World::bare();
+    world.peers(&["-C", "missing", "status"]).exits(3);
+    world.peers(&["status", "-C", "."]).exits(2);
+}
+
+#[test]
+fn a_repository_that_is_not_set_up_is_told_how() {
+    let world = World::repo();
+    for command in ["status", "info", "run", "verify", "report"] {
+        let done = world.peers(&[command]).exits(3);
+        assert!(done.out.is_empty(), "{done:?}");
+        assert!(done.err.starts_with("error: "), "{}", done.err);
+        assert!(done.err.contains("hint: run `peers init`"), "{}", done.err);
+    }
+}
+
+#[test]
+fn below_the_top_of_a_repository_the_hint_names_the_top() {
+    let world = World::repo();
+    world.write("below/file", "");
+    let done = world.peers(&["-C", "below", "status"]).exits(3);
+    let top = world.at("").canonicalize().unwrap();
+    assert!(
+        done.err.contains(&format!("peers -C {}", top.display()).trim_end_matches('/').to_owned()),
+        "{}",
+        done.err
+    );
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let world = World::bare();
+    for shell in ["bash", "zsh", "fish"] {
+        let done = world.peers(&["completions", shell]).exits(0);
+        assert!(done.out.contains("bug-hunt") && done.err.is_empty(), "{shell}");
+    }
+    world.peers(&["completions", "cmd"]).exits(2);
+}
+
+#[test]
+fn manual_pages_are_written_for_every_command() {
+    let world = World::bare();
+    assert!(world.peers(&["man"]).exits(0).out.contains(".TH peers 1"));
+    world.peers(&["man", "."]).exits(0);
+    for page in ["peers.1", "peers-run.1", "peers-goals-accept.1"] {
+        assert!(world.read(page).contains(".SH NAME"), "{page}");
+    }
+    assert!(!world.at("peers-__spawn.1").exists());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let world = World::bare();
+    let mut child = world
+        .command(program())
+        .args(["completions", "zsh"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let done = Ended::of(&child.wait_with_output().unwrap()).exits(0);
+    assert_eq!(done.err, "");
+}
+
+#[test]
+fn the_hidden_start_of_children_is_reached_before_the_command_line_is_parsed() {
+    let done = World::bare().peers(&["__spawn", "--nonsense"]);
+    assert!(done.err.starts_with("peers-stub: "), "{done:?}");
+    assert!(!World::bare().peers(&["--help"]).out.contains("__spawn"));
+}
+
+#[test]
+fn examples_of_scripts_are_listed_and_printed() {
+    let world = World::bare();
+    let list =
+        world.peers(&["fake-peer", "--examples", "--json"]).exits(0).json("peers.fake-peer-examples/1");
+    for example in list["examples"].as_array().unwrap() {
+        let name = example["name"].as_str().unwrap();
+        assert!(world.peers(&["fake-peer", "--example", name]).exits(0).out.contains("turns:"), "{name}");
+    }
+    let done = world.peers(&["fake-peer", "--example", "basik"]).exits(2);
+    assert!(done.err.contains("did you mean `basic`?"), "{}", done.err);
+}

@@ -1,0 +1,57 @@
+//! `peers check` and `peers bug-hunt`.
+
+use crate::support::World;
+
+const REPORT: &str = "Report a bug\n\n## Bug-Report\n{\"id\": \"BUG-1\", \"severity\": \"high\", \"title\": \"It breaks\"}\n\nBug-Report: BUG-1\nPeer: ann\n";
+
+#[test]
+fn a_check_passes_fails_and_cannot_measure_with_three_codes() {
+    let world = World::ready("true");
+    world.peers(&["check", "bug-ledger"]).exits(0);
+    world.git(&["commit", "-q", "--allow-empty", "-m", REPORT]);
+    let done = world.peers(&["check", "bug-ledger"]).exits(1);
+    assert!(done.out.starts_with("bug-ledger: FAIL ("), "{}", done.out);
+    let json = world
+        .peers(&["check", "bug-ledger", "--min-severity", "crit", "--json"])
+        .exits(0)
+        .json("peers.check/1");
+    assert_eq!((&json["check"], &json["verdict"]), (&"bug-ledger".into(), &"pass".into()));
+    let done = World::bare().peers(&["check", "bug-ledger"]).exits(3);
+    assert!(done.out.starts_with("bug-ledger: ERROR ("), "{}", done.out);
+}
+
+#[test]
+fn an_unknown_check_or_flag_is_a_wrong_use() {
+    let world = World::ready("true");
+    assert!(world.peers(&["check", "bug-leger"]).exits(2).err.contains("did you mean `bug-ledger`?"));
+    world.peers(&["check", "bug-ledger", "--nonsense"]).exits(2);
+    world.peers(&["check"]).exits(2);
+    world.peers(&["run-check", "audit:self-review"]).exits(0);
+    assert!(world.peers(&["check", "--list"]).exits(0).out.contains("self-review"));
+    world.peers(&["check", "--list", "--json"]).exits(0).json("peers.checks/1");
+}
+
+#[test]
+fn a_planted_script_does_not_shadow_a_check() {
+    let world = World::ready("true");
+    world.git(&["commit", "-q", "--allow-empty", "-m", REPORT]);
+    world.write(".peers/checks/bug-ledger.py", "raise SystemExit(0)\n");
+    world.peers(&["check", "bug-ledger"]).exits(1);
+}
+
+#[test]
+fn the_ledger_answers_as_a_gate_and_as_a_summary() {
+    let world = World::ready("true");
+    world.peers(&["bug-hunt", "gate"]).exits(0);
+    world.git(&["commit", "-q", "--allow-empty", "-m", REPORT]);
+    world.peers(&["bug-hunt", "gate"]).exits(1);
+    world.peers(&["bug-hunt", "gate-tdd"]).exits(0);
+    let text = world.peers(&["bug-hunt", "summary"]).exits(0).out;
+    assert!(text.starts_with("bug-hunt: 1 blocking open (crit=0 high=1"), "{text}");
+    for args in [["bug-hunt", "summary", "--json"].as_slice(), &["bug-hunt", "summary", "--format", "json"]] {
+        let json = world.peers(args).exits(0).json("peers.bug-hunt/1");
+        assert_eq!((&json["total"], &json["reports"][0]["id"]), (&1.into(), &"BUG-1".into()));
+    }
+    World::bare().peers(&["bug-hunt", "gate"]).exits(3);
+    world.peers(&["bug-hunt"]).exits(2);
+}

@@ -1,0 +1,64 @@
+//! `peers demo`.
+
+use std::process::Stdio;
+
+use crate::support::World;
+
+#[test]
+fn the_demonstration_completes_and_leaves_a_project_to_look_at() {
+    let world = World::bare();
+    let dir = world.path("demo");
+    let done = world.peers(&["demo", "--language", "shell", "--dir", dir.to_str().unwrap()]).exits(0);
+    assert!(done.out.starts_with("Stopped: complete\n"), "{}", done.out);
+    assert!(done.err.contains("are scripts"), "{}", done.err);
+    let repo = dir.join("project");
+    let at = |args: &[&str]| world.peers(&[&["-C", repo.to_str().unwrap()], args].concat());
+    let status = at(&["status"]).exits(0).out;
+    assert!(status.contains("complete"), "{status}");
+    assert!(at(&["replay", "3", "--diff"]).exits(0).out.contains("median.sh"));
+    assert_eq!(at(&["bug-hunt", "summary", "--json"]).exits(0).json("peers.bug-hunt/1")["fixed"], 1);
+    at(&["verify", "--pristine"]).exits(0);
+    at(&["state", "check"]).exits(0);
+    let report = at(&["report"]).exits(0).out;
+    assert!(report.contains("BUG-median-even"), "{report}");
+
+    let ticks = world.records("tick");
+    let outcomes: Vec<_> = ticks.iter().map(|tick| tick["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["handoff"; 6]);
+    assert_eq!(ticks[5]["skeptic"], "clean");
+    assert_eq!(world.records("proof")[0]["passed"], true);
+}
+
+#[test]
+fn without_keep_nothing_is_left() {
+    let world = World::bare();
+    world.peers(&["demo", "--language", "shell", "--no-keep"]).exits(0);
+    let left: Vec<_> =
+        std::fs::read_dir(world.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+    assert!(std::fs::read_dir(world.path("home/state/peers")).unwrap().next().is_none());
+}
+
+#[test]
+fn a_directory_that_holds_something_is_refused() {
+    let world = World::repo();
+    let done = world.peers(&["demo", "--dir", "."]).exits(4);
+    assert!(done.err.contains("is not empty"), "{}", done.err);
+}
+
+#[test]
+fn a_rust_project_is_made_where_cargo_is() {
+    let world = World::bare();
+    // A home without toolchains has nothing to build with; the real one is only read here.
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let dir = world.path("demo");
+    let cargo = world.command("cargo").env("HOME", &home).arg("--version").stderr(Stdio::null()).output();
+    if !cargo.is_ok_and(|done| done.status.success()) {
+        return;
+    }
+    let mut command = world.command(crate::support::program());
+    command.env("HOME", &home).args(["demo", "--dir"]).arg(&dir);
+    let done = crate::support::Ended::of(&command.output().unwrap()).exits(0);
+    assert!(done.out.starts_with("Stopped: complete\n"), "{}", done.out);
+    assert!(dir.join("project/Cargo.toml").exists());
+}

@@ -1,0 +1,62 @@
+//! `peers init` and `peers deinit`.
+
+use crate::support::World;
+
+#[test]
+fn init_lays_down_what_run_needs_and_ignores_it() {
+    let world = World::repo();
+    let before = world.head();
+    let done = world.peers(&["init"]).exits(0);
+    assert!(done.out.starts_with("Initialized peers control plane in "), "{}", done.out);
+    assert!(world.read(".peers/config.yaml").contains("peers:"));
+    assert!(world.read(".gitignore").contains(".peers/"));
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    assert_eq!(world.git(&["rev-parse", "peers-baseline^{commit}"]), before);
+}
+
+#[test]
+fn a_second_init_refuses_and_names_the_two_ways_on() {
+    let world = World::repo();
+    world.peers(&["init"]).exits(0);
+    let done = world.peers(&["init"]).exits(4);
+    assert!(done.err.contains("--upgrade") && done.err.contains("--force"), "{}", done.err);
+    world.peers(&["init", "--force", "--upgrade"]).exits(2);
+    world.peers(&["init", "--upgrade"]).exits(0);
+    world.peers(&["init", "--force"]).exits(0);
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let world = World::repo();
+    let report = world.peers(&["init", "--dry-run", "--json"]).exits(0).json("peers.init/1");
+    assert_eq!(report["dry_run"], true);
+    assert!(!world.at(".peers").exists() && !world.path("home/state").exists());
+}
+
+#[test]
+fn staged_files_are_left_out_of_the_commit_and_no_commit_makes_none() {
+    let world = World::repo();
+    world.write("staged.txt", "mine");
+    world.git(&["add", "staged.txt"]);
+    world.peers(&["init"]).exits(0);
+    assert_eq!(world.git(&["show", "--name-only", "--format=", "HEAD"]), ".gitignore");
+
+    let world = World::repo();
+    let before = world.head();
+    world.peers(&["init", "--no-commit", "--driver", "hooks"]).exits(0);
+    assert_eq!(world.head(), before);
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    assert!(world.at(".peers/hooks/README.md").exists());
+}
+
+#[test]
+fn deinit_takes_it_away_and_purge_the_store_too() {
+    let world = World::repo();
+    world.peers(&["deinit"]).exits(1);
+    world.peers(&["init"]).exits(0);
+    world.peers(&["deinit"]).exits(0);
+    assert!(!world.at(".peers").exists() && world.store().exists());
+    world.peers(&["init"]).exits(0);
+    world.peers(&["deinit", "--purge", "--json"]).exits(0).json("peers.deinit/1");
+    assert!(std::fs::read_dir(world.path("home/state/peers")).unwrap().next().is_none());
+}

@@ -1,0 +1,139 @@
+//! `peers land`, `peers undo` and `peers salvage`.
+
+use crate::support::{World, goals};
+
+/// A run on the branch `work` with two ticks, its gate green.
+fn on_a_branch(gate: &str) -> World {
+    let world = World::ready(gate);
+    world.peers(&["run", "--max-ticks", "2", "--branch", "work"]).exits(0);
+    assert_eq!(world.git(&["branch", "--show-current"]), "work");
+    world
+}
+
+#[test]
+fn a_green_branch_is_landed_and_recorded() {
+    let world = on_a_branch("true");
+    let tip = world.head();
+    let done = world.peers(&["land"]).exits(0);
+    assert!(done.out.contains("`main` is at ") && done.out.contains("2 commits of `work`"), "{}", done.out);
+    assert_eq!(world.git(&["rev-parse", "main"]), tip);
+    assert_eq!(world.records("operator").pop().unwrap()["op"], "landed");
+    world.peers(&["land"]).exits(1);
+}
+
+#[test]
+fn a_taken_branch_is_a_conflict() {
+    let world = on_a_branch("true");
+    world.peers(&["run", "--max-ticks", "1", "--branch", "work"]).exits(4);
+}
+
+#[test]
+fn a_red_gate_on_the_merged_tree_moves_nothing() {
+    // Each side alone is green.
+    let world = on_a_branch("! { test -e ann.txt && test -e op.txt; }");
+    world.git(&["checkout", "-q", "main"]);
+    world.write("op.txt", "");
+    let main = world.commit("Mine");
+    let done = world.peers(&["land", "--json"]).exits(1).json("peers.land/1");
+    assert_eq!((&done["result"], &done["gates"][0]["id"]), (&"refused".into(), &"real".into()));
+    assert_eq!(world.head(), main);
+}
+
+#[test]
+fn a_merge_is_made_and_the_work_tree_that_has_the_branch_follows() {
+    let world = on_a_branch("test -e ann.txt || test ! -e op.txt");
+    let tip = world.head();
+    world.git(&["checkout", "-q", "main"]);
+    world.write("op.txt", "mine");
+    let main = world.commit("Mine");
+    world.peers(&["land"]).exits(0);
+    assert_eq!(world.git(&["rev-parse", "HEAD^1", "HEAD^2"]), format!("{main}\n{tip}"));
+    assert!(world.at("ann.txt").exists() && world.at("op.txt").exists());
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+}
+
+#[test]
+fn squash_makes_one_commit_and_a_dirty_target_is_refused() {
+    let world = on_a_branch("true");
+    world.git(&["checkout", "-q", "main"]);
+    let main = world.head();
+    world.write("dirty.txt", "");
+    world.peers(&["land", "--squash"]).exits(4);
+    std::fs::remove_file(world.at("dirty.txt")).unwrap();
+    world.peers(&["land", "--squash"]).exits(0);
+    assert_eq!(world.git(&["rev-parse", "HEAD^"]), main);
+    assert_eq!(world.git(&["log", "-1", "--format=%an"]), "peers-substrate");
+}
+
+#[test]
+fn a_conflict_names_the_paths() {
+    let world = on_a_branch("true");
+    world.git(&["checkout", "-q", "main"]);
+    world.write("ann.txt", "mine\n");
+    let main = world.commit("Mine");
+    let done = world.peers(&["land"]).exits(1);
+    assert_eq!(done.out, "ann.txt\n");
+    assert_eq!(world.head(), main);
+}
+
+#[test]
+fn a_proposal_moves_nothing_and_needs_a_branch_of_its_own() {
+    let world = on_a_branch("true");
+    let main = world.git(&["rev-parse", "main"]);
+    let done = world.peers(&["land", "--pr"]).exits(0);
+    assert!(done.out.contains("- [x] real"), "{}", done.out);
+    assert_eq!(world.git(&["rev-parse", "main"]), main);
+    assert!(World::ready("true").peers(&["land"]).exits(1).err.contains("--branch"));
+}
+
+#[test]
+fn a_worktree_leaves_the_checkout_alone() {
+    let world = World::ready("true");
+    let before = world.head();
+    let dir = world.path("apart");
+    world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
+    assert_eq!((world.head(), world.git(&["status", "--porcelain"])), (before, String::new()));
+    assert!(dir.join("ann.txt").exists() && !world.at("ann.txt").exists());
+    world.peers(&["land"]).exits(0);
+    assert!(world.at("ann.txt").exists(), "main is checked out here and follows");
+}
+
+#[test]
+fn undo_restores_the_base_and_keeps_a_copy() {
+    let world = World::ready("true");
+    let base = world.head();
+    world.peers(&["run", "--max-ticks", "2"]).exits(0);
+    let tip = world.head();
+    let done = world.peers(&["undo", "last", "--json"]).exits(0).json("peers.undo/1");
+    assert_eq!((world.head(), done["commits"].as_u64()), (base, Some(2)));
+    assert!(!world.at("ann.txt").exists());
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    let name = done["salvage"].as_str().unwrap().to_owned();
+    assert!(world.peers(&["salvage", "list"]).exits(0).out.contains(&name));
+    world.peers(&["salvage", "restore", &name]).exits(0);
+    assert_eq!(world.git(&["rev-parse", &format!("refs/peers/salvage/{name}")]), tip);
+    let wrong = world.peers(&["salvage", "restore", &name.replace("undo", "udno")]).exits(3);
+    assert!(wrong.err.contains("did you mean"), "{}", wrong.err);
+    world.peers(&["undo", "last"]).exits(1);
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+}
+
+#[test]
+fn undo_refuses_commits_of_somebody_else_and_unknown_runs() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    world.write("mine.txt", "");
+    let tip = world.commit("Mine on top");
+    let done = world.peers(&["undo", "last"]).exits(4);
+    assert!(done.err.contains("Mine on top"), "{}", done.err);
+    assert_eq!(world.head(), tip);
+    world.peers(&["undo", "ffffffffffffffff"]).exits(3);
+}
+
+#[test]
+fn landing_needs_accepted_goals() {
+    let world = on_a_branch("true");
+    world.write(".peers/goals.yaml", &goals(&[("real", "exit 0")]));
+    world.peers(&["land"]).exits(5);
+}

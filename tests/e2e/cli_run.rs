@@ -1,0 +1,127 @@
+//! `peers run` and `peers tick`.
+
+use std::fs::File;
+
+use crate::support::{World, goals};
+
+#[test]
+fn four_ticks_alternate_and_the_last_line_says_why_it_stopped() {
+    let world = World::ready("true");
+    let done = world.peers(&["run", "--max-ticks", "4"]).exits(0);
+    assert_eq!(done.out, "Stopped: max_ticks\n");
+    let first: Vec<&str> = done.err.lines().take(2).collect();
+    assert!(first[0].contains("ann and ben work on branch `main`"), "{}", done.err);
+    assert!(first[1].starts_with("unconfined"), "{}", done.err);
+    assert!(done.err.contains("tick 4 ben (skeptic): handoff, "), "{}", done.err);
+    let peers: Vec<_> = world.records("tick").iter().map(|tick| tick["peer"].clone()).collect();
+    assert_eq!(peers, ["ann", "ben", "ann", "ben"]);
+    assert_eq!(world.records("exit").len(), 1);
+    assert!(!world.at(".peers/run.lock").exists());
+}
+
+#[test]
+fn a_tick_is_one_turn_and_is_silent_inside_of_a_turn() {
+    let world = World::ready("true");
+    let done = world.peers(&["tick"]).exits(0);
+    assert_eq!(done.last_line(), "Stopped: max_ticks");
+    assert_eq!(world.records("tick").len(), 1);
+    world.peers(&["tick", "--max-ticks", "2"]).exits(2);
+    let project = world.store().file_name().unwrap().to_owned();
+    let inside =
+        world.command(crate::support::program()).arg("tick").env("PEERS_IN_TICK", project).output().unwrap();
+    assert!(inside.status.success() && inside.stdout.is_empty() && inside.stderr.is_empty(), "{inside:?}");
+    assert_eq!(world.records("tick").len(), 1);
+}
+
+#[test]
+fn everything_that_stands_against_a_start_is_said_at_once() {
+    let world = World::bare();
+    world.git(&["init", "-q", "-b", "main"]);
+    world.peers(&["init"]).exits(0);
+    let done = world.peers(&["run"]).exits(3);
+    for words in ["placeholder-replace-me", "has no commit yet", "hint: "] {
+        assert!(done.err.contains(words), "{words}: {}", done.err);
+    }
+    assert!(done.out.is_empty(), "a refused start is no stop: {}", done.out);
+    assert!(world.records("run-started").is_empty());
+}
+
+#[test]
+fn a_missing_program_of_a_peer_is_the_environments_fault() {
+    let world = World::ready("true");
+    let config = world
+        .config("")
+        .replace("fake-peer", "x")
+        .replace(&crate::support::program().display().to_string(), "/missing/agent");
+    world.write(".peers/config.yaml", &config);
+    world.peers(&["goals", "accept"]).exits(0);
+    let done = world.peers(&["run"]).exits(6);
+    assert!(done.err.contains("/missing/agent"), "{}", done.err);
+}
+
+#[test]
+fn a_held_lock_is_a_stop_reason_and_changes_nothing() {
+    let world = World::ready("true");
+    world.peers(&["tick"]).exits(0);
+    let before = world.journal();
+    let lock = File::open(world.store().join("run.lock")).unwrap();
+    lock.lock().unwrap();
+    let done = world.peers(&["run"]).exits(4);
+    assert_eq!(done.last_line(), "Stopped: lock-held");
+    assert!(done.err.contains("holds the lock"), "{}", done.err);
+    world.peers(&["undo", "last"]).exits(4);
+    world.peers(&["state", "rebuild"]).exits(4);
+    world.peers(&["init", "--force"]).exits(4);
+    assert!(world.peers(&["info"]).exits(0).out.contains("held"));
+    assert_eq!(world.journal(), before);
+    drop(lock);
+    world.peers(&["tick"]).exits(0);
+}
+
+#[test]
+fn an_acceptance_during_a_run_is_handed_to_the_loop() {
+    let world = World::ready("true");
+    world.peers(&["tick"]).exits(0);
+    let lock = File::open(world.store().join("run.lock")).unwrap();
+    lock.lock().unwrap();
+    world.write(".peers/goals.yaml", &goals(&[("real", "true"), ("more", "true")]));
+    let taken = world.peers(&["goals", "accept", "--json"]).exits(0).json("peers.goals-accept/1");
+    assert_eq!(taken["taken"], "handed-to-the-loop");
+    drop(lock);
+    world.peers(&["tick"]).exits(0);
+    assert_eq!(world.records("operator").len(), 2, "the loop recorded what it was handed");
+}
+
+#[test]
+fn a_dry_run_puts_everything_back_and_refuses_a_dirty_tree() {
+    let world = World::ready("true");
+    let before = world.head();
+    world.peers(&["run", "--max-ticks", "2", "--dry-run"]).exits(0);
+    assert_eq!(world.head(), before);
+    assert!(!world.at("ann.txt").exists());
+    assert!(!world.peers(&["salvage", "list"]).exits(0).out.is_empty());
+    world.write("dirty.txt", "");
+    world.peers(&["run", "--max-ticks", "1", "--dry-run"]).exits(4);
+}
+
+#[test]
+fn money_and_ticks_are_checked_on_the_command_line() {
+    let world = World::ready("true");
+    for args in [
+        ["--max-ticks", "0"],
+        ["--max-ticks", "-1"],
+        ["--max-usd", "0"],
+        ["--max-usd", "nan"],
+        ["--max-usd", "x"],
+    ] {
+        world.peers(&["run", args[0], args[1]]).exits(2);
+    }
+}
+
+#[test]
+fn a_red_gate_never_completes_and_its_answer_is_shown() {
+    let world = World::ready("echo no such luck >&2; exit 3");
+    let done = world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert!(done.err.contains("real is red"), "{}", done.err);
+    assert!(done.err.contains("no such luck"), "{}", done.err);
+}

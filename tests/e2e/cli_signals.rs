@@ -1,0 +1,94 @@
+//! A loop that is told to stop, and one that is killed.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Stdio};
+
+use crate::support::{World, program};
+
+/// A world whose first peer announces itself in a pipe and then hangs.
+fn hanging() -> World {
+    let world = World::ready("true");
+    let pipe = world.path("pipe");
+    assert!(world.command("mkfifo").arg(&pipe).status().unwrap().success());
+    let announce = format!("echo up > {}", pipe.display());
+    let script =
+        serde_json::json!({"turns": [[{"shell": announce}, {"hang": "sleep"}], [{"handoff": "Again"}]]});
+    world.script("ann", &script.to_string());
+    world
+}
+
+/// A running loop whose peer is up.
+fn started(world: &World) -> Child {
+    let child = world
+        .command(program())
+        .args(["run", "--max-ticks", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Opening the pipe waits for the peer to open it.
+    let mut line = String::new();
+    BufReader::new(std::fs::File::open(world.path("pipe")).unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    child
+}
+
+fn signal(world: &World, child: &Child, name: &str) {
+    let sent = world.command("sh").arg("-c").arg(format!("kill -{name} {}", child.id())).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn a_signal_ends_the_turn_and_the_loop_with_its_code() {
+    for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let world = hanging();
+        let mut child = started(&world);
+        let running = world.peers(&["status"]).exits(0);
+        assert!(running.out.contains("running"), "{}", running.out);
+        signal(&world, &child, name);
+        let mut out = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{name}");
+        assert_eq!(out, "Stopped: interrupted\n");
+        let exit = world.records("exit").pop().unwrap();
+        assert_eq!((&exit["reason"], &exit["signal"]), (&"interrupted".into(), &(code - 128).into()));
+        assert_eq!(world.records("tick").pop().unwrap()["classification"], "interrupted");
+        assert!(world.read(".peers/last-stop-reason.txt").starts_with("interrupted "));
+    }
+}
+
+#[test]
+fn a_killed_loop_is_seen_as_crashed_and_its_turn_is_recovered_once() {
+    let world = hanging();
+    let mut child = started(&world);
+    signal(&world, &child, "KILL");
+    child.wait().unwrap();
+    assert!(world.peers(&["status"]).exits(0).out.contains("crashed"));
+    world.peers(&["undo", "last"]).exits(4);
+    world.peers(&["run", "--max-ticks", "2"]).exits(0);
+    let ticks = world.records("tick");
+    assert_eq!(ticks.len(), 2);
+    assert_eq!((&ticks[0]["recovered"], &ticks[0]["classification"]), (&true.into(), &"interrupted".into()));
+    assert_eq!(ticks[1]["recovered"], false);
+    world.peers(&["state", "check"]).exits(0);
+}
+
+#[test]
+fn a_drained_loop_finishes_its_turn() {
+    let world = World::ready("true");
+    let pipe = world.path("pipe");
+    let go = world.path("go");
+    for path in [&pipe, &go] {
+        assert!(world.command("mkfifo").arg(path).status().unwrap().success());
+    }
+    let wait = format!("echo up > {}; read answer < {}", pipe.display(), go.display());
+    let script = serde_json::json!({"turns": [[{"shell": wait}, {"handoff": "Done in time"}]]});
+    world.script("ann", &script.to_string());
+    let mut child = started(&world);
+    signal(&world, &child, "USR1");
+    std::fs::write(&go, "go\n").unwrap();
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!((child.wait().unwrap().code(), out.as_str()), (Some(0), "Stopped: drained\n"));
+    assert_eq!(world.records("tick").pop().unwrap()["outcome"], "handoff");
+}

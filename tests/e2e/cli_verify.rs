@@ -1,0 +1,99 @@
+//! `peers verify`.
+
+use crate::support::{World, goals};
+
+#[test]
+fn green_gates_pass_and_the_report_is_written() {
+    let world = World::ready("true");
+    let done = world.peers(&["verify"]).exits(0);
+    assert!(
+        done.out.starts_with("# peers verify — repo\n\n**Result:** PASS (hard 1/1, verify 0/0)\n"),
+        "{}",
+        done.out
+    );
+    assert!(done.out.contains("| real | pass | "), "{}", done.out);
+    assert_eq!(world.read(".peers/VERIFY.md"), done.out);
+    assert!(world.journal().iter().all(|record| record["event"] == "operator"), "verify records nothing");
+}
+
+#[test]
+fn one_red_gate_is_a_negative_answer_with_its_reason() {
+    let world = World::ready("echo the | pipe >&2; false");
+    let done = world.peers(&["verify", "--no-write"]).exits(1);
+    assert!(done.out.contains("**Result:** FAIL (hard 0/1, verify 0/0)"), "{}", done.out);
+    assert!(!world.at(".peers/VERIFY.md").exists());
+    let json = world.peers(&["verify", "--json", "--no-write"]).exits(1).json("peers.verify/1");
+    assert_eq!((&json["result"], &json["hard"][0]["state"]), (&"fail".into(), &"fail".into()));
+    assert_eq!(json["head"], world.head().as_str());
+}
+
+#[test]
+fn a_gate_that_lives_on_an_ignored_file_is_red_in_a_clean_checkout() {
+    let world = World::ready("test -e built");
+    world.write(".gitignore", ".peers/\nbuilt\n");
+    world.commit("Ignore what is built");
+    world.write("built", "");
+    world.peers(&["verify"]).exits(0);
+    let done = world.peers(&["verify", "--pristine"]).exits(1);
+    assert!(done.out.contains("a clean checkout"), "{}", done.out);
+}
+
+#[test]
+fn an_exempt_gate_is_named_as_not_proved() {
+    let world = World::ready("true");
+    world.write(
+        ".peers/goals.yaml",
+        &goals(&[("real", "test -d .peers")]).replace("type: hard", "type: hard, tree: live"),
+    );
+    world.peers(&["goals", "accept"]).exits(0);
+    let done = world.peers(&["verify"]).exits(0);
+    assert!(
+        done.out.contains("Not proved in a clean checkout, by `tree: live`: 1 gate (real)"),
+        "{}",
+        done.out
+    );
+    let done = world.peers(&["verify", "--pristine"]).exits(1);
+    assert!(done.out.contains("NOTHING TO CHECK"), "{}", done.out);
+    world.peers(&["verify", "--pristine", "--allow-empty"]).exits(0);
+}
+
+#[test]
+fn commands_of_the_configuration_run_after_the_gates() {
+    let world = World::ready("true");
+    world.write(
+        ".peers/config.yaml",
+        &world.config(
+            "verify:\n  commands:\n  - {name: lint, cmd: 'echo untidy >&2; exit 2'}\n  - {cmd: 'true'}\n",
+        ),
+    );
+    world.peers(&["goals", "accept"]).exits(0);
+    let done = world.peers(&["verify"]).exits(1);
+    assert!(done.out.contains("(hard 1/1, verify 1/2)"), "{}", done.out);
+    assert!(
+        done.out.contains("| lint | fail | ") && done.out.contains("exit code 2; untidy"),
+        "{}",
+        done.out
+    );
+    world.peers(&["verify", "--only", "real"]).exits(0);
+    world.peers(&["verify", "--only", "lint"]).exits(1);
+    assert!(world.peers(&["verify", "--only", "rael"]).exits(2).err.contains("did you mean `real`?"));
+}
+
+#[test]
+fn a_link_in_place_of_the_report_is_refused_and_its_target_untouched() {
+    let world = World::ready("true");
+    world.write("victim", "untouched");
+    std::os::unix::fs::symlink(world.at("victim"), world.at(".peers/VERIFY.md")).unwrap();
+    world.peers(&["verify"]).exits(5);
+    assert_eq!(world.read("victim"), "untouched");
+}
+
+#[test]
+fn it_works_beside_a_running_loop_and_says_so() {
+    let world = World::ready("true");
+    world.peers(&["tick"]).exits(0);
+    let lock = std::fs::File::open(world.store().join("run.lock")).unwrap();
+    lock.lock().unwrap();
+    let done = world.peers(&["verify"]).exits(0);
+    assert!(done.err.contains("a loop works here"), "{}", done.err);
+}

@@ -1,0 +1,89 @@
+//! `peers status`, `report`, `replay` and `watch`.
+
+use crate::support::World;
+
+#[test]
+fn before_the_first_run_status_and_report_say_so() {
+    let world = World::ready("true");
+    for command in ["status", "report"] {
+        let done = world.peers(&[command]).exits(1);
+        assert!(done.err.contains("nothing ran yet"), "{}", done.err);
+    }
+    assert!(!world.at(".peers/REPORT.md").exists());
+}
+
+#[test]
+fn status_shows_gates_and_peers_and_writes_nothing() {
+    let world = World::ready("echo why not; exit 1");
+    world.peers(&["run", "--max-ticks", "2"]).exits(0);
+    let before = world.git(&["status", "--porcelain", "--ignored"]);
+    let done = world.peers(&["status"]).exits(0);
+    for words in ["real", "ann", "ben", "max_ticks", "unconfined"] {
+        assert!(done.out.contains(words), "{words}: {}", done.out);
+    }
+    assert!(!done.out.contains('\u{1b}'), "no colour in a pipe");
+    let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
+    assert!(json.to_string().contains("\"real\""), "{json}");
+    assert_eq!(world.git(&["status", "--porcelain", "--ignored"]), before);
+}
+
+#[test]
+fn the_report_goes_to_a_file_as_well() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let done = world.peers(&["report"]).exits(0);
+    assert!(done.out.starts_with("# peers report"), "{}", done.out);
+    assert_eq!(world.read(".peers/REPORT.md"), done.out);
+    world.peers(&["report", "--json", "--no-write"]).exits(0).json("peers.report/1");
+}
+
+#[test]
+fn a_tick_is_replayed_with_its_prompt_and_its_diff() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "2"]).exits(0);
+    assert!(world.peers(&["replay", "2"]).exits(0).out.contains("ben"));
+    let diff = world.peers(&["replay", "2", "--diff"]).exits(0).out;
+    assert!(diff.contains("ben.txt") && !diff.contains("ann.txt"), "{diff}");
+    assert!(world.peers(&["replay", "1", "--prompt"]).exits(0).out.contains("Your task"));
+    let json = world.peers(&["replay", "1", "--json"]).exits(0).json("peers.replay/1");
+    assert_eq!(json["tick"], 1);
+    let done = world.peers(&["replay", "3"]).exits(1);
+    assert!(done.err.contains("there is no tick 3; the newest is 2"), "{}", done.err);
+    world.peers(&["replay", "0"]).exits(2);
+}
+
+#[test]
+fn watch_decodes_the_journal_line_by_line() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let text = world.peers(&["watch", "--once", "--lines", "100"]).exits(0).out;
+    assert!(text.contains("max_ticks"), "{text}");
+    let json = world.peers(&["watch", "--once", "--lines", "2", "--json"]).exits(0).out;
+    let lines: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines.iter().all(|line| line["schema"] == "peers.watch/1"), "{json}");
+    assert_eq!(lines[1]["record"]["event"], "exit");
+}
+
+#[test]
+fn watch_shows_the_messages_of_a_known_peer() {
+    let world = World::ready("true");
+    world.write(".peers/comms/ann-to-ben/000001-plan.md", "---\nfrom: ann\n---\n\nhello \u{1b}[31mben\n");
+    world.write(".peers/comms/ben-to-ann/000001-plan.md", "not for ben\n");
+    let text = world.peers(&["watch", "ben", "--once"]).exits(0).out;
+    assert!(text.contains("hello ben") && !text.contains("not for ben"), "{text}");
+    assert!(world.peers(&["watch", "bem", "--once"]).exits(2).err.contains("did you mean `ben`?"));
+    world.peers(&["watch", "../x", "--once"]).exits(2);
+}
+
+#[test]
+fn a_linked_control_directory_is_refused_by_every_view() {
+    let world = World::ready("true");
+    std::fs::rename(world.at(".peers"), world.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(world.path("elsewhere"), world.at(".peers")).unwrap();
+    for args in [&["status"][..], &["info"], &["report"], &["watch", "--once"], &["replay", "1"], &["verify"]]
+    {
+        world.peers(args).exits(5);
+    }
+}

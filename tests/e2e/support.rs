@@ -1,0 +1,203 @@
+//! A repository with a home of its own, and the program under test.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The program, beside the directory of this test binary.
+pub(crate) fn program() -> PathBuf {
+    let here = std::env::current_exe().unwrap();
+    let profile = here.parent().and_then(Path::parent).unwrap();
+    let program = profile.join("peers");
+    assert!(
+        program.is_file(),
+        "{} is missing: run `cargo test --workspace`, or `cargo build -p peers-cli` first",
+        program.display()
+    );
+    program
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    pub(crate) fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
+        Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+
+    /// Asserts the exit code.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+
+    /// Standard output as JSON, whose schema is this one.
+    #[track_caller]
+    pub(crate) fn json(&self, schema: &str) -> Value {
+        let value: Value = serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}:\n{}", self.out));
+        assert_eq!(value["schema"], schema, "{}", self.out);
+        value
+    }
+
+    pub(crate) fn last_line(&self) -> &str {
+        self.out.lines().last().unwrap_or_default()
+    }
+}
+
+/// A repository with a home of its own.
+pub(crate) struct World {
+    tmp: TempDir,
+}
+
+impl World {
+    /// Nothing but a home and an empty directory `repo`.
+    pub(crate) fn bare() -> Self {
+        let tmp = tempfile::tempdir().unwrap();
+        for dir in ["home", "repo", "scripts"] {
+            std::fs::create_dir(tmp.path().join(dir)).unwrap();
+        }
+        Self { tmp }
+    }
+
+    /// A repository with one commit.
+    pub(crate) fn repo() -> Self {
+        let world = Self::bare();
+        world.git(&["init", "-q", "-b", "main"]);
+        world.write("README.md", "# sample\n");
+        world.commit("First");
+        world
+    }
+
+    /// A repository that is set up, with one real gate and the two scripted peers `ann` and `ben`.
+    pub(crate) fn ready(gate: &str) -> Self {
+        let world = Self::repo();
+        world.peers(&["init"]).exits(0);
+        world.write(".peers/goals.yaml", &goals(&[("real", gate)]));
+        world.script("ann", "after: repeat\nturns:\n- - write: {path: ann.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ann\n");
+        world.script("ben", "after: repeat\nturns:\n- - write: {path: ben.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ben\n");
+        world.write(".peers/config.yaml", &world.config(""));
+        world.peers(&["goals", "accept"]).exits(0);
+        world
+    }
+
+    /// A configuration of the two scripted peers.
+    pub(crate) fn config(&self, more: &str) -> String {
+        let mut text = "peers:\n".to_owned();
+        for peer in ["ann", "ben"] {
+            let script = self.path(&format!("scripts/{peer}.yaml"));
+            let argv = serde_json::json!([program(), "fake-peer", "--script", script]);
+            writeln!(text, "  - name: {peer}\n    tool: plain\n    argv: {argv}").unwrap();
+        }
+        text.push_str(more);
+        text
+    }
+
+    pub(crate) fn script(&self, peer: &str, text: &str) {
+        std::fs::write(self.path(&format!("scripts/{peer}.yaml")), text).unwrap();
+    }
+
+    /// A path below the temporary directory.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.tmp.path().join(path)
+    }
+
+    /// A path in the repository.
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.tmp.path().join("repo").join(path)
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.at(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.at(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+    }
+
+    /// A command with a clean environment.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path("home"))
+            .env("XDG_STATE_HOME", self.path("home/state"))
+            .env("XDG_CACHE_HOME", self.path("home/cache"))
+            .env("XDG_DATA_HOME", self.path("home/data"))
+            .env("XDG_CONFIG_HOME", self.path("home/config"))
+            .env("TMPDIR", self.tmp.path())
+            .env("USER", "tester")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .current_dir(self.at(""))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// `peers ARGS` in the repository.
+    pub(crate) fn peers(&self, args: &[&str]) -> Ended {
+        Ended::of(&self.command(program()).args(args).output().unwrap())
+    }
+
+    /// `git ARGS` in the repository; its output without the last line end.
+    #[track_caller]
+    pub(crate) fn git(&self, args: &[&str]) -> String {
+        let identity =
+            ["-c", "user.name=Op", "-c", "user.email=op@example.org", "-c", "commit.gpgsign=false"];
+        let done = Ended::of(&self.command("git").args(identity).args(args).output().unwrap()).exits(0);
+        done.out.trim_end().to_owned()
+    }
+
+    /// Commits everything.
+    pub(crate) fn commit(&self, subject: &str) -> String {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", subject]);
+        self.head()
+    }
+
+    pub(crate) fn head(&self) -> String {
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// The directory of the trusted store.
+    pub(crate) fn store(&self) -> PathBuf {
+        let stores = self.path("home/state/peers");
+        let mut found = std::fs::read_dir(&stores).unwrap().map(|entry| entry.unwrap().path());
+        let store = found.next().expect("a store");
+        assert!(found.next().is_none(), "more than one store");
+        store
+    }
+
+    /// The records of the journal.
+    pub(crate) fn journal(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.store().join("journal/000001.jsonl")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The records of one kind.
+    pub(crate) fn records(&self, event: &str) -> Vec<Value> {
+        self.journal().into_iter().filter(|record| record["event"] == event).collect()
+    }
+}
+
+/// Goals with these gates and nothing else.
+pub(crate) fn goals(gates: &[(&str, &str)]) -> String {
+    let mut text = "goals:\n".to_owned();
+    for (id, cmd) in gates {
+        let cmd = serde_json::json!(cmd);
+        writeln!(text, "  - {{id: {id}, type: hard, cmd: {cmd}, pass_when: exit_code == 0}}").unwrap();
+    }
+    text
+}
