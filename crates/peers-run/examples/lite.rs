@@ -54,8 +54,8 @@ fn check() -> ExitCode {
 }
 
 fn run(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
-    let mut options = RunOptions::default();
-    options.target = args.next().map(Into::into).unwrap_or_default();
+    let target = args.next().map(Into::into).unwrap_or_default();
+    let mut options = RunOptions { target, ..RunOptions::default() };
     for arg in args.filter_map(|a| a.into_string().ok()) {
         match arg.split_once('=') {
             Some(("--max-ticks", n)) => options.max_ticks = n.parse().ok(),

@@ -15,8 +15,8 @@ use peers_core::machine::{CommitSeen, Corrected, HeadFacts, Origin};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::HandoffMark;
 use peers_git::{
-    Author, ChangeKind, ControlDir, DirtyStatus, Generation, GitError, GuardItem, GuardSnapshot, PeerRepo,
-    Hunks, RepoError, SyntheticGit,
+    Author, ChangeKind, ControlDir, DirtyStatus, Generation, GitError, GuardItem, GuardSnapshot, Hunks,
+    PeerRepo, RepoError, SyntheticGit,
 };
 use peers_model::bug::BugClaims;
 use peers_model::claim::CommitClaims;
@@ -626,7 +626,9 @@ impl Repo for GitRepo {
         let (at, dirty) = self.head_facts(&peer)?;
         if mark.is_some() && !peer.index_readable() {
             peer.reset_index(&self.control, &at.head_tree).map_err(failure)?;
-            found.warnings.push("the index was unreadable after this turn and was made again from HEAD".into());
+            found
+                .warnings
+                .push("the index was unreadable after this turn and was made again from HEAD".into());
         }
         found.dirty = self.dirty_names(&at.head, dirty);
         let facts = self.control.facts();

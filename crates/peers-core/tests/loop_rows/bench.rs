@@ -235,10 +235,10 @@ impl Bench {
             self.feed(Event::Timer);
             return;
         };
-        if matches!(event, Event::PeerExited(_)) {
-            if let Some((me, turn)) = self.running.take() {
-                self.world.play(&me, turn);
-            }
+        if matches!(event, Event::PeerExited(_))
+            && let Some((me, turn)) = self.running.take()
+        {
+            self.world.play(&me, turn);
         }
         self.feed(event);
     }

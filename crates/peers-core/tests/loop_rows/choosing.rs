@@ -12,9 +12,11 @@ const NOW: i64 = 1_000_000;
 const TICKS: u64 = 20;
 const INTERVAL: u32 = 8;
 
+/// A state, since when, the last failed recovery turn, due since the start of the run; able.
+type Standing = (PeerState, Option<u64>, Option<u64>, bool, bool);
+
 /// What a peer can be, with whether it can go.
-const STANDINGS: [(PeerState, Option<u64>, Option<u64>, bool, bool); 9] = [
-    // State, degraded at, cooldown, due since the start of the run; able.
+const STANDINGS: [Standing; 9] = [
     (PeerState::Healthy, None, None, false, true),
     (PeerState::Degraded, Some(TICKS - 7), None, false, false),
     (PeerState::Degraded, Some(TICKS - 8), None, false, true),

@@ -3,7 +3,7 @@
 use peers_core::machine::{Effect, Phase};
 use peers_model::config::Comm;
 use peers_model::outcome::{ApiClass, ExitClass, StopReason};
-use peers_model::record::{CorrectionKind, TickOutcome};
+use peers_model::record::{CorrectionKind, Record, TickOutcome};
 use peers_model::review::SoftRule;
 
 use crate::bench::Bench;
@@ -284,9 +284,27 @@ fn row_67_a_dry_run_moves_no_bookmark_and_delivers_no_message() {
 fn row_67_a_dry_run_never_completes_on_a_skeptic_of_its_own() {
     let mut bench = Bench::green();
     bench.cfg.rules.dry_run = true;
-    bench.cfg.max_ticks = Some(3);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.cfg.max_ticks = Some(5);
+    assert_eq!(bench.run(), StopReason::MaxTicks, "nor is it stuck on one");
     assert!(bench.m.state.skeptic.passed.is_empty());
+}
+
+#[test]
+fn row_67_whatever_the_record_of_a_dry_tick_says_no_review_of_it_is_kept() {
+    let reviewed = |dry_run: bool| {
+        let mut bench = dry();
+        bench.cfg.rules.dry_run = false;
+        bench.play([Turn::review("docs-read", true)]);
+        bench.begin();
+        bench.until(|b| b.m.state.open.is_some());
+        let mut state = bench.m.state.clone();
+        state.rules.dry_run = dry_run;
+        bench.until(|b| b.ticks().len() == 1);
+        let record = Record::Tick(Box::new(bench.tick(1).clone()));
+        state.apply(bench.now, Some(&bench.cfg.run_id), &record).unwrap();
+        state.soft.values().map(|s| s.history.len()).sum::<usize>()
+    };
+    assert_eq!((reviewed(false), reviewed(true)), (1, 0));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use peers_model::record::{AckTarget, Digests, OperatorOp, OperatorRecord, Record
 use peers_model::verdict::Place;
 
 use crate::bench::Bench;
-use crate::world::{Gate, Turn, goal};
+use crate::world::{Gate, Turn, goal, peer};
 
 fn mutation(file: &str, what: &str) -> Mutation {
     Mutation { file: file.into(), what: what.into() }
@@ -137,7 +137,7 @@ fn row_46_a_reload_keeps_the_turn_with_its_peer_and_opens_inboxes_for_new_ones()
     bench.finish();
     assert_eq!(bench.order(), "ann bob cyd");
     let shown = &bench.started()[2].inbox;
-    assert_eq!(shown.keys().map(|k| k.as_str()).collect::<Vec<_>>(), ["bob"], "cyd reads what bob did");
+    assert_eq!(shown.keys().collect::<Vec<_>>(), [&peer("bob")], "cyd reads what bob did");
 }
 
 #[test]

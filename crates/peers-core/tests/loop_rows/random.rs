@@ -13,7 +13,7 @@ use peers_model::{TickNo, Timestamp, Usd};
 use proptest::prelude::*;
 
 use crate::bench::Bench;
-use crate::world::{Gate, Habit, Rewrite, Turn, exit, goal, handoff_text, source, tree};
+use crate::world::{Gate, Habit, Rewrite, Switch, Turn, exit, goal, handoff_text, source, tree};
 
 const CLASSES: [ExitClass; 8] = [
     ExitClass::SpawnFail,
@@ -45,7 +45,7 @@ fn turn(seed: u64) -> Turn {
         6 => Turn::review("no-such-goal", true),
         7 => Turn::handoff(label).rewrites(Rewrite::DropTip),
         8 => Turn::nothing().rewrites(Rewrite::Amend),
-        9 => Turn::handoff(label).ends_on(pick(&[None, Some("other")], seed >> 9)),
+        9 => Turn::handoff(label).ends_on(pick(&[Switch::Detach, Switch::To("other")], seed >> 9)),
         10 => Turn::handoff(label).diff(vec![crate::cheating::test_file()]),
         11 => Turn::handoff(label).diff(vec![source("src/a.rs"), crate::cheating::test_file()]),
         12 => Turn::says("## Bug-Report\n{\"id\": \"B1\", \"severity\": \"high\"}\n\n", "Bug-Report: B1\n"),
@@ -183,8 +183,8 @@ fn act(bench: &mut Bench, op: u8, seed: u64) {
             kind: pick(&[ErrorKind::Git, ErrorKind::Io, ErrorKind::DiskFull, ErrorKind::Internal], seed),
             detail: "x".repeat(5000),
         }),
-        232 if seed % 4 == 0 => {
-            bench.feed(Event::Tampered { kind: TamperKind::Store, detail: "edited".into() })
+        232 if seed.is_multiple_of(4) => {
+            bench.feed(Event::Tampered { kind: TamperKind::Store, detail: "edited".into() });
         }
         232..=235 => bench.world.restless = u32::try_from(seed % 5).unwrap(),
         236..=239 => {
@@ -193,7 +193,7 @@ fn act(bench: &mut Bench, op: u8, seed: u64) {
         }
         240..=241 => {
             let mutation = Mutation { file: "goals.yaml".into(), what: "changed".into() };
-            bench.world.mutation = (seed & 3 == 0).then_some(mutation);
+            bench.world.mutation = seed.is_multiple_of(4).then_some(mutation);
         }
         242..=243 => {
             let label = pick(&["good", "start"], seed);
@@ -210,7 +210,7 @@ fn act(bench: &mut Bench, op: u8, seed: u64) {
         248 => bench.gate(pick(&["tests-pass", "lint-clean"], seed), Gate::Random(seed)),
         249 => bench.gate_ms = seed >> 44,
         _ => {
-            bench.habit = pick(&[Habit::Good("good"), Habit::Good("start"), Habit::Busy, Habit::Empty], seed)
+            bench.habit = pick(&[Habit::Good("good"), Habit::Good("start"), Habit::Busy, Habit::Empty], seed);
         }
     }
 }
@@ -274,7 +274,7 @@ proptest! {
         bench.soft("docs-read", SoftRule::Other { needed: 1 });
         bench.habit = Habit::Good("good");
         bench.cfg.max_ticks = Some(30);
-        bench.cfg.rules.dry_run = salt & 0xff == 0;
+        bench.cfg.rules.dry_run = salt.is_multiple_of(256);
         bench.play(seeds.into_iter().map(turn));
         bench.run();
         promises(&bench);

@@ -6,7 +6,7 @@ use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::{CorrectionKind, TickOutcome};
 
 use crate::bench::Bench;
-use crate::world::{Rewrite, Turn, handoff_text, peer, tree};
+use crate::world::{Rewrite, Switch, Turn, handoff_text, peer, tree};
 
 /// One tick of `ann` with this turn.
 fn one(turn: Turn) -> Bench {
@@ -130,11 +130,11 @@ fn row_16_lost_history_and_lost_branches_are_put_back() {
         ),
         (
             "reset and switch",
-            Turn::nothing().rewrites(Rewrite::DropTip).ends_on(None),
+            Turn::nothing().rewrites(Rewrite::DropTip).ends_on(Switch::Detach),
             CorrectionKind::RestoreHistory,
         ),
-        ("switch", Turn::handoff("work").ends_on(Some("other")), CorrectionKind::RestoreBranch),
-        ("detach", Turn::nothing().ends_on(None), CorrectionKind::RestoreBranch),
+        ("switch", Turn::handoff("work").ends_on(Switch::To("other")), CorrectionKind::RestoreBranch),
+        ("detach", Turn::nothing().ends_on(Switch::Detach), CorrectionKind::RestoreBranch),
     ];
     for (what, turn, kind) in cases {
         let bench = one(turn);

@@ -48,14 +48,12 @@ impl Gate {
         let fail = || Verdict::Fail { diagnostic: "it is red".into() };
         let error = || Verdict::Error { diagnostic: "no tool".into() };
         match self {
-            Self::Green => Verdict::Pass,
-            Self::Red => fail(),
             Self::Cannot => error(),
             Self::At(label) if key.tree == tree(label) => Verdict::Pass,
-            Self::At(_) => fail(),
+            Self::Red | Self::At(_) => fail(),
             Self::ProofRed if place == Place::Pristine => fail(),
             Self::ProofCannot if place == Place::Pristine => error(),
-            Self::ProofRed | Self::ProofCannot => Verdict::Pass,
+            Self::Green | Self::ProofRed | Self::ProofCannot => Verdict::Pass,
             Self::Random(salt) => {
                 let text = format!("{salt}{}{place:?}", key.tree);
                 match tree(&text).as_str().bytes().map(u32::from).sum::<u32>() % 8 {
@@ -89,6 +87,13 @@ pub(crate) enum Rewrite {
     Amend,
 }
 
+/// Where HEAD is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Switch {
+    To(&'static str),
+    Detach,
+}
+
 /// What a peer does in its turn. `{me}` in messages is its name.
 #[derive(Debug, Clone)]
 pub(crate) struct Turn {
@@ -98,7 +103,7 @@ pub(crate) struct Turn {
     pub(crate) exit: PeerExit,
     pub(crate) rewrite: Option<Rewrite>,
     /// HEAD ends there.
-    pub(crate) ends_on: Option<Option<String>>,
+    pub(crate) ends_on: Option<Switch>,
     pub(crate) diff: TurnDiff,
     pub(crate) open_bugs: Vec<BugId>,
     pub(crate) published: Vec<String>,
@@ -198,8 +203,8 @@ impl Turn {
         self
     }
 
-    pub(crate) fn ends_on(mut self, branch: Option<&str>) -> Self {
-        self.ends_on = Some(branch.map(str::to_owned));
+    pub(crate) fn ends_on(mut self, switch: Switch) -> Self {
+        self.ends_on = Some(switch);
         self
     }
 
@@ -281,7 +286,7 @@ impl World {
     /// The operator commits something between turns.
     pub(crate) fn operator_commits(&mut self, label: &str) {
         self.push(label, "by hand", Origin::Known, None);
-        self.work = label.to_owned();
+        label.clone_into(&mut self.work);
     }
 
     pub(crate) fn tip(&self) -> &Commit {
@@ -342,8 +347,10 @@ impl World {
             self.push(&label, message, *origin, Some(me));
         }
         self.work = turn.leaves.clone().unwrap_or_else(|| self.tip().tree.clone());
-        if let Some(branch) = &turn.ends_on {
-            self.branch.clone_from(branch);
+        match turn.ends_on {
+            Some(Switch::To(branch)) => self.branch = Some(branch.to_owned()),
+            Some(Switch::Detach) => self.branch = None,
+            None => {}
         }
         self.turn = Some(turn);
     }

@@ -223,3 +223,24 @@ fn both_kinds_of_repository_can_move_to_another_thread() {
     movable::<PeerRepo>();
     movable::<crate::ControlDir>();
 }
+
+#[test]
+fn locks_of_references_are_found_and_only_they_are_removed() {
+    let fixture = Fixture::new();
+    assert!(fixture.open().ref_locks().is_empty());
+    let locks =
+        [".git/HEAD.lock", ".git/packed-refs.lock", ".git/refs/heads/main.lock", ".git/refs/tags/a.lock"];
+    for lock in locks {
+        fixture.write(lock, "");
+    }
+    fixture.write(".git/index.lock", "");
+    let repo = fixture.open();
+    let mut found: Vec<_> = repo.ref_locks();
+    found.sort();
+    assert_eq!(found, locks.map(|lock| repo.work_dir().join(lock)));
+    assert!(repo.remove_ref_lock(&found[2]).unwrap());
+    assert!(!repo.remove_ref_lock(&found[2]).unwrap());
+    assert!(!repo.remove_ref_lock(&fixture.path(".git/HEAD")).unwrap(), "that is no lock");
+    assert!(fixture.exists(".git/HEAD"));
+    assert_eq!(repo.ref_locks().len(), 3);
+}

@@ -350,3 +350,43 @@ fn merges_are_made_in_the_control_directory() {
     fixture.open().publish(&control, &merged).unwrap();
     fixture.git(&["cat-file", "-e", merged.as_str()]);
 }
+
+#[test]
+fn head_can_be_detached_and_its_branch_stays() {
+    let fixture = Fixture::new();
+    let first = fixture.head();
+    fixture.write("b", "b");
+    let second = fixture.commit("second");
+    fixture.open().detach_head(&first, &substrate()).unwrap();
+    assert_eq!((fixture.head(), fixture.rev("main")), (first.clone(), second));
+    assert_eq!(fixture.open().facts().head().unwrap().branch, None);
+    let nowhere = CommitId::new("1".repeat(40)).unwrap();
+    assert!(fixture.open().detach_head(&nowhere, &substrate()).is_err());
+    assert_eq!(fixture.head(), first);
+}
+
+#[test]
+fn an_index_is_brought_to_a_tree_whatever_was_staged_or_broken() {
+    let fixture = Fixture::new();
+    fixture.write("b", "b\n");
+    fixture.commit("b");
+    let control = fixture.imported();
+    let tree = control.facts().tree_of(&fixture.head()).unwrap();
+    let wanted = fixture.git(&["ls-files", "-s"]);
+    fixture.write("staged", "s");
+    fixture.git(&["add", "staged"]);
+    fixture.remove("staged");
+    fixture.git(&["rm", "-q", "--cached", "b"]);
+    fixture.git(&["update-index", "--assume-unchanged", "a"]);
+    fixture.open().reset_index(&control, &tree).unwrap();
+    assert_eq!(fixture.git(&["ls-files", "-s"]), wanted);
+    assert_eq!(fixture.git(&["ls-files", "-v", "a"]), "H a\n", "no mark hides a change");
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+    fixture.write(".git/index", "not an index");
+    assert!(!fixture.open().index_readable());
+    fixture.open().reset_index(&control, &tree).unwrap();
+    assert!(fixture.open().index_readable());
+    assert_eq!(fixture.git(&["ls-files", "-s"]), wanted);
+    fixture.write(".git/index.lock", "");
+    assert!(fixture.open().reset_index(&control, &tree).is_err());
+}

@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn a_line_that_looks_like_a_hunk_is_a_line() {
-        let text = "@@ -1,1 +1,1 @@\n-@@ -1,90 +1,90 @@\n+b\n\\ No newline at end of file\n@@ -9,1 +9,0 @@\n-c\n";
+        let text =
+            "@@ -1,1 +1,1 @@\n-@@ -1,90 +1,90 @@\n+b\n\\ No newline at end of file\n@@ -9,1 +9,0 @@\n-c\n";
         let removed: Vec<_> = parse(text).removed.into_iter().map(|l| l.number).collect();
         assert_eq!(removed, [1, 9]);
     }

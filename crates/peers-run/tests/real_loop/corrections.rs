@@ -219,12 +219,16 @@ fn row_47_a_weakening_is_seen_behind_a_large_file() {
 
 #[test]
 fn row_47_a_weakening_is_seen_behind_many_large_files() {
-    weakened_behind("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do yes \"x = $i\" | head -c 1900000 > a$i.py; done");
+    weakened_behind(
+        "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do yes \"x = $i\" | head -c 1900000 > a$i.py; done",
+    );
 }
 
 #[test]
 fn row_47_a_weakening_is_seen_behind_names_that_look_like_hunks() {
-    weakened_behind("printf x > \"$(printf 'a.py\\n@@ -1,9999 +1,9999 @@\\n')\"; printf x > \"$(printf 'tests/a.py\\n@@ -1,9999 +1,9999 @@\\n')\"");
+    weakened_behind(
+        "printf x > \"$(printf 'a.py\\n@@ -1,9999 +1,9999 @@\\n')\"; printf x > \"$(printf 'tests/a.py\\n@@ -1,9999 +1,9999 @@\\n')\"",
+    );
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn row_38_a_killed_loop_recovers_its_tick_once_and_its_leftovers_are_ended() {
     let tick = w.tick(1);
     assert!(tick.recovered);
     assert_eq!((tick.outcome, tick.peer.as_str()), (TickOutcome::Interrupted, "ann"));
-    assert_eq!(tick.commits.iter().map(|c| c.as_str()).collect::<Vec<_>>(), [w.head()]);
+    assert_eq!(tick.commits.iter().map(peers_model::CommitId::as_str).collect::<Vec<_>>(), [w.head()]);
     assert_eq!((state.spent.iterations, state.health(&tick.peer).ticks), (1, 1), "charged once");
     // A third start finds nothing to recover.
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
@@ -191,7 +191,7 @@ fn row_38_a_new_branch_is_not_made_over_an_open_tick() {
     }
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
     let tick = w.tick(1);
-    assert_eq!(tick.commits.iter().map(|c| c.as_str()).collect::<Vec<_>>(), [half.as_str()]);
+    assert_eq!(tick.commits.iter().map(peers_model::CommitId::as_str).collect::<Vec<_>>(), [half.as_str()]);
     assert_eq!((tick.recovered, tick.corrected), (true, None));
     assert_eq!(w.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]), "refs/heads/main");
     w.settled();

@@ -26,7 +26,7 @@ fn stopped_and_recovered(w: &World, ran: &Ran, reasons: &[(&str, i32)], put_back
     w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
     let tick = w.tick(1);
     assert!(tick.recovered && tick.success, "{tick:?}");
-    assert_eq!(tick.commits.iter().map(|c| c.as_str()).collect::<Vec<_>>(), [w.head()]);
+    assert_eq!(tick.commits.iter().map(peers_model::CommitId::as_str).collect::<Vec<_>>(), [w.head()]);
     w.settled();
 }
 

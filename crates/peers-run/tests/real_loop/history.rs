@@ -154,7 +154,10 @@ fn row_16_a_branch_without_a_commit_is_left_again() {
         w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: Good work"], steps]);
         w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
         let tick = w.tick(2);
-        assert_eq!((tick.outcome, w.head().as_str()), (TickOutcome::NoHandoff, w.tick(1).head_after.as_str()));
+        assert_eq!(
+            (tick.outcome, w.head().as_str()),
+            (TickOutcome::NoHandoff, w.tick(1).head_after.as_str())
+        );
         assert_eq!(w.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
         assert_eq!(w.status(), "");
         assert!(tick.warnings_emitted.iter().any(|t| t.contains("without a commit")), "{tick:?}");

@@ -2,6 +2,11 @@
 //!
 //! Tests named `row_NN_...` are rows of the scenario table of which only the edge can show that they
 //! hold: see `World::settled` for what is asked after each of them.
+//!
+//! Nothing sleeps: a peer and a test meet at a FIFO, and the little that must be looked for again and
+//! again is looked for until a deadline that only a failing test reaches.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends by panicking")]
 
 mod branches;
 mod control_files;

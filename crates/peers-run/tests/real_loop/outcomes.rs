@@ -109,7 +109,7 @@ fn commits_between_runs_are_the_operators_and_a_merge_of_known_work_is_nobodys_t
     w.play("idle", &[&[], &[merge, "write: {path: fixed, text: 'yes'}", "handoff"]]);
     w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
     let tick = w.tick(2);
-    assert_eq!(tick.foreign.iter().map(|c| c.as_str()).collect::<Vec<_>>(), [side.as_str()]);
+    assert_eq!(tick.foreign.iter().map(peers_model::CommitId::as_str).collect::<Vec<_>>(), [side.as_str()]);
     assert_eq!(tick.commits.len(), 2);
     assert!(!tick.commits.iter().any(|c| c.as_str() == operator));
     w.settled();
@@ -134,6 +134,6 @@ fn known_work_that_claims_to_be_a_correction_is_not_ours() {
     w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
     let tick = w.tick(2);
     assert_eq!((w.head(), tick.own.len(), tick.commits.len()), (side.clone(), 0, 0), "{tick:?}");
-    assert_eq!(tick.foreign.iter().map(|c| c.as_str()).collect::<Vec<_>>(), [side.as_str()]);
+    assert_eq!(tick.foreign.iter().map(peers_model::CommitId::as_str).collect::<Vec<_>>(), [side.as_str()]);
     w.settled();
 }

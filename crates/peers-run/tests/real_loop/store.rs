@@ -124,7 +124,7 @@ fn row_61_a_torn_last_line_is_cut_and_kept_aside() {
     let torn = b"{\"v\":1,\"seq\":99,\"ts\":\"20";
     OpenOptions::new().append(true).open(&path).unwrap().write_all(torn).unwrap();
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    let seq = whole.iter().filter(|b| **b == b'\n').count() + 1;
+    let seq = whole.split(|b| *b == b'\n').count();
     assert_eq!(fs::read(w.store().join(format!("journal/torn-{seq}"))).unwrap(), torn);
     let told =
         w.records().into_iter().filter_map(|r| if let Record::RunStarted(r) = r { r.torn } else { None });

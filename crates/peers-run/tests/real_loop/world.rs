@@ -23,7 +23,7 @@ use peers_sys::signal::{Signal, signal_verified};
 use tempfile::TempDir;
 
 /// So long is waited for something that must come. Reached only when a test fails.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What a program printed.
 #[derive(Debug)]
@@ -69,10 +69,7 @@ impl From<Output> for Ran {
 fn within_patience<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, wait) = mpsc::channel();
     thread::spawn(move || drop(done.send(work())));
-    match wait.recv_timeout(PATIENCE) {
-        Ok(value) => value,
-        Err(_) => panic!("waited too long: {what}"),
-    }
+    wait.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("waited too long: {what}"))
 }
 
 /// Looks until something is so.
@@ -144,13 +141,11 @@ impl Live {
         let identity = self.identity.clone();
         let (done, wait) = mpsc::channel();
         thread::spawn(move || drop(done.send(child.wait_with_output().unwrap())));
-        match wait.recv_timeout(PATIENCE) {
-            Ok(out) => out.into(),
-            Err(_) => {
-                drop(signal_verified(&identity, Signal::Kill));
-                panic!("the run does not end: {:#?}", wait.recv().map(Ran::from));
-            }
+        if let Ok(out) = wait.recv_timeout(PATIENCE) {
+            return out.into();
         }
+        drop(signal_verified(&identity, Signal::Kill));
+        panic!("the run does not end: {:#?}", wait.recv().map(Ran::from));
     }
 
     /// Kills it as the kernel would when memory runs out.
@@ -201,7 +196,7 @@ impl World {
             no_commit: false,
         };
         init(&options, &w.env()).unwrap();
-        w.store = w.place().store_dir().to_owned();
+        w.place().store_dir().clone_into(&mut w.store);
         w.config("");
         w.gate("test -f fixed");
         w.play("idle", &[]);
@@ -304,7 +299,7 @@ impl World {
         for steps in turns {
             text.push_str(if steps.is_empty() { "- []\n" } else { "-\n" });
             for step in *steps {
-                text.push_str(&format!("  - {step}\n"));
+                text.extend(["  - ", step, "\n"]);
             }
         }
         self.script(&text);
