@@ -472,8 +472,9 @@ fn mend_refs(peer: &PeerRepo, mark: &TurnMark, found: &mut RepoHarvest) -> Resul
     Ok(())
 }
 
-/// Nobody can be judged or go on on a branch without a commit: HEAD goes back to where the turn began.
-fn leave_unborn(
+/// A HEAD that names no commit (a branch without one, something that is no branch, garbage) is put back
+/// where the turn began. Whatever it named stays in the repository.
+fn mend_head(
     peer: &PeerRepo,
     mark: &TurnMark,
     from: &CommitId,
@@ -489,7 +490,7 @@ fn leave_unborn(
             peer.set_head_branch(branch, &who).map_err(failure)?;
         }
     }
-    found.warnings.push("this turn ended on a branch without a commit; HEAD was put back".into());
+    found.warnings.push("HEAD named no branch with a commit after this turn and was put back".into());
     Ok(())
 }
 
@@ -588,7 +589,9 @@ impl Repo for GitRepo {
         let patterns: Vec<String> = PROTECTED.iter().map(|p| (*p).to_owned()).collect();
         let guard = GuardSnapshot::take(&peer, &patterns).map_err(failure)?;
         let index_lock = peer.busy().contains(&peers_git::BusyState::IndexLock);
-        let (known, ref_locks) = (self.control.generation(), peer.ref_locks());
+        let known = self.control.generation();
+        // A name that is no text cannot be kept; no git of ours or the operator's made it.
+        let ref_locks = peer.ref_locks().into_iter().filter(|lock| lock.to_str().is_some()).collect();
         let branch = peer.facts().head().map_err(failure)?.branch;
         let mark = TurnMark { v: 1, tick, known, index_lock, ref_locks, branch, guard };
         let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
@@ -614,8 +617,8 @@ impl Repo for GitRepo {
         }
         debris(&peer, mark.as_ref(), &mut found);
         let head = match (peer.facts().head(), &mark) {
-            (Err(GitError::Repo(RepoError::Unborn { .. })), Some(mark)) => {
-                leave_unborn(&peer, mark, from, &mut found)?;
+            (Err(GitError::Repo(RepoError::Unborn { .. } | RepoError::Corrupt { .. })), Some(mark)) => {
+                mend_head(&peer, mark, from, &mut found)?;
                 peer.facts().head()
             }
             (head, _) => head,

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use peers_sim::explore::{Report, nested, one, quiet_crashes, single};
+use peers_sim::explore::{Report, nested, one, quiet_crashes};
 use peers_sim::scenario::catalogue;
 
-/// Every so many pairs are tried.
-const STRIDE: usize = 101;
+/// Every so many pairs of faults are tried; all of them would take hours.
+const STRIDE: usize = 499;
 
 fn verdict(what: &str, report: &Report, began: Instant) {
     use std::io::Write as _;
@@ -34,23 +34,12 @@ fn every_scenario_ends_as_it_must_when_nothing_fails() {
 }
 
 #[test]
-fn every_single_fault_leaves_the_invariants_intact() {
-    quiet_crashes();
-    let began = Instant::now();
-    let mut report = Report::default();
-    for scenario in catalogue() {
-        report.join(single(&scenario));
-    }
-    verdict("single", &report, began);
-}
-
-#[test]
-fn pairs_of_faults_leave_the_invariants_intact() {
+fn every_single_fault_and_a_sample_of_pairs_leave_the_invariants_intact() {
     quiet_crashes();
     let began = Instant::now();
     let mut report = Report::default();
     for scenario in catalogue() {
         report.join(nested(&scenario, None, STRIDE, 0));
     }
-    verdict("pairs", &report, began);
+    verdict("every single fault, and pairs", &report, began);
 }

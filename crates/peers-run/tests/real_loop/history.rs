@@ -160,7 +160,7 @@ fn row_16_a_branch_without_a_commit_is_left_again() {
         );
         assert_eq!(w.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
         assert_eq!(w.status(), "");
-        assert!(tick.warnings_emitted.iter().any(|t| t.contains("without a commit")), "{tick:?}");
+        assert!(tick.warnings_emitted.iter().any(|t| t.contains("HEAD")), "{tick:?}");
         w.settled();
     }
 }
@@ -171,4 +171,46 @@ fn row_16_an_unrelated_history_is_put_back() {
     let steps = ["git: [checkout, -q, --orphan, fresh]", "handoff: A new beginning"];
     corrected(&w, &steps, CorrectionKind::RestoreHistory);
     assert_eq!(w.status(), "");
+}
+
+#[test]
+fn row_16_history_that_was_dropped_and_pruned_comes_back_from_our_copy() {
+    let w = World::new();
+    let prune = sh("git reset -q --hard HEAD~1; git reflog expire --expire=now --all; git gc -q --prune=now");
+    corrected(&w, &[&prune], CorrectionKind::RestoreHistory);
+    assert_eq!(w.status(), "");
+    assert_eq!(w.git(&["fsck", "--no-dangling", "--no-progress"]), "");
+}
+
+#[test]
+fn row_16_a_head_outside_the_branches_is_put_back() {
+    let w = World::new();
+    let steps = [&*sh("git update-ref refs/other/x HEAD; git symbolic-ref HEAD refs/other/x"), "handoff"];
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: Good work"], &steps]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let tick = w.tick(2);
+    assert_eq!((tick.success, tick.commits.len()), (false, 0), "work beside the branches is no handoff");
+    assert_eq!(w.head(), w.tick(1).head_after.as_str());
+    assert_eq!((w.git(&["symbolic-ref", "HEAD"]), w.status()), ("refs/heads/main".to_owned(), String::new()));
+    w.git(&["rev-parse", "--verify", "refs/other/x"]);
+    w.settled();
+}
+
+#[test]
+fn row_16_a_branch_whose_name_was_taken_by_a_shorter_one_waits_for_the_operator() {
+    let w = World::new();
+    w.git(&["checkout", "-q", "-b", "work/on/it"]);
+    let start = w.head();
+    let take = sh(
+        "git checkout -q --detach; git branch -q -D work/on/it; git branch work/on; git checkout -q work/on",
+    );
+    w.play("idle", &[&[&take, "handoff"]]);
+    let ran = w.run(&["--max-ticks=1"]);
+    assert_eq!((ran.last_line(), ran.code), ("Stopped: error:git", 70), "{ran:?}");
+    assert!(ran.stdout.contains("refs/heads/work/on/it"), "{ran:?}");
+    assert!(w.dead().open.is_some());
+    w.git(&["branch", "-m", "work/on", "aside"]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!((w.head(), w.git(&["symbolic-ref", "HEAD"])), (start, "refs/heads/work/on/it".to_owned()));
+    w.settled();
 }

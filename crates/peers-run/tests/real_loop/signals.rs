@@ -101,26 +101,23 @@ fn row_37_a_signal_while_a_gate_runs_ends_the_gate() {
 #[test]
 fn row_34_what_a_peer_leaves_behind_is_dead_before_its_turn_is_judged() {
     let w = World::new();
-    let writer = |n: &str| {
-        let task = format!("while :; do echo {n} >> late.py; done");
-        format!("fork: {{what: {n}, shell: {}}}", serde_json::Value::from(task))
+    let writer = |what: &str, clean: bool| {
+        let task = format!("echo $$ >> {}; while :; do echo x >> late.py; done", w.path("pids").display());
+        format!("fork: {{what: {what}, clean_env: {clean}, shell: {}}}", serde_json::Value::from(task))
     };
-    w.play(
-        "idle",
-        &[&[
-            &writer("holds-pipe"),
-            &writer("setsid"),
-            &writer("daemon"),
-            "write: {path: fixed, text: 'yes'}",
-            "handoff: {files: [fixed]}",
-            &sh("true"),
-        ]],
-    );
+    let kinds = ["holds-pipe", "setsid", "daemon"];
+    let writers: Vec<String> =
+        kinds.iter().flat_map(|kind| [writer(kind, false), writer(kind, true)]).collect();
+    let mut steps: Vec<&str> = writers.iter().map(String::as_str).collect();
+    let settled = sh(&format!("until [ \"$(wc -l < {0})\" = 6 ]; do :; done", w.path("pids").display()));
+    steps.extend([&*settled, "write: {path: fixed, text: 'yes'}", "handoff: {files: [fixed]}"]);
+    w.play("idle", &[&steps]);
     w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
     let tick = w.tick(1);
     assert!(tick.success && tick.dirty && tick.exit.survivors.is_empty(), "{tick:?}");
     w.settled();
-    let size = w.get("late.py").len();
-    std::thread::yield_now();
-    assert_eq!(w.get("late.py").len(), size, "nobody writes any more");
+    for pid in w.noted("pids").lines() {
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        assert!(!command.contains("late.py"), "process {pid} lives");
+    }
 }

@@ -1,5 +1,7 @@
 //! Much of something, and bytes that are no text.
 
+use std::fs;
+
 use peers_model::record::TickOutcome;
 
 use crate::world::{World, sh};
@@ -163,4 +165,40 @@ fn a_revert_of_committed_control_files_leaves_the_real_ones_alone() {
     assert!(w.has(".peers/goals.yaml") && w.has(".peers/config.yaml"));
     w.settled();
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+}
+
+#[test]
+fn a_repository_with_an_odd_path_is_one_like_any_other() {
+    let w = World::named("an operator's \"r\u{e9}po\" $HOME *");
+    let honest: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff"];
+    w.play("idle", &[honest, &["rewrite: amend"], &["write: {path: fixed, text: 'yes'}", "handoff"]]);
+    w.run(&["--max-ticks=3", "--no-skeptic"]).stopped("complete", 0);
+    w.settled();
+}
+
+#[test]
+fn a_commit_that_git_itself_would_refuse_is_never_built_on() {
+    for body in [
+        "tree $(git rev-parse HEAD^{tree})\\nparent $(git rev-parse HEAD)\\nauthor nobody 1 +0000\\ncommitter nobody 1 +0000\\n\\nFix it",
+        "tree $(git rev-parse HEAD^{tree})\\nparent $(git rev-parse HEAD)\\nauthor A <a@b> 99999999999999999999 +0000\\ncommitter A <a@b> 1 +0000\\n\\nFix it",
+        "tree $(git rev-parse HEAD^{tree})\\nparent 1111111111111111111111111111111111111111\\nauthor A <a@b> 1 +0000\\ncommitter A <a@b> 1 +0000\\n\\nFix it",
+    ] {
+        let w = World::new();
+        let before = w.head();
+        let make = sh(&format!(
+            "c=$(printf \"{body}\\n\\nSelf-Review: pass\\nPeer-Status: handoff\\nPeer: ann\\n\" | git hash-object -t commit -w --stdin --literally) && echo $c > .git/refs/heads/main"
+        ));
+        w.play(
+            "idle",
+            &[&["write: {path: fixed, text: 'yes'}", "git: [add, -A]", "git: [commit, -q, -m, x]", &make]],
+        );
+        let ran = w.run(&["--max-ticks=1", "--no-skeptic"]);
+        assert_eq!((ran.last_line(), ran.code), ("Stopped: error:git", 70), "{body}: {ran:?}");
+        assert!(w.dead().open.is_some());
+        // Put back by hand, the tick is taken up.
+        fs::write(w.repo().join(".git/refs/heads/main"), format!("{before}\n")).unwrap();
+        w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+        assert!(w.tick(1).recovered);
+        w.settled();
+    }
 }

@@ -167,6 +167,7 @@ impl Drop for Live {
 /// The world of one test.
 pub(crate) struct World {
     dir: TempDir,
+    name: &'static str,
     store: PathBuf,
 }
 
@@ -182,7 +183,12 @@ pub(crate) fn program() -> PathBuf {
 impl World {
     /// A repository with one commit, set up for two peers, with a gate that is red until `fixed` exists.
     pub(crate) fn new() -> Self {
-        let mut w = Self { dir: tempfile::tempdir().unwrap(), store: PathBuf::new() };
+        Self::named("repo")
+    }
+
+    /// The same in a directory of this name.
+    pub(crate) fn named(name: &'static str) -> Self {
+        let mut w = Self { dir: tempfile::tempdir().unwrap(), name, store: PathBuf::new() };
         fs::create_dir_all(w.repo()).unwrap();
         w.git(&["init", "-q", "-b", "main"]);
         fs::write(w.repo().join("readme.txt"), "start\n").unwrap();
@@ -204,7 +210,7 @@ impl World {
     }
 
     pub(crate) fn repo(&self) -> PathBuf {
-        self.dir.path().join("repo")
+        self.dir.path().join(self.name)
     }
 
     /// A place outside the repository.
