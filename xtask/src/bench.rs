@@ -74,7 +74,6 @@ fn bare(ground: &Ground, ticks: u64) -> Result<Duration, Failure> {
         let status = Command::new(&ground.peers)
             .args(["fake-peer", "--script"])
             .arg(ground.script())
-            .args(["--output-format", "stream-json"])
             .current_dir(ground.repo())
             .env("PEERS_ITERATION", (10_000 + tick).to_string())
             .env("PEERS_PEER_NAME", "ann")

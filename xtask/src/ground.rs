@@ -52,11 +52,11 @@ impl Ground {
         ground.peers(&["init"])?;
         fs::write(
             ground.script(),
-            "as: claude\ncount: ticks\nafter: repeat\nturns:\n- - write: {path: src/n.txt, text: \"turn {{iteration}}\"}\n  - handoff: \"Turn {{iteration}}\"\n",
+            "as: plain\ncount: ticks\nafter: repeat\nturns:\n- - write: {path: src/n.txt, text: \"turn {{iteration}}\"}\n  - handoff: \"Turn {{iteration}}\"\n",
         )?;
         let peer = |name: &str| {
             format!(
-                "- name: {name}\n  tool: claude\n  argv: [{:?}, fake-peer, --script, {:?}, --output-format, stream-json]\n",
+                "- name: {name}\n  tool: claude\n  argv: [{:?}, fake-peer, --script, {:?}]\n",
                 ground.peers.display().to_string(),
                 ground.script().display().to_string()
             )

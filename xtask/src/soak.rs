@@ -13,7 +13,7 @@ use crate::ground::{Ground, build, number};
 use crate::{Failure, Outcome};
 
 /// Longest wait before a kill, milliseconds.
-const SPREAD_MS: u64 = 400;
+const SPREAD_MS: u64 = 150;
 /// A start must end by itself within this.
 const PATIENCE: Duration = Duration::from_mins(5);
 
