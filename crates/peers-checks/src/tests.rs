@@ -113,7 +113,6 @@ impl World {
             inbox: std::collections::BTreeMap::new(),
             messages: Vec::new(),
             asked: Vec::new(),
-            operator: Vec::new(),
         };
         self.append(Record::TickStarted(Box::new(started)));
     }

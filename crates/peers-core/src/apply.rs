@@ -105,6 +105,7 @@ impl State {
                 health.rate_limit_streak = cooling.streak;
             }
             Record::Operator(op) => self.apply_operator(&op.op),
+            Record::CommitsSeen(seen) => self.head = Some(seen.head.clone()),
             Record::MirrorRestored(_) => {}
             Record::Checkpoint(checkpoint) => match serde_json::from_value(checkpoint.state.clone()) {
                 Ok(state) => *self = state,
@@ -191,8 +192,6 @@ impl State {
     }
 
     fn apply_tick_started(&mut self, ts: Timestamp, started: &TickStarted) {
-        let taken = usize::try_from(started.warnings_taken).unwrap_or(usize::MAX).min(self.warnings.len());
-        self.warnings.drain(..taken);
         if let Some(index) = self.rules.peers.iter().position(|p| p.name == started.peer) {
             self.turn_index = index;
         }
@@ -214,7 +213,8 @@ impl State {
         self.open = None;
         self.ticks = tick.iteration;
         if let Some(run) = &mut self.run {
-            run.ticks = run.ticks.saturating_add(1);
+            // A tick that a crashed run began is none of this run's.
+            run.ticks = run.ticks.saturating_add(u64::from(!tick.recovered));
         }
         self.head = Some(tick.head_after.clone());
         self.branch.clone_from(&tick.branch);
@@ -222,16 +222,19 @@ impl State {
         self.account(tick);
         self.rotate(tick);
         self.health_after(tick);
-        self.take_warnings(ts, tick);
-        if tick.outcome != TickOutcome::Interrupted && !self.rules.dry_run {
-            // What the prompt showed counts as delivered only once its tick is durable.
+        if tick.outcome.read_its_prompt() && !self.rules.dry_run {
+            // What the prompt showed counts as delivered only once its tick is durable, and only if
+            // somebody can have read it.
+            let taken = usize::try_from(open.started.warnings_taken).unwrap_or(usize::MAX);
+            self.warnings.drain(..taken.min(self.warnings.len()));
             let marks = self.bookmarks.entry(tick.peer.clone()).or_default();
             for (sender, commit) in &open.started.inbox {
                 marks.insert(sender.clone(), commit.clone());
             }
             self.messages.retain(|m| !open.started.messages.contains(m));
         }
-        for path in &tick.published {
+        self.take_warnings(ts, tick);
+        for path in tick.published.iter().filter(|_| !self.rules.dry_run) {
             self.messages.push_back(path.clone());
             if let Some((pair, number)) = message_number(path) {
                 let next = self.message_numbers.entry(pair.to_owned()).or_insert(0);
@@ -272,7 +275,7 @@ impl State {
             spent.usd_warned_for = tick.usd_warned;
         }
         if tick.success || tick.outcome.is_neutral() {
-            if tick.outcome != TickOutcome::Interrupted && tick.outcome != TickOutcome::GitError {
+            if tick.outcome != TickOutcome::Interrupted {
                 spent.consecutive_failures = 0;
                 spent.spawn_failures = 0;
             }
@@ -313,7 +316,7 @@ impl State {
                 health.consecutive_fails = 0;
                 true
             }
-            TickOutcome::Interrupted | TickOutcome::GitError => false,
+            TickOutcome::Interrupted => false,
             // A reverted turn is taken again by the same peer; two of them degrade it.
             TickOutcome::Corrected if tick.corrected == Some(CorrectionKind::Revert) => false,
             TickOutcome::Corrected if tick.success => {
@@ -368,7 +371,9 @@ impl State {
         if tick.success {
             heal(health);
             health.failed_cheating = 0;
-            health.prewarned = tick.prewarned;
+            if !self.rules.dry_run {
+                health.prewarned = tick.prewarned;
+            }
             return;
         }
         if tick.outcome == TickOutcome::NeedsOperator {
@@ -425,7 +430,7 @@ impl State {
                 self.skeptic.attempts = 0;
             }
             Some(SkepticVerdict::Clean | SkepticVerdict::Missing) | None => {
-                if tick.outcome != TickOutcome::Interrupted && tick.outcome != TickOutcome::GitError {
+                if tick.outcome != TickOutcome::Interrupted {
                     self.skeptic.attempts = self.skeptic.attempts.saturating_add(1);
                 }
             }
@@ -467,9 +472,7 @@ impl State {
                 self.board.forget();
             }
             OperatorOp::Undone { to, .. } => self.head = Some(to.clone()),
-            OperatorOp::StopRequested { .. }
-            | OperatorOp::StoreAttached { .. }
-            | OperatorOp::Landed { .. } => {}
+            OperatorOp::StoreAttached { .. } | OperatorOp::Landed { .. } => {}
         }
     }
 

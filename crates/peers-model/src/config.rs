@@ -374,7 +374,7 @@ impl Default for PromptSettings {
 }
 
 /// Names that no peer may have.
-pub const RESERVED_NAMES: [&str; 12] = [
+pub const RESERVED_NAMES: [&str; 13] = [
     "peers-substrate",
     "peers-init",
     "operator",
@@ -387,6 +387,8 @@ pub const RESERVED_NAMES: [&str; 12] = [
     "hooks",
     "queue",
     "inbox",
+    // A stop reason is read by it.
+    "all-peers-degraded",
 ];
 
 /// A file that parses but makes no sense.

@@ -173,6 +173,9 @@ pub struct GoalError {
     pub key: &'static str,
 }
 
+/// An id that no goal may have: a stop reason is read by it.
+const RESERVED_ID: &str = "skeptic";
+
 /// Checks a parsed file. `peers` is the number of configured peers.
 ///
 /// # Errors
@@ -190,6 +193,14 @@ pub fn check_goals(
             errors.push(GoalError {
                 goal: entry.id.to_string(),
                 what: "this id stands twice; ids must be unique".into(),
+                key: "id",
+            });
+            continue;
+        }
+        if entry.id.as_str() == RESERVED_ID {
+            errors.push(GoalError {
+                goal: entry.id.to_string(),
+                what: format!("`{RESERVED_ID}` is a reserved id (`stuck:{RESERVED_ID}` is a stop reason); choose another"),
                 key: "id",
             });
             continue;

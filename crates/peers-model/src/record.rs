@@ -57,6 +57,8 @@ pub enum Record {
     Proof(ProofRecord),
     /// A peer waits.
     Cooling(Cooling),
+    /// Commits appeared between ticks.
+    CommitsSeen(CommitsSeen),
     /// The operator did something.
     Operator(OperatorRecord),
     /// The mirror differed from the journal and was rewritten.
@@ -80,6 +82,7 @@ impl Record {
             Self::Gates(_) => "gates",
             Self::Proof(_) => "proof",
             Self::Cooling(_) => "cooling",
+            Self::CommitsSeen(_) => "commits-seen",
             Self::Operator(_) => "operator",
             Self::MirrorRestored(_) => "mirror-restored",
             Self::Checkpoint(_) => "checkpoint",
@@ -216,9 +219,19 @@ pub struct TickStarted {
     /// Soft goals whose review was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<GoalId>,
-    /// Commits that appeared between ticks, when no peer was alive.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub operator: Vec<CommitId>,
+}
+
+/// Record `commits-seen`: commits that appeared while no tick was open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitsSeen {
+    /// HEAD with them.
+    pub head: CommitId,
+    /// The commits, oldest first.
+    pub commits: Vec<CommitId>,
+    /// Gates ran when they appeared. A gate runs what peers wrote, so nothing tells whether the
+    /// operator made them: they are nobody's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub while_gates: bool,
 }
 
 /// Record `peer-spawned`.
@@ -283,15 +296,20 @@ pub enum TickOutcome {
     NeedsOperator,
     /// Cut short by us or by a crash: neutral.
     Interrupted,
-    /// Git could not be read: neutral.
-    GitError,
 }
 
 impl TickOutcome {
     /// Whether the tick counts neither for nor against the peer.
     #[must_use]
     pub fn is_neutral(self) -> bool {
-        matches!(self, Self::RateLimited | Self::Interrupted | Self::GitError)
+        matches!(self, Self::RateLimited | Self::Interrupted)
+    }
+
+    /// Whether somebody read the prompt for sure. What it showed is shown again otherwise: better
+    /// twice than never.
+    #[must_use]
+    pub fn read_its_prompt(self) -> bool {
+        matches!(self, Self::Handoff | Self::NoHandoff | Self::Corrected)
     }
 }
 
@@ -524,11 +542,6 @@ pub enum OperatorOp {
         target: AckTarget,
         /// Why.
         reason: String,
-    },
-    /// The loop was asked to stop.
-    StopRequested {
-        /// After the running tick.
-        after_tick: bool,
     },
     /// The store was attached to a repository that moved.
     StoreAttached {

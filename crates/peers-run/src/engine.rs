@@ -35,7 +35,7 @@ pub struct Engine<W: World> {
 /// What the running gates are about.
 #[derive(Debug, Clone)]
 pub(crate) struct Judging {
-    pub(crate) live_key: Option<peers_model::verdict::TreeKey>,
+    pub(crate) key: peers_model::verdict::TreeKey,
     pub(crate) checkout: Option<std::path::PathBuf>,
 }
 
@@ -120,7 +120,7 @@ impl<W: World> Engine<W> {
             | Phase::Harvesting { .. }
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
-            | Phase::Proving(_)
+            | Phase::Proving(..)
             | Phase::CoolingDown => None,
         }
     }

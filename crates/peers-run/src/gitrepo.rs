@@ -555,11 +555,20 @@ impl Repo for GitRepo {
         }
         let (at, dirty) = self.head_facts(&peer)?;
         let (mut since, mut intact) = (Vec::new(), true);
-        if let Some(known) = known_head.filter(|k| **k != at.head) {
+        let known = known_head.or(self.base.as_ref());
+        if let Some(known) = known.filter(|k| **k != at.head) {
             let facts = self.control.facts();
-            intact = facts.has(known) && facts.is_ancestor(known, &at.head).map_err(failure)?;
-            if intact {
-                let walked = facts.walk(Some(known), &at.head, peers_git::WALK_CAP).map_err(failure)?;
+            let has = facts.has(known);
+            let behind = has && facts.is_ancestor(known, &at.head).map_err(failure)?;
+            intact = behind || known_head.is_none();
+            let start = match (behind, has) {
+                (true, _) => Some(known.clone()),
+                // After a rebase, say: what is not shared is new.
+                (false, true) => facts.merge_base(known, &at.head).map_err(failure)?,
+                (false, false) => self.base.clone(),
+            };
+            if let Some(start) = start.filter(|start| facts.has(start)) {
+                let walked = facts.walk(Some(&start), &at.head, peers_git::WALK_CAP).map_err(failure)?;
                 since = walked.into_iter().map(|c| c.id).collect();
             }
         }
@@ -572,6 +581,12 @@ impl Repo for GitRepo {
             git_state,
             at,
         })
+    }
+
+    fn diff(&mut self, from: &CommitId, to: &CommitId) -> Result<TurnDiff, RepoFailure> {
+        let facts = self.control.facts();
+        let (old, new) = (facts.tree_of(from).map_err(failure)?, facts.tree_of(to).map_err(failure)?);
+        self.turn_diff(&old, &new, from, to).map_err(failure)
     }
 
     fn key(&mut self) -> Result<TreeKey, RepoFailure> {

@@ -169,10 +169,10 @@ impl FsGuard {
         self.foreign_lines(after, &fresh)
     }
 
-    /// Our own lines of a turn are the one that says that the peer runs, and, where the segment was
-    /// full, the first of a new one.
+    /// Our own lines of a turn are the one that says that the peer runs, and, where that filled the
+    /// segment, the first of a new one.
     fn foreign_lines(&self, after: &Seen, fresh: &[&str]) -> Result<Option<String>, String> {
-        let mut ours = Vec::new();
+        let mut new_lines = Vec::new();
         if let Some(stat) = after.files.get(&self.journal.name) {
             let all = self.read_segment(&self.journal.name, 0, stat.size)?;
             let known = usize::try_from(self.journal.len).unwrap_or(usize::MAX);
@@ -184,23 +184,21 @@ impl FsGuard {
             if hash.finish() != self.journal.hash.clone().finish() {
                 return Ok(Some(format!("{} was rewritten", self.journal.name)));
             }
-            ours.extend_from_slice(new);
+            new_lines = events(new);
         }
         if fresh.len() > 1 {
             return Ok(Some("the journal has files that are not ours".into()));
         }
         for name in fresh {
             let size = after.files.get(*name).map_or(0, |stat| stat.size);
-            ours.extend_from_slice(&self.read_segment(name, 0, size)?);
-        }
-        let expected: &[&str] =
-            if fresh.is_empty() { &["peer-spawned"] } else { &["checkpoint", "peer-spawned"] };
-        let mut expected = expected.iter();
-        for line in ours.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-            let event = serde_json::from_slice::<record::Line>(line).ok().map(|line| line.record.event());
-            if !expected.any(|ours| event == Some(*ours)) {
-                return Ok(Some("the journal has a line that is not ours".into()));
+            let first = events(&self.read_segment(name, 0, size)?);
+            if first != [Some("checkpoint")] {
+                return Ok(Some(format!("{name} is not ours")));
             }
+        }
+        match new_lines.as_slice() {
+            [] | [Some("peer-spawned")] => {}
+            _ => return Ok(Some("the journal has a line that is not ours".into())),
         }
         Ok(None)
     }
@@ -233,12 +231,12 @@ impl Guard for FsGuard {
         sweep
     }
 
-    fn before_turn(&mut self) {
+    fn before(&mut self) {
         let seen = self.look().and_then(|seen| self.mark_journal(&seen).map(|()| seen));
         self.before = Some(seen);
     }
 
-    fn after_turn(&mut self) -> Option<(TamperKind, String)> {
+    fn after(&mut self) -> Option<(TamperKind, String)> {
         let before = self.before.take()?;
         let compared = before.and_then(|before| {
             let after = self.look()?;
@@ -351,6 +349,12 @@ fn list(dir: &SafeDir, at: &str, depth: usize, files: &mut BTreeMap<String, File
     Ok(())
 }
 
+/// What the lines are, by their tags.
+fn events(lines: &[u8]) -> Vec<Option<&'static str>> {
+    let event = |line| serde_json::from_slice::<record::Line>(line).ok().map(|line| line.record.event());
+    lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()).map(event).collect()
+}
+
 fn same_file(before: &FileStat, now: &FileStat) -> bool {
     before.id == now.id && now.kind == Kind::File && now.links == 1
 }
@@ -415,10 +419,10 @@ mod tests {
 
         /// A turn in which `act` happens, and our own record.
         fn turn(&mut self, act: impl FnOnce(&mut Self)) -> Option<String> {
-            self.guard.before_turn();
+            self.guard.before();
             self.append(1, &spawned());
             act(self);
-            let found = self.guard.after_turn();
+            let found = self.guard.after();
             found.map(|(kind, what)| {
                 assert_eq!(kind, TamperKind::Store);
                 what
@@ -492,15 +496,29 @@ mod tests {
     fn a_segment_that_begins_in_the_turn_is_ours_only_if_it_begins_as_ours_do() {
         let checkpoint = || Record::Checkpoint(record::CheckpointRecord { state: serde_json::Value::Null });
         let rotate = |place: &mut Place, records: &[Record]| {
-            place.guard.before_turn();
+            place.guard.before();
             for record in records {
                 place.append(2, record);
             }
-            place.guard.after_turn().map(|(_, what)| what)
+            place.guard.after().map(|(_, what)| what)
         };
-        assert_eq!(rotate(&mut Place::new(), &[checkpoint(), spawned()]), None);
-        let forged = rotate(&mut Place::new(), &[mirror(9)]).unwrap();
-        assert!(forged.contains("not ours"), "{forged}");
+        assert_eq!(rotate(&mut Place::new(), &[checkpoint()]), None);
+        for forged in [[mirror(9)].as_slice(), &[checkpoint(), mirror(9)], &[]] {
+            let mut place = Place::new();
+            place.guard.before();
+            fs::write(place.at("store/journal/000002.jsonl"), "").unwrap();
+            for record in forged {
+                place.append(2, record);
+            }
+            let (_, found) = place.guard.after().unwrap();
+            assert!(found.contains("not ours"), "{found}");
+        }
+        // The record of the turn may be the one that fills the segment.
+        let mut place = Place::new();
+        place.guard.before();
+        place.append(1, &spawned());
+        place.append(2, &checkpoint());
+        assert_eq!(place.guard.after(), None);
     }
 
     #[test]

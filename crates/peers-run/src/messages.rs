@@ -64,6 +64,17 @@ pub(crate) fn collect<D: Disk>(
     collected
 }
 
+/// The files in a peer's drop boxes.
+pub(crate) fn dropped<D: Disk>(disk: &mut D, from: &PeerName, roster: &[PeerName]) -> Vec<String> {
+    let mut found = Vec::new();
+    for to in roster.iter().filter(|to| *to != from) {
+        let dir = format!("{}/{from}/to-{to}", layout::peers::INBOX);
+        let names = disk.list(Area::Peers, &dir).unwrap_or_default();
+        found.extend(names.into_iter().map(|name| format!("{dir}/{name}")));
+    }
+    found
+}
+
 fn take<D: Disk>(
     disk: &mut D,
     path: &str,

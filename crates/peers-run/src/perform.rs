@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use peers_core::bugs::Ledger;
-use peers_core::machine::{ComposeFacts, Effect, Event, Facts, Harvest, Mutation, PendingCommand};
+use peers_core::cheat::weakenings;
+use peers_core::machine::{ComposeFacts, Effect, Event, Facts, Harvest, Mutation, PendingCommand, Phase};
 use peers_core::prompt::{BugLine, InboxItem};
 use peers_model::goal::GoalKind;
 use peers_model::outcome::{ErrorKind, StopReason, TamperKind};
@@ -87,7 +88,10 @@ impl<W: World> Engine<W> {
                 self.pending.push_back(Event::OrphansGone { survivors });
             }
             Effect::Judge { gates, key, place, tick } => self.judge(gates, key, *place, *tick),
-            Effect::CancelGates => self.world.procs().cancel_gates(),
+            Effect::CancelGates => {
+                self.judging = None;
+                self.world.procs().cancel_gates();
+            }
             Effect::Compose { peer } => {
                 let event = match self.compose(peer) {
                     Ok(facts) => Event::Composed(Box::new(facts)),
@@ -97,7 +101,7 @@ impl<W: World> Engine<W> {
             }
             Effect::RunPeer(launch) => {
                 self.keep_prompt(launch.tick, &launch.peer, &launch.prompt);
-                self.world.guard().before_turn();
+                self.world.guard().before();
                 if let Err(failure) = self.world.repo().before_turn(launch.tick) {
                     self.pending.push_back(Failure::from(failure).event());
                     return;
@@ -128,8 +132,10 @@ impl<W: World> Engine<W> {
                 self.attest();
             }
             Effect::DropCommands(names) => {
-                // A command that stays is recorded again at the next boundary, which changes nothing.
-                let _dropped = commands::remove(self.store.disk(), names);
+                // A command that stays would be recorded again at each look, for ever.
+                if let Err(error) = commands::remove(self.store.disk(), names) {
+                    self.pending.push_back(Failure::from(error).event());
+                }
             }
             Effect::ArchiveMessages(paths) => messages::archive(self.store.disk(), paths),
             Effect::WriteProjections => self.project(),
@@ -172,14 +178,23 @@ impl<W: World> Engine<W> {
         let found = self.world.repo().survey(known.as_ref(), &scopes, settled);
         let found = found.map_err(|failure| Failure::or_tamper(failure, sweep.tamper.clone()))?;
         let authors = self.store.authors();
-        let operator = found.since.into_iter().filter(|c| authors.of(c).is_none()).collect();
+        let arrived: Vec<CommitId> = found.since.into_iter().filter(|c| authors.of(c).is_none()).collect();
+        let gates_ran = matches!(self.machine.phase, Phase::Surveying(moved) if moved > 0);
+        let arrived_weaken = match known {
+            Some(known) if gates_ran && !arrived.is_empty() => {
+                let diff = self.world.repo().diff(&known, &found.at.head)?;
+                weakenings(&diff).iter().map(ToString::to_string).collect()
+            }
+            _ => Vec::new(),
+        };
         Ok(Facts {
             head: found.at.head,
             head_tree: found.at.head_tree,
             worktree: found.at.worktree,
             branch: found.at.branch,
             dirty: found.dirty,
-            operator,
+            arrived,
+            arrived_weaken,
             history_intact: found.intact || !settled,
             mutation: if pending.is_empty() { mutation } else { None },
             tamper: sweep.tamper,
@@ -234,10 +249,8 @@ impl<W: World> Engine<W> {
         } else {
             None
         };
-        self.judging = Some(Judging {
-            live_key: (place == Place::Live).then(|| key.clone()),
-            checkout: checkout.clone(),
-        });
+        self.judging = Some(Judging { key: key.clone(), checkout: checkout.clone() });
+        self.world.guard().before();
         self.world.procs().judge(GateJob {
             gates: gates.to_vec(),
             key: key.clone(),
@@ -254,12 +267,13 @@ impl<W: World> Engine<W> {
         if let Some(dir) = &judging.checkout {
             self.world.repo().remove_checkout(dir);
         }
-        let moved = match &judging.live_key {
-            None => moved,
-            Some(key) => match self.world.repo().key() {
-                Ok(now) => moved || now != *key,
-                Err(failure) => return Failure::from(failure).event(),
-            },
+        if let Some((kind, detail)) = self.world.guard().after() {
+            return Event::Tampered { kind, detail: format!("while gates ran: {detail}") };
+        }
+        // A proof runs elsewhere, but what peers wrote can find its way from there.
+        let moved = match self.world.repo().key() {
+            Ok(now) => moved || now != judging.key,
+            Err(failure) => return Failure::from(failure).event(),
         };
         Event::Judged { verdicts, took_ms, moved }
     }
@@ -314,7 +328,7 @@ impl<W: World> Engine<W> {
         let sweep = self.world.guard().sweep();
         let mut tamper = sweep.tamper;
         if tamper.is_none() {
-            tamper = self.world.guard().after_turn();
+            tamper = self.world.guard().after();
         }
         let scopes = self.scopes();
         let found = self.world.repo().harvest(tick, from, &scopes);
@@ -322,7 +336,11 @@ impl<W: World> Engine<W> {
         let mut warnings = sweep.warnings;
         warnings.extend(found.warnings);
         let mut published = Vec::new();
-        if tamper.is_none() {
+        if tamper.is_none() && self.cfg.rules.dry_run {
+            // What a dry run says reaches nobody, now or later.
+            let roster = peers_core::apply::peer_names(&self.machine.state);
+            self.taken = messages::dropped(self.store.disk(), peer, &roster);
+        } else if tamper.is_none() {
             let numbers = self.machine.state.message_numbers.clone();
             let roster = peers_core::apply::peer_names(&self.machine.state);
             let at = self.world.clock().now().wall;
@@ -330,15 +348,17 @@ impl<W: World> Engine<W> {
             published = collected.published;
             self.taken = collected.taken;
             warnings.extend(collected.warnings);
-            if let Some(what) = self.store.check_mirror()? {
-                warnings.push(format!(
-                    "the mirror of the journal {what} after this turn and was restored: never write there"
-                ));
-                let at = self.world.clock().now().wall;
-                let record = peers_store::Store::<W::Disk>::mirror_restored(Some(tick), &what);
-                self.store.append(at, Some(&self.cfg.run_id), &[record])?;
-                self.machine.state.clone_from(self.store.state());
-            }
+        }
+        if tamper.is_none()
+            && let Some(what) = self.store.check_mirror()?
+        {
+            warnings.push(format!(
+                "the mirror of the journal {what} after this turn and was restored: never write there"
+            ));
+            let at = self.world.clock().now().wall;
+            let record = peers_store::Store::<W::Disk>::mirror_restored(Some(tick), &what);
+            self.store.append(at, Some(&self.cfg.run_id), &[record])?;
+            self.machine.state.clone_from(self.store.state());
         }
         let open_bugs = self.ledger().map(|l| open_ids(&l)).unwrap_or_default();
         Ok(Harvest {

@@ -34,7 +34,7 @@ pub struct RepoFacts {
     pub at: HeadFacts,
     /// Uncommitted changes, at most 30; empty exactly when the tree is clean.
     pub dirty: Vec<String>,
-    /// Commits in `known_head..HEAD`, oldest first; empty without a known head.
+    /// Commits in `known_head..HEAD`, oldest first; without a known head since the base of the project.
     pub since: Vec<CommitId>,
     /// `known_head` is HEAD or an ancestor of it. True without a known head.
     pub intact: bool,
@@ -82,6 +82,12 @@ pub trait Repo {
         scopes: &Scopes,
         settled: bool,
     ) -> Result<RepoFacts, RepoFailure>;
+
+    /// Lines changed between two commits.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn diff(&mut self, from: &CommitId, to: &CommitId) -> Result<TurnDiff, RepoFailure>;
 
     /// Head and work tree as they are now.
     ///
@@ -192,10 +198,10 @@ pub struct Sweep {
 pub trait Guard {
     /// `.peers/` is still the directory that it was, and holds no link or special file.
     fn sweep(&mut self) -> Sweep;
-    /// Remembers the trusted store as it is.
-    fn before_turn(&mut self);
-    /// The trusted store is as it was before the turn.
-    fn after_turn(&mut self) -> Option<(TamperKind, String)>;
+    /// Remembers the trusted store as it is, before what peers wrote may run: a turn, or gates.
+    fn before(&mut self);
+    /// The trusted store is as it was then, but for our own records of a turn.
+    fn after(&mut self) -> Option<(TamperKind, String)>;
 }
 
 /// Time and chance.

@@ -83,8 +83,8 @@ fn attribution(outcome: &Outcome, records: &[Record], wrong: &mut Vec<String>) {
     for record in records {
         match record {
             Record::RunStarted(started) => put(&started.operator),
+            Record::CommitsSeen(seen) => put(&seen.commits),
             Record::TickStarted(started) => {
-                put(&started.operator);
                 open_head = Some(started.head_before.clone());
             }
             Record::Tick(tick) => {

@@ -119,6 +119,17 @@ impl RepoData {
         }
     }
 
+    fn diff(&self, from: &CommitId, to: &CommitId) -> TurnDiff {
+        let (old, new) = (self.tree(from), self.tree(to));
+        let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let files = paths.into_iter().filter(|p| old.get(*p) != new.get(*p)).map(|p| {
+            let status = if old.contains_key(p) { FileStatus::Modified } else { FileStatus::Added };
+            let line = |tree: &Tree| tree.get(p).cloned().into_iter().collect::<Vec<_>>();
+            FileDiff::text(p, status, line(&old), line(&new))
+        });
+        TurnDiff { files: files.collect() }
+    }
+
     fn dirty(&self) -> Vec<String> {
         let head = self.tree(&self.tip());
         let paths: BTreeSet<&String> = head.keys().chain(self.work.keys()).collect();
@@ -214,6 +225,10 @@ impl Repo for SimRepo {
         })
     }
 
+    fn diff(&mut self, from: &CommitId, to: &CommitId) -> Result<TurnDiff, RepoFailure> {
+        self.act(|data| data.diff(from, to))
+    }
+
     fn key(&mut self) -> Result<TreeKey, RepoFailure> {
         let facts = self.data.borrow().facts();
         Ok(TreeKey { head: facts.head, tree: facts.worktree })
@@ -251,17 +266,6 @@ impl Repo for SimRepo {
                 })
                 .collect();
             commits.reverse();
-            let (old, new) = (data.tree(from), data.tree(&at.head));
-            let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-            let files = paths
-                .into_iter()
-                .filter(|p| old.get(*p) != new.get(*p))
-                .map(|p| {
-                    let status = if old.contains_key(p) { FileStatus::Modified } else { FileStatus::Added };
-                    let line = |tree: &Tree| tree.get(p).cloned().into_iter().collect::<Vec<_>>();
-                    FileDiff::text(p, status, line(&old), line(&new))
-                })
-                .collect();
             let (then, now) = (data.scopes(scopes, from), data.scopes(scopes, &at.head));
             let moved = then.into_iter().map(|(id, b)| {
                 let after = now.get(&id).cloned().unwrap_or_default();
@@ -270,7 +274,7 @@ impl Repo for SimRepo {
             RepoHarvest {
                 ancestor,
                 commits,
-                diff: TurnDiff { files },
+                diff: data.diff(from, &at.head),
                 dirty: data.dirty(),
                 scopes: moved.collect(),
                 at: Some(at),

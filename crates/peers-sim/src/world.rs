@@ -392,8 +392,8 @@ impl Guard for SimGuard {
     fn sweep(&mut self) -> Sweep {
         Sweep::default()
     }
-    fn before_turn(&mut self) {}
-    fn after_turn(&mut self) -> Option<(TamperKind, String)> {
+    fn before(&mut self) {}
+    fn after(&mut self) -> Option<(TamperKind, String)> {
         None
     }
 }

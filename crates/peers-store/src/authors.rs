@@ -19,7 +19,8 @@ pub enum Author {
     },
     /// It appeared while no peer was alive.
     Operator,
-    /// It was known to the control git dir before the tick in which it became reachable.
+    /// It was known to the control git dir before the tick in which it became reachable, or it
+    /// appeared while gates ran.
     Foreign,
     /// We made it.
     Substrate,
@@ -73,7 +74,10 @@ impl Authors {
     pub fn take(&mut self, record: &Record) {
         match record {
             Record::RunStarted(started) => self.put(&started.operator, &Author::Operator),
-            Record::TickStarted(started) => self.put(&started.operator, &Author::Operator),
+            Record::CommitsSeen(seen) => {
+                let author = if seen.while_gates { Author::Foreign } else { Author::Operator };
+                self.put(&seen.commits, &author);
+            }
             Record::Tick(tick) => {
                 // Ours first: a correction that was made again after a crash also stands in the range.
                 self.put(&tick.own, &Author::Substrate);
@@ -87,7 +91,8 @@ impl Authors {
                     self.ticks.insert(tick.iteration, tick.commits.clone());
                 }
             }
-            Record::PeerSpawned(_)
+            Record::TickStarted(_)
+            | Record::PeerSpawned(_)
             | Record::CorrectionPlanned(_)
             | Record::Gates(_)
             | Record::Proof(_)

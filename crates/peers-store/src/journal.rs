@@ -175,6 +175,7 @@ impl Journal {
             bytes.extend_from_slice(&text);
             bytes.push(b'\n');
         }
+        self.own_alone(disk, &path)?;
         at.offset += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         disk.append(Area::Store, &path, &bytes)?;
         // A `peer-spawned` announces no effect: the process is there, and its environment marker finds
@@ -187,6 +188,32 @@ impl Journal {
         }
         self.at = at;
         Ok(bytes)
+    }
+
+    /// Nobody else appends. What somebody did append is kept aside and cut off, so that our own records
+    /// can still be read.
+    fn own_alone<D: Disk>(&self, disk: &mut D, path: &str) -> Result<(), JournalError> {
+        let len = disk.len(Area::Store, path)?.unwrap_or(0);
+        match len.cmp(&self.at.offset) {
+            std::cmp::Ordering::Equal => Ok(()),
+            std::cmp::Ordering::Less => Err(JournalError::Damaged {
+                file: path.to_owned(),
+                line: self.at.seq,
+                what: "is shorter than what was written: somebody cut it".to_owned(),
+            }),
+            std::cmp::Ordering::Greater => {
+                let foreign = disk.read_at(
+                    Area::Store,
+                    path,
+                    self.at.offset,
+                    limits::JOURNAL_LINE.min(len - self.at.offset),
+                )?;
+                let aside = format!("{}/foreign-{}", layout::store::JOURNAL, self.at.seq + 1);
+                disk.publish(Area::Store, &aside, &foreign, true)?;
+                disk.truncate(Area::Store, path, self.at.offset)?;
+                Ok(())
+            }
+        }
     }
 
     /// Starts a new segment; the next record must be a checkpoint.

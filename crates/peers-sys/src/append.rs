@@ -108,12 +108,13 @@ impl AppendLog {
         &self.path
     }
 
-    /// Cuts the file to `len` bytes; a greater length changes nothing.
+    /// Cuts the file to `len` bytes, whoever wrote what follows; a greater length changes nothing.
     ///
     /// # Errors
     /// [`FileError::Io`].
     pub fn truncate(&mut self, len: u64) -> Result<(), FileError> {
-        if len < self.len {
+        let there = self.file.metadata().map_err(|e| io_error(&self.path, "look at", e))?.len();
+        if len < there {
             self.len = len;
             self.take_back()?;
         }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use peers_core::state::State;
 use peers_model::outcome::StopReason;
-use peers_model::record::{CorrectionKind, ExitProof, Line, OperatorOp, Record, TickOutcome, TickRecord};
+use peers_model::record::{
+    CommitsSeen, CorrectionKind, ExitProof, Line, OperatorOp, Record, TickOutcome, TickRecord,
+};
 use peers_model::verdict::{Judged, Verdict};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
 use peers_store::journal::Journal;
@@ -13,7 +15,7 @@ use serde::Serialize;
 
 use crate::sourced::Sourced;
 use crate::ticks::TickRow;
-use crate::words::chain;
+use crate::words::{self, chain};
 
 /// Ticks kept of the timeline.
 const TICKS: usize = 50;
@@ -225,6 +227,11 @@ impl Fold {
                 let row = OperatorRow { ts: line.ts, by: op.by.clone(), what: operator_words(&op.op) };
                 keep(&mut history.operator, row, ROWS);
             }
+            Record::CommitsSeen(seen) => {
+                let by = if seen.while_gates { "nobody known" } else { "operator" };
+                let row = OperatorRow { ts: line.ts, by: by.to_owned(), what: seen_words(seen) };
+                keep(&mut history.operator, row, ROWS);
+            }
             Record::MirrorRestored(_) => history.mirror_restored += 1,
             Record::Exit(exit) => {
                 self.open_run = None;
@@ -314,6 +321,11 @@ fn judged(gates: &mut BTreeMap<GoalId, GateHistory>, tick: TickNo, ts: Timestamp
     }
 }
 
+pub(crate) fn seen_words(seen: &CommitsSeen) -> String {
+    let when = if seen.while_gates { ", while gates ran" } else { "" };
+    format!("committed up to {} ({}{when})", seen.head.short(), words::count_of(&seen.commits, "commit"))
+}
+
 pub(crate) fn operator_words(op: &OperatorOp) -> String {
     use peers_model::record::AckTarget;
     match op {
@@ -330,8 +342,6 @@ pub(crate) fn operator_words(op: &OperatorOp) -> String {
             };
             format!("acknowledged {target}: {reason}")
         }
-        OperatorOp::StopRequested { after_tick: true } => "asked to stop after the running tick".to_owned(),
-        OperatorOp::StopRequested { after_tick: false } => "asked to stop".to_owned(),
         OperatorOp::StoreAttached { old_path } => format!("attached the store of {old_path}"),
         OperatorOp::Undone { run, from, to, salvage } => {
             format!("undid run {run}: {} back to {}, kept as {salvage}", from.short(), to.short())

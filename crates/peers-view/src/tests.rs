@@ -256,7 +256,6 @@ fn started(tick: u64, peer: &str) -> TickStarted {
         inbox: std::collections::BTreeMap::new(),
         messages: Vec::new(),
         asked: Vec::new(),
-        operator: Vec::new(),
     }
 }
 

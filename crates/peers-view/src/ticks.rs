@@ -131,7 +131,6 @@ pub(crate) fn outcome_word(outcome: TickOutcome) -> &'static str {
         TickOutcome::RateLimited => "rate-limited",
         TickOutcome::NeedsOperator => "needs-operator",
         TickOutcome::Interrupted => "interrupted",
-        TickOutcome::GitError => "git-error",
     }
 }
 

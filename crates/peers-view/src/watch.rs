@@ -5,7 +5,7 @@ use peers_model::verdict::Judged;
 use serde_json::json;
 
 use crate::feed::FeedItem;
-use crate::history::operator_words;
+use crate::history::{operator_words, seen_words};
 use crate::json;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::ticks::TickRow;
@@ -121,6 +121,10 @@ fn words_of(line: &Line) -> (Tone, String) {
             Tone::Care,
             format!("{} waits until {} (limit {} in a row)", cooling.peer, cooling.until, cooling.streak),
         ),
+        Record::CommitsSeen(seen) => {
+            let who = if seen.while_gates { "somebody" } else { "the operator" };
+            (Tone::Strong, format!("{who} {}", seen_words(seen)))
+        }
         Record::Operator(op) => (Tone::Strong, format!("{} {}", op.by, operator_words(&op.op))),
         Record::MirrorRestored(restored) => {
             let tick = restored.tick.map(|tick| format!(" after tick {tick}")).unwrap_or_default();

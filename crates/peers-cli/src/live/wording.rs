@@ -94,8 +94,7 @@ pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> String {
         TickOutcome::PeerFailed
         | TickOutcome::RateLimited
         | TickOutcome::NeedsOperator
-        | TickOutcome::Interrupted
-        | TickOutcome::GitError => tick.classification.as_str(),
+        | TickOutcome::Interrupted => tick.classification.as_str(),
     };
     let commit = tick.commits.last().map_or("no-new-commit", |commit| commit.short());
     let mut parts =

@@ -62,6 +62,11 @@ pub enum Weakening {
         /// The value after, if there is one.
         to: Option<String>,
     },
+    /// A test file can no longer be read: it is no text any more, or too large.
+    Unreadable {
+        /// The file.
+        path: String,
+    },
     /// The configuration of a gate changed.
     GateConfig {
         /// The file.
@@ -84,6 +89,7 @@ impl fmt::Display for Weakening {
             Self::Threshold { path, key, from, to: None } => {
                 write!(f, "`{key}` {from} removed from {}", shown(path))
             }
+            Self::Unreadable { path } => write!(f, "{} cannot be read any more", shown(path)),
             Self::GateConfig { path } => write!(f, "gate configuration {} edited", shown(path)),
         }
     }
@@ -102,6 +108,9 @@ pub fn weakenings(diff: &TurnDiff) -> Vec<Weakening> {
         tests.into_iter().partition(|f| is_snapshot(&f.path));
     for group in groups(&tests.into_iter().filter(|f| is_code(&f.path)).collect::<Vec<_>>()) {
         group.measure(&mut found);
+    }
+    for file in tests_of(diff).filter(|f| f.binary && f.status != FileStatus::Added) {
+        found.push(Weakening::Unreadable { path: file.path.clone() });
     }
     for file in snapshots {
         let rewritten = match file.status {
@@ -247,6 +256,10 @@ fn is_snapshot(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let in_dir = path.split('/').any(|p| matches!(p, "__snapshots__" | "golden" | "goldens"));
     in_dir || name.contains(".approved.") || has_extension(name, &["snap", "ambr", "golden"])
+}
+
+fn tests_of(diff: &TurnDiff) -> impl Iterator<Item = &FileDiff> {
+    diff.files.iter().filter(|f| f.kind == PathKind::Test && is_code(&f.path) && !is_snapshot(&f.path))
 }
 
 /// Languages whose tests we can read; fixtures are not among them.

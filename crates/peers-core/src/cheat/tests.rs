@@ -389,3 +389,15 @@ proptest! {
         prop_assert!(skips_only, "{:?}", found);
     }
 }
+
+#[test]
+fn a_test_file_that_can_no_longer_be_read_is_a_weakening() {
+    for status in [FileStatus::Modified, FileStatus::Deleted] {
+        let diff = turn(vec![FileDiff::opaque("tests/test_a.py", status)]);
+        assert_eq!(weakenings(&diff), [Weakening::Unreadable { path: "tests/test_a.py".into() }]);
+    }
+    for (path, status) in [("tests/test_new.py", FileStatus::Added), ("tests/data.bin", FileStatus::Modified)]
+    {
+        assert_eq!(weakenings(&turn(vec![FileDiff::opaque(path, status)])), []);
+    }
+}

@@ -43,7 +43,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Harvesting { .. }
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
-            | Phase::Proving(_)
+            | Phase::Proving(..)
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -52,7 +52,9 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             Phase::Judging(facts, unstable) => {
                 survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input)
             }
-            Phase::Proving(facts) => survey::on_proof(cfg, m, facts, verdicts, *took_ms, input),
+            Phase::Proving(facts, unstable) => {
+                survey::on_proof(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input)
+            }
             Phase::Refreshing(draft) => on_refreshed(cfg, m, draft, verdicts, *took_ms, *moved, input),
             Phase::Booting { .. }
             | Phase::Reaping
@@ -74,7 +76,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Harvesting { .. }
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
-            | Phase::Proving(_)
+            | Phase::Proving(..)
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -96,7 +98,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Harvesting { .. }
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
-            | Phase::Proving(_)
+            | Phase::Proving(..)
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -110,7 +112,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Harvesting { .. }
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
-            | Phase::Proving(_)
+            | Phase::Proving(..)
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -124,7 +126,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Running { .. }
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
-            | Phase::Proving(_)
+            | Phase::Proving(..)
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -142,7 +144,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Running { .. }
             | Phase::Harvesting { .. }
             | Phase::Refreshing(_)
-            | Phase::Proving(_)
+            | Phase::Proving(..)
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -157,7 +159,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Harvesting { .. }
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
-            | Phase::Proving(_)
+            | Phase::Proving(..)
             | Phase::Stopped(_) => ignore(m),
         },
     }
@@ -248,7 +250,7 @@ fn on_stop(cfg: &LoopConfig, m: &Machine, _input: &Input, request: StopRequest) 
                 return stop_with(cfg, m, None, stop_reason(request), "");
             }
         }
-        Phase::Judging(..) | Phase::Proving(_) => {
+        Phase::Judging(..) | Phase::Proving(..) => {
             if urgent {
                 let mut stop = stop_with(cfg, m, None, stop_reason(request), "");
                 stop.effects.insert(0, Effect::CancelGates);
@@ -277,7 +279,7 @@ fn on_failed(cfg: &LoopConfig, m: &Machine, reason: StopReason, detail: &str) ->
     // An open tick stays open: what its turn left is harvested by the next run, so nothing is lost.
     let mut d = stop_with(cfg, m, None, reason, detail);
     match &m.phase {
-        Phase::Judging(..) | Phase::Proving(_) | Phase::Refreshing(_) => {
+        Phase::Judging(..) | Phase::Proving(..) | Phase::Refreshing(_) => {
             d.effects.insert(0, Effect::CancelGates);
         }
         Phase::Running { .. } => d.effects.insert(0, Effect::EndPeer { now: true }),
@@ -301,7 +303,7 @@ fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, survivors: &[u32], in
         branch: facts.branch.clone(),
         head: facts.head.clone(),
         // What is new while a tick is open belongs to that tick; its harvest will say so.
-        operator: if open.is_some() { Vec::new() } else { facts.operator.clone() },
+        operator: if open.is_some() { Vec::new() } else { facts.arrived.clone() },
         digests: cfg.digests.clone(),
         sandbox: cfg.sandbox.clone(),
         max_ticks: cfg.max_ticks,
@@ -341,7 +343,7 @@ fn on_orphans_gone(m: &Machine, survivors: &[u32]) -> Decision {
         | Phase::Harvesting { .. }
         | Phase::Correcting(_)
         | Phase::Refreshing(_)
-        | Phase::Proving(_)
+        | Phase::Proving(..)
         | Phase::CoolingDown
         | Phase::Stopped(_) => ignore(m),
     }
@@ -372,6 +374,7 @@ fn on_refreshed(
     let Some(open) = &m.state.open else { return ignore(m) };
     let mut draft = draft.clone();
     draft.gate_ms = took_ms;
+    draft.moved = moved;
     if !moved {
         draft.verdicts = verdicts.to_vec();
     }
@@ -419,6 +422,7 @@ fn on_harvested(
         correction: None,
         verdicts: Vec::new(),
         gate_ms: 0,
+        moved: false,
     };
     // A plan from before a crash is carried out as it was made; else what the judgement asks for.
     let planned = open.correction.clone();

@@ -102,8 +102,11 @@ pub struct Facts {
     pub branch: Option<String>,
     /// Uncommitted changes, `XY path`, at most 30. Untrusted text.
     pub dirty: Vec<String>,
-    /// Commits that became reachable since the last record, when no peer was alive.
-    pub operator: Vec<CommitId>,
+    /// Commits that became reachable since the last record, when no peer was alive, and stand in no
+    /// record yet.
+    pub arrived: Vec<CommitId>,
+    /// How these commits weaken tests; only looked for when gates ran meanwhile. Untrusted text.
+    pub arrived_weaken: Vec<String>,
     /// The head that the last record named is still part of HEAD's history.
     pub history_intact: bool,
     /// An accepted file that is not what was accepted.

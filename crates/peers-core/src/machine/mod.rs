@@ -76,7 +76,7 @@ pub enum Phase {
     },
     /// Waits for facts. How often in a row the tree moved while gates ran.
     Surveying(u8),
-    /// Waits for the verdicts owed at these facts.
+    /// Waits for the verdicts owed at these facts; with the count of [`Phase::Surveying`].
     Judging(Box<Facts>, u8),
     /// Waits for what the prompt needs.
     Composing(Box<Composing>),
@@ -96,8 +96,8 @@ pub enum Phase {
     Correcting(Box<Draft>),
     /// Waits for the gates that were red before.
     Refreshing(Box<Draft>),
-    /// Waits for the proof run.
-    Proving(Box<Facts>),
+    /// Waits for the proof run; with the count of [`Phase::Surveying`].
+    Proving(Box<Facts>, u8),
     /// Everyone waits.
     CoolingDown,
     /// The end.
@@ -134,6 +134,8 @@ pub struct Draft {
     pub verdicts: Vec<Judged>,
     /// Time for them, milliseconds.
     pub gate_ms: u64,
+    /// The tree changed while they ran.
+    pub moved: bool,
 }
 
 /// What the loop wants: first make `records` durable, then perform `effects` in order.

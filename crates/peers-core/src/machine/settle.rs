@@ -10,7 +10,7 @@ use peers_model::record::{
 
 use super::decide::{look, stop_reason, stop_with};
 use super::event::{Effect, Input, Notice, StopRequest};
-use super::{Decision, Draft, LoopConfig, Machine};
+use super::{Decision, Draft, LoopConfig, Machine, Phase};
 use crate::apply::backoff;
 use crate::budget;
 use crate::state::{OpenTick, PeerState, State};
@@ -68,7 +68,7 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
     d.records = records;
     let mut effects = vec![Effect::Attest];
     let delivered: Vec<String> = open.started.messages.clone();
-    if !delivered.is_empty() && tick.outcome != TickOutcome::Interrupted && !m.state.rules.dry_run {
+    if !delivered.is_empty() && tick.outcome.read_its_prompt() && !m.state.rules.dry_run {
         effects.push(Effect::ArchiveMessages(delivered));
     }
     effects.push(Effect::WriteProjections);
@@ -111,7 +111,11 @@ fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord) -> Deci
         let detail = tick.soft_fail_reason.clone().unwrap_or_default();
         return stop_with(cfg, m, None, StopReason::PeerUnavailable(tick.peer.clone()), &detail);
     }
-    look(m)
+    let mut d = look(m);
+    if draft.moved {
+        d.phase = Phase::Surveying(1);
+    }
+    d
 }
 
 fn may_continue(m: &Machine) -> bool {

@@ -1,7 +1,7 @@
 //! Between ticks: exit rules in their fixed order, gates, convergence, the next turn.
 
-use peers_model::outcome::StopReason;
-use peers_model::record::{GatesRecord, ProofRecord, Record, TickStarted};
+use peers_model::outcome::{StopReason, TamperKind};
+use peers_model::record::{CommitsSeen, GatesRecord, ProofRecord, Record, TickStarted};
 use peers_model::verdict::{Judged, Place};
 use peers_model::{GoalId, PeerName};
 
@@ -33,13 +33,7 @@ pub(super) fn on_facts(
     if !facts.history_intact {
         let detail =
             "the head of the last record is no longer part of HEAD's history, and no peer was running";
-        return stop_with(
-            cfg,
-            m,
-            Some(facts),
-            StopReason::Tamper(peers_model::outcome::TamperKind::History),
-            detail,
-        );
+        return stop_with(cfg, m, Some(facts), StopReason::Tamper(TamperKind::History), detail);
     }
     if !facts.commands.is_empty() {
         // Recorded first, then dropped, then everything is looked at again.
@@ -52,11 +46,43 @@ pub(super) fn on_facts(
         let detail = format!("{} {} since it was accepted", mutation.file, mutation.what);
         return stop_with(cfg, m, Some(facts), StopReason::GoalMutation(mutation.file.clone()), &detail);
     }
+    if !facts.arrived.is_empty() {
+        return on_arrived(cfg, m, facts, unstable);
+    }
     let owed = m.state.board.owed(&m.state.rules, &facts.key(), m.state.ticks);
     if owed.is_empty() {
-        return onwards(cfg, m, &m.state, facts, input);
+        return onwards(cfg, m, &m.state, facts, unstable, input);
     }
     judge(m, facts, unstable, owed)
+}
+
+/// Commits are recorded as soon as they are seen: gates that ask whose they are find an answer.
+fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8) -> Decision {
+    let while_gates = unstable > 0;
+    let seen = Record::CommitsSeen(CommitsSeen {
+        head: facts.head.clone(),
+        commits: facts.arrived.clone(),
+        while_gates,
+    });
+    let mut d = if while_gates && !facts.arrived_weaken.is_empty() {
+        let detail = format!(
+            "commits appeared while gates ran, so a gate may have made them, and they weaken tests ({}); \
+             look at {}, take it back or keep it, and start again",
+            facts.arrived_weaken.join("; "),
+            facts.head.short()
+        );
+        stop_with(cfg, m, Some(facts), StopReason::Tamper(TamperKind::History), &detail)
+    } else {
+        let mut d = look(m);
+        d.phase = Phase::Surveying(unstable);
+        if while_gates {
+            let text = "commits appeared while gates ran; they count as nobody's".to_owned();
+            d.effects.insert(0, Effect::Tell(Notice::Warning(text)));
+        }
+        d
+    };
+    d.records.insert(0, seen);
+    d
 }
 
 fn judge(m: &Machine, facts: &Facts, unstable: u8, gates: Vec<GoalId>) -> Decision {
@@ -107,7 +133,7 @@ pub(super) fn on_verdicts(
             &error.to_string(),
         );
     }
-    let mut d = onwards(cfg, m, &state, facts, input);
+    let mut d = onwards(cfg, m, &state, facts, unstable, input);
     d.records.insert(0, record);
     d.effects.insert(
         0,
@@ -116,19 +142,24 @@ pub(super) fn on_verdicts(
     d
 }
 
+#[expect(clippy::too_many_arguments, reason = "one input taken apart; a struct would only be unpacked again")]
 pub(super) fn on_proof(
     cfg: &LoopConfig,
     m: &Machine,
     facts: &Facts,
+    unstable: u8,
     verdicts: &[Judged],
     took_ms: u64,
+    moved: bool,
     input: &Input,
 ) -> Decision {
+    // A verdict about another tree proves nothing about this one.
+    let kept: Vec<Judged> = verdicts.iter().filter(|j| j.at == facts.key()).cloned().collect();
     let record = Record::Proof(ProofRecord {
         at: facts.key(),
-        verdicts: verdicts.to_vec(),
+        verdicts: kept,
         exempt: converge::exempt(&m.state),
-        passed: converge::proof_passed(verdicts),
+        passed: verdicts.iter().all(|j| j.at == facts.key()) && converge::proof_passed(verdicts),
         took_ms,
     });
     let mut state = m.state.clone();
@@ -141,7 +172,27 @@ pub(super) fn on_proof(
             &error.to_string(),
         );
     }
-    let mut d = onwards(cfg, m, &state, facts, input);
+    let ahead = Machine { state, phase: m.phase.clone(), stop: m.stop };
+    let answered = converge::proof_owed(&ahead.state, facts).is_empty();
+    let mut d = if unstable < MAX_UNSTABLE && m.stop.is_none() {
+        // A proof takes long. What is said of the work tree is said of it as it is afterwards; what was
+        // proved stays proved.
+        let mut d = look(&ahead);
+        if moved || !answered {
+            d.phase = Phase::Surveying(unstable + 1);
+        } else {
+            d.phase = Phase::Surveying(unstable);
+        }
+        if moved {
+            let text = "the work tree changed during the proof run".to_owned();
+            d.effects.insert(0, Effect::Tell(Notice::Warning(text)));
+        }
+        d
+    } else {
+        let mut facts = facts.clone();
+        facts.unstable |= moved || !answered;
+        onwards(cfg, &ahead, &ahead.state, &facts, unstable, input)
+    };
     d.records.insert(0, record);
     d.effects.insert(
         0,
@@ -151,7 +202,14 @@ pub(super) fn on_proof(
 }
 
 /// All verdicts for these facts are in. `state` is the state with them; `m.state` may be behind.
-fn onwards(cfg: &LoopConfig, m: &Machine, state: &State, facts: &Facts, input: &Input) -> Decision {
+fn onwards(
+    cfg: &LoopConfig,
+    m: &Machine,
+    state: &State,
+    facts: &Facts,
+    unstable: u8,
+    input: &Input,
+) -> Decision {
     // What follows reads `state`; the machine that carries it is only needed for its phase and stop.
     let ahead = Machine { state: state.clone(), phase: m.phase.clone(), stop: m.stop };
     let m = &ahead;
@@ -172,7 +230,7 @@ fn onwards(cfg: &LoopConfig, m: &Machine, state: &State, facts: &Facts, input: &
         }
         Standing::ProofOwed => {
             let gates = converge::proof_owed(state, facts);
-            let mut d = keep(m, Phase::Proving(Box::new(facts.clone())));
+            let mut d = keep(m, Phase::Proving(Box::new(facts.clone()), unstable));
             d.effects.push(Effect::Tell(Notice::GatesStarted { count: gates.len(), place: Place::Pristine }));
             d.effects.push(Effect::Judge {
                 gates,
@@ -308,7 +366,6 @@ pub(super) fn on_composed(
             .map(|(path, _)| path.clone())
             .collect(),
         asked: prepared.asked,
-        operator: world.operator.clone(),
     };
     let mut d = keep(m, Phase::Running { spawned: false });
     d.records.push(Record::TickStarted(Box::new(started)));

@@ -298,7 +298,7 @@ impl Bench {
 
     fn perform(&mut self, effect: &Effect) {
         let answer = match effect {
-            Effect::Survey => Event::Surveyed(Box::new(self.world.facts(&self.m.state.rules))),
+            Effect::Survey => Event::Surveyed(Box::new(self.world.facts(&self.m.state))),
             Effect::ReapOrphans { .. } => Event::OrphansGone { survivors: Vec::new() },
             Effect::Judge { gates, key, place, .. } => self.judge(gates, key, *place),
             Effect::CancelGates => {
@@ -345,9 +345,15 @@ impl Bench {
             leaked: 0,
         };
         let verdicts = gates.iter().map(judged).collect();
-        let moved = place == Place::Live && self.world.restless > 0;
-        if moved {
-            self.world.restless -= 1;
+        let restless = match place {
+            Place::Pristine => &mut self.world.restless_proofs,
+            Place::Live | Place::GateTree => &mut self.world.restless,
+        };
+        let mut moved = *restless > 0;
+        *restless = restless.saturating_sub(1);
+        if let Some(label) = self.world.gate_commits.pop() {
+            self.world.operator_commits(label);
+            moved = true;
         }
         Event::Judged { verdicts, took_ms: self.gate_ms, moved }
     }

@@ -14,7 +14,7 @@ use crate::world::{Gate, Habit, Turn, goal, tree};
 
 impl Bench {
     fn standing(&self) -> Standing {
-        converge::standing(&self.cfg, &self.m.state, &self.world.facts(&self.m.state.rules))
+        converge::standing(&self.cfg, &self.m.state, &self.world.facts(&self.m.state))
     }
 
     /// Runs to the tick cap, which must not be `complete`, and says how far it got.
@@ -90,7 +90,7 @@ fn complete_is_impossible_without_a_fresh_soft_consensus() {
 fn complete_is_impossible_when_a_scope_cannot_be_read() {
     let mut bench = Bench::converging();
     assert_eq!(bench.run(), StopReason::Complete);
-    let mut facts = bench.world.facts(&bench.m.state.rules);
+    let mut facts = bench.world.facts(&bench.m.state);
     facts.scopes.clear();
     assert!(matches!(converge::standing(&bench.cfg, &bench.m.state, &facts), Standing::SoftPending(_)));
 }
@@ -297,7 +297,7 @@ fn row_69_a_changed_definition_is_proved_anew() {
 fn row_69_proofs_and_live_verdicts_never_stand_in_for_each_other() {
     let mut bench = Bench::green();
     bench.begin();
-    bench.until_phase(|p| matches!(p, Phase::Proving(_)));
+    bench.until_phase(|p| matches!(p, Phase::Proving(..)));
     assert_eq!(bench.standing(), Standing::ProofOwed, "green where people work is no proof");
     let live = bench.m.state.board.clone();
     let (gates, key) = bench.judged(Place::Pristine).pop().unwrap();

@@ -63,7 +63,7 @@ fn row_62_an_open_tick_of_a_peer_that_is_gone_is_still_recorded() {
     bench.crash();
     bench.cfg.rules.peers = Bench::bare("bob cyd").cfg.rules.peers;
     assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.order(), "ann bob");
+    assert_eq!(bench.order(), "ann bob cyd", "and is none of the two that were asked for");
     assert!(bench.tick(1).recovered);
 }
 
@@ -248,12 +248,17 @@ fn row_67_a_cheating_turn_of_a_dry_run_is_put_back_without_a_commit_of_ours() {
     let cheat = |label: &str| Turn::commit(label, &text).diff(vec![crate::cheating::test_file()]);
     let mut bench = dry();
     bench.cfg.rules.peers.truncate(1);
-    let before = bench.world.at();
-    bench.play([cheat("one"), cheat("two")]);
+    bench.cfg.rules.dry_run = false;
+    bench.cfg.max_ticks = Some(1);
+    bench.play([cheat("one"), cheat("two"), cheat("three")]);
     bench.run();
-    assert!(bench.tick(1).prewarned && !bench.tick(2).success);
+    assert!(bench.tick(1).prewarned);
+    bench.cfg.rules.dry_run = true;
+    let before = bench.world.at();
+    bench.run();
+    let tick = bench.tick(2);
+    assert!(!tick.success && tick.own.is_empty() && tick.corrected == Some(CorrectionKind::Reset));
     assert_eq!(bench.world.at(), before);
-    assert!(bench.ticks().iter().all(|t| t.own.is_empty() && t.corrected == Some(CorrectionKind::Reset)));
 }
 
 #[test]
@@ -278,6 +283,25 @@ fn row_67_a_dry_run_moves_no_bookmark_and_delivers_no_message() {
     assert_eq!((bench.started()[1].inbox.len(), bench.started()[1].messages.len()), (1, 1));
     assert_eq!((&bench.m.state.bookmarks, &bench.m.state.messages), (&marks, &messages));
     assert!(!bench.effects.iter().any(|e| matches!(e, Effect::ArchiveMessages(_))));
+}
+
+#[test]
+fn row_67_a_dry_run_takes_no_warning_sets_no_mark_and_sends_no_message() {
+    let text = handoff_text("", "");
+    let mut bench = hybrid();
+    bench.cfg.max_ticks = Some(1);
+    bench.play([Turn::says("", "").leaves("untidy")]);
+    bench.run();
+    let (warnings, messages) = (bench.m.state.warnings.clone(), bench.m.state.messages.clone());
+    assert!(!warnings.is_empty());
+    bench.cfg.rules.dry_run = true;
+    let weak = Turn::commit("one", &text).diff(vec![crate::cheating::test_file()]);
+    bench.play([weak.publishes(&["bob-to-ann/000001-a.md"])]);
+    bench.run();
+    assert!(bench.tick(2).prewarned);
+    assert!(bench.m.state.warnings.starts_with(&warnings), "they are for a turn that counts");
+    assert_eq!(bench.m.state.messages, messages);
+    assert!(!bench.health("bob").prewarned);
 }
 
 #[test]

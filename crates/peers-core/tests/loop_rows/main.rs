@@ -5,6 +5,7 @@
 //! live state, and that the state survives its serialised form.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
 
+mod arrivals;
 mod bench;
 mod budgets;
 mod cheating;

@@ -84,7 +84,7 @@ fn commands(bench: &Bench, seed: u64) -> OperatorOp {
         rules.soft.clear();
     }
     let digests = |n: u64| Digests { goals: format!("{n}"), config: "config".into() };
-    match (seed >> 8) % 6 {
+    match (seed >> 8) % 5 {
         0 => OperatorOp::Accepted {
             old: digests(0),
             new: digests(seed),
@@ -94,8 +94,7 @@ fn commands(bench: &Bench, seed: u64) -> OperatorOp {
         1 => OperatorOp::Accepted { old: digests(0), new: digests(seed), note: None, rules: None },
         2 => OperatorOp::BudgetReset,
         3 => OperatorOp::Ack { target: AckTarget::Weakening(TickNo(seed >> 60)), reason: "seen".into() },
-        4 => OperatorOp::StoreAttached { old_path: "/elsewhere".into() },
-        _ => OperatorOp::StopRequested { after_tick: true },
+        _ => OperatorOp::StoreAttached { old_path: "/elsewhere".into() },
     }
 }
 
@@ -104,10 +103,9 @@ fn stray(bench: &Bench, seed: u64) -> Event {
     let label = pick(&["start", "good", "other"], seed >> 8);
     let head = bench.world.tip().id.clone();
     let key = TreeKey { head: head.clone(), tree: tree(label) };
-    let rules = &bench.m.state.rules;
     match seed % 12 {
         0 => {
-            let mut facts = bench.world.facts(rules);
+            let mut facts = bench.world.facts(&bench.m.state);
             facts.worktree = tree(label);
             facts.history_intact = seed & 0x100 != 0;
             Event::Surveyed(Box::new(facts))
@@ -147,7 +145,7 @@ fn stray(bench: &Bench, seed: u64) -> Event {
             nonce: "n".into(),
             ..ComposeFacts::default()
         })),
-        _ => Event::Surveyed(Box::new(bench.world.facts(rules))),
+        _ => Event::Surveyed(Box::new(bench.world.facts(&bench.m.state))),
     }
 }
 

@@ -24,7 +24,7 @@ impl Bench {
 
     /// Whether every soft goal is green at the world as it is now.
     fn agreed(&self) -> bool {
-        converge::soft_pending(&self.m.state, &self.world.facts(&self.m.state.rules)).is_empty()
+        converge::soft_pending(&self.m.state, &self.world.facts(&self.m.state)).is_empty()
     }
 }
 
@@ -151,7 +151,7 @@ fn row_52_stale_consensus_keeps_the_loop_from_completing() {
     // Both pass the tree of the start; then it changes.
     bench.play([Turn::review("docs-read", true), Turn::review("docs-read", true)]);
     assert_eq!(bench.run(), StopReason::MaxTicks);
-    let facts = bench.world.facts(&bench.m.state.rules);
+    let facts = bench.world.facts(&bench.m.state);
     let standing = converge::standing(&bench.cfg, &bench.m.state, &facts);
     assert_eq!(standing, Standing::SoftPending(vec![goal("docs-read")]));
 }

@@ -24,7 +24,7 @@ fn word(phase: &Phase) -> &'static str {
         Phase::Harvesting { .. } => "harvesting",
         Phase::Correcting(_) => "correcting",
         Phase::Refreshing(_) => "refreshing",
-        Phase::Proving(_) => "proving",
+        Phase::Proving(..) => "proving",
         Phase::CoolingDown => "cooling-down",
         Phase::Stopped(_) => "stopped",
     }

@@ -6,6 +6,7 @@ use peers_core::cheat::{FileDiff, FileStatus, TurnDiff};
 use peers_core::machine::{
     CommitSeen, Corrected, Facts, Harvest, HeadFacts, Mutation, Origin, PendingCommand,
 };
+use peers_core::state::State;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit, TamperKind, Usage};
 use peers_model::record::{CorrectionKind, CorrectionPlanned, Rules};
 use peers_model::verdict::{Place, TreeKey, Verdict};
@@ -242,6 +243,12 @@ pub(crate) struct World {
     pub(crate) intact: bool,
     /// The work tree changes under so many gate runs.
     pub(crate) restless: u32,
+    /// The work tree changes under so many proof runs.
+    pub(crate) restless_proofs: u32,
+    /// A gate run makes commits, with these labels.
+    pub(crate) gate_commits: Vec<&'static str>,
+    /// What commits that arrive while gates run weaken.
+    pub(crate) arrived_weaken: Vec<String>,
     /// Soft goals that are about the whole tree; all others never change.
     pub(crate) whole_tree: bool,
     made: u64,
@@ -260,6 +267,9 @@ impl World {
             commands: Vec::new(),
             intact: true,
             restless: 0,
+            restless_proofs: 0,
+            gate_commits: Vec::new(),
+            arrived_weaken: Vec::new(),
             whole_tree: true,
             made: 0,
             turn: None,
@@ -310,15 +320,20 @@ impl World {
         if self.whole_tree { format!("scope of {label}") } else { "scope".into() }
     }
 
-    pub(crate) fn facts(&self, rules: &Rules) -> Facts {
+    pub(crate) fn facts(&self, state: &State) -> Facts {
+        let rules = &state.rules;
         let at = self.at();
+        let known = state.head.as_ref().and_then(|k| self.commits.iter().position(|c| c.id == *k));
+        let after = known.map_or(self.commits.len(), |i| i + 1);
+        let arrived = self.commits.iter().skip(after).map(|c| c.id.clone()).collect();
         Facts {
             head: at.head,
             head_tree: at.head_tree,
             worktree: at.worktree,
             branch: at.branch,
             dirty: self.dirty(),
-            operator: Vec::new(),
+            arrived,
+            arrived_weaken: self.arrived_weaken.clone(),
             history_intact: self.intact,
             mutation: self.mutation.clone(),
             tamper: self.tamper.clone(),

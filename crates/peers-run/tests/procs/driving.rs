@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use peers_core::budget::Caps;
 use peers_core::bugs::LedgerCommit;
+use peers_core::cheat::TurnDiff;
 use peers_core::machine::{Corrected, HeadFacts, LoopConfig, Notice, Now};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::{HandoffMark, State};
@@ -51,6 +52,9 @@ impl Repo for Still {
             scopes: std::collections::BTreeMap::default(),
             git_state: None,
         })
+    }
+    fn diff(&mut self, _: &CommitId, _: &CommitId) -> Result<TurnDiff, RepoFailure> {
+        Ok(TurnDiff::default())
     }
     fn key(&mut self) -> Result<TreeKey, RepoFailure> {
         Ok(TreeKey { head: head(), tree: tree() })

@@ -8,6 +8,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends by panicking")]
 
+mod between;
 mod branches;
 mod control_files;
 mod corrections;

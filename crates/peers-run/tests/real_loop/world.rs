@@ -506,7 +506,7 @@ impl World {
         for record in &records {
             let named = match record {
                 Record::RunStarted(r) => r.operator.clone(),
-                Record::TickStarted(r) => r.operator.clone(),
+                Record::CommitsSeen(r) => r.commits.clone(),
                 Record::Tick(r) => [&r.commits[..], &r.foreign, &r.own].concat(),
                 _ => Vec::new(),
             };

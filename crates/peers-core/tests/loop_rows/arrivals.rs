@@ -1,0 +1,174 @@
+//! Commits that appear while no tick is open, and proofs under which the tree moves.
+
+use peers_core::machine::{Event, Phase};
+use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind};
+use peers_model::record::{CommitsSeen, Record};
+use peers_model::verdict::Place;
+
+use crate::bench::Bench;
+use crate::world::{Gate, Habit, Turn};
+
+fn seen(bench: &Bench) -> Vec<&CommitsSeen> {
+    bench.log.iter().filter_map(|r| if let Record::CommitsSeen(s) = r { Some(s) } else { None }).collect()
+}
+
+#[test]
+fn what_the_operator_commits_between_ticks_is_recorded_before_any_gate_asks_whose_it_is() {
+    let mut bench = Bench::new("ann");
+    bench.cfg.max_ticks = Some(2);
+    bench.play([Turn::fails(ExitClass::Ok, ApiClass::Transient)]);
+    bench.begin();
+    bench.until_phase(|p| matches!(p, Phase::CoolingDown));
+    bench.world.operator_commits("by hand");
+    let judged = bench.judged(Place::Live).len();
+    bench.until(|b| !seen(b).is_empty());
+    assert_eq!(bench.judged(Place::Live).len(), judged, "recorded first");
+    assert_eq!(bench.finish(), StopReason::MaxTicks);
+    let found = seen(&bench);
+    assert_eq!(found.len(), 1, "once");
+    assert_eq!((found[0].commits.len(), found[0].while_gates), (1, false));
+    assert_eq!(found[0].head, bench.started()[1].head_before);
+}
+
+#[test]
+fn commits_that_appear_while_gates_run_are_nobodys() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.world.gate_commits = vec!["by a gate"];
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let found = seen(&bench);
+    assert_eq!((found.len(), found[0].commits.len(), found[0].while_gates), (1, 1, true));
+}
+
+#[test]
+fn commits_that_appear_while_gates_run_and_weaken_tests_stop_the_loop() {
+    let mut bench = Bench::green();
+    bench.world.gate_commits = vec!["by a gate"];
+    bench.world.arrived_weaken = vec!["2 fewer tests in tests/all.rs".into()];
+    assert_eq!(bench.run(), StopReason::Tamper(TamperKind::History));
+    let detail = bench.exits()[0].detail.clone();
+    assert!(detail.contains("2 fewer tests in tests/all.rs") && detail.contains("start again"), "{detail}");
+    assert!(seen(&bench)[0].while_gates, "they are recorded, so the next start goes on");
+    bench.world.arrived_weaken.clear();
+    bench.habit = Habit::Good("by a gate");
+    assert_eq!(bench.run(), StopReason::Complete);
+}
+
+#[test]
+fn what_appears_while_the_gates_after_a_handoff_run_is_nobodys_either() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.play([Turn::handoff("work")]);
+    bench.begin();
+    bench.until_phase(|p| matches!(p, Phase::Refreshing(_)));
+    bench.world.operator_commits("by a gate");
+    bench.feed(Event::Judged { verdicts: Vec::new(), took_ms: 1, moved: true });
+    bench.until(|b| !seen(b).is_empty());
+    assert!(seen(&bench)[0].while_gates);
+}
+
+/// Runs to the proof of a green tree, lets something happen meanwhile, and goes on.
+fn while_proving(act: impl FnOnce(&mut Bench)) -> (StopReason, Bench) {
+    let mut bench = Bench::green();
+    bench.gate("tests-pass", Gate::At("start"));
+    bench.cfg.max_ticks = Some(3);
+    bench.habit = Habit::Empty;
+    bench.play([Turn::skeptic()]);
+    bench.begin();
+    bench.until_phase(|p| matches!(p, Phase::Proving(..)));
+    act(&mut bench);
+    let reason = bench.finish();
+    (reason, bench)
+}
+
+#[test]
+fn a_proof_under_which_nothing_happens_completes() {
+    assert_eq!(while_proving(|_| {}).0, StopReason::Complete);
+}
+
+#[test]
+fn complete_is_impossible_when_something_else_is_checked_out_during_the_proof() {
+    let (reason, bench) = while_proving(|b| b.world.operator_commits("other"));
+    assert_eq!(reason, StopReason::MaxTicks, "the proof was of another commit");
+    assert_eq!(seen(&bench).len(), 1);
+}
+
+#[test]
+fn complete_is_impossible_when_something_is_left_uncommitted_during_the_proof() {
+    let (reason, bench) = while_proving(|b| b.world.work = "edited".into());
+    assert_eq!((reason, bench.ticks().len()), (StopReason::Complete, 2), "not before a turn put it away");
+}
+
+#[test]
+fn complete_is_impossible_when_goals_change_during_the_proof() {
+    let changed = peers_core::machine::Mutation { file: "goals.yaml".into(), what: "changed".into() };
+    let (reason, _) = while_proving(|b| b.world.mutation = Some(changed));
+    assert_eq!(reason, StopReason::GoalMutation("goals.yaml".into()));
+}
+
+#[test]
+fn a_tree_that_moves_during_every_proof_does_not_hold_the_loop_for_ever() {
+    let mut bench = Bench::green();
+    bench.world.restless_proofs = u32::MAX;
+    bench.cfg.max_ticks = Some(4);
+    bench.habit = Habit::Empty;
+    bench.play([Turn::skeptic()]);
+    let reason = bench.run();
+    // Nothing of the tree differs in the end: the proof of this very tree stands.
+    assert!(matches!(reason, StopReason::Complete | StopReason::MaxTicks), "{reason}");
+}
+
+#[test]
+fn a_verdict_about_another_tree_proves_nothing() {
+    let mut bench = Bench::green();
+    bench.begin();
+    bench.until_phase(|p| matches!(p, Phase::Proving(..)));
+    let (gates, mut key) = bench.judged(Place::Pristine).pop().unwrap();
+    key.tree = crate::world::tree("another");
+    let judged = peers_model::verdict::Judged {
+        goal: gates[0].clone(),
+        at: key.clone(),
+        place: Place::Pristine,
+        verdict: Gate::Green.judge(&key, Place::Pristine),
+        attempts: 1,
+        duration_ms: 1,
+        leaked: 0,
+    };
+    bench.feed(Event::Judged { verdicts: vec![judged], took_ms: 1, moved: false });
+    assert_eq!(bench.stopped(), None);
+    let proof = bench.log.iter().rev().find_map(|r| if let Record::Proof(p) = r { Some(p) } else { None });
+    assert!(!proof.unwrap().passed && proof.unwrap().verdicts.is_empty());
+}
+
+#[test]
+fn a_recovered_tick_is_none_of_the_new_runs_ticks() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.begin();
+    bench.until(|b| b.m.state.open.is_some());
+    bench.crash();
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.ticks().len(), 2, "the one that was left, and the one that was asked for");
+    assert!(bench.tick(1).recovered);
+}
+
+#[test]
+fn a_warning_that_nobody_can_have_read_is_shown_again() {
+    let failures = [
+        (ExitClass::SpawnFail, ApiClass::None),
+        (ExitClass::Ok, ApiClass::Transient),
+        (ExitClass::Interrupted, ApiClass::None),
+    ];
+    for (class, api) in failures {
+        let mut bench = Bench::new("ann bob");
+        bench.cfg.max_ticks = Some(4);
+        let weak = Turn::says("", "").leaves("untidy");
+        bench.play([weak, Turn::fails(class, api), Turn::says("", "")]);
+        bench.run();
+        let warnings: Vec<String> = bench.tick(1).warnings_emitted.clone();
+        assert!(!warnings.is_empty());
+        let needle = warnings[0].get(..20).unwrap();
+        let shown: Vec<bool> = bench.prompts().iter().map(|p| p.contains(needle)).collect();
+        assert_eq!(shown.get(1..3), Some([true, true].as_slice()), "{class:?}: {warnings:?}");
+    }
+}

@@ -1,0 +1,106 @@
+//! What happens while no tick is open: commits that appear, and what gates do besides judging.
+
+use std::fs;
+
+use peers_model::record::{CommitsSeen, Record};
+
+use crate::world::{World, sh};
+
+fn seen(w: &World) -> Vec<CommitsSeen> {
+    let seen = |r| if let Record::CommitsSeen(seen) = r { Some(seen) } else { None };
+    w.records().into_iter().filter_map(seen).collect()
+}
+
+/// A gate that is red until `fixed` exists, and does something once.
+fn gate_that(w: &World, act: &str) {
+    let once = w.path("once");
+    let git = "git -c user.name=g -c user.email=g@example.org";
+    let act = act.replace("git commit", &format!("{git} commit"));
+    w.gate(&format!("if mkdir {} 2>/dev/null; then {act}; fi; test -f fixed", once.display()));
+}
+
+#[test]
+fn what_was_committed_before_the_first_run_is_the_operators() {
+    let w = World::new();
+    let init = w.head();
+    w.put("more.py", "x = 1\n");
+    let more = w.commit("More");
+    w.play("idle", &[]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    let first = w.records().into_iter().find_map(|r| match r {
+        Record::RunStarted(started) => Some(started.operator),
+        _ => None,
+    });
+    let ids: Vec<String> = first.unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(ids, [init, more]);
+    w.settled();
+}
+
+#[test]
+fn a_commit_that_a_gate_made_is_nobodys() {
+    let w = World::new();
+    gate_that(&w, "echo 1 > made.py && git add made.py && git commit -qm 'By a gate'");
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let seen = seen(&w);
+    assert_eq!((seen.len(), seen[0].commits.len(), seen[0].while_gates), (1, 1, true), "{seen:?}");
+    assert!(!w.tick(1).commits.contains(&seen[0].commits[0]));
+    w.settled();
+}
+
+#[test]
+fn a_commit_that_a_gate_made_and_that_weakens_tests_stops_the_loop_and_the_next_run_goes_on() {
+    let w = World::new();
+    fs::create_dir(w.repo().join("tests")).unwrap();
+    w.put("tests/test_a.py", "def test_a():\n    assert f() == 3\n    assert g() == 4\n");
+    w.commit("Tests");
+    gate_that(&w, "echo 'def test_a(): pass' > tests/test_a.py && git commit -qam 'By a gate'");
+    w.play("idle", &[]);
+    let ran = w.run(&["--max-ticks=1"]);
+    ran.stopped("tamper:history", 5);
+    let exit = w.exit();
+    assert!(exit.detail.contains("fewer assertions in tests/test_a.py"), "{}", exit.detail);
+    assert!(w.ticks().is_empty(), "no agent built on it");
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    w.settled();
+}
+
+#[test]
+fn a_gate_that_writes_to_the_trusted_store_stops_the_loop() {
+    let w = World::new();
+    let accepted = w.store().join("accepted.json");
+    gate_that(&w, &format!("echo ' ' >> {}", accepted.display()));
+    w.play("idle", &[]);
+    w.run(&["--max-ticks=1"]).stopped("tamper:store", 5);
+    let exit = w.exit();
+    assert!(
+        exit.detail.contains("while gates ran") && exit.detail.contains("accepted.json"),
+        "{}",
+        exit.detail
+    );
+    assert!(w.ticks().is_empty());
+}
+
+#[test]
+fn lines_that_a_peer_adds_to_the_journal_are_kept_aside_and_the_next_run_goes_on() {
+    let w = World::new();
+    let journal = w.store().join("journal/000001.jsonl");
+    let act = sh(&format!("tail -n 1 {0} >> {0}", journal.display()));
+    w.play("idle", &[&[act.as_str(), "write: {path: a.py, text: 'a = 1'}", "handoff"]]);
+    w.run(&["--max-ticks=1"]).stopped("tamper:store", 5);
+    let kept = fs::read_dir(w.store().join("journal")).unwrap();
+    let kept = kept.filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with("foreign-"));
+    assert_eq!(kept.count(), 1);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    w.settled();
+}
+
+#[test]
+fn a_segment_that_a_peer_plants_is_found() {
+    let w = World::new();
+    let planted = w.store().join("journal/000002.jsonl");
+    let act = sh(&format!(": > {}", planted.display()));
+    w.play("idle", &[&[act.as_str(), "write: {path: a.py, text: 'a = 1'}", "handoff"]]);
+    w.run(&["--max-ticks=1"]).stopped("tamper:store", 5);
+    assert!(w.exit().detail.contains("000002.jsonl is not ours"));
+}
