@@ -90,6 +90,21 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
+fn a_failure_of_a_command_that_was_asked_for_json_is_one_object() {
+    let world = World::repo();
+    for args in [&["status", "--json"][..], &["report", "--json"], &["info", "--json"], &["verify", "--json"]]
+    {
+        let done = world.peers(args).exits(3);
+        let error = done.json("peers.error/1");
+        assert_eq!((&error["code"], error["hint"].is_string()), (&3.into(), true), "{error}");
+        assert!(done.err.starts_with("error: "), "people are told as well: {}", done.err);
+    }
+    let usage = world.peers(&["status", "--json", "--nonsense"]).exits(2).json("peers.error/1");
+    assert!(usage["message"].as_str().unwrap().contains("--nonsense"), "{usage}");
+    assert_eq!(world.peers(&["status"]).exits(3).out, "");
+}
+
+#[test]
 fn the_hidden_start_of_children_is_reached_before_the_command_line_is_parsed() {
     let done = World::bare().peers(&["__spawn", "--nonsense"]);
     assert!(done.err.starts_with("peers-stub: "), "{done:?}");

@@ -22,7 +22,23 @@ fn the_demonstration_completes_and_leaves_a_project_to_look_at() {
     let report = at(&["report"]).exits(0).out;
     assert!(report.contains("BUG-median-even"), "{report}");
 
+    // What the scripts print is read as the output of the tools that they play.
+    let info = at(&["info", "--json"]).exits(0).json("peers.info/1");
+    assert_eq!(info["doubts"], serde_json::json!([]));
+    let json = at(&["status", "--json"]).exits(0).json("peers.status/1");
+    let budget = &json["loop"]["value"]["budget"];
+    assert_eq!(budget["unknown_usage"], 0, "{budget}");
+    let money = budget["rows"].as_array().unwrap().iter().find(|row| row["key"] == "max_usd").unwrap();
+    assert!(money["spent"].as_f64().unwrap() > 0.0, "{money}");
+    let own = crate::support::program();
+    assert!(
+        done.out.contains(&format!("{} -C ", own.display())),
+        "not on PATH, so by its path: {}",
+        done.out
+    );
+
     let ticks = world.records("tick");
+    assert!(ticks.iter().all(|tick| tick["exit"]["usage"]["tokens"].is_u64()), "{ticks:?}");
     let outcomes: Vec<_> = ticks.iter().map(|tick| tick["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["handoff"; 6]);
     assert_eq!(ticks[5]["skeptic"], "clean");
@@ -53,9 +69,10 @@ fn a_rust_project_is_made_where_cargo_is() {
     let home = std::env::var_os("HOME").unwrap_or_default();
     let dir = world.path("demo");
     let cargo = world.command("cargo").env("HOME", &home).arg("--version").stderr(Stdio::null()).output();
-    if !cargo.is_ok_and(|done| done.status.success()) {
-        return;
-    }
+    assert!(
+        cargo.is_ok_and(|done| done.status.success()),
+        "what was built by cargo is tested where cargo is"
+    );
     let mut command = world.command(crate::support::program());
     command.env("HOME", &home).args(["demo", "--dir"]).arg(&dir);
     let done = crate::support::Ended::of(&command.output().unwrap()).exits(0);

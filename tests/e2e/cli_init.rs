@@ -43,10 +43,38 @@ fn staged_files_are_left_out_of_the_commit_and_no_commit_makes_none() {
 
     let world = World::repo();
     let before = world.head();
-    world.peers(&["init", "--no-commit", "--driver", "hooks"]).exits(0);
+    world.peers(&["init", "--no-commit", "--driver", "sessions"]).exits(0);
     assert_eq!(world.head(), before);
     assert_eq!(world.git(&["status", "--porcelain"]), "");
-    assert!(world.at(".peers/hooks/README.md").exists());
+    assert!(!world.at(".peers/hooks").exists());
+    world.peers(&["init", "--upgrade", "--driver", "hooks"]).exits(2);
+}
+
+#[test]
+fn only_the_top_of_a_repository_is_set_up() {
+    let world = World::repo();
+    world.write("below/file", "");
+    let done = world.peers(&["-C", "below", "init"]).exits(3);
+    let top = world.at("").canonicalize().unwrap();
+    assert!(done.err.contains(&format!("hint: `peers -C {} init`", top.display())), "{}", done.err);
+    assert!(!world.at("below/.peers").exists());
+    let world = World::bare();
+    let done = world.peers(&["init", "--json"]).exits(3);
+    assert!(done.err.contains("is no git repository") && done.err.contains("git init"), "{}", done.err);
+    assert_eq!(done.json("peers.error/1")["code"], 3);
+    assert!(!world.at(".peers").exists());
+}
+
+#[test]
+fn without_a_commit_the_note_says_how_the_tag_comes() {
+    let world = World::bare();
+    world.git(&["init", "-q", "-b", "main"]);
+    let done = world.peers(&["init"]).exits(0);
+    assert!(done.err.contains("commit something, then `peers init --upgrade`"), "{}", done.err);
+    world.write("README.md", "# sample\n");
+    world.commit("First");
+    world.peers(&["init", "--upgrade"]).exits(0);
+    assert_eq!(world.git(&["rev-parse", "peers-baseline^{commit}"]).len(), 40);
 }
 
 #[test]

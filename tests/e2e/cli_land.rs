@@ -24,7 +24,8 @@ fn a_green_branch_is_landed_and_recorded() {
 #[test]
 fn a_taken_branch_is_a_conflict() {
     let world = on_a_branch("true");
-    world.peers(&["run", "--max-ticks", "1", "--branch", "work"]).exits(4);
+    let done = world.peers(&["run", "--max-ticks", "1", "--branch", "work"]).exits(4);
+    assert!(done.err.contains("`peers run` alone"), "{}", done.err);
 }
 
 #[test]
@@ -95,6 +96,19 @@ fn a_worktree_leaves_the_checkout_alone() {
     world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
     assert_eq!((world.head(), world.git(&["status", "--porcelain"])), (before, String::new()));
     assert!(dir.join("ann.txt").exists() && !world.at("ann.txt").exists());
+    let on = format!("`peers -C {} run`", dir.canonicalize().unwrap().display());
+    let status = world.peers(&["status"]).exits(0).out;
+    assert!(status.contains(&on) && status.contains("on peers/"), "{status}");
+    assert!(!world.peers(&["-C", dir.to_str().unwrap(), "status"]).exits(0).out.contains(&on));
+    let again = world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert!(
+        again.err.contains("this one works here. To go on there: ") && again.err.contains(&on),
+        "{}",
+        again.err
+    );
+    world.peers(&["undo", "last"]).exits(0);
+    let done = world.peers(&["-C", dir.to_str().unwrap(), "run", "--max-ticks", "1"]).exits(0);
+    assert!(!done.err.contains("To go on there"), "{}", done.err);
     world.peers(&["land"]).exits(0);
     assert!(world.at("ann.txt").exists(), "main is checked out here and follows");
 }
@@ -128,7 +142,8 @@ fn undo_refuses_commits_of_somebody_else_and_unknown_runs() {
     let done = world.peers(&["undo", "last"]).exits(4);
     assert!(done.err.contains("Mine on top"), "{}", done.err);
     assert_eq!(world.head(), tip);
-    world.peers(&["undo", "ffffffffffffffff"]).exits(3);
+    let unknown = world.peers(&["undo", "ffffffffffffffff"]).exits(3);
+    assert!(unknown.err.contains("hint: "), "{}", unknown.err);
 }
 
 #[test]

@@ -65,7 +65,8 @@ fn a_killed_loop_is_seen_as_crashed_and_its_turn_is_recovered_once() {
     child.wait().unwrap();
     assert!(world.peers(&["status"]).exits(0).out.contains("crashed"));
     world.peers(&["undo", "last"]).exits(4);
-    world.peers(&["run", "--max-ticks", "2"]).exits(0);
+    // The tick that was cut short is none of those that this run may take.
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
     let ticks = world.records("tick");
     assert_eq!(ticks.len(), 2);
     assert_eq!((&ticks[0]["recovered"], &ticks[0]["classification"]), (&true.into(), &"interrupted".into()));
@@ -86,6 +87,13 @@ fn a_drained_loop_finishes_its_turn() {
     world.script("ann", &script.to_string());
     let mut child = started(&world);
     signal(&world, &child, "USR1");
+    // The turn goes on; that the signal was heard is said at once.
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("stopping after this turn") {
+        line.clear();
+        assert!(err.read_line(&mut line).unwrap() > 0, "the loop ended without a word");
+    }
     std::fs::write(&go, "go\n").unwrap();
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();

@@ -69,6 +69,8 @@ fn a_damaged_journal_is_refused_and_not_mended() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("tester", "nobody", 1)).unwrap();
     world.peers(&["state", "check"]).exits(3);
+    let status = world.peers(&["status"]).exits(3);
+    assert!(status.out.contains("the journal is damaged: record 2 does not continue"), "{}", status.out);
     world.peers(&["state", "rebuild"]).exits(3);
     world.peers(&["run"]).exits(3);
     assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), text.lines().count());

@@ -1,13 +1,13 @@
 //! `peers verify`.
 
-use crate::support::{World, goals};
+use crate::support::{Ended, World, goals, program};
 
 #[test]
 fn green_gates_pass_and_the_report_is_written() {
     let world = World::ready("true");
     let done = world.peers(&["verify"]).exits(0);
     assert!(
-        done.out.starts_with("# peers verify — repo\n\n**Result:** PASS (hard 1/1, verify 0/0)\n"),
+        done.out.starts_with("# peers verify — repo\n\n**Result:** PASS (1 of 1 hard goal green)\n"),
         "{}",
         done.out
     );
@@ -20,11 +20,29 @@ fn green_gates_pass_and_the_report_is_written() {
 fn one_red_gate_is_a_negative_answer_with_its_reason() {
     let world = World::ready("echo the | pipe >&2; false");
     let done = world.peers(&["verify", "--no-write"]).exits(1);
-    assert!(done.out.contains("**Result:** FAIL (hard 0/1, verify 0/0)"), "{}", done.out);
+    assert!(done.out.contains("**Result:** FAIL (0 of 1 hard goal green)"), "{}", done.out);
     assert!(!world.at(".peers/VERIFY.md").exists());
     let json = world.peers(&["verify", "--json", "--no-write"]).exits(1).json("peers.verify/1");
     assert_eq!((&json["result"], &json["hard"][0]["state"]), (&"fail".into(), &"fail".into()));
     assert_eq!(json["head"], world.head().as_str());
+}
+
+#[test]
+fn a_red_gate_stays_red_when_nobody_reads_the_report() {
+    let world = World::ready("false");
+    let args: [&[&str]; 3] = [&["verify"], &["verify", "--json"], &["verify", "--pristine"]];
+    for args in args {
+        let mut child = world
+            .command(program())
+            .args(args)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        Ended::of(&child.wait_with_output().unwrap()).exits(1);
+        assert!(world.read(".peers/VERIFY.md").contains("FAIL"));
+    }
 }
 
 #[test]
@@ -68,7 +86,7 @@ fn commands_of_the_configuration_run_after_the_gates() {
     );
     world.peers(&["goals", "accept"]).exits(0);
     let done = world.peers(&["verify"]).exits(1);
-    assert!(done.out.contains("(hard 1/1, verify 1/2)"), "{}", done.out);
+    assert!(done.out.contains("(1 of 1 hard goal green, 1 of 2 verify commands green)"), "{}", done.out);
     assert!(
         done.out.contains("| lint | fail | ") && done.out.contains("exit code 2; untidy"),
         "{}",

@@ -7,9 +7,66 @@ fn before_the_first_run_status_and_report_say_so() {
     let world = World::ready("true");
     for command in ["status", "report"] {
         let done = world.peers(&[command]).exits(1);
-        assert!(done.err.contains("nothing ran yet"), "{}", done.err);
+        assert!(done.err.contains("nothing ran yet; start with `peers run`"), "{}", done.err);
     }
     assert!(!world.at(".peers/REPORT.md").exists());
+    let world = World::repo();
+    world.peers(&["init"]).exits(0);
+    let done = world.peers(&["status"]).exits(1);
+    assert!(done.err.contains("replace the gate `placeholder-replace-me`"), "{}", done.err);
+    world.write(".peers/goals.yaml", &crate::support::goals(&[("real", "true")]));
+    assert!(world.peers(&["status"]).exits(1).out.contains("then `peers goals accept`"));
+}
+
+#[test]
+fn uncommitted_files_are_named_and_those_that_only_the_exclude_file_hides() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    world.write("left.txt", "x");
+    world.write("notes/secret.log", "x");
+    world.write(".git/info/exclude", "*.log\n");
+    assert_eq!(world.git(&["status", "--porcelain"]), "?? left.txt");
+    let text = world.peers(&["status"]).exits(0).out;
+    assert!(text.contains("work tree: 2 uncommitted paths: ?? left.txt, ?? notes/secret.log\n"), "{text}");
+    let hidden = "  ignored only in .git/info/exclude, which does not count here: notes/secret.log\n";
+    assert!(text.contains(hidden), "{text}");
+    assert!(world.peers(&["report"]).exits(0).out.contains("?? left.txt"));
+}
+
+#[test]
+fn a_review_of_what_was_changed_since_is_not_shown_as_green() {
+    let world = World::ready("true");
+    let soft = "  - {id: read, type: soft, reviewer: both, prompt: Read it., review_interval: 1}\n";
+    world.write(".peers/goals.yaml", &(crate::support::goals(&[("real", "true")]) + soft));
+    world.peers(&["goals", "accept"]).exits(0);
+    world.write("src/a.rs", "fn a() {}\n");
+    world.commit("Something to read");
+    let review = serde_json::json!({"after": "repeat", "turns": [[{"review": {"goal": "read", "pass": true,
+        "notes": "Read from the first line to the last.", "checked": ["src/a.rs:1 read"], "handoff": true}}]]});
+    for peer in ["ann", "ben"] {
+        world.script(peer, &review.to_string());
+    }
+    world.peers(&["run", "--max-ticks", "2"]).exits(0);
+    assert!(world.peers(&["status"]).exits(0).out.contains("  2/2  read"));
+    world.write("src/a.rs", "fn b() {}\n");
+    world.commit("Changed since");
+    let text = world.peers(&["status"]).exits(0).out;
+    assert!(
+        text.contains("  0/2  read") && text.contains("soft goal waits for reviews: read (0/2)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_bug_ledger_is_counted_in_the_status() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let report = "Report\n\n## Bug-Report\n{\"id\": \"BUG-1\", \"severity\": \"high\", \"title\": \"It breaks\"}\n\nBug-Report: BUG-1\n";
+    world.git(&["commit", "-q", "--allow-empty", "-m", report]);
+    let text = world.peers(&["status"]).exits(0).out;
+    assert!(text.contains("bugs:      1 open, 1 of them blocking; 1 reported\n"), "{text}");
+    let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
+    assert_eq!(json["bugs"]["value"]["blocking"], 1);
 }
 
 #[test]
@@ -71,8 +128,11 @@ fn watch_shows_the_messages_of_a_known_peer() {
     let world = World::ready("true");
     world.write(".peers/comms/ann-to-ben/000001-plan.md", "---\nfrom: ann\n---\n\nhello \u{1b}[31mben\n");
     world.write(".peers/comms/ben-to-ann/000001-plan.md", "not for ben\n");
+    world.write(".peers/comms/archive/ann-to-ben/000000-old.md", "---\nfrom: ann\n---\n\nlong ago\n");
     let text = world.peers(&["watch", "ben", "--once"]).exits(0).out;
     assert!(text.contains("hello ben") && !text.contains("not for ben"), "{text}");
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+    assert!(at("archive/ann-to-ben/000000-old.md (delivered)") < at("000001-plan.md (waits)"), "{text}");
     assert!(world.peers(&["watch", "bem", "--once"]).exits(2).err.contains("did you mean `ben`?"));
     world.peers(&["watch", "../x", "--once"]).exits(2);
 }

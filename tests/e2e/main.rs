@@ -13,6 +13,10 @@ mod cli_init;
 #[cfg(test)]
 mod cli_land;
 #[cfg(test)]
+mod cli_money;
+#[cfg(test)]
+mod cli_operator;
+#[cfg(test)]
 mod cli_run;
 #[cfg(test)]
 mod cli_signals;

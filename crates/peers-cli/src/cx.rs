@@ -1,16 +1,26 @@
 //! What every subcommand is given.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use peers_git::{ControlDir, Git, PeerRepo};
-use peers_run::place::Place;
-use peers_store::FsDisk;
+use peers_model::goal::Goal;
+use peers_model::{Timestamp, limits};
+use peers_run::place::{PEERS_DIR, Place};
+use peers_store::{FsDisk, accept, layout, load, runs, store};
 use peers_sys::clock;
+use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_view::{Asked, GitFacts, Lock, Sourced};
 
+use crate::cli::bug_hunt;
 use crate::error::{self, CommandError};
+use crate::origin;
 use crate::output::Out;
+
+/// Uncommitted paths that are named.
+const DIRTY: usize = 30;
+/// Log files that are looked at.
+const LOGS: usize = 20_000;
 
 /// What every subcommand is given.
 #[derive(Debug)]
@@ -63,23 +73,95 @@ impl Cx {
         Ok(Git::locate(self.env.var("PATH").unwrap_or_default())?)
     }
 
-    /// What a view is asked for: now, the lock, and what a cheap look at the repository shows.
-    pub(crate) fn asked(place: &Place) -> Asked {
+    /// What a view is asked for: now, the lock, and what a look at the repository shows. The repository
+    /// is looked at where the newest run worked.
+    pub(crate) fn asked(&self, place: &Place, disk: &mut FsDisk) -> Asked {
         let mut asked = Asked::new(clock::now(), clock::boot_id().map(str::to_owned), lock(place));
-        let facts = PeerRepo::open(place.work_dir()).map_err(|error| error::chain(&error));
-        let facts = facts.and_then(|repo| GitFacts::of(&repo).map_err(|error| error::chain(&error)));
+        asked.here = Some(place.work_dir().to_string_lossy().into_owned());
+        let worked = newest_work_dir(place, disk);
+        let there = worked.as_deref().unwrap_or(place.work_dir());
+        let repo = match (&worked, PeerRepo::open(place.work_dir())) {
+            // A worktree of the run's own: agents write there, so it must lead to this repository.
+            (Some(dir), Ok(main)) => PeerRepo::open_known(dir, main.common_dir()),
+            (_, main) => main,
+        };
+        let facts = repo.map_err(|error| error::chain(&error)).and_then(|repo| {
+            let mut facts = GitFacts::of(&repo).map_err(|error| error::chain(&error))?;
+            facts.take_scopes(&repo, &accepted_goals(disk));
+            if asked.lock == Lock::Free {
+                self.take_dirty(&mut facts, place, &repo);
+            }
+            let ledger = bug_hunt::ledger_at(place, there, disk, self);
+            facts.bugs = ledger.map_or_else(Sourced::Unreadable, Sourced::Fresh);
+            Ok(facts)
+        });
         asked.git = match facts {
             Ok(facts) => Sourced::Fresh(facts),
             Err(why) => Sourced::Unreadable(why),
         };
+        if asked.lock != Lock::Free {
+            asked.heard = heard(there, disk);
+        }
         asked
     }
 
-    /// The login name of who asks.
-    pub(crate) fn operator(&self) -> String {
-        let name = self.env.text("USER").or_else(|| self.env.text("LOGNAME")).unwrap_or("unknown");
-        peers_sys::term::line(name, 64)
+    /// The uncommitted paths, as far as the newest commit was imported by a run. While a loop runs they
+    /// come and go, and it looks for itself.
+    fn take_dirty(&self, facts: &mut GitFacts, place: &Place, repo: &PeerRepo) {
+        let Ok(Some(control)) = self.control(place) else { return };
+        let control = control.with_excludes(peers_git::operator_excludes());
+        // A commit that no run has seen, or a tree that changes meanwhile: then nobody looked.
+        let Ok(dirty) = control.dirty_files(repo.work_dir(), &facts.head, DIRTY) else { return };
+        let exclude = SafeDir::open_shared(repo.common_dir())
+            .and_then(|dir| dir.parent_of("info/exclude"))
+            .and_then(|(dir, name)| dir.read(name, limits::CONFIG))
+            .unwrap_or_default();
+        facts.take_dirty(&dirty, &String::from_utf8_lossy(&exclude));
     }
+
+    /// The login name of who asks, else the number of the user.
+    pub(crate) fn operator(&self) -> String {
+        let named = ["USER", "LOGNAME"].iter().filter_map(|name| self.env.text(name));
+        let name = named.map(str::trim).find(|name| !name.is_empty()).map(str::to_owned);
+        let name = name.or_else(|| origin::user_id().map(|id| format!("uid {id}")));
+        peers_sys::term::line(&name.unwrap_or_else(|| "unknown".to_owned()), 64)
+    }
+}
+
+/// Where the newest run worked, if that is another directory than the one that was asked about and is
+/// still there.
+fn newest_work_dir(place: &Place, disk: &mut FsDisk) -> Option<PathBuf> {
+    let (records, _) = runs::list(disk).ok()?;
+    let dir = PathBuf::from(&records.last()?.workdir);
+    (dir != place.work_dir() && SafeDir::open_shared(&dir).is_ok()).then_some(dir)
+}
+
+/// The goals in force; none where they cannot be read.
+fn accepted_goals(disk: &mut FsDisk) -> Vec<Goal> {
+    let read = |disk: &mut FsDisk, name| {
+        let bytes = accept::read_bytes(disk, name).ok().flatten()?;
+        String::from_utf8(bytes).ok()
+    };
+    let config = read(disk, layout::peers::CONFIG).and_then(|text| load::load_config(&text).ok());
+    let peers = config.map_or(2, |config| config.peers.len());
+    let goals = read(disk, layout::peers::GOALS);
+    goals.and_then(|text| load::load_goals(&text, peers, peers_checks::names()).ok()).unwrap_or_default()
+}
+
+/// When the peer whose turn is open last printed something: the last change of its live logs. Agents can
+/// write there, so this is for people only.
+fn heard(work_dir: &Path, disk: &mut FsDisk) -> Option<Timestamp> {
+    let open = store::read_state(disk).ok()?.open?;
+    let prefix = peers_store::artifacts::tick_file(open.started.tick, open.started.peer.as_str(), ".");
+    let logs =
+        SafeDir::open_shared(work_dir).ok()?.open_path(format!("{PEERS_DIR}/{}", layout::peers::LOG_PEERS));
+    // Without a log of this tick nothing was printed yet, or live logs are off.
+    let logs = logs.ok()?;
+    let names = logs.list(LOGS).ok()?.entries.into_iter().filter_map(|entry| entry.name.into_string().ok());
+    let stamps = names
+        .filter(|name| name.starts_with(&prefix))
+        .filter_map(|name| Some(logs.stat(name).ok()??.modified()));
+    stamps.max()
 }
 
 /// What a look at the run lock shows.

@@ -12,6 +12,7 @@ use peers_run::scaffold::ScaffoldError;
 use peers_store::{DiskError, StoreError};
 use peers_sys::dir::FileError;
 use peers_sys::term;
+use serde_json::json;
 
 /// What a command ends with when it cannot do what was asked.
 #[derive(Debug)]
@@ -60,6 +61,11 @@ impl CommandError {
         self
     }
 
+    /// Whether it says what to do about it.
+    pub(crate) fn has_hint(&self) -> bool {
+        self.problems.iter().any(|problem| !problem.hints.is_empty())
+    }
+
     /// Adds what to do about it, if that is known.
     pub(crate) fn hint_opt(self, hint: Option<impl Into<String>>) -> Self {
         match hint {
@@ -74,6 +80,29 @@ impl CommandError {
             Kind::Exit(code) => code,
             Kind::BrokenPipe => exit::OK,
         }
+    }
+
+    /// Whether there is nobody to tell.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.kind == Kind::BrokenPipe
+    }
+
+    /// The failure for machines, schema `peers.error/1`, with its line end.
+    pub(crate) fn json(&self) -> String {
+        let rows: Vec<_> = self
+            .problems
+            .iter()
+            .map(|Problem { message, hints }| json!({"message": message, "hints": hints}))
+            .collect();
+        let first = self.problems.first();
+        let body = json!({
+            "schema": "peers.error/1",
+            "code": self.exit_code(),
+            "message": first.map(|problem| problem.message.as_str()),
+            "hint": first.and_then(|problem| problem.hints.first()),
+            "problems": rows,
+        });
+        format!("{body:#}\n")
     }
 
     /// The text for standard error, line ends included; empty when there is nothing to say.
@@ -159,8 +188,7 @@ impl From<DiskError> for CommandError {
 
 impl From<FileError> for CommandError {
     fn from(error: FileError) -> Self {
-        let exit = if error.is_unsafe() { exit::REFUSED } else { exit::BUG };
-        Self::of(exit, &error)
+        Self::of(peers_run::place::file_exit(&error), &error)
     }
 }
 
@@ -208,6 +236,15 @@ mod tests {
     fn a_closed_pipe_says_nothing_and_is_no_failure() {
         let error = CommandError::from(io::Error::from(io::ErrorKind::BrokenPipe));
         assert_eq!((error.exit_code(), error.render().as_str()), (0, ""));
+    }
+
+    #[test]
+    fn a_failure_for_machines_is_one_object_with_all_problems() {
+        let error = CommandError::new(exit::CONFLICT, "taken").hint("take another").hint("or wait");
+        let value: serde_json::Value = serde_json::from_str(&error.json()).unwrap();
+        assert_eq!((&value["schema"], &value["code"]), (&"peers.error/1".into(), &4.into()));
+        assert_eq!((&value["message"], &value["hint"]), (&"taken".into(), &"take another".into()));
+        assert_eq!(value["problems"][0]["hints"].as_array().unwrap().len(), 2);
     }
 
     #[test]

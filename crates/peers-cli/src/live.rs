@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use peers_core::machine::{Notice, Now};
+use peers_core::machine::{Notice, Now, StopRequest};
 use peers_core::state::State;
 use peers_model::GoalId;
 use peers_model::verdict::{Place, Verdict};
+use peers_run::inputs::Signals;
 use peers_run::ports::Observer;
 use peers_run::procs::{self, Progress};
 use peers_sys::env::Env;
@@ -22,6 +24,8 @@ use crate::output::Out;
 
 /// The live line is drawn this often.
 const REDRAW: Duration = Duration::from_millis(500);
+/// A signal is acknowledged within this time.
+const HEARD: Duration = Duration::from_millis(100);
 /// Erases the line that the cursor is in.
 const ERASE: &str = "\r\u{1b}[2K";
 
@@ -124,9 +128,9 @@ impl Live {
         Self { verbose }
     }
 
-    /// Who watches the loop.
-    pub(crate) fn observer(&self) -> Watcher {
-        Watcher { verbose: self.verbose, states: BTreeMap::new(), doing: Rc::default() }
+    /// Who watches the loop. `notes` are printed once, when it begins.
+    pub(crate) fn observer(&self, notes: Vec<String>) -> Watcher {
+        Watcher { verbose: self.verbose, notes, states: BTreeMap::new(), doing: Rc::default() }
     }
 
     /// Takes the live line away.
@@ -148,6 +152,7 @@ pub(crate) fn show_gates(progress: &Progress, what: &str) {
 #[derive(Debug)]
 pub(crate) struct Watcher {
     verbose: bool,
+    notes: Vec<String>,
     /// The last known word of each gate.
     states: BTreeMap<GoalId, &'static str>,
     doing: Rc<std::cell::RefCell<Doing>>,
@@ -172,7 +177,7 @@ impl Observer for Watcher {
         }
         match notice {
             Notice::RunStarted => {
-                for line in wording::start(state) {
+                for line in wording::start(state).into_iter().chain(self.notes.drain(..)) {
                     out.line(&line);
                 }
             }
@@ -197,6 +202,9 @@ impl Observer for Watcher {
             }
             Notice::TickEnded(tick) => {
                 out.line(&wording::tick(tick, self.doing.borrow().skeptic));
+                for warning in &tick.warnings_emitted {
+                    out.line(&format!("  warning: {}", term::line(warning, 300)));
+                }
                 for judged in &tick.verdicts {
                     let before = self.states.insert(judged.goal.clone(), judged.verdict.word());
                     if before != Some(judged.verdict.word()) {
@@ -224,12 +232,36 @@ impl Observer for Watcher {
     }
 
     fn progress(&mut self, progress: Progress) {
+        acknowledge_signals();
         if !screen().lock().live {
             return;
         }
         let doing = Rc::clone(&self.doing);
         peers_run::pulse::every(REDRAW, move || screen().draw(&wording::live(&progress, &doing.borrow())));
     }
+}
+
+/// Says that a signal was heard, at once: what it asks for may take its time.
+fn acknowledge_signals() {
+    // The loop has its own ear for them; every listener hears each signal.
+    let Ok(mut signals) = Signals::take() else { return };
+    let mut listening = Box::pin(async move {
+        loop {
+            let text = match signals.next().await {
+                StopRequest::AfterTick => "stopping after this turn",
+                StopRequest::Graceful(_) => {
+                    "stopping: what runs is ended first; the same again stops at once"
+                }
+                StopRequest::Now(_) => "stopping at once",
+            };
+            screen().line(text);
+        }
+    });
+    peers_run::pulse::every(HEARD, move || {
+        let mut context = Context::from_waker(Waker::noop());
+        // It never ends: each beat looks whether a signal came since the last one.
+        let Poll::Pending = listening.as_mut().poll(&mut context);
+    });
 }
 
 impl Doing {

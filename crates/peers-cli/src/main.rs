@@ -8,6 +8,7 @@ mod cx;
 mod error;
 mod live;
 mod operator;
+mod origin;
 mod output;
 mod textdiff;
 

@@ -1,6 +1,7 @@
 //! The only place that writes to the terminal: data to standard output, talk to standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use peers_view::Colour;
 use serde::Serialize;
@@ -14,6 +15,9 @@ pub(crate) struct Out {
     live: bool,
     columns: usize,
 }
+
+/// Something was written to standard output.
+static SAID: AtomicBool = AtomicBool::new(false);
 
 /// A result with the name of its format before everything else.
 #[derive(Serialize)]
@@ -36,6 +40,16 @@ impl Out {
             colour: io::stdout().is_terminal() && !dumb && env.text("NO_COLOR").is_none(),
             live: terminal,
             columns: columns.clamp(COLUMNS.0, COLUMNS.1),
+        }
+    }
+
+    /// Writes the one object that stands for a failed command that was asked for JSON, unless it has
+    /// given a result already.
+    pub(crate) fn failure(error: &CommandError) {
+        if !SAID.load(Ordering::Relaxed) && !error.is_silent() {
+            let text = peers_view::terminal_safe(&error.json());
+            // The exit code says it too; whoever closed the pipe does not want to be told.
+            let _unheard = io::stdout().lock().write_all(text.as_bytes());
         }
     }
 
@@ -64,9 +78,19 @@ impl Out {
         self.bytes(text.as_bytes())
     }
 
-    /// Writes bytes as they are, in one call.
-    #[expect(clippy::unused_self, reason = "whoever has no output module has nothing to print with")]
+    /// Writes bytes as they are, in one call. A reader that has closed the pipe changes nothing: what the
+    /// command found still decides its exit code.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
+        match self.stream(bytes) {
+            Err(error) if error.is_silent() => Ok(()),
+            written => written,
+        }
+    }
+
+    /// Writes bytes of something without an end. Fails, silently, when nobody reads it any more.
+    #[expect(clippy::unused_self, reason = "whoever has no output module has nothing to print with")]
+    pub(crate) fn stream(&self, bytes: &[u8]) -> Result<(), CommandError> {
+        SAID.store(true, Ordering::Relaxed);
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
         out.flush()?;
@@ -87,6 +111,12 @@ impl Out {
         let text = peers_sys::term::block(text);
         // Nobody can be told that nobody is listening.
         let _unheard = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// Says that there was no run yet, and what comes before the first.
+    pub(crate) fn nothing_ran(&self, view: &peers_view::LoopView) {
+        let next = peers_view::next_step(view).unwrap_or_else(|| "start with `peers run`".to_owned());
+        self.talk(&format!("hint: nothing ran yet; {next}"));
     }
 
     /// Text for standard error that ends in its own line feeds.

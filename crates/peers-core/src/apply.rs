@@ -5,8 +5,8 @@
 
 use peers_model::outcome::ExitClass;
 use peers_model::record::{
-    CorrectionKind, ExitRecord, OperatorOp, Record, Rules, RunStarted, SkepticVerdict, TickOutcome,
-    TickRecord, TickStarted,
+    AckTarget, CorrectionKind, ExitRecord, OperatorOp, Record, Rules, RunStarted, SkepticVerdict,
+    TickOutcome, TickRecord, TickStarted,
 };
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, limits};
 use std::time::Duration;
@@ -66,6 +66,10 @@ impl State {
                     open.spawned = Some(spawned.clone());
                 }
                 _ => return illegal(format!("tick {} is not waiting for its process", spawned.tick)),
+            },
+            Record::TurnEnded(ended) => match &mut self.open {
+                Some(open) if open.started.tick == ended.tick => open.ended = Some(ended.head.clone()),
+                _ => return illegal(format!("tick {} is not open", ended.tick)),
             },
             Record::CorrectionPlanned(plan) => match &mut self.open {
                 Some(open) if open.started.tick == plan.tick && open.correction.is_none() => {
@@ -206,7 +210,8 @@ impl State {
         for goal in started.asked.iter().filter(|_| !self.rules.dry_run) {
             self.asked.entry(started.peer.clone()).or_default().insert(goal.clone(), started.tick);
         }
-        self.open = Some(OpenTick { started: started.clone(), at: ts, spawned: None, correction: None });
+        self.open =
+            Some(OpenTick { started: started.clone(), at: ts, spawned: None, ended: None, correction: None });
     }
 
     fn apply_tick(&mut self, ts: Timestamp, open: &OpenTick, tick: &TickRecord) {
@@ -345,6 +350,11 @@ impl State {
             soft_fail_reason: tick.soft_fail_reason.clone(),
             pattern: tick.exit.matched.as_ref().map(|m| m.pattern.clone()),
         });
+        // A weakening is one however the turn ended.
+        if !self.rules.dry_run && (tick.prewarned || tick.corrected == Some(CorrectionKind::Revert)) {
+            health.prewarned = true;
+            health.warned_at = Some(tick.iteration);
+        }
         if tick.outcome == TickOutcome::RateLimited {
             return;
         }
@@ -373,6 +383,7 @@ impl State {
             health.failed_cheating = 0;
             if !self.rules.dry_run {
                 health.prewarned = tick.prewarned;
+                health.warned_at = health.warned_at.filter(|_| tick.prewarned);
             }
             return;
         }
@@ -415,6 +426,9 @@ impl State {
             self.skeptic.attempts = 0;
         }
         if !open.started.skeptic || self.rules.dry_run {
+            if !self.rules.dry_run && !tick.outcome.is_neutral() {
+                self.skeptic.unreported = 0;
+            }
             return;
         }
         match tick.skeptic {
@@ -428,6 +442,9 @@ impl State {
                 self.skeptic.passed.clear();
                 self.skeptic.tree = None;
                 self.skeptic.attempts = 0;
+                // To mend what one finds is fine; to mend something for ever and report nothing is not.
+                self.skeptic.unreported =
+                    if tick.blocking_report { 0 } else { self.skeptic.unreported.saturating_add(1) };
             }
             Some(SkepticVerdict::Clean | SkepticVerdict::Missing) | None => {
                 if tick.outcome != TickOutcome::Interrupted {
@@ -469,9 +486,27 @@ impl State {
             OperatorOp::BudgetReset => self.spent = crate::state::Spent::default(),
             OperatorOp::Ack { target, .. } => {
                 self.acks.insert(target.clone());
+                if let AckTarget::Weakening(tick) = target {
+                    // What that turn did is meant; the next weakening is a first one again.
+                    for health in self.peers.values_mut().filter(|h| h.warned_at == Some(*tick)) {
+                        health.prewarned = false;
+                        health.warned_at = None;
+                    }
+                }
                 self.board.forget();
             }
-            OperatorOp::Undone { to, .. } => self.head = Some(to.clone()),
+            OperatorOp::Undone { to, .. } => {
+                self.head = Some(to.clone());
+                // What was said of work that is gone is said of nothing.
+                for status in self.soft.values_mut() {
+                    *status = reviews::SoftStatus::default();
+                }
+                self.asked.clear();
+                self.skeptic = crate::state::Skeptic::default();
+                self.clean_ticks = 0;
+                self.last_handoff = None;
+                self.last_product_author = None;
+            }
             OperatorOp::StoreAttached { .. } | OperatorOp::Landed { .. } => {}
         }
     }
@@ -487,7 +522,7 @@ impl State {
         if let Some(run) = &mut self.run {
             run.ended = true;
         }
-        self.last_exit = Some(LastExit { reason, at: ts });
+        self.last_exit = Some(LastExit { reason, at: ts, in_gates: exit.in_gates });
     }
 }
 

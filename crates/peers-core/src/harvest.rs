@@ -1,21 +1,23 @@
 //! What a turn amounts to: the outcome rules, read off observed facts.
 //!
 //! Ancestry comes first, then whose commits they are (by observation, never by trailer), then the
-//! handoff, then anti-cheat.
+//! handoff, then anti-cheat: of every turn whose commits stay, however it ended.
 
 use peers_model::claim::CommitClaims;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit};
 use peers_model::record::{AcceptedReview, CorrectionKind, SkepticVerdict, TickOutcome};
-use peers_model::{CommitId, TickNo, limits};
+use peers_model::{CommitId, PeerName, limits};
 
 use crate::apply::bounded;
 use crate::bugs;
-use crate::cheat::{self, CheatContext, CheatVerdict};
+use crate::cheat::{self, CheatContext, CheatVerdict, WEAKENED};
 use crate::classify_path::{self, PathKind};
 use crate::machine::{CommitSeen, Harvest, Origin};
 use crate::reviews::eligible;
 use crate::state::{OpenTick, State};
-use peers_model::record::AckTarget;
+
+/// Warnings of one turn. What peers write can cause any number of them.
+const WARNINGS: usize = 20;
 
 /// What a turn amounts to.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +43,7 @@ pub struct Judgement {
     pub reviews_seen: u32,
     /// Review claims rejected.
     pub reviews_rejected: u32,
-    /// For the next prompt.
+    /// For the next prompt; a verdict about the tests first. Few, each of bounded length.
     pub warnings: Vec<String>,
     /// Something blocking was filed.
     pub blocking_report: bool,
@@ -53,18 +55,55 @@ pub struct Judgement {
     pub tree_changed: bool,
     /// The turn left evidence.
     pub evidence: bool,
-    /// Accepted with a warning about a test-only turn.
+    /// It stands, with a warning: it changed only tests, or weakened them.
     pub prewarned: bool,
     /// A test-only turn that was justified.
     pub justification: Option<String>,
     /// What must be undone, and why.
     pub undo: Option<(CorrectionKind, String)>,
+    /// Warnings that were too many.
+    unsaid: u64,
+}
+
+impl Judgement {
+    /// The turn's work could not be taken in and is set aside: there is nothing that could count.
+    pub(crate) fn lose(&mut self, why: &str) {
+        if !self.outcome.is_neutral() {
+            self.outcome = TickOutcome::PeerFailed;
+        }
+        self.success = false;
+        self.rescued = false;
+        self.prewarned = false;
+        self.evidence = false;
+        self.reason = Some(why.to_owned());
+        self.skeptic = self.skeptic.map(|_| SkepticVerdict::Missing);
+        self.reviews.clear();
+        self.undo = None;
+        self.warn_first(why);
+    }
+
+    fn warn(&mut self, text: &str) {
+        if self.warnings.len() < WARNINGS {
+            self.warnings.push(bounded(text, limits::WARNING));
+        } else {
+            self.unsaid = self.unsaid.saturating_add(1);
+        }
+    }
+
+    /// For the few that must not be lost among others.
+    fn warn_first(&mut self, text: &str) {
+        self.warnings.insert(0, bounded(text, limits::WARNING));
+    }
 }
 
 /// Judges a turn.
 #[must_use]
 pub fn judge(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest) -> Judgement {
     let mut j = weigh(state, open, exit, harvest);
+    if j.unsaid > 0 {
+        let more = format!("and {} more warnings about this turn", j.unsaid);
+        j.warnings.push(more);
+    }
     if state.rules.dry_run {
         // Nothing of it stays, whatever it amounts to.
         j.undo = Some((CorrectionKind::Reset, "dry run".into()));
@@ -92,7 +131,13 @@ fn weigh(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest) -> 
             "HEAD left its branch in this turn; the branch was restored and the tip was kept",
         );
     }
-    let has_handoff = handoff_in(harvest);
+    let mut j = outcome(j, exit, handoff_in(harvest));
+    anti_cheat(state, open, harvest, &mut j);
+    j
+}
+
+/// How the turn ended, and whether it handed off.
+fn outcome(mut j: Judgement, exit: &PeerExit, has_handoff: bool) -> Judgement {
     if exit.class == ExitClass::SpawnFail {
         return fail(j, TickOutcome::PeerFailed, "the process could not be started");
     }
@@ -124,12 +169,11 @@ fn weigh(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest) -> 
     j.outcome = TickOutcome::Handoff;
     if !matches!(exit.class, ExitClass::Ok) || exit.api != ApiClass::None {
         j.rescued = true;
-        j.warnings.push(format!(
+        j.warn_first(&format!(
             "the turn ended as `{}`, but its handoff was complete and counts; commit earlier and end cleanly",
             exit.classification()
         ));
     }
-    anti_cheat(state, open, harvest, &mut j);
     j
 }
 
@@ -162,7 +206,7 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         reviews: Vec::new(),
         reviews_seen: 0,
         reviews_rejected: 0,
-        warnings: harvest.warnings.clone(),
+        warnings: Vec::new(),
         blocking_report: false,
         skeptic: None,
         product_change: false,
@@ -171,12 +215,15 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         prewarned: false,
         justification: None,
         undo: None,
+        unsaid: 0,
     };
     j.product_change = harvest
         .diff
         .files
         .iter()
         .any(|f| matches!(classify_path::classify(&f.path), PathKind::Source | PathKind::Test));
+    // What we saw ourselves comes before what the peer's own words give cause for.
+    warn_of_traces(&started.peer, harvest, &mut j);
     let mut seen_section = false;
     let mut skeptic_clean = false;
     let mut wrong_peer = false;
@@ -184,7 +231,14 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         let claims = CommitClaims::read(&commit.message);
         let handoff = claims.handoff.unverified();
         let trailer_matters = handoff.is_handoff() || handoff.peer.is_some();
-        wrong_peer |= trailer_matters && !handoff.names(&started.peer);
+        let other = trailer_matters && !handoff.names(&started.peer);
+        if other && !wrong_peer {
+            j.warn(&format!(
+                "a commit of this turn names another peer in its `Peer:` trailer; it counts as {}'s, who ran; write `Peer: {}`",
+                started.peer, started.peer
+            ));
+        }
+        wrong_peer |= other;
         for review in &claims.reviews {
             take_review(state, &started.peer, commit, review, &mut j);
         }
@@ -192,13 +246,9 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         let skeptic = claims.skeptic.unverified();
         seen_section |= skeptic.has_section;
         skeptic_clean |= skeptic.is_clean();
-        j.warnings.extend(claims.warnings.iter().map(|w| format!("commit {}: {w}", commit.id.short())));
-    }
-    if wrong_peer {
-        j.warnings.push(format!(
-            "a commit of this turn names another peer in its `Peer:` trailer; it counts as {}'s, who ran; write `Peer: {}`",
-            started.peer, started.peer
-        ));
+        for warning in &claims.warnings {
+            j.warn(&format!("commit {}: {warning}", commit.id.short()));
+        }
     }
     j.blocking_report = bugs::blocking_reports(
         harvest.commits.iter().filter(|c| c.origin == Origin::Peer).map(|c| c.message.as_str()),
@@ -213,23 +263,28 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
             SkepticVerdict::Missing
         });
     }
+    j
+}
+
+/// What the turn left behind besides commits.
+fn warn_of_traces(peer: &PeerName, harvest: &Harvest, j: &mut Judgement) {
+    if !harvest.dirty.is_empty() {
+        j.warn(&format!(
+            "uncommitted changes were left by {peer} ({}): commit them or remove them, they block completion",
+            bounded(&harvest.dirty.join(", "), 300)
+        ));
+    }
     for file in &harvest.git_tampered {
-        j.warnings.push(format!(
+        j.warn(&format!(
             "this turn changed `{file}` of the repository's git directory; it was restored: never touch it"
         ));
     }
     for name in &harvest.refs_tampered {
-        j.warnings
-            .push(format!("this turn moved the protected ref `{name}`; it was restored: never touch it"));
+        j.warn(&format!("this turn moved the protected ref `{name}`; it was restored: never touch it"));
     }
-    if !harvest.dirty.is_empty() {
-        j.warnings.push(format!(
-            "uncommitted changes were left by {} ({}): commit them or remove them, they block completion",
-            started.peer,
-            bounded(&harvest.dirty.join(", "), 300)
-        ));
+    for warning in &harvest.warnings {
+        j.warn(warning);
     }
-    j
 }
 
 fn ids(harvest: &Harvest, origin: Origin) -> Vec<CommitId> {
@@ -238,7 +293,7 @@ fn ids(harvest: &Harvest, origin: Origin) -> Vec<CommitId> {
 
 fn take_review(
     state: &State,
-    peer: &peers_model::PeerName,
+    peer: &PeerName,
     commit: &CommitSeen,
     review: &Result<
         peers_model::claim::Claimed<peers_model::review::ReviewClaim>,
@@ -249,7 +304,7 @@ fn take_review(
     j.reviews_seen = j.reviews_seen.saturating_add(1);
     let reject = |j: &mut Judgement, why: String| {
         j.reviews_rejected = j.reviews_rejected.saturating_add(1);
-        j.warnings.push(format!("review in commit {} was not counted: {why}", commit.id.short()));
+        j.warn(&format!("review in commit {} was not counted: {why}", commit.id.short()));
     };
     match review {
         Ok(claim) => {
@@ -263,6 +318,8 @@ fn take_review(
                 reject(j, format!("it is another peer's turn to review `{}`", claim.goal));
                 return;
             }
+            // The last word of a turn on a goal is the one that counts.
+            j.reviews.retain(|r| r.goal != claim.goal);
             j.reviews.push(AcceptedReview {
                 goal: claim.goal.clone(),
                 pass: claim.pass,
@@ -275,64 +332,78 @@ fn take_review(
 }
 
 /// A weakening that was found after the handoff was judged: the first is warned about, the next is
-/// taken back, an acknowledged one stands.
+/// taken back.
 pub(crate) fn weakened(state: &State, open: &OpenTick, j: &mut Judgement, why: &str) {
-    let health = state.health(&open.started.peer);
-    if j.undo.is_some() || acknowledged(state, &open.started.peer) {
+    if j.undo.is_some() {
         return;
     }
-    if health.prewarned {
-        take_back(open, j, why);
+    let why = format!("{WEAKENED}{why}");
+    if state.health(&open.started.peer).prewarned {
+        take_back(open, j, &why);
     } else {
-        j.prewarned = true;
-        j.warnings.push(format!("{}: {why}; the next turn of that kind is reverted", open.started.peer));
+        prewarn(open, j, &why);
     }
 }
 
+fn prewarn(open: &OpenTick, j: &mut Judgement, why: &str) {
+    j.prewarned = true;
+    let why = bounded(why, limits::WARNING - 200);
+    j.warn_first(&format!("{why} (turn of {}; the next turn of that kind is reverted)", open.started.peer));
+}
+
 fn take_back(open: &OpenTick, j: &mut Judgement, why: &str) {
-    j.undo = Some((CorrectionKind::Revert, why.to_owned()));
+    let why = bounded(why, limits::WARNING - 200);
     j.success = false;
-    j.outcome = TickOutcome::Corrected;
-    j.reason = Some(format!("the turn was reverted: {why}"));
-    j.warnings.push(format!("the turn of {} was reverted: {why}", open.started.peer));
+    // A turn that counts for nobody stays one; its work goes all the same.
+    if !j.outcome.is_neutral() && j.outcome != TickOutcome::NeedsOperator {
+        j.outcome = TickOutcome::Corrected;
+    }
+    j.reason = Some(format!("{why} (the turn was reverted)"));
+    j.warn_first(&format!("{why} (the turn of {} was reverted)", open.started.peer));
+    j.undo = Some((CorrectionKind::Revert, why));
     // What a reverted handoff claimed is void.
     j.reviews.clear();
 }
 
-/// Whether the operator acknowledged this peer's last turn as a weakening that is meant.
-fn acknowledged(state: &State, peer: &peers_model::PeerName) -> bool {
-    let last = state.health(peer).last_run.map_or(TickNo(0), |r| r.tick);
-    state.acks.contains(&AckTarget::Weakening(last))
-}
-
+/// Measures what the commits of a turn do to the tests. They stay however the turn ended, so
+/// nothing of them is passed over.
 fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgement) {
     let started = &open.started;
-    let health = state.health(&started.peer);
-    let messages = || harvest.commits.iter().filter(|c| c.origin == Origin::Peer).map(|c| c.message.as_str());
-    let justified = messages()
-        .find_map(|m| CommitClaims::read(m).justified_test_only.map(|t| bounded(t.unverified(), 500)));
-    let reproduces = messages()
-        .flat_map(|m| CommitClaims::read(m).bugs.unverified().reproduced_ids())
-        .any(|id| harvest.open_bugs.contains(&id));
-    let acked = acknowledged(state, &started.peer);
-    let context = CheatContext {
-        reviewer: started.skeptic,
-        reproduces_open_bug: reproduces,
-        justification: justified,
-        prewarned: health.prewarned,
-        weakening_acknowledged: acked,
+    let prewarned = state.health(&started.peer).prewarned;
+    let found = cheat::weakenings(&harvest.diff);
+    let verdict = if j.success {
+        let (justification, reproduces_open_bug) = excuses(harvest);
+        let context =
+            CheatContext { reviewer: started.skeptic, reproduces_open_bug, justification, prewarned };
+        cheat::judge(&harvest.diff, &found, &context)
+    } else {
+        cheat::judge_unfinished(&found, prewarned)
     };
-    match cheat::judge(&harvest.diff, &context) {
+    match verdict {
         CheatVerdict::Clean | CheatVerdict::Reproducer => {}
         CheatVerdict::Justified { text } => {
-            j.warnings
-                .push(format!("{} changed only tests and gave this reason; review it: {text}", started.peer));
+            j.warn_first(&format!(
+                "{} changed only tests and gave this reason; review it: {text}",
+                started.peer
+            ));
             j.justification = Some(text);
         }
-        CheatVerdict::Prewarn { why } => {
-            j.prewarned = true;
-            j.warnings.push(format!("{}: {why}; the next turn of that kind is reverted", started.peer));
-        }
+        CheatVerdict::Prewarn { why } => prewarn(open, j, &why),
         CheatVerdict::Revert { why } => take_back(open, j, &why),
     }
+}
+
+/// The reason that was given for a turn of tests alone, and whether it reproduces an open bug.
+fn excuses(harvest: &Harvest) -> (Option<String>, bool) {
+    let mut justification = None;
+    let mut reproduces = false;
+    for commit in harvest.commits.iter().filter(|c| c.origin == Origin::Peer) {
+        let claims = CommitClaims::read(&commit.message);
+        if justification.is_none() {
+            justification = claims.justified_test_only.map(|text| bounded(text.unverified(), 500));
+        }
+        reproduces |=
+            claims.bugs.unverified().reproduced_ids().iter().any(|id| harvest.open_bugs.contains(id));
+    }
+    (justification, reproduces)
 }

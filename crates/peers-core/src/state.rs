@@ -108,6 +108,9 @@ pub struct LastExit {
     pub reason: StopReason,
     /// When.
     pub at: Timestamp,
+    /// Gates were running.
+    #[serde(default)]
+    pub in_gates: bool,
 }
 
 /// The tick that is open.
@@ -119,6 +122,9 @@ pub struct OpenTick {
     pub at: Timestamp,
     /// Its process, once known.
     pub spawned: Option<PeerSpawned>,
+    /// HEAD as the peer left it, once gates run on it.
+    #[serde(default)]
+    pub ended: Option<CommitId>,
     /// What will be undone.
     pub correction: Option<CorrectionPlanned>,
 }
@@ -174,8 +180,11 @@ pub struct PeerHealth {
     pub recovery_due: bool,
     /// Turns of it that were reverted, since its last clean handoff.
     pub failed_cheating: u32,
-    /// It was warned about a test-only turn.
+    /// It was warned about a turn that changed only tests, or weakened them.
     pub prewarned: bool,
+    /// The newest tick for which it was warned so, or reverted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warned_at: Option<TickNo>,
     /// Its last tick.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
@@ -284,6 +293,9 @@ pub struct Skeptic {
     pub passed: Vec<PeerName>,
     /// Turns without a usable answer.
     pub attempts: u32,
+    /// Skeptic turns in a row that changed something and reported nothing that blocks.
+    #[serde(default)]
+    pub unreported: u32,
 }
 
 /// The newest proof verdict of each gate, and what it was about.
@@ -308,6 +320,13 @@ pub struct ProofVerdict {
 }
 
 impl State {
+    /// Whether nobody can say what happened since the last record: a run broke off, or ended while
+    /// gates ran, which run what peers wrote.
+    #[must_use]
+    pub fn unwitnessed(&self) -> bool {
+        self.live_run().is_some() || self.last_exit.as_ref().is_some_and(|exit| exit.in_gates)
+    }
+
     /// The state before anything happened.
     #[must_use]
     pub fn new() -> Self {

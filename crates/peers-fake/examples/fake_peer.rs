@@ -14,8 +14,16 @@ fn main() -> io::Result<ExitCode> {
     let peer = args.next().and_then(|peer| peer.into_string().ok());
     let turn = args.next().and_then(|turn| turn.to_str()?.parse().ok());
     let cwd = current_dir()?;
-    let options =
-        Options { script, peer, turn, state: None, prompt: Prompt::Stdin, cwd, env: Env::current() };
+    let options = Options {
+        script,
+        peer,
+        turn,
+        state: None,
+        switches: Vec::new(),
+        prompt: Prompt::Stdin,
+        cwd,
+        env: Env::current(),
+    };
     let io = Io { stdin: &mut io::stdin(), stdout: &mut io::stdout(), stderr: &mut io::stderr() };
     Ok(ExitCode::from(run(&options, io)))
 }

@@ -8,7 +8,7 @@ use peers_sys::env::Env;
 
 use crate::UNUSABLE;
 use crate::player::Player;
-use crate::script::{Condition, Script, Turn};
+use crate::script::{Condition, Dialect, Script, Turn};
 use crate::step::Step;
 use crate::turn::{self, Choice};
 use crate::wire::{Session, Wire, tag};
@@ -27,6 +27,8 @@ pub struct Options {
     pub turn: Option<u64>,
     /// Where turns are counted, in place of `<script>.<peer>.state`.
     pub state: Option<PathBuf>,
+    /// The switches of the tool that is played. They only say the format of a script that names none.
+    pub switches: Vec<String>,
     /// Where the prompt comes from.
     pub prompt: Prompt,
     /// The working folder: the repository that the peer works on.
@@ -71,12 +73,13 @@ pub fn run(options: &Options, io: Io<'_>) -> u8 {
         Ok(script) => script,
         Err(error) => return complain(stderr, chain(&error)),
     };
+    let dialect = script.dialect.unwrap_or_else(|| Dialect::asked_for(&options.switches));
     let peer = options
         .peer
         .as_deref()
         .or(script.peer.as_deref())
         .or_else(|| options.env.text("PEERS_PEER_NAME"))
-        .unwrap_or_else(|| script.dialect.as_str())
+        .unwrap_or_else(|| dialect.as_str())
         .to_owned();
     let mut prompt = Lazy { source: &options.prompt, cwd: &options.cwd, stdin, text: None };
     let selected = match script.turns.iter().find_map(|turn| selects(turn, &mut prompt, options)) {
@@ -100,7 +103,7 @@ pub fn run(options: &Options, io: Io<'_>) -> u8 {
         turn: number,
     };
     let mut player =
-        Player { options, wire: Wire::new(script.dialect, session, stdout, stderr), prompt, peer, number };
+        Player { options, wire: Wire::new(dialect, session, stdout, stderr), prompt, peer, number };
     let idle = [Step::Say(NOTHING_LEFT.to_owned())];
     let steps = match (selected, turn::choose(script.after, counted.len(), number)) {
         (Some(turn), _) => turn.steps.as_slice(),

@@ -21,9 +21,9 @@ pub const MAX_BYTES: u64 = 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// The output format.
+    /// The output format; without it the switches of the tool say it.
     #[serde(rename = "as", default)]
-    pub dialect: Dialect,
+    pub dialect: Option<Dialect>,
     /// The peer's name, over the one that the loop gives it.
     #[serde(default)]
     pub peer: Option<String>,
@@ -56,6 +56,28 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// The format that the switches of a real tool ask for; plain text where they ask for none.
+    #[must_use]
+    pub fn asked_for(switches: &[String]) -> Self {
+        let has = |word: &str| switches.iter().any(|switch| switch == word);
+        let format = |name: &str, wanted: &[&str]| {
+            let spaced = switches.windows(2).any(
+                |pair| matches!(pair, [option, value] if option == name && wanted.contains(&value.as_str())),
+            );
+            let joined = || switches.iter().filter_map(|switch| switch.strip_prefix(name)?.strip_prefix('='));
+            spaced || joined().any(|value| wanted.contains(&value))
+        };
+        if format("--output-format", &["stream-json", "json"]) {
+            Self::Claude
+        } else if has("exec") && has("--json") {
+            Self::Codex
+        } else if has("run") && format("--format", &["json"]) {
+            Self::Opencode
+        } else {
+            Self::Plain
+        }
+    }
+
     /// The name in scripts.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -205,10 +227,25 @@ mod tests {
             "as: claude\nturns:\n- - say: hi\n  - silent\n- on: {prompt: skeptic}\n  steps: [hang]\n",
         )
         .expect("script");
-        assert_eq!(script.dialect, Dialect::Claude);
+        assert_eq!(script.dialect, Some(Dialect::Claude));
         assert_eq!(script.turns[0].steps.len(), 2);
         assert_eq!(script.turns[1].on.as_ref().map(|on| on.prompt.0.len()), Some(1));
         assert_eq!((script.after, script.count), (After::Idle, Count::Turns));
+    }
+
+    #[test]
+    fn the_switches_of_a_tool_say_its_format() {
+        let asked = |line: &str| {
+            let switches: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            Dialect::asked_for(&switches)
+        };
+        assert_eq!(asked("-p --output-format stream-json --verbose"), Dialect::Claude);
+        assert_eq!(asked("--print --output-format=stream-json"), Dialect::Claude);
+        assert_eq!(asked("-c model=\"x\" exec --json --skip-git-repo-check -"), Dialect::Codex);
+        assert_eq!(asked("run --format json --auto"), Dialect::Opencode);
+        for plain in ["", "-p", "--output-format text", "exec -", "--json"] {
+            assert_eq!(asked(plain), Dialect::Plain, "{plain:?}");
+        }
     }
 
     #[test]

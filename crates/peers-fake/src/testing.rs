@@ -66,6 +66,7 @@ impl Bench {
             peer: self.peer.clone(),
             turn: self.turn,
             state: None,
+            switches: Vec::new(),
             prompt: Prompt::Stdin,
             cwd: self.repo(),
             env: Env::from_pairs(self.env.clone()),

@@ -262,8 +262,46 @@ fn a_drip_prints_again_and_again() {
 }
 
 #[test]
-fn sleeping_takes_no_time_when_it_is_told_none() {
-    Bench::new().steps("sleep: 0ms\n  - sleep: 0");
+fn a_sleep_may_be_of_no_length_at_all() {
+    let played = Bench::new().steps("sleep: 0ms\n  - sleep: 0\n  - say: awake");
+    assert!(played.text().ends_with("awake\n"), "{}", played.text());
+}
+
+#[test]
+fn a_script_without_a_format_prints_what_the_switches_ask_for() {
+    let bench = Bench::new();
+    let mut options = bench.options("after: repeat\nturns:\n- - say: hi\n");
+    let plain = bench.play_with(&options);
+    assert_eq!((plain.code, plain.text().contains('{')), (0, false), "{}", plain.text());
+    for (tool, switches) in [
+        ("claude", "-p --output-format stream-json --verbose --model m --dangerously-skip-permissions"),
+        ("codex", "exec --json --skip-git-repo-check -c k=v -"),
+        ("opencode", "run --format json --auto"),
+    ] {
+        options.switches = switches.split(' ').map(str::to_owned).collect();
+        let report = decode(tool, &bench.play_with(&options)).1;
+        assert_eq!((report.final_text.as_str(), report.usage_known), ("hi", true), "{tool}");
+    }
+}
+
+#[test]
+fn the_examples_know_a_skeptic_turn_by_its_heading_not_by_a_quoted_handoff() {
+    let heading = "# Skeptic turn: all gates are green, and that is suspicious";
+    let quoted = "## Last handoff\n> Skeptic: clean\n> Peer-Review-Of: docs-readable\n";
+    for name in ["reviewer", "pair"] {
+        let script = crate::example(name).expect(name);
+        let played = |prompt: &str| {
+            let mut bench = Bench::new();
+            bench.prompt = prompt.to_owned();
+            bench.env.push(("PEERS_ITERATION".to_owned(), "3".to_owned()));
+            let done = bench.play(script);
+            assert_eq!(done.code, 0, "{name}: {}", done.stderr);
+            bench.message()
+        };
+        assert!(played(heading).contains("Skeptic: clean"), "{name}");
+        let message = played(quoted);
+        assert!(message.starts_with("Nothing to add") && !message.contains("Skeptic:"), "{name}: {message}");
+    }
 }
 
 #[test]
@@ -610,10 +648,10 @@ fn the_honest_examples_play_to_their_end() {
     }
     let mut bench = Bench::new();
     let reviewer = EXAMPLES.iter().find(|(known, _, _)| *known == "reviewer").expect("reviewer").2;
-    bench.prompt = "trailer Peer-Review-Of: docs-readable".to_owned();
+    bench.prompt = "trailers `Peer-Review-Of: <goal id>`".to_owned();
     assert_eq!(bench.play(reviewer).code, 0);
     assert!(bench.message().contains("## Review"));
-    bench.prompt = "write Skeptic: clean".to_owned();
+    bench.prompt = "# Skeptic turn: all gates are green".to_owned();
     assert_eq!(bench.play(reviewer).code, 0);
     assert!(bench.claims(SkepticClaim::read).is_clean());
 }

@@ -73,6 +73,32 @@ impl Facts<'_> {
             .collect())
     }
 
+    /// Every leaf at `commit` below the top-level directory `dir`, whatever its case; the file itself when
+    /// it is one.
+    ///
+    /// # Errors
+    /// As [`Facts::list_tree`].
+    pub fn list_below(&self, commit: &CommitId, dir: &str) -> Result<Vec<TreeItem>, GitError> {
+        let odb = objects::odb(self.repo)?;
+        let mut found = Vec::new();
+        for entry in objects::read_tree(&odb, objects::commit_tree(self.repo, commit)?)? {
+            if !entry.name.eq_ignore_ascii_case(dir.as_bytes()) {
+                continue;
+            }
+            let top = String::from_utf8_lossy(&entry.name).into_owned();
+            if !entry.is_tree() {
+                found.push(TreeItem { path: top, mode: entry.mode, id: entry.id.to_string() });
+                continue;
+            }
+            found.extend(leaves(&odb, entry.id)?.into_iter().map(|leaf| TreeItem {
+                path: format!("{top}/{}", String::from_utf8_lossy(&leaf.path)),
+                mode: leaf.mode,
+                id: leaf.id.to_string(),
+            }));
+        }
+        Ok(found)
+    }
+
     /// SHA-256, hex, over path, mode and content hash of every leaf at `commit` that `include` takes,
     /// in order of path. Two commits with equal included files have equal hashes, and no others.
     ///

@@ -9,14 +9,16 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use git2::{Index, IndexEntry, IndexTime, Odb, Oid};
+use peers_model::TreeId;
 use rustix::fs::{FileType, Stat};
 
 use crate::blob::{self, Leaf};
+use crate::control::ControlDir;
 use crate::diff::{self, RawChange};
 use crate::error::{GitError, clean_bytes};
 use crate::files;
 use crate::objects::{MODE_EXEC, MODE_FILE, MODE_GITLINK, MODE_LINK};
-use crate::place::{Content, Place, parent_and_name};
+use crate::place::{Content, Place, check_path, parent_and_name};
 use crate::snapshot::{ATTRS_CAP, AttrFile, Known, Stamp, conversion, to_work_tree};
 
 /// Entries of a gate tree.
@@ -35,6 +37,47 @@ pub struct CheckoutReport {
     /// Paths that could not be put in place because a directory with other files is there; cleaned for
     /// people, at most 100.
     pub blocked: Vec<String>,
+}
+
+impl ControlDir {
+    /// Whether what `to` has and `from` has not can be put on a disk: sane names, sane links, no file of
+    /// more than 2 GiB.
+    ///
+    /// # Errors
+    /// [`GitError::Unsafe`], [`GitError::TooLarge`], [`GitError::Corrupt`] for what cannot.
+    pub fn check_checkout(&self, from: &TreeId, to: &TreeId) -> Result<(), GitError> {
+        let odb = crate::objects::odb(&self.repo)?;
+        let (from, to) =
+            (crate::objects::require_tree(&self.repo, from)?, crate::objects::require_tree(&self.repo, to)?);
+        for change in diff::raw_changes(&odb, Some(from), Some(to))? {
+            let Some((mode, id)) = change.new else { continue };
+            check_path(&change.path)?;
+            match mode {
+                MODE_GITLINK => {}
+                MODE_LINK => drop(link_target(&odb, id, &change.path)?),
+                _ => {
+                    let what = || format!("`{}`", clean_bytes(&change.path));
+                    let (size, kind) =
+                        odb.read_header(id).map_err(|source| crate::objects::missing(what(), source))?;
+                    if kind != git2::ObjectType::Blob || size > FILE_CAP {
+                        return Err(GitError::TooLarge { what: what(), cap: format!("{FILE_CAP} bytes") });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn link_target(odb: &Odb<'_>, id: Oid, path: &[u8]) -> Result<Vec<u8>, GitError> {
+    let target = blob::read_capped(odb, id, path, 4095)?;
+    if target.is_empty() || target.contains(&0) {
+        return Err(GitError::Corrupt {
+            what: format!("`{}`", clean_bytes(path)),
+            detail: "a symlink without a target".to_owned(),
+        });
+    }
+    Ok(target)
 }
 
 /// A leaf as it was written.
@@ -65,13 +108,7 @@ impl<'a> Writer<'a> {
         let done = match mode {
             MODE_GITLINK => self.place.write(path, &Content::Dir)?,
             MODE_LINK => {
-                let target = blob::read_capped(self.odb, id, path, 4096)?;
-                if target.is_empty() || target.contains(&0) {
-                    return Err(GitError::Corrupt {
-                        what: format!("`{}`", clean_bytes(path)),
-                        detail: "a symlink without a target".to_owned(),
-                    });
-                }
+                let target = link_target(self.odb, id, path)?;
                 self.place.write(path, &Content::Link { target: &target })?
             }
             _ => {

@@ -190,7 +190,7 @@ impl<'a> Call<'a> {
             command.env("HOME", "/nonexistent").current_dir("/");
         }
         command.args(["--no-pager", "--literal-pathspecs"]);
-        for setting in &self.settings {
+        for setting in SETTINGS.iter().copied().chain(self.settings.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }
         command.args(&self.args);
@@ -226,6 +226,17 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_ALLOW_PROTOCOL", "file"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_SSH_COMMAND", "/bin/false"),
+];
+
+/// Settings of every call. They win over the configuration of the directory, which an agent without a
+/// sandbox can write to.
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.alternateRefsCommand=",
+    "protocol.ext.allow=never",
+    "gc.auto=0",
+    "maintenance.auto=false",
 ];
 
 enum Stopped {

@@ -2,11 +2,12 @@
 //! verdict.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use git2::{Config, Repository, RepositoryOpenFlags};
+use git2::{Config, Oid, Repository, RepositoryOpenFlags};
 
 use crate::cli::{Call, Git, LONG_LIMIT};
 use crate::error::GitError;
@@ -49,6 +50,8 @@ pub struct ControlDir {
     pub(crate) cache: RefCell<Option<Cache>>,
     /// Tells which file stamps are too young to be trusted.
     pub(crate) clock: fn() -> SystemTime,
+    /// Commits that could not be adopted: not tried again in this process.
+    pub(crate) unadoptable: HashSet<Oid>,
 }
 
 impl ControlDir {
@@ -77,6 +80,7 @@ impl ControlDir {
             excludes: None,
             cache: RefCell::new(None),
             clock: peers_sys::clock::system_now,
+            unadoptable: HashSet::new(),
         })
     }
 
@@ -126,9 +130,15 @@ impl ControlDir {
     }
 
     pub(crate) fn repack(&mut self) -> Result<(), GitError> {
+        heal(&self.path)?;
         let home = self.home();
         self.call(&home).args(["repack", "-a", "-d", "-k", "-q"]).limit(LONG_LIMIT).run()?;
         self.reopen()
+    }
+
+    /// Puts our own files back before a `git` process reads them.
+    pub(crate) fn heal(&self) -> Result<(), GitError> {
+        heal(&self.path)
     }
 
     /// A file of ours inside the directory.
@@ -195,8 +205,10 @@ fn create(path: &Path) -> Result<(), GitError> {
     }
 }
 
-/// Our files are as we write them, whatever an older version or an editor left.
+/// Our files are as we write them, whatever an older version, an editor or an agent left. Hooks have no
+/// place here: `git` would run them in our name.
 fn heal(path: &Path) -> Result<(), GitError> {
+    files::remove_tree(&path.join("hooks"))?;
     for dir in ["peers", "peers/home", "refs"] {
         files::ensure_dir(&path.join(dir))?;
     }

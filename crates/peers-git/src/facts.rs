@@ -43,7 +43,7 @@ pub struct CommitFact {
     pub parents: Vec<CommitId>,
     /// Its tree.
     pub tree: TreeId,
-    /// The message, invalid UTF-8 replaced, at most [`MESSAGE_CAP`] bytes of it.
+    /// The message, invalid UTF-8 replaced; of one longer than [`MESSAGE_CAP`] its first line and its end.
     pub message: String,
     /// The message was longer.
     pub message_cut: bool,
@@ -173,7 +173,7 @@ impl<'r> Facts<'r> {
             .find_commit(oid)
             .map_err(|source| GitError::library(format!("commit {oid}"), source))?;
         let raw = found.message_bytes();
-        let (message, message_cut) = cut(raw, MESSAGE_CAP);
+        let (message, message_cut) = shorten(raw);
         let seconds = found.time().seconds();
         Ok(CommitFact {
             id: ids::commit_id(found.id()),
@@ -195,6 +195,19 @@ fn identity(signature: &git2::Signature<'_>) -> Identity {
     }
 }
 
+/// A message as it is read: a long one is its first line and its end, since claims stand at the end.
+/// What is left is longer than [`MESSAGE_CAP`], so a reader that stops there knows that it was cut.
+fn shorten(raw: &[u8]) -> (String, bool) {
+    const SUBJECT: usize = 1024;
+    if raw.len() <= MESSAGE_CAP {
+        return (String::from_utf8_lossy(raw).into_owned(), false);
+    }
+    let line = raw.split(|b| *b == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
+    let subject = cut(line, SUBJECT).0;
+    let tail = raw.get(raw.len() - MESSAGE_CAP..).unwrap_or_default();
+    (format!("{subject}\n\n{}", String::from_utf8_lossy(tail)), true)
+}
+
 /// At most `cap` bytes as text; never ends in half a character.
 fn cut(bytes: &[u8], cap: usize) -> (String, bool) {
     let Some(head) = bytes.get(..cap).filter(|_| bytes.len() > cap) else {
@@ -211,6 +224,15 @@ fn cut(bytes: &[u8], cap: usize) -> (String, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_message_keeps_its_first_line_and_its_end() {
+        let raw = format!("\nSubject\n\n{}\n\nBug-Report: big-1\n", "x".repeat(MESSAGE_CAP + 9));
+        let (message, cut) = shorten(raw.as_bytes());
+        assert!(cut && message.len() > MESSAGE_CAP && message.len() < MESSAGE_CAP + 2048);
+        assert!(message.starts_with("Subject\n\n") && message.ends_with("\n\nBug-Report: big-1\n"));
+        assert_eq!(shorten(b"short\n"), ("short\n".to_owned(), false));
+    }
 
     #[test]
     fn a_cut_never_splits_a_character() {

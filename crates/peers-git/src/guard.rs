@@ -45,8 +45,8 @@ const COMMON_FILES: &[&str] = &[
 #[serde(deny_unknown_fields)]
 pub struct GuardSnapshot {
     work_dir: PathBuf,
-    git_dir: PathBuf,
-    common_dir: PathBuf,
+    pub(crate) git_dir: PathBuf,
+    pub(crate) common_dir: PathBuf,
     /// Device and inode of both directories.
     places: [(u64, u64); 2],
     files: BTreeMap<String, FileState>,

@@ -45,27 +45,52 @@ const REF_CAP: u64 = 64 * KIB;
 /// References and reflogs looked at before giving up.
 const MAX_REFS: usize = 200_000;
 
+/// What becomes of a place that is not as it must be: an error, or a line in a list.
+type Sink<'s> = &'s mut dyn FnMut(PathBuf, String) -> Result<(), RepoError>;
+
 /// Looks at everything but the objects.
 pub(crate) fn check(git_dir: &Path, common_dir: &Path) -> Result<(), RepoError> {
-    for (name, cap) in FILES {
-        plain_file(&git_dir.join(name), *cap)?;
-    }
-    for (name, cap) in COMMON_FILES {
-        plain_file(&common_dir.join(name), *cap)?;
-    }
-    for name in ["refs", "objects", "info", "logs", "objects/info", "objects/pack"] {
-        plain_dir(&common_dir.join(name))?;
-    }
-    let config = common_dir.join("config");
-    for config in [config.as_path(), &git_dir.join("config.worktree")] {
-        if let Some((path, found)) = gitconfig::unsafe_include(config) {
+    look(git_dir, common_dir, &mut refuse)?;
+    for config in [common_dir.join("config"), git_dir.join("config.worktree")] {
+        if let Some((path, found)) = gitconfig::unsafe_include(&config) {
             return Err(RepoError::Unsafe { path, found });
         }
+    }
+    Ok(())
+}
+
+/// Every place that [`check`] or [`check_objects`] would refuse, but for stores that are borrowed from.
+pub(crate) fn offenders(git_dir: &Path, common_dir: &Path) -> Result<Vec<(PathBuf, String)>, RepoError> {
+    let mut found = Vec::new();
+    let mut note = |path: PathBuf, what: String| {
+        found.push((path, what));
+        Ok(())
+    };
+    look(git_dir, common_dir, &mut note)?;
+    check_store(&common_dir.join("objects"), &mut note)?;
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+fn refuse(path: PathBuf, found: String) -> Result<(), RepoError> {
+    Err(RepoError::Unsafe { path, found })
+}
+
+fn look(git_dir: &Path, common_dir: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
+    for (name, cap) in FILES {
+        plain_file(&git_dir.join(name), *cap, bad)?;
+    }
+    for (name, cap) in COMMON_FILES {
+        plain_file(&common_dir.join(name), *cap, bad)?;
+    }
+    for name in ["refs", "objects", "info", "logs", "objects/info", "objects/pack"] {
+        plain_dir(&common_dir.join(name), bad)?;
     }
     let mut budget = MAX_REFS;
     for dir in [git_dir, common_dir] {
         for name in ["refs", "logs"] {
-            sweep(&dir.join(name), name == "refs", &mut budget)?;
+            sweep(&dir.join(name), name == "refs", &mut budget, bad)?;
         }
         if git_dir == common_dir {
             break;
@@ -78,9 +103,9 @@ pub(crate) fn check(git_dir: &Path, common_dir: &Path) -> Result<(), RepoError> 
 pub(crate) fn check_objects(common_dir: &Path) -> Result<(), RepoError> {
     let mut todo = vec![(common_dir.join("objects"), 0)];
     while let Some((objects, depth)) = todo.pop() {
-        check_store(&objects)?;
+        check_store(&objects, &mut refuse)?;
         let alternates = objects.join("info/alternates");
-        plain_file(&alternates, 64 * KIB)?;
+        plain_file(&alternates, 64 * KIB, &mut refuse)?;
         let Ok(files::Small::Bytes(bytes)) = files::read_small(&alternates, 64 * KIB) else { continue };
         if depth >= 5 {
             return Err(RepoError::Unsafe { path: alternates, found: "a chain of too many stores".into() });
@@ -94,25 +119,38 @@ pub(crate) fn check_objects(common_dir: &Path) -> Result<(), RepoError> {
     Ok(())
 }
 
-fn check_store(objects: &Path) -> Result<(), RepoError> {
+fn check_store(objects: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
     let io = |source: io::Error| RepoError::io(objects, source);
     let dir = match files::open_dir(objects) {
         Ok(dir) => dir,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(io(source)),
+        Err(source) => {
+            return match files::lstat(objects) {
+                Ok(Some(stat)) if files::kind(&stat) != FileType::Directory => plain_dir(objects, bad),
+                _ => Err(io(source)),
+            };
+        }
     };
-    for (name, kind) in files::list(&dir, 10_000).map_err(io)?.ok_or_else(|| crowded(objects))? {
+    let Some(listed) = files::list(&dir, 10_000).map_err(io)? else { return crowded(objects, bad) };
+    for (name, kind) in listed {
         let fan_out = name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit);
         if !fan_out && name != b"pack" && name != b"info" {
             continue;
         }
         let path = join(objects, &name);
-        require(&path, kind, FileType::Directory)?;
+        if kind != FileType::Directory {
+            require(&path, kind, FileType::Directory, bad)?;
+            continue;
+        }
         let inner = files::open_dir_at(&dir, &name).map_err(|source| RepoError::io(&path, source))?;
         let entries = files::list(&inner, 1_000_000).map_err(|source| RepoError::io(&path, source))?;
-        for (leaf, kind) in entries.ok_or_else(|| crowded(&path))? {
+        let Some(entries) = entries else {
+            crowded(&path, bad)?;
+            continue;
+        };
+        for (leaf, kind) in entries {
             if kind != FileType::RegularFile && !(name == b"info" && kind == FileType::Directory) {
-                require(&join(&path, &leaf), kind, FileType::RegularFile)?;
+                require(&join(&path, &leaf), kind, FileType::RegularFile, bad)?;
             }
         }
     }
@@ -120,26 +158,32 @@ fn check_store(objects: &Path) -> Result<(), RepoError> {
 }
 
 /// Every leaf is a regular file, every inner node a directory.
-fn sweep(top: &Path, sizes: bool, budget: &mut usize) -> Result<(), RepoError> {
+fn sweep(top: &Path, sizes: bool, budget: &mut usize, bad: Sink<'_>) -> Result<(), RepoError> {
     let dir = match files::open_dir(top) {
         Ok(dir) => dir,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => {
-            plain_dir(top)?;
-            return Err(RepoError::io(top, source));
+            return match files::lstat(top) {
+                Ok(Some(stat)) if files::kind(&stat) != FileType::Directory => plain_dir(top, bad),
+                _ => Err(RepoError::io(top, source)),
+            };
         }
     };
     let mut stack: Vec<(OwnedFd, PathBuf)> = vec![(dir, top.to_owned())];
     while let Some((dir, path)) = stack.pop() {
         let io = |source: io::Error| RepoError::io(&path, source);
-        let entries = files::list(&dir, *budget).map_err(io)?.ok_or_else(|| crowded(&path))?;
+        let Some(entries) = files::list(&dir, *budget).map_err(io)? else {
+            crowded(&path, bad)?;
+            continue;
+        };
         *budget = budget.saturating_sub(entries.len());
         for (name, kind) in entries {
             let inner = join(&path, &name);
             match kind {
                 FileType::Directory => {
                     if stack.len() > 500 {
-                        return Err(crowded(&inner));
+                        crowded(&inner, bad)?;
+                        continue;
                     }
                     let fd =
                         files::open_dir_at(&dir, &name).map_err(|source| RepoError::io(&inner, source))?;
@@ -148,10 +192,10 @@ fn sweep(top: &Path, sizes: bool, budget: &mut usize) -> Result<(), RepoError> {
                 FileType::RegularFile if sizes => {
                     let stat = files::lstat_at(&dir, &name).map_err(io)?;
                     if stat.is_some_and(|stat| files::size(&stat) > REF_CAP) {
-                        return Err(RepoError::Unsafe { path: inner, found: "too large".to_owned() });
+                        bad(inner, "too large".to_owned())?;
                     }
                 }
-                other => require(&inner, other, FileType::RegularFile)?,
+                other => require(&inner, other, FileType::RegularFile, bad)?,
             }
         }
     }
@@ -188,33 +232,33 @@ pub(crate) fn locks(git_dir: &Path, common_dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn plain_file(path: &Path, cap: u64) -> Result<(), RepoError> {
+fn plain_file(path: &Path, cap: u64, bad: Sink<'_>) -> Result<(), RepoError> {
     let Some(stat) = files::lstat(path).map_err(|source| RepoError::io(path, source))? else {
         return Ok(());
     };
-    require(path, files::kind(&stat), FileType::RegularFile)?;
-    if files::size(&stat) > cap {
-        return Err(RepoError::Unsafe { path: path.to_owned(), found: format!("larger than {cap} bytes") });
+    let kind = files::kind(&stat);
+    if kind == FileType::RegularFile && files::size(&stat) > cap {
+        return bad(path.to_owned(), format!("larger than {cap} bytes"));
     }
-    Ok(())
+    require(path, kind, FileType::RegularFile, bad)
 }
 
-fn plain_dir(path: &Path) -> Result<(), RepoError> {
+fn plain_dir(path: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
     match files::lstat(path).map_err(|source| RepoError::io(path, source))? {
-        Some(stat) => require(path, files::kind(&stat), FileType::Directory),
+        Some(stat) => require(path, files::kind(&stat), FileType::Directory, bad),
         None => Ok(()),
     }
 }
 
-fn require(path: &Path, found: FileType, wanted: FileType) -> Result<(), RepoError> {
+fn require(path: &Path, found: FileType, wanted: FileType, bad: Sink<'_>) -> Result<(), RepoError> {
     if found == wanted {
         return Ok(());
     }
-    Err(RepoError::Unsafe { path: path.to_owned(), found: files::kind_text(found).to_owned() })
+    bad(path.to_owned(), files::kind_text(found).to_owned())
 }
 
-fn crowded(path: &Path) -> RepoError {
-    RepoError::Unsafe { path: path.to_owned(), found: "crowded beyond reason".to_owned() }
+fn crowded(path: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
+    bad(path.to_owned(), "crowded beyond reason".to_owned())
 }
 
 fn join(dir: &Path, name: &[u8]) -> PathBuf {

@@ -133,20 +133,10 @@ impl Place {
 
     /// A path as parent and name, every component checked.
     fn split<'p>(&self, path: &'p [u8]) -> Result<(&'p [u8], &'p [u8]), GitError> {
-        let refuse = |why| GitError::Unsafe { path: clean_bytes(path), why };
-        if path.len() > 4096 {
-            return Err(refuse("the path is too long"));
-        }
-        for (at, part) in path.split(|b| *b == b'/').enumerate() {
-            if forbidden_name(part) {
-                return Err(refuse("it is not a name for a file of a work tree"));
-            }
-            if part.len() > 255 {
-                return Err(refuse("a name is too long"));
-            }
-            if self.guarded && at == 0 && part.eq_ignore_ascii_case(b".peers") {
-                return Err(refuse("it lies in `.peers`"));
-            }
+        check_path(path)?;
+        let first = path.split(|b| *b == b'/').next().unwrap_or_default();
+        if self.guarded && first.eq_ignore_ascii_case(b".peers") {
+            return Err(GitError::Unsafe { path: clean_bytes(path), why: "it lies in `.peers`" });
         }
         Ok(parent_and_name(path))
     }
@@ -188,6 +178,23 @@ impl Place {
         }
         Ok(())
     }
+}
+
+/// Refuses what cannot be the path of a file on a disk.
+pub(crate) fn check_path(path: &[u8]) -> Result<(), GitError> {
+    let refuse = |why| Err(GitError::Unsafe { path: clean_bytes(path), why });
+    if path.len() > 4096 {
+        return refuse("the path is too long");
+    }
+    for part in path.split(|b| *b == b'/') {
+        if forbidden_name(part) {
+            return refuse("it is not a name for a file of a work tree");
+        }
+        if part.len() > 255 {
+            return refuse("a name is too long");
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn parent_and_name(path: &[u8]) -> (&[u8], &[u8]) {

@@ -12,6 +12,7 @@ use crate::error::{BusyState, GitError, RepoError, clean, clean_bytes};
 use crate::facts::Facts;
 use crate::files::{self, Small};
 use crate::hygiene;
+use crate::ref_list::BranchState;
 
 /// The agents' repository, opened in process.
 ///
@@ -129,7 +130,7 @@ impl PeerRepo {
     pub fn preflight(&self) -> Vec<RepoError> {
         let mut found = Vec::new();
         match self.facts().head() {
-            Ok(_) => {}
+            Ok(head) => found.extend(head.branch.and_then(|branch| self.symbolic_branch(&branch))),
             Err(GitError::Repo(error)) => found.push(error),
             Err(other) => {
                 found.push(RepoError::Corrupt { path: self.work_dir.clone(), detail: other.to_string() });
@@ -139,6 +140,19 @@ impl PeerRepo {
             self.busy().into_iter().map(|state| RepoError::Busy { path: self.work_dir.clone(), state }),
         );
         found
+    }
+
+    /// Why a branch (full name) cannot be worked on when it is only another name for something: what is
+    /// committed on it would move that.
+    #[must_use]
+    pub fn symbolic_branch(&self, branch: &str) -> Option<RepoError> {
+        match self.branch_state(branch) {
+            Ok(BranchState::Symbolic(target, _)) => Some(RepoError::Unsafe {
+                path: self.common_dir.join(branch),
+                found: format!("a symbolic reference to `{target}` and no branch of its own"),
+            }),
+            _ => None,
+        }
     }
 
     /// Operations in progress and locks left behind.

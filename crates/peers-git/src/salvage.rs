@@ -52,13 +52,33 @@ impl ControlDir {
         } else {
             tip.clone()
         };
+        let name = self.name_copy(name, &commit, author)?;
+        Ok(SalvageRef { name, commit, dirty, left_out })
+    }
+
+    /// Keeps an imported commit alone under `refs/salvage/<name>`. A name that is taken by another commit
+    /// gets a number. Returns the name.
+    ///
+    /// # Errors
+    /// [`GitError::NotFound`] when the commit was not imported, [`GitError::InvalidName`].
+    pub fn keep(&self, name: &str, commit: &CommitId, author: &Author) -> Result<String, GitError> {
+        let full = format!("{PREFIX}{name}");
+        refs::check_name(&full)?;
+        let oid = self.facts().commit_oid(commit)?;
+        match self.repo.find_reference(&full) {
+            Ok(found) if found.target() == Some(oid) => Ok(name.to_owned()),
+            _ => self.name_copy(name, commit, author),
+        }
+    }
+
+    fn name_copy(&self, name: &str, commit: &CommitId, author: &Author) -> Result<String, GitError> {
         let who = author.signature()?;
+        let new = ids::commit_oid(commit)?;
         for attempt in 1..1000_u32 {
             let name = if attempt == 1 { name.to_owned() } else { format!("{name}.{attempt}") };
             let full = format!("{PREFIX}{name}");
-            let new = ids::commit_oid(&commit)?;
             match refs::compare_and_swap(&self.repo, &full, None, Some(new), &who, "salvage") {
-                Ok(()) => return Ok(SalvageRef { name, commit, dirty, left_out }),
+                Ok(()) => return Ok(name),
                 Err(GitError::Moved { .. }) => {}
                 Err(other) => return Err(other),
             }

@@ -15,6 +15,7 @@ use peers_model::{CommitId, Timestamp, TreeId};
 use crate::checkout::{self, CheckoutReport, Writer};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
+use crate::diff::RawChange;
 use crate::error::{BusyState, GitError, RepoError, clean, clean_bytes};
 use crate::facts::Identity;
 use crate::files::{self, Small};
@@ -186,28 +187,6 @@ impl PeerRepo {
         refs::detach_head(&self.repo, at, &author.signature()?)
     }
 
-    /// Sets a branch back to `commit` (compare-and-swap), then the paths that differ between the two, in
-    /// work tree and index. Edits at other paths stay.
-    ///
-    /// `branch` `None` is a detached `HEAD`. Salvage first: the old tip is only in the reflog after this.
-    ///
-    /// # Errors
-    /// As [`PeerRepo::update_branch`] and [`PeerRepo::checkout_changed`].
-    pub fn reset_to(
-        &self,
-        control: &ControlDir,
-        branch: Option<&str>,
-        expected: &CommitId,
-        commit: &CommitId,
-        author: &Author,
-    ) -> Result<CheckoutReport, GitError> {
-        let (from, to) = (control.facts().tree_of(expected)?, control.facts().tree_of(commit)?);
-        self.publish(control, commit)?;
-        let name = branch.map_or_else(|| Ok("HEAD".to_owned()), refs::branch_name)?;
-        self.swap(&name, Some(expected), Some(commit), author, "reset: by peers")?;
-        self.checkout_changed(control, &from, &to)
-    }
-
     /// Writes the paths that differ between two trees of the control directory into the work tree, and
     /// brings the index to `to` at these paths.
     ///
@@ -222,11 +201,25 @@ impl PeerRepo {
         from: &TreeId,
         to: &TreeId,
     ) -> Result<CheckoutReport, GitError> {
+        self.checkout_changed_but(control, from, to, &|_| false)
+    }
+
+    /// As [`PeerRepo::checkout_changed`], but paths that `spared` takes are left as they are.
+    ///
+    /// # Errors
+    /// As [`PeerRepo::checkout_changed`].
+    pub fn checkout_changed_but(
+        &self,
+        control: &ControlDir,
+        from: &TreeId,
+        to: &TreeId,
+        spared: &dyn Fn(&str) -> bool,
+    ) -> Result<CheckoutReport, GitError> {
         let odb = objects::odb(&control.repo)?;
         let (from, to) =
             (objects::require_tree(&control.repo, from)?, objects::require_tree(&control.repo, to)?);
         let mut changes = checkout::ordered_changes(&odb, from, to)?;
-        changes.retain(|change| !is_ours(&change.path));
+        changes.retain(|change| !is_ours(&change.path) && !spared(&String::from_utf8_lossy(&change.path)));
         if let Some(bad) =
             changes.iter().find(|change| change.path.split(|b| *b == b'/').any(objects::forbidden_name))
         {
@@ -242,20 +235,7 @@ impl PeerRepo {
         self.check_index_free()?;
         let mut index = self.index_or_new(&odb, to)?;
         let mut writer = Writer::new(&odb, Place::work_tree(self.work_dir())?, to);
-        for change in &changes {
-            let path = Path::new(std::ffi::OsStr::from_bytes(&change.path));
-            let fail = |source| GitError::library(format!("index `{}`", clean_bytes(&change.path)), source);
-            // An unmerged entry goes with its other stages; there may be none.
-            drop(index.conflict_remove(path));
-            if let Some((mode, id)) = change.new {
-                let stat = writer.put(&change.path, mode, id)?;
-                index.add(&checkout::index_entry(&change.path, mode, id, stat.as_ref())).map_err(fail)?;
-            } else {
-                writer.remove(&change.path)?;
-                // Not there is as good.
-                drop(index.remove(path, 0));
-            }
-        }
+        write_changes(&mut writer, &mut index, &changes)?;
         self.write_index(&mut index)?;
         Ok(writer.report)
     }
@@ -314,7 +294,7 @@ impl PeerRepo {
     }
 
     /// Before anything is changed that the index must follow.
-    fn check_index_free(&self) -> Result<(), GitError> {
+    pub(crate) fn check_index_free(&self) -> Result<(), GitError> {
         if self.busy().contains(&BusyState::IndexLock) {
             return Err(GitError::Repo(RepoError::Busy {
                 path: self.work_dir().to_owned(),
@@ -324,7 +304,7 @@ impl PeerRepo {
         Ok(())
     }
 
-    fn write_index(&self, index: &mut Index) -> Result<(), GitError> {
+    pub(crate) fn write_index(&self, index: &mut Index) -> Result<(), GitError> {
         index.write().map_err(|source| match source.code() {
             ErrorCode::Locked => GitError::Repo(RepoError::Busy {
                 path: self.work_dir().to_owned(),
@@ -432,13 +412,36 @@ impl PeerRepo {
     }
 }
 
+/// Makes changes in a work tree and its index, in order.
+pub(crate) fn write_changes(
+    writer: &mut Writer<'_>,
+    index: &mut Index,
+    changes: &[RawChange],
+) -> Result<(), GitError> {
+    for change in changes {
+        let path = Path::new(std::ffi::OsStr::from_bytes(&change.path));
+        let fail = |source| GitError::library(format!("index `{}`", clean_bytes(&change.path)), source);
+        // An unmerged entry goes with its other stages; there may be none.
+        drop(index.conflict_remove(path));
+        if let Some((mode, id)) = change.new {
+            let stat = writer.put(&change.path, mode, id)?;
+            index.add(&checkout::index_entry(&change.path, mode, id, stat.as_ref())).map_err(fail)?;
+        } else {
+            writer.remove(&change.path)?;
+            // Not there is as good.
+            drop(index.remove(path, 0));
+        }
+    }
+    Ok(())
+}
+
 /// `.peers` at the top of the work tree is none of this crate's business.
-fn is_ours(path: &[u8]) -> bool {
+pub(crate) fn is_ours(path: &[u8]) -> bool {
     path.split(|b| *b == b'/').next().is_some_and(|first| first.eq_ignore_ascii_case(b".peers"))
 }
 
 /// The tree with one leaf set or removed; `None` when nothing is left in it.
-fn graft(
+pub(crate) fn graft(
     odb: &git2::Odb<'_>,
     tree: Option<Oid>,
     path: &[u8],

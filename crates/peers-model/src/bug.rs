@@ -264,6 +264,13 @@ impl BugClaims {
     }
 
     fn read_reports(&mut self, message: &Message<'_>) {
+        if message.cut && message.body.is_empty() {
+            // Nothing but trailers was read, so some were not: there may be any number of reports among them.
+            let why =
+                "the trailers of this message are longer than 64 KiB; file its reports one by one".to_owned();
+            self.warnings.push(format!("bug report: {why}"));
+            self.reports.push(BugReport { id: Err(why), body: Err(ReportDefect::NoSection) });
+        }
         let values: Vec<&str> = message.trailers.all("Bug-Report").collect();
         if values.is_empty() {
             return;
@@ -667,6 +674,19 @@ mod tests {
             assert!(BugClaims::may_be_in(text), "{text}");
         }
         assert!(!BugClaims::may_be_in("Fix the debug build"));
+    }
+
+    #[test]
+    fn a_report_in_a_message_that_is_too_long_blocks() {
+        let body = "x".repeat(70_000);
+        let long = format!(
+            "Subject\n\n## Bug-Report\n{{\"id\":\"big-1\",\"description\":\"{body}\"}}\n\nBug-Report: big-1\n"
+        );
+        let claims = BugClaims::read(&Message::parse(&long));
+        assert!(claims.blocks() && claims.reports[0].id.is_ok(), "{claims:?}");
+        let many = (0..9000).map(|n| format!("Bug-Report: b-{n:05}")).collect::<Vec<_>>().join("\n");
+        let claims = BugClaims::read(&Message::parse(&format!("Subject\n\n{many}")));
+        assert!(claims.blocks() && claims.reports[0].id.is_err());
     }
 
     #[test]

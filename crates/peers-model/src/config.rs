@@ -391,6 +391,19 @@ pub const RESERVED_NAMES: [&str; 13] = [
     "all-peers-degraded",
 ];
 
+/// Longest argument of a program that the kernel takes, in bytes.
+const ARGUMENT: usize = 128 * 1024 - 1;
+
+/// Why a text cannot be given to a program as an argument, readable after its name.
+pub(crate) fn not_an_argument(text: &str) -> Option<String> {
+    if text.contains('\0') {
+        return Some("has a NUL character in it, which no program can be given; remove the `\\0`".into());
+    }
+    (text.len() > ARGUMENT).then(|| {
+        format!("is {} bytes long; an argument has at most {ARGUMENT}: put it into a file", text.len())
+    })
+}
+
 /// A file that parses but makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{at}: {what}")]
@@ -440,6 +453,11 @@ impl Config {
                     needle.clone(),
                 );
             }
+            for (n, element) in peer.argv.iter().enumerate() {
+                if let Some(what) = not_an_argument(element) {
+                    fail(at.clone(), format!("`argv[{n}]` {what}"), needle.clone());
+                }
+            }
             let has = |mark: &str| peer.argv.iter().any(|a| a.contains(mark));
             let misplaced = match peer.prompt_mode {
                 PromptMode::Stdin => (has("{PROMPT}") || has("{PROMPT_FILE}"))
@@ -482,6 +500,23 @@ impl Config {
         for (i, command) in self.verify.commands.iter().enumerate() {
             if command.cmd.trim().is_empty() {
                 fail(format!("verify.commands[{i}]"), "`cmd` is empty".into(), "cmd:".into());
+            } else if let Some(what) = not_an_argument(&command.cmd) {
+                fail(format!("verify.commands[{i}]"), format!("`cmd` {what}"), "commands:".into());
+            }
+        }
+        for (i, name) in self.goals.env.iter().enumerate() {
+            let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+            let plain = name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit());
+            if !plain {
+                let shown: String = name.chars().take(40).collect();
+                fail(
+                    format!("goals.env[{i}]"),
+                    format!(
+                        "`{}` is no name of an environment variable; give names alone, without values",
+                        shown.escape_debug()
+                    ),
+                    "env:".into(),
+                );
             }
         }
         if errors.is_empty() { Ok(()) } else { Err(errors) }

@@ -6,6 +6,7 @@ use std::num::{NonZeroU8, NonZeroU32};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::config::not_an_argument;
 use crate::ids::GoalId;
 use crate::review::SoftRule;
 
@@ -233,39 +234,8 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                     ));
                 }
             }
-            let run = match (entry.cmd, entry.check) {
-                (Some(_), Some(_)) => {
-                    return Err(fail("check", "has both `cmd` and `check`; keep one".into()));
-                }
-                (None, None) => return Err(fail("type", "a hard goal needs `cmd` or `check`".into())),
-                (Some(cmd), None) => {
-                    if cmd.trim().is_empty() {
-                        return Err(fail("cmd", "`cmd` is empty".into()));
-                    }
-                    let Some(pass_when) = entry.pass_when else {
-                        return Err(fail(
-                            "cmd",
-                            "`cmd` needs `pass_when`, for instance `pass_when: exit_code == 0`".into(),
-                        ));
-                    };
-                    GateRun::Shell { cmd, pass_when }
-                }
-                (None, Some(name)) => {
-                    if entry.pass_when.is_some() {
-                        return Err(fail(
-                            "pass_when",
-                            "`pass_when` does not go with `check`: a check judges by itself".into(),
-                        ));
-                    }
-                    if !known_checks.contains(&name.as_str()) {
-                        return Err(fail(
-                            "check",
-                            format!("there is no check `{name}`; `peers check --list` shows them"),
-                        ));
-                    }
-                    GateRun::Check { name, args: entry.args }
-                }
-            };
+            let written = (entry.cmd, entry.check, entry.pass_when, entry.args);
+            let run = gate_run(written, known_checks).map_err(|(key, what)| fail(key, what))?;
             GoalKind::Hard(HardGoal {
                 run,
                 timeout_s: entry.timeout_s.map(NonZeroU32::get),
@@ -281,6 +251,7 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                 ("timeout_s", entry.timeout_s.is_some()),
                 ("retry_on_fail", entry.retry_on_fail > 0),
                 ("tree", entry.tree != TreeChoice::Auto),
+                ("args", !entry.args.is_empty()),
             ] {
                 if given {
                     return Err(fail(
@@ -299,6 +270,12 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                     "a soft goal needs `reviewer`: other, both, alternating or quorum".into(),
                 ));
             };
+            for glob in &entry.paths {
+                if let Some(what) = not_a_glob(glob) {
+                    let shown: String = glob.chars().take(60).collect();
+                    return Err(fail("paths", format!("`{}` in `paths` {what}", shown.escape_debug())));
+                }
+            }
             let needed = entry.consensus_needed.map_or(1, NonZeroU8::get);
             let rule = soft_rule(reviewer, needed, entry.quorum.as_deref(), peers)
                 .map_err(|(key, what)| fail(key, what))?;
@@ -311,6 +288,73 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
         }
     };
     Ok(Goal { id: entry.id, description: entry.description, kind })
+}
+
+/// What a gate runs, as written: `cmd`, `check`, `pass_when`, `args`.
+fn gate_run(
+    (cmd, check, pass_when, args): (Option<String>, Option<String>, Option<String>, Vec<String>),
+    known_checks: &[&str],
+) -> Result<GateRun, (&'static str, String)> {
+    Ok(match (cmd, check) {
+        (Some(_), Some(_)) => {
+            return Err(("check", "has both `cmd` and `check`; keep one".into()));
+        }
+        (None, None) => return Err(("type", "a hard goal needs `cmd` or `check`".into())),
+        (Some(cmd), None) => {
+            if cmd.trim().is_empty() {
+                return Err(("cmd", "`cmd` is empty".into()));
+            }
+            let Some(pass_when) = pass_when else {
+                return Err((
+                    "cmd",
+                    "`cmd` needs `pass_when`, for instance `pass_when: exit_code == 0`".into(),
+                ));
+            };
+            if let Some(what) = not_an_argument(&cmd) {
+                return Err(("cmd", format!("`cmd` {what}")));
+            }
+            if !args.is_empty() {
+                return Err(("args", "`args` belongs to `check`; write the arguments into `cmd`".into()));
+            }
+            GateRun::Shell { cmd, pass_when }
+        }
+        (None, Some(name)) => {
+            if pass_when.is_some() {
+                return Err((
+                    "pass_when",
+                    "`pass_when` does not go with `check`: a check judges by itself".into(),
+                ));
+            }
+            if !known_checks.contains(&name.as_str()) {
+                return Err((
+                    "check",
+                    format!("there is no check `{name}`; `peers check --list` shows them"),
+                ));
+            }
+            if let Some(what) = args.iter().find_map(|arg| not_an_argument(arg)) {
+                return Err(("args", format!("an entry of `args` {what}")));
+            }
+            GateRun::Check { name, args }
+        }
+    })
+}
+
+/// Why a glob can never match what people mean by it, readable after it.
+fn not_a_glob(glob: &str) -> Option<&'static str> {
+    const LONGEST: usize = 1024;
+    if glob.trim().is_empty() {
+        return Some("is empty; remove it");
+    }
+    if glob.starts_with('/') {
+        return Some("is absolute; write it from the top of the repository, without the `/` before it");
+    }
+    if glob.split('/').any(|part| part == "..") {
+        return Some("leads out of the repository by `..`; write it from the top of the repository");
+    }
+    if glob.contains(['\0', '\n', '\r']) {
+        return Some("has a line break or a NUL character in it; remove that");
+    }
+    (glob.len() > LONGEST).then_some("is longer than 1024 bytes; shorten it")
 }
 
 fn soft_rule(

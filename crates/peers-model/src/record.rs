@@ -47,6 +47,8 @@ pub enum Record {
     TickStarted(Box<TickStarted>),
     /// The peer's process runs.
     PeerSpawned(PeerSpawned),
+    /// The peer is done and its work was looked at; gates run before the tick is closed.
+    TurnEnded(TurnEnded),
     /// Something that the peer did will be undone.
     CorrectionPlanned(CorrectionPlanned),
     /// A turn ended.
@@ -77,6 +79,7 @@ impl Record {
             Self::RunStarted(_) => "run-started",
             Self::TickStarted(_) => "tick-started",
             Self::PeerSpawned(_) => "peer-spawned",
+            Self::TurnEnded(_) => "turn-ended",
             Self::CorrectionPlanned(_) => "correction-planned",
             Self::Tick(_) => "tick",
             Self::Gates(_) => "gates",
@@ -228,8 +231,8 @@ pub struct CommitsSeen {
     pub head: CommitId,
     /// The commits, oldest first.
     pub commits: Vec<CommitId>,
-    /// Gates ran when they appeared. A gate runs what peers wrote, so nothing tells whether the
-    /// operator made them: they are nobody's.
+    /// Gates ran when they appeared, or a run broke off. A gate runs what peers wrote, so nothing
+    /// tells whether the operator made them: they are nobody's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub while_gates: bool,
 }
@@ -245,6 +248,16 @@ pub struct PeerSpawned {
     pub start_time: u64,
     /// Which boot.
     pub boot_id: String,
+}
+
+/// Record `turn-ended`: written only where gates run before the tick is closed. Commits beyond `head`
+/// may be the work of a gate, which runs what peers wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnEnded {
+    /// The open tick.
+    pub tick: TickNo,
+    /// HEAD as the peer left it.
+    pub head: CommitId,
 }
 
 /// What will be undone.
@@ -617,6 +630,9 @@ pub struct ExitRecord {
     /// The proof behind `complete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ExitProof>,
+    /// Gates were running: what appears until the next start may be their work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_gates: bool,
 }
 
 /// What `complete` rests on.

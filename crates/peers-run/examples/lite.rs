@@ -1,4 +1,5 @@
-//! The smallest program that a loop can run on: the spawn stub, the scripted peer, a check and `run`.
+//! The smallest program that a loop can run on: the spawn stub, the scripted peer, a check, `run`, `land`
+//! and `undo`.
 //! For the tests of this crate.
 
 use std::ffi::OsStr;
@@ -9,7 +10,9 @@ use std::process::ExitCode;
 use peers_core::machine::{Notice, Now};
 use peers_core::state::State;
 use peers_fake::{Io, Options, Prompt};
-use peers_run::boot::{self, RunOptions};
+use peers_run::boot::{self, BootError, RunOptions};
+use peers_run::land::{self, LandOptions};
+use peers_run::place::Place;
 use peers_run::ports::Observer;
 use peers_sys::env::{Env, current_dir};
 
@@ -33,6 +36,8 @@ fn main() -> ExitCode {
         Some("fake-peer") => fake_peer(args),
         Some("check") => check(),
         Some("run") => run(args),
+        Some("land") => land(args),
+        Some("undo") => undo(args),
         _ => ExitCode::from(2),
     }
 }
@@ -42,7 +47,9 @@ fn fake_peer(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let peer = args.next().and_then(|p| p.into_string().ok());
     let Ok(cwd) = current_dir() else { return ExitCode::FAILURE };
     let env = Env::current();
-    let options = Options { script, peer, turn: None, state: None, prompt: Prompt::Stdin, cwd, env };
+    let switches = args.filter_map(|a| a.into_string().ok()).collect();
+    let options =
+        Options { script, peer, turn: None, state: None, prompt: Prompt::Stdin, cwd, env, switches };
     let io = Io { stdin: &mut io::stdin(), stdout: &mut io::stdout(), stderr: &mut io::stderr() };
     ExitCode::from(peers_fake::run(&options, io))
 }
@@ -72,12 +79,49 @@ fn run(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
             let _gone = writeln!(io::stdout(), "{}\nStopped: {}", done.detail, done.reason);
             ExitCode::from(done.reason.exit_code())
         }
-        Err(error) => {
-            for finding in &error.findings {
-                let hint = finding.hint.as_deref().unwrap_or_default();
-                let _gone = writeln!(io::stderr(), "{}: {}\nhint: {hint}", finding.exit, finding.message);
-            }
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => refused(&error),
     }
+}
+
+fn refused(error: &BootError) -> ExitCode {
+    for finding in &error.findings {
+        let hint = finding.hint.as_deref().unwrap_or_default();
+        let _gone = writeln!(io::stderr(), "{}: {}\nhint: {hint}", finding.exit, finding.message);
+    }
+    ExitCode::from(error.exit_code())
+}
+
+fn done(what: Result<String, BootError>) -> ExitCode {
+    match what {
+        Ok(what) => {
+            let _gone = writeln!(io::stdout(), "{what}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+fn land(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let target = PathBuf::from(args.next().unwrap_or_default());
+    let squash = args.any(|arg| arg == "--squash");
+    let options = LandOptions { squash, by: "test".to_owned(), ..LandOptions::default() };
+    let env = Env::current();
+    let landing = || -> Result<String, BootError> {
+        let place = Place::locate(&target, &env).map_err(boot::Finding::from)?;
+        let loaded = boot::load(&mut place.open_store_disk().map_err(boot::Finding::from)?)?;
+        let landing = land::land(&place, &env, &loaded, &options, Box::new(|_| {}))?;
+        Ok(format!("{landing:?}"))
+    };
+    done(landing())
+}
+
+fn undo(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let target = PathBuf::from(args.next().unwrap_or_default());
+    let env = Env::current();
+    let undoing = || -> Result<String, BootError> {
+        let place = Place::locate(&target, &env).map_err(boot::Finding::from)?;
+        let undone = land::undo(&place, &env, "last", "test")?;
+        Ok(format!("{undone:?}"))
+    };
+    done(undoing())
 }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use peers_core::machine::{self, Event, Input, LoopConfig, Machine, Notice, Phase};
+use peers_core::machine::{self, Effect, Event, Input, LoopConfig, Machine, Notice, Phase};
 use peers_core::state::State;
 use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::record::{ExitRecord, Record};
@@ -22,12 +22,13 @@ pub struct Engine<W: World> {
     pub(crate) world: W,
     pub(crate) pending: VecDeque<Event>,
     pub(crate) record: runs::RunRecord,
-    /// The pristine checkout that gates run in, and the tree key that the running gates are about.
     pub(crate) judging: Option<Judging>,
     /// A new configuration that waits for its record.
     pub(crate) reload: Option<Box<LoopConfig>>,
     pub(crate) reloader: Option<Box<dyn Reload>>,
     pub(crate) last_exit: Option<ExitRecord>,
+    /// Why the loop stopped, in more words, whether or not that could be recorded.
+    pub(crate) detail: String,
     /// Files in drop boxes whose messages are published and not yet recorded.
     pub(crate) taken: Vec<String>,
 }
@@ -36,7 +37,16 @@ pub struct Engine<W: World> {
 #[derive(Debug, Clone)]
 pub(crate) struct Judging {
     pub(crate) key: peers_model::verdict::TreeKey,
+    pub(crate) place: peers_model::verdict::Place,
+    pub(crate) tick: peers_model::TickNo,
+    /// These have not begun.
+    pub(crate) left: VecDeque<peers_model::GoalId>,
     pub(crate) checkout: Option<std::path::PathBuf>,
+    /// What the others have answered, and how long that took.
+    pub(crate) verdicts: Vec<peers_model::verdict::Judged>,
+    pub(crate) took_ms: u64,
+    /// The tree changed meanwhile.
+    pub(crate) moved: bool,
 }
 
 /// Loads goals and config again after the operator accepted new ones while the loop ran.
@@ -69,6 +79,7 @@ impl<W: World> Engine<W> {
             reload: None,
             reloader: None,
             last_exit: None,
+            detail: String::new(),
             taken: Vec::new(),
         }
     }
@@ -125,10 +136,10 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// What was recorded with the exit, for people.
+    /// Why the loop stopped, in more words, for people.
     #[must_use]
     pub fn detail(&self) -> String {
-        self.last_exit.as_ref().map(|e| e.detail.clone()).unwrap_or_default()
+        self.detail.clone()
     }
 
     /// The world, for whoever drives it.
@@ -154,7 +165,7 @@ impl<W: World> Engine<W> {
 
     /// Feeds one event, stamped with the time of now.
     pub fn feed(&mut self, event: Event) {
-        let event = self.finish_judging(event);
+        let Some(event) = self.finish_judging(event) else { return };
         let at = self.world.clock().now();
         let input = Input { at, event };
         let decision = machine::decide(&self.cfg, &self.machine, &input);
@@ -172,6 +183,11 @@ impl<W: World> Engine<W> {
         }
         self.machine.phase = decision.phase;
         self.machine.stop = decision.stop;
+        for effect in &decision.effects {
+            if let Effect::Tell(Notice::Stopped { detail, .. }) = effect {
+                self.detail.clone_from(detail);
+            }
+        }
         for effect in &decision.effects {
             self.perform(effect);
         }
@@ -192,6 +208,7 @@ impl<W: World> Engine<W> {
         };
         let reason = StopReason::Error(kind);
         let detail = error.to_string();
+        self.detail.clone_from(&detail);
         self.world.procs().end_peer(true);
         self.world.procs().cancel_gates();
         // Losing the reserve is its purpose.
@@ -205,6 +222,7 @@ impl<W: World> Engine<W> {
                 signal: None,
                 head: self.machine.state.head.clone(),
                 proof: None,
+                in_gates: true,
             }));
             // When this fails too, the open run record says what a reader needs: it was not ended.
             let _written = self.store.append(at.wall, Some(&self.cfg.run_id), &[exit]);

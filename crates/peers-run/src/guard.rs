@@ -140,6 +140,7 @@ impl FsGuard {
         let mut accepted = false;
         let mut changed = |name: &str| {
             let ours = name == layout::store::ACCEPTED
+                || name.starts_with(&format!("{}.", layout::store::ACCEPTED))
                 || name.starts_with(&format!("{}/", layout::store::ACCEPTED_DIR));
             accepted |= ours;
             !ours
@@ -264,7 +265,15 @@ fn sweep_peers(peers: &SafeDir, path: &Path, warnings: &mut Vec<String>) -> Resu
             Err(error) => return Err(format!(".peers/{name}: {error}")),
         };
         match dir.stat(&leaf) {
-            Ok(Some(stat)) => refuse(name, &stat)?,
+            Ok(Some(stat)) => {
+                refuse(name, &stat)?;
+                let wanted = if FILES.contains(&name) { Kind::File } else { Kind::Dir };
+                if stat.kind != wanted {
+                    let (is, not) =
+                        if wanted == Kind::File { ("directory", "file") } else { ("file", "directory") };
+                    return Err(format!(".peers/{name} is a {is}, not a {not}; move it away"));
+                }
+            }
             Ok(None) => {}
             Err(error) => return Err(format!(".peers/{name}: {error}")),
         }
@@ -571,6 +580,16 @@ mod tests {
         fs::write(place.at("victim"), "x").unwrap();
         fs::hard_link(place.at("victim"), place.at(".peers/state.json")).unwrap();
         assert!(place.tampered().unwrap().contains("hard link"));
+    }
+
+    #[test]
+    fn a_directory_where_a_file_belongs_is_named_and_the_other_way_round() {
+        let mut place = Place::new();
+        fs::create_dir(place.at(".peers/state.json")).unwrap();
+        assert!(place.tampered().unwrap().contains("state.json is a directory"));
+        let mut place = Place::new();
+        fs::write(place.at(".peers/log/gates"), "").unwrap();
+        assert!(place.tampered().unwrap().contains("log/gates is a file"));
     }
 
     #[test]

@@ -15,6 +15,8 @@ const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
 const SIGQUIT: i32 = 3;
 const SIGTERM: i32 = 15;
+/// A file would be larger than the limit on files. Unhandled it ends the process; handled, the write fails.
+const SIGXFSZ: i32 = 25;
 
 /// What signals ask for. The first asks for an end, a second one soon after it for one at once.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,6 +41,8 @@ pub struct Signals {
     quit: Signal,
     term: Signal,
     usr1: Signal,
+    /// Held, so that a write beyond a limit is an error and no death.
+    _too_large: Signal,
     patience: Patience,
 }
 
@@ -54,6 +58,7 @@ impl Signals {
             quit: signal(SignalKind::quit())?,
             term: signal(SignalKind::terminate())?,
             usr1: signal(SignalKind::user_defined1())?,
+            _too_large: signal(SignalKind::from_raw(SIGXFSZ))?,
             patience: Patience::default(),
         })
     }

@@ -3,20 +3,23 @@
 //! Both hold the run lock, so no loop works meanwhile. A branch is moved only by compare-and-swap, and
 //! by `land` only to a tree whose gates were green in a clean checkout.
 
+mod intent;
+mod moving;
 mod undo;
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo, SyntheticGit};
 use peers_model::goal::TreeChoice;
 use peers_model::record::{OperatorOp, OperatorRecord, Record};
-use peers_model::verdict::{Judged, Place as Where, TreeKey};
-use peers_model::{CommitId, GoalId, RunId, TickNo, TreeId, exit};
+use peers_model::verdict::{Judged, TreeKey};
+use peers_model::{CommitId, GoalId, RunId, TreeId, exit};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, Store, project};
 use peers_sys::clock;
+use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::lock::FileLock;
 use peers_sys::{term, yaml};
@@ -25,7 +28,8 @@ use crate::boot::{self, BootError, Finding, Loaded};
 use crate::gitrepo::substrate;
 use crate::oneshot::{self, Bench, Judgement, Show};
 use crate::place::{Place, repo_exit};
-use crate::ports::GateJob;
+use intent::Found;
+use moving::{advance, already, complete};
 
 pub use undo::{Undone, undo};
 
@@ -115,6 +119,8 @@ struct Ground {
     control: ControlDir,
     store: Store<FsDisk>,
     records: Vec<RunRecord>,
+    /// Our directory beside the control git dir.
+    git_dir: SafeDir,
     _lock: FileLock,
 }
 
@@ -132,16 +138,17 @@ impl Ground {
             )
             .into());
         }
-        let (records, _) = runs::list(store.disk()).map_err(Finding::from)?;
+        let records = runs::all(store.disk()).map_err(Finding::from)?;
         let base = project::read(store.disk()).map_err(Finding::from)?.and_then(|project| project.base);
         let repo = open(place.work_dir())?;
         let git_dir = place.open_store().map_err(Finding::from)?.map(|store| store.create_subdir("git"));
-        git_dir.transpose().map_err(|e| oneshot::file(&e))?;
+        let git_dir = git_dir.transpose().map_err(|e| oneshot::file(&e))?;
+        let git_dir = git_dir.ok_or_else(|| Finding::plain(exit::INVALID, "there is no trusted store"))?;
         let mut control = ControlDir::open_or_create(&place.control_git_path(), oneshot::locate(env)?)
             .map_err(oneshot::git)?
             .with_excludes(peers_git::operator_excludes());
         let _imported = control.import(&repo, base.as_ref()).map_err(oneshot::git)?;
-        Ok(Self { place: place.clone(), repo, control, store, records, _lock: lock })
+        Ok(Self { place: place.clone(), repo, control, store, records, git_dir, _lock: lock })
     }
 
     /// The work tree in which a branch is checked out, if it is checked out where we can know it.
@@ -205,6 +212,12 @@ pub fn land(
         )
         .into());
     };
+    if let Found::Finished(intent, blocked) = ground.take_up()? {
+        let done = complete(&mut ground, &intent)?;
+        if done && intent.run == record.run_id && !options.propose {
+            return already(&ground, loaded, &record, (&intent, blocked)).map(Landing::Landed);
+        }
+    }
     let run = record.run_id.clone();
     let branch = record.branch.clone().unwrap_or_default();
     let into = options.into.clone().or_else(|| record.into.clone()).filter(|into| !into.is_empty());
@@ -217,6 +230,7 @@ pub fn land(
         return Err(Finding::new(exit::USAGE, message, "name another one with --into").into());
     }
     let (from, target) = (ground.tip(&branch)?, ground.tip(&into)?);
+    ended_at(&ground, &record, &branch, &from)?;
     let work = ground.holder_of(&into, &record);
     if let Some(work) = work.as_ref().filter(|_| !options.propose) {
         ground.refuse_dirty(work, &target, &into)?;
@@ -250,35 +264,31 @@ pub fn land(
         let proposal = proposal(&landed, &subjects);
         return Ok(Landing::Proposed(landed, proposal));
     }
-    let op = OperatorOp::Landed {
-        run: landed.run.clone(),
-        into: landed.into.clone(),
-        commit: landed.commit.clone(),
-    };
-    landed.blocked = advance(&ground, work.as_ref(), &landed, &target)?;
-    ground.record(op, &options.by)?;
+    landed.blocked = advance(&mut ground, work.as_ref(), &landed, (&target, &options.by))?;
     Ok(Landing::Landed(landed))
 }
 
-/// Moves the branch, and the work tree that has it checked out. Returns what could not be put in place.
-fn advance(
-    ground: &Ground,
-    work: Option<&PeerRepo>,
-    landed: &Landed,
-    target: &CommitId,
-) -> Result<Vec<String>, Finding> {
-    let who = substrate(clock::now());
-    let Landed { into, commit, .. } = landed;
-    let Some(work) = work else {
-        ground.repo.publish(&ground.control, commit).map_err(oneshot::git)?;
-        let reason = format!("land: run {}", landed.run);
-        ground.repo.update_branch(into, Some(target), commit, &who, &reason).map_err(oneshot::git)?;
-        return Ok(Vec::new());
+/// What a run left is what it judged: nothing else is landed in its name.
+fn ended_at(ground: &Ground, record: &RunRecord, branch: &str, tip: &CommitId) -> Result<(), Finding> {
+    let on_it: Vec<&RunRecord> =
+        ground.records.iter().filter(|r| r.branch.as_deref() == Some(branch)).collect();
+    if on_it.iter().any(|r| r.head.as_ref() == Some(tip)) {
+        return Ok(());
+    }
+    let shown = term::inline(branch);
+    let ended = on_it.iter().rev().find_map(|r| r.head.as_ref());
+    let message = match ended {
+        Some(ended) => format!(
+            "`{shown}` is at {}, and run {} ended at {}: no run has judged what is on it now",
+            tip.short(),
+            record.run_id,
+            ended.short()
+        ),
+        None => format!("run {} has no recorded end", record.run_id),
     };
-    // Gates took their time: somebody may have begun to edit.
-    ground.refuse_dirty(work, target, into)?;
-    let report = work.reset_to(&ground.control, Some(into), target, commit, &who).map_err(oneshot::git)?;
-    Ok(report.blocked)
+    let dir = term::inline(&record.workdir);
+    let hint = format!("run `peers run` once more in {dir}, or set the branch back to where the run ended");
+    Err(Finding::new(exit::CONFLICT, message, hint))
 }
 
 fn merge(
@@ -332,22 +342,16 @@ impl Owed {
     }
 }
 
-/// Runs gates in a clean checkout of a commit that need not be in any repository but ours.
+/// Runs gates in clean checkouts of commits that need not be in any repository but ours.
 fn prove(bench: &Bench, control: &ControlDir, owed: &Owed, show: Show) -> Result<Judgement, BootError> {
     let show = Rc::new(RefCell::new(show));
     let mut all = Judgement::default();
-    let dir: PathBuf = bench.scratch().join("tree");
+    let lend = || SyntheticGit::over_control(control).map_err(oneshot::git);
     for (key, gates) in [(&owed.merged, &owed.on_tree), (&owed.from, &owed.on_history)] {
-        if gates.is_empty() || all.signal.is_some() {
-            continue;
+        if all.signal.is_some() {
+            break;
         }
-        peers_git::remove_checkout(&dir).map_err(oneshot::git)?;
-        let lent = SyntheticGit::over_control(control).map_err(oneshot::git)?;
-        control.checkout_pristine(&key.head, &dir, &lent).map_err(oneshot::git)?;
-        let (gates, dir) = (gates.clone(), Some(dir.clone()));
-        let job = GateJob { gates, key: key.clone(), place: Where::Pristine, dir, tick: TickNo(0) };
-        let show = Rc::clone(&show);
-        let judged = bench.judge(job, Vec::new(), Box::new(move |progress| (show.borrow_mut())(progress)))?;
+        let judged = bench.prove(control, key, gates, &lend, &show)?;
         all.gates.extend(judged.gates);
         all.signal = judged.signal;
     }

@@ -11,6 +11,8 @@ use peers_store::{Area, Disk, DiskError, layout};
 
 /// Most characters of one message that a prompt shows.
 const SHOWN: usize = 4000;
+/// Where the trusted store keeps what waits. The copy below `comms/` is for people: any peer can change it.
+const KEPT: &str = "messages";
 /// Most messages in one prompt.
 const PER_TICK: usize = 20;
 
@@ -111,8 +113,12 @@ fn take<D: Disk>(
     let place = format!("{from}-to-{to}/{number:06}-{topic}.md");
     let body =
         format!("---\nfrom: {from}\nto: {to}\nts: {at}\ntopic: {topic}\n---\n\n{}", without_header(&text));
-    disk.publish(Area::Peers, &format!("{}/{place}", layout::peers::COMMS), body.as_bytes(), true)
-        .map_err(|e| e.detail)?;
+    disk.publish(Area::Store, &format!("{KEPT}/{place}"), body.as_bytes(), true).map_err(|e| e.detail)?;
+    let copied =
+        disk.publish(Area::Peers, &format!("{}/{place}", layout::peers::COMMS), body.as_bytes(), false);
+    if let Err(error) = copied {
+        tracing::warn!(%error, "the readable copy of a message was not written");
+    }
     Ok(Some(place))
 }
 
@@ -159,10 +165,15 @@ pub(crate) fn deliver<D: Disk>(
         let Some((pair, name)) = place.split_once('/') else { continue };
         let Some((from, receiver)) = pair.split_once("-to-") else { continue };
         let (Ok(from), true) = (PeerName::new(from), receiver == to.as_str()) else { continue };
-        let path = format!("{}/{place}", layout::peers::COMMS);
-        let Some(bytes) = disk.read(Area::Peers, &path, 2 * limits::MESSAGE)? else { continue };
-        let text = String::from_utf8_lossy(&bytes);
-        let text: String = without_header(&text).chars().take(SHOWN).collect();
+        let kept = disk.read(Area::Store, &format!("{KEPT}/{place}"), 2 * limits::MESSAGE)?;
+        let text = match kept {
+            Some(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                without_header(&text).chars().take(SHOWN).collect()
+            }
+            // Told rather than dropped: the sender thinks that it was heard.
+            None => "(the text of this message is lost; ask for it again)".to_owned(),
+        };
         out.push((place.clone(), PeerMessage { from, name: name.to_owned(), text }));
         if out.len() >= PER_TICK {
             break;
@@ -184,6 +195,9 @@ pub(crate) fn archive<D: Disk>(disk: &mut D, places: &[String]) {
         }
         if let Err(error) = disk.rename(Area::Peers, &from, &to) {
             tracing::warn!(%error, "a delivered message was not archived");
+        }
+        if let Err(error) = disk.remove(Area::Store, &format!("{KEPT}/{place}")) {
+            tracing::warn!(%error, "a delivered message stays in the store");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Neither lock nor state nor journal is touched here, so it works beside a running loop: what has to
 //! be read of the repository is imported into a control git directory that lives as long as the call.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -96,21 +97,20 @@ pub fn verify(
     let exempt = exempt(&loaded.goals);
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
     let gates = bench.book.gates().iter().filter(|id| chosen(id.as_str()));
-    let (tree, job) = if options.pristine {
-        let gates = gates.filter(|id| !exempt.contains(id)).cloned().collect();
-        let dir = bench.scratch().join("tree");
-        let lent = SyntheticGit::over_peer(&repo).map_err(git)?;
-        control.checkout_pristine(&head, &dir, &lent).map_err(git)?;
+    let (tree, judgement) = if options.pristine {
+        let gates: Vec<GoalId> = gates.filter(|id| !exempt.contains(id)).cloned().collect();
         let key = TreeKey { head: head.clone(), tree: state.head_tree.clone() };
-        (state.head_tree, GateJob { gates, key, place: Where::Pristine, dir: Some(dir), tick: TickNo(0) })
+        let lend = || SyntheticGit::over_peer(&repo).map_err(git);
+        (state.head_tree, bench.prove(&control, &key, &gates, &lend, &Rc::new(RefCell::new(show)))?)
     } else {
         let gates = gates.cloned().collect();
         let key = TreeKey { head: head.clone(), tree: state.worktree_tree.clone() };
-        (state.worktree_tree, GateJob { gates, key, place: Where::Live, dir: None, tick: TickNo(0) })
+        let mut extra = Extra::all(&bench.book);
+        extra.retain(|command| chosen(&command.name));
+        let job = GateJob { gates, key, place: Where::Live, dir: None, tick: TickNo(0) };
+        (state.worktree_tree, bench.judge(job, extra, show)?)
     };
-    let mut extra = Extra::all(&bench.book);
-    extra.retain(|command| !options.pristine && chosen(&command.name));
-    let Judgement { gates, extra, signal } = bench.judge(job, extra, show)?;
+    let Judgement { gates, extra, signal } = judgement;
     Ok(Verified {
         at,
         head,
@@ -153,6 +153,9 @@ pub(crate) struct Bench {
 impl Bench {
     /// Makes it ready; nothing runs yet.
     pub(crate) fn new(place: &Place, env: &Env, loaded: &Loaded) -> Result<Self, BootError> {
+        if let Some(damaged) = &loaded.damaged {
+            return Err(damaged.clone().into());
+        }
         let changed = loaded.unaccepted();
         if !changed.is_empty() {
             return Err(Finding::new(
@@ -191,6 +194,35 @@ impl Bench {
     /// A private directory for whoever needs one.
     pub(crate) fn scratch(&self) -> &std::path::Path {
         &self.scratch
+    }
+
+    /// Runs gates one after the other, each in a clean checkout of its own, as the loop's proof does:
+    /// what they run must find nothing to alter that another gate reads.
+    pub(crate) fn prove(
+        &self,
+        control: &ControlDir,
+        key: &TreeKey,
+        gates: &[GoalId],
+        lend: &dyn Fn() -> Result<SyntheticGit, Finding>,
+        show: &Rc<RefCell<Show>>,
+    ) -> Result<Judgement, BootError> {
+        let mut all = Judgement::default();
+        let dir = self.scratch().join("tree");
+        for gate in gates {
+            peers_git::remove_checkout(&dir).map_err(git)?;
+            control.checkout_pristine(&key.head, &dir, &lend()?).map_err(git)?;
+            let (gates, dir) = (vec![gate.clone()], Some(dir.clone()));
+            let job = GateJob { gates, key: key.clone(), place: Where::Pristine, dir, tick: TickNo(0) };
+            let show = Rc::clone(show);
+            let judged =
+                self.judge(job, Vec::new(), Box::new(move |progress| (show.borrow_mut())(progress)))?;
+            all.gates.extend(judged.gates);
+            all.signal = judged.signal;
+            if all.signal.is_some() {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     /// Runs gates, then commands. A signal ends what runs; what has answered by then is kept.
@@ -265,6 +297,6 @@ pub(crate) fn git(error: peers_git::GitError) -> Finding {
 }
 
 pub(crate) fn file(error: &peers_sys::dir::FileError) -> Finding {
-    let code = if error.is_unsafe() { exit::REFUSED } else { exit::BUG };
+    let code = crate::place::file_exit(error);
     Finding::plain(code, chain(error))
 }

@@ -85,11 +85,15 @@ impl<W: World> Engine<W> {
             Effect::ReapOrphans { tick, spawned } => {
                 let run = self.machine.state.run.as_ref().map(|r| r.id.clone());
                 let survivors = self.world.procs().reap(run.as_ref(), *tick, spawned.as_ref());
-                self.pending.push_back(Event::OrphansGone { survivors });
+                let open = self.machine.state.open.as_ref().map(|o| (o.started.tick, o.started.peer.clone()));
+                let last_sign = open.and_then(|(tick, peer)| self.world.procs().last_sign(tick, &peer));
+                self.pending.push_back(Event::OrphansGone { survivors, last_sign });
             }
             Effect::Judge { gates, key, place, tick } => self.judge(gates, key, *place, *tick),
             Effect::CancelGates => {
-                self.judging = None;
+                if let Some(judging) = &mut self.judging {
+                    judging.left.clear();
+                }
                 self.world.procs().cancel_gates();
             }
             Effect::Compose { peer } => {
@@ -141,7 +145,7 @@ impl<W: World> Engine<W> {
             Effect::WriteProjections => self.project(),
             Effect::FinishRun => {
                 if let Some(reason) = self.stopped().cloned() {
-                    let detail = self.exit_detail();
+                    let detail = self.detail();
                     self.finish_run(&reason, &detail);
                 }
             }
@@ -179,7 +183,11 @@ impl<W: World> Engine<W> {
         let found = found.map_err(|failure| Failure::or_tamper(failure, sweep.tamper.clone()))?;
         let authors = self.store.authors();
         let arrived: Vec<CommitId> = found.since.into_iter().filter(|c| authors.of(c).is_none()).collect();
-        let gates_ran = matches!(self.machine.phase, Phase::Surveying(moved) if moved > 0);
+        let gates_ran = match self.machine.phase {
+            Phase::Surveying(moved) => moved > 0,
+            Phase::Booting { .. } => settled && self.machine.state.unwitnessed(),
+            _ => false,
+        };
         let arrived_weaken = match known {
             Some(known) if gates_ran && !arrived.is_empty() => {
                 let diff = self.world.repo().diff(&known, &found.at.head)?;
@@ -238,44 +246,74 @@ impl<W: World> Engine<W> {
     }
 
     fn judge(&mut self, gates: &[GoalId], key: &TreeKey, place: Place, tick: TickNo) {
-        let checkout = if place == Place::Pristine {
-            match self.world.repo().checkout(&key.head) {
-                Ok(dir) => Some(dir),
+        self.judging = Some(Judging {
+            key: key.clone(),
+            place,
+            tick,
+            left: gates.to_vec().into(),
+            checkout: None,
+            verdicts: Vec::new(),
+            took_ms: 0,
+            moved: false,
+        });
+        self.judge_next();
+    }
+
+    /// Starts what is to be judged next. Gates of a proof run one after the other, each in a checkout of
+    /// its own: what they run was written by peers, and must find nothing to alter that another gate reads.
+    fn judge_next(&mut self) {
+        let Some(judging) = &mut self.judging else { return };
+        let gates: Vec<GoalId> = match judging.place {
+            Place::Pristine => judging.left.pop_front().into_iter().collect(),
+            Place::Live | Place::GateTree => judging.left.drain(..).collect(),
+        };
+        if judging.place == Place::Pristine {
+            match self.world.repo().checkout(&judging.key.head) {
+                Ok(dir) => judging.checkout = Some(dir),
                 Err(failure) => {
+                    self.judging = None;
                     self.pending.push_back(Failure::from(failure).event());
                     return;
                 }
             }
-        } else {
-            None
+        }
+        let job = GateJob {
+            gates,
+            key: judging.key.clone(),
+            place: judging.place,
+            dir: judging.checkout.clone(),
+            tick: judging.tick,
         };
-        self.judging = Some(Judging { key: key.clone(), checkout: checkout.clone() });
         self.world.guard().before();
-        self.world.procs().judge(GateJob {
-            gates: gates.to_vec(),
-            key: key.clone(),
-            place,
-            dir: checkout,
-            tick,
-        });
+        self.world.procs().judge(job);
     }
 
-    /// When gates have run: was it the same tree all the while?
-    pub(crate) fn finish_judging(&mut self, event: Event) -> Event {
-        let Event::Judged { verdicts, took_ms, moved } = event else { return event };
-        let Some(judging) = self.judging.take() else { return Event::Judged { verdicts, took_ms, moved } };
-        if let Some(dir) = &judging.checkout {
-            self.world.repo().remove_checkout(dir);
+    /// When gates have run: was it the same tree all the while? Nothing while more are to run.
+    pub(crate) fn finish_judging(&mut self, event: Event) -> Option<Event> {
+        let Event::Judged { verdicts, took_ms, moved } = event else { return Some(event) };
+        let Some(mut judging) = self.judging.take() else {
+            return Some(Event::Judged { verdicts, took_ms, moved });
+        };
+        if let Some(dir) = judging.checkout.take() {
+            self.world.repo().remove_checkout(&dir);
         }
         if let Some((kind, detail)) = self.world.guard().after() {
-            return Event::Tampered { kind, detail: format!("while gates ran: {detail}") };
+            return Some(Event::Tampered { kind, detail: format!("while gates ran: {detail}") });
         }
         // A proof runs elsewhere, but what peers wrote can find its way from there.
-        let moved = match self.world.repo().key() {
-            Ok(now) => moved || now != judging.key,
-            Err(failure) => return Failure::from(failure).event(),
-        };
-        Event::Judged { verdicts, took_ms, moved }
+        match self.world.repo().key() {
+            Ok(now) => judging.moved |= moved || now != judging.key,
+            Err(failure) => return Some(Failure::from(failure).event()),
+        }
+        judging.verdicts.extend(verdicts);
+        judging.took_ms = judging.took_ms.saturating_add(took_ms);
+        if judging.left.is_empty() {
+            let Judging { verdicts, took_ms, moved, .. } = judging;
+            return Some(Event::Judged { verdicts, took_ms, moved });
+        }
+        self.judging = Some(judging);
+        self.judge_next();
+        None
     }
 
     fn compose(&mut self, peer: &PeerName) -> Result<ComposeFacts, Failure> {
@@ -374,6 +412,7 @@ impl<W: World> Engine<W> {
             published,
             warnings,
             open_bugs,
+            unreadable: found.unreadable,
             salvage: None,
         })
     }
@@ -415,10 +454,6 @@ impl<W: World> Engine<W> {
         }
         self.record.iteration = state.ticks.0;
         self.record.ticks_in_run = state.run.as_ref().map_or(0, |r| r.ticks);
-    }
-
-    fn exit_detail(&self) -> String {
-        self.last_exit.as_ref().map(|e| e.detail.clone()).unwrap_or_default()
     }
 
     /// Ends the run record and writes the texts.

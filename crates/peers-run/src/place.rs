@@ -21,7 +21,7 @@ use peers_sys::dir::{FileError, FileId, Kind, SafeDir};
 use peers_sys::env::Env;
 use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
 
-pub use error::{Holder, PlaceError, repo_exit, store_exit};
+pub use error::{Holder, PlaceError, file_exit, repo_exit, store_exit};
 
 /// The control directory below the top of a work tree.
 pub const PEERS_DIR: &str = ".peers";
@@ -38,6 +38,8 @@ pub struct Place {
     identity: FileId,
     id: ProjectId,
     store: PathBuf,
+    /// Where the path of the store comes from, for people.
+    store_from: String,
     cache: PathBuf,
     cli_data: PathBuf,
 }
@@ -73,7 +75,8 @@ impl Place {
                 return Err(PlaceError::Inside { what, path: real });
             }
         }
-        Ok(Self { work_dir, project_dir, identity, id, store, cache, cli_data })
+        let store_from = state_from(env);
+        Ok(Self { work_dir, project_dir, identity, id, store, store_from, cache, cli_data })
     }
 
     /// The work tree, without symlinks.
@@ -86,6 +89,12 @@ impl Place {
     #[must_use]
     pub fn project_dir(&self) -> &Path {
         &self.project_dir
+    }
+
+    /// Whether the work tree is a linked one of its project.
+    #[must_use]
+    pub fn is_linked(&self) -> bool {
+        self.work_dir != self.project_dir
     }
 
     /// The project.
@@ -235,7 +244,12 @@ impl Place {
             let top = PeerRepo::find_top(&self.work_dir).filter(|top| *top != self.work_dir);
             return PlaceError::NotInitialised { path, top };
         }
-        PlaceError::NoStore { path, was: self.was() }
+        PlaceError::NoStore {
+            path,
+            looked: self.store.clone(),
+            from: self.store_from.clone(),
+            was: self.was(),
+        }
     }
 
     /// Where this very directory was when a store was made for it. Best effort, for a hint.
@@ -292,6 +306,20 @@ impl Place {
     }
 }
 
+/// Which variable says where stores lie.
+fn state_from(env: &Env) -> String {
+    const NAME: &str = "XDG_STATE_HOME";
+    let home = if env.var("HOME").is_some() { "HOME" } else { "the password database" };
+    match env.var(NAME).filter(|value| !value.is_empty()) {
+        Some(value) if Path::new(value).is_absolute() => format!("by {NAME}"),
+        Some(value) => format!(
+            "by {home}; {NAME} is `{}`, which is not an absolute path and is ignored",
+            peers_sys::term::line(&value.to_string_lossy(), 80)
+        ),
+        None => format!("by {home}; {NAME} is not set"),
+    }
+}
+
 /// The directory by which a project is known: its main work tree, or the repository itself when that
 /// has none.
 fn main_work_tree(repo: &PeerRepo) -> PathBuf {
@@ -313,8 +341,18 @@ pub fn project_id(path: &Path) -> ProjectId {
     ProjectId::new(digest.get(..16).unwrap_or_default()).expect("16 hex digits")
 }
 
+/// Why a repository cannot lie at this path, readable after it.
+#[must_use]
+pub fn unusable(path: &Path) -> Option<&'static str> {
+    match path.to_str() {
+        None => Some("is not UTF-8"),
+        Some(text) if text.contains(['\n', '\r']) => Some("has a line break in it"),
+        Some(_) => None,
+    }
+}
+
 /// `path` without the symlinks of the part that exists.
-fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     let real = |base: &Path| Some(base.canonicalize().ok()?.join(path.strip_prefix(base).ok()?));
     path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
 }

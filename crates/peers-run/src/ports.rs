@@ -65,6 +65,9 @@ pub struct RepoHarvest {
     pub scopes: BTreeMap<GoalId, (String, String)>,
     /// Git's debris that was removed or must be told.
     pub warnings: Vec<String>,
+    /// Why what the turn committed could not be read at all. It was set aside, and everything else here
+    /// is about the repository as it was before the turn.
+    pub unreadable: Option<String>,
 }
 
 /// A soft goal's scope: its globs, empty = every file that is no documentation.
@@ -181,6 +184,11 @@ pub trait Procs {
     /// Ends what a crashed loop left of this tick, by recorded identity and by environment marker.
     /// Returns what could not be ended.
     fn reap(&mut self, run: Option<&RunId>, tick: Option<TickNo>, spawned: Option<&PeerSpawned>) -> Vec<u32>;
+    /// When this peer was last heard of in this tick, if that is known.
+    fn last_sign(&mut self, tick: TickNo, peer: &PeerName) -> Option<Timestamp> {
+        let (_, _) = (tick, peer);
+        None
+    }
     /// `Timer` follows then.
     fn set_timer(&mut self, at: Timestamp);
 }

@@ -96,6 +96,18 @@ fn attribution(outcome: &Outcome, records: &[Record], wrong: &mut Vec<String>) {
             _ => {}
         }
     }
+    let by_gates = outcome.world.outside.borrow().gate_commits.clone();
+    for record in records {
+        let claimed: &[CommitId] = match record {
+            Record::RunStarted(started) => &started.operator,
+            Record::CommitsSeen(seen) if !seen.while_gates => &seen.commits,
+            Record::Tick(tick) => &tick.commits,
+            _ => &[],
+        };
+        for id in claimed.iter().filter(|id| by_gates.contains(id)) {
+            wrong.push(format!("commit {} of a gate is attributed by `{}`", id.short(), record.event()));
+        }
+    }
     for (id, count) in &seen {
         if *count > 1 {
             wrong.push(format!("commit {} is attributed {count} times", id.short()));

@@ -40,6 +40,8 @@ pub type Turn = Vec<Act>;
 pub enum Measure {
     /// Green when the file has that content.
     Has(&'static str, &'static str),
+    /// As `Has`; the first run of it in the work tree also makes a commit.
+    HasAndCommits(&'static str, &'static str),
     /// As `Has`, or when an ignored file is there (never in a checkout).
     HasOrIgnored(&'static str, &'static str),
     /// Always green.
@@ -214,6 +216,7 @@ pub fn handoff(subject: &str, peer: &PeerName, more: &str) -> String {
 
 /// The catalogue.
 #[must_use]
+#[expect(clippy::too_many_lines, reason = "a list, entry by entry")]
 pub fn catalogue() -> Vec<Scenario> {
     use Act::{BreakGit, Commit, DropTip, Exit, Hang, Ignored, Switch, Write};
     let ok = || Exit(ExitClass::Ok, ApiClass::None);
@@ -312,5 +315,17 @@ pub fn catalogue() -> Vec<Scenario> {
             ..base("git-broken")
         },
         Scenario { gates: vec![("g", Measure::True)], ..base("green-at-start") },
+        Scenario {
+            gates: vec![("tests-pass", Measure::HasAndCommits("src/fix.rs", "yes"))],
+            ..base("a-gate-commits")
+        },
+        Scenario {
+            gates: vec![
+                ("tests-pass", Measure::Has("src/fix.rs", "yes")),
+                ("late", Measure::HasAndCommits("src/fix.rs", "yes")),
+            ],
+            turns: vec![vec![Write("src/fix.rs", "yes"), done("ann", "fix"), ok()]],
+            ..base("a-gate-commits-after-a-handoff")
+        },
     ]
 }

@@ -9,7 +9,7 @@ use peers_core::state::State;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit, TamperKind, Usage};
 use peers_model::record::PeerSpawned;
 use peers_model::verdict::{Judged, Place, Verdict};
-use peers_model::{Mono, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
+use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
 use peers_run::ports::{Clock, GateJob, Guard, Observer, Procs, Sweep, World};
 
 use crate::disk::SimDisk;
@@ -47,6 +47,8 @@ pub struct Outside {
     pub violations: Vec<String>,
     /// Money that peers really used.
     pub used: Usd,
+    /// What gates committed.
+    pub gate_commits: Vec<CommitId>,
 }
 
 /// What happens next outside.
@@ -116,6 +118,7 @@ impl SimWorld {
             wall: 1_700_000_000_000,
             violations: Vec::new(),
             used: Usd::ZERO,
+            gate_commits: Vec::new(),
         }));
         let procs = SimProcs {
             outside: outside.clone(),
@@ -199,7 +202,7 @@ impl SimWorld {
     pub fn measure(measure: Measure, tree: &Tree, ignored: bool) -> Verdict {
         let has = |path: &str, want: &str| tree.get(path).is_some_and(|c| c == want);
         let pass = match measure {
-            Measure::Has(path, want) => has(path, want),
+            Measure::Has(path, want) | Measure::HasAndCommits(path, want) => has(path, want),
             Measure::HasOrIgnored(path, want) => ignored || has(path, want),
             Measure::True => true,
             Measure::False => false,
@@ -210,6 +213,22 @@ impl SimWorld {
 }
 
 impl SimProcs {
+    /// What some gates do besides judging, once.
+    fn commit_by_gate(&self, job: &GateJob) {
+        let commits = |goal: &GoalId| {
+            let gate = self.scenario.gates.iter().find(|(id, _)| *id == goal.as_str());
+            gate.is_some_and(|(_, m)| matches!(m, Measure::HasAndCommits(..)))
+        };
+        let mut outside = self.outside.borrow_mut();
+        if outside.gate_commits.is_empty() && job.gates.iter().any(commits) {
+            let made = self.repo.with(|repo| {
+                repo.work.insert("made.rs".into(), "by a gate".into());
+                repo.commit("By a gate")
+            });
+            outside.gate_commits.push(made);
+        }
+    }
+
     /// Carries one act out. Returns the exit when it was the last.
     fn act(&self, child: &Child, act: &Act) -> Option<PeerExit> {
         match act {
@@ -328,6 +347,9 @@ impl Procs for SimProcs {
             Place::Live => self.repo.with(|r| r.work.clone()),
             Place::GateTree | Place::Pristine => self.repo.with(|r| r.tree(&job.key.head)),
         };
+        if job.place == Place::Live && !matches!(verb, Verb::Fail { .. }) {
+            self.commit_by_gate(&job);
+        }
         let verdicts = job
             .gates
             .iter()

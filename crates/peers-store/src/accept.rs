@@ -6,8 +6,11 @@ use peers_sys::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Area, Disk};
-use crate::layout;
 use crate::store::StoreError;
+use crate::{json, layout};
+
+/// The newest version of `accepted.json`.
+const VERSION: u32 = 1;
 
 /// `accepted.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,32 +34,52 @@ pub fn digests(goals: &[u8], config: &[u8]) -> Digests {
     Digests { goals: sha256_hex(goals), config: sha256_hex(config) }
 }
 
+/// What `goals accept` mends.
+const REMEDY: &str = "review the files and run `peers goals accept`";
+
 /// Reads what was accepted; `None` when nothing was.
 ///
 /// # Errors
-/// [`StoreError`] when the file is there and damaged.
+/// [`StoreError`] when the file is there and damaged, or of a newer program.
 pub fn read<D: Disk>(disk: &mut D) -> Result<Option<Accepted>, StoreError> {
-    let path = layout::store::ACCEPTED;
-    let Some(bytes) = disk.read(Area::Store, path, limits::STORE_FILE)? else { return Ok(None) };
-    let accepted: Accepted = serde_json::from_slice(&bytes).map_err(|e| StoreError::File {
-        path: path.into(),
-        what: format!("is damaged ({e}); review the files and run `peers goals accept`"),
-    })?;
-    Ok(Some(accepted))
+    json::read(disk, layout::store::ACCEPTED, (limits::STORE_FILE, VERSION), REMEDY)
 }
 
-/// The accepted bytes of `goals.yaml` or `config.yaml`, for `goals diff`.
+/// The accepted bytes of `goals.yaml` or `config.yaml`; `None` when nothing was accepted.
 ///
 /// # Errors
-/// [`StoreError`].
+/// [`StoreError`], also when they are gone or not what was accepted.
 pub fn read_bytes<D: Disk>(disk: &mut D, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-    Ok(disk.read(Area::Store, &format!("{}/{name}", layout::store::ACCEPTED_DIR), limits::CONFIG)?)
+    let path = format!("{}/{name}", layout::store::ACCEPTED_DIR);
+    let bytes = disk.read(Area::Store, &path, limits::CONFIG)?;
+    let Some(Accepted { digests, .. }) = read(disk)? else { return Ok(bytes) };
+    let due = if name == layout::peers::GOALS { digests.goals } else { digests.config };
+    let what = match &bytes {
+        None => "is missing",
+        Some(bytes) if sha256_hex(bytes) != due => "is not what was accepted (its digest differs)",
+        Some(_) => return Ok(bytes),
+    };
+    Err(StoreError::File { path, what: format!("{what}; {REMEDY}") })
 }
 
-/// Accepts these bytes. The digests come last, so that a crash leaves the old acceptance in force.
+/// Whether everything about the acceptance can be read and fits together.
 ///
 /// # Errors
-/// [`StoreError`].
+/// [`StoreError`] naming the first file that does not; accepting anew mends all but one of a newer program.
+pub fn sound<D: Disk>(disk: &mut D) -> Result<(), StoreError> {
+    if read(disk)?.is_some() {
+        for name in [layout::peers::GOALS, layout::peers::CONFIG] {
+            read_bytes(disk, name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Accepts these bytes. The digests come last, so that a crash leaves the old acceptance in force. A file of
+/// an old acceptance that cannot be read is kept aside.
+///
+/// # Errors
+/// [`StoreError`]; one of a newer program is left alone.
 pub fn write<D: Disk>(
     disk: &mut D,
     goals: &[u8],
@@ -65,11 +88,20 @@ pub fn write<D: Disk>(
     by: &str,
     note: Option<&str>,
 ) -> Result<Accepted, StoreError> {
+    match read(disk) {
+        Ok(_) => {}
+        Err(error @ StoreError::Newer { .. }) => return Err(error),
+        Err(_damaged) => keep_aside(disk, layout::store::ACCEPTED)?,
+    }
     for (name, bytes) in [(layout::peers::GOALS, goals), (layout::peers::CONFIG, config)] {
-        disk.publish(Area::Store, &format!("{}/{name}", layout::store::ACCEPTED_DIR), bytes, true)?;
+        let path = format!("{}/{name}", layout::store::ACCEPTED_DIR);
+        if disk.read(Area::Store, &path, limits::CONFIG).is_err() {
+            keep_aside(disk, &path)?;
+        }
+        disk.publish(Area::Store, &path, bytes, true)?;
     }
     let accepted = Accepted {
-        v: 1,
+        v: VERSION,
         digests: digests(goals, config),
         at,
         by: by.to_owned(),
@@ -81,4 +113,9 @@ pub fn write<D: Disk>(
     })?;
     disk.publish(Area::Store, layout::store::ACCEPTED, &bytes, true)?;
     Ok(accepted)
+}
+
+fn keep_aside<D: Disk>(disk: &mut D, path: &str) -> Result<(), StoreError> {
+    let free = json::free_beside(disk, path)?;
+    Ok(disk.rename(Area::Store, path, &free)?)
 }

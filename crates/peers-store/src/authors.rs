@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use peers_model::record::Record;
+use peers_model::record::{OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, PeerName, TickNo};
 
 /// Who a commit came from.
@@ -91,13 +91,18 @@ impl Authors {
                     self.ticks.insert(tick.iteration, tick.commits.clone());
                 }
             }
-            Record::TickStarted(_)
+            // A merge commit of ours, or the tip of the run's branch, which has its author already.
+            Record::Operator(OperatorRecord { op: OperatorOp::Landed { commit, .. }, .. }) => {
+                self.put(std::slice::from_ref(commit), &Author::Substrate);
+            }
+            Record::Operator(_)
+            | Record::TickStarted(_)
             | Record::PeerSpawned(_)
+            | Record::TurnEnded(_)
             | Record::CorrectionPlanned(_)
             | Record::Gates(_)
             | Record::Proof(_)
             | Record::Cooling(_)
-            | Record::Operator(_)
             | Record::MirrorRestored(_)
             | Record::Checkpoint(_)
             | Record::Exit(_) => {}

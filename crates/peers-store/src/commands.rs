@@ -5,8 +5,13 @@ use peers_model::{Timestamp, limits};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Area, Disk};
-use crate::layout;
 use crate::store::StoreError;
+use crate::{json, layout};
+
+/// The newest version of the file.
+const VERSION: u32 = 1;
+/// How the names of commands end.
+const SUFFIX: &str = ".json";
 
 /// `commands/<id>.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,37 +26,84 @@ pub struct Command {
     pub at: Timestamp,
 }
 
+/// What lies in the directory.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Waiting {
+    /// Commands in order: file name and record.
+    pub commands: Vec<(String, OperatorRecord)>,
+    /// A sentence for each file that could not be read and was moved aside.
+    pub aside: Vec<String>,
+}
+
 /// Drops a command. `id` sorts by time and is unique.
 ///
 /// # Errors
 /// [`StoreError`].
 pub fn drop_command<D: Disk>(disk: &mut D, id: &str, command: &Command) -> Result<(), StoreError> {
-    let path = format!("{}/{id}.json", layout::store::COMMANDS);
+    let path = format!("{}/{id}{SUFFIX}", layout::store::COMMANDS);
     let bytes = serde_json::to_vec(command)
         .map_err(|e| StoreError::File { path: path.clone(), what: format!("cannot be written: {e}") })?;
     disk.publish(Area::Store, &path, &bytes, true)?;
     Ok(())
 }
 
-/// What waits, in order: file name and record. A file that cannot be read is moved aside, so that
-/// it neither blocks nor vanishes.
+/// What waits, in order: file name and record. What [`take`] moved aside is told as a warning.
 ///
 /// # Errors
 /// [`StoreError`].
 pub fn waiting<D: Disk>(disk: &mut D) -> Result<Vec<(String, OperatorRecord)>, StoreError> {
-    let mut found = Vec::new();
-    for name in disk.list(Area::Store, layout::store::COMMANDS)? {
-        if name.strip_suffix(".json").is_none() {
+    let Waiting { commands, aside } = take(disk)?;
+    for what in aside {
+        tracing::warn!("{what}");
+    }
+    Ok(commands)
+}
+
+/// What waits. A file that cannot be read, whatever it is, is moved aside under a free name, so that it
+/// neither blocks nor vanishes.
+///
+/// # Errors
+/// [`StoreError`] when the directory cannot be read, or a file not be moved.
+pub fn take<D: Disk>(disk: &mut D) -> Result<Waiting, StoreError> {
+    let dir = layout::store::COMMANDS;
+    let mut found = Waiting::default();
+    for name in disk.make_printable(Area::Store, dir, ".bad")? {
+        found.aside.push(sentence(&name, "its name is not UTF-8"));
+    }
+    for name in disk.irregular(Area::Store, dir)?.into_iter().filter(|name| name.ends_with(SUFFIX)) {
+        found.aside.push(set_aside(disk, &name, "it is not a regular file")?);
+    }
+    for name in disk.list(Area::Store, dir)? {
+        if !name.ends_with(SUFFIX) {
             continue;
         }
-        let path = format!("{}/{name}", layout::store::COMMANDS);
-        let read = disk.read(Area::Store, &path, limits::STORE_FILE)?;
-        match read.and_then(|b| serde_json::from_slice::<Command>(&b).ok()) {
-            Some(command) => found.push((name, OperatorRecord { op: command.op, by: command.by })),
-            None => disk.rename(Area::Store, &path, &format!("{path}.bad"))?,
+        match read(disk, &name) {
+            Ok(Some(command)) => {
+                found.commands.push((name, OperatorRecord { op: command.op, by: command.by }));
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let why = error.to_string();
+                found.aside.push(set_aside(disk, &name, &why)?);
+            }
         }
     }
     Ok(found)
+}
+
+/// Whether a command of a newer program waits: to be asked before a start, which such a command forbids.
+///
+/// # Errors
+/// [`StoreError::Newer`], or when the directory cannot be read.
+pub fn refuse_newer<D: Disk>(disk: &mut D) -> Result<(), StoreError> {
+    for name in disk.list(Area::Store, layout::store::COMMANDS)? {
+        if name.ends_with(SUFFIX)
+            && let Err(error @ StoreError::Newer { .. }) = read(disk, &name)
+        {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Removes recorded commands.
@@ -63,4 +115,23 @@ pub fn remove<D: Disk>(disk: &mut D, names: &[String]) -> Result<(), StoreError>
         disk.remove(Area::Store, &format!("{}/{name}", layout::store::COMMANDS))?;
     }
     Ok(())
+}
+
+fn read<D: Disk>(disk: &mut D, name: &str) -> Result<Option<Command>, StoreError> {
+    let path = format!("{}/{name}", layout::store::COMMANDS);
+    json::read(disk, &path, (limits::STORE_FILE, VERSION), "give the command again")
+}
+
+fn set_aside<D: Disk>(disk: &mut D, name: &str, why: &str) -> Result<String, StoreError> {
+    let path = format!("{}/{name}", layout::store::COMMANDS);
+    let free = json::free_beside(disk, &path)?;
+    disk.rename(Area::Store, &path, &free)?;
+    Ok(sentence(free.rsplit('/').next().unwrap_or(&free), why))
+}
+
+fn sentence(kept: &str, why: &str) -> String {
+    peers_sys::term::line(
+        &format!("a command of the operator was not taken ({why}); it is kept as commands/{kept}"),
+        400,
+    )
 }

@@ -117,6 +117,24 @@ pub trait Disk {
     /// Unsafe directory or I/O.
     fn list(&mut self, area: Area, dir: &str) -> Result<Vec<String>, DiskError>;
 
+    /// Names that [`Disk::list`] leaves out, made printable: directories, links, special files, names that
+    /// are no UTF-8. Empty where a disk knows plain files alone.
+    ///
+    /// # Errors
+    /// As [`Disk::list`].
+    fn irregular(&mut self, _area: Area, _dir: &str) -> Result<Vec<String>, DiskError> {
+        Ok(Vec::new())
+    }
+
+    /// Gives entries whose names are no UTF-8 a printable free name that ends in `suffix`. Returns the new
+    /// names.
+    ///
+    /// # Errors
+    /// As [`Disk::rename`].
+    fn make_printable(&mut self, _area: Area, _dir: &str, _suffix: &str) -> Result<Vec<String>, DiskError> {
+        Ok(Vec::new())
+    }
+
     /// Removes a file; nothing happens when there is none.
     ///
     /// # Errors

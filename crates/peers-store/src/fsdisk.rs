@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 
 use peers_sys::append::AppendLog;
-use peers_sys::dir::{FileError, Kind, SafeDir};
+use peers_sys::dir::{Entry, FileError, Kind, SafeDir};
 
 use crate::disk::{Area, Disk, DiskError, DiskErrorKind, Fingerprint};
 
@@ -44,6 +44,13 @@ impl FsDisk {
             path: path.to_owned(),
             detail: "there is no .peers directory; run `peers init`".into(),
         })
+    }
+
+    fn entries(&self, area: Area, dir: &str) -> Result<Vec<Entry>, DiskError> {
+        let fail = |e: FileError| convert(&e, "list", area, dir);
+        let Some(root) = self.dir(area) else { return Ok(Vec::new()) };
+        let Some(found) = optional(root.open_path(dir)).map_err(fail)? else { return Ok(Vec::new()) };
+        Ok(found.list(MAX_NAMES).map_err(fail)?.entries)
     }
 
     fn forget(&mut self, area: Area, path: &str) {
@@ -160,16 +167,38 @@ impl Disk for FsDisk {
     }
 
     fn list(&mut self, area: Area, dir: &str) -> Result<Vec<String>, DiskError> {
-        let fail = |e: FileError| convert(&e, "list", area, dir);
-        let Some(root) = self.dir(area) else { return Ok(Vec::new()) };
-        let Some(found) = optional(root.open_path(dir)).map_err(fail)? else { return Ok(Vec::new()) };
-        let listing = found.list(MAX_NAMES).map_err(fail)?;
-        Ok(listing
-            .entries
-            .into_iter()
-            .filter(|e| e.kind == Kind::File)
-            .filter_map(|e| e.name.into_string().ok())
-            .collect())
+        let entries = self.entries(area, dir)?.into_iter();
+        Ok(entries.filter(|e| e.kind == Kind::File).filter_map(|e| e.name.into_string().ok()).collect())
+    }
+
+    fn irregular(&mut self, area: Area, dir: &str) -> Result<Vec<String>, DiskError> {
+        let entries = self.entries(area, dir)?.into_iter();
+        let left_out = entries.filter(|e| e.kind != Kind::File || e.name.to_str().is_none());
+        Ok(left_out.map(|e| e.name.to_string_lossy().into_owned()).collect())
+    }
+
+    fn make_printable(&mut self, area: Area, dir: &str, suffix: &str) -> Result<Vec<String>, DiskError> {
+        let mut renamed = Vec::new();
+        for entry in self.entries(area, dir)? {
+            if entry.name.to_str().is_some() {
+                continue;
+            }
+            let fail = |e: FileError| convert(&e, "move", area, dir);
+            let parent = self.need(area, "move", dir)?.open_path(dir).map_err(fail)?;
+            let stem = entry.name.to_string_lossy().replace('\u{fffd}', "_");
+            let mut number = 1_u32;
+            let name = loop {
+                let name =
+                    if number == 1 { format!("{stem}{suffix}") } else { format!("{stem}-{number}{suffix}") };
+                if parent.stat(&name).map_err(fail)?.is_none() {
+                    break name;
+                }
+                number += 1;
+            };
+            parent.rename(&entry.name, &name).map_err(fail)?;
+            renamed.push(name);
+        }
+        Ok(renamed)
     }
 
     fn remove(&mut self, area: Area, path: &str) -> Result<(), DiskError> {

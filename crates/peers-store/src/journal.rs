@@ -10,8 +10,11 @@ use peers_sys::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::disk::{Area, Disk, DiskError};
+use crate::disk::{Area, Disk, DiskError, DiskErrorKind};
 use crate::layout;
+
+/// How the names of segments end.
+const SEGMENT_SUFFIX: &str = ".jsonl";
 
 /// A place in the journal: just behind a line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -44,6 +47,16 @@ pub enum JournalError {
         /// What is wrong.
         what: String,
     },
+    /// The segments are not those that were written: one is missing, or something else lies among them.
+    #[error(
+        "journal: {file} {what}; the journal is evidence and is not repaired by guessing: restore the directory from a copy, or set the store aside with `peers init --force`"
+    )]
+    Segments {
+        /// Which file.
+        file: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// Written by a newer program.
     #[error(
         "journal: {file} line {line} has format {found}, this program reads up to {LINE_VERSION}; use the newer program"
@@ -68,8 +81,10 @@ pub enum JournalError {
 #[derive(Debug, Clone)]
 pub struct Journal {
     at: Position,
-    /// Bytes of a torn last line that were cut off and kept aside, this time.
+    /// Length of a torn last line that was found, this time.
     torn: Option<u64>,
+    /// Its bytes, until it is cut off.
+    tail: Vec<u8>,
 }
 
 /// A line with its bytes' end.
@@ -82,9 +97,8 @@ pub struct Read {
 }
 
 impl Journal {
-    /// Finds the end by reading everything behind `from`, hands each line to `each`, and cuts off a
-    /// torn last line (kept as `journal/torn-<seq>`). Only the holder of the run lock may repair;
-    /// with `repair` false a torn line is left alone and merely not read.
+    /// Finds the end by reading everything behind `from`, and hands each line to `each`. With `repair`
+    /// a torn last line is cut off as by [`Journal::mend`]; without, it is merely not read.
     ///
     /// # Errors
     /// [`JournalError`]; also whatever `each` returns.
@@ -97,6 +111,7 @@ impl Journal {
         let segments = segments(disk).map_err(E::from)?;
         let mut at = from.clone();
         let mut torn = None;
+        let mut torn_tail = Vec::new();
         let last = segments.last().copied().unwrap_or(0);
         for number in segments.iter().copied().filter(|n| *n >= from.segment) {
             if number != at.segment {
@@ -114,14 +129,31 @@ impl Journal {
                 }));
             }
             torn = Some(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-            if repair {
-                let aside = format!("{}/torn-{}", layout::store::JOURNAL, at.seq + 1);
-                disk.publish(Area::Store, &aside, &bytes, true).map_err(|e| E::from(e.into()))?;
-                disk.truncate(Area::Store, &path, at.offset).map_err(|e| E::from(e.into()))?;
-                disk.sync(Area::Store, &path).map_err(|e| E::from(e.into()))?;
-            }
+            torn_tail = bytes;
         }
-        Ok(Self { at, torn })
+        let mut journal = Self { at, torn, tail: torn_tail };
+        if repair {
+            journal.mend(disk).map_err(E::from)?;
+        }
+        Ok(journal)
+    }
+
+    /// Cuts off a torn last line, which is kept as `journal/torn-<seq>`. Only the holder of the run lock
+    /// may.
+    ///
+    /// # Errors
+    /// [`JournalError::Disk`].
+    pub fn mend<D: Disk>(&mut self, disk: &mut D) -> Result<(), JournalError> {
+        let bytes = std::mem::take(&mut self.tail);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let path = layout::segment(self.at.segment);
+        let aside = format!("{}/torn-{}", layout::store::JOURNAL, self.at.seq + 1);
+        disk.publish(Area::Store, &aside, &bytes, true)?;
+        disk.truncate(Area::Store, &path, self.at.offset)?;
+        disk.sync(Area::Store, &path)?;
+        Ok(())
     }
 
     /// Where the next line goes.
@@ -229,18 +261,44 @@ impl Journal {
     }
 }
 
-/// Numbers of the segments, ascending.
+/// Numbers of the segments, from 1 without gaps. Whatever else has the name of a segment is an error: what
+/// is not read must not look as if it had been.
 ///
 /// # Errors
-/// [`JournalError::Disk`].
+/// [`JournalError::Disk`] for a segment that is no plain file, [`JournalError::Segments`].
 pub fn segments<D: Disk>(disk: &mut D) -> Result<Vec<u32>, JournalError> {
-    let mut numbers: Vec<u32> = disk
-        .list(Area::Store, layout::store::JOURNAL)?
-        .iter()
-        .filter_map(|name| name.strip_suffix(".jsonl")?.parse().ok())
-        .collect();
+    let dir = layout::store::JOURNAL;
+    if let Some(name) =
+        disk.irregular(Area::Store, dir)?.into_iter().find(|name| name.ends_with(SEGMENT_SUFFIX))
+    {
+        return Err(JournalError::Disk(DiskError {
+            kind: DiskErrorKind::Unsafe,
+            op: "read",
+            area: Area::Store,
+            path: format!("{dir}/{name}"),
+            detail: "it is not a regular file; look at it and move it away".to_owned(),
+        }));
+    }
+    let mut numbers: Vec<u32> = Vec::new();
+    for name in disk.list(Area::Store, dir)? {
+        let Some(stem) = name.strip_suffix(SEGMENT_SUFFIX) else { continue };
+        let file = format!("{dir}/{name}");
+        match stem.parse::<u32>() {
+            Ok(number) if number > 0 && layout::segment(number) == file => numbers.push(number),
+            _ => {
+                let what = "is no name of a segment".to_owned();
+                return Err(JournalError::Segments { file: peers_sys::term::inline(&file), what });
+            }
+        }
+    }
     numbers.sort_unstable();
-    Ok(numbers)
+    match (1..).zip(&numbers).find(|(due, number)| due != *number) {
+        None => Ok(numbers),
+        Some((due, _)) => Err(JournalError::Segments {
+            file: layout::segment(due),
+            what: "is missing, but another segment follows".to_owned(),
+        }),
+    }
 }
 
 /// Whether `at` is a place that this journal really has: its segment is long enough and the line
@@ -319,7 +377,13 @@ fn number(error: &mut JournalError, n: u64) {
     }
 }
 
-fn check(path: &str, at: &Position, text: &[u8], line: impl Fn() -> u64) -> Result<Line, JournalError> {
+/// The line behind `at`, if that is what `text` is.
+pub(crate) fn check(
+    path: &str,
+    at: &Position,
+    text: &[u8],
+    line: impl Fn() -> u64,
+) -> Result<Line, JournalError> {
     #[derive(Deserialize)]
     struct Version {
         v: u32,

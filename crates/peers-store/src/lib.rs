@@ -11,6 +11,7 @@ pub mod commands;
 pub mod disk;
 pub mod fsdisk;
 pub mod journal;
+mod json;
 pub mod layout;
 pub mod load;
 pub mod project;
@@ -23,3 +24,6 @@ pub use disk::{Area, Disk, DiskError, DiskErrorKind, Fingerprint};
 pub use fsdisk::FsDisk;
 pub use journal::{Journal, JournalError, Position};
 pub use store::{OpenReport, Store, StoreError};
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,10 @@ use place::{At, Outline, Which};
 
 /// Longest piece of a source line in a message, in terminal cells.
 const SHOWN: usize = 110;
+/// A goal's id is looked for so many lines behind a syntax error.
+const BEHIND: u64 = 64;
+/// Problems of a file that are told.
+const TOLD: usize = 50;
 
 /// One of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +95,7 @@ impl LoadError {
         let YamlError { line, column, message, hint, .. } = error;
         let (line, column) = (line.map(u64::from), column.map(u64::from));
         let goal = (source == Source::Goals)
-            .then(|| line.and_then(|line| Outline::of(text).goal_at(line)))
+            .then(|| line.and_then(|line| Outline::until(text, line.saturating_add(BEHIND)).goal_at(line)))
             .flatten();
         let message = match goal {
             Some(id) => format!("goal `{}`: {message}", term::line(&id, 64)),
@@ -161,7 +165,7 @@ pub fn load_config(text: &str) -> Result<Config, LoadError> {
     let config: Config = yaml::from_str(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
     let outline = Outline::of(text);
     let mut problems: Vec<Problem> = Vec::new();
-    for error in config.check().err().unwrap_or_default() {
+    for error in config.check().err().unwrap_or_default().into_iter().take(TOLD + 1) {
         let which = if error.what.contains("stands twice") { Which::Last } else { Which::First };
         let at = outline.needle(&error.needle, which);
         problems.push(problem(text, at, &format!("{}: {}", error.at, error.what), None));
@@ -190,9 +194,9 @@ pub fn load_goals(text: &str, peers: usize, known_checks: &[&str]) -> Result<Vec
     let outline = Outline::of(text);
     let entries = file.goals.clone().unwrap_or_default();
     let mut problems: Vec<Problem> =
-        entries.iter().filter_map(|entry| expression(text, &outline, entry)).collect();
+        entries.iter().filter_map(|entry| expression(text, &outline, entry)).take(TOLD + 1).collect();
     let goals = goal::check_goals(file, peers, known_checks).unwrap_or_else(|errors| {
-        problems.extend(errors.into_iter().map(|error| {
+        problems.extend(errors.into_iter().take(TOLD + 1).map(|error| {
             // The only thing that can be wrong with an id here is that it is taken.
             let which = if error.key == "id" { Which::Last } else { Which::First };
             let at = outline.in_goal(&error.goal, error.key, which);
@@ -233,6 +237,16 @@ fn done<T>(source: Source, value: T, mut problems: Vec<Problem>) -> Result<T, Lo
     }
     // Stable: problems of one line stay in the order in which they were found.
     problems.sort_by_key(|problem| problem.line);
+    if problems.len() > TOLD {
+        problems.truncate(TOLD);
+        problems.push(Problem {
+            line: None,
+            column: None,
+            message: "there are more problems than these".to_owned(),
+            remedy: None,
+            snippet: String::new(),
+        });
+    }
     Err(LoadError { source, problems })
 }
 

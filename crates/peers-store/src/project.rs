@@ -4,8 +4,11 @@ use peers_model::{CommitId, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Area, Disk};
-use crate::layout;
 use crate::store::StoreError;
+use crate::{json, layout};
+
+/// The newest version of the file.
+const VERSION: u32 = 1;
 
 /// `project.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,15 +30,10 @@ pub struct Project {
 /// Reads it; `None` when the store is not there yet.
 ///
 /// # Errors
-/// [`StoreError`] when the file is there and damaged.
+/// [`StoreError`] when the file is there and damaged, or of a newer program.
 pub fn read<D: Disk>(disk: &mut D) -> Result<Option<Project>, StoreError> {
-    let path = layout::store::PROJECT;
-    let Some(bytes) = disk.read(Area::Store, path, limits::STORE_FILE)? else { return Ok(None) };
-    let project: Project = serde_json::from_slice(&bytes).map_err(|e| StoreError::File {
-        path: path.into(),
-        what: format!("is damaged ({e}); restore it from a copy"),
-    })?;
-    Ok(Some(project))
+    let advice = "restore it from a copy, or start over with `peers init --force`";
+    json::read(disk, layout::store::PROJECT, (limits::STORE_FILE, VERSION), advice)
 }
 
 /// Writes it.

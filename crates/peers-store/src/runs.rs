@@ -5,9 +5,14 @@ use peers_model::record::{Digests, ExitProof};
 use peers_model::{CommitId, RunId, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Area, Disk};
-use crate::layout;
+use crate::disk::{Area, Disk, DiskError, DiskErrorKind};
 use crate::store::StoreError;
+use crate::{json, layout};
+
+/// The newest version of the file.
+const VERSION: u32 = 1;
+/// How the names of records end.
+const SUFFIX: &str = ".json";
 
 /// `runs/<run_id>.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,26 +58,70 @@ pub fn write<D: Disk>(disk: &mut D, record: &RunRecord) -> Result<(), StoreError
     Ok(())
 }
 
-/// All readable records, oldest first, and the names of those that cannot be read.
+/// All readable records, oldest first, and the names of those that cannot be read. For looking; whoever
+/// decides by what is there asks [`all`].
 ///
 /// # Errors
 /// [`StoreError`].
 pub fn list<D: Disk>(disk: &mut D) -> Result<(Vec<RunRecord>, Vec<String>), StoreError> {
-    let mut records = Vec::new();
-    let mut bad = Vec::new();
-    for name in disk.list(Area::Store, layout::store::RUNS)? {
-        if name.strip_suffix(".json").is_none() {
-            continue;
-        }
-        let path = format!("{}/{name}", layout::store::RUNS);
-        let read = disk.read(Area::Store, &path, limits::STORE_FILE).ok().flatten();
-        match read.and_then(|b| serde_json::from_slice::<RunRecord>(&b).ok()) {
-            Some(record) => records.push(record),
-            None => bad.push(name),
+    let (mut records, mut bad) = (Vec::new(), Vec::new());
+    for name in names(disk)? {
+        match read(disk, &name) {
+            Ok(Some(record)) => records.push(record),
+            Ok(None) | Err(_) => bad.push(name),
         }
     }
+    bad.extend(irregular(disk)?);
     records.sort_by(|a, b| (a.started_at, &a.run_id).cmp(&(b.started_at, &b.run_id)));
     Ok((records, bad))
+}
+
+/// All records, oldest first: one that cannot be read is an error, since it may be the one that matters.
+///
+/// # Errors
+/// [`StoreError`] naming the file.
+pub fn all<D: Disk>(disk: &mut D) -> Result<Vec<RunRecord>, StoreError> {
+    if let Some(name) = irregular(disk)?.into_iter().next() {
+        return Err(StoreError::Disk(DiskError {
+            kind: DiskErrorKind::Unsafe,
+            op: "read",
+            area: Area::Store,
+            path: format!("{}/{name}", layout::store::RUNS),
+            detail: "it is not a regular file; look at it and move it away".to_owned(),
+        }));
+    }
+    let mut records = Vec::new();
+    for name in names(disk)? {
+        records.extend(read(disk, &name)?);
+    }
+    records.sort_by(|a, b| (a.started_at, &a.run_id).cmp(&(b.started_at, &b.run_id)));
+    Ok(records)
+}
+
+fn read<D: Disk>(disk: &mut D, name: &str) -> Result<Option<RunRecord>, StoreError> {
+    let path = format!("{}/{name}", layout::store::RUNS);
+    let advice = "restore it from a copy, or move it away: what it says of its run is lost then";
+    let record: Option<RunRecord> = json::read(disk, &path, (limits::STORE_FILE, VERSION), advice)?;
+    match record {
+        Some(record) if layout::run_record(&record.run_id) != path => Err(StoreError::File {
+            path,
+            what: format!("is the record of run {}, under another name; move it away", record.run_id),
+        }),
+        other => Ok(other),
+    }
+}
+
+fn names<D: Disk>(disk: &mut D) -> Result<Vec<String>, StoreError> {
+    let mut names = disk.list(Area::Store, layout::store::RUNS)?;
+    names.retain(|name| name.ends_with(SUFFIX));
+    Ok(names)
+}
+
+/// What has the name of a record and is no plain file.
+fn irregular<D: Disk>(disk: &mut D) -> Result<Vec<String>, StoreError> {
+    let mut names = disk.irregular(Area::Store, layout::store::RUNS)?;
+    names.retain(|name| name.ends_with(SUFFIX));
+    Ok(names)
 }
 
 /// Removes the oldest finished records beyond the limit.

@@ -1,5 +1,8 @@
 //! The store as a whole: journal, fold, attribution, snapshot, mirror.
 
+mod mirror;
+mod witness;
+
 use peers_core::apply::IllegalRecord;
 use peers_core::state::State;
 use peers_model::record::{CheckpointRecord, MirrorRestored, Record};
@@ -10,7 +13,9 @@ use thiserror::Error;
 use crate::authors::Authors;
 use crate::disk::{Area, Disk, DiskError, Fingerprint};
 use crate::journal::{self, Journal, JournalError, Position};
-use crate::layout;
+use crate::{json, layout};
+use mirror::Longer;
+use witness::Witnesses;
 
 /// Why the store cannot be used.
 #[derive(Debug, Error)]
@@ -38,6 +43,36 @@ pub enum StoreError {
         /// What is wrong and what to do.
         what: String,
     },
+    /// A file of the store has a format that this program does not know.
+    #[error("{path} in the trusted store was written by a newer program (version {found}); use that program")]
+    Newer {
+        /// Which.
+        path: String,
+        /// Its version.
+        found: u64,
+    },
+    /// The journal ends before what a copy of it knows: records were lost.
+    #[error(
+        "the journal ends at record {seq}, but {knows}: records were lost, and nothing is written over what is left; {from}, or set the store aside with `peers init --force`{instead}"
+    )]
+    Lost {
+        /// Its last record.
+        seq: u64,
+        /// Who knows what.
+        knows: String,
+        /// Where the records can come from.
+        from: String,
+        /// What else it may be.
+        instead: &'static str,
+    },
+    /// The journal has another record where the snapshot was made.
+    #[error(
+        "record {seq} of the journal is not the one that snapshot.json was made from: one of the two was replaced; restore both from a copy, or set the store aside with `peers init --force` (if the journal is known to be right, remove snapshot.json)"
+    )]
+    Forked {
+        /// Where the snapshot stands.
+        seq: u64,
+    },
     /// The program wanted to write a record that cannot follow. A bug of ours; nothing was written.
     #[error("refused to write an impossible record: {0}")]
     Refused(IllegalRecord),
@@ -49,7 +84,13 @@ impl StoreError {
     pub fn disk(&self) -> Option<&DiskError> {
         match self {
             Self::Disk(error) | Self::Journal(JournalError::Disk(error)) => Some(error),
-            Self::Journal(_) | Self::Illegal { .. } | Self::File { .. } | Self::Refused(_) => None,
+            Self::Journal(_)
+            | Self::Illegal { .. }
+            | Self::File { .. }
+            | Self::Newer { .. }
+            | Self::Lost { .. }
+            | Self::Forked { .. }
+            | Self::Refused(_) => None,
         }
     }
 }
@@ -92,22 +133,24 @@ impl<D: Disk> Store<D> {
     /// last line. The caller holds the run lock.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`]; nothing was written then.
     pub fn open(mut disk: D) -> Result<(Self, OpenReport), StoreError> {
-        let (journal, state, authors) = fold(&mut disk, true)?;
-        let mut report = OpenReport { torn: journal.torn(), ..OpenReport::default() };
-        match read_snapshot(&mut disk) {
-            Ok(Some(snapshot)) if snapshot.at.seq > journal.position().seq => {
-                report.snapshot = Some("was ahead of the journal".into());
+        let mut report = OpenReport::default();
+        let snapshot = match read_snapshot(&mut disk) {
+            Ok(snapshot) => snapshot,
+            Err(error @ StoreError::Newer { .. }) => return Err(error),
+            Err(error) => {
+                report.snapshot = Some(error.to_string());
+                None
             }
-            Ok(_) => {}
-            Err(StoreError::File { what, .. }) if what.contains("newer") => {
-                return Err(StoreError::File { path: layout::store::SNAPSHOT.into(), what });
-            }
-            Err(error) => report.snapshot = Some(error.to_string()),
-        }
+        };
+        let mut witnesses = Witnesses::hear(&mut disk, snapshot.as_ref())?;
+        let (journal, state, authors) = fold(&mut disk, Some(&mut witnesses))?;
+        witnesses.agree(&mut disk, journal.position(), &state)?;
+        report.torn = journal.torn();
         let mut store = Self { disk, journal, state, authors, mirror: None, mirror_broken: false };
-        report.mirror = store.check_mirror()?;
+        report.mirror = store.mend_mirror(Longer::Keep, |disk, at| witnesses.mirror(disk, at))?;
+        store.journal.mend(&mut store.disk)?;
         Ok((store, report))
     }
 
@@ -173,10 +216,8 @@ impl<D: Disk> Store<D> {
         let record = Record::Checkpoint(CheckpointRecord { state });
         self.journal.append(&mut self.disk, ts, run_id, &[record])?;
         // The mirror shows the newest segment.
-        let at = self.journal.position().clone();
-        self.rewrite_mirror(&at)?;
-        self.mirror = self.disk.fingerprint(Area::Peers, layout::peers::MIRROR)?;
-        Ok(())
+        self.mirror_broken = true;
+        self.check_mirror().map(drop)
     }
 
     /// Writes the snapshot. A cache: losing it costs time only.
@@ -199,71 +240,10 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    fn extend_mirror(&mut self, bytes: &[u8]) {
-        // The mirror is for people; the journal is safe, so a failure here must not stop the loop.
-        // It is rewritten as a whole when it is next found to differ.
-        let done = self.disk.append(Area::Peers, layout::peers::MIRROR, bytes);
-        self.mirror_broken |= done.is_err();
-        self.mirror = self.disk.fingerprint(Area::Peers, layout::peers::MIRROR).unwrap_or(None);
-    }
-
-    /// Compares the mirror with the current segment and rewrites it when it differs. Returns what
-    /// differed. Cheap while nobody has touched the file.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn check_mirror(&mut self) -> Result<Option<String>, StoreError> {
-        let path = layout::peers::MIRROR;
-        let now = self.disk.fingerprint(Area::Peers, path)?;
-        if now.is_some() && now == self.mirror && !self.mirror_broken {
-            return Ok(None);
-        }
-        let at = self.journal.position().clone();
-        let what = match now {
-            None if at.seq == 0 => None,
-            None => Some("was missing"),
-            Some(found) if found.size != at.offset => Some("had another length"),
-            Some(_) if self.mirror_differs(&at)? => Some("had other content"),
-            Some(_) => None,
-        };
-        if what.is_some() {
-            self.rewrite_mirror(&at)?;
-        }
-        self.mirror_broken = false;
-        self.mirror = self.disk.fingerprint(Area::Peers, path)?;
-        // A journal that was never written leaves the empty file that `init` made.
-        Ok(what.filter(|_| at.seq > 0).map(str::to_owned))
-    }
-
     /// The record for a mirror that was rewritten.
     #[must_use]
     pub fn mirror_restored(tick: Option<TickNo>, what: &str) -> Record {
         Record::MirrorRestored(MirrorRestored { tick, what: what.to_owned() })
-    }
-
-    fn mirror_differs(&mut self, at: &Position) -> Result<bool, StoreError> {
-        const CHUNK: u64 = 4 * limits::MIB;
-        let segment = layout::segment(at.segment);
-        let mut offset = 0;
-        while offset < at.offset {
-            let len = CHUNK.min(at.offset - offset);
-            let truth = self.disk.read_at(Area::Store, &segment, offset, len)?;
-            if truth != self.disk.read_at(Area::Peers, layout::peers::MIRROR, offset, len)? {
-                return Ok(true);
-            }
-            offset += len;
-        }
-        Ok(false)
-    }
-
-    fn rewrite_mirror(&mut self, at: &Position) -> Result<(), StoreError> {
-        let bytes = if at.seq == 0 {
-            Vec::new()
-        } else {
-            self.disk.read_at(Area::Store, &layout::segment(at.segment), 0, at.offset)?
-        };
-        self.disk.publish(Area::Peers, layout::peers::MIRROR, &bytes, false)?;
-        Ok(())
     }
 }
 
@@ -272,24 +252,27 @@ impl<D: Disk> Store<D> {
 /// # Errors
 /// [`StoreError`].
 pub fn read<D: Disk>(disk: &mut D) -> Result<(State, Authors, OpenReport), StoreError> {
-    let (journal, state, authors) = fold(disk, false)?;
+    let (journal, state, authors) = fold(disk, None)?;
     Ok((state, authors, OpenReport { torn: journal.torn(), ..OpenReport::default() }))
 }
 
 /// State alone, from the snapshot and the journal's tail; falls back to the whole journal.
 ///
 /// # Errors
-/// [`StoreError`].
+/// [`StoreError`], also when the journal ends before the snapshot.
 pub fn read_state<D: Disk>(disk: &mut D) -> Result<State, StoreError> {
-    if let Ok(Some(snapshot)) = read_snapshot(disk)
+    // The copies are read first: the journal only ever grows.
+    let snapshot = read_snapshot(disk).ok().flatten();
+    if let Some(snapshot) = &snapshot
         && journal::holds(disk, &snapshot.at)?
     {
-        let mut state = snapshot.state;
-        let from = snapshot.at;
-        Journal::open(disk, &from, false, |read| apply(&mut state, &read.line))?;
+        let mut state = snapshot.state.clone();
+        Journal::open(disk, &snapshot.at, false, |read| apply(&mut state, &read.line))?;
         return Ok(state);
     }
-    let (_, state, _) = fold(disk, false)?;
+    let mut witnesses = Witnesses::hear(disk, snapshot.as_ref())?;
+    let (journal, state, _) = fold(disk, Some(&mut witnesses))?;
+    witnesses.agree(disk, journal.position(), &state)?;
     Ok(state)
 }
 
@@ -297,27 +280,45 @@ pub fn read_state<D: Disk>(disk: &mut D) -> Result<State, StoreError> {
 /// snapshot; else what differs.
 ///
 /// # Errors
-/// [`StoreError`] when the journal itself is damaged.
+/// [`StoreError`] when the journal itself is damaged, or ends before what a copy of it knows.
 pub fn compare_snapshot<D: Disk>(disk: &mut D) -> Result<Option<String>, StoreError> {
-    let (journal, state, _) = fold(disk, false)?;
-    let snapshot = match read_snapshot(disk) {
-        Ok(Some(snapshot)) => snapshot,
-        Ok(None) => return Ok(None),
-        Err(error) => return Ok(Some(error.to_string())),
+    let (snapshot, differs) = match read_snapshot(disk) {
+        Ok(snapshot) => (snapshot, None),
+        Err(error @ StoreError::Newer { .. }) => return Err(error),
+        Err(error) => (None, Some(error.to_string())),
     };
-    if snapshot.at.seq > journal.position().seq || !journal::holds(disk, &snapshot.at)? {
-        return Ok(Some("stands at a place that the journal does not have".into()));
+    let mut witnesses = Witnesses::hear(disk, snapshot.as_ref())?;
+    let (journal, state, _) = fold(disk, Some(&mut witnesses))?;
+    witnesses.agree(disk, journal.position(), &state)?;
+    if let Err(lost @ StoreError::Lost { .. }) = witnesses.mirror(disk, journal.position()) {
+        // A loop that runs may have written both meanwhile.
+        let now = Journal::open(disk, journal.position(), false, |_| Ok::<(), StoreError>(()))?;
+        if now.position() == journal.position() {
+            return Err(lost);
+        }
     }
+    let Some(snapshot) = snapshot else { return Ok(differs) };
     let mut caught_up = snapshot.state;
-    Journal::open(disk, &snapshot.at, false, |read| apply(&mut caught_up, &read.line))?;
+    Journal::open(disk, &snapshot.at, false, |read| {
+        if read.end.seq <= journal.position().seq {
+            apply(&mut caught_up, &read.line)?;
+        }
+        Ok::<(), StoreError>(())
+    })?;
     Ok((caught_up != state).then(|| "differs from the fold of the journal".into()))
 }
 
-fn fold<D: Disk>(disk: &mut D, repair: bool) -> Result<(Journal, State, Authors), StoreError> {
+fn fold<D: Disk>(
+    disk: &mut D,
+    mut witnesses: Option<&mut Witnesses>,
+) -> Result<(Journal, State, Authors), StoreError> {
     let mut state = State::new();
     let mut authors = Authors::default();
-    let journal = Journal::open(disk, &Position::default(), repair, |read| {
+    let journal = Journal::open(disk, &Position::default(), false, |read| {
         authors.take(&read.line.record);
+        if let Some(witnesses) = &mut witnesses {
+            witnesses.pass(&read.end);
+        }
         apply(&mut state, &read.line)
     })?;
     Ok((journal, state, authors))
@@ -330,19 +331,10 @@ fn apply(state: &mut State, line: &peers_model::record::Line) -> Result<(), Stor
 }
 
 fn read_snapshot<D: Disk>(disk: &mut D) -> Result<Option<Snapshot>, StoreError> {
-    #[derive(Deserialize)]
-    struct Version {
-        v: u32,
-    }
-    let path = layout::store::SNAPSHOT;
-    let bad = |what: String| StoreError::File { path: path.into(), what };
-    let Some(bytes) = disk.read(Area::Store, path, limits::STATE)? else { return Ok(None) };
-    let version: Version = serde_json::from_slice(&bytes)
-        .map_err(|e| bad(format!("is damaged ({e}); it is rebuilt from the journal")))?;
-    if version.v > SNAPSHOT_VERSION {
-        return Err(bad(format!("was written by a newer program (version {}); use that program", version.v)));
-    }
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|e| bad(format!("is damaged ({e}); it is rebuilt from the journal")))
+    json::read(
+        disk,
+        layout::store::SNAPSHOT,
+        (limits::STATE, SNAPSHOT_VERSION),
+        "it is rebuilt from the journal",
+    )
 }

@@ -21,7 +21,6 @@ pub mod term;
 pub mod yaml;
 
 pub mod identity;
-pub mod proc_tree;
 pub mod reap;
 pub mod signal;
 pub mod spawn;

@@ -31,6 +31,8 @@ pub struct BudgetView {
     pub wasted: Vec<Wasted>,
     /// Turns whose cost nobody knows; tokens and money are at least what is shown.
     pub unknown_usage: u64,
+    /// Some turns told no money: what is shown is the least.
+    pub usd_is_least: bool,
 }
 
 /// One thing that can run out.
@@ -73,6 +75,10 @@ impl Amount {
         }
     }
 
+    pub(crate) fn is_zero(self) -> bool {
+        self.raw() == 0
+    }
+
     /// For people.
     pub(crate) fn words(self) -> String {
         match self {
@@ -99,6 +105,27 @@ impl BudgetRow {
     #[must_use]
     pub fn percent(&self) -> Option<u64> {
         words::percent(self.spent.raw(), self.cap?.raw())
+    }
+}
+
+impl BudgetView {
+    /// The row shows at least what was spent: the cost of some turns is not known.
+    #[must_use]
+    pub fn is_least(&self, row: &BudgetRow) -> bool {
+        match row.key {
+            "max_tokens" => self.unknown_usage > 0,
+            "max_usd" => self.usd_is_least,
+            _ => false,
+        }
+    }
+
+    /// What was spent, for people; unknown is not zero.
+    pub(crate) fn spent_words(&self, row: &BudgetRow) -> String {
+        match (self.is_least(row), row.spent.raw()) {
+            (false, _) => row.spent.words(),
+            (true, 0) => "unknown".to_owned(),
+            (true, _) => format!("at least {}", row.spent.words()),
+        }
     }
 }
 
@@ -134,7 +161,7 @@ pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> Budget
             budget.and_then(|b| b.max_runtime_s).map(|n| seconds(n.get())),
         ),
     ];
-    if let (Some(cap), Some(run)) = (budget.and_then(|b| b.max_wall_s), state.live_run()) {
+    if let (Some(cap), Some(run)) = (budget.and_then(|b| b.max_wall_s), &state.run) {
         let wall = u64::try_from(now.since(run.started_at).as_millis()).unwrap_or(u64::MAX);
         rows.push(row("wall time", "max_wall_s", Amount::Millis(wall), Some(seconds(cap.get()))));
     }
@@ -159,5 +186,8 @@ pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> Budget
         wasted_ms: spent.wasted_ms,
         wasted: spent.wasted.iter().cloned().collect(),
         unknown_usage: spent.unknown_usage,
+        // A tool that counts tokens and names no price has spent something.
+        usd_is_least: spent.unknown_usage > 0
+            || state.peers.values().any(|peer| peer.tokens > Tokens(0) && peer.usd == Usd::ZERO),
     }
 }

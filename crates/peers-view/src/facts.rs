@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use peers_core::bugs::Ledger;
-use peers_git::{GitError, PeerRepo};
+use peers_git::{DirtyFile, DirtyStatus, GitError, PeerRepo};
+use peers_model::goal::{Goal, GoalKind};
 use peers_model::{CommitId, GoalId, TreeId};
 
+use crate::scope;
 use crate::sourced::Sourced;
 
 /// The repository, as far as it was looked at.
@@ -21,9 +23,12 @@ pub struct GitFacts {
     pub worktree: Option<TreeId>,
     /// Uncommitted paths, if somebody looked. Untrusted text.
     pub dirty: Option<Vec<String>>,
+    /// Of these, paths that only `.git/info/exclude` ignores. Untrusted text.
+    pub excluded: Vec<String>,
     /// The bug ledger at HEAD.
     pub bugs: Sourced<Ledger>,
-    /// For each soft goal the digest of what it is about, as far as known.
+    /// For each soft goal the digest of what it is about at HEAD, as far as known. Reviews of a goal that
+    /// is not here are not counted: nobody knows whether they are about what is there now.
     pub scopes: BTreeMap<GoalId, String>,
 }
 
@@ -43,9 +48,43 @@ impl GitFacts {
             head_tree,
             worktree: None,
             dirty: None,
+            excluded: Vec::new(),
             bugs: Sourced::Missing,
             scopes: BTreeMap::new(),
         })
+    }
+
+    /// Takes what each soft goal is about at HEAD. A goal whose scope cannot be taken is left out.
+    pub fn take_scopes(&mut self, repo: &PeerRepo, goals: &[Goal]) {
+        let facts = repo.facts();
+        // Most goals are about the same files.
+        let mut taken: BTreeMap<&[String], Option<String>> = BTreeMap::new();
+        for goal in goals {
+            let GoalKind::Soft(soft) = &goal.kind else { continue };
+            let digest = taken
+                .entry(soft.paths.as_slice())
+                .or_insert_with(|| facts.scope_hash(&self.head, |path| scope::holds(&soft.paths, path)).ok());
+            if let Some(digest) = digest {
+                self.scopes.insert(goal.id.clone(), digest.clone());
+            }
+        }
+    }
+
+    /// Takes the uncommitted paths, `XY path`, and notes which of them the lines of an `info/exclude`
+    /// would hide from git.
+    pub fn take_dirty(&mut self, dirty: &[DirtyFile], exclude: &str) {
+        let shown = |file: &DirtyFile| {
+            let mark = match file.status {
+                DirtyStatus::Added => "??",
+                DirtyStatus::Modified => " M",
+                DirtyStatus::Deleted => " D",
+            };
+            format!("{mark} {}", file.path)
+        };
+        self.dirty = Some(dirty.iter().map(shown).collect());
+        let hidden =
+            |file: &&DirtyFile| file.status == DirtyStatus::Added && scope::excluded(exclude, &file.path);
+        self.excluded = dirty.iter().filter(hidden).map(|file| file.path.clone()).collect();
     }
 }
 

@@ -13,6 +13,7 @@ use peers_store::journal::Journal;
 use peers_store::{Disk, Position, StoreError};
 use serde::Serialize;
 
+use crate::notable::{Collector, Notable};
 use crate::sourced::Sourced;
 use crate::ticks::TickRow;
 use crate::words::{self, chain};
@@ -55,6 +56,8 @@ pub struct History {
     pub mirror_restored: u64,
     /// Ticks that changed guarded files of the git directory.
     pub git_tampered: u64,
+    /// What must not be overlooked.
+    pub notable: Notable,
 }
 
 /// When a gate said something.
@@ -106,8 +109,10 @@ pub struct PeerCost {
     pub tokens: Tokens,
     /// Money, as far as known.
     pub usd: Usd,
-    /// Turns whose cost nobody knows.
+    /// Turns whose tokens nobody knows.
     pub unknown: u64,
+    /// Turns whose price nobody knows.
+    pub unknown_usd: u64,
     /// Commits.
     pub commits: u64,
 }
@@ -172,7 +177,8 @@ impl History {
             fold.take(line);
             Ok::<(), StoreError>(())
         });
-        let history = fold.history;
+        let Fold { mut history, notable, .. } = fold;
+        history.notable = notable.finish();
         match read {
             Ok(_) if history.records == 0 => Sourced::Missing,
             Ok(_) => Sourced::Fresh(history),
@@ -186,6 +192,7 @@ impl History {
 struct Fold {
     state: State,
     history: History,
+    notable: Collector,
     planned: Option<peers_model::record::CorrectionPlanned>,
     /// The run that has begun and not ended.
     open_run: Option<(RunId, Timestamp, u64)>,
@@ -194,6 +201,7 @@ struct Fold {
 impl Fold {
     fn take(&mut self, line: &Line) {
         let ticks = self.state.ticks;
+        self.notable.take(line);
         let history = &mut self.history;
         history.records = line.seq;
         history.first.get_or_insert(line.ts);
@@ -246,7 +254,11 @@ impl Fold {
                 };
                 keep(&mut history.exits, row, ROWS);
             }
-            Record::TickStarted(_) | Record::PeerSpawned(_) | Record::Cooling(_) | Record::Checkpoint(_) => {}
+            Record::TickStarted(_)
+            | Record::PeerSpawned(_)
+            | Record::TurnEnded(_)
+            | Record::Cooling(_)
+            | Record::Checkpoint(_) => {}
         }
     }
 
@@ -270,6 +282,7 @@ impl Fold {
         cost.tokens += tick.exit.usage.tokens.unwrap_or_default();
         cost.usd += tick.exit.usage.usd.unwrap_or_default();
         cost.unknown += u64::from(tick.exit.usage.tokens.is_none());
+        cost.unknown_usd += u64::from(tick.exit.usage.usd.is_none());
         cost.commits = cost.commits.saturating_add(u64::try_from(tick.commits.len()).unwrap_or(u64::MAX));
         let planned = self.planned.take().filter(|plan| plan.tick == tick.iteration);
         if let Some(kind) = tick.corrected {

@@ -7,6 +7,7 @@ use peers_model::review::SoftRule;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::accounting::{Accounting, doubts};
 use crate::json;
 use crate::liveness::{Confinement, Lock};
 use crate::page::{Cell, Colour, Page, Tone};
@@ -30,12 +31,14 @@ pub struct Info<'a> {
     pub lock: &'a Lock,
     /// Whether peers are confined.
     pub confinement: Confinement,
+    /// What will be known of the use of each peer, in the order of the configuration.
+    pub accounting: &'a [Accounting],
 }
 
 /// For a terminal. Ends in a newline.
 #[must_use]
 pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
-    let Info { target, config, goals, warnings, lock, confinement } = info;
+    let Info { target, config, goals, warnings, lock, confinement, accounting } = info;
     let mut page = Page::new(colour);
     page.field("target", Tone::Plain, target);
     page.field("driver", Tone::Plain, lower(&config.driver));
@@ -43,9 +46,13 @@ pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
     page.field("lock", Tone::Plain, lock_words(lock));
     page.field("sandbox", Tone::Care, confinement.words());
     page.field("peers", Tone::Plain, config.peers.len().to_string());
-    for peer in &config.peers {
+    for (at, peer) in config.peers.iter().enumerate() {
         page.say(format!(" - {}", peer_words(peer)));
         page.line(&[Cell::new(Tone::Faint, "     "), Cell::cut(Tone::Faint, peer.argv.join(" "), COMMAND)]);
+        if let Some(known) = accounting.get(at) {
+            let tone = if known.missing.is_some() { Tone::Care } else { Tone::Faint };
+            page.line(&[Cell::new(Tone::Faint, "     "), Cell::new(tone, known.words())]);
+        }
     }
     page.field("budget", Tone::Plain, budget_words(&config.budget));
     let Health { idle_timeout_s, absolute_max_runtime_s, buf_cap_bytes, .. } = &config.health;
@@ -62,20 +69,26 @@ pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
     for warning in *warnings {
         page.field("warning", Tone::Care, warning);
     }
+    for doubt in doubts(config, accounting, None) {
+        let (name, tone) = if doubt.loud { ("warning", Tone::Bad) } else { ("note", Tone::Care) };
+        page.field(name, tone, &doubt.text);
+    }
     page.finish()
 }
 
 /// For programs, schema `peers.info/1`.
 #[must_use]
 pub fn info_json(info: &Info<'_>) -> String {
-    let Info { target, config, goals, warnings, lock, confinement } = info;
+    let Info { target, config, goals, warnings, lock, confinement, accounting } = info;
     let caps = Caps::new(config.budget.clone());
     let peers: Vec<Value> = config
         .peers
         .iter()
-        .map(|peer| {
+        .enumerate()
+        .map(|(at, peer)| {
             json!({"name": peer.name, "tool": peer.tool_name(), "prompt_mode": peer.prompt_mode, "role": peer.role,
-                "model": peer.model, "reasoning": peer.reasoning, "provider": peer.provider, "argv": peer.argv})
+                "model": peer.model, "reasoning": peer.reasoning, "provider": peer.provider, "argv": peer.argv,
+                "accounting": accounting.get(at)})
         })
         .collect();
     let value = json!({
@@ -99,6 +112,7 @@ pub fn info_json(info: &Info<'_>) -> String {
         "skeptic": config.skeptic,
         "goals": goals.iter().map(goal_json).collect::<Vec<_>>(),
         "warnings": warnings,
+        "doubts": doubts(config, accounting, None),
     });
     json::document("peers.info/1", &value)
 }
@@ -189,7 +203,10 @@ fn goal_words(goal: &Goal) -> String {
                 }
                 SoftRule::Quorum { pass, of } => format!("reviewer=quorum, quorum={pass}/{of}"),
             };
-            format!("{} (soft): {rule}, asked at most every {} ticks", goal.id, soft.every)
+            match soft.every {
+                1 => format!("{} (soft): {rule}, asked every tick", goal.id),
+                every => format!("{} (soft): {rule}, asked at most every {every} ticks", goal.id),
+            }
         }
     }
 }

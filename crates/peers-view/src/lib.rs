@@ -5,22 +5,28 @@
 //! takes a lock, or prints; every text form is fit for a terminal, every JSON form says its schema.
 //! Start reading at [`LoopView::read`].
 
+mod accounting;
 mod budget;
 mod bugs;
 mod converge;
+mod diagnostic;
 mod facts;
 mod feed;
 mod gates;
 mod history;
 mod info;
 mod json;
+mod live;
 mod liveness;
 mod loopview;
 mod markdown;
+mod next;
+mod notable;
 mod page;
 mod peers;
 mod replay;
 mod report;
+mod scope;
 mod soft;
 mod sourced;
 mod status;
@@ -31,9 +37,11 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use accounting::{Accounting, Doubt, doubts};
 pub use budget::{Amount, BudgetRow, BudgetView};
 pub use bugs::{BugRow, BugsView};
 pub use converge::{ConvergeView, Missing};
+pub use diagnostic::{complaint, last_words, why_failed};
 pub use facts::GitFacts;
 pub use feed::{Feed, FeedItem, Polled};
 pub use gates::{GateRow, ProofFact};
@@ -41,7 +49,9 @@ pub use history::{CorrectionRow, ExitRow, GateHistory, History, OperatorRow, Pee
 pub use info::{Info, info_json, info_text};
 pub use json::terminal_safe;
 pub use liveness::{Attention, Confinement, CrashKind, Liveness, Lock, OpenTurn, attention, outcome};
-pub use loopview::{Alert, Asked, Core, LoopView, RunBrief};
+pub use loopview::{Alert, Asked, Core, LoopView, RunBrief, Setup, Silence};
+pub use next::{closing, next_step};
+pub use notable::{AcceptedRow, Notable, WeakenedRow};
 pub use page::Colour;
 pub use peers::PeerRow;
 pub use replay::{Artifact, CommitRow, Replay, replay, replay_json, replay_text};

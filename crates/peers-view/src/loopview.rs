@@ -2,8 +2,9 @@
 
 use peers_core::budget::Caps;
 use peers_core::state::{State, WarningEntry};
-use peers_model::config::Config;
-use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, exit, limits};
+use peers_model::config::{Config, PositiveUsd};
+use peers_model::goal::{CHECK_NAMES, GateRun, GoalKind, HardGoal};
+use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Usd, exit, limits};
 use peers_store::journal::{self, Journal, Position};
 use peers_store::project::{self, Project};
 use peers_store::runs::{self, RunRecord};
@@ -16,6 +17,7 @@ use crate::converge::{self, ConvergeView};
 use crate::facts::{GitFacts, Here};
 use crate::gates::{self, GateRow};
 use crate::liveness::{self, Confinement, Liveness, Lock, OpenTurn};
+use crate::notable::{self, Notable};
 use crate::peers::{self, PeerRow};
 use crate::soft::{self, SoftRow};
 use crate::sourced::Sourced;
@@ -26,6 +28,8 @@ use crate::words::chain;
 const WARNINGS: usize = 20;
 /// Ticks in a view, unless asked otherwise.
 const TICKS: usize = 10;
+/// The gate of a new file that is always red.
+const PLACEHOLDER: &str = "placeholder-replace-me";
 
 /// What the caller brings.
 #[derive(Debug, Clone)]
@@ -40,13 +44,17 @@ pub struct Asked {
     pub git: Sourced<GitFacts>,
     /// How many of the newest ticks are wanted.
     pub ticks: usize,
+    /// The directory that was asked about, if that matters.
+    pub here: Option<String>,
+    /// When the peer whose turn is open last printed something, if somebody looked.
+    pub heard: Option<Timestamp>,
 }
 
 impl Asked {
     /// Without git facts.
     #[must_use]
     pub fn new(now: Timestamp, boot_id: Option<String>, lock: Lock) -> Self {
-        Self { now, boot_id, lock, git: Sourced::Missing, ticks: TICKS }
+        Self { now, boot_id, lock, git: Sourced::Missing, ticks: TICKS, here: None, heard: None }
     }
 }
 
@@ -70,8 +78,36 @@ pub struct LoopView {
     pub bugs: Sourced<BugsView>,
     /// The end of the journal.
     pub journal: Sourced<JournalTail>,
+    /// Records that were taken from the snapshot and not read again.
+    pub unverified: u64,
+    /// What must not be overlooked.
+    pub notable: Sourced<Notable>,
+    /// What the operator's files say, and whether they are accepted.
+    pub setup: Setup,
+    /// The directory that was asked about.
+    pub here: Option<String>,
+    /// How long the peer whose turn is open has been silent.
+    pub silence: Option<Silence>,
     /// What is wrong with the sources.
     pub alerts: Vec<Alert>,
+}
+
+/// The operator's files, as far as they can be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Setup {
+    /// The placeholder gate of a new file is still there.
+    pub placeholder: bool,
+    /// Files that are not what was accepted.
+    pub unaccepted: Vec<&'static str>,
+}
+
+/// A silence, and how long it may last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Silence {
+    /// Milliseconds without a byte.
+    pub ms: u64,
+    /// Milliseconds after which the process is ended.
+    pub limit_ms: Option<u64>,
 }
 
 /// What the fold of the journal says.
@@ -93,6 +129,10 @@ pub struct Core {
     pub clean: Option<bool>,
     /// Uncommitted paths, if somebody looked. Untrusted text.
     pub dirty: Vec<String>,
+    /// Of these, paths that only `.git/info/exclude` ignores. Untrusted text.
+    pub excluded: Vec<String>,
+    /// Where the run works.
+    pub workdir: Option<String>,
     /// Hard goals.
     pub gates: Vec<GateRow>,
     /// Soft goals.
@@ -136,9 +176,10 @@ impl LoopView {
     pub fn read<D: Disk>(disk: &mut D, asked: &Asked) -> Self {
         let mut alerts = Vec::new();
         let project = Sourced::from_read(project::read(disk).map_err(|e| chain(&e)));
-        let state = read_state(disk, &mut alerts);
+        let (state, unverified) = read_state(disk, &mut alerts);
         let records = read_runs(disk, &mut alerts);
         let config = read_config(disk);
+        let setup = read_setup(disk, config.value());
         let journal = match ticks::tail(disk, asked.ticks) {
             Ok(tail) => Sourced::Fresh(tail),
             Err(error) => Sourced::Unreadable(chain(&error)),
@@ -156,10 +197,28 @@ impl LoopView {
         let idle = asked.lock == Lock::Free;
         if let Some(torn) = journal.value().map(|tail| tail.torn).filter(|torn| *torn > 0 && idle) {
             let text = format!(
-                "the journal ends in an unfinished line of {torn} bytes; the next run keeps it aside"
+                "the journal ends in an unfinished line of {}; the next run keeps it aside",
+                crate::words::bytes(torn)
             );
             alerts.push(Alert { kind: "torn", text });
         }
+        if let Some(seq) = journal.value().and_then(|tail| tail.broken) {
+            let text = format!(
+                "the journal is damaged: record {seq} does not continue the one before it; `peers state check` reads all of it"
+            );
+            alerts.push(Alert { kind: "journal", text });
+        }
+        let notable = match notable::read(disk) {
+            Ok(found) => Sourced::Fresh(found),
+            Err(error) => Sourced::Unreadable(chain(&error)),
+        };
+        let idle = config.value().map(|config| u64::from(config.health.idle_timeout_s.get()) * 1000);
+        let open =
+            known.and_then(|state| state.open.as_ref()).filter(|_| matches!(asked.lock, Lock::Held { .. }));
+        let silence = open.zip(asked.heard).map(|(open, heard)| {
+            let passed = asked.now.since(heard.max(open.at)).as_millis();
+            Silence { ms: u64::try_from(passed).unwrap_or(u64::MAX), limit_ms: idle }
+        });
         let git = asked.git.value();
         if let Some(why) = asked.git.why() {
             alerts.push(Alert { kind: "git", text: format!("the repository cannot be read: {why}") });
@@ -170,9 +229,14 @@ impl LoopView {
             liveness: Sourced::from_read(live.map(Some)),
             confinement: Confinement::of(newest.value()),
             run: newest,
-            core: state.map(|state| core(&state, git, &config, asked.now)),
+            core: state.map(|state| core(&state, git, &config, runs.last(), asked.now)),
             bugs: bugs(&asked.git),
             journal,
+            unverified,
+            notable,
+            setup,
+            here: asked.here.clone(),
+            silence,
             alerts,
         }
     }
@@ -191,13 +255,14 @@ impl LoopView {
     }
 
     /// The exit code of a command that shows it: 1 before the first run, 3 when the journal cannot be
-    /// read, else 0.
+    /// read or is seen to be damaged, else 0.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match (&self.core, &self.liveness) {
             (Sourced::Unreadable(_) | Sourced::Stale { .. }, _) | (_, Sourced::Unreadable(_)) => {
                 exit::INVALID
             }
+            _ if self.journal.value().is_some_and(|tail| tail.broken.is_some()) => exit::INVALID,
             (_, Sourced::Fresh(Liveness::Fresh)) => exit::NEGATIVE,
             _ => exit::OK,
         }
@@ -212,12 +277,18 @@ fn bugs(git: &Sourced<GitFacts>) -> Sourced<BugsView> {
     }
 }
 
-fn core(state: &State, git: Option<&GitFacts>, config: &Sourced<Config>, now: Timestamp) -> Core {
+fn core(
+    state: &State,
+    git: Option<&GitFacts>,
+    config: &Sourced<Config>,
+    record: Option<&RunRecord>,
+    now: Timestamp,
+) -> Core {
     let here = Here::new(state, git);
     let gates = gates::rows(state, &here);
     let soft = soft::rows(state, git);
     let soft_required = config.value().is_none_or(|config| config.goals.soft_consensus_required);
-    let caps = config.clone().map(|config| Caps::new(config.budget));
+    let caps = config.clone().map(|config| caps(config, record));
     let converge = converge::view(state, &here, &gates, &soft, soft_required);
     let excess = state.warnings_history.len().saturating_sub(WARNINGS);
     Core {
@@ -243,14 +314,62 @@ fn core(state: &State, git: Option<&GitFacts>, config: &Sourced<Config>, now: Ti
         },
         clean: here.clean,
         dirty: git.and_then(|git| git.dirty.clone()).unwrap_or_default(),
+        excluded: git.map(|git| git.excluded.clone()).unwrap_or_default(),
+        workdir: record.map(|record| record.workdir.clone()),
         peers: peers::rows(state),
-        budget: budget::view(state, caps, now),
+        budget: budget::view(state, caps, record.and_then(|record| record.ended_at).unwrap_or(now)),
         converge,
         gates,
         soft,
         warnings: state.warnings_history.iter().skip(excess).cloned().collect(),
         warnings_waiting: state.warnings.len(),
     }
+}
+
+/// The caps of the configuration, with the one that the newest run was given on its command line.
+fn caps(config: Config, record: Option<&RunRecord>) -> Caps {
+    let mut caps = Caps::new(config.budget);
+    let argv = record.map(|record| record.argv.as_slice()).unwrap_or_default();
+    let spaced = argv.windows(2).find_map(|pair| match pair {
+        [flag, value] if flag == "--max-usd" => Some(value.as_str()),
+        _ => None,
+    });
+    let given = spaced.or_else(|| argv.iter().find_map(|word| word.strip_prefix("--max-usd=")));
+    let usd = given.and_then(|text| text.trim_start_matches('$').parse().ok()).and_then(Usd::from_f64);
+    if let Some(usd) = usd {
+        caps.budget.max_usd = Some(PositiveUsd(usd));
+    }
+    caps
+}
+
+/// Whether there is something to do before the first run.
+fn read_setup<D: Disk>(disk: &mut D, config: Option<&Config>) -> Setup {
+    let mut read = |name| disk.read(Area::Peers, name, limits::CONFIG).ok().flatten();
+    let (goals, settings) = (read(layout::peers::GOALS), read(layout::peers::CONFIG));
+    let text = goals.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
+    let peers = config.map_or(2, |config| config.peers.len());
+    let parsed = text.and_then(|text| load::load_goals(text, peers, &CHECK_NAMES).ok()).unwrap_or_default();
+    let placeholder = parsed.iter().any(|goal| match &goal.kind {
+        GoalKind::Hard(HardGoal { run: GateRun::Shell { cmd, .. }, .. }) => {
+            goal.id.as_str() == PLACEHOLDER && cmd.trim() == "false"
+        }
+        GoalKind::Hard(_) | GoalKind::Soft(_) => false,
+    });
+    let mut unaccepted = Vec::new();
+    // What cannot be read is said by whoever starts a run.
+    if let (Some(goals), Some(settings), Ok(accepted)) = (goals, settings, accept::read(disk)) {
+        let now = accept::digests(&goals, &settings);
+        let was = accepted.map(|accepted| accepted.digests).unwrap_or_default();
+        for (file, differs) in [
+            (layout::peers::GOALS, now.goals != was.goals),
+            (layout::peers::CONFIG, now.config != was.config),
+        ] {
+            if differs {
+                unaccepted.push(file);
+            }
+        }
+    }
+    Setup { placeholder, unaccepted }
 }
 
 /// The snapshot file.
@@ -260,14 +379,26 @@ struct Snapshot {
     state: State,
 }
 
-/// The fold of the journal; what the snapshot says where that is broken.
-fn read_state<D: Disk>(disk: &mut D, alerts: &mut Vec<Alert>) -> Sourced<State> {
+/// The fold of the journal; what the snapshot says where that is broken. Also the number of records that
+/// came from the snapshot unread.
+fn read_state<D: Disk>(disk: &mut D, alerts: &mut Vec<Alert>) -> (Sourced<State>, u64) {
     let snapshot = snapshot(disk);
-    if let Err(why) = &snapshot {
+    let wrong = match &snapshot {
+        Err(why) => Some(why.clone()),
+        Ok(Some(Snapshot { at, .. })) if matches!(journal::holds(disk, at), Ok(false)) => {
+            Some(format!("stands at record {}, which the journal does not have like that", at.seq))
+        }
+        Ok(_) => None,
+    };
+    if let Some(why) = &wrong {
         let text = format!("snapshot.json {why}; the state was folded from the journal");
         alerts.push(Alert { kind: "snapshot", text });
     }
-    match store::read_state(disk) {
+    let unread = match &snapshot {
+        Ok(Some(Snapshot { at, .. })) if wrong.is_none() => at.seq,
+        _ => 0,
+    };
+    let state = match store::read_state(disk) {
         Ok(state) => Sourced::Fresh(state),
         Err(error) => {
             let why = chain(&error);
@@ -279,7 +410,8 @@ fn read_state<D: Disk>(disk: &mut D, alerts: &mut Vec<Alert>) -> Sourced<State> 
                 _ => Sourced::Unreadable(why),
             }
         }
-    }
+    };
+    (state, unread)
 }
 
 /// What can still be folded behind a snapshot.

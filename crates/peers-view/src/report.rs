@@ -1,17 +1,20 @@
 //! `peers report`: the outcome first, then how it came about.
 
 use peers_model::outcome::StopReason;
-use peers_model::{Tokens, Usd};
 use peers_store::Disk;
 use serde::Serialize;
 
-use crate::history::{ExitRow, GateHistory, History, When};
+use crate::diagnostic::last_words;
+use crate::history::{ExitRow, GateHistory, History, PeerCost, When};
 use crate::json;
+use crate::live::{Stamp, live_words};
 use crate::liveness::{Attention, Liveness, attention, outcome};
 use crate::loopview::{Asked, Core, LoopView};
 use crate::markdown::{Document, code};
+use crate::next::next_step;
+use crate::notable::Notable;
 use crate::sourced::Sourced;
-use crate::status::{live_words, next_step};
+use crate::status::spent_is_known;
 use crate::words::{count, count_of, duration_ms, thousands};
 
 /// Terminal cells of a diagnostic or reason.
@@ -43,7 +46,7 @@ pub fn report_json(report: &Report) -> String {
         text: String,
         kind: Option<&'static str>,
         attention: Option<Attention>,
-        next_step: Option<&'static str>,
+        next_step: Option<String>,
     }
     #[derive(Serialize)]
     struct Document<'a> {
@@ -59,10 +62,10 @@ pub fn report_json(report: &Report) -> String {
         Liveness::Crashed { .. } => "killed",
     });
     let outcome = Outcome {
-        text: live_words(&report.view).1,
+        text: live_words(&report.view, Stamp::Absolute).1,
         kind,
         attention: live.map(attention),
-        next_step: live.and_then(next_step),
+        next_step: next_step(&report.view),
     };
     json::document("peers.report/1", &Document { outcome, report })
 }
@@ -73,6 +76,10 @@ pub fn report_markdown(report: &Report) -> String {
     let view = &report.view;
     let mut doc = Document::title("peers report");
     result(&mut doc, report);
+    let history = report.history.value().map(|history| &history.notable);
+    if let Some(notable) = history.or(view.notable.value()) {
+        look_at(&mut doc, notable);
+    }
     match &view.core {
         Sourced::Fresh(core) => standing(&mut doc, report, core),
         Sourced::Stale { value, why } => {
@@ -105,9 +112,9 @@ pub fn report_markdown(report: &Report) -> String {
 
 fn result(doc: &mut Document, report: &Report) {
     let view = &report.view;
-    let words = live_words(view).1;
+    let words = live_words(view, Stamp::Absolute).1;
     doc.paragraph(&format!("**{}**: {}", headline(view), code(&words, 300)));
-    if let Some(next) = view.liveness.value().and_then(next_step) {
+    if let Some(next) = next_step(view) {
         doc.paragraph(&format!("Next step: {next}"));
     }
     doc.paragraph(&format!("Sandbox: **{}**", view.confinement.words()));
@@ -125,6 +132,26 @@ fn result(doc: &mut Document, report: &Report) {
     }
     for alert in &view.alerts {
         doc.paragraph(&format!("**Alert**: {}", code(&alert.text, 300)));
+    }
+}
+
+/// What must not be overlooked.
+fn look_at(doc: &mut Document, notable: &Notable) {
+    let Notable { accepted, weakened, cut: _ } = notable;
+    if accepted.is_empty() && weakened.is_empty() {
+        return;
+    }
+    doc.section("Look at this first");
+    for row in accepted {
+        doc.item(&format!("{} goals or config {}", row.ts, code(&row.words(), 300)));
+    }
+    for row in weakened {
+        doc.item(&format!("tests or gates were weakened, and that stands: {}", code(&row.words(), 300)));
+    }
+    if !accepted.is_empty() {
+        doc.paragraph(
+            "An agent has the rights of the operator here: make sure that what was accepted during a run was accepted by you.",
+        );
     }
 }
 
@@ -158,6 +185,16 @@ fn standing(doc: &mut Document, report: &Report, core: &Core) {
         None => "work tree not looked at",
     };
     doc.item(&format!("HEAD `{head}`{branch}, {clean}"));
+    if !core.dirty.is_empty() {
+        doc.item(&format!("uncommitted: {}", code(&crate::words::list(&core.dirty, 10), 600)));
+    }
+    if !core.excluded.is_empty() {
+        let paths = code(&crate::words::list(&core.excluded, 10), 600);
+        doc.item(&format!("ignored only in `.git/info/exclude`, which does not count here: {paths}"));
+    }
+    if let Some(dir) = &core.workdir {
+        doc.item(&format!("works in {}", code(dir, 300)));
+    }
     doc.item(&format!("{} completed", count(core.ticks.0, "tick")));
     if let Some(turn) = core.turn.as_ref().filter(|_| core.open.is_none()) {
         doc.item(&format!("next turn: {turn}"));
@@ -205,7 +242,7 @@ fn gates(doc: &mut Document, report: &Report, core: &Core) {
                 when(history.first_red),
                 when(history.last_green),
                 format!("{}/{}/{}", history.green, history.red, history.errors),
-                code(&gate.diagnostic, 80),
+                code(&last_words(&gate.diagnostic), 120),
             ]
         })
         .collect();
@@ -241,8 +278,12 @@ fn budget(doc: &mut Document, core: &Core) {
                 (None, Sourced::Fresh(())) => "no cap".to_owned(),
                 (None, _) => "not known".to_owned(),
             };
-            let percent = row.percent().map(|p| format!("{p}%")).unwrap_or_default();
-            vec![row.name.to_owned(), row.spent.words(), cap, percent]
+            let percent = row
+                .percent()
+                .filter(|_| spent_is_known(core, row))
+                .map(|p| format!("{p}%"))
+                .unwrap_or_default();
+            vec![row.name.to_owned(), core.budget.spent_words(row), cap, percent]
         })
         .collect();
     doc.table(&["what", "spent", "cap", ""], &rows);
@@ -268,7 +309,7 @@ fn peers(doc: &mut Document, report: &Report, core: &Core) {
                 format!("{} of {}", cost.handoffs, cost.ticks),
                 duration_ms(cost.ms),
                 duration_ms(cost.wasted_ms),
-                cost_words(cost.tokens, cost.usd, cost.unknown),
+                cost_words(&cost),
                 code(peer.reason.as_deref().unwrap_or_default(), TEXT),
             ]
         })
@@ -276,12 +317,19 @@ fn peers(doc: &mut Document, report: &Report, core: &Core) {
     doc.table(&["peer", "state", "handoffs", "run time", "of it wasted", "cost", "why not healthy"], &rows);
 }
 
-fn cost_words(tokens: Tokens, usd: Usd, unknown: u64) -> String {
-    let known = format!("{} tokens, {usd}", thousands(tokens.0));
-    match unknown {
-        0 => known,
-        n => format!("{known}; {} not known", count(n, "turn")),
+/// Unknown is not zero.
+fn cost_words(cost: &PeerCost) -> String {
+    let PeerCost { tokens, usd, unknown, unknown_usd, ticks, .. } = cost;
+    if *ticks == 0 {
+        return "nothing yet".to_owned();
     }
+    let share = |known: String, unknown: u64, what: &str| match unknown {
+        0 => known,
+        n if n >= *ticks => format!("{what} unknown"),
+        n => format!("at least {known} ({} unknown)", count(n, "turn")),
+    };
+    let words = format!("{} tokens", thousands(tokens.0));
+    format!("{}, {}", share(words, *unknown, "tokens"), share(usd.to_string(), *unknown_usd, "money"))
 }
 
 fn bugs(doc: &mut Document, view: &LoopView) {

@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use crate::facts::GitFacts;
 
+/// Why a goal with reviews is not green where nobody knows what it is about now.
+const UNREAD: &str = "stale? what it is about could not be read at HEAD";
 /// A scope that no review can be about, for goals whose scope nobody knows.
 const NO_SCOPE: &str = "?";
 
@@ -50,10 +52,17 @@ pub(crate) fn rows(state: &State, git: Option<&GitFacts>) -> Vec<SoftRow> {
     let roster = roster(state);
     let row = |entry: &SoftRuleEntry| {
         let status = state.soft.get(&entry.id).unwrap_or(&nothing);
-        let seen =
-            git.and_then(|git| git.scopes.get(&entry.id)).map_or(status.scope.as_str(), String::as_str);
+        // Without a look at the repository: what the loop last recorded.
+        let seen = match git {
+            Some(git) => git.scopes.get(&entry.id).map_or("", String::as_str),
+            None => status.scope.as_str(),
+        };
+        let unknown = git.is_some() && seen.is_empty();
         let scope = if seen.is_empty() { NO_SCOPE } else { seen };
-        let verdict = reviews::satisfied(status, entry.rule, &roster, scope);
+        let mut verdict = reviews::satisfied(status, entry.rule, &roster, scope);
+        if unknown && !status.history.is_empty() {
+            UNREAD.clone_into(&mut verdict.why);
+        }
         SoftRow {
             id: entry.id.clone(),
             have: verdict.have,

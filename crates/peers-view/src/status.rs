@@ -3,9 +3,13 @@
 use peers_core::state::PeerState;
 use peers_model::time;
 
+use crate::budget::BudgetRow;
+use crate::diagnostic::{known_reason, last_words};
 use crate::json;
+use crate::live::{Stamp, live_words};
 use crate::liveness::{Attention, Liveness, attention};
 use crate::loopview::{Core, LoopView};
+use crate::next::{self, next_step};
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::sourced::Sourced;
 use crate::words::{self, ago, count, count_of, duration_ms};
@@ -16,6 +20,8 @@ const BUGS: usize = 10;
 const WARNINGS: usize = 5;
 /// Wasted turns shown.
 const WASTED: usize = 3;
+/// Uncommitted paths shown.
+const DIRTY: usize = 10;
 /// Terminal cells of a diagnostic.
 const DIAGNOSTIC: usize = 120;
 
@@ -48,7 +54,7 @@ pub fn status_json(view: &LoopView) -> String {
         #[serde(flatten)]
         view: &'a LoopView,
         attention: Option<Attention>,
-        next_step: Option<&'static str>,
+        next_step: Option<String>,
         unconfined: bool,
     }
     let live = view.liveness.value();
@@ -57,68 +63,10 @@ pub fn status_json(view: &LoopView) -> String {
         &Document {
             view,
             attention: live.map(attention),
-            next_step: live.and_then(next_step),
+            next_step: next_step(view),
             unconfined: !matches!(view.confinement, crate::liveness::Confinement::Confined { .. }),
         },
     )
-}
-
-pub(crate) fn next_step(live: &Liveness) -> Option<&'static str> {
-    match live {
-        Liveness::Stopped { reason, .. } => reason.next_step(),
-        Liveness::Crashed { .. } => Some("run again: the journal knows where it stopped"),
-        Liveness::Fresh => Some("start with `peers run`"),
-        Liveness::Running { .. } => None,
-    }
-}
-
-/// What the loop is doing, one line and its tone.
-pub(crate) fn live_words(view: &LoopView) -> (Tone, String) {
-    let live = match &view.liveness {
-        Sourced::Fresh(live) | Sourced::Stale { value: live, .. } => live,
-        Sourced::Missing => return (Tone::Care, "not known".to_owned()),
-        Sourced::Unreadable(why) => return (Tone::Bad, format!("not known: {why}")),
-    };
-    let tone = match attention(live) {
-        Attention::Done => Tone::Good,
-        Attention::None => Tone::Strong,
-        Attention::Watch => Tone::Care,
-        Attention::Act | Attention::Alarm => Tone::Bad,
-    };
-    let text = match live {
-        Liveness::Running { pid, run_id, foreign, since, turn } => {
-            let since = since.map(|since| format!(" for {}", time::human(view.at.since(since))));
-            let doing = match turn {
-                Some(turn) => {
-                    let kind = if turn.skeptic { " as skeptic" } else { "" };
-                    let since = time::human(view.at.since(turn.since));
-                    format!(", tick {} of {}{kind} for {since}", turn.tick, turn.peer)
-                }
-                None if *foreign => ", by an older system that holds `.peers/run.lock`".to_owned(),
-                None => ", between turns".to_owned(),
-            };
-            let text = format!("running{}{doing}", since.unwrap_or_default());
-            let pid = pid.map(|pid| format!("process {pid}"));
-            let run = run_id.as_ref().map(|run| format!("run {run}"));
-            let who: Vec<String> = run.into_iter().chain(pid).collect();
-            if who.is_empty() { text } else { format!("{text} ({})", who.join(", ")) }
-        }
-        Liveness::Fresh => "no run yet".to_owned(),
-        Liveness::Stopped { reason, detail, at, exit_code } => {
-            let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-            format!("stopped {}, {reason}{detail} (exit {exit_code})", ago(view.at, *at))
-        }
-        Liveness::Crashed { run_id, since, how, turn } => {
-            let turn =
-                turn.as_ref().map(|t| format!(" in tick {} of {}", t.tick, t.peer)).unwrap_or_default();
-            format!(
-                "crashed{turn}: run {run_id} began {} and never ended; {}",
-                ago(view.at, *since),
-                how.words()
-            )
-        }
-    };
-    (tone, text)
 }
 
 fn head(page: &mut Page, view: &LoopView) {
@@ -129,10 +77,24 @@ fn head(page: &mut Page, view: &LoopView) {
         Sourced::Missing => page.field("project", Tone::Care, "the store does not say"),
         Sourced::Unreadable(why) => page.field("project", Tone::Bad, format!("unreadable: {why}")),
     }
-    let (tone, text) = live_words(view);
+    let (tone, text) = live_words(view, Stamp::Ago);
     page.field("state", tone, text);
-    if let Some(next) = view.liveness.value().and_then(next_step) {
+    if let Some(next) = next_step(view) {
         page.field("next step", Tone::Care, next);
+    }
+    for line in next::notable(view) {
+        page.field("look at", Tone::Bad, line);
+    }
+    if let Some(why) = view.notable.why() {
+        page.field("look at", Tone::Bad, format!("the journal cannot be looked through: {why}"));
+    }
+    if !view.setup.unaccepted.is_empty() && !matches!(view.liveness.value(), Some(Liveness::Fresh)) {
+        let files = view.setup.unaccepted.join(" and ");
+        page.field(
+            "look at",
+            Tone::Care,
+            format!("{files} differ from what was accepted: `peers goals diff`"),
+        );
     }
     let tone = match view.confinement {
         crate::liveness::Confinement::Confined { .. } => Tone::Plain,
@@ -155,12 +117,20 @@ fn body(page: &mut Page, view: &LoopView, core: &Core) {
     let head = core.head.as_ref().map_or("no commit known", |head| head.short());
     let branch = core.branch.as_deref().map_or(" (detached or not known)".to_owned(), |b| format!(" on {b}"));
     page.field("head", Tone::Plain, format!("{head}{branch}"));
+    if let Some(dir) = &core.workdir {
+        let own = view.project.value().is_some_and(|project| project.path != *dir);
+        let what = if own { " (a worktree of its own)" } else { "" };
+        page.field("works in", Tone::Plain, format!("{dir}{what}"));
+    }
     match (core.clean, core.dirty.is_empty()) {
         (Some(false), true) => page.field("work tree", Tone::Care, "has uncommitted changes"),
         (_, false) => {
-            let paths = words::list(&core.dirty, 5);
             let n = count_of(&core.dirty, "uncommitted path");
-            page.field("work tree", Tone::Care, format!("{n}: {paths}"));
+            page.field("work tree", Tone::Care, format!("{n}: {}", words::list(&core.dirty, DIRTY)));
+            if !core.excluded.is_empty() {
+                let paths = words::list(&core.excluded, DIRTY);
+                page.say(format!("  ignored only in .git/info/exclude, which does not count here: {paths}"));
+            }
         }
         (Some(true), true) => page.field("work tree", Tone::Plain, "clean"),
         (None, true) => page.field("work tree", Tone::Faint, "not looked at"),
@@ -230,7 +200,7 @@ fn gates(page: &mut Page, core: &Core) {
                 Cell::new(tone, gate.state),
                 Cell::new(Tone::Plain, gate.id.as_str()),
                 Cell::new(Tone::Faint, about.join(", ")),
-                Cell::cut(Tone::Plain, &gate.diagnostic, DIAGNOSTIC),
+                Cell::cut(Tone::Plain, last_words(&gate.diagnostic), DIAGNOSTIC),
             ]
         })
         .collect();
@@ -280,8 +250,9 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             let last = match &peer.last {
                 None => "no turn yet".to_owned(),
                 Some(last) => {
-                    let why =
-                        last.soft_fail_reason.as_deref().map(|why| format!(", {why}")).unwrap_or_default();
+                    let why = known_reason(last.soft_fail_reason.as_deref())
+                        .map(|why| format!(", {why}"))
+                        .unwrap_or_default();
                     let took = duration_ms(last.duration_ms);
                     format!("tick {}: {} in {took}{why}", last.tick, last.classification)
                 }
@@ -309,6 +280,16 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
         })
         .collect();
     page.table(2, &rows);
+    let ticks = view.journal.value().map(|tail| tail.ticks.as_slice()).unwrap_or_default();
+    for peer in &core.peers {
+        let newest = ticks.iter().rev().find(|tick| tick.peer == peer.name).filter(|tick| !tick.success);
+        let Some(tick) = newest else { continue };
+        let said = tick.complaint.as_deref().map(|said| format!("`{said}`; ")).unwrap_or_default();
+        page.line(&[
+            Cell::new(Tone::Faint, format!("  {} failed last: ", peer.name)),
+            Cell::new(Tone::Plain, format!("{said}see `peers replay {}`", tick.tick)),
+        ]);
+    }
 }
 
 fn budget(page: &mut Page, core: &Core) {
@@ -327,14 +308,13 @@ fn budget(page: &mut Page, core: &Core) {
                 (None, Sourced::Fresh(())) => "no cap".to_owned(),
                 (None, _) => "cap not known".to_owned(),
             };
-            let percent = row.percent();
+            let percent = row.percent().filter(|_| spent_is_known(core, row));
             let tone = match percent {
                 Some(100..) => Tone::Bad,
                 Some(80..) => Tone::Care,
                 _ => Tone::Plain,
             };
-            let least = budget.unknown_usage > 0 && matches!(row.key, "max_tokens" | "max_usd");
-            let spent = if least { format!("at least {}", row.spent.words()) } else { row.spent.words() };
+            let spent = budget.spent_words(row);
             vec![
                 Cell::new(Tone::Plain, row.name),
                 Cell::new(tone, spent),
@@ -362,6 +342,11 @@ fn budget(page: &mut Page, core: &Core) {
             .collect();
         page.say(format!("  wasted {}; last: {}", duration_ms(budget.wasted_ms), last.join(", ")));
     }
+}
+
+/// A share of nothing known is no share.
+pub(crate) fn spent_is_known(core: &Core, row: &BudgetRow) -> bool {
+    !core.budget.is_least(row) || !row.spent.is_zero()
 }
 
 fn bugs(page: &mut Page, view: &LoopView) {
@@ -438,9 +423,18 @@ fn ticks(page: &mut Page, view: &LoopView) {
         0 => String::new(),
         n => format!("; {} of its end cannot be read", count(n, "line")),
     };
-    let text = format!("{}{bad}", count(tail.records, "record"));
+    let broken = tail.broken.map(|seq| format!("; damaged at record {seq}")).unwrap_or_default();
+    let unread = match view.unverified {
+        0 => String::new(),
+        n => format!(
+            "; the first {} from the snapshot, not verified here (`peers state check`)",
+            words::thousands(n)
+        ),
+    };
+    let text = format!("{}{bad}{broken}{unread}", count(tail.records, "record"));
     page.blank();
-    page.field("journal", if tail.unreadable > 0 { Tone::Bad } else { Tone::Plain }, text);
+    let tone = if tail.unreadable > 0 || tail.broken.is_some() { Tone::Bad } else { Tone::Plain };
+    page.field("journal", tone, text);
 }
 
 fn warnings(page: &mut Page, view: &LoopView) {

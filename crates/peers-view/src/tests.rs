@@ -4,6 +4,7 @@ mod converge;
 mod feed;
 mod hostile;
 mod info;
+mod notable;
 mod replay;
 mod report;
 mod status;
@@ -126,6 +127,7 @@ impl World {
             signal: None,
             head: Some(commit('b')),
             proof: None,
+            in_gates: false,
         };
         self.append(Record::Exit(Box::new(exit)));
         let mut record = run_record(&self.run);

@@ -4,8 +4,10 @@ use peers_model::config::Role;
 use peers_model::record::{CorrectionKind, Line, Record, SkepticVerdict, TickOutcome, TickRecord};
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd, limits};
 use peers_store::{Area, Disk, DiskError, journal, layout};
+use peers_sys::digest::sha256_hex;
 use serde::Serialize;
 
+use crate::diagnostic::{complaint, why_failed};
 use crate::words;
 
 /// So much of the journal's end is looked through for ticks.
@@ -49,6 +51,8 @@ pub struct TickRow {
     pub warnings: usize,
     /// Guarded files of `.git` that it changed. Untrusted text.
     pub git_tampered: Vec<String>,
+    /// The last line of its standard error, where the process failed. Untrusted text.
+    pub complaint: Option<String>,
 }
 
 impl TickRow {
@@ -62,7 +66,7 @@ impl TickRow {
             outcome: tick.outcome,
             success: tick.success,
             classification: tick.classification.clone(),
-            reason: tick.soft_fail_reason.clone(),
+            reason: why_failed(tick),
             duration_ms: tick.exit.duration_ms,
             gate_ms: tick.gate_ms,
             head_before: tick.head_before.clone(),
@@ -78,6 +82,7 @@ impl TickRow {
             usd: tick.exit.usage.usd,
             warnings: tick.warnings_emitted.len(),
             git_tampered: tick.git_tampered.clone(),
+            complaint: complaint(tick),
         }
     }
 
@@ -145,6 +150,8 @@ pub struct JournalTail {
     pub unreadable: u64,
     /// Bytes of an unfinished last line. A running loop may be writing it.
     pub torn: u64,
+    /// The newest record of the part that was looked through which does not continue the one before it.
+    pub broken: Option<u64>,
 }
 
 /// Reads the end of the journal until `wanted` ticks are found, backwards through its segments. The
@@ -197,6 +204,7 @@ struct Part {
     last_seq: u64,
     unreadable: u64,
     torn: u64,
+    broken: Option<u64>,
 }
 
 impl Part {
@@ -208,15 +216,23 @@ impl Part {
         if is_end {
             part.torn = u64::try_from(rest.len()).unwrap_or(u64::MAX);
         }
-        for line in lines.into_iter().skip(usize::from(starts_inside)) {
-            match serde_json::from_slice::<Line>(line) {
-                Ok(line) => {
-                    part.last_seq = line.seq;
-                    if let Record::Tick(tick) = &line.record {
-                        part.ticks.push(TickRow::of(line.ts, line.run_id.as_ref(), tick));
-                    }
-                }
-                Err(_) => part.unreadable += 1,
+        // Number and hash of the line before.
+        let mut before: Option<(u64, String)> = None;
+        for bytes in lines.into_iter().skip(usize::from(starts_inside)) {
+            let Ok(line) = serde_json::from_slice::<Line>(bytes) else {
+                part.unreadable += 1;
+                before = None;
+                continue;
+            };
+            if let Some((seq, hash)) = &before
+                && (line.seq != seq.saturating_add(1) || line.prev != *hash)
+            {
+                part.broken = Some(line.seq);
+            }
+            before = Some((line.seq, sha256_hex(bytes)));
+            part.last_seq = line.seq;
+            if let Record::Tick(tick) = &line.record {
+                part.ticks.push(TickRow::of(line.ts, line.run_id.as_ref(), tick));
             }
         }
         part
@@ -226,10 +242,11 @@ impl Part {
 impl JournalTail {
     /// Puts the part of an older segment before what is there.
     fn take(&mut self, part: Part, newest: bool) {
-        let Part { mut ticks, last_seq, unreadable, torn } = part;
+        let Part { mut ticks, last_seq, unreadable, torn, broken } = part;
         ticks.append(&mut self.ticks);
         self.ticks = ticks;
         self.unreadable += unreadable;
+        self.broken = self.broken.or(broken);
         if newest {
             self.torn = torn;
         }

@@ -88,6 +88,10 @@ fn words_of(line: &Line) -> (Tone, String) {
         Record::PeerSpawned(spawned) => {
             (Tone::Plain, format!("tick {}: process {}", spawned.tick, spawned.pid))
         }
+        Record::TurnEnded(ended) => (
+            Tone::Faint,
+            format!("tick {}: the turn ended at {}, gates follow", ended.tick, ended.head.short()),
+        ),
         Record::CorrectionPlanned(plan) => {
             let what = match plan.kind {
                 CorrectionKind::Revert => "revert to",

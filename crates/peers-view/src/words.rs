@@ -84,6 +84,16 @@ pub(crate) fn list(items: &[String], shown: usize) -> String {
     }
 }
 
+/// Text as one word of a POSIX shell.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ':' | ',' | '@');
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// An error with its causes, on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

@@ -22,7 +22,7 @@ use crate::operator;
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// What is acknowledged: `bug:ID`, `concern:ID` or `weakening:TICK`
+    /// What is acknowledged: `bug:ID` or `weakening:TICK`
     #[arg(value_name = "WHAT")]
     target: Target,
     /// Why
@@ -40,7 +40,7 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = "expected `bug:ID`, `concern:ID` or `weakening:TICK`";
+        let wanted = "expected `bug:ID` or `weakening:TICK`";
         let (kind, id) = text.split_once(':').ok_or(wanted)?;
         let target = match kind {
             "bug" => AckTarget::Bug(BugId::new(id).map_err(|error| error.to_string())?),
@@ -61,6 +61,7 @@ fn reason(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    cx.operators_alone_here("ack")?;
     let (place, mut disk) = cx.view()?;
     known(&args.target.0, &place, &mut disk, cx)?;
     let op = OperatorOp::Ack { target: args.target.0.clone(), reason: args.reason.clone() };
@@ -92,7 +93,12 @@ fn known(target: &AckTarget, place: &Place, disk: &mut FsDisk, cx: &Cx) -> Resul
                     .hint_opt(near.map(|near| format!("did you mean `{near}`?"))));
             }
         }
-        AckTarget::Concern(_) => {}
+        // Recorded it would be, and nobody would ask for it: no grant at all is better than one that
+        // does nothing.
+        AckTarget::Concern(_) => {
+            return Err(CommandError::new(exit::INVALID, "no gate of this version asks about concerns")
+                .hint("what can be acknowledged: `bug:ID` and `weakening:TICK`"));
+        }
     }
     Ok(())
 }

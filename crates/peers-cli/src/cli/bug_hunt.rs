@@ -1,6 +1,6 @@
 //! `peers bug-hunt`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
@@ -106,8 +106,13 @@ fn summary(asked: &Common, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandEr
 
 /// The ledger at HEAD of a place that is set up.
 pub(crate) fn ledger(place: &Place, disk: &mut FsDisk, cx: &Cx) -> Result<Ledger, String> {
+    ledger_at(place, place.work_dir(), disk, cx)
+}
+
+/// The ledger at HEAD of a work tree of a place.
+pub(crate) fn ledger_at(place: &Place, repo: &Path, disk: &mut FsDisk, cx: &Cx) -> Result<Ledger, String> {
     let control = cx.control(place).map_err(|error| error.render().trim_end().to_owned())?;
-    let asked = Asked { repo: place.work_dir(), control, head: None, base: None };
+    let asked = Asked { repo, control, head: None, base: None };
     let opened = CheckCx::open(asked, Some(disk)).map_err(|why| why.to_string())?;
     read_ledger(&opened).map(|reading| reading.ledger).map_err(|why| why.to_string())
 }

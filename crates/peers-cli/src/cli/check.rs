@@ -22,7 +22,7 @@ use crate::output::table;
 #[command(verbatim_doc_comment)]
 #[command(alias = "run-check")]
 pub(crate) struct Args {
-    /// The check; a mode before it (`MODE:NAME`) is ignored
+    /// The check; a word and a colon before its name are ignored
     #[arg(required_unless_present = "list")]
     name: Option<String>,
     /// List the checks and their flags

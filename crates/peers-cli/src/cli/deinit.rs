@@ -28,6 +28,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let Args { purge, dry_run, json } = *args;
+    cx.operators_alone_here("deinit")?;
     let options = DeinitOptions { target: cx.target.clone(), purge, dry_run };
     let report = scaffold::deinit(&options, &cx.env)?;
     for note in &report.notes {

@@ -17,7 +17,11 @@ use crate::output::table;
 ///
 /// A peer for trying things out: it reads its prompt, prints what the real tools print, commits as an
 /// agent would and does any damage that its script asks for. It needs no account and no network. Put it
-/// into `argv` of a peer in `.peers/config.yaml`.
+/// into `argv` of a peer in `.peers/config.yaml`, followed by the switches of the tool that it plays:
+///
+///     [peers, fake-peer, --script, FILE, -p, --output-format, stream-json, --verbose]    # tool: claude
+///     [peers, fake-peer, --script, FILE, exec, --json, "-"]                              # tool: codex
+///     [peers, fake-peer, --script, FILE, run, --format, json]                            # tool: opencode
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -45,9 +49,20 @@ pub(crate) struct Args {
     /// List the scripts to start from
     #[arg(long)]
     examples: bool,
-    /// Print the list as JSON
-    #[arg(long, requires = "examples")]
+    /// Print the list as JSON (with --script: a switch of the tool, ignored)
+    #[arg(long)]
     json: bool,
+    /// Switches of the tool that is played, from the first one on
+    ///
+    /// They are ignored, whatever they are, but for this: they say the output format of a script that
+    /// has no `as`. Options of this command stand before them.
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "SWITCHES",
+        verbatim_doc_comment
+    )]
+    switches: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
@@ -71,6 +86,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         peer: args.peer.clone(),
         turn: args.turn,
         state: args.state.clone(),
+        switches: args.switches.clone(),
         prompt,
         cwd,
         env: cx.env.clone(),

@@ -147,6 +147,7 @@ fn code(negative: bool) -> ExitCode {
 }
 
 fn accept(note: Option<&str>, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
+    cx.operators_alone_here("goals accept")?;
     let (place, mut disk) = cx.store()?;
     // Only what is valid can be accepted.
     let loaded = boot::load(&mut disk)?;

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use peers_model::config::Config;
 use peers_run::boot;
+use peers_run::procs::{self, Outlook};
 use peers_store::load::goal_warnings;
 use peers_sys::term;
-use peers_view::{Confinement, Info, info_json, info_text};
+use peers_view::{Accounting, Confinement, Info, info_json, info_text};
 
 use crate::cx::{self, Cx};
 use crate::error::CommandError;
@@ -21,6 +23,15 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// What will be known of the use of each peer.
+pub(crate) fn accounting(config: &Config) -> Vec<Accounting> {
+    let of = |peer| {
+        let Outlook { tokens, money, missing, doubts } = procs::outlook(peer);
+        Accounting { tokens, money, missing: missing.map(str::to_owned), doubts }
+    };
+    config.peers.iter().map(of).collect()
+}
+
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
     let loaded = boot::load(&mut disk)?;
@@ -31,6 +42,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         warnings: &goal_warnings(&loaded.goals),
         lock: &cx::lock(&place),
         confinement: Confinement::Unconfined,
+        accounting: &accounting(&loaded.config),
     };
     if args.json {
         cx.out.data(&info_json(&info))?;

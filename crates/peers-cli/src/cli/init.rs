@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use peers_git::{PeerRepo, RepoError};
 use peers_model::config::Driver as ConfigDriver;
+use peers_model::exit;
+use peers_modes::hooks::quoted;
 use peers_run::scaffold::{self, Existing, InitOptions, InitReport, Outcome};
 use peers_sys::term;
 
@@ -32,7 +35,7 @@ pub(crate) struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Who calls the loop; `hooks` also lays down snippets for the agents' stop hooks
+    /// Who calls the loop, for people: the loop does not read it
     #[arg(long, value_enum, value_name = "WHO")]
     driver: Option<Driver>,
     /// Ignore `.peers/` in `.git/info/exclude`, without a commit
@@ -44,14 +47,14 @@ pub(crate) struct Args {
 enum Driver {
     /// `peers run`
     Orchestrator,
-    /// The agents' stop hooks call `peers tick`
-    Hooks,
     /// A terminal for each agent
     Sessions,
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let Args { force, upgrade, dry_run, json, driver, no_commit } = *args;
+    cx.operators_alone_here("init")?;
+    top_of_a_repository(cx)?;
     let options = InitOptions {
         target: cx.target.clone(),
         existing: match (force, upgrade) {
@@ -62,7 +65,6 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         dry_run,
         driver: driver.map(|driver| match driver {
             Driver::Orchestrator => ConfigDriver::Orchestrator,
-            Driver::Hooks => ConfigDriver::Hooks,
             Driver::Sessions => ConfigDriver::Sessions,
         }),
         no_commit,
@@ -71,12 +73,37 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     for note in &report.notes {
         cx.out.talk(&format!("note: {note}"));
     }
+    if report.base.is_none() && !report.dry_run {
+        cx.out.talk(
+            "note: history is counted from the tag peers-baseline: commit something, then `peers init --upgrade` sets it",
+        );
+    }
     if json {
         cx.out.json("peers.init/1", &report)?;
     } else {
         say(&report, cx)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Agents work at the top of a repository; anywhere else everything would be set up in vain.
+fn top_of_a_repository(cx: &Cx) -> Result<(), CommandError> {
+    // A directory that cannot be looked at is refused by whoever sets it up.
+    let Ok(top) = cx.target.canonicalize() else { return Ok(()) };
+    // What is wrong with a repository that is there is said there too.
+    if !matches!(PeerRepo::open(&top), Err(RepoError::NotARepo { .. })) {
+        return Ok(());
+    }
+    let shown = term::inline(&top.to_string_lossy());
+    match PeerRepo::find_top(&top).filter(|above| *above != top) {
+        Some(above) => Err(CommandError::new(
+            exit::INVALID,
+            format!("{shown} is inside a repository, and agents work at the top of one"),
+        )
+        .hint(format!("`peers -C {} init`", quoted(&above.to_string_lossy())))),
+        None => Err(CommandError::new(exit::INVALID, format!("{shown} is no git repository"))
+            .hint("run `git init` and commit something first, or name a repository: `peers -C DIR init`")),
+    }
 }
 
 fn say(report: &InitReport, cx: &Cx) -> Result<(), CommandError> {
@@ -95,7 +122,9 @@ fn say(report: &InitReport, cx: &Cx) -> Result<(), CommandError> {
     };
     cx.out.line(&format!("{done} {dir}"))?;
     if let Some(hooks) = &report.hooks {
-        cx.out.line(&format!("Hook snippets are in {hooks}; its README.md says where they go"))?;
+        cx.out.line(&format!(
+            "The stop hooks in {hooks} do nothing in this version; its README.md says more"
+        ))?;
     }
     if report.outcome != Outcome::Upgraded {
         cx.out.talk(

@@ -43,6 +43,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    cx.operators_alone_here("land")?;
     let (place, mut disk) = cx.store()?;
     let loaded = boot::load(&mut disk)?;
     let options =

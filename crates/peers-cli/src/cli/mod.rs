@@ -1,7 +1,7 @@
 //! The command line: one file for each subcommand, with its `Args` and its `run`.
 
 mod ack;
-mod bug_hunt;
+pub(crate) mod bug_hunt;
 mod check;
 mod completions;
 mod deinit;
@@ -103,7 +103,14 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => {
             // Help goes to standard output, errors to standard error; a closed one is not told.
             let _unheard = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE));
+            let code = u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
+            if code != exit::OK && asks_for_json() {
+                let text = error.to_string();
+                let first = text.lines().next().unwrap_or_default();
+                let message = first.strip_prefix("error: ").unwrap_or(first);
+                Out::failure(&CommandError::new(code, peers_sys::term::line(message, 400)));
+            }
+            return ExitCode::from(code);
         }
     };
     let env = Env::current();
@@ -113,10 +120,22 @@ pub(crate) fn main() -> ExitCode {
     match cli.command.run(&cx) {
         Ok(code) => code,
         Err(error) => {
+            if asks_for_json() {
+                Out::failure(&error);
+            }
             Out::complain(&error.render());
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Whether the command line asks for JSON: then a failure is told on standard output too.
+fn asks_for_json() -> bool {
+    let args = peers_sys::env::args();
+    let mut words = args.iter().skip(1).map(|arg| arg.to_string_lossy()).take_while(|word| word != "--");
+    // What follows the script of a scripted peer is for others.
+    let plays = args.iter().any(|word| word == "fake-peer") && !args.iter().any(|word| word == "--examples");
+    !plays && words.any(|word| word == "--json" || word == "--format=json")
 }
 
 impl Command {

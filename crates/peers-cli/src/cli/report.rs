@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use peers_model::exit;
 use peers_store::layout::peers;
 use peers_store::{Area, Disk};
-use peers_view::{Report, Sourced, report_json, report_markdown};
+use peers_view::{Report, report_json, report_markdown};
 
-use super::bug_hunt;
 use crate::cx::Cx;
 use crate::error::CommandError;
 
@@ -27,13 +26,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
-    let mut asked = Cx::asked(&place);
-    if let Sourced::Fresh(facts) = &mut asked.git {
-        facts.bugs = match bug_hunt::ledger(&place, &mut disk, cx) {
-            Ok(ledger) => Sourced::Fresh(ledger),
-            Err(why) => Sourced::Unreadable(why),
-        };
-    }
+    let asked = cx.asked(&place, &mut disk);
     let report = Report::read(&mut disk, &asked);
     let code = report.view.exit_code();
     let text = report_markdown(&report);
@@ -43,7 +36,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.data(&text)?;
     }
     if code == exit::NEGATIVE {
-        cx.out.talk("hint: nothing ran yet; `peers run` starts the loop");
+        cx.out.nothing_ran(&report.view);
     } else if !args.no_write {
         place.open_store_disk()?.publish(Area::Peers, peers::REPORT, text.as_bytes(), false)?;
     }

@@ -1,13 +1,18 @@
 //! `peers run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use peers_model::outcome::StopReason;
 use peers_model::{Usd, exit};
+use peers_modes::hooks::quoted;
 use peers_run::boot::{self, RunOptions, RunSummary};
-use peers_sys::env;
+use peers_run::place::Place;
+use peers_store::runs;
+use peers_sys::{env, term};
+use peers_view::LoopView;
 
+use super::info::accounting;
 use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::live::Live;
@@ -101,13 +106,19 @@ pub(crate) fn start(max_ticks: Option<u64>, common: &Common, cx: &Cx) -> Result<
 
 /// Runs the loop with its live view.
 pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<RunSummary, CommandError> {
+    if options.branch.is_none() && options.worktree.is_none() {
+        left_behind(options, cx);
+    }
     let live = Live::new(&cx.out, verbose);
-    let ended = boot::run(options, &cx.env, Box::new(live.observer()));
+    let ended = boot::run(options, &cx.env, Box::new(live.observer(doubts(options, cx))));
     live.close();
     let summary = match ended {
         Ok(summary) => summary,
         Err(error) => {
-            let error = CommandError::from(error);
+            let mut error = CommandError::from(error);
+            if error.exit_code() == exit::CONFLICT && options.branch.is_some() && !error.has_hint() {
+                error = error.hint("to go on where that branch stands: check it out, then `peers run` alone");
+            }
             // The one refusal that is a stop reason too: another loop is at work.
             let held = || cx.place().ok().and_then(|place| place.holder().ok()).flatten().is_some();
             if error.exit_code() == exit::CONFLICT && held() {
@@ -119,11 +130,63 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
     if !summary.detail.is_empty() {
         cx.out.talk(&summary.detail);
     }
-    if let Some(next) = summary.reason.next_step() {
+    let view = end(options, &summary, cx);
+    for line in view.as_ref().map(peers_view::closing).unwrap_or_default() {
+        cx.out.talk(&line);
+    }
+    let next = match &view {
+        Some(view) => peers_view::next_step(view),
+        None => summary.reason.next_step().map(str::to_owned),
+    };
+    if let Some(next) = next {
         cx.out.talk(&format!("hint: {next}"));
     }
     stopped(&summary.reason, cx);
     Ok(summary)
+}
+
+/// How things stand at the end; nothing where that cannot be read, for the stop reason says the rest.
+fn end(options: &RunOptions, summary: &RunSummary, cx: &Cx) -> Option<LoopView> {
+    let place = Place::locate(&summary.work_dir, &cx.env).ok()?;
+    let mut disk = place.open_view_disk().ok()?;
+    let mut asked = cx.asked(&place, &mut disk);
+    let here = options.target.canonicalize().ok()?;
+    asked.here = Some(here.to_string_lossy().into_owned());
+    Some(LoopView::read(&mut disk, &asked))
+}
+
+/// What the operator should know of the peers' commands before money is spent.
+fn doubts(options: &RunOptions, cx: &Cx) -> Vec<String> {
+    let loaded = || {
+        let mut disk = Place::locate(&options.target, &cx.env).ok()?.open_view_disk().ok()?;
+        boot::load(&mut disk).ok()
+    };
+    // What cannot be loaded does not start.
+    let Some(config) = loaded().map(|loaded| loaded.config) else { return Vec::new() };
+    peers_view::doubts(&config, &accounting(&config), options.max_usd)
+        .into_iter()
+        .map(|doubt| format!("{}: {}", if doubt.loud { "warning" } else { "note" }, doubt.text))
+        .collect()
+}
+
+/// The newest run worked in a worktree of its own and is not done: a run here does not go on with it.
+fn left_behind(options: &RunOptions, cx: &Cx) {
+    let newest = || {
+        let place = Place::locate(&options.target, &cx.env).ok()?;
+        let mut disk = place.open_view_disk().ok()?;
+        let record = runs::list(&mut disk).ok()?.0.pop()?;
+        let dir = Path::new(&record.workdir);
+        let elsewhere = dir != place.work_dir() && dir != place.project_dir() && dir.is_dir();
+        (elsewhere && record.reason != Some(StopReason::Complete)).then_some(record)
+    };
+    // For people: a start does not depend on it.
+    let Some(record) = newest() else { return };
+    let branch = record.branch.as_deref().map(|branch| format!(" on `{branch}`")).unwrap_or_default();
+    cx.out.talk(&format!(
+        "warning: the newest run worked in {}{branch} and is not complete; this one works here. To go on there: `peers -C {} run`",
+        term::inline(&record.workdir),
+        quoted(&record.workdir)
+    ));
 }
 
 fn stopped(reason: &StopReason, cx: &Cx) {

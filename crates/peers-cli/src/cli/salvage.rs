@@ -76,6 +76,7 @@ fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
 }
 
 fn restore(name: &str, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
+    cx.operators_alone_here("salvage restore")?;
     let (place, _) = cx.store()?;
     let control = cx.control(&place)?;
     let kept = match &control {

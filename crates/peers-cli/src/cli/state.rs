@@ -59,7 +59,8 @@ fn check(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         }
         if let Some(bytes) = report.torn {
             cx.out.line(&format!(
-                "journal: its last line is torn ({bytes} bytes); the next run keeps it aside"
+                "journal: its last line is torn ({}); the next run keeps it aside",
+                peers_view::bytes(bytes)
             ))?;
         }
         if sound {
@@ -76,6 +77,7 @@ fn check(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
 
 fn rebuild(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     let place = cx.place()?;
+    cx.operators_alone(&place, "state rebuild")?;
     let lock = place.lock()?;
     let (mut store, report) = Store::open(place.open_store_disk()?)?;
     store.write_snapshot()?;
@@ -94,7 +96,7 @@ fn rebuild(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         }
     }
     if let Some(bytes) = report.torn {
-        cx.out.line(&format!("journal: {bytes} bytes of a torn last line were kept aside"))?;
+        cx.out.line(&format!("journal: {} of a torn last line kept aside", peers_view::bytes(bytes)))?;
     }
     cx.out.line(&format!(
         "rebuilt from {}: tick {}",

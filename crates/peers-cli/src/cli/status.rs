@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
-    let asked = Cx::asked(&place);
+    let asked = cx.asked(&place, &mut disk);
     let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));
     if args.json {
         cx.out.data(&status_json(&view))?;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
     let code = view.exit_code();
     if code == exit::NEGATIVE {
-        cx.out.talk("hint: nothing ran yet; `peers run` starts the loop");
+        cx.out.nothing_ran(&view);
     }
     Ok(ExitCode::from(code))
 }

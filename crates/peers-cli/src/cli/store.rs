@@ -48,6 +48,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
 
 fn attach(old: &Path, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     let place = cx.place()?;
+    cx.operators_alone(&place, "store attach")?;
     let old = absolute(old)?;
     let shown = term::inline(&old.to_string_lossy());
     let Some(stores) = place.store_dir().parent() else {

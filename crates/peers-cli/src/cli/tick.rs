@@ -8,8 +8,8 @@ use crate::error::CommandError;
 
 /// Run the loop for one turn
 ///
-/// The same as `run --max-ticks 1`: the unit that stop hooks call. Called from inside a turn of the same
-/// project it ends at once and says nothing, so that a hook cannot start a loop within the loop.
+/// The same as `run --max-ticks 1`. Called from inside a turn of the same project it ends at once and says
+/// nothing, so that no agent and no hook of it starts a loop within the loop.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

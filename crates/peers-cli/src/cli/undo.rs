@@ -27,7 +27,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let place = cx.place()?;
-    let undone = land::undo(&place, &cx.env, &args.run, &cx.operator())?;
+    cx.operators_alone(&place, "undo")?;
+    let undone = land::undo(&place, &cx.env, &args.run, &cx.operator()).map_err(|error| {
+        let error = CommandError::from(error);
+        if error.exit_code() == exit::INVALID && !error.has_hint() {
+            return error.hint("`peers report` lists the runs; `last` names the newest");
+        }
+        error
+    })?;
     let Undone { run, branch, from, to, commits, salvage, blocked } = &undone;
     if args.json {
         let body = json!({"run": run, "branch": branch, "from": from, "to": to, "commits": commits,

@@ -1,15 +1,17 @@
 //! `peers verify`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use peers_git::{ControlDir, DirtyFile};
 use peers_model::verdict::Verdict;
-use peers_model::{GoalId, exit, goal};
+use peers_model::{CommitId, GoalId, exit, goal};
 use peers_run::boot::{self, Loaded};
 use peers_run::oneshot::{self, Verified, VerifyOptions};
 use peers_run::place::{PEERS_DIR, Place};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk};
-use peers_sys::dir::Kind;
+use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::{term, yaml};
 use serde_json::{Value, json};
 
@@ -20,11 +22,17 @@ use crate::output::counted;
 
 /// Cells of a diagnostic in a table.
 const DIAGNOSTIC: usize = 200;
+/// Paths that are compared before and after the gates, and those of them that are named.
+const DIRTIED: usize = 1000;
+const SHOWN: usize = 10;
 
 /// Run the hard goals once, and then `verify.commands`
 ///
 /// No peer runs, reviews are not asked for, and neither lock nor state plays a part: it works beside a
-/// running loop, and in CI. The result goes to standard output and to `.peers/VERIFY.md`.
+/// running loop. The result goes to standard output and to `.peers/VERIFY.md`.
+///
+/// What is judged are the accepted goals, and these stand in the trusted store of this machine. A fresh
+/// clone has neither `.peers/` nor a store, so there, as in CI, call the gates' commands themselves.
 ///
 /// Exit codes: 0 all green, 1 something red or nothing to check, 3 something could not be judged, 5
 /// goals or config are not what was accepted.
@@ -62,6 +70,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let loaded = boot::load(&mut disk)?;
     known(&args.only, &loaded)?;
     let options = VerifyOptions { only: args.only.clone(), pristine: args.pristine };
+    let tree = if args.pristine { None } else { Tree::look(&place, cx) };
     let view = Live::new(&cx.out, false);
     let verified = oneshot::verify(
         &place,
@@ -80,16 +89,23 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             "warning: a loop works here at the same time ({holder}); the tree may move under the gates"
         ));
     }
-    let report = Report::new(&verified, args.allow_empty);
+    let report = Report::new(&verified, args.allow_empty, tree.map(Tree::changed).unwrap_or_default());
+    if !report.dirtied.is_empty() {
+        cx.out.talk(&format!(
+            "note: the gates changed the work tree: {}; a run never completes with that: let git ignore these files (in .gitignore), or let the command clean up",
+            named(&report.dirtied)
+        ));
+    }
     let text = report.markdown(&place);
+    // First what stays, then what is said: standard output may be full or closed.
+    if !args.no_write {
+        let mut disk = place.open_store_disk()?;
+        disk.publish(Area::Peers, peers::VERIFY, text.as_bytes(), false)?;
+    }
     if args.json {
         cx.out.json("peers.verify/1", &report.json())?;
     } else {
         cx.out.data(&text)?;
-    }
-    if !args.no_write {
-        let mut disk = place.open_store_disk()?;
-        disk.publish(Area::Peers, peers::VERIFY, text.as_bytes(), false)?;
     }
     Ok(ExitCode::from(report.code))
 }
@@ -123,10 +139,70 @@ struct Report<'a> {
     extra: Vec<Row<'a>>,
     word: &'static str,
     code: u8,
+    /// Paths that the gates made dirty.
+    dirtied: Vec<String>,
+}
+
+/// The work tree before the gates, for what they change.
+struct Tree {
+    control: ControlDir,
+    scratch: Scratch,
+    work_dir: PathBuf,
+    head: CommitId,
+    before: Vec<DirtyFile>,
+}
+
+/// A directory that goes with its owner.
+struct Scratch {
+    parent: SafeDir,
+    name: String,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It lies in the cache, which may be emptied at any time.
+        let _removed = self.parent.remove_tree(&self.name);
+    }
+}
+
+impl Tree {
+    /// For a note only: where anything is in the way there is none.
+    fn look(place: &Place, cx: &Cx) -> Option<Self> {
+        let repo = Cx::repo(place).ok()?;
+        let head = repo.facts().head().ok()?.commit;
+        let parent = SafeDir::create_root(place.cache_dir()).ok()?;
+        let name = format!("look-{}", peers_sys::rand::hex::<8>().ok()?);
+        let dir = parent.create_subdir(&name).ok()?;
+        let scratch = Scratch { parent, name };
+        let mut control = ControlDir::open_or_create(&dir.path().join("control.git"), cx.git().ok()?)
+            .ok()?
+            .with_excludes(peers_git::operator_excludes());
+        let _imported = control.import(&repo, Some(&head)).ok()?;
+        let work_dir = place.work_dir().to_owned();
+        let before = control.dirty_files(&work_dir, &head, DIRTIED).ok()?;
+        Some(Self { control, scratch, work_dir, head, before })
+    }
+
+    /// The paths that are dirty now and were not.
+    fn changed(self) -> Vec<String> {
+        let Self { control, scratch, work_dir, head, before } = self;
+        let after = control.dirty_files(&work_dir, &head, DIRTIED).unwrap_or_default();
+        drop(scratch);
+        after.into_iter().filter(|file| !before.contains(file)).map(|file| file.path).collect()
+    }
+}
+
+/// The first of them, for people.
+fn named(paths: &[String]) -> String {
+    let shown: Vec<String> = paths.iter().take(SHOWN).map(|path| term::line(path, 120)).collect();
+    match paths.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 impl<'a> Report<'a> {
-    fn new(verified: &'a Verified, allow_empty: bool) -> Self {
+    fn new(verified: &'a Verified, allow_empty: bool, dirtied: Vec<String>) -> Self {
         let hard: Vec<Row<'a>> = verified
             .gates
             .iter()
@@ -155,7 +231,7 @@ impl<'a> Report<'a> {
         } else {
             ("PASS", exit::OK)
         };
-        Self { verified, hard, extra, word, code }
+        Self { verified, hard, extra, word, code, dirtied }
     }
 
     fn markdown(&self, place: &Place) -> String {
@@ -167,15 +243,14 @@ impl<'a> Report<'a> {
             (false, true) => "the work tree, with uncommitted changes",
             (false, false) => "the work tree, clean",
         };
+        // Most projects have none.
+        let commands = match extra.len() {
+            0 => String::new(),
+            of => format!(", {}", share(green(extra), of, "verify command")),
+        };
         let mut lines = vec![
             format!("# peers verify — {}\n", term::inline(&dir)),
-            format!(
-                "**Result:** {word} (hard {}/{}, verify {}/{})\n",
-                green(hard),
-                hard.len(),
-                green(extra),
-                extra.len()
-            ),
+            format!("**Result:** {word} ({}{})\n", share(green(hard), hard.len(), "hard goal"), commands),
             format!("At {}, HEAD {}, tree {}: {state}.", verified.at, verified.head, verified.tree),
             format!("Goals {}, config {}.", verified.digests.goals, verified.digests.config),
         ];
@@ -209,6 +284,10 @@ impl<'a> Report<'a> {
                 names.join(", ")
             ));
         }
+        if !self.dirtied.is_empty() {
+            let paths = cell(&named(&self.dirtied));
+            lines.push(format!("\nThe gates changed the work tree: {paths}"));
+        }
         lines.join("\n") + "\n"
     }
 
@@ -233,8 +312,14 @@ impl<'a> Report<'a> {
             "hard": rows(hard),
             "verify": rows(extra),
             "exempt": verified.exempt,
+            "dirtied": self.dirtied,
         })
     }
+}
+
+/// `2 of 3 hard goals green`.
+fn share(green: usize, of: usize, noun: &str) -> String {
+    format!("{green} of {} green", counted(u64::try_from(of).unwrap_or(u64::MAX), noun))
 }
 
 /// Foreign text in a table of Markdown.

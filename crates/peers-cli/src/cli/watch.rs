@@ -16,13 +16,16 @@ use serde_json::json;
 use crate::cx::Cx;
 use crate::error::CommandError;
 
+/// Where delivered messages are kept, below `comms/`.
+const ARCHIVE: &str = "archive/";
 /// Most pairs of sender and receiver that are looked at.
 const PAIRS: usize = 1000;
 
 /// Follow what happens, or the messages for one peer
 ///
 /// Without a name every new record of the journal is printed, decoded. With a name the messages are
-/// that peers send it by file (`comm: hybrid`). Ctrl-C ends it.
+/// that peers send it by file (`comm: hybrid`): those that were delivered and archived, then those that
+/// wait. Ctrl-C ends it.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -65,7 +68,7 @@ fn follow(args: &Args, disk: &mut FsDisk, cx: &Cx) -> Result<ExitCode, CommandEr
         let polled = feed.poll(disk).map_err(unreadable)?;
         for item in &polled.items {
             let line = if args.json { watch_json(item) } else { watch_line(item, cx.out.colour()) };
-            cx.out.data(&line)?;
+            cx.out.stream(line.as_bytes())?;
         }
         if polled.more {
             continue;
@@ -91,19 +94,28 @@ fn receiver(name: &str, disk: &mut FsDisk) -> Result<PeerName, CommandError> {
 fn messages(to: &PeerName, args: &Args, disk: &mut FsDisk, cx: &Cx) -> Result<ExitCode, CommandError> {
     let mut seen = BTreeSet::new();
     loop {
-        for path in waiting(to, disk)? {
-            if !seen.insert(path.clone()) {
+        for path in sent(to, disk)? {
+            let delivered = path.starts_with(ARCHIVE);
+            // One that was shown while it waited is not shown again from the archive.
+            if !seen.insert(path.strip_prefix(ARCHIVE).unwrap_or(&path).to_owned()) {
                 continue;
             }
             let full = format!("{}/{path}", peers::COMMS);
-            // One that was delivered and archived meanwhile is shown by the next prompt.
-            let Some(bytes) = disk.read(Area::Peers, &full, limits::MESSAGE * 2)? else { continue };
+            // One that is archived at this moment is found there by the next look.
+            let Some(bytes) = disk.read(Area::Peers, &full, limits::MESSAGE * 2)? else {
+                seen.remove(&path);
+                continue;
+            };
             let text = term::block_bytes(&bytes);
             if args.json {
-                let line = json!({"schema": "peers.message/1", "path": path, "text": text});
-                cx.out.data(&peers_view::terminal_safe(&format!("{line}\n")))?;
+                let line =
+                    json!({"schema": "peers.message/1", "path": path, "delivered": delivered, "text": text});
+                cx.out.stream(peers_view::terminal_safe(&format!("{line}\n")).as_bytes())?;
             } else {
-                cx.out.data(&format!("── {}\n{}\n", term::inline(&path), text.trim_end()))?;
+                let state = if delivered { "delivered" } else { "waits" };
+                cx.out.stream(
+                    format!("── {} ({state})\n{}\n", term::inline(&path), text.trim_end()).as_bytes(),
+                )?;
             }
         }
         if args.once {
@@ -113,10 +125,18 @@ fn messages(to: &PeerName, args: &Args, disk: &mut FsDisk, cx: &Cx) -> Result<Ex
     }
 }
 
-/// Messages for a peer, in order: paths below `comms/`.
-fn waiting(to: &PeerName, disk: &mut FsDisk) -> Result<Vec<String>, CommandError> {
+/// Messages for a peer, the delivered ones first: paths below `comms/`.
+fn sent(to: &PeerName, disk: &mut FsDisk) -> Result<Vec<String>, CommandError> {
+    let mut found = messages_in(ARCHIVE, to, disk)?;
+    found.extend(messages_in("", to, disk)?);
+    Ok(found)
+}
+
+/// Messages for a peer in the pairs of `group`, which is empty or ends in a slash.
+fn messages_in(group: &str, to: &PeerName, disk: &mut FsDisk) -> Result<Vec<String>, CommandError> {
     let Some(dir) = disk.dir(Area::Peers) else { return Ok(Vec::new()) };
-    let pairs = match dir.subdir(peers::COMMS).and_then(|comms| comms.list(PAIRS)) {
+    let above = format!("{}/{group}", peers::COMMS);
+    let pairs = match dir.open_path(above.trim_end_matches('/')).and_then(|comms| comms.list(PAIRS)) {
         Ok(listing) => listing.entries,
         Err(error) if error.is_not_found() => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
@@ -130,8 +150,8 @@ fn waiting(to: &PeerName, disk: &mut FsDisk) -> Result<Vec<String>, CommandError
         .collect();
     let mut found = Vec::new();
     for pair in pairs {
-        let names = disk.list(Area::Peers, &format!("{}/{pair}", peers::COMMS))?;
-        found.extend(names.into_iter().map(|name| format!("{pair}/{name}")));
+        let names = disk.list(Area::Peers, &format!("{above}{pair}"))?;
+        found.extend(names.into_iter().map(|name| format!("{group}{pair}/{name}")));
     }
     Ok(found)
 }

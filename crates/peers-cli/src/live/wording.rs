@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use peers_core::state::State;
-use peers_model::outcome::ExitClass;
 use peers_model::record::{TickOutcome, TickRecord};
 use peers_model::time::human;
 use peers_model::verdict::{Judged, Place};
@@ -16,7 +15,7 @@ use crate::output::counted;
 
 /// Cells of a diagnostic in a line.
 const DIAGNOSTIC: usize = 160;
-/// Characters of a failure's first line of standard error.
+/// Cells of the reason of a failure.
 const COMPLAINT: usize = 200;
 /// Lines of a tail that are echoed, of standard output and of standard error.
 const TAILS: (usize, usize) = (50, 25);
@@ -78,11 +77,11 @@ pub(super) fn turned(judged: &Judged, turned: bool) -> String {
         _ => "not judged",
     };
     let is = if turned { "turned" } else { "is" };
-    let diagnostic = judged.verdict.diagnostic().trim();
+    let diagnostic = peers_view::last_words(judged.verdict.diagnostic());
     if diagnostic.is_empty() {
         return format!("  {} {is} {word}", judged.goal);
     }
-    format!("  {} {is} {word}: {}", judged.goal, term::line(diagnostic, DIAGNOSTIC))
+    format!("  {} {is} {word}: {}", judged.goal, term::line(&diagnostic, DIAGNOSTIC))
 }
 
 /// `tick 3 codex: handoff, 2f31ab90, 12s`.
@@ -99,15 +98,18 @@ pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> String {
     let commit = tick.commits.last().map_or("no-new-commit", |commit| commit.short());
     let mut parts =
         vec![outcome.to_owned(), commit.to_owned(), human(Duration::from_millis(tick.exit.duration_ms))];
-    parts.extend(tick.exit.usage.usd.filter(|usd| *usd > Usd::ZERO).map(|usd| usd.to_string()));
+    let tokens = || tick.exit.usage.tokens.map(|tokens| counted(tokens.0, "token"));
+    parts.extend(
+        tick.exit.usage.usd.filter(|usd| *usd > Usd::ZERO).map(|usd| usd.to_string()).or_else(tokens),
+    );
     let part = if skeptic { " (skeptic)" } else { "" };
     let mut said = vec![format!("tick {} {}{part}: {}", tick.iteration, tick.peer, parts.join(", "))];
     if !tick.success {
-        said.extend(tick.soft_fail_reason.as_ref().map(|reason| term::line(reason, COMPLAINT)));
+        said.extend(peers_view::why_failed(tick).map(|reason| term::line(&reason, COMPLAINT)));
     }
-    if !tick.success && tick.exit.class != ExitClass::Ok {
-        let complaint = tick.exit.stderr_tail.lines().map(str::trim).find(|line| !line.is_empty());
-        said.extend(complaint.map(|complaint| complaint.chars().take(COMPLAINT).collect()));
+    said.extend(peers_view::complaint(tick));
+    if !tick.success {
+        said.push(format!("see `peers replay {}`", tick.iteration));
     }
     said.join("; ")
 }

@@ -1,8 +1,8 @@
 //! What a turn changed.
 
-use std::ops::RangeInclusive;
-
-use crate::classify_path::{PathKind, classify, rust_test_lines};
+use super::runnable::Census;
+use super::strip::Language;
+use crate::classify_path::{PathKind, classify};
 
 /// All files that differ between the trees before and after a turn. Renames are a deletion and an
 /// addition.
@@ -27,9 +27,11 @@ pub struct FileDiff {
     pub deleted: u64,
     /// It is no text; it counts as changed whatever the numbers say.
     pub binary: bool,
-    /// The deleted lines, without line ends. Untrusted.
+    /// These are tests that are compiled under a condition only.
+    pub conditional: bool,
+    /// The deleted lines, without line ends; of tests those that are no longer run. Untrusted.
     pub hunks_removed: Vec<String>,
-    /// The added lines, without line ends. Untrusted.
+    /// The added lines, without line ends; of tests those that are now run. Untrusted.
     pub hunks_added: Vec<String>,
 }
 
@@ -64,6 +66,7 @@ impl FileDiff {
             added: count(added.len()),
             deleted: count(removed.len()),
             binary: false,
+            conditional: false,
             hunks_removed: removed,
             hunks_added: added,
         }
@@ -76,26 +79,52 @@ impl FileDiff {
         Self { binary: true, ..lines }
     }
 
-    /// The diff of a text file whose test lines may stand among the others: of a Rust source file
-    /// the lines of test modules become a second entry of kind [`PathKind::Test`].
+    /// Whether the whole text of both sides is needed to tell what a change of such a file does to
+    /// tests: [`FileDiff::divided`] is to be used then, [`FileDiff::text`] for all others.
+    #[must_use]
+    pub fn wants_text(path: &str) -> bool {
+        match Language::of(path) {
+            Some(Language::Rust) => matches!(classify(path), PathKind::Test | PathKind::Source),
+            Some(_) => classify(path) == PathKind::Test,
+            None => false,
+        }
+    }
+
+    /// The diff of a text file of which both texts are known. Lines of tests are compared as they
+    /// are run: what moves into a comment, behind a `return` or under `if false` is lost, what only
+    /// moves about is not. Of a Rust source file the lines of tests become an entry of their own of
+    /// kind [`PathKind::Test`], of tests under a condition a further one.
     #[must_use]
     pub fn divided(path: &str, status: FileStatus, old: Change<'_>, new: Change<'_>) -> Vec<Self> {
-        let is_rust = path.rsplit_once('.').is_some_and(|(_, e)| e.eq_ignore_ascii_case("rs"));
-        if classify(path) != PathKind::Source || !is_rust {
-            let all = |change: Change<'_>| change.lines.iter().map(|l| l.text.clone()).collect();
+        let all = |change: Change<'_>| change.lines.iter().map(|l| l.text.clone()).collect();
+        let Some(language) = Language::of(path).filter(|_| Self::wants_text(path)) else {
             return vec![Self::text(path, status, all(old), all(new))];
+        };
+        let kind = classify(path);
+        if [old, new].into_iter().any(|side| side.text.is_empty() && !side.lines.is_empty()) {
+            // A text that could not be read may hold any tests.
+            let lines = Self::text(path, status, all(old), all(new));
+            let unread = Self { kind: PathKind::Test, ..Self::opaque(path, status) };
+            return if kind == PathKind::Test { vec![unread] } else { vec![lines, unread] };
         }
-        let (old_tests, old_rest) = old.divide();
-        let (new_tests, new_rest) = new.divide();
-        let has_tests = !(old_tests.is_empty() && new_tests.is_empty());
-        let has_rest = !(old_rest.is_empty() && new_rest.is_empty());
+        let (before, after) = (Census::of(language, kind, old.text), Census::of(language, kind, new.text));
         let mut found = Vec::new();
-        if has_rest || !has_tests {
-            found.push(Self::text(path, status, old_rest, new_rest));
+        let (removed, added) = (before.rest(old.lines), after.rest(new.lines));
+        if !(removed.is_empty() && added.is_empty()) {
+            found.push(Self::text(path, status, removed, added));
         }
-        if has_tests {
-            let tests = Self::text(path, status, old_tests, new_tests);
-            found.push(Self { kind: PathKind::Test, ..tests });
+        for conditional in [false, true] {
+            let (removed, added) = before.difference(&after, conditional);
+            let (deleted, new_lines) =
+                (before.changed(old.lines, conditional), after.changed(new.lines, conditional));
+            if removed.is_empty() && added.is_empty() && deleted == 0 && new_lines == 0 {
+                continue;
+            }
+            let lines = Self::text(path, status, removed, added);
+            found.push(Self { kind: PathKind::Test, conditional, deleted, added: new_lines, ..lines });
+        }
+        if found.is_empty() {
+            found.push(Self::text(path, status, Vec::new(), Vec::new()));
         }
         found
     }
@@ -114,18 +143,6 @@ pub struct Change<'a> {
     pub text: &'a str,
     /// The lines that the other side lacks.
     pub lines: &'a [ChangedLine],
-}
-
-impl Change<'_> {
-    /// Lines within test modules, and the others.
-    fn divide(&self) -> (Vec<String>, Vec<String>) {
-        let ranges: Vec<RangeInclusive<usize>> = rust_test_lines(self.text);
-        let in_tests = |n: usize| ranges.iter().any(|r| r.contains(&n));
-        let (tests, rest): (Vec<&ChangedLine>, Vec<&ChangedLine>) =
-            self.lines.iter().partition(|l| in_tests(l.number));
-        let owned = |lines: Vec<&ChangedLine>| lines.into_iter().map(|l| l.text.clone()).collect();
-        (owned(tests), owned(rest))
-    }
 }
 
 impl TurnDiff {

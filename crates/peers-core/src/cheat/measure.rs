@@ -1,12 +1,16 @@
 //! Whether a turn weakened tests or gates, measured from its changed lines.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 
-use super::config::{ConfigKind, Lowered, config_kind, loosened, lowered, only_numbers};
+use super::config::{self, Lowered};
 use super::diff::{FileDiff, FileStatus, TurnDiff};
-use super::idioms::{Strength, assertion, skip, table_row, test_start};
-use crate::classify_path::PathKind;
+use super::groups::{Group, groups};
+use super::hiding;
+use super::idioms::{Strength, assertion, hook, skip, table_row, test_start};
+use super::runnable::is_build_constraint;
+use super::rust_modules::Modules;
+use crate::classify_path::{PathKind, has_extension, is_code};
 
 /// One way in which a turn weakened tests or gates. Paths are untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,11 +71,49 @@ pub enum Weakening {
         /// The file.
         path: String,
     },
+    /// A module whose file is still there is no longer compiled.
+    Orphan {
+        /// The file that declared it.
+        path: String,
+        /// Its name.
+        module: String,
+    },
+    /// Test code takes a hand in what is collected, what counts, or when the run ends.
+    Hook {
+        /// The file.
+        path: String,
+    },
+    /// Tests are hidden from git.
+    Hidden {
+        /// The file that hides them.
+        path: String,
+    },
     /// The configuration of a gate changed.
     GateConfig {
         /// The file.
         path: String,
     },
+}
+
+impl Weakening {
+    /// The file that it was found in. Untrusted text.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Tests { path, .. }
+            | Self::Assertions { path, .. }
+            | Self::Looser { path, .. }
+            | Self::Expectations { path, .. }
+            | Self::Skips { path, .. }
+            | Self::Snapshot { path }
+            | Self::Threshold { path, .. }
+            | Self::Unreadable { path }
+            | Self::Orphan { path, .. }
+            | Self::Hook { path }
+            | Self::Hidden { path }
+            | Self::GateConfig { path } => path,
+        }
+    }
 }
 
 impl fmt::Display for Weakening {
@@ -90,6 +132,11 @@ impl fmt::Display for Weakening {
                 write!(f, "`{key}` {from} removed from {}", shown(path))
             }
             Self::Unreadable { path } => write!(f, "{} cannot be read any more", shown(path)),
+            Self::Orphan { path, module } => {
+                write!(f, "module `{}` of {} is no longer compiled", shown(module), shown(path))
+            }
+            Self::Hook { path } => write!(f, "the run of the tests is interfered with in {}", shown(path)),
+            Self::Hidden { path } => write!(f, "tests are hidden by {}", shown(path)),
             Self::GateConfig { path } => write!(f, "gate configuration {} edited", shown(path)),
         }
     }
@@ -103,174 +150,132 @@ fn shown(path: &str) -> String {
 #[must_use]
 pub fn weakenings(diff: &TurnDiff) -> Vec<Weakening> {
     let mut found = Vec::new();
+    let modules = Modules::of(diff);
     let tests: Vec<&FileDiff> = diff.files.iter().filter(|f| f.kind == PathKind::Test).collect();
     let (snapshots, tests): (Vec<&FileDiff>, Vec<&FileDiff>) =
         tests.into_iter().partition(|f| is_snapshot(&f.path));
-    for group in groups(&tests.into_iter().filter(|f| is_code(&f.path)).collect::<Vec<_>>()) {
-        group.measure(&mut found);
+    let code: Vec<&FileDiff> = tests.into_iter().filter(|f| is_code(&f.path)).collect();
+    for group in groups(&code, &modules) {
+        measure(&group, &mut found);
     }
-    for file in tests_of(diff).filter(|f| f.binary && f.status != FileStatus::Added) {
+    for (module, path) in modules.orphans() {
+        found.push(Weakening::Orphan { path, module });
+    }
+    for file in diff.files.iter().filter(|f| f.binary && hides_something(f)) {
         found.push(Weakening::Unreadable { path: file.path.clone() });
     }
-    for file in snapshots {
+    // One that only went elsewhere is as it was.
+    let new_snapshots: BTreeSet<&Vec<String>> = snapshots
+        .iter()
+        .filter(|f| f.status == FileStatus::Added && !f.hunks_added.is_empty())
+        .map(|f| &f.hunks_added)
+        .collect();
+    for file in &snapshots {
         let rewritten = match file.status {
             FileStatus::Added => false,
             FileStatus::Modified => file.deleted > 0 || file.binary,
-            FileStatus::Deleted => true,
+            FileStatus::Deleted => file.binary || !new_snapshots.contains(&file.hunks_removed),
         };
         if rewritten {
             found.push(Weakening::Snapshot { path: file.path.clone() });
         }
     }
-    for file in diff.files.iter().filter(|f| f.kind != PathKind::Control) {
-        config(file, &mut found);
+    let around = config::Around::of(diff);
+    for file in diff.files.iter().filter(|f| f.kind != PathKind::Control && !f.binary) {
+        if hiding::hides_tests(file) {
+            found.push(Weakening::Hidden { path: file.path.clone() });
+        }
+        let path = || file.path.clone();
+        let numbers = config::lowered(file);
+        found.extend(numbers.into_iter().map(|Lowered { key, from, to }| Weakening::Threshold {
+            path: path(),
+            key,
+            from,
+            to,
+        }));
+        if config::is_weaker(file, &around) {
+            found.push(Weakening::GateConfig { path: path() });
+        }
     }
     found
 }
 
-fn config(file: &FileDiff, found: &mut Vec<Weakening>) {
-    let Some(kind) = config_kind(&file.path) else { return };
-    let path = || file.path.clone();
-    let numbers = lowered(file);
-    found.extend(numbers.into_iter().map(|Lowered { key, from, to }| Weakening::Threshold {
-        path: path(),
-        key,
-        from,
-        to,
-    }));
-    let edited = match (kind, file.status) {
-        (ConfigKind::Gate, FileStatus::Modified | FileStatus::Deleted) => {
-            file.weight() > 0 && !only_numbers(file)
-        }
-        (ConfigKind::Gate, FileStatus::Added) | (ConfigKind::Mixed, _) => loosened(file),
-    };
-    if edited {
-        found.push(Weakening::GateConfig { path: path() });
-    }
+/// Whether the change of a file of this path can be a weakening: such files are to be compared
+/// before others when not all can be.
+#[must_use]
+pub fn is_measured(path: &str) -> bool {
+    FileDiff::wants_text(path)
+        || config::is_known(path)
+        || hiding::is_known(path)
+        || crate::classify_path::classify(path) == PathKind::Test
 }
 
-/// Test files that are measured together: a changed file for itself, and all new and deleted ones,
-/// since a moved file is one of each.
-struct Group<'a> {
-    name: String,
-    files: Vec<&'a FileDiff>,
-    /// Lines of tests that vanish here and appear elsewhere in the turn (positive), or the other
-    /// way round (negative): to be left out of account.
-    moved: BTreeMap<String, i64>,
-}
-
-fn groups<'a>(files: &[&'a FileDiff]) -> Vec<Group<'a>> {
-    let (changed, others): (Vec<&FileDiff>, Vec<&FileDiff>) =
-        files.iter().partition(|f| f.status == FileStatus::Modified);
-    let mut groups: Vec<Vec<&FileDiff>> = changed.into_iter().map(|f| vec![f]).collect();
-    if !others.is_empty() {
-        groups.push(others);
-    }
-    let balances: Vec<BTreeMap<String, i64>> = groups.iter().map(|g| balance(g)).collect();
-    let total = |sign: i64| {
-        let mut total: BTreeMap<&str, i64> = BTreeMap::new();
-        for (line, n) in balances.iter().flatten().filter(|(_, n)| n.signum() == sign) {
-            *total.entry(line).or_default() += n.abs();
-        }
-        total
-    };
-    let (lost, gained) = (total(-1), total(1));
-    let moved = |line: &str| lost.get(line).copied().unwrap_or(0).min(gained.get(line).copied().unwrap_or(0));
-    let mut left: BTreeMap<(&str, i64), i64> =
-        lost.keys().flat_map(|l| [((*l, -1), moved(l)), ((*l, 1), moved(l))]).collect();
-    let mut found = Vec::new();
-    for (files, balance) in groups.into_iter().zip(&balances) {
-        let mut moved = BTreeMap::new();
-        for (line, n) in balance {
-            let Some(left) = left.get_mut(&(line.as_str(), n.signum())) else { continue };
-            let taken = n.abs().min(*left);
-            *left -= taken;
-            moved.insert(line.clone(), -n.signum() * taken);
-        }
-        let first = files.iter().find(|f| f.status == FileStatus::Deleted).or(files.first());
-        let name = first.map(|f| f.path.clone()).unwrap_or_default();
-        found.push(Group { name, files, moved });
-    }
+/// The weakenings of a turn that began in a work tree in which something lay already: those of
+/// `diff`, from head to head, in files that are also weaker in `since`, from that work tree to the
+/// head. What somebody else had left there is not charged.
+#[must_use]
+pub fn weakenings_since(diff: &TurnDiff, since: &TurnDiff) -> Vec<Weakening> {
+    let own = weakenings(since);
+    let mut found = weakenings(diff);
+    found.retain(|w| own.iter().any(|o| o.path() == w.path()));
     found
 }
 
-/// Of each line that matters, how many more there are than before.
-fn balance(files: &[&FileDiff]) -> BTreeMap<String, i64> {
-    let mut balance: BTreeMap<String, i64> = BTreeMap::new();
-    let matters = |line: &str| test_start(line) || assertion(line).is_some() || table_row(line);
-    for (lines, step) in files.iter().flat_map(|f| [(&f.hunks_removed, -1), (&f.hunks_added, 1)]) {
-        for line in lines.iter().filter(|l| matters(l)) {
-            *balance.entry(normal(line)).or_default() += step;
-        }
+/// Whether the tests, the gates or what hides them could be told from a file that cannot be read.
+fn hides_something(file: &FileDiff) -> bool {
+    let decides = config::is_known(&file.path) || hiding::is_known(&file.path);
+    if file.status == FileStatus::Added {
+        // A new file takes nothing away, unless it has a say in the run.
+        return decides || file.path.rsplit('/').next() == Some("conftest.py");
     }
-    balance
+    let tests = file.kind == PathKind::Test && is_code(&file.path) && !is_snapshot(&file.path);
+    let may_hold_tests = file.kind == PathKind::Source && has_extension(&file.path, &["rs"]);
+    decides || tests || may_hold_tests
 }
 
-fn normal(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
+fn measure(group: &Group<'_>, found: &mut Vec<Weakening>) {
+    let path = || group.name.clone();
+    let before = found.len();
+    if let Some(lost) = group.lost(test_start) {
+        found.push(Weakening::Tests { path: path(), lost });
+    }
+    if let Some(lost) = group.lost(|l| assertion(l).is_some()) {
+        found.push(Weakening::Assertions { path: path(), lost });
+    } else if let Some(lost) = group.lost(|l| assertion(l) == Some(Strength::Exact)) {
+        found.push(Weakening::Looser { path: path(), lost });
+    }
+    if found.len() == before
+        && let Some(lost) = group.lost(table_row)
+    {
+        found.push(Weakening::Expectations { path: path(), lost });
+    }
+    if let Some(added) = skips(group) {
+        found.push(Weakening::Skips { path: path(), added });
+    }
+    let enters = |l: &str| has_extension(&group.name, &["rs"]) && l.trim_start().starts_with("fn main(");
+    if group.is_one_file() && group.gained(enters).is_some() {
+        found.push(Weakening::Hook { path: path() });
+    } else if group.gained(hook).is_some() {
+        found.push(Weakening::Hook { path: group.where_added(hook).to_owned() });
+    }
 }
 
-impl Group<'_> {
-    fn measure(&self, found: &mut Vec<Weakening>) {
-        let path = || self.name.clone();
-        let before = found.len();
-        if let Some(lost) = self.lost(test_start) {
-            found.push(Weakening::Tests { path: path(), lost });
-        }
-        if let Some(lost) = self.lost(|l| assertion(l).is_some()) {
-            found.push(Weakening::Assertions { path: path(), lost });
-        } else if let Some(lost) = self.lost(|l| assertion(l) == Some(Strength::Exact)) {
-            found.push(Weakening::Looser { path: path(), lost });
-        }
-        if found.len() == before
-            && let Some(lost) = self.lost(table_row)
-        {
-            found.push(Weakening::Expectations { path: path(), lost });
-        }
-        if let Ok(added) = u64::try_from(self.net(skip, false))
-            && added > 0
-        {
-            found.push(Weakening::Skips { path: path(), added });
-        }
+/// How many more marks there are that keep tests from running.
+fn skips(group: &Group<'_>) -> Option<u64> {
+    if group.is_one_file() {
+        return group.gained(|l| skip(l) || is_build_constraint(l));
     }
-
-    /// How many lines of a kind are missing, moved ones aside; `None` for none.
-    fn lost(&self, is: impl Fn(&str) -> bool) -> Option<u64> {
-        u64::try_from(-self.net(is, true)).ok().filter(|lost| *lost > 0)
+    let added = group.gained(skip)?;
+    if group.took_place_of_others() {
+        return Some(added);
     }
-
-    /// Added minus removed lines of a kind.
-    fn net(&self, is: impl Fn(&str) -> bool, moved: bool) -> i64 {
-        let count =
-            |lines: &[String]| i64::try_from(lines.iter().filter(|l| is(l)).count()).unwrap_or(i64::MAX);
-        let net = self.files.iter().fold(0_i64, |sum, f| {
-            sum.saturating_add(count(&f.hunks_added)).saturating_sub(count(&f.hunks_removed))
-        });
-        let moved: i64 =
-            if moved { self.moved.iter().filter(|(l, _)| is(l)).map(|(_, n)| *n).sum() } else { 0 };
-        net.saturating_add(moved)
-    }
+    // Marks in a new file matter as far as tests of other files came there.
+    let came = group.came(test_start);
+    (came > 0).then_some(added.min(came))
 }
 
 fn is_snapshot(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let in_dir = path.split('/').any(|p| matches!(p, "__snapshots__" | "golden" | "goldens"));
     in_dir || name.contains(".approved.") || has_extension(name, &["snap", "ambr", "golden"])
-}
-
-fn tests_of(diff: &TurnDiff) -> impl Iterator<Item = &FileDiff> {
-    diff.files.iter().filter(|f| f.kind == PathKind::Test && is_code(&f.path) && !is_snapshot(&f.path))
-}
-
-/// Languages whose tests we can read; fixtures are not among them.
-fn is_code(path: &str) -> bool {
-    const CODE: [&str; 28] = [
-        "py", "pyi", "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue", "svelte", "rs", "go",
-        "java", "kt", "rb", "c", "cc", "cpp", "h", "hpp", "cs", "php", "swift", "scala", "ex", "exs",
-    ];
-    has_extension(path, &CODE)
-}
-
-fn has_extension(path: &str, extensions: &[&str]) -> bool {
-    path.rsplit_once('.').is_some_and(|(_, e)| extensions.iter().any(|x| e.eq_ignore_ascii_case(x)))
 }

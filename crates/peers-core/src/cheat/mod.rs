@@ -3,14 +3,29 @@
 //! [`judge`] looks at what a turn changed, as our own diff saw it. A turn of tests alone needs a
 //! reason; a turn that weakens tests or gates gets one warning, and no reason of its own helps.
 
+mod cargo;
+mod commands;
 mod config;
 mod diff;
+mod groups;
+mod hiding;
 mod idioms;
 mod measure;
+mod numbers;
+mod places;
+mod pytest;
+mod reach;
+mod runnable;
+mod rust_modules;
+mod strip;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod words;
 
 pub use diff::{Change, ChangedLine, FileDiff, FileStatus, TurnDiff};
-pub use measure::{Weakening, weakenings};
-pub use verdict::{CheatContext, CheatVerdict, MIN_JUSTIFICATION, green_by_test_edits, judge};
+pub use measure::{Weakening, is_measured, weakenings, weakenings_since};
+pub use verdict::{
+    CheatContext, CheatVerdict, MIN_JUSTIFICATION, WEAKENED, green_by_test_edits, judge, judge_unfinished,
+    weakened_words,
+};

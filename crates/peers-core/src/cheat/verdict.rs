@@ -4,15 +4,17 @@ use peers_model::GateId;
 use peers_model::bug::reason_chars;
 
 use super::diff::TurnDiff;
-use super::measure::{Weakening, weakenings};
+use super::measure::Weakening;
 use crate::classify_path::PathKind;
 
 /// Shortest justification of a test-only turn, in characters.
 pub const MIN_JUSTIFICATION: usize = 20;
 
+/// How every sentence about a weakening begins, in warnings and reasons of records.
+pub const WEAKENED: &str = "weakened tests: ";
+
 /// What the rules need to know besides the diff.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each named where it is set")]
 pub struct CheatContext {
     /// The peer's role in this tick is to review.
     pub reviewer: bool,
@@ -22,11 +24,9 @@ pub struct CheatContext {
     pub justification: Option<String>,
     /// The peer has been warned about such a turn since its last clean handoff.
     pub prewarned: bool,
-    /// The operator has acknowledged that this peer may weaken tests.
-    pub weakening_acknowledged: bool,
 }
 
-/// What becomes of a turn that handed off.
+/// What becomes of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheatVerdict {
     /// Nothing to say.
@@ -50,20 +50,12 @@ pub enum CheatVerdict {
     },
 }
 
-/// Judges a turn that handed off properly.
+/// Judges a turn that handed off properly, and in which this was weakened.
 #[must_use]
-pub fn judge(diff: &TurnDiff, context: &CheatContext) -> CheatVerdict {
-    let warn_or_revert = |why: String| {
-        if context.prewarned { CheatVerdict::Revert { why } } else { CheatVerdict::Prewarn { why } }
-    };
-    if !context.weakening_acknowledged {
-        let found = weakenings(diff);
-        if !found.is_empty() {
-            return warn_or_revert(describe(&found));
-        }
-    }
-    if !diff.is_test_only() {
-        return CheatVerdict::Clean;
+pub fn judge(diff: &TurnDiff, found: &[Weakening], context: &CheatContext) -> CheatVerdict {
+    let weakened = judge_unfinished(found, context.prewarned);
+    if weakened != CheatVerdict::Clean || !diff.is_test_only() {
+        return weakened;
     }
     if context.reviewer || context.reproduces_open_bug {
         return CheatVerdict::Reproducer;
@@ -72,11 +64,25 @@ pub fn judge(diff: &TurnDiff, context: &CheatContext) -> CheatVerdict {
         Some(text) if reason_chars(text) >= MIN_JUSTIFICATION => {
             CheatVerdict::Justified { text: text.chars().take(500).collect() }
         }
-        Some(_) | None => warn_or_revert(format!(
-            "the turn changed only tests, without `Bug-Reproduce:` of an open bug and without \
-             `JUSTIFIED-TEST-ONLY:` with a reason of {MIN_JUSTIFICATION} characters"
-        )),
+        Some(_) | None => warn_or_revert(
+            context.prewarned,
+            format!(
+                "changed only tests: without `Bug-Reproduce:` of an open bug and without \
+                 `JUSTIFIED-TEST-ONLY:` with a reason of {MIN_JUSTIFICATION} characters"
+            ),
+        ),
     }
+}
+
+/// Judges a turn that ended in any other way and left commits: they stay, so what they weaken is
+/// measured all the same. Tests alone are no offence there: the work may go on in the next turn.
+#[must_use]
+pub fn judge_unfinished(found: &[Weakening], prewarned: bool) -> CheatVerdict {
+    if found.is_empty() { CheatVerdict::Clean } else { warn_or_revert(prewarned, weakened_words(found)) }
+}
+
+fn warn_or_revert(prewarned: bool, why: String) -> CheatVerdict {
+    if prewarned { CheatVerdict::Revert { why } } else { CheatVerdict::Prewarn { why } }
 }
 
 /// The gates that edits of existing tests alone turned from red to green. To be asked once gates
@@ -94,11 +100,13 @@ pub fn green_by_test_edits<'a>(
     red_before.iter().filter(|gate| green_after.contains(gate)).collect()
 }
 
-fn describe(found: &[Weakening]) -> String {
+/// Says what was found: [`WEAKENED`] and at most five items.
+#[must_use]
+pub fn weakened_words(found: &[Weakening]) -> String {
     const SHOWN: usize = 5;
     let mut parts: Vec<String> = found.iter().take(SHOWN).map(ToString::to_string).collect();
     if found.len() > SHOWN {
         parts.push(format!("and {} more", found.len() - SHOWN));
     }
-    format!("the turn weakened tests or gates: {}", parts.join("; "))
+    format!("{WEAKENED}{}", parts.join("; "))
 }

@@ -1,17 +1,17 @@
 //! The transition function.
 
-use peers_model::GoalId;
-use peers_model::outcome::{PeerExit, StopReason};
-use peers_model::record::{ExitProof, ExitRecord, Record, RunStarted};
+use peers_model::outcome::{ErrorKind, PeerExit, StopReason};
+use peers_model::record::{ExitProof, ExitRecord, Record, RunStarted, TurnEnded};
 use peers_model::verdict::Judged;
+use peers_model::{GoalId, Timestamp};
 
-use super::event::{Effect, Event, Facts, Harvest, Input, Notice, StopRequest};
+use super::event::{Effect, Event, Facts, Harvest, Input, Notice, Origin, StopRequest};
 use super::{Decision, Draft, LoopConfig, Machine, Phase, settle, survey};
 use crate::apply::bounded;
 use crate::cheat::green_by_test_edits;
 use crate::converge;
 use crate::harvest as judging;
-use crate::state::State;
+use crate::state::{OpenTick, State};
 
 /// The first phase and effects of a process. What a crashed loop left running is ended before
 /// anything is looked at: it could still be writing, and looking may fail.
@@ -23,7 +23,7 @@ pub fn start(state: &State) -> (Phase, Vec<Effect>) {
     if tick.is_some() || state.live_run().is_some() {
         return (Phase::Reaping, vec![Effect::ReapOrphans { tick, spawned }]);
     }
-    (Phase::Booting { survivors: Vec::new() }, vec![Effect::Survey])
+    (Phase::Booting { survivors: Vec::new(), last_sign: None }, vec![Effect::Survey])
 }
 
 /// Says what follows from an input. Pure: the same machine and input give the same answer.
@@ -34,7 +34,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
         Event::Failed { kind, detail } => on_failed(cfg, m, StopReason::Error(*kind), detail),
         Event::Tampered { kind, detail } => on_failed(cfg, m, StopReason::Tamper(*kind), detail),
         Event::Surveyed(facts) => match &m.phase {
-            Phase::Booting { survivors } => on_booted(cfg, m, facts, survivors, input),
+            Phase::Booting { survivors, last_sign } => on_booted(cfg, m, facts, survivors, *last_sign, input),
             Phase::Surveying(unstable) => survey::on_facts(cfg, m, facts, *unstable, input),
             Phase::Reaping
             | Phase::Judging(..)
@@ -47,7 +47,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
-        Event::OrphansGone { survivors } => on_orphans_gone(m, survivors),
+        Event::OrphansGone { survivors, last_sign } => on_orphans_gone(m, survivors, *last_sign),
         Event::Judged { verdicts, took_ms, moved } => match &m.phase {
             Phase::Judging(facts, unstable) => {
                 survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input)
@@ -205,6 +205,10 @@ pub(super) fn stop_with(
         signal,
         head: facts.map(|f| f.head.clone()).or_else(|| m.state.head.clone()),
         proof,
+        in_gates: matches!(
+            m.phase,
+            Phase::Surveying(1..) | Phase::Judging(..) | Phase::Proving(..) | Phase::Refreshing(_)
+        ),
     };
     Decision {
         records: if live { vec![Record::Exit(Box::new(record))] } else { Vec::new() },
@@ -295,43 +299,62 @@ fn on_failed(cfg: &LoopConfig, m: &Machine, reason: StopReason, detail: &str) ->
     d
 }
 
-fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, survivors: &[u32], input: &Input) -> Decision {
+fn on_booted(
+    cfg: &LoopConfig,
+    m: &Machine,
+    facts: &Facts,
+    survivors: &[u32],
+    last_sign: Option<Timestamp>,
+    input: &Input,
+) -> Decision {
     let open = m.state.open.as_ref();
+    let unwitnessed = m.state.unwitnessed();
     let record = RunStarted {
         pid: cfg.pid,
         version: cfg.version.clone(),
         branch: facts.branch.clone(),
         head: facts.head.clone(),
         // What is new while a tick is open belongs to that tick; its harvest will say so.
-        operator: if open.is_some() { Vec::new() } else { facts.arrived.clone() },
+        operator: if open.is_some() || unwitnessed { Vec::new() } else { facts.arrived.clone() },
         digests: cfg.digests.clone(),
         sandbox: cfg.sandbox.clone(),
         max_ticks: cfg.max_ticks,
         rules: cfg.rules.clone(),
         torn: cfg.torn,
     };
+    let record = Record::RunStarted(Box::new(record));
     let mut d = match open {
+        None if unwitnessed && !facts.arrived.is_empty() => {
+            let mut state = m.state.clone();
+            if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
+                return stop_with(cfg, m, None, StopReason::Error(ErrorKind::Internal), &error.to_string());
+            }
+            let ahead = Machine { state, phase: m.phase.clone(), stop: m.stop };
+            survey::on_arrived(cfg, &ahead, facts, 1)
+        }
         None => {
             let mut d = look(m);
             d.effects.insert(0, Effect::WriteProjections);
             d
         }
         Some(open) => {
-            let elapsed = u64::try_from(input.at.wall.since(open.at).as_millis()).unwrap_or(u64::MAX);
+            // While nothing ran, nothing was spent.
+            let until = last_sign.map_or(input.at.wall, |sign| sign.min(input.at.wall));
+            let elapsed = u64::try_from(until.since(open.at).as_millis()).unwrap_or(u64::MAX);
             let mut exit = PeerExit::interrupted(elapsed);
             exit.survivors = survivors.to_vec();
             harvest_now(m, exit, true)
         }
     };
-    d.records.insert(0, Record::RunStarted(Box::new(record)));
+    d.records.insert(0, record);
     d.effects.insert(0, Effect::Tell(Notice::RunStarted));
     d
 }
 
-fn on_orphans_gone(m: &Machine, survivors: &[u32]) -> Decision {
+fn on_orphans_gone(m: &Machine, survivors: &[u32], last_sign: Option<Timestamp>) -> Decision {
     match &m.phase {
         Phase::Reaping => {
-            let mut d = keep(m, Phase::Booting { survivors: survivors.to_vec() });
+            let mut d = keep(m, Phase::Booting { survivors: survivors.to_vec(), last_sign });
             d.effects.push(Effect::Survey);
             d
         }
@@ -412,7 +435,11 @@ fn on_harvested(
         // Wall time of a crashed tick is bounded by what the tick could have run.
         exit.duration_ms = exit.duration_ms.min(cfg.absolute_s.saturating_mul(1000));
     }
-    let judgement = judging::judge(&m.state, open, &exit, harvest);
+    let harvest = &witnessed(open, harvest);
+    let mut judgement = judging::judge(&m.state, open, &exit, harvest);
+    if let Some(why) = &harvest.unreadable {
+        judgement.lose(why);
+    }
     let mut draft = Draft {
         exit,
         recovered,
@@ -454,5 +481,20 @@ fn on_harvested(
         place: peers_model::verdict::Place::Live,
     }));
     d.effects.push(Effect::Judge { gates: red, key, place: peers_model::verdict::Place::Live, tick });
+    if open.ended.is_none() {
+        d.records.push(Record::TurnEnded(TurnEnded { tick, head: at.head.clone() }));
+    }
     d
+}
+
+/// After a crash: what appeared after the turn was looked at may be the work of a gate, and counts as
+/// nobody's.
+fn witnessed(open: &OpenTick, harvest: &Harvest) -> Harvest {
+    let mut harvest = harvest.clone();
+    let Some(ended) = &open.ended else { return harvest };
+    let within = harvest.commits.iter().position(|c| c.id == *ended).map_or(0, |at| at + 1);
+    for commit in harvest.commits.iter_mut().skip(within).filter(|c| c.origin == Origin::Peer) {
+        commit.origin = Origin::Known;
+    }
+    harvest
 }

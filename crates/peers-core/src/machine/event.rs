@@ -38,6 +38,8 @@ pub enum Event {
     OrphansGone {
         /// Processes that could not be ended.
         survivors: Vec<u32>,
+        /// When the peer of the open tick was last heard of, if that is known.
+        last_sign: Option<Timestamp>,
     },
     /// Answer to [`Effect::Judge`]: all verdicts that were asked for.
     Judged {
@@ -199,6 +201,8 @@ pub struct Harvest {
     pub warnings: Vec<String>,
     /// Ids of bugs that are open.
     pub open_bugs: Vec<peers_model::BugId>,
+    /// Why the turn's work could not be taken in. The branch is back where the turn began.
+    pub unreadable: Option<String>,
     /// The work of an earlier attempt at this tick was corrected already.
     pub salvage: Option<String>,
 }

@@ -73,6 +73,8 @@ pub enum Phase {
     Booting {
         /// Leftovers of a crashed loop that could not be ended.
         survivors: Vec<u32>,
+        /// When the peer of the open tick was last heard of, if that is known.
+        last_sign: Option<Timestamp>,
     },
     /// Waits for facts. How often in a row the tree moved while gates ran.
     Surveying(u8),
@@ -167,7 +169,7 @@ impl Machine {
     /// A machine that resumes from a folded state.
     #[must_use]
     pub fn new(state: State) -> Self {
-        Self { state, phase: Phase::Booting { survivors: Vec::new() }, stop: None }
+        Self { state, phase: Phase::Booting { survivors: Vec::new(), last_sign: None }, stop: None }
     }
 
     /// Takes a decision over, after its records became durable.

@@ -14,6 +14,8 @@ use crate::converge::{self, Standing};
 use crate::state::State;
 use crate::turns::{self, Choice};
 
+/// So many skeptic turns in a row may mend something without a report.
+const MAX_UNREPORTED: u32 = 10;
 /// So often gates run again because the tree moved under them.
 const MAX_UNSTABLE: u8 = 2;
 
@@ -28,7 +30,8 @@ pub(super) fn on_facts(
         return stop_with(cfg, m, Some(facts), stop_reason(request), "");
     }
     if let Some((kind, detail)) = &facts.tamper {
-        return stop_with(cfg, m, Some(facts), StopReason::Tamper(*kind), detail);
+        let detail = format!("{detail}{}", after(&m.state));
+        return stop_with(cfg, m, Some(facts), StopReason::Tamper(*kind), &detail);
     }
     if !facts.history_intact {
         let detail =
@@ -43,7 +46,7 @@ pub(super) fn on_facts(
         return d;
     }
     if let Some(mutation) = &facts.mutation {
-        let detail = format!("{} {} since it was accepted", mutation.file, mutation.what);
+        let detail = format!("{} {} since it was accepted{}", mutation.file, mutation.what, after(&m.state));
         return stop_with(cfg, m, Some(facts), StopReason::GoalMutation(mutation.file.clone()), &detail);
     }
     if !facts.arrived.is_empty() {
@@ -56,8 +59,17 @@ pub(super) fn on_facts(
     judge(m, facts, unstable, owed)
 }
 
+/// Whose turn was the last before something was found, for people.
+fn after(state: &State) -> String {
+    let last = state
+        .peers
+        .iter()
+        .find(|(_, health)| health.last_run.as_ref().is_some_and(|r| r.tick == state.ticks));
+    last.map(|(peer, _)| format!("; found after tick {} of {peer}", state.ticks)).unwrap_or_default()
+}
+
 /// Commits are recorded as soon as they are seen: gates that ask whose they are find an answer.
-fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8) -> Decision {
+pub(super) fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8) -> Decision {
     let while_gates = unstable > 0;
     let seen = Record::CommitsSeen(CommitsSeen {
         head: facts.head.clone(),
@@ -66,7 +78,8 @@ fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8) -> Dec
     });
     let mut d = if while_gates && !facts.arrived_weaken.is_empty() {
         let detail = format!(
-            "commits appeared while gates ran, so a gate may have made them, and they weaken tests ({}); \
+            "commits appeared while gates ran or after a run broke off, so a gate may have made them, and \
+             they weaken tests ({}); \
              look at {}, take it back or keep it, and start again",
             facts.arrived_weaken.join("; "),
             facts.head.short()
@@ -76,7 +89,8 @@ fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8) -> Dec
         let mut d = look(m);
         d.phase = Phase::Surveying(unstable);
         if while_gates {
-            let text = "commits appeared while gates ran; they count as nobody's".to_owned();
+            let text = "commits appeared while gates ran or after a run broke off; they count as nobody's"
+                .to_owned();
             d.effects.insert(0, Effect::Tell(Notice::Warning(text)));
         }
         d
@@ -250,6 +264,12 @@ fn onwards(
         return stop_with(cfg, m, Some(facts), reason, &detail);
     }
     let skeptic = standing == Standing::SkepticOwed;
+    if skeptic && state.skeptic.unreported >= MAX_UNREPORTED {
+        let detail = format!(
+            "{MAX_UNREPORTED} skeptic turns in a row changed something and reported nothing that blocks"
+        );
+        return stop_with(cfg, m, Some(facts), StopReason::StuckSkeptic, &detail);
+    }
     if skeptic && state.skeptic.tree.as_ref() == Some(&facts.worktree) {
         let max = state.rules.skeptic_attempts;
         if state.skeptic.attempts >= max {

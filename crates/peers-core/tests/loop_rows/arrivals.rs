@@ -55,6 +55,67 @@ fn commits_that_appear_while_gates_run_and_weaken_tests_stop_the_loop() {
 }
 
 #[test]
+fn what_appears_after_a_run_broke_off_is_nobodys() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.begin();
+    bench.until_phase(|p| matches!(p, Phase::Judging(..)));
+    // A gate commits, and ends the loop before it can look.
+    bench.crash();
+    bench.world.operator_commits("by a gate");
+    bench.run();
+    let found = seen(&bench);
+    assert_eq!((found.len(), found[0].while_gates), (1, true));
+    let starts = bench.log.iter().filter_map(|r| if let Record::RunStarted(s) = r { Some(s) } else { None });
+    assert!(starts.into_iter().all(|s| s.operator.is_empty()));
+}
+
+#[test]
+fn what_appears_after_a_run_was_stopped_while_gates_ran_is_nobodys() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.begin();
+    bench.until_phase(|p| matches!(p, Phase::Judging(..)));
+    bench.stop(peers_core::machine::StopRequest::Graceful(2));
+    bench.world.operator_commits("by a gate");
+    bench.world.arrived_weaken = vec!["1 fewer tests in tests/a.py".into()];
+    assert_eq!(bench.run(), StopReason::Tamper(TamperKind::History));
+    assert!(bench.exits()[1].detail.contains("1 fewer tests"));
+    assert_eq!(bench.run(), StopReason::MaxTicks, "once looked at");
+    assert_eq!(seen(&bench).len(), 1);
+}
+
+#[test]
+fn what_a_gate_commits_after_the_turn_is_not_the_peers_even_after_a_crash() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.play([Turn::handoff("work")]);
+    bench.begin();
+    bench.until_phase(|p| matches!(p, Phase::Refreshing(_)));
+    let honest = bench.world.tip().id.clone();
+    // A gate commits in the name of the peer whose turn it is, and ends the loop.
+    bench.world.gate_commit_in_turn("forged", "handoff");
+    bench.crash();
+    bench.run();
+    let tick = bench.tick(1);
+    assert!(tick.recovered);
+    assert_eq!((tick.commits.as_slice(), tick.foreign.len()), ([honest].as_slice(), 1));
+}
+
+#[test]
+fn what_appears_after_a_run_that_ended_in_order_is_the_operators() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.run();
+    bench.world.operator_commits("by hand");
+    bench.run();
+    assert!(seen(&bench).is_empty());
+    let last =
+        bench.log.iter().rev().find_map(|r| if let Record::RunStarted(s) = r { Some(s) } else { None });
+    assert_eq!(last.unwrap().operator.len(), 1);
+}
+
+#[test]
 fn what_appears_while_the_gates_after_a_handoff_run_is_nobodys_either() {
     let mut bench = Bench::new("ann bob");
     bench.cfg.max_ticks = Some(1);
@@ -171,4 +232,75 @@ fn a_warning_that_nobody_can_have_read_is_shown_again() {
         let shown: Vec<bool> = bench.prompts().iter().map(|p| p.contains(needle)).collect();
         assert_eq!(shown.get(1..3), Some([true, true].as_slice()), "{class:?}: {warnings:?}");
     }
+}
+
+#[test]
+fn after_an_undo_nothing_that_was_said_of_the_lost_work_counts() {
+    use peers_model::record::{OperatorOp, OperatorRecord};
+    let mut bench = Bench::converging();
+    assert_eq!(bench.run(), StopReason::Complete);
+    let start = bench.started()[0].head_before.clone();
+    let op = OperatorOp::Undone {
+        run: bench.cfg.run_id.clone(),
+        from: bench.world.tip().id.clone(),
+        to: start.clone(),
+        salvage: "kept".into(),
+    };
+    let record = OperatorRecord { op, by: "operator".into() };
+    bench.world.commands = vec![peers_core::machine::PendingCommand { id: "01".into(), record }];
+    bench.begin();
+    bench.until(|b| b.world.commands.is_empty());
+    let state = &bench.m.state;
+    assert_eq!(state.head, Some(start));
+    assert!(state.soft.values().all(|s| s.history.is_empty() && s.consensus_count == 0));
+    assert!(state.skeptic.passed.is_empty() && state.last_handoff.is_none());
+}
+
+#[test]
+fn skeptics_that_mend_for_ever_and_report_nothing_stop_the_loop() {
+    let mut bench = Bench::bare("ann bob");
+    bench.gate("tests-pass", Gate::Green);
+    bench.habit = Habit::Busy;
+    bench.cfg.max_ticks = Some(39);
+    assert_eq!(bench.run(), StopReason::StuckSkeptic);
+    assert_eq!(bench.ticks().len(), 10);
+    assert!(bench.exits()[0].detail.contains("10 skeptic turns in a row"));
+}
+
+#[test]
+fn a_stop_on_changed_goals_names_the_last_turn() {
+    let mut bench = Bench::new("ann bob");
+    bench.begin();
+    bench.until(|b| b.m.state.open.is_some());
+    bench.world.mutation =
+        Some(peers_core::machine::Mutation { file: "goals.yaml".into(), what: "changed".into() });
+    bench.finish();
+    assert!(bench.exits()[0].detail.ends_with("found after tick 1 of ann"), "{}", bench.exits()[0].detail);
+}
+
+#[test]
+fn the_time_in_which_nothing_ran_after_a_crash_is_not_charged() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.begin();
+    bench.until(|b| b.m.state.open.is_some());
+    let began = bench.now;
+    bench.crash();
+    bench.last_sign = Some(began.plus(std::time::Duration::from_secs(7)));
+    bench.now = began.plus(std::time::Duration::from_secs(5000));
+    bench.run();
+    assert_eq!(bench.tick(1).exit.duration_ms, 7000);
+}
+
+#[test]
+fn a_turn_whose_work_cannot_be_taken_in_is_a_failed_tick_and_the_loop_goes_on() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(3);
+    bench.world.unreadable = Some("the work of tick 1 cannot be read".into());
+    bench.play([Turn::handoff("work")]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let tick = bench.tick(1);
+    assert!(!tick.success && tick.soft_fail_reason.as_deref().unwrap().contains("cannot be read"));
+    assert_eq!(tick.outcome, peers_model::record::TickOutcome::PeerFailed);
+    assert!(tick.warnings_emitted[0].contains("cannot be read"), "the next one is told");
 }

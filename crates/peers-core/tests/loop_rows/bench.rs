@@ -36,6 +36,8 @@ pub(crate) struct Bench {
     pub(crate) now: Timestamp,
     /// What a gate run takes.
     pub(crate) gate_ms: u64,
+    /// When the peer of a crashed turn was last heard of.
+    pub(crate) last_sign: Option<Timestamp>,
     /// The journal.
     pub(crate) log: Vec<Record>,
     /// Everything that was to be performed.
@@ -114,6 +116,7 @@ impl Bench {
             habit: Habit::Empty,
             now: Timestamp::from_millis(1_700_000_000_000),
             gate_ms: 0,
+            last_sign: None,
             log: Vec::new(),
             effects: Vec::new(),
             waits: Vec::new(),
@@ -299,7 +302,9 @@ impl Bench {
     fn perform(&mut self, effect: &Effect) {
         let answer = match effect {
             Effect::Survey => Event::Surveyed(Box::new(self.world.facts(&self.m.state))),
-            Effect::ReapOrphans { .. } => Event::OrphansGone { survivors: Vec::new() },
+            Effect::ReapOrphans { .. } => {
+                Event::OrphansGone { survivors: Vec::new(), last_sign: self.last_sign }
+            }
             Effect::Judge { gates, key, place, .. } => self.judge(gates, key, *place),
             Effect::CancelGates => {
                 for event in &mut self.queue {

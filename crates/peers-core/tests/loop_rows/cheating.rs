@@ -16,7 +16,7 @@ pub(crate) fn test_file() -> FileDiff {
 }
 
 /// A source change that takes an assertion out of a test.
-fn weaker() -> Vec<FileDiff> {
+pub(crate) fn weaker() -> Vec<FileDiff> {
     let lines = vec!["    assert total == 3".to_owned()];
     vec![FileDiff::text("tests/test_sum.py", FileStatus::Modified, lines, Vec::new()), source("src/sum.py")]
 }
@@ -142,13 +142,6 @@ fn row_47_a_gate_that_edits_of_tests_alone_turn_green_is_a_weakening_whatever_th
     assert_eq!(bench.tick(3).tree_after, tree("worse"));
     assert!(bench.tick(3).verdicts.is_empty(), "what was measured went with the tree");
     assert!(bench.tick(3).soft_fail_reason.as_deref().unwrap().contains("by edits of tests alone"));
-}
-
-#[test]
-fn row_47_a_failed_turn_is_not_judged_for_cheating() {
-    let bench = ann(vec![Turn::commit("one", "wip").diff(weaker())]);
-    assert!(!bench.tick(1).success && !bench.tick(1).prewarned);
-    assert_eq!(bench.tick(1).corrected, None);
 }
 
 #[test]

@@ -87,6 +87,7 @@ fn exit(bench: &Bench) -> Record {
         signal: None,
         head: bench.m.state.head.clone(),
         proof: None,
+        in_gates: false,
     }))
 }
 

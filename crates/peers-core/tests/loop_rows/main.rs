@@ -15,6 +15,7 @@ mod delivery;
 mod health;
 mod illegal;
 mod integrity;
+mod laundering;
 mod random;
 mod reviewing;
 mod skeptics;

@@ -110,7 +110,10 @@ fn stray(bench: &Bench, seed: u64) -> Event {
             facts.history_intact = seed & 0x100 != 0;
             Event::Surveyed(Box::new(facts))
         }
-        1 => Event::OrphansGone { survivors: vec![9] },
+        1 => Event::OrphansGone {
+            survivors: vec![9],
+            last_sign: (seed & 0x1000 == 0).then(|| Timestamp::from_millis(5)),
+        },
         2 => {
             let judged = |id: &str| Judged {
                 goal: goal(id),

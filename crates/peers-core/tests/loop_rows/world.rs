@@ -247,6 +247,8 @@ pub(crate) struct World {
     pub(crate) restless_proofs: u32,
     /// A gate run makes commits, with these labels.
     pub(crate) gate_commits: Vec<&'static str>,
+    /// Why no work of a turn can be taken in.
+    pub(crate) unreadable: Option<String>,
     /// What commits that arrive while gates run weaken.
     pub(crate) arrived_weaken: Vec<String>,
     /// Soft goals that are about the whole tree; all others never change.
@@ -270,6 +272,7 @@ impl World {
             restless_proofs: 0,
             gate_commits: Vec::new(),
             arrived_weaken: Vec::new(),
+            unreadable: None,
             whole_tree: true,
             made: 0,
             turn: None,
@@ -296,6 +299,12 @@ impl World {
     /// The operator commits something between turns.
     pub(crate) fn operator_commits(&mut self, label: &str) {
         self.push(label, "by hand", Origin::Known, None);
+        label.clone_into(&mut self.work);
+    }
+
+    /// A gate commits while the tick of a peer is open.
+    pub(crate) fn gate_commit_in_turn(&mut self, label: &str, message: &str) {
+        self.push(label, message, Origin::Peer, None);
         label.clone_into(&mut self.work);
     }
 
@@ -395,6 +404,7 @@ impl World {
             published: turn.published,
             warnings: Vec::new(),
             open_bugs: turn.open_bugs,
+            unreadable: self.unreadable.clone(),
             salvage: None,
         }
     }

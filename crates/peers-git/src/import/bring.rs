@@ -110,7 +110,7 @@ impl ControlDir {
         self.fetch(&["--unshallow", "--update-shallow"], BRANCHES, LONG_LIMIT)
     }
 
-    fn previous_tips(&self) -> Result<Option<Vec<u8>>, GitError> {
+    pub(super) fn previous_tips(&self) -> Result<Option<Vec<u8>>, GitError> {
         let path = self.own("tips");
         match files::read_small(&path, 64 << 20).map_err(|source| GitError::io(&path, source))? {
             Small::Bytes(bytes) => Ok(Some(bytes)),
@@ -127,12 +127,12 @@ impl ControlDir {
         let mut new = HashSet::new();
         {
             let (src, dst) = (objects::odb(&peer.repo)?, objects::odb(&self.repo)?);
-            unknown_commits(&src, &dst, tips.head, &mut new)?;
+            unknown_commits(&src, &dst, tips.head, &mut new, MAX_COMMITS)?;
             let mut broken = Vec::new();
             for (name, oid) in &tips.branches {
                 // A branch that somebody broke must not stop the work on HEAD.
                 let mut found = new.clone();
-                match unknown_commits(&src, &dst, *oid, &mut found) {
+                match unknown_commits(&src, &dst, *oid, &mut found, MAX_COMMITS) {
                     Ok(()) => new = found,
                     Err(GitError::Corrupt { .. }) => broken.push(name.clone()),
                     Err(other) => return Err(other),
@@ -272,7 +272,13 @@ fn imported(tips: &Tips, before: Generation, route: Route, new: &[Oid]) -> Impor
 }
 
 /// Commits reachable from `tip` that `dst` lacks, by their own bytes (grafts do not count).
-fn unknown_commits(src: &Odb<'_>, dst: &Odb<'_>, tip: Oid, found: &mut HashSet<Oid>) -> Result<(), GitError> {
+pub(super) fn unknown_commits(
+    src: &Odb<'_>,
+    dst: &Odb<'_>,
+    tip: Oid,
+    found: &mut HashSet<Oid>,
+    cap: usize,
+) -> Result<(), GitError> {
     let mut todo = vec![tip];
     while let Some(oid) = todo.pop() {
         if found.contains(&oid) || copy::has(dst, oid) {
@@ -280,10 +286,10 @@ fn unknown_commits(src: &Odb<'_>, dst: &Odb<'_>, tip: Oid, found: &mut HashSet<O
         }
         let parents = raw_parents(src, oid)?;
         found.insert(oid);
-        if found.len() > MAX_COMMITS {
+        if found.len() > cap {
             return Err(GitError::TooLarge {
                 what: "the number of new commits".to_owned(),
-                cap: MAX_COMMITS.to_string(),
+                cap: cap.to_string(),
             });
         }
         todo.extend(parents);

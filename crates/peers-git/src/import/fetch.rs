@@ -65,11 +65,10 @@ impl ControlDir {
         refspecs: &[&str],
         limit: Duration,
     ) -> Result<(), GitError> {
+        self.heal()?;
         let home = self.home();
         let mut call = self.call(&home);
-        for setting in
-            ["protocol.allow=never", "protocol.file.allow=always", "fetch.fsckObjects=true", "gc.auto=0"]
-        {
+        for setting in ["protocol.allow=never", "protocol.file.allow=always", "fetch.fsckObjects=true"] {
             call.setting(setting);
         }
         call.arg("fetch").args([

@@ -5,6 +5,7 @@
 //! directory either: it is pointed at a directory of ours that has our configuration, the references
 //! as the library read them, and only borrows the agents' object store.
 
+mod adopt;
 mod bring;
 mod edge;
 mod fetch;

@@ -10,7 +10,6 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use git2::{ObjectType, Odb, Oid};
-use peers_model::TreeId;
 use rustix::fs::{FileType, Stat};
 
 use crate::copy;
@@ -22,8 +21,8 @@ use crate::snapshot::attrs::{ATTRS_CAP, AttrFile, Conversion, conversion};
 use crate::snapshot::cache::{Known, Stamp};
 use crate::snapshot::convert;
 use crate::snapshot::ignore::{IGNORE_CAP, IgnoreFile, ignored};
-use crate::snapshot::state::{DirtyFile, DirtyStatus};
-use crate::snapshot::submodule;
+use crate::snapshot::state::{DirtyFile, DirtyStatus, SubmoduleState};
+use crate::snapshot::submodule::{self, Committed};
 
 /// Entries of a work tree.
 const MAX_ENTRIES: usize = 2_000_000;
@@ -53,7 +52,7 @@ pub(crate) enum Wanted {
 pub(crate) struct Outcome {
     pub(crate) tree: Oid,
     pub(crate) dirty: Vec<DirtyFile>,
-    pub(crate) submodules: Vec<(String, TreeId)>,
+    pub(crate) submodules: Vec<SubmoduleState>,
     pub(crate) unrepresentable: Vec<String>,
     pub(crate) left_out: Vec<String>,
 }
@@ -142,7 +141,11 @@ impl<'a> Scan<'a> {
         depth: usize,
     ) -> Result<Option<Oid>, GitError> {
         if depth > MAX_DEPTH {
-            return Err(self.too_large("levels of directories", MAX_DEPTH));
+            // Nobody gets that deep by honest work; it is told, and the rest of the tree is still judged.
+            if self.outcome.unrepresentable.len() < 20 {
+                self.outcome.unrepresentable.push(clean_bytes(&self.path));
+            }
+            return Ok(None);
         }
         let left = MAX_ENTRIES.saturating_sub(self.entries);
         let listed = files::list(dir, left).map_err(|source| self.io(b"", source))?;
@@ -310,13 +313,41 @@ impl<'a> Scan<'a> {
         let (ignores, attributes) = (std::mem::take(&mut self.ignores), std::mem::take(&mut self.attributes));
         let content = self.inside(dir, name, None, Mode::Plain, depth);
         (self.wanted, self.ignores, self.attributes) = (wanted, ignores, attributes);
-        if let Some(content) = content? {
-            self.outcome.submodules.push((shown, ids::tree_id(content)));
+        let content = content?;
+        let changed = self.is_edited(&inner, id, content, depth)?;
+        if let Some(content) = content {
+            let content = ids::tree_id(content);
+            self.outcome.submodules.push(SubmoduleState { path: shown, content, changed });
         }
-        if id != link.id {
+        if id != link.id || changed {
             self.report(DirtyStatus::Modified, name);
         }
         Ok(Entry { mode: MODE_GITLINK, name: name.to_vec(), id })
+    }
+
+    /// Whether the files of a submodule are not those of the commit that it has checked out. What cannot
+    /// be told is no.
+    fn is_edited(
+        &mut self,
+        dir: &OwnedFd,
+        commit: Oid,
+        content: Option<Oid>,
+        depth: usize,
+    ) -> Result<bool, GitError> {
+        // Not checked out at all: its directory is empty.
+        let (Some(content), Some(committed)) = (content, Committed::open(dir, commit)) else {
+            return Ok(false);
+        };
+        if content == committed.tree {
+            return Ok(false);
+        }
+        // Tracked files that an ignore file names count as well: looked at again, with its own tree.
+        let nothing = HashMap::new();
+        let mut scan = Scan::new(&committed.odb, &nothing, Wanted::Hashes, self.clock);
+        (scan.entries, scan.read) = (self.entries, self.read);
+        let found = scan.dir(dir, Some(committed.tree), Mode::Plain, depth + 1)?;
+        (self.entries, self.read) = (scan.entries, scan.read);
+        Ok(found != Some(committed.tree))
     }
 
     fn leaf(

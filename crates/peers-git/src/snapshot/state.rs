@@ -21,12 +21,46 @@ pub struct TreeState {
     /// The tree that the work tree would be committed as: tracked and untracked files, ignored ones
     /// left out, `.peers/` as the commit has it. Only its hash: the tree itself is not stored.
     pub worktree_tree: TreeId,
-    /// The work tree differs from the commit.
+    /// The work tree differs from the commit, or a submodule in it from its own.
     pub dirty: bool,
-    /// Checked-out submodules, each with the hash of the files in it.
-    pub submodules: Vec<(String, TreeId)>,
+    /// Checked-out submodules.
+    pub submodules: Vec<SubmoduleState>,
     /// Names that no tree can hold (spellings of `.git`), at most 20. The tree is dirty then.
     pub unrepresentable: Vec<String>,
+}
+
+impl TreeState {
+    /// Identifies what is in the work tree: its tree, or a hash that no tree has where something is in it
+    /// that no tree of this repository can hold (names, uncommitted content of submodules).
+    ///
+    /// # Errors
+    /// [`GitError::Library`].
+    pub fn key(&self) -> Result<TreeId, GitError> {
+        // No path holds a line break that is not shown as something else; a hash has a fixed length.
+        let edited = self.submodules.iter().filter(|module| module.changed);
+        let beside: Vec<String> = edited
+            .map(|module| format!("{} {}", module.content, module.path))
+            .chain(self.unrepresentable.iter().map(|name| format!("name {name}")))
+            .collect();
+        if beside.is_empty() {
+            return Ok(self.worktree_tree.clone());
+        }
+        let text = format!("{}\n{}\n", self.worktree_tree, beside.join("\n"));
+        Oid::hash_object(git2::ObjectType::Blob, text.as_bytes())
+            .map(ids::tree_id)
+            .map_err(|source| GitError::library("identify the work tree", source))
+    }
+}
+
+/// A submodule that is checked out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmoduleState {
+    /// Its path, cleaned for people.
+    pub path: String,
+    /// The hash of the files in it.
+    pub content: TreeId,
+    /// They are not those of the commit that it has checked out. False where that cannot be told.
+    pub changed: bool,
 }
 
 /// A path that differs from the commit.
@@ -60,7 +94,9 @@ impl ControlDir {
         let worktree_tree = ids::tree_id(outcome.tree);
         let head_tree = ids::tree_id(head_tree);
         Ok(TreeState {
-            dirty: worktree_tree != head_tree || !outcome.unrepresentable.is_empty(),
+            dirty: worktree_tree != head_tree
+                || !outcome.unrepresentable.is_empty()
+                || outcome.submodules.iter().any(|module| module.changed),
             head_tree,
             worktree_tree,
             submodules: outcome.submodules,

@@ -1,14 +1,17 @@
-//! Which commit a submodule's directory has checked out, read without opening it as a repository.
+//! Which commit a submodule's directory has checked out, and what is in that, read without opening it as
+//! a repository.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use git2::Oid;
+use git2::{ObjectType, Odb, Oid};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 use crate::files::{self, Small};
+use crate::hygiene;
+use crate::objects;
 
 /// The commit that the repository in `dir` has checked out; `None` when there is none, or it cannot be
 /// told. It is only compared with what the parent records.
@@ -33,6 +36,31 @@ pub(crate) fn checked_out(dir: &OwnedFd) -> Option<Oid> {
         }
     }
     None
+}
+
+/// The objects of the repository in `dir`, and the tree of one of its commits; `None` when they cannot be
+/// read, or are not plain files.
+pub(crate) struct Committed {
+    pub(crate) odb: Odb<'static>,
+    pub(crate) tree: Oid,
+    /// The store is reached through it.
+    _git: OwnedFd,
+}
+
+impl Committed {
+    pub(crate) fn open(dir: &OwnedFd, commit: Oid) -> Option<Self> {
+        let git = git_dir(dir)?;
+        let path = format!("/dev/fd/{}", git.as_raw_fd());
+        hygiene::check_objects(Path::new(&path)).ok()?;
+        let odb = Odb::new().ok()?;
+        odb.add_disk_alternate(&format!("{path}/objects")).ok()?;
+        let (size, kind) = odb.read_header(commit).ok()?;
+        if kind != ObjectType::Commit || size > objects::META_CAP {
+            return None;
+        }
+        let tree = objects::parse_commit(odb.read(commit).ok()?.data())?.tree;
+        Some(Self { odb, tree, _git: git })
+    }
 }
 
 fn git_dir(dir: &OwnedFd) -> Option<OwnedFd> {

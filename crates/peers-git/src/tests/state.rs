@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Fixture, command, fifo, link, put};
 use crate::DirtyStatus::{Added, Deleted, Modified};
-use crate::{ControlDir, DirtyStatus, GitError, TreeState};
+use crate::{ControlDir, DirtyStatus, TreeState};
 
 /// `git add -A && git write-tree` with a fresh index.
 fn by_program(fixture: &Fixture) -> String {
@@ -238,6 +238,28 @@ fn names_that_are_no_text_are_handled() {
 }
 
 #[test]
+fn a_submodule_with_tracked_files_that_it_ignores_is_clean_and_one_that_cannot_be_read_is_not_judged() {
+    let module = Fixture::new();
+    module.write(".gitignore", "*.log\n");
+    module.write("kept.log", "x\n");
+    module.git(&["add", "-f", "kept.log"]);
+    module.commit("ignored and tracked");
+    let fixture = Fixture::new();
+    fixture.git(&["submodule", "add", "-q", module.work.to_str().unwrap(), "sub"]);
+    fixture.commit("submodule");
+    let control = fixture.imported();
+    assert!(!state(&fixture, &control).dirty);
+    fixture.write("sub/new.log", "ignored\n");
+    assert!(!state(&fixture, &control).dirty);
+    fixture.write("sub/kept.log", "y\n");
+    assert!(state(&fixture, &control).dirty);
+    let objects = fixture.work.join(".git/modules/sub/objects");
+    std::fs::rename(&objects, fixture.path("aside")).unwrap();
+    super::link(fixture.path("aside").to_str().unwrap(), &objects);
+    assert!(!state(&fixture, &control).submodules[0].changed);
+}
+
+#[test]
 fn a_submodule_is_its_commit_and_its_files_are_hashed_beside() {
     let module = Fixture::new();
     let fixture = Fixture::new();
@@ -250,8 +272,12 @@ fn a_submodule_is_its_commit_and_its_files_are_hashed_beside() {
     fixture.git(&["config", "submodule.sub.ignore", "all"]);
     fixture.write("sub/a", "changed\n");
     let after = state(&fixture, &control);
-    assert!(!after.dirty);
-    assert_ne!(before.submodules, after.submodules);
+    assert!(after.dirty && after.submodules[0].changed && !before.submodules[0].changed);
+    assert_eq!(after.worktree_tree, before.worktree_tree, "what would be committed is the same");
+    assert_ne!(before.submodules[0].content, after.submodules[0].content);
+    assert_eq!(before.key().unwrap(), before.worktree_tree);
+    assert_ne!(after.key().unwrap(), after.worktree_tree);
+    assert_eq!(dirty(&fixture, &control), [(DirtyStatus::Modified, "sub".to_owned())]);
     super::git_in(&fixture.work.join("sub"), fixture.dir.path(), &["commit", "-q", "-am", "inside"]);
     let bumped = state(&fixture, &control);
     assert!(bumped.dirty);
@@ -287,7 +313,7 @@ fn nothing_is_written_to_the_agents_repository_and_no_objects_to_ours() {
 }
 
 #[test]
-fn a_tree_deeper_than_any_handle_limit_is_refused() {
+fn a_directory_deeper_than_any_handle_limit_makes_the_tree_dirty_and_is_named() {
     let fixture = Fixture::new();
     let control = fixture.imported();
     let mut dir = fixture.work.clone();
@@ -295,8 +321,8 @@ fn a_tree_deeper_than_any_handle_limit_is_refused() {
         dir.push("d");
         std::fs::create_dir(&dir).unwrap();
     }
-    let result = control.tree_state(&fixture.work, &fixture.head());
-    assert!(matches!(result, Err(GitError::TooLarge { .. })));
+    let state = control.tree_state(&fixture.work, &fixture.head()).unwrap();
+    assert!(state.dirty && state.unrepresentable.len() == 1, "{state:?}");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use peers_model::exit;
+use peers_store::StoreError;
 use peers_store::load::LoadError;
-use peers_store::{DiskErrorKind, StoreError};
 
 use crate::gitrepo::chain;
 use crate::place::{self, PlaceError};
@@ -42,12 +42,7 @@ impl From<PlaceError> for Finding {
 
 impl From<StoreError> for Finding {
     fn from(error: StoreError) -> Self {
-        let exit = match error.disk().map(|d| d.kind) {
-            Some(DiskErrorKind::Unsafe) => exit::REFUSED,
-            Some(_) => exit::BUG,
-            None => place::store_exit(&error),
-        };
-        Self { exit, message: chain(&error), hint: None }
+        Self { exit: place::store_exit(&error), message: chain(&error), hint: None }
     }
 }
 

@@ -4,10 +4,10 @@ use peers_core::machine::LoopConfig;
 use peers_model::config::{Config, OnPeerUnavailable};
 use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, SHIPPED_GATES};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
-use peers_model::{exit, limits};
+use peers_model::{Usd, exit, limits};
 use peers_store::accept::{self, Accepted};
 use peers_store::load::{self, LoadError, Source};
-use peers_store::{Area, Disk, DiskErrorKind, layout};
+use peers_store::{Area, Disk, DiskErrorKind, StoreError, layout};
 use peers_sys::digest::sha256_hex;
 
 use super::finding::{BootError, Finding};
@@ -23,8 +23,10 @@ pub struct Loaded {
     pub goals: Vec<Goal>,
     /// Digests of the files as they are.
     pub digests: Digests,
-    /// What was accepted; absent when nothing ever was.
+    /// What was accepted; absent when nothing ever was, or when that cannot be read.
     pub accepted: Option<Accepted>,
+    /// Why what was accepted cannot be read; accepting anew mends it.
+    pub damaged: Option<Finding>,
 }
 
 impl Loaded {
@@ -46,7 +48,7 @@ fn bytes<D: Disk>(disk: &mut D, file: &str) -> Result<Vec<u8>, Finding> {
         Ok(None) => Err(Finding::new(
             exit::INVALID,
             format!(".peers/{file} is missing"),
-            "restore it, or run `peers init --force`",
+            "`peers init --upgrade` lays it down again as it was accepted",
         )),
         Err(error) => {
             let code = if error.kind == DiskErrorKind::Unsafe { exit::REFUSED } else { exit::INVALID };
@@ -60,7 +62,10 @@ fn bytes<D: Disk>(disk: &mut D, file: &str) -> Result<Vec<u8>, Finding> {
 /// # Errors
 /// [`BootError`].
 pub fn load<D: Disk>(disk: &mut D) -> Result<Loaded, BootError> {
-    let accepted = accept::read(disk).map_err(Finding::from)?;
+    let (accepted, damaged) = match acceptance(disk) {
+        Ok(accepted) => (accepted, None),
+        Err(error) => (None, Some(accept_anew(error)?)),
+    };
     let config_bytes = bytes(disk, layout::peers::CONFIG);
     let goal_bytes = bytes(disk, layout::peers::GOALS);
     let mut findings = Vec::new();
@@ -76,6 +81,7 @@ pub fn load<D: Disk>(disk: &mut D) -> Result<Loaded, BootError> {
                 goals,
                 digests: accept::digests(&goal_bytes, &config_bytes),
                 accepted,
+                damaged,
             });
         }
         (config, goals, ..) => {
@@ -84,6 +90,26 @@ pub fn load<D: Disk>(disk: &mut D) -> Result<Loaded, BootError> {
         }
     }
     Err(BootError { findings })
+}
+
+fn acceptance<D: Disk>(disk: &mut D) -> Result<Option<Accepted>, StoreError> {
+    accept::sound(disk)?;
+    accept::read(disk)
+}
+
+/// What stands against a start, where accepting anew mends it; else the error.
+fn accept_anew(error: StoreError) -> Result<Finding, Finding> {
+    let mendable = match &error {
+        StoreError::File { .. } => true,
+        _ => error.disk().is_some_and(|d| matches!(d.kind, DiskErrorKind::Unsafe | DiskErrorKind::TooLarge)),
+    };
+    let mut finding = Finding::from(error);
+    if !mendable {
+        return Err(finding);
+    }
+    finding.hint =
+        Some("review .peers/goals.yaml and .peers/config.yaml, then run `peers goals accept`".into());
+    Ok(finding)
 }
 
 fn parse_config(bytes: &[u8]) -> Result<Config, LoadError> {
@@ -152,6 +178,7 @@ pub(super) struct Reloader {
     pub(super) book: OpenBook,
     pub(super) no_skeptic: bool,
     pub(super) dry_run: bool,
+    pub(super) max_usd: Option<Usd>,
 }
 
 impl Reload for Reloader {
@@ -162,7 +189,7 @@ impl Reload for Reloader {
         cfg.rules = rules(&loaded.config, &loaded.goals, self.no_skeptic, self.dry_run);
         cfg.goals.clone_from(&loaded.goals);
         cfg.digests = loaded.digests.clone();
-        super::start::settings(&mut cfg, &loaded.config);
+        super::start::settings(&mut cfg, &loaded.config, self.max_usd);
         self.book.turn(book);
         Ok(cfg)
     }

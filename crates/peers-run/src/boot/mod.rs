@@ -3,6 +3,8 @@
 //! Nothing is spawned and nothing is written before every check has passed; all findings are
 //! reported at once.
 
+mod control;
+mod dirty;
 mod finding;
 mod load;
 mod preflight;

@@ -3,19 +3,31 @@
 use std::ffi::OsStr;
 
 use peers_core::state::State;
-use peers_git::{Git, PeerRepo, RepoError};
+use peers_git::{BusyState, Git, PeerRepo, RepoError};
 use peers_model::config::Config;
 use peers_model::{exit, limits};
 use peers_store::{FsDisk, runs, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::spawn::resolve_program;
+use peers_sys::term;
 
 use super::finding::Finding;
 use super::load::Loaded;
 use super::start::RunOptions;
 use crate::gitrepo::chain;
 use crate::place::{self, Place};
+
+/// The path of the repository can stand in a line of text: in prompts, in records, in hooks.
+pub(super) fn path(place: &Place, out: &mut Vec<Finding>) {
+    for dir in [place.work_dir(), place.project_dir()] {
+        if let Some(why) = place::unusable(dir) {
+            let message = format!("the path {} {why}", term::inline(&dir.to_string_lossy()));
+            out.push(Finding::new(exit::INVALID, message, "rename the directory"));
+            return;
+        }
+    }
+}
 
 /// Goals and config against what was accepted, and whether there is a real gate.
 pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Finding>) {
@@ -26,6 +38,10 @@ pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Find
             "goals error: .peers/goals.yaml has no hard gate of your own; without one nothing real is measured and the run can never be `complete`",
             "replace the gate `placeholder-replace-me` by your test command, then run `peers goals accept` (or pass --allow-no-gates)",
         ));
+    }
+    if let Some(damaged) = &loaded.damaged {
+        out.push(damaged.clone());
+        return;
     }
     let changed = loaded.unaccepted();
     if !changed.is_empty() {
@@ -43,13 +59,14 @@ pub(super) fn cut_short(disk: &mut FsDisk) -> Option<State> {
     store::read_state(disk).ok().filter(|state| state.open.is_some())
 }
 
-/// A turn that was cut short is taken up first, and where and how it began.
-pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -> Result<(), Finding> {
-    let Some(state) = cut_short(disk) else { return Ok(()) };
-    let Some(open) = &state.open else { return Ok(()) };
+/// A turn that was cut short is taken up first, and where and how it began. Returns whether there is one.
+pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -> Result<bool, Finding> {
+    let Some(state) = cut_short(disk) else { return Ok(false) };
+    let Some(open) = &state.open else { return Ok(false) };
     let what = format!("tick {} of the last run was cut short and is taken up first", open.started.tick);
-    let conflict =
-        |why: &str, hint: String| Err(Finding::new(exit::CONFLICT, format!("{what}, {why}"), hint));
+    let conflict = |why: &str, hint: String| {
+        Err::<bool, _>(Finding::new(exit::CONFLICT, format!("{what}, {why}"), hint))
+    };
     if state.rules.dry_run != options.dry_run {
         let (why, hint) = if state.rules.dry_run {
             ("so that nothing of it stays", "run once more with --dry-run")
@@ -58,7 +75,7 @@ pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -
         };
         return conflict(why, hint.to_owned());
     }
-    let (records, _) = runs::list(disk).map_err(Finding::from)?;
+    let records = runs::all(disk).map_err(Finding::from)?;
     let record = records.into_iter().find(|r| state.run.as_ref().is_some_and(|run| run.id == r.run_id));
     if let Some(record) = record.filter(|r| r.workdir != place.work_dir().to_string_lossy()) {
         let dir = peers_modes::hooks::quoted(&record.workdir);
@@ -75,7 +92,7 @@ pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -
             return conflict("on the branch where it began", format!("run once more without {flag}"));
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The repository. What a turn that was cut short is in the middle of is seen to when that is taken up.
@@ -99,6 +116,12 @@ fn repo_finding(error: &RepoError) -> Finding {
         RepoError::NotARepo { .. } => "run `git init` and commit something first",
         RepoError::Unborn { .. } => "make a first commit: `git commit --allow-empty -m start`",
         RepoError::Bare { .. } => "use a repository with a work tree",
+        RepoError::Busy { state: BusyState::IndexLock, .. } => {
+            "if no git runs, remove it: `rm .git/index.lock` (in a linked worktree `git rev-parse --git-path index.lock` says where it is)"
+        }
+        RepoError::Busy { state: BusyState::RefLock, .. } => {
+            "if no git runs, remove it: `find \"$(git rev-parse --git-common-dir)\" -name '*.lock'` shows it"
+        }
         RepoError::Busy { .. } => "finish or abort it first (`git status` shows it)",
         RepoError::Redirected { .. } => "look at .git and its config: something points elsewhere",
         RepoError::Corrupt { .. } => "run `git fsck`",
@@ -153,13 +176,35 @@ pub(super) fn machine(
             ));
         }
     }
-    let free = SafeDir::open_shared(place.work_dir()).and_then(|d| d.free_bytes());
-    if free.is_ok_and(|free| free < limits::DISK_FREE) {
-        out.push(Finding::new(
-            exit::ENVIRONMENT,
-            format!("less than {} MiB of disk space are free", limits::DISK_FREE / limits::MIB),
-            "free some space first",
-        ));
-    }
+    space(place, out);
     git
+}
+
+/// Free space where we write: beside the agents, in the trusted store, in the cache.
+fn space(place: &Place, out: &mut Vec<Finding>) {
+    let mut seen = Vec::new();
+    for (what, path) in [
+        ("the repository", place.work_dir()),
+        ("the trusted store", place.store_dir()),
+        ("the cache", place.cache_dir()),
+    ] {
+        // What is not there yet will be made on the file system of the directory above.
+        let Some(dir) = path.ancestors().find_map(|dir| SafeDir::open_shared(dir).ok()) else { continue };
+        let device = dir.identity().dev;
+        if seen.contains(&device) {
+            continue;
+        }
+        seen.push(device);
+        if dir.free_bytes().is_ok_and(|free| free < limits::DISK_FREE) {
+            out.push(Finding::new(
+                exit::ENVIRONMENT,
+                format!(
+                    "less than {} MiB of disk space are free for {what}, at {}",
+                    limits::DISK_FREE / limits::MIB,
+                    term::inline(&path.to_string_lossy())
+                ),
+                "free some space first",
+            ));
+        }
+    }
 }

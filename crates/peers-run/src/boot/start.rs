@@ -21,6 +21,7 @@ use serde_json::json;
 use super::finding::{BootError, Finding};
 use super::load::{Loaded, Reloader, load, rules};
 use super::preflight;
+use super::{control, dirty};
 use crate::clock::SysClock;
 use crate::drive;
 use crate::engine::Engine;
@@ -28,8 +29,8 @@ use crate::env::OperatorEnv;
 use crate::gitrepo::{GitRepo, GitRepoParts, chain, substrate};
 use crate::guard::FsGuard;
 use crate::inputs::Signals;
-use crate::place::Place;
-use crate::ports::{Guard as _, Observer, World};
+use crate::place::{Place, PlaceError, file_exit};
+use crate::ports::{Clock as _, Guard as _, Observer, World};
 use crate::procs::{self, Book, OpenBook, Progress, RealProcs, Site, SiteSpec};
 
 /// Bytes kept free for the last record on a full disk.
@@ -129,14 +130,27 @@ impl World for RealWorld {
 pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Result<RunSummary, BootError> {
     let place = Place::locate(&options.target, env).map_err(Finding::from)?;
     let mut findings = Vec::new();
+    preflight::path(&place, &mut findings);
+    control::worktree(&place, options, &mut findings);
     let mut disk = match place.open_store_disk() {
         Ok(disk) => Some(disk),
+        // Everything else would be said of a directory that was not meant.
+        Err(error @ PlaceError::NotInitialised { top: Some(_), .. }) => {
+            return Err(Finding::from(error).into());
+        }
         Err(error) => {
             findings.push(Finding::from(error));
             None
         }
     };
-    let loaded = match disk.as_mut().map(load) {
+    let has_peers_dir = disk.as_ref().is_some_and(|disk| disk.dir(Area::Peers).is_some());
+    if let Some(disk) = &mut disk {
+        control::files(disk, &mut findings);
+        if !has_peers_dir {
+            findings.push(control::missing(&place));
+        }
+    }
+    let loaded = match disk.as_mut().filter(|_| has_peers_dir).map(load) {
         Some(Ok(loaded)) => {
             preflight::accepted(&loaded, options, &mut findings);
             Some(loaded)
@@ -162,14 +176,16 @@ pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Resu
     let book = Book::new(loaded.config.clone(), &loaded.goals)
         .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
     let lock = place.lock().map_err(Finding::from)?;
-    preflight::taken_up(&place, &mut disk, options)?;
-    let ground = Ground { place, disk, loaded, repo, git, chosen, book, lock };
+    let resumes = preflight::taken_up(&place, &mut disk, options)?;
+    let ground = Ground { resumes, place, disk, loaded, repo, git, chosen, book, lock };
     drive::on_this_thread(ground.run(options, env, observer))
         .map_err(|e| Finding::plain(exit::BUG, format!("the runtime does not start: {e}")))?
 }
 
 /// What a start stands on once every check has passed.
 struct Ground {
+    /// A turn that was cut short is taken up.
+    resumes: bool,
     place: Place,
     disk: FsDisk,
     loaded: Loaded,
@@ -188,7 +204,7 @@ impl Ground {
         env: &Env,
         observer: Box<dyn Observer>,
     ) -> Result<RunSummary, BootError> {
-        let Self { place, mut disk, loaded, repo, git, chosen, book, mut lock } = self;
+        let Self { resumes, place, mut disk, loaded, repo, git, chosen, book, mut lock } = self;
         let run_id = new_run_id()?;
         let store_dir = need(place.open_store().map_err(Finding::from)?, "the trusted store")?;
         let peers_dir = need(place.open_peers().map_err(Finding::from)?, ".peers")?;
@@ -210,15 +226,23 @@ impl Ground {
 
         let (place, repo, own_branch) =
             where_to_work((place, repo), &mut control, options, env, &run_id, base.as_ref())?;
-        if options.dry_run {
-            refuse_dirty(&mut control, &repo, base.as_ref())?;
-        }
         let peers_dir = need(place.open_peers().map_err(Finding::from)?, ".peers")?;
         let disk = FsDisk::new(
             store_dir.try_clone().map_err(|e| io(&e))?,
             Some(peers_dir.try_clone().map_err(|e| io(&e))?),
         );
         let (mut store, report) = Store::open(disk).map_err(Finding::from)?;
+        // What an open turn left is its own: it is put back, or told as its peer's.
+        let changes =
+            if resumes { Ok(Vec::new()) } else { dirty::uncommitted(&mut control, &repo, base.as_ref()) };
+        if options.dry_run && !changes.as_ref().map_err(git_finding)?.is_empty() {
+            return Err(Finding::new(
+                exit::CONFLICT,
+                "a dry run puts everything back, and there are uncommitted changes that it would touch",
+                "commit them first, or leave out --dry-run",
+            )
+            .into());
+        }
         fresh_texts(store.disk());
 
         let identity = ProcIdentity::of_self().ok();
@@ -263,10 +287,7 @@ impl Ground {
             sandbox: "none".into(),
             torn: report.torn,
         };
-        settings(&mut cfg, &loaded.config);
-        if let Some(usd) = options.max_usd {
-            cfg.caps.budget.max_usd = Some(PositiveUsd(usd));
-        }
+        settings(&mut cfg, &loaded.config, options.max_usd);
         let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
         let record = RunRecord {
             v: 1,
@@ -328,6 +349,12 @@ impl Ground {
         let real = RealProcs::new(site, open_book.clone(), events);
         let mut observer = Watching(observer);
         observer.progress(real.progress());
+        let mirror =
+            report.mirror.map(|what| format!("the mirror of the journal {what} and was written again"));
+        let dirty = dirty::warning(&changes.unwrap_or_default(), store.state().dirty);
+        for warning in mirror.into_iter().chain(dirty) {
+            observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
+        }
         let parts = GitRepoParts {
             work_dir: repo.work_dir().to_owned(),
             common_dir: repo.common_dir().to_owned(),
@@ -350,6 +377,7 @@ impl Ground {
             book: open_book,
             no_skeptic: options.no_skeptic,
             dry_run: options.dry_run,
+            max_usd: options.max_usd,
         };
         let mut signals = Signals::take().map_err(|e| Finding::plain(exit::BUG, format!("signals: {e}")))?;
         let mut engine = Engine::new(cfg, store, world, record).with_reloader(Box::new(reloader));
@@ -368,13 +396,10 @@ impl Ground {
     }
 }
 
-/// The settings that a reload may change.
-pub(super) fn settings(cfg: &mut LoopConfig, config: &Config) {
-    let usd = cfg.caps.budget.max_usd;
-    cfg.caps = Caps::new(config.budget.clone());
-    if cfg.caps.budget.max_usd.is_none() {
-        cfg.caps.budget.max_usd = usd;
-    }
+/// The settings that a reload may change: those of the configuration, and over them what the command line
+/// asked for.
+pub(super) fn settings(cfg: &mut LoopConfig, config: &Config, max_usd: Option<Usd>) {
+    cfg.caps = caps(config, max_usd);
     cfg.stuck_after = config.goals.stuck_halt_after;
     cfg.stuck_gates.clone_from(&config.goals.stuck_halt_gates);
     cfg.soft_required = config.goals.soft_consensus_required;
@@ -384,9 +409,16 @@ pub(super) fn settings(cfg: &mut LoopConfig, config: &Config) {
     cfg.absolute_s = config.health.absolute_max_runtime_s.get().into();
 }
 
+fn caps(config: &Config, max_usd: Option<Usd>) -> Caps {
+    let mut caps = Caps::new(config.budget.clone());
+    if let Some(usd) = max_usd {
+        caps.budget.max_usd = Some(PositiveUsd(usd));
+    }
+    caps
+}
+
 fn io(error: &peers_sys::dir::FileError) -> Finding {
-    let code = if error.is_unsafe() { exit::REFUSED } else { exit::BUG };
-    Finding::plain(code, chain(error))
+    Finding::plain(file_exit(error), chain(error))
 }
 
 fn need<T>(found: Option<T>, what: &str) -> Result<T, Finding> {
@@ -409,18 +441,10 @@ fn fresh_texts<D: Disk>(disk: &mut D) {
     }
 }
 
-fn refuse_dirty(control: &mut ControlDir, repo: &PeerRepo, base: Option<&CommitId>) -> Result<(), Finding> {
-    let git = |e: peers_git::GitError| Finding::plain(exit::INVALID, chain(&e));
-    let imported = control.import(repo, base).map_err(git)?;
-    let state = control.tree_state(repo.work_dir(), &imported.head).map_err(git)?;
-    if state.dirty {
-        return Err(Finding::new(
-            exit::CONFLICT,
-            "a dry run puts everything back, and there are uncommitted changes that it would touch",
-            "commit them first, or leave out --dry-run",
-        ));
-    }
-    Ok(())
+fn git_finding(error: &peers_git::GitError) -> Finding {
+    let code =
+        if matches!(error, peers_git::GitError::Exists { .. }) { exit::CONFLICT } else { exit::INVALID };
+    Finding::plain(code, chain(error))
 }
 
 /// Makes the branch or the worktree that was asked for. Returns the branch to land into.
@@ -432,11 +456,7 @@ fn where_to_work(
     run_id: &RunId,
     base: Option<&CommitId>,
 ) -> Result<(Place, PeerRepo, Option<String>), BootError> {
-    let git = |e: peers_git::GitError| {
-        let code =
-            if matches!(e, peers_git::GitError::Exists { .. }) { exit::CONFLICT } else { exit::INVALID };
-        Finding::plain(code, chain(&e))
-    };
+    let git = |e: peers_git::GitError| git_finding(&e);
     if options.branch.is_none() && options.worktree.is_none() {
         return Ok((place, repo, None));
     }
@@ -478,4 +498,28 @@ fn lay_down_accepted(place: &Place, there: &Place) -> Result<(), BootError> {
         peers.create_subdir(dir).map_err(|e| io(&e))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(budget: &str) -> Config {
+        let peers = "peers:\n- {name: ann, argv: [a]}\n- {name: bob, argv: [b]}\n";
+        peers_store::load::load_config(&format!("{peers}budget: {{{budget}}}\n")).unwrap()
+    }
+
+    #[test]
+    fn a_cap_of_the_command_line_stands_over_every_configuration_that_comes() {
+        let asked = Usd::from_f64(3.0);
+        for budget in ["", "max_usd: 9.0"] {
+            assert_eq!(caps(&config(budget), asked).budget.max_usd.map(|usd| usd.0), asked, "{budget}");
+        }
+    }
+
+    #[test]
+    fn a_cap_that_is_taken_out_of_the_configuration_is_gone() {
+        assert!(caps(&config("max_usd: 9.0"), None).budget.max_usd.is_some());
+        assert!(caps(&config(""), None).budget.max_usd.is_none());
+    }
 }

@@ -10,6 +10,8 @@ use peers_sys::clock;
 use peers_sys::env::Env;
 use peers_sys::term;
 
+use super::intent::{Found, Intent, Kind};
+use super::moving::{busy, complete};
 use super::{Ground, find, open};
 use crate::boot::{BootError, Finding};
 use crate::gitrepo::substrate;
@@ -46,6 +48,9 @@ pub struct Undone {
 /// [`BootError`], exit 4 when the branch holds commits of somebody else.
 pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, BootError> {
     let mut ground = Ground::take(place, env)?;
+    if let Found::Finished(intent, _) = ground.take_up()? {
+        complete(&mut ground, &intent)?;
+    }
     let record = find(&ground.records, name)?.clone();
     let run = record.run_id.clone();
     let Some(base) = record.base.clone() else {
@@ -75,6 +80,20 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
     let kept_from = work.as_ref().map_or(ground.repo.work_dir(), |work| work.work_dir()).to_owned();
     let kept =
         ground.control.salvage(&format!("undo-{run}"), &tip, &kept_from, &who).map_err(oneshot::git)?;
+    if let Some(work) = &work {
+        // What forbids it is found before anything is recorded.
+        drop(work.prepare_reset(&ground.control, Some(&branch), &tip, &base).map_err(busy)?);
+    }
+    let intent = Intent {
+        v: 1,
+        kind: Kind::Undo,
+        run: run.clone(),
+        branch: branch.clone(),
+        from: tip.clone(),
+        to: base.clone(),
+        workdir: work.as_ref().map(|work| work.work_dir().to_owned()),
+        by: by.to_owned(),
+    };
     // First the record: a crash in between leaves a branch that is ahead of it, which is harmless; the
     // other way round the next run would find its known history gone.
     let op = OperatorOp::Undone {
@@ -84,17 +103,17 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
         salvage: kept.name.clone(),
     };
     ground.record(op, by)?;
-    let blocked = if let Some(work) = &work {
+    ground.intend(&intent)?;
+    let moved = if let Some(work) = &work {
         // Opened again: the salvage took its time.
         let work = open(work.work_dir())?;
-        let report =
-            work.reset_to(&ground.control, Some(&branch), &tip, &base, &who).map_err(oneshot::git)?;
-        report.blocked
+        work.reset_to(&ground.control, Some(&branch), &tip, &base, &who).map(|report| report.blocked)
     } else {
         let reason = format!("undo: run {run}");
-        ground.repo.update_branch(&branch, Some(&tip), &base, &who, &reason).map_err(oneshot::git)?;
-        Vec::new()
+        ground.repo.update_branch(&branch, Some(&tip), &base, &who, &reason).map(|()| Vec::new())
     };
+    ground.intended()?;
+    let blocked = moved.map_err(busy)?;
     Ok(done(Some(kept.name), commits, blocked))
 }
 

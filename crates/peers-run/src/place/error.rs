@@ -47,10 +47,18 @@ pub enum PlaceError {
         top: Option<PathBuf>,
     },
     /// There is `.peers/`, but no store that knows this directory.
-    #[error("{} has no trusted store on this machine", term::inline(&path.to_string_lossy()))]
+    #[error(
+        "{} has no trusted store: there is none at {} ({from})",
+        term::inline(&path.to_string_lossy()),
+        term::inline(&looked.to_string_lossy())
+    )]
     NoStore {
         /// The work tree.
         path: PathBuf,
+        /// Where the store would lie.
+        looked: PathBuf,
+        /// Which variable says so.
+        from: String,
         /// Where the same directory was, according to another store.
         was: Option<PathBuf>,
     },
@@ -87,8 +95,7 @@ impl PlaceError {
             Self::Inside { .. } | Self::NoStore { .. } | Self::Moved { .. } => exit::REFUSED,
             Self::Locked { .. } => exit::CONFLICT,
             Self::Repo(error) => repo_exit(error),
-            Self::File(error) if error.is_unsafe() => exit::REFUSED,
-            Self::File(_) => exit::BUG,
+            Self::File(error) => file_exit(error),
             Self::Store(error) => store_exit(error),
         }
     }
@@ -114,7 +121,7 @@ impl PlaceError {
                 format!("it was moved: `peers store attach {}`", shown(was))
             }
             Self::NoStore { was: None, .. } => {
-                "if it was moved: `peers store attach OLD-PATH`; to start over: `peers init --force`"
+                "if that variable was another one, set it as it was; if the repository was moved: `peers store attach OLD-PATH`; if the store is lost, restore it from a copy; only to start over without its history: `peers init --force`"
                     .to_owned()
             }
             Self::Moved { recorded, .. } => format!(
@@ -143,6 +150,16 @@ pub fn repo_exit(error: &RepoError) -> u8 {
     }
 }
 
+/// The exit code for a file that cannot be used.
+#[must_use]
+pub fn file_exit(error: &FileError) -> u8 {
+    match error {
+        FileError::TooLarge { .. } | FileError::NotFound { .. } | FileError::NotUtf8 { .. } => exit::INVALID,
+        error if error.is_unsafe() => exit::REFUSED,
+        _ => exit::BUG,
+    }
+}
+
 /// The exit code for a store that cannot be used.
 #[must_use]
 pub fn store_exit(error: &StoreError) -> u8 {
@@ -154,6 +171,9 @@ pub fn store_exit(error: &StoreError) -> u8 {
         None => match error {
             StoreError::Refused(_) => exit::BUG,
             StoreError::Journal(_)
+            | StoreError::Newer { .. }
+            | StoreError::Lost { .. }
+            | StoreError::Forked { .. }
             | StoreError::Disk(_)
             | StoreError::Illegal { .. }
             | StoreError::File { .. } => exit::INVALID,

@@ -234,3 +234,26 @@ fn without_a_home_there_is_no_place() {
         Err(error) => assert_eq!(error.exit(), exit::ENVIRONMENT),
     }
 }
+
+#[test]
+fn a_store_that_is_not_there_is_told_with_where_it_was_looked_for() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    std::fs::create_dir(repo.join(".peers")).unwrap();
+    let home = world.dir("home");
+    let error = |state: Option<&str>| {
+        let pairs =
+            [("HOME", home.to_str().unwrap())].into_iter().chain(state.map(|s| ("XDG_STATE_HOME", s)));
+        Place::locate(&repo, &Env::from_pairs(pairs)).unwrap().open_store_disk().unwrap_err()
+    };
+    let unset = error(None).to_string();
+    assert!(unset.contains(&format!("there is none at {}/.local/state/peers/", home.display())), "{unset}");
+    assert!(unset.contains("(by HOME; XDG_STATE_HOME is not set)"), "{unset}");
+    let relative = error(Some("state")).to_string();
+    assert!(relative.contains("XDG_STATE_HOME is `state`, which is not an absolute path"), "{relative}");
+    let elsewhere = error(world.root.join("state").to_str());
+    assert!(elsewhere.to_string().contains("(by XDG_STATE_HOME)"), "{elsewhere}");
+    let hint = elsewhere.hint().unwrap();
+    let (attach, force) = (hint.find("peers store attach").unwrap(), hint.find("init --force").unwrap());
+    assert!(attach < force, "{hint}");
+}

@@ -98,6 +98,36 @@ pub(super) async fn doze(deadline: Mono) -> Woken {
     let from = clock::mono();
     let planned = deadline.since(from).min(LONGEST_SLEEP);
     tokio::time::sleep(planned).await;
-    let late = clock::mono().since(from.plus(planned));
-    if late > LATE { Woken::Late(late) } else { Woken::InTime }
+    Woken::at(clock::mono(), from.plus(planned))
+}
+
+impl Woken {
+    /// A little late is a busy machine; much later, machine or process slept, and nobody could be heard.
+    fn at(now: Mono, planned: Mono) -> Self {
+        let late = now.since(planned);
+        if late > LATE { Self::Late(late) } else { Self::InTime }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_wakes_much_later_than_planned_slept_through_it() {
+        let at = Mono::from_millis;
+        for (now, slept) in [
+            (60_000, None),
+            (59_000, None),
+            (65_000, None),
+            (65_001, Some(5_001)),
+            (3_660_000, Some(3_600_000)),
+        ] {
+            let woken = match Woken::at(at(now), at(60_000)) {
+                Woken::InTime => None,
+                Woken::Late(late) => Some(u64::try_from(late.as_millis()).unwrap()),
+            };
+            assert_eq!(woken, slept, "planned at 60 s, woken at {now} ms");
+        }
+    }
 }

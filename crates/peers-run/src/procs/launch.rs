@@ -9,7 +9,7 @@ use peers_model::outcome::ErrorKind;
 use peers_sys::FileError;
 use peers_sys::redact::Rules;
 use peers_sys::spawn::{Spawn, Stdin};
-use peers_tools::{Ask, CommandPlan, PlanError, PromptMode, Tool, ToolKind, ToolSpec, adapter};
+use peers_tools::{Ask, CommandPlan, PlanError, PlanWarning, PromptMode, Tool, ToolKind, ToolSpec, adapter};
 use thiserror::Error;
 
 use super::{Book, Site};
@@ -64,6 +64,41 @@ impl Drop for PromptFile {
         // A file that stays lies in a private directory that is emptied at the next start.
         let _removed = self.site.spec.scratch.remove_file(&self.name);
     }
+}
+
+/// What its command line tells of a peer before it runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// Its tokens will be known, and what its service says of limits.
+    pub tokens: bool,
+    /// What it cost will be known.
+    pub money: bool,
+    /// The switch without which neither is.
+    pub missing: Option<&'static str>,
+    /// Other doubts about the command, one sentence each.
+    pub doubts: Vec<String>,
+}
+
+/// Looks at the command line of a peer. Nothing is started, and the prompt does not matter.
+#[must_use]
+pub fn outlook(peer: &PeerSpec) -> Outlook {
+    let spec = tool_spec(peer);
+    let tool = adapter(&spec.kind);
+    let tokens = tool.structured(&spec.argv);
+    // Codex counts tokens and names no price.
+    let money = tokens && spec.kind != ToolKind::Codex;
+    let mut outlook = Outlook { tokens, money, ..Outlook::default() };
+    // A command that cannot be planned is an error of the configuration, which others report.
+    let plan = tool.plan(&spec, &Ask { prompt: String::new(), prompt_file: Some(String::new()) });
+    for warning in plan.map(|plan| plan.warnings).unwrap_or_default() {
+        match warning {
+            PlanWarning::NoStructuredOutput { hint, .. } => outlook.missing = Some(hint),
+            PlanWarning::PromptInArgv | PlanWarning::PromptSpilled { .. } | PlanWarning::NeedsVerbose => {
+                outlook.doubts.push(warning.to_string());
+            }
+        }
+    }
+    outlook
 }
 
 pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Launch, LaunchError> {
@@ -124,5 +159,37 @@ fn tool_spec(peer: &PeerSpec) -> ToolSpec {
         model: peer.model.as_ref().map(|m| m.trim().to_owned()),
         reasoning: lower(&peer.reasoning),
         provider: lower(&peer.provider),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(tool: &str, argv: &str) -> Outlook {
+        let yaml = format!(
+            "peers:\n- {{name: ann, tool: {tool}, argv: [{argv}]}}\n- {{name: ben, tool: plain, argv: [x]}}\n"
+        );
+        outlook(&peers_store::load::load_config(&yaml).unwrap().peers[0])
+    }
+
+    #[test]
+    fn a_tool_that_is_not_asked_for_structured_output_tells_nothing_and_the_switch_is_named() {
+        for (tool, argv) in [("claude", "claude, -p"), ("codex", "codex, exec, '-'"), ("opencode", "x, run")]
+        {
+            let found = of(tool, argv);
+            assert!(!found.tokens && !found.money && found.missing.is_some(), "{tool}: {found:?}");
+        }
+        let found = of("claude", "claude, -p, --output-format, stream-json");
+        assert!(found.tokens && found.money && found.missing.is_none());
+        assert!(found.doubts.iter().any(|doubt| doubt.contains("--verbose")), "{found:?}");
+    }
+
+    #[test]
+    fn codex_tells_tokens_and_no_money_and_an_unknown_tool_neither() {
+        let codex = of("codex", "codex, exec, --json, '-'");
+        assert_eq!((codex.tokens, codex.money, codex.missing), (true, false, None));
+        let other = of("plain", "agent, --json");
+        assert_eq!(other, Outlook::default());
     }
 }

@@ -33,7 +33,8 @@ use peers_core::watch::StopHow;
 use peers_model::config::Config;
 use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal};
 use peers_model::record::PeerSpawned;
-use peers_model::{GoalId, ProjectId, RunId, TickNo, Timestamp};
+use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo, Timestamp};
+use peers_store::{artifacts, layout};
 use peers_sys::SafeDir;
 use peers_sys::clock;
 use peers_sys::env::Env;
@@ -47,6 +48,7 @@ use tokio::task::JoinHandle;
 
 pub use capture::Capture;
 pub use gates::{Cancel, run_gates};
+pub use launch::{Outlook, outlook};
 pub use progress::{Live, LiveGates, LivePeer, Progress};
 pub use verify::{Extra, ExtraResult, run_extra};
 
@@ -320,6 +322,16 @@ impl Procs for RealProcs {
 
     fn reap(&mut self, run: Option<&RunId>, tick: Option<TickNo>, spawned: Option<&PeerSpawned>) -> Vec<u32> {
         recover::reap(run, tick, spawned)
+    }
+
+    fn last_sign(&mut self, tick: TickNo, peer: &PeerName) -> Option<Timestamp> {
+        // What it said is written as it comes, by a process that died with the loop.
+        let dir = self.site.spec.peers.as_ref()?.open_path(layout::peers::LOG_PEERS).ok()?;
+        let changed = |suffix: &&str| {
+            let stat = dir.stat(artifacts::tick_file(tick, peer.as_str(), suffix)).ok()??;
+            Some(Timestamp::from_millis(stat.changed_ns.div_euclid(1_000_000)))
+        };
+        streams::SUFFIXES.iter().filter_map(changed).max()
     }
 
     fn set_timer(&mut self, at: Timestamp) {

@@ -19,6 +19,9 @@ use super::launch::Launch;
 use super::output::Output;
 use super::tee::{Tee, Written};
 
+/// What the files of standard output and standard error end in.
+pub(super) const SUFFIXES: [&str; 2] = [".stream.jsonl", ".stream.err.jsonl"];
+
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -47,8 +50,8 @@ impl Streams {
             written: Vec::new(),
         };
         let pipes = [
-            (Stream::Stdout, child.take_stdout().map(OwnedFd::from), ".stream.jsonl"),
-            (Stream::Stderr, child.take_stderr().map(OwnedFd::from), ".stream.err.jsonl"),
+            (Stream::Stdout, child.take_stdout().map(OwnedFd::from), SUFFIXES[0]),
+            (Stream::Stderr, child.take_stderr().map(OwnedFd::from), SUFFIXES[1]),
         ];
         for (stream, pipe, suffix) in pipes {
             let (tee, written) = match &site.spec.peers {

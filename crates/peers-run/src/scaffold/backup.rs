@@ -102,14 +102,15 @@ pub(super) fn backups(work: &SafeDir) -> Result<Vec<String>, ScaffoldError> {
     Ok(entries.filter_map(|entry| entry.name.into_string().ok()).filter(|name| ours(name)).collect())
 }
 
-/// Moves store files to `bak-<stamp>/` in the store.
+/// Moves store files to `bak-<stamp>/` in the store. Returns whether there were any.
 pub(super) fn store_files(
     store: &SafeDir,
     stamp: &str,
     extent: Extent,
     steps: &mut Steps,
-) -> Result<(), ScaffoldError> {
+) -> Result<bool, ScaffoldError> {
     let name = format!("bak-{stamp}");
+    let mut moved = false;
     let identity: &[&str] = match extent {
         Extent::History => &[],
         Extent::Whole => &IDENTITY,
@@ -122,6 +123,7 @@ pub(super) fn store_files(
             store.rename_into(item, &store.create_subdir(&name)?, item)?;
             Ok(())
         })?;
+        moved = true;
     }
-    Ok(())
+    Ok(moved)
 }

@@ -3,7 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use peers_sys::clock;
 use peers_sys::dir::{FileError, Kind, SafeDir};
@@ -29,7 +30,7 @@ pub struct DeinitOptions {
 ///
 /// # Errors
 /// [`ScaffoldError`], whose exit code says which rule refused; nothing was removed then, unless a file
-/// operation failed half-way.
+/// operation failed half-way. An ignore file that cannot be read is left as it is, with a note.
 pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, ScaffoldError> {
     let place = Place::locate(&options.target, env)?;
     let work = place.open_work()?;
@@ -45,30 +46,28 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
     let mut steps = Steps::new(options.dry_run);
     let repo = match target::repository(place.work_dir()) {
         Ok(repo) => repo.ok(),
+        Err(ScaffoldError::Outside { .. }) => None,
         // Taking ourselves away must work there too.
         Err(error) => {
             steps.note(format!("the repository is left alone: {error}"));
             None
         }
     };
+    let ignored = ignore::Ignored::look(&work, repo.as_ref(), &mut steps);
+    let targets = if options.purge { targets(&place)? } else { Vec::new() };
     // Held to the end, so that no run starts on half of it.
     let has_store = place.view_store().map_err(PlaceError::from)?.is_some();
     let lock = if has_store && !options.dry_run { Some(place.lock()?) } else { None };
     if has_peers_dir {
         steps.act(Action::Remove, ".peers/", || Ok(work.remove_tree(PEERS_DIR).map(drop)?))?;
     }
-    ignore::remove(&work, repo.as_ref(), clock::now(), &mut steps)?;
-    ignore::unexclude(repo.as_ref(), &mut steps)?;
+    ignored.remove(&work, repo.as_ref(), clock::now(), &mut steps)?;
     if options.purge {
         for name in backup::backups(&work)? {
             steps.act(Action::Remove, name.clone(), || Ok(work.remove_tree(&name).map(drop)?))?;
         }
-        for (what, path) in [
-            ("the cache", place.cache_dir()),
-            ("the agents' own data", place.cli_data_dir()),
-            ("the trusted store", place.store_dir()),
-        ] {
-            remove(what, path, &mut steps)?;
+        for Target { what, parent, name } in targets {
+            steps.act(Action::Remove, what, || Ok(parent.remove_tree(&name).map(drop)?))?;
         }
     } else if has_store {
         steps.note("the trusted store stays; a later `peers init` goes on with it, `peers deinit --purge` removes it");
@@ -85,16 +84,30 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
     })
 }
 
-/// Removes a directory of ours outside the repository, if it is there.
-fn remove(what: &str, path: &Path, steps: &mut Steps) -> Result<(), ScaffoldError> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-    let parent = match SafeDir::open_root(parent) {
-        Ok(parent) => parent,
-        Err(FileError::NotFound { .. }) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    if parent.stat(name)?.is_none() {
-        return Ok(());
+/// A directory of ours outside the repository.
+struct Target {
+    what: &'static str,
+    parent: SafeDir,
+    name: OsString,
+}
+
+/// Those that are there, opened before anything is removed.
+fn targets(place: &Place) -> Result<Vec<Target>, ScaffoldError> {
+    let mut found = Vec::new();
+    for (what, path) in [
+        ("the cache", place.cache_dir()),
+        ("the agents' own data", place.cli_data_dir()),
+        ("the trusted store", place.store_dir()),
+    ] {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        let parent = match SafeDir::open_root(parent) {
+            Ok(parent) => parent,
+            Err(FileError::NotFound { .. }) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if parent.stat(name)?.is_some() {
+            found.push(Target { what, parent, name: name.to_owned() });
+        }
     }
-    steps.act(Action::Remove, what, || Ok(parent.remove_tree(name).map(drop)?))
+    Ok(found)
 }

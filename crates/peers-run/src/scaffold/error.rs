@@ -9,7 +9,7 @@ use peers_sys::dir::FileError;
 use peers_sys::term;
 use thiserror::Error;
 
-use crate::place::{PlaceError, repo_exit, store_exit};
+use crate::place::{PlaceError, file_exit, repo_exit, store_exit};
 
 /// Why a repository is not set up, or not taken down.
 #[derive(Debug, Error)]
@@ -27,6 +27,30 @@ pub enum ScaffoldError {
         path: PathBuf,
         /// Why, readable after it.
         why: &'static str,
+    },
+    /// A path that cannot stand in a line of text.
+    #[error("the path {} {why}", shown(path))]
+    Unusable {
+        /// The directory.
+        path: PathBuf,
+        /// Why, readable after it.
+        why: &'static str,
+    },
+    /// The target is not the top of a repository.
+    #[error("{} is not the top of a git repository", shown(path))]
+    Outside {
+        /// The directory.
+        path: PathBuf,
+        /// The top of the repository that it lies in.
+        top: Option<PathBuf>,
+    },
+    /// The store belongs to the main checkout, which would lose its history.
+    #[error("{} is a linked worktree: its store is that of {}", shown(path), shown(main))]
+    Linked {
+        /// The worktree.
+        path: PathBuf,
+        /// The main checkout.
+        main: PathBuf,
     },
     /// The repository there cannot be worked in.
     #[error(transparent)]
@@ -76,12 +100,12 @@ impl ScaffoldError {
         match self {
             Self::NotADirectory { .. } | Self::Place(PlaceError::NotADirectory { .. }) => exit::USAGE,
             Self::Forbidden { .. } | Self::Link { .. } | Self::NotOurs => exit::REFUSED,
+            Self::Unusable { .. } | Self::Outside { .. } | Self::Linked { .. } => exit::INVALID,
             Self::Exists { .. } => exit::CONFLICT,
             Self::NothingThere { .. } => exit::NEGATIVE,
             Self::Repo(error) => repo_exit(error),
             Self::Place(error) => error.exit(),
-            Self::File(error) if error.is_unsafe() => exit::REFUSED,
-            Self::File(_) => exit::BUG,
+            Self::File(error) => file_exit(error),
             Self::Store(error) => store_exit(error),
         }
     }
@@ -96,6 +120,14 @@ impl ScaffoldError {
             Self::Exists { .. } => {
                 "`peers init --upgrade` refreshes it and keeps configuration, goals and state; `peers init --force` starts over and keeps a copy".to_owned()
             }
+            Self::Unusable { .. } => "rename the directory".to_owned(),
+            Self::Outside { top: Some(top), .. } => {
+                format!("agents work at the top of a repository: `peers -C {} init`", quoted(top))
+            }
+            Self::Outside { top: None, .. } => {
+                "`git init` makes one there; commit something, then run `peers init`".to_owned()
+            }
+            Self::Linked { main, .. } => format!("start over there: `peers -C {} init --force`", quoted(main)),
             Self::Place(error) => return error.hint(),
             Self::NothingThere { .. } | Self::Repo(_) | Self::File(_) | Self::Store(_) => return None,
         })
@@ -104,4 +136,8 @@ impl ScaffoldError {
 
 fn shown(path: &std::path::Path) -> String {
     term::inline(&path.to_string_lossy())
+}
+
+fn quoted(path: &std::path::Path) -> String {
+    peers_modes::hooks::quoted(&path.to_string_lossy())
 }

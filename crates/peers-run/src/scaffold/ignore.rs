@@ -90,33 +90,68 @@ pub(super) fn add(
     commit(repo, committable, "peers init: ignore .peers/", now, steps)
 }
 
-/// Takes the line away again. A file that held nothing else goes too.
-pub(super) fn remove(
-    work: &SafeDir,
-    repo: Option<&PeerRepo>,
-    now: Timestamp,
-    steps: &mut Steps,
-) -> Result<(), ScaffoldError> {
-    let rules = match Rules::read(work) {
-        Ok(rules) => rules,
-        Err(ScaffoldError::Link { .. }) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let Some(left) = ignore::removed(rules.bytes()) else { return Ok(()) };
-    let committable = repo.map(|repo| committable(repo, &rules));
-    if left.is_empty() {
-        steps.act(Action::Remove, GITIGNORE, || {
-            work.remove_file(GITIGNORE)?;
-            Ok(())
-        })?;
-    } else {
-        steps.act(Action::Edit, GITIGNORE, || {
-            work.publish_mode(GITIGNORE, &left, rules.mode())?;
-            Ok(())
-        })?;
+/// The ignore files that hold our line, as they were before anything was done.
+#[derive(Debug)]
+pub(super) struct Ignored {
+    rules: Option<Rules>,
+    excludes: Option<Vec<u8>>,
+}
+
+impl Ignored {
+    /// Reads them. One that cannot be read is left as it is, which is noted.
+    pub(super) fn look(work: &SafeDir, repo: Option<&PeerRepo>, steps: &mut Steps) -> Self {
+        let rules = match Rules::read(work) {
+            Ok(rules) => Some(rules),
+            Err(ScaffoldError::Link { .. }) => None,
+            Err(error) => {
+                steps.note(format!("{GITIGNORE} stays as it is: {error}"));
+                None
+            }
+        };
+        let excludes = match repo.map(excludes).transpose() {
+            Ok(bytes) => bytes.flatten(),
+            Err(error) => {
+                steps.note(format!(".git/{EXCLUDE} stays as it is: {error}"));
+                None
+            }
+        };
+        Self { rules, excludes }
     }
-    commit(repo, committable, "peers deinit: no longer ignore .peers/", now, steps)?;
-    Ok(())
+
+    /// Takes the line away again. A `.gitignore` that held nothing else goes too.
+    pub(super) fn remove(
+        &self,
+        work: &SafeDir,
+        repo: Option<&PeerRepo>,
+        now: Timestamp,
+        steps: &mut Steps,
+    ) -> Result<(), ScaffoldError> {
+        if let Some(rules) = &self.rules
+            && let Some(left) = ignore::removed(rules.bytes())
+        {
+            let committable = repo.map(|repo| committable(repo, rules));
+            if left.is_empty() {
+                steps.act(Action::Remove, GITIGNORE, || {
+                    work.remove_file(GITIGNORE)?;
+                    Ok(())
+                })?;
+            } else {
+                steps.act(Action::Edit, GITIGNORE, || {
+                    work.publish_mode(GITIGNORE, &left, rules.mode())?;
+                    Ok(())
+                })?;
+            }
+            commit(repo, committable, "peers deinit: no longer ignore .peers/", now, steps)?;
+        }
+        let (Some(repo), Some(old)) = (repo, &self.excludes) else { return Ok(()) };
+        let Some(left) = ignore::removed(old) else { return Ok(()) };
+        let common = SafeDir::open_shared(repo.common_dir())?;
+        steps.act(Action::Edit, ".git/info/exclude", || {
+            let (info, name) = common.create_parent_of(EXCLUDE)?;
+            info.publish_mode(name, &left, FileMode::Plain)?;
+            Ok(())
+        })
+    }
 }
 
 /// Why the change of `.gitignore` cannot be committed without something of somebody else's.
@@ -192,16 +227,8 @@ pub(super) fn exclude(
     })
 }
 
-/// Takes the line out of the repository's own excludes.
-pub(super) fn unexclude(repo: Option<&PeerRepo>, steps: &mut Steps) -> Result<(), ScaffoldError> {
-    let Some(repo) = repo else { return Ok(()) };
-    let common = SafeDir::open_shared(repo.common_dir())?;
-    let Some(left) = exclude_bytes(&common)?.and_then(|old| ignore::removed(&old)) else { return Ok(()) };
-    steps.act(Action::Edit, ".git/info/exclude", || {
-        let (info, name) = common.create_parent_of(EXCLUDE)?;
-        info.publish_mode(name, &left, FileMode::Plain)?;
-        Ok(())
-    })
+fn excludes(repo: &PeerRepo) -> Result<Option<Vec<u8>>, ScaffoldError> {
+    exclude_bytes(&SafeDir::open_shared(repo.common_dir())?)
 }
 
 fn exclude_bytes(common: &SafeDir) -> Result<Option<Vec<u8>>, ScaffoldError> {

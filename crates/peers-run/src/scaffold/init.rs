@@ -5,17 +5,18 @@ mod tests;
 
 use std::path::PathBuf;
 
-use peers_git::{Author, PeerRepo};
+use peers_git::{Author, PeerRepo, RepoError};
 use peers_model::config::Driver;
 use peers_model::{CommitId, Timestamp, limits};
 use peers_modes::{CONFIG, GOALS, hooks, key};
-use peers_store::FsDisk;
 use peers_store::accept::{self, Accepted};
 use peers_store::layout::peers;
 use peers_store::project::{self, Project};
+use peers_store::{FsDisk, StoreError};
 use peers_sys::clock;
 use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::env::Env;
+use peers_sys::term;
 
 use super::backup::{self, Extent};
 use super::ignore::{self, Rules};
@@ -79,6 +80,8 @@ struct Site {
     project: Option<Project>,
     accepted: Option<Accepted>,
     accepted_bytes: [Option<Vec<u8>>; 2],
+    /// What of the acceptance cannot be read, for people.
+    lost: Vec<String>,
     extent: Extent,
 }
 
@@ -107,6 +110,11 @@ impl Site {
             (Some(Kind::File | Kind::Special), _) => return Err(ScaffoldError::NotOurs),
             (Some(Kind::Dir) | None, _) => {}
         }
+        let force = options.existing == Existing::Force;
+        if force && place.is_linked() && SafeDir::open_shared(place.project_dir())?.stat(".git")?.is_some() {
+            let (path, main) = (place.work_dir().to_owned(), place.project_dir().to_owned());
+            return Err(ScaffoldError::Linked { path, main });
+        }
         let has_peers_dir = found.is_some();
         if let Some(holder) = place.holder()? {
             return Err(PlaceError::Locked { holder }.into());
@@ -114,7 +122,6 @@ impl Site {
         let store = place.view_store().map_err(PlaceError::from)?;
         let mut disk =
             store.as_ref().map(SafeDir::try_clone).transpose()?.map(|store| FsDisk::new(store, None));
-        let force = options.existing == Existing::Force;
         let read = match &mut disk {
             Some(disk) => project::read(disk),
             None => Ok(None),
@@ -133,10 +140,14 @@ impl Site {
         if upgrade && project.is_none() {
             return Err(place.no_store(true).into());
         }
+        let mut lost = Vec::new();
         let (accepted, accepted_bytes) = match disk.as_mut().filter(|_| !force) {
             Some(disk) => (
-                accept::read(disk)?,
-                [accept::read_bytes(disk, peers::CONFIG)?, accept::read_bytes(disk, peers::GOALS)?],
+                readable(accept::read(disk), &mut lost)?,
+                [
+                    readable(accept::read_bytes(disk, peers::CONFIG), &mut lost)?,
+                    readable(accept::read_bytes(disk, peers::GOALS), &mut lost)?,
+                ],
             ),
             None => (None, [None, None]),
         };
@@ -152,6 +163,7 @@ impl Site {
             project,
             accepted,
             accepted_bytes,
+            lost,
             extent,
         })
     }
@@ -163,6 +175,9 @@ impl Site {
         now: Timestamp,
     ) -> Result<InitReport, ScaffoldError> {
         let mut steps = Steps::new(options.dry_run);
+        for lost in std::mem::take(&mut self.lost) {
+            steps.note(lost);
+        }
         let outcome = match (options.existing, self.has_peers_dir) {
             (Existing::Force, true) => Outcome::Rebuilt,
             (Existing::Upgrade, true) => Outcome::Upgraded,
@@ -222,7 +237,15 @@ impl Site {
             backup::control_dir(&self.work, &stamp, steps)?;
         }
         match &self.store {
-            Some(store) => backup::store_files(store, &stamp, self.extent, steps),
+            Some(store) => {
+                if backup::store_files(store, &stamp, self.extent, steps)? {
+                    steps.note(format!(
+                        "the history so far is kept in {}",
+                        term::inline(&self.place.store_dir().join(format!("bak-{stamp}")).to_string_lossy())
+                    ));
+                }
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -248,7 +271,10 @@ impl Site {
         let base = match (known, head) {
             (Some(base), _) | (None, Ok(base)) => Some(base),
             (None, Err(why)) => {
-                steps.note(format!("rollback anchor unavailable: {why}"));
+                steps.note(format!("the tag `peers-baseline` was not set: {why}"));
+                if self.unborn() {
+                    steps.note("after the first commit run `peers init --upgrade`: it sets the anchor and commits the change of .gitignore");
+                }
                 None
             }
         };
@@ -267,6 +293,11 @@ impl Site {
             tag(repo, base, now, steps)?;
         }
         Ok(base)
+    }
+
+    fn unborn(&self) -> bool {
+        let unborn = |repo: &PeerRepo| repo.preflight().iter().any(|e| matches!(e, RepoError::Unborn { .. }));
+        self.repo.as_ref().is_ok_and(unborn)
     }
 
     fn logs(&self, steps: &mut Steps) -> Result<(), ScaffoldError> {
@@ -425,6 +456,18 @@ impl Site {
     }
 }
 
+/// Nothing in place of a damaged file of the acceptance, which is told: it is made anew here, or by its
+/// operator.
+fn readable<T>(read: Result<Option<T>, StoreError>, lost: &mut Vec<String>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(error @ StoreError::File { .. }) => {
+            lost.push(error.to_string());
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
 /// Tags the base, unless there is a tag of that name.
 fn tag(repo: &PeerRepo, base: &CommitId, now: Timestamp, steps: &mut Steps) -> Result<(), ScaffoldError> {
     let name = format!("refs/tags/{BASELINE}");
@@ -440,18 +483,18 @@ fn tag(repo: &PeerRepo, base: &CommitId, now: Timestamp, steps: &mut Steps) -> R
         }
         Ok(None) if repo.facts().has(base) => {}
         Ok(None) => {
-            steps.note(format!("rollback anchor unavailable: commit {} is gone", base.short()));
+            steps.note(format!("the tag `peers-baseline` was not set: commit {} is gone", base.short()));
             return Ok(());
         }
         Err(error) => {
-            steps.note(format!("rollback anchor unavailable: {error}"));
+            steps.note(format!("the tag `peers-baseline` was not set: {error}"));
             return Ok(());
         }
     }
     if !steps.dry_run() {
         let author = Author::new("peers-init", "peers-init@local", now);
         if let Err(error) = repo.tag_if_absent(BASELINE, base, &author) {
-            steps.note(format!("rollback anchor unavailable: {error}"));
+            steps.note(format!("the tag `peers-baseline` was not set: {error}"));
             return Ok(());
         }
     }

@@ -8,12 +8,16 @@ use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::env::Env;
 
 use super::ScaffoldError;
+use crate::place;
 
 /// The target without symlinks, if agents may work there.
 pub(super) fn admitted(target: &Path, env: &Env) -> Result<PathBuf, ScaffoldError> {
     let not_a_directory = || ScaffoldError::NotADirectory { path: target.to_owned() };
     let path = target.canonicalize().map_err(|_| not_a_directory())?;
     SafeDir::open_shared(&path).map_err(|_| not_a_directory())?;
+    if let Some(why) = place::unusable(&path) {
+        return Err(ScaffoldError::Unusable { path, why });
+    }
     match objection(&path, env) {
         Some(why) => Err(ScaffoldError::Forbidden { path, why }),
         None => Ok(path),
@@ -51,21 +55,17 @@ fn looks_bare(path: &Path) -> bool {
         && kind(".git").is_none()
 }
 
-/// The repository at the target. A usable one, or why there is none; a repository that leads elsewhere or
-/// holds planted files is an error.
+/// The repository at the target. A usable one, or why there is none; a directory that is no top of one is an
+/// error, and so is a repository that leads elsewhere or holds planted files.
 pub(super) fn repository(target: &Path) -> Result<Result<PeerRepo, String>, ScaffoldError> {
     match PeerRepo::open(target) {
         Ok(repo) => Ok(Ok(repo)),
         Err(
             error @ (RepoError::Redirected { .. } | RepoError::Unsafe { .. } | RepoError::WrongOwner { .. }),
         ) => Err(ScaffoldError::Repo(error)),
-        Err(RepoError::NotARepo { .. }) => Ok(Err(match PeerRepo::find_top(target) {
-            Some(top) => format!(
-                "this directory is inside the repository {}, and agents work at the top of one",
-                peers_sys::term::inline(&top.to_string_lossy())
-            ),
-            None => "this directory is no git repository yet".to_owned(),
-        })),
+        Err(RepoError::NotARepo { .. }) => {
+            Err(ScaffoldError::Outside { path: target.to_owned(), top: PeerRepo::find_top(target) })
+        }
         Err(error) => Ok(Err(error.to_string())),
     }
 }

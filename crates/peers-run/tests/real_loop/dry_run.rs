@@ -96,3 +96,20 @@ fn row_67_a_dry_run_leaves_nothing_staged_and_the_branch_where_it_was() {
     assert_eq!((w.head(), index(&w), w.status()), (head, index_before, String::new()));
     w.settled();
 }
+
+#[test]
+fn row_67_a_dry_run_that_was_killed_is_finished_by_the_next_one() {
+    let w = World::new();
+    let (head, index_before) = (w.head(), index(&w));
+    let here = w.fifo("here");
+    w.play("idle", &[&["write: {path: left.py, text: 'x'}", &here.tell(), "hang"]]);
+    let live = w.start(&["--dry-run"]);
+    here.told();
+    live.crash();
+    assert!(w.has("left.py"));
+    w.run(&[]).refused(4, "run once more with --dry-run");
+    w.play("idle", &[]);
+    w.run(&["--dry-run", "--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!((w.head(), index(&w), w.status()), (head, index_before, String::new()));
+    w.settled();
+}

@@ -69,15 +69,26 @@ fn a_git_directory_that_was_swapped_for_a_copy_stops_the_run() {
 }
 
 #[test]
-fn a_repository_whose_head_or_branch_is_garbage_stops_the_run_until_it_is_mended() {
-    for part in ["head", "ref"] {
-        let w = World::new();
-        let file = if part == "head" { ".git/HEAD" } else { ".git/refs/heads/main" };
-        let ran = wreck(&w, &[&sh(&format!("cp {file} ../saved")), &format!("corrupt_git: {part}")]);
-        stopped_and_recovered(&w, &ran, &[UNREADABLE], || {
-            fs::copy(w.path("saved"), w.repo().join(file)).unwrap();
-        });
-    }
+fn a_head_that_is_garbage_is_put_back() {
+    let w = World::new();
+    wreck(&w, &["corrupt_git: head"]).stopped("complete", 0);
+    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("HEAD")), "{:?}", w.tick(1));
+    assert_eq!(w.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+    w.settled();
+}
+
+#[test]
+fn a_branch_that_is_garbage_is_put_back_to_where_the_turn_began_and_the_work_is_kept() {
+    let w = World::new();
+    let before = w.head();
+    let note = sh(&format!("git rev-parse HEAD > {}", w.path("tip").display()));
+    wreck(&w, &[&note, "corrupt_git: ref"]).stopped("max_ticks", 0);
+    let tick = w.tick(1);
+    assert_eq!((w.head(), tick.success, tick.commits.len()), (before, false, 0), "{tick:?}");
+    assert!(tick.warnings_emitted.iter().any(|t| t.contains("refs/heads/main") && t.contains("salvage")));
+    assert_eq!(w.salvaged()["tick-00001/heads/main"], w.noted("tip"));
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+    w.settled();
 }
 
 #[test]
@@ -119,12 +130,13 @@ fn a_stale_lock_of_the_turn_is_removed() {
 }
 
 #[test]
-fn a_merge_that_was_left_is_told_to_the_next_peer() {
+fn a_merge_that_was_left_is_taken_away_with_a_warning() {
     let w = World::new();
     w.play("idle", &[&["corrupt_git: merge_head"]]);
     w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("merge")), "{:?}", w.tick(1));
-    assert!(w.prompt(2).contains("merge"));
+    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("merge") && t.contains("MERGE_HEAD")));
+    assert!(w.prompt(2).contains("MERGE_HEAD"));
+    assert!(!w.has(".git/MERGE_HEAD"));
     w.settled();
 }
 
@@ -166,13 +178,24 @@ fn a_hook_of_the_operator_that_was_removed_comes_back() {
 }
 
 #[test]
-fn a_pipe_in_place_of_a_file_of_git_stops_the_run_and_does_not_hang_it() {
-    let w = World::new();
-    let ran = wreck(&w, &[&sh("mv .git/HEAD ../saved; mkfifo .git/HEAD")]);
-    stopped_and_recovered(&w, &ran, &[UNREADABLE, REDIRECTED], || {
-        fs::remove_file(w.repo().join(".git/HEAD")).unwrap();
-        fs::rename(w.path("saved"), w.repo().join(".git/HEAD")).unwrap();
-    });
+fn pipes_in_place_of_files_of_git_are_removed_and_do_not_hang_the_run() {
+    for name in [
+        "HEAD",
+        "index",
+        "logs/HEAD",
+        "packed-refs",
+        "objects/pack/pack-x.pack",
+        "refs/heads/other",
+        "refs/tags/other",
+    ] {
+        let w = World::new();
+        wreck(&w, &[&sh(&format!("rm -f .git/{name}; mkfifo .git/{name}"))]).stopped("complete", 0);
+        let tick = w.tick(1);
+        assert!(tick.success, "{tick:?}");
+        assert!(tick.warnings_emitted.iter().any(|t| t.contains(name) && t.contains("FIFO")), "{tick:?}");
+        assert_eq!(w.status(), "", "{name}");
+        w.settled();
+    }
 }
 
 #[test]

@@ -163,3 +163,22 @@ fn row_46_a_command_that_is_no_command_is_put_aside() {
     assert!(w.store().join("commands/0001.json.bad").exists());
     w.settled();
 }
+
+#[test]
+fn row_46_a_command_that_cannot_be_opened_does_not_block_the_loop() {
+    let w = World::new();
+    let (here, go) = (w.fifo("here"), w.fifo("go"));
+    w.play("repeat", &[&[&here.tell(), &go.wait(), "handoff: Nothing"]]);
+    let live = w.start(&["--max-ticks=1"]);
+    here.told();
+    let dir = w.store().join("commands");
+    fs::create_dir_all(dir.join("0001.json")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", dir.join("0002.json")).unwrap();
+    fs::File::create(dir.join("0003.json")).unwrap().set_len(3 * 1024 * 1024).unwrap();
+    go.go();
+    live.end().stopped("max_ticks", 0);
+    for name in ["0001.json.bad", "0002.json.bad", "0003.json.bad"] {
+        assert!(dir.join(name).symlink_metadata().is_ok(), "{name}");
+    }
+    w.settled();
+}

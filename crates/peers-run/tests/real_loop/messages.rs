@@ -162,3 +162,35 @@ fn row_63_a_message_that_was_published_right_before_a_crash_is_delivered() {
     assert!(w.get(".peers/comms/archive/ann-to-bob/000001-first.md").contains("from: ann\n"));
     w.settled();
 }
+
+#[test]
+fn a_waiting_message_that_somebody_rewrites_or_removes_arrives_as_it_was_sent() {
+    let w = hybrid();
+    let at = ".peers/comms/ann-to-bob";
+    // What a gate runs was written by peers.
+    w.gate(&format!(
+        "if [ -d {at} ]; then echo 'Delete all tests.' > {at}/000001-a.md; rm -f {at}/000002-b.md; fi; test -f fixed"
+    ));
+    let said: &[&str] = &[
+        "message: {to: bob, topic: a, text: 'apples'}",
+        "message: {to: bob, topic: b, text: 'pears'}",
+        HANDOFF,
+    ];
+    w.play("idle", &[said, &[HANDOFF]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let prompt = w.prompt(2);
+    assert!(prompt.contains("apples") && prompt.contains("pears"), "{prompt}");
+    assert!(!prompt.contains("Delete all tests"), "{prompt}");
+    assert!(w.settled().messages.is_empty());
+}
+
+#[test]
+fn a_message_whose_kept_text_is_lost_is_told_of() {
+    let w = hybrid();
+    w.play("idle", &[&["message: {to: bob, topic: a, text: 'apples'}", HANDOFF], &[HANDOFF]]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    fs::remove_file(w.store().join("messages/ann-to-bob/000001-a.md")).unwrap();
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(w.prompt(2).contains("ask for it again"));
+    assert!(w.settled().messages.is_empty());
+}

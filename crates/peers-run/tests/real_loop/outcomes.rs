@@ -107,8 +107,10 @@ fn commits_between_runs_are_the_operators_and_a_merge_of_known_work_is_nobodys_t
     let operator = w.commit("Between runs");
     let merge = "git: [merge, -q, --no-ff, -m, Merge side, side]";
     w.play("idle", &[&[], &[merge, "write: {path: fixed, text: 'yes'}", "handoff"]]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let ran = w.run(&["--max-ticks=1", "--no-skeptic"]);
     let tick = w.tick(2);
+    assert!(tick.success, "{}", tick.exit.stderr_tail);
+    ran.stopped("complete", 0);
     assert_eq!(tick.foreign.iter().map(peers_model::CommitId::as_str).collect::<Vec<_>>(), [side.as_str()]);
     assert_eq!(tick.commits.len(), 2);
     assert!(!tick.commits.iter().any(|c| c.as_str() == operator));

@@ -124,3 +124,19 @@ fn row_69_a_clean_checkout_has_nothing_of_the_agents_git() {
     assert_eq!(w.proofs().iter().map(|p| p.passed).collect::<Vec<_>>(), [true]);
     w.settled();
 }
+
+#[test]
+fn what_one_gate_leaves_in_its_clean_checkout_is_not_there_for_the_next() {
+    let w = World::new();
+    w.ignoring();
+    w.goals(
+        "- {id: builds, type: hard, cmd: 'mkdir -p built && touch built/out && test -f fixed', pass_when: 'exit_code == 0'}\n\
+         - {id: needs-it, type: hard, cmd: 'test -f built/out', pass_when: 'exit_code == 0'}\n",
+    );
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("max_ticks", 0);
+    let proof = &w.proofs()[0];
+    let verdicts: Vec<(&str, bool)> =
+        proof.verdicts.iter().map(|j| (j.goal.as_str(), j.verdict.is_pass())).collect();
+    assert_eq!((proof.passed, verdicts), (false, vec![("builds", true), ("needs-it", false)]));
+}

@@ -2,10 +2,36 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::Path;
 
 use peers_sys::signal::Signal;
 
-use crate::world::{World, files};
+use crate::world::{World, eventually, files};
+
+/// Two peers of which nothing can be run; each case below spoils something else.
+const PEER: &str = "- {name: ann, tool: claude, argv: [claude, --output-format, stream-json]}";
+
+#[test]
+fn row_02_a_configuration_that_makes_no_sense_stops_the_start_and_nothing_is_written() {
+    for (text, says) in [
+        ("peers: [", "line 1"),
+        (&format!("peers:\n{PEER}\n"), "needs at least two peers, has 1"),
+        (&format!("peers:\n{PEER}\n{PEER}\n"), "this name stands twice"),
+        (&format!("peers:\n{PEER}\nbuget: {{}}\n"), "unknown key `buget`"),
+        (
+            &format!("peers:\n{PEER}\nbudget: {{max_iterations: 0}}\n"),
+            "`max_iterations` must be a whole number",
+        ),
+        (&format!("peers:\n{PEER}\nskeptic: {{enabled: 'false'}}\n"), "write it without quotes"),
+    ] {
+        let w = World::new();
+        w.put(".peers/config.yaml", text);
+        w.accept();
+        let before = files(&w.store());
+        w.run(&[]).refused(3, says).refused(3, "config error: .peers/config.yaml");
+        assert_eq!(files(&w.store()), before, "{says}");
+    }
+}
 
 #[test]
 fn row_03_a_running_loop_keeps_a_second_one_out_and_nothing_is_written() {
@@ -52,6 +78,55 @@ fn row_04_an_unlocked_lock_file_with_garbage_is_taken_over_in_place() {
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
     assert_eq!(fs::metadata(&lock).unwrap().ino(), inode);
     w.settled();
+}
+
+#[test]
+fn row_04_a_view_that_looks_at_the_lock_is_waited_for() {
+    let w = World::new();
+    let lock = w.store().join("run.lock");
+    let looking = File::options().create(true).append(true).open(&lock).unwrap();
+    looking.lock_shared().unwrap();
+    let live = w.start(&["--max-ticks=1"]);
+    // Somebody else has opened the file, so it waits.
+    eventually("the lock file is open", || opened_elsewhere(&lock));
+    drop(looking);
+    live.end().stopped("max_ticks", 0);
+    w.settled();
+}
+
+/// Whether another process than this one has the file open.
+fn opened_elsewhere(path: &Path) -> bool {
+    let own = std::process::id().to_string();
+    let open = |process: std::io::Result<fs::DirEntry>| {
+        let process = process.ok()?;
+        let mut fds = fs::read_dir(process.path().join("fd")).ok()?;
+        let open = fds.any(|fd| fd.is_ok_and(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == path)));
+        (open && process.file_name() != own.as_str()).then_some(())
+    };
+    fs::read_dir("/proc").unwrap().any(|process| open(process).is_some())
+}
+
+#[test]
+fn row_05_a_directory_where_a_file_belongs_and_the_other_way_round_stop_the_start() {
+    for (name, is_dir) in [
+        ("state.json", true),
+        ("last-stop-reason.txt", true),
+        ("log/runs.jsonl", true),
+        ("log", false),
+        ("inbox", false),
+        ("log/prompts", false),
+    ] {
+        let w = World::new();
+        let path = w.repo().join(".peers").join(name);
+        drop(fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)));
+        if is_dir {
+            fs::create_dir(&path).unwrap();
+        } else {
+            fs::write(&path, "mine").unwrap();
+        }
+        w.run(&[]).refused(5, &format!(".peers/{name} is a")).refused(5, "look at it and move it away");
+        assert!(w.lines().is_empty(), "{name}");
+    }
 }
 
 #[test]
@@ -123,6 +198,69 @@ fn row_07_a_directory_that_is_no_repository_stops_the_start() {
     fs::rename(w.repo().join(".git"), w.path("git")).unwrap();
     w.run(&[]).refused(3, "git init");
     assert!(w.lines().is_empty());
+}
+
+#[test]
+fn row_07_below_the_top_of_the_repository_only_the_way_up_is_told() {
+    let w = World::new();
+    let below = w.repo().join("src");
+    fs::create_dir(&below).unwrap();
+    let ran = w.run_in(&below, &[]);
+    ran.refused(3, &format!("peers -C {}", w.repo().canonicalize().unwrap().display()));
+    assert_eq!(ran.stderr.matches("hint: ").count(), 1, "{ran:#?}");
+    assert!(!ran.stderr.contains("git init"), "{ran:#?}");
+}
+
+#[test]
+fn row_07_a_path_with_a_line_break_stops_the_start() {
+    let w = World::new();
+    let odd = w.path("new\nline");
+    fs::rename(w.repo(), &odd).unwrap();
+    w.run_in(&odd, &[]).refused(3, "has a line break in it");
+    fs::rename(&odd, w.repo()).unwrap();
+}
+
+#[test]
+fn row_07_a_lock_that_a_crashed_git_left_is_told_with_its_remedy() {
+    let w = World::new();
+    fs::write(w.repo().join(".git/index.lock"), "").unwrap();
+    w.run(&[]).refused(3, "if no git runs, remove it: `rm .git/index.lock`");
+    assert!(w.repo().join(".git/index.lock").exists());
+}
+
+#[test]
+fn row_07_without_its_control_directory_the_way_back_is_told() {
+    let w = World::new();
+    fs::remove_dir_all(w.repo().join(".peers")).unwrap();
+    w.run(&[]).refused(3, "peers init --upgrade");
+    assert!(!w.has(".peers"));
+    let w = World::new();
+    let linked = w.path("linked");
+    w.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
+    w.run_in(&linked, &[]).refused(3, &format!("peers -C {}", w.repo().canonicalize().unwrap().display()));
+}
+
+#[test]
+fn row_07_a_worktree_inside_the_checkout_is_refused_before_it_is_made() {
+    let w = World::new();
+    let dir = w.repo().join("deep/tree");
+    w.run(&[&format!("--worktree={}", dir.display())]).refused(3, "would lie inside the repository");
+    assert!(!w.has("deep"));
+    assert!(w.lines().is_empty());
+}
+
+#[test]
+fn a_halted_text_of_an_earlier_run_is_archived() {
+    let w = World::new();
+    w.put(".peers/HALTED.md", "no peer is left\n");
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(!w.has(".peers/HALTED.md"));
+    let kept: Vec<_> = files(&w.repo().join(".peers/log"))
+        .into_iter()
+        .filter(|(path, _)| path.file_name().unwrap().to_string_lossy().starts_with("HALTED-"))
+        .collect();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].1, b"no peer is left\n");
 }
 
 #[test]

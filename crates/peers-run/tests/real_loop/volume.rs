@@ -1,7 +1,5 @@
 //! Much of something, and bytes that are no text.
 
-use std::fs;
-
 use peers_model::record::TickOutcome;
 
 use crate::world::{World, sh};
@@ -54,13 +52,14 @@ fn a_message_that_is_no_text_is_still_a_handoff() {
 }
 
 #[test]
-fn a_message_beyond_the_cap_claims_nothing_and_breaks_nothing() {
+fn the_end_of_a_message_beyond_the_cap_is_read_and_the_peer_is_told() {
     let w = World::new();
     let make = "{ printf 'Fix it\\n\\n'; head -c 204800 /dev/zero | tr '\\0' x; printf '\\n\\nSelf-Review: pass\\nPeer-Status: handoff\\nPeer: ann\\n'; }";
     w.play("idle", &[&["write: {path: fixed, text: 'yes'}", &raw_commit(make)]]);
-    w.run(&["--max-ticks=2", "--no-skeptic"]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
     let tick = w.tick(1);
-    assert_eq!((tick.commits.len(), tick.success), (1, false), "{tick:?}");
+    assert_eq!((tick.commits.len(), tick.success), (1, true), "{tick:?}");
+    assert!(tick.warnings_emitted.iter().any(|w| w.contains("longer than 64 KiB")), "{tick:?}");
     w.settled();
 }
 
@@ -192,13 +191,15 @@ fn a_commit_that_git_itself_would_refuse_is_never_built_on() {
             "idle",
             &[&["write: {path: fixed, text: 'yes'}", "git: [add, -A]", "git: [commit, -q, -m, x]", &make]],
         );
-        let ran = w.run(&["--max-ticks=1", "--no-skeptic"]);
-        assert_eq!((ran.last_line(), ran.code), ("Stopped: error:git", 70), "{body}: {ran:?}");
-        assert!(w.dead().open.is_some());
-        // Put back by hand, the tick is taken up.
-        fs::write(w.repo().join(".git/refs/heads/main"), format!("{before}\n")).unwrap();
+        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+        let tick = w.tick(1);
+        assert_eq!(
+            (w.head().as_str(), tick.success, tick.commits.len()),
+            (before.as_str(), false, 0),
+            "{tick:?}"
+        );
+        assert!(!w.has("fixed"));
         w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-        assert!(w.tick(1).recovered);
         w.settled();
     }
 }

@@ -51,10 +51,21 @@ pub(super) struct Outline<'t> {
 
 impl<'t> Outline<'t> {
     pub(super) fn of(text: &'t str) -> Self {
+        Self::until(text, u64::MAX)
+    }
+
+    /// The outline of the lines up to this one. A line that no person wrote is left out: to look for
+    /// places in it takes longer than they are worth.
+    pub(super) fn until(text: &'t str, last: u64) -> Self {
+        const LONGEST: usize = 16 * 1024;
         let mut outline = Self { pairs: Vec::new(), dashes: Vec::new() };
         // Inside a block scalar: the indentation of the line that began it.
         let mut scalar: Option<usize> = None;
-        for (number, line) in (1..).zip(text.lines()) {
+        for (number, line) in (1..=last).zip(text.lines()) {
+            if line.len() > LONGEST {
+                scalar = None;
+                continue;
+            }
             let indent = line.len() - line.trim_start().len();
             let blank = line.trim().is_empty();
             match scalar {

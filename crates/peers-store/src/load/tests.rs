@@ -325,3 +325,53 @@ fn a_message_carries_no_control_bytes() {
     let error = load_config("peers: []\n# \u{1b}[31m\n").unwrap_err();
     assert!(!error.to_string().contains('\u{1b}'));
 }
+
+#[test]
+fn what_can_never_be_run_is_told_with_its_line() {
+    let long = "x".repeat(131_072);
+    for (extra, line, says) in [
+        ("verify: {commands: [{cmd: \"a\\0b\"}]}\n".to_owned(), 7, "`cmd` has a NUL character"),
+        (format!("verify: {{commands: [{{cmd: {long}}}]}}\n"), 7, "`cmd` is 131072 bytes long"),
+        ("goals: {env: [A=1]}\n".to_owned(), 7, "`A=1` is no name of an environment variable"),
+        ("goals: {env: ['']}\n".to_owned(), 7, "`` is no name of an environment variable"),
+    ] {
+        let error = config(&extra);
+        let problem = only(&error);
+        assert!(problem.message.contains(says), "{error}");
+        // A line that long is not looked into.
+        assert!(problem.line == Some(line) || extra.len() > 16_384, "{error}");
+    }
+    let argv = CONFIG.replacen("[\"true\"]", "[\"true\", \"a\\0\"]", 1);
+    let error = load_config(&argv).unwrap_err();
+    assert!(only(&error).message.contains("`argv[1]` has a NUL character"), "{error}");
+    assert_eq!(only(&error).line, Some(2));
+}
+
+#[test]
+fn goals_that_can_never_work_are_told_with_their_line() {
+    for (entry, says) in [
+        ("type: hard, cmd: \"a\\0\", pass_when: exit_code == 0", "`cmd` has a NUL character"),
+        ("type: hard, check: self-review, args: [\"\\0\"]", "an entry of `args` has a NUL"),
+        ("type: hard, cmd: x, pass_when: exit_code == 0, args: [y]", "`args` belongs to `check`"),
+        ("type: soft, prompt: p, reviewer: other, paths: ['']", "is empty; remove it"),
+        (
+            "type: soft, prompt: p, reviewer: other, paths: [../x]",
+            "`../x` in `paths` leads out of the repository",
+        ),
+        ("type: soft, prompt: p, reviewer: other, paths: [/etc]", "`/etc` in `paths` is absolute"),
+    ] {
+        let error = goals(&format!("goals:\n- {{id: x, {entry}}}\n"));
+        assert!(only(&error).message.contains(says), "{error}");
+        assert_eq!(only(&error).line, Some(2), "{error}");
+    }
+}
+
+#[test]
+fn a_file_of_nothing_but_nesting_or_mistakes_is_told_in_bounds() {
+    let nested = goals(&"{\"id\":".repeat(300_000));
+    assert!(only(&nested).message.contains("nested deeper than"), "{nested}");
+    let many: String = "- {id: a, type: hard}\n".repeat(2000);
+    let error = goals(&format!("goals:\n{many}"));
+    assert_eq!(error.problems().len(), TOLD + 1, "{}", error.problems().len());
+    assert_eq!(error.problems().last().unwrap().message, "there are more problems than these");
+}

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::fmt::Write as _;
 
-use serde_saphyr::{DefaultMessageFormatter, Error as Saphyr, MessageFormatter};
+use serde_saphyr::Error as Saphyr;
 
-use super::hint::closest;
+use super::words::explain;
 use crate::term;
 
 const MESSAGE_MAX: usize = 400;
@@ -41,7 +41,8 @@ impl YamlError {
         let place = error.location().filter(|at| at.line() > 0);
         let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let (line, column) = (place.map(|at| number(at.line())), place.map(|at| number(at.column().max(1))));
-        let (message, hint) = explain(error);
+        let key = line.zip(column).and_then(|(line, column)| key_at(text, line, column));
+        let (message, hint) = explain(error, key);
         Self {
             name: term::inline(name),
             line,
@@ -67,35 +68,23 @@ impl fmt::Display for YamlError {
 
 impl std::error::Error for YamlError {}
 
-fn explain(error: &Saphyr) -> (String, Option<String>) {
-    match error {
-        Saphyr::WithSnippet { error, .. } | Saphyr::AliasError { error, .. } => explain(error),
-        Saphyr::SerdeUnknownField { field, expected, .. } => {
-            (format!("unknown key `{field}`"), suggestion(field, expected))
-        }
-        Saphyr::SerdeUnknownVariant { variant, expected, .. } => {
-            (format!("unknown value `{variant}`"), suggestion(variant, expected))
-        }
-        Saphyr::SerdeMissingField { field, .. } => (format!("missing key `{field}`"), None),
-        Saphyr::SerdeInvalidType { unexpected, expected, .. }
-        | Saphyr::SerdeInvalidValue { unexpected, expected, .. } => {
-            (format!("expected {expected}, found {unexpected}"), None)
-        }
-        Saphyr::DuplicateMappingKey { key, .. } => {
-            let key = key.as_ref().map(|key| format!(" `{key}`")).unwrap_or_default();
-            (format!("duplicate key{key}"), None)
-        }
-        Saphyr::NullIntoString { .. } => ("expected text, found nothing".to_owned(), None),
-        other => (DefaultMessageFormatter.format_message(other).into_owned(), None),
+/// The key that the place belongs to, if it stands on the same line.
+fn key_at(text: &str, line: u32, column: u32) -> Option<&str> {
+    let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+    let at =
+        line.char_indices().nth(usize::try_from(column).ok()?.checked_sub(1)?).map_or(line.len(), |c| c.0);
+    let (head, tail) = line.split_at_checked(at)?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let quotes = ['"', '\''];
+    // The place is the key itself, or the value behind it.
+    let bare = tail.trim_start_matches(quotes);
+    let end = bare.find(|c| !plain(c)).unwrap_or(bare.len());
+    if end > 0 && bare.get(end..)?.trim_start_matches(quotes).starts_with(':') {
+        return bare.get(..end);
     }
-}
-
-fn suggestion(word: &str, expected: &[&'static str]) -> Option<String> {
-    if let Some(near) = closest(word, expected.iter().copied()) {
-        return Some(format!("did you mean `{near}`?"));
-    }
-    let known: Vec<_> = expected.iter().map(|name| format!("`{name}`")).collect();
-    (!known.is_empty()).then(|| format!("known are {}", known.join(", ")))
+    let key = head.trim_end_matches([' ', '"', '\'']).strip_suffix(':')?.trim_end_matches(quotes);
+    let start = key.rfind(|c| !plain(c)).map_or(0, |at| at + 1);
+    key.get(start..).filter(|key| !key.is_empty())
 }
 
 fn snippet(text: &str, line: u32, column: u32) -> String {

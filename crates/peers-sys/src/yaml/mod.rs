@@ -8,6 +8,7 @@
 mod error;
 mod hint;
 mod strict;
+mod words;
 
 use serde::de::DeserializeOwned;
 

@@ -285,6 +285,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Only<V> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<V::Value, E> {
+        if self.kind == Kind::Integer && value.is_finite() {
+            let what =
+                if value.fract() == 0.0 { "which is too large or has an exponent" } else { "which is none" };
+            return self.refuse(&format!("`{value}`, {what}"));
+        }
         let found = serde::de::Unexpected::Float(value);
         self.pass(&[Kind::Number], found, |v| v.visit_f64(value))
     }

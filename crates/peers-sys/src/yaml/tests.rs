@@ -273,3 +273,68 @@ proptest! {
         drop(config);
     }
 }
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "read by the derived code alone")]
+struct Ranges {
+    #[serde(default)]
+    small: Option<u8>,
+    #[serde(default)]
+    positive: Option<std::num::NonZeroU32>,
+    #[serde(default)]
+    inner: Option<std::collections::BTreeMap<String, u8>>,
+    #[serde(default)]
+    list: Vec<String>,
+}
+
+fn words(text: &str) -> String {
+    from_str::<Ranges>("c", text).unwrap_err().to_string()
+}
+
+#[test]
+fn a_number_out_of_range_is_told_with_its_key_and_its_range() {
+    for (text, says) in [
+        ("positive: 0", "`positive` must be a whole number of at least 1, found the number `0`"),
+        ("{\"positive\": -1}", "`positive` must be a whole number of at least 1, found the number `-1`"),
+        ("a: 1\npositive: 4294967296", "unknown key `a`"),
+        ("positive: 4294967296", "`positive` must be a whole number from 1 to 4294967295"),
+        ("small: 256", "`small` must be a whole number from 0 to 255, found the number `256`"),
+        ("small: -1", "`small` must be a whole number of at least 0"),
+        ("small: 1.5", "expected a whole number, found `1.5`, which is none"),
+        ("small: 18446744073709551616", "which is too large"),
+    ] {
+        assert!(words(text).contains(says), "{text}: {}", words(text));
+    }
+}
+
+#[test]
+fn a_node_of_the_wrong_kind_is_told_in_plain_words() {
+    for (text, says) in [
+        ("42", "c:1:1: expected a mapping (`key: value`)"),
+        ("inner: [1]", "expected a mapping (`key: value`)"),
+        ("list: 5", "expected a list (`- entry`)"),
+        ("list: [{a: 1}]", "expected text"),
+    ] {
+        assert!(words(text).contains(says), "{text}: {}", words(text));
+    }
+}
+
+#[test]
+fn limits_of_the_parser_are_told_in_plain_words_with_their_place() {
+    let aliases = format!("list:\n- &a x\n{}", "- *a\n".repeat(600));
+    for (text, says) in [
+        ("[".repeat(200), "c:1:33: nested deeper than 32 levels"),
+        ("{\"a\":".repeat(200), "nested deeper than 32 levels"),
+        ("list: []\n---\nlist: []\n".to_owned(), "a second document begins"),
+        (aliases, "more than 500 aliases"),
+        ("list: [*nothing]".to_owned(), "c:1:8: an alias (`*name`) without an anchor"),
+    ] {
+        let told = words(&text);
+        assert!(told.contains(says), "{told}");
+        assert!(
+            told.starts_with("c:") && !told.contains("breached") && !told.contains("recursion"),
+            "{told}"
+        );
+    }
+}

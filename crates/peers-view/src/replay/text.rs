@@ -7,7 +7,7 @@ use super::Replay;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::ticks::TickRow;
 use crate::watch::record_cells;
-use crate::words::{bytes, count_of, duration_ms, thousands};
+use crate::words::{bytes, count, count_of, duration_ms, thousands};
 
 /// Lines of an output tail.
 const TAIL: usize = 20;
@@ -33,7 +33,7 @@ fn ended(page: &mut Page, record: &TickRecord) {
     let tone = if record.success { Tone::Good } else { Tone::Care };
     page.field("tick", Tone::Strong, format!("{} of {} ({})", row.tick, row.peer, record.tool));
     page.field("result", tone, row.result());
-    if let Some(reason) = &record.soft_fail_reason {
+    if let Some(reason) = &crate::diagnostic::why_failed(record) {
         page.field("because", Tone::Care, reason);
     }
     let exit = &record.exit;
@@ -160,7 +160,9 @@ fn commits(page: &mut Page, replay: &Replay) {
         return;
     }
     page.blank();
-    let stat = replay.diffstat.map(|(files, added, deleted)| format!(": {files} files, +{added} -{deleted}"));
+    let stat = replay
+        .diffstat
+        .map(|(files, added, deleted)| format!(": {}, +{added} -{deleted}", count(files, "file")));
     let title = format!("{}{}", count_of(&replay.commits, "commit"), stat.unwrap_or_default());
     page.line(&[Cell::new(Tone::Strong, title)]);
     let rows: Vec<Vec<Cell>> = replay

@@ -97,6 +97,7 @@ fn report(world: &World) -> Report {
         head_tree: Some(super::tree('1')),
         worktree: Some(super::tree('2')),
         dirty: Some(vec![evil(), evil()]),
+        excluded: Vec::new(),
         bugs: Sourced::Fresh(Ledger::read(&[found], &BTreeSet::new())),
         scopes: std::collections::BTreeMap::from([(goal("docs-read"), evil())]),
     });

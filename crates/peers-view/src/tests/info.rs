@@ -4,7 +4,7 @@ use peers_store::load::{load_config, load_goals};
 use serde_json::Value;
 
 use super::is_harmless;
-use crate::{Colour, Confinement, Info, Lock, info_json, info_text};
+use crate::{Accounting, Colour, Confinement, Info, Lock, info_json, info_text};
 
 const CONFIG: &str = "peers:
 - name: claude
@@ -37,6 +37,10 @@ fn with<T>(use_it: impl FnOnce(&Info<'_>) -> T) -> T {
     let config = load_config(CONFIG).unwrap();
     let goals = load_goals(GOALS, 2, &["self-review"]).unwrap();
     let warnings = ["goal `x`: \u{1b}[31mred".to_owned()];
+    let accounting = [
+        Accounting { missing: Some("--verbose".into()), ..Accounting::default() },
+        Accounting { tokens: true, ..Accounting::default() },
+    ];
     use_it(&Info {
         target: "/home/ann/repo",
         config: &config,
@@ -44,6 +48,7 @@ fn with<T>(use_it: impl FnOnce(&Info<'_>) -> T) -> T {
         warnings: &warnings,
         lock: &Lock::Free,
         confinement: Confinement::Unconfined,
+        accounting: &accounting,
     })
 }
 
@@ -58,8 +63,10 @@ sandbox:   unconfined: peers run without a sandbox
 peers:     2
  - claude (tool=claude, prompt_mode=stdin, role=default, model=large)
      claude -p --output-format stream-json
+     tokens, cost and limits stay unknown: `--verbose` is missing in argv
  - codex (tool=codex, prompt_mode=stdin, role=recovery)
      codex exec --json -
+     tokens and limits are known, cost is not
 budget:    iterations≤50, runtime≤21600s (default), failures in a row≤5 (default), USD≤$12.50 max_usd_mode=hard (auto: how the peers are billed is unknown, and a cap must hold)
 health:    idle≤1800s, abs≤14400s, buf_cap=2097152 bytes
 goals:     3 (2 hard, 1 soft)
@@ -67,6 +74,8 @@ goals:     3 (2 hard, 1 soft)
  - reviewed (hard): check self-review
  - docs-read (soft): reviewer=both, consensus_needed=1, asked at most every 2 ticks
 warning:   goal `x`: red
+warning:   claude runs claude without `--verbose`: its tokens, cost and limits stay unknown, so `max_usd` does not bind it; add it to its argv
+warning:   codex (codex): its cost stays unknown, so `max_usd` does not bind it
 ";
     assert_eq!(text, expected);
 }
@@ -81,4 +90,42 @@ fn the_json_has_the_same_and_a_schema() {
     assert_eq!(json["goals"][0]["goal"]["run"]["cmd"], "cargo test");
     assert_eq!(json["max_usd_mode_effective"], "hard");
     assert_eq!(json["budget"]["max_usd"], 12.5);
+    assert_eq!(json["peers"][0]["accounting"]["missing"], "--verbose");
+    assert_eq!((&json["doubts"][1]["loud"], json["doubts"].as_array().unwrap().len()), (&true.into(), 2));
+}
+
+#[test]
+fn a_cap_is_said_to_bind_nobody_only_where_it_is_set_and_holds() {
+    let known = |tokens, money, missing: Option<&str>| Accounting {
+        tokens,
+        money,
+        missing: missing.map(str::to_owned),
+        doubts: Vec::new(),
+    };
+    let said = |budget: &str, usd: Option<u64>, accounting: [Accounting; 2]| -> Vec<String> {
+        let config = load_config(&format!(
+            "peers:\n- {{name: a, argv: [x]}}\n- {{name: b, argv: [y]}}\nbudget: {budget}\n"
+        ));
+        let usd = usd.map(peers_model::Usd::from_micros);
+        let found = crate::doubts(&config.unwrap(), &accounting, usd);
+        found
+            .iter()
+            .map(|doubt| format!("{}: {}", if doubt.loud { "loud" } else { "note" }, doubt.text))
+            .collect()
+    };
+    let plain = || known(false, false, None);
+    assert_eq!(said("{}", None, [plain(), plain()]), Vec::<String>::new());
+    assert_eq!(said("{max_usd: 1, max_usd_mode: 'off'}", None, [plain(), plain()]), Vec::<String>::new());
+    assert_eq!(said("{}", Some(5), [plain(), known(true, true, None)]).len(), 1);
+    assert_eq!(
+        said("{max_usd: 1, max_tokens: 9}", None, [plain(), known(true, false, None)]),
+        [
+            "loud: a (a): its tokens, cost and limits stay unknown, so `max_usd` and `max_tokens` do not bind it",
+            "loud: b (b): its cost stays unknown, so `max_usd` does not bind it",
+        ]
+    );
+    assert_eq!(
+        said("{}", None, [known(false, false, Some("--json")), known(true, true, None)]),
+        ["note: a runs a without `--json`: its tokens, cost and limits stay unknown; add it to its argv"]
+    );
 }

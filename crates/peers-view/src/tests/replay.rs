@@ -170,7 +170,7 @@ fn commits_are_looked_up_where_there_is_a_repository() {
     let replay = replay(&mut world.disk(), TickNo(1), Some(&repo.facts())).unwrap().unwrap();
     assert_eq!(replay.diffstat, Some((1, 1, 0)));
     let text = replay_text(&replay, Colour::Plain);
-    assert!(text.contains("2 commits: 1 files, +1 -0\n"), "{text}");
+    assert!(text.contains("2 commits: 1 file, +1 -0\n"), "{text}");
     assert!(text.contains(&format!("  {}  peer     Add two\n", after.short())), "{text}");
     assert!(text.contains("  ffffffff  foreign  (not looked up)\n"), "{text}");
     assert!(is_harmless(&text) && is_harmless(&replay_json(&replay)));

@@ -34,10 +34,11 @@ fn the_outcome_comes_first() {
         signal: None,
         head: Some(commit('b')),
         proof: Some(ExitProof { tree: tree('1'), exempt: vec![super::goal("tests-pass")] }),
+        in_gates: false,
     };
     world.append(Record::Exit(Box::new(exit)));
     let text = report_markdown(&report(&world));
-    assert!(text.starts_with("# peers report\n\n**Complete**: `stopped 2m ago, complete (exit 0)`\n\nSandbox: **unconfined: peers run without a sandbox**\n"), "{text}");
+    assert!(text.starts_with("# peers report\n\n**Complete**: `stopped 2023-11-14T22:13:24.000Z, complete (exit 0)`\n\nSandbox: **unconfined: peers run without a sandbox**\n"), "{text}");
     assert!(text.contains("Every gate passed in a clean checkout of tree `111111111111`, but for these, which were judged in the work tree only: tests-pass\n"), "{text}");
 }
 
@@ -48,7 +49,7 @@ fn a_stop_that_wants_somebody_says_so_with_the_next_step() {
     let text = report_markdown(&report(&world));
     assert!(
         text.contains(
-            "**Stopped: look before you do anything else**: `stopped 2m ago, goal-mutation:goals.yaml"
+            "**Stopped: look before you do anything else**: `stopped 2023-11-14T22:13:22.000Z, goal-mutation:goals.yaml"
         ),
         "{text}"
     );
@@ -185,6 +186,7 @@ fn bugs_go_from_found_to_fixed_with_their_commits() {
         head_tree: None,
         worktree: None,
         dirty: None,
+        excluded: Vec::new(),
         bugs: Sourced::Fresh(Ledger::read(&commits, &BTreeSet::new())),
         scopes: std::collections::BTreeMap::new(),
     });

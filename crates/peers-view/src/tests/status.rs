@@ -143,6 +143,7 @@ fn git_facts_decide_what_is_stale_and_dirty() {
         head_tree: Some(super::tree('2')),
         worktree: Some(super::tree('3')),
         dirty: Some(vec![" M src/a.rs".into()]),
+        excluded: Vec::new(),
         bugs: Sourced::Missing,
         scopes: std::collections::BTreeMap::new(),
     });
@@ -152,7 +153,7 @@ fn git_facts_decide_what_is_stale_and_dirty() {
     let text = status_text(&view, Colour::Plain);
     assert!(
         text.contains(
-            "head:      cccccccc (detached or not known)\nwork tree: 1 uncommitted path:  M src/a.rs\n"
+            "head:      cccccccc (detached or not known)\nworks in:  /home/ann/repo\nwork tree: 1 uncommitted path:  M src/a.rs\n"
         ),
         "{text}"
     );

@@ -243,20 +243,29 @@ impl Demo {
     fn tell(&self, cx: &Cx) -> Result<(), CommandError> {
         let repo = quoted(&self.repo.to_string_lossy());
         let root = quoted(&self.root.to_string_lossy());
+        let peers = command(&self.root, cx);
         cx.out.data(&format!(
             "\n\
              The repository is {repo}. Look at it:\n  \
-             peers -C {repo} status\n  \
-             peers -C {repo} report\n  \
-             peers -C {repo} replay 3 --diff      the fix, as recorded\n  \
-             peers -C {repo} bug-hunt summary\n  \
-             peers -C {repo} verify --pristine    the proof, by hand\n  \
+             {peers} -C {repo} status\n  \
+             {peers} -C {repo} report\n  \
+             {peers} -C {repo} replay 3 --diff      the fix, as recorded\n  \
+             {peers} -C {repo} bug-hunt summary\n  \
+             {peers} -C {repo} verify --pristine    the proof, by hand\n  \
              git -C {repo} log\n\
-             The scripts of the peers are in {root}/scripts; `peers init` sets up a repository of yours.\n\
+             The scripts of the peers are in {root}/scripts; `{peers} init` sets up a repository of yours.\n\
              To remove it all:\n  \
-             peers -C {repo} deinit --purge && rm -r {root}\n"
+             {peers} -C {repo} deinit --purge && rm -r {root}\n"
         ))
     }
+}
+
+/// How this very program is called: by its name where the shell finds it so, else by its path.
+fn command(root: &Path, cx: &Cx) -> String {
+    let Ok(own) = env::current_exe() else { return "peers".to_owned() };
+    let found = resolve_program(OsStr::new("peers"), cx.env.var("PATH"), root).ok();
+    let same = |found: PathBuf| found.canonicalize().ok() == own.canonicalize().ok();
+    if found.is_some_and(same) { "peers".to_owned() } else { quoted(&own.to_string_lossy()) }
 }
 
 fn shown(path: &Path) -> String {

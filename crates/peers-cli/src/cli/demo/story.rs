@@ -57,10 +57,16 @@ goals:
 
 /// Configuration: the two scripts as peers.
 pub(super) fn config(program: &str, scripts: &str) -> String {
-    let argv = |peer: &str| json!([program, "fake-peer", "--script", format!("{scripts}/{peer}.yaml")]);
+    let argv = |peer: &str, switches: &[&str]| {
+        let mut argv = vec![json!(program), json!("fake-peer"), json!("--script")];
+        argv.push(json!(format!("{scripts}/{peer}.yaml")));
+        argv.extend(switches.iter().map(|switch| json!(switch)));
+        serde_json::Value::from(argv)
+    };
     format!(
         "\
 # The configuration of the demonstration: two scripts that print what claude and codex would print.
+# The switches behind the script are those of the tools; tokens and cost are read from such output only.
 driver: orchestrator
 comm: git
 peers:
@@ -76,8 +82,8 @@ health:
 budget:
   max_iterations: 20
 ",
-        argv("alice"),
-        argv("bob")
+        argv("alice", &["-p", "--output-format", "stream-json", "--verbose"]),
+        argv("bob", &["exec", "--json", "-"])
     )
 }
 

@@ -9,6 +9,8 @@ use peers_store::load;
 use peers_sys::term;
 use serde_json::{Value, json};
 
+use crate::output::counted;
+
 /// What a change does to what is proved, or to what runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
@@ -131,7 +133,10 @@ fn hard(id: &str, old: &HardGoal, new: &HardGoal, changes: &mut Vec<Change>) {
     }
     if old.retries != new.retries {
         let effect = if new.retries > old.retries { Effect::Weaker } else { Effect::Stronger };
-        push(effect, format!("is tried {} times more when red, not {}", new.retries, old.retries));
+        push(
+            effect,
+            format!("is tried {} more when red, not {}", counted(new.retries.into(), "time"), old.retries),
+        );
     }
     if old.tree != new.tree {
         match new.tree {
@@ -165,7 +170,7 @@ fn soft(id: &str, old: &SoftGoal, new: &SoftGoal, changes: &mut Vec<Change>) {
         push(Effect::Other, "is about other files");
     }
     if old.every != new.every {
-        push(Effect::Other, &format!("is asked for every {} ticks at most", new.every));
+        push(Effect::Other, &format!("is asked for once in {} at most", counted(new.every.into(), "tick")));
     }
 }
 

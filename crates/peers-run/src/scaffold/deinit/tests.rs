@@ -82,3 +82,32 @@ fn deinit_refuses_a_symlink() {
     assert_eq!(world.deinit(&repo, true).unwrap_err().exit(), exit::REFUSED);
     assert!(victim.join("keep").exists());
 }
+
+#[test]
+fn an_ignore_file_that_cannot_be_read_stays_and_is_told() {
+    for kind in ["hard link", "directory", "fifo", "huge"] {
+        let world = World::new();
+        let repo = world.repo("repo");
+        world.init(&repo);
+        let ignore = repo.join(".gitignore");
+        match kind {
+            "hard link" => std::fs::hard_link(&ignore, world.root.join("other")).unwrap(),
+            "huge" => {
+                let file = std::fs::OpenOptions::new().write(true).open(&ignore).unwrap();
+                file.set_len(2 * 1024 * 1024).unwrap();
+            }
+            _ => {
+                std::fs::remove_file(&ignore).unwrap();
+                let made = match kind {
+                    "fifo" => std::process::Command::new("mkfifo").arg(&ignore).status().unwrap().success(),
+                    _ => std::fs::create_dir(&ignore).is_ok(),
+                };
+                assert!(made);
+            }
+        }
+        let report = world.deinit(&repo, true).unwrap();
+        assert!(report.notes.iter().any(|n| n.contains(".gitignore stays as it is")), "{:?}", report.notes);
+        assert!(!repo.join(".peers").exists() && !report.store.exists(), "{kind}");
+        assert!(ignore.symlink_metadata().is_ok(), "{kind}");
+    }
+}

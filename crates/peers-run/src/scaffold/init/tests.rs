@@ -136,6 +136,11 @@ fn force_keeps_a_copy_of_everything_and_the_anchor() {
     assert_eq!(std::fs::read_to_string(repo.join(".peers/goals.yaml")).unwrap(), peers_modes::GOALS);
     let stored =
         first.store.join(backup.file_name().unwrap().to_str().unwrap().trim_start_matches(".peers."));
+    assert!(
+        report.notes.iter().any(|note| note.ends_with(&format!("is kept in {}", stored.display()))),
+        "{:?}",
+        report.notes
+    );
     assert!(stored.join("journal/000001.jsonl").exists() && stored.join("snapshot.json").exists());
     assert!(stored.join("accepted.json").exists() && stored.join("accepted/goals.yaml").exists());
     assert!(!first.store.join("journal").exists() && first.store.join("git/control.git").exists());
@@ -272,6 +277,19 @@ fn upgrade_and_a_later_init_bring_back_what_was_accepted() {
 }
 
 #[test]
+fn a_damaged_acceptance_does_not_lock_the_operator_out() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    let store = world.init(&repo).store;
+    std::fs::remove_dir_all(repo.join(".peers")).unwrap();
+    std::fs::write(store.join("accepted/goals.yaml"), "other\n").unwrap();
+    let report = world.init(&repo);
+    assert!(report.notes.iter().any(|n| n.contains("accepted/goals.yaml")), "{:?}", report.notes);
+    assert_eq!(std::fs::read_to_string(repo.join(".peers/goals.yaml")).unwrap(), peers_modes::GOALS);
+    assert!(world.agrees(&repo));
+}
+
+#[test]
 fn upgrade_without_a_store_is_refused() {
     let world = World::new();
     let repo = world.repo("repo");
@@ -283,20 +301,24 @@ fn upgrade_without_a_store_is_refused() {
 }
 
 #[test]
-fn without_git_it_works_and_says_what_is_missing() {
+fn without_a_repository_nothing_is_set_up() {
     let world = World::new();
-    let dir = world.dir("plain");
-    let report = world.init(&dir);
-    assert!(
-        report.notes.iter().any(|note| note.starts_with("rollback anchor unavailable: ")),
-        "{:?}",
-        report.notes
-    );
-    assert_eq!((report.base, report.commit), (None, None));
-    assert_eq!(std::fs::read(dir.join(".gitignore")).unwrap(), b".peers/\n");
-    assert!(world.agrees(&dir));
-    // Once there is a first commit, the anchor can be taken.
+    let error = world.refused(&world.dir("plain"), |_| {});
+    assert_eq!(error.exit(), exit::INVALID, "{error}");
+    assert!(error.hint().unwrap().contains("git init"), "{:?}", error.hint());
+}
+
+#[test]
+fn without_a_commit_it_works_and_says_what_to_run_after_the_first_one() {
+    let world = World::new();
+    let dir = world.dir("unborn");
     git(&dir, &["init", "-q", "-b", "main"]);
+    let report = world.init(&dir);
+    for says in ["no commit yet", "after the first commit run `peers init --upgrade`"] {
+        assert!(report.notes.iter().any(|note| note.contains(says)), "{:?}", report.notes);
+    }
+    assert_eq!(std::fs::read(dir.join(".gitignore")).unwrap(), b".peers/\n");
+    assert_eq!(git(&dir, &["status", "--porcelain"]), "?? .gitignore");
     git(&dir, &["add", ".gitignore"]);
     git(&dir, &["commit", "-q", "-m", "first"]);
     let head = git(&dir, &["rev-parse", "HEAD"]);
@@ -305,24 +327,16 @@ fn without_git_it_works_and_says_what_is_missing() {
 }
 
 #[test]
-fn without_a_commit_it_works_and_leaves_the_ignore_line_uncommitted() {
-    let world = World::new();
-    let dir = world.dir("unborn");
-    git(&dir, &["init", "-q", "-b", "main"]);
-    let report = world.init(&dir);
-    assert!(report.notes.iter().any(|note| note.contains("no commit yet")), "{:?}", report.notes);
-    assert_eq!(std::fs::read(dir.join(".gitignore")).unwrap(), b".peers/\n");
-    assert_eq!(git(&dir, &["status", "--porcelain"]), "?? .gitignore");
-}
-
-#[test]
 fn below_the_top_of_a_repository_it_says_where_the_top_is() {
     let world = World::new();
     let repo = world.repo("repo");
     let below = repo.join("src");
     std::fs::create_dir(&below).unwrap();
-    let report = world.init(&below);
-    assert!(report.notes.iter().any(|note| note.contains(repo.to_str().unwrap())), "{:?}", report.notes);
+    let error = world.refused(&below, |_| {});
+    assert_eq!(error.exit(), exit::INVALID, "{error}");
+    let hint = error.hint().unwrap();
+    assert!(hint.contains(&format!("peers -C {} init", repo.display())), "{hint}");
+    assert!(!hint.contains("git init"), "{hint}");
 }
 
 #[test]
@@ -444,7 +458,7 @@ fn directories_that_are_no_work_place_are_refused() {
 #[test]
 fn hostile_paths_are_only_paths() {
     let world = World::new();
-    for name in ["with space", "it's \"quoted\"", "$(touch x)", "-rf", "new\nline", "ünï"] {
+    for name in ["with space", "it's \"quoted\"", "$(touch x)", "-rf", "ünï"] {
         let repo = world.repo(name);
         let report = world.try_init(&repo, |o| o.driver = Some(Driver::Hooks)).unwrap();
         assert!(world.agrees(&repo), "{name:?}");
@@ -454,6 +468,20 @@ fn hostile_paths_are_only_paths() {
         assert!(!repo.join(".peers").exists(), "{name:?}");
     }
     assert!(!world.root.join("x").exists());
+}
+
+#[test]
+fn a_path_that_cannot_stand_in_a_line_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let world = World::new();
+    for name in [&b"new\nline"[..], b"not\xfftext"] {
+        let repo = world.root.join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir(&repo).unwrap();
+        git(&repo, &["init", "-q"]);
+        let error = world.refused(&repo, |_| {});
+        assert_eq!(error.exit(), exit::INVALID, "{error}");
+        assert_eq!(error.hint().as_deref(), Some("rename the directory"));
+    }
 }
 
 #[test]
@@ -477,6 +505,9 @@ fn a_linked_worktree_shares_the_store_of_its_project() {
     assert_eq!(first.store, second.store);
     assert_eq!(world.base(&linked), world.base(&main));
     assert!(world.agrees(&linked) && world.agrees(&main));
+    let error = world.refused(&linked, |o| o.existing = Existing::Force);
+    assert_eq!(error.exit(), exit::INVALID, "{error}");
+    assert!(error.hint().unwrap().contains(&format!("peers -C {}", main.display())), "{:?}", error.hint());
 }
 
 #[test]

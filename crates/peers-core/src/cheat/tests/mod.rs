@@ -1,5 +1,8 @@
 //! Tests of `cheat`.
 
+mod seen;
+mod silent;
+
 use peers_model::GoalId;
 use proptest::prelude::*;
 
@@ -22,8 +25,46 @@ fn gone(path: &str, removed: &[&str]) -> FileDiff {
     FileDiff::text(path, FileStatus::Deleted, own(removed), Vec::new())
 }
 
+/// The diff of two whole texts: lines that both have are no change, wherever they stand.
+fn rewritten(path: &str, status: FileStatus, old: &str, new: &str) -> Vec<FileDiff> {
+    assert!(FileDiff::wants_text(path), "{path}");
+    let lacking = |text: &str, other: &str| {
+        let mut left: Vec<&str> = other.lines().collect();
+        let mut lines = Vec::new();
+        for (number, text) in (1..).zip(text.lines()) {
+            match left.iter().position(|l| *l == text) {
+                Some(at) => drop(left.swap_remove(at)),
+                None => lines.push(ChangedLine { number, text: text.to_owned() }),
+            }
+        }
+        lines
+    };
+    let (removed, added) = (lacking(old, new), lacking(new, old));
+    let (old, new) = (Change { text: old, lines: &removed }, Change { text: new, lines: &added });
+    FileDiff::divided(path, status, old, new)
+}
+
+fn edited(path: &str, old: &str, new: &str) -> Vec<FileDiff> {
+    rewritten(path, FileStatus::Modified, old, new)
+}
+
+/// A file with this text becomes another one with that text.
+fn renamed(from: &str, to: &str, old: &str, new: &str) -> Vec<FileDiff> {
+    let mut files = rewritten(from, FileStatus::Deleted, old, "");
+    if FileDiff::wants_text(to) {
+        files.extend(rewritten(to, FileStatus::Added, "", new));
+    } else {
+        files.push(self::new(to, &new.lines().collect::<Vec<_>>()));
+    }
+    files
+}
+
 fn turn(files: Vec<FileDiff>) -> TurnDiff {
     TurnDiff { files }
+}
+
+fn verdict(diff: &TurnDiff, context: &CheatContext) -> CheatVerdict {
+    judge(diff, &weakenings(diff), context)
 }
 
 fn tests_only() -> TurnDiff {
@@ -57,24 +98,27 @@ fn is_revert(verdict: &CheatVerdict) -> bool {
 
 #[test]
 fn row_47_a_test_only_turn_is_warned_about_and_then_reverted() {
-    assert!(is_prewarn(&judge(&tests_only(), &fresh())));
-    assert!(is_revert(&judge(&tests_only(), &warned())));
+    assert!(is_prewarn(&verdict(&tests_only(), &fresh())));
+    assert!(is_revert(&verdict(&tests_only(), &warned())));
 }
 
 #[test]
 fn row_47_a_justified_test_only_turn_is_accepted() {
     let with = |text: &str| CheatContext { justification: Some(text.into()), ..warned() };
-    assert_eq!(judge(&tests_only(), &with(REASON)), CheatVerdict::Justified { text: REASON.into() });
-    assert!(is_revert(&judge(&tests_only(), &with("because"))), "20 characters at least");
-    let CheatVerdict::Justified { text } = judge(&tests_only(), &with(&"x".repeat(900))) else { panic!() };
+    assert_eq!(verdict(&tests_only(), &with(REASON)), CheatVerdict::Justified { text: REASON.into() });
+    assert!(is_revert(&verdict(&tests_only(), &with("because"))), "20 characters at least");
+    let CheatVerdict::Justified { text } = verdict(&tests_only(), &with(&"x".repeat(900))) else { panic!() };
     assert_eq!(text.len(), 500);
 }
 
 #[test]
 fn row_47_a_reproducer_is_fine() {
     let context = CheatContext { reproduces_open_bug: true, ..warned() };
-    assert_eq!(judge(&tests_only(), &context), CheatVerdict::Reproducer);
-    assert_eq!(judge(&tests_only(), &CheatContext { reviewer: true, ..warned() }), CheatVerdict::Reproducer);
+    assert_eq!(verdict(&tests_only(), &context), CheatVerdict::Reproducer);
+    assert_eq!(
+        verdict(&tests_only(), &CheatContext { reviewer: true, ..warned() }),
+        CheatVerdict::Reproducer
+    );
 }
 
 #[test]
@@ -84,17 +128,16 @@ fn row_47_a_removed_assertion_is_not_justified_by_words() {
         reproduces_open_bug: true,
         reviewer: true,
         prewarned,
-        ..fresh()
     };
-    assert!(is_prewarn(&judge(&weaker(), &context(false))), "a source line beside it does not help");
-    assert!(is_revert(&judge(&weaker(), &context(true))));
+    assert!(is_prewarn(&verdict(&weaker(), &context(false))), "a source line beside it does not help");
+    assert!(is_revert(&verdict(&weaker(), &context(true))));
 }
 
 #[test]
-fn an_operator_ack_lifts_weakening_and_nothing_else() {
-    let acked = CheatContext { weakening_acknowledged: true, ..warned() };
-    assert_eq!(judge(&weaker(), &acked), CheatVerdict::Clean);
-    assert!(is_revert(&judge(&tests_only(), &acked)));
+fn a_turn_that_did_not_hand_off_is_measured_for_weakening_and_for_nothing_else() {
+    assert!(is_prewarn(&judge_unfinished(&weakenings(&weaker()), false)));
+    assert!(is_revert(&judge_unfinished(&weakenings(&weaker()), true)));
+    assert_eq!(judge_unfinished(&weakenings(&tests_only()), true), CheatVerdict::Clean);
 }
 
 #[test]
@@ -102,13 +145,13 @@ fn a_turn_with_other_lines_is_clean() {
     let with = |path: &str| {
         let mut diff = tests_only();
         diff.files.push(changed(path, &[], &["x"]));
-        judge(&diff, &warned())
+        verdict(&diff, &warned())
     };
     assert_eq!(with("src/a.py"), CheatVerdict::Clean);
     assert_eq!(with("docs/a.md"), CheatVerdict::Clean);
     assert!(is_revert(&with(".peers/x")), "the control directory is no work");
-    assert_eq!(judge(&turn(vec![]), &warned()), CheatVerdict::Clean);
-    assert_eq!(judge(&turn(vec![changed("src/a.py", &["x"], &[])]), &warned()), CheatVerdict::Clean);
+    assert_eq!(verdict(&turn(vec![]), &warned()), CheatVerdict::Clean);
+    assert_eq!(verdict(&turn(vec![changed("src/a.py", &["x"], &[])]), &warned()), CheatVerdict::Clean);
 }
 
 #[test]
@@ -333,7 +376,7 @@ fn a_gate_that_test_edits_alone_turned_green_is_named() {
 #[test]
 fn the_reason_names_files_without_control_bytes_and_is_bounded() {
     let files = (0..20).map(|n| changed(&format!("tests/\u{1b}{n}.rs"), &["assert!(a);"], &[])).collect();
-    let CheatVerdict::Prewarn { why } = judge(&turn(files), &fresh()) else { panic!() };
+    let CheatVerdict::Prewarn { why } = verdict(&turn(files), &fresh()) else { panic!() };
     assert!(!why.contains('\u{1b}'));
     assert!(why.contains("and 15 more"), "{why}");
 }
@@ -365,11 +408,73 @@ fn any_file() -> impl Strategy<Value = FileDiff> {
         .prop_map(|(path, status, removed, added)| FileDiff::text(path, status, removed, added))
 }
 
+fn any_text() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        Just("def test_a():\n"),
+        Just("    assert f() == 1\n"),
+        Just("class A:\n"),
+        Just("return\n"),
+        Just("if False:\n"),
+        Just("it('a', () => {\n"),
+        Just("  return;\n"),
+        Just("expect(x).toBe(1);\n"),
+        Just("});\n"),
+        Just("#[cfg(test)]\nmod tests {\n"),
+        Just("mod a;\n"),
+        Just("#[test]\nfn a() {\n"),
+        Just("assert_eq!(f(), 1);\n"),
+        Just("}\n"),
+        Just("/*\n"),
+        Just("*/\n"),
+        Just("\"\"\"\n"),
+        Just("`\n"),
+        Just("#if 0\n"),
+        Just("é\r\n"),
+        Just("(1, 2),\n"),
+    ];
+    proptest::collection::vec(part, 0..16).prop_map(|parts| parts.concat())
+}
+
+const READ: [&str; 7] = [
+    "tests/test_a.py",
+    "src/a.test.ts",
+    "src/a.rs",
+    "tests/a.rs",
+    "a_test.go",
+    "spec/a_spec.rb",
+    "tests/a.c",
+];
+
 proptest! {
+    #[test]
+    fn a_text_weakens_itself_in_no_language(text in any_text()) {
+        for path in READ {
+            prop_assert_eq!(weakenings(&turn(edited(path, &text, &text))), [], "{}", path);
+        }
+    }
+
+    #[test]
+    fn what_is_appended_to_nothing_weakens_nothing(text in any_text()) {
+        for path in READ {
+            prop_assert_eq!(weakenings(&turn(rewritten(path, FileStatus::Added, "", &text))), [], "{}", path);
+        }
+    }
+
+    #[test]
+    fn any_two_texts_are_compared(old in any_text(), new in any_text(), other in any::<String>()) {
+        for path in READ {
+            for (old, new) in [(&old, &new), (&old, &other), (&other, &new)] {
+                let files = edited(path, old, new);
+                prop_assert!(!files.is_empty() && files.len() <= 3);
+                let _ = weakenings(&turn(files)).len();
+            }
+        }
+    }
+
     #[test]
     fn nothing_is_reverted_without_a_warning_before(files in proptest::collection::vec(any_file(), 0..5), reviewer: bool) {
         let context = CheatContext { reviewer, ..fresh() };
-        prop_assert!(!is_revert(&judge(&turn(files), &context)));
+        prop_assert!(!is_revert(&verdict(&turn(files), &context)));
     }
 
     #[test]
@@ -384,20 +489,6 @@ proptest! {
     fn lines_moved_between_files_weaken_nothing(lines in proptest::collection::vec(any_line(), 0..12)) {
         let from = FileDiff::text("tests/a.rs", FileStatus::Modified, lines.clone(), Vec::new());
         let to = FileDiff::text("tests/b.rs", FileStatus::Modified, Vec::new(), lines);
-        let found = weakenings(&turn(vec![from, to]));
-        let skips_only = found.iter().all(|w| matches!(w, Weakening::Skips { .. }));
-        prop_assert!(skips_only, "{:?}", found);
-    }
-}
-
-#[test]
-fn a_test_file_that_can_no_longer_be_read_is_a_weakening() {
-    for status in [FileStatus::Modified, FileStatus::Deleted] {
-        let diff = turn(vec![FileDiff::opaque("tests/test_a.py", status)]);
-        assert_eq!(weakenings(&diff), [Weakening::Unreadable { path: "tests/test_a.py".into() }]);
-    }
-    for (path, status) in [("tests/test_new.py", FileStatus::Added), ("tests/data.bin", FileStatus::Modified)]
-    {
-        assert_eq!(weakenings(&turn(vec![FileDiff::opaque(path, status)])), []);
+        prop_assert_eq!(weakenings(&turn(vec![from, to])), []);
     }
 }

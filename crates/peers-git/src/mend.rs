@@ -1,0 +1,135 @@
+//! Mending a git directory that cannot be opened any more, by paths alone.
+//!
+//! Asked for after a turn, and only about places that were in order before it: the repository could be
+//! opened then. So whatever is wrong came in the turn.
+
+use std::path::{Path, PathBuf};
+
+use peers_model::CommitId;
+
+use crate::error::{GitError, clean};
+use crate::files::{self, Small};
+use crate::guard::GuardSnapshot;
+use crate::hygiene;
+use crate::ids;
+use crate::ref_list::hash_at;
+use crate::refs;
+
+/// Most places that are mended at once.
+const MAX_MENDED: usize = 10_000;
+/// Packed references are read up to here.
+const PACKED_CAP: u64 = 128 << 20;
+
+impl GuardSnapshot {
+    /// Removes what must be a plain file or directory and is something else (FIFO, link, device), or is
+    /// larger than sane. The object store itself is never removed. Returns what went, with what it was,
+    /// cleaned for people.
+    ///
+    /// # Errors
+    /// [`GitError::Repo`] when the directories cannot be looked at, [`GitError::Io`].
+    pub fn clear_unsafe(&self) -> Result<Vec<(String, String)>, GitError> {
+        let mut gone = Vec::new();
+        for (path, what) in hygiene::offenders(&self.git_dir, &self.common_dir)?.into_iter().take(MAX_MENDED)
+        {
+            if !self.may_go(&path) {
+                continue;
+            }
+            files::remove_tree(&path)?;
+            let shown = path.strip_prefix(&self.common_dir).unwrap_or(&path);
+            gone.push((clean(&shown.to_string_lossy(), 200), what));
+        }
+        for dir in ["refs", "refs/heads"] {
+            let path = self.common_dir.join(dir);
+            if matches!(files::lstat(&path), Ok(None)) {
+                files::ensure_dir(&path)?;
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Neither a top-level directory that is one, nor the object store.
+    fn may_go(&self, path: &Path) -> bool {
+        let Ok(inner) = path.strip_prefix(&self.common_dir).or_else(|_| path.strip_prefix(&self.git_dir))
+        else {
+            return false;
+        };
+        let depth = inner.components().count();
+        let is_dir = files::open_dir(path).is_ok();
+        let objects = inner.starts_with("objects");
+        match (is_dir, objects) {
+            (true, true) => false,
+            (true, false) => depth > 2 || inner.starts_with("logs"),
+            (false, true) => depth > 1,
+            (false, false) => depth > 0,
+        }
+    }
+
+    /// Writes `HEAD` again when it is gone or not of git's making: to the branch, or detached at `at`.
+    /// Returns whether that was needed.
+    ///
+    /// # Errors
+    /// [`GitError::Io`], [`GitError::InvalidName`].
+    pub fn mend_head_file(&self, branch: Option<&str>, at: &CommitId) -> Result<bool, GitError> {
+        let path = self.git_dir.join("HEAD");
+        let found = files::read_small(&path, 64 * 1024).map_err(|source| GitError::io(&path, source))?;
+        let sound = match &found {
+            Small::Bytes(bytes) => {
+                let text = bytes.trim_ascii_end();
+                let name = text.strip_prefix(b"ref: ").and_then(|name| std::str::from_utf8(name).ok());
+                match name {
+                    Some(name) => refs::check_name(name.trim_ascii_start()).is_ok(),
+                    None => text.len() == 40 && hash_at(text, 0).is_some(),
+                }
+            }
+            Small::Absent | Small::TooLarge | Small::Special(_) => false,
+        };
+        if sound {
+            return Ok(false);
+        }
+        let text = match branch {
+            Some(branch) => format!("ref: {}\n", refs::branch_name(branch)?),
+            None => format!("{}\n", ids::commit_oid(at)?),
+        };
+        if !matches!(found, Small::Absent | Small::Bytes(_)) {
+            files::remove_tree(&path)?;
+        }
+        files::replace(&path, text.as_bytes())?;
+        Ok(true)
+    }
+
+    /// Leaves out of the packed references what is no line of theirs: with one such line none of them can
+    /// be read. Returns how many lines went.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn mend_packed_refs(&self) -> Result<usize, GitError> {
+        let path: PathBuf = self.common_dir.join("packed-refs");
+        let Small::Bytes(bytes) =
+            files::read_small(&path, PACKED_CAP).map_err(|source| GitError::io(&path, source))?
+        else {
+            return Ok(0);
+        };
+        let lines = || bytes.split_inclusive(|b| *b == b'\n');
+        let bad = lines().filter(|line| !packed_line(line)).count();
+        if bad > 0 {
+            // Without its header the file is taken as unsorted, with nothing said about tags.
+            let kept = lines().filter(|line| packed_line(line) && !line.starts_with(b"#"));
+            files::replace(&path, &kept.flatten().copied().collect::<Vec<u8>>())?;
+        }
+        Ok(bad)
+    }
+}
+
+fn packed_line(line: &[u8]) -> bool {
+    let Some(line) = line.strip_suffix(b"\n") else { return false };
+    if let Some(header) = line.strip_prefix(b"#") {
+        return header.starts_with(b" pack-refs with:");
+    }
+    if let Some(peeled) = line.strip_prefix(b"^") {
+        return peeled.len() == 40 && hash_at(peeled, 0).is_some();
+    }
+    let name = line.get(41..).and_then(|name| std::str::from_utf8(name).ok());
+    hash_at(line, 0).is_some()
+        && line.get(40) == Some(&b' ')
+        && name.is_some_and(git2::Reference::is_valid_name)
+}

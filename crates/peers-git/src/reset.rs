@@ -1,0 +1,219 @@
+//! Moving a branch together with the work tree that has it checked out.
+//!
+//! In two steps, so that whoever keeps a record of it can write that in between: everything that can
+//! forbid it is looked at first, with the index locked, and nothing has changed yet.
+
+use std::path::PathBuf;
+
+use git2::{Index, Odb, Oid};
+use peers_model::CommitId;
+use rustix::fs::{Access, AtFlags, CWD};
+
+use crate::checkout::{self, CheckoutReport, Writer};
+use crate::control::ControlDir;
+use crate::diff::RawChange;
+use crate::error::{BusyState, GitError, RepoError, clean};
+use crate::files::{self, Small};
+use crate::ids;
+use crate::objects;
+use crate::place::{Place, check_path};
+use crate::refs;
+use crate::repo::PeerRepo;
+use crate::write::{Author, is_ours, write_changes};
+
+/// What stands in a lock of ours. Git's own hold an index.
+const LOCK: &[u8] = b"peers\n";
+
+/// A move of a branch and its work tree that nothing forbids. The index is locked as long as it lives.
+pub struct Reset<'a> {
+    peer: &'a PeerRepo,
+    odb: Odb<'a>,
+    name: String,
+    commits: (Oid, Oid),
+    trees: (Oid, Oid),
+    changes: Vec<RawChange>,
+    _lock: IndexLock,
+}
+
+impl PeerRepo {
+    /// Looks whether a branch can be moved from `expected` to `commit`, with the paths of the work tree
+    /// that differ between the two. `branch` `None` is a detached `HEAD`. Nothing changes but objects that
+    /// are added, and the index gets locked.
+    ///
+    /// # Errors
+    /// [`GitError::Moved`] when the branch is somewhere else, [`RepoError::Busy`] when the index is locked,
+    /// [`GitError::Unsafe`] for a path that no work tree can have, [`GitError::Io`] where nothing can be
+    /// written.
+    pub fn prepare_reset<'a>(
+        &'a self,
+        control: &'a ControlDir,
+        branch: Option<&str>,
+        expected: &CommitId,
+        commit: &CommitId,
+    ) -> Result<Reset<'a>, GitError> {
+        self.check_writable()?;
+        let name = branch.map_or_else(|| Ok("HEAD".to_owned()), refs::branch_name)?;
+        let commits = (ids::commit_oid(expected)?, ids::commit_oid(commit)?);
+        let found = self.repo.find_reference(&name).ok().and_then(|found| found.target());
+        if found != Some(commits.0) {
+            let found = found.map(ids::commit_id);
+            return Err(GitError::Moved { name: clean(&name, 200), expected: Some(expected.clone()), found });
+        }
+        let lock = IndexLock::take(self)?;
+        if !self.index_readable() {
+            return Err(GitError::Corrupt { what: "the index".to_owned(), detail: "unreadable".to_owned() });
+        }
+        let odb = objects::odb(&control.repo)?;
+        let trees =
+            (objects::commit_tree(&control.repo, expected)?, objects::commit_tree(&control.repo, commit)?);
+        let mut changes = checkout::ordered_changes(&odb, trees.0, trees.1)?;
+        changes.retain(|change| !is_ours(&change.path));
+        for change in &changes {
+            check_path(&change.path)?;
+            self.check_place(&change.path)?;
+        }
+        self.publish(control, commit)?;
+        Ok(Reset { peer: self, odb, name, commits, trees, changes, _lock: lock })
+    }
+
+    /// The directory that a path would be written to, or the nearest one above it that is there, must be
+    /// writable.
+    fn check_place(&self, path: &[u8]) -> Result<(), GitError> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let path = self.work_dir().join(std::ffi::OsStr::from_bytes(path));
+        for dir in path.ancestors().skip(1) {
+            if dir.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+                return rustix::fs::accessat(CWD, dir, Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())
+                    .map_err(|error| GitError::io(dir, error));
+            }
+            if dir == self.work_dir() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a lock of the index that [`PeerRepo::prepare_reset`] left when its process was killed.
+    /// Returns whether there was one; locks of git stay.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn remove_own_index_lock(&self) -> Result<bool, GitError> {
+        let path = self.git_dir().join("index.lock");
+        let found = files::read_small(&path, 64).map_err(|source| GitError::io(&path, source))?;
+        if !matches!(found, Small::Bytes(bytes) if bytes == LOCK) {
+            return Ok(false);
+        }
+        self.remove_index_lock()
+    }
+
+    /// Sets a branch to `commit` (compare-and-swap), then the paths that differ between the two, in work
+    /// tree and index. Edits at other paths stay.
+    ///
+    /// `branch` `None` is a detached `HEAD`. Salvage first: the old tip is only in the reflog after this.
+    ///
+    /// # Errors
+    /// As [`PeerRepo::prepare_reset`] and [`Reset::apply`].
+    pub fn reset_to(
+        &self,
+        control: &ControlDir,
+        branch: Option<&str>,
+        expected: &CommitId,
+        commit: &CommitId,
+        author: &Author,
+    ) -> Result<CheckoutReport, GitError> {
+        self.prepare_reset(control, branch, expected, commit)?.apply(author)
+    }
+}
+
+impl Reset<'_> {
+    /// Moves the branch, then work tree and index. When files cannot be written the branch goes back, and
+    /// so do the files as far as they can.
+    ///
+    /// # Errors
+    /// [`GitError::Moved`] when somebody was faster, [`RepoError::Busy`] when the branch is locked,
+    /// [`GitError::Io`], [`GitError::DiskFull`].
+    pub fn apply(self, author: &Author) -> Result<CheckoutReport, GitError> {
+        let (who, repo) = (author.signature()?, &self.peer.repo);
+        let (from, to) = self.commits;
+        refs::compare_and_swap(repo, &self.name, Some(from), Some(to), &who, "reset: by peers")?;
+        let done = self.write(self.trees.1, &self.changes);
+        if done.is_err() {
+            refs::compare_and_swap(repo, &self.name, Some(to), Some(from), &who, "reset: undone")?;
+            let back: Vec<RawChange> = self
+                .changes
+                .iter()
+                .rev()
+                .map(|change| RawChange { path: change.path.clone(), old: change.new, new: change.old })
+                .collect();
+            if let Ok(mut writer) = self.writer(self.trees.0) {
+                // The first error is the one that matters; the index was not touched, so git shows what
+                // could not be put back.
+                for change in &back {
+                    drop(match change.new {
+                        Some((mode, id)) => writer.put(&change.path, mode, id).map(drop),
+                        None => writer.remove(&change.path),
+                    });
+                }
+            }
+        }
+        done
+    }
+
+    fn writer(&self, tree: Oid) -> Result<Writer<'_>, GitError> {
+        Ok(Writer::new(&self.odb, Place::work_tree(self.peer.work_dir())?, tree))
+    }
+
+    /// Writes the files, and then a new index beside the old one, which it replaces.
+    fn write(&self, tree: Oid, changes: &[RawChange]) -> Result<CheckoutReport, GitError> {
+        if changes.is_empty() {
+            return Ok(CheckoutReport::default());
+        }
+        let path = self.peer.git_dir().join("index");
+        let fail = |source| GitError::library("write the index", source);
+        let mut index = Index::open(&path).map_err(fail)?;
+        index.read(true).map_err(fail)?;
+        let mut writer = self.writer(tree)?;
+        write_changes(&mut writer, &mut index, changes)?;
+        let hex = files::random_hex().map_err(|source| GitError::io(&path, source))?;
+        let fresh = self.peer.git_dir().join(format!("index.peers-{hex}"));
+        let replace = || -> Result<(), GitError> {
+            let mut new = Index::open(&fresh).map_err(fail)?;
+            for entry in index.iter() {
+                new.add(&entry).map_err(fail)?;
+            }
+            new.write().map_err(fail)?;
+            rustix::fs::renameat(CWD, &fresh, CWD, &path).map_err(|error| GitError::io(&path, error))
+        };
+        replace().inspect_err(|_| {
+            // It may not exist; there is nothing better to do about it.
+            let _ = rustix::fs::unlinkat(CWD, &fresh, AtFlags::empty());
+        })?;
+        Ok(writer.report)
+    }
+}
+
+/// The lock that git takes before it changes the index.
+struct IndexLock(PathBuf);
+
+impl IndexLock {
+    fn take(peer: &PeerRepo) -> Result<Self, GitError> {
+        use std::io::Write as _;
+        let path = peer.git_dir().join("index.lock");
+        let busy = || RepoError::Busy { path: peer.work_dir().to_owned(), state: BusyState::IndexLock };
+        let mut file = files::create_new(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::AlreadyExists => GitError::Repo(busy()),
+            _ => GitError::io(&path, source),
+        })?;
+        let lock = Self(path);
+        file.write_all(LOCK).map_err(|source| GitError::io(&lock.0, source))?;
+        Ok(lock)
+    }
+}
+
+impl Drop for IndexLock {
+    fn drop(&mut self) {
+        // Nothing can be done about one that stays; `remove_own_index_lock` knows it.
+        let _ = rustix::fs::unlinkat(CWD, &self.0, AtFlags::empty());
+    }
+}

@@ -1,0 +1,164 @@
+//! The index after a turn.
+
+use peers_model::CommitId;
+
+use super::fixture::{Fixture, substrate};
+use crate::{ControlDir, IndexMark, IndexSettled};
+
+fn mark(fixture: &Fixture, control: &ControlDir) -> IndexMark {
+    let tree = control.facts().tree_of(&fixture.head()).unwrap();
+    fixture.open().index_mark(control, &tree).unwrap()
+}
+
+fn settle(fixture: &Fixture, control: &ControlDir, before: &IndexMark) -> IndexSettled {
+    let name = ("tick-1/index", &substrate());
+    fixture.open().settle_index(control, &fixture.head(), before, name).unwrap()
+}
+
+fn stage(fixture: &Fixture, path: &str, text: &str) {
+    fixture.write("../staged", text);
+    let id = fixture.git(&["hash-object", "-w", "../staged"]);
+    fixture.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{},{path}", id.trim())]);
+}
+
+#[test]
+fn what_was_staged_behind_a_clean_work_tree_is_unstaged_and_kept() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    let before = mark(&fixture, &control);
+    stage(&fixture, "a", "gutted\n");
+    stage(&fixture, "new", "planted\n");
+    let settled = settle(&fixture, &control, &before);
+    assert_eq!(settled.reset, ["a", "new"]);
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+    assert_eq!(fixture.read("a"), "one\n");
+    let kept = control.list_salvage().unwrap();
+    assert_eq!(settled.kept.as_deref(), Some(kept[0].name.as_str()));
+    let blob = |path: &str| control.facts().read_blob(&kept[0].commit, path, 100).unwrap().unwrap().bytes;
+    assert_eq!((blob("a"), blob("new")), (b"gutted\n".to_vec(), b"planted\n".to_vec()));
+}
+
+#[test]
+fn what_was_staged_and_lies_in_the_work_tree_is_unstaged_without_a_copy() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    let before = mark(&fixture, &control);
+    fixture.write("a", "two\n");
+    fixture.write("b", "new\n");
+    fixture.git(&["add", "-A"]);
+    let settled = settle(&fixture, &control, &before);
+    assert_eq!((settled.reset.len(), settled.kept), (2, None));
+    assert_eq!(fixture.git(&["status", "--porcelain"]), " M a\n?? b\n");
+}
+
+#[test]
+fn what_the_operator_had_staged_stays_staged() {
+    let fixture = Fixture::new();
+    fixture.write("b", "b\n");
+    fixture.write("gone", "x\n");
+    fixture.commit("second");
+    let control = fixture.imported();
+    stage(&fixture, "a", "mine\n");
+    fixture.git(&["rm", "-q", "--cached", "gone"]);
+    let before = mark(&fixture, &control);
+    stage(&fixture, "b", "theirs\n");
+    let settled = settle(&fixture, &control, &before);
+    assert_eq!(settled.reset, ["b"]);
+    assert_eq!(fixture.git(&["diff", "--cached", "--name-status"]), "M\ta\nD\tgone\n");
+}
+
+#[test]
+fn what_the_operator_had_staged_and_a_turn_staged_over_is_unstaged_and_kept() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    stage(&fixture, "a", "mine\n");
+    let before = mark(&fixture, &control);
+    stage(&fixture, "a", "theirs\n");
+    let settled = settle(&fixture, &control, &before);
+    assert_eq!((settled.reset.len(), settled.kept.is_some()), (1, true));
+    assert_eq!(fixture.git(&["diff", "--cached", "--name-only"]), "");
+}
+
+#[test]
+fn flags_that_hide_changes_are_cleared_unless_the_operator_set_them() {
+    let fixture = Fixture::new();
+    for name in ["b", "c", "d"] {
+        fixture.write(name, "x\n");
+    }
+    fixture.commit("second");
+    let control = fixture.imported();
+    fixture.git(&["update-index", "--skip-worktree", "d"]);
+    let before = mark(&fixture, &control);
+    fixture.git(&["update-index", "--assume-unchanged", "b"]);
+    fixture.git(&["update-index", "--skip-worktree", "c"]);
+    fixture.write("late", "x\n");
+    fixture.git(&["add", "-N", "late"]);
+    let settled = settle(&fixture, &control, &before);
+    assert_eq!(settled.unhidden, ["b", "c"]);
+    assert_eq!(settled.reset, ["late"]);
+    assert_eq!(fixture.git(&["ls-files", "-v"]), "H a\nH b\nH c\nS d\n");
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "?? late\n");
+}
+
+#[test]
+fn an_index_that_nobody_touched_is_not_written() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    let before = mark(&fixture, &control);
+    let bytes = std::fs::read(fixture.work.join(".git/index")).unwrap();
+    assert_eq!(settle(&fixture, &control, &before), IndexSettled::default());
+    assert_eq!(std::fs::read(fixture.work.join(".git/index")).unwrap(), bytes);
+}
+
+/// Replaces a directory's hash in the index's own list of trees: git would take the next commit's tree
+/// from there.
+fn forge_tree_cache(fixture: &Fixture, from: &str, to: &str) {
+    let path = fixture.work.join(".git/index");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let raw = |hex: &str| -> Vec<u8> {
+        (0..20).map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16).unwrap()).collect()
+    };
+    let (from, to) = (raw(from), raw(to));
+    let at = bytes.windows(20).position(|w| w == from).unwrap();
+    bytes[at..at + 20].copy_from_slice(&to);
+    let end = bytes.len() - 20;
+    let sum = std::process::Command::new("sha1sum")
+        .arg("-")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .and_then(|mut child| {
+            use std::io::Write as _;
+            child.stdin.take().unwrap().write_all(&bytes[..end])?;
+            child.wait_with_output()
+        })
+        .unwrap();
+    let sum = raw(&String::from_utf8(sum.stdout).unwrap()[..40]);
+    bytes[end..].copy_from_slice(&sum);
+    std::fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn a_forged_tree_in_the_index_does_not_reach_the_next_commit() {
+    let fixture = Fixture::new();
+    fixture.write("tests/t", "assert\n");
+    fixture.commit("second");
+    let honest = fixture.git(&["rev-parse", "HEAD:tests"]);
+    let control = fixture.imported();
+    fixture.git(&["read-tree", "HEAD"]);
+    fixture.git(&["status"]);
+    let before = mark(&fixture, &control);
+    stage(&fixture, "tests/t", "pass\n");
+    let evil = fixture.git(&["write-tree"]);
+    let evil = fixture.git(&["rev-parse", &format!("{}:tests", evil.trim())]);
+    fixture.git(&["read-tree", "HEAD"]);
+    forge_tree_cache(&fixture, honest.trim(), evil.trim());
+    let next = |fixture: &Fixture| -> CommitId {
+        fixture.write("a", "more\n");
+        fixture.git(&["commit", "-q", "-m", "next", "a"]);
+        fixture.head()
+    };
+    settle(&fixture, &control, &before);
+    next(&fixture);
+    assert_eq!(fixture.git(&["show", "HEAD:tests/t"]), "assert\n");
+}

@@ -1,0 +1,225 @@
+//! A git directory that a turn left unfit to be opened, and what only pseudo-references name.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::fixture::{Fixture, command, fifo, substrate};
+use crate::{BranchState, GuardSnapshot, RefValue};
+
+fn dangling(fixture: &Fixture, message: &str) -> peers_model::CommitId {
+    let id = fixture.git(&["commit-tree", "-p", "HEAD", "-m", message, "HEAD^{tree}"]);
+    peers_model::CommitId::new(id.trim()).unwrap()
+}
+
+#[test]
+fn pipes_in_place_of_files_go_and_the_repository_opens_again() {
+    let fixture = Fixture::new();
+    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    let git = fixture.work.join(".git");
+    for name in ["index", "logs/HEAD"] {
+        std::fs::remove_file(git.join(name)).unwrap();
+    }
+    std::fs::create_dir_all(git.join("objects/pack")).unwrap();
+    for name in ["index", "logs/HEAD", "packed-refs", "objects/pack/x.pack", "refs/heads/p", "refs/tags/q"] {
+        fifo(&git.join(name));
+    }
+    let mut gone: Vec<String> = snapshot.clear_unsafe().unwrap().into_iter().map(|(name, _)| name).collect();
+    gone.sort();
+    let expected =
+        ["index", "logs/HEAD", "objects/pack/x.pack", "packed-refs", "refs/heads/p", "refs/tags/q"];
+    assert_eq!(gone, expected);
+    let _imported = fixture.control().import(&fixture.open(), None).unwrap();
+}
+
+#[test]
+fn the_object_store_is_never_removed() {
+    let fixture = Fixture::new();
+    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    let objects = fixture.work.join(".git/objects");
+    std::fs::rename(&objects, fixture.path("aside")).unwrap();
+    super::fixture::link(fixture.path("aside").to_str().unwrap(), &objects);
+    assert!(snapshot.clear_unsafe().unwrap().is_empty());
+    assert!(objects.is_symlink());
+}
+
+#[test]
+fn a_broken_head_is_written_again_and_a_sound_one_left() {
+    let fixture = Fixture::new();
+    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    let (head, at) = (fixture.work.join(".git/HEAD"), fixture.head());
+    assert!(!snapshot.mend_head_file(Some("refs/heads/main"), &at).unwrap());
+    for text in ["", "junk\n", "ref: ../../x\n", "ref: refs/heads/..\n"] {
+        std::fs::write(&head, text).unwrap();
+        assert!(snapshot.mend_head_file(Some("refs/heads/main"), &at).unwrap(), "{text}");
+        assert_eq!(std::fs::read_to_string(&head).unwrap(), "ref: refs/heads/main\n");
+    }
+    std::fs::remove_file(&head).unwrap();
+    fifo(&head);
+    assert!(snapshot.mend_head_file(None, &at).unwrap());
+    assert_eq!(fixture.head(), at);
+}
+
+#[test]
+fn packed_references_lose_only_the_lines_that_are_none() {
+    let fixture = Fixture::new();
+    fixture.git(&["tag", "v1"]);
+    fixture.git(&["tag", "-a", "-m", "two", "v2"]);
+    fixture.git(&["pack-refs", "--all"]);
+    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    assert_eq!(snapshot.mend_packed_refs().unwrap(), 0);
+    let path = fixture.work.join(".git/packed-refs");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.extend_from_slice(b"\0\xff garbage\nand more");
+    std::fs::write(&path, bytes).unwrap();
+    assert!(fixture.open().list_refs("refs/", 10).is_err());
+    assert_eq!(snapshot.mend_packed_refs().unwrap(), 2);
+    let names: Vec<String> = fixture.open().list_refs("refs/", 10).unwrap().unwrap().into_keys().collect();
+    assert_eq!(names, ["refs/heads/main", "refs/tags/v1", "refs/tags/v2"]);
+    assert_eq!(fixture.rev("v2^{}"), fixture.head());
+}
+
+#[test]
+fn a_branch_is_told_for_what_it_is_and_can_be_set_whatever_it_is() {
+    let fixture = Fixture::new();
+    let first = fixture.head();
+    let file = fixture.work.join(".git/refs/heads/main");
+    let state = || fixture.open().branch_state("refs/heads/main").unwrap();
+    assert_eq!(state(), BranchState::Commit(first.clone()));
+    let missing = "1234567890123456789012345678901234567890";
+    for (text, expected) in [
+        ("ref: refs/heads/none\n", BranchState::Symbolic("refs/heads/none".into(), None)),
+        ("ref: refs/heads/main\n", BranchState::Symbolic("refs/heads/main".into(), None)),
+        (missing, BranchState::Dangling(missing.into())),
+        ("garbage\n", BranchState::Unreadable),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        assert_eq!(state(), expected, "{text}");
+        fixture.open().force_branch("refs/heads/main", &first, &substrate()).unwrap();
+        assert_eq!(state(), BranchState::Commit(first.clone()));
+    }
+    fixture.git(&["pack-refs", "--all"]);
+    std::fs::write(&file, "ref: refs/heads/none\n").unwrap();
+    fixture.open().force_branch("refs/heads/main", &first, &substrate()).unwrap();
+    assert_eq!((state(), fixture.head()), (BranchState::Commit(first.clone()), first));
+    assert!(fixture.open().preflight().is_empty());
+    fixture.git(&["branch", "other"]);
+    std::fs::write(&file, "ref: refs/heads/other\n").unwrap();
+    assert!(fixture.open().preflight()[0].to_string().contains("refs/heads/other"));
+}
+
+#[test]
+fn references_are_listed_as_they_stand_and_peeled() {
+    let fixture = Fixture::new();
+    fixture.git(&["tag", "-a", "-m", "two", "v2"]);
+    fixture.git(&["symbolic-ref", "refs/remotes/o/HEAD", "refs/heads/main"]);
+    let (peer, head) = (fixture.open(), fixture.head());
+    let refs = peer.list_refs("refs/", 3).unwrap().unwrap();
+    assert_eq!(refs["refs/heads/main"], RefValue::Direct(head.to_string()));
+    assert_eq!(refs["refs/remotes/o/HEAD"], RefValue::Symbolic("refs/heads/main".into()));
+    let RefValue::Direct(tag) = &refs["refs/tags/v2"] else { unreachable!() };
+    assert_eq!(peer.peel(tag), Some(head));
+    assert_eq!(peer.list_refs("refs/", 2).unwrap(), None, "too many");
+}
+
+#[test]
+fn commits_that_only_files_name_are_found_adopted_and_known() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    let (one, two) = (dangling(&fixture, "one"), dangling(&fixture, "two"));
+    fixture.write(".git/FETCH_HEAD", format!("{one}\tnot-for-merge\tbranch 'x' of y\n"));
+    fixture.write(".git/ORIG_HEAD", format!("{two}\n"));
+    fixture.write("a", "stashed\n");
+    fixture.git(&["stash", "-q"]);
+    fixture.write("a", "stashed again\n");
+    fixture.git(&["stash", "-q"]);
+    let peer = fixture.open();
+    let mut named = peer.pseudo_commits(10);
+    named.sort();
+    let mut expected = vec![one.clone(), two.clone(), fixture.head()];
+    expected.retain(|c| named.contains(c));
+    assert!(named.contains(&one));
+    let stash = peer.stash(10);
+    assert_eq!(stash, [fixture.rev("stash@{0}"), fixture.rev("stash@{1}")]);
+    let before = control.generation();
+    let all: Vec<_> = named.into_iter().chain(stash.clone()).chain([two.clone()]).collect();
+    assert_eq!(control.adopt(&peer, &all).unwrap(), all);
+    assert!(control.generation() > before);
+    assert_eq!(control.facts().commit(&stash[1]).unwrap().parents.len(), 2);
+    let merge = control.new_commits(Some(&fixture.head()), &two, control.generation()).unwrap();
+    assert!(merge.iter().all(|c| c.known));
+    let kept = control.keep("tick-1/x", &stash[1], &substrate()).unwrap();
+    assert_eq!(control.keep("tick-1/x", &stash[1], &substrate()).unwrap(), kept, "twice is once");
+    assert_eq!(control.keep("tick-1/x", &one, &substrate()).unwrap(), "tick-1/x.2");
+}
+
+#[test]
+fn a_large_or_odd_commit_is_adopted_by_a_fetch_and_a_broken_one_left_out() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    fixture.git(&["checkout", "-q", "--detach"]);
+    for n in 0..80 {
+        for m in 0..50 {
+            fixture.write(&format!("d{n}/f{m}"), format!("{n} {m}\n"));
+        }
+    }
+    let large = fixture.commit("large");
+    fixture.git(&["checkout", "-q", "main"]);
+    let evil = fixture.path("evil");
+    std::fs::write(&evil, "x").unwrap();
+    let blob = fixture.git(&["hash-object", "-w", evil.to_str().unwrap()]);
+    let spec = format!("100644 blob {}\t.GIT\n", blob.trim());
+    let mut child = command(&fixture.work, fixture.dir.path(), &["mktree"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    {
+        use std::io::Write as _;
+        child.stdin.take().unwrap().write_all(spec.as_bytes()).unwrap();
+    }
+    let tree = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    let broken = fixture.git(&["commit-tree", "-m", "broken", tree.trim()]);
+    let broken = peers_model::CommitId::new(broken.trim()).unwrap();
+    let here = control.adopt(&fixture.open(), &[broken.clone(), large.clone()]).unwrap();
+    assert_eq!(here, [large]);
+    assert!(!control.facts().has(&broken));
+    assert!(control.adopt(&fixture.open(), &[broken]).unwrap().is_empty());
+}
+
+#[test]
+fn what_was_begun_in_a_turn_is_taken_away_and_what_was_there_stays() {
+    let fixture = Fixture::new();
+    let planted = dangling(&fixture, "planted");
+    fixture.write(".git/MERGE_MSG", "the operator's\n");
+    let peer = fixture.open();
+    let before = peer.unfinished();
+    fixture.write(".git/MERGE_HEAD", format!("{planted}\n"));
+    fixture.write(".git/rebase-merge/orig-head", format!("{planted}\n"));
+    fixture.write(".git/sequencer/todo", "pick x\n");
+    let (taken, left) = peer.take_unfinished(&before).unwrap();
+    let names: Vec<&str> = taken.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["MERGE_HEAD", "rebase-merge", "sequencer"]);
+    assert_eq!((taken[0].commits.clone(), taken[1].commits.clone()), (vec![planted.clone()], vec![planted]));
+    assert!(left.is_empty() && fixture.exists(".git/MERGE_MSG"));
+    assert_eq!(peer.unfinished(), before);
+}
+
+#[test]
+fn hooks_in_our_own_directory_do_not_run() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    let ran = fixture.path("ran");
+    let hook = control.path().join("hooks/reference-transaction");
+    super::fixture::put(&hook, format!("#!/bin/sh\ntouch {}\n", ran.display()).as_bytes());
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let setting = format!("[core]\n\thooksPath = {}\n", hook.parent().unwrap().display());
+    let config = control.path().join("config");
+    std::fs::write(&config, [std::fs::read(&config).unwrap(), setting.into_bytes()].concat()).unwrap();
+    for n in 0..400 {
+        fixture.write(&format!("f{n}"), format!("{n}"));
+    }
+    fixture.commit("many");
+    let imported = control.import(&fixture.open(), None).unwrap();
+    assert_eq!(imported.route, crate::Route::Fetched);
+    assert!(!ran.exists(), "it ran");
+    assert!(!hook.exists(), "it is gone");
+}

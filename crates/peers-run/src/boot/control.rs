@@ -1,0 +1,107 @@
+//! What lies in `.peers/` and in the trusted store, before a start relies on it.
+
+use std::path::{Path, PathBuf};
+
+use peers_model::exit;
+use peers_store::{Area, FsDisk, commands, layout};
+use peers_sys::dir::{Kind, SafeDir};
+use peers_sys::term;
+
+use super::finding::Finding;
+use super::start::RunOptions;
+use crate::place::{self, PEERS_DIR, Place};
+
+use layout::{peers, store};
+
+/// Directories and files below `.peers/`; configuration and goals are looked at when they are read.
+const PEERS: [(&str, Kind); 12] = [
+    ("log", Kind::Dir),
+    (peers::INBOX, Kind::Dir),
+    (peers::COMMS, Kind::Dir),
+    (peers::LOG_PEERS, Kind::Dir),
+    (peers::LOG_PROMPTS, Kind::Dir),
+    (peers::LOG_GATES, Kind::Dir),
+    (peers::MIRROR, Kind::File),
+    (peers::STATE, Kind::File),
+    (peers::STOP_REASON, Kind::File),
+    (peers::HALTED, Kind::File),
+    (peers::REPORT, Kind::File),
+    (peers::VERIFY, Kind::File),
+];
+
+/// The same of the trusted store; the acceptance is looked at when it is read.
+const STORE: [(&str, Kind); 7] = [
+    (store::JOURNAL, Kind::Dir),
+    (store::RUNS, Kind::Dir),
+    (store::COMMANDS, Kind::Dir),
+    ("git", Kind::Dir),
+    (store::SNAPSHOT, Kind::File),
+    (store::RUN_LOCK, Kind::File),
+    (store::RESERVE, Kind::File),
+];
+
+/// Everything of ours is of the kind that it must be, and no command waits that only a newer program knows.
+pub(super) fn files(disk: &mut FsDisk, out: &mut Vec<Finding>) {
+    for (area, shown, names) in [(Area::Peers, ".peers/", &PEERS[..]), (Area::Store, "", &STORE[..])] {
+        let Some(dir) = disk.dir(area) else { continue };
+        for (name, due) in names {
+            let Some(found) = kind(dir, name).filter(|found| found != due) else { continue };
+            let place = if area == Area::Store { " in the trusted store" } else { "" };
+            out.push(Finding::new(
+                exit::REFUSED,
+                format!("{shown}{name}{place} is {}, where {} belongs", word(found), word(*due)),
+                "look at it and move it away; what is missing is made again",
+            ));
+        }
+    }
+    if out.is_empty()
+        && let Err(error) = commands::refuse_newer(disk)
+    {
+        out.push(error.into());
+    }
+}
+
+/// The kind of what is there; nothing where the directory above is wrong already.
+fn kind(dir: &SafeDir, name: &str) -> Option<Kind> {
+    let (parent, name) = dir.parent_of(name).ok()?;
+    Some(parent.stat(name).ok()??.kind)
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "a file",
+        Kind::Dir => "a directory",
+        Kind::Symlink => "a symbolic link",
+        Kind::Special => "a FIFO, a socket or a device",
+    }
+}
+
+/// A work tree without `.peers/`, though the project has a store.
+pub(super) fn missing(place: &Place) -> Finding {
+    let dir = term::inline(&place.work_dir().to_string_lossy());
+    let message = format!("{dir} has no {PEERS_DIR} directory");
+    let main = place.project_dir();
+    let elsewhere = place.is_linked()
+        && SafeDir::open_shared(main).ok().and_then(|main| kind(&main, PEERS_DIR)) == Some(Kind::Dir);
+    let hint = if elsewhere {
+        let main = peers_modes::hooks::quoted(&main.to_string_lossy());
+        format!("this is a linked worktree; the checkout that is set up is `peers -C {main} run`")
+    } else {
+        "`peers init --upgrade` lays it down again as it was accepted".to_owned()
+    };
+    Finding::new(exit::INVALID, message, hint)
+}
+
+/// A worktree that was asked for lies outside of every checkout of the project.
+pub(super) fn worktree(place: &Place, options: &RunOptions, out: &mut Vec<Finding>) {
+    let Some(Some(dir)) = &options.worktree else { return };
+    let inside = |dir: &Path| dir.starts_with(place.work_dir()) || dir.starts_with(place.project_dir());
+    let real: PathBuf = std::path::absolute(dir).map_or_else(|_| dir.clone(), |dir| place::resolved(&dir));
+    if inside(&real) {
+        out.push(Finding::new(
+            exit::INVALID,
+            format!("the worktree {} would lie inside the repository", term::inline(&real.to_string_lossy())),
+            "name a directory outside: `--worktree=DIR`, or leave DIR out",
+        ));
+    }
+}

@@ -1,0 +1,163 @@
+//! Taking back what a turn did, after a copy.
+
+use peers_core::machine::Corrected;
+use peers_git::{PeerRepo, SalvageRef};
+use peers_model::record::{CorrectionKind, CorrectionPlanned};
+use peers_model::{CommitId, PeerName, RunId, Timestamp};
+
+use super::{GitRepo, UNREADABLE_REFS, correction_mark, failure, is_substrate, substrate};
+use crate::ports::RepoFailure;
+
+impl GitRepo {
+    pub(super) fn take_back(
+        &mut self,
+        plan: &CorrectionPlanned,
+        peer: &PeerName,
+        run: &RunId,
+    ) -> Result<Corrected, RepoFailure> {
+        let now = peers_sys::clock::now();
+        let repo = self.open()?;
+        self.import(&repo).map_err(failure)?;
+        let name = format!("{run}/{}-{peer}", plan.tick);
+        let kept = self.salvage(&repo, &name, plan, now)?;
+        let own = match plan.kind {
+            CorrectionKind::Revert => self.revert(&repo, plan, now)?,
+            CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset => {
+                self.salvage_branch(&repo, &name, plan, now)?;
+                self.put_back(&repo, plan, &kept.commit, now)?;
+                Vec::new()
+            }
+        };
+        self.import(&repo).map_err(failure)?;
+        let (at, _) = self.head_facts(&repo).map_err(failure)?;
+        Ok(Corrected { at, own, salvage: Some(kept.name) })
+    }
+
+    /// A copy of HEAD and the work tree. One from before a crash is the better one, as it holds what was
+    /// there before anything was undone; but only what can be such a copy is taken for it: the commit that
+    /// was found, or a work tree on top of it. While HEAD is still there, nothing was undone.
+    fn salvage(
+        &self,
+        repo: &PeerRepo,
+        name: &str,
+        plan: &CorrectionPlanned,
+        at: Timestamp,
+    ) -> Result<SalvageRef, RepoFailure> {
+        let tip = repo.facts().head().map_err(failure)?.commit;
+        if tip != plan.from {
+            let numbered = format!("{name}.");
+            let facts = self.control.facts();
+            let found = self.control.list_salvage().map_err(failure)?.into_iter().find(|kept| {
+                let parent = || facts.commit(&kept.commit).ok()?.parents.into_iter().next();
+                let whole = kept.commit == plan.from || (kept.dirty && parent() == Some(plan.from.clone()));
+                whole && (kept.name == name || kept.name.starts_with(&numbered))
+            });
+            if let Some(found) = found {
+                return Ok(found);
+            }
+        }
+        self.control.salvage(name, &tip, &self.work_dir, &substrate(at)).map_err(failure)
+    }
+
+    /// A copy of the branch that is about to be set back, when HEAD was somewhere else.
+    fn salvage_branch(
+        &mut self,
+        repo: &PeerRepo,
+        name: &str,
+        plan: &CorrectionPlanned,
+        at: Timestamp,
+    ) -> Result<(), RepoFailure> {
+        let Some(branch) = &plan.branch else { return Ok(()) };
+        let Some(tip) = repo.facts().reference(&full(branch)).map_err(failure)? else { return Ok(()) };
+        if tip == plan.to || tip == plan.from {
+            return Ok(());
+        }
+        if self.control.adopt(repo, std::slice::from_ref(&tip)).map_err(failure)?.is_empty() {
+            let there = format!("{UNREADABLE_REFS}tick-{:05}-{}", plan.tick.0, tip.short());
+            return repo.name_commit(&there, &tip, &substrate(at)).map_err(failure);
+        }
+        let kept = self.control.keep(&format!("{name}-branch"), &tip, &substrate(at)).map_err(failure)?;
+        tracing::warn!(branch, tip = tip.short(), kept, "a branch is set back; its tip is kept");
+        Ok(())
+    }
+
+    fn revert(
+        &mut self,
+        peer: &PeerRepo,
+        plan: &CorrectionPlanned,
+        at: Timestamp,
+    ) -> Result<Vec<CommitId>, RepoFailure> {
+        let mark = correction_mark(plan.tick);
+        let head = peer.facts().head().map_err(failure)?.commit;
+        let facts = self.control.facts();
+        let done = facts.commit(&head).ok().filter(|c| c.message.lines().any(|l| l.trim() == mark));
+        let to_tree = facts.tree_of(&plan.to).map_err(failure)?;
+        let (commit, before) = match done {
+            Some(fact) if fact.tree == to_tree && is_substrate(&fact) => {
+                let before =
+                    fact.parents.first().and_then(|p| facts.tree_of(p).ok()).unwrap_or(to_tree.clone());
+                (fact.id, before)
+            }
+            _ => {
+                let before = facts.tree_of(&head).map_err(failure)?;
+                let message = format!(
+                    "Anti-cheating revert: tick {}\n\n{}\n\nPeer: peers-substrate\n{mark}\n",
+                    plan.tick, plan.reason
+                );
+                let commit =
+                    self.control.revert_commit(&head, &plan.to, &message, &substrate(at)).map_err(failure)?;
+                peer.publish(&self.control, &commit).map_err(failure)?;
+                peer.move_head(&head, &commit, &substrate(at), "peers: revert").map_err(failure)?;
+                (commit, before)
+            }
+        };
+        let report = peer.checkout_changed(&self.control, &before, &to_tree).map_err(failure)?;
+        tracing::debug!(?report, "reverted");
+        Ok(vec![commit])
+    }
+
+    fn put_back(
+        &mut self,
+        peer: &PeerRepo,
+        plan: &CorrectionPlanned,
+        kept: &CommitId,
+        at: Timestamp,
+    ) -> Result<(), RepoFailure> {
+        let who = substrate(at);
+        peer.publish(&self.control, &plan.to).map_err(failure)?;
+        if let Some(branch) = &plan.branch {
+            let tip = peer.facts().reference(&full(branch)).map_err(failure)?;
+            match tip {
+                Some(tip) if tip == plan.to => {}
+                Some(tip) => peer
+                    .update_branch(branch, Some(&tip), &plan.to, &who, "peers: restore")
+                    .map_err(failure)?,
+                None => peer.create_branch(branch, &plan.to, &who).map_err(failure)?,
+            }
+            peer.set_head_branch(branch, &who).map_err(failure)?;
+        } else {
+            // A branch that HEAD was put on in the turn stays where it is.
+            peer.detach_head(&plan.to, &who).map_err(failure)?;
+        }
+        let facts = self.control.facts();
+        let from = match plan.kind {
+            // Nothing was uncommitted when it began, so whatever is now is of the turn.
+            CorrectionKind::Reset => kept,
+            // What was not committed is left, above all what the operator had not.
+            CorrectionKind::Revert | CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch => {
+                &plan.from
+            }
+        };
+        let from = facts.tree_of(from).map_err(failure)?;
+        let to = facts.tree_of(&plan.to).map_err(failure)?;
+        peer.checkout_changed(&self.control, &from, &to).map(drop).map_err(failure)?;
+        if plan.kind == CorrectionKind::Reset {
+            peer.reset_index(&self.control, &to).map_err(failure)?;
+        }
+        Ok(())
+    }
+}
+
+fn full(branch: &str) -> String {
+    if branch.starts_with("refs/heads/") { branch.to_owned() } else { format!("refs/heads/{branch}") }
+}

@@ -1,0 +1,359 @@
+//! What a turn left in the repository.
+
+use std::collections::BTreeMap;
+
+use peers_core::cheat::TurnDiff;
+use peers_core::machine::{CommitSeen, HeadFacts, Origin};
+use peers_git::{CliError, Generation, GitError, NewCommit, PeerRepo, RepoError};
+use peers_model::{CommitId, GoalId, TickNo};
+use peers_sys::term;
+
+use super::mend::{self, aside, quoted};
+use super::turn::TurnMark;
+use super::{GitRepo, UNREADABLE_REFS, chain, correction_mark, failure, is_substrate, substrate};
+use crate::ports::{RepoFailure, RepoHarvest, Scopes};
+
+/// Identities named in a warning about committers.
+const COMMITTERS: usize = 5;
+
+/// What is asked about a turn.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    tick: TickNo,
+    from: &'a CommitId,
+    scopes: &'a Scopes,
+}
+
+/// The work of a turn, read.
+struct Seen {
+    at: HeadFacts,
+    dirty: Vec<String>,
+    ancestor: bool,
+    commits: Vec<CommitSeen>,
+    diff: TurnDiff,
+    scopes: BTreeMap<GoalId, (String, String)>,
+    warnings: Vec<String>,
+}
+
+impl GitRepo {
+    pub(super) fn harvest_turn(
+        &mut self,
+        tick: TickNo,
+        from: &CommitId,
+        scopes: &Scopes,
+    ) -> Result<RepoHarvest, RepoFailure> {
+        let mark = self.turn.take().filter(|m| m.tick == tick);
+        let asked = Asked { tick, from, scopes };
+        let found = self.harvest_marked(asked, mark.as_ref()).map_err(|failure| match failure {
+            RepoFailure::Git(detail) => RepoFailure::Git(format!("after tick {tick}: {detail}")),
+            RepoFailure::Redirected(detail) => RepoFailure::Redirected(detail),
+        });
+        self.turn = mark;
+        found
+    }
+
+    fn harvest_marked(
+        &mut self,
+        asked: Asked<'_>,
+        mark: Option<&TurnMark>,
+    ) -> Result<RepoHarvest, RepoFailure> {
+        let mut found = RepoHarvest { warnings: std::mem::take(&mut self.to_tell), ..RepoHarvest::default() };
+        if let Some(mark) = mark {
+            mend::files(mark, &mut found)?;
+            mend::layout(mark, asked.from, &mut found)?;
+        }
+        let peer = self.open()?;
+        if let Some(mark) = mark {
+            mend::guarded_refs(&peer, mark, &mut found)?;
+            self.take_unfinished(&peer, mark, &mut found)?;
+        }
+        mend::debris(&peer, mark, &mut found);
+        if let Some(mark) = mark {
+            self.mend_branch(&peer, mark, asked.from, &mut found)?;
+            let head = peer.facts().head();
+            if let Err(GitError::Repo(RepoError::Unborn { .. } | RepoError::Corrupt { .. })) = head {
+                mend::head(&peer, mark, asked.from, &mut found)?;
+            }
+        }
+        let head = peer.facts().head().map_err(failure)?.commit;
+        let seen = match (self.see(&peer, asked, mark), mark) {
+            (Ok(seen), _) => seen,
+            (Err(error), Some(mark)) if is_about_the_work(&error) => {
+                self.set_aside(&peer, mark, asked, (&head, &error), &mut found)?;
+                self.see(&peer, asked, Some(mark)).map_err(failure)?
+            }
+            (Err(error), _) => return Err(failure(error)),
+        };
+        let Seen { at, dirty, ancestor, commits, diff, scopes, warnings } = seen;
+        if let Some(mark) = mark {
+            self.settle_index(&peer, mark, &at, &mut found)?;
+            self.keep_left_branch(&peer, mark, (asked.from, &at.head), &mut found)?;
+            self.lost_refs(&peer, mark, &mut found)?;
+        }
+        found.warnings.extend(warnings);
+        Ok(RepoHarvest { at: Some(at), ancestor, commits, diff, dirty, scopes, ..found })
+    }
+
+    /// Imports the work and reads everything of it that is asked for later. What cannot be read here would
+    /// stop the loop there.
+    fn see(&mut self, peer: &PeerRepo, asked: Asked<'_>, mark: Option<&TurnMark>) -> Result<Seen, GitError> {
+        let Asked { tick, from, scopes } = asked;
+        let head = peer.facts().head()?.commit;
+        let ours = self.correction_at(&head, tick, from);
+        self.import(peer)?;
+        let (at, state) = self.head_facts(peer)?;
+        let facts = self.control.facts();
+        let mut seen = Seen {
+            dirty: self.dirty_names(&at.head, &state),
+            ancestor: facts.has(from) && facts.is_ancestor(from, &at.head)?,
+            commits: Vec::new(),
+            diff: TurnDiff::default(),
+            scopes: BTreeMap::new(),
+            warnings: Vec::new(),
+            at,
+        };
+        let edited: Vec<String> =
+            state.submodules.iter().filter(|m| m.changed).map(|m| m.path.clone()).collect();
+        if !edited.is_empty() {
+            seen.warnings.push(format!(
+                "submodules have uncommitted content, which no commit of this repository can hold: {}",
+                quoted(&edited)
+            ));
+        }
+        if facts.has(from) {
+            let known = mark.map_or(Generation(0), |m| m.known);
+            let old = facts.tree_of(from)?;
+            self.control.check_checkout(&old, &seen.at.head_tree)?;
+            let new = self.control.new_commits(Some(from), &seen.at.head, known)?;
+            seen.warnings.extend(committers(&new, ours.as_ref()));
+            seen.commits = origins(new, ours.as_ref());
+            seen.diff = self.turn_diff(&old, &seen.at.head_tree, from, &seen.at.head)?;
+            seen.warnings.extend(self.tracked_below_peers(from, &seen.at.head)?);
+            let then = self.scope_digests(scopes, from)?;
+            let mut now = self.scope_digests(scopes, &seen.at.head)?;
+            let pair = |(id, before): (GoalId, String)| {
+                let after = now.remove(&id).unwrap_or_default();
+                (id, (before, after))
+            };
+            seen.scopes = then.into_iter().map(pair).collect();
+        }
+        Ok(seen)
+    }
+
+    /// Work that cannot be read is no work: it is kept where it can be, and branch and work tree go back to
+    /// where the turn began.
+    fn set_aside(
+        &mut self,
+        peer: &PeerRepo,
+        mark: &TurnMark,
+        asked: Asked<'_>,
+        (head, error): (&CommitId, &GitError),
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        let Asked { tick, from, .. } = asked;
+        if !peer.can_read(from) {
+            // The store itself is broken: nothing here would help.
+            return Err(RepoFailure::Git(chain(error)));
+        }
+        let who = substrate(peers_sys::clock::now());
+        let mut places = Vec::new();
+        let branch_tip = match &mark.branch {
+            Some(branch) => peer.facts().reference(branch).ok().flatten(),
+            None => None,
+        };
+        for tip in [Some(head.clone()), branch_tip.clone()].into_iter().flatten() {
+            if tip == *from {
+                continue;
+            }
+            let place = if self.control.facts().has(&tip) {
+                self.keep(mark, "unreadable", &tip)?
+            } else {
+                let name = format!("{UNREADABLE_REFS}tick-{:05}-{}", tick.0, tip.short());
+                peer.name_commit(&name, &tip, &who).map_err(failure)?;
+                name
+            };
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        // The files themselves, as far as they lie in the work tree: a copy first.
+        let kept = self.control.salvage(&aside(tick, "work-tree"), from, &self.work_dir, &who);
+        peer.publish(&self.control, from).map_err(failure)?;
+        match &mark.branch {
+            Some(branch) => {
+                peer.force_branch(branch, from, &who).map_err(failure)?;
+                peer.set_head_branch(branch, &who).map_err(failure)?;
+            }
+            None => peer.detach_head(from, &who).map_err(failure)?,
+        }
+        let tree = self.control.facts().tree_of(from).map_err(failure)?;
+        match (kept, &mark.dirty) {
+            (Ok(kept), Some(spared)) => {
+                if kept.dirty {
+                    places.push(kept.name);
+                }
+                if !kept.left_out.is_empty() {
+                    found.warnings.push(format!("could not be copied: {}", quoted(&kept.left_out)));
+                }
+                let now = self.control.facts().tree_of(&kept.commit).map_err(failure)?;
+                let spare = |path: &str| spared.contains(path) || kept.left_out.iter().any(|out| out == path);
+                let done = peer.checkout_changed_but(&self.control, &now, &tree, &spare).map_err(failure)?;
+                if !done.blocked.is_empty() {
+                    found.warnings.push(format!("could not be put back: {}", quoted(&done.blocked)));
+                }
+            }
+            (Ok(_), None) => found.warnings.push(
+                "too much was uncommitted before this turn: the work tree was left as it is".to_owned(),
+            ),
+            (Err(GitError::DiskFull { what }), _) => {
+                return Err(RepoFailure::Git(format!("no space left while writing {what}")));
+            }
+            (Err(error), _) => {
+                found.warnings.push(format!("the work tree was left as it is: {}", chain(&error)));
+            }
+        }
+        let places = if places.is_empty() { "nowhere".to_owned() } else { quoted(&places) };
+        let why = term::inline(&chain(error));
+        found.unreadable = Some(format!(
+            "the work of tick {tick} up to {} cannot be read ({why}); kept as {places}",
+            head.short()
+        ));
+        Ok(())
+    }
+
+    /// The index goes back to HEAD where this turn left it different: what is staged would go into the next
+    /// commit, whoever makes it.
+    fn settle_index(
+        &mut self,
+        peer: &PeerRepo,
+        mark: &TurnMark,
+        at: &HeadFacts,
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        if peer.busy().contains(&peers_git::BusyState::IndexLock) {
+            found.warnings.push("the index is locked, so it was not compared with HEAD".into());
+            return Ok(());
+        }
+        if !peer.index_readable() {
+            peer.reset_index(&self.control, &at.head_tree).map_err(failure)?;
+            found
+                .warnings
+                .push("the index was unreadable after this turn and was made again from HEAD".into());
+            return Ok(());
+        }
+        let Some(before) = &mark.index else { return Ok(()) };
+        let who = substrate(peers_sys::clock::now());
+        let name = aside(mark.tick, "index");
+        let settled = peer.settle_index(&self.control, &at.head, before, (&name, &who)).map_err(failure)?;
+        if !settled.reset.is_empty() {
+            let kept = settled.kept.map_or_else(String::new, |name| {
+                format!("; content that is nowhere else is kept as salvage `{name}`")
+            });
+            found.warnings.push(format!(
+                "this turn left changes staged and not committed: the index was set back to HEAD at {}, files stay as they are{kept}",
+                quoted(&settled.reset)
+            ));
+        }
+        if !settled.unhidden.is_empty() {
+            found.warnings.push(format!(
+                "this turn told git not to look at {}: that was undone",
+                quoted(&settled.unhidden)
+            ));
+        }
+        Ok(())
+    }
+
+    /// A warning when this turn put our own directory under version control: whoever resets or switches
+    /// then overwrites what the operator accepted.
+    fn tracked_below_peers(&self, from: &CommitId, head: &CommitId) -> Result<Option<String>, GitError> {
+        let facts = self.control.facts();
+        let now = facts.list_below(head, ".peers")?;
+        if now.is_empty() {
+            return Ok(None);
+        }
+        let before = facts.list_below(from, ".peers")?;
+        let new: Vec<String> =
+            now.into_iter().filter(|item| !before.contains(item)).map(|item| item.path).collect();
+        Ok((!new.is_empty()).then(|| {
+            format!(
+                "this turn committed {} below `.peers`: a checkout or reset would overwrite the operator's files; undo it with `git rm -r --cached .peers` and a commit",
+                quoted(&new)
+            )
+        }))
+    }
+
+    /// HEAD, when it is our own correction of this tick, from before a crash. Asked before the peer's work
+    /// is imported: what the peer made is not in the control dir yet, so it can only forge the mark.
+    /// Known work with such a mark is ours only if it restores the very tree, which is harmless.
+    fn correction_at(&self, head: &CommitId, tick: TickNo, from: &CommitId) -> Option<CommitId> {
+        let facts = self.control.facts();
+        let fact = facts.commit(head).ok()?;
+        let mark = correction_mark(tick);
+        let ours = is_substrate(&fact)
+            && fact.message.lines().any(|l| l.trim() == mark)
+            && facts.tree_of(from).is_ok_and(|tree| tree == fact.tree);
+        ours.then_some(fact.id)
+    }
+}
+
+fn origins(new: Vec<NewCommit>, ours: Option<&CommitId>) -> Vec<CommitSeen> {
+    new.into_iter()
+        .map(|c| {
+            let origin = if ours == Some(&c.fact.id) {
+                Origin::Own
+            } else if c.known {
+                Origin::Known
+            } else {
+                Origin::Peer
+            };
+            CommitSeen { id: c.fact.id, message: c.fact.message, origin, paths: Vec::new() }
+        })
+        .collect()
+}
+
+/// Every peer's git is told who it is: `NAME <NAME@peers.local>`. A commit by another committer was made
+/// by the operator meanwhile, fetched from somewhere, or made under a false name; it counts all the same.
+fn committers(new: &[NewCommit], ours: Option<&CommitId>) -> Option<String> {
+    let mut by: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for commit in new.iter().filter(|c| !c.known && ours != Some(&c.fact.id)) {
+        let who = &commit.fact.committer;
+        *by.entry((who.name.clone(), who.email.clone())).or_default() += 1;
+    }
+    let told = |(name, email): &(String, String)| *email == format!("{name}@peers.local");
+    if by.keys().all(told) && by.len() <= 1 {
+        return None;
+    }
+    let several = by.keys().filter(|who| told(who)).count() > 1;
+    let odd: Vec<String> = by
+        .iter()
+        .filter(|(who, _)| several || !told(who))
+        .take(COMMITTERS)
+        .map(|((name, email), n)| {
+            let plural = if *n == 1 { "commit" } else { "commits" };
+            format!("{n} {plural} by `{} <{}>`", term::line(name, 60), term::line(email, 60))
+        })
+        .collect();
+    Some(format!("{} appeared in this turn and count as its peer's", odd.join(", ")))
+}
+
+/// Whether it is what the turn made that cannot be read, and not our disk or program that fails.
+fn is_about_the_work(error: &GitError) -> bool {
+    match error {
+        GitError::Corrupt { .. }
+        | GitError::NotFound { .. }
+        | GitError::InvalidName { .. }
+        | GitError::TooLarge { .. }
+        | GitError::Unsafe { .. }
+        | GitError::Library { .. }
+        | GitError::Repo(RepoError::Corrupt { .. } | RepoError::Unsafe { .. })
+        | GitError::Cli(
+            CliError::TimedOut { .. } | CliError::OutputTooLarge { .. } | CliError::Failed { .. },
+        ) => true,
+        GitError::Repo(_)
+        | GitError::Cli(_)
+        | GitError::Moved { .. }
+        | GitError::Exists { .. }
+        | GitError::DiskFull { .. }
+        | GitError::Io { .. } => false,
+    }
+}

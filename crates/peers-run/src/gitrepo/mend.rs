@@ -1,0 +1,342 @@
+//! What a turn must not leave behind, and how it is put back.
+
+use peers_git::{BranchState, BusyState, GitError, GuardItem, PeerRepo};
+use peers_model::CommitId;
+use peers_sys::term;
+
+use super::turn::{TurnMark, is_ours};
+use super::{GitRepo, UNREADABLE_REFS, failure, substrate};
+use crate::ports::{RepoFailure, RepoHarvest};
+
+/// Names in one warning.
+const NAMED: usize = 10;
+/// Warnings of one kind.
+const TOLD: usize = 20;
+
+/// Puts back what the turn must not have touched, before the repository is opened at all.
+pub(super) fn files(mark: &TurnMark, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
+    let changes = mark.guard.compare_files().map_err(failure)?;
+    if changes.is_empty() {
+        return Ok(());
+    }
+    if changes.iter().any(|c| c.item == GuardItem::GitDir) {
+        return Err(RepoFailure::Redirected("the git directory was replaced during the turn".into()));
+    }
+    let left = mark.guard.restore_files(&changes).map_err(failure)?;
+    for change in &changes {
+        match &change.item {
+            GuardItem::File(name) => found.git_tampered.push(name.clone()),
+            GuardItem::Modules => found.warnings.push("this turn changed .gitmodules".into()),
+            GuardItem::GitDir | GuardItem::Ref(_) => {}
+        }
+    }
+    for change in left.iter().filter(|c| matches!(c.item, GuardItem::File(_))) {
+        found.warnings.push(format!("{:?} could not be put back", change.item));
+    }
+    Ok(())
+}
+
+/// Makes the git directory one that can be opened: no special file, a `HEAD`, packed references that can
+/// be read.
+pub(super) fn layout(mark: &TurnMark, from: &CommitId, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
+    let gone = mark.guard.clear_unsafe().map_err(failure)?;
+    for (name, what) in gone.iter().take(TOLD) {
+        found.warnings.push(format!("this turn left `.git/{name}`, which is {what}: it was removed"));
+    }
+    if gone.len() > TOLD {
+        found.warnings.push(format!("and {} more of the kind", gone.len() - TOLD));
+    }
+    if mark.guard.mend_packed_refs().map_err(failure)? > 0 {
+        found.warnings.push("this turn broke `.git/packed-refs`: what was no reference was left out".into());
+    }
+    if mark.guard.mend_head_file(mark.branch.as_deref(), from).map_err(failure)? {
+        found.warnings.push("this turn broke `.git/HEAD`: it was put back".into());
+    }
+    Ok(())
+}
+
+pub(super) fn guarded_refs(
+    peer: &PeerRepo,
+    mark: &TurnMark,
+    found: &mut RepoHarvest,
+) -> Result<(), RepoFailure> {
+    let changes = mark.guard.compare_refs(peer).map_err(failure)?;
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let at = peers_sys::clock::now();
+    mark.guard.restore_refs(peer, &changes, &substrate(at)).map_err(failure)?;
+    for change in changes {
+        if let GuardItem::Ref(name) = change.item {
+            found.refs_tampered.push(name);
+        }
+    }
+    Ok(())
+}
+
+/// A HEAD that names no commit (a branch without one, something that is no branch, garbage) is put back
+/// where the turn began. Whatever it named stays in the repository.
+pub(super) fn head(
+    peer: &PeerRepo,
+    mark: &TurnMark,
+    from: &CommitId,
+    found: &mut RepoHarvest,
+) -> Result<(), RepoFailure> {
+    let who = substrate(peers_sys::clock::now());
+    match &mark.branch {
+        None => peer.detach_head(from, &who).map_err(failure)?,
+        Some(branch) => {
+            if peer.branch_state(branch).map_err(failure)? == BranchState::Absent {
+                peer.create_branch(branch, from, &who).map_err(failure)?;
+            }
+            peer.set_head_branch(branch, &who).map_err(failure)?;
+        }
+    }
+    found.warnings.push("HEAD named no branch with a commit after this turn and was put back".into());
+    Ok(())
+}
+
+/// Locks of the turn go; operations in progress that were there before it are told.
+pub(super) fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoHarvest) {
+    if let Some(mark) = mark {
+        for lock in peer.ref_locks().into_iter().filter(|lock| !mark.ref_locks.contains(lock)) {
+            // With it nobody could commit, and nothing could be put back.
+            if peer.remove_ref_lock(&lock).unwrap_or(false) {
+                let shown = lock.strip_prefix(peer.work_dir()).unwrap_or(&lock).to_string_lossy();
+                let shown = term::inline(&shown);
+                found.warnings.push(format!("a stale lock of this turn was removed: {shown}"));
+            }
+        }
+    }
+    for state in peer.busy() {
+        match state {
+            BusyState::IndexLock if mark.is_some_and(|m| !m.index_lock) => {
+                // It appeared in this turn and no process of the turn is alive.
+                if peer.remove_index_lock().unwrap_or(false) {
+                    found.warnings.push("a stale .git/index.lock of this turn was removed".into());
+                }
+            }
+            other => found.warnings.push(format!("git was left in the middle of something: {other}")),
+        }
+    }
+}
+
+impl GitRepo {
+    /// Takes away a merge, rebase or the like that this turn began and did not end: the next plain commit
+    /// would conclude it, in the name of somebody else.
+    pub(super) fn take_unfinished(
+        &mut self,
+        peer: &PeerRepo,
+        mark: &TurnMark,
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        let (taken, left) = peer.take_unfinished(&mark.unfinished).map_err(failure)?;
+        if taken.is_empty() && left.is_empty() {
+            return Ok(());
+        }
+        let mut kept = Vec::new();
+        for thing in &taken {
+            let here = self.control.adopt(peer, &thing.commits).map_err(failure)?;
+            for (n, commit) in here.iter().enumerate() {
+                kept.push(self.keep(mark, &format!("{}-{}", thing.name.to_lowercase(), n + 1), commit)?);
+            }
+        }
+        if !taken.is_empty() {
+            let names: Vec<&str> = taken.iter().map(|t| t.name.as_str()).collect();
+            let copies = match kept.as_slice() {
+                [] => String::new(),
+                kept => format!("; what it named is kept as salvage {}", quoted(kept)),
+            };
+            found.warnings.push(format!(
+                "this turn left a merge, rebase or the like unfinished: {} taken away{copies}",
+                names.join(", ")
+            ));
+        }
+        for name in left {
+            found.warnings.push(format!("this turn changed `.git/{name}`, which was there before it"));
+        }
+        Ok(())
+    }
+
+    /// A branch that is another name for something, names nothing, or cannot be read is put back where the
+    /// turn began. What it led to is kept.
+    pub(super) fn mend_branch(
+        &mut self,
+        peer: &PeerRepo,
+        mark: &TurnMark,
+        from: &CommitId,
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        let Some(branch) = &mark.branch else { return Ok(()) };
+        let (what, lost) = match peer.branch_state(branch).map_err(failure)? {
+            BranchState::Absent | BranchState::Commit(_) => return Ok(()),
+            BranchState::Symbolic(target, commit) => {
+                (format!("was made another name for `{}`", term::inline(&target)), commit)
+            }
+            BranchState::Dangling(hash) => (format!("named {hash}, which is no commit here"), None),
+            BranchState::Unreadable => ("could not be read".to_owned(), None),
+        };
+        if !peer.can_read(from) {
+            let detail = format!("commit {}, where the turn began, cannot be read any more", from.short());
+            return Err(RepoFailure::Git(detail));
+        }
+        let lost = lost.or_else(|| peer.reflog(branch, 1).pop()).filter(|commit| commit != from);
+        let who = substrate(peers_sys::clock::now());
+        peer.publish(&self.control, from).map_err(failure)?;
+        peer.force_branch(branch, from, &who).map_err(failure)?;
+        let kept = match lost {
+            Some(commit) => self.keep_somewhere(peer, mark, &short(branch), &commit)?,
+            None => String::new(),
+        };
+        let branch = term::inline(branch);
+        found
+            .warnings
+            .push(format!("`{branch}` {what} after this turn: it was put back to {}{kept}", from.short()));
+        Ok(())
+    }
+
+    /// The branch of the turn, when HEAD is somewhere else and does not have what was committed on it.
+    pub(super) fn keep_left_branch(
+        &mut self,
+        peer: &PeerRepo,
+        mark: &TurnMark,
+        (from, head): (&CommitId, &CommitId),
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        let Some(branch) = &mark.branch else { return Ok(()) };
+        let BranchState::Commit(tip) = peer.branch_state(branch).map_err(failure)? else { return Ok(()) };
+        let facts = self.control.facts();
+        let safe = tip == *from || tip == *head || facts.is_ancestor(&tip, head).unwrap_or(false);
+        if safe {
+            return Ok(());
+        }
+        let kept = self.keep_somewhere(peer, mark, &short(branch), &tip)?;
+        let branch = term::inline(branch);
+        found.warnings.push(format!(
+            "`{branch}` was at {} after this turn, which HEAD does not have{kept}",
+            tip.short()
+        ));
+        Ok(())
+    }
+
+    /// Tells which references of the operator went or lost commits in the turn, and keeps what they named.
+    pub(super) fn lost_refs(
+        &mut self,
+        peer: &PeerRepo,
+        mark: &TurnMark,
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        let mut told = Vec::new();
+        if let Some(now) = mark.scope.list(peer).map_err(failure)? {
+            for (name, old) in &mark.refs {
+                let mine = mark.branch.as_ref() == Some(name) || name == "refs/stash" || is_ours(name);
+                let new = now.get(name);
+                if mine || new == Some(old) || name.starts_with(UNREADABLE_REFS) {
+                    continue;
+                }
+                let was = self.peel(peer, old).or_else(|| self.known_commit(old));
+                if let (Some(was), Some(new)) = (&was, new)
+                    && !name.starts_with("refs/tags/")
+                    && self.is_forward(peer, was, new)?
+                {
+                    continue;
+                }
+                let how = if new.is_some() { "moved" } else { "deleted" };
+                let kept = match &was {
+                    Some(commit) => self.keep_somewhere(peer, mark, &short(name), commit)?,
+                    None => String::new(),
+                };
+                let at = was.map_or_else(String::new, |commit| format!("; it was at {}", commit.short()));
+                told.push(format!("this turn {how} `{}`{at}{kept}", term::inline(name)));
+            }
+        } else if !mark.refs.is_empty() {
+            told.push("there are too many references after this turn to see which were lost".to_owned());
+        }
+        let now = TurnMark::stash_now(peer);
+        for (n, entry) in mark.stash.iter().enumerate().filter(|(_, entry)| !now.contains(entry)) {
+            let kept = self.keep_somewhere(peer, mark, &format!("stash-{n}"), entry)?;
+            told.push(format!("this turn dropped the stash entry {}{kept}", entry.short()));
+        }
+        let more = told.len().saturating_sub(TOLD);
+        found.warnings.extend(told.into_iter().take(TOLD));
+        if more > 0 {
+            found.warnings.push(format!("and {more} more references; `peers salvage list` has them"));
+        }
+        Ok(())
+    }
+
+    /// A value of a reference whose object is gone from the agents' repository but not from ours.
+    fn known_commit(&self, value: &peers_git::RefValue) -> Option<CommitId> {
+        let peers_git::RefValue::Direct(hash) = value else { return None };
+        CommitId::new(hash.as_str()).ok().filter(|commit| self.control.facts().has(commit))
+    }
+
+    fn is_forward(
+        &mut self,
+        peer: &PeerRepo,
+        was: &CommitId,
+        new: &peers_git::RefValue,
+    ) -> Result<bool, RepoFailure> {
+        let Some(new) = self.peel(peer, new) else { return Ok(false) };
+        if new == *was {
+            return Ok(true);
+        }
+        let here = self.control.adopt(peer, std::slice::from_ref(&new)).map_err(failure)?;
+        Ok(!here.is_empty() && self.control.facts().is_ancestor(was, &new).unwrap_or(false))
+    }
+
+    /// Keeps an imported commit under a name of this tick.
+    pub(super) fn keep(&self, mark: &TurnMark, what: &str, commit: &CommitId) -> Result<String, RepoFailure> {
+        let who = substrate(peers_sys::clock::now());
+        let kept = self.control.keep(&aside(mark.tick, what), commit, &who);
+        // A name that is fine in one place of the references need not be so in another.
+        let kept = match kept {
+            Err(GitError::InvalidName { .. }) => {
+                self.control.keep(&aside(mark.tick, &format!("commit-{}", commit.short())), commit, &who)
+            }
+            other => other,
+        };
+        kept.map_err(failure)
+    }
+
+    /// Keeps a commit of the agents' repository: in ours when it can be imported, else by a name over
+    /// there. Returns the words for a warning.
+    pub(super) fn keep_somewhere(
+        &mut self,
+        peer: &PeerRepo,
+        mark: &TurnMark,
+        what: &str,
+        commit: &CommitId,
+    ) -> Result<String, RepoFailure> {
+        if !self.control.adopt(peer, std::slice::from_ref(commit)).map_err(failure)?.is_empty() {
+            return Ok(format!("; kept as salvage `{}`", self.keep(mark, what, commit)?));
+        }
+        let who = substrate(peers_sys::clock::now());
+        let name = format!("{UNREADABLE_REFS}tick-{:05}-{}", mark.tick.0, commit.short());
+        match peer.name_commit(&name, commit, &who) {
+            Ok(()) => Ok(format!("; it cannot be imported and stays as `{name}`")),
+            Err(error) => {
+                tracing::warn!(error = %super::chain(&error), "a commit could not be named");
+                Ok(format!("; it cannot be imported: {commit}"))
+            }
+        }
+    }
+}
+
+/// The name of something that a tick nearly lost.
+pub(super) fn aside(tick: peers_model::TickNo, what: &str) -> String {
+    format!("tick-{:05}/{what}", tick.0)
+}
+
+/// `refs/heads/x` as `heads/x`.
+fn short(name: &str) -> String {
+    name.strip_prefix("refs/").unwrap_or(name).to_owned()
+}
+
+/// Names for a warning, the first few of them.
+pub(super) fn quoted(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{}`", term::inline(n))).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{rest}", shown.join(", "))
+}

@@ -1,0 +1,206 @@
+//! What is remembered before a turn, so that what the turn did can be told from what was there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use peers_git::{BusyState, Generation, GitError, GuardSnapshot, IndexMark, PeerRepo, RefValue, Unfinished};
+use peers_model::{CommitId, TickNo};
+use serde::{Deserialize, Serialize};
+
+use super::{GitRepo, PROTECTED, UNREADABLE_REFS, chain, failure};
+use crate::ports::RepoFailure;
+
+/// What survives a crash in the middle of a turn.
+pub(super) const TURN_FILE: &str = "turn.json";
+/// References that are remembered one by one, and stash entries.
+const MAX_REFS: usize = 2_000;
+const MAX_STASH: usize = 200;
+/// Commits that pseudo-references name.
+const MAX_PSEUDO: usize = 200;
+/// Uncommitted paths that are remembered.
+const MAX_DIRTY: usize = 2_000;
+
+/// The repository before a turn.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct TurnMark {
+    v: u32,
+    pub(super) tick: TickNo,
+    pub(super) known: Generation,
+    pub(super) index_lock: bool,
+    /// Locks of references that were there before the turn.
+    #[serde(default)]
+    pub(super) ref_locks: Vec<PathBuf>,
+    /// The full name of the branch; absent when HEAD was detached.
+    #[serde(default)]
+    pub(super) branch: Option<String>,
+    pub(super) guard: GuardSnapshot,
+    /// All references, or the branches alone where there are too many.
+    #[serde(default)]
+    pub(super) refs: BTreeMap<String, RefValue>,
+    /// Which references `refs` is about.
+    #[serde(default)]
+    pub(super) scope: RefScope,
+    /// Entries of the stash.
+    #[serde(default)]
+    pub(super) stash: Vec<CommitId>,
+    /// Operations of git that were in progress.
+    #[serde(default)]
+    pub(super) unfinished: Unfinished,
+    /// How the index differed from HEAD.
+    #[serde(default)]
+    pub(super) index: Option<IndexMark>,
+    /// Paths that were not committed; absent when there were too many.
+    #[serde(default)]
+    pub(super) dirty: Option<BTreeSet<String>>,
+}
+
+/// Which references are remembered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RefScope {
+    /// All.
+    All,
+    /// Branches.
+    Branches,
+    /// None: a mark of an older version, or there are too many of everything.
+    #[default]
+    Nothing,
+}
+
+impl RefScope {
+    /// The references as they are now.
+    pub(super) fn list(self, peer: &PeerRepo) -> Result<Option<BTreeMap<String, RefValue>>, GitError> {
+        match self {
+            Self::All => peer.list_refs("refs/", MAX_REFS),
+            Self::Branches => peer.list_refs("refs/heads/", MAX_REFS),
+            Self::Nothing => Ok(None),
+        }
+    }
+}
+
+/// References that are guarded or ours: not the operator's to lose.
+pub(super) fn is_ours(name: &str) -> bool {
+    let ours = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    };
+    PROTECTED.iter().any(|pattern| ours(pattern)) || name.starts_with("refs/replace/")
+}
+
+impl TurnMark {
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// All stash entries now.
+    pub(super) fn stash_now(peer: &PeerRepo) -> Vec<CommitId> {
+        peer.stash(MAX_STASH)
+    }
+}
+
+impl GitRepo {
+    /// Brings in every commit that something names, so that it is known before the turn and stays when
+    /// the turn loses it, and remembers how things stand.
+    pub(super) fn mark_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
+        let peer = self.open()?;
+        self.import(&peer).map_err(failure)?;
+        let (refs, scope) = self.remember_refs(&peer).map_err(failure)?;
+        let stash = TurnMark::stash_now(&peer);
+        self.know(&peer, &refs, &stash).map_err(failure)?;
+        let patterns: Vec<String> = PROTECTED.iter().map(|p| (*p).to_owned()).collect();
+        let guard = GuardSnapshot::take(&peer, &patterns).map_err(failure)?;
+        let index_lock = peer.busy().contains(&BusyState::IndexLock);
+        let known = self.control.generation();
+        // A name that is no text cannot be kept; no git of ours or the operator's made it.
+        let ref_locks = peer.ref_locks().into_iter().filter(|lock| lock.to_str().is_some()).collect();
+        let head = peer.facts().head().map_err(failure)?;
+        let tree = self.control.facts().tree_of(&head.commit).map_err(failure)?;
+        let index = Some(peer.index_mark(&self.control, &tree).map_err(failure)?);
+        let mark = TurnMark {
+            v: 1,
+            tick,
+            known,
+            index_lock,
+            ref_locks,
+            branch: head.branch,
+            guard,
+            refs,
+            scope,
+            stash,
+            unfinished: peer.unfinished(),
+            index,
+            dirty: self.uncommitted(&head.commit).map_err(failure)?,
+        };
+        let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
+        self.git_dir.publish_unsynced(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
+        self.turn = Some(mark);
+        Ok(())
+    }
+
+    fn remember_refs(&mut self, peer: &PeerRepo) -> Result<(BTreeMap<String, RefValue>, RefScope), GitError> {
+        for scope in [RefScope::All, RefScope::Branches] {
+            if let Some(mut refs) = scope.list(peer)? {
+                refs.retain(|name, _| !is_ours(name));
+                if scope == RefScope::Branches {
+                    self.tell_once(format!(
+                        "the repository has more than {MAX_REFS} references: only branches are watched and kept, tags and others are not"
+                    ));
+                }
+                return Ok((refs, scope));
+            }
+        }
+        self.tell_once(format!(
+            "the repository has more than {MAX_REFS} branches: what a turn does to other branches, tags and stashes is neither told nor kept"
+        ));
+        Ok((BTreeMap::new(), RefScope::Nothing))
+    }
+
+    /// Imports what references, stashes and pseudo-references name.
+    fn know(
+        &mut self,
+        peer: &PeerRepo,
+        refs: &BTreeMap<String, RefValue>,
+        stash: &[CommitId],
+    ) -> Result<(), GitError> {
+        let mut commits = stash.to_vec();
+        commits.extend(peer.pseudo_commits(MAX_PSEUDO));
+        for (name, value) in refs.iter().filter(|(name, _)| !name.starts_with(UNREADABLE_REFS)) {
+            // Branches came with the import, or are broken.
+            if name.starts_with("refs/heads/") {
+                continue;
+            }
+            commits.extend(self.peel(peer, value));
+        }
+        self.control.adopt(peer, &commits).map(drop)
+    }
+
+    /// The commit behind a value of a reference.
+    pub(super) fn peel(&mut self, peer: &PeerRepo, value: &RefValue) -> Option<CommitId> {
+        let RefValue::Direct(hash) = value else { return None };
+        if let Some(known) = self.peeled.get(hash) {
+            return Some(known.clone());
+        }
+        let found = peer.peel(hash)?;
+        if self.peeled.len() > 4 * MAX_REFS {
+            self.peeled.clear();
+        }
+        self.peeled.insert(hash.clone(), found.clone());
+        Some(found)
+    }
+
+    fn uncommitted(&self, head: &CommitId) -> Result<Option<BTreeSet<String>>, GitError> {
+        // Nothing runs between the last look and a turn.
+        if self.clean_at.as_ref() == Some(head) || !self.control.tree_state(&self.work_dir, head)?.dirty {
+            return Ok(Some(BTreeSet::new()));
+        }
+        let files = self.control.dirty_files(&self.work_dir, head, MAX_DIRTY + 1)?;
+        Ok((files.len() <= MAX_DIRTY).then(|| files.into_iter().map(|file| file.path).collect()))
+    }
+
+    /// A warning for the next tick, once in the life of this process.
+    fn tell_once(&mut self, text: String) {
+        if self.told.insert(text.clone()) {
+            self.to_tell.push(text);
+        }
+    }
+}

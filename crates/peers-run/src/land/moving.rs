@@ -1,0 +1,121 @@
+//! Moving a branch in the name of a run, and recording it.
+
+use peers_git::{Author, BusyState, GitError, PeerRepo, RepoError};
+use peers_model::record::OperatorOp;
+use peers_model::{CommitId, exit};
+use peers_store::runs::RunRecord;
+use peers_sys::clock;
+
+use super::intent::{Intent, Kind};
+use super::{Ground, Landed, subjects};
+use crate::boot::{BootError, Finding, Loaded};
+use crate::gitrepo::substrate;
+use crate::oneshot;
+
+/// Records a landing that was cut short after the branch had moved. Whether it was one.
+pub(super) fn complete(ground: &mut Ground, intent: &Intent) -> Result<bool, Finding> {
+    let landing = intent.kind == Kind::Land;
+    if landing {
+        let op = OperatorOp::Landed {
+            run: intent.run.clone(),
+            into: intent.branch.clone(),
+            commit: intent.to.clone(),
+        };
+        ground.record(op, &intent.by)?;
+    }
+    ground.intended()?;
+    Ok(landing)
+}
+
+/// What is said of a landing that was finished only now. Its gates were green then.
+pub(super) fn already(
+    ground: &Ground,
+    loaded: &Loaded,
+    record: &RunRecord,
+    (intent, blocked): (&Intent, Vec<String>),
+) -> Result<Landed, BootError> {
+    let facts = ground.control.facts();
+    let tree = facts.tree_of(&intent.to).map_err(oneshot::git)?;
+    Ok(Landed {
+        run: record.run_id.clone(),
+        branch: record.branch.clone().unwrap_or_default(),
+        into: intent.branch.clone(),
+        commit: intent.to.clone(),
+        tree,
+        commits: subjects(ground, &intent.from, &intent.to)?.len(),
+        gates: Vec::new(),
+        proved: Vec::new(),
+        exempt: oneshot::exempt(&loaded.goals),
+        blocked,
+    })
+}
+
+/// Moves the branch, and the work tree that has it checked out, and records it. Everything that could
+/// forbid it is looked at before anything moves. Returns what could not be put in place.
+pub(super) fn advance(
+    ground: &mut Ground,
+    work: Option<&PeerRepo>,
+    landed: &Landed,
+    (target, by): (&CommitId, &str),
+) -> Result<Vec<String>, Finding> {
+    let who = substrate(clock::now());
+    let Landed { into, commit, run, .. } = landed;
+    let intent = Intent {
+        v: 1,
+        kind: Kind::Land,
+        run: run.clone(),
+        branch: into.clone(),
+        from: target.clone(),
+        to: commit.clone(),
+        workdir: work.map(|work| work.work_dir().to_owned()),
+        by: by.to_owned(),
+    };
+    let moved = move_branch(ground, work, &intent, &who)?;
+    let op = OperatorOp::Landed { run: run.clone(), into: into.clone(), commit: commit.clone() };
+    ground.record(op, by)?;
+    ground.intended()?;
+    Ok(moved)
+}
+
+fn move_branch(
+    ground: &Ground,
+    work: Option<&PeerRepo>,
+    intent: &Intent,
+    who: &Author,
+) -> Result<Vec<String>, Finding> {
+    let Intent { branch, from, to, run, .. } = intent;
+    let result = if let Some(work) = work {
+        // Gates took their time: somebody may have begun to edit.
+        ground.refuse_dirty(work, from, branch)?;
+        let reset = work.prepare_reset(&ground.control, Some(branch), from, to).map_err(busy)?;
+        ground.intend(intent)?;
+        reset.apply(who).map(|report| report.blocked)
+    } else {
+        ground.repo.publish(&ground.control, to).map_err(oneshot::git)?;
+        ground.intend(intent)?;
+        let reason = format!("land: run {run}");
+        ground.repo.update_branch(branch, Some(from), to, who, &reason).map(|()| Vec::new())
+    };
+    result.map_err(|error| {
+        // Nothing was moved, or it was moved back. What stays of the note is seen through the next time.
+        drop(ground.intended());
+        busy(error)
+    })
+}
+
+/// A lock of git's says what to do.
+pub(super) fn busy(error: GitError) -> Finding {
+    let locked = matches!(
+        error,
+        GitError::Repo(RepoError::Busy { state: BusyState::IndexLock | BusyState::RefLock, .. })
+    );
+    let mut finding = oneshot::git(error);
+    if locked {
+        finding.exit = exit::CONFLICT;
+        finding.hint = Some(
+            "another git works there, or one that died left its lock: let it end or remove the lock; nothing was moved"
+                .to_owned(),
+        );
+    }
+    finding
+}

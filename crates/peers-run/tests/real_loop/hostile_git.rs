@@ -1,0 +1,506 @@
+//! A turn that leaves something in `.git` for the next one, for the operator, or for us.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::process::{Child, Command, Stdio};
+
+use peers_model::record::{TickOutcome, TickRecord};
+
+use crate::world::{World, eventually, sh};
+
+const O_NONBLOCK: i32 = 0o4000;
+/// Honest work of the other peer, by a plain commit of what lies there.
+const PLAIN: [&str; 2] = ["write: {path: b.py, text: 'b = 1'}", "handoff: Work"];
+
+fn warned(tick: &TickRecord, words: &[&str]) {
+    let said = tick.warnings_emitted.iter().any(|t| words.iter().all(|word| t.contains(word)));
+    assert!(said, "{words:?}: {:#?}", tick.warnings_emitted);
+}
+
+fn quiet(tick: &TickRecord, word: &str) {
+    assert!(!tick.warnings_emitted.iter().any(|t| t.contains(word)), "{word}: {:?}", tick.warnings_emitted);
+}
+
+/// Ann plays `steps`, bob works honestly; returns both records.
+fn then_bob(w: &World, steps: &[&str]) -> (TickRecord, TickRecord) {
+    let mut turn = vec!["write: {path: a.py, text: 'a = 1'}", "handoff: First"];
+    turn.extend(steps);
+    w.play("idle", &[&turn, &PLAIN]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let (ann, bob) = (w.tick(1), w.tick(2));
+    assert_eq!((ann.peer.as_str(), bob.peer.as_str()), ("ann", "bob"));
+    (ann, bob)
+}
+
+#[test]
+fn a_merge_that_one_peer_plants_does_not_make_its_commit_the_others() {
+    for name in ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"] {
+        let w = World::new();
+        let plant = sh(&format!(
+            "c=$(git commit-tree -p HEAD -m 'Evil\n\nBug-Verified: BUG-1' HEAD^{{tree}}); echo $c > .git/{name}; echo $c > {}",
+            w.path("planted").display()
+        ));
+        let (ann, bob) = then_bob(&w, &[&plant]);
+        warned(&ann, &["unfinished", name]);
+        let planted = w.noted("planted");
+        assert_eq!(w.git(&["log", "-1", "--format=%P", bob.head_after.as_str()]), bob.head_before.as_str());
+        assert_eq!(bob.commits.len(), 1, "{bob:?}");
+        let kept = format!("tick-00001/{}-1", name.to_lowercase());
+        assert_eq!(w.salvaged()[&kept], planted);
+        w.settled();
+    }
+}
+
+#[test]
+fn a_commit_that_only_a_file_of_git_names_is_foreign_when_the_other_peer_merges_it() {
+    let w = World::new();
+    let plant = sh(&format!(
+        "c=$(git commit-tree -p HEAD -m Side HEAD^{{tree}}); echo \"$c\t\tbranch 'x' of y\" > .git/FETCH_HEAD; echo $c > {}",
+        w.path("planted").display()
+    ));
+    w.play(
+        "idle",
+        &[
+            &["write: {path: a.py, text: 'a = 1'}", "handoff: First", &plant],
+            &["git: [merge, -q, --no-ff, -m, Merge, FETCH_HEAD]", PLAIN[0], PLAIN[1]],
+        ],
+    );
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let bob = w.tick(2);
+    assert_eq!(
+        bob.foreign.iter().map(peers_model::CommitId::as_str).collect::<Vec<_>>(),
+        [w.noted("planted")]
+    );
+    assert_eq!(bob.commits.len(), 2, "{bob:?}");
+    w.settled();
+}
+
+#[test]
+fn a_rebase_that_was_begun_and_left_is_taken_away_and_its_stash_kept() {
+    let w = World::new();
+    let plant = sh(&format!(
+        "echo dirty >> readme.txt; c=$(git stash create); git checkout -q -- readme.txt; mkdir .git/rebase-merge .git/sequencer; echo $c > .git/rebase-merge/autostash; echo $c > {}",
+        w.path("stash").display()
+    ));
+    let (ann, _) = then_bob(&w, &[&plant]);
+    warned(&ann, &["unfinished", "rebase-merge", "sequencer"]);
+    assert_eq!(w.salvaged()["tick-00001/rebase-merge-1"], w.noted("stash"));
+    assert!(!w.has(".git/rebase-merge"));
+    w.settled();
+}
+
+#[test]
+fn what_one_peer_stages_does_not_go_into_the_others_commit() {
+    let w = World::new();
+    fs::create_dir(w.repo().join("tests")).unwrap();
+    w.put("tests/test_a.py", "def test_a():\n    assert f() == 3\n");
+    w.commit("Tests");
+    let plant = sh(
+        "id=$(echo 'def test_a(): pass' | git hash-object -w --stdin); git update-index --cacheinfo 100644,$id,tests/test_a.py",
+    );
+    let plain: &[&str] = &["write: {path: b.py, text: 'b = 1'}", "handoff: {files: [b.py]}"];
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First", &plant], plain]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    warned(&w.tick(1), &["staged", "tests/test_a.py", "tick-00001/index"]);
+    assert_eq!(w.git(&["show", "--name-only", "--format=", "HEAD"]), "b.py");
+    assert_eq!(w.status(), "");
+    let kept = &w.salvaged()["tick-00001/index"];
+    assert_eq!(w.git_control(&["show", &format!("{kept}:tests/test_a.py")]), "def test_a(): pass");
+    w.settled();
+}
+
+#[test]
+fn what_the_operator_has_staged_and_hidden_stays_so() {
+    let w = World::new();
+    w.put("mine.py", "x = 1\n");
+    w.git(&["add", "mine.py"]);
+    w.git(&["update-index", "--skip-worktree", "readme.txt"]);
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", &sh("git add -N a.py"), "exit: 0"]]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!(w.git(&["diff", "--cached", "--name-only"]), "mine.py");
+    assert!(w.git(&["ls-files", "-v"]).contains("S readme.txt"));
+    assert_eq!(w.status(), "A  mine.py\n?? a.py");
+    w.settled();
+}
+
+#[test]
+fn flags_that_would_hide_a_file_from_the_other_peer_are_cleared() {
+    let w = World::new();
+    let (ann, _) = then_bob(&w, &["git: [update-index, --assume-unchanged, readme.txt]"]);
+    warned(&ann, &["not to look", "readme.txt"]);
+    assert!(!w.git(&["ls-files", "-v"]).contains("h readme.txt"));
+    w.settled();
+}
+
+#[test]
+fn references_of_the_operator_that_go_in_a_turn_are_told_and_kept() {
+    let w = World::new();
+    let make = |branch: &str, file: &str| {
+        w.git(&["checkout", "-q", "-b", branch]);
+        w.put(file, "x\n");
+        let tip = w.commit(branch);
+        w.git(&["checkout", "-q", "main"]);
+        tip
+    };
+    let feature = make("feature", "f.py");
+    let moved = make("moved", "m.py");
+    let tagged = make("gone", "t.py");
+    w.git(&["tag", "-a", "-m", "v1", "v1", "gone"]);
+    w.git(&["branch", "-q", "-D", "gone"]);
+    let mut stashed = Vec::new();
+    for text in ["one\n", "two\n"] {
+        w.put("readme.txt", text);
+        w.git(&["stash", "-q"]);
+        stashed.push(w.git(&["rev-parse", "stash"]));
+    }
+    let drop = sh(
+        "git branch -q -D feature; git branch -q -f moved HEAD; git tag -d v1 >/dev/null; git stash clear; git reflog expire --expire=now --all; git gc -q --prune=now",
+    );
+    let (ann, bob) = then_bob(&w, &[&drop]);
+    warned(&ann, &["deleted", "refs/heads/feature", "tick-00001/heads/feature"]);
+    warned(&ann, &["moved", "refs/heads/moved", "tick-00001/heads/moved"]);
+    warned(&ann, &["deleted", "refs/tags/v1", "tick-00001/tags/v1"]);
+    warned(&ann, &["stash", "tick-00001/stash-1"]);
+    quiet(&bob, "refs/");
+    let kept = w.salvaged();
+    assert_eq!(kept["tick-00001/heads/feature"], feature);
+    assert_eq!(kept["tick-00001/heads/moved"], moved);
+    assert_eq!(kept["tick-00001/tags/v1"], tagged);
+    assert_eq!((&kept["tick-00001/stash-0"], &kept["tick-00001/stash-1"]), (&stashed[1], &stashed[0]));
+    assert_eq!(w.git_control(&["show", &format!("{}:readme.txt", stashed[0])]), "one");
+    w.settled();
+}
+
+#[test]
+fn a_peer_may_make_and_delete_branches_of_its_own() {
+    let w = World::new();
+    w.git(&["branch", "behind"]);
+    let own = sh("git branch mine; git stash list; git branch -q -D mine; git branch -q -f behind HEAD");
+    let (ann, _) = then_bob(&w, &[&own]);
+    quiet(&ann, "refs/");
+    assert!(w.salvaged().is_empty());
+    w.settled();
+}
+
+#[test]
+fn a_copy_that_a_peer_planted_is_not_taken_for_ours() {
+    let w = World::new();
+    let plant = sh(&format!(
+        "run=$(ls {0}/runs | head -n 1 | sed 's/.json//'); git -C {0}/git/control.git update-ref refs/salvage/$run/2-bob $(git rev-parse HEAD~1)",
+        w.store().display()
+    ));
+    let note = sh(&format!("git rev-parse HEAD > {}", w.path("tip").display()));
+    w.play(
+        "idle",
+        &[
+            &["write: {path: a.py, text: 'a = 1'}", "handoff: First"],
+            &["write: {path: b.py, text: 'b = 1'}", "rewrite: amend", &note, &plant],
+        ],
+    );
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let tick = w.tick(2);
+    assert_eq!(tick.outcome, TickOutcome::Corrected, "{tick:?}");
+    let kept = &w.salvaged()[&tick.salvage.unwrap()];
+    assert!(w.git_control(&["rev-list", kept]).contains(&w.noted("tip")));
+    w.settled();
+}
+
+#[test]
+fn both_tips_are_kept_when_a_turn_ends_on_another_branch() {
+    let w = World::new();
+    let tip = |name: &str| sh(&format!("git rev-parse HEAD > {}", w.path(name).display()));
+    let steps = [
+        "write: {path: precious.py, text: 'p = 1'}",
+        "commit: Precious",
+        &tip("precious"),
+        "git: [checkout, -q, -b, side, HEAD~1]",
+        "write: {path: side.py, text: 's = 1'}",
+        "commit: Side",
+        &tip("side"),
+    ];
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First"], &steps]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let tick = w.tick(2);
+    assert_eq!(tick.outcome, TickOutcome::Corrected);
+    assert_eq!(w.head(), w.tick(1).head_after.as_str());
+    let kept = w.salvaged();
+    assert_eq!(kept[tick.salvage.as_ref().unwrap()], w.noted("side"));
+    assert_eq!(kept["tick-00002/heads/main"], w.noted("precious"));
+    warned(&tick, &["refs/heads/main", "tick-00002/heads/main"]);
+    w.settled();
+}
+
+#[test]
+fn both_tips_are_kept_when_a_killed_turn_was_on_another_branch() {
+    let w = World::new();
+    let here = w.fifo("here");
+    let note = sh(&format!("git rev-parse HEAD > {}", w.path("precious").display()));
+    let steps = [
+        "write: {path: precious.py, text: 'p = 1'}",
+        "commit: Precious",
+        &note,
+        "git: [checkout, -q, -b, side, HEAD~1]",
+        &here.tell(),
+        "hang",
+    ];
+    w.play("idle", &[&steps]);
+    let before = w.head();
+    let live = w.start(&[]);
+    here.told();
+    w.recorded("peer-spawned", 1);
+    live.crash();
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).recovered);
+    assert_eq!((w.head(), w.git(&["symbolic-ref", "HEAD"])), (before, "refs/heads/main".to_owned()));
+    assert!(w.salvaged().values().any(|kept| *kept == w.noted("precious")), "{:?}", w.salvaged());
+    w.settled();
+}
+
+#[test]
+fn a_branch_that_was_made_another_name_for_one_is_put_back_and_the_work_kept() {
+    for target in ["release", "orphan", "main"] {
+        let w = World::new();
+        w.git(&["branch", "release"]);
+        let before = w.head();
+        let note = sh(&format!("git rev-parse HEAD > {}; true", w.path("tip").display()));
+        let steps = [
+            &*sh(&format!("git symbolic-ref refs/heads/main refs/heads/{target}")),
+            "write: {path: fixed, text: 'yes'}",
+            &sh("git add -A; git commit -q --no-verify -m 'On another branch' || true"),
+            &note,
+        ];
+        w.play("idle", &[&steps, &PLAIN]);
+        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+        let tick = w.tick(1);
+        warned(&tick, &["refs/heads/main", target]);
+        assert_eq!((w.head(), tick.success, tick.commits.len()), (before, false, 0), "{target}: {tick:?}");
+        assert!(!w.try_git(&w.repo(), &["symbolic-ref", "-q", "refs/heads/main"]).status.success());
+        if target == "release" {
+            assert_eq!(w.salvaged()["tick-00001/heads/main"], w.noted("tip"));
+        }
+        w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+        w.settled();
+    }
+}
+
+#[test]
+fn a_branch_that_names_nothing_is_put_back() {
+    let w = World::new();
+    let before = w.head();
+    let steps = [&*sh("echo 1234567890123456789012345678901234567890 > .git/refs/heads/main")];
+    w.play("idle", &[&steps, &PLAIN]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    warned(&w.tick(1), &["refs/heads/main", "no commit"]);
+    assert_eq!(w.head(), before);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    w.settled();
+}
+
+#[test]
+fn a_branch_that_is_another_name_for_one_is_refused_at_the_start() {
+    let w = World::new();
+    w.git(&["branch", "release"]);
+    w.git(&["symbolic-ref", "refs/heads/main", "refs/heads/release"]);
+    w.run(&["--max-ticks=1"]).refused(5, "refs/heads/release");
+}
+
+/// A script of git plumbing that makes a commit of hostile shape and puts the branch on it.
+fn hostile(w: &World, name: &str, script: &str) -> String {
+    let path = w.path(name);
+    let mut file = fs::File::create(&path).unwrap();
+    writeln!(file, "#!/bin/sh\nset -e\n{script}\ngit update-ref refs/heads/main $c\n").unwrap();
+    file.set_permissions(fs::Permissions::from_mode(0o755)).unwrap();
+    drop(file);
+    sh(&path.display().to_string())
+}
+
+/// Ann leaves work that cannot be read; the tick fails, nothing of it stays, and bob works on.
+fn unreadable(w: &World, script: &str) -> TickRecord {
+    let before = w.head();
+    w.put("mine.py", "draft\n");
+    let evil = hostile(w, "evil.sh", script);
+    w.play("idle", &[&["write: {path: made.py, text: 'x'}", &evil], &PLAIN, &PLAIN]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+    let tick = w.tick(1);
+    assert_eq!((w.head(), tick.success, tick.commits.len()), (before, false, 0), "{tick:?}");
+    assert!(tick.soft_fail_reason.as_ref().is_some_and(|r| r.contains("cannot be read")), "{tick:?}");
+    assert_eq!(w.status(), "?? mine.py", "what was the operator's stays");
+    let aside = w.git(&["for-each-ref", "--format=%(refname)", "refs/salvage-unreadable"]);
+    let kept = w.salvaged();
+    assert!(!aside.is_empty() || kept.contains_key("tick-00001/unreadable"), "{aside} {kept:?}");
+    assert_eq!(w.git_control(&["show", &format!("{}:made.py", kept["tick-00001/work-tree"])]), "x");
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("max_ticks", 0);
+    assert!(w.tick(2).commits.len() + w.tick(3).commits.len() > 0, "others work on");
+    w.settled();
+    tick
+}
+
+#[test]
+fn a_tree_of_endless_width_is_set_aside() {
+    let w = World::new();
+    unreadable(
+        &w,
+        "id=$(echo x | git hash-object -w --stdin)
+         t=$(for n in 0 1 2 3 4 5 6 7 8 9; do printf '100644 blob %s\\tf%s\\n' $id $n; done | git mktree)
+         for level in 1 2 3 4 5 6 7 8 9; do
+           t=$(for n in 0 1 2 3 4 5 6 7 8 9; do printf '040000 tree %s\\td%s\\n' $t $n; done | git mktree)
+         done
+         c=$(git commit-tree -p HEAD -m Bomb $t)",
+    );
+}
+
+#[test]
+fn a_tree_of_endless_depth_is_set_aside() {
+    let w = World::new();
+    unreadable(
+        &w,
+        "id=$(echo x | git hash-object -w --stdin)
+         t=$(printf '100644 blob %s\\tf\\n' $id | git mktree)
+         n=0; while [ $n -lt 400 ]; do t=$(printf '040000 tree %s\\td\\n' $t | git mktree); n=$((n+1)); done
+         c=$(git commit-tree -p HEAD -m Deep $t)",
+    );
+}
+
+#[test]
+fn a_tree_with_a_name_that_git_forbids_is_set_aside() {
+    let w = World::new();
+    unreadable(
+        &w,
+        "id=$(echo x | git hash-object -w --stdin)
+         t=$( (git ls-tree HEAD; printf '100644 blob %s\\t.GIT\\n' $id) | git mktree)
+         c=$(git commit-tree -p HEAD -m Evil $t)",
+    );
+}
+
+#[test]
+fn a_link_that_no_checkout_can_make_is_set_aside() {
+    let w = World::new();
+    unreadable(
+        &w,
+        "id=$(head -c 6000 /dev/zero | tr '\\0' x | git hash-object -w --stdin)
+         t=$( (git ls-tree HEAD; printf '120000 blob %s\\tlink\\n' $id) | git mktree)
+         c=$(git commit-tree -p HEAD -m Link $t)",
+    );
+}
+
+#[test]
+fn more_commits_than_can_be_looked_at_are_set_aside() {
+    let w = World::new();
+    unreadable(
+        &w,
+        "t=$(git rev-parse HEAD^{tree})
+         { n=0; while [ $n -lt 100001 ]; do n=$((n+1)); printf 'commit refs/heads/flood\\nmark :%s\\ncommitter ann <ann@peers.local> 1700000000 +0000\\ndata 1\\nx\\n' $n; [ $n = 1 ] && echo \"from $(git rev-parse HEAD)\"; echo; done; } | git fast-import --quiet --force
+         c=$(git rev-parse refs/heads/flood); git update-ref -d refs/heads/flood",
+    );
+}
+
+#[test]
+fn work_whose_objects_are_borrowed_from_elsewhere_is_set_aside() {
+    let w = World::new();
+    let elsewhere = w.path("elsewhere");
+    unreadable(
+        &w,
+        &format!(
+            "git init -q --bare {0}; mkdir -p .git/objects/info; echo {0}/objects > .git/objects/info/alternates
+             id=$(echo borrowed | git -C {0} hash-object -w --stdin)
+             t=$( (git ls-tree HEAD; printf '100644 blob %s\\tborrowed\\n' $id) | git mktree)
+             c=$(git commit-tree -p HEAD -m Borrowed $t)",
+            elsewhere.display()
+        ),
+    );
+}
+
+#[test]
+fn tracked_files_below_peers_are_told() {
+    let w = World::new();
+    w.play(
+        "idle",
+        &[&[
+            "write: {path: a.py, text: 'a = 1'}",
+            &sh("git add -f .peers/goals.yaml a.py"),
+            "handoff: {files: none}",
+        ]],
+    );
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    warned(&w.tick(1), &[".peers/goals.yaml", "git rm -r --cached .peers"]);
+    w.settled();
+}
+
+#[test]
+fn commits_of_another_committer_are_told() {
+    let w = World::new();
+    let operator = sh(
+        "GIT_COMMITTER_NAME=Op GIT_COMMITTER_EMAIL=op@example.invalid git commit -q --allow-empty -m Mine",
+    );
+    let (ann, bob) = then_bob(&w, &[&operator]);
+    warned(&ann, &["1 commit by `Op <op@example.invalid>`"]);
+    assert_eq!(ann.commits.len(), 2);
+    quiet(&bob, "appeared in this turn");
+    w.settled();
+}
+
+#[test]
+fn a_submodule_with_uncommitted_content_makes_the_tree_dirty_and_is_told() {
+    let w = World::new();
+    let module = w.path("module");
+    fs::create_dir(&module).unwrap();
+    w.git_in(&module, &["init", "-q", "-b", "main"]);
+    fs::write(module.join("m"), "m\n").unwrap();
+    w.git_in(&module, &["add", "m"]);
+    w.git_in(&module, &["commit", "-qm", "m"]);
+    let add = ["-c", "protocol.file.allow=always", "submodule", "add", "-q", module.to_str().unwrap(), "sub"];
+    w.git(&add);
+    w.commit("Submodule");
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff: Fix it", &sh("echo more >> sub/m")]]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+    let tick = w.tick(1);
+    assert!(tick.dirty, "{tick:?}");
+    warned(&tick, &["submodules", "sub"]);
+    w.settled();
+}
+
+#[test]
+fn a_directory_too_deep_to_look_into_is_told_and_does_not_stop_the_loop() {
+    let w = World::new();
+    let deep = sh("p=deep; mkdir $p; n=0; while [ $n -lt 250 ]; do n=$((n+1)); p=$p/d; done; mkdir -p $p");
+    let (ann, bob) = then_bob(&w, &[&deep]);
+    assert!(ann.dirty && bob.dirty);
+    w.settled();
+}
+
+/// Starts a run whose output nobody reads and for which there is no room: it stands still where it tells
+/// the end of the first tick.
+fn halted(w: &World, args: &[&str]) -> (Child, fs::File) {
+    let path = w.path("full");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let open =
+        |flags: i32| fs::OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path).unwrap();
+    let mut full = open(O_NONBLOCK);
+    while full.write(&[b'.'; 512]).is_ok() {}
+    let child = w.command(args).stdin(Stdio::null()).stderr(Stdio::null()).stdout(open(0)).spawn().unwrap();
+    w.recorded("tick", 1);
+    (child, full)
+}
+
+/// Lets it go on to its end.
+fn go_on(mut child: Child, mut full: fs::File) -> i32 {
+    eventually("the run to end", || {
+        // Nothing to read is fine.
+        drop(full.read(&mut [0; 4096]));
+        child.try_wait().unwrap().is_some()
+    });
+    child.wait().unwrap().code().unwrap()
+}
+
+#[test]
+fn history_that_is_rewritten_between_ticks_while_no_gate_ran_stops_the_run() {
+    let w = World::new();
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First"], &PLAIN]);
+    let (child, full) = halted(&w, &["--max-ticks=2"]);
+    let gates = w.gate_runs("tests");
+    w.git(&["commit", "-q", "--amend", "-m", "Another"]);
+    assert_eq!(go_on(child, full), 5);
+    assert_eq!(w.exit().reason.to_string(), "tamper:history");
+    assert_eq!((w.ticks().len(), w.gate_runs("tests")), (1, gates));
+}

@@ -1,0 +1,188 @@
+//! Bringing a run's branch home, and taking a run back.
+
+use std::fs;
+use std::process::Command;
+
+use peers_model::record::{OperatorOp, Record};
+use peers_store::Authors;
+
+use crate::world::{Ran, World, program};
+
+const FIX: &[&str] = &["write: {path: fixed, text: 'yes'}", "handoff: Fix it"];
+
+fn command(w: &World, what: &str) -> Ran {
+    let mut command = Command::new(program());
+    command.env_clear().envs(w.env().vars().iter().cloned()).arg(what).arg(w.repo());
+    World::out(command)
+}
+
+/// A run that is complete on a branch of its own, in a work tree of its own; `main` stands still.
+fn finished() -> World {
+    let w = World::new();
+    w.play("idle", &[FIX]);
+    w.run(&["--worktree", "--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    w
+}
+
+fn landed(w: &World) -> Vec<OperatorOp> {
+    let op = |r| if let Record::Operator(operator) = r { Some(operator.op) } else { None };
+    w.records()
+        .into_iter()
+        .filter_map(op)
+        .filter(|op| matches!(op, OperatorOp::Landed { .. } | OperatorOp::Undone { .. }))
+        .collect()
+}
+
+/// Nothing was moved and nothing recorded.
+fn untouched(w: &World, before: &str) {
+    assert_eq!(w.git(&["rev-parse", "main"]), before);
+    assert_eq!(w.status(), "");
+    assert!(landed(w).is_empty());
+    assert!(!w.store().join("git/land.json").exists());
+}
+
+#[test]
+fn row_70_a_finished_run_is_landed_and_recorded() {
+    let w = finished();
+    let ran = command(&w, "land");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!((w.get("fixed").as_str(), w.status()), ("yes", String::new()));
+    assert!(matches!(&landed(&w)[..], [OperatorOp::Landed { commit, .. }] if commit.as_str() == w.head()));
+    assert!(!w.has(".git/index.lock") && !w.store().join("git/land.json").exists());
+    assert!(command(&w, "land").stdout.contains("Nothing"));
+}
+
+#[test]
+fn row_70_a_locked_index_refuses_the_landing_before_anything_moves() {
+    let w = finished();
+    let before = w.head();
+    fs::write(w.repo().join(".git/index.lock"), "").unwrap();
+    command(&w, "land").refused(4, "index.lock");
+    untouched(&w, &before);
+    assert!(w.has(".git/index.lock"), "it is not ours");
+    fs::remove_file(w.repo().join(".git/index.lock")).unwrap();
+    assert_eq!(command(&w, "land").code, 0);
+    assert_eq!((w.has("fixed"), w.status()), (true, String::new()));
+}
+
+#[test]
+fn row_70_a_locked_index_refuses_the_undoing_before_anything_moves() {
+    let w = World::new();
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let before = w.head();
+    fs::write(w.repo().join(".git/index.lock"), "").unwrap();
+    command(&w, "undo").refused(4, "index.lock");
+    untouched(&w, &before);
+    fs::remove_file(w.repo().join(".git/index.lock")).unwrap();
+    assert_eq!(command(&w, "undo").code, 0);
+    assert_eq!((w.has("fixed"), w.status(), landed(&w).len()), (false, String::new(), 1));
+    assert_eq!(w.git(&["rev-parse", "HEAD"]), w.tick(1).head_before.as_str());
+}
+
+#[test]
+fn row_70_a_branch_with_commits_that_no_run_judged_is_not_landed() {
+    let w = finished();
+    let before = w.head();
+    let there = std::path::PathBuf::from(w.runs().pop().unwrap().workdir);
+    w.git_in(&there, &["commit", "-q", "--allow-empty", "-m", "One more"]);
+    command(&w, "land").refused(4, "no run has judged");
+    untouched(&w, &before);
+    w.git_in(&there, &["reset", "-q", "--hard", "HEAD~1"]);
+    assert_eq!(command(&w, "land").code, 0);
+}
+
+#[test]
+fn row_70_a_branch_that_moves_while_the_gates_run_is_not_landed_into() {
+    let w = World::new();
+    let repo = w.repo();
+    // Only the proof of the landing runs where `theirs` is; there the gate moves the branch.
+    w.gate(&format!(
+        "test -f fixed && if test -f theirs; then c=$(git -C {0} -c user.name=o -c user.email=o@x commit-tree -p main -m Meanwhile main^{{tree}}); git -C {0} update-ref refs/heads/main $c; fi",
+        repo.display()
+    ));
+    w.play("idle", &[FIX]);
+    w.run(&["--worktree", "--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    w.put("theirs", "x\n");
+    let before = w.commit("Theirs");
+    command(&w, "land").refused(4, "refs/heads/main");
+    assert_eq!(w.git(&["rev-parse", "main~1"]), before);
+    assert_eq!(w.git(&["log", "-1", "--format=%s", "main"]), "Meanwhile");
+    assert!(landed(&w).is_empty() && !w.has("fixed"));
+    assert!(!w.has(".git/index.lock") && !w.store().join("git/land.json").exists());
+}
+
+#[test]
+fn row_70_a_landing_that_was_cut_short_is_finished_by_the_next_one() {
+    let w = finished();
+    let (before, run) = (w.head(), w.runs().pop().unwrap());
+    let tip = w.tick(1).head_after;
+    // What a crash right after the branch was moved leaves.
+    let note = serde_json::json!({"v": 1, "kind": "land", "run": run.run_id, "branch": "main", "from": before,
+        "to": tip, "workdir": w.repo(), "by": "test"});
+    fs::write(w.store().join("git/land.json"), note.to_string()).unwrap();
+    w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
+    fs::write(w.repo().join(".git/index.lock"), "peers\n").unwrap();
+    let ran = command(&w, "land");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!((w.get("fixed").as_str(), w.status(), w.head()), ("yes", String::new(), tip.to_string()));
+    assert_eq!(landed(&w).len(), 1);
+    assert!(!w.store().join("git/land.json").exists() && !w.has(".git/index.lock"));
+}
+
+#[test]
+fn row_70_a_landing_that_was_cut_short_before_it_moved_anything_is_done_anew() {
+    let w = finished();
+    let (before, run) = (w.head(), w.runs().pop().unwrap());
+    let note = serde_json::json!({"v": 1, "kind": "land", "run": run.run_id, "branch": "main", "from": before,
+        "to": w.tick(1).head_after, "workdir": w.repo(), "by": "test"});
+    fs::write(w.store().join("git/land.json"), note.to_string()).unwrap();
+    assert_eq!(command(&w, "land").code, 0);
+    assert_eq!((w.has("fixed"), w.status(), landed(&w).len()), (true, String::new(), 1));
+}
+
+#[test]
+fn row_70_a_landing_that_was_cut_short_does_not_overwrite_what_was_edited_since() {
+    let w = finished();
+    let (before, run) = (w.head(), w.runs().pop().unwrap());
+    let tip = w.tick(1).head_after;
+    let note = serde_json::json!({"v": 1, "kind": "land", "run": run.run_id, "branch": "main", "from": before,
+        "to": tip, "workdir": w.repo(), "by": "test"});
+    fs::write(w.store().join("git/land.json"), note.to_string()).unwrap();
+    w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
+    w.put("fixed", "mine\n");
+    command(&w, "land").refused(4, "edited since");
+    assert_eq!(w.get("fixed"), "mine\n");
+    fs::remove_file(w.repo().join("fixed")).unwrap();
+    assert_eq!(command(&w, "land").code, 0);
+    assert_eq!((w.get("fixed").as_str(), landed(&w).len()), ("yes", 1));
+}
+
+#[test]
+fn a_merge_commit_that_a_landing_made_is_ours() {
+    let w = finished();
+    w.put("theirs", "x\n");
+    w.commit("Theirs");
+    assert_eq!(command(&w, "land").code, 0);
+    assert_eq!(w.git(&["log", "-1", "--format=%p"]).split(' ').count(), 2);
+    let mut authors = Authors::default();
+    for record in w.records() {
+        authors.take(&record);
+    }
+    let head = peers_model::CommitId::new(w.head()).unwrap();
+    assert_eq!(authors.of(&head), Some(&peers_store::Author::Substrate));
+    let work = w.tick(1).commits[0].clone();
+    assert!(matches!(authors.of(&work), Some(peers_store::Author::Peer { .. })));
+}
+
+#[test]
+fn a_tip_that_is_taken_as_it_is_stays_its_peers() {
+    let w = finished();
+    assert_eq!(command(&w, "land").code, 0);
+    let mut authors = Authors::default();
+    for record in w.records() {
+        authors.take(&record);
+    }
+    let head = peers_model::CommitId::new(w.head()).unwrap();
+    assert!(matches!(authors.of(&head), Some(peers_store::Author::Peer { .. })));
+}

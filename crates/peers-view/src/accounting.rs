@@ -1,0 +1,86 @@
+//! What will be known of the peers' use, and which caps therefore bind nobody.
+
+use peers_core::budget::Caps;
+use peers_model::Usd;
+use peers_model::config::{Config, PeerSpec, UsdMode};
+use serde::Serialize;
+
+/// What will be known of a peer's use while it runs, as its command line tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Accounting {
+    /// Its tokens, and what its service says of limits.
+    pub tokens: bool,
+    /// Its cost.
+    pub money: bool,
+    /// The switch without which neither is known.
+    pub missing: Option<String>,
+    /// Other doubts about its command.
+    pub doubts: Vec<String>,
+}
+
+/// Something to know before a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Doubt {
+    /// A cap that is set does not bind somebody.
+    pub loud: bool,
+    /// For people.
+    pub text: String,
+}
+
+impl Accounting {
+    /// For people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let known = match (self.tokens, self.money) {
+            (true, true) => "tokens, cost and limits are known",
+            (true, false) => "tokens and limits are known, cost is not",
+            (false, _) => "tokens, cost and limits stay unknown",
+        };
+        match &self.missing {
+            Some(switch) => format!("{known}: `{switch}` is missing in argv"),
+            None => known.to_owned(),
+        }
+    }
+}
+
+/// What the operator should know of the peers' commands before a run. `accounting` is in the order of
+/// the configuration, `max_usd` the cap of the command line.
+#[must_use]
+pub fn doubts(config: &Config, accounting: &[Accounting], max_usd: Option<Usd>) -> Vec<Doubt> {
+    let caps = Caps::new(config.budget.clone());
+    let money = max_usd.or(caps.budget.max_usd.map(|usd| usd.0)).filter(|_| caps.usd_mode != UsdMode::Off);
+    let tokens = caps.budget.max_tokens.is_some();
+    let mut found = Vec::new();
+    for (peer, known) in config.peers.iter().zip(accounting) {
+        let mut unbound = Vec::new();
+        if money.is_some() && !known.money {
+            unbound.push("`max_usd`");
+        }
+        if tokens && !known.tokens {
+            unbound.push("`max_tokens`");
+        }
+        let loud = !unbound.is_empty();
+        if loud || known.missing.is_some() {
+            found.push(Doubt { loud, text: unknown(peer, known, &unbound) });
+        }
+        let more = known.doubts.iter();
+        found.extend(more.map(|doubt| Doubt { loud: false, text: format!("{}: {doubt}", peer.name) }));
+    }
+    found
+}
+
+fn unknown(peer: &PeerSpec, known: &Accounting, unbound: &[&str]) -> String {
+    let what = if known.tokens { "cost" } else { "tokens, cost and limits" };
+    let (name, tool) = (&peer.name, peer.tool_name());
+    let so = match unbound.len() {
+        0 => String::new(),
+        n => format!(", so {} {} not bind it", unbound.join(" and "), if n == 1 { "does" } else { "do" }),
+    };
+    if let Some(switch) = &known.missing {
+        return format!(
+            "{name} runs {tool} without `{switch}`: its {what} stay unknown{so}; add it to its argv"
+        );
+    }
+    let verb = if known.tokens { "stays" } else { "stay" };
+    format!("{name} ({tool}): its {what} {verb} unknown{so}")
+}

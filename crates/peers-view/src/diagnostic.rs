@@ -1,0 +1,97 @@
+//! What a red gate or a failed turn says of itself, boiled down to what helps.
+
+use peers_model::outcome::ExitClass;
+use peers_model::record::TickRecord;
+use peers_sys::term;
+
+/// Lines of a red gate's output.
+const LAST_LINES: usize = 2;
+/// Terminal cells of the last words of a process.
+const COMPLAINT: usize = 200;
+/// How the core names a turn that failed for no reason but the end of its process.
+const BY_PROCESS: &str = "run classification ";
+
+/// The end of a diagnostic, where most programs say what is wrong: the last lines of the output that are
+/// not empty. One that quotes no output is taken as it is.
+#[must_use]
+pub fn last_words(diagnostic: &str) -> String {
+    let Some((why, tails)) = diagnostic.split_once("; stdout-tail='") else {
+        return diagnostic.trim().to_owned();
+    };
+    let (out, err) = tails.rsplit_once("'; stderr-tail='").unwrap_or((tails, ""));
+    let err = err.strip_suffix('\'').unwrap_or(err);
+    let last = |text: &str| -> Vec<String> {
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let from = lines.len().saturating_sub(LAST_LINES);
+        lines.iter().skip(from).map(|line| (*line).to_owned()).collect()
+    };
+    // Errors come last on their own stream; a program that says nothing there said it on the other.
+    let lines = match last(err) {
+        said if said.is_empty() => last(out),
+        said => said,
+    };
+    // `pass_when returned False; exit_code=1`: the code is what tells something.
+    let why = why.strip_prefix("pass_when returned False; ").unwrap_or(why);
+    if lines.is_empty() { why.to_owned() } else { format!("{} ({why})", lines.join(" | ")) }
+}
+
+/// What a process that failed said last on standard error.
+#[must_use]
+pub fn complaint(tick: &TickRecord) -> Option<String> {
+    if tick.success || tick.exit.class == ExitClass::Ok {
+        return None;
+    }
+    let last = tick.exit.stderr_tail.lines().map(str::trim).rfind(|line| !line.is_empty());
+    last.map(|line| term::line(line, COMPLAINT))
+}
+
+/// Why a turn was no success: the recorded reason, or how its process ended.
+#[must_use]
+pub fn why_failed(tick: &TickRecord) -> Option<String> {
+    let reason = tick.soft_fail_reason.as_ref()?;
+    if !reason.starts_with(BY_PROCESS) {
+        return Some(reason.clone());
+    }
+    Some(match (tick.exit.class, tick.exit.code, tick.exit.signal) {
+        (ExitClass::SpawnFail, ..) => "its program did not start".to_owned(),
+        (ExitClass::Signal, _, Some(signal)) => format!("its process died of signal {signal}"),
+        (ExitClass::Idle, ..) => "its process was silent for too long and was ended".to_owned(),
+        (ExitClass::Absolute, ..) => "its process reached its time limit and was ended".to_owned(),
+        (ExitClass::Pattern, ..) => {
+            "its process printed what `health` calls an error and was ended".to_owned()
+        }
+        (ExitClass::Nonzero | ExitClass::Signal, Some(code), _) => {
+            format!("its process ended with exit code {code}")
+        }
+        (ExitClass::Ok | ExitClass::Nonzero | ExitClass::Signal | ExitClass::Interrupted, ..) => {
+            format!("its process ended as {}", tick.classification)
+        }
+    })
+}
+
+/// A reason that is kept without its turn; nothing where it only repeats the word for the process.
+pub(crate) fn known_reason(reason: Option<&str>) -> Option<&str> {
+    reason.filter(|reason| !reason.starts_with(BY_PROCESS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_red_gate_is_known_by_the_last_lines_of_its_output() {
+        let said = |out: &str, err: &str| {
+            last_words(&format!(
+                "pass_when returned False; exit_code=1; stdout-tail='{out}'; stderr-tail='{err}'"
+            ))
+        };
+        assert_eq!(said("a\nb\n\n3 failed\n", ""), "b | 3 failed (exit_code=1)");
+        assert_eq!(said("it's fine", "warning\nerror: no\n"), "warning | error: no (exit_code=1)");
+        assert_eq!(said("", ""), "exit_code=1");
+        assert_eq!(last_words("self-review: FAIL\n  x\n"), "self-review: FAIL\n  x");
+        assert_eq!(
+            last_words("pass_when error: no file; exit_code=0; stdout-tail='x'; stderr-tail=''"),
+            "x (pass_when error: no file; exit_code=0)"
+        );
+    }
+}

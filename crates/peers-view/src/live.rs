@@ -1,0 +1,107 @@
+//! What the loop is doing, in one line.
+
+use peers_model::outcome::StopReason;
+use peers_model::time;
+
+use crate::liveness::{Attention, Liveness, attention};
+use crate::loopview::{LoopView, Silence};
+use crate::next;
+use crate::page::Tone;
+use crate::sourced::Sourced;
+use crate::words::{ago, duration_ms};
+
+/// A silence of a peer that is worth a word, milliseconds.
+const SILENT_MS: u64 = 10_000;
+
+/// How a time in the past is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    /// `2m ago`, for who looks now.
+    Ago,
+    /// The time itself, for what is kept.
+    Absolute,
+}
+
+/// What the loop does while no turn is open. Which gates run is known to the loop alone.
+fn between_turns(view: &LoopView) -> String {
+    let peers = view.core.value().map(|core| core.peers.as_slice()).unwrap_or_default();
+    let waits: Vec<String> = peers
+        .iter()
+        .filter_map(|peer| {
+            let until = peer.waits_until.filter(|until| *until > view.at)?;
+            Some(format!("{} waits {} for its service", peer.name, time::human(until.since(view.at))))
+        })
+        .collect();
+    if waits.is_empty() {
+        return ", between turns: gates, or a look at the repository".to_owned();
+    }
+    format!(", between turns: gates or a wait; {}", waits.join(", "))
+}
+
+/// How long the peer has been silent, where that is worth a word.
+fn silence_words(view: &LoopView) -> String {
+    let Some(Silence { ms, limit_ms }) = view.silence.filter(|silence| silence.ms >= SILENT_MS) else {
+        return String::new();
+    };
+    let limit = limit_ms.map(|limit| format!(" (ended after {})", duration_ms(limit))).unwrap_or_default();
+    format!(", silent for {}{limit}", duration_ms(ms - ms % 1000))
+}
+
+/// What the loop is doing, one line and its tone.
+pub(crate) fn live_words(view: &LoopView, when: Stamp) -> (Tone, String) {
+    let live = match &view.liveness {
+        Sourced::Fresh(live) | Sourced::Stale { value: live, .. } => live,
+        Sourced::Missing => return (Tone::Care, "not known".to_owned()),
+        Sourced::Unreadable(why) => return (Tone::Bad, format!("not known: {why}")),
+    };
+    let tone = match attention(live) {
+        Attention::Done => Tone::Good,
+        Attention::None => Tone::Strong,
+        Attention::Watch => Tone::Care,
+        Attention::Act | Attention::Alarm => Tone::Bad,
+    };
+    let text = match live {
+        Liveness::Running { pid, run_id, foreign, since, turn } => {
+            let since = since.map(|since| format!(" for {}", time::human(view.at.since(since))));
+            let doing = match turn {
+                Some(turn) => {
+                    let kind = if turn.skeptic { " as skeptic" } else { "" };
+                    let since = time::human(view.at.since(turn.since));
+                    let silence = silence_words(view);
+                    format!(", tick {} of {}{kind} for {since}{silence}", turn.tick, turn.peer)
+                }
+                None if *foreign => ", by an older system that holds `.peers/run.lock`".to_owned(),
+                None => between_turns(view),
+            };
+            let text = format!("running{}{doing}", since.unwrap_or_default());
+            let pid = pid.map(|pid| format!("process {pid}"));
+            let run = run_id.as_ref().map(|run| format!("run {run}"));
+            let who: Vec<String> = run.into_iter().chain(pid).collect();
+            if who.is_empty() { text } else { format!("{text} ({})", who.join(", ")) }
+        }
+        Liveness::Fresh => "no run yet".to_owned(),
+        Liveness::Stopped { reason, detail, at, exit_code } => {
+            let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+            let spent = match reason {
+                StopReason::Budget(kind) => next::spent(*kind, view),
+                _ => None,
+            };
+            let spent = spent.map(|spent| format!(", {spent}")).unwrap_or_default();
+            let at = match when {
+                Stamp::Ago => ago(view.at, *at),
+                Stamp::Absolute => at.to_string(),
+            };
+            format!("stopped {at}, {reason}{spent}{detail} (exit {exit_code})")
+        }
+        Liveness::Crashed { run_id, since, how, turn } => {
+            let turn =
+                turn.as_ref().map(|t| format!(" in tick {} of {}", t.tick, t.peer)).unwrap_or_default();
+            let since = match when {
+                Stamp::Ago => ago(view.at, *since),
+                Stamp::Absolute => since.to_string(),
+            };
+            format!("crashed{turn}: run {run_id} began {since} and never ended; {}", how.words())
+        }
+    };
+    (tone, text)
+}

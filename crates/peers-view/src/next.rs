@@ -1,0 +1,147 @@
+//! What an operator does next, and what a run's last lines say.
+
+use peers_model::outcome::{BudgetKind, StopReason};
+
+use crate::liveness::Liveness;
+use crate::loopview::LoopView;
+use crate::notable::WeakenedRow;
+use crate::sourced::Sourced;
+use crate::words::{self, count_of};
+
+/// Missing things that the end of a run names.
+const MISSING: usize = 5;
+/// Rows of one kind that must not be overlooked, in a view that is no report.
+const NOTABLE: usize = 5;
+
+/// What to do next, one sentence; `None` while a loop runs, and where nothing is asked.
+#[must_use]
+pub fn next_step(view: &LoopView) -> Option<String> {
+    let step = match view.liveness.value()? {
+        Liveness::Running { .. } => return None,
+        Liveness::Fresh => return Some(before_the_first_run(view)),
+        Liveness::Crashed { .. } => "run again: the journal knows where it stopped".to_owned(),
+        Liveness::Stopped { reason: StopReason::Complete, .. } => return home(view),
+        Liveness::Stopped { reason: StopReason::Budget(kind), .. } => budget(*kind, view),
+        Liveness::Stopped { reason, .. } => match reason.next_step() {
+            Some(step) => step.to_owned(),
+            // It was told to stop; only where to go on is worth a word.
+            None => return elsewhere(view).map(|command| format!("to go on: `{command}`")),
+        },
+    };
+    Some(match elsewhere(view) {
+        Some(command) => format!("{step}; to go on: `{command}`"),
+        None => step,
+    })
+}
+
+/// The command that goes on where the newest run worked, if that is not the directory that was asked
+/// about.
+pub(crate) fn elsewhere(view: &LoopView) -> Option<String> {
+    let workdir = view.core.value()?.workdir.as_deref()?;
+    let here = view.here.as_deref().or_else(|| view.project.value().map(|project| project.path.as_str()))?;
+    (workdir != here).then(|| format!("peers -C {} run", words::shell_word(workdir)))
+}
+
+fn home(view: &LoopView) -> Option<String> {
+    let run = view.run.value().filter(|run| run.own_branch)?;
+    let branch = run.branch.as_deref()?;
+    Some(format!("`peers land` takes the branch `{branch}` home"))
+}
+
+fn before_the_first_run(view: &LoopView) -> String {
+    if view.setup.placeholder {
+        return "replace the gate `placeholder-replace-me` in .peers/goals.yaml by your test command, then `peers goals accept`"
+            .to_owned();
+    }
+    if !view.setup.unaccepted.is_empty() {
+        let files = view.setup.unaccepted.join(" and ");
+        return format!("look at what changed in {files} (`peers goals diff`), then `peers goals accept`");
+    }
+    "start with `peers run`".to_owned()
+}
+
+fn budget(kind: BudgetKind, view: &LoopView) -> String {
+    let raise = |key: &str| {
+        format!(
+            "raise `budget.{key}` in .peers/config.yaml (then `peers goals accept`), or take what is there"
+        )
+    };
+    match kind {
+        BudgetKind::MaxWall => "run again: this time is counted anew for each run".to_owned(),
+        BudgetKind::MaxConsecutiveFailures => {
+            let ticks = view.journal.value().map(|tail| tail.ticks.as_slice()).unwrap_or_default();
+            let newest = ticks.iter().rev().find(|tick| !tick.success);
+            let replay =
+                newest.map_or("peers status".to_owned(), |tick| format!("peers replay {}", tick.tick));
+            format!("find out why the last turns failed (`{replay}`), then run again: a new run counts anew")
+        }
+        BudgetKind::MaxUsd => format!("{}; `--max-usd` overrides it for one run", raise("max_usd")),
+        BudgetKind::MaxIterations
+        | BudgetKind::MaxRuntime
+        | BudgetKind::MaxTokens
+        | BudgetKind::NoProgress => raise(key(kind)),
+    }
+}
+
+/// The key of a cap.
+fn key(kind: BudgetKind) -> &'static str {
+    match kind {
+        BudgetKind::MaxIterations => "max_iterations",
+        BudgetKind::MaxRuntime => "max_runtime_s",
+        BudgetKind::MaxWall => "max_wall_s",
+        BudgetKind::MaxConsecutiveFailures => "max_consecutive_failures",
+        BudgetKind::MaxTokens => "max_tokens",
+        BudgetKind::MaxUsd => "max_usd",
+        BudgetKind::NoProgress => "no_progress",
+    }
+}
+
+/// `1h 2m of 1h`: what was spent of the cap that ended the run.
+pub(crate) fn spent(kind: BudgetKind, view: &LoopView) -> Option<String> {
+    let budget = &view.core.value()?.budget;
+    let row = budget.rows.iter().find(|row| row.key == key(kind))?;
+    let least = if budget.is_least(row) { "at least " } else { "" };
+    Some(format!("{least}{} of {}", row.spent.words(), row.cap?.words()))
+}
+
+/// What must not be overlooked, one line each.
+pub(crate) fn notable(view: &LoopView) -> Vec<String> {
+    let Sourced::Fresh(found) = &view.notable else { return Vec::new() };
+    let accepted = found.accepted.iter().map(|row| format!("goals or config {}", row.words()));
+    let standing = found.weakened.iter().filter(|row| !row.acknowledged);
+    let (accepted, weakened): (Vec<_>, Vec<_>) =
+        (accepted.collect(), standing.map(WeakenedRow::words).collect());
+    let mut lines = Vec::new();
+    for rows in [accepted, weakened] {
+        let skip = rows.len().saturating_sub(NOTABLE);
+        lines.extend(rows.into_iter().skip(skip));
+        if skip > 0 {
+            lines.push(format!("and {skip} older; `peers report` lists them"));
+        }
+    }
+    lines
+}
+
+/// The last lines of a run, before its stop reason: what is missing, what the operator must not
+/// overlook.
+#[must_use]
+pub fn closing(view: &LoopView) -> Vec<String> {
+    let mut lines = Vec::new();
+    let complete =
+        matches!(view.liveness.value(), Some(Liveness::Stopped { reason: StopReason::Complete, .. }));
+    let missing = view.core.value().map(|core| core.converge.missing.as_slice()).unwrap_or_default();
+    if !complete && !missing.is_empty() {
+        let verb = if missing.len() == 1 { "is" } else { "are" };
+        lines.push(format!("{} {verb} missing for `complete`:", count_of(missing, "thing")));
+        lines.extend(missing.iter().take(MISSING).map(|missing| format!("  - {}", missing.text)));
+        if missing.len() > MISSING {
+            lines.push(format!("  - and {} more; `peers status` lists them", missing.len() - MISSING));
+        }
+    }
+    let notable = notable(view);
+    if !notable.is_empty() {
+        lines.push("look at this before you trust the result:".to_owned());
+        lines.extend(notable.iter().map(|line| format!("  - {line}")));
+    }
+    lines
+}

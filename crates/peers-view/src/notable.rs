@@ -1,0 +1,266 @@
+//! What an operator must not overlook, whatever else a view says: goals or configuration that were
+//! accepted while a run was live, and turns that weakened tests and stand.
+
+use std::collections::BTreeSet;
+
+use peers_core::cheat::WEAKENED;
+use peers_model::record::{AckTarget, Digests, Line, OperatorOp, Record, Rules, TickRecord};
+use peers_model::{GoalId, PeerName, RunId, TickNo, Timestamp, limits};
+use peers_store::{Area, Disk, DiskError, JournalError, journal, layout};
+use serde::Serialize;
+
+use crate::words;
+
+/// So much of the end of the journal is looked through by a view that must be quick.
+const LOOK: u64 = 16 * limits::MIB;
+/// Rows kept of each kind, the newest.
+const ROWS: usize = 100;
+/// Gates named in a row.
+const NAMED: usize = 6;
+
+/// What must not be overlooked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Notable {
+    /// Acceptances that were recorded while a run was live, since the last one that was not.
+    pub accepted: Vec<AcceptedRow>,
+    /// Turns that weakened tests or gates, got a warning, and stand.
+    pub weakened: Vec<WeakenedRow>,
+    /// Older records were not looked at.
+    pub cut: bool,
+}
+
+/// Goals or configuration, accepted while a run was live.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AcceptedRow {
+    /// When the loop took it up.
+    pub ts: Timestamp,
+    /// Which run.
+    pub run_id: RunId,
+    /// The tick that had just ended; absent before the first one of the run.
+    pub after: Option<TickNo>,
+    /// Whose tick it was.
+    pub peer: Option<PeerName>,
+    /// Login name that the command gave. Untrusted text: an agent has the operator's.
+    pub by: String,
+    /// What changed, for people.
+    pub what: String,
+}
+
+/// A turn that weakened tests or gates and stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WeakenedRow {
+    /// Which.
+    pub tick: TickNo,
+    /// Whose.
+    pub peer: PeerName,
+    /// In which run.
+    pub run_id: Option<RunId>,
+    /// The warning. Untrusted text.
+    pub text: String,
+    /// The operator acknowledged it.
+    pub acknowledged: bool,
+}
+
+impl AcceptedRow {
+    /// For people, one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let when = match (&self.after, &self.peer) {
+            (Some(tick), Some(peer)) => format!("during tick {tick} of {peer} or the gates after it"),
+            _ => "before the first tick".to_owned(),
+        };
+        format!("accepted while run {} was live, {when}, by `{}`: {}", self.run_id, self.by, self.what)
+    }
+}
+
+impl WeakenedRow {
+    /// For people, one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let known = if self.acknowledged { " (acknowledged)" } else { "" };
+        format!("tick {} of {} weakened tests{known}: {}", self.tick, self.peer, self.text)
+    }
+}
+
+/// Collects while lines go by, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    found: Notable,
+    /// The rules in force, as far as they are known.
+    rules: Option<Rules>,
+    /// The newest tick of the run that is live.
+    last: Option<(TickNo, PeerName)>,
+    acknowledged: BTreeSet<TickNo>,
+}
+
+impl Collector {
+    pub(crate) fn take(&mut self, line: &Line) {
+        match &line.record {
+            Record::RunStarted(run) => {
+                self.rules = Some(run.rules.clone());
+                self.last = None;
+            }
+            Record::Tick(tick) => {
+                self.last = Some((tick.iteration, tick.peer.clone()));
+                self.tick(line.run_id.as_ref(), tick);
+            }
+            Record::Operator(operator) => self.operator(line, &operator.op, &operator.by),
+            Record::TickStarted(_)
+            | Record::PeerSpawned(_)
+            | Record::TurnEnded(_)
+            | Record::CorrectionPlanned(_)
+            | Record::Gates(_)
+            | Record::Proof(_)
+            | Record::Cooling(_)
+            | Record::CommitsSeen(_)
+            | Record::MirrorRestored(_)
+            | Record::Checkpoint(_)
+            | Record::Exit(_) => {}
+        }
+    }
+
+    fn tick(&mut self, run_id: Option<&RunId>, tick: &TickRecord) {
+        if !tick.prewarned || tick.corrected.is_some() {
+            return;
+        }
+        // A turn that changed only tests is warned about as well; that alone is no weakening.
+        let Some(text) = tick.warnings_emitted.iter().find_map(|text| text.strip_prefix(WEAKENED)) else {
+            return;
+        };
+        let text = text.to_owned();
+        let row = WeakenedRow {
+            tick: tick.iteration,
+            peer: tick.peer.clone(),
+            run_id: run_id.cloned(),
+            text,
+            acknowledged: false,
+        };
+        keep(&mut self.found.weakened, row);
+    }
+
+    fn operator(&mut self, line: &Line, op: &OperatorOp, by: &str) {
+        match op {
+            OperatorOp::Accepted { old, new, note: _, rules } => {
+                let what = changed((old, new), self.rules.as_ref(), rules.as_deref());
+                if let Some(rules) = rules {
+                    self.rules = Some(rules.as_ref().clone());
+                }
+                // The loop records what it was handed under its run; who finds no loop running does not.
+                let Some(run_id) = line.run_id.clone() else {
+                    self.found.accepted.clear();
+                    return;
+                };
+                let (after, peer) = self.last.clone().unzip();
+                let row = AcceptedRow { ts: line.ts, run_id, after, peer, by: by.to_owned(), what };
+                keep(&mut self.found.accepted, row);
+            }
+            OperatorOp::Ack { target: AckTarget::Weakening(tick), .. } => {
+                self.acknowledged.insert(*tick);
+            }
+            OperatorOp::Undone { run, .. } => {
+                self.found.weakened.retain(|row| row.run_id.as_ref() != Some(run));
+            }
+            OperatorOp::Ack { .. }
+            | OperatorOp::BudgetReset
+            | OperatorOp::StoreAttached { .. }
+            | OperatorOp::Landed { .. } => {}
+        }
+    }
+
+    pub(crate) fn finish(self) -> Notable {
+        let Self { mut found, acknowledged, .. } = self;
+        for row in &mut found.weakened {
+            row.acknowledged = acknowledged.contains(&row.tick);
+        }
+        found
+    }
+}
+
+fn keep<T>(rows: &mut Vec<T>, row: T) {
+    if rows.len() == ROWS {
+        rows.remove(0);
+    }
+    rows.push(row);
+}
+
+/// Which file changed, and which gates.
+fn changed((old, new): (&Digests, &Digests), before: Option<&Rules>, after: Option<&Rules>) -> String {
+    let mut parts = Vec::new();
+    if old.goals != new.goals {
+        parts.push("goals changed".to_owned());
+    }
+    if old.config != new.config {
+        parts.push("config changed".to_owned());
+    }
+    if let (Some(before), Some(after)) = (before, after) {
+        let digest = |rules: &Rules, id: &GoalId| {
+            rules.gates.iter().find(|gate| gate.id == *id).map(|gate| gate.digest.clone())
+        };
+        let of = |rules: &Rules, wanted: &dyn Fn(&GoalId) -> bool| -> Vec<String> {
+            rules.gates.iter().map(|gate| &gate.id).filter(|id| wanted(id)).map(ToString::to_string).collect()
+        };
+        let gone = of(before, &|id| digest(after, id).is_none());
+        let new = of(after, &|id| digest(before, id).is_none());
+        let other = of(after, &|id| digest(before, id).is_some_and(|was| Some(was) != digest(after, id)));
+        for (names, what) in [(gone, "gone"), (other, "redefined"), (new, "new")] {
+            if !names.is_empty() {
+                let gates = words::count_of(&names, "gate");
+                parts.push(format!("{gates} {what}: {}", words::list(&names, NAMED)));
+            }
+        }
+    }
+    if parts.is_empty() { "nothing changed".to_owned() } else { parts.join("; ") }
+}
+
+/// Looks through the end of the journal. The chain is not checked here: the fold does that.
+pub(crate) fn read<D: Disk>(disk: &mut D) -> Result<Notable, DiskError> {
+    let segments = journal::segments(disk).map_err(|error| match error {
+        JournalError::Disk(error) => error,
+        // Listing fails in no other way.
+        other => DiskError {
+            kind: peers_store::DiskErrorKind::Io,
+            op: "list",
+            area: Area::Store,
+            path: layout::store::JOURNAL.to_owned(),
+            detail: other.to_string(),
+        },
+    })?;
+    let mut parts = Vec::new();
+    let mut left = LOOK;
+    let mut cut = false;
+    for number in segments.iter().rev() {
+        let path = layout::segment(*number);
+        let len = disk.len(Area::Store, &path)?.unwrap_or_default();
+        let size = len.min(left);
+        parts.push((path, len - size, size));
+        left -= size;
+        if size < len {
+            cut = true;
+            break;
+        }
+    }
+    let mut collector = Collector::default();
+    for (path, start, size) in parts.into_iter().rev() {
+        let bytes = disk.read_at(Area::Store, &path, start, size)?;
+        // Without its beginning the first line is cut; what cannot be read is somebody else's to say.
+        for line in bytes.split(|b| *b == b'\n').skip(usize::from(start > 0)).filter(|line| matters(line)) {
+            if let Ok(line) = serde_json::from_slice::<Line>(line) {
+                collector.take(&line);
+            }
+        }
+    }
+    let mut found = collector.finish();
+    found.cut = cut;
+    Ok(found)
+}
+
+/// The records that are looked at, as they are written.
+const TAGS: [&[u8]; 3] = [b"\"event\":\"run-started\"", b"\"event\":\"tick\"", b"\"event\":\"operator\""];
+
+/// Whether a line can hold one of the records that are looked at. In a text of a record every quote is
+/// escaped, so none of it looks like the tag.
+fn matters(line: &[u8]) -> bool {
+    // The tag stands right behind the envelope.
+    let line = line.get(..512).unwrap_or(line);
+    TAGS.iter().any(|tag| line.windows(tag.len()).any(|window| window == *tag))
+}

@@ -1,0 +1,334 @@
+//! What must not be overlooked, and what comes next.
+
+use std::collections::BTreeMap;
+
+use peers_model::outcome::{BudgetKind, StopReason, Usage};
+use peers_model::record::{
+    AcceptedReview, AckTarget, Digests, OperatorOp, OperatorRecord, Record, ScopeMove, TickOutcome,
+};
+use peers_model::{TickNo, Timestamp};
+use peers_store::{Area, Disk as _, runs};
+
+use super::{World, commit, goal, is_harmless, name, rules, run_record};
+use crate::{
+    Colour, GitFacts, Lock, LoopView, Report, Sourced, closing, next_step, report_json, report_markdown,
+    status_json, status_text,
+};
+
+const PREWARN: &str =
+    "weakened tests: 3 fewer assertions in tests/a.rs; the next turn of that kind is reverted";
+
+fn accepted(rules: Option<peers_model::record::Rules>) -> Record {
+    let digests = |goals: &str| Digests { goals: goals.into(), config: "same".into() };
+    Record::Operator(OperatorRecord {
+        op: OperatorOp::Accepted {
+            old: digests("old"),
+            new: digests("new"),
+            note: None,
+            rules: rules.map(Box::new),
+        },
+        by: "ann".into(),
+    })
+}
+
+fn operator(op: OperatorOp) -> Record {
+    Record::Operator(OperatorRecord { op, by: "ann".into() })
+}
+
+fn alone(world: &mut World, record: Record) {
+    world.now += 1000;
+    world.store.append(Timestamp::from_millis(world.now), None, &[record]).unwrap();
+}
+
+#[test]
+fn goals_that_were_accepted_while_a_run_was_live_are_named_everywhere_with_what_changed() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    let mut fewer = rules();
+    fewer.gates.remove(1);
+    fewer.gates[0].digest = "another".into();
+    fewer.gates.push(super::gate("new-one"));
+    world.append(accepted(Some(fewer)));
+    world.exit(StopReason::Complete, "");
+    let what = "goals or config accepted while run 00000000000000aa was live, during tick 1 of claude or the gates after it, by `ann`: goals changed; 1 gate gone: lint-clean; 1 gate redefined: tests-pass; 1 gate new: new-one";
+    let view = world.view();
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.contains(&format!("look at:   {what}\n")), "{text}");
+    assert!(closing(&view).contains(&format!("  - {what}")), "{:?}", closing(&view));
+    let report = report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+    assert!(
+        report.contains("## Look at this first\n") && report.contains("1 gate gone: lint-clean"),
+        "{report}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&status_json(&view)).unwrap();
+    assert_eq!(json["notable"]["value"]["accepted"][0]["after"], 1);
+}
+
+#[test]
+fn what_the_operator_accepts_while_nothing_runs_needs_no_second_look() {
+    let mut world = World::running();
+    world.append(accepted(None));
+    assert!(world.text().contains("look at:   goals or config accepted while run"), "{}", world.text());
+    assert!(world.text().contains("before the first tick"), "{}", world.text());
+    world.exit(StopReason::Drained, "");
+    alone(&mut world, accepted(None));
+    assert!(!world.text().contains("look at:"), "{}", world.text());
+}
+
+#[test]
+fn a_turn_that_weakened_tests_and_stands_is_named_until_it_is_acknowledged_or_undone() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        tick.prewarned = true;
+        tick.warnings_emitted = vec!["something else".into(), PREWARN.into()];
+    });
+    world.tick(2, "codex", |tick| {
+        tick.prewarned = true;
+        tick.corrected = Some(peers_model::record::CorrectionKind::Revert);
+    });
+    world.exit(StopReason::Complete, "");
+    let line = "tick 1 of claude weakened tests: 3 fewer assertions in tests/a.rs; the next turn of that kind is reverted";
+    let view = world.view();
+    assert!(status_text(&view, Colour::Plain).contains(&format!("look at:   {line}\n")));
+    assert_eq!(
+        closing(&view),
+        ["look at this before you trust the result:".to_owned(), format!("  - {line}")]
+    );
+    alone(
+        &mut world,
+        operator(OperatorOp::Ack { target: AckTarget::Weakening(TickNo(1)), reason: "ok".into() }),
+    );
+    assert_eq!(closing(&world.view()), Vec::<String>::new());
+    let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
+    assert!(report_markdown(&report).contains("tick 1 of claude (acknowledged)"));
+    assert!(is_harmless(&report_json(&report)));
+    let undone = OperatorOp::Undone {
+        run: world.run.clone(),
+        from: commit('b'),
+        to: commit('a'),
+        salvage: "x".into(),
+    };
+    alone(&mut world, operator(undone));
+    let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
+    assert!(!report_markdown(&report).contains("Look at this first"));
+}
+
+#[test]
+fn a_stop_that_is_not_complete_names_five_missing_things_at_most() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| tick.dirty = true);
+    world.exit(StopReason::MaxTicks, "");
+    let lines = closing(&world.view());
+    assert_eq!(lines[0], "5 things are missing for `complete`:");
+    assert_eq!(lines.len(), 6, "{lines:?}");
+}
+
+#[test]
+fn each_budget_says_what_was_spent_and_its_own_next_step() {
+    for (kind, spent, step) in [
+        (BudgetKind::MaxIterations, ", 1 of 10", "raise `budget.max_iterations`"),
+        (BudgetKind::MaxUsd, ", $0.50 of $5.00", "`--max-usd` overrides it"),
+        (BudgetKind::MaxConsecutiveFailures, ", 0 of 5", "then run again: a new run counts anew"),
+        (BudgetKind::MaxRuntime, ", 3m of 6h", "raise `budget.max_runtime_s`"),
+        (BudgetKind::MaxWall, "", "run again: this time is counted anew"),
+    ] {
+        let mut world = World::running();
+        world.tick(1, "claude", |_| {});
+        world.exit(StopReason::Budget(kind), "");
+        let text = world.text();
+        let state = format!("{}{spent} (exit 10)\n", StopReason::Budget(kind));
+        assert!(text.contains(&state) && text.contains(step), "{state}: {text}");
+    }
+}
+
+#[test]
+fn the_cap_of_the_command_line_is_the_one_that_is_shown() {
+    let mut world = World::running();
+    let mut record = run_record(&world.run);
+    record.argv = ["peers", "run", "--max-usd", "0.25"].map(str::to_owned).to_vec();
+    runs::write(world.store.disk(), &record).unwrap();
+    world.tick(1, "claude", |_| {});
+    let text = world.text();
+    let money = text.lines().find(|line| line.trim().starts_with("money")).unwrap_or_default();
+    assert_eq!(money.split_whitespace().collect::<Vec<_>>(), ["money", "$0.50", "of", "$0.25", "200%"]);
+}
+
+#[test]
+fn a_run_in_a_worktree_of_its_own_says_where_to_go_on_and_how_to_land() {
+    let mut world = World::running();
+    let mut record = run_record(&world.run);
+    (record.workdir, record.own_branch) = ("/data/it's here".into(), true);
+    record.branch = Some("peers/aa".into());
+    let mut ended = |world: &mut World, reason: StopReason| {
+        world.exit(reason.clone(), "");
+        record.ended_at = Some(Timestamp::from_millis(world.now));
+        record.reason = Some(reason);
+        runs::write(world.store.disk(), &record).unwrap();
+    };
+    ended(&mut world, StopReason::MaxTicks);
+    let text = world.text();
+    assert!(text.contains(r"to go on: `peers -C '/data/it'\''s here' run`"), "{text}");
+    assert!(text.contains("works in:  /data/it's here (a worktree of its own)\n"), "{text}");
+    let mut asked = world.asked(Lock::Free);
+    asked.here = Some("/data/it's here".into());
+    let there = LoopView::read(&mut world.disk(), &asked);
+    assert!(!next_step(&there).unwrap().contains("-C"));
+    world.start(rules());
+    ended(&mut world, StopReason::Complete);
+    assert_eq!(next_step(&world.view()).unwrap(), "`peers land` takes the branch `peers/aa` home");
+}
+
+#[test]
+fn before_the_first_run_the_placeholder_comes_first_then_the_acceptance() {
+    let mut world = World::new();
+    let put = |world: &mut World, goals: &str| {
+        world.store.disk().publish(Area::Peers, "goals.yaml", goals.as_bytes(), false).unwrap();
+        let config = world.store.disk().read(Area::Store, "accepted/config.yaml", 1 << 20).unwrap().unwrap();
+        world.store.disk().publish(Area::Peers, "config.yaml", &config, false).unwrap();
+    };
+    put(
+        &mut world,
+        "goals:\n- {id: placeholder-replace-me, type: hard, cmd: 'false', pass_when: exit_code == 0}\n",
+    );
+    assert!(
+        world.text().contains("next step: replace the gate `placeholder-replace-me`"),
+        "{}",
+        world.text()
+    );
+    put(&mut world, "goals:\n- {id: t, type: hard, cmd: make, pass_when: exit_code == 0}\n");
+    assert!(world.text().contains("next step: look at what changed in goals.yaml"), "{}", world.text());
+    put(&mut world, "goals: []\n");
+    assert!(world.text().contains("next step: start with `peers run`\n"), "{}", world.text());
+}
+
+#[test]
+fn a_review_counts_for_the_content_at_head_alone() {
+    let mut world = World::running();
+    for (tick, peer) in [(1, "claude"), (2, "codex")] {
+        world.tick(tick, peer, |tick| {
+            let sha = commit(if peer == "claude" { 'd' } else { 'e' });
+            tick.reviews =
+                vec![AcceptedReview { goal: goal("docs-read"), pass: true, sha, notes: String::new() }];
+            let scope = ScopeMove { before: "one".into(), after: "one".into() };
+            tick.scopes = BTreeMap::from([(goal("docs-read"), scope)]);
+        });
+    }
+    let shown = |scope: Option<&str>| {
+        let mut asked = world.asked(Lock::Free);
+        asked.git = Sourced::Fresh(GitFacts {
+            head: commit('b'),
+            branch: None,
+            head_tree: None,
+            worktree: None,
+            dirty: None,
+            excluded: Vec::new(),
+            bugs: Sourced::Missing,
+            scopes: scope.map(|scope| (goal("docs-read"), scope.to_owned())).into_iter().collect(),
+        });
+        let view = LoopView::read(&mut world.disk(), &asked);
+        let row = view.core.value().unwrap().soft[0].clone();
+        (row.ok, row.share(), row.why)
+    };
+    assert_eq!((shown(Some("one")).0, shown(Some("one")).1.as_str()), (true, "2/2"));
+    assert_eq!((shown(Some("two")).0, shown(Some("two")).1.as_str()), (false, "0/2"));
+    let (ok, share, why) = shown(None);
+    assert!(!ok && share == "0/2" && why.starts_with("stale?"), "{share} {why}");
+}
+
+#[test]
+fn why_a_peer_fails_stands_beside_it_with_where_to_read_on() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        tick.success = false;
+        tick.outcome = TickOutcome::PeerFailed;
+        tick.exit.class = peers_model::outcome::ExitClass::Nonzero;
+        tick.exit.stderr_tail = "first\nno such \u{1b}[2Jmodel\n\n".into();
+    });
+    let text = world.text();
+    assert!(text.contains("  claude failed last: `no such model`; see `peers replay 1`\n"), "{text}");
+}
+
+#[test]
+fn a_silence_is_shown_against_its_limit() {
+    let mut world = World::running();
+    world.begin_tick(1, "claude");
+    let mut asked = world.asked(Lock::Held { pid: None, run_id: None, foreign: false });
+    asked.heard = Some(Timestamp::from_millis(world.now));
+    let text = status_text(&LoopView::read(&mut world.disk(), &asked), Colour::Plain);
+    assert!(text.contains("tick 1 of claude for 2m, silent for 2m (ended after 9s)"), "{text}");
+}
+
+#[test]
+fn between_turns_a_wait_is_named() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        tick.outcome = TickOutcome::RateLimited;
+        tick.success = false;
+    });
+    world.append(Record::Cooling(peers_model::record::Cooling {
+        peer: name("claude"),
+        until: Timestamp::from_millis(world.now + 600_000),
+        streak: 1,
+    }));
+    let text = status_text(&world.view_held(), Colour::Plain);
+    assert!(text.contains("between turns: gates or a wait; claude waits "), "{text}");
+}
+
+#[test]
+fn a_line_that_does_not_continue_the_one_before_is_damage_even_behind_a_snapshot() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.store.write_snapshot().unwrap();
+    assert!(world.text().contains("journal:   3 records; the first 3 from the snapshot, not verified here"));
+    let path = world.path("store/journal/000001.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("\"prompt_bytes\":4096", "\"prompt_bytes\":4097", 1)).unwrap();
+    let view = world.view();
+    assert_eq!(view.exit_code(), 3);
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.contains("alert:     the journal is damaged: record 3 does not continue"), "{text}");
+    assert!(text.contains("; damaged at record 3"), "{text}");
+}
+
+#[test]
+fn a_snapshot_that_does_not_fit_the_journal_is_named() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.store.write_snapshot().unwrap();
+    let path = world.path("store/snapshot.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let changed =
+        text.replacen("\"seq\":3", "\"seq\":3,\"x\":0", 1).replacen("\"offset\":", "\"offset\":1", 1);
+    std::fs::write(&path, changed).unwrap();
+    let view = world.view();
+    assert!(view.alerts.iter().any(|alert| alert.kind == "snapshot"), "{:?}", view.alerts);
+    assert_eq!(view.unverified, 0);
+}
+
+#[test]
+fn an_unknown_cost_is_unknown_and_never_nothing() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| tick.exit.usage = Usage::default());
+    let report = report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+    assert!(report.contains("tokens unknown, money unknown") && !report.contains("$0.00"), "{report}");
+    assert!(report.contains("| money | unknown | $5.00 |"), "{report}");
+    world.tick(2, "claude", |tick| tick.exit.usage.usd = None);
+    let report = report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+    assert!(report.contains("at least 1,500 tokens (1 turn unknown), money unknown"), "{report}");
+}
+
+#[test]
+fn a_turn_that_failed_by_its_process_says_how_that_ended() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        tick.success = false;
+        tick.outcome = TickOutcome::PeerFailed;
+        tick.classification = "process-fail".into();
+        tick.soft_fail_reason = Some("run classification process-fail".into());
+        tick.exit.class = peers_model::outcome::ExitClass::Nonzero;
+        tick.exit.code = Some(4);
+    });
+    let text = world.text();
+    assert!(text.contains("its process ended with exit code 4"), "{text}");
+    assert!(!text.contains("run classification"), "{text}");
+}

@@ -1,0 +1,127 @@
+//! Scripted peers that play real tools: limits, tokens and cost are read from what they print.
+
+use serde_json::Value;
+
+use crate::support::{World, program};
+
+/// A world whose peers are configured exactly as the documentation of scripts shows.
+fn documented(alpha: &str, beta: &str) -> World {
+    let world = World::ready("true");
+    let page = include_str!("../../docs/formats/fake-peer.md");
+    let block = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let config = block
+        .replace("# config.yaml\n", "")
+        .replace("[peers, fake-peer", &format!("[{}, fake-peer", program().display()))
+        .replace("/home/me", world.path("scripts").to_str().unwrap());
+    assert!(config.contains("tool: claude") && config.contains("tool: codex"), "{config}");
+    world.write(".peers/config.yaml", &config);
+    world.script("alpha", alpha);
+    world.script("beta", beta);
+    world.peers(&["goals", "accept"]).exits(0);
+    world
+}
+
+const HONEST: &str =
+    "after: repeat\nturns:\n- - write: {path: '{{peer}}.txt', append: '{{turn}}'}\n  - handoff: Work\n";
+
+#[test]
+fn a_used_up_plan_stops_the_run_because_the_peer_is_unavailable() {
+    for (alpha, beta, who) in [
+        ("turns:\n- - emit: usage_cap\nafter: repeat\n", HONEST, "alpha"),
+        ("turns:\n- - emit: quota\nafter: repeat\n", HONEST, "alpha"),
+        (HONEST, "turns:\n- - emit: quota\nafter: repeat\n", "beta"),
+    ] {
+        let world = documented(alpha, beta);
+        let done = world.peers(&["run", "--max-ticks", "6"]).exits(13);
+        assert_eq!(done.last_line(), format!("Stopped: peer-unavailable:{who}"), "{}", done.err);
+        assert!(!done.err.contains("without `"), "nothing is missing in argv: {}", done.err);
+    }
+}
+
+#[test]
+fn money_that_a_script_states_counts_against_the_cap_and_stands_in_the_status() {
+    let spend =
+        HONEST.replace("turns:\n- -", "turns:\n- - emit: {usage: {input: 100, output: 20, usd: 0.75}}\n  -");
+    let world = documented(&spend, HONEST);
+    let done = world.peers(&["run", "--max-ticks", "9", "--max-usd", "1.5"]).exits(10);
+    assert_eq!(done.last_line(), "Stopped: budget:max_usd", "{}", done.err);
+    assert!(
+        done.err.contains("warning: beta (codex): its cost stays unknown, so `max_usd` does not bind it"),
+        "{}",
+        done.err
+    );
+    let text = world.peers(&["status"]).exits(0).out;
+    assert!(text.contains("budget:max_usd, at least $1.50 of $1.50"), "{text}");
+    let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
+    let rows = json["loop"]["value"]["budget"]["rows"].as_array().unwrap().clone();
+    let row = |key: &str| rows.iter().find(|row| row["key"] == key).unwrap().clone();
+    assert_eq!(
+        (row("max_usd")["spent"].as_f64(), row("max_usd")["percent"].as_u64()),
+        (Some(1.5), Some(100))
+    );
+    assert!(row("max_tokens")["spent"].as_u64().unwrap() > 240, "both tools tell tokens");
+}
+
+#[test]
+fn the_switches_of_the_tools_are_taken_and_say_the_format_of_a_script_without_one() {
+    let world = World::repo();
+    world.script("any", "after: repeat\ncount: turns\nturns:\n- - say: hello\n");
+    let script = world.path("scripts/any.yaml");
+    let first = |switches: &[&str]| -> Value {
+        let args = [&["fake-peer", "--peer", "x", "--script", script.to_str().unwrap()], switches].concat();
+        let done = world.peers(&args).exits(0);
+        serde_json::from_str(done.out.lines().next().unwrap()).unwrap_or(Value::Null)
+    };
+    let claude =
+        ["-p", "--output-format", "stream-json", "--verbose", "--model", "m", "--permission-mode", "plan"];
+    assert_eq!(first(&claude)["subtype"], "init");
+    let codex = [
+        "exec",
+        "--json",
+        "--skip-git-repo-check",
+        "--dangerously-bypass-approvals-and-sandbox",
+        "-c",
+        "k=v",
+        "-",
+    ];
+    assert_eq!(first(&codex)["type"], "thread.started");
+    assert_eq!(first(&["--json", "exec", "--anything", "--", "--script", "other"]), Value::Null);
+    assert_eq!(first(&["-p", "--", "--examples"]), Value::Null, "plain text");
+}
+
+#[test]
+fn a_tool_without_its_switch_is_named_at_the_start_and_in_info() {
+    let world = World::ready("true");
+    let config = world.config("").replacen("tool: plain", "tool: claude", 1);
+    world.write(".peers/config.yaml", &config);
+    world.peers(&["goals", "accept"]).exits(0);
+    let said = "ann runs claude without `--output-format stream-json --verbose`: its tokens, cost and limits stay unknown";
+    let done = world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert_eq!(done.err.matches(&format!("note: {said}")).count(), 1, "{}", done.err);
+    assert!(!done.err.contains("ben (plain)"), "no cap, nothing that could be added: {}", done.err);
+    let capped = world.peers(&["run", "--max-ticks", "1", "--max-usd", "5"]).exits(0);
+    assert!(
+        capped.err.contains(&format!("warning: {said}, so `max_usd` does not bind it")),
+        "{}",
+        capped.err
+    );
+    assert!(capped.err.contains("warning: ben (plain)"), "{}", capped.err);
+    assert!(world.peers(&["info"]).exits(0).out.contains(said));
+    let json = world.peers(&["info", "--json"]).exits(0).json("peers.info/1");
+    assert_eq!(json["peers"][0]["accounting"]["tokens"], false);
+    assert_eq!(json["doubts"][0]["loud"], false);
+}
+
+#[test]
+fn the_example_for_two_peers_completes() {
+    let world = World::ready("test -e src/add.py && test -e tests/test_add.py");
+    let pair = world.peers(&["fake-peer", "--example", "pair"]).exits(0).out;
+    let config = world.config("").replace("ben.yaml", "ann.yaml");
+    world.write(".peers/config.yaml", &config);
+    world.script("ann", &pair);
+    world.peers(&["goals", "accept"]).exits(0);
+    let done = world.peers(&["run", "--max-ticks", "8"]).exits(0);
+    assert_eq!(done.last_line(), "Stopped: complete", "{}", done.err);
+    let skeptics: Vec<Value> = world.records("tick").iter().map(|tick| tick["skeptic"].clone()).collect();
+    assert_eq!(skeptics, [Value::Null, Value::Null, "clean".into()]);
+}
