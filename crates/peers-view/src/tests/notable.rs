@@ -100,7 +100,7 @@ fn a_turn_that_weakened_tests_and_stands_is_named_until_it_is_acknowledged_or_un
     );
     assert_eq!(closing(&world.view()), Vec::<String>::new());
     let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
-    assert!(report_markdown(&report).contains("tick 1 of claude (acknowledged)"));
+    assert!(report_markdown(&report).contains("tick 1 of claude weakened tests (acknowledged)"));
     assert!(is_harmless(&report_json(&report)));
     let undone = OperatorOp::Undone {
         run: world.run.clone(),
