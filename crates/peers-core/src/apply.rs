@@ -158,6 +158,7 @@ impl State {
         self.spent.consecutive_failures = 0;
         self.spent.spawn_failures = 0;
         self.skeptic.attempts = 0;
+        self.skeptic.unreported = 0;
         self.board.start_run(&started.rules, self.ticks);
         if self.open.is_none() {
             self.head = Some(started.head.clone());

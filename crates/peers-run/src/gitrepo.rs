@@ -317,6 +317,10 @@ impl Repo for GitRepo {
         self.mark_turn(tick)
     }
 
+    fn remembers(&self, tick: TickNo) -> bool {
+        self.turn.as_ref().is_some_and(|mark| mark.tick == tick)
+    }
+
     fn harvest(
         &mut self,
         tick: TickNo,

@@ -363,6 +363,16 @@ impl<W: World> Engine<W> {
     }
 
     fn harvest(&mut self, tick: TickNo, peer: &PeerName, from: &CommitId) -> Result<Harvest, Failure> {
+        let ran = self.machine.state.open.as_ref().is_some_and(|open| open.spawned.is_some());
+        if ran && !self.world.repo().remembers(tick) {
+            // What is there now is what the next start compares with, once a person has looked.
+            self.world.repo().before_turn(tick)?;
+            let detail = format!(
+                "git/turn.json in the trusted store, which says what tick {tick} of {peer} must not touch, is \
+                 lost or damaged; look at .git/config and .git/hooks of the repository, then start again"
+            );
+            return Err(Failure::Tampered(TamperKind::Store, detail));
+        }
         let sweep = self.world.guard().sweep();
         let mut tamper = sweep.tamper;
         if tamper.is_none() {

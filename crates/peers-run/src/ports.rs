@@ -104,6 +104,12 @@ pub trait Repo {
     /// [`RepoFailure`].
     fn before_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure>;
 
+    /// Whether what [`Repo::before_turn`] remembered of this tick is still known.
+    fn remembers(&self, tick: TickNo) -> bool {
+        let _ = tick;
+        true
+    }
+
     /// Sees what the turn left, and restores what it must not have touched.
     ///
     /// # Errors

@@ -255,3 +255,31 @@ fn row_38_what_gates_of_a_killed_loop_left_is_ended_too() {
     assert!(w.ticks().is_empty());
     w.settled();
 }
+
+#[test]
+fn a_crashed_turn_whose_mark_is_lost_stops_once_and_the_next_run_goes_on() {
+    for damage in ["rm FILE", ": > FILE", "echo '{' > FILE", "rm FILE; mkfifo FILE"] {
+        let w = World::new();
+        let here = w.fifo("here");
+        let hook = sh("printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
+        w.play(
+            "idle",
+            &[&["write: {path: a.py, text: 'a = 1'}", "commit: Half the work", &hook, &here.tell(), "hang"]],
+        );
+        let live = w.start(&[]);
+        here.told();
+        w.recorded("peer-spawned", 1);
+        live.crash();
+        let file = w.store().join("git/turn.json").display().to_string();
+        let spoil = std::process::Command::new("sh").arg("-c").arg(damage.replace("FILE", &file)).status();
+        assert!(spoil.unwrap().success());
+        let ran = w.run(&["--max-ticks=1"]);
+        ran.stopped("tamper:store", 5);
+        let detail = w.exit().detail;
+        assert!(detail.contains("turn.json") && detail.contains("tick 1 of ann"), "{damage}: {detail}");
+        fs::remove_file(w.repo().join(".git/hooks/pre-commit")).unwrap();
+        w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+        assert!(w.tick(1).recovered);
+        w.settled();
+    }
+}
