@@ -241,9 +241,10 @@ fn a_missing_program_is_found_out_before_anything_starts() {
 
 #[test]
 fn a_missing_working_directory_is_not_a_missing_program() {
-    for cwd in ["/nonexistent", "/etc/passwd", "relative"] {
-        let spawn = Spawn { cwd: cwd.into(), ..program("true", &[]) };
-        assert!(matches!(spawn.start(), Err(SpawnError::WorkDir { .. })), "{cwd}");
+    let dir = tempfile::tempdir().unwrap();
+    for cwd in [dir.path().join("none"), "/etc/passwd".into(), "relative".into()] {
+        let spawn = Spawn { cwd: cwd.clone(), ..program("true", &[]) };
+        assert!(matches!(spawn.start(), Err(SpawnError::WorkDir { .. })), "{}", cwd.display());
     }
 }
 
@@ -258,7 +259,8 @@ fn script(dir: &Path, text: &str) -> String {
 #[test]
 fn a_failed_exec_is_told_from_a_program_that_exits_127() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = program(&script(dir.path(), "#!/nonexistent/interpreter\n"), &[]).start().unwrap();
+    let interpreter = format!("#!{}/none\n", dir.path().display());
+    let mut child = program(&script(dir.path(), &interpreter), &[]).start().unwrap();
     let err = read_to_end(&mut child.take_stderr().unwrap());
     let exit = await_exit(&mut child);
     assert_eq!(exit, RawExit::Code(127));
