@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use peers_core::bugs::Author as LedgerAuthor;
-use peers_core::state::State;
 use peers_model::record::{AckTarget, Record};
 use peers_model::{BugId, CommitId, PeerName, TickNo};
-use peers_store::journal::Journal;
-use peers_store::{Author, Authors, Disk, Position, StoreError};
+use peers_store::{Author, Authors, Disk, StoreError, store};
 
 use crate::cx::{CheckCx, CouldNot};
 
@@ -38,19 +36,14 @@ impl Attribution {
     /// # Errors
     /// [`StoreError`] when it is damaged or cannot be read: then nothing is known.
     pub fn read<D: Disk>(disk: &mut D) -> Result<Self, StoreError> {
-        let mut state = State::new();
         let mut found = Self::default();
-        let journal = Journal::open(disk, &Position::default(), false, |read| {
-            let line = &read.line;
+        let (state, _, at) = store::read_each(disk, |line| {
             found.authors.take(&line.record);
             if let (None, Record::RunStarted(started)) = (&found.first_head, &line.record) {
                 found.first_head = Some(started.head.clone());
             }
-            state
-                .apply(line.ts, line.run_id.as_ref(), &line.record)
-                .map_err(|source| StoreError::Illegal { seq: line.seq, source })
         })?;
-        found.digest.clone_from(&journal.position().hash);
+        found.digest = at.hash;
         found.acks = state
             .acks
             .into_iter()

@@ -68,7 +68,7 @@ impl State {
                 _ => return illegal(format!("tick {} is not waiting for its process", spawned.tick)),
             },
             Record::TurnEnded(ended) => match &mut self.open {
-                Some(open) if open.started.tick == ended.tick => open.ended = Some(ended.head.clone()),
+                Some(open) if open.started.tick == ended.tick => open.ended = Some(ended.clone()),
                 _ => return illegal(format!("tick {} is not open", ended.tick)),
             },
             Record::CorrectionPlanned(plan) => match &mut self.open {

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use peers_model::outcome::StopReason;
-use peers_model::record::{AckTarget, CorrectionPlanned, Digests, PeerSpawned, Rules, TickStarted};
+use peers_model::record::{
+    AckTarget, CorrectionPlanned, Digests, PeerSpawned, Rules, TickStarted, TurnEnded,
+};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, TreeId, Usd};
 use serde::{Deserialize, Serialize};
 
@@ -122,9 +124,9 @@ pub struct OpenTick {
     pub at: Timestamp,
     /// Its process, once known.
     pub spawned: Option<PeerSpawned>,
-    /// HEAD as the peer left it, once gates run on it.
+    /// How the peer left it, once gates run on it.
     #[serde(default)]
-    pub ended: Option<CommitId>,
+    pub ended: Option<TurnEnded>,
     /// What will be undone.
     pub correction: Option<CorrectionPlanned>,
 }

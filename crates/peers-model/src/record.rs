@@ -252,12 +252,14 @@ pub struct PeerSpawned {
 
 /// Record `turn-ended`: written only where gates run before the tick is closed. Commits beyond `head`
 /// may be the work of a gate, which runs what peers wrote.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnEnded {
     /// The open tick.
     pub tick: TickNo,
     /// HEAD as the peer left it.
     pub head: CommitId,
+    /// How its process ended: after a crash in the gates the turn is still known, and what it cost.
+    pub exit: Box<PeerExit>,
 }
 
 /// What will be undone.

@@ -5,7 +5,7 @@ mod witness;
 
 use peers_core::apply::IllegalRecord;
 use peers_core::state::State;
-use peers_model::record::{CheckpointRecord, MirrorRestored, Record};
+use peers_model::record::{CheckpointRecord, Line, MirrorRestored, Record};
 use peers_model::{RunId, TickNo, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -252,8 +252,41 @@ impl<D: Disk> Store<D> {
 /// # Errors
 /// [`StoreError`].
 pub fn read<D: Disk>(disk: &mut D) -> Result<(State, Authors, OpenReport), StoreError> {
-    let (journal, state, authors) = fold(disk, None)?;
-    Ok((state, authors, OpenReport { torn: journal.torn(), ..OpenReport::default() }))
+    let mut authors = Authors::default();
+    let (state, report, _) = read_each(disk, |line| authors.take(&line.record))?;
+    Ok((state, authors, report))
+}
+
+/// Reads the whole journal without the lock, line by line, and asks its copies whether it is whole.
+///
+/// # Errors
+/// [`StoreError`], also when a copy of the journal knows more than the journal.
+pub fn read_each<D: Disk>(
+    disk: &mut D,
+    mut each: impl FnMut(&Line),
+) -> Result<(State, OpenReport, Position), StoreError> {
+    // The copies are read first: the journal only ever grows.
+    let snapshot = match read_snapshot(disk) {
+        Err(error @ StoreError::Newer { .. }) => return Err(error),
+        read => read.ok().flatten(),
+    };
+    let mut witnesses = Witnesses::hear(disk, snapshot.as_ref())?;
+    let mut state = State::new();
+    let journal = Journal::open(disk, &Position::default(), false, |read| {
+        each(&read.line);
+        witnesses.pass(&read.end);
+        apply(&mut state, &read.line)
+    })?;
+    witnesses.agree(disk, journal.position(), &state)?;
+    whole(disk, &witnesses, journal.position())?;
+    Ok((state, OpenReport { torn: journal.torn(), ..OpenReport::default() }, journal.position().clone()))
+}
+
+/// Whether the mirror knows no more than the journal, which a running loop may have extended meanwhile.
+fn whole<D: Disk>(disk: &mut D, witnesses: &Witnesses, at: &Position) -> Result<(), StoreError> {
+    let Err(lost @ StoreError::Lost { .. }) = witnesses.mirror(disk, at) else { return Ok(()) };
+    let now = Journal::open(disk, at, false, |_| Ok::<(), StoreError>(()))?;
+    if now.position() == at { Err(lost) } else { Ok(()) }
 }
 
 /// State alone, from the snapshot and the journal's tail; falls back to the whole journal.
@@ -290,13 +323,7 @@ pub fn compare_snapshot<D: Disk>(disk: &mut D) -> Result<Option<String>, StoreEr
     let mut witnesses = Witnesses::hear(disk, snapshot.as_ref())?;
     let (journal, state, _) = fold(disk, Some(&mut witnesses))?;
     witnesses.agree(disk, journal.position(), &state)?;
-    if let Err(lost @ StoreError::Lost { .. }) = witnesses.mirror(disk, journal.position()) {
-        // A loop that runs may have written both meanwhile.
-        let now = Journal::open(disk, journal.position(), false, |_| Ok::<(), StoreError>(()))?;
-        if now.position() == journal.position() {
-            return Err(lost);
-        }
-    }
+    whole(disk, &witnesses, journal.position())?;
     let Some(snapshot) = snapshot else { return Ok(differs) };
     let mut caught_up = snapshot.state;
     Journal::open(disk, &snapshot.at, false, |read| {
@@ -324,7 +351,7 @@ fn fold<D: Disk>(
     Ok((journal, state, authors))
 }
 
-fn apply(state: &mut State, line: &peers_model::record::Line) -> Result<(), StoreError> {
+fn apply(state: &mut State, line: &Line) -> Result<(), StoreError> {
     state
         .apply(line.ts, line.run_id.as_ref(), &line.record)
         .map_err(|source| StoreError::Illegal { seq: line.seq, source })

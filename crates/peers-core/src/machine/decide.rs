@@ -341,8 +341,10 @@ fn on_booted(
             // While nothing ran, nothing was spent.
             let until = last_sign.map_or(input.at.wall, |sign| sign.min(input.at.wall));
             let elapsed = u64::try_from(until.since(open.at).as_millis()).unwrap_or(u64::MAX);
-            let mut exit = PeerExit::interrupted(elapsed);
-            exit.survivors = survivors.to_vec();
+            // Where the turn was over and gates ran, how it ended is known.
+            let ended = open.ended.as_ref().map(|ended| ended.exit.as_ref().clone());
+            let mut exit = ended.unwrap_or_else(|| PeerExit::interrupted(elapsed));
+            exit.survivors.extend(survivors.iter().copied());
             harvest_now(m, exit, true)
         }
     };
@@ -475,6 +477,7 @@ fn on_harvested(
     }
     let key = peers_model::verdict::TreeKey { head: at.head.clone(), tree: at.worktree.clone() };
     let tick = open.started.tick;
+    let ended = Box::new(draft.exit.clone());
     let mut d = keep(m, Phase::Refreshing(Box::new(draft)));
     d.effects.push(Effect::Tell(Notice::GatesStarted {
         count: red.len(),
@@ -482,7 +485,7 @@ fn on_harvested(
     }));
     d.effects.push(Effect::Judge { gates: red, key, place: peers_model::verdict::Place::Live, tick });
     if open.ended.is_none() {
-        d.records.push(Record::TurnEnded(TurnEnded { tick, head: at.head.clone() }));
+        d.records.push(Record::TurnEnded(TurnEnded { tick, head: at.head.clone(), exit: ended }));
     }
     d
 }
@@ -492,7 +495,7 @@ fn on_harvested(
 fn witnessed(open: &OpenTick, harvest: &Harvest) -> Harvest {
     let mut harvest = harvest.clone();
     let Some(ended) = &open.ended else { return harvest };
-    let within = harvest.commits.iter().position(|c| c.id == *ended).map_or(0, |at| at + 1);
+    let within = harvest.commits.iter().position(|c| c.id == ended.head).map_or(0, |at| at + 1);
     for commit in harvest.commits.iter_mut().skip(within).filter(|c| c.origin == Origin::Peer) {
         commit.origin = Origin::Known;
     }

@@ -62,7 +62,9 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
         }
     }
     let worse = worsened(&m.state, &after, &tick);
-    let ahead = Machine { state: after, phase: m.phase.clone(), stop: m.stop };
+    // Gates that ran have answered: an exit from here cuts none of them off.
+    let phase = Phase::Surveying(u8::from(draft.moved));
+    let ahead = Machine { state: after, phase, stop: m.stop };
     let mut d = next(cfg, &ahead, draft, &tick);
     records.append(&mut d.records);
     d.records = records;

@@ -52,6 +52,13 @@ pub(super) fn on_facts(
     if !facts.arrived.is_empty() {
         return on_arrived(cfg, m, facts, unstable);
     }
+    if unstable > MAX_UNSTABLE {
+        // A gate that edits the tree each time would be measured for ever; a tree that never rests is not clean.
+        let mut facts = facts.clone();
+        facts.dirty.push("?? (a gate changes the work tree each time it runs)".into());
+        facts.unstable = true;
+        return onwards(cfg, m, &m.state, &facts, unstable, input);
+    }
     let owed = m.state.board.owed(&m.state.rules, &facts.key(), m.state.ticks);
     if owed.is_empty() {
         return onwards(cfg, m, &m.state, facts, unstable, input);
@@ -117,7 +124,6 @@ pub(super) fn on_verdicts(
     moved: bool,
     input: &Input,
 ) -> Decision {
-    let mut facts = facts.clone();
     let mut kept = verdicts.to_vec();
     if moved {
         // The tree changed under the gates: what they measured belongs to no tree that is still there.
@@ -129,13 +135,9 @@ pub(super) fn on_verdicts(
             d.effects.push(Effect::Survey);
             return d;
         }
-        // A gate that edits the tree each time would be measured for ever; a tree that never rests is not clean.
-        facts.dirty.push("?? (a gate changes the work tree each time it runs)".into());
-        facts.unstable = true;
-        // Nor may its passes stand once it rests again.
+        // Their passes may not stand once it rests again.
         kept.retain(|j| !j.verdict.is_pass());
     }
-    let facts = &facts;
     let record = Record::Gates(GatesRecord { iteration: m.state.ticks, took_ms, verdicts: kept });
     let mut state = m.state.clone();
     if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
@@ -146,6 +148,13 @@ pub(super) fn on_verdicts(
             StopReason::Error(peers_model::outcome::ErrorKind::Internal),
             &error.to_string(),
         );
+    }
+    if moved {
+        // What is there now is looked at before anybody has the turn.
+        let mut d = look(m);
+        d.phase = Phase::Surveying(unstable + 1);
+        d.records.push(record);
+        return d;
     }
     let mut d = onwards(cfg, m, &state, facts, unstable, input);
     d.records.insert(0, record);
@@ -188,25 +197,14 @@ pub(super) fn on_proof(
     }
     let ahead = Machine { state, phase: m.phase.clone(), stop: m.stop };
     let answered = converge::proof_owed(&ahead.state, facts).is_empty();
-    let mut d = if unstable < MAX_UNSTABLE && m.stop.is_none() {
-        // A proof takes long. What is said of the work tree is said of it as it is afterwards; what was
-        // proved stays proved.
-        let mut d = look(&ahead);
-        if moved || !answered {
-            d.phase = Phase::Surveying(unstable + 1);
-        } else {
-            d.phase = Phase::Surveying(unstable);
-        }
-        if moved {
-            let text = "the work tree changed during the proof run".to_owned();
-            d.effects.insert(0, Effect::Tell(Notice::Warning(text)));
-        }
-        d
-    } else {
-        let mut facts = facts.clone();
-        facts.unstable |= moved || !answered;
-        onwards(cfg, &ahead, &ahead.state, &facts, unstable, input)
-    };
+    // A proof takes long. What is said of the work tree is said of it as it is afterwards; what was proved
+    // stays proved.
+    let mut d = look(&ahead);
+    d.phase = Phase::Surveying(if moved || !answered { unstable.saturating_add(1) } else { unstable });
+    if moved {
+        let text = "the work tree changed during the proof run".to_owned();
+        d.effects.insert(0, Effect::Tell(Notice::Warning(text)));
+    }
     d.records.insert(0, record);
     d.effects.insert(
         0,
@@ -225,7 +223,8 @@ fn onwards(
     input: &Input,
 ) -> Decision {
     // What follows reads `state`; the machine that carries it is only needed for its phase and stop.
-    let ahead = Machine { state: state.clone(), phase: m.phase.clone(), stop: m.stop };
+    // Gates that ran have answered: an exit from here cuts none of them off.
+    let ahead = Machine { state: state.clone(), phase: Phase::Surveying(unstable), stop: m.stop };
     let m = &ahead;
     if let Some(request) = m.stop {
         return stop_with(cfg, m, Some(facts), stop_reason(request), "");

@@ -98,7 +98,7 @@ fn what_a_gate_commits_after_the_turn_is_not_the_peers_even_after_a_crash() {
     bench.crash();
     bench.run();
     let tick = bench.tick(1);
-    assert!(tick.recovered);
+    assert!(tick.recovered && tick.success, "how the turn ended is known: {tick:?}");
     assert_eq!((tick.commits.as_slice(), tick.foreign.len()), ([honest].as_slice(), 1));
 }
 
@@ -303,4 +303,29 @@ fn a_turn_whose_work_cannot_be_taken_in_is_a_failed_tick_and_the_loop_goes_on() 
     assert!(!tick.success && tick.soft_fail_reason.as_deref().unwrap().contains("cannot be read"));
     assert_eq!(tick.outcome, peers_model::record::TickOutcome::PeerFailed);
     assert!(tick.warnings_emitted[0].contains("cannot be read"), "the next one is told");
+}
+
+#[test]
+fn a_run_that_ends_after_its_gates_have_answered_leaves_no_doubt_about_what_comes_next() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    // The cap is found out when the verdicts of the last survey are in.
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert!(!bench.exits()[0].in_gates);
+    bench.world.operator_commits("by hand");
+    bench.world.arrived_weaken = vec!["1 fewer tests in tests/a.py".into()];
+    assert_eq!(bench.run(), StopReason::MaxTicks, "an operator may edit tests between runs");
+    assert!(seen(&bench).is_empty());
+}
+
+#[test]
+fn what_a_gate_commits_each_time_it_runs_is_seen_before_anybody_has_the_turn() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.world.gate_commits = vec!["third", "second", "first"];
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(seen(&bench).len(), 3);
+    let by_gates: Vec<_> = seen(&bench).into_iter().flat_map(|s| s.commits.clone()).collect();
+    assert!(!bench.tick(1).commits.iter().any(|c| by_gates.contains(c)), "none of them is the peer's");
+    assert_eq!(bench.started()[0].head_before, seen(&bench)[2].head);
 }
