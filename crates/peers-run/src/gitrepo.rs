@@ -66,6 +66,8 @@ pub struct GitRepo {
     pristine: PathBuf,
     base: Option<CommitId>,
     turn: Option<TurnMark>,
+    /// How things stood when gates began to run, and the commit that HEAD named.
+    gates: Option<(TurnMark, CommitId)>,
     scopes: BTreeMap<(CommitId, GoalId), String>,
     ledger: Option<(CommitId, Vec<Candidate>)>,
     serial: u64,
@@ -145,6 +147,7 @@ impl GitRepo {
             pristine,
             base,
             turn,
+            gates: None,
             scopes: BTreeMap::new(),
             ledger: None,
             serial: 0,
@@ -315,6 +318,15 @@ impl Repo for GitRepo {
 
     fn before_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
         self.mark_turn(tick)
+    }
+
+    fn before_gates(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
+        self.gates = Some(self.mark(tick)?);
+        Ok(())
+    }
+
+    fn after_gates(&mut self) -> Result<Vec<String>, RepoFailure> {
+        self.mend_after_gates()
     }
 
     fn remembers(&self, tick: TickNo) -> bool {

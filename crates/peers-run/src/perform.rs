@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use peers_core::bugs::Ledger;
 use peers_core::cheat::weakenings;
-use peers_core::machine::{ComposeFacts, Effect, Event, Facts, Harvest, Mutation, PendingCommand, Phase};
+use peers_core::machine::{
+    ComposeFacts, Effect, Event, Facts, Harvest, Mutation, Notice, PendingCommand, Phase,
+};
 use peers_core::prompt::{BugLine, InboxItem};
 use peers_model::goal::GoalKind;
 use peers_model::outcome::{ErrorKind, StopReason, TamperKind};
@@ -149,12 +151,14 @@ impl<W: World> Engine<W> {
                     self.finish_run(&reason, &detail);
                 }
             }
-            Effect::Tell(notice) => {
-                let at = self.world.clock().now();
-                let state = &self.machine.state;
-                self.world.observer().notice(notice, state, at);
-            }
+            Effect::Tell(notice) => self.tell(notice),
         }
+    }
+
+    fn tell(&mut self, notice: &Notice) {
+        let at = self.world.clock().now();
+        let state = &self.machine.state;
+        self.world.observer().notice(notice, state, at);
     }
 
     fn scopes(&self) -> Vec<(GoalId, Vec<String>)> {
@@ -284,6 +288,11 @@ impl<W: World> Engine<W> {
             dir: judging.checkout.clone(),
             tick: judging.tick,
         };
+        if let Err(failure) = self.world.repo().before_gates(job.tick) {
+            self.judging = None;
+            self.pending.push_back(Failure::from(failure).event());
+            return;
+        }
         self.world.guard().before();
         self.world.procs().judge(job);
     }
@@ -299,6 +308,10 @@ impl<W: World> Engine<W> {
         }
         if let Some((kind, detail)) = self.world.guard().after() {
             return Some(Event::Tampered { kind, detail: format!("while gates ran: {detail}") });
+        }
+        match self.world.repo().after_gates() {
+            Ok(mended) => mended.into_iter().for_each(|text| self.tell(&Notice::Warning(text))),
+            Err(failure) => return Some(Failure::from(failure).event()),
         }
         // A proof runs elsewhere, but what peers wrote can find its way from there.
         match self.world.repo().key() {

@@ -104,6 +104,23 @@ pub trait Repo {
     /// [`RepoFailure`].
     fn before_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure>;
 
+    /// Remembers what gates must not touch.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn before_gates(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
+        let _ = tick;
+        Ok(())
+    }
+
+    /// Puts back what gates touched of it. Says what that was, for people.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn after_gates(&mut self) -> Result<Vec<String>, RepoFailure> {
+        Ok(Vec::new())
+    }
+
     /// Whether what [`Repo::before_turn`] remembered of this tick is still known.
     fn remembers(&self, tick: TickNo) -> bool {
         let _ = tick;

@@ -52,6 +52,36 @@ impl GitRepo {
         found
     }
 
+    /// Puts back what gates left in the git directory, as after a turn: they run what peers wrote. Says
+    /// what that was.
+    pub(super) fn mend_after_gates(&mut self) -> Result<Vec<String>, RepoFailure> {
+        let Some((mark, from)) = self.gates.take() else { return Ok(Vec::new()) };
+        let mut found = RepoHarvest::default();
+        mend::files(&mark, &mut found)?;
+        mend::layout(&mark, &from, &mut found)?;
+        let peer = self.open()?;
+        mend::guarded_refs(&peer, &mark, &mut found)?;
+        self.take_unfinished(&peer, &mark, &mut found)?;
+        mend::debris(&peer, Some(&mark), &mut found);
+        self.mend_branch(&peer, &mark, &from, &mut found)?;
+        if let Err(GitError::Repo(RepoError::Unborn { .. } | RepoError::Corrupt { .. })) = peer.facts().head()
+        {
+            mend::head(&peer, &mark, &from, &mut found)?;
+        }
+        self.import(&peer).map_err(failure)?;
+        let head = peer.facts().head().map_err(failure)?;
+        let head_tree = self.control.facts().tree_of(&head.commit).map_err(failure)?;
+        let at = HeadFacts { head: head.commit, worktree: head_tree.clone(), head_tree, branch: head.branch };
+        self.settle_index(&peer, &mark, &at, &mut found)?;
+        self.lost_refs(&peer, &mark, &mut found)?;
+        let put_back = found.git_tampered.iter().chain(&found.refs_tampered);
+        let named: Vec<String> = put_back
+            .map(|name| format!("a gate changed {}, which was put back", term::inline(name)))
+            .collect();
+        let told = found.warnings.iter().map(|told| told.replace("this turn", "a gate"));
+        Ok(named.into_iter().chain(told).collect())
+    }
+
     fn harvest_marked(
         &mut self,
         asked: Asked<'_>,

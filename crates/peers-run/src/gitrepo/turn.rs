@@ -102,6 +102,16 @@ impl GitRepo {
     /// Brings in every commit that something names, so that it is known before the turn and stays when
     /// the turn loses it, and remembers how things stand.
     pub(super) fn mark_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
+        let (mut mark, head) = self.mark(tick)?;
+        mark.dirty = self.uncommitted(&head).map_err(failure)?;
+        let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
+        self.git_dir.publish_unsynced(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
+        self.turn = Some(mark);
+        Ok(())
+    }
+
+    /// How things stand, and the commit that HEAD names. Not what is uncommitted.
+    pub(super) fn mark(&mut self, tick: TickNo) -> Result<(TurnMark, CommitId), RepoFailure> {
         let peer = self.open()?;
         self.import(&peer).map_err(failure)?;
         let (refs, scope) = self.remember_refs(&peer).map_err(failure)?;
@@ -129,12 +139,9 @@ impl GitRepo {
             stash,
             unfinished: peer.unfinished(),
             index,
-            dirty: self.uncommitted(&head.commit).map_err(failure)?,
+            dirty: None,
         };
-        let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
-        self.git_dir.publish_unsynced(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
-        self.turn = Some(mark);
-        Ok(())
+        Ok((mark, head.commit))
     }
 
     fn remember_refs(&mut self, peer: &PeerRepo) -> Result<(BTreeMap<String, RefValue>, RefScope), GitError> {

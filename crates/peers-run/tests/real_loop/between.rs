@@ -104,3 +104,22 @@ fn a_segment_that_a_peer_plants_is_found() {
     w.run(&["--max-ticks=1"]).stopped("tamper:store", 5);
     assert!(w.exit().detail.contains("000002.jsonl is not ours"));
 }
+
+#[test]
+fn what_a_gate_plants_in_git_is_put_back_before_anybody_has_the_turn() {
+    let w = World::new();
+    w.git(&["branch", "feature"]);
+    gate_that(
+        &w,
+        "printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/commit-msg && chmod +x .git/hooks/commit-msg \
+         && git config core.hooksPath /tmp/none && echo HEAD > .git/MERGE_HEAD \
+         && git update-index --assume-unchanged readme.txt && git branch -D feature",
+    );
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    assert!(!w.has(".git/hooks/commit-msg") && !w.has(".git/MERGE_HEAD"));
+    assert_eq!(w.git(&["config", "--default", "unset", "core.hooksPath"]), "unset");
+    assert!(!w.git(&["ls-files", "-v"]).contains("h readme.txt"));
+    assert!(w.salvaged().keys().any(|name| name.contains("feature")), "{:?}", w.salvaged());
+    w.settled();
+}
