@@ -25,7 +25,7 @@ use peers_model::record::CorrectionPlanned;
 use peers_model::verdict::TreeKey;
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, limits};
 use peers_store::Authors;
-use peers_sys::dir::SafeDir;
+use peers_sys::dir::{Kind, SafeDir};
 
 use crate::ports::{Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes};
 use crate::scope::Scope;
@@ -41,6 +41,8 @@ const UNREADABLE_REFS: &str = "refs/salvage-unreadable/";
 /// Refs that nobody but us may move.
 const PROTECTED: [&str; 4] =
     ["refs/tags/peers-baseline", "refs/notes/peers-*", "refs/peers/*", "refs/salvage-unreadable/*"];
+/// Names that are looked at where only ours should be.
+const FOREIGN: usize = 10_000;
 /// The name of our own commits.
 const SUBSTRATE: &str = "peers-substrate";
 /// Uncommitted paths that are named.
@@ -103,9 +105,16 @@ pub struct GitRepoParts {
 
 fn failure(error: GitError) -> RepoFailure {
     match error {
+        full if no_space(&full) => RepoFailure::DiskFull(chain(&full)),
         GitError::Repo(error) => repo_failure(&error),
         other => RepoFailure::Git(chain(&other)),
     }
+}
+
+/// Whether there was no room to write: not the fault of what was read. The `git` program only says so.
+fn no_space(error: &GitError) -> bool {
+    matches!(error, GitError::DiskFull { .. })
+        || matches!(error, GitError::Cli(_)) && chain(error).contains("No space left on device")
 }
 
 fn repo_failure(error: &RepoError) -> RepoFailure {
@@ -128,6 +137,20 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 impl GitRepo {
+    /// Removes whatever lies where clean checkouts are made.
+    fn clear_checkouts(&self) -> Result<(), RepoFailure> {
+        let fail = |error: peers_sys::FileError| RepoFailure::Git(chain(&error));
+        let dir = SafeDir::open_shared(&self.pristine).map_err(fail)?;
+        for entry in dir.list(FOREIGN).map_err(fail)?.entries {
+            if dir.stat(&entry.name).map_err(fail)?.is_some_and(|stat| stat.kind == Kind::Dir) {
+                peers_git::remove_checkout(&self.pristine.join(&entry.name)).map_err(failure)?;
+            } else {
+                dir.remove_file(&entry.name).map(drop).map_err(fail)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Over an open control git dir.
     #[must_use]
     pub fn new(control: ControlDir, parts: GitRepoParts) -> Self {
@@ -371,8 +394,9 @@ impl Repo for GitRepo {
     fn checkout(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure> {
         let peer = self.open()?;
         self.serial += 1;
+        // Programs look for modules and configuration in the directories above: none but ours is there.
+        self.clear_checkouts()?;
         let dir = self.pristine.join(format!("{}-{}", commit.short(), self.serial));
-        peers_git::remove_checkout(&dir).map_err(failure)?;
         let git = SyntheticGit::over_peer(&peer).map_err(failure)?;
         self.control.checkout_pristine(commit, &dir, &git).map_err(failure)?;
         Ok(dir)

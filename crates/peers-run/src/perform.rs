@@ -24,6 +24,7 @@ use crate::ports::{Clock, GateJob, Guard, Observer, Procs, Repo, RepoFailure, Wo
 /// Why a synchronous effect gave no answer.
 enum Failure {
     Git(String),
+    DiskFull(String),
     Tampered(TamperKind, String),
     Store(StoreError),
 }
@@ -32,6 +33,7 @@ impl From<RepoFailure> for Failure {
     fn from(failure: RepoFailure) -> Self {
         match failure {
             RepoFailure::Git(detail) => Self::Git(detail),
+            RepoFailure::DiskFull(detail) => Self::DiskFull(detail),
             RepoFailure::Redirected(detail) => Self::Tampered(TamperKind::GitRedirected, detail),
         }
     }
@@ -61,6 +63,7 @@ impl Failure {
     fn event(self) -> Event {
         match self {
             Self::Git(detail) => Event::Failed { kind: ErrorKind::Git, detail },
+            Self::DiskFull(detail) => Event::Failed { kind: ErrorKind::DiskFull, detail },
             Self::Tampered(kind, detail) => Event::Tampered { kind, detail },
             Self::Store(error) => {
                 let kind = match error.disk().map(|d| d.kind) {

@@ -22,6 +22,9 @@ pub enum RepoFailure {
     /// Git cannot be read or written.
     #[error("git: {0}")]
     Git(String),
+    /// There is no space left for what git has to write.
+    #[error("git: {0}")]
+    DiskFull(String),
     /// The repository leads somewhere else than it did.
     #[error("the git directory was redirected: {0}")]
     Redirected(String),

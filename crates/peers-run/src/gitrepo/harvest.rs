@@ -10,7 +10,7 @@ use peers_sys::term;
 
 use super::mend::{self, aside, quoted};
 use super::turn::TurnMark;
-use super::{GitRepo, UNREADABLE_REFS, chain, correction_mark, failure, is_substrate, substrate};
+use super::{GitRepo, UNREADABLE_REFS, chain, correction_mark, failure, is_substrate, no_space, substrate};
 use crate::ports::{RepoFailure, RepoHarvest, Scopes};
 
 /// Identities named in a warning about committers.
@@ -46,7 +46,7 @@ impl GitRepo {
         let asked = Asked { tick, from, scopes };
         let found = self.harvest_marked(asked, mark.as_ref()).map_err(|failure| match failure {
             RepoFailure::Git(detail) => RepoFailure::Git(format!("after tick {tick}: {detail}")),
-            RepoFailure::Redirected(detail) => RepoFailure::Redirected(detail),
+            other @ (RepoFailure::DiskFull(_) | RepoFailure::Redirected(_)) => other,
         });
         self.turn = mark;
         found
@@ -108,7 +108,7 @@ impl GitRepo {
         let head = peer.facts().head().map_err(failure)?.commit;
         let seen = match (self.see(&peer, asked, mark), mark) {
             (Ok(seen), _) => seen,
-            (Err(error), Some(mark)) if is_about_the_work(&error) => {
+            (Err(error), Some(mark)) if is_about_the_work(&error) && !no_space(&error) => {
                 self.set_aside(&peer, mark, asked, (&head, &error), &mut found)?;
                 self.see(&peer, asked, Some(mark)).map_err(failure)?
             }
@@ -236,7 +236,7 @@ impl GitRepo {
                 "too much was uncommitted before this turn: the work tree was left as it is".to_owned(),
             ),
             (Err(GitError::DiskFull { what }), _) => {
-                return Err(RepoFailure::Git(format!("no space left while writing {what}")));
+                return Err(RepoFailure::DiskFull(format!("no space left while writing {what}")));
             }
             (Err(error), _) => {
                 found.warnings.push(format!("the work tree was left as it is: {}", chain(&error)));

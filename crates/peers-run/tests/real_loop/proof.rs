@@ -140,3 +140,15 @@ fn what_one_gate_leaves_in_its_clean_checkout_is_not_there_for_the_next() {
         proof.verdicts.iter().map(|j| (j.goal.as_str(), j.verdict.is_pass())).collect();
     assert_eq!((proof.passed, verdicts), (false, vec![("builds", true), ("needs-it", false)]));
 }
+
+#[test]
+fn what_lies_beside_a_clean_checkout_is_removed_before_its_gate_runs() {
+    let w = World::new();
+    let pristine = w.place().cache_dir().join("pristine");
+    w.gate("test -f fixed && { test -e .peers || test -e ../node_modules/dep; }");
+    let plant = sh(&format!("mkdir -p {0}/node_modules/dep; echo x > {0}/conftest.py", pristine.display()));
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", plant.as_str(), "handoff"]]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+    assert!(!w.proofs()[0].passed);
+    assert_eq!(fs::read_dir(pristine).unwrap().count(), 0);
+}
