@@ -58,14 +58,7 @@ pub(super) fn config_loosened(lines: &Changed<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::{config_kind, loosened};
-    use super::super::diff::{FileDiff, FileStatus};
-
-    fn weaker(path: &str, removed: &[&str], added: &[&str]) -> bool {
-        let own = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect();
-        let file = FileDiff::text(path, FileStatus::Modified, own(removed), own(added));
-        loosened(&file, config_kind(path).unwrap())
-    }
+    use super::super::tests::loosens;
 
     #[test]
     fn tests_that_are_switched_off_are_seen() {
@@ -79,9 +72,9 @@ mod tests {
             &["[[test]]", "required-features = [\"x\"]"],
             &["lib = { test = false }"],
         ] {
-            assert!(weaker("Cargo.toml", &[], added), "{added:?}");
+            assert!(loosens("Cargo.toml", &[], added), "{added:?}");
         }
-        assert!(weaker("Cargo.toml", &["members = [\"a\", \"b\"]"], &["members = [\"a\"]"]));
+        assert!(loosens("Cargo.toml", &["members = [\"a\", \"b\"]"], &["members = [\"a\"]"]));
     }
 
     #[test]
@@ -94,9 +87,9 @@ mod tests {
             &["serde = \"1\""],
             &["[[test]]", "name = \"b\""],
         ] {
-            assert!(!weaker("Cargo.toml", &[], added), "{added:?}");
+            assert!(!loosens("Cargo.toml", &[], added), "{added:?}");
         }
-        assert!(!weaker("Cargo.toml", &["members = [\"a\"]"], &["members = [\"a\", \"b\"]"]));
+        assert!(!loosens("Cargo.toml", &["members = [\"a\"]"], &["members = [\"a\", \"b\"]"]));
     }
 
     #[test]
@@ -107,9 +100,9 @@ mod tests {
             "build.rustflags = \"-Awarnings\"",
             "rustc-wrapper = \"x\"",
         ] {
-            assert!(weaker(".cargo/config.toml", &[], &[added]), "{added}");
+            assert!(loosens(".cargo/config.toml", &[], &[added]), "{added}");
         }
-        assert!(weaker(".cargo/config.toml", &["rustflags = [\"-Dwarnings\"]"], &[]));
-        assert!(!weaker(".cargo/config.toml", &[], &["[alias]", "xtask = \"run -p xtask --\""]));
+        assert!(loosens(".cargo/config.toml", &["rustflags = [\"-Dwarnings\"]"], &[]));
+        assert!(!loosens(".cargo/config.toml", &[], &["[alias]", "xtask = \"run -p xtask --\""]));
     }
 }

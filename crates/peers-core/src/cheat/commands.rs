@@ -148,14 +148,7 @@ fn scripts_loosened(lines: &Changed<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::{config_kind, loosened};
-    use super::super::diff::{FileDiff, FileStatus};
-
-    fn weaker(path: &str, removed: &[&str], added: &[&str]) -> bool {
-        let own = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect();
-        let file = FileDiff::text(path, FileStatus::Modified, own(removed), own(added));
-        loosened(&file, config_kind(path).unwrap())
-    }
+    use super::super::tests::loosens;
 
     #[test]
     fn recipes_that_test_nothing_any_more_are_seen() {
@@ -183,7 +176,7 @@ mod tests {
             ("", "SHELL := /bin/true"),
             (".PHONY: test", ""),
         ] {
-            assert!(weaker("Makefile", &[removed], &[added]), "{removed:?} -> {added:?}");
+            assert!(loosens("Makefile", &[removed], &[added]), "{removed:?} -> {added:?}");
         }
     }
 
@@ -200,7 +193,7 @@ mod tests {
             ("\tpip install pytest", ""),
             (".PHONY: test", ".PHONY: test build"),
         ] {
-            assert!(!weaker("Makefile", &[removed], &[added]), "{removed:?} -> {added:?}");
+            assert!(!loosens("Makefile", &[removed], &[added]), "{removed:?} -> {added:?}");
         }
     }
 
@@ -217,7 +210,7 @@ mod tests {
             ("  \"test:unit\": \"jest\",", ""),
             ("  \"lint\": \"eslint . --max-warnings 0\",", "  \"lint\": \"eslint .\","),
         ] {
-            assert!(weaker("package.json", &[removed], &[added]), "{removed} -> {added}");
+            assert!(loosens("package.json", &[removed], &[added]), "{removed} -> {added}");
         }
         for (removed, added) in [
             ("{\"scripts\":{\"test\":\"jest\"}}", "{\"scripts\":{\"test\":\"jest\",\"build\":\"tsc\"}}"),
@@ -226,7 +219,7 @@ mod tests {
             ("  \"version\": \"1\",", "  \"version\": \"2\","),
             ("", "  \"test\": \"node --test\","),
         ] {
-            assert!(!weaker("package.json", &[removed], &[added]), "{removed} -> {added}");
+            assert!(!loosens("package.json", &[removed], &[added]), "{removed} -> {added}");
         }
     }
 
@@ -240,7 +233,7 @@ mod tests {
             ("tox.ini", "commands = pytest", "commands = true"),
             ("noxfile.py", "    session.run(\"pytest\")", ""),
         ] {
-            assert!(weaker(path, &[removed], &[added]), "{path}: {removed} -> {added}");
+            assert!(loosens(path, &[removed], &[added]), "{path}: {removed} -> {added}");
         }
         for (path, removed, added) in [
             (".github/workflows/ci.yml", "      - name: Run pytest", ""),
@@ -249,7 +242,7 @@ mod tests {
             ("run_tests.sh", "pytest", "python -m pytest"),
             ("tox.ini", "deps = pytest", "deps = pytest>8"),
         ] {
-            assert!(!weaker(path, &[removed], &[added]), "{path}: {removed} -> {added}");
+            assert!(!loosens(path, &[removed], &[added]), "{path}: {removed} -> {added}");
         }
     }
 }

@@ -17,6 +17,11 @@ fn changed(path: &str, removed: &[&str], added: &[&str]) -> FileDiff {
     FileDiff::text(path, FileStatus::Modified, own(removed), own(added))
 }
 
+/// Whether a change of a configuration file loosens what it demands.
+pub(super) fn loosens(path: &str, removed: &[&str], added: &[&str]) -> bool {
+    config::loosened(&changed(path, removed, added), config::config_kind(path).unwrap())
+}
+
 fn new(path: &str, added: &[&str]) -> FileDiff {
     FileDiff::text(path, FileStatus::Added, Vec::new(), own(added))
 }
