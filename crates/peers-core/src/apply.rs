@@ -108,7 +108,7 @@ impl State {
                 health.not_before = Some(cooling.until);
                 health.rate_limit_streak = cooling.streak;
             }
-            Record::Operator(op) => self.apply_operator(&op.op),
+            Record::Operator(record) => self.apply_operator(&record.op, &record.by),
             Record::CommitsSeen(seen) => self.head = Some(seen.head.clone()),
             Record::MirrorRestored(_) => {}
             Record::Checkpoint(checkpoint) => match serde_json::from_value(checkpoint.state.clone()) {
@@ -473,7 +473,7 @@ impl State {
         }
     }
 
-    fn apply_operator(&mut self, op: &OperatorOp) {
+    fn apply_operator(&mut self, op: &OperatorOp, by: &str) {
         match op {
             OperatorOp::Accepted { new, rules, .. } => {
                 self.digests = new.clone();
@@ -508,7 +508,11 @@ impl State {
                 self.last_handoff = None;
                 self.last_product_author = None;
             }
-            OperatorOp::StoreAttached { .. } | OperatorOp::Landed { .. } => {}
+            OperatorOp::Moving(what) => {
+                self.moving = Some(crate::state::OpenMove { what: what.clone(), by: by.to_owned() });
+            }
+            OperatorOp::Moved | OperatorOp::Landed { .. } => self.moving = None,
+            OperatorOp::StoreAttached { .. } => {}
         }
     }
 

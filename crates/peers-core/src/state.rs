@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use peers_model::outcome::StopReason;
 use peers_model::record::{
-    AckTarget, CorrectionPlanned, Digests, PeerSpawned, Rules, TickStarted, TurnEnded,
+    AckTarget, BranchMove, CorrectionPlanned, Digests, PeerSpawned, Rules, TickStarted, TurnEnded,
 };
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, TreeId, Usd};
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,18 @@ pub struct State {
     pub last_handoff: Option<HandoffMark>,
     /// How the last run ended.
     pub last_exit: Option<LastExit>,
+    /// A landing or an undo that has begun and is not known to have ended.
+    #[serde(default)]
+    pub moving: Option<OpenMove>,
+}
+
+/// A landing or an undo that has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenMove {
+    /// What is moved.
+    pub what: BranchMove,
+    /// Login name of who asked.
+    pub by: String,
 }
 
 /// One run.

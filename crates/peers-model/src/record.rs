@@ -583,6 +583,37 @@ pub enum OperatorOp {
         /// The new tip.
         commit: CommitId,
     },
+    /// A branch is about to be moved by a landing or an undo.
+    Moving(BranchMove),
+    /// That move is done, or nothing of it was.
+    Moved,
+}
+
+/// A branch that is about to be moved, so that a crash in between can be finished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchMove {
+    /// On whose behalf.
+    pub kind: MoveKind,
+    /// Which run.
+    pub run: RunId,
+    /// The branch, without `refs/heads/`.
+    pub branch: String,
+    /// Where it is.
+    pub from: CommitId,
+    /// Where it will be.
+    pub to: CommitId,
+    /// The work tree that has it checked out; absent when none has.
+    pub workdir: Option<String>,
+}
+
+/// Why a branch is moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoveKind {
+    /// `peers land`: recorded as landed when it is done.
+    Land,
+    /// `peers undo`: recorded as undone before it is begun.
+    Undo,
 }
 
 /// What an `ack` is about.

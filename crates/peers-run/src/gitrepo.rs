@@ -97,7 +97,7 @@ pub struct GitRepoParts {
     pub common_dir: PathBuf,
     /// Our directory beside the control git dir.
     pub git_dir: SafeDir,
-    /// Where pristine checkouts go; it exists.
+    /// Where pristine checkouts go; it exists. What is no directory of ours in the one above is removed.
     pub pristine: PathBuf,
     /// History before it is the operator's.
     pub base: Option<CommitId>,
@@ -141,6 +141,10 @@ impl GitRepo {
     fn clear_checkouts(&self) -> Result<(), RepoFailure> {
         let fail = |error: peers_sys::FileError| RepoFailure::Git(chain(&error));
         let dir = SafeDir::open_shared(&self.pristine).map_err(fail)?;
+        if let Some(above) = self.pristine.parent() {
+            let above = SafeDir::open_shared(above).map_err(fail)?;
+            crate::cache::clear_foreign(&above).map_err(fail)?;
+        }
         for entry in dir.list(FOREIGN).map_err(fail)?.entries {
             if dir.stat(&entry.name).map_err(fail)?.is_some_and(|stat| stat.kind == Kind::Dir) {
                 peers_git::remove_checkout(&self.pristine.join(&entry.name)).map_err(failure)?;

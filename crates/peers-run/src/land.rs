@@ -19,7 +19,6 @@ use peers_model::{CommitId, GoalId, RunId, TreeId, exit};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, Store, project};
 use peers_sys::clock;
-use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::lock::FileLock;
 use peers_sys::{term, yaml};
@@ -119,8 +118,6 @@ struct Ground {
     control: ControlDir,
     store: Store<FsDisk>,
     records: Vec<RunRecord>,
-    /// Our directory beside the control git dir.
-    git_dir: SafeDir,
     _lock: FileLock,
 }
 
@@ -141,14 +138,11 @@ impl Ground {
         let records = runs::all(store.disk()).map_err(Finding::from)?;
         let base = project::read(store.disk()).map_err(Finding::from)?.and_then(|project| project.base);
         let repo = open(place.work_dir())?;
-        let git_dir = place.open_store().map_err(Finding::from)?.map(|store| store.create_subdir("git"));
-        let git_dir = git_dir.transpose().map_err(|e| oneshot::file(&e))?;
-        let git_dir = git_dir.ok_or_else(|| Finding::plain(exit::INVALID, "there is no trusted store"))?;
         let mut control = ControlDir::open_or_create(&place.control_git_path(), oneshot::locate(env)?)
             .map_err(oneshot::git)?
             .with_excludes(peers_git::operator_excludes());
         let _imported = control.import(&repo, base.as_ref()).map_err(oneshot::git)?;
-        Ok(Self { place: place.clone(), repo, control, store, records, git_dir, _lock: lock })
+        Ok(Self { place: place.clone(), repo, control, store, records, _lock: lock })
     }
 
     /// The work tree in which a branch is checked out, if it is checked out where we can know it.
@@ -184,10 +178,14 @@ impl Ground {
     }
 
     fn record(&mut self, op: OperatorOp, by: &str) -> Result<(), Finding> {
-        let record = Record::Operator(OperatorRecord { op, by: by.to_owned() });
-        self.store.append(clock::now(), None, &[record]).map_err(Finding::from)?;
-        self.store.write_snapshot().map_err(Finding::from)
+        record(&mut self.store, op, by)
     }
+}
+
+fn record(store: &mut Store<FsDisk>, op: OperatorOp, by: &str) -> Result<(), Finding> {
+    let record = Record::Operator(OperatorRecord { op, by: by.to_owned() });
+    store.append(clock::now(), None, &[record]).map_err(Finding::from)?;
+    store.write_snapshot().map_err(Finding::from)
 }
 
 /// Takes the newest run with a branch of its own into a branch.
@@ -212,10 +210,10 @@ pub fn land(
         )
         .into());
     };
-    if let Found::Finished(intent, blocked) = ground.take_up()? {
-        let done = complete(&mut ground, &intent)?;
-        if done && intent.run == record.run_id && !options.propose {
-            return already(&ground, loaded, &record, (&intent, blocked)).map(Landing::Landed);
+    if let Found::Finished(moving, blocked) = ground.take_up()? {
+        let done = complete(&mut ground, &moving)?;
+        if done && moving.what.run == record.run_id && !options.propose {
+            return already(&ground, loaded, &record, (&moving.what, blocked)).map(Landing::Landed);
         }
     }
     let run = record.run_id.clone();

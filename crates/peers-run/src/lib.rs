@@ -5,6 +5,7 @@
 //! that runs in production. Start reading at [`engine`].
 
 pub mod boot;
+mod cache;
 pub mod clock;
 pub mod drive;
 pub mod engine;

@@ -21,6 +21,7 @@ use peers_sys::spawn::StubProgram;
 use tokio::sync::watch;
 
 use crate::boot::{BootError, Finding, Loaded};
+use crate::cache;
 use crate::drive;
 use crate::env::OperatorEnv;
 use crate::gitrepo::chain;
@@ -145,6 +146,8 @@ pub(crate) struct Judgement {
 pub(crate) struct Bench {
     cache: SafeDir,
     name: String,
+    /// Where clean checkouts are made.
+    checkouts: String,
     site: Rc<Site>,
     pub(crate) book: Rc<Book>,
     scratch: PathBuf,
@@ -170,9 +173,10 @@ impl Bench {
             .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
         let bug = |what: String| Finding::plain(exit::BUG, what);
         let random = peers_sys::rand::hex::<8>().map_err(|e| bug(format!("random bytes: {e}")))?;
-        let cache = SafeDir::create_root(place.cache_dir()).map_err(|e| file(&e))?;
-        let name = format!("oneshot-{random}");
-        let scratch = cache.create_subdir(&name).map_err(|e| file(&e))?;
+        let dir = SafeDir::create_root(place.cache_dir()).map_err(|e| file(&e))?;
+        let name = format!("{}{random}", cache::ONESHOT);
+        let checkouts = format!("{}{random}", cache::PROOF);
+        let scratch = dir.create_subdir(&name).map_err(|e| file(&e))?;
         let scratch_path = scratch.path().to_owned();
         let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
         let site = Site::new(SiteSpec {
@@ -188,7 +192,14 @@ impl Bench {
             chosen,
             subreaper: peers_sys::reap::become_subreaper().is_ok(),
         });
-        Ok(Self { cache, name, site: Rc::new(site), book: Rc::new(book), scratch: scratch_path })
+        Ok(Self {
+            cache: dir,
+            name,
+            checkouts,
+            site: Rc::new(site),
+            book: Rc::new(book),
+            scratch: scratch_path,
+        })
     }
 
     /// A private directory for whoever needs one.
@@ -207,9 +218,11 @@ impl Bench {
         show: &Rc<RefCell<Show>>,
     ) -> Result<Judgement, BootError> {
         let mut all = Judgement::default();
-        let dir = self.scratch().join("tree");
         for gate in gates {
-            peers_git::remove_checkout(&dir).map_err(git)?;
+            self.cache.remove_tree(&self.checkouts).map_err(|e| file(&e))?;
+            cache::clear_foreign(&self.cache).map_err(|e| file(&e))?;
+            let above = self.cache.create_subdir(&self.checkouts).map_err(|e| file(&e))?;
+            let dir = above.path().join("tree");
             control.checkout_pristine(&key.head, &dir, &lend()?).map_err(git)?;
             let (gates, dir) = (vec![gate.clone()], Some(dir.clone()));
             let job = GateJob { gates, key: key.clone(), place: Where::Pristine, dir, tick: TickNo(0) };
@@ -270,8 +283,10 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         // What stays is in the cache, private, and costs disk space only.
-        if let Err(error) = self.cache.remove_tree(&self.name) {
-            tracing::warn!(error = %chain(&error), "a scratch directory was not removed");
+        for name in [&self.name, &self.checkouts] {
+            if let Err(error) = self.cache.remove_tree(name) {
+                tracing::warn!(error = %chain(&error), "a scratch directory was not removed");
+            }
         }
     }
 }

@@ -362,5 +362,9 @@ pub(crate) fn operator_words(op: &OperatorOp) -> String {
         OperatorOp::Landed { run, into, commit } => {
             format!("landed run {run} into {into} as {}", commit.short())
         }
+        OperatorOp::Moving(what) => {
+            format!("moves {} from {} to {}", what.branch, what.from.short(), what.to.short())
+        }
+        OperatorOp::Moved => "moved it, or left it where it was".to_owned(),
     }
 }

@@ -40,6 +40,8 @@ pub struct AcceptedRow {
     pub after: Option<TickNo>,
     /// Whose tick it was.
     pub peer: Option<PeerName>,
+    /// The run had been killed and nobody had looked after what it left.
+    pub broken: bool,
     /// Login name that the command gave. Untrusted text: an agent has the operator's.
     pub by: String,
     /// What changed, for people.
@@ -65,6 +67,12 @@ impl AcceptedRow {
     /// For people, one line.
     #[must_use]
     pub fn words(&self) -> String {
+        if self.broken {
+            return format!(
+                "accepted after run {} was killed and before what it left was ended, by `{}`: {}",
+                self.run_id, self.by, self.what
+            );
+        }
         let when = match (&self.after, &self.peer) {
             (Some(tick), Some(peer)) => format!("during tick {tick} of {peer} or the gates after it"),
             _ => "before the first tick".to_owned(),
@@ -90,6 +98,8 @@ pub(crate) struct Collector {
     rules: Option<Rules>,
     /// The newest tick of the run that is live.
     last: Option<(TickNo, PeerName)>,
+    /// The run that has begun and not ended, as far as the records say.
+    open: Option<RunId>,
     acknowledged: BTreeSet<TickNo>,
 }
 
@@ -99,6 +109,7 @@ impl Collector {
             Record::RunStarted(run) => {
                 self.rules = Some(run.rules.clone());
                 self.last = None;
+                self.open.clone_from(&line.run_id);
             }
             Record::Tick(tick) => {
                 self.last = Some((tick.iteration, tick.peer.clone()));
@@ -114,8 +125,8 @@ impl Collector {
             | Record::Cooling(_)
             | Record::CommitsSeen(_)
             | Record::MirrorRestored(_)
-            | Record::Checkpoint(_)
-            | Record::Exit(_) => {}
+            | Record::Checkpoint(_) => {}
+            Record::Exit(_) => self.open = None,
         }
     }
 
@@ -145,13 +156,15 @@ impl Collector {
                 if let Some(rules) = rules {
                     self.rules = Some(rules.as_ref().clone());
                 }
-                // The loop records what it was handed under its run; who finds no loop running does not.
-                let Some(run_id) = line.run_id.clone() else {
+                // The loop records what it was handed under its run; who finds no loop running does not. After
+                // a run that was killed, something of it may have lived on and done this.
+                let broken = line.run_id.is_none();
+                let Some(run_id) = line.run_id.clone().or_else(|| self.open.clone()) else {
                     self.found.accepted.clear();
                     return;
                 };
                 let (after, peer) = self.last.clone().unzip();
-                let row = AcceptedRow { ts: line.ts, run_id, after, peer, by: by.to_owned(), what };
+                let row = AcceptedRow { ts: line.ts, run_id, after, peer, broken, by: by.to_owned(), what };
                 keep(&mut self.found.accepted, row);
             }
             OperatorOp::Ack { target: AckTarget::Weakening(tick), .. } => {
@@ -163,7 +176,9 @@ impl Collector {
             OperatorOp::Ack { .. }
             | OperatorOp::BudgetReset
             | OperatorOp::StoreAttached { .. }
-            | OperatorOp::Landed { .. } => {}
+            | OperatorOp::Landed { .. }
+            | OperatorOp::Moving(_)
+            | OperatorOp::Moved => {}
         }
     }
 
@@ -255,7 +270,12 @@ pub(crate) fn read<D: Disk>(disk: &mut D) -> Result<Notable, DiskError> {
 }
 
 /// The records that are looked at, as they are written.
-const TAGS: [&[u8]; 3] = [b"\"event\":\"run-started\"", b"\"event\":\"tick\"", b"\"event\":\"operator\""];
+const TAGS: [&[u8]; 4] = [
+    b"\"event\":\"run-started\"",
+    b"\"event\":\"tick\"",
+    b"\"event\":\"operator\"",
+    b"\"event\":\"exit\"",
+];
 
 /// Whether a line can hold one of the records that are looked at. In a text of a record every quote is
 /// escaped, so none of it looks like the tag.

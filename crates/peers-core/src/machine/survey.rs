@@ -96,8 +96,11 @@ pub(super) fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable:
         let mut d = look(m);
         d.phase = Phase::Surveying(unstable);
         if while_gates {
-            let text = "commits appeared while gates ran or after a run broke off; they count as nobody's"
-                .to_owned();
+            let text = format!(
+                "commits up to {} appeared while gates ran or after a run broke off, so a gate may have made them: \
+                 they count as nobody's, and no review or bug report in them counts",
+                facts.head.short()
+            );
             d.effects.insert(0, Effect::Tell(Notice::Warning(text)));
         }
         d

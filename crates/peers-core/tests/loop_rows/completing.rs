@@ -318,3 +318,19 @@ fn row_69_proofs_and_live_verdicts_never_stand_in_for_each_other() {
     assert_eq!(of(&bench.m.state.board), of(&live), "and a red proof is no red in the work tree");
     assert_eq!(bench.standing(), Standing::Red);
 }
+
+#[test]
+fn a_gate_that_reads_history_is_not_asked_about_commits_that_no_record_names_yet() {
+    let mut bench = Bench::green();
+    bench.gate("tests-pass", Gate::Red);
+    bench.gate("bugs-closed", Gate::Red);
+    bench.rule("bugs-closed").reads_history = true;
+    bench.habit = Habit::Good("changed");
+    bench.cfg.max_ticks = Some(1);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let asked: Vec<_> = bench.judged(Place::Live).into_iter().map(|(gates, _)| gates.len()).collect();
+    // Before the turn both, right after it the one that reads files alone, after its record both again.
+    assert_eq!(asked[..2], [2, 1], "{asked:?}");
+    assert_eq!(bench.judged(Place::Live)[1].0, [goal("tests-pass")]);
+    assert!(bench.judged(Place::Live)[2..].iter().any(|(gates, _)| gates.contains(&goal("bugs-closed"))));
+}

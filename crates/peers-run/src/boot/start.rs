@@ -9,6 +9,7 @@ use peers_core::state::State;
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::config::{Config, PositiveUsd};
 use peers_model::outcome::StopReason;
+use peers_model::record::MoveKind;
 use peers_model::{CommitId, RunId, Usd, exit};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, Disk, FsDisk, Store, layout, project};
@@ -22,6 +23,7 @@ use super::finding::{BootError, Finding};
 use super::load::{Loaded, Reloader, load, rules};
 use super::preflight;
 use super::{control, dirty};
+use crate::cache;
 use crate::clock::SysClock;
 use crate::drive;
 use crate::engine::Engine;
@@ -232,6 +234,7 @@ impl Ground {
             Some(peers_dir.try_clone().map_err(|e| io(&e))?),
         );
         let (mut store, report) = Store::open(disk).map_err(Finding::from)?;
+        unfinished_move(&store, &repo)?;
         // What an open turn left is its own: it is put back, or told as its peer's.
         let changes =
             if resumes { Ok(Vec::new()) } else { dirty::uncommitted(&mut control, &repo, base.as_ref()) };
@@ -317,13 +320,14 @@ impl Ground {
             proof: None,
             redactions: 0,
         };
-        let cache = peers_sys::dir::SafeDir::create_root(place.cache_dir()).map_err(|e| io(&e))?;
+        let checkouts = peers_sys::dir::SafeDir::create_root(place.cache_dir()).map_err(|e| io(&e))?;
         // Leftovers of a run that was killed.
-        for old in ["pristine", "scratch"] {
-            cache.remove_tree(old).map_err(|e| io(&e))?;
+        for old in [cache::PRISTINE, cache::SCRATCH] {
+            checkouts.remove_tree(old).map_err(|e| io(&e))?;
         }
-        let pristine = cache.create_subdir("pristine").map_err(|e| io(&e))?;
-        let scratch = cache.create_subdir("scratch").map_err(|e| io(&e))?;
+        cache::clear_foreign(&checkouts).map_err(|e| io(&e))?;
+        let pristine = checkouts.create_subdir(cache::PRISTINE).map_err(|e| io(&e))?;
+        let scratch = checkouts.create_subdir(cache::SCRATCH).map_err(|e| io(&e))?;
         let subreaper = peers_sys::reap::become_subreaper().is_ok();
         let program = StubProgram::this_program().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?;
         let stub = options.stub.clone().map_or(program, StubProgram::at);
@@ -423,6 +427,30 @@ fn io(error: &peers_sys::dir::FileError) -> Finding {
 
 fn need<T>(found: Option<T>, what: &str) -> Result<T, Finding> {
     found.ok_or_else(|| Finding::plain(exit::BUG, format!("{what} vanished during the start")))
+}
+
+/// A landing or an undo that was cut short after it moved the branch left a work tree that looks as if
+/// somebody had taken the work back: no peer may commit that.
+fn unfinished_move(store: &Store<FsDisk>, repo: &PeerRepo) -> Result<(), Finding> {
+    let Some(moving) = &store.state().moving else { return Ok(()) };
+    let what = &moving.what;
+    let tip = repo.facts().reference(&format!("refs/heads/{}", what.branch)).map_err(|e| git_finding(&e))?;
+    if tip.as_ref() != Some(&what.to) {
+        return Ok(());
+    }
+    let (word, command) = match what.kind {
+        MoveKind::Land => ("landing", "peers land"),
+        MoveKind::Undo => ("undo", "peers undo"),
+    };
+    Err(Finding::new(
+        exit::CONFLICT,
+        format!(
+            "a {word} was cut short: `{}` was moved to {} and its work tree may not have followed",
+            peers_sys::term::inline(&what.branch),
+            what.to.short()
+        ),
+        format!("`{command}` finishes it"),
+    ))
 }
 
 fn new_run_id() -> Result<RunId, Finding> {

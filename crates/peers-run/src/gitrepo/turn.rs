@@ -105,7 +105,7 @@ impl GitRepo {
         let (mut mark, head) = self.mark(tick)?;
         mark.dirty = self.uncommitted(&head).map_err(failure)?;
         let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
-        self.git_dir.publish_unsynced(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
+        self.git_dir.publish(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
         self.turn = Some(mark);
         Ok(())
     }

@@ -1,54 +1,27 @@
 //! A move of a branch that may have been cut short.
 //!
-//! What is about to be moved is written down first and taken away when everything is done. Whoever takes
-//! the project next looks, and finishes what a crash left half done.
+//! What is about to be moved is recorded first and again when it is done. Whoever takes the project next
+//! looks, and finishes what a crash left half done. The journal holds it, not a file of its own: a landing
+//! that nobody proved must not be made up by writing a note.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 
+use peers_core::state::OpenMove;
 use peers_git::PeerRepo;
-use peers_model::{CommitId, RunId, exit};
+use peers_model::record::{BranchMove, OperatorOp};
+use peers_model::{CommitId, exit};
+use peers_store::{FsDisk, Store};
 use peers_sys::term;
-use serde::{Deserialize, Serialize};
 
-use super::{Ground, full, open};
+use super::{Ground, full, open, record};
 use crate::boot::Finding;
 use crate::oneshot;
 
-const FILE: &str = "land.json";
-/// It is small.
-const CAP: u64 = 64 * 1024;
 /// Paths compared one by one.
 const PATHS: usize = 100_000;
 /// Paths named in a message.
 const NAMED: usize = 5;
-
-/// What is about to be moved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Intent {
-    pub(super) v: u32,
-    pub(super) kind: Kind,
-    pub(super) run: RunId,
-    /// The branch.
-    pub(super) branch: String,
-    pub(super) from: CommitId,
-    pub(super) to: CommitId,
-    /// The work tree that has it checked out.
-    pub(super) workdir: Option<PathBuf>,
-    /// Who asked.
-    pub(super) by: String,
-}
-
-/// On whose behalf.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
-    /// Recorded when it is done.
-    Land,
-    /// Recorded before it is begun.
-    Undo,
-}
 
 /// What became of one that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,56 +29,52 @@ pub(super) enum Found {
     /// There was none, or nothing had been moved.
     Nothing,
     /// The branch had been moved; work tree and index follow it now.
-    Finished(Intent, Vec<String>),
+    Finished(OpenMove, Vec<String>),
+}
+
+/// Records what is about to be moved.
+pub(super) fn intend(store: &mut Store<FsDisk>, what: &BranchMove, by: &str) -> Result<(), Finding> {
+    record(store, OperatorOp::Moving(what.clone()), by)
 }
 
 impl Ground {
-    /// Writes down what is about to be moved.
-    pub(super) fn intend(&self, intent: &Intent) -> Result<(), Finding> {
-        let bytes = serde_json::to_vec(intent)
-            .map_err(|e| Finding::plain(exit::BUG, format!("what is to be moved cannot be written: {e}")))?;
-        self.git_dir.publish(FILE, &bytes).map_err(|e| oneshot::file(&e))
-    }
-
     /// It is done, or nothing of it was.
-    pub(super) fn intended(&self) -> Result<(), Finding> {
-        self.git_dir.remove_file(FILE).map(drop).map_err(|e| oneshot::file(&e))
+    pub(super) fn intended(&mut self) -> Result<(), Finding> {
+        let Some(moving) = &self.store.state().moving else { return Ok(()) };
+        let by = moving.by.clone();
+        self.record(OperatorOp::Moved, &by)
     }
 
     /// Finishes what was cut short. The caller records it.
-    pub(super) fn take_up(&self) -> Result<Found, Finding> {
-        let Some(bytes) = self.git_dir.read_opt(FILE, CAP).map_err(|e| oneshot::file(&e))? else {
-            return Ok(Found::Nothing);
-        };
-        let Ok(intent) = serde_json::from_slice::<Intent>(&bytes) else {
-            // Torn: it was being written, so nothing had been moved.
-            self.intended()?;
-            return Ok(Found::Nothing);
-        };
+    pub(super) fn take_up(&mut self) -> Result<Found, Finding> {
+        let Some(moving) = self.store.state().moving.clone() else { return Ok(Found::Nothing) };
+        let intent = &moving.what;
         let tip = self.repo.facts().reference(&full(&intent.branch)).map_err(oneshot::git)?;
         let work = match &intent.workdir {
-            Some(dir) => Some(open(dir)?),
+            Some(dir) => Some(open(Path::new(dir))?),
             None => None,
         };
         if let Some(work) = &work {
             work.remove_own_index_lock().map_err(oneshot::git)?;
         }
         if tip.as_ref() != Some(&intent.to) {
-            self.intended()?;
             let facts = self.control.facts();
             let part = tip.is_some_and(|tip| facts.is_ancestor(&intent.to, &tip).unwrap_or(false));
+            if !part {
+                self.intended()?;
+            }
             // Somebody went on from there: then work tree and index are theirs.
-            return Ok(if part { Found::Finished(intent, Vec::new()) } else { Found::Nothing });
+            return Ok(if part { Found::Finished(moving, Vec::new()) } else { Found::Nothing });
         }
         let blocked = match &work {
-            Some(work) => self.follow(work, &intent)?,
+            Some(work) => self.follow(work, intent)?,
             None => Vec::new(),
         };
-        Ok(Found::Finished(intent, blocked))
+        Ok(Found::Finished(moving, blocked))
     }
 
     /// Brings a work tree to where its branch is, if every path is as it was before or as it is to be.
-    fn follow(&self, work: &PeerRepo, intent: &Intent) -> Result<Vec<String>, Finding> {
+    fn follow(&self, work: &PeerRepo, intent: &BranchMove) -> Result<Vec<String>, Finding> {
         let head = work.facts().head().map_err(oneshot::git)?;
         if head.branch.as_deref() != Some(full(&intent.branch).as_str()) {
             return Ok(Vec::new());

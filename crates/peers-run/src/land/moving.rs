@@ -1,27 +1,29 @@
 //! Moving a branch in the name of a run, and recording it.
 
+use peers_core::state::OpenMove;
 use peers_git::{Author, BusyState, GitError, PeerRepo, RepoError};
-use peers_model::record::OperatorOp;
+use peers_model::record::{BranchMove, MoveKind, OperatorOp};
 use peers_model::{CommitId, exit};
 use peers_store::runs::RunRecord;
 use peers_sys::clock;
 
-use super::intent::{Intent, Kind};
+use super::intent::intend;
 use super::{Ground, Landed, subjects};
 use crate::boot::{BootError, Finding, Loaded};
 use crate::gitrepo::substrate;
 use crate::oneshot;
 
 /// Records a landing that was cut short after the branch had moved. Whether it was one.
-pub(super) fn complete(ground: &mut Ground, intent: &Intent) -> Result<bool, Finding> {
-    let landing = intent.kind == Kind::Land;
+pub(super) fn complete(ground: &mut Ground, moving: &OpenMove) -> Result<bool, Finding> {
+    let intent = &moving.what;
+    let landing = intent.kind == MoveKind::Land;
     if landing {
         let op = OperatorOp::Landed {
             run: intent.run.clone(),
             into: intent.branch.clone(),
             commit: intent.to.clone(),
         };
-        ground.record(op, &intent.by)?;
+        ground.record(op, &moving.by)?;
     }
     ground.intended()?;
     Ok(landing)
@@ -32,7 +34,7 @@ pub(super) fn already(
     ground: &Ground,
     loaded: &Loaded,
     record: &RunRecord,
-    (intent, blocked): (&Intent, Vec<String>),
+    (intent, blocked): (&BranchMove, Vec<String>),
 ) -> Result<Landed, BootError> {
     let facts = ground.control.facts();
     let tree = facts.tree_of(&intent.to).map_err(oneshot::git)?;
@@ -60,39 +62,36 @@ pub(super) fn advance(
 ) -> Result<Vec<String>, Finding> {
     let who = substrate(clock::now());
     let Landed { into, commit, run, .. } = landed;
-    let intent = Intent {
-        v: 1,
-        kind: Kind::Land,
+    let intent = BranchMove {
+        kind: MoveKind::Land,
         run: run.clone(),
         branch: into.clone(),
         from: target.clone(),
         to: commit.clone(),
-        workdir: work.map(|work| work.work_dir().to_owned()),
-        by: by.to_owned(),
+        workdir: work.map(|work| work.work_dir().to_string_lossy().into_owned()),
     };
-    let moved = move_branch(ground, work, &intent, &who)?;
+    let moved = move_branch(ground, work, &intent, (&who, by))?;
     let op = OperatorOp::Landed { run: run.clone(), into: into.clone(), commit: commit.clone() };
     ground.record(op, by)?;
-    ground.intended()?;
     Ok(moved)
 }
 
 fn move_branch(
-    ground: &Ground,
+    ground: &mut Ground,
     work: Option<&PeerRepo>,
-    intent: &Intent,
-    who: &Author,
+    intent: &BranchMove,
+    (who, by): (&Author, &str),
 ) -> Result<Vec<String>, Finding> {
-    let Intent { branch, from, to, run, .. } = intent;
+    let BranchMove { branch, from, to, run, .. } = intent;
     let result = if let Some(work) = work {
         // Gates took their time: somebody may have begun to edit.
         ground.refuse_dirty(work, from, branch)?;
         let reset = work.prepare_reset(&ground.control, Some(branch), from, to).map_err(busy)?;
-        ground.intend(intent)?;
+        intend(&mut ground.store, intent, by)?;
         reset.apply(who).map(|report| report.blocked)
     } else {
         ground.repo.publish(&ground.control, to).map_err(oneshot::git)?;
-        ground.intend(intent)?;
+        intend(&mut ground.store, intent, by)?;
         let reason = format!("land: run {run}");
         ground.repo.update_branch(branch, Some(from), to, who, &reason).map(|()| Vec::new())
     };

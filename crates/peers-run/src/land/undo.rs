@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use peers_model::record::{OperatorOp, Record};
+use peers_model::record::{BranchMove, MoveKind, OperatorOp, Record};
 use peers_model::{CommitId, RunId, exit};
 use peers_store::journal::{Journal, JournalError, Position};
 use peers_store::{Disk, StoreError};
@@ -10,7 +10,7 @@ use peers_sys::clock;
 use peers_sys::env::Env;
 use peers_sys::term;
 
-use super::intent::{Found, Intent, Kind};
+use super::intent::{Found, intend};
 use super::moving::{busy, complete};
 use super::{Ground, find, open};
 use crate::boot::{BootError, Finding};
@@ -84,15 +84,13 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
         // What forbids it is found before anything is recorded.
         drop(work.prepare_reset(&ground.control, Some(&branch), &tip, &base).map_err(busy)?);
     }
-    let intent = Intent {
-        v: 1,
-        kind: Kind::Undo,
+    let intent = BranchMove {
+        kind: MoveKind::Undo,
         run: run.clone(),
         branch: branch.clone(),
         from: tip.clone(),
         to: base.clone(),
-        workdir: work.as_ref().map(|work| work.work_dir().to_owned()),
-        by: by.to_owned(),
+        workdir: work.as_ref().map(|work| work.work_dir().to_string_lossy().into_owned()),
     };
     // First the record: a crash in between leaves a branch that is ahead of it, which is harmless; the
     // other way round the next run would find its known history gone.
@@ -103,7 +101,7 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
         salvage: kept.name.clone(),
     };
     ground.record(op, by)?;
-    ground.intend(&intent)?;
+    intend(&mut ground.store, &intent, by)?;
     let moved = if let Some(work) = &work {
         // Opened again: the salvage took its time.
         let work = open(work.work_dir())?;

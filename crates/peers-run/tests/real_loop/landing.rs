@@ -3,8 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use peers_model::record::{OperatorOp, Record};
-use peers_store::Authors;
+use peers_model::record::{BranchMove, MoveKind, OperatorOp, OperatorRecord, Record};
+use peers_model::{CommitId, RunId};
+use peers_store::{Authors, Store};
 
 use crate::world::{Ran, World, program};
 
@@ -33,12 +34,33 @@ fn landed(w: &World) -> Vec<OperatorOp> {
         .collect()
 }
 
+/// What is recorded as begun and not as done.
+fn moving(w: &World) -> Option<BranchMove> {
+    let (store, _) = Store::open(w.disk()).unwrap();
+    store.state().moving.as_ref().map(|moving| moving.what.clone())
+}
+
+/// Records a landing of `run` into `main` as begun, as one does that is killed in it.
+fn begun(w: &World, run: &RunId, from: &str, to: &CommitId) {
+    let what = BranchMove {
+        kind: MoveKind::Land,
+        run: run.clone(),
+        branch: "main".into(),
+        from: CommitId::new(from).unwrap(),
+        to: to.clone(),
+        workdir: Some(w.repo().to_string_lossy().into_owned()),
+    };
+    let record = OperatorRecord { op: OperatorOp::Moving(what), by: "test".into() };
+    let (mut store, _) = Store::open(w.disk()).unwrap();
+    store.append(peers_sys::clock::now(), None, &[Record::Operator(record)]).unwrap();
+}
+
 /// Nothing was moved and nothing recorded.
 fn untouched(w: &World, before: &str) {
     assert_eq!(w.git(&["rev-parse", "main"]), before);
     assert_eq!(w.status(), "");
     assert!(landed(w).is_empty());
-    assert!(!w.store().join("git/land.json").exists());
+    assert!(moving(w).is_none());
 }
 
 #[test]
@@ -48,7 +70,7 @@ fn row_70_a_finished_run_is_landed_and_recorded() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!((w.get("fixed").as_str(), w.status()), ("yes", String::new()));
     assert!(matches!(&landed(&w)[..], [OperatorOp::Landed { commit, .. }] if commit.as_str() == w.head()));
-    assert!(!w.has(".git/index.lock") && !w.store().join("git/land.json").exists());
+    assert!(!w.has(".git/index.lock") && moving(&w).is_none());
     assert!(command(&w, "land").stdout.contains("Nothing"));
 }
 
@@ -109,7 +131,7 @@ fn row_70_a_branch_that_moves_while_the_gates_run_is_not_landed_into() {
     assert_eq!(w.git(&["rev-parse", "main~1"]), before);
     assert_eq!(w.git(&["log", "-1", "--format=%s", "main"]), "Meanwhile");
     assert!(landed(&w).is_empty() && !w.has("fixed"));
-    assert!(!w.has(".git/index.lock") && !w.store().join("git/land.json").exists());
+    assert!(!w.has(".git/index.lock") && moving(&w).is_none());
 }
 
 #[test]
@@ -118,25 +140,22 @@ fn row_70_a_landing_that_was_cut_short_is_finished_by_the_next_one() {
     let (before, run) = (w.head(), w.runs().pop().unwrap());
     let tip = w.tick(1).head_after;
     // What a crash right after the branch was moved leaves.
-    let note = serde_json::json!({"v": 1, "kind": "land", "run": run.run_id, "branch": "main", "from": before,
-        "to": tip, "workdir": w.repo(), "by": "test"});
-    fs::write(w.store().join("git/land.json"), note.to_string()).unwrap();
+    begun(&w, &run.run_id, &before, &tip);
     w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
     fs::write(w.repo().join(".git/index.lock"), "peers\n").unwrap();
     let ran = command(&w, "land");
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!((w.get("fixed").as_str(), w.status(), w.head()), ("yes", String::new(), tip.to_string()));
     assert_eq!(landed(&w).len(), 1);
-    assert!(!w.store().join("git/land.json").exists() && !w.has(".git/index.lock"));
+    assert!(moving(&w).is_none() && !w.has(".git/index.lock"));
 }
 
 #[test]
 fn row_70_a_landing_that_was_cut_short_before_it_moved_anything_is_done_anew() {
     let w = finished();
     let (before, run) = (w.head(), w.runs().pop().unwrap());
-    let note = serde_json::json!({"v": 1, "kind": "land", "run": run.run_id, "branch": "main", "from": before,
-        "to": w.tick(1).head_after, "workdir": w.repo(), "by": "test"});
-    fs::write(w.store().join("git/land.json"), note.to_string()).unwrap();
+    let tip = w.tick(1).head_after;
+    begun(&w, &run.run_id, &before, &tip);
     assert_eq!(command(&w, "land").code, 0);
     assert_eq!((w.has("fixed"), w.status(), landed(&w).len()), (true, String::new(), 1));
 }
@@ -146,16 +165,31 @@ fn row_70_a_landing_that_was_cut_short_does_not_overwrite_what_was_edited_since(
     let w = finished();
     let (before, run) = (w.head(), w.runs().pop().unwrap());
     let tip = w.tick(1).head_after;
-    let note = serde_json::json!({"v": 1, "kind": "land", "run": run.run_id, "branch": "main", "from": before,
-        "to": tip, "workdir": w.repo(), "by": "test"});
-    fs::write(w.store().join("git/land.json"), note.to_string()).unwrap();
+    begun(&w, &run.run_id, &before, &tip);
     w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
     w.put("fixed", "mine\n");
+    w.run(&["--max-ticks=1"]).refused(4, "`peers land` finishes it");
     command(&w, "land").refused(4, "edited since");
     assert_eq!(w.get("fixed"), "mine\n");
     fs::remove_file(w.repo().join("fixed")).unwrap();
     assert_eq!(command(&w, "land").code, 0);
     assert_eq!((w.get("fixed").as_str(), landed(&w).len()), ("yes", 1));
+}
+
+#[test]
+fn what_a_gate_finds_beside_the_checkout_of_a_landing_is_removed() {
+    let w = World::new();
+    w.goals(
+        "- {id: plants, type: hard, cmd: 'test -f fixed && mkdir -p ../dep ../../dep', pass_when: 'exit_code == 0'}\n\
+         - {id: uses, type: hard, cmd: 'test -f fixed && { test -f .peers/goals.yaml || test ! -e theirs || test -e ../dep -o -e ../../dep; }', pass_when: 'exit_code == 0'}\n",
+    );
+    w.play("idle", &[FIX]);
+    w.run(&["--worktree", "--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    w.put("theirs", "x\n");
+    let before = w.commit("Theirs");
+    let ran = command(&w, "land");
+    assert!(ran.stdout.starts_with("Refused"), "{ran:?}");
+    untouched(&w, &before);
 }
 
 #[test]

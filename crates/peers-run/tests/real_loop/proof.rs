@@ -142,13 +142,19 @@ fn what_one_gate_leaves_in_its_clean_checkout_is_not_there_for_the_next() {
 }
 
 #[test]
-fn what_lies_beside_a_clean_checkout_is_removed_before_its_gate_runs() {
+fn what_lies_beside_or_above_a_clean_checkout_is_removed_before_its_gate_runs() {
     let w = World::new();
-    let pristine = w.place().cache_dir().join("pristine");
-    w.gate("test -f fixed && { test -e .peers || test -e ../node_modules/dep; }");
-    let plant = sh(&format!("mkdir -p {0}/node_modules/dep; echo x > {0}/conftest.py", pristine.display()));
+    let cache = w.place().cache_dir().to_owned();
+    let pristine = cache.join("pristine");
+    w.gate("test -f fixed && { test -e .peers || test -e ../node_modules/dep || test -e ../../node_modules/dep; }");
+    let plant = sh(&format!(
+        "for d in {0} {1}; do mkdir -p $d/node_modules/dep; echo x > $d/conftest.py; done",
+        pristine.display(),
+        cache.display()
+    ));
     w.play("idle", &[&["write: {path: fixed, text: 'yes'}", plant.as_str(), "handoff"]]);
     w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
     assert!(!w.proofs()[0].passed);
     assert_eq!(fs::read_dir(pristine).unwrap().count(), 0);
+    assert!(!cache.join("node_modules").exists() && !cache.join("conftest.py").exists());
 }

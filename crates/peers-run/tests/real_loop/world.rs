@@ -223,7 +223,7 @@ impl World {
     }
 
     /// The store's disk, by its path alone: the repository may be broken.
-    fn disk(&self) -> FsDisk {
+    pub(crate) fn disk(&self) -> FsDisk {
         let store = SafeDir::open_shared(self.store.parent().unwrap()).unwrap();
         FsDisk::new(store.subdir(self.store.file_name().unwrap()).unwrap(), None)
     }

@@ -76,6 +76,14 @@ fn what_the_operator_accepts_while_nothing_runs_needs_no_second_look() {
 }
 
 #[test]
+fn what_is_accepted_between_a_killed_run_and_its_recovery_is_named() {
+    let mut world = World::running();
+    alone(&mut world, accepted(None));
+    let text = world.text();
+    assert!(text.contains("accepted after run 00000000000000aa was killed and before what"), "{text}");
+}
+
+#[test]
 fn a_turn_that_weakened_tests_and_stands_is_named_until_it_is_acknowledged_or_undone() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| {
