@@ -270,12 +270,8 @@ pub(crate) fn read<D: Disk>(disk: &mut D) -> Result<Notable, DiskError> {
 }
 
 /// The records that are looked at, as they are written.
-const TAGS: [&[u8]; 4] = [
-    b"\"event\":\"run-started\"",
-    b"\"event\":\"tick\"",
-    b"\"event\":\"operator\"",
-    b"\"event\":\"exit\"",
-];
+const TAGS: [&[u8]; 4] =
+    [b"\"event\":\"run-started\"", b"\"event\":\"tick\"", b"\"event\":\"operator\"", b"\"event\":\"exit\""];
 
 /// Whether a line can hold one of the records that are looked at. In a text of a record every quote is
 /// escaped, so none of it looks like the tag.
