@@ -47,5 +47,7 @@ pub const STREAM_LINE: u64 = 16 * MIB;
 pub const LOG_BUDGET: u64 = 512 * MIB;
 /// Free disk space below which nothing starts.
 pub const DISK_FREE: u64 = 256 * MIB;
+/// Files that a process must be allowed to have open; below it nothing starts.
+pub const OPEN_FILES: u64 = 64;
 /// Run records kept.
 pub const RUN_RECORDS: usize = 200;

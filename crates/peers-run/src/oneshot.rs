@@ -20,7 +20,7 @@ use peers_sys::env::Env;
 use peers_sys::spawn::StubProgram;
 use tokio::sync::watch;
 
-use crate::boot::{BootError, Finding, Loaded};
+use crate::boot::{self, BootError, Finding, Loaded};
 use crate::cache;
 use crate::drive;
 use crate::env::OperatorEnv;
@@ -156,6 +156,7 @@ pub(crate) struct Bench {
 impl Bench {
     /// Makes it ready; nothing runs yet.
     pub(crate) fn new(place: &Place, env: &Env, loaded: &Loaded) -> Result<Self, BootError> {
+        boot::open_files()?;
         if let Some(damaged) = &loaded.damaged {
             return Err(damaged.clone().into());
         }

@@ -140,6 +140,12 @@ pub fn args() -> Vec<OsString> {
     std::env::args_os().collect()
 }
 
+/// How many files this process may have open; `None` without a limit.
+#[must_use]
+pub fn open_files() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
 /// `path` with a leading `~` or `~/` replaced by the home directory; other paths as they are.
 #[must_use]
 pub fn expand_home(path: &Path, env: &Env) -> PathBuf {

@@ -12,4 +12,5 @@ mod start;
 
 pub use finding::{BootError, Finding};
 pub use load::{Loaded, load, rules};
+pub(crate) use preflight::open_files;
 pub use start::{RunOptions, RunSummary, run};

@@ -133,6 +133,18 @@ fn repo_finding(error: &RepoError) -> Finding {
     Finding::new(place::repo_exit(error), chain(error), hint)
 }
 
+/// Enough files may be open: what fails for want of one in the middle of something says so badly.
+pub(crate) fn open_files() -> Result<(), Finding> {
+    let Some(allowed) = peers_sys::env::open_files().filter(|allowed| *allowed < limits::OPEN_FILES) else {
+        return Ok(());
+    };
+    Err(Finding::new(
+        exit::ENVIRONMENT,
+        format!("only {allowed} files may be open at a time here, and {} are needed", limits::OPEN_FILES),
+        "raise the limit first: `ulimit -n 1024`",
+    ))
+}
+
 /// The machine: git, every peer's program, disk space.
 pub(super) fn machine(
     place: &Place,

@@ -130,6 +130,7 @@ impl World for RealWorld {
 /// # Errors
 /// [`BootError`] when it does not start; nothing was spawned then.
 pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Result<RunSummary, BootError> {
+    preflight::open_files()?;
     let place = Place::locate(&options.target, env).map_err(Finding::from)?;
     let mut findings = Vec::new();
     preflight::path(&place, &mut findings);

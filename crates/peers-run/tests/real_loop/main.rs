@@ -14,6 +14,7 @@ mod control_files;
 mod corrections;
 mod crash;
 mod dry_run;
+mod faults;
 mod git_dir;
 mod goals;
 mod history;
