@@ -16,6 +16,7 @@ pub mod harvest;
 pub mod machine;
 pub mod prompt;
 pub mod reviews;
+pub mod scope;
 pub mod state;
 pub mod turns;
 pub mod watch;

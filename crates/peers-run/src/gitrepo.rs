@@ -17,6 +17,7 @@ use peers_core::bugs::LedgerCommit;
 use peers_core::cheat::TurnDiff;
 use peers_core::machine::{Corrected, HeadFacts};
 use peers_core::prompt::LastHandoff;
+use peers_core::scope::Scope;
 use peers_core::state::HandoffMark;
 use peers_git::{
     Author, CommitFact, ControlDir, DirtyStatus, GitError, PeerRepo, RepoError, SyntheticGit, TreeState,
@@ -28,7 +29,6 @@ use peers_store::Authors;
 use peers_sys::dir::{Kind, SafeDir};
 
 use crate::ports::{Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes};
-use crate::scope::Scope;
 use past::Candidate;
 use turn::{TURN_FILE, TurnMark};
 

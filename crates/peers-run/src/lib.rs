@@ -22,4 +22,3 @@ pub mod ports;
 pub mod procs;
 pub mod pulse;
 pub mod scaffold;
-mod scope;

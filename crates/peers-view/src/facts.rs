@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use peers_core::bugs::Ledger;
+use peers_core::scope::Scope;
 use peers_git::{DirtyFile, DirtyStatus, GitError, PeerRepo};
 use peers_model::goal::{Goal, GoalKind};
 use peers_model::{CommitId, GoalId, TreeId};
 
-use crate::scope;
+use crate::excluded;
 use crate::sourced::Sourced;
 
 /// The repository, as far as it was looked at.
@@ -61,9 +62,10 @@ impl GitFacts {
         let mut taken: BTreeMap<&[String], Option<String>> = BTreeMap::new();
         for goal in goals {
             let GoalKind::Soft(soft) = &goal.kind else { continue };
-            let digest = taken
-                .entry(soft.paths.as_slice())
-                .or_insert_with(|| facts.scope_hash(&self.head, |path| scope::holds(&soft.paths, path)).ok());
+            let digest = taken.entry(soft.paths.as_slice()).or_insert_with(|| {
+                let scope = Scope::new(&soft.paths);
+                facts.scope_hash(&self.head, |path| scope.holds(path)).ok()
+            });
             if let Some(digest) = digest {
                 self.scopes.insert(goal.id.clone(), digest.clone());
             }
@@ -83,7 +85,7 @@ impl GitFacts {
         };
         self.dirty = Some(dirty.iter().map(shown).collect());
         let hidden =
-            |file: &&DirtyFile| file.status == DirtyStatus::Added && scope::excluded(exclude, &file.path);
+            |file: &&DirtyFile| file.status == DirtyStatus::Added && excluded::excluded(exclude, &file.path);
         self.excluded = dirty.iter().filter(hidden).map(|file| file.path.clone()).collect();
     }
 }

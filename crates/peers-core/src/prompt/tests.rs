@@ -149,7 +149,6 @@ fn a_full_prompt_says_everything() {
         "You are `claude`",
         "turns with `codex`",
         "Never invent results",
-        ".peers/recon.md",
         "one concrete step",
         "Peer: claude",
         "Peer-Status: handoff",
