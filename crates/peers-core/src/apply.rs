@@ -109,7 +109,15 @@ impl State {
                 health.rate_limit_streak = cooling.streak;
             }
             Record::Operator(record) => self.apply_operator(&record.op, &record.by),
-            Record::CommitsSeen(seen) => self.head = Some(seen.head.clone()),
+            Record::CommitsSeen(seen) => {
+                self.head = Some(seen.head.clone());
+                // After the exit: the gates that were cut off have ended, and this is all there was.
+                if self.live_run().is_none()
+                    && let Some(exit) = &mut self.last_exit
+                {
+                    exit.in_gates = false;
+                }
+            }
             Record::MirrorRestored(_) => {}
             Record::Checkpoint(checkpoint) => match serde_json::from_value(checkpoint.state.clone()) {
                 Ok(state) => *self = state,

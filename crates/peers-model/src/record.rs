@@ -229,7 +229,7 @@ pub struct TickStarted {
 pub struct CommitsSeen {
     /// HEAD with them.
     pub head: CommitId,
-    /// The commits, oldest first.
+    /// The commits, oldest first. None, after an exit: the gates that it cut off made none.
     pub commits: Vec<CommitId>,
     /// Gates ran when they appeared, or a run broke off. A gate runs what peers wrote, so nothing
     /// tells whether the operator made them: they are nobody's.

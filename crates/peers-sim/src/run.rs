@@ -117,6 +117,7 @@ fn one_process(
     for step in 0..FUEL {
         if let Some(reason) = engine.stopped().cloned() {
             // What was ended on the way out reports its end; nobody listens.
+            engine.wind_up();
             if reason == StopReason::Error(ErrorKind::Internal) {
                 return Err("the loop called something of its own impossible".into());
             }

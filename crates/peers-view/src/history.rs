@@ -235,6 +235,7 @@ impl Fold {
                 let row = OperatorRow { ts: line.ts, by: op.by.clone(), what: operator_words(&op.op) };
                 keep(&mut history.operator, row, ROWS);
             }
+            Record::CommitsSeen(seen) if seen.commits.is_empty() => {}
             Record::CommitsSeen(seen) => {
                 let by = if seen.while_gates { "nobody known" } else { "operator" };
                 let row = OperatorRow { ts: line.ts, by: by.to_owned(), what: seen_words(seen) };

@@ -125,6 +125,9 @@ fn words_of(line: &Line) -> (Tone, String) {
             Tone::Care,
             format!("{} waits until {} (limit {} in a row)", cooling.peer, cooling.until, cooling.streak),
         ),
+        Record::CommitsSeen(seen) if seen.commits.is_empty() => {
+            (Tone::Faint, "the gates that were cut off have committed nothing".to_owned())
+        }
         Record::CommitsSeen(seen) => {
             let who = if seen.while_gates { "somebody" } else { "the operator" };
             (Tone::Strong, format!("{who} {}", seen_words(seen)))

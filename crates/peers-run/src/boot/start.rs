@@ -388,6 +388,7 @@ impl Ground {
         let mut engine = Engine::new(cfg, store, world, record).with_reloader(Box::new(reloader));
         engine.start().map_err(Finding::from)?;
         let reason = drive::drive(&mut engine, &mut arriving, &mut signals).await;
+        engine.wind_up();
         let summary = RunSummary {
             detail: engine.detail(),
             ticks: engine.state().run.as_ref().map_or(0, |r| r.ticks),

@@ -123,3 +123,53 @@ fn what_a_gate_plants_in_git_is_put_back_before_anybody_has_the_turn() {
     assert!(w.salvaged().keys().any(|name| name.contains("feature")), "{:?}", w.salvaged());
     w.settled();
 }
+
+/// A run that is interrupted while a gate runs that does this and hangs.
+fn interrupted_in_a_gate(w: &World, act: &str) {
+    let here = w.fifo("here");
+    gate_that(w, &format!("{act}; echo here > {}; exec tail -f /dev/null", w.path("here").display()));
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
+    let live = w.start(&["--no-skeptic"]);
+    here.told();
+    live.signal(peers_sys::signal::Signal::Int);
+    live.end().stopped("interrupted", 130);
+}
+
+#[test]
+fn what_is_committed_after_gates_were_cut_off_is_the_operators() {
+    let w = World::new();
+    fs::create_dir(w.repo().join("tests")).unwrap();
+    w.put("tests/test_a.py", "def test_a():\n    assert f() == 3\n    assert g() == 4\n");
+    w.commit("Tests");
+    interrupted_in_a_gate(&w, "true");
+    w.put("tests/test_a.py", "def test_a():\n    assert f() == 3\n");
+    let mine = w.commit("One assertion was wrong");
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let started = |r| if let Record::RunStarted(run) = r { Some(run.operator) } else { None };
+    let of: Vec<_> = w.records().into_iter().filter_map(started).collect();
+    assert_eq!(of[1].iter().map(ToString::to_string).collect::<Vec<_>>(), [mine]);
+    w.settled();
+}
+
+#[test]
+fn what_a_gate_committed_before_it_was_cut_off_is_nobodys() {
+    let w = World::new();
+    interrupted_in_a_gate(&w, "echo 1 > made.py && git add made.py && git commit -qm 'By a gate'");
+    assert!(seen(&w).is_empty());
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let seen = seen(&w);
+    assert_eq!((seen[0].commits.len(), seen[0].while_gates), (1, true), "{seen:?}");
+    w.settled();
+}
+
+#[test]
+fn what_a_gate_that_was_cut_off_left_in_git_is_put_back() {
+    let w = World::new();
+    interrupted_in_a_gate(
+        &w,
+        "printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/commit-msg && chmod +x .git/hooks/commit-msg",
+    );
+    assert!(!w.has(".git/hooks/commit-msg"));
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    w.settled();
+}
