@@ -50,7 +50,10 @@ fn money_that_a_script_states_counts_against_the_cap_and_stands_in_the_status() 
         "{}",
         done.err
     );
+    let more = "$1.50 are spent over all runs, and the cap was $1.50: name one above that, such as `peers run --max-usd 3.00`";
+    assert!(done.err.contains(&format!("hint: {more}")), "{}", done.err);
     let text = world.peers(&["status"]).exits(0).out;
+    assert!(text.contains(more), "{text}");
     assert!(text.contains("budget:max_usd, at least $1.50 of $1.50"), "{text}");
     let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
     let rows = json["loop"]["value"]["budget"]["rows"].as_array().unwrap().clone();

@@ -9,6 +9,8 @@ mod cli_demo;
 #[cfg(test)]
 mod cli_goals;
 #[cfg(test)]
+mod cli_hints;
+#[cfg(test)]
 mod cli_init;
 #[cfg(test)]
 mod cli_land;

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::goal::Goal;
-use peers_model::{Timestamp, limits};
-use peers_run::place::{PEERS_DIR, Place};
+use peers_model::{RunId, Timestamp, limits};
+use peers_run::place::{Holder, PEERS_DIR, Place, is_gone};
 use peers_store::{FsDisk, accept, layout, load, runs, store};
-use peers_sys::clock;
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
+use peers_sys::{clock, term};
 use peers_view::{Asked, GitFacts, Lock, Sourced};
 
 use crate::cli::bug_hunt;
@@ -76,9 +76,13 @@ impl Cx {
     /// What a view is asked for: now, the lock, and what a look at the repository shows. The repository
     /// is looked at where the newest run worked.
     pub(crate) fn asked(&self, place: &Place, disk: &mut FsDisk) -> Asked {
-        let mut asked = Asked::new(clock::now(), clock::boot_id().map(str::to_owned), lock(place));
+        let (lock, gates_since) = look(place);
+        let mut asked = Asked::new(clock::now(), clock::boot_id().map(str::to_owned), lock);
+        asked.gates_since = gates_since;
         asked.here = Some(place.work_dir().to_string_lossy().into_owned());
         let worked = newest_work_dir(place, disk);
+        asked.gone = worked.as_deref().is_some_and(is_gone);
+        let worked = worked.filter(|_| !asked.gone);
         let there = worked.as_deref().unwrap_or(place.work_dir());
         let repo = match (&worked, PeerRepo::open(place.work_dir())) {
             // A worktree of the run's own: agents write there, so it must lead to this repository.
@@ -124,16 +128,27 @@ impl Cx {
         let named = ["USER", "LOGNAME"].iter().filter_map(|name| self.env.text(name));
         let name = named.map(str::trim).find(|name| !name.is_empty()).map(str::to_owned);
         let name = name.or_else(|| origin::user_id().map(|id| format!("uid {id}")));
-        peers_sys::term::line(&name.unwrap_or_else(|| "unknown".to_owned()), 64)
+        term::line(&name.unwrap_or_else(|| "unknown".to_owned()), 64)
     }
 }
 
-/// Where the newest run worked, if that is another directory than the one that was asked about and is
-/// still there.
+/// What to know of a run whose worktree somebody removed by hand.
+pub(crate) fn gone(disk: &mut FsDisk, run: &RunId) -> Option<String> {
+    let (records, _) = runs::list(disk).ok()?;
+    let record = records.into_iter().find(|record| record.run_id == *run)?;
+    is_gone(Path::new(&record.workdir)).then(|| {
+        format!(
+            "the worktree {} of run {run} is gone, and what was not committed in it; `git worktree prune` makes git forget it",
+            term::inline(&record.workdir)
+        )
+    })
+}
+
+/// Where the newest run worked, if that is another directory than the one that was asked about.
 fn newest_work_dir(place: &Place, disk: &mut FsDisk) -> Option<PathBuf> {
     let (records, _) = runs::list(disk).ok()?;
     let dir = PathBuf::from(&records.last()?.workdir);
-    (dir != place.work_dir() && SafeDir::open_shared(&dir).is_ok()).then_some(dir)
+    (dir != place.work_dir()).then_some(dir)
 }
 
 /// The goals in force; none where they cannot be read.
@@ -166,10 +181,17 @@ fn heard(work_dir: &Path, disk: &mut FsDisk) -> Option<Timestamp> {
 
 /// What a look at the run lock shows.
 pub(crate) fn lock(place: &Place) -> Lock {
+    look(place).0
+}
+
+/// The same, and since when the loop runs gates, if it does.
+fn look(place: &Place) -> (Lock, Option<Timestamp>) {
     match place.holder() {
-        Ok(None) => Lock::Free,
-        Ok(Some(holder)) => Lock::Held { pid: holder.pid, run_id: holder.run_id, foreign: holder.foreign },
-        Err(error) => Lock::Unreadable(error::chain(&error)),
+        Ok(None) => (Lock::Free, None),
+        Ok(Some(Holder { pid, run_id, foreign, gates_since })) => {
+            (Lock::Held { pid, run_id, foreign }, gates_since)
+        }
+        Err(error) => (Lock::Unreadable(error::chain(&error)), None),
     }
 }
 

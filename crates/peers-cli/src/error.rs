@@ -7,7 +7,7 @@ use std::io;
 use peers_git::{CliError, GitError, RepoError};
 use peers_model::exit;
 use peers_run::boot::BootError;
-use peers_run::place::{PlaceError, repo_exit, store_exit};
+use peers_run::place::{PlaceError, repo_exit, repo_hint, store_exit};
 use peers_run::scaffold::ScaffoldError;
 use peers_store::{DiskError, StoreError};
 use peers_sys::dir::FileError;
@@ -72,6 +72,16 @@ impl CommandError {
             Some(hint) => self.hint(hint),
             None => self,
         }
+    }
+
+    /// The same with every text rewritten.
+    pub(crate) fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
+        for Problem { message, hints } in &mut self.problems {
+            for text in std::iter::once(message).chain(hints) {
+                *text = reword(text);
+            }
+        }
+        self
     }
 
     /// The exit code.
@@ -194,7 +204,7 @@ impl From<FileError> for CommandError {
 
 impl From<RepoError> for CommandError {
     fn from(error: RepoError) -> Self {
-        Self::of(repo_exit(&error), &error)
+        Self::of(repo_exit(&error), &error).hint(repo_hint(&error))
     }
 }
 

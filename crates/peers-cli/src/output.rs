@@ -1,8 +1,10 @@
 //! The only place that writes to the terminal: data to standard output, talk to standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use peers_modes::hooks::quoted;
 use peers_view::Colour;
 use serde::Serialize;
 
@@ -14,6 +16,8 @@ pub(crate) struct Out {
     colour: bool,
     live: bool,
     columns: usize,
+    /// The directory that the command was pointed at, as a word of a shell, if it is not the current one.
+    target: Option<String>,
 }
 
 /// Something was written to standard output.
@@ -32,7 +36,7 @@ const COLUMNS: (usize, usize) = (20, 200);
 
 impl Out {
     /// Looks at the terminal. `NO_COLOR`, pipes and dumb terminals lose nothing but colour.
-    pub(crate) fn new(env: &peers_sys::env::Env) -> Self {
+    pub(crate) fn new(env: &peers_sys::env::Env, target: &Path) -> Self {
         let dumb = env.text("TERM") == Some("dumb");
         let terminal = io::stderr().is_terminal() && !dumb;
         let columns = env.text("COLUMNS").and_then(|n| n.parse().ok()).unwrap_or(80);
@@ -40,7 +44,20 @@ impl Out {
             colour: io::stdout().is_terminal() && !dumb && env.text("NO_COLOR").is_none(),
             live: terminal,
             columns: columns.clamp(COLUMNS.0, COLUMNS.1),
+            target: (target != Path::new(".")).then(|| quoted(&target.to_string_lossy())),
         }
+    }
+
+    /// A text whose commands work where this one was typed: each names the directory that it is about.
+    pub(crate) fn pasteable(&self, text: &str) -> String {
+        let Some(target) = &self.target else { return text.to_owned() };
+        let mut text = text.to_owned();
+        for begins in ["`peers ", "`git ", "&& peers ", "&& git "] {
+            let named = format!("{begins}-C {target} ");
+            // One that names a directory keeps its own.
+            text = text.replace(begins, &named).replace(&format!("{named}-C "), &format!("{begins}-C "));
+        }
+        text
     }
 
     /// Writes the one object that stands for a failed command that was asked for JSON, unless it has
@@ -106,9 +123,9 @@ impl Out {
     }
 
     /// Says something to the person in front of the terminal.
-    #[expect(clippy::unused_self, reason = "as `bytes`")]
     pub(crate) fn talk(&self, text: &str) {
-        let text = peers_sys::term::block(text);
+        let text = self.pasteable(text);
+        let text = peers_sys::term::block(&text);
         // Nobody can be told that nobody is listening.
         let _unheard = writeln!(io::stderr().lock(), "{text}");
     }
@@ -166,6 +183,17 @@ mod tests {
         let text =
             serde_json::to_string(&Document { schema: "x/1", body: &serde_json::json!({"a": 1}) }).unwrap();
         assert_eq!(text, r#"{"schema":"x/1","a":1}"#);
+    }
+
+    #[test]
+    fn a_command_in_a_text_names_the_directory_that_this_one_was_pointed_at() {
+        let out = |target: &str| Out::new(&peers_sys::env::Env::current(), Path::new(target));
+        let text = "`peers run`, `peers -C /x run`: `git worktree prune && git add x && peers -C /x run`";
+        assert_eq!(out(".").pasteable(text), text);
+        assert_eq!(
+            out("a b").pasteable(text),
+            "`peers -C 'a b' run`, `peers -C /x run`: `git -C 'a b' worktree prune && git -C 'a b' add x && peers -C /x run`"
+        );
     }
 
     #[test]

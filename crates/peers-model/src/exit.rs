@@ -1,4 +1,4 @@
-//! Exit codes: one table for all our binaries (design decision A9; `docs/exit-codes.md`).
+//! Exit codes: one table for all our binaries (`docs/exit-codes.md`, ADR 0009).
 
 /// Done as asked: complete, tick cap, checkpoint, drained.
 pub const OK: u8 = 0;

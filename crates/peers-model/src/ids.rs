@@ -119,7 +119,7 @@ text_id!(
 pub type GateId = GoalId;
 
 text_id!(
-    /// The id of a bug report (`gates.md` §6.2).
+    /// The id of a bug report, as its `Peer-Bug:` trailer names it.
     BugId, "bug id", "a letter, then at most 79 of letters, digits and `. _ : / -`",
     |s| {
         let mut bytes = s.bytes();

@@ -259,7 +259,7 @@ pub enum ErrorKind {
 }
 
 impl StopReason {
-    /// The process exit code (A9).
+    /// The process exit code (`docs/exit-codes.md`).
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use peers_model::outcome::TamperKind;
 use peers_model::record::OperatorOp;
 use peers_model::{limits, record};
+use peers_modes::hooks::quoted;
 use peers_store::accept::Accepted;
 use peers_store::commands::Command;
 use peers_store::layout;
@@ -266,7 +267,7 @@ fn sweep_peers(peers: &SafeDir, path: &Path, warnings: &mut Vec<String>) -> Resu
         };
         match dir.stat(&leaf) {
             Ok(Some(stat)) => {
-                refuse(name, &stat)?;
+                refuse(name, &stat).map_err(|what| format!("{what}{}", remedy(name, &stat)))?;
                 let wanted = if FILES.contains(&name) { Kind::File } else { Kind::Dir };
                 if stat.kind != wanted {
                     let (is, not) =
@@ -315,10 +316,19 @@ fn walk(
                 dir.remove_file(&entry.name).map_err(|e| fail(&e))?;
                 warnings.push(format!("{what}; it was removed"));
             }
-            Err(what) => return Err(what),
+            Err(what) => return Err(format!("{what}{}", remedy(&name, &stat))),
         }
     }
     Ok(())
+}
+
+/// How a file of ours gets a name of its own again. An agent may have named it.
+fn remedy(name: &str, stat: &FileStat) -> String {
+    if stat.kind != Kind::File {
+        return String::new();
+    }
+    let file = quoted(&format!(".peers/{name}"));
+    format!("; `f={file}; cp \"$f\" \"$f.new\" && mv \"$f.new\" \"$f\"` gives it one of its own")
 }
 
 fn refuse(name: &str, stat: &FileStat) -> Result<(), String> {

@@ -26,12 +26,14 @@ use peers_sys::{term, yaml};
 use crate::boot::{self, BootError, Finding, Loaded};
 use crate::gitrepo::substrate;
 use crate::oneshot::{self, Bench, Judgement, Show};
-use crate::place::{Place, repo_exit};
+use crate::place::{Place, is_gone, remade, repo_exit, repo_hint};
 use intent::Found;
 use moving::{advance, already, complete};
 
 pub use undo::{Undone, undo};
 
+/// Runs named in a hint.
+const RUNS: usize = 5;
 /// Commits named in a message or a proposal.
 const NAMED: usize = 50;
 
@@ -127,15 +129,15 @@ impl Ground {
         let lock = place.lock().map_err(Finding::from)?;
         let (mut store, _) =
             Store::open(place.open_store_disk().map_err(Finding::from)?).map_err(Finding::from)?;
+        let records = runs::all(store.disk()).map_err(Finding::from)?;
         if let Some(open) = &store.state().open {
             return Err(Finding::new(
                 exit::CONFLICT,
                 format!("tick {} was never finished: the loop was killed in it", open.started.tick),
-                "start `peers run` once; it recovers the turn before it does anything else",
+                boot::take_up(store.state(), &records, place),
             )
             .into());
         }
-        let records = runs::all(store.disk()).map_err(Finding::from)?;
         let base = project::read(store.disk()).map_err(Finding::from)?.and_then(|project| project.base);
         let repo = open(place.work_dir())?;
         let mut control = ControlDir::open_or_create(&place.control_git_path(), oneshot::locate(env)?)
@@ -270,7 +272,8 @@ pub fn land(
 fn ended_at(ground: &Ground, record: &RunRecord, branch: &str, tip: &CommitId) -> Result<(), Finding> {
     let on_it: Vec<&RunRecord> =
         ground.records.iter().filter(|r| r.branch.as_deref() == Some(branch)).collect();
-    if on_it.iter().any(|r| r.head.as_ref() == Some(tip)) {
+    // Where it began nothing is on it, as after an `undo`.
+    if record.base.as_ref() == Some(tip) || on_it.iter().any(|r| r.head.as_ref() == Some(tip)) {
         return Ok(());
     }
     let shown = term::inline(branch);
@@ -284,8 +287,16 @@ fn ended_at(ground: &Ground, record: &RunRecord, branch: &str, tip: &CommitId) -
         ),
         None => format!("run {} has no recorded end", record.run_id),
     };
-    let dir = term::inline(&record.workdir);
-    let hint = format!("run `peers run` once more in {dir}, or set the branch back to where the run ended");
+    let dir = peers_modes::hooks::quoted(&record.workdir);
+    let again = if is_gone(Path::new(&record.workdir)) {
+        format!(
+            "make its worktree again and run once more: `{} && peers -C \"$d\" run`",
+            remade(&record.workdir)
+        )
+    } else {
+        format!("run once more: `peers -C {dir} run`")
+    };
+    let hint = format!("{again}; or set the branch back to where the run ended");
     Err(Finding::new(exit::CONFLICT, message, hint))
 }
 
@@ -396,7 +407,7 @@ fn proposal(landed: &Landed, subjects: &[String]) -> Proposal {
 }
 
 fn open(dir: &Path) -> Result<PeerRepo, Finding> {
-    PeerRepo::open(dir).map_err(|e| Finding::plain(repo_exit(&e), crate::gitrepo::chain(&e)))
+    PeerRepo::open(dir).map_err(|e| Finding::new(repo_exit(&e), crate::gitrepo::chain(&e), repo_hint(&e)))
 }
 
 fn full(branch: &str) -> String {
@@ -413,10 +424,15 @@ fn find<'r>(records: &'r [RunRecord], name: &str) -> Result<&'r RunRecord, Findi
     };
     match found.as_slice() {
         [record] => Ok(record),
+        [] if records.is_empty() => Err(Finding::plain(exit::NEGATIVE, "there was no run yet")),
         [] => {
             let near = yaml::closest(name, records.iter().map(|record| record.run_id.as_str()));
             let hint = near.map_or_else(
-                || "`peers status --json` lists the runs; `last` is the newest".to_owned(),
+                || {
+                    let newest: Vec<&str> =
+                        records.iter().rev().take(RUNS).map(|record| record.run_id.as_str()).collect();
+                    format!("the newest runs, `last` first: {}", newest.join(", "))
+                },
                 |near| format!("did you mean `{near}`?"),
             );
             Err(Finding::new(exit::INVALID, format!("there is no run `{}`", term::line(name, 40)), hint))

@@ -26,7 +26,7 @@ use crate::drive;
 use crate::env::OperatorEnv;
 use crate::gitrepo::chain;
 use crate::inputs::Signals;
-use crate::place::{Holder, Place, repo_exit};
+use crate::place::{Holder, Place, repo_exit, repo_hint};
 use crate::ports::GateJob;
 use crate::procs::{Book, Cancel, Extra, ExtraResult, Progress, Site, SiteSpec, run_extra, run_gates};
 use crate::pulse;
@@ -85,7 +85,7 @@ pub fn verify(
     show: Show,
 ) -> Result<Verified, BootError> {
     let beside = place.holder().map_err(Finding::from)?;
-    let repo = PeerRepo::open(place.work_dir()).map_err(|e| Finding::plain(repo_exit(&e), chain(&e)))?;
+    let repo = PeerRepo::open(place.work_dir()).map_err(|e| git(e.into()))?;
     let bench = Bench::new(place, env, loaded)?;
     let at = clock::now();
     let head = repo.facts().head().map_err(git)?.commit;
@@ -301,8 +301,10 @@ pub(crate) fn locate(env: &Env) -> Result<Git, Finding> {
 #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err` as it is")]
 pub(crate) fn git(error: peers_git::GitError) -> Finding {
     use peers_git::GitError;
+    if let GitError::Repo(error) = &error {
+        return Finding::new(repo_exit(error), chain(error), repo_hint(error));
+    }
     let code = match &error {
-        GitError::Repo(error) => repo_exit(error),
         GitError::Cli(_) => exit::ENVIRONMENT,
         GitError::Exists { .. } | GitError::Moved { .. } => exit::CONFLICT,
         GitError::Unsafe { .. } => exit::REFUSED,

@@ -21,7 +21,7 @@ use peers_sys::dir::{FileError, FileId, Kind, SafeDir};
 use peers_sys::env::Env;
 use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
 
-pub use error::{Holder, PlaceError, file_exit, repo_exit, store_exit};
+pub use error::{Holder, PlaceError, file_exit, repo_exit, repo_hint, store_exit};
 
 /// The control directory below the top of a work tree.
 pub const PEERS_DIR: &str = ".peers";
@@ -355,6 +355,21 @@ pub fn unusable(path: &Path) -> Option<&'static str> {
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     let real = |base: &Path| Some(base.canonicalize().ok()?.join(path.strip_prefix(base).ok()?));
     path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
+}
+
+/// Whether there is no directory at this path, as after somebody removed a worktree by hand.
+#[must_use]
+pub fn is_gone(path: &Path) -> bool {
+    SafeDir::open_shared(path).is_err_and(|error| error.is_not_found())
+}
+
+/// The commands that make a worktree again which somebody removed by hand. Git must not have forgotten it.
+#[must_use]
+pub fn remade(dir: &str) -> String {
+    let dir = peers_modes::hooks::quoted(dir);
+    format!(
+        "d={dir}; mkdir -p \"$d\" && git worktree repair && git -C \"$d\" checkout -qf && peers -C \"$d\" init --upgrade"
+    )
 }
 
 /// `None` instead of an error for what is not there.

@@ -96,7 +96,8 @@ pub fn write<D: Disk>(
     for (name, bytes) in [(layout::peers::GOALS, goals), (layout::peers::CONFIG, config)] {
         let path = format!("{}/{name}", layout::store::ACCEPTED_DIR);
         if disk.read(Area::Store, &path, limits::CONFIG).is_err() {
-            keep_aside(disk, &path)?;
+            // Where its directory should be there may be something else.
+            keep_aside(disk, &path).or_else(|_| keep_aside(disk, layout::store::ACCEPTED_DIR))?;
         }
         disk.publish(Area::Store, &path, bytes, true)?;
     }

@@ -136,9 +136,10 @@ impl FileLock {
     /// # Errors
     /// [`FileError::Io`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        // In this order there is no instant at which a reader finds nothing.
         self.file
-            .set_len(0)
-            .and_then(|()| self.file.write_all_at(bytes, 0))
+            .write_all_at(bytes, 0)
+            .and_then(|()| self.file.set_len(u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
             .map_err(|e| io_error(&self.path, "write", e))
     }
 

@@ -2,7 +2,7 @@
 
 use peers_core::budget::Caps;
 use peers_core::state::{State, Wasted};
-use peers_model::config::UsdMode;
+use peers_model::config::{Config, PositiveUsd, UsdMode};
 use peers_model::{Timestamp, Tokens, Usd};
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
@@ -119,6 +119,15 @@ impl BudgetView {
         }
     }
 
+    /// That the money cap counts less than what is spent, if there is one and some turns told no cost.
+    #[must_use]
+    pub fn uncounted(&self) -> Option<String> {
+        let row = self.rows.iter().find(|row| row.key == "max_usd")?;
+        row.cap.filter(|_| self.unknown_usage > 0 && self.usd_mode != Some(UsdMode::Off))?;
+        let (turns, spent) = (words::count(self.unknown_usage, "turn"), row.spent.words());
+        Some(format!("the cost of {turns} is not known: the money cap counts only what is, {spent} so far"))
+    }
+
     /// What was spent, for people; unknown is not zero.
     pub(crate) fn spent_words(&self, row: &BudgetRow) -> String {
         match (self.is_least(row), row.spent.raw()) {
@@ -140,6 +149,16 @@ impl Serialize for BudgetRow {
         row.serialize_field("percent", &self.percent())?;
         row.end()
     }
+}
+
+/// [`BudgetView::uncounted`] before a run. `max_usd` is the cap of its command line.
+#[must_use]
+pub fn uncounted(config: &Config, max_usd: Option<Usd>, state: &State) -> Option<String> {
+    let mut caps = Caps::new(config.budget.clone());
+    if let Some(usd) = max_usd {
+        caps.budget.max_usd = Some(PositiveUsd(usd));
+    }
+    view(state, Sourced::Fresh(caps), Timestamp::default()).uncounted()
 }
 
 pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> BudgetView {

@@ -38,7 +38,7 @@ mod words;
 mod tests;
 
 pub use accounting::{Accounting, Doubt, doubts};
-pub use budget::{Amount, BudgetRow, BudgetView};
+pub use budget::{Amount, BudgetRow, BudgetView, uncounted};
 pub use bugs::{BugRow, BugsView};
 pub use converge::{ConvergeView, Missing};
 pub use diagnostic::{complaint, last_words, why_failed};

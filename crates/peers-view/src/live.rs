@@ -1,9 +1,11 @@
 //! What the loop is doing, in one line.
 
-use peers_model::outcome::StopReason;
-use peers_model::time;
+use std::time::Duration;
 
-use crate::liveness::{Attention, Liveness, attention};
+use peers_model::outcome::StopReason;
+use peers_model::{Timestamp, time};
+
+use crate::liveness::{Attention, Liveness, OpenTurn, attention};
 use crate::loopview::{LoopView, Silence};
 use crate::next;
 use crate::page::Tone;
@@ -22,7 +24,7 @@ pub(crate) enum Stamp {
     Absolute,
 }
 
-/// What the loop does while no turn is open. Which gates run is known to the loop alone.
+/// What the loop does while no turn is open and no gate runs.
 fn between_turns(view: &LoopView) -> String {
     let peers = view.core.value().map(|core| core.peers.as_slice()).unwrap_or_default();
     let waits: Vec<String> = peers
@@ -33,9 +35,28 @@ fn between_turns(view: &LoopView) -> String {
         })
         .collect();
     if waits.is_empty() {
-        return ", between turns: gates, or a look at the repository".to_owned();
+        return ", between turns: a look at the repository".to_owned();
     }
-    format!(", between turns: gates or a wait; {}", waits.join(", "))
+    format!(", between turns: {}", waits.join(", "))
+}
+
+/// `, gates since 16:05 (1m 3s), on what tick 4 of ann left`. The time is UTC, as everywhere.
+fn gates_words(view: &LoopView, since: Option<Timestamp>, turn: Option<&OpenTurn>) -> String {
+    let Some(since) = since else { return String::new() };
+    let text = since.to_string();
+    let clock = text.split('T').nth(1).and_then(|time| time.get(..5)).unwrap_or_default();
+    let on =
+        turn.map(|turn| format!(", on what tick {} of {} left", turn.tick, turn.peer)).unwrap_or_default();
+    format!(", gates since {clock} ({}){on}", whole_seconds(view.at.since(since)))
+}
+
+/// Milliseconds of something that goes on say nothing.
+fn whole_seconds(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        "0s".to_owned()
+    } else {
+        time::human(Duration::from_secs(time.as_secs()))
+    }
 }
 
 /// How long the peer has been silent, where that is worth a word.
@@ -61,9 +82,10 @@ pub(crate) fn live_words(view: &LoopView, when: Stamp) -> (Tone, String) {
         Attention::Act | Attention::Alarm => Tone::Bad,
     };
     let text = match live {
-        Liveness::Running { pid, run_id, foreign, since, turn } => {
+        Liveness::Running { pid, run_id, foreign, since, turn, gates_since } => {
             let since = since.map(|since| format!(" for {}", time::human(view.at.since(since))));
             let doing = match turn {
+                _ if gates_since.is_some() => gates_words(view, *gates_since, turn.as_ref()),
                 Some(turn) => {
                     let kind = if turn.skeptic { " as skeptic" } else { "" };
                     let since = time::human(view.at.since(turn.since));

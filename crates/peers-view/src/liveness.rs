@@ -33,7 +33,9 @@ impl Lock {
     pub fn from_probe(probe: &Probe) -> Self {
         match probe {
             Probe::Held { content } => {
-                let value: Option<Value> = serde_json::from_slice(content).ok();
+                // What it does stands in further lines.
+                let holder = content.split(|b| *b == b'\n').next().unwrap_or_default();
+                let value: Option<Value> = serde_json::from_slice(holder).ok();
                 let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
                 Self::Held {
                     pid: field("pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok()),
@@ -60,8 +62,10 @@ pub enum Liveness {
         foreign: bool,
         /// When the run began.
         since: Option<Timestamp>,
-        /// The turn that is open.
+        /// The turn that is open. Its peer has ended where gates run.
         turn: Option<OpenTurn>,
+        /// Since when gates run, if they do.
+        gates_since: Option<Timestamp>,
     },
     /// No run ever began.
     Fresh,
@@ -129,7 +133,7 @@ impl CrashKind {
 /// What the run at the end of the store and the journal amount to. `records` are the run records,
 /// oldest first; `boot` is the id of this boot.
 pub(crate) fn liveness(
-    lock: &Lock,
+    (lock, gates_since): (&Lock, Option<Timestamp>),
     state: Option<&State>,
     records: &[RunRecord],
     boot: Option<&str>,
@@ -154,6 +158,7 @@ pub(crate) fn liveness(
                 foreign: *foreign,
                 since,
                 turn: turn.filter(|_| !foreign),
+                gates_since: gates_since.filter(|_| !foreign),
             });
         }
         Lock::Free => {}

@@ -46,15 +46,29 @@ pub struct Asked {
     pub ticks: usize,
     /// The directory that was asked about, if that matters.
     pub here: Option<String>,
+    /// The directory in which the newest run worked is not there any more.
+    pub gone: bool,
     /// When the peer whose turn is open last printed something, if somebody looked.
     pub heard: Option<Timestamp>,
+    /// Since when the loop that runs runs gates, as it says in its lock.
+    pub gates_since: Option<Timestamp>,
 }
 
 impl Asked {
     /// Without git facts.
     #[must_use]
     pub fn new(now: Timestamp, boot_id: Option<String>, lock: Lock) -> Self {
-        Self { now, boot_id, lock, git: Sourced::Missing, ticks: TICKS, here: None, heard: None }
+        Self {
+            now,
+            boot_id,
+            lock,
+            git: Sourced::Missing,
+            ticks: TICKS,
+            here: None,
+            gone: false,
+            heard: None,
+            gates_since: None,
+        }
     }
 }
 
@@ -86,6 +100,8 @@ pub struct LoopView {
     pub setup: Setup,
     /// The directory that was asked about.
     pub here: Option<String>,
+    /// The directory in which the newest run worked is not there any more.
+    pub gone: bool,
     /// How long the peer whose turn is open has been silent.
     pub silence: Option<Silence>,
     /// What is wrong with the sources.
@@ -160,6 +176,8 @@ pub struct RunBrief {
     pub ticks: u64,
     /// It ended.
     pub ended: bool,
+    /// It puts each turn back.
+    pub dry_run: bool,
 }
 
 /// Something wrong with a source.
@@ -188,7 +206,7 @@ impl LoopView {
         let runs = records.as_deref().unwrap_or_default();
         let live = match &records {
             Err(why) if known.is_none() => Err(why.clone()),
-            _ => liveness::liveness(&asked.lock, known, runs, asked.boot_id.as_deref()),
+            _ => liveness::liveness((&asked.lock, asked.gates_since), known, runs, asked.boot_id.as_deref()),
         };
         let newest = match &records {
             Ok(records) => Sourced::from_read(Ok(records.last().cloned())),
@@ -236,6 +254,7 @@ impl LoopView {
             notable,
             setup,
             here: asked.here.clone(),
+            gone: asked.gone,
             silence,
             alerts,
         }
@@ -298,6 +317,7 @@ fn core(
             started_at: run.started_at,
             ticks: run.ticks,
             ended: run.ended,
+            dry_run: state.rules.dry_run,
         }),
         turn: state.turn_peer().cloned(),
         open: state.open.as_ref().map(|open| OpenTurn {

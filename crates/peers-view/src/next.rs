@@ -1,7 +1,9 @@
 //! What an operator does next, and what a run's last lines say.
 
+use peers_model::Usd;
 use peers_model::outcome::{BudgetKind, StopReason};
 
+use crate::budget::Amount;
 use crate::liveness::Liveness;
 use crate::loopview::LoopView;
 use crate::notable::WeakenedRow;
@@ -16,11 +18,16 @@ const NOTABLE: usize = 5;
 /// What to do next, one sentence; `None` while a loop runs, and where nothing is asked.
 #[must_use]
 pub fn next_step(view: &LoopView) -> Option<String> {
+    let gone = view.gone && apart(view).is_some();
     let step = match view.liveness.value()? {
         Liveness::Running { .. } => return None,
         Liveness::Fresh => return Some(before_the_first_run(view)),
-        Liveness::Crashed { .. } => "run again: the journal knows where it stopped".to_owned(),
+        Liveness::Crashed { turn, .. } => return Some(after_a_crash(turn.is_some(), view)),
         Liveness::Stopped { reason: StopReason::Complete, .. } => return home(view),
+        Liveness::Stopped { .. } if gone => return Some(without_worktree(view)),
+        Liveness::Stopped { reason: StopReason::Budget(BudgetKind::MaxUsd), .. } => {
+            return Some(more_money(view));
+        }
         Liveness::Stopped { reason: StopReason::Budget(kind), .. } => budget(*kind, view),
         Liveness::Stopped { reason, .. } => match reason.next_step() {
             Some(step) => step.to_owned(),
@@ -34,16 +41,56 @@ pub fn next_step(view: &LoopView) -> Option<String> {
     })
 }
 
+/// Where and how the run that crashed goes on. A turn that is open is taken up as it began.
+fn after_a_crash(open: bool, view: &LoopView) -> String {
+    let dry_run = view.core.value().and_then(|core| core.run.as_ref()).is_some_and(|run| run.dry_run);
+    let flag = if dry_run && open { " --dry-run" } else { "" };
+    let dir = apart(view);
+    match (dir, view.gone, open) {
+        (None, ..) => format!("`peers run{flag}` goes on: the journal knows where it stopped"),
+        (Some(dir), false, _) => {
+            let dir = words::shell_word(dir);
+            format!("`peers -C {dir} run{flag}` goes on where it worked: the journal knows where it stopped")
+        }
+        (Some(dir), true, true) => {
+            let dir = words::shell_word(dir);
+            format!(
+                "the worktree in which its turn began is gone; make it again, and it is taken up there: `d={dir}; mkdir -p \"$d\" && git worktree repair && git -C \"$d\" checkout -qf && peers -C \"$d\" init --upgrade && peers -C \"$d\" run{flag}`"
+            )
+        }
+        (Some(_), true, false) => without_worktree(view),
+    }
+}
+
+/// What can be done about a run whose worktree somebody removed.
+fn without_worktree(view: &LoopView) -> String {
+    // A later run in the same worktree did not make its branch, but works on it all the same.
+    let branch = view.run.value().and_then(|run| run.branch.as_deref());
+    let home = branch
+        .map(|branch| format!("what it committed is on `{branch}`, and `peers land` takes that home; "));
+    let home = home.unwrap_or_default();
+    format!(
+        "{home}`git worktree prune` makes git forget the worktree, and `peers run --worktree` makes a new one"
+    )
+}
+
 /// The command that goes on where the newest run worked, if that is not the directory that was asked
 /// about.
 pub(crate) fn elsewhere(view: &LoopView) -> Option<String> {
+    apart(view).map(|dir| format!("peers -C {} run", words::shell_word(dir)))
+}
+
+/// Where the newest run worked, if that is not the directory that was asked about.
+fn apart(view: &LoopView) -> Option<&str> {
     let workdir = view.core.value()?.workdir.as_deref()?;
     let here = view.here.as_deref().or_else(|| view.project.value().map(|project| project.path.as_str()))?;
-    (workdir != here).then(|| format!("peers -C {} run", words::shell_word(workdir)))
+    (workdir != here).then_some(workdir)
 }
 
 fn home(view: &LoopView) -> Option<String> {
-    let run = view.run.value().filter(|run| run.own_branch)?;
+    let dry_run = view.core.value().and_then(|core| core.run.as_ref()).is_some_and(|run| run.dry_run);
+    // Of a dry run nothing is there to take home.
+    let run = view.run.value().filter(|run| run.own_branch && !dry_run)?;
     let branch = run.branch.as_deref()?;
     Some(format!("`peers land` takes the branch `{branch}` home"))
 }
@@ -75,12 +122,33 @@ fn budget(kind: BudgetKind, view: &LoopView) -> String {
                 newest.map_or("peers status".to_owned(), |tick| format!("peers replay {}", tick.tick));
             format!("find out why the last turns failed (`{replay}`), then run again: a new run counts anew")
         }
-        BudgetKind::MaxUsd => format!("{}; `--max-usd` overrides it for one run", raise("max_usd")),
-        BudgetKind::MaxIterations
+        BudgetKind::MaxUsd
+        | BudgetKind::MaxIterations
         | BudgetKind::MaxRuntime
         | BudgetKind::MaxTokens
         | BudgetKind::NoProgress => raise(key(kind)),
     }
+}
+
+/// The money cap counts over all runs, so the next one has to be above what is spent.
+fn more_money(view: &LoopView) -> String {
+    let at = apart(view).map(|dir| format!(" -C {}", words::shell_word(dir))).unwrap_or_default();
+    let core = view.core.value();
+    let row = core.and_then(|core| core.budget.rows.iter().find(|row| row.key == "max_usd"));
+    let amounts = row.and_then(|row| match (row.spent, row.cap) {
+        (Amount::Usd(spent), Some(Amount::Usd(cap))) => Some((spent, cap)),
+        _ => None,
+    });
+    let or =
+        "raise `budget.max_usd` in .peers/config.yaml (then `peers goals accept`), or take what is there";
+    let Some((spent, cap)) = amounts else {
+        return format!("go on with a higher `--max-usd`, or {or}");
+    };
+    let twice = Usd::from_micros(spent.max(cap).as_micros().saturating_mul(2)).to_string();
+    format!(
+        "{spent} are spent over all runs, and the cap was {cap}: name one above that, such as `peers{at} run --max-usd {}`; or {or}",
+        twice.trim_start_matches('$')
+    )
 }
 
 /// The key of a cap.
@@ -138,6 +206,9 @@ pub fn closing(view: &LoopView) -> Vec<String> {
             lines.push(format!("  - and {} more; `peers status` lists them", missing.len() - MISSING));
         }
     }
+    lines.extend(
+        view.core.value().and_then(|core| core.budget.uncounted()).map(|text| format!("warning: {text}")),
+    );
     let notable = notable(view);
     if !notable.is_empty() {
         lines.push("look at this before you trust the result:".to_owned());

@@ -56,6 +56,8 @@ impl Cell {
 
 /// Terminal cells of one piece of text.
 const WIDEST: usize = 300;
+/// Terminal cells of a text that holds a command with paths.
+const LONGEST: usize = 16 * 1024;
 /// Terminal cells of a column that is not the last one.
 const COLUMN: usize = 40;
 
@@ -92,6 +94,12 @@ impl Page {
     pub(crate) fn field(&mut self, name: &str, tone: Tone, text: impl AsRef<str>) {
         let name = format!("{:<11}", format!("{name}:"));
         self.line(&[Cell::new(Tone::Strong, name), Cell::new(tone, text)]);
+    }
+
+    /// The same for a text of ours with a command in it, which is of no use when it is cut.
+    pub(crate) fn whole(&mut self, name: &str, tone: Tone, text: impl AsRef<str>) {
+        let name = format!("{:<11}", format!("{name}:"));
+        self.line(&[Cell::new(Tone::Strong, name), Cell::cut(tone, text, LONGEST)]);
     }
 
     /// Rows with aligned columns. The last column is not padded; empty ones at the end cost nothing.

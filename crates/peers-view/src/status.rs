@@ -80,7 +80,7 @@ fn head(page: &mut Page, view: &LoopView) {
     let (tone, text) = live_words(view, Stamp::Ago);
     page.field("state", tone, text);
     if let Some(next) = next_step(view) {
-        page.field("next step", Tone::Care, next);
+        page.whole("next step", Tone::Care, next);
     }
     for line in next::notable(view) {
         page.field("look at", Tone::Bad, line);
@@ -119,7 +119,11 @@ fn body(page: &mut Page, view: &LoopView, core: &Core) {
     page.field("head", Tone::Plain, format!("{head}{branch}"));
     if let Some(dir) = &core.workdir {
         let own = view.project.value().is_some_and(|project| project.path != *dir);
-        let what = if own { " (a worktree of its own)" } else { "" };
+        let what = match (view.gone, own) {
+            (true, _) => " (gone: somebody removed it)",
+            (false, true) => " (a worktree of its own)",
+            (false, false) => "",
+        };
         page.field("works in", Tone::Plain, format!("{dir}{what}"));
     }
     match (core.clean, core.dirty.is_empty()) {
@@ -329,7 +333,9 @@ fn budget(page: &mut Page, core: &Core) {
         duration_ms(budget.peer_ms),
         duration_ms(budget.gate_ms)
     ));
-    if budget.unknown_usage > 0 {
+    if let Some(uncounted) = budget.uncounted() {
+        page.line(&[Cell::new(Tone::Care, format!("  {uncounted}"))]);
+    } else if budget.unknown_usage > 0 {
         page.say(format!("  the cost of {} is not known", count(budget.unknown_usage, "turn")));
     }
     if budget.wasted_ms > 0 {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use peers_model::record::{AckTarget, OperatorOp};
-use peers_model::{BugId, TickNo, exit};
+use peers_model::{BugId, PeerName, TickNo, exit};
 use peers_run::place::Place;
 use peers_store::FsDisk;
 use peers_sys::yaml;
@@ -65,14 +65,56 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
     known(&args.target.0, &place, &mut disk, cx)?;
     let op = OperatorOp::Ack { target: args.target.0.clone(), reason: args.reason.clone() };
+    let standing = standing(&args.target.0, &mut disk)?;
     let taken = operator::act(cx, &place, op, |_| Ok(()))?;
+    if let Some(others) = &standing {
+        cx.out.talk(&format!("note: {}", not_cleared(&args.target.0, others)));
+    }
     if args.json {
-        let body = json!({"target": args.target.0, "reason": args.reason, "taken": taken.word()});
+        let cleared = standing.is_none();
+        let body = json!({"target": args.target.0, "reason": args.reason, "taken": taken.word(),
+            "cleared": cleared, "standing": standing.unwrap_or_default()});
         cx.out.json("peers.ack/1", &body)?;
     } else {
         cx.out.line(&format!("Acknowledged{}", taken.said()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A warning about a weakening that stands.
+#[derive(Debug, serde::Serialize)]
+struct Warned {
+    peer: PeerName,
+    tick: TickNo,
+}
+
+/// The warnings that stand, where the one that is acknowledged is none of them: of each peer only the
+/// newest does.
+fn standing(target: &AckTarget, disk: &mut FsDisk) -> Result<Option<Vec<Warned>>, CommandError> {
+    let AckTarget::Weakening(tick) = target else { return Ok(None) };
+    let state = peers_store::store::read_state(disk)?;
+    let warned: Vec<Warned> = state
+        .peers
+        .iter()
+        .filter_map(|(peer, health)| Some(Warned { peer: peer.clone(), tick: health.warned_at? }))
+        .collect();
+    Ok((!warned.iter().any(|warned| warned.tick == *tick)).then_some(warned))
+}
+
+fn not_cleared(target: &AckTarget, others: &[Warned]) -> String {
+    let AckTarget::Weakening(tick) = target else { return String::new() };
+    let [first, ..] = others else {
+        return format!(
+            "recorded, but no warning about a weakening stands, so tick {tick} had none to clear"
+        );
+    };
+    let rows: Vec<String> =
+        others.iter().map(|Warned { peer, tick }| format!("that of {peer} is tick {tick}")).collect();
+    format!(
+        "recorded, but tick {tick} is not the newest warning of a peer, and only that counts: {}; it stands until `peers ack weakening:{} --reason TEXT`",
+        rows.join(", "),
+        first.tick
+    )
 }
 
 /// Whether there is such a thing. What cannot be looked up is taken at its word.
@@ -101,4 +143,20 @@ fn known(target: &AckTarget, place: &Place, disk: &mut FsDisk, cx: &Cx) -> Resul
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_of_an_older_warning_names_the_ones_that_stand() {
+        let warned = |peer: &str, tick| Warned { peer: PeerName::new(peer).unwrap(), tick: TickNo(tick) };
+        let target = AckTarget::Weakening(TickNo(3));
+        assert_eq!(
+            not_cleared(&target, &[warned("ann", 7), warned("ben", 4)]),
+            "recorded, but tick 3 is not the newest warning of a peer, and only that counts: that of ann is tick 7, that of ben is tick 4; it stands until `peers ack weakening:7 --reason TEXT`"
+        );
+        assert!(not_cleared(&target, &[]).contains("tick 3 had none to clear"));
+    }
 }

@@ -95,7 +95,12 @@ fn top_of_a_repository(cx: &Cx) -> Result<(), CommandError> {
         return Ok(());
     }
     let shown = term::inline(&top.to_string_lossy());
-    match PeerRepo::find_top(&top).filter(|above| *above != top) {
+    let found = PeerRepo::find_top(&top);
+    if found.as_ref() == Some(&top) {
+        // A repository that git does not take for one: nothing is made over it.
+        return Err(RepoError::NotARepo { path: top }.into());
+    }
+    match found {
         Some(above) => Err(CommandError::new(
             exit::INVALID,
             format!("{shown} is inside a repository, and agents work at the top of one"),

@@ -11,7 +11,7 @@ use peers_sys::spawn::resolve_program;
 use peers_sys::{dir::SafeDir, term};
 use serde_json::{Value, json};
 
-use crate::cx::Cx;
+use crate::cx::{self, Cx};
 use crate::error::CommandError;
 use crate::live::{self, Live};
 use crate::output::counted;
@@ -58,6 +58,11 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     );
     view.close();
     let landing = landing?;
+    if let Landing::Landed(landed) = &landing
+        && let Some(note) = cx::gone(&mut disk, &landed.run)
+    {
+        cx.out.talk(&format!("note: {note}"));
+    }
     if args.json {
         cx.out.json("peers.land/1", &document(&landing))?;
     } else {

@@ -114,12 +114,13 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     let env = Env::current();
-    let out = Out::new(&env);
+    let out = Out::new(&env, &cli.global.target);
     live::log(&env);
     let cx = Cx { env, target: cli.global.target, out };
     match cli.command.run(&cx) {
         Ok(code) => code,
         Err(error) => {
+            let error = error.reworded(|text| cx.out.pasteable(text));
             if asks_for_json() {
                 Out::failure(&error);
             }

@@ -7,8 +7,8 @@ use peers_model::outcome::StopReason;
 use peers_model::{Usd, exit};
 use peers_modes::hooks::quoted;
 use peers_run::boot::{self, RunOptions, RunSummary};
-use peers_run::place::Place;
-use peers_store::runs;
+use peers_run::place::{Place, is_gone};
+use peers_store::{runs, store};
 use peers_sys::{env, term};
 use peers_view::LoopView;
 
@@ -159,14 +159,15 @@ fn end(options: &RunOptions, summary: &RunSummary, cx: &Cx) -> Option<LoopView> 
 fn doubts(options: &RunOptions, cx: &Cx) -> Vec<String> {
     let loaded = || {
         let mut disk = Place::locate(&options.target, &cx.env).ok()?.open_view_disk().ok()?;
-        boot::load(&mut disk).ok()
+        Some((boot::load(&mut disk).ok()?.config, store::read_state(&mut disk).ok()?))
     };
     // What cannot be loaded does not start.
-    let Some(config) = loaded().map(|loaded| loaded.config) else { return Vec::new() };
-    peers_view::doubts(&config, &accounting(&config), options.max_usd)
+    let Some((config, state)) = loaded() else { return Vec::new() };
+    let doubts = peers_view::doubts(&config, &accounting(&config), options.max_usd)
         .into_iter()
-        .map(|doubt| format!("{}: {}", if doubt.loud { "warning" } else { "note" }, doubt.text))
-        .collect()
+        .map(|doubt| format!("{}: {}", if doubt.loud { "warning" } else { "note" }, doubt.text));
+    let uncounted = peers_view::uncounted(&config, options.max_usd, &state);
+    doubts.chain(uncounted.map(|text| format!("warning: {text}"))).collect()
 }
 
 /// The newest run worked in a worktree of its own and is not done: a run here does not go on with it.
@@ -176,17 +177,24 @@ fn left_behind(options: &RunOptions, cx: &Cx) {
         let mut disk = place.open_view_disk().ok()?;
         let record = runs::list(&mut disk).ok()?.0.pop()?;
         let dir = Path::new(&record.workdir);
-        let elsewhere = dir != place.work_dir() && dir != place.project_dir() && dir.is_dir();
-        (elsewhere && record.reason != Some(StopReason::Complete)).then_some(record)
+        let elsewhere = dir != place.work_dir() && dir != place.project_dir();
+        // A turn of it that is open is taken up first, or nothing starts.
+        let open = store::read_state(&mut disk).ok()?.open.is_some();
+        (elsewhere && !open && record.reason != Some(StopReason::Complete)).then_some(record)
     };
     // For people: a start does not depend on it.
     let Some(record) = newest() else { return };
-    let branch = record.branch.as_deref().map(|branch| format!(" on `{branch}`")).unwrap_or_default();
-    cx.out.talk(&format!(
-        "warning: the newest run worked in {}{branch} and is not complete; this one works here. To go on there: `peers -C {} run`",
-        term::inline(&record.workdir),
-        quoted(&record.workdir)
-    ));
+    let branch = record.branch.as_deref().map(|branch| format!(" on `{}`", term::inline(branch)));
+    let (dir, branch) = (term::inline(&record.workdir), branch.unwrap_or_default());
+    let what = if is_gone(Path::new(&record.workdir)) {
+        "and that worktree is gone; this one works here. `git worktree prune` makes git forget it, `peers land` takes home what is on its branch".to_owned()
+    } else {
+        format!(
+            "and is not complete; this one works here. To go on there: `peers -C {} run`",
+            quoted(&record.workdir)
+        )
+    };
+    cx.out.talk(&format!("warning: the newest run worked in {dir}{branch} {what}"));
 }
 
 fn stopped(reason: &StopReason, cx: &Cx) {

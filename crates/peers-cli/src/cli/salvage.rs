@@ -6,6 +6,9 @@ use clap::Subcommand;
 use peers_git::SalvageRef;
 use peers_model::exit;
 use peers_run::gitrepo::substrate;
+use peers_run::place::Place;
+use peers_store::FsDisk;
+use peers_sys::dir::SafeDir;
 use peers_sys::{clock, term, yaml};
 use serde_json::json;
 
@@ -50,7 +53,8 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
 }
 
 fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let (place, _) = cx.view()?;
+    let (place, mut disk) = cx.view()?;
+    not_lost(&place, &mut disk)?;
     let kept = match cx.control(&place)? {
         Some(control) => control.list_salvage()?,
         None => Vec::new(),
@@ -75,9 +79,27 @@ fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// After a run there is a control git directory; without it nobody knows what was kept.
+fn not_lost(place: &Place, disk: &mut FsDisk) -> Result<(), CommandError> {
+    let dir = place.control_git_path();
+    let there = SafeDir::open_shared(&dir).is_ok_and(|dir| matches!(dir.stat("HEAD"), Ok(Some(_))));
+    // A journal that cannot be read was written by somebody.
+    let ran = peers_store::store::read_state(disk).map_or(true, |state| state.run.is_some());
+    if there || !ran {
+        return Ok(());
+    }
+    let message = format!(
+        "what was kept is unknown: the control git directory {} is gone",
+        term::inline(&dir.to_string_lossy())
+    );
+    let hint = "restore it from a copy of the trusted store; the next `peers run` makes a new one, without what was kept";
+    Err(CommandError::new(exit::INVALID, message).hint(hint))
+}
+
 fn restore(name: &str, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     cx.operators_alone_here("salvage restore")?;
-    let (place, _) = cx.store()?;
+    let (place, mut disk) = cx.store()?;
+    not_lost(&place, &mut disk)?;
     let control = cx.control(&place)?;
     let kept = match &control {
         Some(control) => control.list_salvage()?,

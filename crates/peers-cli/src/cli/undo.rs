@@ -7,7 +7,7 @@ use peers_run::land::{self, Undone};
 use peers_sys::term;
 use serde_json::json;
 
-use crate::cx::Cx;
+use crate::cx::{self, Cx};
 use crate::error::CommandError;
 
 /// Set a run's branch back to the commit that the run began at
@@ -28,13 +28,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let place = cx.place()?;
     cx.operators_alone(&place, "undo")?;
-    let undone = land::undo(&place, &cx.env, &args.run, &cx.operator()).map_err(|error| {
-        let error = CommandError::from(error);
-        if error.exit_code() == exit::INVALID && !error.has_hint() {
-            return error.hint("`peers report` lists the runs; `last` names the newest");
-        }
-        error
-    })?;
+    let undone = land::undo(&place, &cx.env, &args.run, &cx.operator())?;
+    if let Some(note) = place.open_view_disk().ok().and_then(|mut disk| cx::gone(&mut disk, &undone.run)) {
+        cx.out.talk(&format!("note: {note}"));
+    }
     let Undone { run, branch, from, to, commits, salvage, blocked } = &undone;
     if args.json {
         let body = json!({"run": run, "branch": branch, "from": from, "to": to, "commits": commits,

@@ -29,12 +29,16 @@ const PEERS: [(&str, Kind); 12] = [
     (peers::VERIFY, Kind::File),
 ];
 
-/// The same of the trusted store; the acceptance is looked at when it is read.
-const STORE: [(&str, Kind); 7] = [
+/// The mark of a turn. What else than a directory lies in its place is replaced, once it was told.
+const TURN: &str = "git/turn.json";
+
+/// The same of the trusted store; what was accepted is looked at when it is read.
+const STORE: [(&str, Kind); 8] = [
     (store::JOURNAL, Kind::Dir),
     (store::RUNS, Kind::Dir),
     (store::COMMANDS, Kind::Dir),
     ("git", Kind::Dir),
+    (TURN, Kind::File),
     (store::SNAPSHOT, Kind::File),
     (store::RUN_LOCK, Kind::File),
     (store::RESERVE, Kind::File),
@@ -45,7 +49,8 @@ pub(super) fn files(disk: &mut FsDisk, out: &mut Vec<Finding>) {
     for (area, shown, names) in [(Area::Peers, ".peers/", &PEERS[..]), (Area::Store, "", &STORE[..])] {
         let Some(dir) = disk.dir(area) else { continue };
         for (name, due) in names {
-            let Some(found) = kind(dir, name).filter(|found| found != due) else { continue };
+            let wrong = |found: &Kind| found != due && (*name != TURN || *found == Kind::Dir);
+            let Some(found) = kind(dir, name).filter(wrong) else { continue };
             let place = if area == Area::Store { " in the trusted store" } else { "" };
             out.push(Finding::new(
                 exit::REFUSED,

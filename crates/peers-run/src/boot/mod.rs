@@ -9,8 +9,9 @@ mod finding;
 mod load;
 mod preflight;
 mod start;
+mod watching;
 
 pub use finding::{BootError, Finding};
 pub use load::{Loaded, load, rules};
-pub(crate) use preflight::open_files;
+pub(crate) use preflight::{open_files, take_up};
 pub use start::{RunOptions, RunSummary, run};

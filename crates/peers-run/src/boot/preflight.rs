@@ -1,12 +1,15 @@
 //! The checks before a start, in their order.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use peers_core::state::State;
-use peers_git::{BusyState, Git, PeerRepo, RepoError};
+use peers_git::{Git, PeerRepo, RepoError};
 use peers_model::config::Config;
 use peers_model::{exit, limits};
-use peers_store::{FsDisk, runs, store};
+use peers_modes::hooks::quoted;
+use peers_store::runs::{self, RunRecord};
+use peers_store::{FsDisk, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::spawn::resolve_program;
@@ -63,36 +66,41 @@ pub(super) fn cut_short(disk: &mut FsDisk) -> Option<State> {
 pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -> Result<bool, Finding> {
     let Some(state) = cut_short(disk) else { return Ok(false) };
     let Some(open) = &state.open else { return Ok(false) };
-    let what = format!("tick {} of the last run was cut short and is taken up first", open.started.tick);
-    let conflict = |why: &str, hint: String| {
-        Err::<bool, _>(Finding::new(exit::CONFLICT, format!("{what}, {why}"), hint))
-    };
-    if state.rules.dry_run != options.dry_run {
-        let (why, hint) = if state.rules.dry_run {
-            ("so that nothing of it stays", "run once more with --dry-run")
-        } else {
-            ("so that its work stays", "run once more without --dry-run")
-        };
-        return conflict(why, hint.to_owned());
-    }
     let records = runs::all(disk).map_err(Finding::from)?;
-    let record = records.into_iter().find(|r| state.run.as_ref().is_some_and(|run| run.id == r.run_id));
-    if let Some(record) = record.filter(|r| r.workdir != place.work_dir().to_string_lossy()) {
-        let dir = peers_modes::hooks::quoted(&record.workdir);
-        let branch = open.started.branch.as_deref().unwrap_or("HEAD");
-        let hint = format!(
-            "`peers -C {dir} run`; if that worktree is gone: `git worktree add {dir} {}`",
-            peers_modes::hooks::quoted(branch)
-        );
-        return conflict("where it began", hint);
+    let why = if state.rules.dry_run != options.dry_run {
+        if state.rules.dry_run { "so that nothing of it stays" } else { "so that its work stays" }
+    } else if began_elsewhere(&state, &records, place).is_some() {
+        "where it began"
+    } else if options.branch.is_some() || options.worktree.is_some() {
+        "on the branch where it began"
+    } else {
+        return Ok(true);
+    };
+    let what = format!("tick {} of the last run was cut short and is taken up first", open.started.tick);
+    Err(Finding::new(exit::CONFLICT, format!("{what}, {why}"), take_up(&state, &records, place)))
+}
+
+/// How the turn that was cut short is taken up, as a command for whoever stands in `here`.
+pub(crate) fn take_up(state: &State, records: &[RunRecord], here: &Place) -> String {
+    let dry = if state.rules.dry_run { " --dry-run" } else { "" };
+    let Some(record) = began_elsewhere(state, records, here) else {
+        return format!("`peers run{dry}` takes it up, and goes on");
+    };
+    let dir = quoted(&record.workdir);
+    if !place::is_gone(Path::new(&record.workdir)) {
+        return format!("it began in another work tree: `peers -C {dir} run{dry}` takes it up there");
     }
-    for (asked, flag) in [(options.branch.is_some(), "--branch"), (options.worktree.is_some(), "--worktree")]
-    {
-        if asked {
-            return conflict("on the branch where it began", format!("run once more without {flag}"));
-        }
-    }
-    Ok(true)
+    format!(
+        "the worktree in which it began is gone; make it again, and it is taken up there: `{} && peers -C \"$d\" run{dry}`",
+        place::remade(&record.workdir)
+    )
+}
+
+/// The record of the run whose turn was cut short, if it did not work here.
+fn began_elsewhere<'r>(state: &State, records: &'r [RunRecord], here: &Place) -> Option<&'r RunRecord> {
+    let run = state.run.as_ref()?;
+    let record = records.iter().find(|record| record.run_id == run.id)?;
+    (record.workdir != here.work_dir().to_string_lossy()).then_some(record)
 }
 
 /// The repository. What a turn that was cut short is in the middle of is seen to when that is taken up.
@@ -112,25 +120,7 @@ pub(super) fn repository(place: &Place, cut_short: bool, out: &mut Vec<Finding>)
 }
 
 fn repo_finding(error: &RepoError) -> Finding {
-    let hint = match error {
-        RepoError::NotARepo { .. } => "run `git init` and commit something first",
-        RepoError::Unborn { .. } => "make a first commit: `git commit --allow-empty -m start`",
-        RepoError::Bare { .. } => "use a repository with a work tree",
-        RepoError::Busy { state: BusyState::IndexLock, .. } => {
-            "if no git runs, remove it: `rm .git/index.lock` (in a linked worktree `git rev-parse --git-path index.lock` says where it is)"
-        }
-        RepoError::Busy { state: BusyState::RefLock, .. } => {
-            "if no git runs, remove it: `find \"$(git rev-parse --git-common-dir)\" -name '*.lock'` shows it"
-        }
-        RepoError::Busy { .. } => "finish or abort it first (`git status` shows it)",
-        RepoError::Redirected { .. } => "look at .git and its config: something points elsewhere",
-        RepoError::Corrupt { .. } => "run `git fsck`",
-        RepoError::UnsupportedExtension { .. } => "see `extensions.*` in .git/config",
-        RepoError::WrongOwner { .. } => "run as the owner of the repository",
-        RepoError::Unsafe { .. } => "somebody put it there: look at it and remove it",
-        RepoError::Io { .. } => "look at the file named",
-    };
-    Finding::new(place::repo_exit(error), chain(error), hint)
+    Finding::new(place::repo_exit(error), chain(error), place::repo_hint(error))
 }
 
 /// Enough files may be open: what fails for want of one in the middle of something says so badly.

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use peers_core::budget::Caps;
-use peers_core::machine::{LoopConfig, Notice, Now};
-use peers_core::state::State;
+use peers_core::machine::{LoopConfig, Notice};
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::config::{Config, PositiveUsd};
 use peers_model::outcome::StopReason;
@@ -13,6 +12,7 @@ use peers_model::record::MoveKind;
 use peers_model::{CommitId, RunId, Usd, exit};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, Disk, FsDisk, Store, layout, project};
+use peers_sys::dir::FileError;
 use peers_sys::env::Env;
 use peers_sys::identity::ProcIdentity;
 use peers_sys::lock::FileLock;
@@ -22,6 +22,7 @@ use serde_json::json;
 use super::finding::{BootError, Finding};
 use super::load::{Loaded, Reloader, load, rules};
 use super::preflight;
+use super::watching::{TellingLock, Watching};
 use super::{control, dirty};
 use crate::cache;
 use crate::clock::SysClock;
@@ -33,7 +34,7 @@ use crate::guard::FsGuard;
 use crate::inputs::Signals;
 use crate::place::{Place, PlaceError, file_exit};
 use crate::ports::{Clock as _, Guard as _, Observer, World};
-use crate::procs::{self, Book, OpenBook, Progress, RealProcs, Site, SiteSpec};
+use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec};
 
 /// Bytes kept free for the last record on a full disk.
 const RESERVE: usize = 64 * 1024;
@@ -85,19 +86,6 @@ struct RealWorld {
     guard: FsGuard,
     clock: SysClock,
     observer: Watching,
-}
-
-/// Whoever watches, behind one type.
-struct Watching(Box<dyn Observer>);
-
-impl Observer for Watching {
-    fn notice(&mut self, notice: &Notice, state: &State, at: Now) {
-        self.0.notice(notice, state, at);
-    }
-
-    fn progress(&mut self, progress: Progress) {
-        self.0.progress(progress);
-    }
 }
 
 impl World for RealWorld {
@@ -207,7 +195,7 @@ impl Ground {
         env: &Env,
         observer: Box<dyn Observer>,
     ) -> Result<RunSummary, BootError> {
-        let Self { resumes, place, mut disk, loaded, repo, git, chosen, book, mut lock } = self;
+        let Self { resumes, place, mut disk, loaded, repo, git, chosen, book, lock } = self;
         let run_id = new_run_id()?;
         let store_dir = need(place.open_store().map_err(Finding::from)?, "the trusted store")?;
         let peers_dir = need(place.open_peers().map_err(Finding::from)?, ".peers")?;
@@ -216,7 +204,7 @@ impl Ground {
             return Err(Finding::new(
                 exit::REFUSED,
                 what,
-                "somebody put it there: look at it, remove it, and start again",
+                "somebody put it there: look at it, mend or remove it, and start again",
             )
             .into());
         }
@@ -234,8 +222,13 @@ impl Ground {
             store_dir.try_clone().map_err(|e| io(&e))?,
             Some(peers_dir.try_clone().map_err(|e| io(&e))?),
         );
-        let (mut store, report) = Store::open(disk).map_err(Finding::from)?;
+        let (mut store, mut report) = Store::open(disk).map_err(Finding::from)?;
         unfinished_move(&store, &repo)?;
+        let newest = runs::list(store.disk()).map_err(Finding::from)?.0.pop();
+        if newest.is_none_or(|run| run.workdir != place.work_dir().to_string_lossy()) {
+            // The copy here was made by nobody yet, or stands where the last run that worked here left it.
+            report.mirror = None;
+        }
         // What an open turn left is its own: it is put back, or told as its peer's.
         let changes =
             if resumes { Ok(Vec::new()) } else { dirty::uncommitted(&mut control, &repo, base.as_ref()) };
@@ -253,7 +246,8 @@ impl Ground {
         let content = json!({"run_id": run_id, "pid": std::process::id(), "pgid": identity.as_ref().map(|i| i.pgid),
             "starttime": identity.as_ref().map(|i| i.start_time), "boot_id": peers_sys::clock::boot_id(),
             "kind": "host", "version": env!("CARGO_PKG_VERSION"), "started_at": peers_sys::clock::now()});
-        lock.write(format!("{content}\n").as_bytes()).map_err(|e| io(&e))?;
+        let mut lock = TellingLock { lock, holder: content };
+        lock.write(None).map_err(|e| io(&e))?;
         if store
             .disk()
             .len(Area::Store, layout::store::RESERVE)
@@ -352,10 +346,12 @@ impl Ground {
         let open_book = OpenBook::new(book);
         let (events, mut arriving) = procs::channel();
         let real = RealProcs::new(site, open_book.clone(), events);
-        let mut observer = Watching(observer);
+        let mut observer = Watching { observer, lock };
         observer.progress(real.progress());
         let mirror =
-            report.mirror.map(|what| format!("the mirror of the journal {what} and was written again"));
+            report.mirror.map(|what| format!(
+                ".peers/log/runs.jsonl, a copy of the journal for people, {what} and was written again; the journal itself is whole"
+            ));
         let dirty = dirty::warning(&changes.unwrap_or_default(), store.state().dirty);
         for warning in mirror.into_iter().chain(dirty) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
@@ -397,7 +393,7 @@ impl Ground {
             work_dir: place.work_dir().to_owned(),
         };
         // Held to the very end: lock held = running.
-        drop(lock);
+        drop(engine);
         Ok(summary)
     }
 }
@@ -423,7 +419,7 @@ fn caps(config: &Config, max_usd: Option<Usd>) -> Caps {
     caps
 }
 
-fn io(error: &peers_sys::dir::FileError) -> Finding {
+fn io(error: &FileError) -> Finding {
     Finding::plain(file_exit(error), chain(error))
 }
 

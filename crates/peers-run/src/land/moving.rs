@@ -111,10 +111,10 @@ pub(super) fn busy(error: GitError) -> Finding {
     let mut finding = oneshot::git(error);
     if locked {
         finding.exit = exit::CONFLICT;
-        finding.hint = Some(
-            "another git works there, or one that died left its lock: let it end or remove the lock; nothing was moved"
-                .to_owned(),
-        );
+        let remove = finding.hint.take().map(|hint| format!("; {hint}")).unwrap_or_default();
+        finding.hint = Some(format!(
+            "another git works there, or one that died left its lock; nothing was moved{remove}"
+        ));
     }
     finding
 }

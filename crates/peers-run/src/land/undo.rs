@@ -58,7 +58,8 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
     };
     let Some(branch) = record.branch.clone() else {
         let message = format!("run {run} worked on a detached HEAD, so there is no branch to set back");
-        let hint = format!("its base was {base}");
+        let dir = peers_modes::hooks::quoted(&record.workdir);
+        let hint = format!("by hand: `git -C {dir} reset --keep {base}` goes back to where it began");
         return Err(Finding::new(exit::NEGATIVE, message, hint).into());
     };
     let tip = ground.tip(&branch)?;
@@ -77,9 +78,13 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
     let commits = only_its_own(&mut ground, &run, &branch, (&base, &tip))?;
     let work = ground.holder_of(&branch, &record);
     let who = substrate(clock::now());
-    let kept_from = work.as_ref().map_or(ground.repo.work_dir(), |work| work.work_dir()).to_owned();
-    let kept =
-        ground.control.salvage(&format!("undo-{run}"), &tip, &kept_from, &who).map_err(oneshot::git)?;
+    let name = format!("undo-{run}");
+    let kept = match &work {
+        Some(work) => ground.control.salvage(&name, &tip, work.work_dir(), &who).map(|kept| kept.name),
+        // Checked out nowhere: no work tree is touched, so none is kept.
+        None => ground.control.keep(&name, &tip, &who),
+    };
+    let kept = kept.map_err(oneshot::git)?;
     if let Some(work) = &work {
         // What forbids it is found before anything is recorded.
         drop(work.prepare_reset(&ground.control, Some(&branch), &tip, &base).map_err(busy)?);
@@ -94,12 +99,8 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
     };
     // First the record: a crash in between leaves a branch that is ahead of it, which is harmless; the
     // other way round the next run would find its known history gone.
-    let op = OperatorOp::Undone {
-        run: run.clone(),
-        from: tip.clone(),
-        to: base.clone(),
-        salvage: kept.name.clone(),
-    };
+    let op =
+        OperatorOp::Undone { run: run.clone(), from: tip.clone(), to: base.clone(), salvage: kept.clone() };
     ground.record(op, by)?;
     intend(&mut ground.store, &intent, by)?;
     let moved = if let Some(work) = &work {
@@ -112,7 +113,7 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
     };
     ground.intended()?;
     let blocked = moved.map_err(busy)?;
-    Ok(done(Some(kept.name), commits, blocked))
+    Ok(done(Some(kept), commits, blocked))
 }
 
 /// How many commits the run put on the branch, if the branch holds no others since its base.
@@ -149,11 +150,21 @@ fn only_its_own(
         more => format!(" and {more} more"),
     };
     let message = format!("`{shown}` holds commits that are not of run {run}: {named}{more}");
-    Err(Finding::new(
-        exit::CONFLICT,
-        message,
-        "undo a later run first; your own commits: move them to another branch",
-    ))
+    // The newest first: what it made lies above what others did.
+    let ids: BTreeSet<CommitId> = range.into_iter().map(|fact| fact.id).collect();
+    let mut later = None;
+    for record in ground.records.iter().rev().take_while(|record| record.run_id != *run) {
+        let made = commits_of(ground.store.disk(), &record.run_id).map_err(Finding::from)?;
+        if made.iter().any(|commit| ids.contains(commit) && !own.contains(commit)) {
+            later = Some(record.run_id.clone());
+            break;
+        }
+    }
+    let hint = match later {
+        Some(later) => format!("a later run made some of them: `peers undo {later}` first"),
+        None => "no run made them: move them to another branch first".to_owned(),
+    };
+    Err(Finding::new(exit::CONFLICT, message, hint))
 }
 
 /// Every commit that a run brought onto its branch, by the journal.

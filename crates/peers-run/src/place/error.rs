@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use peers_git::RepoError;
-use peers_model::exit;
+use peers_git::{BusyState, RepoError};
+use peers_model::{Timestamp, exit};
 use peers_store::StoreError;
-use peers_sys::dir::FileError;
+use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::term;
+use serde::Deserialize as _;
 use thiserror::Error;
 
 /// Why a place cannot be used.
@@ -109,10 +110,14 @@ impl PlaceError {
             Self::Inside { .. } => {
                 "set XDG_STATE_HOME and XDG_CACHE_HOME to directories outside the repository".to_owned()
             }
+            Self::File(FileError::HardLinked { .. }) => {
+                "somebody may write it by its other name: look at what it holds first".to_owned()
+            }
             Self::File(error) if error.is_unsafe() => {
                 "somebody put it there: look at it, remove it, and start again".to_owned()
             }
-            Self::NotADirectory { .. } | Self::Repo(_) | Self::Store(_) | Self::File(_) => return None,
+            Self::Repo(error) => repo_hint(error),
+            Self::NotADirectory { .. } | Self::Store(_) | Self::File(_) => return None,
             Self::NotInitialised { top: Some(top), .. } => {
                 format!("the repository's top is above: `peers -C {} ...`", shown(top))
             }
@@ -144,10 +149,65 @@ pub fn repo_exit(error: &RepoError) -> u8 {
         | RepoError::Bare { .. }
         | RepoError::Unborn { .. }
         | RepoError::Corrupt { .. }
-        | RepoError::UnsupportedExtension { .. }
-        | RepoError::Busy { .. } => exit::INVALID,
+        | RepoError::UnsupportedExtension { .. } => exit::INVALID,
+        // Somebody works there, or left an operation half done.
+        RepoError::Busy { .. } => exit::CONFLICT,
         RepoError::Io { .. } => exit::BUG,
     }
+}
+
+/// What to do about a repository that cannot be opened.
+#[must_use]
+pub fn repo_hint(error: &RepoError) -> String {
+    match error {
+        RepoError::NotARepo { path } if has_git(path) => {
+            ".git is there, and git does not take it for a repository: restore what is missing in it (HEAD, config, objects, refs) from a backup".to_owned()
+        }
+        RepoError::NotARepo { .. } => "run `git init` and commit something first".to_owned(),
+        RepoError::Unborn { .. } => "make a first commit: `git commit --allow-empty -m start`".to_owned(),
+        RepoError::Bare { .. } => "use a repository with a work tree".to_owned(),
+        RepoError::Busy { path, state: BusyState::IndexLock } => format!(
+            "if no git runs there, remove it: `rm \"$(git -C {} rev-parse --absolute-git-dir)/index.lock\"`",
+            peers_modes::hooks::quoted(&path.to_string_lossy())
+        ),
+        RepoError::Busy { path, state: BusyState::RefLock } => format!(
+            "if no git runs there, remove it: `(cd {} && find \"$(git rev-parse --git-common-dir)\" -name '*.lock')` shows it",
+            peers_modes::hooks::quoted(&path.to_string_lossy())
+        ),
+        RepoError::Busy { .. } => "finish or abort it first (`git status` shows it)".to_owned(),
+        RepoError::Redirected { .. } => "look at .git and its config: something points elsewhere".to_owned(),
+        RepoError::Corrupt { .. } => "run `git fsck`".to_owned(),
+        RepoError::UnsupportedExtension { .. } => "see `extensions.*` in .git/config".to_owned(),
+        RepoError::WrongOwner { .. } => "run as the owner of the repository".to_owned(),
+        RepoError::Unsafe { path, found } => expected(path, found),
+        RepoError::Io { .. } => "look at the file named".to_owned(),
+    }
+}
+
+fn has_git(path: &Path) -> bool {
+    SafeDir::open_shared(path).is_ok_and(|dir| matches!(dir.stat(".git"), Ok(Some(_))))
+}
+
+/// What belongs at a place of the git directory, and how it gets there. Never to remove it: git itself may
+/// well live with it.
+fn expected(path: &Path, found: &str) -> String {
+    const DIRS: [&str; 7] = ["refs", "objects", "info", "logs", "pack", "heads", "tags"];
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let fan_out = name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    let due = match found {
+        "a directory" => "a regular file",
+        "a regular file" => "a directory",
+        "a symlink" | "a FIFO" | "a socket" | "a device" | "of unknown type" => {
+            if fan_out || DIRS.contains(&&*name) { "a directory" } else { "a regular file" }
+        }
+        _ => return "look at it, and put back from a backup what was there before".to_owned(),
+    };
+    if found == "a symlink" {
+        return format!(
+            "{due} is expected there: git follows such a link, peers does not; put a copy of what it leads to in its place, or restore it from a backup"
+        );
+    }
+    format!("{due} is expected there: restore it from a backup")
 }
 
 /// The exit code for a file that cannot be used.
@@ -190,16 +250,21 @@ pub struct Holder {
     pub run_id: Option<String>,
     /// The lock is the one that older systems keep in `.peers/`.
     pub foreign: bool,
+    /// Since when it runs gates, if it does.
+    pub gates_since: Option<Timestamp>,
 }
 
 impl Holder {
     pub(super) fn read(content: &[u8], foreign: bool) -> Self {
-        let value: Option<serde_json::Value> = serde_json::from_slice(content).ok();
+        let mut lines = content.split(|b| *b == b'\n').map(serde_json::from_slice::<serde_json::Value>);
+        let (value, doing) = (lines.next().and_then(Result::ok), lines.next().and_then(Result::ok));
         let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
+        let since = doing.as_ref().and_then(|doing| doing.get("gates_since"));
         Self {
             pid: field("pid").and_then(serde_json::Value::as_u64).and_then(|pid| u32::try_from(pid).ok()),
             run_id: field("run_id").and_then(|id| id.as_str()).map(|id| term::line(id, 40)),
             foreign,
+            gates_since: since.and_then(|at| Timestamp::deserialize(at).ok()),
         }
     }
 }

@@ -1,8 +1,12 @@
 //! Moving the old control directory and the old store files aside.
 
+use std::path::{Path, PathBuf};
+
 use peers_model::Timestamp;
+use peers_modes::hooks::quoted;
 use peers_store::layout::store;
 use peers_sys::dir::{FileMode, Kind, SafeDir};
+use peers_sys::term;
 
 use super::ScaffoldError;
 use super::report::{Action, Steps};
@@ -37,6 +41,67 @@ pub(super) enum Extent {
     Whole,
 }
 
+/// Where the backups of one start over lie, if they are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copies {
+    /// The work tree.
+    work: PathBuf,
+    /// The trusted store.
+    store: PathBuf,
+    /// Of the control directory.
+    peers: Option<String>,
+    /// Of the history in the store.
+    history: Option<String>,
+}
+
+impl Copies {
+    pub(super) fn named(work: &Path, store: &Path, stamp: &str) -> Self {
+        Self {
+            work: work.to_owned(),
+            store: store.to_owned(),
+            peers: Some(format!("{PREFIX}{stamp}")),
+            history: Some(format!("bak-{stamp}")),
+        }
+    }
+
+    /// Those of them that were made; `None` when none was.
+    pub(super) fn there(mut self) -> Option<Self> {
+        let made = |dir: &Path, name: &str| {
+            SafeDir::open_shared(dir).is_ok_and(|dir| matches!(dir.stat(name), Ok(Some(_))))
+        };
+        self.peers = self.peers.filter(|name| made(&self.work, name));
+        self.history = self.history.filter(|name| made(&self.store, name));
+        (self.peers.is_some() || self.history.is_some()).then_some(self)
+    }
+
+    /// Where they lie, one sentence.
+    pub(super) fn words(&self) -> String {
+        let shown = |path: PathBuf| term::inline(&path.to_string_lossy());
+        let peers =
+            self.peers.as_ref().map(|name| format!("the old .peers in {}", shown(self.work.join(name))));
+        let history = self
+            .history
+            .as_ref()
+            .map(|name| format!("the history so far in {}", shown(self.store.join(name))));
+        let parts: Vec<String> = peers.into_iter().chain(history).collect();
+        format!("kept: {}", parts.join(", "))
+    }
+
+    /// The commands that put everything back as it was.
+    pub(super) fn back(&self) -> String {
+        let word = |path: PathBuf| quoted(&path.to_string_lossy());
+        let peers = self.peers.as_ref().map(|name| {
+            let (now, old) = (word(self.work.join(PEERS_DIR)), word(self.work.join(name)));
+            format!("rm -rf {now} && mv {old} {now}")
+        });
+        let history = self.history.as_ref().map(|name| {
+            let (store, old) = (word(self.store.clone()), word(self.store.join(name)));
+            format!("cp -a {old}/. {store}/")
+        });
+        peers.into_iter().chain(history).collect::<Vec<_>>().join(" && ")
+    }
+}
+
 /// A name for a backup that none of these directories has yet.
 pub(super) fn stamp(dirs: &[(&SafeDir, &str)], now: Timestamp) -> Result<String, ScaffoldError> {
     let mut at = now;
@@ -65,7 +130,7 @@ fn compact(at: Timestamp) -> String {
     format!("{}Z", seconds.replace(['-', ':', 'Z'], ""))
 }
 
-/// Renames `.peers` to `.peers.bak-<stamp>` and removes the oldest backups.
+/// Renames `.peers` to `.peers.bak-<stamp>`.
 pub(super) fn control_dir(work: &SafeDir, stamp: &str, steps: &mut Steps) -> Result<(), ScaffoldError> {
     let name = format!("{PREFIX}{stamp}");
     steps.act(Action::Move, format!(".peers -> {name}"), || {
@@ -73,12 +138,26 @@ pub(super) fn control_dir(work: &SafeDir, stamp: &str, steps: &mut Steps) -> Res
         // The copy must not make the work tree dirty, whatever `.gitignore` says.
         work.subdir(&name)?.publish_mode(".gitignore", b"*\n", FileMode::Private)?;
         Ok(())
-    })?;
+    })
+}
+
+/// Removes the oldest backups, once everything else is done: until then the newest may be needed. Those
+/// of set-ups that were never finished go first, so that trying again and again pushes out nothing of worth.
+pub(super) fn prune(work: &SafeDir, store: Option<&SafeDir>, steps: &mut Steps) -> Result<(), ScaffoldError> {
     let mut old = backups(work)?;
     // In a dry run the new one is not there yet.
-    let kept = if steps.dry_run() { KEPT - 1 } else { KEPT };
-    while old.len() > kept {
-        let oldest = old.remove(0);
+    let (newest, kept) = if steps.dry_run() { (None, KEPT - 1) } else { (old.pop(), KEPT) };
+    let finished = |name: &String| {
+        let stamp = name.strip_prefix(PREFIX).unwrap_or_default();
+        let copy = format!("bak-{stamp}/{}", store::ACCEPTED);
+        store
+            .and_then(|store| store.parent_of(&copy).ok())
+            .is_some_and(|(dir, name)| matches!(dir.stat(name), Ok(Some(_))))
+    };
+    // Stable: else they stay in the order of their age.
+    old.sort_by_key(finished);
+    let too_many = (old.len() + usize::from(newest.is_some())).saturating_sub(kept);
+    for oldest in old.into_iter().take(too_many) {
         steps.act(Action::Remove, oldest.clone(), || {
             work.remove_tree(&oldest)?;
             Ok(())

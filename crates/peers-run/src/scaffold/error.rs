@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use peers_git::RepoError;
 use peers_model::exit;
-use peers_store::{DiskError, StoreError};
+use peers_store::{DiskError, DiskErrorKind, StoreError};
 use peers_sys::dir::FileError;
 use peers_sys::term;
 use thiserror::Error;
 
-use crate::place::{PlaceError, file_exit, repo_exit, store_exit};
+use super::backup::Copies;
+use crate::place::{PlaceError, file_exit, repo_exit, repo_hint, store_exit};
 
 /// Why a repository is not set up, or not taken down.
 #[derive(Debug, Error)]
@@ -70,6 +71,14 @@ pub enum ScaffoldError {
         /// The control directory.
         path: PathBuf,
     },
+    /// The old one was moved aside, and the new one could not be finished.
+    #[error("{}; the new set-up is not complete and nothing runs on it", copies.words())]
+    HalfWay {
+        /// What was moved aside, and where it lies.
+        copies: Copies,
+        /// What stopped it.
+        source: Box<ScaffoldError>,
+    },
     /// There is nothing to take away.
     #[error("{} is not set up for peers", shown(path))]
     NothingThere {
@@ -103,6 +112,7 @@ impl ScaffoldError {
             Self::Unusable { .. } | Self::Outside { .. } | Self::Linked { .. } => exit::INVALID,
             Self::Exists { .. } => exit::CONFLICT,
             Self::NothingThere { .. } => exit::NEGATIVE,
+            Self::HalfWay { source, .. } => source.exit(),
             Self::Repo(error) => repo_exit(error),
             Self::Place(error) => error.exit(),
             Self::File(error) => file_exit(error),
@@ -121,6 +131,7 @@ impl ScaffoldError {
                 "`peers init --upgrade` refreshes it and keeps configuration, goals and state; `peers init --force` starts over and keeps a copy".to_owned()
             }
             Self::Unusable { .. } => "rename the directory".to_owned(),
+            Self::Outside { path, top: Some(top) } if top == path => repo_hint(&RepoError::NotARepo { path: path.clone() }),
             Self::Outside { top: Some(top), .. } => {
                 format!("agents work at the top of a repository: `peers -C {} init`", quoted(top))
             }
@@ -128,9 +139,29 @@ impl ScaffoldError {
                 "`git init` makes one there; commit something, then run `peers init`".to_owned()
             }
             Self::Linked { main, .. } => format!("start over there: `peers -C {} init --force`", quoted(main)),
+            Self::HalfWay { copies, source } => {
+                let first = if source.is_disk_full() { "free some space, then" } else { "mend that, then" };
+                format!(
+                    "{first} `peers init --force` once more, which keeps these copies; or go back to what was: `{}`",
+                    copies.back()
+                )
+            }
             Self::Place(error) => return error.hint(),
-            Self::NothingThere { .. } | Self::Repo(_) | Self::File(_) | Self::Store(_) => return None,
+            Self::Repo(error) => repo_hint(error),
+            Self::NothingThere { .. } | Self::File(_) | Self::Store(_) => return None,
         })
+    }
+}
+
+impl ScaffoldError {
+    fn is_disk_full(&self) -> bool {
+        match self {
+            Self::File(error) | Self::Place(PlaceError::File(error)) => error.is_disk_full(),
+            Self::Store(error) | Self::Place(PlaceError::Store(error)) => {
+                error.disk().is_some_and(|disk| disk.kind == DiskErrorKind::Full)
+            }
+            _ => false,
+        }
     }
 }
 

@@ -168,11 +168,24 @@ impl Site {
         })
     }
 
-    fn lay_down(
+    fn lay_down(self, options: &InitOptions, env: &Env, now: Timestamp) -> Result<InitReport, ScaffoldError> {
+        if options.existing != Existing::Force || options.dry_run {
+            return self.laid_down(options, env, (now, None));
+        }
+        let stamp = backup::stamp(&backup::places(&self.work, self.store.as_ref()), now)?;
+        let (peers, store) = (self.place.work_dir().to_owned(), self.place.store_dir().to_owned());
+        let copies = backup::Copies::named(&peers, &store, &stamp);
+        self.laid_down(options, env, (now, Some(&stamp))).map_err(|source| match copies.there() {
+            None => source,
+            Some(copies) => ScaffoldError::HalfWay { copies, source: Box::new(source) },
+        })
+    }
+
+    fn laid_down(
         mut self,
         options: &InitOptions,
         env: &Env,
-        now: Timestamp,
+        (now, stamp): (Timestamp, Option<&str>),
     ) -> Result<InitReport, ScaffoldError> {
         let mut steps = Steps::new(options.dry_run);
         for lost in std::mem::take(&mut self.lost) {
@@ -193,7 +206,7 @@ impl Site {
             lock = Some(self.place.lock()?);
         }
         if options.existing == Existing::Force {
-            self.set_aside(now, &mut steps)?;
+            self.set_aside(stamp, now, &mut steps)?;
         }
         let base = self.anchor(options.existing, now, &mut steps)?;
         if self.kept.is_none() {
@@ -216,6 +229,9 @@ impl Site {
         } else {
             ignore::add(&self.work, &self.rules, repo, now, &mut steps)?
         };
+        if outcome == Outcome::Rebuilt {
+            backup::prune(&self.work, self.store.as_ref(), &mut steps)?;
+        }
         drop(lock);
         Ok(InitReport {
             dry_run: options.dry_run,
@@ -231,8 +247,11 @@ impl Site {
         })
     }
 
-    fn set_aside(&self, now: Timestamp, steps: &mut Steps) -> Result<(), ScaffoldError> {
-        let stamp = backup::stamp(&backup::places(&self.work, self.store.as_ref()), now)?;
+    fn set_aside(&self, stamp: Option<&str>, now: Timestamp, steps: &mut Steps) -> Result<(), ScaffoldError> {
+        let stamp = match stamp {
+            Some(stamp) => stamp.to_owned(),
+            None => backup::stamp(&backup::places(&self.work, self.store.as_ref()), now)?,
+        };
         if self.has_peers_dir {
             backup::control_dir(&self.work, &stamp, steps)?;
         }

@@ -107,7 +107,7 @@ fn row_67_a_dry_run_that_was_killed_is_finished_by_the_next_one() {
     here.told();
     live.crash();
     assert!(w.has("left.py"));
-    w.run(&[]).refused(4, "run once more with --dry-run");
+    w.run(&[]).refused(4, "`peers run --dry-run` takes it up");
     w.play("idle", &[]);
     w.run(&["--dry-run", "--max-ticks=1"]).stopped("max_ticks", 0);
     assert_eq!((w.head(), index(&w), w.status()), (head, index_before, String::new()));

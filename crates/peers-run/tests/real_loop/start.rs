@@ -224,7 +224,7 @@ fn row_07_a_path_with_a_line_break_stops_the_start() {
 fn row_07_a_lock_that_a_crashed_git_left_is_told_with_its_remedy() {
     let w = World::new();
     fs::write(w.repo().join(".git/index.lock"), "").unwrap();
-    w.run(&[]).refused(3, "if no git runs, remove it: `rm .git/index.lock`");
+    w.run(&[]).refused(4, "if no git runs there, remove it: `rm \"$(git -C ");
     assert!(w.repo().join(".git/index.lock").exists());
 }
 

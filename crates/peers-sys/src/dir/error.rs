@@ -25,7 +25,7 @@ pub enum FileError {
         expected: &'static str,
     },
     /// The file has further names, through which somebody else may read or write it.
-    #[error("{} has {links} hard links", shown(path))]
+    #[error("{} has {links} hard links; {} gives it one name of its own", shown(path), unlinking(path))]
     HardLinked {
         /// The name used.
         path: PathBuf,
@@ -149,6 +149,12 @@ impl FileError {
 // A name may hold control bytes; the message goes to terminals and logs.
 fn shown(path: &Path) -> String {
     crate::term::inline(&path.to_string_lossy())
+}
+
+/// The command that makes a copy of a file take the file's place.
+fn unlinking(path: &Path) -> String {
+    let name = shown(path).replace('\'', r"'\''");
+    format!("`f='{name}'; cp \"$f\" \"$f.new\" && mv \"$f.new\" \"$f\"`")
 }
 
 pub(crate) fn io_error(path: &Path, op: &'static str, source: impl Into<io::Error>) -> FileError {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use peers_model::outcome::{BudgetKind, StopReason, Usage};
 use peers_model::record::{
-    AcceptedReview, AckTarget, Digests, OperatorOp, OperatorRecord, Record, ScopeMove, TickOutcome,
+    AcceptedReview, AckTarget, Digests, OperatorOp, OperatorRecord, Record, Rules, ScopeMove, TickOutcome,
 };
 use peers_model::{TickNo, Timestamp};
 use peers_store::{Area, Disk as _, runs};
@@ -135,7 +135,11 @@ fn a_stop_that_is_not_complete_names_five_missing_things_at_most() {
 fn each_budget_says_what_was_spent_and_its_own_next_step() {
     for (kind, spent, step) in [
         (BudgetKind::MaxIterations, ", 1 of 10", "raise `budget.max_iterations`"),
-        (BudgetKind::MaxUsd, ", $0.50 of $5.00", "`--max-usd` overrides it"),
+        (
+            BudgetKind::MaxUsd,
+            ", $0.50 of $5.00",
+            "the cap was $5.00: name one above that, such as `peers run --max-usd 10.00`",
+        ),
         (BudgetKind::MaxConsecutiveFailures, ", 0 of 5", "then run again: a new run counts anew"),
         (BudgetKind::MaxRuntime, ", 3m of 6h", "raise `budget.max_runtime_s`"),
         (BudgetKind::MaxWall, "", "run again: this time is counted anew"),
@@ -184,6 +188,31 @@ fn a_run_in_a_worktree_of_its_own_says_where_to_go_on_and_how_to_land() {
     world.start(rules());
     ended(&mut world, StopReason::Complete);
     assert_eq!(next_step(&world.view()).unwrap(), "`peers land` takes the branch `peers/aa` home");
+}
+
+#[test]
+fn a_crash_names_the_command_that_goes_on_as_the_turn_began() {
+    let crashed = |dry_run: bool, open: bool, gone: bool| {
+        let mut world = World::new();
+        world.start(Rules { dry_run, ..rules() });
+        let mut record = run_record(&world.run);
+        record.workdir = "/data/x".into();
+        runs::write(world.store.disk(), &record).unwrap();
+        if open {
+            world.begin_tick(1, "claude");
+        }
+        let mut asked = world.asked(Lock::Free);
+        asked.gone = gone;
+        next_step(&LoopView::read(&mut world.disk(), &asked)).unwrap()
+    };
+    assert!(
+        crashed(true, true, false).starts_with("`peers -C /data/x run --dry-run` goes on where it worked")
+    );
+    assert!(crashed(true, false, false).starts_with("`peers -C /data/x run` goes on"));
+    assert!(crashed(false, true, false).starts_with("`peers -C /data/x run` goes on"));
+    assert!(crashed(false, true, true).contains("git worktree repair"));
+    let lost = crashed(false, false, true);
+    assert!(lost.contains("`peers land` takes that home") && !lost.contains("repair"), "{lost}");
 }
 
 #[test]
@@ -279,7 +308,7 @@ fn between_turns_a_wait_is_named() {
         streak: 1,
     }));
     let text = status_text(&world.view_held(), Colour::Plain);
-    assert!(text.contains("between turns: gates or a wait; claude waits "), "{text}");
+    assert!(text.contains("between turns: claude waits "), "{text}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! `peers status`.
 
-use peers_model::Usd;
 use peers_model::outcome::StopReason;
 use peers_model::record::TickOutcome;
 use peers_model::verdict::Verdict;
+use peers_model::{Timestamp, Usd};
 use peers_store::runs;
 use serde_json::Value;
 
@@ -106,6 +106,26 @@ fn a_loop_that_began_while_it_was_looked_at_has_not_crashed() {
 }
 
 #[test]
+fn gates_that_run_are_what_the_loop_does_whether_a_turn_is_open_or_not() {
+    let world = World::running();
+    let held = Lock::Held { pid: Some(7), run_id: None, foreign: false };
+    let text = |gates: bool, foreign: bool| {
+        let mut asked = world.asked(held.clone());
+        if foreign {
+            asked.lock = Lock::Held { pid: Some(9), run_id: None, foreign };
+        }
+        // A minute and three seconds before.
+        asked.gates_since = gates.then(|| Timestamp::from_millis(asked.now.as_millis() - 63_000));
+        status_text(&LoopView::read(&mut world.disk(), &asked), Colour::Plain)
+    };
+    let since = Timestamp::from_millis(world.now + 120_000 - 63_000).to_string();
+    let clock = since.split_once('T').unwrap().1[..5].to_owned();
+    assert!(text(true, false).contains(&format!(", gates since {clock} (1m 3s) (process 7)\n")));
+    assert!(text(false, false).contains(", between turns: a look at the repository"));
+    assert!(!text(true, true).contains("gates since"), "what another system writes is not ours");
+}
+
+#[test]
 fn gates_show_state_tree_streak_and_diagnostic() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
@@ -178,7 +198,9 @@ fn the_budget_has_caps_shares_and_what_was_wasted() {
     assert_eq!(line("tokens"), "  tokens             at least 1,500  no cap");
     assert_eq!(line("money"), "  money              at least $0.50  of $5.00  10%");
     assert!(
-        text.contains("  the cost of 1 turn is not known\n  wasted 3m; last: tick 2 codex 3m\n"),
+        text.contains(
+            "  the cost of 1 turn is not known: the money cap counts only what is, $0.50 so far\n  wasted 3m; last: tick 2 codex 3m\n"
+        ),
         "{text}"
     );
     assert!(text.contains("  healthy  codex   1 turn  tick 2: success in 3m, no commit by peer this turn; 0.5 of the last 5 failed\n"), "{text}");

@@ -165,6 +165,27 @@ fn force_takes_a_new_anchor_only_when_the_old_commit_is_gone() {
 }
 
 #[test]
+fn copies_of_set_ups_that_were_never_finished_are_removed_before_finished_ones() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    let store = world.init(&repo).store;
+    std::fs::write(repo.join(".peers/goals.yaml"), "# mine\n").unwrap();
+    world.force(&repo);
+    for _ in 0..5 {
+        // As on a full disk: nothing was accepted any more.
+        std::fs::remove_file(store.join("accepted.json")).unwrap();
+        world.force(&repo);
+    }
+    let copies = std::fs::read_dir(&repo).unwrap().map(|entry| entry.unwrap().path());
+    let copies: Vec<_> = copies
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".peers.bak-"))
+        .collect();
+    let mine =
+        |path: &std::path::PathBuf| std::fs::read_to_string(path.join("goals.yaml")).unwrap() == "# mine\n";
+    assert_eq!((copies.len(), copies.iter().filter(|path| mine(path)).count()), (3, 1));
+}
+
+#[test]
 fn only_three_copies_are_kept() {
     let world = World::new();
     let repo = world.repo("repo");

@@ -1,0 +1,375 @@
+//! What is said when something went wrong outside of peers: that it is one clear text, and that the
+//! command in it works where it was printed.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use crate::support::{Ended, World, goals, program};
+
+const HONEST: &str =
+    "after: repeat\nturns:\n- - write: {path: ann.txt, append: \"{{turn}}\"}\n  - handoff: Work\n";
+
+fn fifo(world: &World, path: &Path) {
+    assert!(world.command("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Waits until somebody writes a line into a FIFO.
+fn heard(path: &Path) {
+    let mut line = String::new();
+    BufReader::new(std::fs::File::open(path).unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+}
+
+/// A run with these flags, killed in its first turn.
+fn killed(flags: &[&str]) -> World {
+    let world = World::ready("true");
+    let pipe = world.path("pipe");
+    fifo(&world, &pipe);
+    let announce = format!("echo up > {}", pipe.display());
+    let script = serde_json::json!({"turns": [[{"shell": announce}, {"hang": "sleep"}]]});
+    world.script("ann", &script.to_string());
+    let mut child = world
+        .command(program())
+        .arg("run")
+        .args(flags)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    heard(&pipe);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.script("ann", HONEST);
+    world
+}
+
+/// The text between the first `begin` and the next backtick.
+fn command(text: &str, begin: &str) -> String {
+    let from = text.find(&format!("`{begin}")).unwrap_or_else(|| panic!("no `{begin}` in: {text}"));
+    text[from + 1..].split('`').next().unwrap().to_owned()
+}
+
+/// A command from a text, as somebody would paste it.
+fn pasted(world: &World, dir: &Path, line: &str) -> Ended {
+    let path = std::env::var("PATH").unwrap();
+    let here = program().parent().unwrap().display().to_string();
+    let mut shell = world.command("sh");
+    shell.arg("-c").arg(line).current_dir(dir).env("PATH", format!("{here}:{path}"));
+    Ended::of(&shell.output().unwrap())
+}
+
+#[test]
+fn after_a_kill_every_command_names_the_one_that_goes_on() {
+    for flags in [&["--dry-run"][..], &["--worktree"], &["--branch", "work"], &["--worktree", "--dry-run"]] {
+        let world = killed(flags);
+        let above = world.path("");
+        let said = |args: &[&str]| {
+            let done = world.command(program()).args(["-C", "repo"]).args(args).current_dir(&above).output();
+            let done = Ended::of(&done.unwrap());
+            format!("{}{}", done.out, done.err)
+        };
+        let again = command(&said(&["land"]), "peers");
+        assert_eq!(again, command(&said(&["undo", "last"]), "peers"), "{flags:?}");
+        assert_eq!(again, command(&said(&["status"]), "peers"), "{flags:?}");
+        assert_eq!(again.contains(" --dry-run"), flags.contains(&"--dry-run"), "{again}");
+        let done = pasted(&world, &above, &format!("{again} --max-ticks 1")).exits(0);
+        assert_eq!(done.last_line(), "Stopped: max_ticks", "{flags:?}: {}", done.err);
+        let ticks = world.records("tick");
+        assert_eq!(ticks[0]["classification"], "interrupted", "{flags:?}");
+        assert!(ticks.len() == 2, "{flags:?}: the turn was taken up, and one more followed");
+    }
+}
+
+#[test]
+fn a_start_in_the_wrong_place_or_with_other_flags_names_the_right_one() {
+    let world = killed(&["--worktree", "--dry-run"]);
+    for args in [&["run"][..], &["run", "--dry-run"], &["run", "--branch", "x"]] {
+        let done = world.peers(args).exits(4);
+        let again = command(&done.err, "peers");
+        assert!(again.starts_with("peers -C ") && again.ends_with(" run --dry-run"), "{}", done.err);
+    }
+}
+
+#[test]
+fn a_worktree_that_somebody_removed_is_named_and_what_is_committed_is_landed() {
+    let world = World::ready("true");
+    let dir = world.path("apart");
+    world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
+    std::fs::remove_dir_all(&dir).unwrap();
+    let status = world.peers(&["status"]).exits(0).out;
+    assert!(status.contains("(gone: somebody removed it)"), "{status}");
+    assert!(status.contains("`peers land` takes that home") && !status.contains("peers -C"), "{status}");
+    let again = world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert!(again.err.contains("that worktree is gone; this one works here"), "{}", again.err);
+    world.peers(&["undo", "last"]).exits(0);
+    let landed = world.peers(&["land"]).exits(0);
+    assert!(landed.err.contains("is gone, and what was not committed in it"), "{}", landed.err);
+    assert!(world.at("ann.txt").exists());
+    world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
+}
+
+#[test]
+fn undo_of_a_run_whose_worktree_is_gone_keeps_the_tip_and_then_nothing_is_left_to_land() {
+    let world = World::ready("true");
+    let dir = world.path("apart");
+    world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
+    let tip = world.records("tick")[0]["commits"][0].as_str().unwrap().to_owned();
+    std::fs::remove_dir_all(&dir).unwrap();
+    let done = world.peers(&["undo", "last"]).exits(0);
+    assert!(done.err.contains("is gone"), "{}", done.err);
+    let list = world.peers(&["salvage", "list", "--json"]).exits(0).json("peers.salvage/1");
+    let kept = &list["salvages"][0];
+    assert_eq!((&kept["commit"], &kept["with_work_tree"]), (&tip.into(), &false.into()));
+    world.peers(&["land"]).exits(1);
+}
+
+#[test]
+fn a_turn_in_a_worktree_that_somebody_removed_is_taken_up_by_the_command_that_is_named() {
+    let world = killed(&["--worktree"]);
+    let record = std::fs::read_dir(world.store().join("runs")).unwrap().next().unwrap().unwrap().path();
+    let record: serde_json::Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
+    std::fs::remove_dir_all(record["workdir"].as_str().unwrap()).unwrap();
+    let hint = world.peers(&["run"]).exits(4).err;
+    let again = command(&hint, "d=");
+    assert_eq!(again, command(&world.peers(&["status"]).exits(0).out, "d="));
+    pasted(&world, &world.at(""), &format!("{again} --max-ticks 1")).exits(0);
+    assert_eq!(world.records("tick")[0]["classification"], "interrupted");
+}
+
+#[test]
+fn the_first_run_in_a_worktree_and_the_next_one_outside_say_nothing_of_copies_of_the_journal() {
+    let world = World::ready("true");
+    let dir = world.path("apart");
+    for args in [&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()][..], &["tick"]] {
+        let done = world.peers(args).exits(0);
+        assert!(!done.err.contains("journal"), "{}", done.err);
+    }
+    std::fs::remove_file(world.at(".peers/log/runs.jsonl")).unwrap();
+    let done = world.peers(&["tick"]).exits(0);
+    assert!(done.err.contains(".peers/log/runs.jsonl, a copy of the journal"), "{}", done.err);
+}
+
+#[test]
+fn a_part_of_the_git_directory_that_is_no_file_is_never_to_be_removed() {
+    for part in ["HEAD", "config", "index"] {
+        for kind in ["a symlink", "a FIFO", "a directory"] {
+            let world = World::ready("true");
+            let path = world.at(&format!(".git/{part}"));
+            std::fs::rename(&path, world.path("real")).unwrap();
+            match kind {
+                "a symlink" => symlink(world.path("real"), &path).unwrap(),
+                "a FIFO" => fifo(&world, &path),
+                _ => std::fs::create_dir(&path).unwrap(),
+            }
+            for args in [&["run"][..], &["verify"], &["undo", "last"], &["init", "--upgrade"]] {
+                let said = world.peers(args).exits(5).err;
+                assert!(said.contains(&format!(".git/{part}` is {kind}\n")), "{args:?}: {said}");
+                assert!(said.contains("hint: a regular file is expected there"), "{args:?}: {said}");
+                assert!(!said.contains("remove") && !said.contains("git init"), "{args:?}: {said}");
+            }
+            std::fs::remove_dir(&path).or_else(|_| std::fs::remove_file(&path)).unwrap();
+            std::fs::rename(world.path("real"), &path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn nothing_is_made_over_a_repository_that_git_does_not_take_for_one() {
+    let world = World::repo();
+    std::fs::remove_file(world.at(".git/HEAD")).unwrap();
+    let said = world.peers(&["init"]).exits(3).err;
+    assert!(said.contains("from a backup") && !said.contains("git init"), "{said}");
+}
+
+#[test]
+fn a_directory_in_place_of_the_mark_of_a_turn_is_refused_before_anything_starts() {
+    let world = World::ready("true");
+    world.peers(&["tick"]).exits(0);
+    let mark = world.store().join("git/turn.json");
+    std::fs::remove_file(&mark).unwrap();
+    std::fs::create_dir(&mark).unwrap();
+    let said = world.peers(&["run"]).exits(5).err;
+    assert!(said.contains("git/turn.json in the trusted store is a directory"), "{said}");
+    std::fs::remove_dir(&mark).unwrap();
+    world.peers(&["tick"]).exits(0);
+}
+
+#[test]
+fn a_file_in_place_of_the_accepted_ones_is_one_error_and_accepting_anew_mends_it() {
+    let world = World::ready("true");
+    let accepted = world.store().join("accepted");
+    std::fs::remove_dir_all(&accepted).unwrap();
+    std::fs::write(&accepted, "x").unwrap();
+    let said = world.peers(&["run"]).exits(5).err;
+    assert_eq!(said.matches("error: ").count(), 1, "{said}");
+    assert!(said.contains("accepted is not a directory") && said.contains("`peers goals accept`"), "{said}");
+    world.peers(&["goals", "accept"]).exits(0);
+    assert_eq!(std::fs::read_to_string(world.store().join("accepted.bad")).unwrap(), "x");
+    world.peers(&["tick"]).exits(0);
+}
+
+#[test]
+fn a_file_with_two_names_is_refused_with_the_command_that_mends_it() {
+    for file in [
+        ".peers/config.yaml",
+        ".peers/log/runs.jsonl",
+        "run.lock",
+        ".peers/comms/a'; touch $(echo planted) #",
+    ] {
+        let world = World::ready("true");
+        world.peers(&["tick"]).exits(0);
+        if file.contains("planted") {
+            world.write(file, "");
+        }
+        let path = if file == "run.lock" { world.store().join(file) } else { world.at(file) };
+        std::fs::hard_link(&path, world.path("other")).unwrap();
+        let said = world.peers(&["tick"]).exits(5).err;
+        pasted(&world, &world.at(""), &command(&said, "f=")).exits(0);
+        assert!(!world.at("planted").exists(), "{said}");
+        world.peers(&["tick"]).exits(0);
+    }
+}
+
+#[test]
+fn salvages_are_unknown_when_the_control_git_directory_is_gone() {
+    let world = World::ready("true");
+    world.peers(&["salvage", "list"]).exits(0);
+    world.peers(&["tick"]).exits(0);
+    std::fs::remove_dir_all(world.store().join("git")).unwrap();
+    for args in [&["salvage", "list"][..], &["salvage", "list", "--json"], &["salvage", "restore", "x"]] {
+        let done = world.peers(args).exits(3);
+        assert!(done.err.contains("what was kept is unknown"), "{args:?}: {}", done.err);
+    }
+}
+
+/// A run whose gate is up, and waits.
+fn in_gates(world: &World, up: &Path, go: &Path) -> Child {
+    let child = world
+        .command(program())
+        .args(["run", "--max-ticks", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    heard(up);
+    let status = world.peers(&["status"]).exits(0).out;
+    assert!(status.contains(", gates since ") && !status.contains("tick 1 of ann for"), "{status}");
+    let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
+    let live = &json["liveness"]["value"];
+    assert!(live["kind"] == "running" && live["gates_since"].is_string(), "{live}");
+    assert!(live["pid"] == child.id() && live["run_id"].is_string(), "{live}");
+    std::fs::write(go, "go\n").unwrap();
+    child
+}
+
+#[test]
+fn while_gates_run_the_status_says_so_and_since_when() {
+    let world = World::ready("true");
+    let (up, go) = (world.path("up"), world.path("go"));
+    fifo(&world, &up);
+    fifo(&world, &go);
+    // Not before the turn: nothing reads there yet.
+    let gate = format!("test ! -e ann.txt || {{ echo up > {}; read x < {}; }}", up.display(), go.display());
+    world.write(".peers/goals.yaml", &goals(&[("real", &gate)]));
+    world.peers(&["goals", "accept"]).exits(0);
+    let mut child = in_gates(&world, &up, &go);
+    assert!(child.wait().unwrap().success());
+    let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
+    assert_eq!(json["liveness"]["value"]["kind"], "stopped");
+}
+
+#[test]
+fn a_lock_of_git_is_a_conflict_for_every_command() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    world.write(".git/index.lock", "");
+    for args in [&["run"][..], &["undo", "last"]] {
+        let said = world.peers(args).exits(4).err;
+        assert!(said.contains("`index.lock` exists"), "{args:?}: {said}");
+        assert!(said.contains("`rm \""), "{args:?}: {said}");
+    }
+    let said = world.peers(&["run"]).exits(4).err;
+    pasted(&world, &world.path(""), &command(&said, "rm")).exits(0);
+    world.peers(&["undo", "last"]).exits(0);
+}
+
+#[test]
+fn undo_names_the_later_run_that_has_to_go_first_and_the_runs_that_there_are() {
+    let world = World::ready("true");
+    assert_eq!(world.peers(&["undo", "last"]).exits(1).err, "error: there was no run yet\n");
+    let ids: Vec<String> = (0..2)
+        .map(|_| {
+            world.peers(&["tick"]).exits(0);
+            world.records("run-started").pop().unwrap()["run_id"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let unknown = world.peers(&["undo", "zz"]).exits(3).err;
+    assert!(unknown.contains(&format!("`last` first: {}, {}\n", ids[1], ids[0])), "{unknown}");
+    let refused = world.peers(&["undo", &ids[0]]).exits(4).err;
+    pasted(&world, &world.at(""), &command(&refused, "peers")).exits(0);
+    world.peers(&["undo", &ids[0]]).exits(0);
+    world.peers(&["tick"]).exits(0);
+    world.write("mine.txt", "");
+    world.commit("Mine on top");
+    let refused = world.peers(&["undo", "last"]).exits(4).err;
+    assert!(refused.contains("no run made them"), "{refused}");
+}
+
+#[test]
+fn undo_of_a_run_whose_branch_is_gone_says_that_alone() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1", "--branch", "work"]).exits(0);
+    world.git(&["checkout", "-q", "main"]);
+    world.git(&["branch", "-qD", "work"]);
+    let said = world.peers(&["undo", "last"]).exits(3).err;
+    assert_eq!(said, "error: there is no branch `work`\n");
+}
+
+#[test]
+fn a_start_over_on_a_full_disk_says_where_the_copy_lies_and_how_to_go_back() {
+    let world = World::ready("true");
+    let before = world.read(".peers/goals.yaml");
+    // No file may grow.
+    let limited = format!("trap '' XFSZ; ulimit -f 0; exec {} init --force", program().display());
+    let done = pasted(&world, &world.at(""), &limited).exits(70);
+    assert!(done.err.starts_with("error: kept: the old .peers in "), "{}", done.err);
+    assert!(done.err.contains("the new set-up is not complete"), "{}", done.err);
+    assert!(done.err.contains("hint: free some space, then `peers init --force` once more"), "{}", done.err);
+    pasted(&world, &world.path(""), &command(&done.err, "rm -rf")).exits(0);
+    assert_eq!(world.read(".peers/goals.yaml"), before);
+    world.peers(&["tick"]).exits(0);
+}
+
+#[test]
+fn a_money_cap_beside_turns_of_unknown_cost_is_warned_of() {
+    let world = World::ready("true");
+    let first = world.peers(&["run", "--max-ticks", "1", "--max-usd", "5"]).exits(0);
+    let said = "warning: the cost of 1 turn is not known: the money cap counts only what is, $0.00 so far";
+    assert_eq!(first.err.matches(said).count(), 1, "at the end: {}", first.err);
+    let again = world.peers(&["run", "--max-ticks", "1", "--max-usd", "5"]).exits(0);
+    assert!(again.err.contains(said), "at the start: {}", again.err);
+    assert!(!world.peers(&["tick"]).exits(0).err.contains("money cap"), "without a cap nothing is missed");
+}
+
+#[test]
+fn an_acknowledgement_that_clears_nothing_says_so() {
+    let world = World::ready("true");
+    world.peers(&["tick"]).exits(0);
+    let done = world.peers(&["ack", "weakening:1", "--reason", "x"]).exits(0);
+    assert!(done.err.contains("tick 1 had none to clear"), "{}", done.err);
+    let json = world.peers(&["ack", "weakening:1", "--reason", "x", "--json"]).exits(0).json("peers.ack/1");
+    assert_eq!((&json["cleared"], &json["standing"]), (&false.into(), &serde_json::json!([])));
+}
+
+#[test]
+fn without_a_gate_of_its_own_a_run_starts_only_when_asked_to() {
+    let world = World::ready("true");
+    world.write(".peers/goals.yaml", &goals(&[("placeholder-replace-me", "false")]));
+    world.peers(&["goals", "accept"]).exits(0);
+    let refused = world.peers(&["run", "--max-ticks", "3"]).exits(3);
+    assert!(refused.err.contains("no hard gate of your own"), "{}", refused.err);
+    let done = world.peers(&["run", "--max-ticks", "3", "--allow-no-gates"]).exits(0);
+    assert_eq!(done.last_line(), "Stopped: max_ticks", "{}", done.err);
+}
