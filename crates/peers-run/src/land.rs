@@ -140,6 +140,10 @@ impl Ground {
         }
         let base = project::read(store.disk()).map_err(Finding::from)?.and_then(|project| project.base);
         let repo = open(place.work_dir())?;
+        // Before the first run there is none.
+        if let Some(dir) = place.open_store().map_err(Finding::from)? {
+            dir.create_subdir("git").map_err(|e| oneshot::file(&e))?;
+        }
         let mut control = ControlDir::open_or_create(&place.control_git_path(), oneshot::locate(env)?)
             .map_err(oneshot::git)?
             .with_excludes(peers_git::operator_excludes());
