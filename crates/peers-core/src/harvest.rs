@@ -10,7 +10,7 @@ use peers_model::{CommitId, PeerName, limits};
 
 use crate::apply::bounded;
 use crate::bugs;
-use crate::cheat::{self, CheatContext, CheatVerdict, WEAKENED};
+use crate::cheat::{self, CheatContext, CheatVerdict, OfTurn, WEAKENED};
 use crate::classify_path::{self, PathKind};
 use crate::machine::{CommitSeen, Harvest, Origin};
 use crate::reviews::eligible;
@@ -365,12 +365,23 @@ fn take_back(open: &OpenTick, j: &mut Judgement, why: &str) {
     j.reviews.clear();
 }
 
-/// Measures what the commits of a turn do to the tests. They stay however the turn ended, so
-/// nothing of them is passed over.
+/// Measures what a turn does to the tests: by its commits, which stay however it ended, and by what it leaves
+/// for somebody else to commit. What lay in the work tree before it was left by somebody else.
 fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgement) {
     let started = &open.started;
     let prewarned = state.health(&started.peer).prewarned;
-    let found = cheat::weakenings(&harvest.diff);
+    // Who was cut short may have meant to go on.
+    let left_counts = j.outcome != TickOutcome::Interrupted;
+    let OfTurn { own: found, taken_over } =
+        cheat::weakenings_of_turn(&harvest.diff, &harvest.uncommitted, left_counts);
+    if !taken_over.is_empty() {
+        let what = cheat::weakened_words(&taken_over);
+        j.warn_first(&format!(
+            "{} committed what somebody had left uncommitted before this turn: {} (see whether it is meant)",
+            started.peer,
+            bounded(what.trim_start_matches(WEAKENED), limits::WARNING - 200)
+        ));
+    }
     let verdict = if j.success {
         let (justification, reproduces_open_bug) = excuses(harvest);
         let context =

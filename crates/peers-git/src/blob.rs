@@ -1,7 +1,7 @@
 //! Contents and listings at a commit.
 
 use git2::{Odb, Oid};
-use peers_model::CommitId;
+use peers_model::{CommitId, TreeId};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{GitError, clean_bytes};
@@ -46,8 +46,16 @@ impl Facts<'_> {
     /// # Errors
     /// [`GitError::TooLarge`] above `cap` bytes; nothing of that size is read.
     pub fn read_blob(&self, commit: &CommitId, path: &str, cap: usize) -> Result<Option<Blob>, GitError> {
+        self.read_blob_of(&ids::tree_id(objects::commit_tree(self.repo, commit)?), path, cap)
+    }
+
+    /// The file `path` of a tree; `None` when there is no such file (a directory or submodule is none).
+    ///
+    /// # Errors
+    /// [`GitError::TooLarge`] above `cap` bytes; nothing of that size is read.
+    pub fn read_blob_of(&self, tree: &TreeId, path: &str, cap: usize) -> Result<Option<Blob>, GitError> {
         let odb = objects::odb(self.repo)?;
-        let tree = objects::commit_tree(self.repo, commit)?;
+        let tree = ids::tree_oid(tree)?;
         let Some(entry) = find(&odb, tree, path.as_bytes())? else { return Ok(None) };
         if entry.is_tree() || entry.mode == MODE_GITLINK {
             return Ok(None);

@@ -40,6 +40,9 @@ const CONFIG: &str = "\
 \temail = peers-substrate@local
 ";
 
+/// Names no branch: nothing is ever checked out of it.
+const HEAD: &[u8] = b"ref: refs/heads/none\n";
+
 /// Our own bare repository, with a copy of what the agents' repository held at each import.
 pub struct ControlDir {
     pub(crate) repo: Repository,
@@ -107,6 +110,17 @@ impl ControlDir {
     #[must_use]
     pub fn facts(&self) -> Facts<'_> {
         Facts::new(&self.repo)
+    }
+
+    /// Whether it is there and can be written to and read.
+    #[must_use]
+    pub fn works(&self) -> bool {
+        let written = || {
+            let odb = crate::objects::odb(&self.repo).ok()?;
+            let oid = odb.write(git2::ObjectType::Blob, b"").ok()?;
+            open(&self.path).ok()?.find_blob(oid).ok().map(drop)
+        };
+        self.heal().is_ok() && written().is_some()
     }
 
     /// Packs the objects when many have gathered one by one. Nothing is dropped: what was known stays
@@ -193,7 +207,7 @@ fn create(path: &Path) -> Result<(), GitError> {
     {
         files::ensure_dir(&temp.join(dir))?;
     }
-    files::replace(&temp.join("HEAD"), b"ref: refs/heads/none\n")?;
+    files::replace(&temp.join("HEAD"), HEAD)?;
     files::replace(&temp.join("config"), CONFIG.as_bytes())?;
     match rustix::fs::renameat(rustix::fs::CWD, &temp, rustix::fs::CWD, path) {
         Ok(()) => Ok(()),
@@ -212,9 +226,12 @@ fn heal(path: &Path) -> Result<(), GitError> {
     for dir in ["peers", "peers/home", "refs"] {
         files::ensure_dir(&path.join(dir))?;
     }
-    let config = path.join("config");
-    match files::read_small(&config, 64 * 1024).map_err(|source| GitError::io(&config, source))? {
-        Small::Bytes(bytes) if bytes == CONFIG.as_bytes() => Ok(()),
-        _ => files::replace(&config, CONFIG.as_bytes()),
+    for (name, text) in [("HEAD", HEAD), ("config", CONFIG.as_bytes())] {
+        let file = path.join(name);
+        match files::read_small(&file, 64 * 1024).map_err(|source| GitError::io(&file, source))? {
+            Small::Bytes(bytes) if bytes == text => {}
+            _ => files::replace(&file, text)?,
+        }
     }
+    Ok(())
 }

@@ -18,6 +18,7 @@ use crate::ids;
 use crate::place::{Content, Place};
 use crate::refs;
 use crate::repo::PeerRepo;
+use crate::store::{Derived, derived};
 use crate::write::Author;
 
 /// A guarded file's bytes are kept up to here; a larger one can be compared but not restored.
@@ -52,6 +53,9 @@ pub struct GuardSnapshot {
     files: BTreeMap<String, FileState>,
     patterns: Vec<String>,
     refs: BTreeMap<String, CommitId>,
+    /// What only makes reading objects faster.
+    #[serde(default)]
+    pub(crate) derived: Derived,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +126,7 @@ impl GuardSnapshot {
             places: [identity(&git_dir)?, identity(&common_dir)?],
             files: read_files(repo.work_dir(), &git_dir, &common_dir)?,
             refs: refs::matching(&repo.repo, &patterns, MAX_REFS)?.into_iter().collect(),
+            derived: derived(&common_dir)?,
             work_dir: repo.work_dir().to_owned(),
             git_dir,
             common_dir,

@@ -75,6 +75,19 @@ impl Known {
         Ok(())
     }
 
+    /// All that are listed.
+    pub(crate) fn commits(&self) -> impl Iterator<Item = Oid> {
+        self.since.keys().copied()
+    }
+
+    /// Goes on with this generation, as one that brought this commit.
+    pub(crate) fn raise(&mut self, generation: Generation, oid: Oid) -> Result<(), GitError> {
+        files::append(&self.path, format!("\n{} {oid}\n", generation.0).as_bytes())?;
+        self.last = self.last.max(generation.0);
+        self.since.entry(oid).or_insert(generation.0);
+        Ok(())
+    }
+
     /// Was this commit here at the end of that generation?
     pub(crate) fn at(&self, oid: Oid, generation: Generation) -> bool {
         self.since.get(&oid).is_none_or(|since| *since <= generation.0)

@@ -1,19 +1,30 @@
 //! Nothing is undone without a copy: tips and dirty trees kept in the control directory.
 
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use git2::ErrorCode;
+use git2::{ErrorCode, Oid};
 use peers_model::CommitId;
 
 use crate::control::ControlDir;
 use crate::error::{GitError, clean};
+use crate::files::{self, Small};
 use crate::ids;
+use crate::objects;
 use crate::refs;
 use crate::repo::PeerRepo;
 use crate::snapshot::{self, Written};
 use crate::write::Author;
 
-const PREFIX: &str = "refs/salvage/";
+pub(crate) const PREFIX: &str = "refs/salvage/";
+/// What was ever kept, line by line: a reference can be deleted.
+pub(crate) const SALVAGED: &str = "peers/salvaged";
+/// In the place of the hash: the content is gone.
+const LOST: &str = "lost";
+/// That list is read up to here.
+const SALVAGED_CAP: u64 = 64 << 20;
+/// How the message of a kept work tree begins.
+const WORK_TREE_ON: &str = "salvage: work tree on ";
 /// Salvages listed.
 const MAX_LISTED: usize = 10_000;
 
@@ -28,6 +39,16 @@ pub struct SalvageRef {
     pub dirty: bool,
     /// Files that were too large (64 MiB) or unreadable, cleaned for people, at most 100.
     pub left_out: Vec<String>,
+}
+
+/// What became of kept copies whose reference was gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use]
+pub struct SalvageSeen {
+    /// Those that have their name again.
+    pub again: Vec<String>,
+    /// Those whose content is gone.
+    pub lost: Vec<String>,
 }
 
 impl ControlDir {
@@ -47,7 +68,7 @@ impl ControlDir {
         let Written { tree, head_tree, left_out } = snapshot::write_work_tree(self, work_dir, tip)?;
         let dirty = tree != head_tree;
         let commit = if dirty {
-            let message = format!("salvage: work tree on {}\n", tip.short());
+            let message = format!("{WORK_TREE_ON}{}\n", tip.short());
             self.commit_tree(tree, &[ids::commit_oid(tip)?], &message, author)?
         } else {
             tip.clone()
@@ -78,12 +99,85 @@ impl ControlDir {
             let name = if attempt == 1 { name.to_owned() } else { format!("{name}.{attempt}") };
             let full = format!("{PREFIX}{name}");
             match refs::compare_and_swap(&self.repo, &full, None, Some(new), &who, "salvage") {
-                Ok(()) => return Ok(name),
+                Ok(()) => {
+                    files::append(&self.path().join(SALVAGED), format!("{new} {name}\n").as_bytes())?;
+                    return Ok(name);
+                }
                 Err(GitError::Moved { .. }) => {}
                 Err(other) => return Err(other),
             }
         }
         Err(GitError::Exists { what: format!("salvage `{}`", clean(name, 200)) })
+    }
+
+    /// Names kept copies again whose reference is gone: those of our own list, and `recorded`, names with the
+    /// commit that was kept or on which the kept work tree lay.
+    ///
+    /// # Errors
+    /// [`GitError::Io`], [`GitError::TooLarge`] beyond 10 000 of them.
+    pub fn name_again(
+        &self,
+        recorded: &[(String, CommitId)],
+        author: &Author,
+    ) -> Result<SalvageSeen, GitError> {
+        let here: HashSet<String> = self.list_salvage()?.into_iter().map(|kept| kept.name).collect();
+        let mut wanted: BTreeMap<String, (Oid, bool)> = BTreeMap::new();
+        for (name, on) in recorded {
+            wanted.insert(name.clone(), (ids::commit_oid(on)?, true));
+        }
+        let path = self.path().join(SALVAGED);
+        if let Small::Bytes(bytes) =
+            files::read_small(&path, SALVAGED_CAP).map_err(|source| GitError::io(&path, source))?
+        {
+            for (hash, name) in
+                String::from_utf8_lossy(&bytes).lines().filter_map(|line| line.split_once(' '))
+            {
+                if hash == LOST {
+                    wanted.remove(name);
+                } else if let Ok(oid) = Oid::from_str(hash) {
+                    wanted.insert(name.to_owned(), (oid, false));
+                }
+            }
+        }
+        wanted.retain(|name, _| !here.contains(name) && refs::check_name(&format!("{PREFIX}{name}")).is_ok());
+        let mut seen = SalvageSeen::default();
+        let who = author.signature()?;
+        for (name, (oid, may_lie_on)) in wanted {
+            let kept = if may_lie_on { self.work_tree_on(oid) } else { None };
+            let full = format!("{PREFIX}{name}");
+            let whole = |oid: &Oid| self.repo.find_commit(*oid).and_then(|found| found.tree()).is_ok();
+            let named = kept.or(Some(oid)).filter(whole).is_some_and(|oid| {
+                refs::compare_and_swap(&self.repo, &full, None, Some(oid), &who, "salvage: named again")
+                    .is_ok()
+            });
+            if named {
+                seen.again.push(name);
+            } else {
+                // Told once.
+                files::append(&path, format!("{LOST} {name}\n").as_bytes())?;
+                seen.lost.push(name);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// The kept work tree that lay on a commit.
+    fn work_tree_on(&self, tip: Oid) -> Option<Oid> {
+        let odb = objects::odb(&self.repo).ok()?;
+        let wanted = format!("{WORK_TREE_ON}{}", ids::commit_id(tip).short());
+        let mut found = None;
+        let _rest = odb.foreach(|oid| {
+            let kind = odb.read_header(*oid).map(|(_, kind)| kind);
+            if kind.is_ok_and(|kind| kind == git2::ObjectType::Commit)
+                && let Ok(commit) = self.repo.find_commit(*oid)
+                && commit.parent_ids().eq([tip])
+                && commit.message_bytes().starts_with(wanted.as_bytes())
+            {
+                found = Some(*oid);
+            }
+            found.is_none()
+        });
+        found
     }
 
     /// All kept copies, sorted by name.
@@ -98,7 +192,7 @@ impl ControlDir {
                 let fact = self.facts().commit(&commit).ok();
                 SalvageRef {
                     name: name.trim_start_matches(PREFIX).to_owned(),
-                    dirty: fact.is_some_and(|fact| fact.message.starts_with("salvage: work tree on ")),
+                    dirty: fact.is_some_and(|fact| fact.message.starts_with(WORK_TREE_ON)),
                     commit,
                     left_out: Vec::new(),
                 }

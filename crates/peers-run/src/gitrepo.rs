@@ -4,9 +4,11 @@
 //! of a turn (which commits were known before it, what was guarded) lies beside it in `turn.json`.
 
 mod correct;
+mod gates;
 mod harvest;
 mod hunks;
 mod mend;
+mod own;
 mod past;
 mod turn;
 
@@ -29,9 +31,11 @@ use peers_store::Authors;
 use peers_sys::dir::{Kind, SafeDir};
 
 use crate::ports::{Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes};
+use gates::BeforeGates;
 use past::Candidate;
 use turn::{TURN_FILE, TurnMark};
 
+pub use own::open_control;
 pub use past::ledger_author;
 
 /// Attribution notes, a published copy.
@@ -70,6 +74,8 @@ pub struct GitRepo {
     turn: Option<TurnMark>,
     /// How things stood when gates began to run, and the commit that HEAD named.
     gates: Option<(TurnMark, CommitId)>,
+    /// The work tree when gates began to run, and the commit that HEAD named.
+    before_gates: Option<BeforeGates>,
     scopes: BTreeMap<(CommitId, GoalId), String>,
     ledger: Option<(CommitId, Vec<Candidate>)>,
     serial: u64,
@@ -80,6 +86,8 @@ pub struct GitRepo {
     /// Warnings that are given once, and those that wait for the end of a turn.
     told: BTreeSet<String>,
     to_tell: Vec<String>,
+    /// The object store was looked over before the first turn of this process.
+    looked_over: bool,
 }
 
 impl std::fmt::Debug for GitRepo {
@@ -166,7 +174,7 @@ impl GitRepo {
             // by a copy; what is in it is compared all the same. One that is still gone is found later.
             let _absent = mark.guard.adopt_places();
         }
-        Self {
+        let mut repo = Self {
             work_dir,
             common_dir,
             control,
@@ -175,6 +183,7 @@ impl GitRepo {
             base,
             turn,
             gates: None,
+            before_gates: None,
             scopes: BTreeMap::new(),
             ledger: None,
             serial: 0,
@@ -182,7 +191,19 @@ impl GitRepo {
             peeled: HashMap::new(),
             told: BTreeSet::new(),
             to_tell: Vec::new(),
+            looked_over: false,
+        };
+        if let (Some(mark), Some(at)) = (&repo.turn, repo.started_at()) {
+            // Where our own list was lost the work of the open turn would pass for known. A list that cannot
+            // be written is an error that comes again.
+            let _counted = repo.control.count_from(mark.known, &at);
         }
+        repo
+    }
+
+    /// Something that the record of the next turn tells.
+    pub fn tell(&mut self, text: String) {
+        self.to_tell.push(text);
     }
 
     /// The control git dir.
@@ -261,8 +282,8 @@ pub fn correction_mark(tick: TickNo) -> String {
     format!("Peers-Corrects: {tick}")
 }
 
-impl Repo for GitRepo {
-    fn survey(
+impl GitRepo {
+    fn look(
         &mut self,
         known_head: Option<&CommitId>,
         scopes: &Scopes,
@@ -326,13 +347,7 @@ impl Repo for GitRepo {
         })
     }
 
-    fn diff(&mut self, from: &CommitId, to: &CommitId) -> Result<TurnDiff, RepoFailure> {
-        let facts = self.control.facts();
-        let (old, new) = (facts.tree_of(from).map_err(failure)?, facts.tree_of(to).map_err(failure)?);
-        self.turn_diff(&old, &new, from, to).map_err(failure)
-    }
-
-    fn key(&mut self) -> Result<TreeKey, RepoFailure> {
+    fn key_now(&mut self) -> Result<TreeKey, RepoFailure> {
         let peer = self.open()?;
         let head = peer.facts().head().map_err(failure)?.commit;
         if !self.control.facts().has(&head) {
@@ -343,17 +358,55 @@ impl Repo for GitRepo {
         Ok(TreeKey { head, tree: tree.key().map_err(failure)? })
     }
 
+    fn check_out(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure> {
+        let peer = self.open()?;
+        self.serial += 1;
+        // Programs look for modules and configuration in the directories above: none but ours is there.
+        self.clear_checkouts()?;
+        let dir = self.pristine.join(format!("{}-{}", commit.short(), self.serial));
+        let git = SyntheticGit::over_peer(&peer).map_err(failure)?;
+        self.control.checkout_pristine(commit, &dir, &git).map_err(failure)?;
+        Ok(dir)
+    }
+}
+
+impl Repo for GitRepo {
+    fn survey(
+        &mut self,
+        known_head: Option<&CommitId>,
+        scopes: &Scopes,
+        settled: bool,
+    ) -> Result<RepoFacts, RepoFailure> {
+        self.with_control(|repo| repo.look(known_head, scopes, settled))
+    }
+
+    fn diff(&mut self, from: &CommitId, to: &CommitId) -> Result<TurnDiff, RepoFailure> {
+        self.with_control(|repo| {
+            let facts = repo.control.facts();
+            let (old, new) = (facts.tree_of(from).map_err(failure)?, facts.tree_of(to).map_err(failure)?);
+            repo.turn_diff(&old, &new).map_err(failure)
+        })
+    }
+
+    fn key(&mut self) -> Result<TreeKey, RepoFailure> {
+        self.with_control(Self::key_now)
+    }
+
     fn before_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
-        self.mark_turn(tick)
+        self.with_control(|repo| repo.mark_turn(tick))
     }
 
     fn before_gates(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
-        self.gates = Some(self.mark(tick)?);
-        Ok(())
+        self.with_control(|repo| repo.mark_gates(tick))
     }
 
     fn after_gates(&mut self) -> Result<Vec<String>, RepoFailure> {
         self.mend_after_gates()
+    }
+
+    fn undo_weakening(&mut self) -> Result<Vec<String>, RepoFailure> {
+        let Some(before) = self.before_gates.take() else { return Ok(Vec::new()) };
+        self.with_control(|repo| repo.undo_what_gates_weakened(&before))
     }
 
     fn remembers(&self, tick: TickNo) -> bool {
@@ -375,7 +428,7 @@ impl Repo for GitRepo {
         peer: &PeerName,
         run: &RunId,
     ) -> Result<Corrected, RepoFailure> {
-        self.take_back(plan, peer, run)
+        self.with_control(|repo| repo.take_back(plan, peer, run))
     }
 
     fn attest(&mut self, commits: &[(CommitId, String)]) -> Result<(), RepoFailure> {
@@ -384,26 +437,19 @@ impl Repo for GitRepo {
     }
 
     fn commits_since(&mut self, from: &CommitId) -> Result<Vec<(CommitId, String)>, RepoFailure> {
-        self.since(from)
+        self.with_control(|repo| repo.since(from))
     }
 
     fn ledger(&mut self, authors: &Authors) -> Result<Vec<LedgerCommit>, RepoFailure> {
-        self.bug_ledger(authors)
+        self.with_control(|repo| repo.bug_ledger(authors))
     }
 
     fn last_handoff(&mut self, mark: &HandoffMark) -> Result<Option<LastHandoff>, RepoFailure> {
-        self.handoff_of(mark)
+        self.with_control(|repo| repo.handoff_of(mark))
     }
 
     fn checkout(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure> {
-        let peer = self.open()?;
-        self.serial += 1;
-        // Programs look for modules and configuration in the directories above: none but ours is there.
-        self.clear_checkouts()?;
-        let dir = self.pristine.join(format!("{}-{}", commit.short(), self.serial));
-        let git = SyntheticGit::over_peer(&peer).map_err(failure)?;
-        self.control.checkout_pristine(commit, &dir, &git).map_err(failure)?;
-        Ok(dir)
+        self.with_control(|repo| repo.check_out(commit))
     }
 
     fn remove_checkout(&mut self, dir: &Path) {

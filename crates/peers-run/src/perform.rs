@@ -321,6 +321,10 @@ impl<W: World> Engine<W> {
             Ok(now) => judging.moved |= moved || now != judging.key,
             Err(failure) => return Some(Failure::from(failure).event()),
         }
+        match self.world.repo().undo_weakening() {
+            Ok(undone) => undone.into_iter().for_each(|text| self.tell(&Notice::Warning(text))),
+            Err(failure) => return Some(Failure::from(failure).event()),
+        }
         judging.verdicts.extend(verdicts);
         judging.took_ms = judging.took_ms.saturating_add(took_ms);
         if judging.left.is_empty() {
@@ -430,6 +434,7 @@ impl<W: World> Engine<W> {
             ancestor: found.ancestor,
             commits: found.commits,
             diff: found.diff,
+            uncommitted: found.uncommitted,
             dirty: found.dirty,
             git_tampered: found.git_tampered,
             refs_tampered: found.refs_tampered,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use peers_core::bugs::LedgerCommit;
-use peers_core::cheat::TurnDiff;
+use peers_core::cheat::{TurnDiff, Uncommitted};
 use peers_core::machine::{CommitSeen, Corrected, HeadFacts, Notice, Now, RunPeer};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::{HandoffMark, State};
@@ -58,6 +58,8 @@ pub struct RepoHarvest {
     pub commits: Vec<CommitSeen>,
     /// Lines changed since the head before.
     pub diff: TurnDiff,
+    /// The same against the work trees before and after.
+    pub uncommitted: Uncommitted,
     /// Uncommitted changes, at most 30.
     pub dirty: Vec<String>,
     /// Guarded files that changed; they were restored.
@@ -121,6 +123,15 @@ pub trait Repo {
     /// # Errors
     /// [`RepoFailure`].
     fn after_gates(&mut self) -> Result<Vec<String>, RepoFailure> {
+        Ok(Vec::new())
+    }
+
+    /// Puts back tests that gates weakened in the work tree, after a copy: the next commit would take it
+    /// over, whoever makes it. Asked after the tree was compared. Says what that was, for people.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn undo_weakening(&mut self) -> Result<Vec<String>, RepoFailure> {
         Ok(Vec::new())
     }
 

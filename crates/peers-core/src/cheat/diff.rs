@@ -12,6 +12,17 @@ pub struct TurnDiff {
     pub files: Vec<FileDiff>,
 }
 
+/// What lay in the work tree around a turn without being committed. Empty where nothing did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Uncommitted {
+    /// From the work tree before the turn to the head after it; absent where that work tree was clean.
+    pub since: Option<TurnDiff>,
+    /// From the head after the turn to the work tree after it.
+    pub left: TurnDiff,
+    /// From the work tree before the turn to the one after it.
+    pub made: TurnDiff,
+}
+
 /// One file, or the test lines of a source file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDiff {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::config::{self, Lowered};
-use super::diff::{FileDiff, FileStatus, TurnDiff};
+use super::diff::{FileDiff, FileStatus, TurnDiff, Uncommitted};
 use super::groups::{Group, groups};
 use super::hiding;
 use super::idioms::{Strength, assertion, hook, skip, table_row, test_start};
@@ -219,6 +219,34 @@ pub fn weakenings_since(diff: &TurnDiff, since: &TurnDiff) -> Vec<Weakening> {
     let mut found = weakenings(diff);
     found.retain(|w| own.iter().any(|o| o.path() == w.path()));
     found
+}
+
+/// What was weakened in a turn, by whom.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OfTurn {
+    /// By the turn, in what it committed or left uncommitted.
+    pub own: Vec<Weakening>,
+    /// By somebody before it who left it uncommitted: the turn only committed it.
+    pub taken_over: Vec<Weakening>,
+}
+
+/// The weakenings that are in the commits of a turn or that it left in the work tree, `left_counts` saying
+/// whether the latter are looked at.
+#[must_use]
+pub fn weakenings_of_turn(diff: &TurnDiff, around: &Uncommitted, left_counts: bool) -> OfTurn {
+    let mut of = match &around.since {
+        None => OfTurn { own: weakenings(diff), taken_over: Vec::new() },
+        Some(since) => {
+            let own = weakenings_since(diff, since);
+            let all = weakenings(diff);
+            OfTurn { taken_over: all.into_iter().filter(|w| !own.contains(w)).collect(), own }
+        }
+    };
+    if left_counts {
+        let left = weakenings_since(&around.left, &around.made);
+        of.own.extend(left.into_iter().filter(|w| !weakenings(diff).contains(w)));
+    }
+    of
 }
 
 /// Whether the tests, the gates or what hides them could be told from a file that cannot be read.

@@ -8,7 +8,7 @@ use peers_model::record::{CorrectionPlanned, OperatorRecord, PeerSpawned};
 use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{CommitId, GoalId, Mono, PeerName, TickNo, Timestamp, TreeId};
 
-use crate::cheat::TurnDiff;
+use crate::cheat::{TurnDiff, Uncommitted};
 use crate::prompt::{BugLine, InboxItem, LastHandoff, PeerMessage};
 
 /// Both clocks, read once for each input.
@@ -185,6 +185,8 @@ pub struct Harvest {
     pub commits: Vec<CommitSeen>,
     /// Lines changed between the trees before and after.
     pub diff: TurnDiff,
+    /// The same against the work trees before and after: what lay there without being committed.
+    pub uncommitted: Uncommitted,
     /// Uncommitted changes, at most 30.
     pub dirty: Vec<String>,
     /// Guarded files of `.git` that changed; they were restored.

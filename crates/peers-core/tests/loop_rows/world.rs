@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use peers_core::cheat::{FileDiff, FileStatus, TurnDiff};
+use peers_core::cheat::{FileDiff, FileStatus, TurnDiff, Uncommitted};
 use peers_core::machine::{
     CommitSeen, Corrected, Facts, Harvest, HeadFacts, Mutation, Origin, PendingCommand,
 };
@@ -396,6 +396,7 @@ impl World {
             ancestor: start.is_some(),
             commits: if start.is_none() { Vec::new() } else { new.iter().map(seen).collect() },
             diff: if unchanged { TurnDiff::default() } else { turn.diff },
+            uncommitted: Uncommitted::default(),
             dirty: self.dirty(),
             git_tampered: Vec::new(),
             refs_tampered: Vec::new(),

@@ -48,7 +48,9 @@ impl ControlDir {
             let _ = writeln!(packed, "{oid} {name}");
         }
         files::replace(&source.join("packed-refs"), packed.as_bytes())?;
-        files::replace(&source.join("objects/info/alternates"), &alternates(&peer.objects_dir())?)?;
+        // Ours first: what we have already is read from there, whatever became of it over there.
+        let stores = alternates(&self.objects_dir(), &peer.objects_dir())?;
+        files::replace(&source.join("objects/info/alternates"), &stores)?;
         let shallow = source.join("shallow");
         match peer_shallow(peer)? {
             Some(lines) => files::replace(&shallow, lines.as_bytes()),
@@ -127,9 +129,9 @@ fn theirs(name: &str) -> String {
     name.replacen("refs/peer/", "refs/heads/", 1)
 }
 
-/// The agents' object store and the stores that it borrows from, all absolute.
-fn alternates(objects: &Path) -> Result<Vec<u8>, GitError> {
-    let mut stores: Vec<PathBuf> = vec![objects.to_owned()];
+/// Our object store, that of the agents and the stores that it borrows from, all absolute.
+fn alternates(ours: &Path, objects: &Path) -> Result<Vec<u8>, GitError> {
+    let mut stores: Vec<PathBuf> = vec![ours.to_owned(), objects.to_owned()];
     if let Ok(Small::Bytes(bytes)) = files::read_small(&objects.join("info/alternates"), 64 * 1024) {
         for line in bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty() && !l.starts_with(b"#")).take(32) {
             stores.push(objects.join(std::ffi::OsStr::from_bytes(line)));

@@ -12,3 +12,5 @@ mod fetch;
 mod tips;
 
 pub use bring::{Imported, Route};
+
+pub(crate) use tips::parse_tips;

@@ -74,7 +74,7 @@ impl Tips {
 }
 
 /// The branches in a text of [`Tips`].
-pub(super) fn parse_tips(text: &[u8]) -> BTreeMap<String, Oid> {
+pub(crate) fn parse_tips(text: &[u8]) -> BTreeMap<String, Oid> {
     String::from_utf8_lossy(text)
         .lines()
         .filter_map(|line| line.split_once(' '))

@@ -39,6 +39,11 @@ impl Stamp {
         }
     }
 
+    /// The same file with as many bytes, whenever it was written.
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        (self.ino, self.size) == (other.ino, other.size)
+    }
+
     /// Could a write that happens after `now` leave this stamp as it is?
     ///
     /// File clocks are coarse: a stamp younger than their step (about 10 ms, or 2 s on file systems

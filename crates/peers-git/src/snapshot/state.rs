@@ -120,6 +120,15 @@ impl ControlDir {
         found.truncate(limit);
         Ok(found)
     }
+
+    /// Stores the work tree at `work_dir` as a tree of its own, ignored files left out. Its hash; equal to
+    /// [`TreeState::worktree_tree`] but for files that were too large or unreadable, which are left out.
+    ///
+    /// # Errors
+    /// As [`ControlDir::tree_state`]; [`GitError::DiskFull`].
+    pub fn store_work_tree(&self, work_dir: &Path, head: &CommitId) -> Result<TreeId, GitError> {
+        write_work_tree(self, work_dir, head).map(|written| ids::tree_id(written.tree))
+    }
 }
 
 /// A work tree written into the control directory as a tree.

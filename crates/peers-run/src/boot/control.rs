@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use peers_model::exit;
+use peers_model::record::Record;
+use peers_model::{CommitId, exit};
 use peers_store::{Area, FsDisk, commands, layout};
 use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::term;
@@ -109,4 +110,21 @@ pub(super) fn worktree(place: &Place, options: &RunOptions, out: &mut Vec<Findin
             "name a directory outside: `--worktree=DIR`, or leave DIR out",
         ));
     }
+}
+
+/// The copies that the journal says were kept, each with the commit that it is or lies on. A journal that
+/// cannot be read is refused by whoever opens it.
+pub(super) fn kept_copies(disk: &mut FsDisk) -> Vec<(String, CommitId)> {
+    let (mut planned, mut kept) = (None, Vec::new());
+    let _read = peers_store::store::read_each(disk, |line| match &line.record {
+        Record::CorrectionPlanned(plan) => planned = Some((plan.tick, plan.from.clone())),
+        Record::Tick(tick) => {
+            let on = planned.take().filter(|(of, _)| *of == tick.iteration).map(|(_, from)| from);
+            if let (Some(name), Some(on)) = (&tick.salvage, on) {
+                kept.push((name.clone(), on));
+            }
+        }
+        _ => {}
+    });
+    kept
 }

@@ -29,7 +29,7 @@ use crate::clock::SysClock;
 use crate::drive;
 use crate::engine::Engine;
 use crate::env::OperatorEnv;
-use crate::gitrepo::{GitRepo, GitRepoParts, chain, substrate};
+use crate::gitrepo::{GitRepo, GitRepoParts, chain, open_control, substrate};
 use crate::guard::FsGuard;
 use crate::inputs::Signals;
 use crate::place::{Place, PlaceError, file_exit};
@@ -211,9 +211,10 @@ impl Ground {
         let git_dir = store_dir.create_subdir("git").map_err(|e| io(&e))?;
         let found = project::read(&mut disk).map_err(Finding::from)?;
         let base = found.and_then(|p| p.base);
-        let mut control = ControlDir::open_or_create(&place.control_git_path(), git)
-            .map_err(|e| Finding::plain(exit::BUG, chain(&e)))?
-            .with_excludes(peers_git::operator_excludes());
+        let recorded = control::kept_copies(&mut disk);
+        let (control, mended) = open_control(&place.control_git_path(), git, &repo, &recorded)
+            .map_err(|e| Finding::plain(exit::BUG, chain(&e)))?;
+        let mut control = control.with_excludes(peers_git::operator_excludes());
 
         let (place, repo, own_branch) =
             where_to_work((place, repo), &mut control, options, env, &run_id, base.as_ref())?;
@@ -353,7 +354,7 @@ impl Ground {
                 ".peers/log/runs.jsonl, a copy of the journal for people, {what} and was written again; the journal itself is whole"
             ));
         let dirty = dirty::warning(&changes.unwrap_or_default(), store.state().dirty);
-        for warning in mirror.into_iter().chain(dirty) {
+        for warning in mirror.into_iter().chain(dirty).chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
         }
         let parts = GitRepoParts {
@@ -363,8 +364,12 @@ impl Ground {
             pristine: pristine.path().to_owned(),
             base,
         };
+        let mut git_repo = GitRepo::new(control, parts);
+        for text in mended {
+            git_repo.tell(text);
+        }
         let world = RealWorld {
-            repo: GitRepo::new(control, parts),
+            repo: git_repo,
             procs: real,
             guard: FsGuard::new(
                 peers_dir.try_clone().map_err(|e| io(&e))?,

@@ -1,5 +1,6 @@
 //! Taking back what a turn did, after a copy.
 
+use peers_core::cheat::is_measured;
 use peers_core::machine::Corrected;
 use peers_git::{PeerRepo, SalvageRef};
 use peers_model::record::{CorrectionKind, CorrectionPlanned};
@@ -21,7 +22,11 @@ impl GitRepo {
         let name = format!("{run}/{}-{peer}", plan.tick);
         let kept = self.salvage(&repo, &name, plan, now)?;
         let own = match plan.kind {
-            CorrectionKind::Revert => self.revert(&repo, plan, now)?,
+            CorrectionKind::Revert => {
+                let own = self.revert(&repo, plan, now)?;
+                self.take_left(&repo, plan, &kept)?;
+                own
+            }
             CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset => {
                 self.salvage_branch(&repo, &name, plan, now)?;
                 self.put_back(&repo, plan, &kept.commit, now)?;
@@ -114,6 +119,27 @@ impl GitRepo {
         let report = peer.checkout_changed(&self.control, &before, &to_tree).map_err(failure)?;
         tracing::debug!(?report, "reverted");
         Ok(vec![commit])
+    }
+
+    /// What a turn that is reverted left uncommitted in tests, gates and what hides them goes as well: the
+    /// next commit would take it over. What was uncommitted before the turn stays, and so does all else.
+    fn take_left(
+        &self,
+        peer: &PeerRepo,
+        plan: &CorrectionPlanned,
+        kept: &SalvageRef,
+    ) -> Result<(), RepoFailure> {
+        let before = self.turn.as_ref().filter(|mark| mark.tick == plan.tick).and_then(|m| m.dirty.as_ref());
+        let Some(before) = before.filter(|_| kept.dirty) else { return Ok(()) };
+        let facts = self.control.facts();
+        let (now, to) =
+            (facts.tree_of(&kept.commit).map_err(failure)?, facts.tree_of(&plan.to).map_err(failure)?);
+        let spare = |path: &str| {
+            before.contains(path) || !is_measured(path) || kept.left_out.iter().any(|out| out == path)
+        };
+        let report = peer.checkout_changed_but(&self.control, &now, &to, &spare).map_err(failure)?;
+        tracing::debug!(?report, "what was left uncommitted is taken back");
+        Ok(())
     }
 
     fn put_back(

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use peers_core::cheat::TurnDiff;
+use peers_core::cheat::{TurnDiff, Uncommitted};
 use peers_core::machine::{CommitSeen, HeadFacts, Origin};
 use peers_git::{CliError, Generation, GitError, NewCommit, PeerRepo, RepoError};
-use peers_model::{CommitId, GoalId, TickNo};
+use peers_model::{CommitId, GoalId, TickNo, TreeId};
 use peers_sys::term;
 
 use super::mend::{self, aside, quoted};
@@ -31,6 +31,7 @@ struct Seen {
     ancestor: bool,
     commits: Vec<CommitSeen>,
     diff: TurnDiff,
+    uncommitted: Uncommitted,
     scopes: BTreeMap<GoalId, (String, String)>,
     warnings: Vec<String>,
 }
@@ -44,42 +45,17 @@ impl GitRepo {
     ) -> Result<RepoHarvest, RepoFailure> {
         let mark = self.turn.take().filter(|m| m.tick == tick);
         let asked = Asked { tick, from, scopes };
-        let found = self.harvest_marked(asked, mark.as_ref()).map_err(|failure| match failure {
+        self.turn = mark;
+        let found = self.with_control(|repo| {
+            let mark = repo.turn.take();
+            let found = repo.harvest_marked(asked, mark.as_ref());
+            repo.turn = mark;
+            found
+        });
+        found.map_err(|failure| match failure {
             RepoFailure::Git(detail) => RepoFailure::Git(format!("after tick {tick}: {detail}")),
             other @ (RepoFailure::DiskFull(_) | RepoFailure::Redirected(_)) => other,
-        });
-        self.turn = mark;
-        found
-    }
-
-    /// Puts back what gates left in the git directory, as after a turn: they run what peers wrote. Says
-    /// what that was.
-    pub(super) fn mend_after_gates(&mut self) -> Result<Vec<String>, RepoFailure> {
-        let Some((mark, from)) = self.gates.take() else { return Ok(Vec::new()) };
-        let mut found = RepoHarvest::default();
-        mend::files(&mark, &mut found)?;
-        mend::layout(&mark, &from, &mut found)?;
-        let peer = self.open()?;
-        mend::guarded_refs(&peer, &mark, &mut found)?;
-        self.take_unfinished(&peer, &mark, &mut found)?;
-        mend::debris(&peer, Some(&mark), &mut found);
-        self.mend_branch(&peer, &mark, &from, &mut found)?;
-        if let Err(GitError::Repo(RepoError::Unborn { .. } | RepoError::Corrupt { .. })) = peer.facts().head()
-        {
-            mend::head(&peer, &mark, &from, &mut found)?;
-        }
-        self.import(&peer).map_err(failure)?;
-        let head = peer.facts().head().map_err(failure)?;
-        let head_tree = self.control.facts().tree_of(&head.commit).map_err(failure)?;
-        let at = HeadFacts { head: head.commit, worktree: head_tree.clone(), head_tree, branch: head.branch };
-        self.settle_index(&peer, &mark, &at, &mut found)?;
-        self.lost_refs(&peer, &mark, &mut found)?;
-        let put_back = found.git_tampered.iter().chain(&found.refs_tampered);
-        let named: Vec<String> = put_back
-            .map(|name| format!("a gate changed {}, which was put back", term::inline(name)))
-            .collect();
-        let told = found.warnings.iter().map(|told| told.replace("this turn", "a gate"));
-        Ok(named.into_iter().chain(told).collect())
+        })
     }
 
     fn harvest_marked(
@@ -87,7 +63,7 @@ impl GitRepo {
         asked: Asked<'_>,
         mark: Option<&TurnMark>,
     ) -> Result<RepoHarvest, RepoFailure> {
-        let mut found = RepoHarvest { warnings: std::mem::take(&mut self.to_tell), ..RepoHarvest::default() };
+        let mut found = RepoHarvest::default();
         if let Some(mark) = mark {
             mend::files(mark, &mut found)?;
             mend::layout(mark, asked.from, &mut found)?;
@@ -98,6 +74,10 @@ impl GitRepo {
             self.take_unfinished(&peer, mark, &mut found)?;
         }
         mend::debris(&peer, mark, &mut found);
+        let peer = match mark {
+            Some(mark) if self.mend_objects(&peer, mark, asked.from, &mut found)? => self.open()?,
+            _ => peer,
+        };
         if let Some(mark) = mark {
             self.mend_branch(&peer, mark, asked.from, &mut found)?;
             let head = peer.facts().head();
@@ -109,19 +89,32 @@ impl GitRepo {
         let seen = match (self.see(&peer, asked, mark), mark) {
             (Ok(seen), _) => seen,
             (Err(error), Some(mark)) if is_about_the_work(&error) && !no_space(&error) => {
-                self.set_aside(&peer, mark, asked, (&head, &error), &mut found)?;
-                self.see(&peer, asked, Some(mark)).map_err(failure)?
+                // Our own copy may be what cannot be read.
+                let again = if self.mend_control(Some((asked.from, mark.known))) {
+                    self.see(&peer, asked, Some(mark))
+                } else {
+                    Err(error)
+                };
+                match again {
+                    Ok(seen) => seen,
+                    Err(error) if is_about_the_work(&error) && !no_space(&error) => {
+                        self.set_aside(&peer, mark, asked, (&head, &error), &mut found)?;
+                        self.see(&peer, asked, Some(mark)).map_err(failure)?
+                    }
+                    Err(error) => return Err(failure(error)),
+                }
             }
             (Err(error), _) => return Err(failure(error)),
         };
-        let Seen { at, dirty, ancestor, commits, diff, scopes, warnings } = seen;
+        let Seen { at, dirty, ancestor, commits, diff, uncommitted, scopes, warnings } = seen;
         if let Some(mark) = mark {
             self.settle_index(&peer, mark, &at, &mut found)?;
             self.keep_left_branch(&peer, mark, (asked.from, &at.head), &mut found)?;
             self.lost_refs(&peer, mark, &mut found)?;
         }
         found.warnings.extend(warnings);
-        Ok(RepoHarvest { at: Some(at), ancestor, commits, diff, dirty, scopes, ..found })
+        found.warnings.append(&mut self.to_tell);
+        Ok(RepoHarvest { at: Some(at), ancestor, commits, diff, uncommitted, dirty, scopes, ..found })
     }
 
     /// Imports the work and reads everything of it that is asked for later. What cannot be read here would
@@ -138,6 +131,7 @@ impl GitRepo {
             ancestor: facts.has(from) && facts.is_ancestor(from, &at.head)?,
             commits: Vec::new(),
             diff: TurnDiff::default(),
+            uncommitted: Uncommitted::default(),
             scopes: BTreeMap::new(),
             warnings: Vec::new(),
             at,
@@ -157,7 +151,8 @@ impl GitRepo {
             let new = self.control.new_commits(Some(from), &seen.at.head, known)?;
             seen.warnings.extend(committers(&new, ours.as_ref()));
             seen.commits = origins(new, ours.as_ref());
-            seen.diff = self.turn_diff(&old, &seen.at.head_tree, from, &seen.at.head)?;
+            seen.diff = self.turn_diff(&old, &seen.at.head_tree)?;
+            seen.uncommitted = self.uncommitted_around(&old, &seen.at, state.dirty, mark)?;
             seen.warnings.extend(self.tracked_below_peers(from, &seen.at.head)?);
             let then = self.scope_digests(scopes, from)?;
             let mut now = self.scope_digests(scopes, &seen.at.head)?;
@@ -168,6 +163,31 @@ impl GitRepo {
             seen.scopes = then.into_iter().map(pair).collect();
         }
         Ok(seen)
+    }
+
+    /// What lay in the work tree without being committed, when the turn began and when it ended.
+    fn uncommitted_around(
+        &self,
+        from: &TreeId,
+        at: &HeadFacts,
+        dirty: bool,
+        mark: Option<&TurnMark>,
+    ) -> Result<Uncommitted, GitError> {
+        let mut around = Uncommitted::default();
+        let Some(mark) = mark else { return Ok(around) };
+        // One that was only committed is clean now: then nothing is new in it.
+        let start = mark.work.as_ref().unwrap_or(from);
+        if mark.work.is_some() {
+            around.since = Some(self.turn_diff(start, &at.head_tree)?);
+        }
+        if dirty {
+            let end = self.control.store_work_tree(&self.work_dir, &at.head)?;
+            if end != *start {
+                around.left = self.turn_diff(&at.head_tree, &end)?;
+                around.made = self.turn_diff(start, &end)?;
+            }
+        }
+        Ok(around)
     }
 
     /// Work that cannot be read is no work: it is kept where it can be, and branch and work tree go back to
@@ -253,7 +273,7 @@ impl GitRepo {
 
     /// The index goes back to HEAD where this turn left it different: what is staged would go into the next
     /// commit, whoever makes it.
-    fn settle_index(
+    pub(super) fn settle_index(
         &mut self,
         peer: &PeerRepo,
         mark: &TurnMark,

@@ -4,7 +4,7 @@ use peers_git::{BranchState, BusyState, GitError, GuardItem, PeerRepo};
 use peers_model::CommitId;
 use peers_sys::term;
 
-use super::turn::{TurnMark, is_ours};
+use super::turn::{RefScope, TurnMark, is_ours};
 use super::{GitRepo, UNREADABLE_REFS, failure, substrate};
 use crate::ports::{RepoFailure, RepoHarvest};
 
@@ -45,6 +45,9 @@ pub(super) fn layout(mark: &TurnMark, from: &CommitId, found: &mut RepoHarvest) 
     }
     if gone.len() > TOLD {
         found.warnings.push(format!("and {} more of the kind", gone.len() - TOLD));
+    }
+    for name in mark.guard.clear_derived().map_err(failure)? {
+        found.git_tampered.push(name);
     }
     if mark.guard.mend_packed_refs().map_err(failure)? > 0 {
         found.warnings.push("this turn broke `.git/packed-refs`: what was no reference was left out".into());
@@ -122,6 +125,30 @@ pub(super) fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoH
 }
 
 impl GitRepo {
+    /// Writes back objects that this turn destroyed in the agents' repository: the next turn would stumble
+    /// over them. Whether there were any.
+    pub(super) fn mend_objects(
+        &self,
+        peer: &PeerRepo,
+        mark: &TurnMark,
+        from: &CommitId,
+        found: &mut RepoHarvest,
+    ) -> Result<bool, RepoFailure> {
+        let mended = self.control.mend_store(peer, mark.store.as_ref(), from).map_err(failure)?;
+        let more = mended.restored.len().saturating_sub(NAMED);
+        if more > 0 {
+            found
+                .warnings
+                .push(format!("this turn damaged or removed {more} more objects, which were written back"));
+        }
+        if !mended.lost.is_empty() {
+            found.warnings.push(format!("this turn damaged {}, and there is no copy", quoted(&mended.lost)));
+        }
+        let any = !mended.restored.is_empty();
+        found.git_tampered.extend(mended.restored.into_iter().take(NAMED));
+        Ok(any)
+    }
+
     /// Takes away a merge, rebase or the like that this turn began and did not end: the next plain commit
     /// would conclude it, in the name of somebody else.
     pub(super) fn take_unfinished(
@@ -219,14 +246,15 @@ impl GitRepo {
         Ok(())
     }
 
-    /// Tells which references of the operator went or lost commits in the turn, and keeps what they named.
+    /// Tells which references besides the branch of the turn were made, moved or deleted in it, and keeps
+    /// what those named that went or lost commits.
     pub(super) fn lost_refs(
         &mut self,
         peer: &PeerRepo,
         mark: &TurnMark,
         found: &mut RepoHarvest,
     ) -> Result<(), RepoFailure> {
-        let mut told = Vec::new();
+        let (mut told, mut forward, mut made) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(now) = mark.scope.list(peer).map_err(failure)? {
             for (name, old) in &mark.refs {
                 let mine = mark.branch.as_ref() == Some(name) || name == "refs/stash" || is_ours(name);
@@ -239,6 +267,7 @@ impl GitRepo {
                     && !name.starts_with("refs/tags/")
                     && self.is_forward(peer, was, new)?
                 {
+                    forward.push(name.clone());
                     continue;
                 }
                 let how = if new.is_some() { "moved" } else { "deleted" };
@@ -249,8 +278,26 @@ impl GitRepo {
                 let at = was.map_or_else(String::new, |commit| format!("; it was at {}", commit.short()));
                 told.push(format!("this turn {how} `{}`{at}{kept}", term::inline(name)));
             }
+            let new = |name: &&String| {
+                !mark.refs.contains_key(*name)
+                    && name.as_str() != "refs/stash"
+                    && !is_ours(name)
+                    && mark.branch.as_ref() != Some(name)
+            };
+            if mark.scope != RefScope::Nothing {
+                made.extend(now.keys().filter(new).cloned());
+            }
         } else if !mark.refs.is_empty() {
             told.push("there are too many references after this turn to see which were lost".to_owned());
+        }
+        if !forward.is_empty() {
+            told.push(format!(
+                "this turn moved {} forward, which is not the branch of this work; nothing was lost, it stays",
+                quoted(&forward)
+            ));
+        }
+        if !made.is_empty() {
+            told.push(format!("this turn made {}; it stays", quoted(&made)));
         }
         let now = TurnMark::stash_now(peer);
         for (n, entry) in mark.stash.iter().enumerate().filter(|(_, entry)| !now.contains(entry)) {

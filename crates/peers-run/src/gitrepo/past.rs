@@ -26,13 +26,7 @@ pub(super) struct Candidate {
 }
 
 impl GitRepo {
-    pub(super) fn turn_diff(
-        &self,
-        old: &TreeId,
-        new: &TreeId,
-        from: &CommitId,
-        to: &CommitId,
-    ) -> Result<TurnDiff, GitError> {
+    pub(super) fn turn_diff(&self, old: &TreeId, new: &TreeId) -> Result<TurnDiff, GitError> {
         if old == new {
             return Ok(TurnDiff::default());
         }
@@ -51,11 +45,11 @@ impl GitRepo {
             };
             let lines = hunks::parse(&text);
             if FileDiff::wants_text(&change.path) {
-                let read = |commit: &CommitId| -> String {
-                    let blob = facts.read_blob(commit, &change.path, DIFF_CAP).ok().flatten();
+                let read = |tree: &TreeId| -> String {
+                    let blob = facts.read_blob_of(tree, &change.path, DIFF_CAP).ok().flatten();
                     blob.map(|b| String::from_utf8_lossy(&b.bytes).into_owned()).unwrap_or_default()
                 };
-                let (before, after) = (read(from), read(to));
+                let (before, after) = (read(old), read(new));
                 let old = Change { text: &before, lines: &lines.removed };
                 let new = Change { text: &after, lines: &lines.added };
                 files.extend(FileDiff::divided(&change.path, status, old, new));

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use peers_git::{BusyState, Generation, GitError, GuardSnapshot, IndexMark, PeerRepo, RefValue, Unfinished};
-use peers_model::{CommitId, TickNo};
+use peers_git::{
+    BusyState, Generation, GitError, GuardSnapshot, IndexMark, PeerRepo, RefValue, StoreMark, Unfinished,
+};
+use peers_model::{CommitId, TickNo, TreeId};
 use serde::{Deserialize, Serialize};
 
+use super::mend::quoted;
 use super::{GitRepo, PROTECTED, UNREADABLE_REFS, chain, failure};
 use crate::ports::RepoFailure;
 
@@ -52,6 +55,12 @@ pub(super) struct TurnMark {
     /// Paths that were not committed; absent when there were too many.
     #[serde(default)]
     pub(super) dirty: Option<BTreeSet<String>>,
+    /// The work tree, where it was not the one of HEAD.
+    #[serde(default)]
+    pub(super) work: Option<TreeId>,
+    /// Files of the object store; absent after a crash.
+    #[serde(skip)]
+    pub(super) store: Option<StoreMark>,
 }
 
 /// Which references are remembered.
@@ -104,6 +113,9 @@ impl GitRepo {
     pub(super) fn mark_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
         let (mut mark, head) = self.mark(tick)?;
         mark.dirty = self.uncommitted(&head).map_err(failure)?;
+        if mark.dirty.as_ref().is_none_or(|dirty| !dirty.is_empty()) {
+            mark.work = Some(self.control.store_work_tree(&self.work_dir, &head).map_err(failure)?);
+        }
         let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
         self.git_dir.publish(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
         self.turn = Some(mark);
@@ -124,6 +136,9 @@ impl GitRepo {
         // A name that is no text cannot be kept; no git of ours or the operator's made it.
         let ref_locks = peer.ref_locks().into_iter().filter(|lock| lock.to_str().is_some()).collect();
         let head = peer.facts().head().map_err(failure)?;
+        if !std::mem::replace(&mut self.looked_over, true) {
+            self.look_over(&peer, &head.commit)?;
+        }
         let tree = self.control.facts().tree_of(&head.commit).map_err(failure)?;
         let index = Some(peer.index_mark(&self.control, &tree).map_err(failure)?);
         let mark = TurnMark {
@@ -140,8 +155,22 @@ impl GitRepo {
             unfinished: peer.unfinished(),
             index,
             dirty: None,
+            work: None,
+            store: Some(peer.store_mark().map_err(failure)?),
         };
         Ok((mark, head.commit))
+    }
+
+    /// Once, before the first turn: what a turn would stumble over that did not do it.
+    fn look_over(&mut self, peer: &PeerRepo, head: &CommitId) -> Result<(), RepoFailure> {
+        let mended = self.control.mend_store(peer, None, head).map_err(failure)?;
+        if !mended.restored.is_empty() {
+            self.tell_once(format!(
+                "objects of the repository were missing or damaged when the run began and were written back: {}",
+                quoted(&mended.restored)
+            ));
+        }
+        Ok(())
     }
 
     fn remember_refs(&mut self, peer: &PeerRepo) -> Result<(BTreeMap<String, RefValue>, RefScope), GitError> {

@@ -235,3 +235,114 @@ fn row_47_a_weakening_is_seen_behind_names_that_look_like_hunks() {
 fn row_47_a_weakening_is_seen_behind_a_line_that_ends_nowhere() {
     weakened_behind("printf 'a = 1' > a.py; printf '' > b.py; printf '\\377\\n' > c.py");
 }
+
+const WEAK: &str = "write: {path: tests/test_z.py, text: \"def test_z():\\n    assert f(1) == 1\\n\"}";
+const STRONG: &str = "def test_z():\n    assert f(1) == 1\n    assert f(2) == 2\n";
+
+/// A world with a test of the operator.
+fn tested() -> World {
+    let w = World::new();
+    std::fs::create_dir(w.repo().join("tests")).unwrap();
+    w.put("tests/test_z.py", STRONG);
+    w.commit("A test");
+    w
+}
+
+#[test]
+fn a_weakening_that_is_left_uncommitted_is_charged_to_who_left_it_and_not_to_who_commits_it() {
+    let w = tested();
+    w.play("idle", &[&[HONEST[0], HONEST[1], WEAK], HONEST, HONEST]);
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    let (ann, bob, again) = (w.tick(1), w.tick(2), w.tick(3));
+    assert!(ann.prewarned, "{ann:#?}");
+    assert!(
+        w.git(&["show", "--stat", bob.head_after.as_str()]).contains("tests/test_z.py"),
+        "it was taken over"
+    );
+    assert_eq!((bob.prewarned, bob.outcome), (false, TickOutcome::Handoff), "{bob:#?}");
+    let told = "bob committed what somebody had left uncommitted before this turn";
+    assert!(
+        bob.warnings_emitted.iter().any(|t| t.contains(told) && t.contains("tests/test_z.py")),
+        "{bob:#?}"
+    );
+    assert!(!again.prewarned, "once is enough: {again:#?}");
+    w.settled();
+}
+
+#[test]
+fn what_the_operator_left_uncommitted_is_charged_to_nobody() {
+    let w = tested();
+    w.put("tests/test_z.py", "def test_z():\n    assert f(1) == 1\n");
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: {files: [a.py]}"], HONEST]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    assert!(w.ticks().iter().all(|tick| !tick.prewarned), "{:#?}", w.ticks());
+    assert!(w.git(&["show", "--stat", "HEAD"]).contains("tests/test_z.py"));
+    w.settled();
+}
+
+#[test]
+fn a_weakening_of_its_own_is_charged_to_who_commits_it_on_top_of_what_lay_there() {
+    let w = tested();
+    w.put("notes.py", "mine = 1\n");
+    w.play("idle", &[&[WEAK, HONEST[0], HONEST[1]]]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).prewarned, "{:#?}", w.tick(1));
+    w.settled();
+}
+
+#[test]
+fn the_second_weakening_that_is_left_uncommitted_goes_with_its_turn_and_is_kept() {
+    let w = tested();
+    w.put("notes.py", "mine = 1\n");
+    let left: &[&str] = &[
+        "write: {path: 'src/a{{iteration}}.py', text: 'a = 1'}",
+        "handoff: {files: [src]}",
+        WEAK,
+        "write: {path: wip.py, text: 'w = 1'}",
+    ];
+    let undone = sh("git checkout -q tests");
+    let between: &[&str] = &["write: {path: src/b.py, text: 'b = 1'}", &undone, "handoff: {files: [src]}"];
+    let all = ["write: {path: src/c.py, text: 'c = 1'}", "handoff"];
+    w.play("idle", &[left, between, left, &all]);
+    w.run(&["--max-ticks=4"]).stopped("max_ticks", 0);
+    let (first, third, fourth) = (w.tick(1), w.tick(3), w.tick(4));
+    assert!(first.prewarned, "{first:#?}");
+    assert_eq!(third.corrected, Some(CorrectionKind::Revert), "{third:#?}");
+    let kept = &w.salvaged()[third.salvage.as_ref().unwrap()];
+    assert_eq!(
+        w.git_control(&["show", &format!("{kept}:tests/test_z.py")]),
+        "def test_z():\n    assert f(1) == 1"
+    );
+    assert_eq!(fourth.outcome, TickOutcome::Handoff);
+    assert_eq!(w.get("tests/test_z.py"), STRONG);
+    assert_eq!((w.get("notes.py").as_str(), w.get("wip.py").as_str()), ("mine = 1\n", "w = 1"));
+    w.settled();
+}
+
+#[test]
+fn tests_that_a_gate_weakens_in_the_work_tree_are_put_back_before_anybody_commits_that() {
+    let w = tested();
+    let flag = w.path("flag");
+    std::fs::write(&flag, "").unwrap();
+    // Only in the work tree, and once.
+    w.gate(&format!(
+        "if [ -e {0} ] && [ \"$PWD\" = {1} ] && [ -e a.py ]; then rm {0} tests/test_z.py; echo x > made.txt; fi; false",
+        flag.display(),
+        w.repo().display()
+    ));
+    let ann: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff"];
+    let bob: &[&str] = &["write: {path: b.py, text: 'b = 1'}", "handoff"];
+    w.play("idle", &[ann, bob]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    assert!(!flag.exists(), "the gate has done it");
+    assert_eq!(w.git(&["show", "HEAD:tests/test_z.py"]), STRONG.trim_end());
+    assert_eq!(w.git(&["show", "HEAD:made.txt"]), "x", "what is no test is not touched");
+    for tick in w.ticks() {
+        assert_eq!((tick.outcome, tick.prewarned), (TickOutcome::Handoff, false), "{tick:#?}");
+    }
+    let told = |tick: &peers_model::record::TickRecord| {
+        tick.warnings_emitted.iter().any(|t| t.contains("while gates ran") && t.contains("tests/test_z.py"))
+    };
+    assert!(w.ticks().iter().any(told), "{:#?}", w.ticks());
+    w.settled();
+}

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use peers_model::record::{TickOutcome, TickRecord};
+
 use crate::world::{Ran, World, sh};
 
 /// What the turn does before it wrecks something: honest work, handed over.
@@ -92,13 +94,40 @@ fn a_branch_that_is_garbage_is_put_back_to_where_the_turn_began_and_the_work_is_
 }
 
 #[test]
-fn a_repository_whose_objects_are_garbage_stops_the_run_until_they_are_mended() {
+fn a_turn_that_makes_all_objects_garbage_loses_its_own_work_alone() {
     let w = World::new();
-    let ran = wreck(&w, &[&sh("cp -a .git/objects ../saved"), "corrupt_git: objects"]);
-    stopped_and_recovered(&w, &ran, &[UNREADABLE], || {
-        fs::remove_dir_all(w.repo().join(".git/objects")).unwrap();
-        fs::rename(w.path("saved"), w.repo().join(".git/objects")).unwrap();
-    });
+    let before = w.head();
+    wreck(&w, &["corrupt_git: objects"]).stopped("max_ticks", 0);
+    let tick = w.tick(1);
+    assert!(!tick.success && tick.commits.is_empty(), "{tick:#?}");
+    assert_eq!(w.head(), before);
+    assert_eq!(w.get("readme.txt"), "start\n");
+    let told = |word: &str| tick.warnings_emitted.iter().any(|t| t.contains(word));
+    assert!(told("changed `objects/"), "{tick:#?}");
+    assert!(w.try_git(&w.repo(), &["fsck", "--full", "--no-reflogs"]).status.success());
+    w.play("idle", &[&[], &WORK]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!(w.tick(2).commits.len(), 1, "{:#?}", w.tick(2));
+    w.settled();
+}
+
+#[test]
+fn an_object_that_a_turn_spoils_before_the_other_peer_makes_it_does_not_spoil_its_work() {
+    let w = World::new();
+    let plant = sh(
+        "p=$(echo 'b = 1' | git hash-object -w --stdin | sed 's,^..,.git/objects/&/,'); chmod u+w $p; echo garbage > $p",
+    );
+    let work = sh("echo 'b = 1' > b.py");
+    w.play(
+        "idle",
+        &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First", &plant], &[&work, "handoff: Work"]],
+    );
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let bob = w.tick(2);
+    assert_eq!((bob.outcome, bob.commits.len()), (TickOutcome::Handoff, 1), "{bob:#?}");
+    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("changed `objects/")), "{:#?}", w.tick(1));
+    assert_eq!(w.git(&["show", "HEAD:b.py"]), "b = 1");
+    w.settled();
 }
 
 #[test]
@@ -205,4 +234,89 @@ fn locks_of_references_that_a_turn_left_do_not_stop_the_loop_for_ever() {
     w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff", &locks], &WORK]);
     w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
     w.settled();
+}
+
+/// Two commits of the operator, then ann destroys something, and bob commits so much that git itself has to
+/// compare histories. Returns ann's record.
+fn destroyed(w: &World, script: &str) -> TickRecord {
+    fs::create_dir(w.repo().join("src")).unwrap();
+    w.put("src/one.py", "one = 1\n");
+    w.commit("One");
+    w.put("src/two.py", "two = 2\n");
+    w.commit("Two");
+    let big = sh("mkdir many; for i in $(seq 400); do echo $i > many/$i; done");
+    w.play(
+        "idle",
+        &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First", &sh(script)], &[&big, "handoff: Much"]],
+    );
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let (ann, bob) = (w.tick(1), w.tick(2));
+    assert_eq!((bob.outcome, bob.commits.len()), (TickOutcome::Handoff, 1), "{bob:#?}");
+    let checked = w.try_git(&w.repo(), &["fsck", "--full", "--strict"]);
+    assert!(checked.status.success(), "{checked:?}");
+    assert_eq!(w.git(&["rev-parse", "HEAD~1"]), ann.head_after.as_str());
+    w.settled();
+    ann
+}
+
+#[test]
+fn objects_that_a_turn_destroys_are_written_back_and_told_as_its_doing() {
+    let object = |of: &str| {
+        format!("o=$(git rev-parse {of}); p=.git/objects/$(echo $o | cut -c-2)/$(echo $o | cut -c3-)")
+    };
+    for (of, how) in [
+        ("HEAD~2", "chmod u+w $p; echo garbage > $p"),
+        ("HEAD~1^{tree}", "rm -f $p"),
+        ("HEAD~1:src", "chmod u+w $p; : > $p"),
+        ("HEAD:src/one.py", "rm -f $p"),
+        ("HEAD~1", "chmod u+w $p; echo garbage > $p"),
+    ] {
+        let w = World::new();
+        let ann = destroyed(&w, &format!("{}; {how}", object(of)));
+        let told = |t: &String| t.contains("changed `objects/") && t.contains("it was restored");
+        assert!(ann.warnings_emitted.iter().any(told), "{of}: {:#?}", ann.warnings_emitted);
+    }
+}
+
+#[test]
+fn what_git_keeps_to_be_faster_cannot_make_work_unreadable() {
+    for (name, of_git) in [
+        ("info/commit-graph", ""),
+        ("info/commit-graphs/commit-graph-chain", ""),
+        ("pack/multi-pack-index", ""),
+        ("pack/multi-pack-index", "MIDX"),
+        ("pack/pack-1111111111111111111111111111111111111111.idx", ""),
+    ] {
+        let w = World::new();
+        let path = format!(".git/objects/{name}");
+        let script = format!(
+            "mkdir -p $(dirname {path}); {{ printf '{of_git}'; yes garbage | head -c 3000; }} > {path}"
+        );
+        let ann = destroyed(&w, &script);
+        assert!(!w.has(&path), "{name}");
+        let told = ann.warnings_emitted.iter().any(|t| t.contains(&format!("changed `objects/{name}`")));
+        // One that looks like git's own may be.
+        assert_eq!(
+            told,
+            of_git.is_empty() && !name.ends_with("chain"),
+            "{name}: {:#?}",
+            ann.warnings_emitted
+        );
+    }
+}
+
+#[test]
+fn an_index_of_a_pack_that_a_turn_writes_over_is_made_again() {
+    let w = World::new();
+    w.git(&["gc", "-q"]);
+    let ann = destroyed(&w, "for i in .git/objects/pack/*.idx; do chmod u+w $i; echo garbage > $i; done");
+    assert!(ann.warnings_emitted.iter().any(|t| t.contains("changed `objects/pack/pack-")), "{ann:#?}");
+}
+
+#[test]
+fn a_turn_may_tidy_up_the_object_store() {
+    let w = World::new();
+    let tidy = "git gc -q --prune=now; git repack -q -a -d --write-midx; git commit-graph write --reachable";
+    let ann = destroyed(&w, tidy);
+    assert!(ann.warnings_emitted.iter().all(|t| !t.contains("objects")), "{:#?}", ann.warnings_emitted);
 }

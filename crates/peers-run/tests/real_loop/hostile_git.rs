@@ -178,8 +178,25 @@ fn a_peer_may_make_and_delete_branches_of_its_own() {
     w.git(&["branch", "behind"]);
     let own = sh("git branch mine; git stash list; git branch -q -D mine; git branch -q -f behind HEAD");
     let (ann, _) = then_bob(&w, &[&own]);
-    quiet(&ann, "refs/");
+    warned(&ann, &["moved `refs/heads/behind` forward"]);
+    quiet(&ann, "mine");
     assert!(w.salvaged().is_empty());
+    assert_eq!(w.git(&["rev-parse", "behind"]), ann.head_after.as_str(), "what loses nothing stays");
+    w.settled();
+}
+
+#[test]
+fn what_a_peer_does_to_a_branch_of_the_operator_is_told_even_where_nothing_is_lost() {
+    let w = World::new();
+    w.git(&["branch", "release"]);
+    w.git(&["checkout", "-q", "-b", "work"]);
+    let evil = sh(
+        "c=$(git commit-tree -p release -m Evil release^{tree}); git update-ref refs/heads/release $c; git branch made; git tag v9",
+    );
+    let (ann, bob) = then_bob(&w, &[&evil]);
+    warned(&ann, &["moved `refs/heads/release` forward", "it stays"]);
+    warned(&ann, &["made `refs/heads/made`, `refs/tags/v9`"]);
+    quiet(&bob, "refs/");
     w.settled();
 }
 

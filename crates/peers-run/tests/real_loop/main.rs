@@ -23,6 +23,7 @@ mod inbox;
 mod landing;
 mod messages;
 mod outcomes;
+mod own_copy;
 mod proof;
 mod signals;
 mod start;

@@ -497,3 +497,32 @@ proptest! {
         prop_assert_eq!(weakenings(&turn(vec![from, to])), []);
     }
 }
+
+#[test]
+fn what_lay_uncommitted_before_a_turn_is_taken_over_and_what_it_leaves_is_its_own() {
+    let lost = |path: &str| TurnDiff {
+        files: vec![FileDiff::text(
+            path,
+            FileStatus::Modified,
+            vec!["    assert f(2) == 2".to_owned()],
+            Vec::new(),
+        )],
+    };
+    let of = |diff: &TurnDiff, around: &Uncommitted, left: bool| {
+        let of = weakenings_of_turn(diff, around, left);
+        (of.own.len(), of.taken_over.len())
+    };
+    let (a, none) = (lost("tests/test_a.py"), TurnDiff::default());
+    let clean = Uncommitted::default();
+    assert_eq!(of(&a, &clean, true), (1, 0), "its own");
+    let stood = Uncommitted { since: Some(none.clone()), ..clean.clone() };
+    assert_eq!(of(&a, &stood, true), (0, 1), "only committed");
+    let more = Uncommitted { since: Some(a.clone()), ..clean.clone() };
+    assert_eq!(of(&a, &more, true), (1, 0), "weakened further");
+    let left = Uncommitted { left: a.clone(), made: a.clone(), ..clean.clone() };
+    assert_eq!(of(&none, &left, true), (1, 0), "left");
+    assert_eq!(of(&none, &left, false), (0, 0), "a turn that was cut short may have meant to go on");
+    assert_eq!(of(&a, &left, true), (1, 0), "told once");
+    let stands = Uncommitted { left: a.clone(), made: lost("src/x.py"), ..clean };
+    assert_eq!(of(&none, &stands, true), (0, 0), "somebody else left it");
+}

@@ -1,0 +1,176 @@
+//! Making our own object store whole again, from the agents' repository, whose objects prove themselves by
+//! their hash.
+
+use std::collections::HashSet;
+
+use git2::{ObjectType, Odb, Oid};
+use peers_model::CommitId;
+
+use super::loose::write_loose;
+use super::mend::readable;
+use crate::control::ControlDir;
+use crate::copy::{Limits, has};
+use crate::error::GitError;
+use crate::files::{self, Small};
+use crate::ids;
+use crate::import::parse_tips;
+use crate::known::Generation;
+use crate::objects::{self, MODE_GITLINK};
+use crate::repo::PeerRepo;
+
+/// What completing a store came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Completed {
+    /// Objects that were missing or damaged and are here again.
+    pub restored: usize,
+    /// Objects that neither repository has whole.
+    pub lost: usize,
+    /// Objects that cannot be put back beside what damages them: the directory must be made anew.
+    pub stuck: usize,
+}
+
+impl ControlDir {
+    /// Reads everything that the imported history and `also` need, and takes what is missing or damaged
+    /// from the agents' repository, hashes checked. Commits that were not known do not become known.
+    ///
+    /// # Errors
+    /// [`GitError::Repo`] for a repository that is unsafe to read, [`GitError::Io`],
+    /// [`GitError::TooLarge`].
+    pub fn complete(&mut self, peer: &PeerRepo, also: &[CommitId]) -> Result<Completed, GitError> {
+        peer.check_objects()?;
+        self.heal()?;
+        let mut done = Completed::default();
+        let edge: HashSet<Oid> = match self.small("shallow", 16 << 20)? {
+            Some(bytes) => {
+                String::from_utf8_lossy(&bytes).lines().filter_map(|l| Oid::from_str(l).ok()).collect()
+            }
+            None => HashSet::new(),
+        };
+        let mut todo: Vec<(Oid, ObjectType)> = Vec::new();
+        for commit in also {
+            todo.push((ids::commit_oid(commit)?, ObjectType::Commit));
+        }
+        let tips = self.small("peers/tips", 64 << 20)?.unwrap_or_default();
+        for kept in self.list_salvage().unwrap_or_default() {
+            todo.push((ids::commit_oid(&kept.commit)?, ObjectType::Commit));
+        }
+        {
+            // Opened now: what an open store remembers may be gone from the disk.
+            let ours = store_at(&self.objects_dir())?;
+            let theirs = store_at(&peer.objects_dir())?;
+            // `HEAD` was here. Of a branch that is not nobody can tell whether it ever was: it may be broken.
+            let branches = parse_tips(&tips).into_values().filter(|oid| has(&ours, *oid));
+            todo.extend(branches.chain(head_of(&tips)).map(|oid| (oid, ObjectType::Commit)));
+            todo.extend(
+                self.known.commits().filter(|oid| has(&ours, *oid)).map(|oid| (oid, ObjectType::Commit)),
+            );
+            let mut seen = HashSet::new();
+            let mut written = Vec::new();
+            while let Some((oid, due)) = todo.pop() {
+                if !seen.insert(oid) {
+                    continue;
+                }
+                if seen.len() > Limits::OURS.objects {
+                    return Err(GitError::TooLarge {
+                        what: "our copy of the history".to_owned(),
+                        cap: format!("{} objects", Limits::OURS.objects),
+                    });
+                }
+                let found = readable(&ours, oid);
+                let mended = found.is_none();
+                let Some((kind, data)) =
+                    found.or_else(|| readable(&theirs, oid)).filter(|(kind, _)| *kind == due)
+                else {
+                    done.lost += 1;
+                    continue;
+                };
+                if mended {
+                    write_loose(&self.objects_dir(), oid, kind, &data)?;
+                    written.push(oid);
+                }
+                match kind {
+                    ObjectType::Commit => {
+                        let Some(commit) = objects::parse_commit(&data) else { continue };
+                        if !edge.contains(&oid) {
+                            todo.extend(
+                                commit.parents.into_iter().map(|parent| (parent, ObjectType::Commit)),
+                            );
+                        }
+                        todo.push((commit.tree, ObjectType::Tree));
+                    }
+                    ObjectType::Tree => {
+                        for entry in objects::parse_tree(&data).unwrap_or_default() {
+                            let kind = if entry.is_tree() { ObjectType::Tree } else { ObjectType::Blob };
+                            if entry.mode != MODE_GITLINK {
+                                todo.push((entry.id, kind));
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            let after = store_at(&self.objects_dir())?;
+            for oid in written {
+                // A pack comes before a file of its own, and it may be the pack that is damaged.
+                if readable(&after, oid).is_some() { done.restored += 1 } else { done.stuck += 1 }
+            }
+        }
+        self.reopen()?;
+        Ok(done)
+    }
+
+    /// Whether the commit is here that `HEAD` named when history was last brought in.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn holds_head(&self) -> Result<bool, GitError> {
+        let tips = self.small("peers/tips", 64 << 20)?.unwrap_or_default();
+        let whole = |oid| self.repo.find_commit(oid).and_then(|found| found.tree()).is_ok();
+        Ok(head_of(&tips).is_none_or(whole))
+    }
+
+    /// Counts on from this generation, in which `commit` was known, where the list of known commits was lost.
+    /// Whether it was.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn count_from(&mut self, generation: Generation, commit: &CommitId) -> Result<bool, GitError> {
+        let short = self.known.generation() < generation;
+        if short {
+            self.known.raise(generation, ids::commit_oid(commit)?)?;
+        }
+        if self.small("peers/tips", 64 << 20)?.is_none() {
+            // With it the next import is not taken for the first one, of which everything counts as known.
+            files::overwrite(&self.own("tips"), format!("{commit} HEAD\n").as_bytes())?;
+        }
+        Ok(short)
+    }
+
+    pub(super) fn small(&self, name: &str, cap: u64) -> Result<Option<Vec<u8>>, GitError> {
+        let path = self.path().join(name);
+        match files::read_small(&path, cap).map_err(|source| GitError::io(&path, source))? {
+            Small::Bytes(bytes) => Ok(Some(bytes)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What `HEAD` was in a text of tips.
+fn head_of(tips: &[u8]) -> Option<Oid> {
+    let text = String::from_utf8_lossy(tips);
+    let head = text.lines().find_map(|line| line.strip_suffix(" HEAD"));
+    head.and_then(|hash| Oid::from_str(hash).ok())
+}
+
+/// The store at a place, without what an open repository remembers of it.
+pub(super) fn store_at(objects: &std::path::Path) -> Result<Odb<'static>, GitError> {
+    let fail = |source| GitError::library("open the object store", source);
+    let odb = Odb::new().map_err(fail)?;
+    let path = objects.to_str().ok_or_else(|| GitError::Unsafe {
+        path: crate::error::clean(&objects.to_string_lossy(), 200),
+        why: "its name is no text",
+    })?;
+    odb.add_disk_alternate(path).map_err(fail)?;
+    Ok(odb)
+}

@@ -1,0 +1,15 @@
+//! The agents' object store: what changed in it, and how it is made whole again.
+
+mod complete;
+mod derived;
+mod loose;
+mod mark;
+mod mend;
+mod remake;
+
+pub use complete::Completed;
+pub use mark::StoreMark;
+pub use mend::StoreMended;
+pub use remake::Remade;
+
+pub(crate) use derived::{Derived, derived};
