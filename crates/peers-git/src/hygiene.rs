@@ -14,6 +14,7 @@ use rustix::fs::FileType;
 use crate::error::RepoError;
 use crate::files;
 use crate::gitconfig::{self, CONFIG_CAP};
+use crate::listings;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -142,15 +143,15 @@ fn check_store(objects: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
             require(&path, kind, FileType::Directory, bad)?;
             continue;
         }
-        let inner = files::open_dir_at(&dir, &name).map_err(|source| RepoError::io(&path, source))?;
-        let entries = files::list(&inner, 1_000_000).map_err(|source| RepoError::io(&path, source))?;
+        let entries =
+            listings::list(&dir, &name, 1_000_000).map_err(|source| RepoError::io(&path, source))?;
         let Some(entries) = entries else {
             crowded(&path, bad)?;
             continue;
         };
-        for (leaf, kind) in entries {
-            if kind != FileType::RegularFile && !(name == b"info" && kind == FileType::Directory) {
-                require(&join(&path, &leaf), kind, FileType::RegularFile, bad)?;
+        for (leaf, kind) in entries.iter() {
+            if *kind != FileType::RegularFile && !(name == b"info" && *kind == FileType::Directory) {
+                require(&join(&path, leaf), *kind, FileType::RegularFile, bad)?;
             }
         }
     }

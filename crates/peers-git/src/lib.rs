@@ -29,6 +29,7 @@ mod import;
 mod index_mark;
 mod inspect;
 mod known;
+mod listings;
 mod mend;
 mod merge;
 mod notes;

@@ -22,7 +22,8 @@ use peers_core::prompt::LastHandoff;
 use peers_core::scope::Scope;
 use peers_core::state::HandoffMark;
 use peers_git::{
-    Author, CommitFact, ControlDir, DirtyStatus, GitError, PeerRepo, RepoError, SyntheticGit, TreeState,
+    Author, CommitFact, ControlDir, DirtyStatus, GitError, PeerRepo, RepoError, StoreMark, SyntheticGit,
+    TreeState,
 };
 use peers_model::record::CorrectionPlanned;
 use peers_model::verdict::TreeKey;
@@ -72,6 +73,9 @@ pub struct GitRepo {
     pristine: PathBuf,
     base: Option<CommitId>,
     turn: Option<TurnMark>,
+    /// The object store when a turn or gates were last looked after, and how many surveys it outlives: none
+    /// runs in between, but before the second one the loop may have waited for hours.
+    store_seen: Option<(StoreMark, u8)>,
     /// How things stood when gates began to run, and the commit that HEAD named.
     gates: Option<(TurnMark, CommitId)>,
     /// The work tree when gates began to run, and the commit that HEAD named.
@@ -182,6 +186,7 @@ impl GitRepo {
             pristine,
             base,
             turn,
+            store_seen: None,
             gates: None,
             before_gates: None,
             scopes: BTreeMap::new(),
@@ -377,6 +382,8 @@ impl Repo for GitRepo {
         scopes: &Scopes,
         settled: bool,
     ) -> Result<RepoFacts, RepoFailure> {
+        self.store_seen =
+            self.store_seen.take().and_then(|(seen, looks)| Some((seen, looks.checked_sub(1)?)));
         self.with_control(|repo| repo.look(known_head, scopes, settled))
     }
 

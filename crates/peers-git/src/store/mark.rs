@@ -7,6 +7,7 @@ use rustix::fs::FileType;
 
 use crate::error::GitError;
 use crate::files;
+use crate::listings;
 use crate::repo::PeerRepo;
 use crate::snapshot::Stamp;
 
@@ -40,17 +41,18 @@ impl PeerRepo {
             if kind != FileType::Directory || fan_out.len() != 2 {
                 continue;
             }
-            let Ok(dir) = files::open_dir_at(&top, &fan_out) else { continue };
             let left = MAX_LOOSE.saturating_sub(mark.loose.len());
-            let Some(listed) = files::list(&dir, left).map_err(fail)? else {
+            let Ok(listed) = listings::list(&top, &fan_out, left) else { continue };
+            let Some(listed) = listed else {
                 mark.whole = false;
                 break;
             };
-            for (rest, _) in listed {
+            for (rest, _) in listed.iter() {
                 let name: Vec<u8> = [&fan_out[..], &rest[..]].concat();
                 let oid = std::str::from_utf8(&name).ok().filter(|name| name.len() == 40);
                 let Some(oid) = oid.and_then(|name| Oid::from_str(name).ok()) else { continue };
-                if let Some(stat) = files::lstat_at(&dir, &rest).map_err(fail)? {
+                let path = [&fan_out[..], b"/", &rest[..]].concat();
+                if let Some(stat) = files::lstat_at(&top, &path).map_err(fail)? {
                     mark.loose.insert(oid, Stamp::of(&stat));
                 }
             }

@@ -48,7 +48,8 @@ pub struct StoreMended {
 impl ControlDir {
     /// Makes the agents' object store whole again: objects that were there `before`, are in use, and were
     /// damaged or removed are written from our copy, an index of a pack is made from the pack, and new files
-    /// that hold no object go. Looks at what changed; without `before` at the trees of `at`.
+    /// that hold no object go. Looks at what changed; without `before` at the trees of `at`. Also returns how
+    /// the store stands now, if nothing was written.
     ///
     /// # Errors
     /// [`GitError::Repo`] for a store that is unsafe to write to, [`GitError::Io`], [`GitError::DiskFull`].
@@ -57,7 +58,7 @@ impl ControlDir {
         peer: &PeerRepo,
         before: Option<&StoreMark>,
         at: &CommitId,
-    ) -> Result<StoreMended, GitError> {
+    ) -> Result<(StoreMended, Option<StoreMark>), GitError> {
         let mut mended = StoreMended::default();
         let now = peer.store_mark()?;
         let ours = objects::odb(&self.repo)?;
@@ -91,7 +92,8 @@ impl ControlDir {
             _ => Vec::new(),
         };
         if suspects.is_empty() && looked_at == 0 && fresh.is_empty() {
-            return Ok(mended);
+            let untouched = mended.restored.is_empty().then_some(now);
+            return Ok((mended, untouched));
         }
         peer.check_objects()?;
         // Opened now: a store that was opened before may still have what is gone.
@@ -154,7 +156,8 @@ impl ControlDir {
         mended.restored.sort();
         mended.lost.sort();
         mended.lost.dedup();
-        Ok(mended)
+        let untouched = mended.restored.is_empty().then_some(now);
+        Ok((mended, untouched))
     }
 
     /// What comes before a shallow copy must still be there, since there is no copy of it.

@@ -128,13 +128,14 @@ impl GitRepo {
     /// Writes back objects that this turn destroyed in the agents' repository: the next turn would stumble
     /// over them. Whether there were any.
     pub(super) fn mend_objects(
-        &self,
+        &mut self,
         peer: &PeerRepo,
         mark: &TurnMark,
         from: &CommitId,
         found: &mut RepoHarvest,
     ) -> Result<bool, RepoFailure> {
-        let mended = self.control.mend_store(peer, mark.store.as_ref(), from).map_err(failure)?;
+        let (mended, now) = self.control.mend_store(peer, mark.store.as_ref(), from).map_err(failure)?;
+        self.store_seen = now.map(|now| (now, 1));
         let more = mended.restored.len().saturating_sub(NAMED);
         if more > 0 {
             found

@@ -156,14 +156,17 @@ impl GitRepo {
             index,
             dirty: None,
             work: None,
-            store: Some(peer.store_mark().map_err(failure)?),
+            store: Some(match self.store_seen.take() {
+                Some((seen, _)) => seen,
+                None => peer.store_mark().map_err(failure)?,
+            }),
         };
         Ok((mark, head.commit))
     }
 
     /// Once, before the first turn: what a turn would stumble over that did not do it.
     fn look_over(&mut self, peer: &PeerRepo, head: &CommitId) -> Result<(), RepoFailure> {
-        let mended = self.control.mend_store(peer, None, head).map_err(failure)?;
+        let (mended, _) = self.control.mend_store(peer, None, head).map_err(failure)?;
         if !mended.restored.is_empty() {
             self.tell_once(format!(
                 "objects of the repository were missing or damaged when the run began and were written back: {}",
