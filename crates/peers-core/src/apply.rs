@@ -3,21 +3,19 @@
 //! Live code, resume, rebuild and tests all come through here, so that a rebuild cannot drift from
 //! a run. A record that makes no sense at its place is an error, never a guess.
 
-use peers_model::outcome::ExitClass;
+mod after_tick;
+
 use peers_model::record::{
-    AckTarget, CorrectionKind, ExitRecord, OperatorOp, Record, Rules, RunStarted, SkepticVerdict,
-    TickOutcome, TickRecord, TickStarted,
+    AckTarget, ExitRecord, OperatorOp, Record, Rules, RunStarted, TickRecord, TickStarted,
 };
-use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, limits};
+use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp};
 use std::time::Duration;
 use thiserror::Error;
 
-use crate::budget;
+use after_tick::clean_after;
+
 use crate::reviews;
-use crate::state::{
-    HandoffMark, LastExit, LastRun, OpenTick, PeerHealth, PeerState, ProofVerdict, RunInfo, State,
-    WarningEntry, Wasted,
-};
+use crate::state::{HandoffMark, LastExit, OpenTick, PeerState, ProofVerdict, RunInfo, State};
 
 /// A record that cannot stand where it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -272,215 +270,6 @@ impl State {
         self.board.take(&rules, tick.iteration, &tick.verdicts);
     }
 
-    fn account(&mut self, tick: &TickRecord) {
-        let spent = &mut self.spent;
-        spent.iterations = spent.iterations.saturating_add(1);
-        spent.peer_ms = spent.peer_ms.saturating_add(tick.exit.duration_ms);
-        spent.gate_ms = spent.gate_ms.saturating_add(tick.gate_ms);
-        let usage = tick.exit.usage;
-        match usage.tokens {
-            Some(tokens) => spent.tokens += tokens,
-            None => spent.unknown_usage = spent.unknown_usage.saturating_add(1),
-        }
-        if let Some(usd) = usage.usd {
-            spent.usd = budget::add(spent.usd, usd);
-        }
-        if tick.usd_warned.is_some() {
-            spent.usd_warned_for = tick.usd_warned;
-        }
-        if tick.success || tick.outcome.is_neutral() {
-            if tick.outcome != TickOutcome::Interrupted {
-                spent.consecutive_failures = 0;
-                spent.spawn_failures = 0;
-            }
-        } else {
-            spent.consecutive_failures = spent.consecutive_failures.saturating_add(1);
-            spent.spawn_failures = if tick.exit.class == ExitClass::SpawnFail {
-                spent.spawn_failures.saturating_add(1)
-            } else {
-                0
-            };
-            spent.wasted_ms = spent.wasted_ms.saturating_add(tick.exit.duration_ms);
-            spent.wasted.push_back(Wasted {
-                tick: tick.iteration,
-                peer: tick.peer.clone(),
-                duration_ms: tick.exit.duration_ms,
-            });
-            while spent.wasted.len() > 20 {
-                spent.wasted.pop_front();
-            }
-        }
-        let health = self.peers.entry(tick.peer.clone()).or_default();
-        health.ticks = health.ticks.saturating_add(1);
-        if let Some(tokens) = usage.tokens {
-            health.tokens += tokens;
-        }
-        if let Some(usd) = usage.usd {
-            health.usd = budget::add(health.usd, usd);
-        }
-    }
-
-    fn rotate(&mut self, tick: &TickRecord) {
-        let n = self.rules.peers.len().max(1);
-        let Some(index) = self.rules.peers.iter().position(|p| p.name == tick.peer) else { return };
-        let max_retries = self.rules.max_retries;
-        let health = self.peers.entry(tick.peer.clone()).or_default();
-        let pass_on = match tick.outcome {
-            TickOutcome::Handoff | TickOutcome::RateLimited | TickOutcome::NeedsOperator => {
-                health.consecutive_fails = 0;
-                true
-            }
-            TickOutcome::Interrupted => false,
-            // A reverted turn is taken again by the same peer; two of them degrade it.
-            TickOutcome::Corrected if tick.corrected == Some(CorrectionKind::Revert) => false,
-            TickOutcome::Corrected if tick.success => {
-                health.consecutive_fails = 0;
-                true
-            }
-            TickOutcome::NoHandoff | TickOutcome::PeerFailed | TickOutcome::Corrected => {
-                health.consecutive_fails = health.consecutive_fails.saturating_add(1);
-                let pass_on = health.consecutive_fails > max_retries;
-                if pass_on {
-                    health.consecutive_fails = 0;
-                }
-                pass_on
-            }
-        };
-        self.turn_index = if pass_on { (index + 1) % n } else { index };
-    }
-
-    fn health_after(&mut self, tick: &TickRecord) {
-        let health = self.peers.entry(tick.peer.clone()).or_default();
-        health.last_run = Some(LastRun {
-            tick: tick.iteration,
-            success: tick.success,
-            classification: tick.classification.clone(),
-            duration_ms: tick.exit.duration_ms,
-            soft_fail_reason: tick.soft_fail_reason.clone(),
-            pattern: tick.exit.matched.as_ref().map(|m| m.pattern.clone()),
-        });
-        // A weakening is one however the turn ended.
-        if !self.rules.dry_run && (tick.prewarned || tick.corrected == Some(CorrectionKind::Revert)) {
-            health.prewarned = true;
-            health.warned_at = Some(tick.iteration);
-        }
-        if tick.outcome == TickOutcome::RateLimited {
-            return;
-        }
-        health.rate_limit_streak = 0;
-        health.not_before = None;
-        if tick.outcome.is_neutral() {
-            // A turn that was cut short says nothing; a recovery turn stays due, as after a rate limit.
-            return;
-        }
-        health.recovery_due = false;
-        let credit = if tick.success {
-            0
-        } else if tick.outcome == TickOutcome::NoHandoff && !tick.commits.is_empty() {
-            1
-        } else {
-            2
-        };
-        health.recent.push_back(credit);
-        while health.recent.len() > 5 {
-            health.recent.pop_front();
-        }
-        let cheated =
-            tick.outcome == TickOutcome::Corrected && tick.corrected == Some(CorrectionKind::Revert);
-        if tick.success {
-            heal(health);
-            health.failed_cheating = 0;
-            if !self.rules.dry_run {
-                health.prewarned = tick.prewarned;
-                health.warned_at = health.warned_at.filter(|_| tick.prewarned);
-            }
-            return;
-        }
-        if tick.outcome == TickOutcome::NeedsOperator {
-            health.state = PeerState::Unavailable;
-            health.degraded_reason = Some(cause(tick));
-            return;
-        }
-        if cheated {
-            health.failed_cheating = health.failed_cheating.saturating_add(1);
-        } else {
-            health.failed_cheating = 0;
-        }
-        if health.state == PeerState::Degraded {
-            health.recovery_cooldown = Some(tick.iteration);
-        } else if health.recent_half_fails() >= 6 || health.failed_cheating >= 2 {
-            health.state = PeerState::Degraded;
-            health.degraded_at = Some(tick.iteration);
-            health.degraded_reason = Some(cause(tick));
-        }
-    }
-
-    fn take_warnings(&mut self, ts: Timestamp, tick: &TickRecord) {
-        for text in &tick.warnings_emitted {
-            let text = bounded(text, limits::WARNING);
-            self.warnings.push(text.clone());
-            self.warnings_history.push_back(WarningEntry { ts, tick: tick.iteration, text });
-        }
-        while self.warnings_history.len() > limits::WARNINGS_KEPT {
-            self.warnings_history.pop_front();
-        }
-        let excess = self.warnings.len().saturating_sub(limits::WARNINGS_KEPT);
-        self.warnings.drain(..excess);
-    }
-
-    fn skeptic_after(&mut self, open: &OpenTick, tick: &TickRecord) {
-        if tick.tree_changed {
-            self.skeptic.passed.clear();
-            self.skeptic.tree = None;
-            self.skeptic.attempts = 0;
-        }
-        if !open.started.skeptic || self.rules.dry_run {
-            if !self.rules.dry_run && !tick.outcome.is_neutral() {
-                self.skeptic.unreported = 0;
-            }
-            return;
-        }
-        match tick.skeptic {
-            Some(SkepticVerdict::Clean) if !tick.tree_changed => {
-                if !self.skeptic.passed.contains(&tick.peer) {
-                    self.skeptic.passed.push(tick.peer.clone());
-                }
-                self.skeptic.tree = Some(tick.tree_after.clone());
-            }
-            Some(SkepticVerdict::Found) => {
-                self.skeptic.passed.clear();
-                self.skeptic.tree = None;
-                self.skeptic.attempts = 0;
-                // To mend what one finds is fine; to mend something for ever and report nothing is not.
-                self.skeptic.unreported =
-                    if tick.blocking_report { 0 } else { self.skeptic.unreported.saturating_add(1) };
-            }
-            Some(SkepticVerdict::Clean | SkepticVerdict::Missing) | None => {
-                if tick.outcome != TickOutcome::Interrupted {
-                    self.skeptic.attempts = self.skeptic.attempts.saturating_add(1);
-                }
-            }
-        }
-    }
-
-    fn soft_after(&mut self, tick: &TickRecord) {
-        if self.rules.dry_run {
-            return;
-        }
-        let rules = self.rules.clone();
-        let roster = crate::converge::roster(self);
-        for soft in &rules.soft {
-            let status = self.soft.entry(soft.id.clone()).or_default();
-            if let Some(moved) = tick.scopes.get(&soft.id).filter(|m| m.before != m.after) {
-                reviews::scope_changed(status, &tick.peer, &moved.before, &moved.after);
-            }
-            let scope = tick.scopes.get(&soft.id).map(|m| m.after.as_str()).unwrap_or_default();
-            for review in tick.reviews.iter().filter(|r| r.goal == soft.id) {
-                reviews::ingest(status, soft.rule, &roster, &tick.peer, review, scope, tick.iteration);
-            }
-        }
-    }
-
     fn apply_operator(&mut self, op: &OperatorOp, by: &str) {
         match op {
             OperatorOp::Accepted { new, rules, .. } => {
@@ -536,34 +325,6 @@ impl State {
             run.ended = true;
         }
         self.last_exit = Some(LastExit { reason, at: ts, in_gates: exit.in_gates });
-    }
-}
-
-fn heal(health: &mut PeerHealth) {
-    health.state = PeerState::Healthy;
-    health.degraded_reason = None;
-    health.degraded_at = None;
-    health.recovery_cooldown = None;
-}
-
-fn cause(tick: &TickRecord) -> String {
-    let pattern =
-        tick.exit.matched.as_ref().map(|m| format!(" ({})", bounded(&m.pattern, 60))).unwrap_or_default();
-    let why = tick.soft_fail_reason.as_deref().unwrap_or("failed");
-    format!("{}: {}{pattern}", tick.classification, bounded(why, 200))
-}
-
-/// The clean-tick counter after a tick (`docs/convergence.md`).
-fn clean_after(before: u32, tick: &TickRecord, dry_run: bool) -> u32 {
-    if dry_run || tick.outcome.is_neutral() {
-        before
-    } else if !tick.success || tick.blocking_report {
-        0
-    } else if tick.evidence {
-        before.saturating_add(1)
-    } else {
-        // A turn that changed nothing and reviewed nothing proves nothing.
-        before
     }
 }
 

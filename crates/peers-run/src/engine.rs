@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use peers_core::machine::{self, Effect, Event, Input, LoopConfig, Machine, Notice, Phase};
 use peers_core::state::State;
 use peers_model::outcome::{ErrorKind, StopReason};
-use peers_model::record::{CommitsSeen, ExitRecord, Record};
+use peers_model::record::{ExitRecord, Record};
 use peers_store::{Area, Disk, DiskErrorKind, Store, StoreError, layout, runs};
 
-use crate::ports::{Clock, Observer, Procs, Repo, World};
+use crate::ports::{Clock, Observer, Procs, World};
 
 /// A running loop.
 pub struct Engine<W: World> {
@@ -103,34 +103,6 @@ impl<W: World> Engine<W> {
             self.perform(&effect);
         }
         Ok(())
-    }
-
-    /// Looks after gates that were cut off by the stop, once all that they started has ended: what they left
-    /// in the git directory is put back, and when HEAD is where it was, that is recorded, so that what is
-    /// committed from here on is the operator's.
-    pub fn wind_up(&mut self) {
-        let Some(mut judging) = self.judging.take() else { return };
-        if let Some(dir) = judging.checkout.take() {
-            self.world.repo().remove_checkout(&dir);
-        }
-        let at = self.world.clock().now();
-        // What cannot be looked at here is looked at by the next start, which takes nobody's word for it.
-        let Ok(mended) = self.world.repo().after_gates() else { return };
-        for text in mended {
-            self.world.observer().notice(&Notice::Warning(text), &self.machine.state, at);
-        }
-        let still = self.machine.state.head.clone();
-        let Some(head) =
-            self.world.repo().key().ok().map(|key| key.head).filter(|now| Some(now) == still.as_ref())
-        else {
-            return;
-        };
-        if self.last_exit.as_ref().is_some_and(|exit| exit.in_gates) {
-            let seen = Record::CommitsSeen(CommitsSeen { head, commits: Vec::new(), while_gates: true });
-            // Lost, it costs the operator's next commits their author.
-            let _kept = self.store.append(at.wall, Some(&self.cfg.run_id), &[seen]);
-            let _cached = self.store.write_snapshot();
-        }
     }
 
     /// The folded state.

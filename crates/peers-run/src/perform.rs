@@ -1,5 +1,7 @@
 //! Effects. Each is idempotent, or leaves a mark that a resumed run finds.
 
+mod judging;
+
 use std::collections::BTreeMap;
 
 use peers_core::bugs::Ledger;
@@ -11,15 +13,14 @@ use peers_core::prompt::{BugLine, InboxItem};
 use peers_model::goal::GoalKind;
 use peers_model::outcome::{ErrorKind, StopReason, TamperKind};
 use peers_model::record::{AckTarget, OperatorOp, OperatorRecord, Record};
-use peers_model::verdict::{Place, TreeKey};
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, limits};
 use peers_store::{
     Area, Author, Disk, DiskErrorKind, StoreError, artifacts, commands, layout, projection, runs,
 };
 
-use crate::engine::{Engine, Judging};
+use crate::engine::Engine;
 use crate::messages;
-use crate::ports::{Clock, GateJob, Guard, Observer, Procs, Repo, RepoFailure, World};
+use crate::ports::{Clock, Guard, Observer, Procs, Repo, RepoFailure, World};
 
 /// Why a synchronous effect gave no answer.
 enum Failure {
@@ -250,90 +251,6 @@ impl<W: World> Engine<W> {
             }
             Ok(_) | Err(_) => {}
         }
-    }
-
-    fn judge(&mut self, gates: &[GoalId], key: &TreeKey, place: Place, tick: TickNo) {
-        self.judging = Some(Judging {
-            key: key.clone(),
-            place,
-            tick,
-            left: gates.to_vec().into(),
-            checkout: None,
-            verdicts: Vec::new(),
-            took_ms: 0,
-            moved: false,
-        });
-        self.judge_next();
-    }
-
-    /// Starts what is to be judged next. Gates of a proof run one after the other, each in a checkout of
-    /// its own: what they run was written by peers, and must find nothing to alter that another gate reads.
-    fn judge_next(&mut self) {
-        let Some(judging) = &mut self.judging else { return };
-        let gates: Vec<GoalId> = match judging.place {
-            Place::Pristine => judging.left.pop_front().into_iter().collect(),
-            Place::Live | Place::GateTree => judging.left.drain(..).collect(),
-        };
-        if judging.place == Place::Pristine {
-            match self.world.repo().checkout(&judging.key.head) {
-                Ok(dir) => judging.checkout = Some(dir),
-                Err(failure) => {
-                    self.judging = None;
-                    self.pending.push_back(Failure::from(failure).event());
-                    return;
-                }
-            }
-        }
-        let job = GateJob {
-            gates,
-            key: judging.key.clone(),
-            place: judging.place,
-            dir: judging.checkout.clone(),
-            tick: judging.tick,
-        };
-        if let Err(failure) = self.world.repo().before_gates(job.tick) {
-            self.judging = None;
-            self.pending.push_back(Failure::from(failure).event());
-            return;
-        }
-        self.world.guard().before();
-        self.world.procs().judge(job);
-    }
-
-    /// When gates have run: was it the same tree all the while? Nothing while more are to run.
-    pub(crate) fn finish_judging(&mut self, event: Event) -> Option<Event> {
-        let Event::Judged { verdicts, took_ms, moved } = event else { return Some(event) };
-        let Some(mut judging) = self.judging.take() else {
-            return Some(Event::Judged { verdicts, took_ms, moved });
-        };
-        if let Some(dir) = judging.checkout.take() {
-            self.world.repo().remove_checkout(&dir);
-        }
-        if let Some((kind, detail)) = self.world.guard().after() {
-            return Some(Event::Tampered { kind, detail: format!("while gates ran: {detail}") });
-        }
-        match self.world.repo().after_gates() {
-            Ok(mended) => mended.into_iter().for_each(|text| self.tell(&Notice::Warning(text))),
-            Err(failure) => return Some(Failure::from(failure).event()),
-        }
-        // A proof runs elsewhere, but what peers wrote can find its way from there.
-        match self.world.repo().key() {
-            Ok(now) => judging.moved |= moved || now != judging.key,
-            Err(failure) => return Some(Failure::from(failure).event()),
-        }
-        match self.world.repo().undo_weakening() {
-            Ok(undone) => undone.into_iter().for_each(|text| self.tell(&Notice::Warning(text))),
-            Err(failure) => return Some(Failure::from(failure).event()),
-        }
-        judging.verdicts.extend(verdicts);
-        judging.took_ms = judging.took_ms.saturating_add(took_ms);
-        if judging.left.is_empty() {
-            let Judging { verdicts, took_ms, moved, .. } = judging;
-            return Some(Event::Judged { verdicts, took_ms, moved });
-        }
-        self.judging = Some(judging);
-        self.judge_next();
-        None
     }
 
     fn compose(&mut self, peer: &PeerName) -> Result<ComposeFacts, Failure> {

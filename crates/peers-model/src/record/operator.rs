@@ -1,0 +1,111 @@
+//! Records of what an operator did.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Digests, Rules};
+use crate::ids::{BugId, CommitId, RunId, TickNo};
+
+/// Record `operator`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OperatorRecord {
+    /// What was done.
+    #[serde(flatten)]
+    pub op: OperatorOp,
+    /// Login name of who did it.
+    pub by: String,
+}
+
+/// What an operator can do to a loop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case")]
+pub enum OperatorOp {
+    /// New goals or config were accepted.
+    Accepted {
+        /// The digests before.
+        old: Digests,
+        /// The digests now.
+        new: Digests,
+        /// Why.
+        note: Option<String>,
+        /// The new rules, when a loop took them over while it ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rules: Option<Box<Rules>>,
+    },
+    /// Spent counters were zeroed.
+    BudgetReset,
+    /// A bug, a concern or a weakening was acknowledged.
+    Ack {
+        /// What.
+        target: AckTarget,
+        /// Why.
+        reason: String,
+    },
+    /// The store was attached to a repository that moved.
+    StoreAttached {
+        /// The path that the store knew.
+        old_path: String,
+    },
+    /// The branch was set back to the base of a run.
+    Undone {
+        /// Which run.
+        run: RunId,
+        /// The tip that was left.
+        from: CommitId,
+        /// The base.
+        to: CommitId,
+        /// Where the tip is kept.
+        salvage: String,
+    },
+    /// A run's branch was landed.
+    Landed {
+        /// Which run.
+        run: RunId,
+        /// Into which branch.
+        into: String,
+        /// The new tip.
+        commit: CommitId,
+    },
+    /// A branch is about to be moved by a landing or an undo.
+    Moving(BranchMove),
+    /// That move is done, or nothing of it was.
+    Moved,
+}
+
+/// A branch that is about to be moved, so that a crash in between can be finished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchMove {
+    /// On whose behalf.
+    pub kind: MoveKind,
+    /// Which run.
+    pub run: RunId,
+    /// The branch, without `refs/heads/`.
+    pub branch: String,
+    /// Where it is.
+    pub from: CommitId,
+    /// Where it will be.
+    pub to: CommitId,
+    /// The work tree that has it checked out; absent when none has.
+    pub workdir: Option<String>,
+}
+
+/// Why a branch is moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoveKind {
+    /// `peers land`: recorded as landed when it is done.
+    Land,
+    /// `peers undo`: recorded as undone before it is begun.
+    Undo,
+}
+
+/// What an `ack` is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "id", rename_all = "kebab-case")]
+pub enum AckTarget {
+    /// A bug report.
+    Bug(BugId),
+    /// A concern of a peer.
+    Concern(String),
+    /// A turn that weakened tests.
+    Weakening(TickNo),
+}
