@@ -49,6 +49,8 @@ pub(crate) fn act(
     match place.lock() {
         Ok(lock) => {
             let (mut store, _) = Store::open(place.open_store_disk()?)?;
+            // What was handed to a loop that ended before it took it comes first.
+            commands::record_waiting(&mut store, at, None)?;
             before(store.disk())?;
             store.append(at, None, &[Record::Operator(OperatorRecord { op, by })])?;
             store.write_snapshot()?;

@@ -29,6 +29,8 @@ pub fn prepare(cfg: &LoopConfig, state: &State, composing: &Composing, facts: &C
     let health = state.health(peer);
     let role = state.rules.peers.iter().find(|p| p.name == *peer).map(|p| p.role).unwrap_or_default();
     let reviews = pending_reviews(cfg, state, composing);
+    let (operators, dirty) =
+        composing.facts.dirty.iter().cloned().partition(|line| is_operators(&cfg.uncommitted, line));
     let input = PromptInput {
         me: peer.clone(),
         role,
@@ -45,7 +47,8 @@ pub fn prepare(cfg: &LoopConfig, state: &State, composing: &Composing, facts: &C
         last_handoff: facts.last_handoff.clone(),
         own_last: health.last_run.filter(|r| !r.success).and_then(|r| r.soft_fail_reason),
         budget: budget_left(cfg, state),
-        dirty: composing.facts.dirty.clone(),
+        dirty,
+        operators,
         git_state: composing.facts.git_state.clone(),
         open_bugs: facts.open_bugs.clone(),
         skeptic: composing.skeptic,
@@ -57,6 +60,13 @@ pub fn prepare(cfg: &LoopConfig, state: &State, composing: &Composing, facts: &C
         warnings_taken: u32::try_from(state.warnings.len()).unwrap_or(u32::MAX),
         asked: reviews.into_iter().map(|r| r.id).collect(),
     }
+}
+
+/// Whether a line of the uncommitted changes, `XY path`, is about something that was there before anybody of
+/// the loop had a turn.
+#[must_use]
+pub fn is_operators(uncommitted: &[String], line: &str) -> bool {
+    line.get(3..).is_some_and(|path| uncommitted.iter().any(|own| own == path))
 }
 
 fn pending_reviews(cfg: &LoopConfig, state: &State, composing: &Composing) -> Vec<ReviewAsk> {

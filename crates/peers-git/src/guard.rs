@@ -200,6 +200,19 @@ impl GuardSnapshot {
             .collect())
     }
 
+    /// What a guarded file is now: its bytes, up to 1 MiB, or where a link leads. Nothing for what is no file.
+    #[must_use]
+    pub fn current(&self, name: &str) -> Option<Vec<u8>> {
+        let path = match name.strip_prefix(OWN) {
+            Some(path) => self.git_dir.join(path),
+            None => self.common_dir.join(name),
+        };
+        match files::read_small(&path, u64::try_from(KEEP_CAP).unwrap_or(u64::MAX)) {
+            Ok(Small::Bytes(bytes)) => Some(bytes),
+            _ => std::fs::read_link(&path).ok().map(|target| target.into_os_string().into_encoded_bytes()),
+        }
+    }
+
     /// Puts changed files back from the kept bytes. Returns the changes that could not be undone.
     ///
     /// # Errors

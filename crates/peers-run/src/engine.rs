@@ -10,7 +10,7 @@ use peers_core::machine::{self, Effect, Event, Input, LoopConfig, Machine, Notic
 use peers_core::state::State;
 use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::record::{ExitRecord, Record};
-use peers_store::{Area, Disk, DiskErrorKind, Store, StoreError, layout, runs};
+use peers_store::{Area, Disk, DiskErrorKind, Store, StoreError, commands, layout, runs};
 
 use crate::ports::{Clock, Observer, Procs, World};
 
@@ -103,6 +103,16 @@ impl<W: World> Engine<W> {
             self.perform(&effect);
         }
         Ok(())
+    }
+
+    /// Records what the operator asked for too late for the loop to take it: the next reader must not find it
+    /// under another run, or after something that was asked later.
+    pub fn record_late(&mut self) {
+        let at = self.world.clock().now().wall;
+        if let Err(error) = commands::record_waiting(&mut self.store, at, Some(&self.cfg.run_id)) {
+            tracing::warn!(%error, "what the operator asked for last was not recorded; the next start does it");
+        }
+        self.machine.state.clone_from(self.store.state());
     }
 
     /// The folded state.

@@ -17,7 +17,7 @@ use peers_model::record::{OperatorOp, OperatorRecord, Record};
 use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{CommitId, GoalId, RunId, TreeId, exit};
 use peers_store::runs::{self, RunRecord};
-use peers_store::{FsDisk, Store, project};
+use peers_store::{FsDisk, Store, commands, project};
 use peers_sys::clock;
 use peers_sys::env::Env;
 use peers_sys::lock::FileLock;
@@ -130,6 +130,7 @@ impl Ground {
         let (mut store, _) =
             Store::open(place.open_store_disk().map_err(Finding::from)?).map_err(Finding::from)?;
         let records = runs::all(store.disk()).map_err(Finding::from)?;
+        commands::record_waiting(&mut store, clock::now(), None).map_err(Finding::from)?;
         if let Some(open) = &store.state().open {
             return Err(Finding::new(
                 exit::CONFLICT,

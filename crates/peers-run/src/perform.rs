@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use peers_core::bugs::Ledger;
 use peers_core::cheat::weakenings;
+use peers_core::compose;
 use peers_core::machine::{
     ComposeFacts, Effect, Event, Facts, Harvest, Mutation, Notice, PendingCommand, Phase,
 };
@@ -346,13 +347,16 @@ impl<W: World> Engine<W> {
             self.machine.state.clone_from(self.store.state());
         }
         let open_bugs = self.ledger().map(|l| open_ids(&l)).unwrap_or_default();
+        // What the operator had not committed is nobody's leaving.
+        let mut dirty = found.dirty;
+        dirty.retain(|line| !compose::is_operators(&self.cfg.uncommitted, line));
         Ok(Harvest {
             at: found.at,
             ancestor: found.ancestor,
             commits: found.commits,
             diff: found.diff,
             uncommitted: found.uncommitted,
-            dirty: found.dirty,
+            dirty,
             git_tampered: found.git_tampered,
             refs_tampered: found.refs_tampered,
             tamper,

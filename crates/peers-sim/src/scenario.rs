@@ -198,6 +198,7 @@ impl Scenario {
             absolute_s: 7200,
             sandbox: "sim".into(),
             torn: None,
+            uncommitted: Vec::new(),
         }
     }
 }

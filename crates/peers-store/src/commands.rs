@@ -1,11 +1,11 @@
 //! Operator commands for a running loop: dropped as files, taken at the next tick boundary.
 
-use peers_model::record::{OperatorOp, OperatorRecord};
-use peers_model::{Timestamp, limits};
+use peers_model::record::{OperatorOp, OperatorRecord, Record};
+use peers_model::{RunId, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Area, Disk};
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 use crate::{json, layout};
 
 /// The newest version of the file.
@@ -89,6 +89,28 @@ pub fn take<D: Disk>(disk: &mut D) -> Result<Waiting, StoreError> {
         }
     }
     Ok(found)
+}
+
+/// Records what waits where no loop takes it any more, oldest first. Returns how many.
+///
+/// `run` is the run that was live when it was given, if that is known.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn record_waiting<D: Disk>(
+    store: &mut Store<D>,
+    at: Timestamp,
+    run: Option<&RunId>,
+) -> Result<usize, StoreError> {
+    let waiting = waiting(store.disk())?;
+    for (name, record) in &waiting {
+        store.append(at, run, &[Record::Operator(record.clone())])?;
+        remove(store.disk(), std::slice::from_ref(name))?;
+    }
+    if !waiting.is_empty() {
+        store.write_snapshot()?;
+    }
+    Ok(waiting.len())
 }
 
 /// Whether a command of a newer program waits: to be asked before a start, which such a command forbids.

@@ -62,6 +62,8 @@ pub struct LoopConfig {
     pub sandbox: String,
     /// Bytes of a torn journal line that were cut off at open.
     pub torn: Option<u64>,
+    /// Paths that were uncommitted before anybody of the loop had a turn: the operator's.
+    pub uncommitted: Vec<String>,
 }
 
 /// Where the loop is between two inputs.

@@ -86,7 +86,7 @@ impl Part {
             Self::Diagnostics => diagnostics(&input.gates, fence, limit),
             Self::Warnings => warnings(&input.warnings, fence, limit),
             Self::Bugs => bugs(&input.open_bugs, fence, limit),
-            Self::Tree => tree(input.git_state.as_deref(), &input.dirty, fence, limit),
+            Self::Tree => tree(input.git_state.as_deref(), (&input.dirty, &input.operators), fence, limit),
             Self::Handoff => handoff(input.last_handoff.as_ref(), fence, limit),
             Self::Inbox => inbox(&input.inbox, fence, limit),
             Self::Messages => messages(&input.messages, fence, limit),
@@ -347,22 +347,30 @@ fn bugs(all: &[BugLine], fence: &Fence, limit: usize) -> Block {
     fenced_lines("bugs", HEAD, LABEL, &lines, fence, limit)
 }
 
-fn tree(git_state: Option<&str>, dirty: &[String], fence: &Fence, limit: usize) -> Block {
+fn tree(
+    git_state: Option<&str>,
+    (dirty, operators): (&[String], &[String]),
+    fence: &Fence,
+    limit: usize,
+) -> Block {
     const HEAD: &str = "## The work tree is not clean\n\nSomebody before you left this. Commit what belongs to the work, \
-                        remove the rest; nothing is complete while it stays.\n\n";
+                        remove the rest; nothing is complete while it stays. Lines that begin with `operator:` were there \
+                        before the run began: never change or remove those, and commit one only if the work needs it.\n\n";
     const LABEL: &str = "git status";
     const LINES: usize = 30;
     let mut lines: Vec<String> = Vec::new();
     if let Some(state) = git_state {
         lines.push(format!("left in progress: {}", fence.safe_line(state, 200)));
     }
-    lines.extend(dirty.iter().take(LINES).map(|line| fence.safe_line(line, 200)));
-    if dirty.len() > LINES {
-        lines.push(format!("(and {} more)", dirty.len() - LINES));
+    let all = dirty.len() + operators.len();
+    let own = operators.iter().map(|line| format!("operator: {}", fence.safe_line(line, 200)));
+    lines.extend(dirty.iter().map(|line| fence.safe_line(line, 200)).chain(own).take(LINES));
+    if all > LINES {
+        lines.push(format!("(and {} more)", all - LINES));
     }
     let mut block = fenced_lines("tree", HEAD, LABEL, &lines, fence, limit);
     if block.cut.is_none() {
-        block.cut = left_out("tree", dirty.len().saturating_sub(LINES), dirty.len());
+        block.cut = left_out("tree", all.saturating_sub(LINES), all);
     }
     block
 }

@@ -37,8 +37,10 @@ pub struct PromptInput {
     pub own_last: Option<String>,
     /// What is left.
     pub budget: BudgetLeft,
-    /// `git status` lines of the uncommitted changes.
+    /// `git status` lines of the uncommitted changes, those of the operator aside.
     pub dirty: Vec<String>,
+    /// `git status` lines of what the operator had not committed when the run began.
+    pub operators: Vec<String>,
     /// A merge or rebase that was left in progress.
     pub git_state: Option<String>,
     /// Open bugs that want something of this peer.

@@ -38,6 +38,7 @@ fn input() -> PromptInput {
         own_last: None,
         budget: BudgetLeft { idle_s: 1800, absolute_s: 14_400, ..BudgetLeft::default() },
         dirty: Vec::new(),
+        operators: Vec::new(),
         git_state: None,
         open_bugs: Vec::new(),
         skeptic: false,
@@ -99,6 +100,7 @@ fn full_with(text: &str) -> PromptInput {
             absolute_s: 14_400,
         },
         dirty: vec![s(), " M src/a.rs".into()],
+        operators: vec![s(), "?? notes.txt".into()],
         git_state: Some(s()),
         open_bugs: vec![BugLine {
             id: BugId::new("BUG-1").unwrap(),
@@ -432,6 +434,17 @@ fn every_requested_review_is_named_even_when_instructions_are_cut() {
         assert!(prompt.text.contains(&format!("- `review-{n}-x`: look")), "{n}");
     }
     assert!(prompt.cut.iter().any(|c| c.starts_with("reviews: 20 instructions")), "{:?}", prompt.cut);
+}
+
+#[test]
+fn what_the_operator_had_not_committed_is_told_apart() {
+    let prompt = assemble(&PromptInput {
+        dirty: vec!["?? left.txt".into()],
+        operators: vec!["?? notes.txt".into()],
+        ..input()
+    });
+    assert!(prompt.text.contains("\n?? left.txt\noperator: ?? notes.txt\n"), "{}", prompt.text);
+    assert!(prompt.text.contains("never change or remove those"));
 }
 
 #[test]

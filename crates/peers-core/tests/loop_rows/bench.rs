@@ -106,6 +106,7 @@ impl Bench {
             absolute_s: 7200,
             sandbox: "none".into(),
             torn: None,
+            uncommitted: Vec::new(),
         };
         Self {
             cfg,

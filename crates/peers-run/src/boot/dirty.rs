@@ -1,12 +1,29 @@
 //! Uncommitted changes at a start.
 
+use std::path::Path;
+use std::time::Duration;
+
+use peers_core::state::OpenTick;
 use peers_git::{ControlDir, GitError, PeerRepo};
-use peers_model::CommitId;
-use peers_sys::term;
+use peers_model::{CommitId, RunId, TickNo, Timestamp, exit};
+use peers_store::{artifacts, layout};
+use peers_sys::dir::SafeDir;
+use peers_sys::{clock, reap, term};
+
+use super::Finding;
+use crate::gitrepo::substrate;
 
 /// Changes that are named in a warning, and that are counted.
 const NAMED: usize = 10;
 const COUNTED: usize = 1000;
+/// Files of outputs that are looked at.
+const FILES: usize = 20_000;
+/// What a turn was in the middle of has its last change before the turn was killed, or little later: the
+/// outputs are written as they come.
+const LATER: Duration = Duration::from_mins(1);
+/// Where git keeps what it is in the middle of.
+const OPERATIONS: [&str; 6] =
+    ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
 
 /// Uncommitted changes, so many as are worth counting.
 pub(super) fn uncommitted(
@@ -19,19 +36,95 @@ pub(super) fn uncommitted(
     Ok(found.into_iter().map(|file| file.path).collect())
 }
 
-/// What an operator who left uncommitted changes must know: agents commit what they find.
-pub(super) fn warning(changes: &[String], left_by_a_turn: bool) -> Option<String> {
+/// Keeps a copy of uncommitted changes before anybody of the loop can touch them. Its name.
+pub(super) fn keep(
+    control: &ControlDir,
+    repo: &PeerRepo,
+    changes: &[String],
+    run: &RunId,
+) -> Result<Option<String>, GitError> {
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let head = repo.facts().head()?.commit;
+    let who = substrate(clock::now());
+    control.salvage(&format!("start-{run}"), &head, repo.work_dir(), &who).map(|kept| Some(kept.name))
+}
+
+/// What an operator who left uncommitted changes must know: agents commit what they find, or remove it.
+pub(super) fn warning(changes: &[String], theirs: bool, kept: Option<&str>) -> Option<String> {
     if changes.is_empty() {
         return None;
     }
-    let whose = if left_by_a_turn { "" } else { " of yours" };
+    let whose = if theirs { " of yours" } else { "" };
     let names: Vec<String> = changes.iter().take(NAMED).map(|path| term::line(path, 60)).collect();
     let more = match changes.len().saturating_sub(NAMED) {
         0 => String::new(),
         _ if changes.len() >= COUNTED => " and many more".to_owned(),
         more => format!(" and {more} more"),
     };
-    Some(format!("uncommitted changes{whose} may end up in an agent's commit: {}{more}", names.join(", ")))
+    let copy = kept.map(|name| format!("; a copy is kept as salvage `{name}`")).unwrap_or_default();
+    Some(format!(
+        "uncommitted changes{whose} forbid `complete`, and an agent may commit or remove them: {}{more}{copy}",
+        names.join(", ")
+    ))
+}
+
+/// When something of the run that was killed in `open` was last seen: its turn, its output, its records.
+pub(super) fn last_sign(peers: &SafeDir, open: &OpenTick) -> Timestamp {
+    let changed = |dir: &SafeDir, name: &str| {
+        let stat = dir.stat(name).ok().flatten()?;
+        Some(Timestamp::from_millis(stat.changed_ns.div_euclid(1_000_000)))
+    };
+    let mut last = open.at;
+    let (log, mirror) = layout::peers::MIRROR.rsplit_once('/').unwrap_or(("", layout::peers::MIRROR));
+    if let Ok(dir) = peers.open_path(log) {
+        last = last.max(changed(&dir, mirror).unwrap_or(last));
+    }
+    if let Ok(dir) = peers.open_path(layout::peers::LOG_PEERS) {
+        let start = artifacts::tick_file(open.started.tick, open.started.peer.as_str(), "");
+        for entry in dir.list(FILES).map(|listing| listing.entries).unwrap_or_default() {
+            let name = entry.name.to_string_lossy();
+            if name.starts_with(&start) {
+                last = last.max(changed(&dir, &name).unwrap_or(last));
+            }
+        }
+    }
+    last
+}
+
+/// A merge, rebase or the like that was begun long after the run was killed, while nothing of it lived, is
+/// the operator's: to take it away as what a turn left would undo a person's work.
+///
+/// # Errors
+/// The refusal.
+pub(super) fn refuse_begun_since(
+    git_dir: &Path,
+    last: Timestamp,
+    run: Option<&RunId>,
+    tick: TickNo,
+) -> Result<(), Finding> {
+    let Some(name) = SafeDir::open_shared(git_dir).ok().and_then(|dir| begun_since(&dir, last)) else {
+        return Ok(());
+    };
+    if run.is_some_and(|run| reap::marked(run, None, None).is_ok_and(|alive| !alive.is_empty())) {
+        return Ok(());
+    }
+    Err(Finding::new(
+        exit::CONFLICT,
+        format!(
+            "git is in the middle of something (`{name}`) that was begun after the last run was killed in tick {tick}"
+        ),
+        "finish or abort it first (`git status` says how); then start again: what that turn left is seen to then",
+    ))
+}
+
+fn begun_since(git_dir: &SafeDir, last: Timestamp) -> Option<&'static str> {
+    let edge = last.plus(LATER);
+    OPERATIONS.into_iter().find(|name| {
+        let stat = git_dir.stat(*name).ok().flatten();
+        stat.is_some_and(|stat| Timestamp::from_millis(stat.changed_ns.div_euclid(1_000_000)) > edge)
+    })
 }
 
 #[cfg(test)]
@@ -41,15 +134,30 @@ mod tests {
     #[test]
     fn uncommitted_changes_are_named_up_to_ten() {
         let names: Vec<String> = (1..=13).map(|n| format!("{n}.txt")).collect();
-        assert_eq!(warning(&[], false), None);
+        assert_eq!(warning(&[], true, None), None);
         assert_eq!(
-            warning(&names[..2], false).unwrap(),
-            "uncommitted changes of yours may end up in an agent's commit: 1.txt, 2.txt"
+            warning(&names[..2], true, Some("start-x")).unwrap(),
+            "uncommitted changes of yours forbid `complete`, and an agent may commit or remove them: 1.txt, 2.txt; \
+             a copy is kept as salvage `start-x`"
         );
-        let many = warning(&names, true).unwrap();
-        assert!(many.starts_with("uncommitted changes may end up"), "an agent left them: {many}");
+        let many = warning(&names, false, None).unwrap();
+        assert!(many.starts_with("uncommitted changes forbid"), "an agent left them: {many}");
         assert!(many.ends_with("9.txt, 10.txt and 3 more"), "{many}");
-        let hostile = warning(&["a\u{1b}[2J\nb".to_owned()], false).unwrap();
+        let hostile = warning(&["a\u{1b}[2J\nb".to_owned()], true, None).unwrap();
         assert!(!hostile.contains(['\u{1b}', '\n']), "{hostile:?}");
+    }
+
+    #[test]
+    fn a_merge_that_was_begun_long_after_the_last_sign_of_a_run_is_told_from_one_of_its_time() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = SafeDir::open_shared(tmp.path()).unwrap();
+        let now = clock::now();
+        assert_eq!(begun_since(&dir, Timestamp::from_millis(0)), None);
+        std::fs::create_dir(tmp.path().join("rebase-merge")).unwrap();
+        assert_eq!(begun_since(&dir, now), None);
+        let long_ago = Timestamp::from_millis(now.as_millis() - 120_000);
+        assert_eq!(begun_since(&dir, long_ago), Some("rebase-merge"));
+        let refused = refuse_begun_since(tmp.path(), long_ago, None, TickNo(3)).unwrap_err();
+        assert_eq!(refused.exit, exit::CONFLICT);
     }
 }

@@ -11,12 +11,13 @@ use peers_model::outcome::StopReason;
 use peers_model::record::MoveKind;
 use peers_model::{CommitId, RunId, Usd, exit};
 use peers_store::runs::{self, RunRecord};
-use peers_store::{Area, Disk, FsDisk, Store, layout, project};
+use peers_store::{Area, Disk, FsDisk, Store, commands, layout, project};
 use peers_sys::dir::FileError;
 use peers_sys::env::Env;
 use peers_sys::identity::ProcIdentity;
 use peers_sys::lock::FileLock;
 use peers_sys::spawn::StubProgram;
+use peers_sys::term;
 use serde_json::json;
 
 use super::finding::{BootError, Finding};
@@ -224,6 +225,7 @@ impl Ground {
             Some(peers_dir.try_clone().map_err(|e| io(&e))?),
         );
         let (mut store, mut report) = Store::open(disk).map_err(Finding::from)?;
+        commands::record_waiting(&mut store, peers_sys::clock::now(), None).map_err(Finding::from)?;
         unfinished_move(&store, &repo)?;
         let newest = runs::list(store.disk()).map_err(Finding::from)?.0.pop();
         if newest.is_none_or(|run| run.workdir != place.work_dir().to_string_lossy()) {
@@ -241,6 +243,15 @@ impl Ground {
             )
             .into());
         }
+        if resumes && let Some(open) = &store.state().open {
+            let last = dirty::last_sign(&peers_dir, open);
+            let run = store.state().run.as_ref().map(|run| run.id.clone());
+            dirty::refuse_begun_since(repo.git_dir(), last, run.as_ref(), open.started.tick)?;
+        }
+        let changes = changes.unwrap_or_default();
+        // Whose they are is known when nothing of the loop has left any.
+        let theirs = !store.state().dirty && !store.state().unwitnessed();
+        let kept = dirty::keep(&control, &repo, &changes, &run_id).map_err(|e| git_finding(&e))?;
         fresh_texts(store.disk());
 
         let identity = ProcIdentity::of_self().ok();
@@ -285,6 +296,11 @@ impl Ground {
             absolute_s: 0,
             sandbox: "none".into(),
             torn: report.torn,
+            uncommitted: if theirs {
+                changes.iter().map(|path| term::inline(path)).collect()
+            } else {
+                Vec::new()
+            },
         };
         settings(&mut cfg, &loaded.config, options.max_usd);
         let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
@@ -353,7 +369,7 @@ impl Ground {
             report.mirror.map(|what| format!(
                 ".peers/log/runs.jsonl, a copy of the journal for people, {what} and was written again; the journal itself is whole"
             ));
-        let dirty = dirty::warning(&changes.unwrap_or_default(), store.state().dirty);
+        let dirty = dirty::warning(&changes, theirs, kept.as_deref());
         for warning in mirror.into_iter().chain(dirty).chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
         }
@@ -390,6 +406,7 @@ impl Ground {
         engine.start().map_err(Finding::from)?;
         let reason = drive::drive(&mut engine, &mut arriving, &mut signals).await;
         engine.wind_up();
+        engine.record_late();
         let summary = RunSummary {
             detail: engine.detail(),
             ticks: engine.state().run.as_ref().map_or(0, |r| r.ticks),
@@ -449,7 +466,7 @@ fn unfinished_move(store: &Store<FsDisk>, repo: &PeerRepo) -> Result<(), Finding
         exit::CONFLICT,
         format!(
             "a {word} was cut short: `{}` was moved to {} and its work tree may not have followed",
-            peers_sys::term::inline(&what.branch),
+            term::inline(&what.branch),
             what.to.short()
         ),
         format!("`{command}` finishes it"),

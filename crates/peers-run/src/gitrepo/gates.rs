@@ -96,7 +96,7 @@ impl GitRepo {
 
     fn mend_gates(&mut self, mark: &TurnMark, from: &CommitId) -> Result<Vec<String>, RepoFailure> {
         let mut found = RepoHarvest::default();
-        mend::files(mark, &mut found)?;
+        mend::files(mark, &self.git_dir, &mut found)?;
         mend::layout(mark, from, &mut found)?;
         let peer = self.open()?;
         mend::guarded_refs(&peer, mark, &mut found)?;

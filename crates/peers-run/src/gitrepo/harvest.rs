@@ -65,7 +65,7 @@ impl GitRepo {
     ) -> Result<RepoHarvest, RepoFailure> {
         let mut found = RepoHarvest::default();
         if let Some(mark) = mark {
-            mend::files(mark, &mut found)?;
+            mend::files(mark, &self.git_dir, &mut found)?;
             mend::layout(mark, asked.from, &mut found)?;
         }
         let peer = self.open()?;

@@ -1,7 +1,8 @@
 //! What a turn must not leave behind, and how it is put back.
 
-use peers_git::{BranchState, BusyState, GitError, GuardItem, PeerRepo};
+use peers_git::{BranchState, BusyState, GitError, GuardChange, GuardItem, PeerRepo};
 use peers_model::CommitId;
+use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::term;
 
 use super::turn::{RefScope, TurnMark, is_ours};
@@ -10,17 +11,26 @@ use crate::ports::{RepoFailure, RepoHarvest};
 
 /// Names in one warning.
 const NAMED: usize = 10;
+/// Where copies of replaced files of the git directory go, in our directory beside the control git dir.
+const KEPT: &str = "kept";
+/// Copies of one tick, and ticks whose copies stay.
+const MOST_KEPT: usize = 20;
+const KEPT_TICKS: usize = 50;
 /// Warnings of one kind.
 const TOLD: usize = 20;
 
 /// Puts back what the turn must not have touched, before the repository is opened at all.
-pub(super) fn files(mark: &TurnMark, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
+/// What is replaced is kept in `store`: it may be the operator's.
+pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
     let changes = mark.guard.compare_files().map_err(failure)?;
     if changes.is_empty() {
         return Ok(());
     }
     if changes.iter().any(|c| c.item == GuardItem::GitDir) {
         return Err(RepoFailure::Redirected("the git directory was replaced during the turn".into()));
+    }
+    if let Some(kept) = keep_files(mark, store, &changes) {
+        found.warnings.push(kept);
     }
     let left = mark.guard.restore_files(&changes).map_err(failure)?;
     for change in &changes {
@@ -34,6 +44,56 @@ pub(super) fn files(mark: &TurnMark, found: &mut RepoHarvest) -> Result<(), Repo
         found.warnings.push(format!("{:?} could not be put back", change.item));
     }
     Ok(())
+}
+
+/// Copies what is about to be replaced. What cannot be copied is replaced all the same: it is what the
+/// operator's git would obey.
+fn keep_files(mark: &TurnMark, store: &SafeDir, changes: &[GuardChange]) -> Option<String> {
+    let mut names = Vec::new();
+    let dir = store.create_path(&format!("{KEPT}/tick-{:05}", mark.tick.0)).ok()?;
+    for change in changes {
+        let GuardItem::File(name) = &change.item else { continue };
+        let Some(bytes) = mark.guard.current(name).filter(|_| names.len() < MOST_KEPT) else { continue };
+        let file = name.replace(['/', ':'], "_");
+        // A later change of the same file in this tick does not take the place of the first copy.
+        let free = (1..MOST_KEPT).map(|n| if n == 1 { file.clone() } else { format!("{file}-{n}") });
+        for file in free {
+            match dir.publish_new(&file, &bytes) {
+                Ok(()) => {
+                    names.push(name.clone());
+                    break;
+                }
+                Err(FileError::AlreadyExists { .. }) => {}
+                Err(error) => {
+                    tracing::warn!(%error, name, "what is replaced in the git directory was not kept");
+                    break;
+                }
+            }
+        }
+    }
+    forget_old(store);
+    if names.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "what {} held after this turn is kept in the trusted store, in git/{KEPT}/tick-{:05}: an operator who changed it meanwhile takes it from there",
+        quoted(&names),
+        mark.tick.0
+    ))
+}
+
+/// Old copies go: the newest are those that somebody misses.
+fn forget_old(store: &SafeDir) {
+    let Ok(kept) = store.open_path(KEPT) else { return };
+    let Ok(listing) = kept.list(10 * KEPT_TICKS) else { return };
+    let mut ticks: Vec<_> = listing.entries.into_iter().map(|entry| entry.name).collect();
+    ticks.sort();
+    let more = ticks.len().saturating_sub(KEPT_TICKS);
+    for old in ticks.into_iter().take(more) {
+        if let Err(error) = kept.remove_tree(&old) {
+            tracing::warn!(%error, "an old copy was not removed");
+        }
+    }
 }
 
 /// Makes the git directory one that can be opened: no special file, a `HEAD`, packed references that can

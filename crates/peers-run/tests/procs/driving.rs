@@ -150,6 +150,7 @@ fn config(run: &RunId, digests: &Digests) -> LoopConfig {
         absolute_s: 7200,
         sandbox: "none".into(),
         torn: None,
+        uncommitted: Vec::new(),
     }
 }
 

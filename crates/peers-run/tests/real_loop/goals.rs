@@ -112,6 +112,26 @@ fn accept_meanwhile(w: &World) {
 }
 
 #[test]
+fn what_is_accepted_too_late_for_the_loop_is_recorded_under_its_run() {
+    let w = World::new();
+    let (here, go) = (w.fifo("here"), w.fifo("go"));
+    w.play("idle", &[&[&here.tell(), &go.wait(), "write: {path: other, text: 'yes'}", "handoff: Fix it"]]);
+    let live = w.start(&["--no-skeptic"]);
+    here.told();
+    w.put(".peers/goals.yaml", "goals:\n- {id: tests, type: hard, cmd: 'true', pass_when: exit_code == 0}\n");
+    accept_meanwhile(&w);
+    live.signal(peers_sys::signal::Signal::Int);
+    live.end().stopped("interrupted", 130);
+    let accepted = |l: &peers_model::record::Line| matches!(&l.record, Record::Operator(o) if matches!(o.op, OperatorOp::Accepted { .. }));
+    let run = w.runs().pop().unwrap().run_id;
+    let lines = w.lines();
+    let found: Vec<_> = lines.iter().filter(|l| accepted(l)).collect();
+    assert_eq!(found.iter().map(|l| l.run_id.clone()).collect::<Vec<_>>(), [Some(run)]);
+    assert_eq!(fs::read_dir(w.store().join("commands")).unwrap().count(), 0);
+    w.settled();
+}
+
+#[test]
 fn row_46_goals_that_the_operator_accepts_while_the_loop_runs_are_taken_over() {
     let w = World::new();
     let (here, go) = (w.fifo("here"), w.fifo("go"));

@@ -2,7 +2,7 @@
 
 use peers_model::record::TickOutcome;
 
-use crate::world::World;
+use crate::world::{World, sh};
 
 #[test]
 fn row_08_a_peer_that_commits_nothing_keeps_the_turn_once() {
@@ -137,5 +137,42 @@ fn known_work_that_claims_to_be_a_correction_is_not_ours() {
     let tick = w.tick(2);
     assert_eq!((w.head(), tick.own.len(), tick.commits.len()), (side.clone(), 0, 0), "{tick:?}");
     assert_eq!(tick.foreign.iter().map(peers_model::CommitId::as_str).collect::<Vec<_>>(), [side.as_str()]);
+    w.settled();
+}
+
+#[test]
+fn what_the_operator_had_not_committed_is_kept_told_apart_and_nobodys_leaving() {
+    let w = World::new();
+    w.put("notes.txt", "draft\n");
+    w.put("readme.txt", "start\nedit\n");
+    let tidy = sh("rm notes.txt; git checkout -q -- readme.txt");
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: {files: [a.py]}"], &[&tidy]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let tick = w.tick(1);
+    assert!(!tick.dirty && !tick.warnings_emitted.iter().any(|t| t.contains("left by")), "{tick:?}");
+    let prompt = w.prompt(2);
+    assert!(
+        prompt.contains("operator: ?? notes.txt") && prompt.contains("operator: M readme.txt"),
+        "{prompt}"
+    );
+    // An agent that removes it all the same loses nothing.
+    let kept = w.salvaged();
+    let (_, copy) = kept.iter().find(|(name, _)| name.contains("start-")).unwrap();
+    assert_eq!(w.git_control(&["show", &format!("{copy}:notes.txt")]), "draft");
+    assert_eq!(w.git_control(&["show", &format!("{copy}:readme.txt")]), "start\nedit");
+}
+
+#[test]
+fn what_is_put_back_in_the_git_directory_is_kept_for_an_operator_who_had_changed_it() {
+    let w = World::new();
+    let change = sh("git remote add up https://example.invalid/x; echo '#!/bin/sh' > .git/hooks/pre-push");
+    w.play("idle", &[&[&change, "write: {path: a.py, text: 'a = 1'}", "handoff"]]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(!w.get(".git/config").contains("example.invalid") && !w.has(".git/hooks/pre-push"));
+    let kept =
+        |name: &str| std::fs::read_to_string(w.store().join("git/kept/tick-00001").join(name)).unwrap();
+    assert!(kept("config").contains("example.invalid"));
+    assert_eq!(kept("hooks_pre-push"), "#!/bin/sh\n");
+    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("git/kept/tick-00001")), "{:?}", w.tick(1));
     w.settled();
 }
