@@ -16,6 +16,7 @@ mod table;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use peers_model::{RunId, TickNo};
@@ -212,6 +213,26 @@ pub fn adopted_orphans(tracked: &[Pid]) -> Result<Vec<ProcIdentity>, ReapError> 
     let spared = table.spared(Guard { tracked, ending: &[] }, &live::lock().clone());
     let children = table.children_of(Pid::of_self());
     Ok(identities(&table, children.iter().filter(|pid| !spared.contains(pid))))
+}
+
+/// Living orphans of our user that began at `since` (clock ticks since boot) or later, work in one of `dirs`,
+/// and do not carry the marker of `run_id`: they may be what a killed run left and nobody can tell.
+///
+/// A shell or an editor of the operator is none: somebody but the init process is its parent.
+///
+/// # Errors
+/// [`ReapError::List`] or [`ReapError::Identity`].
+pub fn strays(dirs: &[PathBuf], run_id: &RunId, since: u64) -> Result<Vec<ProcIdentity>, ReapError> {
+    let table = ProcTable::scan()?;
+    let spared = table.spared(Guard::default(), &live::lock().clone());
+    let orphans: Pids = table.orphans(since).filter(|pid| !spared.contains(pid)).collect();
+    let marked = table.marked(run_id, None, Some(since), |pid| orphans.contains(&pid));
+    let there = |pid: &Pid| {
+        let cwd = std::fs::read_link(format!("/proc/{pid}/cwd"));
+        cwd.is_ok_and(|cwd| dirs.iter().any(|dir| cwd.starts_with(dir)))
+    };
+    let found: Vec<Pid> = orphans.into_iter().filter(|pid| !marked.contains(pid) && there(pid)).collect();
+    Ok(identities(&table, &found))
 }
 
 /// The identities of those of `pids` that live.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use peers_model::record::Record;
-use peers_model::{CommitId, exit};
-use peers_store::{Area, FsDisk, commands, layout};
+use peers_model::{CommitId, RunId, exit};
+use peers_store::{Area, FsDisk, commands, layout, runs};
 use peers_sys::dir::{Kind, SafeDir};
-use peers_sys::term;
+use peers_sys::{reap, term};
 
 use super::finding::Finding;
 use super::start::RunOptions;
@@ -127,4 +127,17 @@ pub(super) fn kept_copies(disk: &mut FsDisk) -> Vec<(String, CommitId)> {
         _ => {}
     });
     kept
+}
+
+/// Processes that may be left from a run that was killed and carry no mark of it, for people.
+pub(super) fn strays(disk: &mut FsDisk, run: &RunId, place: &Place) -> Option<String> {
+    let record = runs::all(disk).ok()?.into_iter().find(|record| record.run_id == *run)?;
+    // In another life of the machine nothing of it is left.
+    if record.boot_id.as_deref() != peers_sys::clock::boot_id() {
+        return None;
+    }
+    let dirs = [place.work_dir(), place.project_dir(), place.store_dir()].map(Path::to_owned);
+    let found = reap::strays(&dirs, run, record.starttime?).ok()?;
+    let names: Vec<String> = found.iter().take(10).map(|process| process.pid.to_string()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }

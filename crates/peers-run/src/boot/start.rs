@@ -248,6 +248,8 @@ impl Ground {
             let run = store.state().run.as_ref().map(|run| run.id.clone());
             dirty::refuse_begun_since(repo.git_dir(), last, run.as_ref(), open.started.tick)?;
         }
+        let killed = store.state().live_run().map(|run| run.id.clone());
+        let strays = killed.and_then(|run| control::strays(store.disk(), &run, &place));
         let changes = changes.unwrap_or_default();
         // Whose they are is known when nothing of the loop has left any.
         let theirs = !store.state().dirty && !store.state().unwitnessed();
@@ -370,7 +372,13 @@ impl Ground {
                 ".peers/log/runs.jsonl, a copy of the journal for people, {what} and was written again; the journal itself is whole"
             ));
         let dirty = dirty::warning(&changes, theirs, kept.as_deref());
-        for warning in mirror.into_iter().chain(dirty).chain(mended.iter().cloned()) {
+        let strays = strays.map(|names| {
+            format!(
+                "processes of nobody known work in this repository and began after the run that was killed: {names}; \
+                 if they are left from it, end them: what they commit counts as the turn's in which it appears"
+            )
+        });
+        for warning in mirror.into_iter().chain(dirty).chain(strays).chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
         }
         let parts = GitRepoParts {

@@ -50,7 +50,7 @@ pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut RepoHarvest) -
 /// operator's git would obey.
 fn keep_files(mark: &TurnMark, store: &SafeDir, changes: &[GuardChange]) -> Option<String> {
     let mut names = Vec::new();
-    let dir = store.create_path(&format!("{KEPT}/tick-{:05}", mark.tick.0)).ok()?;
+    let dir = store.create_path(format!("{KEPT}/tick-{:05}", mark.tick.0)).ok()?;
     for change in changes {
         let GuardItem::File(name) = &change.item else { continue };
         let Some(bytes) = mark.guard.current(name).filter(|_| names.len() < MOST_KEPT) else { continue };

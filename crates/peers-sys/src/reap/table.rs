@@ -87,6 +87,22 @@ impl ProcTable {
         found
     }
 
+    /// Living processes that began at `since` or later and belong to the init process, or to that of a user's
+    /// session.
+    pub(super) fn orphans(&self, since: u64) -> impl Iterator<Item = Pid> {
+        let init = Pid::new(1);
+        let of_init = move |pid: Option<Pid>| pid.is_none() || pid == init;
+        let rows = self.rows.values().filter(move |row| !row.is_dead() && row.start_time >= since);
+        rows.filter(move |row| {
+            of_init(row.parent)
+                || row.parent.is_some_and(|parent| {
+                    let above = self.rows.get(&parent);
+                    above.is_some_and(|above| of_init(above.parent)) && is_systemd(parent)
+                })
+        })
+        .map(|row| row.pid)
+    }
+
     /// The leaders, all that is in their sessions, and all that is below either.
     pub(super) fn trees(&self, leaders: &[Pid]) -> Pids {
         let mut roots = leaders.to_vec();
@@ -142,6 +158,11 @@ impl ProcTable {
     }
 }
 
+/// The manager of a user's session, which orphans of it go to.
+fn is_systemd(pid: Pid) -> bool {
+    std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"systemd\n")
+}
+
 /// The environment a process was started with; `None` if it is not of our user, has gone, or may
 /// not be looked at.
 fn read_environ(pid: Pid, user: u32) -> Option<Vec<u8>> {
@@ -193,6 +214,18 @@ mod tests {
         let table = table(&[(10, 2, 10), (11, 10, 11), (12, 2, 10), (13, 12, 13), (14, 2, 14)]);
         assert_eq!(table.trees(&[pid(10)]), pids(&[10, 11, 12, 13]));
         assert_eq!(table.below(&[pid(10)]), pids(&[11]));
+    }
+
+    #[test]
+    fn an_orphan_belongs_to_the_init_process_and_began_late_enough() {
+        // 10 lost its parent, 12 has one, 13 lives outside of our view, 14 began before.
+        let mut rows: Vec<ProcStat> =
+            [(1, 0, 1), (10, 1, 10), (11, 5000, 11), (12, 11, 12), (13, 0, 13), (14, 1, 14)].map(row).into();
+        for row in &mut rows {
+            row.start_time = if [1, 14].contains(&row.pid.get()) { 4 } else { 5 };
+        }
+        let found: Pids = ProcTable::of(rows).orphans(5).collect();
+        assert_eq!(found, pids(&[10, 13]));
     }
 
     #[test]
