@@ -30,6 +30,15 @@ fn the_target_stands_before_the_subcommand() {
 }
 
 #[test]
+fn a_target_behind_the_subcommand_is_told_where_it_belongs() {
+    let world = World::repo();
+    let tip = "`peers -C DIR status`";
+    assert!(world.peers(&["status", "-C", "x"]).exits(2).err.contains(tip));
+    let failed = world.peers(&["status", "--target=x", "--json"]).exits(2).json("peers.error/1");
+    assert!(failed["hint"].as_str().unwrap().contains(tip), "{failed}");
+}
+
+#[test]
 fn a_repository_that_is_not_set_up_is_told_how() {
     let world = World::repo();
     for command in ["status", "info", "run", "verify", "report"] {

@@ -89,6 +89,23 @@ fn a_proposal_moves_nothing_and_needs_a_branch_of_its_own() {
 }
 
 #[test]
+fn a_run_that_is_not_complete_is_landed_with_a_word() {
+    let world = on_a_branch("true");
+    let proposed = world.peers(&["land", "--pr"]).exits(0);
+    assert!(proposed.out.contains("**This run did not end complete**: `max_ticks"), "{}", proposed.out);
+    assert!(proposed.out.contains("Missing for `complete`:\n\n- `"), "{}", proposed.out);
+    let proposed = world.peers(&["land", "--pr", "--json"]).exits(0).json("peers.land/1");
+    assert_eq!(proposed["caveats"]["complete"], false);
+    assert!(!proposed["caveats"]["missing"].as_array().unwrap().is_empty(), "{proposed}");
+    let done = world.peers(&["land"]).exits(0);
+    assert!(done.err.contains("warning: this run did not end complete: max_ticks"), "{}", done.err);
+    assert!(done.err.contains("missing for `complete`:\n  - "), "{}", done.err);
+    let status = world.peers(&["status"]).exits(0).out;
+    assert!(status.contains("landed:    ") && !status.contains("next step"), "{status}");
+    assert!(world.peers(&["report"]).exits(0).out.contains("**Landed** at "));
+}
+
+#[test]
 fn a_worktree_leaves_the_checkout_alone() {
     let world = World::ready("true");
     let before = world.head();

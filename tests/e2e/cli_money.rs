@@ -128,3 +128,18 @@ fn the_example_for_two_peers_completes() {
     let skeptics: Vec<Value> = world.records("tick").iter().map(|tick| tick["skeptic"].clone()).collect();
     assert_eq!(skeptics, [Value::Null, Value::Null, "clean".into()]);
 }
+
+#[test]
+fn a_variable_that_goals_env_asks_for_and_gates_do_not_get_is_named() {
+    let world = World::ready("true");
+    world.write(".peers/config.yaml", &world.config("goals: {env: [DATABASE_URL, PGHOST]}\n"));
+    world.peers(&["goals", "accept"]).exits(0);
+    let policy = world.path("home/config/peers/sandbox.yaml");
+    std::fs::create_dir_all(policy.parent().unwrap()).unwrap();
+    std::fs::write(&policy, "gates: {env: [PGHOST]}\n").unwrap();
+    let named = "gates do not get `DATABASE_URL` of `goals.env`, which `gates.env` does not list";
+    let info = world.peers(&["info"]).exits(0).out;
+    assert!(info.contains(named) && !info.contains("`PGHOST` of"), "{info}");
+    let started = world.peers(&["run", "--max-ticks", "1"]).exits(0).err;
+    assert!(started.contains(named), "{started}");
+}

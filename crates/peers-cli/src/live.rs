@@ -48,9 +48,15 @@ impl Screen {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a permanent line. The text is sanitised.
+    /// Writes a permanent line. The text is sanitised, and folded on a terminal.
     fn line(&self, text: &str) {
-        self.raw(format!("{}\n", term::block(text)).as_bytes());
+        let text = term::block(text);
+        let (live, columns) = {
+            let drawn = self.lock();
+            (drawn.live, drawn.columns)
+        };
+        let text = if live { folded(&text, columns) } else { text.into_owned() };
+        self.raw(format!("{text}\n").as_bytes());
     }
 
     fn raw(&self, bytes: &[u8]) {
@@ -79,6 +85,37 @@ impl Screen {
     fn clear(&self) {
         self.raw(b"");
     }
+}
+
+/// Breaks lines at blanks, so that words stay whole, and commands, which stand between backticks.
+fn folded(text: &str, columns: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut used = 0;
+    let (mut word, mut quoted) = (String::new(), false);
+    for c in text.chars().chain(['\n']) {
+        quoted ^= c == '`';
+        if c != '\n' && (c != ' ' || quoted || (used == 0 && word.trim().is_empty())) {
+            word.push(c);
+            continue;
+        }
+        let width = term::width(&word);
+        if used > 0 && used + 1 + width > columns {
+            out.push_str("\n      ");
+            used = 6;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(&word);
+        used += width;
+        word.clear();
+        if c == '\n' {
+            out.push('\n');
+            (used, quoted) = (0, false);
+        }
+    }
+    out.truncate(out.trim_end_matches('\n').len());
+    out
 }
 
 /// Log lines keep out of the way of the live line.
@@ -270,5 +307,18 @@ impl Doing {
             Some(Place::Pristine) => "proof in a clean checkout",
             Some(Place::Live | Place::GateTree) | None => "gates",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_folded_at_blanks_and_a_command_stays_whole() {
+        assert_eq!(folded("  one two three", 40), "  one two three");
+        assert_eq!(folded("  one two three four", 12), "  one two\n      three\n      four");
+        assert_eq!(folded("go on: `peers -C /a/b run`", 20), "go on:\n      `peers -C /a/b run`");
+        assert_eq!(folded("one\ntwo", 20), "one\ntwo");
     }
 }

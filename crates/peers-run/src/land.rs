@@ -48,6 +48,8 @@ pub struct LandOptions {
     pub propose: bool,
     /// Login name of who asks.
     pub by: String,
+    /// What a proposal says of the run besides, as Markdown that foreign text cannot change.
+    pub notes: String,
 }
 
 /// What came of it.
@@ -266,7 +268,7 @@ pub fn land(
         return Ok(Landing::Refused(landed));
     }
     if options.propose {
-        let proposal = proposal(&landed, &subjects);
+        let proposal = proposal(&landed, &subjects, &options.notes);
         return Ok(Landing::Proposed(landed, proposal));
     }
     landed.blocked = advance(&mut ground, work.as_ref(), &landed, (&target, &options.by))?;
@@ -398,12 +400,13 @@ fn listed(subjects: &[String]) -> String {
     lines.join("\n") + "\n"
 }
 
-fn proposal(landed: &Landed, subjects: &[String]) -> Proposal {
+fn proposal(landed: &Landed, subjects: &[String], notes: &str) -> Proposal {
     let Landed { run, branch, commits, gates, proved, exempt, .. } = landed;
-    let mut lines = vec![
-        format!("Work of run {run} on `{}`.\n\n{}", term::inline(branch), listed(subjects)),
-        "Gates in a clean checkout of the merged tree:\n".to_owned(),
-    ];
+    let mut lines = vec![format!("Work of run {run} on `{}`.\n\n{}", term::inline(branch), listed(subjects))];
+    if !notes.is_empty() {
+        lines.push(format!("{}\n", notes.trim_end()));
+    }
+    lines.push("Gates in a clean checkout of the merged tree:\n".to_owned());
     lines.extend(gates.iter().map(|judged| &judged.goal).chain(proved).map(|id| format!("- [x] {id}")));
     lines.extend(exempt.iter().map(|id| format!("- [ ] {id} (exempt: judged in the work tree only)")));
     let plural = if *commits == 1 { "" } else { "s" };

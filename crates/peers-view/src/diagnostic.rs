@@ -4,15 +4,16 @@ use peers_model::outcome::ExitClass;
 use peers_model::record::TickRecord;
 use peers_sys::term;
 
-/// Lines of a red gate's output.
-const LAST_LINES: usize = 2;
+mod failing;
+
 /// Terminal cells of the last words of a process.
 const COMPLAINT: usize = 200;
 /// How the core names a turn that failed for no reason but the end of its process.
 const BY_PROCESS: &str = "run classification ";
 
-/// The end of a diagnostic, where most programs say what is wrong: the last lines of the output that are
-/// not empty. One that quotes no output is taken as it is.
+/// What a diagnostic says: the last failure that a known test runner reports in the output, else the last
+/// lines that say something, where most programs say what is wrong. One that quotes no output is taken
+/// as it is.
 #[must_use]
 pub fn last_words(diagnostic: &str) -> String {
     let Some((why, tails)) = diagnostic.split_once("; stdout-tail='") else {
@@ -20,16 +21,7 @@ pub fn last_words(diagnostic: &str) -> String {
     };
     let (out, err) = tails.rsplit_once("'; stderr-tail='").unwrap_or((tails, ""));
     let err = err.strip_suffix('\'').unwrap_or(err);
-    let last = |text: &str| -> Vec<String> {
-        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let from = lines.len().saturating_sub(LAST_LINES);
-        lines.iter().skip(from).map(|line| (*line).to_owned()).collect()
-    };
-    // Errors come last on their own stream; a program that says nothing there said it on the other.
-    let lines = match last(err) {
-        said if said.is_empty() => last(out),
-        said => said,
-    };
+    let lines = failing::lines(out, err);
     // `pass_when returned False; exit_code=1`: the code is what tells something.
     let why = why.strip_prefix("pass_when returned False; ").unwrap_or(why);
     if lines.is_empty() { why.to_owned() } else { format!("{} ({why})", lines.join(" | ")) }

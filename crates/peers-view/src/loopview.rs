@@ -17,7 +17,7 @@ use crate::converge::{self, ConvergeView};
 use crate::facts::{GitFacts, Here};
 use crate::gates::{self, GateRow};
 use crate::liveness::{self, Confinement, Liveness, Lock, OpenTurn};
-use crate::notable::{self, Notable};
+use crate::notable::{self, LandedRow, Notable, UndoneRow};
 use crate::peers::{self, PeerRow};
 use crate::soft::{self, SoftRow};
 use crate::sourced::Sourced;
@@ -96,6 +96,10 @@ pub struct LoopView {
     pub unverified: u64,
     /// What must not be overlooked.
     pub notable: Sourced<Notable>,
+    /// The newest run's branch was landed since.
+    pub landed: Option<LandedRow>,
+    /// The newest run was undone since.
+    pub undone: Option<UndoneRow>,
     /// What the operator's files say, and whether they are accepted.
     pub setup: Setup,
     /// The directory that was asked about.
@@ -230,6 +234,7 @@ impl LoopView {
             Ok(found) => Sourced::Fresh(found),
             Err(error) => Sourced::Unreadable(chain(&error)),
         };
+        let (landed, undone) = since(notable.value(), runs);
         let idle = config.value().map(|config| u64::from(config.health.idle_timeout_s.get()) * 1000);
         let open =
             known.and_then(|state| state.open.as_ref()).filter(|_| matches!(asked.lock, Lock::Held { .. }));
@@ -252,6 +257,8 @@ impl LoopView {
             journal,
             unverified,
             notable,
+            landed,
+            undone,
             setup,
             here: asked.here.clone(),
             gone: asked.gone,
@@ -286,6 +293,22 @@ impl LoopView {
             _ => exit::OK,
         }
     }
+}
+
+/// What the operator did with the newest run's branch since that run began. It may be recorded for an
+/// earlier run, which made the branch.
+fn since(notable: Option<&Notable>, records: &[RunRecord]) -> (Option<LandedRow>, Option<UndoneRow>) {
+    let (Some(notable), Some(newest)) = (notable, records.last()) else { return (None, None) };
+    let same_branch = |run: &RunId| {
+        *run == newest.run_id
+            || records.iter().any(|r| r.run_id == *run && r.branch.is_some() && r.branch == newest.branch)
+    };
+    let landed = notable.landed.iter().rev().find(|row| row.ts >= newest.started_at);
+    let undone = notable.undone.iter().rev().find(|row| row.ts >= newest.started_at);
+    (
+        landed.filter(|row| same_branch(&row.run_id)).cloned(),
+        undone.filter(|row| same_branch(&row.run_id)).cloned(),
+    )
 }
 
 fn bugs(git: &Sourced<GitFacts>) -> Sourced<BugsView> {

@@ -4,7 +4,7 @@ use peers_model::Usd;
 use peers_model::outcome::{BudgetKind, StopReason};
 
 use crate::budget::Amount;
-use crate::liveness::Liveness;
+use crate::liveness::{Attention, Liveness, attention};
 use crate::loopview::LoopView;
 use crate::notable::WeakenedRow;
 use crate::sourced::Sourced;
@@ -23,6 +23,10 @@ pub fn next_step(view: &LoopView) -> Option<String> {
         Liveness::Running { .. } => return None,
         Liveness::Fresh => return Some(before_the_first_run(view)),
         Liveness::Crashed { turn, .. } => return Some(after_a_crash(turn.is_some(), view)),
+        // The operator has decided what becomes of it; only what is alarming stays so.
+        live @ Liveness::Stopped { .. } if decided(view) && attention(live) != Attention::Alarm => {
+            return None;
+        }
         Liveness::Stopped { reason: StopReason::Complete, .. } => return home(view),
         Liveness::Stopped { .. } if gone => return Some(without_worktree(view)),
         Liveness::Stopped { reason: StopReason::Budget(BudgetKind::MaxUsd), .. } => {
@@ -67,6 +71,7 @@ fn without_worktree(view: &LoopView) -> String {
     // A later run in the same worktree did not make its branch, but works on it all the same.
     let branch = view.run.value().and_then(|run| run.branch.as_deref());
     let home = branch
+        .filter(|_| !decided(view))
         .map(|branch| format!("what it committed is on `{branch}`, and `peers land` takes that home; "));
     let home = home.unwrap_or_default();
     format!(
@@ -87,10 +92,19 @@ fn apart(view: &LoopView) -> Option<&str> {
     (workdir != here).then_some(workdir)
 }
 
+/// Whether the newest run was landed or undone.
+fn decided(view: &LoopView) -> bool {
+    view.landed.is_some() || view.undone.is_some()
+}
+
 fn home(view: &LoopView) -> Option<String> {
     let dry_run = view.core.value().and_then(|core| core.run.as_ref()).is_some_and(|run| run.dry_run);
     // Of a dry run nothing is there to take home.
     let run = view.run.value().filter(|run| run.own_branch && !dry_run)?;
+    // Where it committed nothing, there is nothing to take either.
+    if run.base.is_some() && run.base == run.head {
+        return None;
+    }
     let branch = run.branch.as_deref()?;
     Some(format!("`peers land` takes the branch `{branch}` home"))
 }
@@ -194,25 +208,42 @@ pub(crate) fn notable(view: &LoopView) -> Vec<String> {
 /// overlook.
 #[must_use]
 pub fn closing(view: &LoopView) -> Vec<String> {
-    let mut lines = Vec::new();
     let complete =
         matches!(view.liveness.value(), Some(Liveness::Stopped { reason: StopReason::Complete, .. }));
-    let missing = view.core.value().map(|core| core.converge.missing.as_slice()).unwrap_or_default();
-    if !complete && !missing.is_empty() {
-        let verb = if missing.len() == 1 { "is" } else { "are" };
-        lines.push(format!("{} {verb} missing for `complete`:", count_of(missing, "thing")));
-        lines.extend(missing.iter().take(MISSING).map(|missing| format!("  - {}", missing.text)));
-        if missing.len() > MISSING {
-            lines.push(format!("  - and {} more; `peers status` lists them", missing.len() - MISSING));
-        }
-    }
+    let mut lines = if complete { Vec::new() } else { missing_lines(&missing(view)) };
     lines.extend(
         view.core.value().and_then(|core| core.budget.uncounted()).map(|text| format!("warning: {text}")),
     );
-    let notable = notable(view);
-    if !notable.is_empty() {
-        lines.push("look at this before you trust the result:".to_owned());
-        lines.extend(notable.iter().map(|line| format!("  - {line}")));
+    lines.extend(notable_lines(&notable(view)));
+    lines
+}
+
+/// What is missing for `complete`, in words.
+pub(crate) fn missing(view: &LoopView) -> Vec<String> {
+    let missing = view.core.value().map(|core| core.converge.missing.as_slice()).unwrap_or_default();
+    missing.iter().map(|missing| missing.text.clone()).collect()
+}
+
+/// A short list of what is missing.
+pub(crate) fn missing_lines(missing: &[String]) -> Vec<String> {
+    if missing.is_empty() {
+        return Vec::new();
     }
+    let verb = if missing.len() == 1 { "is" } else { "are" };
+    let mut lines = vec![format!("{} {verb} missing for `complete`:", count_of(missing, "thing"))];
+    lines.extend(missing.iter().take(MISSING).map(|text| format!("  - {text}")));
+    if missing.len() > MISSING {
+        lines.push(format!("  - and {} more; `peers status` lists them", missing.len() - MISSING));
+    }
+    lines
+}
+
+/// The list of what must not be overlooked.
+pub(crate) fn notable_lines(notable: &[String]) -> Vec<String> {
+    if notable.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec!["look at this before you trust the result:".to_owned()];
+    lines.extend(notable.iter().map(|line| format!("  - {line}")));
     lines
 }

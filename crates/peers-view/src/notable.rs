@@ -1,11 +1,12 @@
 //! What an operator must not overlook, whatever else a view says: goals or configuration that were
-//! accepted while a run was live, and turns that weakened tests and stand.
+//! accepted while a run was live, turns that weakened tests and stand, and runs that were landed or
+//! undone.
 
 use std::collections::BTreeSet;
 
 use peers_core::cheat::WEAKENED;
 use peers_model::record::{AckTarget, Digests, Line, OperatorOp, Record, Rules, TickRecord};
-use peers_model::{GoalId, PeerName, RunId, TickNo, Timestamp, limits};
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, limits};
 use peers_store::{Area, Disk, DiskError, JournalError, journal, layout};
 use serde::Serialize;
 
@@ -25,6 +26,10 @@ pub struct Notable {
     pub accepted: Vec<AcceptedRow>,
     /// Turns that weakened tests or gates, got a warning, and stand.
     pub weakened: Vec<WeakenedRow>,
+    /// Runs whose branch was landed.
+    pub landed: Vec<LandedRow>,
+    /// Runs that were taken back.
+    pub undone: Vec<UndoneRow>,
     /// Older records were not looked at.
     pub cut: bool,
 }
@@ -63,6 +68,36 @@ pub struct WeakenedRow {
     pub acknowledged: bool,
 }
 
+/// A run whose branch was landed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LandedRow {
+    /// When.
+    pub ts: Timestamp,
+    /// Which.
+    pub run_id: RunId,
+    /// Into which branch. Untrusted text.
+    pub into: String,
+    /// The tip that the branch got.
+    pub commit: CommitId,
+    /// Login name of who did it. Untrusted text.
+    pub by: String,
+}
+
+/// A run whose branch was set back to where the run began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UndoneRow {
+    /// When.
+    pub ts: Timestamp,
+    /// Which.
+    pub run_id: RunId,
+    /// Where the branch is again.
+    pub to: CommitId,
+    /// Where what was there is kept. Untrusted text.
+    pub salvage: String,
+    /// Login name of who did it. Untrusted text.
+    pub by: String,
+}
+
 impl AcceptedRow {
     /// For people, one line.
     #[must_use]
@@ -87,6 +122,22 @@ impl WeakenedRow {
     pub fn words(&self) -> String {
         let known = if self.acknowledged { " (acknowledged)" } else { "" };
         format!("tick {} of {} weakened tests{known}: {}", self.tick, self.peer, self.text)
+    }
+}
+
+impl LandedRow {
+    /// For people, one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("into `{}` as {}, by `{}`", self.into, self.commit.short(), self.by)
+    }
+}
+
+impl UndoneRow {
+    /// For people, one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("back to {}, by `{}`; what was there is kept as {}", self.to.short(), self.by, self.salvage)
     }
 }
 
@@ -170,13 +221,18 @@ impl Collector {
             OperatorOp::Ack { target: AckTarget::Weakening(tick), .. } => {
                 self.acknowledged.insert(*tick);
             }
-            OperatorOp::Undone { run, .. } => {
+            OperatorOp::Undone { run, from: _, to, salvage } => {
                 self.found.weakened.retain(|row| row.run_id.as_ref() != Some(run));
+                let (run_id, to, salvage, by) = (run.clone(), to.clone(), salvage.clone(), by.to_owned());
+                keep(&mut self.found.undone, UndoneRow { ts: line.ts, run_id, to, salvage, by });
+            }
+            OperatorOp::Landed { run, into, commit } => {
+                let (run_id, into, commit, by) = (run.clone(), into.clone(), commit.clone(), by.to_owned());
+                keep(&mut self.found.landed, LandedRow { ts: line.ts, run_id, into, commit, by });
             }
             OperatorOp::Ack { .. }
             | OperatorOp::BudgetReset
             | OperatorOp::StoreAttached { .. }
-            | OperatorOp::Landed { .. }
             | OperatorOp::Moving(_)
             | OperatorOp::Moved => {}
         }

@@ -114,6 +114,12 @@ fn result(doc: &mut Document, report: &Report) {
     let view = &report.view;
     let words = live_words(view, Stamp::Absolute).1;
     doc.paragraph(&format!("**{}**: {}", headline(view), code(&words, 300)));
+    if let Some(landed) = &view.landed {
+        doc.paragraph(&format!("**Landed** at {}: {}", landed.ts, code(&landed.words(), 300)));
+    }
+    if let Some(undone) = &view.undone {
+        doc.paragraph(&format!("**Undone** at {}: {}", undone.ts, code(&undone.words(), 300)));
+    }
     if let Some(next) = next_step(view) {
         doc.paragraph(&format!("Next step: {next}"));
     }
@@ -137,7 +143,7 @@ fn result(doc: &mut Document, report: &Report) {
 
 /// What must not be overlooked.
 fn look_at(doc: &mut Document, notable: &Notable) {
-    let Notable { accepted, weakened, cut: _ } = notable;
+    let Notable { accepted, weakened, landed: _, undone: _, cut: _ } = notable;
     if accepted.is_empty() && weakened.is_empty() {
         return;
     }
@@ -166,6 +172,7 @@ fn headline(view: &LoopView) -> &'static str {
         Some(Liveness::Running { .. }) => "Running",
         Some(Liveness::Fresh) => "No run yet",
         Some(Liveness::Crashed { .. }) => "Crashed",
+        Some(Liveness::Stopped { .. }) if view.undone.is_some() => "Undone",
         Some(Liveness::Stopped { reason: StopReason::Complete, .. }) => "Complete",
         Some(live @ Liveness::Stopped { .. }) => match attention(live) {
             Attention::Alarm => "Stopped: look before you do anything else",

@@ -79,6 +79,12 @@ fn head(page: &mut Page, view: &LoopView) {
     }
     let (tone, text) = live_words(view, Stamp::Ago);
     page.field("state", tone, text);
+    if let Some(landed) = &view.landed {
+        page.field("landed", Tone::Good, format!("{} {}", ago(view.at, landed.ts), landed.words()));
+    }
+    if let Some(undone) = &view.undone {
+        page.field("undone", Tone::Care, format!("{} {}", ago(view.at, undone.ts), undone.words()));
+    }
     if let Some(next) = next_step(view) {
         page.whole("next step", Tone::Care, next);
     }

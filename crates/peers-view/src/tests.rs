@@ -1,5 +1,6 @@
 //! Journals made of handcrafted records over a real store, and what the views make of them.
 
+mod caveats;
 mod converge;
 mod feed;
 mod hostile;

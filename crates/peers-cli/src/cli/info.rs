@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 use peers_model::config::Config;
 use peers_run::boot;
+use peers_run::env::OperatorEnv;
 use peers_run::procs::{self, Outlook};
 use peers_store::load::goal_warnings;
+use peers_sys::env::Env;
 use peers_sys::term;
 use peers_view::{Accounting, Confinement, Info, info_json, info_text};
 
@@ -32,14 +34,30 @@ pub(crate) fn accounting(config: &Config) -> Vec<Accounting> {
     config.peers.iter().map(of).collect()
 }
 
+/// What `goals.env` asks for and gates do not get, one warning each.
+pub(crate) fn withheld(config: &Config, env: &Env) -> Vec<String> {
+    // A policy that cannot be read stops the start, with its reason.
+    let Ok(chosen) = OperatorEnv::load(env, false) else { return Vec::new() };
+    let file = env.config_home().map(|dir| dir.join("peers/sandbox.yaml"));
+    let file = file.map_or_else(|| "peers/sandbox.yaml".to_owned(), |file| file.display().to_string());
+    let say = |name: &String| {
+        let why = chosen.withheld_from_gates(name)?;
+        let file = term::inline(&file);
+        Some(format!("gates do not get `{name}` of `goals.env`, {why} ({file})"))
+    };
+    config.goals.env.iter().filter_map(say).collect()
+}
+
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
     let loaded = boot::load(&mut disk)?;
+    let mut warnings = goal_warnings(&loaded.goals);
+    warnings.extend(withheld(&loaded.config, &cx.env));
     let info = Info {
         target: &term::inline(&place.work_dir().to_string_lossy()),
         config: &loaded.config,
         goals: &loaded.goals,
-        warnings: &goal_warnings(&loaded.goals),
+        warnings: &warnings,
         lock: &cx::lock(&place),
         confinement: Confinement::Unconfined,
         accounting: &accounting(&loaded.config),

@@ -7,8 +7,11 @@ use peers_model::exit;
 use peers_model::verdict::Verdict;
 use peers_run::boot;
 use peers_run::land::{self, LandOptions, Landed, Landing, Proposal};
+use peers_run::place::Place;
+use peers_store::{FsDisk, runs};
 use peers_sys::spawn::resolve_program;
-use peers_sys::{dir::SafeDir, term};
+use peers_sys::{clock, dir::SafeDir, term};
+use peers_view::{Asked, Caveats, LoopView};
 use serde_json::{Value, json};
 
 use crate::cx::{self, Cx};
@@ -21,7 +24,8 @@ use crate::output::counted;
 /// The merged tree is made outside of the repository, every hard gate runs on it in a clean checkout,
 /// and only then the branch moves, by compare-and-swap. A red gate or a conflict moves nothing (exit
 /// code 1); a branch that moved meanwhile, or that is checked out with uncommitted changes, is refused
-/// (exit code 4).
+/// (exit code 4). Only the gates are asked: a run that did not end complete is landed as well, and what
+/// it lacks is said.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -46,8 +50,14 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     cx.operators_alone_here("land")?;
     let (place, mut disk) = cx.store()?;
     let loaded = boot::load(&mut disk)?;
-    let options =
-        LandOptions { into: args.into.clone(), squash: args.squash, propose: args.pr, by: cx.operator() };
+    let caveats = caveats(&place, &mut disk);
+    let options = LandOptions {
+        into: args.into.clone(),
+        squash: args.squash,
+        propose: args.pr,
+        by: cx.operator(),
+        notes: caveats.as_ref().map(Caveats::markdown).unwrap_or_default(),
+    };
     let view = Live::new(&cx.out, false);
     let landing = land::land(
         &place,
@@ -64,9 +74,19 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.talk(&format!("note: {note}"));
     }
     if args.json {
-        cx.out.json("peers.land/1", &document(&landing))?;
+        let mut document = document(&landing);
+        if let Value::Object(map) = &mut document
+            && is_about_work(&landing)
+        {
+            map.insert("caveats".to_owned(), json!(caveats));
+        }
+        cx.out.json("peers.land/1", &document)?;
     } else {
         say(&landing, cx)?;
+        let lines = caveats.filter(|_| is_about_work(&landing)).map(|caveats| caveats.lines());
+        for line in lines.unwrap_or_default() {
+            cx.out.talk(&line);
+        }
     }
     match &landing {
         Landing::Proposed(landed, proposal) => {
@@ -87,6 +107,26 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         }
         Landing::Interrupted(signal) => Ok(ExitCode::from(exit::signalled(*signal))),
     }
+}
+
+/// Whether a result is one in which it matters how the run ended.
+fn is_about_work(landing: &Landing) -> bool {
+    match landing {
+        Landing::Landed(_) | Landing::Proposed(..) | Landing::Refused(_) => true,
+        Landing::Nothing { .. } | Landing::Conflict { .. } | Landing::Interrupted(_) => false,
+    }
+}
+
+/// What stands against the work that is about to be landed; nothing where that cannot be read, for the
+/// landing itself says so then.
+fn caveats(place: &Place, disk: &mut FsDisk) -> Option<Caveats> {
+    // As the last run left it: what is checked out now need not be its branch.
+    let view = LoopView::read(disk, &Asked::new(clock::now(), None, cx::lock(place)));
+    let (records, _) = runs::list(disk).ok()?;
+    let own = records.iter().rev().find(|record| record.own_branch && record.branch.is_some())?;
+    // A later run may have gone on in the same worktree.
+    let last = records.iter().rev().find(|record| record.branch == own.branch)?;
+    Some(Caveats::of(&view, last))
 }
 
 fn say(landing: &Landing, cx: &Cx) -> Result<(), CommandError> {

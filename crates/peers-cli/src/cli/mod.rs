@@ -30,7 +30,8 @@ mod reference;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use peers_model::exit;
 use peers_sys::env::Env;
 
@@ -100,7 +101,11 @@ enum Command {
 pub(crate) fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
+            let tip = misplaced_target(&error);
+            if let Some(tip) = &tip {
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+            }
             // Help goes to standard output, errors to standard error; a closed one is not told.
             let _unheard = error.print();
             let code = u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
@@ -108,7 +113,7 @@ pub(crate) fn main() -> ExitCode {
                 let text = error.to_string();
                 let first = text.lines().next().unwrap_or_default();
                 let message = first.strip_prefix("error: ").unwrap_or(first);
-                Out::failure(&CommandError::new(code, peers_sys::term::line(message, 400)));
+                Out::failure(&CommandError::new(code, peers_sys::term::line(message, 400)).hint_opt(tip));
             }
             return ExitCode::from(code);
         }
@@ -128,6 +133,23 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// What helps whoever wrote `-C` behind the command.
+fn misplaced_target(error: &clap::Error) -> Option<String> {
+    let (ErrorKind::UnknownArgument, ContextValue::String(unknown)) =
+        (error.kind(), error.get(ContextKind::InvalidArg)?)
+    else {
+        return None;
+    };
+    let word = unknown.split('=').next().unwrap_or_default();
+    if word != "-C" && word != "--target" {
+        return None;
+    }
+    let args = peers_sys::env::args();
+    let named = args.get(1).and_then(|word| word.to_str());
+    let command = named.filter(|name| Cli::command().find_subcommand(name).is_some()).unwrap_or("COMMAND");
+    Some(format!("'-C DIR' comes before the command: `peers -C DIR {command}`"))
 }
 
 /// Whether the command line asks for JSON: then a failure is told on standard output too.

@@ -12,17 +12,18 @@ use peers_store::{runs, store};
 use peers_sys::{env, term};
 use peers_view::LoopView;
 
-use super::info::accounting;
+use super::info::{accounting, withheld};
 use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::live::Live;
 
 /// Run the loop until a stop reason
 ///
-/// Checks everything first and reports all problems at once; nothing is started before. Then peers take
-/// turns, gates run after each, and the loop stops when everything is proved, a limit is reached or a
-/// person is needed. The last line on standard output is `Stopped: <reason>`; progress goes to standard
-/// error. Ctrl-C ends the running turn and stops; twice stops at once.
+/// Checks everything first; nothing is started before. All problems of the start are reported at once; of
+/// a config or goals file that is broken, the first mistake. Then peers take turns, gates run after each,
+/// and the loop stops when everything is proved, a limit is reached or a person is needed. The last line
+/// on standard output is `Stopped: <reason>`; progress goes to standard error. Ctrl-C ends the running
+/// turn and stops; twice stops at once.
 ///
 /// There is no sandbox in this version: agents and gates run as you.
 #[derive(Debug, clap::Args)]
@@ -167,7 +168,8 @@ fn doubts(options: &RunOptions, cx: &Cx) -> Vec<String> {
         .into_iter()
         .map(|doubt| format!("{}: {}", if doubt.loud { "warning" } else { "note" }, doubt.text));
     let uncounted = peers_view::uncounted(&config, options.max_usd, &state);
-    doubts.chain(uncounted.map(|text| format!("warning: {text}"))).collect()
+    let withheld = withheld(&config, &cx.env);
+    doubts.chain(uncounted.into_iter().chain(withheld).map(|text| format!("warning: {text}"))).collect()
 }
 
 /// The newest run worked in a worktree of its own and is not done: a run here does not go on with it.

@@ -78,6 +78,8 @@ pub(super) fn turned(judged: &Judged, turned: bool) -> String {
     };
     let is = if turned { "turned" } else { "is" };
     let diagnostic = peers_view::last_words(judged.verdict.diagnostic());
+    let lines: Vec<&str> = diagnostic.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let diagnostic = lines.join(" | ");
     if diagnostic.is_empty() {
         return format!("  {} {is} {word}", judged.goal);
     }

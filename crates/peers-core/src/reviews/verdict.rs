@@ -124,7 +124,9 @@ fn both(status: &SoftStatus, roster: &[RosterEntry], scope: &str) -> SoftVerdict
     let have = count(asked.len() - missing.len());
     // With fewer than two to ask, the word of one who has left since still counts as the second.
     let have = if asked.len() < 2 { have.max(count(passes.len())) } else { have };
-    let why = (!missing.is_empty()).then(|| format!("{} has not passed it", missing.join(", ")));
+    let why = (!missing.is_empty()).then(|| {
+        format!("{} {} not passed it", missing.join(", "), if missing.len() == 1 { "has" } else { "have" })
+    });
     verdict(have, need, why)
 }
 

@@ -108,6 +108,13 @@ impl OperatorEnv {
         }
         Ok(Self { peers: file.peers.env, gates: file.gates.env })
     }
+
+    /// Why no gate gets the variable `name`, which `goals.env` asks for; `None` where gates get it.
+    #[must_use]
+    pub fn withheld_from_gates(&self, name: &str) -> Option<&'static str> {
+        let listed = self.gates.iter().any(|listed| listed == name);
+        refusal(name, listed).or((!listed).then_some("which `gates.env` does not list"))
+    }
 }
 
 fn refusal(name: &str, secrets: bool) -> Option<&'static str> {
@@ -117,7 +124,7 @@ fn refusal(name: &str, secrets: bool) -> Option<&'static str> {
     } else if never_passes(name) {
         Some("which is never passed on")
     } else if !secrets && is_credential(name) {
-        Some("a credential; gates run the project's own code and get none without `--trust-env`")
+        Some("a credential; gates run the project's own code and get none")
     } else {
         None
     }
@@ -147,12 +154,21 @@ mod tests {
             ("peers: {net: host}\n", "this version reads only"),
             ("peers: {env: [LD_PRELOAD]}\n", "never passed"),
             ("peers: {env: ['A=1']}\n", "no name"),
-            ("gates: {env: [MY_API_KEY]}\n", "--trust-env"),
+            ("gates: {env: [MY_API_KEY]}\n", "get none"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");
         }
         assert!(OperatorEnv::parse(path, "gates: {env: [MY_API_KEY]}\n", true).is_ok());
+    }
+
+    #[test]
+    fn what_gates_do_not_get_is_known_with_its_reason() {
+        let chosen = OperatorEnv { peers: vec!["PGHOST".into()], gates: vec!["DATABASE_URL".into()] };
+        assert_eq!(chosen.withheld_from_gates("DATABASE_URL"), None);
+        for (name, why) in [("PGHOST", "does not list"), ("A_TOKEN", "credential"), ("LD_PRELOAD", "never")] {
+            assert!(chosen.withheld_from_gates(name).unwrap().contains(why), "{name}");
+        }
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn a_review_of_older_content_counts_no_more() {
     let text = world.text();
     assert!(
         text.contains(
-            "  0/2  docs-read  every peer  claude, codex has not passed it (1 review out of date)\n"
+            "  0/2  docs-read  every peer  claude, codex have not passed it (1 review out of date)\n"
         ),
         "{text}"
     );

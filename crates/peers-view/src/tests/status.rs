@@ -1,9 +1,9 @@
 //! `peers status`.
 
-use peers_model::outcome::StopReason;
-use peers_model::record::TickOutcome;
+use peers_model::outcome::{StopReason, TamperKind};
+use peers_model::record::{OperatorOp, OperatorRecord, Record, TickOutcome};
 use peers_model::verdict::Verdict;
-use peers_model::{Timestamp, Usd};
+use peers_model::{RunId, Timestamp, Usd};
 use peers_store::runs;
 use serde_json::Value;
 
@@ -316,4 +316,89 @@ fn a_probe_is_read_without_trust() {
     }
     assert_eq!(Lock::from_probe(&Probe::Missing), Lock::Free);
     assert_eq!(Lock::from_probe(&Probe::Free { content: b"{\"pid\":7}".to_vec() }), Lock::Free);
+}
+
+/// A run with a branch of its own that is complete.
+fn complete_on_a_branch() -> World {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.exit(StopReason::Complete, "");
+    let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
+    (record.own_branch, record.branch) = (true, Some("work".into()));
+    runs::write(world.store.disk(), &record).unwrap();
+    world
+}
+
+/// An operator's record for the newest run.
+fn operator(world: &mut World, op: OperatorOp) {
+    world.now += 1000;
+    let record = Record::Operator(OperatorRecord { op, by: "ann".into() });
+    world.store.append(Timestamp::from_millis(world.now), None, &[record]).unwrap();
+}
+
+#[test]
+fn a_run_that_was_landed_says_so_and_asks_for_nothing() {
+    let mut world = complete_on_a_branch();
+    assert!(
+        world.text().contains("next step: `peers land` takes the branch `work` home"),
+        "{}",
+        world.text()
+    );
+    let run = world.run.clone();
+    operator(&mut world, OperatorOp::Landed { run, into: "main".into(), commit: commit('c') });
+    let text = world.text();
+    assert!(text.contains("landed:    2m ago into `main` as cccccccc, by `ann`\n"), "{text}");
+    assert!(!text.contains("next step"), "{text}");
+    let value: Value = serde_json::from_str(&status_json(&world.view())).unwrap();
+    assert_eq!((&value["landed"]["into"], &value["next_step"]), (&"main".into(), &Value::Null));
+}
+
+#[test]
+fn a_run_that_was_undone_says_so_and_asks_for_nothing() {
+    let mut world = complete_on_a_branch();
+    let (run, salvage) = (world.run.clone(), "undo-1".to_owned());
+    operator(&mut world, OperatorOp::Undone { run, from: commit('b'), to: commit('a'), salvage });
+    let text = world.text();
+    let line = "undone:    2m ago back to aaaaaaaa, by `ann`; what was there is kept as undo-1\n";
+    assert!(text.contains(line), "{text}");
+    assert!(!text.contains("next step"), "{text}");
+    let value: Value = serde_json::from_str(&status_json(&world.view())).unwrap();
+    assert_eq!((&value["undone"]["by"], &value["next_step"]), (&"ann".into(), &Value::Null));
+}
+
+#[test]
+fn what_was_landed_before_a_newer_run_is_no_landing_of_that_run() {
+    let mut world = complete_on_a_branch();
+    let run = world.run.clone();
+    operator(&mut world, OperatorOp::Landed { run, into: "main".into(), commit: commit('c') });
+    world.now += 1000;
+    world.run = RunId::new("00000000000000bb").unwrap();
+    world.start(super::rules());
+    // It goes on where the first one worked.
+    let mut record = runs::all(&mut world.disk()).unwrap().pop().unwrap();
+    record.started_at = Timestamp::from_millis(world.now);
+    record.branch = Some("work".into());
+    runs::write(&mut world.disk(), &record).unwrap();
+    assert_eq!(world.view_held().landed, None);
+}
+
+#[test]
+fn a_run_without_a_commit_has_nothing_to_land() {
+    let world = complete_on_a_branch();
+    let mut record = runs::all(&mut world.disk()).unwrap().pop().unwrap();
+    record.head.clone_from(&record.base);
+    runs::write(&mut world.disk(), &record).unwrap();
+    assert!(!world.text().contains("next step"), "{}", world.text());
+}
+
+#[test]
+fn a_run_that_met_tampering_stays_alarming_after_it_was_undone() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.exit(StopReason::Tamper(TamperKind::Store), "");
+    let before = world.text();
+    let step = before.lines().find(|line| line.starts_with("next step:")).unwrap().to_owned();
+    let (run, salvage) = (world.run.clone(), "undo-1".to_owned());
+    operator(&mut world, OperatorOp::Undone { run, from: commit('b'), to: commit('a'), salvage });
+    assert!(world.text().contains(&step), "{}", world.text());
 }

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let root = root(args.dir.as_deref(), cx)?;
     let demo = Demo { kind: kind(args.language, &root, cx), repo: root.join("project"), root };
     cx.out.talk(&format!(
-        "A demonstration in {}: {}.\nIts two peers, alice and bob, are scripts (`peers fake-peer`): no agent, no account, no network.\nEverything else is real: the gates, the journal, the skeptic's turn, the proof.\n",
+        "A demonstration in {}:\n{}.\nIts two peers, alice and bob, are scripts (`peers fake-peer`): no agent, no\naccount, no network. Everything else is real: the gates, the journal, the\nskeptic's turn, the proof.\n",
         shown(&demo.root),
         demo.kind.about()
     ));
@@ -249,13 +249,15 @@ impl Demo {
              The repository is {repo}. Look at it:\n  \
              {peers} -C {repo} status\n  \
              {peers} -C {repo} report\n  \
-             {peers} -C {repo} replay 3 --diff      the fix, as recorded\n  \
+             {peers} -C {repo} replay 3 --diff     # the fix\n  \
              {peers} -C {repo} bug-hunt summary\n  \
-             {peers} -C {repo} verify --pristine    the proof, by hand\n  \
+             {peers} -C {repo} verify --pristine   # the proof\n  \
              git -C {repo} log\n\
-             The scripts of the peers are in {root}/scripts; `{peers} init` sets up a repository of yours.\n\
+             The scripts of the peers are in {root}/scripts.\n\
+             `{peers} init` sets up a repository of yours.\n\
              To remove it all:\n  \
-             {peers} -C {repo} deinit --purge && rm -r {root}\n"
+             {peers} -C {repo} deinit --purge\n  \
+             rm -r {root}\n"
         ))
     }
 }
