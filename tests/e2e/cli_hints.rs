@@ -127,15 +127,20 @@ fn undo_of_a_run_whose_worktree_is_gone_keeps_the_tip_and_then_nothing_is_left_t
 
 #[test]
 fn a_turn_in_a_worktree_that_somebody_removed_is_taken_up_by_the_command_that_is_named() {
-    let world = killed(&["--worktree"]);
-    let record = std::fs::read_dir(world.store().join("runs")).unwrap().next().unwrap().unwrap().path();
-    let record: serde_json::Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
-    std::fs::remove_dir_all(record["workdir"].as_str().unwrap()).unwrap();
-    let hint = world.peers(&["run"]).exits(4).err;
-    let again = command(&hint, "d=");
-    assert_eq!(again, command(&world.peers(&["status"]).exits(0).out, "d="));
-    pasted(&world, &world.at(""), &format!("{again} --max-ticks 1")).exits(0);
-    assert_eq!(world.records("tick")[0]["classification"], "interrupted");
+    for pruned in [false, true] {
+        let world = killed(&["--worktree"]);
+        let record = std::fs::read_dir(world.store().join("runs")).unwrap().next().unwrap().unwrap().path();
+        let record: serde_json::Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
+        std::fs::remove_dir_all(record["workdir"].as_str().unwrap()).unwrap();
+        if pruned {
+            pasted(&world, &world.at(""), "git worktree prune").exits(0);
+        }
+        let hint = world.peers(&["run"]).exits(4).err;
+        let again = command(&hint, "d=");
+        assert_eq!(again, command(&world.peers(&["status"]).exits(0).out, "d="));
+        pasted(&world, &world.path(""), &format!("{again} --max-ticks 1")).exits(0);
+        assert_eq!(world.records("tick")[0]["classification"], "interrupted");
+    }
 }
 
 #[test]
@@ -372,4 +377,108 @@ fn without_a_gate_of_its_own_a_run_starts_only_when_asked_to() {
     assert!(refused.err.contains("no hard gate of your own"), "{}", refused.err);
     let done = world.peers(&["run", "--max-ticks", "3", "--allow-no-gates"]).exits(0);
     assert_eq!(done.last_line(), "Stopped: max_ticks", "{}", done.err);
+}
+
+/// A project that was run for one turn on `main`, and the commit that it came to.
+fn lived() -> (World, String) {
+    let world = World::ready("true");
+    world.script("ann", HONEST);
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let head = pasted(&world, &world.at(""), "git rev-parse HEAD").exits(0).out.trim().to_owned();
+    (world, head)
+}
+
+/// What `run` says helps, in backticks, which `status` says as well.
+fn mending(world: &World, begin: &str) -> String {
+    let said = world.peers(&["run"]).exits(3).err;
+    let line = command(&said, begin);
+    let status = world.peers(&["status"]).exits(0).out;
+    assert!(status.contains(&line), "{line} is not in {status}");
+    line
+}
+
+/// The history is back and a run goes on with it.
+fn mended(world: &World, head: &str) {
+    let now = pasted(world, &world.at(""), "git rev-parse main").exits(0).out;
+    assert_eq!(now.trim(), head);
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let parent = pasted(world, &world.at(""), "git rev-parse main~1").exits(0).out;
+    assert_eq!(parent.trim(), head);
+}
+
+#[test]
+fn a_branch_that_lost_its_commit_is_set_back_by_the_line_that_is_named() {
+    for gone in [false, true] {
+        let (world, head) = lived();
+        std::fs::remove_file(world.at(".git/refs/heads/main")).unwrap();
+        if gone {
+            let (dir, file) = head.split_at(2);
+            std::fs::remove_file(world.at(&format!(".git/objects/{dir}/{file}"))).unwrap();
+        }
+        let said = world.peers(&["run"]).exits(3).err;
+        assert!(said.contains(&format!("`main` names no commit now; it was at {head}")), "{said}");
+        assert!(!said.contains("--allow-empty"), "{said}");
+        let line = mending(&world, "git -C ");
+        assert_eq!(line.contains(" fetch "), gone, "{line}");
+        pasted(&world, &world.path(""), &line).exits(0);
+        mended(&world, &head);
+    }
+}
+
+#[test]
+fn a_git_directory_that_is_gone_is_made_again_from_the_copy_in_the_trusted_store() {
+    let (world, head) = lived();
+    std::fs::remove_dir_all(world.at(".git")).unwrap();
+    for args in [&["run"][..], &["init"], &["init", "--upgrade"], &["verify"]] {
+        let said = world.peers(args).exits(3).err;
+        assert!(!said.contains("commit something"), "{args:?}: {said}");
+        assert!(said.contains("the trusted store has a copy"), "{args:?}: {said}");
+    }
+    let line = mending(&world, "git init");
+    pasted(&world, &world.path(""), &line).exits(0);
+    mended(&world, &head);
+}
+
+#[test]
+fn a_head_that_names_nothing_is_written_anew_by_the_line_that_is_named() {
+    for content in ["", "garbage\n"] {
+        let (world, head) = lived();
+        std::fs::write(world.at(".git/HEAD"), content).unwrap();
+        let line = mending(&world, "printf");
+        pasted(&world, &world.path(""), &line).exits(0);
+        mended(&world, &head);
+    }
+}
+
+#[test]
+fn what_a_run_would_refuse_for_is_an_alert_of_status_with_what_helps() {
+    let refused = |break_it: &dyn Fn(&World), says: &str, helps: &str| {
+        let (world, _) = lived();
+        break_it(&world);
+        let run = world.peers(&["run"]);
+        assert_ne!(run.code, Some(0));
+        assert!(run.err.contains(says), "{}", run.err);
+        let status = Ended::of(&world.command(program()).arg("status").output().unwrap()).out;
+        assert!(status.contains(says) && status.contains(helps), "{status}");
+        assert!(!status.contains("next step: run it again"), "{status}");
+    };
+    let no_peers = |world: &World| std::fs::remove_dir_all(world.at(".peers")).unwrap();
+    refused(&no_peers, "has no .peers directory", "`peers init --upgrade` lays it down again");
+    let accepted = |world: &World| std::fs::write(world.store().join("accepted.json"), "{").unwrap();
+    refused(&accepted, "accepted.json", "`peers goals accept`");
+    let older = |world: &World| {
+        let path = world.store().join("journal/000001.jsonl");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let half: Vec<&str> = text.lines().take(3).collect();
+        std::fs::write(&path, half.join("\n") + "\n").unwrap();
+    };
+    refused(&older, "records were lost", "copy .peers/log/runs.jsonl to journal/");
+}
+
+#[test]
+fn goals_that_measure_something_are_no_placeholder_to_replace() {
+    let (world, _) = lived();
+    world.peers(&["deinit"]).exits(0);
+    let again = world.peers(&["init", "--upgrade"]).exits(0);
+    assert!(!again.err.contains("placeholder"), "{}", again.err);
 }

@@ -56,7 +56,10 @@ impl Cx {
 
     /// The repository at the target.
     pub(crate) fn repo(place: &Place) -> Result<PeerRepo, CommandError> {
-        Ok(PeerRepo::open(place.work_dir())?)
+        PeerRepo::open(place.work_dir()).map_err(|error| {
+            let (message, hint) = place.repo_problem(&error);
+            CommandError::new(peers_run::place::repo_exit(&error), message).hint(hint)
+        })
     }
 
     /// The control git directory of the place; `None` while there is none.
@@ -188,7 +191,8 @@ pub(crate) fn lock(place: &Place) -> Lock {
 fn look(place: &Place) -> (Lock, Option<Timestamp>) {
     match place.holder() {
         Ok(None) => (Lock::Free, None),
-        Ok(Some(Holder { pid, run_id, foreign, gates_since })) => {
+        Ok(Some(Holder { pid, command: Some(command), .. })) => (Lock::Command { pid, command }, None),
+        Ok(Some(Holder { pid, run_id, foreign, gates_since, command: None })) => {
             (Lock::Held { pid, run_id, foreign }, gates_since)
         }
         Err(error) => (Lock::Unreadable(error::chain(&error)), None),

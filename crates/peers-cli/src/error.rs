@@ -7,7 +7,9 @@ use std::io;
 use peers_git::{CliError, GitError, RepoError};
 use peers_model::exit;
 use peers_run::boot::BootError;
-use peers_run::place::{PlaceError, repo_exit, repo_hint, store_exit};
+use peers_run::place::{
+    FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, store_hint,
+};
 use peers_run::scaffold::ScaffoldError;
 use peers_store::{DiskError, StoreError};
 use peers_sys::dir::FileError;
@@ -186,7 +188,7 @@ impl From<BootError> for CommandError {
 
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
-        Self::of(store_exit(&error), &error)
+        Self::of(store_exit(&error), &error).hint_opt(store_hint(&error))
     }
 }
 
@@ -198,7 +200,7 @@ impl From<DiskError> for CommandError {
 
 impl From<FileError> for CommandError {
     fn from(error: FileError) -> Self {
-        Self::of(peers_run::place::file_exit(&error), &error)
+        Self::of(file_exit(&error), &error).hint_opt(file_hint(&error))
     }
 }
 
@@ -221,7 +223,7 @@ impl From<GitError> for CommandError {
             GitError::Cli(error) => error.into(),
             GitError::Exists { .. } | GitError::Moved { .. } => Self::of(exit::CONFLICT, &error),
             GitError::Unsafe { .. } => Self::of(exit::REFUSED, &error),
-            GitError::DiskFull { .. } => Self::of(exit::BUG, &error),
+            GitError::DiskFull { .. } => Self::of(exit::BUG, &error).hint(FREE_SPACE),
             _ => Self::of(exit::INVALID, &error),
         }
     }

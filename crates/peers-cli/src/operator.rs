@@ -36,17 +36,17 @@ impl Taken {
     }
 }
 
-/// Records an act, or hands it to the loop that runs. `before` is done first, under the lock if no
+/// Records an act of this command, or hands it to the loop that runs. `before` is done first, under the lock if no
 /// loop runs.
 pub(crate) fn act(
     cx: &Cx,
     place: &Place,
-    op: OperatorOp,
+    (command, op): (&str, OperatorOp),
     before: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
 ) -> Result<Taken, CommandError> {
     let by = cx.operator();
     let at = clock::now();
-    match place.lock() {
+    match place.lock(command) {
         Ok(lock) => {
             let (mut store, _) = Store::open(place.open_store_disk()?)?;
             // What was handed to a loop that ended before it took it comes first.

@@ -284,7 +284,7 @@ impl GitError {
         let what = what.into();
         let text = source.message();
         if text.contains("No space left") || text.contains("quota exceeded") {
-            return Self::DiskFull { what };
+            return Self::DiskFull { what: format!("{what} ({})", clean(text, 300)) };
         }
         match (source.code(), source.class()) {
             (ErrorCode::HashsumMismatch, _) | (_, ErrorClass::Zlib) => {

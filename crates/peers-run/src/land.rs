@@ -127,8 +127,8 @@ struct Ground {
 
 impl Ground {
     /// Takes the lock and brings the repository's branches in.
-    fn take(place: &Place, env: &Env) -> Result<Self, BootError> {
-        let lock = place.lock().map_err(Finding::from)?;
+    fn take(place: &Place, env: &Env, command: &str) -> Result<Self, BootError> {
+        let lock = place.lock(command).map_err(Finding::from)?;
         let (mut store, _) =
             Store::open(place.open_store_disk().map_err(Finding::from)?).map_err(Finding::from)?;
         let records = runs::all(store.disk()).map_err(Finding::from)?;
@@ -142,7 +142,7 @@ impl Ground {
             .into());
         }
         let base = project::read(store.disk()).map_err(Finding::from)?.and_then(|project| project.base);
-        let repo = open(place.work_dir())?;
+        let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
         // Before the first run there is none.
         if let Some(dir) = place.open_store().map_err(Finding::from)? {
             dir.create_subdir("git").map_err(|e| oneshot::file(&e))?;
@@ -209,7 +209,7 @@ pub fn land(
     show: Show,
 ) -> Result<Landing, BootError> {
     let bench = Bench::new(place, env, loaded)?;
-    let mut ground = Ground::take(place, env)?;
+    let mut ground = Ground::take(place, env, "land")?;
     let own = |record: &&RunRecord| record.own_branch && record.branch.is_some();
     let Some(record) = ground.records.iter().rev().find(own).cloned() else {
         return Err(Finding::new(
@@ -298,7 +298,7 @@ fn ended_at(ground: &Ground, record: &RunRecord, branch: &str, tip: &CommitId) -
     let again = if is_gone(Path::new(&record.workdir)) {
         format!(
             "make its worktree again and run once more: `{} && peers -C \"$d\" run`",
-            remade(&record.workdir)
+            remade(record, ground.place.project_dir())
         )
     } else {
         format!("run once more: `peers -C {dir} run`")

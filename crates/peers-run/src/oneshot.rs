@@ -26,7 +26,7 @@ use crate::drive;
 use crate::env::OperatorEnv;
 use crate::gitrepo::chain;
 use crate::inputs::Signals;
-use crate::place::{Holder, Place, repo_exit, repo_hint};
+use crate::place::{FREE_SPACE, Holder, Place, file_hint, repo_exit, repo_hint};
 use crate::ports::GateJob;
 use crate::procs::{Book, Cancel, Extra, ExtraResult, Progress, Site, SiteSpec, run_extra, run_gates};
 use crate::pulse;
@@ -85,10 +85,14 @@ pub fn verify(
     show: Show,
 ) -> Result<Verified, BootError> {
     let beside = place.holder().map_err(Finding::from)?;
-    let repo = PeerRepo::open(place.work_dir()).map_err(|e| git(e.into()))?;
+    let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
     let bench = Bench::new(place, env, loaded)?;
     let at = clock::now();
-    let head = repo.facts().head().map_err(git)?.commit;
+    let head = match repo.facts().head() {
+        Ok(head) => head.commit,
+        Err(peers_git::GitError::Repo(error)) => return Err(boot::repo_finding(place, &error).into()),
+        Err(error) => return Err(git(error).into()),
+    };
     let mut control = ControlDir::open_or_create(&bench.scratch().join("control.git"), locate(env)?)
         .map_err(git)?
         .with_excludes(peers_git::operator_excludes());
@@ -311,10 +315,11 @@ pub(crate) fn git(error: peers_git::GitError) -> Finding {
         GitError::DiskFull { .. } => exit::BUG,
         _ => exit::INVALID,
     };
-    Finding::plain(code, chain(&error))
+    let full = matches!(error, GitError::DiskFull { .. });
+    Finding { exit: code, message: chain(&error), hint: full.then(|| FREE_SPACE.to_owned()) }
 }
 
 pub(crate) fn file(error: &peers_sys::dir::FileError) -> Finding {
     let code = crate::place::file_exit(error);
-    Finding::plain(code, chain(error))
+    Finding { exit: code, message: chain(error), hint: file_hint(error) }
 }

@@ -4,6 +4,8 @@
 //! [`Place`] writes nothing and makes nothing.
 
 mod error;
+mod holder;
+mod repair;
 #[cfg(test)]
 mod tests;
 
@@ -15,13 +17,15 @@ use std::time::Duration;
 use peers_git::PeerRepo;
 use peers_model::ProjectId;
 use peers_store::project::{self, Project};
+use peers_store::runs::RunRecord;
 use peers_store::{FsDisk, layout};
 use peers_sys::digest::sha256_hex;
 use peers_sys::dir::{FileError, FileId, Kind, SafeDir};
 use peers_sys::env::Env;
 use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
 
-pub use error::{Holder, PlaceError, file_exit, repo_exit, repo_hint, store_exit};
+pub use error::{FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, store_hint};
+pub use holder::{Holder, sign};
 
 /// The control directory below the top of a work tree.
 pub const PEERS_DIR: &str = ".peers";
@@ -264,15 +268,19 @@ impl Place {
         })
     }
 
-    /// Takes the run lock of the project. The store must be there.
+    /// Takes the run lock of the project, and writes into it that this command, such as `land`, holds it.
+    /// The store must be there.
     ///
     /// # Errors
     /// [`PlaceError::Locked`], also when an older system holds its own lock in `.peers/`.
-    pub fn lock(&self) -> Result<FileLock, PlaceError> {
+    pub fn lock(&self, command: &str) -> Result<FileLock, PlaceError> {
         let Some(store) = self.open_store()? else { return Err(self.no_store(self.open_peers()?.is_some())) };
         self.refuse_foreign_lock()?;
         match FileLock::acquire(&store, layout::store::RUN_LOCK, Sharing::Exclusive, LOCK_PATIENCE)? {
-            Acquired::Held(lock) => Ok(lock),
+            Acquired::Held(mut lock) => {
+                sign(&mut lock, command);
+                Ok(lock)
+            }
             Acquired::Busy { content } => Err(PlaceError::Locked { holder: Holder::read(&content, false) }),
         }
     }
@@ -363,13 +371,18 @@ pub fn is_gone(path: &Path) -> bool {
     SafeDir::open_shared(path).is_err_and(|error| error.is_not_found())
 }
 
-/// The commands that make a worktree again which somebody removed by hand. Git must not have forgotten it.
+/// The commands that make the worktree of a run again which somebody removed by hand, whether git has
+/// forgotten it since or not. They work in any directory.
 #[must_use]
-pub fn remade(dir: &str) -> String {
-    let dir = peers_modes::hooks::quoted(dir);
-    format!(
-        "d={dir}; mkdir -p \"$d\" && git worktree repair && git -C \"$d\" checkout -qf && peers -C \"$d\" init --upgrade"
-    )
+pub fn remade(record: &RunRecord, project: &Path) -> String {
+    let word = peers_modes::hooks::quoted;
+    let (dir, project) = (word(&record.workdir), word(&project.to_string_lossy()));
+    let (flag, at) = match (&record.branch, &record.head) {
+        (Some(branch), _) => ("", word(branch)),
+        (None, Some(head)) => ("--detach ", head.to_string()),
+        (None, None) => ("--detach ", "HEAD".to_owned()),
+    };
+    format!("d={dir}; git -C {project} worktree add -f {flag}\"$d\" {at} && peers -C \"$d\" init --upgrade")
 }
 
 /// `None` instead of an error for what is not there.

@@ -134,6 +134,10 @@ fn lock_words(lock: &Lock) -> String {
             let foreign = if *foreign { ", an older system" } else { "" };
             format!("held{run}{pid}{foreign}")
         }
+        Lock::Command { pid, command } => {
+            let pid = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
+            format!("held by `peers {command}`{pid}")
+        }
         Lock::Free => "not held".to_owned(),
         Lock::Unreadable(why) => format!("not known: {why}"),
     }

@@ -51,7 +51,7 @@ pub use history::{CorrectionRow, ExitRow, GateHistory, History, OperatorRow, Pee
 pub use info::{Info, info_json, info_text};
 pub use json::terminal_safe;
 pub use liveness::{Attention, Confinement, CrashKind, Liveness, Lock, OpenTurn, attention, outcome};
-pub use loopview::{Alert, Asked, Core, LoopView, RunBrief, Setup, Silence};
+pub use loopview::{Alert, Asked, Core, LoopView, PLACEHOLDER, RunBrief, Setup, Silence};
 pub use next::{closing, next_step};
 pub use notable::{AcceptedRow, LandedRow, Notable, UndoneRow, WeakenedRow};
 pub use page::Colour;

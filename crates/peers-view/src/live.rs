@@ -101,6 +101,10 @@ pub(crate) fn live_words(view: &LoopView, when: Stamp) -> (Tone, String) {
             let who: Vec<String> = run.into_iter().chain(pid).collect();
             if who.is_empty() { text } else { format!("{text} ({})", who.join(", ")) }
         }
+        Liveness::Command { pid, command } => {
+            let pid = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
+            format!("`peers {command}` is at work{pid}")
+        }
         Liveness::Fresh => "no run yet".to_owned(),
         Liveness::Stopped { reason, detail, at, exit_code } => {
             let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };

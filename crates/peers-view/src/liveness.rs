@@ -21,6 +21,13 @@ pub enum Lock {
         /// It is the lock of an older system, in `.peers/`.
         foreign: bool,
     },
+    /// A command that is no run holds it.
+    Command {
+        /// Its process, if it says so.
+        pid: Option<u32>,
+        /// Which, such as `land`.
+        command: String,
+    },
     /// Nobody does.
     Free,
     /// It cannot be looked at.
@@ -66,6 +73,13 @@ pub enum Liveness {
         turn: Option<OpenTurn>,
         /// Since when gates run, if they do.
         gates_since: Option<Timestamp>,
+    },
+    /// A command that is no run is at work and holds the lock.
+    Command {
+        /// Its process, if it says so.
+        pid: Option<u32>,
+        /// Which, such as `land`.
+        command: String,
     },
     /// No run ever began.
     Fresh,
@@ -161,6 +175,9 @@ pub(crate) fn liveness(
                 gates_since: gates_since.filter(|_| !foreign),
             });
         }
+        Lock::Command { pid, command } => {
+            return Ok(Liveness::Command { pid: *pid, command: command.clone() });
+        }
         Lock::Free => {}
     }
     // A run that the journal holds open has crashed; so has one that never came to its first record.
@@ -227,7 +244,7 @@ pub enum Attention {
 #[must_use]
 pub fn attention(liveness: &Liveness) -> Attention {
     match liveness {
-        Liveness::Running { .. } | Liveness::Fresh => Attention::None,
+        Liveness::Running { .. } | Liveness::Command { .. } | Liveness::Fresh => Attention::None,
         Liveness::Crashed { .. } => Attention::Act,
         Liveness::Stopped { reason, .. } => match reason {
             StopReason::Complete => Attention::Done,

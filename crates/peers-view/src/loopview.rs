@@ -4,6 +4,7 @@ use peers_core::budget::Caps;
 use peers_core::state::{State, WarningEntry};
 use peers_model::config::{Config, PositiveUsd};
 use peers_model::goal::{CHECK_NAMES, GateRun, GoalKind, HardGoal};
+use peers_model::record::MoveKind;
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Usd, exit, limits};
 use peers_store::journal::{self, Journal, Position};
 use peers_store::project::{self, Project};
@@ -24,12 +25,14 @@ use crate::sourced::Sourced;
 use crate::ticks::{self, JournalTail};
 use crate::words::chain;
 
+/// The kind of an alert about what a start would refuse for.
+pub(crate) const REFUSED: &str = "refused";
 /// Warnings in a view.
 const WARNINGS: usize = 20;
 /// Ticks in a view, unless asked otherwise.
 const TICKS: usize = 10;
 /// The gate of a new file that is always red.
-const PLACEHOLDER: &str = "placeholder-replace-me";
+pub const PLACEHOLDER: &str = "placeholder-replace-me";
 
 /// What the caller brings.
 #[derive(Debug, Clone)]
@@ -52,6 +55,8 @@ pub struct Asked {
     pub heard: Option<Timestamp>,
     /// Since when the loop that runs runs gates, as it says in its lock.
     pub gates_since: Option<Timestamp>,
+    /// What a start would refuse for now, each with what to do about it.
+    pub refusals: Vec<String>,
 }
 
 impl Asked {
@@ -68,6 +73,7 @@ impl Asked {
             gone: false,
             heard: None,
             gates_since: None,
+            refusals: Vec::new(),
         }
     }
 }
@@ -242,8 +248,23 @@ impl LoopView {
             let passed = asked.now.since(heard.max(open.at)).as_millis();
             Silence { ms: u64::try_from(passed).unwrap_or(u64::MAX), limit_ms: idle }
         });
+        if let Some(moving) =
+            known.and_then(|state| state.moving.as_ref()).filter(|_| asked.lock == Lock::Free)
+        {
+            let text = match moving.what.kind {
+                MoveKind::Land => "a landing was cut short: `peers land` finishes it".to_owned(),
+                MoveKind::Undo => {
+                    format!("an undo was cut short: `peers undo {}` finishes it", moving.what.run)
+                }
+            };
+            alerts.push(Alert { kind: "moving", text });
+        }
         let git = asked.git.value();
-        if let Some(why) = asked.git.why() {
+        for refusal in &asked.refusals {
+            alerts.push(Alert { kind: REFUSED, text: format!("`peers run` would refuse: {refusal}") });
+        }
+        let told = |why: &str| asked.refusals.iter().any(|text| text.contains(why));
+        if let Some(why) = asked.git.why().filter(|why| !told(why)) {
             alerts.push(Alert { kind: "git", text: format!("the repository cannot be read: {why}") });
         }
         Self {

@@ -5,7 +5,7 @@ use peers_model::outcome::{BudgetKind, StopReason};
 
 use crate::budget::Amount;
 use crate::liveness::{Attention, Liveness, attention};
-use crate::loopview::LoopView;
+use crate::loopview::{LoopView, REFUSED};
 use crate::notable::WeakenedRow;
 use crate::sourced::Sourced;
 use crate::words::{self, count_of};
@@ -18,9 +18,19 @@ const NOTABLE: usize = 5;
 /// What to do next, one sentence; `None` while a loop runs, and where nothing is asked.
 #[must_use]
 pub fn next_step(view: &LoopView) -> Option<String> {
+    let step = next(view)?;
+    let refused = view.alerts.iter().any(|alert| alert.kind == REFUSED);
+    Some(if refused {
+        format!("see to what `peers run` would refuse for (alert); then: {step}")
+    } else {
+        step
+    })
+}
+
+fn next(view: &LoopView) -> Option<String> {
     let gone = view.gone && apart(view).is_some();
     let step = match view.liveness.value()? {
-        Liveness::Running { .. } => return None,
+        Liveness::Running { .. } | Liveness::Command { .. } => return None,
         Liveness::Fresh => return Some(before_the_first_run(view)),
         Liveness::Crashed { turn, .. } => return Some(after_a_crash(turn.is_some(), view)),
         // The operator has decided what becomes of it; only what is alarming stays so.
@@ -28,14 +38,18 @@ pub fn next_step(view: &LoopView) -> Option<String> {
             return None;
         }
         Liveness::Stopped { reason: StopReason::Complete, .. } => return home(view),
-        Liveness::Stopped { .. } if gone => return Some(without_worktree(view)),
+        Liveness::Stopped { .. } if gone => {
+            let open = view.core.value().is_some_and(|core| core.open.is_some());
+            return Some(if open { after_a_crash(true, view) } else { without_worktree(view) });
+        }
         Liveness::Stopped { reason: StopReason::Budget(BudgetKind::MaxUsd), .. } => {
             return Some(more_money(view));
         }
         Liveness::Stopped { reason: StopReason::Budget(kind), .. } => budget(*kind, view),
         Liveness::Stopped { reason, .. } => match reason.next_step() {
             Some(step) => step.to_owned(),
-            // It was told to stop; only where to go on is worth a word.
+            // It was told to stop, and goes on when it is told to.
+            None if matches!(reason, StopReason::Interrupted(_)) => return Some(goes_on(view)),
             None => return elsewhere(view).map(|command| format!("to go on: `{command}`")),
         },
     };
@@ -43,6 +57,14 @@ pub fn next_step(view: &LoopView) -> Option<String> {
         Some(command) => format!("{step}; to go on: `{command}`"),
         None => step,
     })
+}
+
+/// The command that goes on with a run that was interrupted, as it was.
+fn goes_on(view: &LoopView) -> String {
+    let dry_run = view.core.value().and_then(|core| core.run.as_ref()).is_some_and(|run| run.dry_run);
+    let flag = if dry_run { " --dry-run" } else { "" };
+    let at = apart(view).map(|dir| format!(" -C {}", words::shell_word(dir))).unwrap_or_default();
+    format!("`peers{at} run{flag}` goes on")
 }
 
 /// Where and how the run that crashed goes on. A turn that is open is taken up as it began.
@@ -56,14 +78,27 @@ fn after_a_crash(open: bool, view: &LoopView) -> String {
             let dir = words::shell_word(dir);
             format!("`peers -C {dir} run{flag}` goes on where it worked: the journal knows where it stopped")
         }
-        (Some(dir), true, true) => {
-            let dir = words::shell_word(dir);
-            format!(
-                "the worktree in which its turn began is gone; make it again, and it is taken up there: `d={dir}; mkdir -p \"$d\" && git worktree repair && git -C \"$d\" checkout -qf && peers -C \"$d\" init --upgrade && peers -C \"$d\" run{flag}`"
-            )
-        }
+        (Some(dir), true, true) => format!(
+            "the worktree in which its turn began is gone; make it again, and it is taken up there: `{} && peers -C \"$d\" run{flag}`",
+            remade(dir, view)
+        ),
         (Some(_), true, false) => without_worktree(view),
     }
+}
+
+/// The commands that make the worktree of the newest run again, as `peers run` names them.
+fn remade(dir: &str, view: &LoopView) -> String {
+    let dir = words::shell_word(dir);
+    let project = view.project.value().map_or(".", |project| project.path.as_str());
+    let project = words::shell_word(project);
+    let run = view.run.value();
+    let (flag, at) = match (run.and_then(|run| run.branch.as_deref()), run.and_then(|run| run.head.as_ref()))
+    {
+        (Some(branch), _) => ("", words::shell_word(branch)),
+        (None, Some(head)) => ("--detach ", head.to_string()),
+        (None, None) => ("--detach ", "HEAD".to_owned()),
+    };
+    format!("d={dir}; git -C {project} worktree add -f {flag}\"$d\" {at} && peers -C \"$d\" init --upgrade")
 }
 
 /// What can be done about a run whose worktree somebody removed.

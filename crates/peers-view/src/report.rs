@@ -58,6 +58,7 @@ pub fn report_json(report: &Report) -> String {
     let kind = live.map(|live| match live {
         Liveness::Stopped { reason, .. } => outcome(reason),
         Liveness::Running { .. } => "running",
+        Liveness::Command { .. } => "command",
         Liveness::Fresh => "fresh",
         Liveness::Crashed { .. } => "killed",
     });
@@ -170,6 +171,7 @@ fn headline(view: &LoopView) -> &'static str {
     match view.liveness.value() {
         None => "Not known",
         Some(Liveness::Running { .. }) => "Running",
+        Some(Liveness::Command { .. }) => "A command is at work",
         Some(Liveness::Fresh) => "No run yet",
         Some(Liveness::Crashed { .. }) => "Crashed",
         Some(Liveness::Stopped { .. }) if view.undone.is_some() => "Undone",

@@ -8,7 +8,7 @@ use crate::diagnostic::{known_reason, last_words};
 use crate::json;
 use crate::live::{Stamp, live_words};
 use crate::liveness::{Attention, Liveness, attention};
-use crate::loopview::{Core, LoopView};
+use crate::loopview::{Core, LoopView, REFUSED};
 use crate::next::{self, next_step};
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::sourced::Sourced;
@@ -108,7 +108,12 @@ fn head(page: &mut Page, view: &LoopView) {
     };
     page.field("sandbox", tone, view.confinement.words());
     for alert in &view.alerts {
-        page.field("alert", Tone::Bad, &alert.text);
+        if alert.kind == REFUSED {
+            // Commands in it are pasted.
+            page.whole("alert", Tone::Bad, &alert.text);
+        } else {
+            page.field("alert", Tone::Bad, &alert.text);
+        }
     }
     if let Some(why) = view.run.why() {
         page.field("alert", Tone::Bad, format!("run records are unreadable: {why}"));

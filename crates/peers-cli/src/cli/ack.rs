@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     known(&args.target.0, &place, &mut disk, cx)?;
     let op = OperatorOp::Ack { target: args.target.0.clone(), reason: args.reason.clone() };
     let standing = standing(&args.target.0, &mut disk)?;
-    let taken = operator::act(cx, &place, op, |_| Ok(()))?;
+    let taken = operator::act(cx, &place, ("ack", op), |_| Ok(()))?;
     if let Some(others) = &standing {
         cx.out.talk(&format!("note: {}", not_cleared(&args.target.0, others)));
     }

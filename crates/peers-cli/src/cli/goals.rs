@@ -169,7 +169,7 @@ fn accept(note: Option<&str>, as_json: bool, cx: &Cx) -> Result<ExitCode, Comman
     }
     let op = OperatorOp::Accepted { old, new: new.clone(), note: note.map(str::to_owned), rules: None };
     let by = cx.operator();
-    let taken = operator::act(cx, &place, op, |disk| {
+    let taken = operator::act(cx, &place, ("goals accept", op), |disk| {
         accept::write(disk, &goals, &config, clock::now(), &by, note)?;
         Ok(())
     })?;

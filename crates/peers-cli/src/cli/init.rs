@@ -7,6 +7,7 @@ use peers_git::{PeerRepo, RepoError};
 use peers_model::config::Driver as ConfigDriver;
 use peers_model::exit;
 use peers_modes::hooks::quoted;
+use peers_run::boot;
 use peers_run::scaffold::{self, Existing, InitOptions, InitReport, Outcome};
 use peers_sys::term;
 
@@ -96,6 +97,9 @@ fn top_of_a_repository(cx: &Cx) -> Result<(), CommandError> {
     }
     let shown = term::inline(&top.to_string_lossy());
     let found = PeerRepo::find_top(&top);
+    if let Some(place) = cx.place().ok().filter(|place| place.control_git_path().is_dir()) {
+        return Cx::repo(&place).map(drop);
+    }
     if found.as_ref() == Some(&top) {
         // A repository that git does not take for one: nothing is made over it.
         return Err(RepoError::NotARepo { path: top }.into());
@@ -109,6 +113,27 @@ fn top_of_a_repository(cx: &Cx) -> Result<(), CommandError> {
         None => Err(CommandError::new(exit::INVALID, format!("{shown} is no git repository"))
             .hint("run `git init` and commit something first, or name a repository: `peers -C DIR init`")),
     }
+}
+
+/// What comes before the first run, by the goals that are there.
+fn next(cx: &Cx) -> &'static str {
+    const PLACEHOLDER: &str =
+        "next: replace the placeholder gate in .peers/goals.yaml, `peers goals accept`, `peers run`";
+    let Some(loaded) = cx.view().ok().and_then(|(_, mut disk)| boot::load(&mut disk).ok()) else {
+        return PLACEHOLDER;
+    };
+    let gates = boot::rules(&loaded.config, &loaded.goals, false, false).gates;
+    if !gates.iter().any(|gate| !gate.shipped) {
+        return if gates.iter().any(|gate| gate.id.as_str() == peers_view::PLACEHOLDER) {
+            PLACEHOLDER
+        } else {
+            "next: a hard gate in .peers/goals.yaml that runs your tests, `peers goals accept`, `peers run`"
+        };
+    }
+    if loaded.unaccepted().is_empty() {
+        return "next: `peers run`";
+    }
+    "next: look at .peers/goals.yaml and .peers/config.yaml (`peers goals diff`), `peers goals accept`, `peers run`"
 }
 
 fn say(report: &InitReport, cx: &Cx) -> Result<(), CommandError> {
@@ -132,9 +157,7 @@ fn say(report: &InitReport, cx: &Cx) -> Result<(), CommandError> {
         ))?;
     }
     if report.outcome != Outcome::Upgraded {
-        cx.out.talk(
-            "next: replace the placeholder gate in .peers/goals.yaml, `peers goals accept`, `peers run`",
-        );
+        cx.out.talk(next(cx));
     }
     Ok(())
 }

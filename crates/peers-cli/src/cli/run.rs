@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use peers_model::outcome::StopReason;
+use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::{Usd, exit};
 use peers_modes::hooks::quoted;
 use peers_run::boot::{self, RunOptions, RunSummary};
@@ -129,7 +129,15 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
         }
     };
     if !summary.detail.is_empty() {
-        cx.out.talk(&summary.detail);
+        let failed = matches!(summary.reason, StopReason::Error(_));
+        cx.out.talk(&format!("{}{}", if failed { "error: " } else { "" }, summary.detail));
+    }
+    if summary.reason == StopReason::Error(ErrorKind::DiskFull)
+        && let Ok(place) = Place::locate(&summary.work_dir, &cx.env)
+    {
+        for text in boot::full(&place) {
+            cx.out.talk(&text);
+        }
     }
     let view = end(options, &summary, cx);
     for line in view.as_ref().map(peers_view::closing).unwrap_or_default() {

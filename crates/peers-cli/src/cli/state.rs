@@ -78,7 +78,7 @@ fn check(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
 fn rebuild(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     let place = cx.place()?;
     cx.operators_alone(&place, "state rebuild")?;
-    let lock = place.lock()?;
+    let lock = place.lock("state rebuild")?;
     let (mut store, report) = Store::open(place.open_store_disk()?)?;
     store.write_snapshot()?;
     let (state, position) = (store.state().clone(), store.position().clone());

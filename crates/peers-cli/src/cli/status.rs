@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use peers_model::exit;
-use peers_view::{LoopView, status_json, status_text};
+use peers_run::boot::{self, Finding};
+use peers_view::{Lock, LoopView, status_json, status_text};
 
 use crate::cx::{self, Cx};
 use crate::error::CommandError;
@@ -22,7 +23,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
-    let asked = cx.asked(&place, &mut disk);
+    let mut asked = cx.asked(&place, &mut disk);
+    if asked.lock == Lock::Free {
+        let text = |finding: Finding| match finding.hint {
+            Some(hint) => format!("{}; {hint}", finding.message),
+            None => finding.message,
+        };
+        asked.refusals = boot::refusals(&place, &cx.env).into_iter().map(text).collect();
+    }
     let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));
     if args.json {
         cx.out.data(&status_json(&view))?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use peers_model::exit;
 use peers_model::record::OperatorOp;
-use peers_run::place::{Place, project_id};
+use peers_run::place::{Place, project_id, sign};
 use peers_store::{FsDisk, layout, project};
 use peers_sys::dir::SafeDir;
 use peers_sys::lock::{Acquired, FileLock, Sharing};
@@ -77,7 +77,10 @@ fn attach(old: &Path, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> 
     // Held while it moves; the lock is on the file and moves with it.
     let patience = std::time::Duration::from_secs(1);
     let lock = match FileLock::acquire(&store, layout::store::RUN_LOCK, Sharing::Exclusive, patience)? {
-        Acquired::Held(lock) => lock,
+        Acquired::Held(mut lock) => {
+            sign(&mut lock, "store attach");
+            lock
+        }
         Acquired::Busy { .. } => {
             return Err(CommandError::new(exit::CONFLICT, "a run holds the lock of that store")
                 .hint("wait for it, or stop it"));
@@ -90,7 +93,7 @@ fn attach(old: &Path, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> 
     project::write(&mut disk, &place.describe(found.created_at, found.base))?;
     drop(lock);
     let op = OperatorOp::StoreAttached { old_path: old.to_string_lossy().into_owned() };
-    operator::act(cx, &place, op, |_| Ok(()))?;
+    operator::act(cx, &place, ("store attach", op), |_| Ok(()))?;
     if as_json {
         cx.out.json(
             "peers.store-attach/1",

@@ -42,7 +42,7 @@ impl From<PlaceError> for Finding {
 
 impl From<StoreError> for Finding {
     fn from(error: StoreError) -> Self {
-        Self { exit: place::store_exit(&error), message: chain(&error), hint: None }
+        Self { exit: place::store_exit(&error), message: chain(&error), hint: place::store_hint(&error) }
     }
 }
 

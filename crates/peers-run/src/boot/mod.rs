@@ -13,5 +13,6 @@ mod watching;
 
 pub use finding::{BootError, Finding};
 pub use load::{Loaded, load, rules};
-pub(crate) use preflight::{open_files, take_up};
+pub use preflight::{full, refusals};
+pub(crate) use preflight::{open_files, repo_finding, take_up};
 pub use start::{RunOptions, RunSummary, run};

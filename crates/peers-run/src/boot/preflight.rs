@@ -6,15 +6,17 @@ use std::path::Path;
 use peers_core::state::State;
 use peers_git::{Git, PeerRepo, RepoError};
 use peers_model::config::Config;
+use peers_model::record::Rules;
 use peers_model::{exit, limits};
 use peers_modes::hooks::quoted;
 use peers_store::runs::{self, RunRecord};
-use peers_store::{FsDisk, store};
+use peers_store::{Area, FsDisk, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::spawn::resolve_program;
 use peers_sys::term;
 
+use super::control;
 use super::finding::Finding;
 use super::load::Loaded;
 use super::start::RunOptions;
@@ -39,7 +41,7 @@ pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Find
         out.push(Finding::new(
             exit::INVALID,
             "goals error: .peers/goals.yaml has no hard gate of your own; without one nothing real is measured and the run can never be `complete`",
-            "replace the gate `placeholder-replace-me` by your test command, then run `peers goals accept` (or pass --allow-no-gates)",
+            no_gate(&rules),
         ));
     }
     if let Some(damaged) = &loaded.damaged {
@@ -54,6 +56,21 @@ pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Find
             "review with `peers goals diff`, then run `peers goals accept`",
         ));
     }
+}
+
+fn no_gate(rules: &Rules) -> &'static str {
+    if rules.gates.iter().any(|gate| gate.shipped) {
+        return "replace the gate `placeholder-replace-me` by your test command, then run `peers goals accept` (or pass --allow-no-gates)";
+    }
+    "add a hard gate that runs your tests, then run `peers goals accept` (or pass --allow-no-gates)"
+}
+
+/// Where the disk is full, for people.
+#[must_use]
+pub fn full(place: &Place) -> Vec<String> {
+    let mut out = Vec::new();
+    space(place, &mut out);
+    out.into_iter().map(|finding| finding.message).collect()
 }
 
 /// The state of the last run, where a turn of it was cut short. A damaged journal is found when the
@@ -92,7 +109,7 @@ pub(crate) fn take_up(state: &State, records: &[RunRecord], here: &Place) -> Str
     }
     format!(
         "the worktree in which it began is gone; make it again, and it is taken up there: `{} && peers -C \"$d\" run{dry}`",
-        place::remade(&record.workdir)
+        place::remade(record, here.project_dir())
     )
 }
 
@@ -108,19 +125,56 @@ pub(super) fn repository(place: &Place, cut_short: bool, out: &mut Vec<Finding>)
     let repo = match PeerRepo::open(place.work_dir()) {
         Ok(repo) => repo,
         Err(error) => {
-            out.push(repo_finding(&error));
+            out.push(repo_finding(place, &error));
             return None;
         }
     };
     let found = repo.preflight().into_iter();
     for error in found.filter(|e| !(cut_short && matches!(e, RepoError::Busy { .. }))) {
-        out.push(repo_finding(&error));
+        out.push(repo_finding(place, &error));
     }
     Some(repo)
 }
 
-fn repo_finding(error: &RepoError) -> Finding {
-    Finding::new(place::repo_exit(error), chain(error), place::repo_hint(error))
+/// What is wrong with the repository of a place, with what is known of it.
+pub(crate) fn repo_finding(place: &Place, error: &RepoError) -> Finding {
+    let (message, hint) = place.repo_problem(error);
+    Finding::new(place::repo_exit(error), message, hint)
+}
+
+/// What a start would refuse for now, by the checks that write nothing. Whether goals are accepted and
+/// measure anything is left out.
+#[must_use]
+pub fn refusals(place: &Place, env: &Env) -> Vec<Finding> {
+    let mut out = Vec::new();
+    path(place, &mut out);
+    let mut disk = match place.open_view_disk() {
+        Ok(disk) => disk,
+        Err(error) => {
+            out.push(error.into());
+            return out;
+        }
+    };
+    control::files(&mut disk, &mut out);
+    let mut config = None;
+    if disk.dir(Area::Peers).is_none() {
+        out.push(control::missing(place));
+    } else {
+        match super::load::load(&mut disk) {
+            Ok(loaded) => {
+                out.extend(loaded.damaged);
+                config = Some(loaded.config);
+            }
+            Err(error) => out.extend(error.findings),
+        }
+    }
+    if let Err(error) = store::read_each(&mut disk, |_| {}) {
+        out.push(error.into());
+    }
+    let cut_short = cut_short(&mut disk).is_some();
+    let _repo = repository(place, cut_short, &mut out);
+    let _git = machine(place, config.as_ref(), env, &mut out);
+    out
 }
 
 /// Enough files may be open: what fails for want of one in the middle of something says so badly.

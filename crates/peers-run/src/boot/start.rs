@@ -167,7 +167,7 @@ pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Resu
     };
     let book = Book::new(loaded.config.clone(), &loaded.goals)
         .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
-    let lock = place.lock().map_err(Finding::from)?;
+    let lock = place.lock("run").map_err(Finding::from)?;
     let resumes = preflight::taken_up(&place, &mut disk, options)?;
     let ground = Ground { resumes, place, disk, loaded, repo, git, chosen, book, lock };
     drive::on_this_thread(ground.run(options, env, observer))
@@ -467,8 +467,8 @@ fn unfinished_move(store: &Store<FsDisk>, repo: &PeerRepo) -> Result<(), Finding
         return Ok(());
     }
     let (word, command) = match what.kind {
-        MoveKind::Land => ("landing", "peers land"),
-        MoveKind::Undo => ("undo", "peers undo"),
+        MoveKind::Land => ("landing", "peers land".to_owned()),
+        MoveKind::Undo => ("undo", format!("peers undo {}", what.run)),
     };
     Err(Finding::new(
         exit::CONFLICT,

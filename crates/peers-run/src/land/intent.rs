@@ -8,10 +8,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use peers_core::state::OpenMove;
-use peers_git::PeerRepo;
+use peers_git::{Facts, PathChange, PeerRepo};
 use peers_model::record::{BranchMove, OperatorOp};
 use peers_model::{CommitId, exit};
+use peers_modes::hooks::quoted;
 use peers_store::{FsDisk, Store};
+use peers_sys::dir::SafeDir;
 use peers_sys::term;
 
 use super::{Ground, full, open, record};
@@ -22,6 +24,8 @@ use crate::oneshot;
 const PATHS: usize = 100_000;
 /// Paths named in a message.
 const NAMED: usize = 5;
+/// A file larger than this is not compared with what we were writing.
+const WRITTEN: usize = 256 << 20;
 
 /// What became of one that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,24 +92,92 @@ impl Ground {
         let tree = |commit| facts.tree_of(commit).map_err(oneshot::git);
         let (from, to) = (tree(&intent.from)?, tree(&intent.to)?);
         let changed = facts.diff_trees(&from, &to).map_err(oneshot::git)?;
-        let edited: Vec<String> = changed
+        let edited: Vec<PathChange> = changed
             .into_iter()
-            .map(|change| change.path)
-            .filter(|path| not_old.contains(path) && not_new.contains(path))
+            .filter(|change| not_old.contains(&change.path) && not_new.contains(&change.path))
+            .filter(|change| !begun(&facts, work, &intent.to, &change.path))
             .collect();
         if !edited.is_empty() {
-            let named: Vec<String> = edited.iter().take(NAMED).map(|path| term::inline(path)).collect();
-            let message = format!(
-                "`{}` was moved to {} and its work tree was not brought along, and files in it were edited since: {}",
-                term::inline(&intent.branch),
-                intent.to.short(),
-                named.join(", ")
-            );
-            let hint =
-                "put them back to what they were, or commit what you want to keep; then start this again";
-            return Err(Finding::new(exit::CONFLICT, message, hint));
+            return Err(kept_apart(work, intent, &edited));
         }
         let report = work.checkout_changed(&self.control, &from, &to).map_err(oneshot::git)?;
         Ok(report.blocked)
+    }
+}
+
+/// Whether a file holds the beginning of what it was to become: then nobody edited it, we were killed while
+/// we wrote it.
+fn begun(facts: &Facts<'_>, work: &PeerRepo, to: &CommitId, path: &str) -> bool {
+    let Ok(Some(due)) = facts.read_blob(to, path, WRITTEN) else { return false };
+    let cap = u64::try_from(due.bytes.len()).unwrap_or(u64::MAX);
+    let found = SafeDir::open_shared(work.work_dir())
+        .and_then(|dir| dir.parent_of(path))
+        .and_then(|(dir, name)| dir.read(name, cap));
+    found.is_ok_and(|found| begins(&found, &due.bytes))
+}
+
+/// Whether `found` is a part of `due` from its start, whatever ends its lines.
+fn begins(found: &[u8], due: &[u8]) -> bool {
+    if found.len() < due.len() && due.starts_with(found) {
+        return true;
+    }
+    let mut lines = Vec::with_capacity(found.len());
+    for (at, byte) in found.iter().enumerate() {
+        let ends = *byte == b'\r' && found.get(at + 1).is_none_or(|next| *next == b'\n');
+        if !ends {
+            lines.push(*byte);
+        }
+    }
+    lines.len() < due.len() && due.starts_with(&lines)
+}
+
+/// Files that somebody edited stand in the way: the commands that give them up, once they were copied.
+fn kept_apart(work: &PeerRepo, intent: &BranchMove, edited: &[PathChange]) -> Finding {
+    let named: Vec<String> = edited.iter().take(NAMED).map(|change| term::inline(&change.path)).collect();
+    let more = match edited.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "`{}` was moved to {} and its work tree was not brought along, and files in it were edited since: {}{more}",
+        term::inline(&intent.branch),
+        intent.to.short(),
+        named.join(", ")
+    );
+    let dir = work.work_dir().to_string_lossy();
+    let is_gone = |change: &&PathChange| change.new_mode == 0;
+    let as_word = |change: &PathChange| quoted(&change.path);
+    let stay: Vec<String> =
+        edited.iter().filter(|change| !is_gone(change)).take(NAMED).map(as_word).collect();
+    let go: Vec<String> = edited.iter().filter(is_gone).take(NAMED).map(as_word).collect();
+    let mut commands = Vec::new();
+    if !stay.is_empty() {
+        let (dir, to) = (quoted(&dir), intent.to.as_str());
+        // A name may look like a pattern.
+        commands.push(format!("git --literal-pathspecs -C {dir} checkout {to} -- {}", stay.join(" ")));
+    }
+    if !go.is_empty() {
+        commands.push(format!("(cd {} && rm -f -- {})", quoted(&dir), go.join(" ")));
+    }
+    let hint = format!(
+        "copy what you want to keep of them elsewhere, then `{}`, and start this again",
+        commands.join(" && ")
+    );
+    Finding::new(exit::CONFLICT, message, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::begins;
+
+    #[test]
+    fn only_a_part_from_the_start_is_what_we_were_writing() {
+        assert!(begins(b"", b"ab\ncd\n") && begins(b"ab\nc", b"ab\ncd\n") && begins(b"ab\r\nc", b"ab\ncd\n"));
+        assert!(
+            !begins(b"b", b"ab")
+                && !begins(b"ab", b"ab")
+                && !begins(b"abc", b"ab")
+                && !begins(b"a\rb", b"abc")
+        );
     }
 }

@@ -47,7 +47,7 @@ pub struct Undone {
 /// # Errors
 /// [`BootError`], exit 4 when the branch holds commits of somebody else.
 pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, BootError> {
-    let mut ground = Ground::take(place, env)?;
+    let mut ground = Ground::take(place, env, "undo")?;
     if let Found::Finished(intent, _) = ground.take_up()? {
         complete(&mut ground, &intent)?;
     }

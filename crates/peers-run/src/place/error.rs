@@ -1,14 +1,15 @@
-//! Why a place cannot be used, and who holds its lock.
+//! Why a place cannot be used.
 
 use std::path::{Path, PathBuf};
 
 use peers_git::{BusyState, RepoError};
-use peers_model::{Timestamp, exit};
+use peers_model::exit;
 use peers_store::StoreError;
 use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::term;
-use serde::Deserialize as _;
 use thiserror::Error;
+
+use super::holder::Holder;
 
 /// Why a place cannot be used.
 #[derive(Debug, Error)]
@@ -72,11 +73,19 @@ pub enum PlaceError {
         recorded: String,
     },
     /// Somebody holds the run lock.
-    #[error("a run holds the lock of this repository ({holder})")]
+    #[error("{}", held(holder))]
     Locked {
         /// Who, as far as it says.
         holder: Holder,
     },
+}
+
+fn held(holder: &Holder) -> String {
+    match (&holder.command, &holder.run_id) {
+        (Some(_), _) => format!("{holder}, and holds the lock of this repository"),
+        (None, Some(_)) => format!("a run holds the lock of this repository ({holder})"),
+        (None, None) => format!("somebody holds the lock of this repository ({holder})"),
+    }
 }
 
 fn made_for(recorded: &str, path: &Path) -> String {
@@ -117,7 +126,9 @@ impl PlaceError {
                 "somebody put it there: look at it, remove it, and start again".to_owned()
             }
             Self::Repo(error) => repo_hint(error),
-            Self::NotADirectory { .. } | Self::Store(_) | Self::File(_) => return None,
+            Self::Store(error) => return store_hint(error),
+            Self::File(error) => return file_hint(error),
+            Self::NotADirectory { .. } => return None,
             Self::NotInitialised { top: Some(top), .. } => {
                 format!("the repository's top is above: `peers -C {} ...`", shown(top))
             }
@@ -133,6 +144,9 @@ impl PlaceError {
                 "if it is the same repository: `peers store attach {}`; to start over: `peers init --force`",
                 peers_modes::hooks::quoted(recorded)
             ),
+            Self::Locked { holder: Holder { command: Some(_), .. } } => {
+                "wait until it is done; `peers status` shows it".to_owned()
+            }
             Self::Locked { .. } => "wait for it, or stop it; `peers status` shows it".to_owned(),
         })
     }
@@ -184,7 +198,7 @@ pub fn repo_hint(error: &RepoError) -> String {
     }
 }
 
-fn has_git(path: &Path) -> bool {
+pub(super) fn has_git(path: &Path) -> bool {
     SafeDir::open_shared(path).is_ok_and(|dir| matches!(dir.stat(".git"), Ok(Some(_))))
 }
 
@@ -220,6 +234,22 @@ pub fn file_exit(error: &FileError) -> u8 {
     }
 }
 
+/// What helps where a disk is full.
+pub const FREE_SPACE: &str = "free some space, then run it again";
+
+/// What to do about a file that cannot be used.
+#[must_use]
+pub fn file_hint(error: &FileError) -> Option<String> {
+    error.is_disk_full().then(|| FREE_SPACE.to_owned())
+}
+
+/// What to do about a store that cannot be used.
+#[must_use]
+pub fn store_hint(error: &StoreError) -> Option<String> {
+    let full = error.disk().is_some_and(|disk| disk.kind == peers_store::DiskErrorKind::Full);
+    full.then(|| FREE_SPACE.to_owned())
+}
+
 /// The exit code for a store that cannot be used.
 #[must_use]
 pub fn store_exit(error: &StoreError) -> u8 {
@@ -238,45 +268,5 @@ pub fn store_exit(error: &StoreError) -> u8 {
             | StoreError::Illegal { .. }
             | StoreError::File { .. } => exit::INVALID,
         },
-    }
-}
-
-/// Who holds the run lock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// Its process, if it says so.
-    pub pid: Option<u32>,
-    /// Its run, if it says so.
-    pub run_id: Option<String>,
-    /// The lock is the one that older systems keep in `.peers/`.
-    pub foreign: bool,
-    /// Since when it runs gates, if it does.
-    pub gates_since: Option<Timestamp>,
-}
-
-impl Holder {
-    pub(super) fn read(content: &[u8], foreign: bool) -> Self {
-        let mut lines = content.split(|b| *b == b'\n').map(serde_json::from_slice::<serde_json::Value>);
-        let (value, doing) = (lines.next().and_then(Result::ok), lines.next().and_then(Result::ok));
-        let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
-        let since = doing.as_ref().and_then(|doing| doing.get("gates_since"));
-        Self {
-            pid: field("pid").and_then(serde_json::Value::as_u64).and_then(|pid| u32::try_from(pid).ok()),
-            run_id: field("run_id").and_then(|id| id.as_str()).map(|id| term::line(id, 40)),
-            foreign,
-            gates_since: since.and_then(|at| Timestamp::deserialize(at).ok()),
-        }
-    }
-}
-
-impl std::fmt::Display for Holder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (&self.run_id, self.pid) {
-            (Some(run), Some(pid)) => write!(f, "run {run}, process {pid}")?,
-            (Some(run), None) => write!(f, "run {run}")?,
-            (None, Some(pid)) => write!(f, "process {pid}")?,
-            (None, None) => f.write_str("it does not say which process it is")?,
-        }
-        if self.foreign { f.write_str(", by `.peers/run.lock`") } else { Ok(()) }
     }
 }

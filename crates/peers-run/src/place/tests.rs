@@ -199,16 +199,51 @@ fn the_run_lock_is_one_for_all_and_names_its_holder() {
     let repo = world.repo("repo");
     world.init(&repo);
     let place = Place::locate(&repo, &world.env).unwrap();
-    let mut lock = place.lock().unwrap();
-    lock.write(br#"{"pid": 77, "run_id": "0123456789abcdef"}"#).unwrap();
+    let mut lock = place.lock("run").unwrap();
+    let own = std::process::id();
+    lock.write(format!(r#"{{"pid": {own}, "run_id": "0123456789abcdef"}}"#).as_bytes()).unwrap();
     let holder = place.holder().unwrap().unwrap();
-    assert_eq!(holder.to_string(), "run 0123456789abcdef, process 77");
-    let error = place.lock().unwrap_err();
+    assert_eq!(holder.to_string(), format!("run 0123456789abcdef, process {own}"));
+    let error = place.lock("land").unwrap_err();
     assert!(matches!(&error, PlaceError::Locked { holder: found } if *found == holder), "{error}");
     assert_eq!(error.exit(), exit::CONFLICT);
     drop(lock);
     assert_eq!(place.holder().unwrap(), None);
-    drop(place.lock().unwrap());
+    drop(place.lock("run").unwrap());
+}
+
+#[test]
+fn a_command_that_holds_the_run_lock_is_named_with_its_process() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    world.init(&repo);
+    let place = Place::locate(&repo, &world.env).unwrap();
+    let _lock = place.lock("land").unwrap();
+    let error = place.lock("run").unwrap_err();
+    let at_work = format!("`peers land` is at work, process {}", std::process::id());
+    assert!(error.to_string().starts_with(&at_work), "{error}");
+    assert!(error.hint().unwrap().contains("wait until it is done"));
+}
+
+#[test]
+fn a_process_that_is_gone_or_began_at_another_time_is_never_named() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    world.init(&repo);
+    let place = Place::locate(&repo, &world.env).unwrap();
+    let mut lock = place.lock("land").unwrap();
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    let own = std::process::id();
+    for left in [
+        format!(r#"{{"pid": {}, "run_id": "0123456789abcdef"}}"#, child.id()),
+        format!(r#"{{"pid": {own}, "starttime": 1, "run_id": "0123456789abcdef"}}"#),
+        format!(r#"{{"pid": {own}, "boot_id": "another", "command": "undo"}}"#),
+    ] {
+        lock.write(left.as_bytes()).unwrap();
+        let holder = place.holder().unwrap().unwrap();
+        assert_eq!(holder.to_string(), "it does not say which process it is", "{left}");
+    }
 }
 
 #[test]
@@ -221,7 +256,7 @@ fn a_lock_held_in_the_control_directory_counts() {
     assert_eq!(place.holder().unwrap(), None, "a file alone is no lock");
     file.lock().unwrap();
     assert!(place.holder().unwrap().unwrap().foreign);
-    assert_eq!(place.lock().unwrap_err().exit(), exit::CONFLICT);
+    assert_eq!(place.lock("run").unwrap_err().exit(), exit::CONFLICT);
 }
 
 #[test]
@@ -256,4 +291,20 @@ fn a_store_that_is_not_there_is_told_with_where_it_was_looked_for() {
     let hint = elsewhere.hint().unwrap();
     let (attach, force) = (hint.find("peers store attach").unwrap(), hint.find("init --force").unwrap());
     assert!(attach < force, "{hint}");
+}
+
+#[test]
+fn a_full_disk_is_told_with_its_path_and_what_helps() {
+    let full = peers_store::DiskError {
+        kind: peers_store::DiskErrorKind::Full,
+        op: "write",
+        area: peers_store::Area::Store,
+        path: "journal/000001.jsonl".into(),
+        detail: "no space left on device".into(),
+    };
+    let found = crate::boot::Finding::from(peers_store::StoreError::from(full));
+    assert!(found.message.contains("journal/000001.jsonl"), "{}", found.message);
+    assert_eq!(found.hint.as_deref(), Some(FREE_SPACE));
+    let blob = peers_git::GitError::DiskFull { what: "blob 12ab".into() };
+    assert_eq!(crate::oneshot::git(blob).hint.as_deref(), Some(FREE_SPACE));
 }

@@ -57,7 +57,7 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
     let targets = if options.purge { targets(&place)? } else { Vec::new() };
     // Held to the end, so that no run starts on half of it.
     let has_store = place.view_store().map_err(PlaceError::from)?.is_some();
-    let lock = if has_store && !options.dry_run { Some(place.lock()?) } else { None };
+    let lock = if has_store && !options.dry_run { Some(place.lock("deinit")?) } else { None };
     if has_peers_dir {
         steps.act(Action::Remove, ".peers/", || Ok(work.remove_tree(PEERS_DIR).map(drop)?))?;
     }

@@ -10,7 +10,7 @@ use peers_sys::term;
 use thiserror::Error;
 
 use super::backup::Copies;
-use crate::place::{PlaceError, file_exit, repo_exit, repo_hint, store_exit};
+use crate::place::{PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, store_hint};
 
 /// Why a repository is not set up, or not taken down.
 #[derive(Debug, Error)]
@@ -148,7 +148,9 @@ impl ScaffoldError {
             }
             Self::Place(error) => return error.hint(),
             Self::Repo(error) => repo_hint(error),
-            Self::NothingThere { .. } | Self::File(_) | Self::Store(_) => return None,
+            Self::File(error) => return file_hint(error),
+            Self::Store(error) => return store_hint(error),
+            Self::NothingThere { .. } => return None,
         })
     }
 }

@@ -203,7 +203,7 @@ impl Site {
         }
         if !options.dry_run {
             self.store = Some(self.place.create_store()?);
-            lock = Some(self.place.lock()?);
+            lock = Some(self.place.lock("init")?);
         }
         if options.existing == Existing::Force {
             self.set_aside(stamp, now, &mut steps)?;

@@ -71,7 +71,7 @@ fn row_70_a_worktree_can_be_gone_on_in_and_shares_lock_and_journal() {
     let dir = w.path("elsewhere");
     w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff"], FIX]);
     w.run(&[&format!("--worktree={}", dir.display()), "--max-ticks=1"]).stopped("max_ticks", 0);
-    let held = w.place().lock().unwrap();
+    let held = w.place().lock("run").unwrap();
     w.run_in(&dir, &[]).refused(4, "holds the lock");
     drop(held);
     w.run_in(&dir, &["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);

@@ -169,11 +169,28 @@ fn row_70_a_landing_that_was_cut_short_does_not_overwrite_what_was_edited_since(
     w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
     w.put("fixed", "mine\n");
     w.run(&["--max-ticks=1"]).refused(4, "`peers land` finishes it");
-    command(&w, "land").refused(4, "edited since");
+    let ran = command(&w, "land");
+    let refused = &ran.refused(4, "edited since").stderr;
     assert_eq!(w.get("fixed"), "mine\n");
-    fs::remove_file(w.repo().join("fixed")).unwrap();
+    let line = refused.split("then `").nth(1).unwrap().split('`').next().unwrap();
+    assert!(Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
     assert_eq!(command(&w, "land").code, 0);
     assert_eq!((w.get("fixed").as_str(), landed(&w).len()), ("yes", 1));
+}
+
+#[test]
+fn a_file_that_a_landing_was_killed_in_the_middle_of_is_written_out_by_the_next_one() {
+    for part in ["", "ye"] {
+        let w = finished();
+        let (before, run) = (w.head(), w.runs().pop().unwrap());
+        let tip = w.tick(1).head_after;
+        begun(&w, &run.run_id, &before, &tip);
+        w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
+        w.put("fixed", part);
+        let ran = command(&w, "land");
+        assert_eq!(ran.code, 0, "{part:?}: {ran:?}");
+        assert_eq!((w.get("fixed").as_str(), w.status()), ("yes", String::new()), "{part:?}");
+    }
 }
 
 #[test]

@@ -55,11 +55,12 @@ fn row_03_a_lock_that_an_older_system_holds_in_the_repository_counts_too() {
     let w = World::new();
     w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
     let path = w.repo().join(".peers/run.lock");
-    fs::write(&path, "{\"pid\": 4242, \"run_id\": \"old\"}").unwrap();
+    let own = std::process::id().to_string();
+    fs::write(&path, format!("{{\"pid\": {own}, \"run_id\": \"old\"}}")).unwrap();
     let theirs = File::open(&path).unwrap();
     theirs.lock().unwrap();
     let before = files(&w.store());
-    w.run(&[]).refused(4, "by `.peers/run.lock`").refused(4, "4242");
+    w.run(&[]).refused(4, "by `.peers/run.lock`").refused(4, &own);
     assert_eq!(files(&w.store()), before);
     // Held is what the kernel says; that the file exists means nothing.
     drop(theirs);

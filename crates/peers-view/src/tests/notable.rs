@@ -210,9 +210,9 @@ fn a_crash_names_the_command_that_goes_on_as_the_turn_began() {
     );
     assert!(crashed(true, false, false).starts_with("`peers -C /data/x run` goes on"));
     assert!(crashed(false, true, false).starts_with("`peers -C /data/x run` goes on"));
-    assert!(crashed(false, true, true).contains("git worktree repair"));
+    assert!(crashed(false, true, true).contains("worktree add -f"));
     let lost = crashed(false, false, true);
-    assert!(lost.contains("`peers land` takes that home") && !lost.contains("repair"), "{lost}");
+    assert!(lost.contains("`peers land` takes that home") && !lost.contains("worktree add"), "{lost}");
 }
 
 #[test]

@@ -55,6 +55,62 @@ fn a_lock_of_an_older_system_is_named_as_such() {
 }
 
 #[test]
+fn a_command_that_holds_the_lock_is_named_and_no_run_is_said_to_run() {
+    let world = World::running();
+    let lock = Lock::Command { pid: Some(9), command: "land".into() };
+    let view = LoopView::read(&mut world.disk(), &world.asked(lock));
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.contains("state:     `peers land` is at work, process 9\n"), "{text}");
+    assert!(!text.contains("next step") && view.exit_code() == 0, "{text}");
+}
+
+#[test]
+fn a_move_that_was_cut_short_is_an_alert_with_the_command_that_finishes_it() {
+    use peers_model::record::{BranchMove, MoveKind, OperatorOp, OperatorRecord, Record};
+    for (kind, says) in [
+        (MoveKind::Land, "a landing was cut short: `peers land` finishes it"),
+        (MoveKind::Undo, "an undo was cut short: `peers undo 00000000000000aa` finishes it"),
+    ] {
+        let mut world = World::running();
+        let what = BranchMove {
+            kind,
+            run: world.run.clone(),
+            branch: "main".into(),
+            from: commit('a'),
+            to: commit('b'),
+            workdir: None,
+        };
+        let op = OperatorRecord { op: OperatorOp::Moving(what), by: "ann".into() };
+        world.store.append(Timestamp::from_millis(world.now), None, &[Record::Operator(op)]).unwrap();
+        assert!(world.text().contains(&format!("alert:     {says}\n")), "{}", world.text());
+        let lock = Lock::Command { pid: None, command: "land".into() };
+        let view = LoopView::read(&mut world.disk(), &world.asked(lock));
+        assert!(view.alerts.is_empty(), "it is being finished");
+    }
+}
+
+#[test]
+fn what_a_start_would_refuse_for_is_an_alert_and_comes_before_the_next_step() {
+    let mut world = World::running();
+    world.exit(StopReason::MaxTicks, "");
+    let mut asked = world.asked(Lock::Free);
+    asked.refusals = vec!["x is gone; put it back".into()];
+    asked.git = Sourced::Unreadable("x is gone".into());
+    let view = LoopView::read(&mut world.disk(), &asked);
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.contains("alert:     `peers run` would refuse: x is gone; put it back\n"), "{text}");
+    assert!(!text.contains("the repository cannot be read"), "said once: {text}");
+    assert!(text.contains("next step: see to what `peers run` would refuse for"), "{text}");
+}
+
+#[test]
+fn a_run_that_was_interrupted_names_the_command_that_goes_on() {
+    let mut world = World::running();
+    world.exit(StopReason::Interrupted(2), "");
+    assert!(world.text().contains("next step: `peers run` goes on\n"), "{}", world.text());
+}
+
+#[test]
 fn a_stopped_loop_says_why_and_what_to_do() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});

@@ -225,7 +225,7 @@ impl Demo {
         let note = "peers demo";
         let op = OperatorOp::Accepted { old, new, note: Some(note.to_owned()), rules: None };
         let by = cx.operator();
-        operator::act(cx, &place, op, |disk| {
+        operator::act(cx, &place, ("goals accept", op), |disk| {
             accept::write(disk, goals.as_bytes(), config.as_bytes(), clock::now(), &by, Some(note))?;
             Ok(())
         })?;

@@ -562,7 +562,7 @@ fn nothing_happens_while_a_run_holds_the_lock() {
     let world = World::new();
     let repo = world.repo("repo");
     world.init(&repo);
-    let lock = world.place(&repo).lock().unwrap();
+    let lock = world.place(&repo).lock("run").unwrap();
     for existing in [Existing::Force, Existing::Upgrade] {
         assert_eq!(world.refused(&repo, |o| o.existing = existing).exit(), exit::CONFLICT);
     }
