@@ -55,6 +55,8 @@ pub struct ControlDir {
     pub(crate) clock: fn() -> SystemTime,
     /// Commits that could not be adopted: not tried again in this process.
     pub(crate) unadoptable: HashSet<Oid>,
+    /// Commits before the edge of our copy that the agents' repository had when it was last looked at.
+    pub(crate) before_edge: RefCell<HashSet<Oid>>,
 }
 
 impl ControlDir {
@@ -84,6 +86,7 @@ impl ControlDir {
             cache: RefCell::new(None),
             clock: peers_sys::clock::system_now,
             unadoptable: HashSet::new(),
+            before_edge: RefCell::default(),
         })
     }
 
@@ -113,14 +116,28 @@ impl ControlDir {
     }
 
     /// Whether it is there and can be written to and read.
-    #[must_use]
-    pub fn works(&self) -> bool {
+    ///
+    /// # Errors
+    /// What says nothing about the directory itself, [`GitError::DiskFull`] above all.
+    pub fn works(&self) -> Result<bool, GitError> {
         let written = || {
-            let odb = crate::objects::odb(&self.repo).ok()?;
-            let oid = odb.write(git2::ObjectType::Blob, b"").ok()?;
-            open(&self.path).ok()?.find_blob(oid).ok().map(drop)
+            self.heal()?;
+            let fail = |source| GitError::library("write to our copy", source);
+            let oid = crate::objects::odb(&self.repo)?.write(git2::ObjectType::Blob, b"").map_err(fail)?;
+            open(&self.path)?.find_blob(oid).map(drop).map_err(fail)
         };
-        self.heal().is_ok() && written().is_some()
+        match written() {
+            Ok(()) => Ok(true),
+            Err(error) if self.is_damaged_by(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether this error tells that the directory itself is damaged: neither a full disk nor a machine that
+    /// has run out of something, nor the agents' repository.
+    #[must_use]
+    pub fn is_damaged_by(&self, error: &GitError) -> bool {
+        error.is_damage_at(&self.path)
     }
 
     /// Packs the objects when many have gathered one by one. Nothing is dropped: what was known stays

@@ -271,6 +271,38 @@ fn show(id: Option<&CommitId>) -> String {
 }
 
 impl GitError {
+    /// Whether what lies at `path` is not what it must be, as opposed to a system that refuses to read or write
+    /// it just now.
+    pub(crate) fn is_damage_at(&self, path: &std::path::Path) -> bool {
+        use io::ErrorKind::{
+            AlreadyExists, InvalidData, IsADirectory, NotADirectory, NotFound, UnexpectedEof,
+        };
+        match self {
+            Self::Corrupt { .. } | Self::NotFound { .. } | Self::Exists { .. } => true,
+            Self::Library { source, .. } => match source.class() {
+                ErrorClass::NoMemory => false,
+                ErrorClass::Os => ["No such file", "ot a directory", "s a directory"]
+                    .iter()
+                    .any(|told| source.message().contains(told)),
+                _ => true,
+            },
+            Self::Io { path: at, source } => {
+                let kinds =
+                    [AlreadyExists, InvalidData, IsADirectory, NotADirectory, NotFound, UnexpectedEof];
+                // A link where none may be has no kind of its own yet.
+                let link = source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
+                at.starts_with(path) && (link || kinds.contains(&source.kind()))
+            }
+            Self::Repo(_)
+            | Self::Cli(_)
+            | Self::InvalidName { .. }
+            | Self::Moved { .. }
+            | Self::TooLarge { .. }
+            | Self::Unsafe { .. }
+            | Self::DiskFull { .. } => false,
+        }
+    }
+
     pub(crate) fn io(path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
         let (path, source) = (path.into(), source.into());
         if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {

@@ -1,12 +1,15 @@
 //! Checkouts: pristine trees and gate trees of ours, and linked worktrees of the operator's repository.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use git2::Oid;
 use peers_model::CommitId;
 
 use crate::checkout::{self, CheckoutReport, Laid, Trust};
 use crate::control::ControlDir;
+use crate::copy;
 use crate::error::{GitError, clean};
 use crate::files;
 use crate::ids;
@@ -18,6 +21,10 @@ use crate::write::Author;
 
 /// Tags that a synthetic git directory shows.
 const MAX_TAGS: usize = 5_000;
+/// A tag may name a tag, and so on.
+const MAX_TAG_CHAIN: usize = 20;
+/// Packs of a history that is brought in as a whole, in bytes.
+const MAX_HISTORY: u64 = 2 << 30;
 
 /// What stands in for `.git` in a tree of ours, so that gates can ask git about it: our own directory
 /// with a detached `HEAD`, packed references, an empty configuration, and objects borrowed from elsewhere.
@@ -33,21 +40,13 @@ pub struct SyntheticGit {
 
 impl SyntheticGit {
     /// Borrows from the agents' repository: full history and tags, but not the commits that exist in the
-    /// control directory only.
+    /// control directory only. Git does not hash what it reads: whoever can write to that repository can make
+    /// it show other content than the commits have. Not for a proof; see [`ControlDir::lend`].
     ///
     /// # Errors
     /// [`GitError::Io`].
     pub fn over_peer(peer: &PeerRepo) -> Result<Self, GitError> {
-        let fail = |source| GitError::library("list tags", source);
-        let mut tags = Vec::new();
-        for tag in peer.repo.references_glob("refs/tags/*").map_err(fail)?.take(MAX_TAGS) {
-            // An unreadable tag is no tag.
-            let Ok(tag) = tag else { continue };
-            let target = tag.target();
-            if let (Ok(name), Some(oid)) = (tag.name(), target) {
-                tags.push((name.to_owned(), oid.to_string()));
-            }
-        }
+        let tags = tags_of(peer)?.into_iter().map(|(name, oid)| (name, oid.to_string())).collect();
         let shallow = peer_shallow(peer)?.unwrap_or_default();
         let shallow = shallow.lines().filter_map(|line| CommitId::new(line).ok()).collect();
         Ok(Self { objects_dir: peer.objects_dir(), shallow, tags })
@@ -71,7 +70,82 @@ impl SyntheticGit {
     }
 }
 
+fn tags_of(peer: &PeerRepo) -> Result<Vec<(String, Oid)>, GitError> {
+    let fail = |source| GitError::library("list tags", source);
+    let mut tags = Vec::new();
+    for tag in peer.repo.references_glob("refs/tags/*").map_err(fail)?.take(MAX_TAGS) {
+        // An unreadable tag is no tag.
+        let Ok(tag) = tag else { continue };
+        if let (Ok(name), Some(oid)) = (tag.name(), tag.target()) {
+            tags.push((name.to_owned(), oid));
+        }
+    }
+    Ok(tags)
+}
+
 impl ControlDir {
+    /// What stands in for `.git` where something is proved. It borrows from this directory alone, whose
+    /// objects were hashed when they came in, and shows the tags of the agents' repository that lead to
+    /// imported commits. The history from before the import is brought in first; where there is more of it
+    /// than two gigabytes, or it cannot be read, gates see the history from there on.
+    ///
+    /// # Errors
+    /// [`GitError::Repo`] for a repository that is unsafe to read, [`GitError::Io`], [`GitError::DiskFull`].
+    pub fn lend(&mut self, peer: &PeerRepo) -> Result<SyntheticGit, GitError> {
+        if self.lacks_history_of(peer)? {
+            match self.deepen_unchecked(peer) {
+                Ok(()) => {}
+                Err(error @ (GitError::Repo(_) | GitError::Io { .. } | GitError::DiskFull { .. })) => {
+                    return Err(error);
+                }
+                // What is asked is about the imported part, and that is here.
+                Err(_) => self.reopen()?,
+            }
+        }
+        let mut git = SyntheticGit::over_control(self)?;
+        git.tags = self.tags_here(peer)?;
+        Ok(git)
+    }
+
+    /// Whether the history here ends where that of the agents' repository goes on, and is not too long.
+    fn lacks_history_of(&self, peer: &PeerRepo) -> Result<bool, GitError> {
+        let theirs = peer_shallow(peer)?.unwrap_or_default();
+        let theirs: HashSet<&str> = theirs.lines().collect();
+        let edge = SyntheticGit::over_control(self)?.shallow;
+        let ends = edge.iter().any(|commit| !theirs.contains(commit.as_str()));
+        Ok(ends && peer.store_mark()?.pack_bytes() <= MAX_HISTORY)
+    }
+
+    /// Tags of the agents' repository whose commits are here. Their own objects are copied.
+    fn tags_here(&self, peer: &PeerRepo) -> Result<Vec<(String, String)>, GitError> {
+        let tags = tags_of(peer)?;
+        if tags.is_empty() {
+            return Ok(Vec::new());
+        }
+        peer.check_objects()?;
+        let (src, dst) = (objects::odb(&peer.repo)?, objects::odb(&self.repo)?);
+        let mut here = Vec::new();
+        for (name, oid) in tags {
+            let mut chain = Vec::new();
+            let mut at = Some(oid);
+            while let Some(next) = at.filter(|next| !copy::has(&dst, *next)) {
+                let tag = (chain.len() < MAX_TAG_CHAIN).then(|| peer.repo.find_tag(next).ok()).flatten();
+                at = tag.map(|tag| tag.target_id());
+                chain.push(next);
+            }
+            if at.is_none() {
+                continue;
+            }
+            for tag in chain.into_iter().rev() {
+                let fail = |source| GitError::library(format!("tag {tag}"), source);
+                let found = src.read(tag).map_err(fail)?;
+                dst.write(found.kind(), found.data()).map_err(fail)?;
+            }
+            here.push((name, oid.to_string()));
+        }
+        Ok(here)
+    }
+
     /// Checks out an imported commit into `dir`, which must be absent or empty and whose parent must
     /// exist. Nothing but what the commit holds is in it: no ignored files, no caches.
     ///

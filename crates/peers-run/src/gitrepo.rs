@@ -22,8 +22,7 @@ use peers_core::prompt::LastHandoff;
 use peers_core::scope::Scope;
 use peers_core::state::HandoffMark;
 use peers_git::{
-    Author, CommitFact, ControlDir, DirtyStatus, GitError, PeerRepo, RepoError, StoreMark, SyntheticGit,
-    TreeState,
+    Author, CommitFact, ControlDir, DirtyStatus, GitError, PeerRepo, RepoError, StoreMark, TreeState,
 };
 use peers_model::record::CorrectionPlanned;
 use peers_model::verdict::TreeKey;
@@ -369,7 +368,7 @@ impl GitRepo {
         // Programs look for modules and configuration in the directories above: none but ours is there.
         self.clear_checkouts()?;
         let dir = self.pristine.join(format!("{}-{}", commit.short(), self.serial));
-        let git = SyntheticGit::over_peer(&peer).map_err(failure)?;
+        let git = self.control.lend(&peer).map_err(failure)?;
         self.control.checkout_pristine(commit, &dir, &git).map_err(failure)?;
         Ok(dir)
     }

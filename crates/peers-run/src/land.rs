@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo, SyntheticGit};
+use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo};
 use peers_model::goal::TreeChoice;
 use peers_model::record::{OperatorOp, OperatorRecord, Record};
 use peers_model::verdict::{Judged, TreeKey};
@@ -150,6 +150,11 @@ impl Ground {
         let mut control = ControlDir::open_or_create(&place.control_git_path(), oneshot::locate(env)?)
             .map_err(oneshot::git)?
             .with_excludes(peers_git::operator_excludes());
+        // What lands must be what git shows of it.
+        let mended = control.mend_packs(&repo).map_err(oneshot::git)?;
+        if !mended.is_untouched() {
+            tracing::warn!(?mended, "packs of the repository showed other content than they had");
+        }
         let _imported = control.import(&repo, base.as_ref()).map_err(oneshot::git)?;
         Ok(Self { place: place.clone(), repo, control, store, records, _lock: lock })
     }
@@ -255,7 +260,7 @@ pub fn land(
     let merged = TreeKey { head: commit.clone(), tree: tree.clone() };
     let from_tree = ground.control.facts().tree_of(&from).map_err(oneshot::git)?;
     let owed = Owed::new(&ground, loaded, &merged, &TreeKey { head: from, tree: from_tree });
-    let Judgement { gates, signal, .. } = prove(&bench, &ground.control, &owed, show)?;
+    let Judgement { gates, signal, .. } = prove(&bench, &mut ground, &owed, show)?;
     let proved = owed.proved;
     if let Some(signal) = signal {
         return Ok(Landing::Interrupted(signal));
@@ -359,15 +364,18 @@ impl Owed {
 }
 
 /// Runs gates in clean checkouts of commits that need not be in any repository but ours.
-fn prove(bench: &Bench, control: &ControlDir, owed: &Owed, show: Show) -> Result<Judgement, BootError> {
+fn prove(bench: &Bench, ground: &mut Ground, owed: &Owed, show: Show) -> Result<Judgement, BootError> {
     let show = Rc::new(RefCell::new(show));
     let mut all = Judgement::default();
-    let lend = || SyntheticGit::over_control(control).map_err(oneshot::git);
+    if owed.on_tree.is_empty() && owed.on_history.is_empty() {
+        return Ok(all);
+    }
+    let lent = ground.control.lend(&ground.repo).map_err(oneshot::git)?;
     for (key, gates) in [(&owed.merged, &owed.on_tree), (&owed.from, &owed.on_history)] {
         if all.signal.is_some() {
             break;
         }
-        let judged = bench.prove(control, key, gates, &lend, &show)?;
+        let judged = bench.prove(&ground.control, key, gates, &lent, &show)?;
         all.gates.extend(judged.gates);
         all.signal = judged.signal;
     }

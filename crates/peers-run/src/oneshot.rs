@@ -96,7 +96,7 @@ pub fn verify(
     let mut control = ControlDir::open_or_create(&bench.scratch().join("control.git"), locate(env)?)
         .map_err(git)?
         .with_excludes(peers_git::operator_excludes());
-    // The newest commit alone: gates that read history borrow the repository's own objects.
+    // The newest commit alone; the rest is brought in for a clean checkout only.
     let _imported = control.import(&repo, Some(&head)).map_err(git)?;
     let state = control.tree_state(place.work_dir(), &head).map_err(git)?;
     let exempt = exempt(&loaded.goals);
@@ -105,8 +105,8 @@ pub fn verify(
     let (tree, judgement) = if options.pristine {
         let gates: Vec<GoalId> = gates.filter(|id| !exempt.contains(id)).cloned().collect();
         let key = TreeKey { head: head.clone(), tree: state.head_tree.clone() };
-        let lend = || SyntheticGit::over_peer(&repo).map_err(git);
-        (state.head_tree, bench.prove(&control, &key, &gates, &lend, &Rc::new(RefCell::new(show)))?)
+        let lent = control.lend(&repo).map_err(git)?;
+        (state.head_tree, bench.prove(&control, &key, &gates, &lent, &Rc::new(RefCell::new(show)))?)
     } else {
         let gates = gates.cloned().collect();
         let key = TreeKey { head: head.clone(), tree: state.worktree_tree.clone() };
@@ -219,7 +219,7 @@ impl Bench {
         control: &ControlDir,
         key: &TreeKey,
         gates: &[GoalId],
-        lend: &dyn Fn() -> Result<SyntheticGit, Finding>,
+        lent: &SyntheticGit,
         show: &Rc<RefCell<Show>>,
     ) -> Result<Judgement, BootError> {
         let mut all = Judgement::default();
@@ -228,7 +228,7 @@ impl Bench {
             cache::clear_foreign(&self.cache).map_err(|e| file(&e))?;
             let above = self.cache.create_subdir(&self.checkouts).map_err(|e| file(&e))?;
             let dir = above.path().join("tree");
-            control.checkout_pristine(&key.head, &dir, &lend()?).map_err(git)?;
+            control.checkout_pristine(&key.head, &dir, lent).map_err(git)?;
             let (gates, dir) = (vec![gate.clone()], Some(dir.clone()));
             let job = GateJob { gates, key: key.clone(), place: Where::Pristine, dir, tick: TickNo(0) };
             let show = Rc::clone(show);

@@ -6,7 +6,7 @@ use git2::{ObjectType, Odb, Oid};
 use peers_model::CommitId;
 
 use super::edge::Edge;
-use super::fetch::BRANCHES;
+use super::fetch::{BRANCHES, Check};
 use super::tips::{Tips, parse_tips};
 use crate::cli::{LIMIT, LONG_LIMIT};
 use crate::control::ControlDir;
@@ -99,6 +99,16 @@ impl ControlDir {
     /// # Errors
     /// As [`ControlDir::import`].
     pub fn deepen(&mut self, peer: &PeerRepo) -> Result<(), GitError> {
+        self.deepen_by(peer, Check::Shape)
+    }
+
+    /// The same for history that is only shown: it came before us, and may have objects of a shape that git
+    /// would not make today. That all of it has the names of its content is checked.
+    pub(crate) fn deepen_unchecked(&mut self, peer: &PeerRepo) -> Result<(), GitError> {
+        self.deepen_by(peer, Check::Names)
+    }
+
+    fn deepen_by(&mut self, peer: &PeerRepo, check: Check) -> Result<(), GitError> {
         if !self.repo.is_shallow() {
             return Ok(());
         }
@@ -107,7 +117,7 @@ impl ControlDir {
         let branches = tips.branches.clone();
         self.write_source(peer, tips.head, &branches)?;
         self.drop_stale_refs(&tips.branches)?;
-        self.fetch(&["--unshallow", "--update-shallow"], BRANCHES, LONG_LIMIT)
+        self.fetch_by(check, &["--unshallow", "--update-shallow"], BRANCHES, LONG_LIMIT)
     }
 
     pub(super) fn previous_tips(&self) -> Result<Option<Vec<u8>>, GitError> {

@@ -25,6 +25,15 @@ use crate::repo::{PeerRepo, peer_shallow};
 /// All branches and `HEAD`.
 pub(super) const BRANCHES: &[&str] = &["+refs/heads/*:refs/peer/*", "+HEAD:refs/peer-head"];
 
+/// What is asked of objects that come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// The names of their content, and the shape that git gives them.
+    Shape,
+    /// The names of their content.
+    Names,
+}
+
 impl ControlDir {
     /// A directory of ours that a fetch can be pointed at: our configuration, these references, and
     /// the agents' objects.
@@ -67,12 +76,26 @@ impl ControlDir {
         refspecs: &[&str],
         limit: Duration,
     ) -> Result<(), GitError> {
+        self.fetch_by(Check::Shape, options, refspecs, limit)
+    }
+
+    pub(super) fn fetch_by(
+        &mut self,
+        check: Check,
+        options: &[&str],
+        refspecs: &[&str],
+        limit: Duration,
+    ) -> Result<(), GitError> {
         self.heal()?;
         let home = self.home();
         let mut call = self.call(&home);
-        for setting in ["protocol.allow=never", "protocol.file.allow=always", "fetch.fsckObjects=true"] {
+        for setting in ["protocol.allow=never", "protocol.file.allow=always"] {
             call.setting(setting);
         }
+        call.setting(match check {
+            Check::Shape => "fetch.fsckObjects=true",
+            Check::Names => "fetch.fsckObjects=false",
+        });
         call.arg("fetch").args([
             "--no-tags",
             "--no-recurse-submodules",

@@ -39,6 +39,17 @@ impl Stamp {
         }
     }
 
+    /// For a list that is kept: without spaces.
+    pub(crate) fn text(&self) -> String {
+        let Self { ino, size, mode, modified, changed } = self;
+        format!("{ino}:{size}:{mode}:{}.{}:{}.{}", modified.0, modified.1, changed.0, changed.1)
+    }
+
+    /// How many bytes it has.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// The same file with as many bytes, whenever it was written.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         (self.ino, self.size) == (other.ino, other.size)

@@ -12,9 +12,9 @@ use crate::repo::PeerRepo;
 use crate::snapshot::Stamp;
 
 /// Objects with a file of their own that are remembered. Git packs them long before.
-const MAX_LOOSE: usize = 30_000;
-/// Files beside packs.
-const MAX_PACKS: usize = 20_000;
+const MAX_LOOSE: usize = if cfg!(test) { 300 } else { 30_000 };
+/// Files beside packs. A store with more is refused elsewhere.
+const MAX_PACKS: usize = 1_000_000;
 
 /// Which objects have a file of their own, which packs there are, and what tells that they were not
 /// written since.
@@ -23,8 +23,21 @@ pub struct StoreMark {
     pub(super) loose: HashMap<Oid, Stamp>,
     /// Packs and their indexes by file name.
     pub(super) packs: BTreeMap<String, Stamp>,
-    /// Nothing was left out.
+    /// No object was left out.
     pub(super) whole: bool,
+    /// No pack was left out.
+    pub(super) all_packs: bool,
+}
+
+impl StoreMark {
+    /// Bytes of all packs and their indexes. An index has as much per object as a small object in a pack, and
+    /// many objects cost more than much content.
+    pub(crate) fn pack_bytes(&self) -> u64 {
+        let cost = |(name, stamp): (&String, &Stamp)| {
+            stamp.size().saturating_mul(if name.strip_suffix(".idx").is_some() { 64 } else { 1 })
+        };
+        self.packs.iter().map(cost).fold(0, u64::saturating_add)
+    }
 }
 
 impl PeerRepo {
@@ -35,7 +48,7 @@ impl PeerRepo {
     pub fn store_mark(&self) -> Result<StoreMark, GitError> {
         let objects = self.objects_dir();
         let fail = |source: std::io::Error| GitError::io(&objects, source);
-        let mut mark = StoreMark { whole: true, ..StoreMark::default() };
+        let mut mark = StoreMark { whole: true, all_packs: true, ..StoreMark::default() };
         let top = files::open_dir(&objects).map_err(fail)?;
         for (fan_out, kind) in files::list(&top, 10_000).map_err(fail)?.unwrap_or_default() {
             if kind != FileType::Directory || fan_out.len() != 2 {
@@ -59,7 +72,7 @@ impl PeerRepo {
         }
         let Ok(dir) = files::open_dir(&objects.join("pack")) else { return Ok(mark) };
         let Some(listed) = files::list(&dir, MAX_PACKS).map_err(fail)? else {
-            mark.whole = false;
+            mark.all_packs = false;
             return Ok(mark);
         };
         for (name, _) in listed {

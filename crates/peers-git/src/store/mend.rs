@@ -1,9 +1,6 @@
 //! Putting back objects of the agents' repository that were destroyed there, from our copy.
 
 use std::collections::HashSet;
-use std::io::Read as _;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 
 use git2::{ObjectType, Odb, Oid};
 use peers_model::CommitId;
@@ -11,14 +8,14 @@ use peers_model::CommitId;
 use super::complete::store_at;
 use super::loose::write_loose;
 use super::mark::StoreMark;
-use crate::cli::LONG_LIMIT;
 use crate::control::ControlDir;
 use crate::error::GitError;
 use crate::files;
 use crate::ids;
 use crate::objects::{self, Entry, MODE_GITLINK};
 use crate::ref_list::RefValue;
-use crate::repo::PeerRepo;
+use crate::repo::{PeerRepo, peer_shallow};
+use crate::snapshot::Stamp;
 
 /// Objects that are looked at when packs changed, or to tell what is still in use.
 const MAX_OBJECTS: usize = 200_000;
@@ -28,28 +25,47 @@ const TOUCHED: usize = 2_000;
 /// Content beyond this is not read.
 const LARGE: usize = 64 << 20;
 /// New objects that are looked at.
-const FRESH: usize = 2_000;
+const FRESH: usize = 10_000;
 /// References whose history counts as in use.
 const MAX_REFS: usize = 2_000;
-/// The first bytes of an index of a pack.
-const IDX: &[u8] = b"\xfftOc\0\0\0\x02";
 
 /// What was destroyed in the agents' object store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct StoreMended {
-    /// Files of the store, relative to the git directory, that are whole again, or gone where they were
-    /// nothing.
+    /// Files of the store, relative to the git directory, that are whole again.
     pub restored: Vec<String>,
+    /// Files that were taken away: they held no object, or no pack.
+    pub removed: Vec<String>,
     /// Objects that are damaged and of which there is no copy.
     pub lost: Vec<String>,
+    /// Objects that were written back and still cannot be read.
+    pub stuck: Vec<String>,
+    /// What was not looked at, because there is too much of it or it could not be read.
+    pub unseen: Vec<String>,
+}
+
+impl StoreMended {
+    /// Nothing was written and nothing taken away.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        self.restored.is_empty() && self.removed.is_empty() && self.stuck.is_empty()
+    }
+
+    fn sort(&mut self) {
+        for list in [&mut self.restored, &mut self.removed, &mut self.lost, &mut self.stuck, &mut self.unseen]
+        {
+            list.sort();
+            list.dedup();
+        }
+    }
 }
 
 impl ControlDir {
     /// Makes the agents' object store whole again: objects that were there `before`, are in use, and were
-    /// damaged or removed are written from our copy, an index of a pack is made from the pack, and new files
-    /// that hold no object go. Looks at what changed; without `before` at the trees of `at`. Also returns how
-    /// the store stands now, if nothing was written.
+    /// damaged or removed are written from our copy, an index of a pack that names what is not in it is made
+    /// from the pack, and new files that hold no object go. Looks at what changed; without `before` at the
+    /// trees of `at`. Also returns how the store stands now, if nothing was written.
     ///
     /// # Errors
     /// [`GitError::Repo`] for a store that is unsafe to write to, [`GitError::Io`], [`GitError::DiskFull`].
@@ -66,33 +82,27 @@ impl ControlDir {
         let (mut suspects, mut looked_at) = (Vec::new(), 0);
         match before {
             Some(before) => {
-                if now.whole {
-                    suspects.extend(
-                        before
-                            .loose
-                            .iter()
-                            .filter(|(oid, was)| now.loose.get(oid) != Some(was))
-                            .map(|(oid, _)| *oid),
-                    );
-                }
+                suspects = changed_loose(peer, before, &now)?;
                 for (name, was) in before.packs.iter().filter(|(name, was)| now.packs.get(*name) != Some(was))
                 {
                     let touched = now.packs.get(name).is_some_and(|now| now.is_same_file(was));
                     looked_at = looked_at.max(if touched { TOUCHED } else { MAX_OBJECTS });
                 }
-                self.mend_indexes(peer, before, &now, &mut mended)?;
+                if !before.whole {
+                    mended.unseen.push(format!("all but {} files of objects", before.loose.len()));
+                }
             }
             None => suspects.extend(closure(&ours, &[at], Depth::Trees, MAX_OBJECTS).0),
         }
-        // Git takes an object for written that has a file, whatever is in it.
-        let fresh: Vec<Oid> = match before {
-            Some(before) if before.whole => {
-                now.loose.keys().filter(|oid| !before.loose.contains_key(oid)).take(FRESH).copied().collect()
-            }
-            _ => Vec::new(),
-        };
+        if !now.all_packs {
+            mended.unseen.push("objects/pack".to_owned());
+        }
+        if self.look_at_packs(peer, before, &now, &mut mended)? {
+            looked_at = MAX_OBJECTS;
+        }
+        let fresh = fresh_loose(before, &now, &mut mended);
         if suspects.is_empty() && looked_at == 0 && fresh.is_empty() {
-            let untouched = mended.restored.is_empty().then_some(now);
+            let untouched = mended.is_untouched().then_some(now);
             return Ok((mended, untouched));
         }
         peer.check_objects()?;
@@ -111,14 +121,17 @@ impl ControlDir {
             tips.push(at);
             closure(&ours, &tips, Depth::All, MAX_OBJECTS)
         };
+        let mut written = Vec::new();
         for oid in fresh {
-            let name = file_of(oid);
             if !is_sound(&theirs, oid) {
-                match readable(&ours, oid) {
-                    Some((kind, data)) => write_loose(&objects_dir, oid, kind, &data)?,
-                    None => files::remove_tree(&peer.common_dir().join(&name))?,
+                if let Some((kind, data)) = readable(&ours, oid) {
+                    write_loose(&objects_dir, oid, kind, &data)?;
+                    written.push(oid);
+                } else {
+                    let name = file_of(oid);
+                    files::remove_tree(&peer.common_dir().join(&name))?;
+                    mended.removed.push(name);
                 }
-                mended.restored.push(name);
             }
         }
         let mut used = None;
@@ -134,11 +147,10 @@ impl ControlDir {
             if !seen.insert(oid) || is_sound(&theirs, oid) {
                 continue;
             }
-            let is_there = now.loose.contains_key(&oid);
-            let name = file_of(oid);
+            let is_there = exists(peer, oid)?;
             let Some((kind, data)) = readable(&ours, oid) else {
                 if is_there {
-                    mended.lost.push(name);
+                    mended.lost.push(file_of(oid));
                 }
                 continue;
             };
@@ -150,98 +162,113 @@ impl ControlDir {
                 }
             }
             write_loose(&objects_dir, oid, kind, &data)?;
-            mended.restored.push(name);
+            written.push(oid);
         }
-        self.edge(&ours, &theirs, &mut mended)?;
-        mended.restored.sort();
-        mended.lost.sort();
-        mended.lost.dedup();
-        let untouched = mended.restored.is_empty().then_some(now);
+        self.read_again(peer, written, &mut mended)?;
+        self.edge(peer, &ours, &mut mended)?;
+        mended.sort();
+        let untouched = mended.is_untouched().then_some(now);
         Ok((mended, untouched))
     }
 
-    /// What comes before a shallow copy must still be there, since there is no copy of it.
-    fn edge(&self, ours: &Odb<'_>, theirs: &Odb<'_>, mended: &mut StoreMended) -> Result<(), GitError> {
+    /// Reads what was written back. A pack comes before a file of its own: one that still hides an object is
+    /// mended too, whatever it looked like before.
+    fn read_again(
+        &self,
+        peer: &PeerRepo,
+        written: Vec<Oid>,
+        mended: &mut StoreMended,
+    ) -> Result<(), GitError> {
+        let mut after = store_at(&peer.objects_dir())?;
+        for oid in written {
+            if !is_sound(&after, oid) {
+                if self.mend_packs_with(peer, oid, mended)? {
+                    after = store_at(&peer.objects_dir())?;
+                }
+                if !is_sound(&after, oid) {
+                    mended.stuck.push(file_of(oid));
+                    continue;
+                }
+            }
+            mended.restored.push(file_of(oid));
+        }
+        Ok(())
+    }
+
+    /// What comes before a shallow copy must still be there, since there is no copy of it: what could be read
+    /// at an earlier look is told when it cannot be any more. What the agents' own copy leaves out never was.
+    fn edge(&self, peer: &PeerRepo, ours: &Odb<'_>, mended: &mut StoreMended) -> Result<(), GitError> {
         let path = self.path().join("shallow");
         let found = files::read_small(&path, 16 << 20).map_err(|source| GitError::io(&path, source))?;
         let files::Small::Bytes(bytes) = found else { return Ok(()) };
+        let theirs = store_at(&peer.objects_dir())?;
+        let cut = peer_shallow(peer)?.unwrap_or_default();
+        let cut: HashSet<&str> = cut.lines().collect();
         let text = String::from_utf8_lossy(&bytes);
-        for oid in text.lines().filter_map(|line| Oid::from_str(line).ok()) {
+        let mut readable_before = self.before_edge.borrow_mut();
+        for line in text.lines().filter(|line| !cut.contains(line)) {
+            let Ok(oid) = Oid::from_str(line) else { continue };
             let commit = readable(ours, oid).and_then(|(_, data)| objects::parse_commit(&data));
-            let parents = commit.map(|commit| commit.parents).unwrap_or_default();
-            mended.lost.extend(parents.into_iter().filter(|p| readable(theirs, *p).is_none()).map(file_of));
+            for parent in commit.map(|commit| commit.parents).unwrap_or_default() {
+                if readable(&theirs, parent).is_some() {
+                    readable_before.insert(parent);
+                } else if readable_before.remove(&parent) {
+                    mended.lost.push(file_of(parent));
+                }
+            }
         }
         Ok(())
-    }
-
-    /// Indexes of packs: one that is gone or was written over is made again, a new one that is none goes.
-    fn mend_indexes(
-        &self,
-        peer: &PeerRepo,
-        before: &StoreMark,
-        now: &StoreMark,
-        mended: &mut StoreMended,
-    ) -> Result<(), GitError> {
-        let dir = peer.objects_dir().join("pack");
-        for (pack, was) in &before.packs {
-            let Some(stem) = pack.strip_suffix(".pack") else { continue };
-            let index = format!("{stem}.idx");
-            let same = before.packs.get(&index) == now.packs.get(&index);
-            // A pack of another size has no index that could be believed; its times change whenever git
-            // would have written what is in it.
-            let there = now.packs.get(pack).is_some_and(|now| now.is_same_file(was));
-            if same || !there || !before.packs.contains_key(&index) {
-                continue;
-            }
-            if self.index_pack(&dir.join(pack), &dir.join(&index))? {
-                mended.restored.push(format!("objects/pack/{index}"));
-            }
-        }
-        for index in now.packs.keys() {
-            let sound = index.strip_suffix(".idx").is_none() || is_index(&dir.join(index));
-            if before.packs.contains_key(index) || sound {
-                continue;
-            }
-            files::remove_tree(&dir.join(index))?;
-            mended.restored.push(format!("objects/pack/{index}"));
-        }
-        Ok(())
-    }
-
-    /// Makes the index of a pack again; whether that could be done.
-    fn index_pack(&self, pack: &Path, index: &Path) -> Result<bool, GitError> {
-        let (made, home) = (self.own("made.idx"), self.home());
-        files::remove_tree(&made)?;
-        let mut call = self.call(&home);
-        call.arg("index-pack").arg("-o").arg(&made).arg(pack).limit(LONG_LIMIT);
-        let done = call.run();
-        files::remove_tree(&self.own("made.rev"))?;
-        if done.is_err() {
-            return Ok(false);
-        }
-        let bytes = std::fs::read(&made).map_err(|source| GitError::io(&made, source))?;
-        files::remove_tree(&made)?;
-        files::remove_tree(index)?;
-        files::replace(index, &bytes)?;
-        Ok(true)
     }
 }
 
-fn is_index(path: &Path) -> bool {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let (file, _) = files::open_regular(rustix::fs::CWD, path.as_os_str().as_bytes())?;
-        let mut bytes = Vec::new();
-        file.take(8 + 1024).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let Ok(bytes) = read() else { return false };
-    let counts = if bytes.starts_with(IDX) { bytes.get(8..) } else { bytes.get(..1024) };
-    let counts: Vec<u32> = counts
-        .unwrap_or_default()
-        .chunks_exact(4)
-        .map(|four| four.iter().fold(0, |sum, byte| (sum << 8) | u32::from(*byte)))
-        .collect();
-    counts.len() == 256 && counts.is_sorted()
+/// Objects with a file of their own that were there before and are not as they were.
+fn changed_loose(peer: &PeerRepo, before: &StoreMark, now: &StoreMark) -> Result<Vec<Oid>, GitError> {
+    let mut changed = Vec::new();
+    for (oid, was) in &before.loose {
+        let is = match now.loose.get(oid) {
+            Some(is) => Some(*is),
+            None if now.whole => None,
+            // There are too many to remember: this one is looked at by itself.
+            None => stamp_of(peer, *oid)?,
+        };
+        if is != Some(*was) {
+            changed.push(*oid);
+        }
+    }
+    Ok(changed)
+}
+
+/// New files that should hold objects; git takes an object for written that has one, whatever is in it.
+/// Those that are empty cost nothing to look at.
+fn fresh_loose(before: Option<&StoreMark>, now: &StoreMark, mended: &mut StoreMended) -> Vec<Oid> {
+    let Some(before) = before.filter(|before| before.whole) else { return Vec::new() };
+    let fresh = now.loose.iter().filter(|(oid, _)| !before.loose.contains_key(oid));
+    let (mut empty, mut full) = (Vec::new(), Vec::new());
+    for (oid, stamp) in fresh {
+        if stamp.size() == 0 { empty.push(*oid) } else { full.push(*oid) }
+    }
+    if full.len() > FRESH {
+        mended.unseen.push(format!("{} of {} new files of objects", full.len() - FRESH, full.len()));
+        full.truncate(FRESH);
+    }
+    if !now.whole {
+        mended.unseen.push(format!("new files of objects after the first {}", now.loose.len()));
+    }
+    empty.append(&mut full);
+    empty
+}
+
+fn exists(peer: &PeerRepo, oid: Oid) -> Result<bool, GitError> {
+    Ok(stamp_of(peer, oid)?.is_some())
+}
+
+fn stamp_of(peer: &PeerRepo, oid: Oid) -> Result<Option<Stamp>, GitError> {
+    let path = peer.common_dir().join(file_of(oid));
+    match files::lstat(&path) {
+        Ok(stat) => Ok(stat.map(|stat| Stamp::of(&stat))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Ok(None),
+        Err(source) => Err(GitError::io(&path, source)),
+    }
 }
 
 fn file_of(oid: Oid) -> String {

@@ -5,6 +5,7 @@ mod derived;
 mod loose;
 mod mark;
 mod mend;
+mod packs;
 mod remake;
 
 pub use complete::Completed;

@@ -38,7 +38,7 @@ pub struct Remade {
 }
 
 impl ControlDir {
-    /// Opens the directory as [`ControlDir::open_or_create`] does; one that is there and cannot be used is
+    /// Opens the directory as [`ControlDir::open_or_create`] does; one that is there and is damaged is
     /// moved aside and made anew from what can still be read of it.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl ControlDir {
     pub fn open_or_remake(path: &Path, git: Git) -> Result<(Self, Option<Remade>), GitError> {
         match Self::open_or_create(path, git.clone()) {
             Ok(control) => Ok((control, None)),
-            Err(full @ GitError::DiskFull { .. }) => Err(full),
+            Err(error) if !is_damage(&error, path) => Err(error),
             Err(_) => {
                 let (control, remade) = remake(path, git)?;
                 Ok((control, Some(remade)))
@@ -65,6 +65,10 @@ impl ControlDir {
         *self = control.with_excludes(excludes);
         Ok(remade)
     }
+}
+
+fn is_damage(error: &GitError, path: &Path) -> bool {
+    error.is_damage_at(path) || files::canonical(path).is_ok_and(|path| error.is_damage_at(&path))
 }
 
 fn remake(path: &Path, git: Git) -> Result<(ControlDir, Remade), GitError> {

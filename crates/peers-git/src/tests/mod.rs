@@ -11,6 +11,7 @@ mod open;
 mod reset;
 mod salvage;
 mod state;
+mod store;
 mod worktree;
 mod write;
 

@@ -196,17 +196,37 @@ impl GitRepo {
     ) -> Result<bool, RepoFailure> {
         let (mended, now) = self.control.mend_store(peer, mark.store.as_ref(), from).map_err(failure)?;
         self.store_seen = now.map(|now| (now, 1));
-        let more = mended.restored.len().saturating_sub(NAMED);
-        if more > 0 {
-            found
-                .warnings
-                .push(format!("this turn damaged or removed {more} more objects, which were written back"));
+        for (names, what) in [
+            (&mended.restored, "more objects, which were written back"),
+            (&mended.removed, "more files that held no objects in the object store, which were removed"),
+        ] {
+            let more = names.len().saturating_sub(NAMED);
+            if more > 0 {
+                found.warnings.push(format!("this turn damaged or left {more} {what}"));
+            }
         }
         if !mended.lost.is_empty() {
             found.warnings.push(format!("this turn damaged {}, and there is no copy", quoted(&mended.lost)));
         }
-        let any = !mended.restored.is_empty();
+        if !mended.stuck.is_empty() {
+            found.warnings.push(format!(
+                "this turn damaged {}, and what was written back cannot be read: `git fsck` tells why",
+                quoted(&mended.stuck)
+            ));
+        }
+        if !mended.unseen.is_empty() {
+            let text = format!(
+                "not everything in the object store was looked at after this turn: {}",
+                quoted(&mended.unseen)
+            );
+            // A store that is too large stays so.
+            if self.told.insert(text.clone()) {
+                found.warnings.push(text);
+            }
+        }
+        let any = !mended.is_untouched();
         found.git_tampered.extend(mended.restored.into_iter().take(NAMED));
+        found.git_tampered.extend(mended.removed.into_iter().take(NAMED));
         Ok(any)
     }
 

@@ -1,6 +1,8 @@
 //! Our own repository, when something happened to it: bits that rotted, or somebody who deletes files.
 
-use peers_git::{Completed, ControlDir, Generation, Git, GitError, PeerRepo, RefValue, Remade, SalvageSeen};
+use peers_git::{
+    Completed, ControlDir, Generation, Git, GitError, PeerRepo, RefValue, Remade, SalvageSeen, StoreMended,
+};
 use peers_model::CommitId;
 use peers_sys::term;
 
@@ -40,13 +42,18 @@ impl GitRepo {
         let start = open.map(|(from, _)| from.clone()).or_else(|| self.started_at());
         let at: Vec<CommitId> = start.into_iter().chain(self.base.clone()).collect();
         let mut remade = None;
-        let completed = self.control.complete(&peer, &at);
-        let done = match completed {
-            Ok(done) if done.stuck == 0 && self.control.works() => done,
-            _ => {
-                remade = Some(self.control.remake().map_err(failure)?);
-                self.control.complete(&peer, &at).map_err(failure)?
-            }
+        let whole = match self.control.complete(&peer, &at) {
+            Ok(done) if done.stuck == 0 && self.control.works().map_err(failure)? => Some(done),
+            Ok(_) => None,
+            Err(error) if self.control.is_damaged_by(&error) => None,
+            // A full disk, say: what is there is as good as it was.
+            Err(error) => return Err(failure(error)),
+        };
+        let done = if let Some(done) = whole {
+            done
+        } else {
+            remade = Some(self.control.remake().map_err(failure)?);
+            self.control.complete(&peer, &at).map_err(failure)?
         };
         // Else the work of an open turn would pass for known.
         let counted = match at.first() {
@@ -109,13 +116,29 @@ fn told_completed(done: &Completed) -> Vec<String> {
     told
 }
 
+/// What is said of packs that showed other content than they have, whoever made them.
+fn told_packs(mended: &StoreMended) -> Vec<String> {
+    let mut told = Vec::new();
+    for (names, what) in [
+        (&mended.restored, "gave objects of the repository other content and were made again"),
+        (&mended.removed, "were no packs of git and were removed; what was sound in them is kept"),
+        (&mended.unseen, "could not be compared with their content when the run began"),
+    ] {
+        if !names.is_empty() {
+            told.push(format!("{} {what}", quoted(names)));
+        }
+    }
+    told
+}
+
+fn quoted(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{}`", term::inline(n))).collect();
+    let more = names.len().saturating_sub(NAMED);
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}
+
 /// What is said of salvages whose names were gone.
 fn told_salvage(seen: &SalvageSeen) -> Vec<String> {
-    let quoted = |names: &[String]| {
-        let shown: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{}`", term::inline(n))).collect();
-        let more = names.len().saturating_sub(NAMED);
-        if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
-    };
     let mut told = Vec::new();
     if !seen.again.is_empty() {
         told.push(format!(
@@ -142,6 +165,11 @@ pub fn open_control(
 ) -> Result<(ControlDir, Vec<String>), GitError> {
     let (mut control, remade) = ControlDir::open_or_remake(path, git)?;
     let mut told: Vec<String> = remade.iter().map(told_remade).collect();
+    // Before anything is read there: what is in a pack comes before every other copy of it.
+    match control.mend_packs(peer) {
+        Ok(mended) => told.extend(told_packs(&mended)),
+        Err(error) => told.push(format!("packs of the repository could not be looked at: {}", chain(&error))),
+    }
     if !control.holds_head()? {
         match control.complete(peer, &[]) {
             Ok(done) => told.extend(told_completed(&done)),

@@ -320,3 +320,109 @@ fn a_turn_may_tidy_up_the_object_store() {
     let ann = destroyed(&w, tidy);
     assert!(ann.warnings_emitted.iter().all(|t| !t.contains("objects")), "{:#?}", ann.warnings_emitted);
 }
+
+/// A pack whose index gives the object `id` other content, with all checksums right; a step that puts it into
+/// the repository.
+fn planted(w: &World, id: &str, content: &str) -> String {
+    let shell = |dir: &std::path::Path, script: &str| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script]).current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        let done = command.env("GIT_CONFIG_NOSYSTEM", "1").output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let bytes = |hex: &str| -> Vec<u8> {
+        (0..20).map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16).unwrap()).collect()
+    };
+    let dir = w.path("planted");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("content"), content).unwrap();
+    shell(&dir, "git init -q && git hash-object -w content | git pack-objects -q pack && mv pack-*.idx made");
+    let mut index = fs::read(dir.join("made")).unwrap();
+    let name = bytes(id);
+    for first in 0..=255_u8 {
+        let at = 8 + 4 * usize::from(first);
+        index[at..at + 4].copy_from_slice(&u32::from(first >= name[0]).to_be_bytes());
+    }
+    index[1032..1052].copy_from_slice(&name);
+    let end = index.len() - 20;
+    fs::write(dir.join("body"), &index[..end]).unwrap();
+    index[end..].copy_from_slice(&bytes(&shell(&dir, "sha1sum body")));
+    fs::write(dir.join("made"), &index).unwrap();
+    let from = dir.display();
+    sh(&format!(
+        "mkdir -p .git/objects/pack; p=.git/objects/pack/pack-{id}; cp {from}/pack-*.pack $p.pack; cp {from}/made $p.idx; git show {id} | grep -q '{}'",
+        content.trim()
+    ))
+}
+
+#[test]
+fn a_pack_that_gives_a_file_other_content_makes_no_gate_green_and_the_turn_is_told_of_it() {
+    for end in ["the turn", "a gate"] {
+        let w = World::new();
+        w.put("fixed", "bad\n");
+        w.commit("Bad");
+        let plant = planted(&w, &w.git(&["rev-parse", "HEAD:fixed"]), "safe = 1\n");
+        let script = w.path("plant.sh");
+        let (flag, command) = (w.path("flag"), plant.strip_prefix("shell: ").unwrap());
+        fs::write(&script, serde_json::from_str::<String>(command).unwrap()).unwrap();
+        let step = if end == "the turn" { plant } else { sh(&format!(": > {}", flag.display())) };
+        w.gate(&format!(
+            "git show HEAD:fixed | grep -q safe && exit; if rm {} 2>/dev/null; then sh {}; fi; exit 1",
+            flag.display(),
+            script.display()
+        ));
+        w.play(
+            "idle",
+            &[
+                &["write: {path: a.py, text: 'a = 1'}", "handoff: First", &step],
+                &["write: {path: b.py, text: 'b = 1'}", "handoff: Second"],
+            ],
+        );
+        w.run(&["--max-ticks=3", "--no-skeptic"]).stopped("max_ticks", 0);
+        let told = |tick: &TickRecord| {
+            tick.warnings_emitted.iter().any(|t| t.contains("objects/pack/pack-") && t.contains(".idx"))
+        };
+        assert_eq!(w.ticks().iter().any(told), end == "the turn", "{end}: {:#?}", w.ticks());
+        assert!(!flag.exists(), "a gate planted it");
+        assert_eq!(w.git(&["show", "HEAD:fixed"]), "bad", "{end}");
+        assert_eq!(w.tick(2).commits.len(), 1, "{end}: {:#?}", w.tick(2));
+        w.settled();
+    }
+}
+
+#[test]
+fn a_pack_that_hides_the_commit_of_head_neither_stops_the_loop_nor_harms_the_next_peer() {
+    for name in ["HEAD", "HEAD^{tree}"] {
+        let w = World::new();
+        w.put("other", "bad\n");
+        w.commit("Bad");
+        let plant = planted(&w, &w.git(&["rev-parse", name]), "no such thing\n");
+        w.play("idle", &[&[&plant], &["write: {path: b.py, text: 'b = 1'}", "handoff: Second"]]);
+        w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+        let (ann, bob) = (w.tick(1), w.tick(2));
+        assert!(ann.warnings_emitted.iter().any(|t| t.contains("objects/pack/pack-")), "{name}: {ann:#?}");
+        assert_eq!((bob.outcome, bob.commits.len()), (TickOutcome::Handoff, 1), "{name}: {bob:#?}");
+        assert!(w.try_git(&w.repo(), &["fsck", "--full"]).status.success());
+        w.settled();
+    }
+}
+
+#[test]
+fn a_pack_that_was_planted_between_runs_does_not_count() {
+    let w = World::new();
+    w.put("fixed", "bad\n");
+    w.commit("Bad");
+    let plant = planted(&w, &w.git(&["rev-parse", "HEAD:fixed"]), "safe = 1\n");
+    let command: String = serde_json::from_str(plant.strip_prefix("shell: ").unwrap()).unwrap();
+    w.gate("git show HEAD:fixed | grep -q safe");
+    let done =
+        std::process::Command::new("sh").args(["-c", &command]).current_dir(w.repo()).status().unwrap();
+    assert!(done.success());
+    w.play("idle", &[]);
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("max_ticks", 0);
+    assert_eq!(w.git(&["show", "HEAD:fixed"]), "bad");
+    let told = |t: &String| t.contains("objects/pack/pack-") && t.contains("made again");
+    assert!(w.tick(1).warnings_emitted.iter().any(told), "{:#?}", w.tick(1));
+    w.settled();
+}
