@@ -10,7 +10,7 @@ use peers_model::{CommitId, PeerName, limits};
 
 use crate::apply::bounded;
 use crate::bugs;
-use crate::cheat::{self, CheatContext, CheatVerdict, OfTurn, WEAKENED};
+use crate::cheat::{self, CheatContext, CheatVerdict, OfTurn, TAKEN_OVER, WEAKENED, Weakening};
 use crate::classify_path::{self, PathKind};
 use crate::machine::{CommitSeen, Harvest, Origin};
 use crate::reviews::eligible;
@@ -184,9 +184,18 @@ fn fail(mut j: Judgement, outcome: TickOutcome, reason: &str) -> Judgement {
     j
 }
 
+/// Whether a turn was ended before it was done: nothing that it left uncommitted was left on purpose.
+#[must_use]
+pub fn is_cut_short(exit: &PeerExit, commits: &[CommitSeen]) -> bool {
+    exit.class == ExitClass::Interrupted && !hands_off(commits)
+}
+
 fn handoff_in(harvest: &Harvest) -> bool {
-    harvest
-        .commits
+    hands_off(&harvest.commits)
+}
+
+fn hands_off(commits: &[CommitSeen]) -> bool {
+    commits
         .iter()
         .filter(|c| c.origin == Origin::Peer)
         .any(|c| CommitClaims::read(&c.message).handoff.unverified().is_handoff())
@@ -372,15 +381,20 @@ fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgeme
     let prewarned = state.health(&started.peer).prewarned;
     // Who was cut short may have meant to go on.
     let left_counts = j.outcome != TickOutcome::Interrupted;
-    let OfTurn { own: found, taken_over } =
+    let OfTurn { own: found, taken_over, found_there } =
         cheat::weakenings_of_turn(&harvest.diff, &harvest.uncommitted, left_counts);
+    let words = |found: &[Weakening]| {
+        bounded(cheat::weakened_words(found).trim_start_matches(WEAKENED), limits::WARNING - 200)
+    };
     if !taken_over.is_empty() {
-        let what = cheat::weakened_words(&taken_over);
         j.warn_first(&format!(
             "{} committed what somebody had left uncommitted before this turn: {} (see whether it is meant)",
             started.peer,
-            bounded(what.trim_start_matches(WEAKENED), limits::WARNING - 200)
+            words(&taken_over)
         ));
+    }
+    if !found_there.is_empty() {
+        j.warn_first(&format!("{TAKEN_OVER}{}", words(&found_there)));
     }
     let verdict = if j.success {
         let (justification, reproduces_open_bug) = excuses(harvest);

@@ -97,6 +97,16 @@ impl Facts<'_> {
         changes.iter().map(|change| Ok(patch(&odb, change, 0)?.0)).collect()
     }
 
+    /// The paths that differ between two trees, whatever the difference. Untrusted text.
+    ///
+    /// # Errors
+    /// As [`Facts::diff_trees`].
+    pub fn changed_paths(&self, old: &TreeId, new: &TreeId) -> Result<Vec<String>, GitError> {
+        let odb = objects::odb(self.repo)?;
+        let changes = self.raw_changes(&odb, old, new)?;
+        Ok(changes.iter().map(|change| String::from_utf8_lossy(&change.path).into_owned()).collect())
+    }
+
     /// The sums alone.
     ///
     /// # Errors

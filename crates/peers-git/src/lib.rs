@@ -68,7 +68,7 @@ pub use ref_list::{BranchState, RefValue};
 pub use repo::PeerRepo;
 pub use reset::Reset;
 pub use salvage::{SalvageRef, SalvageSeen};
-pub use snapshot::{DirtyFile, DirtyStatus, SubmoduleState, TreeState};
+pub use snapshot::{DirtyFile, DirtyStatus, StoredTree, SubmoduleState, TreeState};
 pub use store::{Completed, Remade, StoreMark, StoreMended};
 pub use unfinished::{TakenAway, Unfinished};
 pub use walk::{NewCommit, WALK_CAP};

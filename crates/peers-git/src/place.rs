@@ -131,6 +131,22 @@ impl Place {
         Ok(())
     }
 
+    /// Moves whatever is at `path` to `name` in another directory of the same disk, where nothing has that
+    /// name. Nothing there is `false`.
+    pub(crate) fn move_out(&mut self, path: &[u8], into: &OwnedFd, name: &str) -> Result<bool, GitError> {
+        let (parent, leaf) = self.split(path)?;
+        let fail = |error: io::Error| GitError::io(Path::new(OsStr::from_bytes(path)), error);
+        let Some(dir) = self.enter(parent, false).map_err(fail)? else { return Ok(false) };
+        if files::lstat_at(dir, leaf).map_err(fail)?.is_none() {
+            return Ok(false);
+        }
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        rustix::fs::renameat_with(dir, OsStr::from_bytes(leaf), into, name, flags)
+            .map_err(|error| fail(error.into()))?;
+        self.last = None;
+        Ok(true)
+    }
+
     /// A path as parent and name, every component checked.
     fn split<'p>(&self, path: &'p [u8]) -> Result<(&'p [u8], &'p [u8]), GitError> {
         check_path(path)?;

@@ -7,7 +7,7 @@ use git2::{ErrorCode, Oid};
 use peers_model::CommitId;
 
 use crate::control::ControlDir;
-use crate::error::{GitError, clean};
+use crate::error::{GitError, clean, clean_bytes};
 use crate::files::{self, Small};
 use crate::ids;
 use crate::objects;
@@ -25,6 +25,8 @@ const LOST: &str = "lost";
 const SALVAGED_CAP: u64 = 64 << 20;
 /// How the message of a kept work tree begins.
 const WORK_TREE_ON: &str = "salvage: work tree on ";
+/// Files named that a copy lacks.
+const MAX_LEFT_OUT: usize = 100;
 /// Salvages listed.
 const MAX_LISTED: usize = 10_000;
 
@@ -74,6 +76,7 @@ impl ControlDir {
             tip.clone()
         };
         let name = self.name_copy(name, &commit, author)?;
+        let left_out = left_out.iter().take(MAX_LEFT_OUT).map(|path| clean_bytes(path.as_bytes())).collect();
         Ok(SalvageRef { name, commit, dirty, left_out })
     }
 

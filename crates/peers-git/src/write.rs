@@ -27,6 +27,8 @@ use crate::repo::PeerRepo;
 
 /// A file that [`PeerRepo::commit_paths`] takes.
 const COMMIT_FILE_CAP: u64 = 8 << 20;
+/// Where in the git directory lies what was in the way.
+const ASIDE: &str = "peers-aside";
 
 /// Who makes a change, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -215,6 +217,31 @@ impl PeerRepo {
         to: &TreeId,
         spared: &dyn Fn(&str) -> bool,
     ) -> Result<CheckoutReport, GitError> {
+        self.check_out(control, (from, to), spared, true)
+    }
+
+    /// As [`PeerRepo::checkout_changed_but`], but the index stays as it is: for content that was never
+    /// committed, of which the agents' repository has no copy.
+    ///
+    /// # Errors
+    /// As [`PeerRepo::checkout_changed`].
+    pub fn write_changed_but(
+        &self,
+        control: &ControlDir,
+        from: &TreeId,
+        to: &TreeId,
+        spared: &dyn Fn(&str) -> bool,
+    ) -> Result<CheckoutReport, GitError> {
+        self.check_out(control, (from, to), spared, false)
+    }
+
+    fn check_out(
+        &self,
+        control: &ControlDir,
+        (from, to): (&TreeId, &TreeId),
+        spared: &dyn Fn(&str) -> bool,
+        with_index: bool,
+    ) -> Result<CheckoutReport, GitError> {
         let odb = objects::odb(&control.repo)?;
         let (from, to) =
             (objects::require_tree(&control.repo, from)?, objects::require_tree(&control.repo, to)?);
@@ -233,11 +260,45 @@ impl PeerRepo {
         }
         self.check_writable()?;
         self.check_index_free()?;
-        let mut index = self.index_or_new(&odb, to)?;
+        let mut index = if with_index {
+            self.index_or_new(&odb, to)?
+        } else {
+            // One of no repository, thrown away: it asks for no objects.
+            Index::new().map_err(|source| GitError::library("make an index", source))?
+        };
         let mut writer = Writer::new(&odb, Place::work_tree(self.work_dir())?, to);
         write_changes(&mut writer, &mut index, &changes)?;
-        self.write_index(&mut index)?;
+        if with_index {
+            self.write_index(&mut index)?;
+        }
         Ok(writer.report)
+    }
+
+    /// Moves what lies at a path of the work tree into the git directory, where git does not look: for
+    /// what must not be destroyed and cannot be copied. Returns where it is, from the git directory;
+    /// nothing when nothing was there.
+    ///
+    /// # Errors
+    /// [`GitError::Unsafe`] for a path that leads out of the work tree, [`GitError::Io`] when it cannot be
+    /// moved.
+    pub fn move_aside(&self, path: &str, name: &str) -> Result<Option<String>, GitError> {
+        let at = self.git_dir().join(ASIDE);
+        let fail = |source| GitError::io(&at, source);
+        let git = files::open_dir(self.git_dir()).map_err(fail)?;
+        match rustix::fs::mkdirat(&git, ASIDE, rustix::fs::Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(fail(error.into())),
+        }
+        let into = files::open_dir_at(&git, ASIDE.as_bytes()).map_err(|error| fail(error.into()))?;
+        let mut place = Place::work_tree(self.work_dir())?;
+        for attempt in 1..1000_u32 {
+            let name = if attempt == 1 { name.to_owned() } else { format!("{name}.{attempt}") };
+            if files::lstat_at(&into, name.as_bytes()).map_err(fail)?.is_some() {
+                continue;
+            }
+            return Ok(place.move_out(path.as_bytes(), &into, &name)?.then(|| format!("{ASIDE}/{name}")));
+        }
+        Err(GitError::Exists { what: format!("`{ASIDE}/{name}`") })
     }
 
     /// Whether the index can be read. One that is not there can.

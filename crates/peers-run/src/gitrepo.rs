@@ -10,6 +10,7 @@ mod hunks;
 mod mend;
 mod own;
 mod past;
+mod putback;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -413,6 +414,15 @@ impl Repo for GitRepo {
     fn undo_weakening(&mut self) -> Result<Vec<String>, RepoFailure> {
         let Some(before) = self.before_gates.take() else { return Ok(Vec::new()) };
         self.with_control(|repo| repo.undo_what_gates_weakened(&before))
+    }
+
+    fn undo_left(
+        &mut self,
+        tick: TickNo,
+        from: &CommitId,
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        self.with_control(|repo| repo.undo_what_a_turn_left(tick, from, found))
     }
 
     fn remembers(&self, tick: TickNo) -> bool {

@@ -8,7 +8,7 @@ use peers_core::bugs::Ledger;
 use peers_core::cheat::weakenings;
 use peers_core::compose;
 use peers_core::machine::{
-    ComposeFacts, Effect, Event, Facts, Harvest, Mutation, Notice, PendingCommand, Phase,
+    CommitSeen, ComposeFacts, Effect, Event, Facts, Harvest, Mutation, Notice, PendingCommand, Phase,
 };
 use peers_core::prompt::{BugLine, InboxItem};
 use peers_model::goal::GoalKind;
@@ -36,6 +36,7 @@ impl From<RepoFailure> for Failure {
         match failure {
             RepoFailure::Git(detail) => Self::Git(detail),
             RepoFailure::DiskFull(detail) => Self::DiskFull(detail),
+            RepoFailure::Weakened(detail) => Self::Tampered(TamperKind::History, detail),
             RepoFailure::Redirected(detail) => Self::Tampered(TamperKind::GitRedirected, detail),
         }
     }
@@ -318,7 +319,10 @@ impl<W: World> Engine<W> {
         }
         let scopes = self.scopes();
         let found = self.world.repo().harvest(tick, from, &scopes);
-        let found = found.map_err(|failure| Failure::or_tamper(failure, tamper.clone()))?;
+        let mut found = found.map_err(|failure| Failure::or_tamper(failure, tamper.clone()))?;
+        if tamper.is_none() && self.nobody_answers(&found.commits) {
+            self.world.repo().undo_left(tick, from, &mut found)?;
+        }
         let mut warnings = sweep.warnings;
         warnings.extend(found.warnings);
         let mut published = Vec::new();
@@ -367,6 +371,15 @@ impl<W: World> Engine<W> {
             unreadable: found.unreadable,
             salvage: None,
         })
+    }
+
+    /// Whether what this turn left uncommitted cannot be held against its peer: it was cut short, or it had
+    /// ended and gates ran on it when the loop broke off.
+    fn nobody_answers(&self, commits: &[CommitSeen]) -> bool {
+        let Phase::Harvesting { exit, recovered } = &self.machine.phase else { return false };
+        let gates_ran =
+            *recovered && self.machine.state.open.as_ref().is_some_and(|open| open.ended.is_some());
+        gates_ran || peers_core::harvest::is_cut_short(exit, commits)
     }
 
     fn attest(&mut self) {

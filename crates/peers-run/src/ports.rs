@@ -25,6 +25,9 @@ pub enum RepoFailure {
     /// There is no space left for what git has to write.
     #[error("git: {0}")]
     DiskFull(String),
+    /// Tests were weakened in the work tree and could not be put back.
+    #[error("{0}")]
+    Weakened(String),
     /// The repository leads somewhere else than it did.
     #[error("the git directory was redirected: {0}")]
     Redirected(String),
@@ -133,6 +136,22 @@ pub trait Repo {
     /// [`RepoFailure`].
     fn undo_weakening(&mut self) -> Result<Vec<String>, RepoFailure> {
         Ok(Vec::new())
+    }
+
+    /// Puts back tests that a turn weakened in the work tree without committing that, where nobody answers
+    /// for it: it was cut short, or gates ran before this could be told from what they did. After a copy;
+    /// `found` is told, and is about what is there then.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn undo_left(
+        &mut self,
+        tick: TickNo,
+        from: &CommitId,
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        let (_, _, _) = (tick, from, found);
+        Ok(())
     }
 
     /// Whether what [`Repo::before_turn`] remembered of this tick is still known.

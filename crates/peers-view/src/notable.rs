@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use peers_core::cheat::WEAKENED;
+use peers_core::cheat::{TAKEN_OVER, WEAKENED};
 use peers_model::record::{AckTarget, Digests, Line, OperatorOp, Record, Rules, TickRecord};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, limits};
 use peers_store::{Area, Disk, DiskError, JournalError, journal, layout};
@@ -64,6 +64,8 @@ pub struct WeakenedRow {
     pub run_id: Option<RunId>,
     /// The warning. Untrusted text.
     pub text: String,
+    /// The turn only committed what somebody who is not known had left in the work tree.
+    pub taken_over: bool,
     /// The operator acknowledged it.
     pub acknowledged: bool,
 }
@@ -121,7 +123,12 @@ impl WeakenedRow {
     #[must_use]
     pub fn words(&self) -> String {
         let known = if self.acknowledged { " (acknowledged)" } else { "" };
-        format!("tick {} of {} weakened tests{known}: {}", self.tick, self.peer, self.text)
+        let how = if self.taken_over {
+            "committed weakened tests that somebody had left uncommitted"
+        } else {
+            "weakened tests"
+        };
+        format!("tick {} of {} {how}{known}: {}", self.tick, self.peer, self.text)
     }
 }
 
@@ -182,22 +189,26 @@ impl Collector {
     }
 
     fn tick(&mut self, run_id: Option<&RunId>, tick: &TickRecord) {
-        if !tick.prewarned || tick.corrected.is_some() {
+        if tick.corrected.is_some() {
             return;
         }
-        // A turn that changed only tests is warned about as well; that alone is no weakening.
-        let Some(text) = tick.warnings_emitted.iter().find_map(|text| text.strip_prefix(WEAKENED)) else {
-            return;
-        };
-        let text = text.to_owned();
-        let row = WeakenedRow {
+        let row = |text: &str, taken_over: bool| WeakenedRow {
             tick: tick.iteration,
             peer: tick.peer.clone(),
             run_id: run_id.cloned(),
-            text,
+            text: text.to_owned(),
+            taken_over,
             acknowledged: false,
         };
-        keep(&mut self.found.weakened, row);
+        let mut texts = tick.warnings_emitted.iter();
+        if let Some(text) = texts.find_map(|text| text.strip_prefix(TAKEN_OVER)) {
+            keep(&mut self.found.weakened, row(text, true));
+        }
+        // A turn that changed only tests is warned about as well; that alone is no weakening.
+        let mut own = tick.warnings_emitted.iter().filter(|text| !text.starts_with(TAKEN_OVER));
+        if let Some(text) = own.find_map(|text| text.strip_prefix(WEAKENED)).filter(|_| tick.prewarned) {
+            keep(&mut self.found.weakened, row(text, false));
+        }
     }
 
     fn operator(&mut self, line: &Line, op: &OperatorOp, by: &str) {

@@ -1,5 +1,7 @@
 //! What a turn changed.
 
+use std::collections::BTreeSet;
+
 use super::runnable::Census;
 use super::strip::Language;
 use crate::classify_path::{PathKind, classify};
@@ -21,6 +23,29 @@ pub struct Uncommitted {
     pub left: TurnDiff,
     /// From the work tree before the turn to the one after it.
     pub made: TurnDiff,
+    /// Paths that were weaker in the work tree before the turn than in its commit, and for which the turn
+    /// that left them so answered. What else is committed of that kind was left by nobody that is known.
+    pub charged: BTreeSet<String>,
+}
+
+impl TurnDiff {
+    /// The same, where these files could not be read: `before` it, of which nothing can be said, or `after`
+    /// it, of which each counts as changed to something that is no text, `existed` saying whether it was
+    /// there before.
+    #[must_use]
+    pub fn unread(
+        mut self,
+        before: &BTreeSet<String>,
+        after: &BTreeSet<String>,
+        existed: &dyn Fn(&str) -> bool,
+    ) -> Self {
+        self.files.retain(|file| !before.contains(&file.path) && !after.contains(&file.path));
+        for path in after.difference(before) {
+            let status = if existed(path) { FileStatus::Modified } else { FileStatus::Added };
+            self.files.push(FileDiff::opaque(path, status));
+        }
+        self
+    }
 }
 
 /// One file, or the test lines of a source file.

@@ -226,8 +226,10 @@ pub fn weakenings_since(diff: &TurnDiff, since: &TurnDiff) -> Vec<Weakening> {
 pub struct OfTurn {
     /// By the turn, in what it committed or left uncommitted.
     pub own: Vec<Weakening>,
-    /// By somebody before it who left it uncommitted: the turn only committed it.
+    /// By a turn before it that left it uncommitted and answered for it: this one only committed it.
     pub taken_over: Vec<Weakening>,
+    /// By nobody that is known, and left uncommitted: the turn only committed it.
+    pub found_there: Vec<Weakening>,
 }
 
 /// The weakenings that are in the commits of a turn or that it left in the work tree, `left_counts` saying
@@ -235,11 +237,12 @@ pub struct OfTurn {
 #[must_use]
 pub fn weakenings_of_turn(diff: &TurnDiff, around: &Uncommitted, left_counts: bool) -> OfTurn {
     let mut of = match &around.since {
-        None => OfTurn { own: weakenings(diff), taken_over: Vec::new() },
+        None => OfTurn { own: weakenings(diff), ..OfTurn::default() },
         Some(since) => {
             let own = weakenings_since(diff, since);
-            let all = weakenings(diff);
-            OfTurn { taken_over: all.into_iter().filter(|w| !own.contains(w)).collect(), own }
+            let others = weakenings(diff).into_iter().filter(|w| !own.contains(w));
+            let (taken_over, found_there) = others.partition(|w| around.charged.contains(w.path()));
+            OfTurn { own, taken_over, found_there }
         }
     };
     if left_counts {

@@ -26,6 +26,6 @@ mod words;
 pub use diff::{Change, ChangedLine, FileDiff, FileStatus, TurnDiff, Uncommitted};
 pub use measure::{OfTurn, Weakening, is_measured, weakenings, weakenings_of_turn, weakenings_since};
 pub use verdict::{
-    CheatContext, CheatVerdict, MIN_JUSTIFICATION, WEAKENED, green_by_test_edits, judge, judge_unfinished,
-    weakened_words,
+    CheatContext, CheatVerdict, MIN_JUSTIFICATION, TAKEN_OVER, WEAKENED, green_by_test_edits, judge,
+    judge_unfinished, weakened_words,
 };

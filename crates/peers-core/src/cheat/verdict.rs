@@ -13,6 +13,10 @@ pub const MIN_JUSTIFICATION: usize = 20;
 /// How every sentence about a weakening begins, in warnings and reasons of records.
 pub const WEAKENED: &str = "weakened tests: ";
 
+/// How the sentence about a weakening begins that a turn committed and somebody else had left in the work
+/// tree of whom nothing is known: a gate, the operator, a program that went its own way.
+pub const TAKEN_OVER: &str = "weakened tests: not by this turn, it only committed what lay there: ";
+
 /// What the rules need to know besides the diff.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheatContext {

@@ -14,7 +14,7 @@ mod scan;
 mod state;
 mod submodule;
 
-pub use state::{DirtyFile, DirtyStatus, SubmoduleState, TreeState};
+pub use state::{DirtyFile, DirtyStatus, StoredTree, SubmoduleState, TreeState};
 
 pub(crate) use attrs::{ATTRS_CAP, AttrFile, conversion};
 pub(crate) use cache::{Cache, Known, Stamp};

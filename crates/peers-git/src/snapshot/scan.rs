@@ -36,6 +36,8 @@ const HASH_CAP: u64 = 2 << 30;
 const READ_BUDGET: u64 = 8 << 30;
 /// A larger file is not kept in the control directory.
 const KEEP_CAP: u64 = 64 << 20;
+/// Files remembered that were not read.
+const MAX_LEFT_OUT: usize = 100_000;
 
 /// What the walk is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,7 @@ pub(crate) struct Outcome {
     pub(crate) dirty: Vec<DirtyFile>,
     pub(crate) submodules: Vec<SubmoduleState>,
     pub(crate) unrepresentable: Vec<String>,
+    /// Paths as they are.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -489,9 +492,9 @@ impl<'a> Scan<'a> {
     /// real content.
     fn unread(&mut self, name: &[u8], path: &[u8], found: &Stat) -> Result<Option<Oid>, GitError> {
         if self.wanted == Wanted::Objects {
-            if self.outcome.left_out.len() < 100 {
-                let shown = self.shown(name);
-                self.outcome.left_out.push(shown);
+            if self.outcome.left_out.len() < MAX_LEFT_OUT {
+                let full = String::from_utf8_lossy(&self.full(name)).into_owned();
+                self.outcome.left_out.push(full);
             }
             return Ok(None);
         }

@@ -127,8 +127,27 @@ impl ControlDir {
     /// # Errors
     /// As [`ControlDir::tree_state`]; [`GitError::DiskFull`].
     pub fn store_work_tree(&self, work_dir: &Path, head: &CommitId) -> Result<TreeId, GitError> {
-        write_work_tree(self, work_dir, head).map(|written| ids::tree_id(written.tree))
+        self.keep_work_tree(work_dir, head).map(|stored| stored.tree)
     }
+
+    /// As [`ControlDir::store_work_tree`], with the names of the files that were left out: the tree has of
+    /// them what the commit has.
+    ///
+    /// # Errors
+    /// As [`ControlDir::store_work_tree`].
+    pub fn keep_work_tree(&self, work_dir: &Path, head: &CommitId) -> Result<StoredTree, GitError> {
+        let Written { tree, left_out, .. } = write_work_tree(self, work_dir, head)?;
+        Ok(StoredTree { tree: ids::tree_id(tree), left_out })
+    }
+}
+
+/// A work tree that was stored as a tree of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredTree {
+    /// The tree.
+    pub tree: TreeId,
+    /// Paths of files that were too large (64 MiB) or unreadable. Untrusted text.
+    pub left_out: Vec<String>,
 }
 
 /// A work tree written into the control directory as a tree.

@@ -6,6 +6,7 @@ use peers_git::{PeerRepo, SalvageRef};
 use peers_model::record::{CorrectionKind, CorrectionPlanned};
 use peers_model::{CommitId, PeerName, RunId, Timestamp};
 
+use super::putback::{moved_words, not_back};
 use super::{GitRepo, UNREADABLE_REFS, correction_mark, failure, is_substrate, substrate};
 use crate::ports::RepoFailure;
 
@@ -21,18 +22,23 @@ impl GitRepo {
         self.import(&repo).map_err(failure)?;
         let name = format!("{run}/{}-{peer}", plan.tick);
         let kept = self.salvage(&repo, &name, plan, now)?;
+        let mut moved = Vec::new();
         let own = match plan.kind {
-            CorrectionKind::Revert => {
-                let own = self.revert(&repo, plan, now)?;
-                self.take_left(&repo, plan, &kept)?;
-                own
-            }
+            CorrectionKind::Revert => self.revert(&repo, plan, now, &mut moved)?,
             CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset => {
                 self.salvage_branch(&repo, &name, plan, now)?;
-                self.put_back(&repo, plan, &kept.commit, now)?;
+                self.set_back(&repo, plan, &kept.commit, now, &mut moved)?;
                 Vec::new()
             }
         };
+        self.take_left(&repo, plan, &kept, &mut moved)?;
+        if !moved.is_empty() {
+            self.tell(format!(
+                "when tick {} was taken back{}",
+                plan.tick,
+                moved_words(&moved).replacen(';', ",", 1)
+            ));
+        }
         self.import(&repo).map_err(failure)?;
         let (at, _) = self.head_facts(&repo).map_err(failure)?;
         Ok(Corrected { at, own, salvage: Some(kept.name) })
@@ -91,6 +97,7 @@ impl GitRepo {
         peer: &PeerRepo,
         plan: &CorrectionPlanned,
         at: Timestamp,
+        moved: &mut Vec<(String, String)>,
     ) -> Result<Vec<CommitId>, RepoFailure> {
         let mark = correction_mark(plan.tick);
         let head = peer.facts().head().map_err(failure)?.commit;
@@ -116,38 +123,43 @@ impl GitRepo {
                 (commit, before)
             }
         };
-        let report = peer.checkout_changed(&self.control, &before, &to_tree).map_err(failure)?;
-        tracing::debug!(?report, "reverted");
+        self.check_out_whole(peer, plan.tick, (&before, &to_tree), moved)?;
         Ok(vec![commit])
     }
 
-    /// What a turn that is reverted left uncommitted in tests, gates and what hides them goes as well: the
-    /// next commit would take it over. What was uncommitted before the turn stays, and so does all else.
+    /// What a turn that is taken back left uncommitted in tests, gates and what hides them goes as well: the
+    /// next commit would take it over. What was there before the turn is there again, and all else stays.
     fn take_left(
-        &self,
+        &mut self,
         peer: &PeerRepo,
         plan: &CorrectionPlanned,
         kept: &SalvageRef,
+        moved: &mut Vec<(String, String)>,
     ) -> Result<(), RepoFailure> {
-        let before = self.turn.as_ref().filter(|mark| mark.tick == plan.tick).and_then(|m| m.dirty.as_ref());
-        let Some(before) = before.filter(|_| kept.dirty) else { return Ok(()) };
+        let head = peer.facts().head().map_err(failure)?.commit;
         let facts = self.control.facts();
-        let (now, to) =
-            (facts.tree_of(&kept.commit).map_err(failure)?, facts.tree_of(&plan.to).map_err(failure)?);
-        let spare = |path: &str| {
-            before.contains(path) || !is_measured(path) || kept.left_out.iter().any(|out| out == path)
-        };
-        let report = peer.checkout_changed_but(&self.control, &now, &to, &spare).map_err(failure)?;
-        tracing::debug!(?report, "what was left uncommitted is taken back");
-        Ok(())
+        let to = facts.tree_of(&plan.to).map_err(failure)?;
+        let mark = self.turn.as_ref().filter(|mark| mark.tick == plan.tick);
+        let Some(start) = mark.and_then(|mark| mark.start(&to)) else { return Ok(()) };
+        let mut now = self.stored(&head).map_err(failure)?;
+        if plan.kind == CorrectionKind::Revert {
+            // What the turn only committed is not left there once more.
+            now.tree = facts.tree_of(&kept.commit).map_err(failure)?;
+        }
+        let target = self.target(&to, &start, &to).map_err(failure)?;
+        let blocked = self
+            .write_back(peer, (plan.tick, &head), (&now, &target), &is_measured, moved)
+            .map_err(failure)?;
+        if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked, moved)) }
     }
 
-    fn put_back(
+    fn set_back(
         &mut self,
         peer: &PeerRepo,
         plan: &CorrectionPlanned,
         kept: &CommitId,
         at: Timestamp,
+        moved: &mut Vec<(String, String)>,
     ) -> Result<(), RepoFailure> {
         let who = substrate(at);
         peer.publish(&self.control, &plan.to).map_err(failure)?;
@@ -176,7 +188,7 @@ impl GitRepo {
         };
         let from = facts.tree_of(from).map_err(failure)?;
         let to = facts.tree_of(&plan.to).map_err(failure)?;
-        peer.checkout_changed(&self.control, &from, &to).map(drop).map_err(failure)?;
+        self.check_out_whole(peer, plan.tick, (&from, &to), moved)?;
         if plan.kind == CorrectionKind::Reset {
             peer.reset_index(&self.control, &to).map_err(failure)?;
         }

@@ -1,34 +1,34 @@
 //! What gates leave behind: they run what peers wrote, in the work tree.
 
-use peers_core::cheat::{is_measured, weakenings};
 use peers_core::machine::HeadFacts;
 use peers_git::{GitError, RepoError};
-use peers_model::{CommitId, TickNo, TreeId};
+use peers_model::{CommitId, TickNo};
 use peers_sys::term;
 
-use super::mend::{self, aside, quoted};
+use super::mend::{self, quoted};
+use super::putback::Stored;
 use super::turn::TurnMark;
-use super::{GitRepo, chain, failure, substrate};
+use super::{GitRepo, failure};
 use crate::ports::{RepoFailure, RepoHarvest};
 
 /// The work tree when gates began to run.
 pub(super) struct BeforeGates {
     tick: TickNo,
     head: CommitId,
-    tree: TreeId,
+    stored: Stored,
 }
 
 impl GitRepo {
     /// Remembers how things stand before gates run.
     pub(super) fn mark_gates(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
         let (mark, head) = self.mark(tick)?;
-        let tree = if self.is_clean_at(&head).map_err(failure)? {
-            self.control.facts().tree_of(&head)
+        let stored = if self.is_clean_at(&head).map_err(failure)? {
+            self.control.facts().tree_of(&head).map(Stored::whole)
         } else {
-            self.control.store_work_tree(&self.work_dir, &head)
+            self.stored(&head)
         };
-        let tree = tree.map_err(failure)?;
-        self.before_gates = Some(BeforeGates { tick, head: head.clone(), tree });
+        let stored = stored.map_err(failure)?;
+        self.before_gates = Some(BeforeGates { tick, head: head.clone(), stored });
         self.gates = Some((mark, head));
         Ok(())
     }
@@ -38,44 +38,32 @@ impl GitRepo {
     }
 
     /// Puts tests, gates and what hides them back to how they were in the work tree, where gates weakened
-    /// them and committed nothing.
+    /// them and did not commit that.
     pub(super) fn undo_what_gates_weakened(
         &mut self,
         before: &BeforeGates,
     ) -> Result<Vec<String>, RepoFailure> {
         let peer = self.open()?;
-        let BeforeGates { tick, head, tree } = before;
-        if peer.facts().head().map_err(failure)?.commit != *head
-            || self.control.tree_state(&self.work_dir, head).map_err(failure)?.worktree_tree == *tree
-        {
+        let BeforeGates { tick, head, stored } = before;
+        let now = peer.facts().head().map_err(failure)?.commit;
+        if !self.control.facts().has(&now) {
+            self.import(&peer).map_err(failure)?;
+        }
+        let tree = self.control.tree_state(&self.work_dir, &now).map_err(failure)?.worktree_tree;
+        if tree == stored.tree && stored.left_out.is_empty() {
             return Ok(Vec::new());
         }
-        let now = self.control.store_work_tree(&self.work_dir, head).map_err(failure)?;
-        let found = weakenings(&self.turn_diff(tree, &now).map_err(failure)?);
-        if found.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut names: Vec<String> = found.iter().map(|w| w.path().to_owned()).collect();
-        names.sort();
-        names.dedup();
-        let who = substrate(peers_sys::clock::now());
-        let kept =
-            self.control.salvage(&aside(*tick, "gates"), head, &self.work_dir, &who).map_err(failure)?;
-        let spare = |path: &str| !is_measured(path) || kept.left_out.iter().any(|out| out == path);
-        let told = match peer.checkout_changed_but(&self.control, &now, tree, &spare) {
-            Ok(_) => format!(
-                "tests were weakened in the work tree while gates ran, at {}: that was undone, a copy is kept as salvage `{}`",
-                quoted(&names),
-                kept.name
-            ),
-            Err(error @ (GitError::DiskFull { .. } | GitError::Io { .. })) => return Err(failure(error)),
-            Err(error) => format!(
-                "tests were weakened in the work tree while gates ran, at {}, and could not be put back: {}",
-                quoted(&names),
-                chain(&error)
-            ),
-        };
-        self.clean_at = None;
+        let facts = self.control.facts();
+        let from = facts.tree_of(head).map_err(failure)?;
+        let at = facts.tree_of(&now).map_err(failure)?;
+        let target = self.target(&from, stored, &at).map_err(failure)?;
+        let weaker = |repo: &Self, now: &Stored| repo.weaker_after_gates((&from, &at), stored, now);
+        let Some(done) = self.put_back((*tick, "gates"), &target, &weaker)? else { return Ok(Vec::new()) };
+        let told = format!(
+            "tests were weakened in the work tree while gates ran, at {}: that was undone, {}",
+            quoted(&done.names),
+            done.words()
+        );
         self.tell(told.clone());
         Ok(vec![told])
     }

@@ -1,14 +1,15 @@
 //! What a turn left in the repository.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use peers_core::cheat::{TurnDiff, Uncommitted};
+use peers_core::cheat::{TurnDiff, Uncommitted, Weakening, is_measured, weakenings, weakenings_since};
 use peers_core::machine::{CommitSeen, HeadFacts, Origin};
 use peers_git::{CliError, Generation, GitError, NewCommit, PeerRepo, RepoError};
 use peers_model::{CommitId, GoalId, TickNo, TreeId};
 use peers_sys::term;
 
 use super::mend::{self, aside, quoted};
+use super::putback::{Stored, moved_words, not_back};
 use super::turn::TurnMark;
 use super::{GitRepo, UNREADABLE_REFS, chain, correction_mark, failure, is_substrate, no_space, substrate};
 use crate::ports::{RepoFailure, RepoHarvest, Scopes};
@@ -52,9 +53,14 @@ impl GitRepo {
             repo.turn = mark;
             found
         });
+        if let Ok(found) = &found {
+            self.remember_left(tick, &found.uncommitted)?;
+        }
         found.map_err(|failure| match failure {
             RepoFailure::Git(detail) => RepoFailure::Git(format!("after tick {tick}: {detail}")),
-            other @ (RepoFailure::DiskFull(_) | RepoFailure::Redirected(_)) => other,
+            other @ (RepoFailure::DiskFull(_) | RepoFailure::Weakened(_) | RepoFailure::Redirected(_)) => {
+                other
+            }
         })
     }
 
@@ -175,19 +181,71 @@ impl GitRepo {
     ) -> Result<Uncommitted, GitError> {
         let mut around = Uncommitted::default();
         let Some(mark) = mark else { return Ok(around) };
+        around.charged.clone_from(&mark.charged);
+        let head = Stored::whole(at.head_tree.clone());
         // One that was only committed is clean now: then nothing is new in it.
-        let start = mark.work.as_ref().unwrap_or(from);
+        let start = Stored {
+            tree: mark.work.clone().unwrap_or_else(|| from.clone()),
+            left_out: mark.left_out.clone(),
+        };
         if mark.work.is_some() {
-            around.since = Some(self.turn_diff(start, &at.head_tree)?);
+            around.since = Some(self.stored_diff(&start, &head)?);
         }
         if dirty {
-            let end = self.control.store_work_tree(&self.work_dir, &at.head)?;
-            if end != *start {
-                around.left = self.turn_diff(&at.head_tree, &end)?;
-                around.made = self.turn_diff(start, &end)?;
+            let end = self.stored(&at.head)?;
+            if end != start {
+                around.left = self.stored_diff(&head, &end)?;
+                around.made = self.stored_diff(&start, &end)?;
             }
         }
         Ok(around)
+    }
+
+    /// Puts back what a turn weakened in the work tree and did not commit.
+    pub(super) fn undo_what_a_turn_left(
+        &mut self,
+        tick: TickNo,
+        from: &CommitId,
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        let Some(at) = found.at.clone().filter(|_| found.ancestor) else { return Ok(()) };
+        let before = self.control.facts().tree_of(from).map_err(failure)?;
+        let mark = self.turn.as_ref().filter(|mark| mark.tick == tick);
+        let Some(start) = mark.and_then(|mark| mark.start(&before)) else { return Ok(()) };
+        let target = self.target(&before, &start, &at.head_tree).map_err(failure)?;
+        let weaker = |repo: &Self, now: &Stored| repo.weaker_left(&at.head_tree, &start, now);
+        let Some(done) = self.put_back((tick, "left"), &target, &weaker)? else { return Ok(()) };
+        found.warnings.push(format!(
+            "tests were weakened in the work tree by a turn that was cut short, at {}: that was undone, {};              commit what is meant",
+            quoted(&done.names),
+            done.words()
+        ));
+        let peer = self.open()?;
+        let (at, state) = self.head_facts(&peer).map_err(failure)?;
+        found.dirty = self.dirty_names(&at.head, &state);
+        let mark = self.turn.take();
+        let around = self.uncommitted_around(&before, &at, state.dirty, mark.as_ref());
+        self.turn = mark;
+        found.uncommitted = around.map_err(failure)?;
+        found.at = Some(at);
+        self.remember_left(tick, &found.uncommitted)
+    }
+
+    /// Remembers what a turn leaves weaker than it is in HEAD: for that the turn answers, and for what was
+    /// left so before it somebody else did.
+    fn remember_left(&mut self, tick: TickNo, around: &Uncommitted) -> Result<(), RepoFailure> {
+        let Some(mut mark) = self.turn.take().filter(|mark| mark.tick == tick) else { return Ok(()) };
+        let left = weakenings(&around.left);
+        let own = weakenings_since(&around.left, &around.made);
+        let known = |path: &str| mark.charged.contains(path) || own.iter().any(|w| w.path() == path);
+        let left: BTreeSet<String> =
+            left.iter().map(Weakening::path).filter(|path| known(path)).map(str::to_owned).collect();
+        if left == mark.left_weaker {
+            self.turn = Some(mark);
+            return Ok(());
+        }
+        mark.left_weaker = left;
+        self.keep_mark(mark)
     }
 
     /// Work that cannot be read is no work: it is kept where it can be, and branch and work tree go back to
@@ -237,19 +295,32 @@ impl GitRepo {
             None => peer.detach_head(from, &who).map_err(failure)?,
         }
         let tree = self.control.facts().tree_of(from).map_err(failure)?;
-        match (kept, &mark.dirty) {
-            (Ok(kept), Some(spared)) => {
+        match (kept, mark.start(&tree)) {
+            (Ok(kept), Some(start)) => {
                 if kept.dirty {
                     places.push(kept.name);
                 }
                 if !kept.left_out.is_empty() {
                     found.warnings.push(format!("could not be copied: {}", quoted(&kept.left_out)));
                 }
-                let now = self.control.facts().tree_of(&kept.commit).map_err(failure)?;
-                let spare = |path: &str| spared.contains(path) || kept.left_out.iter().any(|out| out == path);
-                let done = peer.checkout_changed_but(&self.control, &now, &tree, &spare).map_err(failure)?;
-                if !done.blocked.is_empty() {
-                    found.warnings.push(format!("could not be put back: {}", quoted(&done.blocked)));
+                let now = Stored {
+                    tree: self.control.facts().tree_of(&kept.commit).map_err(failure)?,
+                    left_out: self.stored(from).map_err(failure)?.left_out,
+                };
+                let target = self.target(&tree, &start, &tree).map_err(failure)?;
+                let which = |path: &str| is_measured(path) || !kept.left_out.iter().any(|out| out == path);
+                let mut moved = Vec::new();
+                let blocked = self
+                    .write_back(peer, (tick, from), (&now, &target), &which, &mut moved)
+                    .map_err(failure)?;
+                if blocked.iter().any(|path| is_measured(path)) {
+                    return Err(not_back(&blocked, &moved));
+                }
+                if !moved.is_empty() {
+                    found.warnings.push(moved_words(&moved).trim_start_matches("; ").to_owned());
+                }
+                if !blocked.is_empty() {
+                    found.warnings.push(format!("could not be put back: {}", quoted(&blocked)));
                 }
             }
             (Ok(_), None) => found.warnings.push(

@@ -10,6 +10,7 @@ use peers_model::{CommitId, TickNo, TreeId};
 use serde::{Deserialize, Serialize};
 
 use super::mend::quoted;
+use super::putback::Stored;
 use super::{GitRepo, PROTECTED, UNREADABLE_REFS, chain, failure};
 use crate::ports::RepoFailure;
 
@@ -58,6 +59,15 @@ pub(super) struct TurnMark {
     /// The work tree, where it was not the one of HEAD.
     #[serde(default)]
     pub(super) work: Option<TreeId>,
+    /// Files of it that could not be stored, tests and gates alone.
+    #[serde(default)]
+    pub(super) left_out: BTreeSet<String>,
+    /// Files of it that are weaker than those of HEAD, and for which the turn that left them so answered.
+    #[serde(default)]
+    pub(super) charged: BTreeSet<String>,
+    /// The same at the end of this turn.
+    #[serde(default)]
+    pub(super) left_weaker: BTreeSet<String>,
     /// Files of the object store; absent after a crash.
     #[serde(skip)]
     pub(super) store: Option<StoreMark>,
@@ -101,6 +111,13 @@ impl TurnMark {
         serde_json::from_slice(bytes).ok()
     }
 
+    /// The work tree when the turn began at a commit of the tree `from`; nothing where that was not kept.
+    pub(super) fn start(&self, from: &TreeId) -> Option<Stored> {
+        let clean = self.dirty.as_ref().is_some_and(BTreeSet::is_empty);
+        let tree = self.work.clone().or_else(|| clean.then(|| from.clone()))?;
+        Some(Stored { tree, left_out: self.left_out.clone() })
+    }
+
     /// All stash entries now.
     pub(super) fn stash_now(peer: &PeerRepo) -> Vec<CommitId> {
         peer.stash(MAX_STASH)
@@ -114,8 +131,16 @@ impl GitRepo {
         let (mut mark, head) = self.mark(tick)?;
         mark.dirty = self.uncommitted(&head).map_err(failure)?;
         if mark.dirty.as_ref().is_none_or(|dirty| !dirty.is_empty()) {
-            mark.work = Some(self.control.store_work_tree(&self.work_dir, &head).map_err(failure)?);
+            let Stored { tree, left_out } = self.stored(&head).map_err(failure)?;
+            mark.left_out = left_out;
+            mark.work = Some(tree);
         }
+        mark.charged = self.turn.as_ref().map(|before| before.left_weaker.clone()).unwrap_or_default();
+        self.keep_mark(mark)
+    }
+
+    /// Writes down what is remembered of a turn.
+    pub(super) fn keep_mark(&mut self, mark: TurnMark) -> Result<(), RepoFailure> {
         let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
         self.git_dir.publish(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
         self.turn = Some(mark);
@@ -156,6 +181,9 @@ impl GitRepo {
             index,
             dirty: None,
             work: None,
+            left_out: BTreeSet::new(),
+            charged: BTreeSet::new(),
+            left_weaker: BTreeSet::new(),
             store: Some(match self.store_seen.take() {
                 Some((seen, _)) => seen,
                 None => peer.store_mark().map_err(failure)?,

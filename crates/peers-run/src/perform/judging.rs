@@ -95,7 +95,7 @@ impl<W: World> Engine<W> {
     }
 
     /// Looks after gates that were cut off by the stop, once all that they started has ended: what they left
-    /// in the git directory is put back, and when HEAD is where it was, that is recorded, so that what is
+    /// in the git directory and in tests is put back, and when HEAD is where it was, that is recorded, so that what is
     /// committed from here on is the operator's.
     pub fn wind_up(&mut self) {
         let Some(mut judging) = self.judging.take() else { return };
@@ -105,7 +105,8 @@ impl<W: World> Engine<W> {
         let at = self.world.clock().now();
         // What cannot be looked at here is looked at by the next start, which takes nobody's word for it.
         let Ok(mended) = self.world.repo().after_gates() else { return };
-        for text in mended {
+        let undone = self.world.repo().undo_weakening().unwrap_or_else(|failure| vec![failure.to_string()]);
+        for text in mended.into_iter().chain(undone) {
             self.world.observer().notice(&Notice::Warning(text), &self.machine.state, at);
         }
         let still = self.machine.state.head.clone();

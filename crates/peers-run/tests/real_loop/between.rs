@@ -173,3 +173,78 @@ fn what_a_gate_that_was_cut_off_left_in_git_is_put_back() {
     w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
     w.settled();
 }
+
+const STRONG: &str = "def test_a():\n    assert f() == 3\n    assert g() == 4\n";
+
+/// A world with a test and a gate that does this once; a turn follows that commits all that there is.
+fn weakened_by_a_gate(act: &str) -> World {
+    let w = World::new();
+    fs::create_dir(w.repo().join("tests")).unwrap();
+    w.put("tests/test_a.py", STRONG);
+    w.put(".gitignore", ".peers/\n*.ign\n");
+    w.commit("Tests");
+    gate_that(&w, act);
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
+    w
+}
+
+#[track_caller]
+fn put_back(w: &World) {
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    assert_eq!(w.git(&["show", "HEAD:tests/test_a.py"]), STRONG.trim_end());
+    let told = |t: &String| t.contains("while gates ran") && t.contains("tests/test_a.py");
+    assert!(w.tick(1).warnings_emitted.iter().any(told), "{:#?}", w.tick(1));
+    assert!(!w.tick(1).prewarned);
+    w.settled();
+}
+
+#[test]
+fn tests_that_a_gate_deletes_behind_a_commit_of_its_own_are_put_back() {
+    put_back(&weakened_by_a_gate("git commit -q --allow-empty -m n; rm tests/test_a.py"));
+}
+
+#[test]
+fn a_test_that_a_gate_makes_too_large_to_be_read_is_put_back_and_what_lay_there_is_kept() {
+    let w = weakened_by_a_gate("truncate -s 70M tests/test_a.py");
+    put_back(&w);
+    let mut kept = fs::read_dir(w.repo().join(".git/peers-aside")).unwrap();
+    assert_eq!(kept.next().unwrap().unwrap().metadata().unwrap().len(), 70 << 20);
+}
+
+#[test]
+fn a_test_that_a_gate_replaces_by_ignored_files_is_put_back() {
+    put_back(&weakened_by_a_gate(
+        "rm tests/test_a.py; mkdir tests/test_a.py; echo x > tests/test_a.py/x.ign",
+    ));
+}
+
+#[test]
+fn tests_that_a_gate_replaces_by_a_repository_are_put_back() {
+    put_back(&weakened_by_a_gate(
+        "rm -r tests; git init -q tests; (cd tests; git commit -q --allow-empty -m x)",
+    ));
+}
+
+#[test]
+fn tests_that_cannot_be_put_back_after_a_gate_stop_the_loop() {
+    let w = weakened_by_a_gate(
+        "echo x > .git/peers-aside; rm tests/test_a.py; mkdir tests/test_a.py; echo x > tests/test_a.py/x.ign",
+    );
+    w.run(&["--max-ticks=1"]).stopped("tamper:history", 5);
+    assert!(w.ticks().is_empty(), "no agent built on it");
+    let detail = w.exit().detail;
+    assert!(detail.contains("tests/test_a.py") && detail.contains("start again"), "{detail}");
+}
+
+#[test]
+fn tests_that_a_gate_weakened_before_it_was_cut_off_are_put_back() {
+    let w = World::new();
+    fs::create_dir(w.repo().join("tests")).unwrap();
+    w.put("tests/test_a.py", STRONG);
+    w.commit("Tests");
+    interrupted_in_a_gate(&w, "rm tests/test_a.py");
+    assert_eq!(w.get("tests/test_a.py"), STRONG);
+    assert_eq!(w.status(), "");
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    w.settled();
+}

@@ -1,7 +1,9 @@
 //! Turns that are taken back, and forged notes.
 
+use peers_core::cheat::TAKEN_OVER;
 use peers_core::state::PeerState;
-use peers_model::record::{CorrectionKind, TickOutcome};
+use peers_model::record::{CorrectionKind, TickOutcome, TickRecord};
+use peers_sys::signal::Signal;
 
 use crate::world::{World, sh};
 
@@ -265,6 +267,7 @@ fn a_weakening_that_is_left_uncommitted_is_charged_to_who_left_it_and_not_to_who
         bob.warnings_emitted.iter().any(|t| t.contains(told) && t.contains("tests/test_z.py")),
         "{bob:#?}"
     );
+    assert!(!bob.warnings_emitted.iter().any(|t| t.starts_with(TAKEN_OVER)), "it is known who left it");
     assert!(!again.prewarned, "once is enough: {again:#?}");
     w.settled();
 }
@@ -277,6 +280,9 @@ fn what_the_operator_left_uncommitted_is_charged_to_nobody() {
     w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
     assert!(w.ticks().iter().all(|tick| !tick.prewarned), "{:#?}", w.ticks());
     assert!(w.git(&["show", "--stat", "HEAD"]).contains("tests/test_z.py"));
+    let (first, second) = (w.tick(1).warnings_emitted, w.tick(2).warnings_emitted);
+    assert!(!first.iter().any(|t| t.starts_with(TAKEN_OVER)), "{first:#?}");
+    assert!(second.iter().any(|t| t.starts_with(TAKEN_OVER) && t.contains("tests/test_z.py")), "{second:#?}");
     w.settled();
 }
 
@@ -345,4 +351,141 @@ fn tests_that_a_gate_weakens_in_the_work_tree_are_put_back_before_anybody_commit
     };
     assert!(w.ticks().iter().any(told), "{:#?}", w.ticks());
     w.settled();
+}
+
+/// The work tree is as strong as HEAD, and a tick says that it was put back.
+#[track_caller]
+fn put_back(w: &World, said: &str) {
+    assert_eq!(w.get("tests/test_z.py"), STRONG);
+    assert_eq!(w.git(&["show", "HEAD:tests/test_z.py"]), STRONG.trim_end());
+    let told = |tick: &TickRecord| {
+        tick.warnings_emitted.iter().any(|t| t.contains(said) && t.contains("tests/test_z.py"))
+    };
+    assert!(w.ticks().iter().any(told), "{:#?}", w.ticks());
+    assert!(w.ticks().iter().all(|tick| !tick.prewarned), "{:#?}", w.ticks());
+    assert!(w.git(&["status", "--porcelain", "tests"]).is_empty());
+}
+
+/// A turn that weakens a test, commits nothing and hangs.
+fn cut_short(w: &World) -> crate::world::Live {
+    let here = w.fifo("here");
+    w.play("idle", &[&[WEAK, "write: {path: wip.py, text: 'w = 1'}", &here.tell(), "hang"], HONEST, HONEST]);
+    let live = w.start(&[]);
+    here.told();
+    w.recorded("peer-spawned", 1);
+    live
+}
+
+#[test]
+fn what_an_interrupted_turn_left_weakened_is_put_back_and_charged_to_nobody() {
+    let w = tested();
+    let live = cut_short(&w);
+    live.signal(Signal::Int);
+    live.end().stopped("interrupted", 130);
+    assert_eq!(w.get("tests/test_z.py"), STRONG);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    put_back(&w, "by a turn that was cut short");
+    assert_eq!(w.get("wip.py"), "w = 1", "what is no test stays");
+    w.settled();
+}
+
+#[test]
+fn what_a_turn_left_weakened_when_the_loop_was_killed_is_put_back_by_the_next_run() {
+    let w = tested();
+    cut_short(&w).crash();
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).recovered);
+    put_back(&w, "by a turn that was cut short");
+    w.settled();
+}
+
+#[test]
+fn what_was_uncommitted_before_a_turn_that_was_cut_short_is_what_it_was() {
+    let w = tested();
+    let mine = format!("{STRONG}    assert f(3) == 3\n");
+    w.put("tests/test_z.py", &mine);
+    let live = cut_short(&w);
+    live.signal(Signal::Int);
+    live.end().stopped("interrupted", 130);
+    assert_eq!(w.get("tests/test_z.py"), mine);
+    assert_eq!(w.git(&["diff", "--cached", "--name-only"]), "", "nothing of it is staged");
+    w.settled();
+}
+
+#[test]
+fn a_test_that_is_left_too_large_to_be_read_is_charged_to_who_left_it() {
+    let w = tested();
+    let grow = sh("truncate -s 70M tests/test_z.py");
+    let ann: &[&str] = &[HONEST[0], "handoff: {files: [src]}", &grow];
+    w.play("idle", &[ann, HONEST]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let (ann, bob) = (w.tick(1), w.tick(2));
+    let said = "tests/test_z.py cannot be read any more";
+    assert!(ann.prewarned && ann.warnings_emitted.iter().any(|t| t.contains(said)), "{ann:#?}");
+    assert!(w.git(&["show", "--stat", bob.head_after.as_str()]).contains("tests/test_z.py"));
+    assert!(!bob.prewarned, "{bob:#?}");
+    w.settled();
+}
+
+#[test]
+fn a_test_that_was_left_too_large_twice_is_as_it_was_after_the_revert() {
+    let w = tested();
+    let grow = sh("truncate -s 70M tests/test_z.py");
+    let ann: &[&str] =
+        &["write: {path: 'src/a{{iteration}}.py', text: 'a = 1'}", "handoff: {files: [src]}", &grow];
+    let undone = sh("git checkout -q tests");
+    let bob: &[&str] = &["write: {path: src/b.py, text: 'b = 1'}", &undone, "handoff: {files: [src]}"];
+    w.play("idle", &[ann, bob, ann]);
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert), "{:#?}", w.tick(3));
+    assert_eq!(w.get("tests/test_z.py"), STRONG);
+    w.settled();
+}
+
+#[test]
+fn an_uncommitted_edit_does_not_shield_a_later_weakening_of_its_file_from_the_revert() {
+    let w = tested();
+    let harmless = format!("{STRONG}# a note\n");
+    w.put("tests/test_z.py", &harmless);
+    let weak: &[&str] =
+        &["write: {path: 'src/a{{iteration}}.py', text: 'a = 1'}", "handoff: {files: [src]}", WEAK];
+    let again = sh("git checkout -q tests && echo '# a note' >> tests/test_z.py");
+    let bob: &[&str] = &["write: {path: src/b.py, text: 'b = 1'}", &again, "handoff: {files: [src]}"];
+    w.play("idle", &[weak, bob, weak]);
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).prewarned, "{:#?}", w.tick(1));
+    assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert), "{:#?}", w.tick(3));
+    assert_eq!(w.get("tests/test_z.py"), harmless);
+    w.settled();
+}
+
+/// Both of ann's turns take a test away and leave this in its place; the second is reverted.
+fn reverted_behind(obstacle: &str) {
+    let w = tested();
+    w.put(".gitignore", ".peers/\n*.ign\n");
+    w.commit("Ignore");
+    let act = sh(&format!("rm -f tests/test_z.py; mkdir tests/test_z.py; {obstacle}"));
+    let ann: &[&str] =
+        &["write: {path: 'src/a{{iteration}}.py', text: 'a = 1'}", "handoff: {files: [src]}", &act];
+    let undone = sh("rm -rf tests/test_z.py; git checkout -q tests");
+    let bob: &[&str] = &["write: {path: src/b.py, text: 'b = 1'}", &undone, "handoff: {files: [src]}"];
+    w.play("idle", &[ann, bob, ann]);
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).prewarned, "{:#?}", w.tick(1));
+    assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert), "{:#?}", w.tick(3));
+    assert_eq!(w.get("tests/test_z.py"), STRONG);
+    assert!(w.has(".git/peers-aside/tick-00003-test_z.py"));
+    w.settled();
+}
+
+#[test]
+fn ignored_files_in_the_place_of_a_test_do_not_keep_it_from_coming_back() {
+    reverted_behind("echo x > tests/test_z.py/x.ign");
+}
+
+#[test]
+fn a_repository_in_the_place_of_a_test_does_not_keep_it_from_coming_back() {
+    reverted_behind(
+        "git init -q tests/test_z.py; cd tests/test_z.py; git -c user.name=x -c user.email=x@example.org commit -q --allow-empty -m x",
+    );
 }

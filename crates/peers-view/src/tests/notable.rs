@@ -369,3 +369,20 @@ fn a_turn_that_failed_by_its_process_says_how_that_ended() {
     assert!(text.contains("its process ended with exit code 4"), "{text}");
     assert!(!text.contains("run classification"), "{text}");
 }
+
+#[test]
+fn a_turn_that_committed_weakened_tests_of_nobody_known_is_named_until_it_is_acknowledged() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        tick.warnings_emitted = vec![format!("{}1 fewer tests in tests/a.py", peers_core::cheat::TAKEN_OVER)];
+    });
+    world.exit(StopReason::Complete, "");
+    let line = "tick 1 of claude committed weakened tests that somebody had left uncommitted: 1 fewer tests in tests/a.py";
+    assert_eq!(
+        closing(&world.view()),
+        ["look at this before you trust the result:".to_owned(), format!("  - {line}")]
+    );
+    let op = OperatorOp::Ack { target: AckTarget::Weakening(TickNo(1)), reason: "mine".into() };
+    alone(&mut world, operator(op));
+    assert_eq!(closing(&world.view()), Vec::<String>::new());
+}

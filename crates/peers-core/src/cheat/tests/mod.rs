@@ -510,13 +510,17 @@ fn what_lay_uncommitted_before_a_turn_is_taken_over_and_what_it_leaves_is_its_ow
     };
     let of = |diff: &TurnDiff, around: &Uncommitted, left: bool| {
         let of = weakenings_of_turn(diff, around, left);
-        (of.own.len(), of.taken_over.len())
+        assert!(of.taken_over.is_empty() || of.found_there.is_empty());
+        (of.own.len(), of.taken_over.len() + 10 * of.found_there.len())
     };
     let (a, none) = (lost("tests/test_a.py"), TurnDiff::default());
     let clean = Uncommitted::default();
     assert_eq!(of(&a, &clean, true), (1, 0), "its own");
     let stood = Uncommitted { since: Some(none.clone()), ..clean.clone() };
-    assert_eq!(of(&a, &stood, true), (0, 1), "only committed");
+    assert_eq!(of(&a, &stood, true), (0, 10), "only committed, and nobody knows whose it is");
+    let known = ["tests/test_a.py".to_owned()].into_iter().collect();
+    let stood = Uncommitted { charged: known, ..stood };
+    assert_eq!(of(&a, &stood, true), (0, 1), "only committed, and somebody answered for it");
     let more = Uncommitted { since: Some(a.clone()), ..clean.clone() };
     assert_eq!(of(&a, &more, true), (1, 0), "weakened further");
     let left = Uncommitted { left: a.clone(), made: a.clone(), ..clean.clone() };
@@ -525,4 +529,19 @@ fn what_lay_uncommitted_before_a_turn_is_taken_over_and_what_it_leaves_is_its_ow
     assert_eq!(of(&a, &left, true), (1, 0), "told once");
     let stands = Uncommitted { left: a.clone(), made: lost("src/x.py"), ..clean };
     assert_eq!(of(&none, &stands, true), (0, 0), "somebody else left it");
+}
+
+#[test]
+fn a_test_that_could_not_be_read_at_the_end_is_weaker_and_one_that_could_not_before_is_not_known() {
+    let one = || ["tests/test_a.py".to_owned()].into_iter().collect::<std::collections::BTreeSet<_>>();
+    let none = std::collections::BTreeSet::new;
+    let unread = Weakening::Unreadable { path: "tests/test_a.py".into() };
+    let of = |before, after, existed: bool| {
+        let grown = TurnDiff { files: vec![FileDiff::opaque("tests/test_a.py", FileStatus::Modified)] };
+        weakenings(&grown.unread(&before, &after, &|_| existed))
+    };
+    assert_eq!(of(none(), one(), true), [unread]);
+    assert_eq!(of(none(), one(), false), [], "a new file takes nothing away");
+    assert_eq!(of(one(), none(), true), []);
+    assert_eq!(of(one(), one(), true), []);
 }

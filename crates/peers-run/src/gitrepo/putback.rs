@@ -1,0 +1,282 @@
+//! Putting tests, gates and what hides them back to how they were in the work tree.
+
+use std::collections::BTreeSet;
+
+use peers_core::cheat::{TurnDiff, Weakening, is_measured, weakenings, weakenings_since};
+use peers_git::{GitError, PeerRepo};
+use peers_model::{CommitId, TickNo, TreeId};
+use serde::{Deserialize, Serialize};
+
+use super::mend::{aside, quoted};
+use super::{GitRepo, chain, failure, substrate};
+use crate::ports::RepoFailure;
+
+/// A work tree that was stored, and which of its measured files could not be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stored {
+    pub(super) tree: TreeId,
+    pub(super) left_out: BTreeSet<String>,
+}
+
+/// What files are put back to: those of the work tree before, where somebody had not committed them and
+/// nobody has since, else those of HEAD.
+pub(super) struct Target {
+    head: TreeId,
+    start: Stored,
+    uncommitted: BTreeSet<String>,
+}
+
+/// What of a work tree is weaker than it was.
+type Weaker<'a> = &'a dyn Fn(&GitRepo, &Stored) -> Result<Vec<Weakening>, GitError>;
+
+/// What was put back.
+#[derive(Debug, Default)]
+pub(super) struct PutBack {
+    /// The files, for people.
+    pub(super) names: Vec<String>,
+    /// The copy of the work tree.
+    pub(super) kept: String,
+    /// What lay in the way, and where it is now, from the git directory.
+    pub(super) moved: Vec<(String, String)>,
+}
+
+impl PutBack {
+    /// Where everything is, for a warning.
+    pub(super) fn words(&self) -> String {
+        format!("a copy is kept as salvage `{}`{}", self.kept, moved_words(&self.moved))
+    }
+}
+
+pub(super) fn moved_words(moved: &[(String, String)]) -> String {
+    if moved.is_empty() {
+        return String::new();
+    }
+    let from: Vec<String> = moved.iter().map(|(path, _)| path.clone()).collect();
+    let to: Vec<String> = moved.iter().map(|(_, to)| format!(".git/{to}")).collect();
+    format!("; what lay at {} and could not be copied is now {}", quoted(&from), quoted(&to))
+}
+
+impl Stored {
+    pub(super) fn whole(tree: TreeId) -> Self {
+        Self { tree, left_out: BTreeSet::new() }
+    }
+}
+
+impl GitRepo {
+    /// Stores the work tree.
+    pub(super) fn stored(&self, head: &CommitId) -> Result<Stored, GitError> {
+        let stored = self.control.keep_work_tree(&self.work_dir, head)?;
+        let left_out = stored.left_out.into_iter().filter(|path| is_measured(path)).collect();
+        Ok(Stored { tree: stored.tree, left_out })
+    }
+
+    /// What changed between two work trees.
+    pub(super) fn stored_diff(&self, old: &Stored, new: &Stored) -> Result<TurnDiff, GitError> {
+        let diff = self.turn_diff(&old.tree, &new.tree)?;
+        Ok(diff.unread(&old.left_out, &new.left_out, &|path| self.is_file(&old.tree, path)))
+    }
+
+    fn is_file(&self, tree: &TreeId, path: &str) -> bool {
+        match self.control.facts().read_blob_of(tree, path, 0) {
+            Ok(found) => found.is_some(),
+            Err(error) => matches!(error, GitError::TooLarge { .. }),
+        }
+    }
+
+    /// What to put back to, of a work tree that was `start` on top of `from` when something began, after
+    /// which HEAD has the tree `head`.
+    pub(super) fn target(&self, from: &TreeId, start: &Stored, head: &TreeId) -> Result<Target, GitError> {
+        let facts = self.control.facts();
+        let mut uncommitted: BTreeSet<String> = BTreeSet::new();
+        if start.tree != *from {
+            uncommitted.extend(facts.changed_paths(from, &start.tree)?);
+        }
+        if head != from {
+            for path in facts.changed_paths(from, head)? {
+                uncommitted.remove(&path);
+            }
+        }
+        Ok(Target { head: head.clone(), start: start.clone(), uncommitted })
+    }
+
+    /// Puts back, after a copy, what `weaker` finds in the work tree. The files that it names first; when it
+    /// still finds something, all files of that kind. What is left then is an error, as the next commit
+    /// would take it over.
+    pub(super) fn put_back(
+        &mut self,
+        (tick, what): (TickNo, &str),
+        target: &Target,
+        weaker: Weaker<'_>,
+    ) -> Result<Option<PutBack>, RepoFailure> {
+        let peer = self.open()?;
+        let head = peer.facts().head().map_err(failure)?.commit;
+        let now = self.stored(&head).map_err(failure)?;
+        let found = paths(&weaker(self, &now).map_err(failure)?);
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let who = substrate(peers_sys::clock::now());
+        let name = aside(tick, what);
+        let kept = self.control.salvage(&name, &head, &self.work_dir, &who).map_err(failure)?;
+        let names: Vec<String> = found.iter().cloned().collect();
+        let mut done = PutBack { names, kept: kept.name, moved: Vec::new() };
+        let above = ancestors(&found);
+        let few = |path: &str| found.contains(path) || above.contains(path);
+        let all = |path: &str| is_measured(path) || above.contains(path);
+        let passes: [&dyn Fn(&str) -> bool; 2] = [&few, &all];
+        let mut still = Ok(Vec::new());
+        let mut now = now;
+        for which in passes {
+            still = self.write_back(&peer, (tick, &head), (&now, target), which, &mut done.moved);
+            now = self.stored(&head).map_err(failure)?;
+            let left = paths(&weaker(self, &now).map_err(failure)?);
+            if left.is_empty() {
+                return Ok(Some(done));
+            }
+            if let Ok(blocked) = &mut still {
+                blocked.extend(left);
+            }
+        }
+        let why = match still {
+            Ok(names) => quoted(&names.into_iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()),
+            Err(error) => chain(&error),
+        };
+        Err(stuck(
+            &format!("tests were weakened in the work tree, at {}", quoted(&done.names)),
+            &why,
+            &done.words(),
+        ))
+    }
+
+    /// Writes the files that `which` takes, and returns what is still in the way.
+    pub(super) fn write_back(
+        &mut self,
+        peer: &PeerRepo,
+        (tick, head): (TickNo, &CommitId),
+        (now, target): (&Stored, &Target),
+        which: &dyn Fn(&str) -> bool,
+        moved: &mut Vec<(String, String)>,
+    ) -> Result<Vec<String>, GitError> {
+        let Target { head: committed, start, uncommitted } = target;
+        // What could not be read at the start is not known: it stays.
+        let wanted = |path: &str| which(path) && !start.left_out.contains(path);
+        let mut now = now.clone();
+        let large: Vec<String> = now.left_out.iter().filter(|path| wanted(path)).cloned().collect();
+        let before = moved.len();
+        for path in large {
+            let tree = if uncommitted.contains(&path) { &start.tree } else { committed };
+            if self.is_file(tree, &path) {
+                move_aside(peer, tick, &path, moved)?;
+            }
+        }
+        if moved.len() > before {
+            now = self.stored(head)?;
+        }
+        let mut blocked = Vec::new();
+        for attempt in 0..2 {
+            blocked.clear();
+            let spare = |path: &str| !wanted(path) || uncommitted.contains(path);
+            blocked.extend(peer.checkout_changed_but(&self.control, &now.tree, committed, &spare)?.blocked);
+            let spare = |path: &str| !wanted(path) || !uncommitted.contains(path);
+            blocked.extend(peer.write_changed_but(&self.control, &now.tree, &start.tree, &spare)?.blocked);
+            if blocked.is_empty() || attempt == 1 {
+                break;
+            }
+            for path in &blocked {
+                move_aside(peer, tick, path, moved)?;
+            }
+        }
+        self.clean_at = None;
+        Ok(blocked)
+    }
+
+    /// Brings the work tree from one tree to another; of tests and gates nothing may stay in the way.
+    pub(super) fn check_out_whole(
+        &mut self,
+        peer: &PeerRepo,
+        tick: TickNo,
+        (from, to): (&TreeId, &TreeId),
+        moved: &mut Vec<(String, String)>,
+    ) -> Result<(), RepoFailure> {
+        let mut blocked = peer.checkout_changed(&self.control, from, to).map_err(failure)?.blocked;
+        blocked.retain(|path| is_measured(path));
+        if blocked.is_empty() {
+            return Ok(());
+        }
+        for path in &blocked {
+            move_aside(peer, tick, path, moved).map_err(failure)?;
+        }
+        let spare = |path: &str| !blocked.iter().any(|out| path == out || below(path, out));
+        let left = peer.checkout_changed_but(&self.control, from, to, &spare).map_err(failure)?.blocked;
+        if left.is_empty() { Ok(()) } else { Err(not_back(&left, moved)) }
+    }
+
+    /// What is weaker at the end of a turn than in its commits and than before it.
+    pub(super) fn weaker_left(
+        &self,
+        head: &TreeId,
+        start: &Stored,
+        now: &Stored,
+    ) -> Result<Vec<Weakening>, GitError> {
+        let left = self.stored_diff(&Stored::whole(head.clone()), now)?;
+        Ok(weakenings_since(&left, &self.stored_diff(start, now)?))
+    }
+
+    /// What is weaker in the work tree after gates than before them. Where they moved HEAD, what is as it is
+    /// there is a matter of the commits.
+    pub(super) fn weaker_after_gates(
+        &self,
+        (from, head): (&TreeId, &TreeId),
+        start: &Stored,
+        now: &Stored,
+    ) -> Result<Vec<Weakening>, GitError> {
+        let mut found = weakenings(&self.stored_diff(start, now)?);
+        if head != from {
+            let left = self.stored_diff(&Stored::whole(head.clone()), now)?;
+            found.retain(|w| left.files.iter().any(|file| file.path == w.path()));
+        }
+        Ok(found)
+    }
+}
+
+/// That something is in the way of what is to be put back.
+pub(super) fn not_back(blocked: &[String], moved: &[(String, String)]) -> RepoFailure {
+    let what = "tests that a turn took away could not be put back";
+    stuck(what, &quoted(blocked), &format!("what they were is in HEAD{}", moved_words(moved)))
+}
+
+fn stuck(what: &str, why: &str, kept: &str) -> RepoFailure {
+    RepoFailure::Weakened(format!(
+        "{what}; in the way is {why}; {kept}; put these files back (`git status` names them, `git checkout -- FILE` \
+         takes them from HEAD), then start again"
+    ))
+}
+
+fn move_aside(
+    peer: &PeerRepo,
+    tick: TickNo,
+    path: &str,
+    moved: &mut Vec<(String, String)>,
+) -> Result<(), GitError> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if let Some(to) = peer.move_aside(path, &format!("tick-{:05}-{name}", tick.0))? {
+        moved.push((path.to_owned(), to));
+    }
+    Ok(())
+}
+
+fn paths(found: &[Weakening]) -> BTreeSet<String> {
+    found.iter().map(|w| w.path().to_owned()).collect()
+}
+
+/// The directories above: something else may lie in their place.
+fn ancestors(paths: &BTreeSet<String>) -> BTreeSet<String> {
+    let borders = |path: &String| -> Vec<String> {
+        path.match_indices('/').filter_map(|(at, _)| path.get(..at).map(str::to_owned)).collect()
+    };
+    paths.iter().flat_map(borders).collect()
+}
+
+fn below(path: &str, dir: &str) -> bool {
+    path.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
+}
