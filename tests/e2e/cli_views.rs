@@ -147,3 +147,14 @@ fn a_linked_control_directory_is_refused_by_every_view() {
         world.peers(args).exits(5);
     }
 }
+
+#[test]
+fn without_the_directory_for_people_what_writes_there_says_so() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    std::fs::remove_dir_all(world.at(".peers")).unwrap();
+    for command in [&["report"][..], &["state", "rebuild"]] {
+        let done = world.peers(command).exits(3);
+        assert!(done.err.contains("there is no .peers directory; run `peers init`"), "{}", done.err);
+    }
+}

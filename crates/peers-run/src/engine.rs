@@ -212,7 +212,11 @@ impl<W: World> Engine<W> {
         let kind = match error.disk().map(|d| d.kind) {
             Some(DiskErrorKind::Full) => ErrorKind::DiskFull,
             Some(
-                DiskErrorKind::Unsafe | DiskErrorKind::TooLarge | DiskErrorKind::Exists | DiskErrorKind::Io,
+                DiskErrorKind::Unsafe
+                | DiskErrorKind::TooLarge
+                | DiskErrorKind::Exists
+                | DiskErrorKind::NoArea
+                | DiskErrorKind::Io,
             ) => ErrorKind::Io,
             None => ErrorKind::Internal,
         };

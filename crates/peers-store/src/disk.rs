@@ -45,6 +45,8 @@ pub enum DiskErrorKind {
     TooLarge,
     /// It exists already.
     Exists,
+    /// The whole area is not there.
+    NoArea,
     /// Anything else.
     Io,
 }

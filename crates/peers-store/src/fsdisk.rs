@@ -38,7 +38,7 @@ impl FsDisk {
 
     fn need(&self, area: Area, op: &'static str, path: &str) -> Result<&SafeDir, DiskError> {
         self.dir(area).ok_or_else(|| DiskError {
-            kind: DiskErrorKind::Io,
+            kind: DiskErrorKind::NoArea,
             op,
             area,
             path: path.to_owned(),

@@ -256,7 +256,7 @@ pub fn store_exit(error: &StoreError) -> u8 {
     use peers_store::DiskErrorKind;
     match error.disk().map(|disk| disk.kind) {
         Some(DiskErrorKind::Unsafe) => exit::REFUSED,
-        Some(DiskErrorKind::TooLarge) => exit::INVALID,
+        Some(DiskErrorKind::TooLarge | DiskErrorKind::NoArea) => exit::INVALID,
         Some(DiskErrorKind::Full | DiskErrorKind::Exists | DiskErrorKind::Io) => exit::BUG,
         None => match error {
             StoreError::Refused(_) => exit::BUG,
