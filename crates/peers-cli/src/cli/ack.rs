@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use peers_model::record::{AckTarget, OperatorOp};
+use peers_core::cheat::TAKEN_OVER;
+use peers_model::record::{AckTarget, OperatorOp, Record};
 use peers_model::{BugId, PeerName, TickNo, exit};
 use peers_run::place::Place;
 use peers_store::FsDisk;
@@ -92,7 +93,18 @@ struct Warned {
 /// newest does.
 fn standing(target: &AckTarget, disk: &mut FsDisk) -> Result<Option<Vec<Warned>>, CommandError> {
     let AckTarget::Weakening(tick) = target else { return Ok(None) };
-    let state = peers_store::store::read_state(disk)?;
+    // What a turn only found there is named, and cleared, by its tick alone.
+    let mut found_there = false;
+    let (state, ..) = peers_store::store::read_each(disk, |line| {
+        if let Record::Tick(record) = &line.record
+            && record.iteration == *tick
+        {
+            found_there = record.warnings_emitted.iter().any(|text| text.starts_with(TAKEN_OVER));
+        }
+    })?;
+    if found_there {
+        return Ok(None);
+    }
     let warned: Vec<Warned> = state
         .peers
         .iter()
