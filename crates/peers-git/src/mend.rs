@@ -109,11 +109,25 @@ impl GuardSnapshot {
         else {
             return Ok(0);
         };
-        let lines = || bytes.split_inclusive(|b| *b == b'\n');
-        let bad = lines().filter(|line| !packed_line(line)).count();
+        let (mut kept, mut bad, mut of_reference) = (Vec::new(), 0, false);
+        for (nth, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
+            // What a tag leads to stands right behind the tag, and the header before everything.
+            let in_place = match line.first() {
+                Some(b'^') => of_reference,
+                Some(b'#') => nth == 0,
+                _ => true,
+            };
+            let good = in_place && packed_line(line);
+            of_reference = good && !line.starts_with(b"^") && !line.starts_with(b"#");
+            if good {
+                kept.push(line);
+            } else {
+                bad += 1;
+            }
+        }
         if bad > 0 {
             // Without its header the file is taken as unsorted, with nothing said about tags.
-            let kept = lines().filter(|line| packed_line(line) && !line.starts_with(b"#"));
+            let kept = kept.into_iter().filter(|line| !line.starts_with(b"#"));
             files::replace(&path, &kept.flatten().copied().collect::<Vec<u8>>())?;
         }
         Ok(bad)

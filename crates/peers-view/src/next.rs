@@ -61,16 +61,14 @@ fn next(view: &LoopView) -> Option<String> {
 
 /// The command that goes on with a run that was interrupted, as it was.
 fn goes_on(view: &LoopView) -> String {
-    let dry_run = view.core.value().and_then(|core| core.run.as_ref()).is_some_and(|run| run.dry_run);
-    let flag = if dry_run { " --dry-run" } else { "" };
+    let flag = if is_dry(view) { " --dry-run" } else { "" };
     let at = apart(view).map(|dir| format!(" -C {}", words::shell_word(dir))).unwrap_or_default();
     format!("`peers{at} run{flag}` goes on")
 }
 
 /// Where and how the run that crashed goes on. A turn that is open is taken up as it began.
 fn after_a_crash(open: bool, view: &LoopView) -> String {
-    let dry_run = view.core.value().and_then(|core| core.run.as_ref()).is_some_and(|run| run.dry_run);
-    let flag = if dry_run && open { " --dry-run" } else { "" };
+    let flag = if is_dry(view) && open { " --dry-run" } else { "" };
     let dir = apart(view);
     match (dir, view.gone, open) {
         (None, ..) => format!("`peers run{flag}` goes on: the journal knows where it stopped"),
@@ -117,7 +115,14 @@ fn without_worktree(view: &LoopView) -> String {
 /// The command that goes on where the newest run worked, if that is not the directory that was asked
 /// about.
 pub(crate) fn elsewhere(view: &LoopView) -> Option<String> {
-    apart(view).map(|dir| format!("peers -C {} run", words::shell_word(dir)))
+    // Who only looked must not be led to a run that commits.
+    let flag = if is_dry(view) { " --dry-run" } else { "" };
+    apart(view).map(|dir| format!("peers -C {} run{flag}", words::shell_word(dir)))
+}
+
+/// Whether the newest run was a dry run.
+fn is_dry(view: &LoopView) -> bool {
+    view.core.value().and_then(|core| core.run.as_ref()).is_some_and(|run| run.dry_run)
 }
 
 /// Where the newest run worked, if that is not the directory that was asked about.
@@ -133,9 +138,8 @@ fn decided(view: &LoopView) -> bool {
 }
 
 fn home(view: &LoopView) -> Option<String> {
-    let dry_run = view.core.value().and_then(|core| core.run.as_ref()).is_some_and(|run| run.dry_run);
     // Of a dry run nothing is there to take home.
-    let run = view.run.value().filter(|run| run.own_branch && !dry_run)?;
+    let run = view.run.value().filter(|run| run.own_branch && !is_dry(view))?;
     // Where it committed nothing, there is nothing to take either.
     if run.base.is_some() && run.base == run.head {
         return None;

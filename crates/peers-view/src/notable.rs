@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use peers_core::cheat::{TAKEN_OVER, WEAKENED};
 use peers_model::record::{AckTarget, Digests, Line, OperatorOp, Record, Rules, TickRecord};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, limits};
-use peers_store::{Area, Disk, DiskError, JournalError, journal, layout};
+use peers_store::{Area, Disk, DiskError, layout};
 use serde::Serialize;
 
-use crate::words;
+use crate::{ticks, words};
 
 /// So much of the end of the journal is looked through by a view that must be quick.
 const LOOK: u64 = 16 * limits::MIB;
@@ -296,17 +296,7 @@ fn changed((old, new): (&Digests, &Digests), before: Option<&Rules>, after: Opti
 
 /// Looks through the end of the journal. The chain is not checked here: the fold does that.
 pub(crate) fn read<D: Disk>(disk: &mut D) -> Result<Notable, DiskError> {
-    let segments = journal::segments(disk).map_err(|error| match error {
-        JournalError::Disk(error) => error,
-        // Listing fails in no other way.
-        other => DiskError {
-            kind: peers_store::DiskErrorKind::Io,
-            op: "list",
-            area: Area::Store,
-            path: layout::store::JOURNAL.to_owned(),
-            detail: other.to_string(),
-        },
-    })?;
+    let segments = ticks::segments(disk)?;
     let mut parts = Vec::new();
     let mut left = LOOK;
     let mut cut = false;

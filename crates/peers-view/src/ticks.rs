@@ -154,10 +154,9 @@ pub struct JournalTail {
     pub broken: Option<u64>,
 }
 
-/// Reads the end of the journal until `wanted` ticks are found, backwards through its segments. The
-/// chain is not checked here: the fold does that.
-pub(crate) fn tail<D: Disk>(disk: &mut D, wanted: usize) -> Result<JournalTail, DiskError> {
-    let segments = journal::segments(disk).map_err(|error| match error {
+/// The numbers of the segments of the journal.
+pub(crate) fn segments<D: Disk>(disk: &mut D) -> Result<Vec<u32>, DiskError> {
+    journal::segments(disk).map_err(|error| match error {
         journal::JournalError::Disk(error) => error,
         // Listing fails in no other way.
         other => DiskError {
@@ -167,7 +166,13 @@ pub(crate) fn tail<D: Disk>(disk: &mut D, wanted: usize) -> Result<JournalTail, 
             path: layout::store::JOURNAL.to_owned(),
             detail: other.to_string(),
         },
-    })?;
+    })
+}
+
+/// Reads the end of the journal until `wanted` ticks are found, backwards through its segments. The
+/// chain is not checked here: the fold does that.
+pub(crate) fn tail<D: Disk>(disk: &mut D, wanted: usize) -> Result<JournalTail, DiskError> {
+    let segments = segments(disk)?;
     let mut found = JournalTail::default();
     let mut budget = TAIL;
     let mut window = FIRST;

@@ -78,6 +78,29 @@ fn packed_references_lose_only_the_lines_that_are_none() {
 }
 
 #[test]
+fn packed_references_lose_what_stands_in_the_wrong_place() {
+    let fixture = Fixture::new();
+    fixture.git(&["tag", "v1"]);
+    fixture.git(&["tag", "-a", "-m", "two", "v2"]);
+    fixture.git(&["pack-refs", "--all"]);
+    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    let path = fixture.work.join(".git/packed-refs");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let peeled = format!("^{}\n", fixture.head());
+    // In first place, twice in a row, and behind a reference that is none.
+    for (broken, gone) in [
+        (format!("{peeled}{text}"), 2),
+        (text.replace(&peeled, &peeled.repeat(2)), 1),
+        (text.replace("refs/tags/v2", "refs/tags/v2..x"), 2),
+    ] {
+        std::fs::write(&path, &broken).unwrap();
+        assert_eq!(snapshot.mend_packed_refs().unwrap(), gone, "{broken}");
+        fixture.git(&["for-each-ref"]);
+        assert_eq!(fixture.rev("v1"), fixture.head());
+    }
+}
+
+#[test]
 fn a_branch_is_told_for_what_it_is_and_can_be_set_whatever_it_is() {
     let fixture = Fixture::new();
     let first = fixture.head();

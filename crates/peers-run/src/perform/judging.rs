@@ -50,7 +50,9 @@ impl<W: World> Engine<W> {
             tick: judging.tick,
         };
         if let Err(failure) = self.world.repo().before_gates(job.tick) {
-            self.judging = None;
+            if let Some(dir) = self.judging.take().and_then(|judging| judging.checkout) {
+                self.world.repo().remove_checkout(&dir);
+            }
             self.pending.push_back(Failure::from(failure).event());
             return;
         }
@@ -95,8 +97,8 @@ impl<W: World> Engine<W> {
     }
 
     /// Looks after gates that were cut off by the stop, once all that they started has ended: what they left
-    /// in the git directory and in tests is put back, and when HEAD is where it was, that is recorded, so that what is
-    /// committed from here on is the operator's.
+    /// in the git directory and in tests is put back. When all of it was, and HEAD is where it was, that is
+    /// recorded, so that what is committed from here on is the operator's.
     pub fn wind_up(&mut self) {
         let Some(mut judging) = self.judging.take() else { return };
         if let Some(dir) = judging.checkout.take() {
@@ -105,9 +107,15 @@ impl<W: World> Engine<W> {
         let at = self.world.clock().now();
         // What cannot be looked at here is looked at by the next start, which takes nobody's word for it.
         let Ok(mended) = self.world.repo().after_gates() else { return };
-        let undone = self.world.repo().undo_weakening().unwrap_or_else(|failure| vec![failure.to_string()]);
+        let (undone, whole) = match self.world.repo().undo_weakening() {
+            Ok(undone) => (undone, true),
+            Err(failure) => (vec![failure.to_string()], false),
+        };
         for text in mended.into_iter().chain(undone) {
             self.world.observer().notice(&Notice::Warning(text), &self.machine.state, at);
+        }
+        if !whole {
+            return;
         }
         let still = self.machine.state.head.clone();
         let Some(head) =

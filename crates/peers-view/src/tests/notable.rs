@@ -216,6 +216,22 @@ fn a_crash_names_the_command_that_goes_on_as_the_turn_began() {
 }
 
 #[test]
+fn a_dry_run_that_stopped_elsewhere_goes_on_as_one() {
+    let stopped = |dry_run: bool| {
+        let mut world = World::new();
+        world.start(Rules { dry_run, ..rules() });
+        world.exit(StopReason::MaxTicks, "");
+        let mut record = run_record(&world.run);
+        record.workdir = "/data/x".into();
+        record.reason = Some(StopReason::MaxTicks);
+        runs::write(world.store.disk(), &record).unwrap();
+        next_step(&world.view()).unwrap()
+    };
+    assert!(stopped(true).ends_with("`peers -C /data/x run --dry-run`"), "{}", stopped(true));
+    assert!(stopped(false).ends_with("`peers -C /data/x run`"), "{}", stopped(false));
+}
+
+#[test]
 fn before_the_first_run_the_placeholder_comes_first_then_the_acceptance() {
     let mut world = World::new();
     let put = |world: &mut World, goals: &str| {
