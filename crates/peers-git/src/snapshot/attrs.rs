@@ -111,13 +111,10 @@ impl AttrFile {
     }
 }
 
-/// How the content at `path` is converted, given the attribute files from the top down.
-pub(crate) fn conversion(files: &[AttrFile], path: &[u8]) -> Conversion {
-    if !files.iter().any(|file| file.relevant) {
-        return Conversion::default();
-    }
+/// The attributes of `path`, given the attribute files from the top down.
+fn attributes<'f>(files: &'f [AttrFile], path: &[u8]) -> HashMap<&'f [u8], &'f Value> {
     let macros = files.first().map(|file| &file.macros);
-    let mut found: HashMap<&[u8], &Value> = HashMap::new();
+    let mut found: HashMap<&'f [u8], &'f Value> = HashMap::new();
     for file in files.iter().rev() {
         let Some(inner) = path.get(file.base..) else { continue };
         for (pattern, set) in file.lines.iter().rev() {
@@ -126,6 +123,25 @@ pub(crate) fn conversion(files: &[AttrFile], path: &[u8]) -> Conversion {
             }
         }
     }
+    found
+}
+
+/// The attribute of `path` that hands its content to a program or stores it in another encoding, as it is
+/// written: nothing of that is done here.
+pub(crate) fn special(files: &[AttrFile], path: &[u8]) -> Option<String> {
+    let found = attributes(files, path);
+    ["filter", "working-tree-encoding"].into_iter().find_map(|name| match found.get(name.as_bytes())? {
+        Value::Text(value) if !value.is_empty() => Some(format!("{name}={}", String::from_utf8_lossy(value))),
+        _ => None,
+    })
+}
+
+/// How the content at `path` is converted, given the attribute files from the top down.
+pub(crate) fn conversion(files: &[AttrFile], path: &[u8]) -> Conversion {
+    if !files.iter().any(|file| file.relevant) {
+        return Conversion::default();
+    }
+    let found = attributes(files, path);
     let get = |name: &[u8]| found.get(name).copied();
     let text = crlf(get(b"text")).or_else(|| crlf(get(b"crlf")));
     let eol = match get(b"eol") {

@@ -16,7 +16,7 @@ mod submodule;
 
 pub use state::{DirtyFile, DirtyStatus, StoredTree, SubmoduleState, TreeState};
 
-pub(crate) use attrs::{ATTRS_CAP, AttrFile, conversion};
+pub(crate) use attrs::{ATTRS_CAP, AttrFile, conversion, special};
 pub(crate) use cache::{Cache, Known, Stamp};
 pub(crate) use convert::to_work_tree;
 pub(crate) use state::{Written, write_work_tree};

@@ -12,6 +12,7 @@ mod reset;
 mod salvage;
 mod state;
 mod store;
+mod unfollowed;
 mod worktree;
 mod write;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use peers_core::state::OpenTick;
-use peers_git::{ControlDir, GitError, PeerRepo};
+use peers_git::{ControlDir, GitError, PeerRepo, Unfollowed};
 use peers_model::{CommitId, RunId, TickNo, Timestamp, exit};
 use peers_store::{artifacts, layout};
 use peers_sys::dir::SafeDir;
@@ -25,15 +25,36 @@ const LATER: Duration = Duration::from_mins(1);
 const OPERATIONS: [&str; 6] =
     ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
 
-/// Uncommitted changes, so many as are worth counting.
+/// Uncommitted changes, so many as are worth counting, and the refusal of a work tree that differs from its
+/// commit by what is not followed here: no run in it could ever be `complete`.
 pub(super) fn uncommitted(
     control: &mut ControlDir,
     repo: &PeerRepo,
     base: Option<&CommitId>,
-) -> Result<Vec<String>, GitError> {
+) -> Result<(Vec<String>, Option<Finding>), GitError> {
     let imported = control.import(repo, base)?;
     let found = control.dirty_files(repo.work_dir(), &imported.head, COUNTED)?;
-    Ok(found.into_iter().map(|file| file.path).collect())
+    let refusal = repo.unfollowed(&imported.head, &found).map(|(why, path)| unfollowed(&why, &path));
+    Ok((found.into_iter().map(|file| file.path).collect(), refusal))
+}
+
+fn unfollowed(why: &Unfollowed, path: &str) -> Finding {
+    let path = term::line(path, 200);
+    let (what, hint) = match why {
+        Unfollowed::Sparse => (
+            "was left out of this sparse checkout, and counts as deleted here".to_owned(),
+            "`git sparse-checkout disable` makes the checkout whole; `peers run --worktree` works in a whole one beside it",
+        ),
+        Unfollowed::Attribute(attribute) => (
+            format!("is not what its commit has: git converts it by `{}`", term::line(attribute, 80)),
+            "peers runs no conversion programs, so that no agent can plant one: use `peers run --worktree`, where the files are as committed, or take the attribute away",
+        ),
+        Unfollowed::LineEnds => (
+            "differs from its commit in line ends alone".to_owned(),
+            "commit it, or state line ends in .gitattributes (`* text=auto`): `core.autocrlf` is not followed",
+        ),
+    };
+    Finding::new(exit::INVALID, format!("`{path}` {what}; no run could be `complete`"), hint)
 }
 
 /// Keeps a copy of uncommitted changes before anybody of the loop can touch them. Its name.

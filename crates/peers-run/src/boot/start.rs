@@ -233,9 +233,12 @@ impl Ground {
             report.mirror = None;
         }
         // What an open turn left is its own: it is put back, or told as its peer's.
-        let changes =
-            if resumes { Ok(Vec::new()) } else { dirty::uncommitted(&mut control, &repo, base.as_ref()) };
-        if options.dry_run && !changes.as_ref().map_err(git_finding)?.is_empty() {
+        let changes = if resumes {
+            Ok((Vec::new(), None))
+        } else {
+            dirty::uncommitted(&mut control, &repo, base.as_ref())
+        };
+        if options.dry_run && !changes.as_ref().map_err(git_finding)?.0.is_empty() {
             return Err(Finding::new(
                 exit::CONFLICT,
                 "a dry run puts everything back, and there are uncommitted changes that it would touch",
@@ -250,9 +253,13 @@ impl Ground {
         }
         let killed = store.state().live_run().map(|run| run.id.clone());
         let strays = killed.and_then(|run| control::strays(store.disk(), &run, &place));
-        let changes = changes.unwrap_or_default();
-        // Whose they are is known when nothing of the loop has left any.
+        let (changes, refusal) = changes.unwrap_or_default();
+        // Whose they are is known when nothing of the loop has left any. What a turn left is no reason to
+        // refuse: the next one is told of it.
         let theirs = !store.state().dirty && !store.state().unwitnessed();
+        if let Some(refusal) = refusal.filter(|_| theirs) {
+            return Err(refusal.into());
+        }
         let kept = dirty::keep(&control, &repo, &changes, &run_id).map_err(|e| git_finding(&e))?;
         fresh_texts(store.disk());
 

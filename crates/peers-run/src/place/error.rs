@@ -189,7 +189,7 @@ pub fn repo_hint(error: &RepoError) -> String {
             peers_modes::hooks::quoted(&path.to_string_lossy())
         ),
         RepoError::Busy { .. } => "finish or abort it first (`git status` shows it)".to_owned(),
-        RepoError::Redirected { .. } => "look at .git and its config: something points elsewhere".to_owned(),
+        RepoError::Redirected { .. } => "peers works where .git is a directory, or in a worktree (`git worktree add`) of such a repository, without `core.worktree`: if you set it up otherwise, use a clone of it".to_owned(),
         RepoError::Corrupt { .. } => "run `git fsck`".to_owned(),
         RepoError::UnsupportedExtension { .. } => "see `extensions.*` in .git/config".to_owned(),
         RepoError::WrongOwner { .. } => "run as the owner of the repository".to_owned(),
