@@ -1,32 +1,19 @@
 //! What is said when something went wrong outside of peers: that it is one clear text, and that the
 //! command in it works where it was printed.
 
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use crate::support::{Ended, World, goals, program};
+use crate::support::{Ended, World, goals, heard, program};
 
 const HONEST: &str =
     "after: repeat\nturns:\n- - write: {path: ann.txt, append: \"{{turn}}\"}\n  - handoff: Work\n";
 
-fn fifo(world: &World, path: &Path) {
-    assert!(world.command("mkfifo").arg(path).status().unwrap().success());
-}
-
-/// Waits until somebody writes a line into a FIFO.
-fn heard(path: &Path) {
-    let mut line = String::new();
-    BufReader::new(std::fs::File::open(path).unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "up\n");
-}
-
 /// A run with these flags, killed in its first turn.
 fn killed(flags: &[&str]) -> World {
     let world = World::ready("true");
-    let pipe = world.path("pipe");
-    fifo(&world, &pipe);
+    let pipe = world.fifo("pipe");
     let announce = format!("echo up > {}", pipe.display());
     let script = serde_json::json!({"turns": [[{"shell": announce}, {"hang": "sleep"}]]});
     world.script("ann", &script.to_string());
@@ -165,7 +152,7 @@ fn a_part_of_the_git_directory_that_is_no_file_is_never_to_be_removed() {
             std::fs::rename(&path, world.path("real")).unwrap();
             match kind {
                 "a symlink" => symlink(world.path("real"), &path).unwrap(),
-                "a FIFO" => fifo(&world, &path),
+                "a FIFO" => drop(world.fifo(&path)),
                 _ => std::fs::create_dir(&path).unwrap(),
             }
             for args in [&["run"][..], &["verify"], &["undo", "last"], &["init", "--upgrade"]] {
@@ -272,9 +259,7 @@ fn in_gates(world: &World, up: &Path, go: &Path) -> Child {
 #[test]
 fn while_gates_run_the_status_says_so_and_since_when() {
     let world = World::ready("true");
-    let (up, go) = (world.path("up"), world.path("go"));
-    fifo(&world, &up);
-    fifo(&world, &go);
+    let (up, go) = (world.fifo("up"), world.fifo("go"));
     // Not before the turn: nothing reads there yet.
     let gate = format!("test ! -e ann.txt || {{ echo up > {}; read x < {}; }}", up.display(), go.display());
     world.write(".peers/goals.yaml", &goals(&[("real", &gate)]));
@@ -461,6 +446,8 @@ fn what_a_run_would_refuse_for_is_an_alert_of_status_with_what_helps() {
         let status = Ended::of(&world.command(program()).arg("status").output().unwrap()).out;
         assert!(status.contains(says) && status.contains(helps), "{status}");
         assert!(!status.contains("next step: run it again"), "{status}");
+        let report = world.peers(&["report", "--no-write"]).out;
+        assert!(report.contains(says) && report.contains(helps), "{report}");
     };
     let no_peers = |world: &World| std::fs::remove_dir_all(world.at(".peers")).unwrap();
     refused(&no_peers, "has no .peers directory", "`peers init --upgrade` lays it down again");
@@ -473,6 +460,44 @@ fn what_a_run_would_refuse_for_is_an_alert_of_status_with_what_helps() {
         std::fs::write(&path, half.join("\n") + "\n").unwrap();
     };
     refused(&older, "records were lost", "copy .peers/log/runs.jsonl to journal/");
+}
+
+#[test]
+fn init_says_what_a_run_would_refuse_for() {
+    let world = World::ready("true");
+    assert!(!world.peers(&["init", "--upgrade"]).exits(0).err.contains("would refuse"));
+    let config = world.config("").replace(&program().display().to_string(), "/missing/agent");
+    world.write(".peers/config.yaml", &config);
+    world.peers(&["goals", "accept"]).exits(0);
+    let said = world.peers(&["init", "--upgrade"]).exits(0).err;
+    assert!(
+        said.contains("warning: `peers run` would refuse: ") && said.contains("/missing/agent"),
+        "{said}"
+    );
+    let json = world.peers(&["init", "--upgrade", "--json"]).exits(0).json("peers.init/1");
+    assert!(json["refusals"][0].as_str().is_some_and(|text| text.contains("/missing/agent")), "{json}");
+}
+
+#[test]
+fn a_command_in_the_lines_of_a_run_names_the_directory_that_it_was_pointed_at() {
+    let world = World::ready("true");
+    world.script("ann", "turns:\n- - exit: 3\n");
+    let above = world.path("");
+    let run = |dir: &Path, args: &[&str]| {
+        let done =
+            world.command(program()).args(args).args(["run", "--max-ticks", "1"]).current_dir(dir).output();
+        Ended::of(&done.unwrap()).exits(0).err
+    };
+    let said = run(&above, &["-C", "repo"]);
+    let replay = command(&said, "peers -C repo replay");
+    pasted(&world, &above, &replay).exits(0);
+    world.script("ben", "turns:\n- - exit: 3\n");
+    assert!(run(&world.at(""), &[]).contains("see `peers replay 2`"));
+    let report =
+        world.command(program()).args(["-C", "repo", "report"]).current_dir(&above).output().unwrap();
+    let report = Ended::of(&report).exits(0).out;
+    assert!(!report.contains("`peers replay") && !report.contains("`peers run"), "{report}");
+    assert!(!world.read(".peers/REPORT.md").contains("-C repo"), "the file lies in the repository");
 }
 
 #[test]

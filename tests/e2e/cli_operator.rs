@@ -1,6 +1,8 @@
 //! What only the operator does, and what is shown when somebody else did it.
 
-use crate::support::{World, goals, program};
+use serde_json::{Value, json};
+
+use crate::support::{World, goals, heard, program};
 
 /// A script whose first turn runs a command of peers in its repository, then hands off.
 fn agent(world: &World, command: &str) {
@@ -11,7 +13,7 @@ fn agent(world: &World, command: &str) {
         file.display(),
         file.display()
     );
-    let script = serde_json::json!({"after": "repeat", "turns": [
+    let script = json!({"after": "repeat", "turns": [
         [{"shell": shell}, {"handoff": "Work"}],
         [{"handoff": "Work"}],
     ]});
@@ -49,8 +51,6 @@ fn an_agent_in_its_turn_is_refused_every_act_of_the_operator() {
 #[test]
 fn without_the_marks_in_its_environment_it_is_known_by_the_loop_that_started_it() {
     let world = World::ready("true");
-    world.write("goals.new", &goals(&[("weak", "true")]));
-    world.commit("What the agent will put in place");
     let accept = format!(
         "env -i HOME=$HOME XDG_STATE_HOME={0}/state XDG_CACHE_HOME={0}/cache XDG_DATA_HOME={0}/data PATH=\"$PATH\" setsid {1} goals accept",
         world.path("home").display(),
@@ -58,7 +58,7 @@ fn without_the_marks_in_its_environment_it_is_known_by_the_loop_that_started_it(
     );
     let file = world.path("answer");
     let shell = format!("{accept} >{0} 2>&1; echo exit $? >>{0}", file.display());
-    let script = serde_json::json!({"after": "repeat", "turns": [[{"shell": shell}, {"handoff": "Work"}]]});
+    let script = json!({"after": "repeat", "turns": [[{"shell": shell}, {"handoff": "Work"}]]});
     world.script("ann", &script.to_string());
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
     let said = answer(&world);
@@ -68,19 +68,15 @@ fn without_the_marks_in_its_environment_it_is_known_by_the_loop_that_started_it(
 #[test]
 fn the_operator_is_not_refused_and_what_was_accepted_during_a_run_is_named_to_its_end() {
     let world = World::ready("true");
-    let pipe = world.path("pipe");
-    let go = world.path("go");
-    for path in [&pipe, &go] {
-        assert!(world.command("mkfifo").arg(path).status().unwrap().success());
-    }
+    let (pipe, go) = (world.fifo("pipe"), world.fifo("go"));
     let wait = format!("echo up > {}; read answer < {}", pipe.display(), go.display());
-    let clean = serde_json::json!({"after": "repeat", "turns": [
+    let clean = json!({"after": "repeat", "turns": [
         {"on": {"prompt": "# Skeptic turn"}, "steps": [{"skeptic": "clean"}]},
         [{"shell": wait}, {"handoff": "Work"}],
         [{"handoff": "Work"}],
     ]});
     world.script("ann", &clean.to_string());
-    let other = serde_json::json!({"after": "repeat", "turns": [
+    let other = json!({"after": "repeat", "turns": [
         {"on": {"prompt": "# Skeptic turn"}, "steps": [{"skeptic": "clean"}]},
         [{"handoff": "Work"}],
     ]});
@@ -95,9 +91,7 @@ fn the_operator_is_not_refused_and_what_was_accepted_during_a_run_is_named_to_it
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(std::fs::File::open(&pipe).unwrap()), &mut line)
-        .unwrap();
+    heard(&pipe);
     world.write(".peers/goals.yaml", &goals(&[("real", "true")]));
     let taken = world.peers(&["goals", "accept"]).exits(0);
     assert!(taken.out.contains("the running loop takes it up"), "{}", taken.out);
@@ -143,5 +137,53 @@ fn a_gate_that_leaves_files_behind_is_told_so_by_verify() {
     assert!(done.err.contains("note: the gates changed the work tree: cache/x, left.pyc;"), "{}", done.err);
     assert!(done.out.contains("The gates changed the work tree: cache/x, left.pyc"), "{}", done.out);
     let again = world.peers(&["verify", "--json"]).exits(0).json("peers.verify/1");
-    assert_eq!(again["dirtied"], serde_json::json!([]), "it was there before");
+    assert_eq!((&again["dirtied"], &again["dirtied_count"]), (&json!([]), &0.into()), "as before");
+}
+
+#[test]
+fn what_gates_did_to_the_work_tree_is_unknown_where_nobody_could_look() {
+    let world = World::ready("touch left.pyc");
+    let pristine = world.peers(&["verify", "--pristine", "--json"]).exits(0).json("peers.verify/1");
+    assert_eq!((&pristine["dirtied"], &pristine["dirtied_count"]), (&Value::Null, &Value::Null));
+    let _loop = world.hold_lock(json!({"run_id": "00000000000000aa"}));
+    let beside = world.peers(&["verify"]).exits(0);
+    assert!(
+        beside.out.contains("Whether the gates changed the work tree is not known: a loop works here"),
+        "{}",
+        beside.out
+    );
+    let json = world.peers(&["verify", "--json"]).exits(0).json("peers.verify/1");
+    assert_eq!((&json["dirtied"], &json["dirtied_count"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn an_act_beside_another_command_waits_for_the_next_run_and_says_so() {
+    let world = World::ready("true");
+    world.write(".peers/goals.yaml", &goals(&[("other", "true")]));
+    let land = world.hold_lock(json!({"kind": "command", "command": "land"}));
+    let done = world.peers(&["goals", "accept"]).exits(0);
+    let words = format!(
+        "; `peers land` is at work, process {}, so it waits; the next run takes it up\n",
+        land.process.id()
+    );
+    assert!(done.out.ends_with(&words), "{}", done.out);
+    drop(land);
+    assert_eq!(world.records("operator").len(), 1, "the one before");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert_eq!(world.records("operator").len(), 2);
+    world.write(".peers/goals.yaml", &goals(&[("third", "true")]));
+    let _unknown = world.hold_lock(json!({}));
+    let said = world.peers(&["ack", "weakening:1", "--reason", "fine"]).exits(0).out;
+    assert!(said.contains("somebody holds the lock") && said.contains("else the next run does"), "{said}");
+    let json = world.peers(&["goals", "accept", "--json"]).exits(0).json("peers.goals-accept/1");
+    assert_eq!(json["taken"], "waiting");
+}
+
+#[test]
+fn without_a_name_init_records_the_number_of_the_user() {
+    let world = World::repo();
+    assert!(world.command(program()).env_remove("USER").arg("init").status().unwrap().success());
+    let accepted = std::fs::read_to_string(world.store().join("accepted.json")).unwrap();
+    let accepted: Value = serde_json::from_str(&accepted).unwrap();
+    assert!(accepted["by"].as_str().is_some_and(|by| by.starts_with("uid ")), "{accepted}");
 }

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 
+use serde_json::json;
+
 use crate::support::{World, goals};
 
 #[test]
@@ -82,8 +84,7 @@ fn a_held_lock_is_a_stop_reason_and_changes_nothing() {
 fn an_acceptance_during_a_run_is_handed_to_the_loop() {
     let world = World::ready("true");
     world.peers(&["tick"]).exits(0);
-    let lock = File::open(world.store().join("run.lock")).unwrap();
-    lock.lock().unwrap();
+    let lock = world.hold_lock(json!({"run_id": "00000000000000aa"}));
     world.write(".peers/goals.yaml", &goals(&[("real", "true"), ("more", "true")]));
     let taken = world.peers(&["goals", "accept", "--json"]).exits(0).json("peers.goals-accept/1");
     assert_eq!(taken["taken"], "handed-to-the-loop");

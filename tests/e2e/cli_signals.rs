@@ -3,13 +3,12 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
 
-use crate::support::{World, program};
+use crate::support::{World, heard, program};
 
 /// A world whose first peer announces itself in a pipe and then hangs.
 fn hanging() -> World {
     let world = World::ready("true");
-    let pipe = world.path("pipe");
-    assert!(world.command("mkfifo").arg(&pipe).status().unwrap().success());
+    let pipe = world.fifo("pipe");
     let announce = format!("echo up > {}", pipe.display());
     let script =
         serde_json::json!({"turns": [[{"shell": announce}, {"hang": "sleep"}], [{"handoff": "Again"}]]});
@@ -27,9 +26,7 @@ fn started(world: &World) -> Child {
         .spawn()
         .unwrap();
     // Opening the pipe waits for the peer to open it.
-    let mut line = String::new();
-    BufReader::new(std::fs::File::open(world.path("pipe")).unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "up\n");
+    heard(&world.path("pipe"));
     child
 }
 
@@ -77,11 +74,7 @@ fn a_killed_loop_is_seen_as_crashed_and_its_turn_is_recovered_once() {
 #[test]
 fn a_drained_loop_finishes_its_turn() {
     let world = World::ready("true");
-    let pipe = world.path("pipe");
-    let go = world.path("go");
-    for path in [&pipe, &go] {
-        assert!(world.command("mkfifo").arg(path).status().unwrap().success());
-    }
+    let (pipe, go) = (world.fifo("pipe"), world.fifo("go"));
     let wait = format!("echo up > {}; read answer < {}", pipe.display(), go.display());
     let script = serde_json::json!({"turns": [[{"shell": wait}, {"handoff": "Done in time"}]]});
     world.script("ann", &script.to_string());

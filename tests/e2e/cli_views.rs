@@ -158,3 +158,20 @@ fn without_the_directory_for_people_what_writes_there_says_so() {
         assert!(done.err.contains("there is no .peers directory; run `peers init`"), "{}", done.err);
     }
 }
+
+#[test]
+fn all_uncommitted_paths_are_counted_though_only_some_are_named() {
+    let world = World::ready("true");
+    world.peers(&["tick"]).exits(0);
+    for n in 0..40 {
+        world.write(&format!("left/{n:02}"), "");
+    }
+    let status = world.peers(&["status"]).exits(0).out;
+    assert!(
+        status.contains("40 uncommitted paths: ?? left/00, ") && status.contains("and 30 more"),
+        "{status}"
+    );
+    let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
+    let core = &json["loop"]["value"];
+    assert_eq!((&core["dirty_count"], core["dirty"].as_array().map(Vec::len)), (&40.into(), Some(30)));
+}

@@ -29,4 +29,6 @@ mod cli_verify;
 #[cfg(test)]
 mod cli_views;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 mod support;

@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -52,6 +53,19 @@ impl Ended {
 
     pub(crate) fn last_line(&self) -> &str {
         self.out.lines().last().unwrap_or_default()
+    }
+}
+
+/// The run lock, held in the name of another process.
+pub(crate) struct Held {
+    _lock: std::fs::File,
+    pub(crate) process: Child,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        self.process.wait().unwrap();
     }
 }
 
@@ -105,6 +119,25 @@ impl World {
 
     pub(crate) fn script(&self, peer: &str, text: &str) {
         std::fs::write(self.path(&format!("scripts/{peer}.yaml")), text).unwrap();
+    }
+
+    /// Makes a FIFO; a name without a directory lies below the temporary directory.
+    pub(crate) fn fifo(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = self.tmp.path().join(path);
+        assert!(self.command("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+
+    /// Takes the run lock and writes this into it, in the name of a process that is there.
+    pub(crate) fn hold_lock(&self, mut content: Value) -> Held {
+        // It ends with its standard input.
+        let process = self.command("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        content["pid"] = process.id().into();
+        let path = self.store().join("run.lock");
+        let mut lock = std::fs::File::options().write(true).create(true).truncate(true).open(path).unwrap();
+        lock.lock().unwrap();
+        lock.write_all(format!("{content}\n").as_bytes()).unwrap();
+        Held { _lock: lock, process }
     }
 
     /// A path below the temporary directory.
@@ -190,6 +223,13 @@ impl World {
     pub(crate) fn records(&self, event: &str) -> Vec<Value> {
         self.journal().into_iter().filter(|record| record["event"] == event).collect()
     }
+}
+
+/// Waits until somebody writes the line `up` into a FIFO.
+pub(crate) fn heard(fifo: &Path) {
+    let mut line = String::new();
+    BufReader::new(std::fs::File::open(fifo).unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
 }
 
 /// Goals with these gates and nothing else.

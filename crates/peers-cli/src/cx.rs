@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::goal::Goal;
 use peers_model::{RunId, Timestamp, limits};
+use peers_run::boot::{self, Finding};
 use peers_run::place::{Holder, PEERS_DIR, Place, is_gone};
 use peers_store::{FsDisk, accept, layout, load, runs, store};
 use peers_sys::dir::SafeDir;
@@ -14,11 +15,8 @@ use peers_view::{Asked, GitFacts, Lock, Sourced};
 
 use crate::cli::bug_hunt;
 use crate::error::{self, CommandError};
-use crate::origin;
 use crate::output::Out;
 
-/// Uncommitted paths that are named.
-const DIRTY: usize = 30;
 /// Log files that are looked at.
 const LOGS: usize = 20_000;
 
@@ -112,13 +110,28 @@ impl Cx {
         asked
     }
 
+    /// What a start would refuse for now, each with what to do about it; nothing while somebody works
+    /// here, who may be in the middle of it.
+    pub(crate) fn refusals(&self, place: &Place, lock: &Lock) -> Vec<String> {
+        if *lock != Lock::Free {
+            return Vec::new();
+        }
+        let text = |Finding { message, hint, .. }: Finding| match hint {
+            Some(hint) => format!("{message}; {hint}"),
+            None => message,
+        };
+        boot::refusals(place, &self.env).into_iter().map(text).collect()
+    }
+
     /// The uncommitted paths, as far as the newest commit was imported by a run. While a loop runs they
     /// come and go, and it looks for itself.
     fn take_dirty(&self, facts: &mut GitFacts, place: &Place, repo: &PeerRepo) {
         let Ok(Some(control)) = self.control(place) else { return };
         let control = control.with_excludes(peers_git::operator_excludes());
         // A commit that no run has seen, or a tree that changes meanwhile: then nobody looked.
-        let Ok(dirty) = control.dirty_files(repo.work_dir(), &facts.head, DIRTY) else { return };
+        let Ok(dirty) = control.dirty_files(repo.work_dir(), &facts.head, GitFacts::COUNTED + 1) else {
+            return;
+        };
         let exclude = SafeDir::open_shared(repo.common_dir())
             .and_then(|dir| dir.parent_of("info/exclude"))
             .and_then(|(dir, name)| dir.read(name, limits::CONFIG))
@@ -126,12 +139,9 @@ impl Cx {
         facts.take_dirty(&dirty, &String::from_utf8_lossy(&exclude));
     }
 
-    /// The login name of who asks, else the number of the user.
+    /// Who asks, as it is recorded.
     pub(crate) fn operator(&self) -> String {
-        let named = ["USER", "LOGNAME"].iter().filter_map(|name| self.env.text(name));
-        let name = named.map(str::trim).find(|name| !name.is_empty()).map(str::to_owned);
-        let name = name.or_else(|| origin::user_id().map(|id| format!("uid {id}")));
-        term::line(&name.unwrap_or_else(|| "unknown".to_owned()), 64)
+        peers_run::operator::name(&self.env)
     }
 }
 

@@ -154,6 +154,7 @@ pub(crate) fn log(env: &Env) {
 #[derive(Debug)]
 pub(crate) struct Live {
     verbose: bool,
+    out: Out,
 }
 
 impl Live {
@@ -162,12 +163,13 @@ impl Live {
         drawn.live = out.live();
         drawn.columns = out.columns();
         drop(drawn);
-        Self { verbose }
+        Self { verbose, out: out.clone() }
     }
 
     /// Who watches the loop. `notes` are printed once, when it begins.
     pub(crate) fn observer(&self, notes: Vec<String>) -> Watcher {
-        Watcher { verbose: self.verbose, notes, states: BTreeMap::new(), doing: Rc::default() }
+        let (verbose, out) = (self.verbose, self.out.clone());
+        Watcher { verbose, notes, states: BTreeMap::new(), doing: Rc::default(), out }
     }
 
     /// Takes the live line away.
@@ -193,6 +195,14 @@ pub(crate) struct Watcher {
     /// The last known word of each gate.
     states: BTreeMap<GoalId, &'static str>,
     doing: Rc<std::cell::RefCell<Doing>>,
+    out: Out,
+}
+
+impl Watcher {
+    /// Writes a permanent line, whose commands work where this one was typed.
+    fn line(&self, text: &str) {
+        screen().line(&self.out.pasteable(text));
+    }
 }
 
 /// What the live line says when no child tells more.
@@ -206,7 +216,6 @@ struct Doing {
 
 impl Observer for Watcher {
     fn notice(&mut self, notice: &Notice, state: &State, at: Now) {
-        let out = screen();
         {
             let mut doing = self.doing.borrow_mut();
             doing.spend = wording::spend(state);
@@ -214,57 +223,57 @@ impl Observer for Watcher {
         }
         match notice {
             Notice::RunStarted => {
-                for line in wording::start(state).into_iter().chain(self.notes.drain(..)) {
-                    out.line(&line);
+                for line in wording::start(state).into_iter().chain(std::mem::take(&mut self.notes)) {
+                    self.line(&line);
                 }
             }
             Notice::GatesStarted { place, .. } => self.doing.borrow_mut().place = Some(*place),
             Notice::GatesDone { verdicts, took_ms, place } => {
-                out.line(&wording::gates_done(state, verdicts, *took_ms, *place));
+                self.line(&wording::gates_done(state, verdicts, *took_ms, *place));
                 for judged in verdicts {
                     let word = judged.verdict.word();
                     let before = self.states.insert(judged.goal.clone(), word);
                     let turned = before.is_some_and(|before| before != word);
                     if turned || (before.is_none() && !matches!(judged.verdict, Verdict::Pass)) {
-                        out.line(&wording::turned(judged, turned));
+                        self.line(&wording::turned(judged, turned));
                     }
                 }
             }
             Notice::TickStarted { tick, peer, skeptic } => {
                 self.doing.borrow_mut().skeptic = *skeptic;
-                if !out.lock().live {
+                if !screen().lock().live {
                     let part = if *skeptic { " as the skeptic" } else { "" };
-                    out.line(&format!("tick {tick}: {peer} begins{part}"));
+                    self.line(&format!("tick {tick}: {peer} begins{part}"));
                 }
             }
             Notice::TickEnded(tick) => {
-                out.line(&wording::tick(tick, self.doing.borrow().skeptic));
+                self.line(&wording::tick(tick, self.doing.borrow().skeptic));
                 for warning in &tick.warnings_emitted {
-                    out.line(&format!("  warning: {}", term::line(warning, 300)));
+                    self.line(&format!("  warning: {}", term::line(warning, 300)));
                 }
                 for judged in &tick.verdicts {
                     let before = self.states.insert(judged.goal.clone(), judged.verdict.word());
                     if before != Some(judged.verdict.word()) {
-                        out.line(&wording::turned(judged, before.is_some()));
+                        self.line(&wording::turned(judged, before.is_some()));
                     }
                 }
                 if self.verbose {
                     for line in wording::tails(tick) {
-                        out.line(&line);
+                        self.line(&line);
                     }
                 }
             }
             Notice::PeerDegraded { peer, reason } => {
-                out.line(&format!("{peer} is degraded: {}", term::line(reason, 200)));
+                self.line(&format!("{peer} is degraded: {}", term::line(reason, 200)));
             }
             Notice::Waiting { until } => {
                 self.doing.borrow_mut().waiting = Some(*until);
                 let wait = peers_model::time::human(until.since(at.wall));
-                out.line(&format!("every peer waits; the next turn begins in {wait}"));
+                self.line(&format!("every peer waits; the next turn begins in {wait}"));
             }
-            Notice::Warning(text) => out.line(&format!("warning: {}", term::line(text, 300))),
+            Notice::Warning(text) => self.line(&format!("warning: {}", term::line(text, 300))),
             // Said by whoever started the loop, on standard output.
-            Notice::Stopped { .. } => out.clear(),
+            Notice::Stopped { .. } => screen().clear(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What an operator does to a project: a record, or a command for the loop that runs.
 
 use peers_model::record::{OperatorOp, OperatorRecord, Record};
-use peers_run::place::{Place, PlaceError};
+use peers_run::place::{Holder, Place, PlaceError};
 use peers_store::commands::{self, Command};
 use peers_store::{FsDisk, Store, projection};
 use peers_sys::clock;
@@ -10,28 +10,35 @@ use crate::cx::Cx;
 use crate::error::CommandError;
 
 /// Where an act went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// It stands in the journal.
     Recorded,
     /// A loop runs: it takes the act up at its next tick boundary.
     Handed,
+    /// Somebody else holds the lock, such as `land`: the next run takes the act up.
+    Waiting {
+        /// Who, for people.
+        behind: String,
+    },
 }
 
 impl Taken {
     /// The word in JSON.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Recorded => "recorded",
             Self::Handed => "handed-to-the-loop",
+            Self::Waiting { .. } => "waiting",
         }
     }
 
     /// For people, after a sentence.
-    pub(crate) fn said(self) -> &'static str {
+    pub(crate) fn said(&self) -> String {
         match self {
-            Self::Recorded => "",
-            Self::Handed => "; the running loop takes it up before its next tick",
+            Self::Recorded => String::new(),
+            Self::Handed => "; the running loop takes it up before its next tick".to_owned(),
+            Self::Waiting { behind } => format!("; {behind}"),
         }
     }
 }
@@ -70,8 +77,22 @@ pub(crate) fn act(
             })?;
             let id = format!("{:013}-{random}", at.as_millis());
             commands::drop_command(&mut disk, &id, &Command { v: 1, op, by, at })?;
-            Ok(Taken::Handed)
+            Ok(if holder.command.is_none() && holder.run_id.is_some() {
+                Taken::Handed
+            } else {
+                Taken::Waiting { behind: behind(&holder) }
+            })
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Who holds the lock where that is no run that has begun, and what follows.
+fn behind(holder: &Holder) -> String {
+    match &holder.command {
+        Some(_) => format!("{holder}, so it waits; the next run takes it up"),
+        None => format!(
+            "somebody holds the lock of this repository ({holder}): if that is a run, it takes it up before its next tick, else the next run does"
+        ),
     }
 }

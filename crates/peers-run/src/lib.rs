@@ -16,6 +16,7 @@ pub mod inputs;
 pub mod land;
 mod messages;
 pub mod oneshot;
+pub mod operator;
 pub mod perform;
 pub mod place;
 pub mod ports;

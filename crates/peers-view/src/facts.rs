@@ -11,6 +11,9 @@ use peers_model::{CommitId, GoalId, TreeId};
 use crate::excluded;
 use crate::sourced::Sourced;
 
+/// Paths that are kept by name.
+const NAMED: usize = 30;
+
 /// The repository, as far as it was looked at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GitFacts {
@@ -22,10 +25,10 @@ pub struct GitFacts {
     pub head_tree: Option<TreeId>,
     /// The tree of everything that git would commit, if somebody made it.
     pub worktree: Option<TreeId>,
-    /// Uncommitted paths, if somebody looked. Untrusted text.
-    pub dirty: Option<Vec<String>>,
-    /// Of these, paths that only `.git/info/exclude` ignores. Untrusted text.
-    pub excluded: Vec<String>,
+    /// Uncommitted paths, `XY path`, if somebody looked.
+    pub dirty: Option<Paths>,
+    /// Of these, paths that only `.git/info/exclude` ignores.
+    pub excluded: Paths,
     /// The bug ledger at HEAD.
     pub bugs: Sourced<Ledger>,
     /// For each soft goal the digest of what it is about at HEAD, as far as known. Reviews of a goal that
@@ -33,7 +36,34 @@ pub struct GitFacts {
     pub scopes: BTreeMap<GoalId, String>,
 }
 
+/// Paths: how many, and the first of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Paths {
+    /// The first of them. Untrusted text.
+    pub first: Vec<String>,
+    /// How many were counted.
+    pub count: u64,
+    /// There may be more than were counted.
+    pub more: bool,
+}
+
+impl Paths {
+    fn new(paths: impl Iterator<Item = String>, more: bool) -> Self {
+        let mut all = Self { first: Vec::new(), count: 0, more };
+        for path in paths {
+            all.count += 1;
+            if all.first.len() < NAMED {
+                all.first.push(path);
+            }
+        }
+        all
+    }
+}
+
 impl GitFacts {
+    /// Uncommitted paths that are counted; whoever looks asks for one more.
+    pub const COUNTED: usize = 1000;
+
     /// HEAD, its branch and its tree; the rest is left out.
     ///
     /// # Errors
@@ -49,7 +79,7 @@ impl GitFacts {
             head_tree,
             worktree: None,
             dirty: None,
-            excluded: Vec::new(),
+            excluded: Paths::default(),
             bugs: Sourced::Missing,
             scopes: BTreeMap::new(),
         })
@@ -72,8 +102,8 @@ impl GitFacts {
         }
     }
 
-    /// Takes the uncommitted paths, `XY path`, and notes which of them the lines of an `info/exclude`
-    /// would hide from git.
+    /// Takes the uncommitted paths, of which `dirty` has all or one more than [`GitFacts::COUNTED`], and
+    /// notes which of them the lines of an `info/exclude` would hide from git.
     pub fn take_dirty(&mut self, dirty: &[DirtyFile], exclude: &str) {
         let shown = |file: &DirtyFile| {
             let mark = match file.status {
@@ -83,10 +113,12 @@ impl GitFacts {
             };
             format!("{mark} {}", file.path)
         };
-        self.dirty = Some(dirty.iter().map(shown).collect());
+        let more = dirty.len() > Self::COUNTED;
+        let dirty = dirty.get(..Self::COUNTED).unwrap_or(dirty);
+        self.dirty = Some(Paths::new(dirty.iter().map(shown), more));
         let hidden =
             |file: &&DirtyFile| file.status == DirtyStatus::Added && excluded::excluded(exclude, &file.path);
-        self.excluded = dirty.iter().filter(hidden).map(|file| file.path.clone()).collect();
+        self.excluded = Paths::new(dirty.iter().filter(hidden).map(|file| file.path.clone()), more);
     }
 }
 
@@ -111,7 +143,7 @@ impl Here {
             let head_tree = tree.clone().filter(|_| clean != Some(false));
             return Self { head, tree, head_tree, clean };
         };
-        let named = git.dirty.as_ref().map(Vec::is_empty);
+        let named = git.dirty.as_ref().map(|dirty| dirty.count == 0);
         let compared = match (&git.worktree, &git.head_tree) {
             (Some(work), Some(head)) => Some(work == head),
             _ => None,

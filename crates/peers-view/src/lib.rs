@@ -44,7 +44,7 @@ pub use bugs::{BugRow, BugsView};
 pub use caveats::Caveats;
 pub use converge::{ConvergeView, Missing};
 pub use diagnostic::{complaint, last_words, why_failed};
-pub use facts::GitFacts;
+pub use facts::{GitFacts, Paths};
 pub use feed::{Feed, FeedItem, Polled};
 pub use gates::{GateRow, ProofFact};
 pub use history::{CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost, When};

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::{self, BudgetView};
 use crate::bugs::BugsView;
 use crate::converge::{self, ConvergeView};
-use crate::facts::{GitFacts, Here};
+use crate::facts::{GitFacts, Here, Paths};
 use crate::gates::{self, GateRow};
 use crate::liveness::{self, Confinement, Liveness, Lock, OpenTurn};
 use crate::notable::{self, LandedRow, Notable, UndoneRow};
@@ -153,10 +153,16 @@ pub struct Core {
     pub branch: Option<String>,
     /// Nothing is uncommitted, if that is known.
     pub clean: Option<bool>,
-    /// Uncommitted paths, if somebody looked. Untrusted text.
+    /// The first uncommitted paths, if somebody looked. Untrusted text.
     pub dirty: Vec<String>,
-    /// Of these, paths that only `.git/info/exclude` ignores. Untrusted text.
+    /// How many uncommitted paths were counted, if somebody looked.
+    pub dirty_count: Option<u64>,
+    /// There are more than were counted.
+    pub dirty_more: bool,
+    /// The first of the uncommitted paths that only `.git/info/exclude` ignores. Untrusted text.
     pub excluded: Vec<String>,
+    /// How many of these were counted.
+    pub excluded_count: u64,
     /// Where the run works.
     pub workdir: Option<String>,
     /// Hard goals.
@@ -354,6 +360,9 @@ fn core(
     let caps = config.clone().map(|config| caps(config, record));
     let converge = converge::view(state, &here, &gates, &soft, soft_required);
     let excess = state.warnings_history.len().saturating_sub(WARNINGS);
+    let dirty = git.and_then(|git| git.dirty.clone());
+    let Paths { first: excluded, count: excluded_count, more: _ } =
+        git.map(|git| git.excluded.clone()).unwrap_or_default();
     Core {
         ticks: state.ticks,
         run: state.run.as_ref().map(|run| RunBrief {
@@ -377,8 +386,11 @@ fn core(
             None => state.branch.clone(),
         },
         clean: here.clean,
-        dirty: git.and_then(|git| git.dirty.clone()).unwrap_or_default(),
-        excluded: git.map(|git| git.excluded.clone()).unwrap_or_default(),
+        dirty_count: dirty.as_ref().map(|dirty| dirty.count),
+        dirty_more: dirty.as_ref().is_some_and(|dirty| dirty.more),
+        dirty: dirty.map(|dirty| dirty.first).unwrap_or_default(),
+        excluded,
+        excluded_count,
         workdir: record.map(|record| record.workdir.clone()),
         peers: peers::rows(state),
         budget: budget::view(state, caps, record.and_then(|record| record.ended_at).unwrap_or(now)),

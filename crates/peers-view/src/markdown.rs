@@ -19,6 +19,16 @@ pub(crate) fn code(text: &str, width: usize) -> String {
     format!("`{}`", text.replace('`', "'").replace('|', "\u{a6}"))
 }
 
+/// A text that may have commands in backticks as one code span, in which they can still be pasted. Not
+/// for a table.
+fn verbatim(text: &str) -> String {
+    let text = term::line(text, WIDEST);
+    // The span ends at as many backticks as it begins with.
+    let runs = text.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or_default() + 1);
+    format!("{fence} {} {fence}", text.trim())
+}
+
 /// Our own words, with what would break a table taken out.
 fn plain(text: &str) -> String {
     term::line(text, WIDEST).replace('|', "\\|")
@@ -44,6 +54,12 @@ impl Document {
     pub(crate) fn paragraph(&mut self, text: &str) {
         self.gap();
         let _ = writeln!(self.out, "{}", plain(text));
+    }
+
+    /// A paragraph that begins with our own words and goes on with a text whose commands are pasted.
+    pub(crate) fn commands(&mut self, words: &str, text: &str) {
+        self.gap();
+        let _ = writeln!(self.out, "{words} {}", verbatim(text));
     }
 
     pub(crate) fn item(&mut self, text: &str) {
@@ -92,6 +108,14 @@ mod tests {
         assert_eq!(row.matches('`').count(), 2, "{row}");
         assert_eq!(text.lines().count(), 5, "{text}");
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_command_stays_what_it_is_and_does_not_leave_its_code_span() {
+        let mut doc = Document::default();
+        doc.commands("Alert:", "x is gone: `a | b 'c'`");
+        assert_eq!(doc.finish(), "\nAlert: `` x is gone: `a | b 'c'` ``\n");
+        assert_eq!(verbatim("a``b`\n# c"), "``` a``b` # c ```");
     }
 
     #[test]

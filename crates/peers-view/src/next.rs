@@ -6,28 +6,37 @@ use peers_model::outcome::{BudgetKind, StopReason};
 use crate::budget::Amount;
 use crate::liveness::{Attention, Liveness, attention};
 use crate::loopview::{LoopView, REFUSED};
-use crate::notable::WeakenedRow;
+use crate::notable::{LOOK, WeakenedRow};
 use crate::sourced::Sourced;
-use crate::words::{self, count_of};
+use crate::words::{self, count, count_of};
 
 /// Missing things that the end of a run names.
 const MISSING: usize = 5;
 /// Rows of one kind that must not be overlooked, in a view that is no report.
 const NOTABLE: usize = 5;
 
+/// What to do next.
+#[derive(Debug)]
+enum Step {
+    /// Start a run, for one thing.
+    Run(String),
+    /// Something that a run is not part of.
+    Other(String),
+}
+
 /// What to do next, one sentence; `None` while a loop runs, and where nothing is asked.
 #[must_use]
 pub fn next_step(view: &LoopView) -> Option<String> {
-    let step = next(view)?;
     let refused = view.alerts.iter().any(|alert| alert.kind == REFUSED);
-    Some(if refused {
-        format!("see to what `peers run` would refuse for (alert); then: {step}")
-    } else {
-        step
+    Some(match next(view)? {
+        Step::Run(step) if refused => {
+            format!("see to what `peers run` would refuse for (alert); then: {step}")
+        }
+        Step::Run(step) | Step::Other(step) => step,
     })
 }
 
-fn next(view: &LoopView) -> Option<String> {
+fn next(view: &LoopView) -> Option<Step> {
     let gone = view.gone && apart(view).is_some();
     let step = match view.liveness.value()? {
         Liveness::Running { .. } | Liveness::Command { .. } => return None,
@@ -37,26 +46,58 @@ fn next(view: &LoopView) -> Option<String> {
         live @ Liveness::Stopped { .. } if decided(view) && attention(live) != Attention::Alarm => {
             return None;
         }
-        Liveness::Stopped { reason: StopReason::Complete, .. } => return home(view),
+        Liveness::Stopped { reason: StopReason::Complete, .. } => return home(view).map(Step::Other),
         Liveness::Stopped { .. } if gone => {
             let open = view.core.value().is_some_and(|core| core.open.is_some());
             return Some(if open { after_a_crash(true, view) } else { without_worktree(view) });
         }
         Liveness::Stopped { reason: StopReason::Budget(BudgetKind::MaxUsd), .. } => {
-            return Some(more_money(view));
+            return Some(Step::Run(more_money(view)));
         }
         Liveness::Stopped { reason: StopReason::Budget(kind), .. } => budget(*kind, view),
         Liveness::Stopped { reason, .. } => match reason.next_step() {
             Some(step) => step.to_owned(),
             // It was told to stop, and goes on when it is told to.
-            None if matches!(reason, StopReason::Interrupted(_)) => return Some(goes_on(view)),
-            None => return elsewhere(view).map(|command| format!("to go on: `{command}`")),
+            None if matches!(reason, StopReason::Interrupted(_)) => {
+                return Some(Step::Run(goes_on(view)));
+            }
+            None => return elsewhere(view).map(|command| Step::Run(format!("to go on: `{command}`"))),
         },
     };
     Some(match elsewhere(view) {
-        Some(command) => format!("{step}; to go on: `{command}`"),
-        None => step,
+        Some(command) => Step::Run(format!("{step}; to go on: `{command}`")),
+        None if runs_again(view) => Step::Run(step),
+        None => Step::Other(step),
     })
+}
+
+/// Whether the next step of the reason why the newest run stopped is to run again, once something is
+/// seen to.
+fn runs_again(view: &LoopView) -> bool {
+    let Some(Liveness::Stopped { reason, .. }) = view.liveness.value() else { return false };
+    match reason {
+        StopReason::MaxTicks
+        | StopReason::Interrupted(_)
+        | StopReason::Budget(BudgetKind::MaxWall | BudgetKind::MaxConsecutiveFailures | BudgetKind::MaxUsd)
+        | StopReason::StuckGate(_)
+        | StopReason::Unjudged(_)
+        | StopReason::PeerUnavailable(_)
+        | StopReason::AllPeersDegraded
+        | StopReason::Error(_) => true,
+        StopReason::Complete
+        | StopReason::Drained
+        | StopReason::Budget(
+            BudgetKind::MaxIterations
+            | BudgetKind::MaxRuntime
+            | BudgetKind::MaxTokens
+            | BudgetKind::NoProgress,
+        )
+        | StopReason::StuckSkeptic
+        | StopReason::ParkedProof
+        | StopReason::GoalMutation(_)
+        | StopReason::Tamper(_)
+        | StopReason::LockHeld => false,
+    }
 }
 
 /// The command that goes on with a run that was interrupted, as it was.
@@ -67,10 +108,10 @@ fn goes_on(view: &LoopView) -> String {
 }
 
 /// Where and how the run that crashed goes on. A turn that is open is taken up as it began.
-fn after_a_crash(open: bool, view: &LoopView) -> String {
+fn after_a_crash(open: bool, view: &LoopView) -> Step {
     let flag = if is_dry(view) && open { " --dry-run" } else { "" };
     let dir = apart(view);
-    match (dir, view.gone, open) {
+    Step::Run(match (dir, view.gone, open) {
         (None, ..) => format!("`peers run{flag}` goes on: the journal knows where it stopped"),
         (Some(dir), false, _) => {
             let dir = words::shell_word(dir);
@@ -80,8 +121,8 @@ fn after_a_crash(open: bool, view: &LoopView) -> String {
             "the worktree in which its turn began is gone; make it again, and it is taken up there: `{} && peers -C \"$d\" run{flag}`",
             remade(dir, view)
         ),
-        (Some(_), true, false) => without_worktree(view),
-    }
+        (Some(_), true, false) => return without_worktree(view),
+    })
 }
 
 /// The commands that make the worktree of the newest run again, as `peers run` names them.
@@ -100,16 +141,17 @@ fn remade(dir: &str, view: &LoopView) -> String {
 }
 
 /// What can be done about a run whose worktree somebody removed.
-fn without_worktree(view: &LoopView) -> String {
+fn without_worktree(view: &LoopView) -> Step {
+    const AGAIN: &str =
+        "`git worktree prune` makes git forget the worktree, and `peers run --worktree` makes a new one";
     // A later run in the same worktree did not make its branch, but works on it all the same.
     let branch = view.run.value().and_then(|run| run.branch.as_deref());
-    let home = branch
-        .filter(|_| !decided(view))
-        .map(|branch| format!("what it committed is on `{branch}`, and `peers land` takes that home; "));
-    let home = home.unwrap_or_default();
-    format!(
-        "{home}`git worktree prune` makes git forget the worktree, and `peers run --worktree` makes a new one"
-    )
+    match branch.filter(|_| !decided(view)) {
+        Some(branch) => Step::Other(format!(
+            "what it committed is on `{branch}`, and `peers land` takes that home; {AGAIN}"
+        )),
+        None => Step::Run(AGAIN.to_owned()),
+    }
 }
 
 /// The command that goes on where the newest run worked, if that is not the directory that was asked
@@ -148,16 +190,18 @@ fn home(view: &LoopView) -> Option<String> {
     Some(format!("`peers land` takes the branch `{branch}` home"))
 }
 
-fn before_the_first_run(view: &LoopView) -> String {
+fn before_the_first_run(view: &LoopView) -> Step {
     if view.setup.placeholder {
-        return "replace the gate `placeholder-replace-me` in .peers/goals.yaml by your test command, then `peers goals accept`"
-            .to_owned();
+        return Step::Other("replace the gate `placeholder-replace-me` in .peers/goals.yaml by your test command, then `peers goals accept`"
+            .to_owned());
     }
     if !view.setup.unaccepted.is_empty() {
         let files = view.setup.unaccepted.join(" and ");
-        return format!("look at what changed in {files} (`peers goals diff`), then `peers goals accept`");
+        return Step::Other(format!(
+            "look at what changed in {files} (`peers goals diff`), then `peers goals accept`"
+        ));
     }
-    "start with `peers run`".to_owned()
+    Step::Run("start with `peers run`".to_owned())
 }
 
 fn budget(kind: BudgetKind, view: &LoopView) -> String {
@@ -233,12 +277,22 @@ pub(crate) fn notable(view: &LoopView) -> Vec<String> {
     let (accepted, weakened): (Vec<_>, Vec<_>) =
         (accepted.collect(), standing.map(WeakenedRow::words).collect());
     let mut lines = Vec::new();
-    for rows in [accepted, weakened] {
+    for (rows, unnamed, what) in
+        [(accepted, found.accepted_left_out, "acceptance"), (weakened, found.weakened_left_out, "weakening")]
+    {
         let skip = rows.len().saturating_sub(NOTABLE);
         lines.extend(rows.into_iter().skip(skip));
-        if skip > 0 {
-            lines.push(format!("and {skip} older; `peers report` lists them"));
+        let older = unnamed.saturating_add(u64::try_from(skip).unwrap_or(u64::MAX));
+        if older > 0 {
+            let lists = if unnamed == 0 { "lists them" } else { "lists the newest of them" };
+            lines.push(format!("and {} more before that; `peers report` {lists}", count(older, what)));
         }
+    }
+    if found.cut {
+        lines.push(format!(
+            "only the last {} of the journal were looked through for accepted goals and weakened tests; `peers report` reads all of it",
+            words::bytes(LOOK)
+        ));
     }
     lines
 }

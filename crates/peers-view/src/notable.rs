@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::{ticks, words};
 
 /// So much of the end of the journal is looked through by a view that must be quick.
-const LOOK: u64 = 16 * limits::MIB;
+pub(crate) const LOOK: u64 = 16 * limits::MIB;
 /// Rows kept of each kind, the newest.
 const ROWS: usize = 100;
 /// Gates named in a row.
@@ -24,8 +24,12 @@ const NAMED: usize = 6;
 pub struct Notable {
     /// Acceptances that were recorded while a run was live, since the last one that was not.
     pub accepted: Vec<AcceptedRow>,
+    /// Older ones that are not named.
+    pub accepted_left_out: u64,
     /// Turns that weakened tests or gates, got a warning, and stand.
     pub weakened: Vec<WeakenedRow>,
+    /// Older ones that are not named, and that nobody acknowledged.
+    pub weakened_left_out: u64,
     /// Runs whose branch was landed.
     pub landed: Vec<LandedRow>,
     /// Runs that were taken back.
@@ -159,6 +163,8 @@ pub(crate) struct Collector {
     /// The run that has begun and not ended, as far as the records say.
     open: Option<RunId>,
     acknowledged: BTreeSet<TickNo>,
+    /// Weakenings that are not named for want of room.
+    unnamed: Vec<(TickNo, Option<RunId>)>,
 }
 
 impl Collector {
@@ -202,13 +208,18 @@ impl Collector {
         };
         let mut texts = tick.warnings_emitted.iter();
         if let Some(text) = texts.find_map(|text| text.strip_prefix(TAKEN_OVER)) {
-            keep(&mut self.found.weakened, row(text, true));
+            self.weakened(row(text, true));
         }
         // A turn that changed only tests is warned about as well; that alone is no weakening.
         let mut own = tick.warnings_emitted.iter().filter(|text| !text.starts_with(TAKEN_OVER));
         if let Some(text) = own.find_map(|text| text.strip_prefix(WEAKENED)).filter(|_| tick.prewarned) {
-            keep(&mut self.found.weakened, row(text, false));
+            self.weakened(row(text, false));
         }
+    }
+
+    fn weakened(&mut self, row: WeakenedRow) {
+        let unnamed = keep(&mut self.found.weakened, row);
+        self.unnamed.extend(unnamed.map(|row| (row.tick, row.run_id)));
     }
 
     fn operator(&mut self, line: &Line, op: &OperatorOp, by: &str) {
@@ -223,23 +234,28 @@ impl Collector {
                 let broken = line.run_id.is_none();
                 let Some(run_id) = line.run_id.clone().or_else(|| self.open.clone()) else {
                     self.found.accepted.clear();
+                    self.found.accepted_left_out = 0;
                     return;
                 };
                 let (after, peer) = self.last.clone().unzip();
                 let row = AcceptedRow { ts: line.ts, run_id, after, peer, broken, by: by.to_owned(), what };
-                keep(&mut self.found.accepted, row);
+                let unnamed = keep(&mut self.found.accepted, row);
+                self.found.accepted_left_out += u64::from(unnamed.is_some());
             }
             OperatorOp::Ack { target: AckTarget::Weakening(tick), .. } => {
                 self.acknowledged.insert(*tick);
             }
             OperatorOp::Undone { run, from: _, to, salvage } => {
                 self.found.weakened.retain(|row| row.run_id.as_ref() != Some(run));
+                self.unnamed.retain(|(_, of)| of.as_ref() != Some(run));
                 let (run_id, to, salvage, by) = (run.clone(), to.clone(), salvage.clone(), by.to_owned());
-                keep(&mut self.found.undone, UndoneRow { ts: line.ts, run_id, to, salvage, by });
+                // Of these only the newest are asked for.
+                let _older = keep(&mut self.found.undone, UndoneRow { ts: line.ts, run_id, to, salvage, by });
             }
             OperatorOp::Landed { run, into, commit } => {
                 let (run_id, into, commit, by) = (run.clone(), into.clone(), commit.clone(), by.to_owned());
-                keep(&mut self.found.landed, LandedRow { ts: line.ts, run_id, into, commit, by });
+                let _older =
+                    keep(&mut self.found.landed, LandedRow { ts: line.ts, run_id, into, commit, by });
             }
             OperatorOp::Ack { .. }
             | OperatorOp::BudgetReset
@@ -250,7 +266,9 @@ impl Collector {
     }
 
     pub(crate) fn finish(self) -> Notable {
-        let Self { mut found, acknowledged, .. } = self;
+        let Self { mut found, acknowledged, unnamed, .. } = self;
+        let standing = unnamed.iter().filter(|(tick, _)| !acknowledged.contains(tick)).count();
+        found.weakened_left_out = u64::try_from(standing).unwrap_or(u64::MAX);
         for row in &mut found.weakened {
             row.acknowledged = acknowledged.contains(&row.tick);
         }
@@ -258,11 +276,11 @@ impl Collector {
     }
 }
 
-fn keep<T>(rows: &mut Vec<T>, row: T) {
-    if rows.len() == ROWS {
-        rows.remove(0);
-    }
+/// Adds a row. The oldest one, where it had to make room.
+fn keep<T>(rows: &mut Vec<T>, row: T) -> Option<T> {
+    let oldest = (rows.len() == ROWS).then(|| rows.remove(0));
     rows.push(row);
+    oldest
 }
 
 /// Which file changed, and which gates.

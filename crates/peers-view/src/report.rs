@@ -1,5 +1,7 @@
 //! `peers report`: the outcome first, then how it came about.
 
+mod past;
+
 use peers_model::outcome::StopReason;
 use peers_store::Disk;
 use serde::Serialize;
@@ -9,13 +11,13 @@ use crate::history::{ExitRow, GateHistory, History, PeerCost, When};
 use crate::json;
 use crate::live::{Stamp, live_words};
 use crate::liveness::{Attention, Liveness, attention, outcome};
-use crate::loopview::{Asked, Core, LoopView};
+use crate::loopview::{Asked, Core, LoopView, REFUSED};
 use crate::markdown::{Document, code};
 use crate::next::next_step;
 use crate::notable::Notable;
 use crate::sourced::Sourced;
-use crate::status::spent_is_known;
-use crate::words::{count, count_of, duration_ms, thousands};
+use crate::status::{dirty, excluded, spent_is_known};
+use crate::words::{count, duration_ms, thousands};
 
 /// Terminal cells of a diagnostic or reason.
 const TEXT: usize = 120;
@@ -97,10 +99,10 @@ pub fn report_markdown(report: &Report) -> String {
     }
     bugs(&mut doc, view);
     match &report.history {
-        Sourced::Fresh(history) => past(&mut doc, history),
+        Sourced::Fresh(history) => past::section(&mut doc, history),
         Sourced::Stale { value, why } => {
             doc.paragraph(&format!("**The history ends where the journal is damaged**: {}", code(why, 300)));
-            past(&mut doc, value);
+            past::section(&mut doc, value);
         }
         Sourced::Missing => {}
         Sourced::Unreadable(why) => {
@@ -138,13 +140,18 @@ fn result(doc: &mut Document, report: &Report) {
         doc.paragraph(&format!("Repository: {}, read at {}", code(&project.path, 300), view.at));
     }
     for alert in &view.alerts {
-        doc.paragraph(&format!("**Alert**: {}", code(&alert.text, 300)));
+        if alert.kind == REFUSED {
+            doc.commands("**Alert**:", &alert.text);
+        } else {
+            doc.paragraph(&format!("**Alert**: {}", code(&alert.text, 300)));
+        }
     }
 }
 
 /// What must not be overlooked.
 fn look_at(doc: &mut Document, notable: &Notable) {
-    let Notable { accepted, weakened, landed: _, undone: _, cut: _ } = notable;
+    let Notable { accepted, accepted_left_out, weakened, weakened_left_out, landed: _, undone: _, cut } =
+        notable;
     if accepted.is_empty() && weakened.is_empty() {
         return;
     }
@@ -159,6 +166,14 @@ fn look_at(doc: &mut Document, notable: &Notable) {
         doc.paragraph(
             "An agent has the rights of the operator here: make sure that what was accepted during a run was accepted by you.",
         );
+    }
+    for (n, what) in [(*accepted_left_out, "acceptance"), (*weakened_left_out, "weakening")] {
+        if n > 0 {
+            doc.paragraph(&format!("And {} more before that; the journal has them all.", count(n, what)));
+        }
+    }
+    if *cut {
+        doc.paragraph("Older records were not looked through for this.");
     }
 }
 
@@ -195,10 +210,10 @@ fn standing(doc: &mut Document, report: &Report, core: &Core) {
     };
     doc.item(&format!("HEAD `{head}`{branch}, {clean}"));
     if !core.dirty.is_empty() {
-        doc.item(&format!("uncommitted: {}", code(&crate::words::list(&core.dirty, 10), 600)));
+        doc.item(&code(&dirty(core), 600));
     }
-    if !core.excluded.is_empty() {
-        let paths = code(&crate::words::list(&core.excluded, 10), 600);
+    if let Some(paths) = excluded(core) {
+        let paths = code(&paths, 600);
         doc.item(&format!("ignored only in `.git/info/exclude`, which does not count here: {paths}"));
     }
     if let Some(dir) = &core.workdir {
@@ -305,6 +320,9 @@ fn budget(doc: &mut Document, core: &Core) {
 }
 
 fn peers(doc: &mut Document, report: &Report, core: &Core) {
+    if core.peers.is_empty() {
+        return;
+    }
     doc.section("Peers");
     let cost = report.history.value().map(|history| &history.cost);
     let rows: Vec<Vec<String>> = core
@@ -382,111 +400,6 @@ fn bugs(doc: &mut Document, view: &LoopView) {
     if bugs.total > rows.len() {
         doc.paragraph(&format!("And {} more.", bugs.total - rows.len()));
     }
-}
-
-fn past(doc: &mut Document, history: &History) {
-    doc.section("Timeline");
-    let shown = history.timeline.len();
-    doc.paragraph(&format!(
-        "{} in {}; the last {shown}, newest first.",
-        count(history.ticks, "tick"),
-        count(history.runs, "run")
-    ));
-    let rows: Vec<Vec<String>> = history
-        .timeline
-        .iter()
-        .rev()
-        .map(|tick| {
-            let commits = match tick.commits.last() {
-                None => "no commit".to_owned(),
-                Some(last) => format!("{}, `{}`", count_of(&tick.commits, "commit"), last.short()),
-            };
-            vec![
-                tick.tick.to_string(),
-                tick.ts.to_string(),
-                tick.peer.to_string(),
-                tick.result(),
-                commits,
-                duration_ms(tick.duration_ms),
-                tick.cost(),
-                code(tick.reason.as_deref().unwrap_or_default(), TEXT),
-            ]
-        })
-        .collect();
-    doc.table(&["tick", "ended", "peer", "result", "commits", "took", "cost", "why no success"], &rows);
-    corrections(doc, history);
-    doc.section("How runs ended");
-    let rows: Vec<Vec<String>> = history
-        .exits
-        .iter()
-        .rev()
-        .map(|exit| {
-            vec![
-                exit.ts.to_string(),
-                exit.run_id.as_ref().map(ToString::to_string).unwrap_or_default(),
-                exit.reason
-                    .as_ref()
-                    .map_or_else(|| "killed or lost".to_owned(), |r| code(&r.to_string(), 80)),
-                count(exit.ticks_in_run, "tick"),
-                code(&exit.detail, TEXT),
-            ]
-        })
-        .collect();
-    doc.table(&["when", "run", "reason", "ticks", "detail"], &rows);
-    if history.proofs > 0 {
-        let (all, passed) = (history.proofs, history.proofs_passed);
-        doc.paragraph(&format!("{} in a clean checkout, {passed} of them green.", count(all, "proof")));
-    }
-    if !history.operator.is_empty() {
-        doc.section("What the operator did");
-        for row in history.operator.iter().rev() {
-            doc.item(&format!("{} {}: {}", row.ts, code(&row.by, 40), code(&row.what, TEXT)));
-        }
-    }
-}
-
-fn corrections(doc: &mut Document, history: &History) {
-    if history.git_tampered > 0 || history.mirror_restored > 0 {
-        doc.section("What was put back");
-        if history.git_tampered > 0 {
-            let ticks = count(history.git_tampered, "tick");
-            doc.item(&format!("guarded files of the git directory, after {ticks}"));
-        }
-        if history.mirror_restored > 0 {
-            doc.item(&format!("the mirror of the journal, {}", count(history.mirror_restored, "time")));
-        }
-    }
-    if history.corrections.is_empty() {
-        return;
-    }
-    doc.section("What was undone");
-    let rows: Vec<Vec<String>> = history
-        .corrections
-        .iter()
-        .rev()
-        .map(|row| {
-            let kind = match row.kind {
-                peers_model::record::CorrectionKind::Revert => "reverted",
-                peers_model::record::CorrectionKind::RestoreHistory => "history restored",
-                peers_model::record::CorrectionKind::RestoreBranch => "branch restored",
-                peers_model::record::CorrectionKind::Reset => "reset",
-            };
-            let commit = |id: Option<&peers_model::CommitId>| {
-                id.map(|id| format!("`{}`", id.short())).unwrap_or_default()
-            };
-            vec![
-                row.tick.to_string(),
-                row.peer.to_string(),
-                kind.to_owned(),
-                commit(row.from.as_ref()),
-                commit(row.to.as_ref()),
-                row.salvage.as_deref().map_or_else(|| "nothing kept".to_owned(), |s| code(s, 80)),
-                code(&row.reason, TEXT),
-            ]
-        })
-        .collect();
-    doc.table(&["tick", "peer", "what", "from", "back to", "kept as", "why"], &rows);
-    doc.paragraph("What is kept comes back with `peers salvage restore`.");
 }
 
 fn warnings(doc: &mut Document, view: &LoopView) {

@@ -140,10 +140,8 @@ fn body(page: &mut Page, view: &LoopView, core: &Core) {
     match (core.clean, core.dirty.is_empty()) {
         (Some(false), true) => page.field("work tree", Tone::Care, "has uncommitted changes"),
         (_, false) => {
-            let n = count_of(&core.dirty, "uncommitted path");
-            page.field("work tree", Tone::Care, format!("{n}: {}", words::list(&core.dirty, DIRTY)));
-            if !core.excluded.is_empty() {
-                let paths = words::list(&core.excluded, DIRTY);
+            page.field("work tree", Tone::Care, dirty(core));
+            if let Some(paths) = excluded(core) {
                 page.say(format!("  ignored only in .git/info/exclude, which does not count here: {paths}"));
             }
         }
@@ -157,6 +155,20 @@ fn body(page: &mut Page, view: &LoopView, core: &Core) {
     reviews(page, core);
     peers(page, view, core);
     budget(page, core);
+}
+
+/// `2 uncommitted paths: a, b`.
+pub(crate) fn dirty(core: &Core) -> String {
+    let total = core.dirty_count.unwrap_or_default();
+    let least = if core.dirty_more { "more than " } else { "" };
+    let paths = words::list_of(&core.dirty, DIRTY, (total, core.dirty_more));
+    format!("{least}{}: {paths}", count(total, "uncommitted path"))
+}
+
+/// The paths that only `.git/info/exclude` ignores, if there are any.
+pub(crate) fn excluded(core: &Core) -> Option<String> {
+    let total = (core.excluded_count, core.dirty_more);
+    (!core.excluded.is_empty()).then(|| words::list_of(&core.excluded, DIRTY, total))
 }
 
 fn converge(page: &mut Page, core: &Core) {

@@ -17,8 +17,8 @@ use peers_model::config::Role;
 use peers_model::goal::TreeChoice;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit, StopReason, Usage};
 use peers_model::record::{
-    Digests, ExitRecord, GateRule, GatesRecord, PeerRule, ProofRecord, Record, Rules, RunStarted,
-    SoftRuleEntry, TickOutcome, TickRecord, TickStarted,
+    Digests, ExitRecord, GateRule, GatesRecord, OperatorOp, OperatorRecord, PeerRule, ProofRecord, Record,
+    Rules, RunStarted, SoftRuleEntry, TickOutcome, TickRecord, TickStarted,
 };
 use peers_model::review::SoftRule;
 use peers_model::verdict::{Judged, Place, TreeKey, Verdict};
@@ -99,6 +99,12 @@ impl World {
         self.now += 1000;
         let at = Timestamp::from_millis(self.now);
         self.store.append(at, Some(&self.run), &[record]).unwrap();
+    }
+
+    /// Appends a record of no run.
+    fn alone(&mut self, record: Record) {
+        self.now += 1000;
+        self.store.append(Timestamp::from_millis(self.now), None, &[record]).unwrap();
     }
 
     fn begin_tick(&mut self, tick: u64, peer: &str) {
@@ -315,6 +321,10 @@ fn tick_record(tick: u64, peer: &str) -> TickRecord {
         spent_usd_total: Usd::ZERO,
         peer_state_after: "healthy".into(),
     }
+}
+
+fn operator(op: OperatorOp) -> Record {
+    Record::Operator(OperatorRecord { op, by: "ann".into() })
 }
 
 fn judged(id: &str, head: char, verdict: Verdict) -> Judged {

@@ -84,6 +84,17 @@ pub(crate) fn list(items: &[String], shown: usize) -> String {
     }
 }
 
+/// [`list`] of the first of `total` items, which are that many or, with `true`, more.
+pub(crate) fn list_of(first: &[String], shown: usize, (total, more): (u64, bool)) -> String {
+    let shown = shown.min(first.len());
+    let head = first.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
+    match total.saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX)) {
+        0 => head,
+        left if more => format!("{head} and more than {} more", thousands(left)),
+        left => format!("{head} and {} more", thousands(left)),
+    }
+}
+
 /// Text as one word of a POSIX shell.
 pub(crate) fn shell_word(text: &str) -> String {
     let plain =
@@ -145,5 +156,8 @@ mod tests {
         let items: Vec<String> = (0..5).map(|n| n.to_string()).collect();
         assert_eq!(list(&items, 3), "0, 1, 2 and 2 more");
         assert_eq!(list(&items, 9), "0, 1, 2, 3, 4");
+        assert_eq!(list_of(&items, 9, (5, false)), "0, 1, 2, 3, 4");
+        assert_eq!(list_of(&items, 2, (1200, false)), "0, 1 and 1,198 more");
+        assert_eq!(list_of(&items, 2, (1000, true)), "0, 1 and more than 998 more");
     }
 }

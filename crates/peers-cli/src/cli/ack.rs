@@ -16,10 +16,13 @@ use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::operator;
 
-/// Grant what a gate leaves to a person
+/// Acknowledge what only a person can: a bug that is put off, or a turn that weakened tests
 ///
-/// The reason is recorded in the journal with your login name. While a loop runs, it takes the grant up
-/// before its next tick.
+/// `bug:ID` lets a bug of severity high stay deferred, so that it no longer blocks; `weakening:TICK`
+/// takes back the warning that this turn got, so that the next weakening is a first one again.
+///
+/// The reason is recorded in the journal with your login name. While a loop runs, it takes this up before
+/// its next tick; while another command works here, such as `land`, the next run does.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

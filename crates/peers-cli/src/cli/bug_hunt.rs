@@ -14,7 +14,7 @@ use super::check::Common;
 use crate::cx::Cx;
 use crate::error::CommandError;
 
-/// Read the bug ledger that the commits are
+/// Read the bug ledger: what commit messages report, resolve and verify
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -11,7 +11,7 @@ use peers_run::boot;
 use peers_run::scaffold::{self, Existing, InitOptions, InitReport, Outcome};
 use peers_sys::term;
 
-use crate::cx::Cx;
+use crate::cx::{self, Cx};
 use crate::error::CommandError;
 
 /// Set a repository up: `.peers/` with configuration and goals, and the trusted store
@@ -79,12 +79,22 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             "note: history is counted from the tag peers-baseline: commit something, then `peers init --upgrade` sets it",
         );
     }
+    let place = cx.place().ok().filter(|_| !report.dry_run);
+    let refusals = place.map(|place| cx.refusals(&place, &cx::lock(&place))).unwrap_or_default();
     if json {
-        cx.out.json("peers.init/1", &report)?;
+        cx.out.json("peers.init/1", &Told { report: &report, refusals: &refusals })?;
     } else {
-        say(&report, cx)?;
+        say(&report, &refusals, cx)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was set up, and what a run would refuse for all the same.
+#[derive(serde::Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    report: &'a InitReport,
+    refusals: &'a [String],
 }
 
 /// Agents work at the top of a repository; anywhere else everything would be set up in vain.
@@ -136,7 +146,7 @@ fn next(cx: &Cx) -> &'static str {
     "next: look at .peers/goals.yaml and .peers/config.yaml (`peers goals diff`), `peers goals accept`, `peers run`"
 }
 
-fn say(report: &InitReport, cx: &Cx) -> Result<(), CommandError> {
+fn say(report: &InitReport, refusals: &[String], cx: &Cx) -> Result<(), CommandError> {
     let dir = term::inline(&report.peers_dir.to_string_lossy());
     if report.dry_run {
         cx.out.line(&format!("Would set up {dir}; nothing was written"))?;
@@ -155,6 +165,9 @@ fn say(report: &InitReport, cx: &Cx) -> Result<(), CommandError> {
         cx.out.line(&format!(
             "The stop hooks in {hooks} do nothing in this version; its README.md says more"
         ))?;
+    }
+    for refusal in refusals {
+        cx.out.talk(&format!("warning: `peers run` would refuse: {refusal}"));
     }
     if report.outcome != Outcome::Upgraded {
         cx.out.talk(next(cx));

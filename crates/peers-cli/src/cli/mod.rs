@@ -48,7 +48,8 @@ Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or not measur
 ///
 /// Others run agents; peers runs a proof. Two or more command line agents work on a repository in turns,
 /// unattended. What counts is measured by peers itself: gates decide, not what an agent says. The loop
-/// ends with `complete` only after every gate has passed in a clean checkout.
+/// ends with `complete` only after every gate has passed in a clean checkout. One turn, with the gates
+/// after it, is a tick; ticks are numbered over all runs.
 ///
 /// Start with `peers demo` to watch the whole loop without an account or a network, or with `peers init`
 /// in a repository of your own.
@@ -65,7 +66,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 struct Global {
-    /// Work on the repository whose top is DIR
+    /// Work on the repository whose top is DIR; stands before the command
     #[arg(short = 'C', long = "target", value_name = "DIR", default_value = ".")]
     target: PathBuf,
 }

@@ -11,22 +11,22 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli-refe
 fn document() -> String {
     let mut text = String::from(
         "# Command line reference\n\n\
-         The text of `peers COMMAND --help` for every command. This file is generated: after a change of the\n\
+         What `peers COMMAND --help` prints, for every command. This file is generated: after a change of the\n\
          command line run `PEERS_UPDATE=1 cargo test -p peers-cli the_reference_is_up_to_date`.\n",
     );
-    let mut root = Cli::command();
-    root.build();
-    describe(&root, "peers", &mut text);
+    describe(&Cli::command(), &["peers"], &mut text);
     text
 }
 
-fn describe(command: &Command, name: &str, text: &mut String) {
-    let level = if name == "peers" { "##" } else { "###" };
-    let help = command.clone().render_long_help().to_string();
+fn describe(command: &Command, path: &[&str], text: &mut String) {
+    let level = if path.len() == 1 { "##" } else { "###" };
+    // What the parser itself prints: it is more compact where there is little to say.
+    let asked = path.iter().copied().chain(["--help"]);
+    let help = Cli::command().try_get_matches_from(asked).unwrap_err().render().to_string();
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-    write!(text, "\n{level} {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end()).unwrap();
+    write!(text, "\n{level} {}\n\n```text\n{}\n```\n", path.join(" "), lines.join("\n").trim_end()).unwrap();
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        describe(below, &format!("{name} {}", below.get_name()), text);
+        describe(below, &[path, &[below.get_name()]].concat(), text);
     }
 }
 

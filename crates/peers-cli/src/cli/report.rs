@@ -12,7 +12,8 @@ use crate::error::CommandError;
 
 /// Tell what the loop did, as Markdown
 ///
-/// The report goes to standard output and to `.peers/REPORT.md`.
+/// The report goes to standard output and to `.peers/REPORT.md`. Exit codes: 0, or 1 before the first
+/// run (then no file is written), or 3 when the journal cannot be read.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -26,14 +27,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
-    let asked = cx.asked(&place, &mut disk);
+    let mut asked = cx.asked(&place, &mut disk);
+    asked.refusals = cx.refusals(&place, &asked.lock);
     let report = Report::read(&mut disk, &asked);
     let code = report.view.exit_code();
     let text = report_markdown(&report);
     if args.json {
         cx.out.data(&report_json(&report))?;
     } else {
-        cx.out.data(&text)?;
+        cx.out.data(&cx.out.pasteable(&text))?;
     }
     if code == exit::NEGATIVE {
         cx.out.nothing_ran(&report.view);

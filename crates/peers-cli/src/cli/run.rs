@@ -53,7 +53,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "DIR", num_args = 0..=1, verbatim_doc_comment)]
     #[expect(clippy::option_option, reason = "absent, given without a value, given with one")]
     worktree: Option<Option<PathBuf>>,
-    /// Put everything back after each turn; what a turn did is kept as a salvage
+    /// Put everything back after each turn; what a turn did is kept (`peers salvage list`)
     #[arg(long)]
     dry_run: bool,
     /// Start although no gate measures anything of this project; such a run never completes

@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use peers_model::exit;
-use peers_run::boot::{self, Finding};
-use peers_view::{Lock, LoopView, status_json, status_text};
+use peers_view::{LoopView, status_json, status_text};
 
 use crate::cx::{self, Cx};
 use crate::error::CommandError;
@@ -24,13 +23,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
     let mut asked = cx.asked(&place, &mut disk);
-    if asked.lock == Lock::Free {
-        let text = |finding: Finding| match finding.hint {
-            Some(hint) => format!("{}; {hint}", finding.message),
-            None => finding.message,
-        };
-        asked.refusals = boot::refusals(&place, &cx.env).into_iter().map(text).collect();
-    }
+    asked.refusals = cx.refusals(&place, &asked.lock);
     let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));
     if args.json {
         cx.out.data(&status_json(&view))?;

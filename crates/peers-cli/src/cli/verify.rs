@@ -22,8 +22,10 @@ use crate::output::counted;
 
 /// Cells of a diagnostic in a table.
 const DIAGNOSTIC: usize = 200;
-/// Paths that are compared before and after the gates, and those of them that are named.
-const DIRTIED: usize = 1000;
+/// Uncommitted paths that are compared before and after the gates; with more of them nobody can tell.
+const COMPARED: usize = 10_000;
+/// Paths that the gates made dirty, in JSON and for people.
+const LISTED: usize = 1000;
 const SHOWN: usize = 10;
 
 /// Run the hard goals once, and then `verify.commands`
@@ -70,7 +72,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let loaded = boot::load(&mut disk)?;
     known(&args.only, &loaded)?;
     let options = VerifyOptions { only: args.only.clone(), pristine: args.pristine };
-    let tree = if args.pristine { None } else { Tree::look(&place, cx) };
+    let tree = if args.pristine { Err(ELSEWHERE) } else { Tree::look(&place, cx) };
     let view = Live::new(&cx.out, false);
     let verified = oneshot::verify(
         &place,
@@ -89,11 +91,15 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             "warning: a loop works here at the same time ({holder}); the tree may move under the gates"
         ));
     }
-    let report = Report::new(&verified, args.allow_empty, tree.map(Tree::changed).unwrap_or_default());
-    if !report.dirtied.is_empty() {
+    let dirtied = tree.and_then(Tree::changed);
+    let dirtied = if verified.beside.is_some() { Err("a loop works here at the same time") } else { dirtied };
+    let report = Report::new(&verified, args.allow_empty, dirtied);
+    if let Ok(paths) = &report.dirtied
+        && !paths.is_empty()
+    {
         cx.out.talk(&format!(
             "note: the gates changed the work tree: {}; a run never completes with that: let git ignore these files (in .gitignore), or let the command clean up",
-            named(&report.dirtied)
+            named(paths)
         ));
     }
     let text = report.markdown(&place);
@@ -139,9 +145,17 @@ struct Report<'a> {
     extra: Vec<Row<'a>>,
     word: &'static str,
     code: u8,
-    /// Paths that the gates made dirty.
-    dirtied: Vec<String>,
+    /// Paths that the gates made dirty, or why that is not known.
+    dirtied: Dirtied,
 }
+
+/// Paths that the gates made dirty, or why that is not known.
+type Dirtied = Result<Vec<String>, &'static str>;
+
+/// The gates ran in a checkout of their own.
+const ELSEWHERE: &str = "they ran in a clean checkout";
+/// The work tree could not be looked at.
+const UNSEEN: &str = "git could not look at it";
 
 /// The work tree before the gates, for what they change.
 struct Tree {
@@ -167,7 +181,11 @@ impl Drop for Scratch {
 
 impl Tree {
     /// For a note only: where anything is in the way there is none.
-    fn look(place: &Place, cx: &Cx) -> Option<Self> {
+    fn look(place: &Place, cx: &Cx) -> Result<Self, &'static str> {
+        Self::made(place, cx).ok_or(UNSEEN)
+    }
+
+    fn made(place: &Place, cx: &Cx) -> Option<Self> {
         let repo = Cx::repo(place).ok()?;
         let head = repo.facts().head().ok()?.commit;
         let parent = SafeDir::create_root(place.cache_dir()).ok()?;
@@ -179,17 +197,30 @@ impl Tree {
             .with_excludes(peers_git::operator_excludes());
         let _imported = control.import(&repo, Some(&head)).ok()?;
         let work_dir = place.work_dir().to_owned();
-        let before = control.dirty_files(&work_dir, &head, DIRTIED).ok()?;
+        let before = control.dirty_files(&work_dir, &head, COMPARED + 1).ok()?;
         Some(Self { control, scratch, work_dir, head, before })
     }
 
     /// The paths that are dirty now and were not.
-    fn changed(self) -> Vec<String> {
+    fn changed(self) -> Dirtied {
         let Self { control, scratch, work_dir, head, before } = self;
-        let after = control.dirty_files(&work_dir, &head, DIRTIED).unwrap_or_default();
+        let after = control.dirty_files(&work_dir, &head, COMPARED + 1);
         drop(scratch);
-        after.into_iter().filter(|file| !before.contains(file)).map(|file| file.path).collect()
+        added(&before, after.map_err(|_| UNSEEN)?)
     }
+}
+
+/// What is in `after` alone. Of a list that was cut nobody knows what it lacks.
+fn added(before: &[DirtyFile], after: Vec<DirtyFile>) -> Dirtied {
+    if before.len().max(after.len()) > COMPARED {
+        return Err("more than 10,000 paths are uncommitted");
+    }
+    // Both are sorted by their paths.
+    let known = |file: &DirtyFile| {
+        let from = before.partition_point(|b| b.path < file.path);
+        before.iter().skip(from).take_while(|b| b.path == file.path).any(|b| b == file)
+    };
+    Ok(after.into_iter().filter(|file| !known(file)).map(|file| file.path).collect())
 }
 
 /// The first of them, for people.
@@ -202,7 +233,7 @@ fn named(paths: &[String]) -> String {
 }
 
 impl<'a> Report<'a> {
-    fn new(verified: &'a Verified, allow_empty: bool, dirtied: Vec<String>) -> Self {
+    fn new(verified: &'a Verified, allow_empty: bool, dirtied: Dirtied) -> Self {
         let hard: Vec<Row<'a>> = verified
             .gates
             .iter()
@@ -284,15 +315,20 @@ impl<'a> Report<'a> {
                 names.join(", ")
             ));
         }
-        if !self.dirtied.is_empty() {
-            let paths = cell(&named(&self.dirtied));
-            lines.push(format!("\nThe gates changed the work tree: {paths}"));
+        match &self.dirtied {
+            Ok(paths) if paths.is_empty() => {}
+            Ok(paths) => lines.push(format!("\nThe gates changed the work tree: {}", cell(&named(paths)))),
+            Err(_) if verified.pristine => {}
+            Err(why) => {
+                lines.push(format!("\nWhether the gates changed the work tree is not known: {why}"));
+            }
         }
         lines.join("\n") + "\n"
     }
 
     fn json(&self) -> Value {
         let Self { verified, hard, extra, word, .. } = self;
+        let dirtied = self.dirtied.as_ref().ok();
         let rows = |rows: &[Row<'_>]| -> Vec<Value> {
             rows.iter()
                 .map(|row| {
@@ -312,7 +348,8 @@ impl<'a> Report<'a> {
             "hard": rows(hard),
             "verify": rows(extra),
             "exempt": verified.exempt,
-            "dirtied": self.dirtied,
+            "dirtied": dirtied.map(|paths| paths.iter().take(LISTED).collect::<Vec<_>>()),
+            "dirtied_count": dirtied.map(Vec::len),
         })
     }
 }
@@ -325,4 +362,28 @@ fn share(green: usize, of: usize, noun: &str) -> String {
 /// Foreign text in a table of Markdown.
 fn cell(text: &str) -> String {
     term::line(text, DIAGNOSTIC).replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use peers_git::DirtyStatus;
+
+    use super::*;
+
+    fn files(n: usize) -> Vec<DirtyFile> {
+        (0..n).map(|n| DirtyFile { status: DirtyStatus::Added, path: format!("{n:06}") }).collect()
+    }
+
+    #[test]
+    fn what_the_gates_changed_is_told_exactly_or_not_at_all() {
+        assert_eq!(added(&files(2), files(2)), Ok(Vec::new()));
+        assert_eq!(added(&files(1), files(3)), Ok(vec!["000001".to_owned(), "000002".to_owned()]));
+        assert_eq!(added(&files(0), files(COMPARED)).map(|paths| paths.len()), Ok(COMPARED));
+        let mut changed = files(2);
+        changed[1].status = DirtyStatus::Deleted;
+        assert_eq!(added(&files(2), changed), Ok(vec!["000001".to_owned()]));
+        // Of a list that was cut nobody knows what it lacks.
+        assert!(added(&files(COMPARED + 1), files(COMPARED + 1)).is_err());
+        assert!(added(&files(COMPARED + 1), files(1)).is_err() && added(&[], files(COMPARED + 1)).is_err());
+    }
 }

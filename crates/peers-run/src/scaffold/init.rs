@@ -412,11 +412,11 @@ impl Site {
             ));
             return Ok(());
         }
-        let by = env.text("USER").or_else(|| env.text("LOGNAME")).unwrap_or("unknown");
+        let by = crate::operator::name(env);
         steps.act(Action::Accept, "goals.yaml and config.yaml", || {
             if let Some(store) = &self.store {
                 let mut disk = FsDisk::new(store.try_clone()?, None);
-                accept::write(&mut disk, &goals.bytes, config_now, now, by, Some("peers init"))?;
+                accept::write(&mut disk, &goals.bytes, config_now, now, &by, Some("peers init"))?;
             }
             Ok(())
         })

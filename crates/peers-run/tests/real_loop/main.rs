@@ -1,6 +1,6 @@
 //! The whole loop on a real disk, with real git, real processes and scripted peers.
 //!
-//! Tests named `row_NN_...` are rows of the scenario table of which only the edge can show that they
+//! Tests named `row_NN_...` are rows of `docs/scenarios.md` of which only the edge can show that they
 //! hold: see `World::settled` for what is asked after each of them.
 //!
 //! Nothing sleeps: a peer and a test meet at a FIFO, and the little that must be looked for again and

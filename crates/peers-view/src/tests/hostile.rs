@@ -13,7 +13,7 @@ use peers_model::{TickNo, Timestamp};
 
 use super::{World, commit, goal, is_harmless, judged, name, proof, red};
 use crate::{
-    Colour, Feed, GitFacts, Lock, Report, Sourced, replay, replay_json, replay_text, report_json,
+    Colour, Feed, GitFacts, Lock, Paths, Report, Sourced, replay, replay_json, replay_text, report_json,
     report_markdown, status_json, status_text, watch_json, watch_line,
 };
 
@@ -96,8 +96,8 @@ fn report(world: &World) -> Report {
         branch: Some(evil()),
         head_tree: Some(super::tree('1')),
         worktree: Some(super::tree('2')),
-        dirty: Some(vec![evil(), evil()]),
-        excluded: Vec::new(),
+        dirty: Some(Paths { first: vec![evil(), evil()], count: 2, more: false }),
+        excluded: Paths::default(),
         bugs: Sourced::Fresh(Ledger::read(&[found], &BTreeSet::new())),
         scopes: std::collections::BTreeMap::from([(goal("docs-read"), evil())]),
     });

@@ -9,10 +9,10 @@ use peers_model::record::{
 use peers_model::{TickNo, Timestamp};
 use peers_store::{Area, Disk as _, runs};
 
-use super::{World, commit, goal, is_harmless, name, rules, run_record};
+use super::{World, commit, goal, is_harmless, name, operator, rules, run_record};
 use crate::{
-    Colour, GitFacts, Lock, LoopView, Report, Sourced, closing, next_step, report_json, report_markdown,
-    status_json, status_text,
+    Colour, GitFacts, Lock, LoopView, Paths, Report, Sourced, closing, next_step, report_json,
+    report_markdown, status_json, status_text,
 };
 
 const PREWARN: &str =
@@ -29,15 +29,6 @@ fn accepted(rules: Option<peers_model::record::Rules>) -> Record {
         },
         by: "ann".into(),
     })
-}
-
-fn operator(op: OperatorOp) -> Record {
-    Record::Operator(OperatorRecord { op, by: "ann".into() })
-}
-
-fn alone(world: &mut World, record: Record) {
-    world.now += 1000;
-    world.store.append(Timestamp::from_millis(world.now), None, &[record]).unwrap();
 }
 
 #[test]
@@ -71,14 +62,14 @@ fn what_the_operator_accepts_while_nothing_runs_needs_no_second_look() {
     assert!(world.text().contains("look at:   goals or config accepted while run"), "{}", world.text());
     assert!(world.text().contains("before the first tick"), "{}", world.text());
     world.exit(StopReason::Drained, "");
-    alone(&mut world, accepted(None));
+    world.alone(accepted(None));
     assert!(!world.text().contains("look at:"), "{}", world.text());
 }
 
 #[test]
 fn what_is_accepted_between_a_killed_run_and_its_recovery_is_named() {
     let mut world = World::running();
-    alone(&mut world, accepted(None));
+    world.alone(accepted(None));
     let text = world.text();
     assert!(text.contains("accepted after run 00000000000000aa was killed and before what"), "{text}");
 }
@@ -102,10 +93,7 @@ fn a_turn_that_weakened_tests_and_stands_is_named_until_it_is_acknowledged_or_un
         closing(&view),
         ["look at this before you trust the result:".to_owned(), format!("  - {line}")]
     );
-    alone(
-        &mut world,
-        operator(OperatorOp::Ack { target: AckTarget::Weakening(TickNo(1)), reason: "ok".into() }),
-    );
+    world.alone(operator(OperatorOp::Ack { target: AckTarget::Weakening(TickNo(1)), reason: "ok".into() }));
     assert_eq!(closing(&world.view()), Vec::<String>::new());
     let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
     assert!(report_markdown(&report).contains("tick 1 of claude weakened tests (acknowledged)"));
@@ -116,9 +104,53 @@ fn a_turn_that_weakened_tests_and_stands_is_named_until_it_is_acknowledged_or_un
         to: commit('a'),
         salvage: "x".into(),
     };
-    alone(&mut world, operator(undone));
+    world.alone(operator(undone));
     let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
     assert!(!report_markdown(&report).contains("Look at this first"));
+}
+
+#[test]
+fn what_is_not_named_for_want_of_room_is_counted_in_every_view() {
+    let mut world = World::running();
+    for tick in 1..=107 {
+        world.tick(tick, "claude", |record| {
+            record.prewarned = true;
+            record.warnings_emitted = vec![PREWARN.into()];
+        });
+    }
+    world
+        .append(operator(OperatorOp::Ack { target: AckTarget::Weakening(TickNo(2)), reason: "fine".into() }));
+    let view = world.view();
+    let text = status_text(&view, Colour::Plain);
+    assert!(
+        text.contains("and 101 weakenings more before that; `peers report` lists the newest of them"),
+        "{text}"
+    );
+    let closing = closing(&view);
+    assert!(closing.iter().any(|line| line.contains("and 101 weakenings more")), "{closing:?}");
+    let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
+    assert!(report_markdown(&report).contains("And 6 weakenings more before that"));
+    for json in [status_json(&view), report_json(&report)] {
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let found = if json["view"].is_object() { &json["view"]["notable"] } else { &json["notable"] };
+        assert_eq!(found["value"]["weakened_left_out"], 6, "{found}");
+        assert_eq!(found["value"]["weakened"].as_array().map(Vec::len), Some(100));
+    }
+}
+
+#[test]
+fn a_look_that_ended_before_the_beginning_of_the_journal_says_so() {
+    let mut world = World::running();
+    world.exit(StopReason::Complete, "");
+    let mut view = world.view();
+    if let Sourced::Fresh(found) = &mut view.notable {
+        found.cut = true;
+    }
+    let words =
+        "only the last 16.0 MiB of the journal were looked through for accepted goals and weakened tests";
+    let text = status_text(&view, Colour::Plain);
+    assert!(text.contains(words), "{text}");
+    assert!(closing(&view).iter().any(|line| line.contains(words)));
 }
 
 #[test]
@@ -274,7 +306,7 @@ fn a_review_counts_for_the_content_at_head_alone() {
             head_tree: None,
             worktree: None,
             dirty: None,
-            excluded: Vec::new(),
+            excluded: Paths::default(),
             bugs: Sourced::Missing,
             scopes: scope.map(|scope| (goal("docs-read"), scope.to_owned())).into_iter().collect(),
         });
@@ -399,6 +431,6 @@ fn a_turn_that_committed_weakened_tests_of_nobody_known_is_named_until_it_is_ack
         ["look at this before you trust the result:".to_owned(), format!("  - {line}")]
     );
     let op = OperatorOp::Ack { target: AckTarget::Weakening(TickNo(1)), reason: "mine".into() };
-    alone(&mut world, operator(op));
+    world.alone(operator(op));
     assert_eq!(closing(&world.view()), Vec::<String>::new());
 }

@@ -13,7 +13,7 @@ use peers_model::{RunId, TickNo, Timestamp};
 use serde_json::Value;
 
 use super::{World, commit, is_harmless, judged, name, red, rules, tree};
-use crate::{GitFacts, Lock, Report, Sourced, report_json, report_markdown};
+use crate::{GitFacts, Lock, Paths, Report, Sourced, report_json, report_markdown};
 
 fn report(world: &World) -> Report {
     Report::read(&mut world.disk(), &world.asked(Lock::Free))
@@ -186,7 +186,7 @@ fn bugs_go_from_found_to_fixed_with_their_commits() {
         head_tree: None,
         worktree: None,
         dirty: None,
-        excluded: Vec::new(),
+        excluded: Paths::default(),
         bugs: Sourced::Fresh(Ledger::read(&commits, &BTreeSet::new())),
         scopes: std::collections::BTreeMap::new(),
     });

@@ -1,16 +1,17 @@
 //! `peers status`.
 
-use peers_model::outcome::{StopReason, TamperKind};
-use peers_model::record::{OperatorOp, OperatorRecord, Record, TickOutcome};
+use peers_git::{DirtyFile, DirtyStatus};
+use peers_model::outcome::{BudgetKind, StopReason, TamperKind};
+use peers_model::record::{OperatorOp, TickOutcome};
 use peers_model::verdict::Verdict;
 use peers_model::{RunId, Timestamp, Usd};
 use peers_store::runs;
 use serde_json::Value;
 
-use super::{World, commit, disk, is_harmless, judged, listing, red, run_record};
+use super::{World, commit, disk, is_harmless, judged, listing, operator, red, run_record};
 use crate::{
-    Attention, Colour, Confinement, CrashKind, GitFacts, Liveness, Lock, LoopView, Sourced, attention,
-    status_json, status_text,
+    Attention, Colour, Confinement, CrashKind, GitFacts, Liveness, Lock, LoopView, Paths, Sourced, attention,
+    next_step, status_json, status_text,
 };
 
 #[test]
@@ -101,6 +102,27 @@ fn what_a_start_would_refuse_for_is_an_alert_and_comes_before_the_next_step() {
     assert!(text.contains("alert:     `peers run` would refuse: x is gone; put it back\n"), "{text}");
     assert!(!text.contains("the repository cannot be read"), "said once: {text}");
     assert!(text.contains("next step: see to what `peers run` would refuse for"), "{text}");
+}
+
+#[test]
+fn what_a_start_would_refuse_for_does_not_stand_before_a_step_that_starts_no_run() {
+    let refused = |world: &World| {
+        let mut asked = world.asked(Lock::Free);
+        asked.refusals = vec!["x is gone".into()];
+        next_step(&LoopView::read(&mut world.disk(), &asked)).unwrap()
+    };
+    let world = complete_on_a_branch();
+    assert_eq!(refused(&world), "`peers land` takes the branch `work` home");
+    for (reason, runs) in [
+        (StopReason::Unjudged(super::goal("x")), true),
+        (StopReason::Budget(BudgetKind::MaxWall), true),
+        (StopReason::Budget(BudgetKind::MaxTokens), false),
+        (StopReason::GoalMutation("goals.yaml".into()), false),
+    ] {
+        let mut world = World::running();
+        world.exit(reason, "");
+        assert_eq!(refused(&world).starts_with("see to what `peers run` would refuse for"), runs);
+    }
 }
 
 #[test]
@@ -218,8 +240,8 @@ fn git_facts_decide_what_is_stale_and_dirty() {
         branch: None,
         head_tree: Some(super::tree('2')),
         worktree: Some(super::tree('3')),
-        dirty: Some(vec![" M src/a.rs".into()]),
-        excluded: Vec::new(),
+        dirty: Some(Paths { first: vec![" M src/a.rs".into()], count: 1, more: false }),
+        excluded: Paths::default(),
         bugs: Sourced::Missing,
         scopes: std::collections::BTreeMap::new(),
     });
@@ -233,6 +255,50 @@ fn git_facts_decide_what_is_stale_and_dirty() {
         ),
         "{text}"
     );
+}
+
+#[test]
+fn more_uncommitted_paths_than_are_named_are_counted() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    let shown = |files: usize| {
+        let dirty: Vec<DirtyFile> = (0..files)
+            .map(|n| DirtyFile { status: DirtyStatus::Added, path: format!("{n:04}.log") })
+            .collect();
+        let mut git = GitFacts {
+            head: commit('a'),
+            branch: None,
+            head_tree: None,
+            worktree: None,
+            dirty: None,
+            excluded: Paths::default(),
+            bugs: Sourced::Missing,
+            scopes: std::collections::BTreeMap::new(),
+        };
+        git.take_dirty(&dirty, "*.log\n");
+        let mut asked = world.asked(Lock::Free);
+        asked.git = Sourced::Fresh(git);
+        let view = LoopView::read(&mut world.disk(), &asked);
+        let json: Value = serde_json::from_str(&status_json(&view)).unwrap();
+        let report = crate::Report::read(&mut world.disk(), &asked);
+        (status_text(&view, Colour::Plain), crate::report_markdown(&report), json["loop"]["value"].clone())
+    };
+    let (text, report, json) = shown(120);
+    for told in [&text, &report] {
+        assert!(told.contains("120 uncommitted paths: ?? 0000.log, "), "{told}");
+        assert!(told.contains("0009.log and 110 more"), "{told}");
+    }
+    assert!(text.contains("does not count here: 0000.log, ") && text.matches(" and 110 more").count() == 2);
+    assert_eq!((&json["dirty_count"], &json["dirty_more"]), (&120.into(), &false.into()));
+    assert_eq!((json["dirty"].as_array().unwrap().len(), &json["excluded_count"]), (30, &120.into()));
+    let (text, _, json) = shown(GitFacts::COUNTED + 1);
+    assert!(text.contains("more than 1,000 uncommitted paths: ?? 0000.log, "), "{text}");
+    assert!(text.contains("0009.log and more than 990 more"), "{text}");
+    assert_eq!((&json["dirty_count"], &json["dirty_more"]), (&1000.into(), &true.into()));
+    let (text, _, json) = shown(0);
+    assert!(text.contains("work tree: clean"), "{text}");
+    assert_eq!((&json["dirty_count"], &json["dirty_more"]), (&0.into(), &false.into()));
+    assert_eq!(serde_json::to_value(world.view().core.value().unwrap()).unwrap()["dirty_count"], Value::Null);
 }
 
 #[test]
@@ -385,13 +451,6 @@ fn complete_on_a_branch() -> World {
     world
 }
 
-/// An operator's record for the newest run.
-fn operator(world: &mut World, op: OperatorOp) {
-    world.now += 1000;
-    let record = Record::Operator(OperatorRecord { op, by: "ann".into() });
-    world.store.append(Timestamp::from_millis(world.now), None, &[record]).unwrap();
-}
-
 #[test]
 fn a_run_that_was_landed_says_so_and_asks_for_nothing() {
     let mut world = complete_on_a_branch();
@@ -401,7 +460,7 @@ fn a_run_that_was_landed_says_so_and_asks_for_nothing() {
         world.text()
     );
     let run = world.run.clone();
-    operator(&mut world, OperatorOp::Landed { run, into: "main".into(), commit: commit('c') });
+    world.alone(operator(OperatorOp::Landed { run, into: "main".into(), commit: commit('c') }));
     let text = world.text();
     assert!(text.contains("landed:    2m ago into `main` as cccccccc, by `ann`\n"), "{text}");
     assert!(!text.contains("next step"), "{text}");
@@ -413,7 +472,7 @@ fn a_run_that_was_landed_says_so_and_asks_for_nothing() {
 fn a_run_that_was_undone_says_so_and_asks_for_nothing() {
     let mut world = complete_on_a_branch();
     let (run, salvage) = (world.run.clone(), "undo-1".to_owned());
-    operator(&mut world, OperatorOp::Undone { run, from: commit('b'), to: commit('a'), salvage });
+    world.alone(operator(OperatorOp::Undone { run, from: commit('b'), to: commit('a'), salvage }));
     let text = world.text();
     let line = "undone:    2m ago back to aaaaaaaa, by `ann`; what was there is kept as undo-1\n";
     assert!(text.contains(line), "{text}");
@@ -426,7 +485,7 @@ fn a_run_that_was_undone_says_so_and_asks_for_nothing() {
 fn what_was_landed_before_a_newer_run_is_no_landing_of_that_run() {
     let mut world = complete_on_a_branch();
     let run = world.run.clone();
-    operator(&mut world, OperatorOp::Landed { run, into: "main".into(), commit: commit('c') });
+    world.alone(operator(OperatorOp::Landed { run, into: "main".into(), commit: commit('c') }));
     world.now += 1000;
     world.run = RunId::new("00000000000000bb").unwrap();
     world.start(super::rules());
@@ -455,6 +514,6 @@ fn a_run_that_met_tampering_stays_alarming_after_it_was_undone() {
     let before = world.text();
     let step = before.lines().find(|line| line.starts_with("next step:")).unwrap().to_owned();
     let (run, salvage) = (world.run.clone(), "undo-1".to_owned());
-    operator(&mut world, OperatorOp::Undone { run, from: commit('b'), to: commit('a'), salvage });
+    world.alone(operator(OperatorOp::Undone { run, from: commit('b'), to: commit('a'), salvage }));
     assert!(world.text().contains(&step), "{}", world.text());
 }

@@ -6,7 +6,9 @@ use peers_model::outcome::StopReason;
 use serde_json::Value;
 
 use super::World;
-use crate::{Colour, GitFacts, History, Lock, LoopView, Sourced, report_markdown, status_json, status_text};
+use crate::{
+    Colour, GitFacts, History, Lock, LoopView, Paths, Sourced, report_markdown, status_json, status_text,
+};
 
 /// The journal with one record changed.
 fn damage(world: &World) {
@@ -137,7 +139,7 @@ fn a_ledger_that_cannot_be_read_is_not_no_bugs() {
         head_tree: None,
         worktree: None,
         dirty: None,
-        excluded: Vec::new(),
+        excluded: Paths::default(),
         bugs: Sourced::Unreadable("git failed".into()),
         scopes: std::collections::BTreeMap::new(),
     });

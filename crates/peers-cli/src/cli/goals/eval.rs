@@ -13,8 +13,9 @@ use crate::error::CommandError;
 
 /// Try a `pass_when` expression on what a command would have left behind
 ///
-/// JSON files that the expression reads are taken from the target directory. Exit codes: 0 true, 1
-/// false, 3 no valid expression or no value.
+/// For instance `peers goals eval "exit_code == 0 and len(stdout) > 3" --stdout okay`. JSON files that
+/// the expression reads are taken from the target directory. Exit codes: 0 true, 1 false, 3 no valid
+/// expression or no value.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
