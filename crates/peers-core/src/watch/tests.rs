@@ -124,7 +124,7 @@ fn a_descendant_that_holds_a_pipe_costs_the_drain_limit_and_no_more() {
 }
 
 #[test]
-fn silence_ends_the_child_by_the_ladder() {
+fn row_17_silence_ends_the_child_by_the_ladder() {
     let drive = Drive::started().at(400, bytes(1));
     let (outcome, acts) = drive.finish();
     let wanted = [
@@ -149,7 +149,7 @@ fn a_child_that_obeys_sigterm_is_not_killed() {
 }
 
 #[test]
-fn output_and_activity_reset_the_idle_clock_and_nothing_else_does() {
+fn row_18_output_and_activity_reset_the_idle_clock_and_nothing_else_does() {
     let mut noisy = Drive::started();
     for at in [900, 1800] {
         noisy = noisy.at(at, bytes(1));
@@ -203,7 +203,7 @@ fn a_child_that_talks_on_after_a_halt_pattern_is_not_ended_for_it() {
 }
 
 #[test]
-fn an_unterminated_line_is_scanned_before_the_idle_kill_however_short_the_idle_limit() {
+fn row_26_an_unterminated_line_is_scanned_before_the_idle_kill_however_short_the_idle_limit() {
     for idle in [20, 1000] {
         let limits = WatchLimits { idle: ms(idle), ..LIMITS };
         let mut drive = Drive { watch: Watch::new(limits, Mono::from_millis(0)), now: 0, acts: Vec::new() };

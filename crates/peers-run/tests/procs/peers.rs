@@ -39,7 +39,7 @@ fn a_silent_peer_leaves_no_log_and_no_copy_is_made_where_none_is_wanted() {
 }
 
 #[test]
-fn silence_beyond_the_limit_ends_the_whole_tree() {
+fn row_17_silence_beyond_the_limit_ends_the_whole_tree() {
     let stage = Stage::limits(1, 60);
     let turn = stage.shell("tail -f /dev/null & echo $! > child; echo $$ > leader; exec tail -f /dev/null");
     assert_eq!(turn.exit.class, ExitClass::Idle);
@@ -49,7 +49,7 @@ fn silence_beyond_the_limit_ends_the_whole_tree() {
 }
 
 #[test]
-fn endless_output_ends_at_the_total_limit() {
+fn row_17_endless_output_ends_at_the_total_limit() {
     let stage = Stage::limits(60, 1);
     let turn = stage.shell("while :; do echo more; done");
     assert_eq!(turn.exit.class, ExitClass::Absolute);
@@ -57,14 +57,14 @@ fn endless_output_ends_at_the_total_limit() {
 }
 
 #[test]
-fn dots_without_a_line_end_keep_a_peer_alive() {
+fn row_18_dots_without_a_line_end_keep_a_peer_alive() {
     let stage = Stage::limits(3, 60);
     let turn = stage.shell("for i in 1 2 3 4 5 6 7; do printf .; sleep 0.6; done");
     assert_eq!((turn.exit.class, turn.exit.stdout_tail.as_str()), (ExitClass::Ok, "......."));
 }
 
 #[test]
-fn a_silent_claude_that_writes_its_session_is_alive_and_a_silent_codex_is_not() {
+fn row_20_a_silent_claude_that_writes_its_session_is_alive_and_a_silent_codex_is_not() {
     let stage = Stage::limits(2, 60);
     let repo = stage.at("repo").canonicalize().unwrap();
     let name: String =
@@ -84,7 +84,7 @@ fn a_silent_claude_that_writes_its_session_is_alive_and_a_silent_codex_is_not() 
 }
 
 #[test]
-fn a_large_prompt_and_a_talkative_child_do_not_wait_for_each_other() {
+fn row_33_a_large_prompt_and_a_talkative_child_do_not_wait_for_each_other() {
     let stage = Stage::limits(30, 60);
     let script = "head -c 1048576 /dev/zero | tr '\\0' x; wc -c";
     let turn = stage.turn(&shell_peer(script), &"y".repeat(1 << 20));
@@ -99,13 +99,13 @@ fn a_child_that_does_not_read_its_prompt_is_no_error() {
 }
 
 #[test]
-fn a_nul_in_the_prompt_is_left_out() {
+fn row_33_a_nul_in_the_prompt_is_left_out() {
     let turn = Stage::new().turn(&shell_peer("od -An -c"), "a\0b");
     assert_eq!(turn.exit.stdout_tail.split_whitespace().collect::<Vec<_>>(), ["a", "b"]);
 }
 
 #[test]
-fn a_prompt_that_is_too_long_for_an_argument_goes_through_a_private_file() {
+fn row_33_a_prompt_that_is_too_long_for_an_argument_goes_through_a_private_file() {
     let stage = Stage::new();
     let script = "file=$(printf %s \"$1\" | sed 's/.* in the file \\(.*\\)\\. Read.*/\\1/'); \
                   stat -c %a \"$file\"; wc -c < \"$file\"";
@@ -117,7 +117,7 @@ fn a_prompt_that_is_too_long_for_an_argument_goes_through_a_private_file() {
 }
 
 #[test]
-fn a_program_that_is_not_there_or_cannot_be_run_never_starts() {
+fn row_35_a_program_that_is_not_there_or_cannot_be_run_never_starts() {
     let stage = Stage::new();
     std::fs::write(stage.repo("text"), "no program").unwrap();
     for (argv, code) in [("[no-such-program]", 127), ("[./text]", 126)] {
@@ -160,7 +160,7 @@ fn exit_code_and_signal_are_told_apart() {
 }
 
 #[test]
-fn an_error_pattern_ends_a_peer_that_would_go_on() {
+fn row_22_an_error_pattern_ends_a_peer_that_would_go_on() {
     let stage = Stage::limits(30, 60);
     let turn = stage.shell(&format!("echo 'ERROR rate limit reached' >&2; {FOREVER}"));
     assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Pattern, ApiClass::Transient));
@@ -170,13 +170,13 @@ fn an_error_pattern_ends_a_peer_that_would_go_on() {
 }
 
 #[test]
-fn an_error_pattern_counts_also_when_the_peer_was_faster_than_we() {
+fn row_22_an_error_pattern_counts_also_when_the_peer_was_faster_than_we() {
     let turn = Stage::new().shell("echo 'ERROR rate limit reached' >&2; exit 0");
     assert_eq!((turn.exit.class, turn.exit.classification()), (ExitClass::Pattern, "api-error"));
 }
 
 #[test]
-fn an_unterminated_error_line_is_found_before_silence_ends_the_peer() {
+fn row_26_an_unterminated_error_line_is_found_before_silence_ends_the_peer() {
     let stage = Stage::limits(2, 60);
     let turn = stage.shell(&format!("printf 'ERROR rate limit' >&2; {FOREVER}"));
     assert_eq!((turn.exit.class, turn.exit.classification()), (ExitClass::Pattern, "api-error"));
@@ -189,13 +189,13 @@ fn a_halt_line_of_a_peer_that_fails_needs_the_operator() {
 }
 
 #[test]
-fn a_quoted_halt_line_of_a_peer_that_ends_well_is_none() {
+fn row_24_a_quoted_halt_line_of_a_peer_that_ends_well_is_none() {
     let turn = Stage::new().shell("echo '> ERROR usage limit reached'; echo all is well");
     assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Ok, ApiClass::None));
 }
 
 #[test]
-fn usage_of_a_structured_stream_is_read_even_where_the_capture_lost_it() {
+fn row_31_usage_of_a_structured_stream_is_read_even_where_the_capture_lost_it() {
     let mut stage = Stage::new();
     stage.settings = "health: {buf_cap_bytes: 65536}\n".into();
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","num_turns":1,"total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":5}}"#;
@@ -221,7 +221,7 @@ fn a_tool_without_a_structured_stream_has_unknown_usage() {
 }
 
 #[test]
-fn invalid_bytes_and_escapes_fail_nothing_and_reach_no_record() {
+fn row_32_invalid_bytes_and_escapes_fail_nothing_and_reach_no_record() {
     let turn = Stage::new().shell(r"printf 'a\377b\303\244\033[2Jc\007\n'");
     assert_eq!((turn.exit.class, turn.exit.stdout_tail.as_str()), (ExitClass::Ok, "a\u{fffd}bäc\n"));
 }
@@ -247,7 +247,7 @@ fn git_in_a_peers_turn_commits_in_the_peers_name() {
 }
 
 #[test]
-fn a_tee_that_cannot_be_written_changes_nothing() {
+fn row_66_a_tee_that_cannot_be_written_changes_nothing() {
     let stage = Stage::new();
     std::fs::write(stage.repo(".peers/log"), "in the way").unwrap();
     let turn = stage.shell("echo words");
@@ -255,7 +255,7 @@ fn a_tee_that_cannot_be_written_changes_nothing() {
 }
 
 #[test]
-fn a_grandchild_that_holds_the_pipe_is_ended_with_the_turn() {
+fn row_34_a_grandchild_that_holds_the_pipe_is_ended_with_the_turn() {
     let stage = Stage::limits(30, 60);
     let turn = stage.shell("setsid sh -c 'echo $$ > daemon; exec tail -f /dev/null' & while [ ! -s daemon ]; do :; done; echo bye");
     assert_eq!(
@@ -267,7 +267,7 @@ fn a_grandchild_that_holds_the_pipe_is_ended_with_the_turn() {
 }
 
 #[test]
-fn a_background_writer_does_not_outlive_the_turn() {
+fn row_34_a_background_writer_does_not_outlive_the_turn() {
     let stage = Stage::limits(30, 60);
     let turn = stage.shell("(echo started > noise; while :; do echo x >> noise; done) >/dev/null 2>&1 & while [ ! -s noise ]; do :; done; echo $! > writer");
     assert_eq!((turn.exit.class, turn.exit.leaked), (ExitClass::Ok, 1));
