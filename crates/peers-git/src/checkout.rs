@@ -26,6 +26,9 @@ const MAX_ENTRIES: usize = 5_000_000;
 /// A file larger than this is not written out.
 const FILE_CAP: usize = 2 << 30;
 
+/// Paths that are named to people.
+const MAX_NAMED: usize = 100;
+
 /// What a checkout did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[must_use]
@@ -34,9 +37,17 @@ pub struct CheckoutReport {
     pub written: usize,
     /// Paths removed.
     pub removed: usize,
-    /// Paths that could not be put in place because a directory with other files is there; cleaned for
-    /// people, at most 100.
-    pub blocked: Vec<String>,
+    /// Paths that could not be put in place because a directory with other files is there: all of them, as
+    /// they are. Untrusted bytes.
+    pub blocked: Vec<Vec<u8>>,
+}
+
+impl CheckoutReport {
+    /// What could not be put in place, cleaned for people, at most 100.
+    #[must_use]
+    pub fn blocked_names(&self) -> Vec<String> {
+        self.blocked.iter().take(MAX_NAMED).map(|path| clean_bytes(path)).collect()
+    }
 }
 
 impl ControlDir {
@@ -122,14 +133,14 @@ impl<'a> Writer<'a> {
             self.report.written += 1;
             return Ok(Some(stat));
         }
-        self.block(path);
+        self.report.blocked.push(path.to_vec());
         Ok(None)
     }
 
     pub(crate) fn remove(&mut self, path: &[u8]) -> Result<(), GitError> {
         match self.place.remove(path)? {
             Ok(()) => self.report.removed += 1,
-            Err(_) => self.block(path),
+            Err(_) => self.report.blocked.push(path.to_vec()),
         }
         Ok(())
     }
@@ -178,12 +189,6 @@ impl<'a> Writer<'a> {
                 Ok(found == *wanted)
             }
             _ => Ok(false),
-        }
-    }
-
-    fn block(&mut self, path: &[u8]) {
-        if self.report.blocked.len() < 100 {
-            self.report.blocked.push(clean_bytes(path));
         }
     }
 

@@ -5,6 +5,7 @@
 //! would be read into memory. So every place that the library touches is looked at first. Places that
 //! only git itself uses (hooks, rr-cache, …) are none of our business here.
 
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -43,11 +44,34 @@ const COMMON_FILES: &[(&str, u64)] = &[
 
 /// A loose reference longer than this is not one.
 const REF_CAP: u64 = 64 * KIB;
-/// References and reflogs looked at before giving up.
-const MAX_REFS: usize = 200_000;
+/// References looked at before giving up, and as many reflogs.
+const MAX_REFS: usize = if cfg!(test) { 1_000 } else { 200_000 };
+/// Directories of references within each other.
+const MAX_DEPTH: usize = 200;
+
+/// What is wrong with a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    /// It is something else than it must be.
+    Kind(&'static str),
+    /// It is larger than sane.
+    TooLarge(u64),
+    /// There is more in it than is looked at. Nothing says that it is wrong.
+    Crowded,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(what) => f.write_str(what),
+            Self::TooLarge(cap) => write!(f, "larger than {cap} bytes"),
+            Self::Crowded => f.write_str("crowded beyond reason"),
+        }
+    }
+}
 
 /// What becomes of a place that is not as it must be: an error, or a line in a list.
-type Sink<'s> = &'s mut dyn FnMut(PathBuf, String) -> Result<(), RepoError>;
+type Sink<'s> = &'s mut dyn FnMut(PathBuf, Fault) -> Result<(), RepoError>;
 
 /// Looks at everything but the objects.
 pub(crate) fn check(git_dir: &Path, common_dir: &Path) -> Result<(), RepoError> {
@@ -61,10 +85,10 @@ pub(crate) fn check(git_dir: &Path, common_dir: &Path) -> Result<(), RepoError> 
 }
 
 /// Every place that [`check`] or [`check_objects`] would refuse, but for stores that are borrowed from.
-pub(crate) fn offenders(git_dir: &Path, common_dir: &Path) -> Result<Vec<(PathBuf, String)>, RepoError> {
+pub(crate) fn offenders(git_dir: &Path, common_dir: &Path) -> Result<Vec<(PathBuf, Fault)>, RepoError> {
     let mut found = Vec::new();
-    let mut note = |path: PathBuf, what: String| {
-        found.push((path, what));
+    let mut note = |path: PathBuf, fault: Fault| {
+        found.push((path, fault));
         Ok(())
     };
     look(git_dir, common_dir, &mut note)?;
@@ -74,8 +98,8 @@ pub(crate) fn offenders(git_dir: &Path, common_dir: &Path) -> Result<Vec<(PathBu
     Ok(found)
 }
 
-fn refuse(path: PathBuf, found: String) -> Result<(), RepoError> {
-    Err(RepoError::Unsafe { path, found })
+fn refuse(path: PathBuf, fault: Fault) -> Result<(), RepoError> {
+    Err(RepoError::Unsafe { path, found: fault.to_string() })
 }
 
 fn look(git_dir: &Path, common_dir: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
@@ -88,11 +112,11 @@ fn look(git_dir: &Path, common_dir: &Path, bad: Sink<'_>) -> Result<(), RepoErro
     for name in ["refs", "objects", "info", "logs", "objects/info", "objects/pack"] {
         plain_dir(&common_dir.join(name), bad)?;
     }
-    let mut budget = MAX_REFS;
+    // Logs are many where references are few: those of branches that are gone.
+    let (mut refs, mut logs) = (MAX_REFS, MAX_REFS);
     for dir in [git_dir, common_dir] {
-        for name in ["refs", "logs"] {
-            sweep(&dir.join(name), name == "refs", &mut budget, bad)?;
-        }
+        sweep(&dir.join("refs"), true, &mut refs, bad)?;
+        sweep(&dir.join("logs"), false, &mut logs, bad)?;
         if git_dir == common_dir {
             break;
         }
@@ -170,37 +194,60 @@ fn sweep(top: &Path, sizes: bool, budget: &mut usize, bad: Sink<'_>) -> Result<(
             };
         }
     };
-    let mut stack: Vec<(OwnedFd, PathBuf)> = vec![(dir, top.to_owned())];
-    while let Some((dir, path)) = stack.pop() {
+    let mut levels: Vec<Level> = Level::look(dir, top.to_owned(), sizes, budget, bad)?.into_iter().collect();
+    while let Some(level) = levels.last_mut() {
+        let Some(name) = level.inner.pop() else {
+            levels.pop();
+            continue;
+        };
+        let path = join(&level.path, &name);
+        let fd = files::open_dir_at(&level.dir, &name).map_err(|source| RepoError::io(&path, source))?;
+        if levels.len() >= MAX_DEPTH {
+            crowded(&path, bad)?;
+            continue;
+        }
+        levels.extend(Level::look(fd, path, sizes, budget, bad)?);
+    }
+    Ok(())
+}
+
+/// A directory of references, and those in it that were not looked at yet.
+struct Level {
+    dir: OwnedFd,
+    path: PathBuf,
+    inner: Vec<Vec<u8>>,
+}
+
+impl Level {
+    /// `None` for one with more in it than is looked at.
+    fn look(
+        dir: OwnedFd,
+        path: PathBuf,
+        sizes: bool,
+        budget: &mut usize,
+        bad: Sink<'_>,
+    ) -> Result<Option<Self>, RepoError> {
         let io = |source: io::Error| RepoError::io(&path, source);
         let Some(entries) = files::list(&dir, *budget).map_err(io)? else {
             crowded(&path, bad)?;
-            continue;
+            return Ok(None);
         };
         *budget = budget.saturating_sub(entries.len());
+        let mut inner = Vec::new();
         for (name, kind) in entries {
-            let inner = join(&path, &name);
             match kind {
-                FileType::Directory => {
-                    if stack.len() > 500 {
-                        crowded(&inner, bad)?;
-                        continue;
-                    }
-                    let fd =
-                        files::open_dir_at(&dir, &name).map_err(|source| RepoError::io(&inner, source))?;
-                    stack.push((fd, inner));
-                }
+                FileType::Directory => inner.push(name),
                 FileType::RegularFile if sizes => {
                     let stat = files::lstat_at(&dir, &name).map_err(io)?;
                     if stat.is_some_and(|stat| files::size(&stat) > REF_CAP) {
-                        bad(inner, "too large".to_owned())?;
+                        bad(join(&path, &name), Fault::TooLarge(REF_CAP))?;
                     }
                 }
-                other => require(&inner, other, FileType::RegularFile, bad)?,
+                other => require(&join(&path, &name), other, FileType::RegularFile, bad)?,
             }
         }
+        Ok(Some(Self { dir, path, inner }))
     }
-    Ok(())
 }
 
 /// Files that lock references. What cannot be read has none.
@@ -239,7 +286,7 @@ fn plain_file(path: &Path, cap: u64, bad: Sink<'_>) -> Result<(), RepoError> {
     };
     let kind = files::kind(&stat);
     if kind == FileType::RegularFile && files::size(&stat) > cap {
-        return bad(path.to_owned(), format!("larger than {cap} bytes"));
+        return bad(path.to_owned(), Fault::TooLarge(cap));
     }
     require(path, kind, FileType::RegularFile, bad)
 }
@@ -255,11 +302,11 @@ fn require(path: &Path, found: FileType, wanted: FileType, bad: Sink<'_>) -> Res
     if found == wanted {
         return Ok(());
     }
-    bad(path.to_owned(), files::kind_text(found).to_owned())
+    bad(path.to_owned(), Fault::Kind(files::kind_text(found)))
 }
 
 fn crowded(path: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
-    bad(path.to_owned(), "crowded beyond reason".to_owned())
+    bad(path.to_owned(), Fault::Crowded)
 }
 
 fn join(dir: &Path, name: &[u8]) -> PathBuf {

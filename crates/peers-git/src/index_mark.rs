@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read as _;
+use std::time::Duration;
 
-use git2::{Index, IndexEntry, Oid};
+use git2::{Index, IndexEntry, ObjectType, Oid};
 use peers_model::{CommitId, TreeId};
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +16,18 @@ use crate::files;
 use crate::ids;
 use crate::objects::{self, MODE_EXEC, MODE_FILE, MODE_LINK};
 use crate::repo::PeerRepo;
+use crate::store::Budget;
 use crate::write::{Author, graft};
 
 /// Differences that are remembered one by one. Beyond it the whole index counts as the operator's.
 const MAX_DIFFERENT: usize = 2_000;
 /// Staged files that are kept when nothing else has them, and how much of them.
 const MAX_KEPT: usize = 2_000;
-const KEEP_CAP: usize = 64 << 20;
-const KEEP_TOTAL: usize = 256 << 20;
+const KEEP_CAP: usize = if cfg!(test) { 1 << 10 } else { 64 << 20 };
+const KEEP_TOTAL: usize = if cfg!(test) { 2 << 10 } else { 256 << 20 };
+/// Of files of the work tree so much is read to see whether they hold what was staged, and for so long.
+const LOOK_TOTAL: usize = 4 << 30;
+const LOOK_TIME: Duration = Duration::from_mins(2);
 
 /// How the index differed from the commit at some moment. Can be stored and read back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +49,18 @@ pub struct IndexSettled {
     pub unhidden: Vec<String>,
     /// The name of a copy of staged content that is nowhere else.
     pub kept: Option<String>,
+    /// Staged content that is nowhere else and that the copy lacks, as there is too much of it. It is in the
+    /// agents' object store for as long as git leaves it there.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Something staged of which there is no copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its path, cleaned for people.
+    pub path: String,
+    /// The hash of its content: `git cat-file -p` shows it.
+    pub id: String,
 }
 
 /// What the index and the commit have at different places.
@@ -132,7 +149,8 @@ impl PeerRepo {
         }
         settled.reset =
             wrong.iter().filter(|p| !right.contains_key(p.as_slice())).map(|p| clean_bytes(p)).collect();
-        settled.kept = self.keep_staged(control, head, (&staged, &leaves), (name, author))?;
+        (settled.kept, settled.left_out) =
+            self.keep_staged(control, head, (&staged, &leaves), (name, author))?;
         let fail = |source| GitError::library("write the index", source);
         let mut index = Index::open(&self.git_dir().join("index")).map_err(fail)?;
         index.clear().map_err(fail)?;
@@ -174,60 +192,80 @@ impl PeerRepo {
         Ok(Some(Compared { entries, leaves, different }))
     }
 
-    /// A copy of staged content that is nowhere else; `None` when there is none.
+    /// A copy of staged content that is nowhere else, and what is not in it.
     fn keep_staged(
         &self,
         control: &ControlDir,
         head: &CommitId,
         (staged, leaves): (&[&IndexEntry], &BTreeMap<Vec<u8>, Leaf>),
         (name, author): (&str, &Author),
-    ) -> Result<Option<String>, GitError> {
+    ) -> Result<(Option<String>, Vec<LeftOut>), GitError> {
         let (ours, theirs) = (objects::odb(&control.repo)?, objects::odb(&self.repo)?);
         let head_tree = objects::commit_tree(&control.repo, head)?;
-        let (mut tree, mut total) = (head_tree, 0_usize);
-        for entry in staged.iter().filter(|entry| stage(entry) == 0).take(MAX_KEPT) {
+        let (mut tree, mut kept, mut total) = (head_tree, 0_usize, 0_usize);
+        let mut left_out = Vec::new();
+        let mut looks = Budget::new(LOOK_TOTAL, LOOK_TIME);
+        for entry in staged {
+            if leaves.get(&entry.path).is_some_and(|leaf| leaf.id == entry.id) {
+                continue;
+            }
+            let mut leave =
+                || left_out.push(LeftOut { path: clean_bytes(&entry.path), id: entry.id.to_string() });
             let plain = matches!(entry.mode, MODE_FILE | MODE_EXEC | MODE_LINK);
-            let committed = leaves.get(&entry.path).is_some_and(|leaf| leaf.id == entry.id);
             let sane = !entry.path.split(|b| *b == b'/').any(objects::forbidden_name);
-            if !plain || committed || !sane || self.work_tree_has(&entry.path, entry.id) {
+            if !plain {
+                leave();
                 continue;
             }
             // What cannot be read cannot be committed either.
+            let Ok((size, ObjectType::Blob)) = theirs.read_header(entry.id) else { continue };
+            if sane && self.work_tree_has(&entry.path, (entry.id, size), &mut looks) {
+                continue;
+            }
+            let fits = size <= KEEP_CAP && total.saturating_add(size) <= KEEP_TOTAL;
+            if !sane || !fits || kept >= MAX_KEPT {
+                leave();
+                continue;
+            }
             let Ok(bytes) = blob::read_capped(&theirs, entry.id, &entry.path, KEEP_CAP) else { continue };
             total = total.saturating_add(bytes.len());
-            if total > KEEP_TOTAL {
-                break;
-            }
+            kept += 1;
             let fail = |source| GitError::library("keep what was staged", source);
-            let id = ours.write(git2::ObjectType::Blob, &bytes).map_err(fail)?;
-            tree = graft(&ours, Some(tree), &entry.path, Some((entry.mode, id)))?.unwrap_or(tree);
+            let id = ours.write(ObjectType::Blob, &bytes).map_err(fail)?;
+            let mut path = entry.path.clone();
+            if stage(entry) != 0 {
+                // The sides of a conflict beside each other.
+                path.extend_from_slice(format!(".stage-{}", stage(entry) >> 12).as_bytes());
+            }
+            tree = graft(&ours, Some(tree), &path, Some((entry.mode, id)))?.unwrap_or(tree);
         }
         if tree == head_tree {
-            return Ok(None);
+            return Ok((None, left_out));
         }
         let message = format!("salvage: index on {}\n", head.short());
         let commit = control.commit_tree(tree, &[ids::commit_oid(head)?], &message, author)?;
-        control.keep(name, &commit, author).map(Some)
+        Ok((Some(control.keep(name, &commit, author)?), left_out))
     }
 
     /// Whether the file in the work tree has exactly this content. Conversions are not looked at: then it
     /// is kept once more than needed.
-    fn work_tree_has(&self, path: &[u8], id: Oid) -> bool {
-        let read = || -> Option<Vec<u8>> {
+    fn work_tree_has(&self, path: &[u8], (id, size): (Oid, usize), looks: &mut Budget) -> bool {
+        let mut read = || -> Option<Vec<u8>> {
             let mut dir = files::open_dir(self.work_dir()).ok()?;
             let mut parts: Vec<&[u8]> = path.split(|b| *b == b'/').collect();
             let name = parts.pop()?;
             for part in parts {
                 dir = files::open_dir_at(&dir, part).ok()?;
             }
-            let (file, _) = files::open_regular(&dir, name).ok()?;
+            let (file, stat) = files::open_regular(&dir, name).ok()?;
+            if usize::try_from(files::size(&stat)) != Ok(size) || !looks.take(size) {
+                return None;
+            }
             let mut bytes = Vec::new();
-            file.take(u64::try_from(KEEP_CAP).ok()?).read_to_end(&mut bytes).ok()?;
+            file.take(files::size(&stat)).read_to_end(&mut bytes).ok()?;
             Some(bytes)
         };
-        read().is_some_and(|bytes| {
-            Oid::hash_object(git2::ObjectType::Blob, &bytes).is_ok_and(|found| found == id)
-        })
+        read().is_some_and(|bytes| Oid::hash_object(ObjectType::Blob, &bytes).is_ok_and(|found| found == id))
     }
 
     fn index_stamp(&self) -> String {

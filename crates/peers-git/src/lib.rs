@@ -12,6 +12,7 @@
 //!
 //! Start reading at [`PeerRepo::open`], [`ControlDir::import`] and [`ControlDir::tree_state`].
 
+mod aside;
 mod blob;
 mod checkout;
 mod cli;
@@ -45,6 +46,7 @@ mod store;
 mod unfinished;
 mod unfollowed;
 mod walk;
+mod way;
 mod worktree;
 mod write;
 
@@ -60,9 +62,10 @@ pub use error::{BusyState, CliError, GitError, RepoError};
 pub use facts::{CommitFact, Facts, Head, Identity, MESSAGE_CAP};
 pub use guard::{GuardChange, GuardHow, GuardItem, GuardSnapshot};
 pub use import::{Imported, Route};
-pub use index_mark::{IndexMark, IndexSettled};
+pub use index_mark::{IndexMark, IndexSettled, LeftOut};
 pub use inspect::{GitWarning, WarningKind, scan};
 pub use known::Generation;
+pub use mend::Cleared;
 pub use merge::{MergeStyle, Merged};
 pub use notes::NoteFact;
 pub use ref_list::{BranchState, RefValue};
@@ -71,8 +74,9 @@ pub use reset::Reset;
 pub use salvage::{SalvageRef, SalvageSeen};
 pub use snapshot::{DirtyFile, DirtyStatus, StoredTree, SubmoduleState, TreeState};
 pub use store::{Completed, Remade, StoreMark, StoreMended};
-pub use unfinished::{TakenAway, Unfinished};
+pub use unfinished::{Begun, Unfinished};
 pub use unfollowed::Unfollowed;
 pub use walk::{NewCommit, WALK_CAP};
+pub use way::InTheWay;
 pub use worktree::{SyntheticGit, remove_checkout};
 pub use write::Author;

@@ -6,11 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use peers_model::CommitId;
+use rustix::fs::FileType;
 
+use crate::aside;
 use crate::error::{GitError, clean};
 use crate::files::{self, Small};
 use crate::guard::GuardSnapshot;
-use crate::hygiene;
+use crate::hygiene::{self, Fault};
 use crate::ids;
 use crate::ref_list::hash_at;
 use crate::refs;
@@ -20,23 +22,44 @@ const MAX_MENDED: usize = 10_000;
 /// Packed references are read up to here.
 const PACKED_CAP: u64 = 128 << 20;
 
+/// Something that was taken out of the git directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cleared {
+    /// Its name there, cleaned for people.
+    pub name: String,
+    /// What it was.
+    pub what: String,
+    /// Where it is now, from the git directory; nothing when there was nothing in it to keep.
+    pub kept: Option<String>,
+}
+
 impl GuardSnapshot {
-    /// Removes what must be a plain file or directory and is something else (FIFO, link, device), or is
-    /// larger than sane. The object store itself is never removed. Returns what went, with what it was,
-    /// cleaned for people.
+    /// Takes away what must be a plain file or directory and is something else, or is larger than sane. What
+    /// has content (files, directories) is moved aside as [`PeerRepo::move_aside`] does, with this label;
+    /// the rest (FIFO, link, device) goes. The object store itself stays, and so does what is only crowded:
+    /// a repository with such a place is refused when it is opened. Returns what was taken away.
+    ///
+    /// [`PeerRepo::move_aside`]: crate::PeerRepo::move_aside
     ///
     /// # Errors
     /// [`GitError::Repo`] when the directories cannot be looked at, [`GitError::Io`].
-    pub fn clear_unsafe(&self) -> Result<Vec<(String, String)>, GitError> {
+    pub fn clear_unsafe(&self, label: &str) -> Result<Vec<Cleared>, GitError> {
         let mut gone = Vec::new();
-        for (path, what) in hygiene::offenders(&self.git_dir, &self.common_dir)?.into_iter().take(MAX_MENDED)
+        for (path, fault) in hygiene::offenders(&self.git_dir, &self.common_dir)?.into_iter().take(MAX_MENDED)
         {
-            if !self.may_go(&path) {
+            let fail = |source| GitError::io(&path, source);
+            if fault == Fault::Crowded || !self.may_go(&path) {
                 continue;
             }
-            files::remove_tree(&path)?;
+            let Some(stat) = files::lstat(&path).map_err(fail)? else { continue };
             let shown = path.strip_prefix(&self.common_dir).unwrap_or(&path);
-            gone.push((clean(&shown.to_string_lossy(), 200), what));
+            let kept = if matches!(files::kind(&stat), FileType::RegularFile | FileType::Directory) {
+                aside::keep(&self.git_dir, &path, shown, label)?
+            } else {
+                files::remove_tree(&path)?;
+                None
+            };
+            gone.push(Cleared { name: clean(&shown.to_string_lossy(), 200), what: fault.to_string(), kept });
         }
         for dir in ["refs", "refs/heads"] {
             let path = self.common_dir.join(dir);
@@ -47,21 +70,13 @@ impl GuardSnapshot {
         Ok(gone)
     }
 
-    /// Neither a top-level directory that is one, nor the object store.
+    /// Not the object store.
     fn may_go(&self, path: &Path) -> bool {
         let Ok(inner) = path.strip_prefix(&self.common_dir).or_else(|_| path.strip_prefix(&self.git_dir))
         else {
             return false;
         };
-        let depth = inner.components().count();
-        let is_dir = files::open_dir(path).is_ok();
-        let objects = inner.starts_with("objects");
-        match (is_dir, objects) {
-            (true, true) => false,
-            (true, false) => depth > 2 || inner.starts_with("logs"),
-            (false, true) => depth > 1,
-            (false, false) => depth > 0,
-        }
+        inner.components().count() > usize::from(inner.starts_with("objects"))
     }
 
     /// Writes `HEAD` again when it is gone or not of git's making: to the branch, or detached at `at`.

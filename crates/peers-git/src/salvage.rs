@@ -7,7 +7,7 @@ use git2::{ErrorCode, Oid};
 use peers_model::CommitId;
 
 use crate::control::ControlDir;
-use crate::error::{GitError, clean, clean_bytes};
+use crate::error::{GitError, clean};
 use crate::files::{self, Small};
 use crate::ids;
 use crate::objects;
@@ -25,8 +25,6 @@ const LOST: &str = "lost";
 const SALVAGED_CAP: u64 = 64 << 20;
 /// How the message of a kept work tree begins.
 const WORK_TREE_ON: &str = "salvage: work tree on ";
-/// Files named that a copy lacks.
-const MAX_LEFT_OUT: usize = 100;
 /// Salvages listed.
 const MAX_LISTED: usize = 10_000;
 
@@ -39,7 +37,7 @@ pub struct SalvageRef {
     pub commit: CommitId,
     /// The work tree was dirty: [`SalvageRef::commit`] holds it, its parent is the tip.
     pub dirty: bool,
-    /// Files that were too large (64 MiB) or unreadable, cleaned for people, at most 100.
+    /// Files that were too large (64 MiB) or unreadable, all of them. Untrusted text.
     pub left_out: Vec<String>,
 }
 
@@ -76,7 +74,6 @@ impl ControlDir {
             tip.clone()
         };
         let name = self.name_copy(name, &commit, author)?;
-        let left_out = left_out.iter().take(MAX_LEFT_OUT).map(|path| clean_bytes(path.as_bytes())).collect();
         Ok(SalvageRef { name, commit, dirty, left_out })
     }
 

@@ -11,6 +11,7 @@ use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::aside;
 use crate::error::GitError;
 use crate::files::{self, Small};
 use crate::ids;
@@ -45,6 +46,8 @@ const PLACES: [&str; 21] = [
 const FILE_CAP: u64 = 1 << 20;
 /// Files of a directory of these that are looked at.
 const MAX_FILES: usize = 2_000;
+/// Files of a directory of these that are copied.
+const MAX_COPIES: usize = 100;
 /// Commits named by one of these that are reported.
 const MAX_COMMITS: usize = 50;
 
@@ -53,13 +56,16 @@ const MAX_COMMITS: usize = 50;
 #[serde(transparent)]
 pub struct Unfinished(BTreeMap<String, String>);
 
-/// Something that was taken away.
+/// Something that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TakenAway {
+pub struct Begun {
     /// Its name in the git directory.
     pub name: String,
-    /// Commits that it named, as far as they can be read.
+    /// Commits that it names, as far as they can be read.
     pub commits: Vec<CommitId>,
+    /// Its files, with names that are plain; nothing when not all of it can be read.
+    pub files: Option<Vec<(String, Vec<u8>)>>,
+    digest: String,
 }
 
 impl PeerRepo {
@@ -70,28 +76,47 @@ impl PeerRepo {
         Unfinished(PLACES.iter().filter_map(digest).collect())
     }
 
-    /// Removes what was not there `before`, or is not as it was then. Returns what went, and the names of
-    /// directories that had been there and are different now: those stay.
-    ///
-    /// # Errors
-    /// [`GitError::Io`].
-    pub fn take_unfinished(&self, before: &Unfinished) -> Result<(Vec<TakenAway>, Vec<String>), GitError> {
-        let (mut taken, mut left) = (Vec::new(), Vec::new());
+    /// What was not there `before`, or is not as it was then. Also the names of directories that had been
+    /// there and are different now.
+    #[must_use]
+    pub fn begun_since(&self, before: &Unfinished) -> (Vec<Begun>, Vec<String>) {
+        let (mut begun, mut changed) = (Vec::new(), Vec::new());
         for (name, digest) in self.unfinished().0 {
             let old = before.0.get(&name);
             if old == Some(&digest) {
                 continue;
             }
-            let path = self.git_dir().join(&name);
             if old.is_some() && digest.starts_with(DIRECTORY) {
-                left.push(name);
+                changed.push(name);
                 continue;
             }
-            let commits = self.named_in(&path);
-            files::remove_tree(&path)?;
-            taken.push(TakenAway { name, commits });
+            let path = self.git_dir().join(&name);
+            let files = copies(&name, &path);
+            begun.push(Begun { commits: self.named_in(&path), files, name, digest });
         }
-        Ok((taken, left))
+        (begun, changed)
+    }
+
+    /// Removes what was begun, if it is still as it was found. Whether it is gone. For what has been kept.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn remove_begun(&self, begun: &Begun) -> Result<bool, GitError> {
+        let path = self.git_dir().join(&begun.name);
+        match digest(&path) {
+            Some(now) if now == begun.digest => files::remove_tree(&path).map(|()| true),
+            now => Ok(now.is_none()),
+        }
+    }
+
+    /// Moves what was begun to where git does not look, as [`PeerRepo::move_aside`] does. Returns where it
+    /// is, from the git directory; nothing when nothing is there.
+    ///
+    /// # Errors
+    /// [`GitError::Io`] when it cannot be moved.
+    pub fn move_begun_aside(&self, begun: &Begun, label: &str) -> Result<Option<String>, GitError> {
+        let path = self.git_dir().join(&begun.name);
+        aside::keep(self.git_dir(), &path, Path::new(&begun.name), label)
     }
 
     fn named_in(&self, path: &Path) -> Vec<CommitId> {
@@ -122,6 +147,22 @@ fn digest(path: &Path) -> Option<String> {
     }
     let kind = if files::kind(&stat) == FileType::Directory { DIRECTORY } else { "" };
     Some(format!("{kind}{}", ids::hex(&hash.finalize())))
+}
+
+/// Everything at a place, by names of our own; `None` when that is not to be had.
+fn copies(name: &str, path: &Path) -> Option<Vec<(String, Vec<u8>)>> {
+    let plain = |c: &u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b'_');
+    if let Ok(dir) = files::open_dir(path) {
+        // More than are listed, or that cannot be, are not in the contents.
+        files::list(&dir, MAX_COPIES).ok()??;
+    }
+    let copy = |(inner, bytes): (Vec<u8>, Option<Vec<u8>>)| {
+        let inner = String::from_utf8(inner).ok().filter(|inner| inner.len() < 100)?;
+        let name = if inner.is_empty() { name.to_owned() } else { format!("{name}_{inner}") };
+        name.bytes().all(|c| plain(&c)).then_some(())?;
+        Some((name, bytes?))
+    };
+    contents(path).into_iter().map(copy).collect()
 }
 
 /// The files at a place by name: one, or those of a directory.

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use git2::Oid;
+use git2::{ObjectType, Oid};
 use peers_model::CommitId;
 
 use crate::checkout::{self, CheckoutReport, Laid, Trust};
@@ -17,12 +18,17 @@ use crate::objects;
 use crate::refs;
 use crate::repo::{PeerRepo, peer_shallow};
 use crate::snapshot::Cache;
+use crate::store::{Bounded, Budget};
 use crate::write::Author;
 
 /// Tags that a synthetic git directory shows.
 const MAX_TAGS: usize = 5_000;
 /// A tag may name a tag, and so on.
 const MAX_TAG_CHAIN: usize = 20;
+/// A tag that is larger is not shown, and none after so much of them, or after this time.
+const TAG_CAP: usize = 1 << 20;
+const TAGS_TOTAL: usize = if cfg!(test) { 4 << 20 } else { 64 << 20 };
+const TAGS_TIME: Duration = Duration::from_mins(1);
 /// Packs of a history that is brought in as a whole, in bytes.
 const MAX_HISTORY: u64 = 2 << 30;
 
@@ -83,6 +89,12 @@ fn tags_of(peer: &PeerRepo) -> Result<Vec<(String, Oid)>, GitError> {
     Ok(tags)
 }
 
+/// What a tag names.
+fn tag_target(tag: &[u8]) -> Option<Oid> {
+    let line = tag.strip_prefix(b"object ")?.get(..40)?;
+    Oid::from_str(std::str::from_utf8(line).ok()?).ok()
+}
+
 impl ControlDir {
     /// What stands in for `.git` where something is proved. It borrows from this directory alone, whose
     /// objects were hashed when they came in, and shows the tags of the agents' repository that lead to
@@ -125,21 +137,33 @@ impl ControlDir {
         peer.check_objects()?;
         let (src, dst) = (objects::odb(&peer.repo)?, objects::odb(&self.repo)?);
         let mut here = Vec::new();
+        let mut budget = Budget::new(TAGS_TOTAL, TAGS_TIME);
         for (name, oid) in tags {
+            if budget.is_late() {
+                break;
+            }
             let mut chain = Vec::new();
             let mut at = Some(oid);
             while let Some(next) = at.filter(|next| !copy::has(&dst, *next)) {
-                let tag = (chain.len() < MAX_TAG_CHAIN).then(|| peer.repo.find_tag(next).ok()).flatten();
-                at = tag.map(|tag| tag.target_id());
-                chain.push(next);
+                let is_tag = src.read_header(next).is_ok_and(|(_, kind)| kind == ObjectType::Tag);
+                if !is_tag || chain.len() >= MAX_TAG_CHAIN {
+                    break;
+                }
+                at = match budget.read(&src, next, TAG_CAP) {
+                    Bounded::Read(_, data) => {
+                        let target = tag_target(&data);
+                        chain.push(data);
+                        target
+                    }
+                    Bounded::Damaged | Bounded::TooMuch => None,
+                };
             }
-            if at.is_none() {
+            if !at.is_some_and(|at| copy::has(&dst, at)) {
                 continue;
             }
             for tag in chain.into_iter().rev() {
-                let fail = |source| GitError::library(format!("tag {tag}"), source);
-                let found = src.read(tag).map_err(fail)?;
-                dst.write(found.kind(), found.data()).map_err(fail)?;
+                let fail = |source| GitError::library(format!("a tag of `{}`", clean(&name, 200)), source);
+                dst.write(ObjectType::Tag, &tag).map_err(fail)?;
             }
             here.push((name, oid.to_string()));
         }

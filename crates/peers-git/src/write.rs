@@ -27,8 +27,6 @@ use crate::repo::PeerRepo;
 
 /// A file that [`PeerRepo::commit_paths`] takes.
 const COMMIT_FILE_CAP: u64 = 8 << 20;
-/// Where in the git directory lies what was in the way.
-const ASIDE: &str = "peers-aside";
 
 /// Who makes a change, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -272,33 +270,6 @@ impl PeerRepo {
             self.write_index(&mut index)?;
         }
         Ok(writer.report)
-    }
-
-    /// Moves what lies at a path of the work tree into the git directory, where git does not look: for
-    /// what must not be destroyed and cannot be copied. Returns where it is, from the git directory;
-    /// nothing when nothing was there.
-    ///
-    /// # Errors
-    /// [`GitError::Unsafe`] for a path that leads out of the work tree, [`GitError::Io`] when it cannot be
-    /// moved.
-    pub fn move_aside(&self, path: &str, name: &str) -> Result<Option<String>, GitError> {
-        let at = self.git_dir().join(ASIDE);
-        let fail = |source| GitError::io(&at, source);
-        let git = files::open_dir(self.git_dir()).map_err(fail)?;
-        match rustix::fs::mkdirat(&git, ASIDE, rustix::fs::Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => return Err(fail(error.into())),
-        }
-        let into = files::open_dir_at(&git, ASIDE.as_bytes()).map_err(|error| fail(error.into()))?;
-        let mut place = Place::work_tree(self.work_dir())?;
-        for attempt in 1..1000_u32 {
-            let name = if attempt == 1 { name.to_owned() } else { format!("{name}.{attempt}") };
-            if files::lstat_at(&into, name.as_bytes()).map_err(fail)?.is_some() {
-                continue;
-            }
-            return Ok(place.move_out(path.as_bytes(), &into, &name)?.then(|| format!("{ASIDE}/{name}")));
-        }
-        Err(GitError::Exists { what: format!("`{ASIDE}/{name}`") })
     }
 
     /// Whether the index can be read. One that is not there can.

@@ -7,6 +7,7 @@ mod correct;
 mod gates;
 mod harvest;
 mod hunks;
+mod kept;
 mod mend;
 mod own;
 mod past;
@@ -449,6 +450,10 @@ impl Repo for GitRepo {
 
     fn attest(&mut self, commits: &[(CommitId, String)]) -> Result<(), RepoFailure> {
         let peer = self.open()?;
+        let tick = self.turn.as_ref().map_or(TickNo(0), |mark| mark.tick);
+        if let Some(told) = self.make_room(&peer, tick, ATTEST_REF)? {
+            self.tell(told);
+        }
         peer.write_notes(ATTEST_REF, commits, &substrate(peers_sys::clock::now())).map_err(failure)
     }
 

@@ -36,8 +36,6 @@ const HASH_CAP: u64 = 2 << 30;
 const READ_BUDGET: u64 = 8 << 30;
 /// A larger file is not kept in the control directory.
 const KEEP_CAP: u64 = 64 << 20;
-/// Files remembered that were not read.
-const MAX_LEFT_OUT: usize = 100_000;
 
 /// What the walk is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -492,10 +490,8 @@ impl<'a> Scan<'a> {
     /// real content.
     fn unread(&mut self, name: &[u8], path: &[u8], found: &Stat) -> Result<Option<Oid>, GitError> {
         if self.wanted == Wanted::Objects {
-            if self.outcome.left_out.len() < MAX_LEFT_OUT {
-                let full = String::from_utf8_lossy(&self.full(name)).into_owned();
-                self.outcome.left_out.push(full);
-            }
+            let full = String::from_utf8_lossy(&self.full(name)).into_owned();
+            self.outcome.left_out.push(full);
             return Ok(None);
         }
         let mut text = format!("not read: {:?} ", Stamp::of(found)).into_bytes();

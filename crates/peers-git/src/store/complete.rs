@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use git2::{ObjectType, Odb, Oid};
 use peers_model::CommitId;
 
+use super::budget::{readable, readable_within};
 use super::loose::write_loose;
-use super::mend::readable;
 use crate::control::ControlDir;
 use crate::copy::{Limits, has};
 use crate::error::GitError;
@@ -17,6 +17,9 @@ use crate::import::parse_tips;
 use crate::known::Generation;
 use crate::objects::{self, MODE_GITLINK};
 use crate::repo::PeerRepo;
+
+/// Content beyond this is not taken from the agents' repository.
+const LARGEST: usize = 2 << 30;
 
 /// What completing a store came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,7 +83,7 @@ impl ControlDir {
                 let found = readable(&ours, oid);
                 let mended = found.is_none();
                 let Some((kind, data)) =
-                    found.or_else(|| readable(&theirs, oid)).filter(|(kind, _)| *kind == due)
+                    found.or_else(|| readable_within(&theirs, oid, LARGEST)).filter(|(kind, _)| *kind == due)
                 else {
                     done.lost += 1;
                     continue;

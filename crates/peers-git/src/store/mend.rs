@@ -1,10 +1,12 @@
 //! Putting back objects of the agents' repository that were destroyed there, from our copy.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use git2::{ObjectType, Odb, Oid};
 use peers_model::CommitId;
 
+use super::budget::{Bounded, Budget, readable, readable_within};
 use super::complete::store_at;
 use super::loose::write_loose;
 use super::mark::StoreMark;
@@ -22,8 +24,12 @@ const MAX_OBJECTS: usize = 200_000;
 /// Objects that are looked at when git only touched a pack, as it does when it would have written what is in
 /// it already.
 const TOUCHED: usize = 2_000;
-/// Content beyond this is not read.
-const LARGE: usize = 64 << 20;
+/// Content of which there is no copy is read up to here, each and in total, and for so long.
+const LARGE: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 };
+const TOTAL: usize = 4 << 30;
+const TIME: Duration = Duration::from_mins(5);
+/// Content of which there is a copy.
+const LARGEST: usize = 2 << 30;
 /// New objects that are looked at.
 const FRESH: usize = 10_000;
 /// References whose history counts as in use.
@@ -121,19 +127,8 @@ impl ControlDir {
             tips.push(at);
             closure(&ours, &tips, Depth::All, MAX_OBJECTS)
         };
-        let mut written = Vec::new();
-        for oid in fresh {
-            if !is_sound(&theirs, oid) {
-                if let Some((kind, data)) = readable(&ours, oid) {
-                    write_loose(&objects_dir, oid, kind, &data)?;
-                    written.push(oid);
-                } else {
-                    let name = file_of(oid);
-                    files::remove_tree(&peer.common_dir().join(&name))?;
-                    mended.removed.push(name);
-                }
-            }
-        }
+        let mut budget = Budget::new(TOTAL, TIME);
+        let mut written = settle_fresh(peer, (&theirs, &ours), fresh, &mut budget, &mut mended)?;
         let mut used = None;
         if looked_at == MAX_OBJECTS {
             let (all, whole) = in_use();
@@ -144,8 +139,16 @@ impl ControlDir {
         }
         let mut seen = HashSet::new();
         for oid in suspects {
-            if !seen.insert(oid) || is_sound(&theirs, oid) {
+            if !seen.insert(oid) {
                 continue;
+            }
+            match judge(&theirs, &ours, oid, &mut budget) {
+                Judged::Sound => continue,
+                Judged::Unread => {
+                    mended.unseen.push(file_of(oid));
+                    continue;
+                }
+                Judged::Damaged => {}
             }
             let is_there = exists(peer, oid)?;
             let Some((kind, data)) = readable(&ours, oid) else {
@@ -180,12 +183,14 @@ impl ControlDir {
         mended: &mut StoreMended,
     ) -> Result<(), GitError> {
         let mut after = store_at(&peer.objects_dir())?;
+        let ours = objects::odb(&self.repo)?;
+        let mut budget = Budget::new(TOTAL, TIME);
         for oid in written {
-            if !is_sound(&after, oid) {
+            if judge(&after, &ours, oid, &mut budget) == Judged::Damaged {
                 if self.mend_packs_with(peer, oid, mended)? {
                     after = store_at(&peer.objects_dir())?;
                 }
-                if !is_sound(&after, oid) {
+                if judge(&after, &ours, oid, &mut budget) == Judged::Damaged {
                     mended.stuck.push(file_of(oid));
                     continue;
                 }
@@ -210,7 +215,7 @@ impl ControlDir {
             let Ok(oid) = Oid::from_str(line) else { continue };
             let commit = readable(ours, oid).and_then(|(_, data)| objects::parse_commit(&data));
             for parent in commit.map(|commit| commit.parents).unwrap_or_default() {
-                if readable(&theirs, parent).is_some() {
+                if readable_within(&theirs, parent, objects::META_CAP).is_some() {
                     readable_before.insert(parent);
                 } else if readable_before.remove(&parent) {
                     mended.lost.push(file_of(parent));
@@ -258,6 +263,34 @@ fn fresh_loose(before: Option<&StoreMark>, now: &StoreMark, mended: &mut StoreMe
     empty
 }
 
+/// Looks into new files. One that holds no object goes, unless there is a copy. Returns what was written back.
+fn settle_fresh(
+    peer: &PeerRepo,
+    (theirs, ours): (&Odb<'_>, &Odb<'_>),
+    fresh: Vec<Oid>,
+    budget: &mut Budget,
+    mended: &mut StoreMended,
+) -> Result<Vec<Oid>, GitError> {
+    let mut written = Vec::new();
+    for oid in fresh {
+        match judge(theirs, ours, oid, budget) {
+            Judged::Sound => {}
+            Judged::Unread => mended.unseen.push(file_of(oid)),
+            Judged::Damaged => {
+                if let Some((kind, data)) = readable(ours, oid) {
+                    write_loose(&peer.objects_dir(), oid, kind, &data)?;
+                    written.push(oid);
+                } else {
+                    let name = file_of(oid);
+                    files::remove_tree(&peer.common_dir().join(&name))?;
+                    mended.removed.push(name);
+                }
+            }
+        }
+    }
+    Ok(written)
+}
+
 fn exists(peer: &PeerRepo, oid: Oid) -> Result<bool, GitError> {
     Ok(stamp_of(peer, oid)?.is_some())
 }
@@ -277,15 +310,31 @@ fn file_of(oid: Oid) -> String {
     format!("objects/{fan_out}/{rest}")
 }
 
-/// Whether an object can be read; of a very large one only whether it begins as one.
-fn is_sound(odb: &Odb<'_>, oid: Oid) -> bool {
-    odb.read_header(oid).is_ok_and(|(size, _)| size > LARGE || readable(odb, oid).is_some())
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judged {
+    Sound,
+    Damaged,
+    /// There is too much of it.
+    Unread,
 }
 
-/// The object, its hash checked; nothing for one that is missing or damaged.
-pub(super) fn readable(odb: &Odb<'_>, oid: Oid) -> Option<(ObjectType, Vec<u8>)> {
-    let object = odb.read(oid).ok()?;
-    Some((object.kind(), object.data().to_vec()))
+/// Whether an object of theirs is what its name says. The size in its header is only believed when our copy
+/// has the same: what that is as large as may be read, and what is not so large is none of it.
+fn judge(theirs: &Odb<'_>, ours: &Odb<'_>, oid: Oid, budget: &mut Budget) -> Judged {
+    let Ok(found) = theirs.read_header(oid) else { return Judged::Damaged };
+    let copy = ours.read_header(oid).ok();
+    if copy == Some(found) && found.0 <= LARGEST {
+        return if readable(theirs, oid).is_some() { Judged::Sound } else { Judged::Damaged };
+    }
+    match budget.read(theirs, oid, LARGE) {
+        Bounded::Read(..) => Judged::Sound,
+        Bounded::Damaged => Judged::Damaged,
+        // A copy that is damaged itself says nothing about theirs.
+        Bounded::TooMuch if copy.is_some_and(|copy| copy != found) && readable(ours, oid).is_some() => {
+            Judged::Damaged
+        }
+        Bounded::TooMuch => Judged::Unread,
+    }
 }
 
 /// How far a closure goes.

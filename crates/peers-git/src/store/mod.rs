@@ -1,5 +1,6 @@
 //! The agents' object store: what changed in it, and how it is made whole again.
 
+mod budget;
 mod complete;
 mod derived;
 mod loose;
@@ -13,4 +14,5 @@ pub use mark::StoreMark;
 pub use mend::StoreMended;
 pub use remake::Remade;
 
+pub(crate) use budget::{Bounded, Budget};
 pub(crate) use derived::{Derived, derived};

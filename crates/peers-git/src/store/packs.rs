@@ -11,13 +11,16 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use git2::Oid;
 
+use super::budget::{Bounded, Budget, readable_within};
 use super::complete::store_at;
 use super::loose::write_loose;
 use super::mark::StoreMark;
-use super::mend::{StoreMended, readable};
+use super::mend::StoreMended;
+use crate::aside;
 use crate::cli::LONG_LIMIT;
 use crate::control::ControlDir;
 use crate::error::{CliError, GitError};
@@ -36,8 +39,10 @@ const MOST_PACKS: usize = 2_000;
 const INDEX_CAP: u64 = 1 << 30;
 /// Objects that are taken out of one pack that goes.
 const TAKEN_OUT: usize = 200_000;
-/// Content beyond this is not taken out.
+/// Content beyond this is not taken out, each and in total, and what is not in this time.
 const LARGE: usize = 512 << 20;
+const TOTAL: usize = if cfg!(test) { 1 << 20 } else { 4 << 30 };
+const TIME: Duration = Duration::from_mins(5);
 /// Files beside a pack that are nothing without it.
 const BESIDE: [&str; 6] = [".pack", ".keep", ".promisor", ".mtimes", ".rev", ".bitmap"];
 /// Those of them that only make reading it faster.
@@ -187,8 +192,12 @@ impl ControlDir {
             Found::Sound => return Ok(false),
             Found::Mended => mended.restored.push(format!("objects/pack/{stem}.idx")),
             Found::Broken => {
-                self.take_apart(peer, stem)?;
-                mended.removed.push(format!("objects/pack/{stem}.pack"));
+                let name = format!("objects/pack/{stem}.pack");
+                if let Some(kept) = self.take_apart(peer, stem)? {
+                    let why = "no index can be made of it, and not all of it was taken out";
+                    mended.unseen.push(format!("{name} ({why}: it is now {kept})"));
+                }
+                mended.removed.push(name);
             }
             Found::Unknown(why) => {
                 mended.unseen.push(format!("objects/pack/{stem}.pack ({why})"));
@@ -243,8 +252,8 @@ impl ControlDir {
     }
 
     /// Removes a pack. Objects in it that have the name of their content and are nowhere else get files of
-    /// their own.
-    fn take_apart(&self, peer: &PeerRepo, stem: &str) -> Result<(), GitError> {
+    /// their own. Where there is too much in it for that, the pack itself is kept; returns where.
+    fn take_apart(&self, peer: &PeerRepo, stem: &str) -> Result<Option<String>, GitError> {
         let objects_dir = peer.objects_dir();
         let dir = objects_dir.join("pack");
         let path = |end: &str| dir.join(format!("{stem}{end}"));
@@ -258,7 +267,7 @@ impl ControlDir {
         std::os::unix::fs::symlink(path(".pack"), &link).map_err(|source| GitError::io(&link, source))?;
         // Without its index it is out of sight.
         files::remove_tree(&path(".idx"))?;
-        {
+        let whole = {
             let (from, rest) = (store_at(&alone)?, store_at(&objects_dir)?);
             let mut all = Vec::new();
             // What cannot be listed cannot be read either.
@@ -266,21 +275,37 @@ impl ControlDir {
                 all.push(*oid);
                 all.len() < TAKEN_OUT
             });
+            let mut whole = all.len() < TAKEN_OUT;
+            let mut budget = Budget::new(TOTAL, TIME);
             for oid in all {
-                let fits = from.read_header(oid).is_ok_and(|(size, _)| size <= LARGE);
-                if fits
-                    && readable(&rest, oid).is_none()
-                    && let Some((kind, data)) = readable(&from, oid)
-                {
-                    write_loose(&objects_dir, oid, kind, &data)?;
+                if budget.is_late() {
+                    whole = false;
+                    break;
+                }
+                // Of what this one claims to be so large, the other may be the true one.
+                match budget.read(&from, oid, LARGE) {
+                    Bounded::Read(kind, data) if readable_within(&rest, oid, data.len()).is_none() => {
+                        write_loose(&objects_dir, oid, kind, &data)?;
+                    }
+                    Bounded::Read(..) | Bounded::Damaged => {}
+                    Bounded::TooMuch => whole = false,
                 }
             }
-        }
+            whole
+        };
         files::remove_tree(&alone)?;
+        let name = format!("objects/pack/{stem}.pack");
+        let kept = if whole {
+            None
+        } else if let Ok(kept) = aside::keep(peer.git_dir(), &path(".pack"), Path::new(&name), "pack") {
+            kept.map(|kept| format!(".git/{kept}"))
+        } else {
+            return Ok(Some("without an index".to_owned()));
+        };
         for end in BESIDE {
             files::remove_tree(&path(end))?;
         }
-        Ok(())
+        Ok(kept)
     }
 
     /// A git directory of ours without any object, made anew.

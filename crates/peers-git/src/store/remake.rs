@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use git2::Oid;
 
+use super::budget::readable;
 use super::complete::store_at;
 use super::loose::write_loose;
-use super::mend::readable;
 use crate::cli::Git;
 use crate::control::ControlDir;
 use crate::error::GitError;

@@ -52,6 +52,50 @@ fn what_was_staged_and_lies_in_the_work_tree_is_unstaged_without_a_copy() {
 }
 
 #[test]
+fn staged_content_that_is_too_much_to_be_kept_is_named_and_the_rest_is_kept() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    let before = mark(&fixture, &control);
+    for (path, size) in [("a", 1_025), ("b", 900), ("c", 901), ("d", 902), ("e", 40)] {
+        stage(&fixture, path, &path.repeat(size));
+    }
+    let settled = settle(&fixture, &control, &before);
+    let out: Vec<&str> = settled.left_out.iter().map(|out| out.path.as_str()).collect();
+    assert_eq!(out, ["a", "d"], "one for its size, one for the sum");
+    assert_eq!(fixture.git(&["cat-file", "-p", &settled.left_out[0].id]), "a".repeat(1_025));
+    let kept = &control.list_salvage().unwrap()[0].commit;
+    let size =
+        |path: &str| control.facts().read_blob(kept, path, 9_999).unwrap().map(|blob| blob.bytes.len());
+    assert_eq!((size("b"), size("c"), size("d"), size("e")), (Some(900), Some(901), None, Some(40)));
+}
+
+#[test]
+fn all_sides_of_a_staged_conflict_are_kept() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    let before = mark(&fixture, &control);
+    let mut lines = String::from("0 0000000000000000000000000000000000000000\ta\n");
+    for side in 1..=3 {
+        fixture.write("../side", format!("side {side}\n"));
+        let id = fixture.git(&["hash-object", "-w", "../side"]);
+        lines = format!("{lines}100644 {} {side}\ta\n", id.trim());
+    }
+    fixture.write("../lines", &lines);
+    let mut update =
+        super::fixture::command(&fixture.work, fixture.dir.path(), &["update-index", "--index-info"]);
+    update.stdin(std::fs::File::open(fixture.path("lines")).unwrap());
+    assert!(update.status().unwrap().success());
+    let settled = settle(&fixture, &control, &before);
+    assert_eq!((settled.reset, settled.left_out), (vec!["a".to_owned()], vec![]));
+    let kept = &control.list_salvage().unwrap()[0].commit;
+    for side in 1..=3 {
+        let blob = control.facts().read_blob(kept, &format!("a.stage-{side}"), 99).unwrap().unwrap();
+        assert_eq!(blob.bytes, format!("side {side}\n").into_bytes());
+    }
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
 fn what_the_operator_had_staged_stays_staged() {
     let fixture = Fixture::new();
     fixture.write("b", "b\n");

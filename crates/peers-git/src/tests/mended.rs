@@ -22,7 +22,8 @@ fn pipes_in_place_of_files_go_and_the_repository_opens_again() {
     for name in ["index", "logs/HEAD", "packed-refs", "objects/pack/x.pack", "refs/heads/p", "refs/tags/q"] {
         fifo(&git.join(name));
     }
-    let mut gone: Vec<String> = snapshot.clear_unsafe().unwrap().into_iter().map(|(name, _)| name).collect();
+    let mut gone: Vec<String> =
+        snapshot.clear_unsafe("tick-1").unwrap().into_iter().map(|gone| gone.name).collect();
     gone.sort();
     let expected =
         ["index", "logs/HEAD", "objects/pack/x.pack", "packed-refs", "refs/heads/p", "refs/tags/q"];
@@ -37,7 +38,7 @@ fn the_object_store_is_never_removed() {
     let objects = fixture.work.join(".git/objects");
     std::fs::rename(&objects, fixture.path("aside")).unwrap();
     super::fixture::link(fixture.path("aside").to_str().unwrap(), &objects);
-    assert!(snapshot.clear_unsafe().unwrap().is_empty());
+    assert!(snapshot.clear_unsafe("tick-1").unwrap().is_empty());
     assert!(objects.is_symlink());
 }
 
@@ -218,12 +219,94 @@ fn what_was_begun_in_a_turn_is_taken_away_and_what_was_there_stays() {
     fixture.write(".git/MERGE_HEAD", format!("{planted}\n"));
     fixture.write(".git/rebase-merge/orig-head", format!("{planted}\n"));
     fixture.write(".git/sequencer/todo", "pick x\n");
-    let (taken, left) = peer.take_unfinished(&before).unwrap();
+    let (taken, left) = peer.begun_since(&before);
+    assert_eq!(taken[1].files, Some(vec![("rebase-merge_orig-head".into(), format!("{planted}\n").into())]));
+    assert!(fixture.exists(".git/MERGE_HEAD"), "it is found, not taken");
+    for begun in &taken {
+        assert!(peer.remove_begun(begun).unwrap());
+    }
     let names: Vec<&str> = taken.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(names, ["MERGE_HEAD", "rebase-merge", "sequencer"]);
     assert_eq!((taken[0].commits.clone(), taken[1].commits.clone()), (vec![planted.clone()], vec![planted]));
     assert!(left.is_empty() && fixture.exists(".git/MERGE_MSG"));
     assert_eq!(peer.unfinished(), before);
+}
+
+#[test]
+fn what_was_begun_and_cannot_be_copied_is_found_without_its_files_and_can_be_moved_aside() {
+    let fixture = Fixture::new();
+    let peer = fixture.open();
+    let before = peer.unfinished();
+    fixture.write(".git/MERGE_HEAD", "x".repeat(2 << 20));
+    fixture.write(".git/rebase-merge/deep/er", "x");
+    fixture.write(".git/rebase-apply/odd name", "x");
+    for n in 0..200 {
+        fixture.write(&format!(".git/sequencer/{n}"), "x");
+    }
+    let (begun, _) = peer.begun_since(&before);
+    assert_eq!(begun.len(), 4);
+    for thing in &begun {
+        assert_eq!(thing.files, None, "{}", thing.name);
+        let to = peer.move_begun_aside(thing, "tick-1").unwrap().unwrap();
+        assert_eq!(fixture.read(&format!(".git/{to}.path")), format!(".git/{}\n", thing.name));
+    }
+    assert_eq!(peer.unfinished(), before);
+}
+
+#[test]
+fn what_was_begun_is_not_removed_when_it_is_not_what_was_copied() {
+    let fixture = Fixture::new();
+    let peer = fixture.open();
+    fixture.write(".git/MERGE_MSG", "one\n");
+    let (begun, _) = peer.begun_since(&crate::Unfinished::default());
+    fixture.write(".git/MERGE_MSG", "two\n");
+    assert!(!peer.remove_begun(&begun[0]).unwrap());
+    assert!(fixture.exists(".git/MERGE_MSG"));
+}
+
+#[test]
+fn places_that_are_only_crowded_stay_and_the_repository_is_refused() {
+    for dir in ["refs/remotes/origin", "logs/refs/heads/side"] {
+        let fixture = Fixture::new();
+        let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+        for n in 0..1_001 {
+            fixture.write(&format!(".git/{dir}/r{n}"), format!("{}\n", fixture.head()));
+            if n == 900 {
+                drop(fixture.open());
+            }
+        }
+        assert_eq!(snapshot.clear_unsafe("tick-1").unwrap(), []);
+        assert!(fixture.exists(&format!(".git/{dir}/r1000")));
+        let refused = crate::PeerRepo::open(&fixture.work).err().unwrap();
+        assert!(refused.to_string().contains("crowded"), "{refused}");
+    }
+}
+
+#[test]
+fn many_directories_of_references_are_no_crowd_and_logs_do_not_count_as_references() {
+    let fixture = Fixture::new();
+    for n in 0..450 {
+        fixture.write(&format!(".git/refs/remotes/r{n}/main"), format!("{}\n", fixture.head()));
+        fixture.write(&format!(".git/logs/refs/remotes/r{n}/main"), "");
+    }
+    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    assert_eq!(snapshot.clear_unsafe("tick-1").unwrap(), []);
+}
+
+#[test]
+fn what_has_content_and_cannot_stay_is_moved_aside() {
+    let fixture = Fixture::new();
+    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    fixture.write(".git/refs/heads/large", "x".repeat(70_000));
+    std::fs::remove_file(fixture.work.join(".git/index")).unwrap();
+    fixture.write(".git/index/inner", "x");
+    let gone = snapshot.clear_unsafe("tick-1").unwrap();
+    let kept = |n: usize| format!(".git/{}", gone[n].kept.clone().unwrap());
+    assert_eq!((gone.len(), gone[0].name.as_str(), gone[1].name.as_str()), (2, "index", "refs/heads/large"));
+    assert_eq!(fixture.read(&format!("{}/inner", kept(0))), "x");
+    assert_eq!(fixture.read(&kept(1)).len(), 70_000);
+    assert_eq!(fixture.read(&format!("{}.path", kept(1))), ".git/refs/heads/large\n");
+    drop(fixture.open());
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod salvage;
 mod state;
 mod store;
 mod unfollowed;
+mod way;
 mod worktree;
 mod write;
 

@@ -158,6 +158,87 @@ fn a_pack_of_which_no_index_can_be_made_goes_and_what_is_sound_in_it_stays() {
 }
 
 #[test]
+fn a_broken_pack_with_more_in_it_than_is_taken_out_is_kept_aside() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    let mark = fixture.open().store_mark().unwrap();
+    let (one, two) = (noise(900 << 10), noise(901 << 10)[10..].to_vec());
+    let mut pack = pack_of(&fixture, &[&one, &two, &noise(500)[40..]]);
+    let stem = fixture.work.join(".git/objects/pack/pack-1111111111111111111111111111111111111111");
+    put(&stem.with_extension("pack"), &pack);
+    fixture.git(&["index-pack", stem.with_extension("pack").to_str().unwrap()]);
+    let at = pack.len() - 24;
+    pack[at] ^= 0xff;
+    std::fs::remove_file(stem.with_extension("pack")).unwrap();
+    put(&stem.with_extension("pack"), &pack);
+    let (mended, _) = control.mend_store(&fixture.open(), Some(&mark), &fixture.head()).unwrap();
+    assert_eq!(mended.removed.len(), 1);
+    let told = mended.unseen.iter().find_map(|text| text.split("it is now .git/").nth(1)).unwrap();
+    let kept = fixture.work.join(".git").join(told.trim_end_matches(')'));
+    assert_eq!(std::fs::read(&kept).unwrap(), pack);
+    assert!(!stem.with_extension("pack").exists() && !stem.with_extension("idx").exists());
+    let is_there = |content: &[u8]| {
+        let id = git2::Oid::hash_object(git2::ObjectType::Blob, content).unwrap().to_string();
+        fixture.work.join(".git").join(file_of(&id)).exists()
+    };
+    assert!(is_there(&one) != is_there(&two), "what fits is taken out");
+    fsck(&fixture);
+}
+
+/// A file of an object with these bytes as its plain content.
+fn plant_loose(fixture: &Fixture, id: &str, plain: &[u8]) {
+    let mut bytes = vec![0x78, 0x01];
+    let mut blocks = plain.chunks(60_000).peekable();
+    while let Some(block) = blocks.next() {
+        bytes.push(u8::from(blocks.peek().is_none()));
+        let len = u16::try_from(block.len()).unwrap();
+        bytes.extend([len.to_le_bytes(), (!len).to_le_bytes()].concat());
+        bytes.extend(block);
+    }
+    let (a, b) = plain.iter().fold((1, 0), |(a, b): (u32, u32), byte| {
+        let a = (a + u32::from(*byte)) % 65_521;
+        (a, (a + b) % 65_521)
+    });
+    bytes.extend(((b << 16) | a).to_be_bytes());
+    let path = fixture.work.join(".git").join(file_of(id));
+    drop(std::fs::remove_file(&path));
+    put(&path, &bytes);
+}
+
+#[test]
+fn an_object_that_claims_to_be_too_large_to_be_read_is_compared_with_our_copy() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    let mark = fixture.open().store_mark().unwrap();
+    let id = id_of(&fixture, "HEAD:a");
+    for size in ["4", "99999999", "99999999999999"] {
+        plant_loose(&fixture, &id, format!("blob {size}\0two\n").as_bytes());
+        let (mended, _) = control.mend_store(&fixture.open(), Some(&mark), &fixture.head()).unwrap();
+        assert_eq!(mended.restored, [file_of(&id)], "{size}");
+        assert_eq!(fixture.git(&["show", "HEAD:a"]), "one\n");
+    }
+    fsck(&fixture);
+}
+
+#[test]
+fn content_of_a_large_object_is_compared_where_there_is_a_copy_and_told_where_there_is_none() {
+    let fixture = Fixture::new();
+    let mut large = noise(2 << 20);
+    fixture.write("large", &large);
+    fixture.commit("large");
+    let control = fixture.imported();
+    let mark = fixture.open().store_mark().unwrap();
+    let id = id_of(&fixture, "HEAD:large");
+    large[1_000_000] ^= 1;
+    plant_loose(&fixture, &id, &[format!("blob {}\0", large.len()).as_bytes(), &large[..]].concat());
+    fixture.write("new", &large);
+    let new = fixture.git(&["hash-object", "-w", "new"]);
+    let (mended, _) = control.mend_store(&fixture.open(), Some(&mark), &fixture.head()).unwrap();
+    assert_eq!((mended.restored, mended.unseen), (vec![file_of(&id)], vec![file_of(new.trim())]));
+    fsck(&fixture);
+}
+
+#[test]
 fn tidying_up_is_nobodys_damage_and_looked_at_once() {
     let fixture = Fixture::new();
     let mut control = fixture.imported();

@@ -190,3 +190,23 @@ fn a_linked_worktree_in_a_bad_place_leaves_nothing_behind() {
     assert!(matches!(repo.remove_linked(&fixture.work, "n"), Err(GitError::NotFound { .. })));
     assert!(PeerRepo::open(&fixture.work).is_ok());
 }
+
+#[test]
+fn tags_that_are_too_large_and_what_is_after_too_much_of_them_are_not_lent() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    let tag = |name: &str, size: usize| {
+        let text = "x".repeat(size);
+        fixture.write("../message", &text);
+        fixture.git(&["tag", "-a", "-F", "../message", name]);
+    };
+    tag("b-large", 2 << 20);
+    tag("a-small", 10);
+    fixture.git(&["tag", "c-of-a-tag", "a-small"]);
+    for n in 0..6 {
+        tag(&format!("d{n}"), 900 << 10);
+    }
+    let git = control.lend(&fixture.open()).unwrap();
+    let names: Vec<&str> = git.tags.iter().map(|(name, _)| name.trim_start_matches("refs/tags/")).collect();
+    assert_eq!(names, ["a-small", "c-of-a-tag", "d0", "d1", "d2", "d3"]);
+}

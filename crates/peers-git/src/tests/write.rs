@@ -194,7 +194,7 @@ fn a_full_directory_in_the_way_is_reported_not_removed() {
         .open()
         .checkout_changed(&control, &facts.tree_of(&two).unwrap(), &facts.tree_of(&one).unwrap())
         .unwrap();
-    assert_eq!(report.blocked, ["a"]);
+    assert_eq!(report.blocked, [b"a"]);
     assert_eq!(fixture.read("a/target/cache"), "kept");
 }
 

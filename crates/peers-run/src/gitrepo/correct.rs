@@ -164,6 +164,9 @@ impl GitRepo {
         let who = substrate(at);
         peer.publish(&self.control, &plan.to).map_err(failure)?;
         if let Some(branch) = &plan.branch {
+            if let Some(told) = self.make_room(peer, plan.tick, &full(branch))? {
+                self.tell(told);
+            }
             let tip = peer.facts().reference(&full(branch)).map_err(failure)?;
             match tip {
                 Some(tip) if tip == plan.to => {}

@@ -87,14 +87,14 @@ impl GitRepo {
         mend::files(mark, &self.git_dir, &mut found)?;
         mend::layout(mark, from, &mut found)?;
         let peer = self.open()?;
-        mend::guarded_refs(&peer, mark, &mut found)?;
+        self.guarded_refs(&peer, mark, &mut found)?;
         self.take_unfinished(&peer, mark, &mut found)?;
         mend::debris(&peer, Some(mark), &mut found);
         let peer = if self.mend_objects(&peer, mark, from, &mut found)? { self.open()? } else { peer };
         self.mend_branch(&peer, mark, from, &mut found)?;
         if let Err(GitError::Repo(RepoError::Unborn { .. } | RepoError::Corrupt { .. })) = peer.facts().head()
         {
-            mend::head(&peer, mark, from, &mut found)?;
+            self.mend_head(&peer, mark, from, &mut found)?;
         }
         self.import(&peer).map_err(failure)?;
         let head = peer.facts().head().map_err(failure)?;

@@ -1,6 +1,6 @@
 //! What a turn left in the repository.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use peers_core::cheat::{TurnDiff, Uncommitted, Weakening, is_measured, weakenings, weakenings_since};
 use peers_core::machine::{CommitSeen, HeadFacts, Origin};
@@ -8,8 +8,9 @@ use peers_git::{CliError, Generation, GitError, NewCommit, PeerRepo, RepoError};
 use peers_model::{CommitId, GoalId, TickNo, TreeId};
 use peers_sys::term;
 
+use super::kept;
 use super::mend::{self, aside, quoted};
-use super::putback::{Stored, moved_words, not_back};
+use super::putback::{Stored, moved_words, not_back, text, texts};
 use super::turn::TurnMark;
 use super::{GitRepo, UNREADABLE_REFS, chain, correction_mark, failure, is_substrate, no_space, substrate};
 use crate::ports::{RepoFailure, RepoHarvest, Scopes};
@@ -76,7 +77,7 @@ impl GitRepo {
         }
         let peer = self.open()?;
         if let Some(mark) = mark {
-            mend::guarded_refs(&peer, mark, &mut found)?;
+            self.guarded_refs(&peer, mark, &mut found)?;
             self.take_unfinished(&peer, mark, &mut found)?;
         }
         mend::debris(&peer, mark, &mut found);
@@ -88,7 +89,7 @@ impl GitRepo {
             self.mend_branch(&peer, mark, asked.from, &mut found)?;
             let head = peer.facts().head();
             if let Err(GitError::Repo(RepoError::Unborn { .. } | RepoError::Corrupt { .. })) = head {
-                mend::head(&peer, mark, asked.from, &mut found)?;
+                self.mend_head(&peer, mark, asked.from, &mut found)?;
             }
         }
         let head = peer.facts().head().map_err(failure)?.commit;
@@ -274,7 +275,7 @@ impl GitRepo {
                 continue;
             }
             let place = if self.control.facts().has(&tip) {
-                self.keep(mark, "unreadable", &tip)?
+                self.keep(mark.tick, "unreadable", &tip)?
             } else {
                 let name = format!("{UNREADABLE_REFS}tick-{:05}-{}", tick.0, tip.short());
                 peer.name_commit(&name, &tip, &who).map_err(failure)?;
@@ -289,6 +290,7 @@ impl GitRepo {
         peer.publish(&self.control, from).map_err(failure)?;
         match &mark.branch {
             Some(branch) => {
+                found.warnings.extend(self.make_room(peer, tick, branch)?);
                 peer.force_branch(branch, from, &who).map_err(failure)?;
                 peer.set_head_branch(branch, &who).map_err(failure)?;
             }
@@ -308,19 +310,20 @@ impl GitRepo {
                     left_out: self.stored(from).map_err(failure)?.left_out,
                 };
                 let target = self.target(&tree, &start, &tree).map_err(failure)?;
-                let which = |path: &str| is_measured(path) || !kept.left_out.iter().any(|out| out == path);
+                let left_out: HashSet<&str> = kept.left_out.iter().map(String::as_str).collect();
+                let which = |path: &str| is_measured(path) || !left_out.contains(path);
                 let mut moved = Vec::new();
                 let blocked = self
                     .write_back(peer, (tick, from), (&now, &target), &which, &mut moved)
                     .map_err(failure)?;
-                if blocked.iter().any(|path| is_measured(path)) {
+                if blocked.iter().any(|path| is_measured(&text(path))) {
                     return Err(not_back(&blocked, &moved));
                 }
                 if !moved.is_empty() {
                     found.warnings.push(moved_words(&moved).trim_start_matches("; ").to_owned());
                 }
                 if !blocked.is_empty() {
-                    found.warnings.push(format!("could not be put back: {}", quoted(&blocked)));
+                    found.warnings.push(format!("could not be put back: {}", quoted(&texts(&blocked))));
                 }
             }
             (Ok(_), None) => found.warnings.push(
@@ -374,6 +377,9 @@ impl GitRepo {
                 "this turn left changes staged and not committed: the index was set back to HEAD at {}, files stay as they are{kept}",
                 quoted(&settled.reset)
             ));
+        }
+        if !settled.left_out.is_empty() {
+            found.warnings.push(kept::staged_left_out(&self.git_dir, mark.tick, &settled.left_out));
         }
         if !settled.unhidden.is_empty() {
             found.warnings.push(format!(

@@ -1,21 +1,16 @@
 //! What a turn must not leave behind, and how it is put back.
 
-use peers_git::{BranchState, BusyState, GitError, GuardChange, GuardItem, PeerRepo};
-use peers_model::CommitId;
-use peers_sys::dir::{FileError, SafeDir};
+use peers_git::{BranchState, BusyState, Cleared, GitError, GuardHow, GuardItem, PeerRepo};
+use peers_model::{CommitId, TickNo};
+use peers_sys::dir::SafeDir;
 use peers_sys::term;
 
 use super::turn::{RefScope, TurnMark, is_ours};
-use super::{GitRepo, UNREADABLE_REFS, failure, substrate};
+use super::{GitRepo, UNREADABLE_REFS, failure, kept, substrate};
 use crate::ports::{RepoFailure, RepoHarvest};
 
 /// Names in one warning.
 const NAMED: usize = 10;
-/// Where copies of replaced files of the git directory go, in our directory beside the control git dir.
-const KEPT: &str = "kept";
-/// Copies of one tick, and ticks whose copies stay.
-const MOST_KEPT: usize = 20;
-const KEPT_TICKS: usize = 50;
 /// Warnings of one kind.
 const TOLD: usize = 20;
 
@@ -29,7 +24,7 @@ pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut RepoHarvest) -
     if changes.iter().any(|c| c.item == GuardItem::GitDir) {
         return Err(RepoFailure::Redirected("the git directory was replaced during the turn".into()));
     }
-    if let Some(kept) = keep_files(mark, store, &changes) {
+    if let Some(kept) = kept::files(mark, store, &changes) {
         found.warnings.push(kept);
     }
     let left = mark.guard.restore_files(&changes).map_err(failure)?;
@@ -46,65 +41,22 @@ pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut RepoHarvest) -
     Ok(())
 }
 
-/// Copies what is about to be replaced. What cannot be copied is replaced all the same: it is what the
-/// operator's git would obey.
-fn keep_files(mark: &TurnMark, store: &SafeDir, changes: &[GuardChange]) -> Option<String> {
-    let mut names = Vec::new();
-    let dir = store.create_path(format!("{KEPT}/tick-{:05}", mark.tick.0)).ok()?;
-    for change in changes {
-        let GuardItem::File(name) = &change.item else { continue };
-        let Some(bytes) = mark.guard.current(name).filter(|_| names.len() < MOST_KEPT) else { continue };
-        let file = name.replace(['/', ':'], "_");
-        // A later change of the same file in this tick does not take the place of the first copy.
-        let free = (1..MOST_KEPT).map(|n| if n == 1 { file.clone() } else { format!("{file}-{n}") });
-        for file in free {
-            match dir.publish_new(&file, &bytes) {
-                Ok(()) => {
-                    names.push(name.clone());
-                    break;
-                }
-                Err(FileError::AlreadyExists { .. }) => {}
-                Err(error) => {
-                    tracing::warn!(%error, name, "what is replaced in the git directory was not kept");
-                    break;
-                }
-            }
-        }
-    }
-    forget_old(store);
-    if names.is_empty() {
-        return None;
-    }
-    Some(format!(
-        "what {} held after this turn is kept in the trusted store, in git/{KEPT}/tick-{:05}: an operator who changed it meanwhile takes it from there",
-        quoted(&names),
-        mark.tick.0
-    ))
-}
-
-/// Old copies go: the newest are those that somebody misses.
-fn forget_old(store: &SafeDir) {
-    let Ok(kept) = store.open_path(KEPT) else { return };
-    let Ok(listing) = kept.list(10 * KEPT_TICKS) else { return };
-    let mut ticks: Vec<_> = listing.entries.into_iter().map(|entry| entry.name).collect();
-    ticks.sort();
-    let more = ticks.len().saturating_sub(KEPT_TICKS);
-    for old in ticks.into_iter().take(more) {
-        if let Err(error) = kept.remove_tree(&old) {
-            tracing::warn!(%error, "an old copy was not removed");
-        }
-    }
-}
-
 /// Makes the git directory one that can be opened: no special file, a `HEAD`, packed references that can
 /// be read.
 pub(super) fn layout(mark: &TurnMark, from: &CommitId, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
-    let gone = mark.guard.clear_unsafe().map_err(failure)?;
-    for (name, what) in gone.iter().take(TOLD) {
-        found.warnings.push(format!("this turn left `.git/{name}`, which is {what}: it was removed"));
+    let gone = mark.guard.clear_unsafe(&format!("tick-{:05}", mark.tick.0)).map_err(failure)?;
+    for Cleared { name, what, kept } in gone.iter().take(TOLD) {
+        let now = match kept {
+            Some(kept) => format!("it is now `.git/{kept}`"),
+            None => "it was removed".to_owned(),
+        };
+        found.warnings.push(format!("this turn left `.git/{name}`, which is {what}: {now}"));
     }
     if gone.len() > TOLD {
-        found.warnings.push(format!("and {} more of the kind", gone.len() - TOLD));
+        found.warnings.push(format!(
+            "and {} more of the kind; what had content is in `.git/peers-aside`",
+            gone.len() - TOLD
+        ));
     }
     for name in mark.guard.clear_derived().map_err(failure)? {
         found.git_tampered.push(name);
@@ -115,47 +67,6 @@ pub(super) fn layout(mark: &TurnMark, from: &CommitId, found: &mut RepoHarvest) 
     if mark.guard.mend_head_file(mark.branch.as_deref(), from).map_err(failure)? {
         found.warnings.push("this turn broke `.git/HEAD`: it was put back".into());
     }
-    Ok(())
-}
-
-pub(super) fn guarded_refs(
-    peer: &PeerRepo,
-    mark: &TurnMark,
-    found: &mut RepoHarvest,
-) -> Result<(), RepoFailure> {
-    let changes = mark.guard.compare_refs(peer).map_err(failure)?;
-    if changes.is_empty() {
-        return Ok(());
-    }
-    let at = peers_sys::clock::now();
-    mark.guard.restore_refs(peer, &changes, &substrate(at)).map_err(failure)?;
-    for change in changes {
-        if let GuardItem::Ref(name) = change.item {
-            found.refs_tampered.push(name);
-        }
-    }
-    Ok(())
-}
-
-/// A HEAD that names no commit (a branch without one, something that is no branch, garbage) is put back
-/// where the turn began. Whatever it named stays in the repository.
-pub(super) fn head(
-    peer: &PeerRepo,
-    mark: &TurnMark,
-    from: &CommitId,
-    found: &mut RepoHarvest,
-) -> Result<(), RepoFailure> {
-    let who = substrate(peers_sys::clock::now());
-    match &mark.branch {
-        None => peer.detach_head(from, &who).map_err(failure)?,
-        Some(branch) => {
-            if peer.branch_state(branch).map_err(failure)? == BranchState::Absent {
-                peer.create_branch(branch, from, &who).map_err(failure)?;
-            }
-            peer.set_head_branch(branch, &who).map_err(failure)?;
-        }
-    }
-    found.warnings.push("HEAD named no branch with a commit after this turn and was put back".into());
     Ok(())
 }
 
@@ -230,40 +141,94 @@ impl GitRepo {
         Ok(any)
     }
 
-    /// Takes away a merge, rebase or the like that this turn began and did not end: the next plain commit
-    /// would conclude it, in the name of somebody else.
-    pub(super) fn take_unfinished(
+    /// Puts guarded references back.
+    pub(super) fn guarded_refs(
         &mut self,
         peer: &PeerRepo,
         mark: &TurnMark,
         found: &mut RepoHarvest,
     ) -> Result<(), RepoFailure> {
-        let (taken, left) = peer.take_unfinished(&mark.unfinished).map_err(failure)?;
-        if taken.is_empty() && left.is_empty() {
+        let changes = mark.guard.compare_refs(peer).map_err(failure)?;
+        if changes.is_empty() {
             return Ok(());
         }
-        let mut kept = Vec::new();
-        for thing in &taken {
-            let here = self.control.adopt(peer, &thing.commits).map_err(failure)?;
-            for (n, commit) in here.iter().enumerate() {
-                kept.push(self.keep(mark, &format!("{}-{}", thing.name.to_lowercase(), n + 1), commit)?);
+        for change in &changes {
+            if let GuardItem::Ref(name) = &change.item
+                && change.how != GuardHow::Added
+            {
+                found.warnings.extend(self.make_room(peer, mark.tick, name)?);
             }
         }
-        if !taken.is_empty() {
-            let names: Vec<&str> = taken.iter().map(|t| t.name.as_str()).collect();
-            let copies = match kept.as_slice() {
-                [] => String::new(),
-                kept => format!("; what it named is kept as salvage {}", quoted(kept)),
-            };
-            found.warnings.push(format!(
-                "this turn left a merge, rebase or the like unfinished: {} taken away{copies}",
-                names.join(", ")
-            ));
-        }
-        for name in left {
-            found.warnings.push(format!("this turn changed `.git/{name}`, which was there before it"));
+        let at = peers_sys::clock::now();
+        mark.guard.restore_refs(peer, &changes, &substrate(at)).map_err(failure)?;
+        for change in changes {
+            if let GuardItem::Ref(name) = change.item {
+                found.refs_tampered.push(name);
+            }
         }
         Ok(())
+    }
+
+    /// A HEAD that names no commit (a branch without one, something that is no branch, garbage) is put back
+    /// where the turn began. Whatever it named stays in the repository.
+    pub(super) fn mend_head(
+        &mut self,
+        peer: &PeerRepo,
+        mark: &TurnMark,
+        from: &CommitId,
+        found: &mut RepoHarvest,
+    ) -> Result<(), RepoFailure> {
+        let who = substrate(peers_sys::clock::now());
+        match &mark.branch {
+            None => peer.detach_head(from, &who).map_err(failure)?,
+            Some(branch) => {
+                if peer.branch_state(branch).map_err(failure)? == BranchState::Absent {
+                    found.warnings.extend(self.make_room(peer, mark.tick, branch)?);
+                    peer.create_branch(branch, from, &who).map_err(failure)?;
+                }
+                peer.set_head_branch(branch, &who).map_err(failure)?;
+            }
+        }
+        found.warnings.push("HEAD named no branch with a commit after this turn and was put back".into());
+        Ok(())
+    }
+
+    /// Takes away references that keep one from being put back (`a/b` where `a` was), after a copy of what
+    /// they named. None of them was there beside it. Returns what is to be told.
+    pub(super) fn make_room(
+        &mut self,
+        peer: &PeerRepo,
+        tick: TickNo,
+        name: &str,
+    ) -> Result<Option<String>, RepoFailure> {
+        let way = match peer.in_the_way(name) {
+            // What no reference of ours can be called is not put back.
+            Ok(None) | Err(GitError::InvalidName { .. }) => return Ok(None),
+            found => found.map_err(failure)?,
+        };
+        let Some(way) = way else { return Ok(None) };
+        let mut told = Vec::new();
+        for (other, value) in &way.refs {
+            let kept = match self.peel(peer, value) {
+                Some(commit) => self.keep_somewhere(peer, tick, &short(other), &commit)?,
+                None => String::new(),
+            };
+            told.push(format!("`{}`{kept}", term::inline(other)));
+        }
+        let who = substrate(peers_sys::clock::now());
+        let moved = peer.make_way(&way, &format!("tick-{:05}", tick.0), &who).map_err(failure)?;
+        let more = told.len().saturating_sub(NAMED);
+        told.truncate(NAMED);
+        if more > 0 {
+            told.push(format!("{more} more, which `peers salvage list` has"));
+        }
+        let moved: Vec<String> = moved.into_iter().map(|to| format!(".git/{to}")).collect();
+        let what = if told.is_empty() { "files that are no references".to_owned() } else { told.join(", ") };
+        Ok(Some(format!(
+            "in the way of `{}` there was {what}: it was taken away, and its files are now {}",
+            term::inline(name),
+            quoted(&moved)
+        )))
     }
 
     /// A branch that is another name for something, names nothing, or cannot be read is put back where the
@@ -291,9 +256,10 @@ impl GitRepo {
         let lost = lost.or_else(|| peer.reflog(branch, 1).pop()).filter(|commit| commit != from);
         let who = substrate(peers_sys::clock::now());
         peer.publish(&self.control, from).map_err(failure)?;
+        found.warnings.extend(self.make_room(peer, mark.tick, branch)?);
         peer.force_branch(branch, from, &who).map_err(failure)?;
         let kept = match lost {
-            Some(commit) => self.keep_somewhere(peer, mark, &short(branch), &commit)?,
+            Some(commit) => self.keep_somewhere(peer, mark.tick, &short(branch), &commit)?,
             None => String::new(),
         };
         let branch = term::inline(branch);
@@ -318,7 +284,7 @@ impl GitRepo {
         if safe {
             return Ok(());
         }
-        let kept = self.keep_somewhere(peer, mark, &short(branch), &tip)?;
+        let kept = self.keep_somewhere(peer, mark.tick, &short(branch), &tip)?;
         let branch = term::inline(branch);
         found.warnings.push(format!(
             "`{branch}` was at {} after this turn, which HEAD does not have{kept}",
@@ -353,7 +319,7 @@ impl GitRepo {
                 }
                 let how = if new.is_some() { "moved" } else { "deleted" };
                 let kept = match &was {
-                    Some(commit) => self.keep_somewhere(peer, mark, &short(name), commit)?,
+                    Some(commit) => self.keep_somewhere(peer, mark.tick, &short(name), commit)?,
                     None => String::new(),
                 };
                 let at = was.map_or_else(String::new, |commit| format!("; it was at {}", commit.short()));
@@ -382,7 +348,7 @@ impl GitRepo {
         }
         let now = TurnMark::stash_now(peer);
         for (n, entry) in mark.stash.iter().enumerate().filter(|(_, entry)| !now.contains(entry)) {
-            let kept = self.keep_somewhere(peer, mark, &format!("stash-{n}"), entry)?;
+            let kept = self.keep_somewhere(peer, mark.tick, &format!("stash-{n}"), entry)?;
             told.push(format!("this turn dropped the stash entry {}{kept}", entry.short()));
         }
         let more = told.len().saturating_sub(TOLD);
@@ -414,13 +380,13 @@ impl GitRepo {
     }
 
     /// Keeps an imported commit under a name of this tick.
-    pub(super) fn keep(&self, mark: &TurnMark, what: &str, commit: &CommitId) -> Result<String, RepoFailure> {
+    pub(super) fn keep(&self, tick: TickNo, what: &str, commit: &CommitId) -> Result<String, RepoFailure> {
         let who = substrate(peers_sys::clock::now());
-        let kept = self.control.keep(&aside(mark.tick, what), commit, &who);
-        // A name that is fine in one place of the references need not be so in another.
+        let kept = self.control.keep(&aside(tick, what), commit, &who);
+        // A name that is fine in one place of the references need not be so in another, nor beside others.
         let kept = match kept {
-            Err(GitError::InvalidName { .. }) => {
-                self.control.keep(&aside(mark.tick, &format!("commit-{}", commit.short())), commit, &who)
+            Err(GitError::InvalidName { .. } | GitError::Library { .. }) => {
+                self.control.keep(&aside(tick, &format!("commit-{}", commit.short())), commit, &who)
             }
             other => other,
         };
@@ -432,15 +398,15 @@ impl GitRepo {
     pub(super) fn keep_somewhere(
         &mut self,
         peer: &PeerRepo,
-        mark: &TurnMark,
+        tick: TickNo,
         what: &str,
         commit: &CommitId,
     ) -> Result<String, RepoFailure> {
         if !self.control.adopt(peer, std::slice::from_ref(commit)).map_err(failure)?.is_empty() {
-            return Ok(format!("; kept as salvage `{}`", self.keep(mark, what, commit)?));
+            return Ok(format!("; kept as salvage `{}`", self.keep(tick, what, commit)?));
         }
         let who = substrate(peers_sys::clock::now());
-        let name = format!("{UNREADABLE_REFS}tick-{:05}-{}", mark.tick.0, commit.short());
+        let name = format!("{UNREADABLE_REFS}tick-{:05}-{}", tick.0, commit.short());
         match peer.name_commit(&name, commit, &who) {
             Ok(()) => Ok(format!("; it cannot be imported and stays as `{name}`")),
             Err(error) => {
@@ -452,7 +418,7 @@ impl GitRepo {
 }
 
 /// The name of something that a tick nearly lost.
-pub(super) fn aside(tick: peers_model::TickNo, what: &str) -> String {
+pub(super) fn aside(tick: TickNo, what: &str) -> String {
     format!("tick-{:05}/{what}", tick.0)
 }
 

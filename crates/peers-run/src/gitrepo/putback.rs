@@ -1,6 +1,6 @@
 //! Putting tests, gates and what hides them back to how they were in the work tree.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use peers_core::cheat::{TurnDiff, Weakening, is_measured, weakenings, weakenings_since};
 use peers_git::{GitError, PeerRepo};
@@ -53,7 +53,11 @@ pub(super) fn moved_words(moved: &[(String, String)]) -> String {
     }
     let from: Vec<String> = moved.iter().map(|(path, _)| path.clone()).collect();
     let to: Vec<String> = moved.iter().map(|(_, to)| format!(".git/{to}")).collect();
-    format!("; what lay at {} and could not be copied is now {}", quoted(&from), quoted(&to))
+    format!(
+        "; what lay at {} and could not be copied is now {}, with its whole name in the file beside it",
+        quoted(&from),
+        quoted(&to)
+    )
 }
 
 impl Stored {
@@ -134,11 +138,13 @@ impl GitRepo {
                 return Ok(Some(done));
             }
             if let Ok(blocked) = &mut still {
-                blocked.extend(left);
+                blocked.extend(left.into_iter().map(String::into_bytes));
             }
         }
         let why = match still {
-            Ok(names) => quoted(&names.into_iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()),
+            Ok(paths) => {
+                quoted(&texts(&paths).into_iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>())
+            }
             Err(error) => chain(&error),
         };
         Err(stuck(
@@ -156,7 +162,7 @@ impl GitRepo {
         (now, target): (&Stored, &Target),
         which: &dyn Fn(&str) -> bool,
         moved: &mut Vec<(String, String)>,
-    ) -> Result<Vec<String>, GitError> {
+    ) -> Result<Vec<Vec<u8>>, GitError> {
         let Target { head: committed, start, uncommitted } = target;
         // What could not be read at the start is not known: it stays.
         let wanted = |path: &str| which(path) && !start.left_out.contains(path);
@@ -166,7 +172,7 @@ impl GitRepo {
         for path in large {
             let tree = if uncommitted.contains(&path) { &start.tree } else { committed };
             if self.is_file(tree, &path) {
-                move_aside(peer, tick, &path, moved)?;
+                move_aside(peer, tick, path.as_bytes(), moved)?;
             }
         }
         if moved.len() > before {
@@ -199,14 +205,15 @@ impl GitRepo {
         moved: &mut Vec<(String, String)>,
     ) -> Result<(), RepoFailure> {
         let mut blocked = peer.checkout_changed(&self.control, from, to).map_err(failure)?.blocked;
-        blocked.retain(|path| is_measured(path));
+        blocked.retain(|path| is_measured(&text(path)));
         if blocked.is_empty() {
             return Ok(());
         }
         for path in &blocked {
             move_aside(peer, tick, path, moved).map_err(failure)?;
         }
-        let spare = |path: &str| !blocked.iter().any(|out| path == out || below(path, out));
+        let back: HashSet<String> = texts(&blocked).into_iter().collect();
+        let spare = |path: &str| !back.contains(path) && !above(path).any(|dir| back.contains(dir));
         let left = peer.checkout_changed_but(&self.control, from, to, &spare).map_err(failure)?.blocked;
         if left.is_empty() { Ok(()) } else { Err(not_back(&left, moved)) }
     }
@@ -240,9 +247,9 @@ impl GitRepo {
 }
 
 /// That something is in the way of what is to be put back.
-pub(super) fn not_back(blocked: &[String], moved: &[(String, String)]) -> RepoFailure {
+pub(super) fn not_back(blocked: &[Vec<u8>], moved: &[(String, String)]) -> RepoFailure {
     let what = "tests that a turn took away could not be put back";
-    stuck(what, &quoted(blocked), &format!("what they were is in HEAD{}", moved_words(moved)))
+    stuck(what, &quoted(&texts(blocked)), &format!("what they were is in HEAD{}", moved_words(moved)))
 }
 
 fn stuck(what: &str, why: &str, kept: &str) -> RepoFailure {
@@ -255,12 +262,11 @@ fn stuck(what: &str, why: &str, kept: &str) -> RepoFailure {
 fn move_aside(
     peer: &PeerRepo,
     tick: TickNo,
-    path: &str,
+    path: &[u8],
     moved: &mut Vec<(String, String)>,
 ) -> Result<(), GitError> {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    if let Some(to) = peer.move_aside(path, &format!("tick-{:05}-{name}", tick.0))? {
-        moved.push((path.to_owned(), to));
+    if let Some(to) = peer.move_aside(path, &format!("tick-{:05}", tick.0))? {
+        moved.push((text(path), to));
     }
     Ok(())
 }
@@ -271,12 +277,18 @@ fn paths(found: &[Weakening]) -> BTreeSet<String> {
 
 /// The directories above: something else may lie in their place.
 fn ancestors(paths: &BTreeSet<String>) -> BTreeSet<String> {
-    let borders = |path: &String| -> Vec<String> {
-        path.match_indices('/').filter_map(|(at, _)| path.get(..at).map(str::to_owned)).collect()
-    };
-    paths.iter().flat_map(borders).collect()
+    paths.iter().flat_map(|path| above(path)).map(str::to_owned).collect()
 }
 
-fn below(path: &str, dir: &str) -> bool {
-    path.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
+fn above(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').filter_map(|(at, _)| path.get(..at))
+}
+
+/// A path as those who ask for it by text have it.
+pub(super) fn text(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+pub(super) fn texts(paths: &[Vec<u8>]) -> Vec<String> {
+    paths.iter().map(|path| text(path)).collect()
 }

@@ -129,6 +129,9 @@ impl GitRepo {
     /// the turn loses it, and remembers how things stand.
     pub(super) fn mark_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
         let (mut mark, head) = self.mark(tick)?;
+        if let Err(error) = self.open()?.forget_aside(tick.0) {
+            tracing::warn!(error = %chain(&error), "what was moved aside long ago stays");
+        }
         mark.dirty = self.uncommitted(&head).map_err(failure)?;
         if mark.dirty.as_ref().is_none_or(|dirty| !dirty.is_empty()) {
             let Stored { tree, left_out } = self.stored(&head).map_err(failure)?;

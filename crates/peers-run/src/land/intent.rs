@@ -101,7 +101,7 @@ impl Ground {
             return Err(kept_apart(work, intent, &edited));
         }
         let report = work.checkout_changed(&self.control, &from, &to).map_err(oneshot::git)?;
-        Ok(report.blocked)
+        Ok(report.blocked_names())
     }
 }
 

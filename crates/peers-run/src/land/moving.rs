@@ -88,7 +88,7 @@ fn move_branch(
         ground.refuse_dirty(work, from, branch)?;
         let reset = work.prepare_reset(&ground.control, Some(branch), from, to).map_err(busy)?;
         intend(&mut ground.store, intent, by)?;
-        reset.apply(who).map(|report| report.blocked)
+        reset.apply(who).map(|report| report.blocked_names())
     } else {
         ground.repo.publish(&ground.control, to).map_err(oneshot::git)?;
         intend(&mut ground.store, intent, by)?;

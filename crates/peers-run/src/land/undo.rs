@@ -106,7 +106,7 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
     let moved = if let Some(work) = &work {
         // Opened again: the salvage took its time.
         let work = open(work.work_dir())?;
-        work.reset_to(&ground.control, Some(&branch), &tip, &base, &who).map(|report| report.blocked)
+        work.reset_to(&ground.control, Some(&branch), &tip, &base, &who).map(|report| report.blocked_names())
     } else {
         let reason = format!("undo: run {run}");
         ground.repo.update_branch(&branch, Some(&tip), &base, &who, &reason).map(|()| Vec::new())

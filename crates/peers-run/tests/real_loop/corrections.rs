@@ -1,5 +1,7 @@
 //! Turns that are taken back, and forged notes.
 
+use std::fs;
+
 use peers_core::cheat::TAKEN_OVER;
 use peers_core::state::PeerState;
 use peers_model::record::{CorrectionKind, TickOutcome, TickRecord};
@@ -244,7 +246,7 @@ const STRONG: &str = "def test_z():\n    assert f(1) == 1\n    assert f(2) == 2\
 /// A world with a test of the operator.
 fn tested() -> World {
     let w = World::new();
-    std::fs::create_dir(w.repo().join("tests")).unwrap();
+    fs::create_dir(w.repo().join("tests")).unwrap();
     w.put("tests/test_z.py", STRONG);
     w.commit("A test");
     w
@@ -329,7 +331,7 @@ fn the_second_weakening_that_is_left_uncommitted_goes_with_its_turn_and_is_kept(
 fn tests_that_a_gate_weakens_in_the_work_tree_are_put_back_before_anybody_commits_that() {
     let w = tested();
     let flag = w.path("flag");
-    std::fs::write(&flag, "").unwrap();
+    fs::write(&flag, "").unwrap();
     // Only in the work tree, and once.
     w.gate(&format!(
         "if [ -e {0} ] && [ \"$PWD\" = {1} ] && [ -e a.py ]; then rm {0} tests/test_z.py; echo x > made.txt; fi; false",
@@ -462,20 +464,42 @@ fn an_uncommitted_edit_does_not_shield_a_later_weakening_of_its_file_from_the_re
 /// Both of ann's turns take a test away and leave this in its place; the second is reverted.
 fn reverted_behind(obstacle: &str) {
     let w = tested();
+    reverted_behind_more(&w, &format!("rm -f tests/test_z.py; mkdir tests/test_z.py; {obstacle}"));
+    let aside: Vec<_> =
+        fs::read_dir(w.repo().join(".git/peers-aside")).unwrap().map(|e| e.unwrap().path()).collect();
+    let note = aside.iter().find(|path| path.extension().is_some_and(|end| end == "path")).unwrap();
+    assert_eq!((aside.len(), fs::read_to_string(note).unwrap().as_str()), (2, "tests/test_z.py\n"));
+    assert!(note.file_name().unwrap().to_str().unwrap().starts_with("tick-00003-"));
+}
+
+#[track_caller]
+fn reverted_behind_more(w: &World, command: &str) {
     w.put(".gitignore", ".peers/\n*.ign\n");
     w.commit("Ignore");
-    let act = sh(&format!("rm -f tests/test_z.py; mkdir tests/test_z.py; {obstacle}"));
+    let act = sh(command);
     let ann: &[&str] =
         &["write: {path: 'src/a{{iteration}}.py', text: 'a = 1'}", "handoff: {files: [src]}", &act];
-    let undone = sh("rm -rf tests/test_z.py; git checkout -q tests");
+    let undone = sh("rm -rf tests; git checkout -q tests");
     let bob: &[&str] = &["write: {path: src/b.py, text: 'b = 1'}", &undone, "handoff: {files: [src]}"];
     w.play("idle", &[ann, bob, ann]);
     w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
     assert!(w.tick(1).prewarned, "{:#?}", w.tick(1));
     assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert), "{:#?}", w.tick(3));
     assert_eq!(w.get("tests/test_z.py"), STRONG);
-    assert!(w.has(".git/peers-aside/tick-00003-test_z.py"));
     w.settled();
+}
+
+#[test]
+fn more_than_a_hundred_obstacles_keep_no_test_from_coming_back() {
+    let w = tested();
+    let long = format!("tests/{}_test.py", "x".repeat(244));
+    w.put(&long, STRONG);
+    for n in 0..120 {
+        w.put(&format!("tests/a{n:03}_test.py"), STRONG);
+    }
+    let gone = "for t in tests/*.py; do rm $t && mkdir $t && echo x > $t/x.ign; done";
+    reverted_behind_more(&w, gone);
+    assert_eq!((w.get("tests/a119_test.py"), w.get(&long)), (STRONG.to_owned(), STRONG.to_owned()));
 }
 
 #[test]

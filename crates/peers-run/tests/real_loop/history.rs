@@ -196,21 +196,69 @@ fn row_16_a_head_outside_the_branches_is_put_back() {
     w.settled();
 }
 
-#[test]
-fn row_16_a_branch_whose_name_was_taken_by_a_shorter_one_waits_for_the_operator() {
+/// The turn works, puts its branch out of the way like this, and hands over; then another turn follows.
+#[track_caller]
+fn renamed(branch: &str, act: &str, tips: &[(&str, &str)]) {
     let w = World::new();
-    w.git(&["checkout", "-q", "-b", "work/on/it"]);
+    if branch != "main" {
+        w.git(&["checkout", "-q", "-b", branch]);
+    }
     let start = w.head();
-    let take = sh(
-        "git checkout -q --detach; git branch -q -D work/on/it; git branch work/on; git checkout -q work/on",
-    );
-    w.play("idle", &[&[&take, "handoff"]]);
-    let ran = w.run(&["--max-ticks=1"]);
-    assert_eq!((ran.last_line(), ran.code), ("Stopped: error:git", 70), "{ran:?}");
-    assert!(ran.stdout.contains("refs/heads/work/on/it"), "{ran:?}");
-    assert!(w.dead().open.is_some());
-    w.git(&["branch", "-m", "work/on", "aside"]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!((w.head(), w.git(&["symbolic-ref", "HEAD"])), (start, "refs/heads/work/on/it".to_owned()));
+    let work = ["write: {path: a.py, text: 'a = 1'}", "commit: Work"];
+    let mut steps: Vec<String> = work.iter().map(|step| (*step).to_owned()).collect();
+    steps.extend([sh(act), "handoff".to_owned()]);
+    for (name, _) in tips {
+        steps.push(sh(&format!("git rev-parse {name} > {}", w.path(&name.replace('/', "_")).display())));
+    }
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    w.play("idle", &[&steps, &["write: {path: b.py, text: 'b = 1'}", "handoff: More"]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let tick = w.tick(1);
+    assert_eq!(tick.corrected, Some(CorrectionKind::RestoreBranch), "{tick:#?}");
+    assert_eq!((tick.head_after.as_str(), w.tick(2).outcome), (start.as_str(), TickOutcome::Handoff));
+    assert_eq!(w.git(&["symbolic-ref", "HEAD"]), format!("refs/heads/{branch}"));
+    assert_eq!(w.git(&["rev-parse", branch]), w.tick(2).head_after.as_str());
+    let kept = w.salvaged();
+    for (name, salvage) in tips {
+        assert_eq!(kept.get(*salvage), Some(&w.noted(&name.replace('/', "_"))), "{name}: {kept:#?}");
+    }
+    let told = w.tick(2).warnings_emitted;
+    let words = format!("in the way of `refs/heads/{branch}`");
+    assert!(told.iter().any(|text| text.contains(&words) && text.contains(".git/peers-aside/")), "{told:#?}");
+    w.git(&["fsck", "--strict"]);
+    w.settled();
+}
+
+#[test]
+fn row_16_a_branch_that_was_renamed_to_one_below_it_is_put_back_and_both_tips_are_kept() {
+    for pack in ["true", "git pack-refs --all"] {
+        let act = format!(
+            "git branch -m main main/x; git commit -q --allow-empty -m More; git branch main/y HEAD~1; {pack}"
+        );
+        let tips = [("main/x", "tick-00001/heads/main/x"), ("main/y", "tick-00001/heads/main/y")];
+        renamed("main", &act, &tips);
+    }
+}
+
+#[test]
+fn row_16_a_branch_whose_name_was_taken_by_a_shorter_one_is_put_back_and_the_tip_is_kept() {
+    for pack in ["true", "git pack-refs --all"] {
+        let act = format!(
+            "git checkout -q --detach; git branch -q -D work/on/it; git branch work/on; git checkout -q work/on; {pack}"
+        );
+        renamed("work/on/it", &act, &[("work/on", "tick-00001/heads/work/on")]);
+    }
+}
+
+#[test]
+fn row_16_a_branch_that_is_gone_in_favour_of_one_below_it_is_put_back_where_head_still_names_it() {
+    let w = World::new();
+    let start = w.head();
+    let act =
+        sh("git branch side; git update-ref -d refs/heads/main; git branch main/x side; git branch -D side");
+    w.play("idle", &[&[&act], &["write: {path: b.py, text: 'b = 1'}", "handoff: More"]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    assert_eq!(w.tick(1).head_after.as_str(), start);
+    assert_eq!(w.tick(2).outcome, TickOutcome::Handoff);
     w.settled();
 }

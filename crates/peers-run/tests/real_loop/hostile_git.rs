@@ -91,6 +91,33 @@ fn a_rebase_that_was_begun_and_left_is_taken_away_and_its_stash_kept() {
 }
 
 #[test]
+fn what_was_begun_is_kept_before_it_is_taken_away() {
+    let w = World::new();
+    let plant = sh(
+        "echo 'Merge: half done' > .git/MERGE_MSG; mkdir .git/rebase-merge; head -c 2000000 /dev/zero > .git/rebase-merge/patch",
+    );
+    let (ann, _) = then_bob(&w, &[&plant]);
+    warned(&ann, &["unfinished", "git/kept/tick-00001", ".git/peers-aside/tick-00001-"]);
+    assert!(!w.has(".git/MERGE_MSG") && !w.has(".git/rebase-merge"));
+    let kept = w.store().join("git/kept/tick-00001/MERGE_MSG");
+    assert_eq!(fs::read_to_string(kept).unwrap(), "Merge: half done\n");
+    let mut aside =
+        fs::read_dir(w.repo().join(".git/peers-aside")).unwrap().map(|entry| entry.unwrap().path());
+    assert!(aside.any(|path| path.join("patch").exists()));
+    w.settled();
+}
+
+#[test]
+fn staged_content_that_is_too_much_to_be_kept_is_told_with_its_hash() {
+    let w = World::new();
+    let stage =
+        sh("head -c 70000000 /dev/zero > large; git add large; rm large; git rev-parse :large > ../large-id");
+    let (ann, _) = then_bob(&w, &[&stage]);
+    warned(&ann, &["`large`", &w.noted("large-id"), "git cat-file"]);
+    w.settled();
+}
+
+#[test]
 fn what_one_peer_stages_does_not_go_into_the_others_commit() {
     let w = World::new();
     fs::create_dir(w.repo().join("tests")).unwrap();

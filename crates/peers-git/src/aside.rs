@@ -1,0 +1,137 @@
+//! Moving out of the work tree what lies in the way and cannot be copied.
+
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::GitError;
+use crate::files;
+use crate::ids;
+use crate::place::Place;
+use crate::repo::PeerRepo;
+
+/// Where in the git directory lies what was in the way.
+const ASIDE: &str = "peers-aside";
+/// What the name of the file ends with that holds the path of the thing beside it.
+const PATH: &str = ".path";
+/// Files there, notes among them, from which on the oldest go.
+const MOST: usize = if cfg!(test) { 20 } else { 2_000 };
+/// Files there that are looked at. With more of them nothing goes.
+const MAX_LISTED: usize = 100_000;
+/// Attempts at a name that nobody has taken.
+const ATTEMPTS: usize = 20;
+
+impl PeerRepo {
+    /// Moves what lies at a path of the work tree into the git directory, where git does not look: for
+    /// what must not be destroyed and cannot be copied. There it has a name of our own that begins with
+    /// `label`, and a file of the same name with `.path` at its end holds the path, as it was. Returns
+    /// where it is, from the git directory; nothing when nothing was there.
+    ///
+    /// # Errors
+    /// [`GitError::Unsafe`] for a path that leads out of the work tree, [`GitError::Io`] when it cannot be
+    /// moved.
+    pub fn move_aside(&self, path: &[u8], label: &str) -> Result<Option<String>, GitError> {
+        let mut place = Place::work_tree(self.work_dir())?;
+        keep_by(self.git_dir(), path, label, |into, name| place.move_out(path, into, name))
+    }
+
+    /// Removes what was moved aside longest ago under labels `tick-N`, where more than a thousand things lie
+    /// there. What was moved in the tick before `tick` stays: it may not have been told yet.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn forget_aside(&self, tick: u64) -> Result<(), GitError> {
+        let at = self.git_dir().join(ASIDE);
+        let fail = |source| GitError::io(&at, source);
+        // None, or something else that stays.
+        let Ok(dir) = files::open_dir(&at) else { return Ok(()) };
+        let Some(names) = files::list(&dir, MAX_LISTED).map_err(fail)? else { return Ok(()) };
+        let more = names.len().saturating_sub(MOST);
+        let mut old: Vec<(u64, Vec<u8>)> = names
+            .into_iter()
+            .filter_map(|(name, _)| Some((tick_of(&name)?, name)))
+            .filter(|(then, _)| then.saturating_add(1) < tick)
+            .collect();
+        old.sort();
+        for (_, name) in old.into_iter().take(more) {
+            files::remove_tree_at(&dir, &name).map_err(fail)?;
+        }
+        Ok(())
+    }
+}
+
+/// The same for something of a git directory, which has the name `shown` there.
+pub(crate) fn keep(
+    git_dir: &Path,
+    path: &Path,
+    shown: &Path,
+    label: &str,
+) -> Result<Option<String>, GitError> {
+    let name = Path::new(".git").join(shown).into_os_string().into_vec();
+    keep_by(git_dir, &name, label, |into, name| {
+        match rustix::fs::renameat_with(CWD, path, into, name, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(error) => Err(GitError::io(path, error)),
+        }
+    })
+}
+
+fn keep_by(
+    git_dir: &Path,
+    path: &[u8],
+    label: &str,
+    mut move_to: impl FnMut(&OwnedFd, &str) -> Result<bool, GitError>,
+) -> Result<Option<String>, GitError> {
+    let at = git_dir.join(ASIDE);
+    let fail = |source| GitError::io(&at, source);
+    let git = files::open_dir(git_dir).map_err(fail)?;
+    match rustix::fs::mkdirat(&git, ASIDE, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(fail(error.into())),
+    }
+    let into = files::open_dir_at(&git, ASIDE.as_bytes()).map_err(|error| fail(error.into()))?;
+    // The name of the thing may be as long as a name can be, or made to mislead whoever reads it.
+    let hash = ids::hex(&Sha256::digest(path));
+    let mut name = format!("{label}-{}", hash.get(..12).unwrap_or(&hash));
+    for _ in 0..ATTEMPTS {
+        let note = format!("{name}{PATH}");
+        if files::lstat_at(&into, name.as_bytes()).map_err(fail)?.is_none()
+            && write_note(&into, &note, path).map_err(fail)?
+        {
+            let moved = move_to(&into, &name);
+            if !matches!(moved, Ok(true)) {
+                // It says where something is that is not there.
+                let _ = rustix::fs::unlinkat(&into, &note, AtFlags::empty());
+            }
+            return Ok(moved?.then(|| format!("{ASIDE}/{name}")));
+        }
+        name = format!("{label}-{}", files::random_hex().map_err(fail)?);
+    }
+    Err(GitError::Exists { what: format!("`{ASIDE}/{name}`") })
+}
+
+/// The number in `tick-00012` or a name that begins so.
+fn tick_of(name: &[u8]) -> Option<u64> {
+    let number = name.strip_prefix(b"tick-")?.split(|b| *b == b'-').next()?;
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// Writes a new file; `false` when something has the name.
+fn write_note(dir: &OwnedFd, name: &str, path: &[u8]) -> std::io::Result<bool> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(0o666)) {
+        Ok(fd) => fd,
+        Err(Errno::EXIST) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let mut file = std::fs::File::from(file);
+    file.write_all(path)?;
+    file.write_all(b"\n")?;
+    Ok(true)
+}
