@@ -25,6 +25,8 @@ mod cli_signals;
 #[cfg(test)]
 mod cli_store;
 #[cfg(test)]
+mod cli_streams;
+#[cfg(test)]
 mod cli_verify;
 #[cfg(test)]
 mod cli_views;

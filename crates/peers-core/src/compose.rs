@@ -1,5 +1,7 @@
 //! From state and facts to the next prompt.
 
+use std::collections::BTreeSet;
+
 use peers_model::GoalId;
 use peers_model::config::Comm;
 use peers_model::goal::{GoalKind, TreeChoice};
@@ -63,10 +65,23 @@ pub fn prepare(cfg: &LoopConfig, state: &State, composing: &Composing, facts: &C
 }
 
 /// Whether a line of the uncommitted changes, `XY path`, is about something that was there before anybody of
-/// the loop had a turn.
+/// the loop had a turn, and that no turn has changed since.
 #[must_use]
 pub fn is_operators(uncommitted: &[String], line: &str) -> bool {
     line.get(3..).is_some_and(|path| uncommitted.iter().any(|own| own == path))
+}
+
+/// Leaves of the operator's uncommitted paths those that a turn left as they were. `lines` are what differs
+/// after it, `all` of that or the first of many, and `changed` the paths whose content it changed.
+pub fn keep_operators(
+    uncommitted: &mut Vec<String>,
+    (lines, all): (&[String], bool),
+    changed: &BTreeSet<String>,
+) {
+    uncommitted.retain(|own| {
+        let listed = lines.iter().any(|line| line.get(3..) == Some(own.as_str()));
+        !changed.contains(own) && (listed || !all)
+    });
 }
 
 fn pending_reviews(cfg: &LoopConfig, state: &State, composing: &Composing) -> Vec<ReviewAsk> {

@@ -68,18 +68,26 @@ pub struct Judgement {
 impl Judgement {
     /// The turn's work could not be taken in and is set aside: there is nothing that could count.
     pub(crate) fn lose(&mut self, why: &str) {
-        if !self.outcome.is_neutral() {
+        self.because(why);
+        if !self.outcome.outlives_correction() {
             self.outcome = TickOutcome::PeerFailed;
         }
         self.success = false;
         self.rescued = false;
         self.prewarned = false;
         self.evidence = false;
-        self.reason = Some(why.to_owned());
         self.skeptic = self.skeptic.map(|_| SkepticVerdict::Missing);
         self.reviews.clear();
         self.undo = None;
         self.warn_first(why);
+    }
+
+    /// Gives the reason. Where the operator is needed it stands behind what they are needed for.
+    fn because(&mut self, why: &str) {
+        self.reason = Some(match self.reason.take() {
+            Some(needed) if self.outcome == TickOutcome::NeedsOperator => format!("{needed}; {why}"),
+            Some(_) | None => why.to_owned(),
+        });
     }
 
     fn warn(&mut self, text: &str) {
@@ -117,17 +125,17 @@ fn weigh(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest) -> 
     let branch_moved = harvest.at.as_ref().is_some_and(|at| at.branch != started.branch);
     if !harvest.ancestor {
         j.undo = Some((CorrectionKind::RestoreHistory, "history was rewritten".into()));
-        return fail(
+        return restored(
             j,
-            TickOutcome::Corrected,
+            exit,
             "history was rewritten: the commits from before this turn are no longer part of HEAD; the branch was set back and the tip was kept",
         );
     }
     if branch_moved {
         j.undo = Some((CorrectionKind::RestoreBranch, "HEAD left its branch".into()));
-        return fail(
+        return restored(
             j,
-            TickOutcome::Corrected,
+            exit,
             "HEAD left its branch in this turn; the branch was restored and the tip was kept",
         );
     }
@@ -136,14 +144,30 @@ fn weigh(state: &State, open: &OpenTick, exit: &PeerExit, harvest: &Harvest) -> 
     j
 }
 
+/// A turn whose commits go: no handoff of it counts.
+fn restored(j: Judgement, exit: &PeerExit, why: &str) -> Judgement {
+    match needs_operator(exit, false) {
+        Some(needed) => fail(j, TickOutcome::NeedsOperator, &format!("{needed}; {why}")),
+        None => fail(j, TickOutcome::Corrected, why),
+    }
+}
+
+/// What only the operator can help with, in words.
+fn needs_operator(exit: &PeerExit, has_handoff: bool) -> Option<String> {
+    if !exit.api.needs_operator() || (has_handoff && exit.class == ExitClass::Ok) {
+        return None;
+    }
+    let what = if exit.api == ApiClass::Auth { "it is not logged in" } else { "its quota is used up" };
+    Some(format!("{what}; only the operator can help"))
+}
+
 /// How the turn ended, and whether it handed off.
 fn outcome(mut j: Judgement, exit: &PeerExit, has_handoff: bool) -> Judgement {
     if exit.class == ExitClass::SpawnFail {
         return fail(j, TickOutcome::PeerFailed, "the process could not be started");
     }
-    if exit.api.needs_operator() && !(has_handoff && exit.class == ExitClass::Ok) {
-        let what = if exit.api == ApiClass::Auth { "it is not logged in" } else { "its quota is used up" };
-        return fail(j, TickOutcome::NeedsOperator, &format!("{what}; only the operator can help"));
+    if let Some(needed) = needs_operator(exit, has_handoff) {
+        return fail(j, TickOutcome::NeedsOperator, &needed);
     }
     if exit.class == ExitClass::Interrupted && !has_handoff {
         return fail(j, TickOutcome::Interrupted, "the turn was cut short");
@@ -363,11 +387,11 @@ fn prewarn(open: &OpenTick, j: &mut Judgement, why: &str) {
 fn take_back(open: &OpenTick, j: &mut Judgement, why: &str) {
     let why = bounded(why, limits::WARNING - 200);
     j.success = false;
-    // A turn that counts for nobody stays one; its work goes all the same.
-    if !j.outcome.is_neutral() && j.outcome != TickOutcome::NeedsOperator {
+    j.because(&format!("{why} (the turn was reverted)"));
+    // The work goes all the same.
+    if !j.outcome.outlives_correction() {
         j.outcome = TickOutcome::Corrected;
     }
-    j.reason = Some(format!("{why} (the turn was reverted)"));
     j.warn_first(&format!("{why} (the turn of {} was reverted)", open.started.peer));
     j.undo = Some((CorrectionKind::Revert, why));
     // What a reverted handoff claimed is void.

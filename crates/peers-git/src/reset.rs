@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use git2::{Index, Odb, Oid};
+use git2::{Index, Odb, Oid, Signature};
 use peers_model::CommitId;
 use rustix::fs::{Access, AtFlags, CWD};
 
@@ -127,8 +127,8 @@ impl PeerRepo {
 }
 
 impl Reset<'_> {
-    /// Moves the branch, then work tree and index. When files cannot be written the branch goes back, and
-    /// so do the files as far as they can.
+    /// Moves the branch, then work tree and index. When files cannot be written the branch goes back unless
+    /// somebody locks it or was faster, and the files as far as they can.
     ///
     /// # Errors
     /// [`GitError::Moved`] when somebody was faster, [`RepoError::Busy`] when the branch is locked,
@@ -139,25 +139,24 @@ impl Reset<'_> {
         refs::compare_and_swap(repo, &self.name, Some(from), Some(to), &who, "reset: by peers")?;
         let done = self.write(self.trees.1, &self.changes);
         if done.is_err() {
-            refs::compare_and_swap(repo, &self.name, Some(to), Some(from), &who, "reset: undone")?;
-            let back: Vec<RawChange> = self
-                .changes
-                .iter()
-                .rev()
-                .map(|change| RawChange { path: change.path.clone(), old: change.new, new: change.old })
-                .collect();
-            if let Ok(mut writer) = self.writer(self.trees.0) {
-                // The first error is the one that matters; the index was not touched, so git shows what
-                // could not be put back.
-                for change in &back {
-                    drop(match change.new {
-                        Some((mode, id)) => writer.put(&change.path, mode, id).map(drop),
-                        None => writer.remove(&change.path),
-                    });
-                }
-            }
+            self.take_back(&who);
         }
         done
+    }
+
+    /// Branch and files as they were, as far as they can be written. What made it necessary is the error
+    /// that matters. The index was not touched, so git shows what stays, and who asks sees where the branch
+    /// is.
+    pub(crate) fn take_back(&self, who: &Signature<'_>) {
+        let (repo, (from, to)) = (&self.peer.repo, self.commits);
+        drop(refs::compare_and_swap(repo, &self.name, Some(to), Some(from), who, "reset: undone"));
+        let Ok(mut writer) = self.writer(self.trees.0) else { return };
+        for change in self.changes.iter().rev() {
+            drop(match change.old {
+                Some((mode, id)) => writer.put(&change.path, mode, id).map(drop),
+                None => writer.remove(&change.path),
+            });
+        }
     }
 
     fn writer(&self, tree: Oid) -> Result<Writer<'_>, GitError> {

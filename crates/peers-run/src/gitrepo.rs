@@ -52,7 +52,7 @@ const FOREIGN: usize = 10_000;
 /// The name of our own commits.
 const SUBSTRATE: &str = "peers-substrate";
 /// Uncommitted paths that are named.
-const DIRTY_SHOWN: usize = 30;
+pub(crate) const DIRTY_SHOWN: usize = 30;
 
 /// The identity of our own commits.
 #[must_use]

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo};
+use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo, RepoError};
 use peers_model::goal::TreeChoice;
 use peers_model::record::{OperatorOp, OperatorRecord, Record};
 use peers_model::verdict::{Judged, TreeKey};
@@ -26,7 +26,7 @@ use peers_sys::{term, yaml};
 use crate::boot::{self, BootError, Finding, Loaded};
 use crate::gitrepo::substrate;
 use crate::oneshot::{self, Bench, Judgement, Show};
-use crate::place::{Place, is_gone, remade, repo_exit, repo_hint};
+use crate::place::{Place, is_gone, remade};
 use intent::Found;
 use moving::{advance, already, complete};
 
@@ -161,13 +161,23 @@ impl Ground {
 
     /// The work tree in which a branch is checked out, if it is checked out where we can know it.
     fn holder_of(&self, branch: &str, record: &RunRecord) -> Option<PeerRepo> {
-        let full = full(branch);
         let places = [self.place.work_dir(), self.place.project_dir(), Path::new(&record.workdir)];
+        self.checked_out(branch, places)
+    }
+
+    /// The first of these work trees of the repository that has a branch checked out.
+    fn checked_out<const N: usize>(&self, branch: &str, places: [&Path; N]) -> Option<PeerRepo> {
+        let full = full(branch);
         places.into_iter().find_map(|dir| {
-            let repo = PeerRepo::open_known(dir, self.repo.common_dir()).ok()?;
+            let repo = self.known(dir).ok()?;
             let head = repo.facts().head().ok()?;
             (head.branch.as_deref() == Some(full.as_str())).then_some(repo)
         })
+    }
+
+    /// Another work tree of the repository.
+    fn known(&self, dir: &Path) -> Result<PeerRepo, RepoError> {
+        PeerRepo::open_known(dir, self.repo.common_dir())
     }
 
     /// Where a branch is.
@@ -215,6 +225,10 @@ pub fn land(
 ) -> Result<Landing, BootError> {
     let bench = Bench::new(place, env, loaded)?;
     let mut ground = Ground::take(place, env, "land")?;
+    let finished = match ground.take_up()? {
+        Found::Moved(moving, blocked) if complete(&mut ground, &moving)? => Some((moving, blocked)),
+        Found::Moved(..) | Found::Nothing => None,
+    };
     let own = |record: &&RunRecord| record.own_branch && record.branch.is_some();
     let Some(record) = ground.records.iter().rev().find(own).cloned() else {
         return Err(Finding::new(
@@ -224,11 +238,10 @@ pub fn land(
         )
         .into());
     };
-    if let Found::Finished(moving, blocked) = ground.take_up()? {
-        let done = complete(&mut ground, &moving)?;
-        if done && moving.what.run == record.run_id && !options.propose {
-            return already(&ground, loaded, &record, (&moving.what, blocked)).map(Landing::Landed);
-        }
+    if let Some((moving, blocked)) = finished.filter(|(moving, _)| moving.what.run == record.run_id)
+        && !options.propose
+    {
+        return already(&ground, loaded, &record, (&moving.what, blocked)).map(Landing::Landed);
     }
     let run = record.run_id.clone();
     let branch = record.branch.clone().unwrap_or_default();
@@ -420,10 +433,6 @@ fn proposal(landed: &Landed, subjects: &[String], notes: &str) -> Proposal {
     let plural = if *commits == 1 { "" } else { "s" };
     let title = format!("{}: {commits} commit{plural}", term::line(branch, 60));
     Proposal { title, body: lines.join("\n") + "\n" }
-}
-
-fn open(dir: &Path) -> Result<PeerRepo, Finding> {
-    PeerRepo::open(dir).map_err(|e| Finding::new(repo_exit(&e), crate::gitrepo::chain(&e), repo_hint(&e)))
 }
 
 fn full(branch: &str) -> String {

@@ -2,7 +2,7 @@
 
 mod judging;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use peers_core::bugs::Ledger;
 use peers_core::cheat::weakenings;
@@ -18,8 +18,10 @@ use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, limits};
 use peers_store::{
     Area, Author, Disk, DiskErrorKind, StoreError, artifacts, commands, layout, projection, runs,
 };
+use peers_sys::term;
 
 use crate::engine::Engine;
+use crate::gitrepo::DIRTY_SHOWN;
 use crate::messages;
 use crate::ports::{Clock, Guard, Observer, Procs, Repo, RepoFailure, World};
 
@@ -351,8 +353,12 @@ impl<W: World> Engine<W> {
             self.machine.state.clone_from(self.store.state());
         }
         let open_bugs = self.ledger().map(|l| open_ids(&l)).unwrap_or_default();
-        // What the operator had not committed is nobody's leaving.
+        // What the operator had not committed is nobody's leaving, as long as it is what it was.
         let mut dirty = found.dirty;
+        let changed: BTreeSet<String> =
+            found.uncommitted.made.files.iter().map(|file| term::inline(&file.path)).collect();
+        let all = dirty.len() < DIRTY_SHOWN;
+        compose::keep_operators(&mut self.cfg.uncommitted, (&dirty, all), &changed);
         dirty.retain(|line| !compose::is_operators(&self.cfg.uncommitted, line));
         Ok(Harvest {
             at: found.at,

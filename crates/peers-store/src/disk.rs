@@ -155,3 +155,18 @@ pub trait Disk {
     /// Unsafe file or I/O.
     fn fingerprint(&mut self, area: Area, path: &str) -> Result<Option<Fingerprint>, DiskError>;
 }
+
+/// The first of the names with the numbers 1, 2 and so on that is not taken.
+pub(crate) fn free_name<E>(
+    numbered: impl Fn(u32) -> String,
+    mut taken: impl FnMut(&str) -> Result<bool, E>,
+) -> Result<String, E> {
+    let mut number = 1_u32;
+    loop {
+        let name = numbered(number);
+        if !taken(&name)? {
+            return Ok(name);
+        }
+        number = number.saturating_add(1);
+    }
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 use peers_sys::append::AppendLog;
 use peers_sys::dir::{Entry, FileError, Kind, SafeDir};
 
-use crate::disk::{Area, Disk, DiskError, DiskErrorKind, Fingerprint};
+use crate::disk::{Area, Disk, DiskError, DiskErrorKind, Fingerprint, free_name};
 
 /// Most names that a directory of ours may have.
 const MAX_NAMES: usize = 100_000;
@@ -186,15 +186,11 @@ impl Disk for FsDisk {
             let fail = |e: FileError| convert(&e, "move", area, dir);
             let parent = self.need(area, "move", dir)?.open_path(dir).map_err(fail)?;
             let stem = entry.name.to_string_lossy().replace('\u{fffd}', "_");
-            let mut number = 1_u32;
-            let name = loop {
-                let name =
-                    if number == 1 { format!("{stem}{suffix}") } else { format!("{stem}-{number}{suffix}") };
-                if parent.stat(&name).map_err(fail)?.is_none() {
-                    break name;
-                }
-                number += 1;
+            let numbered = |number| {
+                if number == 1 { format!("{stem}{suffix}") } else { format!("{stem}-{number}{suffix}") }
             };
+            let name =
+                free_name(numbered, |name| parent.stat(name).map(|stat| stat.is_some())).map_err(fail)?;
             parent.rename(&entry.name, &name).map_err(fail)?;
             renamed.push(name);
         }

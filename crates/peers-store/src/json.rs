@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::disk::{Area, Disk};
+use crate::disk::{Area, Disk, free_name};
 use crate::store::StoreError;
 
 /// Reads a file of at most `cap` bytes and at most this version; `None` when it is not there. `advice` says
@@ -40,12 +40,6 @@ pub(crate) fn parse<T: DeserializeOwned>(
 
 /// A name beside `path` that is free: with `.bad` behind it, or `.2.bad` and so on.
 pub(crate) fn free_beside<D: Disk>(disk: &mut D, path: &str) -> Result<String, StoreError> {
-    let mut number = 1_u32;
-    loop {
-        let name = if number == 1 { format!("{path}.bad") } else { format!("{path}.{number}.bad") };
-        if disk.len(Area::Store, &name)?.is_none() {
-            return Ok(name);
-        }
-        number += 1;
-    }
+    let name = |number| if number == 1 { format!("{path}.bad") } else { format!("{path}.{number}.bad") };
+    Ok(free_name(name, |name| disk.len(Area::Store, name).map(|len| len.is_some()))?)
 }

@@ -14,7 +14,7 @@ use crate::authors::Authors;
 use crate::disk::{Area, Disk, DiskError, Fingerprint};
 use crate::journal::{self, Journal, JournalError, Position};
 use crate::{json, layout};
-use mirror::Longer;
+use mirror::Aside;
 use witness::Witnesses;
 
 /// Why the store cannot be used.
@@ -149,7 +149,7 @@ impl<D: Disk> Store<D> {
         witnesses.agree(&mut disk, journal.position(), &state)?;
         report.torn = journal.torn();
         let mut store = Self { disk, journal, state, authors, mirror: None, mirror_broken: false };
-        report.mirror = store.mend_mirror(Longer::Keep, |disk, at| witnesses.mirror(disk, at))?;
+        report.mirror = store.mend_mirror(Aside::Longer, |disk, at| witnesses.mirror(disk, at))?;
         store.journal.mend(&mut store.disk)?;
         Ok((store, report))
     }

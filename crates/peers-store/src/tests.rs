@@ -109,6 +109,21 @@ fn reset() -> Record {
     Record::Operator(OperatorRecord { op: OperatorOp::BudgetReset, by: "op".into() })
 }
 
+/// A line that continues the last one of `text`, but for its number.
+fn after(text: &[u8], seq: u64, record: &serde_json::Value) -> Vec<u8> {
+    let last = text.split(|b| *b == b'\n').rfind(|line| !line.is_empty()).unwrap();
+    let mut line: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(last).unwrap();
+    line.retain(|key, _| ["v", "seq", "ts", "prev", "run_id"].contains(&key.as_str()));
+    line.extend(record.as_object().unwrap().clone());
+    line.insert("seq".into(), seq.into());
+    line.insert("prev".into(), peers_sys::digest::sha256_hex(last).into());
+    let mut bytes = serde_json::to_vec(&line).unwrap();
+    bytes.push(b'\n');
+    let parsed = serde_json::from_slice::<peers_model::record::Line>(&bytes);
+    assert!(parsed.is_ok(), "{parsed:?}");
+    bytes
+}
+
 fn run(id: &str, iteration: u64) -> RunRecord {
     RunRecord {
         v: 1,

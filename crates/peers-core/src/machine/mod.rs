@@ -62,7 +62,7 @@ pub struct LoopConfig {
     pub sandbox: String,
     /// Bytes of a torn journal line that were cut off at open.
     pub torn: Option<u64>,
-    /// Paths that were uncommitted before anybody of the loop had a turn: the operator's.
+    /// Paths that were uncommitted before anybody of the loop had a turn, as they still are: the operator's.
     pub uncommitted: Vec<String>,
 }
 

@@ -172,12 +172,9 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
         );
     let outcome = match undone {
         Some(CorrectionKind::Reset) | None => j.outcome,
-        // A turn that counts for nobody stays one although its work went.
-        Some(CorrectionKind::Revert)
-            if j.undo.is_some() && (j.outcome.is_neutral() || j.outcome == TickOutcome::NeedsOperator) =>
-        {
-            j.outcome
-        }
+        Some(CorrectionKind::Revert) if j.undo.is_some() && j.outcome.outlives_correction() => j.outcome,
+        // Whatever a plan from before a crash undid: who is not logged in now has to be.
+        Some(_) if j.outcome == TickOutcome::NeedsOperator => j.outcome,
         Some(CorrectionKind::Revert | CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch) => {
             TickOutcome::Corrected
         }

@@ -6,7 +6,7 @@ use peers_model::record::{CommitsSeen, Record};
 use peers_model::verdict::Place;
 
 use crate::bench::Bench;
-use crate::world::{Gate, Habit, Turn};
+use crate::world::{Gate, Habit, Turn, peer};
 
 fn seen(bench: &Bench) -> Vec<&CommitsSeen> {
     bench.log.iter().filter_map(|r| if let Record::CommitsSeen(s) = r { Some(s) } else { None }).collect()
@@ -303,6 +303,18 @@ fn a_turn_whose_work_cannot_be_taken_in_is_a_failed_tick_and_the_loop_goes_on() 
     assert!(!tick.success && tick.soft_fail_reason.as_deref().unwrap().contains("cannot be read"));
     assert_eq!(tick.outcome, peers_model::record::TickOutcome::PeerFailed);
     assert!(tick.warnings_emitted[0].contains("cannot be read"), "the next one is told");
+}
+
+#[test]
+fn who_is_not_logged_in_needs_the_operator_though_the_work_is_lost() {
+    let mut bench = Bench::new("ann bob");
+    bench.world.unreadable = Some("the work of tick 1 cannot be read".into());
+    bench.play([Turn::commit("work", "wip").exit(ExitClass::Nonzero, ApiClass::Auth)]);
+    assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("ann")));
+    let tick = bench.tick(1);
+    assert_eq!(tick.outcome, peers_model::record::TickOutcome::NeedsOperator);
+    let why = tick.soft_fail_reason.as_deref().unwrap();
+    assert!(why.starts_with("it is not logged in") && why.contains("cannot be read"), "{why}");
 }
 
 #[test]

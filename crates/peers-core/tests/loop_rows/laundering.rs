@@ -64,13 +64,20 @@ fn row_47_a_weakening_is_warned_about_however_the_turn_ended() {
 
 #[test]
 fn row_47_the_second_weakening_is_reverted_however_the_turn_ended() {
-    for (class, api, _) in ENDS {
+    for (class, api, outcome) in ENDS {
         let bench = ann(vec![warned_turn(), gutted("two", class, api)]);
         let tick = bench.tick(2);
         assert_eq!(tick.corrected, Some(CorrectionKind::Revert), "{class:?} {api:?}");
         assert_eq!((tick.success, &tick.tree_after), (false, &tree("one")), "{class:?} {api:?}");
         assert!(tick.salvage.is_some(), "{class:?} {api:?}");
-        assert!(tick.soft_fail_reason.as_deref().unwrap().starts_with(WEAKENED), "{class:?} {api:?}");
+        let reason = tick.soft_fail_reason.as_deref().unwrap();
+        if outcome == TickOutcome::NeedsOperator {
+            assert!(reason.starts_with("it is not logged in") && reason.contains(WEAKENED), "{reason}");
+        } else {
+            assert!(reason.starts_with(WEAKENED), "{class:?} {api:?}");
+        }
+        let kept = if outcome.outlives_correction() { outcome } else { TickOutcome::Corrected };
+        assert_eq!(tick.outcome, kept, "{class:?} {api:?}");
         assert!(tick.warnings_emitted[0].starts_with(WEAKENED), "{class:?} {api:?}");
     }
 }

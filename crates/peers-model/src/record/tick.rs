@@ -127,6 +127,13 @@ impl TickOutcome {
         matches!(self, Self::RateLimited | Self::Interrupted)
     }
 
+    /// Whether it stays what it is although the turn's work is undone or lost: one that counts for nobody
+    /// still does, and what only the operator can mend is still to be mended.
+    #[must_use]
+    pub fn outlives_correction(self) -> bool {
+        self.is_neutral() || self == Self::NeedsOperator
+    }
+
     /// Whether somebody read the prompt for sure. What it showed is shown again otherwise: better
     /// twice than never.
     #[must_use]

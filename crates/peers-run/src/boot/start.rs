@@ -8,7 +8,7 @@ use peers_core::machine::{LoopConfig, Notice};
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::config::{Config, PositiveUsd};
 use peers_model::outcome::StopReason;
-use peers_model::record::MoveKind;
+use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, RunId, Usd, exit};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, Disk, FsDisk, Store, commands, layout, project};
@@ -226,7 +226,7 @@ impl Ground {
         );
         let (mut store, mut report) = Store::open(disk).map_err(Finding::from)?;
         commands::record_waiting(&mut store, peers_sys::clock::now(), None).map_err(Finding::from)?;
-        unfinished_move(&store, &repo)?;
+        unfinished_move(&mut store, &repo)?;
         let newest = runs::list(store.disk()).map_err(Finding::from)?.0.pop();
         if newest.is_none_or(|run| run.workdir != place.work_dir().to_string_lossy()) {
             // The copy here was made by nobody yet, or stands where the last run that worked here left it.
@@ -466,10 +466,18 @@ fn need<T>(found: Option<T>, what: &str) -> Result<T, Finding> {
 
 /// A landing or an undo that was cut short after it moved the branch left a work tree that looks as if
 /// somebody had taken the work back: no peer may commit that.
-fn unfinished_move(store: &Store<FsDisk>, repo: &PeerRepo) -> Result<(), Finding> {
-    let Some(moving) = &store.state().moving else { return Ok(()) };
+fn unfinished_move(store: &mut Store<FsDisk>, repo: &PeerRepo) -> Result<(), Finding> {
+    let Some(moving) = store.state().moving.clone() else { return Ok(()) };
     let what = &moving.what;
     let tip = repo.facts().reference(&format!("refs/heads/{}", what.branch)).map_err(|e| git_finding(&e))?;
+    if tip.as_ref() == Some(&what.from) {
+        // Nothing was moved. Closed, for the branch may well come to stand there while a turn is open, and
+        // no landing and no undo follows up anything then.
+        let record = OperatorRecord { op: OperatorOp::Moved, by: moving.by };
+        return store
+            .append(peers_sys::clock::now(), None, &[Record::Operator(record)])
+            .map_err(Finding::from);
+    }
     if tip.as_ref() != Some(&what.to) {
         return Ok(());
     }

@@ -8,17 +8,19 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use peers_core::state::OpenMove;
-use peers_git::{Facts, PathChange, PeerRepo};
-use peers_model::record::{BranchMove, OperatorOp};
+use peers_git::{Facts, PathChange, PeerRepo, RepoError};
+use peers_model::record::{BranchMove, MoveKind, OperatorOp};
 use peers_model::{CommitId, exit};
 use peers_modes::hooks::quoted;
 use peers_store::{FsDisk, Store};
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
 
-use super::{Ground, full, open, record};
+use super::{Ground, full, record};
 use crate::boot::Finding;
+use crate::gitrepo::chain;
 use crate::oneshot;
+use crate::place::{repo_exit, repo_hint};
 
 /// Paths compared one by one.
 const PATHS: usize = 100_000;
@@ -30,10 +32,11 @@ const WRITTEN: usize = 256 << 20;
 /// What became of one that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
-    /// There was none, or nothing had been moved.
+    /// There was none, or the branch is not where it was to go.
     Nothing,
-    /// The branch had been moved; work tree and index follow it now.
-    Finished(OpenMove, Vec<String>),
+    /// The branch holds what it was to get, and a work tree that had it checked out follows now. With the
+    /// paths that could not be put in place.
+    Moved(OpenMove, Vec<String>),
 }
 
 /// Records what is about to be moved.
@@ -49,32 +52,69 @@ impl Ground {
         self.record(OperatorOp::Moved, &by)
     }
 
+    /// Closes what was begun and failed. Whether nothing is left to do: where the branch stands at its new
+    /// place all the same it stays open, and whoever comes next follows it up.
+    pub(super) fn give_up(&mut self) -> bool {
+        let Some(moving) = &self.store.state().moving else { return true };
+        let what = &moving.what;
+        let still = self.repo.facts().reference(&full(&what.branch));
+        let apart = still.is_ok_and(|tip| tip.as_ref() != Some(&what.to));
+        if apart {
+            // What stays of the note is seen through the next time.
+            drop(self.intended());
+        }
+        apart
+    }
+
     /// Finishes what was cut short. The caller records it.
+    ///
+    /// The branch is asked first: where it was not moved no work tree matters.
     pub(super) fn take_up(&mut self) -> Result<Found, Finding> {
         let Some(moving) = self.store.state().moving.clone() else { return Ok(Found::Nothing) };
         let intent = &moving.what;
         let tip = self.repo.facts().reference(&full(&intent.branch)).map_err(oneshot::git)?;
-        let work = match &intent.workdir {
-            Some(dir) => Some(open(Path::new(dir))?),
-            None => None,
-        };
-        if let Some(work) = &work {
+        if !tip.as_ref().is_some_and(|tip| was_made(&self.control.facts(), intent, tip)) {
+            self.intended()?;
+            return Ok(Found::Nothing);
+        }
+        let mut blocked = Vec::new();
+        // Somebody may have gone on from there: then work tree and index are theirs.
+        if tip.as_ref() == Some(&intent.to)
+            && let Some(work) = self.lagging(intent)?
+        {
             work.remove_own_index_lock().map_err(oneshot::git)?;
+            blocked = self.follow(&work, intent)?;
         }
-        if tip.as_ref() != Some(&intent.to) {
-            let facts = self.control.facts();
-            let part = tip.is_some_and(|tip| facts.is_ancestor(&intent.to, &tip).unwrap_or(false));
-            if !part {
-                self.intended()?;
+        Ok(Found::Moved(moving, blocked))
+    }
+
+    /// The work tree that may lag behind the branch.
+    ///
+    /// One that is gone, or that is another repository's by now, is nobody's to bring along. A project that
+    /// was moved since has the branch checked out where it is now.
+    fn lagging(&self, intent: &BranchMove) -> Result<Option<PeerRepo>, Finding> {
+        let Some(dir) = &intent.workdir else { return Ok(None) };
+        match self.known(Path::new(dir)) {
+            Ok(work) => return Ok(Some(work)),
+            Err(RepoError::NotARepo { .. } | RepoError::Redirected { .. }) => {}
+            Err(error) => {
+                let hint = format!(
+                    "{}; or move that work tree out of the way: started again, this goes on without it",
+                    repo_hint(&error)
+                );
+                return Err(Finding::new(repo_exit(&error), chain(&error), hint));
             }
-            // Somebody went on from there: then work tree and index are theirs.
-            return Ok(if part { Found::Finished(moving, Vec::new()) } else { Found::Nothing });
         }
-        let blocked = match &work {
-            Some(work) => self.follow(work, intent)?,
-            None => Vec::new(),
-        };
-        Ok(Found::Finished(moving, blocked))
+        let here = self.checked_out(&intent.branch, [self.place.work_dir(), self.place.project_dir()]);
+        if here.is_none() {
+            tracing::warn!(
+                "`{}` was moved to {}, and {} was not brought along: it is no work tree of this repository any more",
+                term::inline(&intent.branch),
+                intent.to.short(),
+                term::inline(dir)
+            );
+        }
+        Ok(here)
     }
 
     /// Brings a work tree to where its branch is, if every path is as it was before or as it is to be.
@@ -103,6 +143,13 @@ impl Ground {
         let report = work.checkout_changed(&self.control, &from, &to).map_err(oneshot::git)?;
         Ok(report.blocked_names())
     }
+}
+
+/// Whether a branch at `tip` was moved as it was to be, whatever was put on it since.
+fn was_made(facts: &Facts<'_>, intent: &BranchMove, tip: &CommitId) -> bool {
+    let holds = |commit: &CommitId| tip == commit || facts.is_ancestor(commit, tip).unwrap_or(false);
+    // An undo goes back: where the branch came from holds where it was to go.
+    holds(&intent.to) && (intent.kind == MoveKind::Land || !holds(&intent.from))
 }
 
 /// Whether a file holds the beginning of what it was to become: then nobody edited it, we were killed while

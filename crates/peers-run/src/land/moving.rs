@@ -5,7 +5,7 @@ use peers_git::{Author, BusyState, GitError, PeerRepo, RepoError};
 use peers_model::record::{BranchMove, MoveKind, OperatorOp};
 use peers_model::{CommitId, exit};
 use peers_store::runs::RunRecord;
-use peers_sys::clock;
+use peers_sys::{clock, term};
 
 use super::intent::intend;
 use super::{Ground, Landed, subjects};
@@ -95,11 +95,20 @@ fn move_branch(
         let reason = format!("land: run {run}");
         ground.repo.update_branch(branch, Some(from), to, who, &reason).map(|()| Vec::new())
     };
-    result.map_err(|error| {
-        // Nothing was moved, or it was moved back. What stays of the note is seen through the next time.
-        drop(ground.intended());
-        busy(error)
-    })
+    result.map_err(|error| failed(ground, branch, error))
+}
+
+/// What is said of a move that failed; recorded is what the branch says.
+pub(super) fn failed(ground: &mut Ground, branch: &str, error: GitError) -> Finding {
+    if ground.give_up() {
+        return busy(error);
+    }
+    let mut finding = oneshot::git(error);
+    finding.hint = Some(format!(
+        "`{}` was moved all the same, and its work tree may not have followed: see to what is said here, and start this again to finish it",
+        term::inline(branch)
+    ));
+    finding
 }
 
 /// A lock of git's says what to do.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use peers_git::GitError;
 use peers_model::record::{BranchMove, MoveKind, OperatorOp, Record};
 use peers_model::{CommitId, RunId, exit};
 use peers_store::journal::{Journal, JournalError, Position};
@@ -11,8 +12,8 @@ use peers_sys::env::Env;
 use peers_sys::term;
 
 use super::intent::{Found, intend};
-use super::moving::{busy, complete};
-use super::{Ground, find, open};
+use super::moving::{busy, complete, failed};
+use super::{Ground, find};
 use crate::boot::{BootError, Finding};
 use crate::gitrepo::substrate;
 use crate::oneshot;
@@ -48,8 +49,10 @@ pub struct Undone {
 /// [`BootError`], exit 4 when the branch holds commits of somebody else.
 pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, BootError> {
     let mut ground = Ground::take(place, env, "undo")?;
-    if let Found::Finished(intent, _) = ground.take_up()? {
-        complete(&mut ground, &intent)?;
+    let mut behind = Vec::new();
+    if let Found::Moved(moving, blocked) = ground.take_up()? {
+        complete(&mut ground, &moving)?;
+        behind = blocked;
     }
     let record = find(&ground.records, name)?.clone();
     let run = record.run_id.clone();
@@ -73,7 +76,7 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
         blocked,
     };
     if tip == base {
-        return Ok(done(None, 0, Vec::new()));
+        return Ok(done(None, 0, behind));
     }
     let commits = only_its_own(&mut ground, &run, &branch, (&base, &tip))?;
     let work = ground.holder_of(&branch, &record);
@@ -105,14 +108,15 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
     intend(&mut ground.store, &intent, by)?;
     let moved = if let Some(work) = &work {
         // Opened again: the salvage took its time.
-        let work = open(work.work_dir())?;
-        work.reset_to(&ground.control, Some(&branch), &tip, &base, &who).map(|report| report.blocked_names())
+        let work = ground.known(work.work_dir()).map_err(GitError::Repo);
+        work.and_then(|work| work.reset_to(&ground.control, Some(&branch), &tip, &base, &who))
+            .map(|report| report.blocked_names())
     } else {
         let reason = format!("undo: run {run}");
         ground.repo.update_branch(&branch, Some(&tip), &base, &who, &reason).map(|()| Vec::new())
     };
+    let blocked = moved.map_err(|error| failed(&mut ground, &branch, error))?;
     ground.intended()?;
-    let blocked = moved.map_err(busy)?;
     Ok(done(Some(kept), commits, blocked))
 }
 

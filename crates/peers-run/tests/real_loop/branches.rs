@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use crate::world::{World, files};
-
-const FIX: &[&str] = &["write: {path: fixed, text: 'yes'}", "handoff: Fix it"];
+use crate::world::{FIX, World, files};
 
 #[test]
 fn row_70_a_branch_whose_name_is_taken_stops_the_start() {

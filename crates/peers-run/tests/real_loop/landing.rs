@@ -1,19 +1,18 @@
 //! Bringing a run's branch home, and taking a run back.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use peers_model::record::{BranchMove, MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, RunId};
 use peers_store::{Authors, Store};
 
-use crate::world::{Ran, World, program};
-
-const FIX: &[&str] = &["write: {path: fixed, text: 'yes'}", "handoff: Fix it"];
+use crate::world::{FIX, Ran, World, program, sh};
 
 fn command(w: &World, what: &str) -> Ran {
-    let mut command = Command::new(program());
-    command.env_clear().envs(w.env().vars().iter().cloned()).arg(what).arg(w.repo());
+    let mut command = w.bare(program());
+    command.arg(what).arg(w.repo());
     World::out(command)
 }
 
@@ -42,13 +41,18 @@ fn moving(w: &World) -> Option<BranchMove> {
 
 /// Records a landing of `run` into `main` as begun, as one does that is killed in it.
 fn begun(w: &World, run: &RunId, from: &str, to: &CommitId) {
+    begun_in(w, (MoveKind::Land, run), (from, to.as_str()), &w.repo());
+}
+
+/// The same of any move, with the work tree that has `main` checked out.
+fn begun_in(w: &World, (kind, run): (MoveKind, &RunId), (from, to): (&str, &str), workdir: &Path) {
     let what = BranchMove {
-        kind: MoveKind::Land,
+        kind,
         run: run.clone(),
         branch: "main".into(),
         from: CommitId::new(from).unwrap(),
-        to: to.clone(),
-        workdir: Some(w.repo().to_string_lossy().into_owned()),
+        to: CommitId::new(to).unwrap(),
+        workdir: Some(workdir.to_string_lossy().into_owned()),
     };
     let record = OperatorRecord { op: OperatorOp::Moving(what), by: "test".into() };
     let (mut store, _) = Store::open(w.disk()).unwrap();
@@ -158,6 +162,110 @@ fn row_70_a_landing_that_was_cut_short_before_it_moved_anything_is_done_anew() {
     begun(&w, &run.run_id, &before, &tip);
     assert_eq!(command(&w, "land").code, 0);
     assert_eq!((w.has("fixed"), w.status(), landed(&w).len()), (true, String::new(), 1));
+}
+
+#[test]
+fn a_landing_that_was_cut_short_is_finished_where_the_project_is_now() {
+    let w = finished();
+    let (before, run) = (w.head(), w.runs().pop().unwrap());
+    let tip = w.tick(1).head_after;
+    begun_in(&w, (MoveKind::Land, &run.run_id), (&before, tip.as_str()), &w.path("before it was moved"));
+    w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
+    w.run(&["--max-ticks=1"]).refused(4, "`peers land` finishes it");
+    assert_eq!(command(&w, "land").code, 0);
+    assert_eq!((w.get("fixed").as_str(), w.status(), landed(&w).len()), ("yes", String::new(), 1));
+    assert!(moving(&w).is_none());
+}
+
+#[test]
+fn a_landing_that_was_cut_short_is_recorded_though_its_work_tree_is_gone_or_of_somebody_else() {
+    for gone in [true, false] {
+        let w = finished();
+        let (before, run) = (w.head(), w.runs().pop().unwrap());
+        let tip = w.tick(1).head_after;
+        let there = w.path("there");
+        if !gone {
+            w.git(&["clone", "-q", ".", there.to_str().unwrap()]);
+            fs::write(there.join(".git/index.lock"), "peers\n").unwrap();
+        }
+        begun_in(&w, (MoveKind::Land, &run.run_id), (&before, tip.as_str()), &there);
+        w.git(&["checkout", "-q", "--detach"]);
+        w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
+        let ran = command(&w, "land");
+        assert_eq!(ran.code, 0, "{gone}: {ran:?}");
+        assert!(matches!(&landed(&w)[..], [OperatorOp::Landed { commit, .. }] if *commit == tip), "{gone}");
+        assert!(moving(&w).is_none() && w.status().is_empty(), "{gone}");
+        assert!(gone || there.join(".git/index.lock").exists(), "it is not ours");
+        assert!(!there.join("fixed").exists());
+    }
+}
+
+#[test]
+fn a_work_tree_that_cannot_be_read_is_named_with_the_way_on_and_the_landing_goes_on_without_it() {
+    let w = finished();
+    let (before, run) = (w.head(), w.runs().pop().unwrap());
+    let tip = w.tick(1).head_after;
+    let there = w.path("there");
+    fs::create_dir(&there).unwrap();
+    fs::write(there.join(".git"), "nonsense").unwrap();
+    begun_in(&w, (MoveKind::Land, &run.run_id), (&before, tip.as_str()), &there);
+    w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
+    let ran = command(&w, "land");
+    assert!(ran.stderr.contains("move that work tree out of the way"), "{ran:?}");
+    assert!(moving(&w).is_some());
+    fs::rename(&there, w.path("aside")).unwrap();
+    assert_eq!(command(&w, "land").code, 0);
+    assert_eq!((w.get("fixed").as_str(), moving(&w)), ("yes", None));
+}
+
+#[test]
+fn an_undo_that_was_cut_short_before_it_moved_anything_needs_no_work_tree() {
+    let w = World::new();
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let (tip, run) = (w.head(), w.runs().pop().unwrap());
+    let base = w.tick(1).head_before;
+    begun_in(&w, (MoveKind::Undo, &run.run_id), (&tip, base.as_str()), &w.path("gone"));
+    let ran = command(&w, "undo");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!((w.head(), w.has("fixed"), w.status()), (base.to_string(), false, String::new()));
+    assert!(moving(&w).is_none());
+}
+
+#[test]
+fn a_landing_that_can_go_neither_on_nor_back_stays_open_and_is_finished_by_the_next_one() {
+    const LIMIT: usize = 1 << 19;
+    let w = World::new();
+    w.play("idle", &[&[&sh("head -c 700000 /dev/zero > big"), FIX[0], FIX[1]]]);
+    w.run(&["--worktree", "--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let tip = w.tick(1).head_after;
+    // Room for the line of the move, and none for that of the way back.
+    let log = w.repo().join(".git/logs/refs/heads/main");
+    let line = fs::read_to_string(&log).unwrap().lines().next().unwrap().to_owned();
+    let pad = "x".repeat(LIMIT - 200 - line.len() - 1);
+    fs::write(&log, format!("{line}{pad}\n")).unwrap();
+    let mut limited = w.bare("/bin/sh");
+    limited.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" land \"$1\"", LIMIT / 512));
+    limited.arg(program()).arg(w.repo());
+    let ran = World::out(limited);
+    assert!(ran.code != 0 && ran.stderr.contains("start this again to finish it"), "{ran:?}");
+    assert_eq!(w.git(&["rev-parse", "main"]), tip.as_str());
+    assert!(moving(&w).is_some() && landed(&w).is_empty());
+    assert!(!w.has("fixed") && !w.has("big"), "the files are as they were");
+    w.run(&["--max-ticks=1"]).refused(4, "`peers land` finishes it");
+    assert_eq!(command(&w, "land").code, 0);
+    assert_eq!((w.get("fixed").as_str(), w.status(), landed(&w).len()), ("yes", String::new(), 1));
+    assert!(moving(&w).is_none());
+}
+
+#[test]
+fn a_run_closes_a_move_of_which_nothing_was_made() {
+    let w = finished();
+    let (before, run) = (w.head(), w.runs().pop().unwrap());
+    begun_in(&w, (MoveKind::Land, &run.run_id), (&before, w.tick(1).head_after.as_str()), &w.path("gone"));
+    w.play("idle", &[&["handoff: Look"]]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(moving(&w).is_none());
 }
 
 #[test]

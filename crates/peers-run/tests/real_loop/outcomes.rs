@@ -34,6 +34,52 @@ fn row_09_uncommitted_edits_are_recorded_as_such_and_told() {
 }
 
 #[test]
+fn what_the_operator_had_not_committed_is_theirs_until_a_turn_changes_it() {
+    let w = World::new();
+    w.put("mine.py", "mine = 1\n");
+    w.put("readme.txt", "mine\n");
+    w.play(
+        "idle",
+        &[
+            &["write: {path: a.py, text: 'a = 1'}", "handoff: {files: [a.py]}"],
+            &[
+                &sh("echo 'mine = 2' > mine.py"),
+                "write: {path: b.py, text: 'b = 1'}",
+                "handoff: {files: [b.py]}",
+            ],
+        ],
+    );
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    let left = |tick: u64| {
+        let warnings = w.tick(tick).warnings_emitted;
+        warnings.into_iter().find(|t| t.starts_with("uncommitted changes were left by"))
+    };
+    assert_eq!(left(1), None);
+    assert!(left(2).is_some_and(|t| t.contains("?? mine.py") && !t.contains("readme.txt")), "{:?}", left(2));
+    let [before, after] = [2, 3].map(|tick| w.prompt(tick));
+    assert!(before.contains("operator: ?? mine.py") && before.contains("operator: M readme.txt"), "{before}");
+    assert!(after.contains("\n?? mine.py") && after.contains("operator: M readme.txt"), "{after}");
+}
+
+#[test]
+fn what_the_operator_had_not_committed_is_no_longer_theirs_once_it_was_clean() {
+    let w = World::new();
+    w.put("mine.py", "mine = 1\n");
+    let keep = "write: {path: a.py, text: 'a = 1'}";
+    let git = sh("git rm -q --cached mine.py && git commit -qm 'Take it out again'");
+    w.play(
+        "idle",
+        &[&[keep, "handoff"], &[&git, "write: {path: b.py, text: 'b'}", "handoff: {files: [b.py]}"]],
+    );
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let left = w.tick(2).warnings_emitted;
+    assert!(
+        left.iter().any(|t| t.contains("uncommitted changes were left by") && t.contains("mine.py")),
+        "{left:?}"
+    );
+}
+
+#[test]
 fn row_09_a_dirty_tree_is_never_complete() {
     let w = World::new();
     w.play(

@@ -145,12 +145,7 @@ fn row_61_a_mirror_that_was_edited_between_runs_is_written_again() {
             _ => fs::write(&mirror, text.replace("ann", "eve")).unwrap(),
         }
         w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-        let restored: Vec<_> = w
-            .records()
-            .into_iter()
-            .filter_map(|r| if let Record::MirrorRestored(r) = r { Some(r) } else { None })
-            .collect();
-        assert_eq!((restored.len(), restored[0].tick), (1, None), "{edit}");
+        assert_eq!(w.restored(), [None], "{edit}");
         assert_eq!(
             fs::read(&mirror).unwrap(),
             fs::read(w.store().join("journal/000001.jsonl")).unwrap(),
@@ -170,12 +165,7 @@ fn row_61_a_mirror_that_a_peer_edited_is_written_again_with_a_warning() {
         let w = World::new();
         w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", &sh(edit), "handoff"]]);
         w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-        let restored: Vec<_> = w
-            .records()
-            .into_iter()
-            .filter_map(|r| if let Record::MirrorRestored(r) = r { r.tick } else { None })
-            .collect();
-        assert_eq!(restored.iter().map(|t| t.0).collect::<Vec<_>>(), [1], "{edit}");
+        assert_eq!(w.restored(), [Some(1)], "{edit}");
         assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("mirror")), "{edit}");
         assert!(w.prompt(2).contains("mirror of the journal"), "{edit}");
         let journal = fs::read(w.store().join("journal/000001.jsonl")).unwrap();
@@ -215,6 +205,19 @@ fn row_60_a_journal_that_was_lost_or_cut_is_no_new_project() {
         w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
         assert_eq!(w.settled().ticks.0, 2, "{damage}");
     }
+}
+
+#[test]
+fn records_that_an_agent_made_up_in_the_mirror_stop_no_start() {
+    let w = lived();
+    let mirror = w.repo().join(".peers/log/runs.jsonl");
+    let truth = fs::read_to_string(&mirror).unwrap();
+    let far = "{\"v\":1,\"seq\":9000000,\"ts\":\"2026-01-01T00:00:00.000Z\",\"run_id\":null,\"prev\":\"\",\"event\":\"checkpoint\",\"state\":{}}\n";
+    fs::write(&mirror, far).unwrap();
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(fs::read_to_string(&mirror).unwrap().starts_with(&truth));
+    assert_eq!(fs::read_to_string(w.repo().join(".peers/log/runs.jsonl.1.kept")).unwrap(), far);
+    w.settled();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A repository, a store of its own, and the program that runs loops on them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -24,6 +25,9 @@ use tempfile::TempDir;
 
 /// So long is waited for something that must come. Reached only when a test fails.
 const PATIENCE: Duration = Duration::from_mins(2);
+
+/// The turn after which the gate is green.
+pub(crate) const FIX: &[&str] = &["write: {path: fixed, text: 'yes'}", "handoff: Fix it"];
 
 /// What a program printed.
 #[derive(Debug)]
@@ -132,6 +136,13 @@ impl Live {
 
     pub(crate) fn signal(&self, signal: Signal) {
         signal_verified(&self.identity, signal).unwrap();
+    }
+
+    /// From now on it may have so many files open at a time, whatever it has open.
+    pub(crate) fn may_open(&self, files: u32) {
+        let mut command = Command::new("prlimit");
+        command.arg("--pid").arg(self.identity.pid.to_string()).arg(format!("--nofile={files}:"));
+        assert!(command.status().unwrap().success());
     }
 
     /// Waits for its end.
@@ -320,9 +331,15 @@ impl World {
     }
 
     fn command_in(&self, work: &Path, args: &[&str]) -> Command {
-        let mut command = Command::new(program());
-        command.env_clear().envs(self.env().vars().iter().cloned());
+        let mut command = self.bare(program());
         command.arg("run").arg(work).args(args);
+        command
+    }
+
+    /// A program with the environment of this world and nothing else.
+    pub(crate) fn bare(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().envs(self.env().vars().iter().cloned());
         command
     }
 
@@ -440,6 +457,12 @@ impl World {
 
     pub(crate) fn records(&self) -> Vec<Record> {
         self.lines().into_iter().map(|l| l.record).collect()
+    }
+
+    /// What the mirror was restored for: the tick, if it was in one.
+    pub(crate) fn restored(&self) -> Vec<Option<u64>> {
+        let tick = |r| if let Record::MirrorRestored(r) = r { Some(r.tick.map(|t| t.0)) } else { None };
+        self.records().into_iter().filter_map(tick).collect()
     }
 
     /// How many records of this kind there are.

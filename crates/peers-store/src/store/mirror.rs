@@ -5,25 +5,44 @@
 use peers_model::limits;
 
 use super::{Store, StoreError};
-use crate::disk::{Area, Disk, DiskError};
+use crate::disk::{Area, Disk, DiskError, free_name};
 use crate::journal::Position;
 use crate::layout;
 
-/// What becomes of a mirror that is longer than the journal.
+/// Which mirrors that differ are kept aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Longer {
-    /// Somebody wrote into it while it was ours.
-    Overwrite,
-    /// Nobody knows who did: it is kept.
-    Keep,
+pub(super) enum Aside {
+    /// None: somebody wrote into it while it was ours.
+    Never,
+    /// One that is longer than the journal: nobody knows who wrote that.
+    Longer,
+    /// Any.
+    Always,
 }
 
 impl<D: Disk> Store<D> {
     pub(super) fn extend_mirror(&mut self, bytes: &[u8]) {
-        // It is rewritten as a whole when it is next found to differ.
+        // What somebody else wrote there would never be found out behind a new fingerprint. It is rewritten
+        // as a whole when it is next looked at.
+        self.mirror_broken = self.mirror_broken || !self.mirror_ends_before(bytes);
+        if self.mirror_broken {
+            return;
+        }
         let done = self.disk.append(Area::Peers, layout::peers::MIRROR, bytes);
         self.mirror_broken |= done.is_err();
         self.mirror = self.disk.fingerprint(Area::Peers, layout::peers::MIRROR).unwrap_or(None);
+    }
+
+    /// Whether the mirror is the segment as it was before these bytes. Cheap while nobody has touched it.
+    fn mirror_ends_before(&mut self, bytes: &[u8]) -> bool {
+        let Ok(now) = self.disk.fingerprint(Area::Peers, layout::peers::MIRROR) else { return false };
+        if now == self.mirror {
+            return true;
+        }
+        let Position { segment, offset, .. } = *self.journal.position();
+        let before = u64::try_from(bytes.len()).ok().and_then(|len| offset.checked_sub(len));
+        let size = now.map_or(0, |found| found.size);
+        before == Some(size) && self.mirror_begins(segment, size).unwrap_or(false)
     }
 
     /// Compares the mirror with the current segment and rewrites it when it differs. Returns what
@@ -32,17 +51,17 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// [`StoreError`] when the journal cannot be read.
     pub fn check_mirror(&mut self) -> Result<Option<String>, StoreError> {
-        self.mend_mirror(Longer::Overwrite, |_, _| Ok(()))
+        self.mend_mirror(Aside::Never, |_, _| Ok(None))
     }
 
-    /// The same; `before` may refuse once it is known that the mirror differs.
+    /// The same; `before` may refuse once it is known that the mirror differs, or say what differs.
     pub(super) fn mend_mirror(
         &mut self,
-        longer: Longer,
-        before: impl FnOnce(&mut D, &Position) -> Result<(), StoreError>,
+        mut aside: Aside,
+        before: impl FnOnce(&mut D, &Position) -> Result<Option<String>, StoreError>,
     ) -> Result<Option<String>, StoreError> {
         let at = self.journal.position().clone();
-        let what = match self.mirror_differs(&at) {
+        let mut what = match self.mirror_differs(&at) {
             Ok(what) => what,
             Err(error) if of_mirror(&error) => Some("could not be read".to_owned()),
             Err(error) => return Err(error),
@@ -50,12 +69,16 @@ impl<D: Disk> Store<D> {
         if what.is_some() {
             match before(&mut self.disk, &at) {
                 Err(error) if !of_mirror(&error) => return Err(error),
-                Ok(()) | Err(_) => {}
+                Ok(Some(said)) => {
+                    what = Some(said);
+                    aside = Aside::Always;
+                }
+                Ok(None) | Err(_) => {}
             }
         }
         let done = match what {
             None => Ok(None),
-            Some(what) => self.replace_mirror(&at, what, longer).map(Some),
+            Some(what) => self.replace_mirror(&at, what, aside).map(Some),
         };
         let told = match done {
             Ok(what) => {
@@ -90,8 +113,8 @@ impl<D: Disk> Store<D> {
         Ok(what.map(str::to_owned))
     }
 
-    fn replace_mirror(&mut self, at: &Position, what: String, longer: Longer) -> Result<String, StoreError> {
-        let kept = if longer == Longer::Keep { self.keep_longer(at)? } else { None };
+    fn replace_mirror(&mut self, at: &Position, what: String, aside: Aside) -> Result<String, StoreError> {
+        let kept = if aside == Aside::Never { None } else { self.move_aside(at, aside)? };
         self.rewrite_mirror(at)?;
         Ok(match kept {
             Some(kept) => format!("{what} (kept as .peers/{kept})"),
@@ -99,12 +122,12 @@ impl<D: Disk> Store<D> {
         })
     }
 
-    /// Moves the mirror aside if it is longer than the segment, or no plain file.
-    fn keep_longer(&mut self, at: &Position) -> Result<Option<String>, StoreError> {
+    /// Moves the mirror aside if it is no plain file, or as it is asked for.
+    fn move_aside(&mut self, at: &Position, aside: Aside) -> Result<Option<String>, StoreError> {
         let path = layout::peers::MIRROR;
         let Some(size) = self.disk.len(Area::Peers, path)? else { return Ok(None) };
         let plain = self.disk.read_at(Area::Peers, path, 0, 1).is_ok();
-        if plain && size <= at.offset {
+        if plain && size <= at.offset && aside != Aside::Always {
             return Ok(None);
         }
         // A crash between the first record of a segment and its mirror leaves that of the segment before.
@@ -112,14 +135,10 @@ impl<D: Disk> Store<D> {
         if plain && before > 0 && self.mirror_begins(before, size)? {
             return Ok(None);
         }
-        let mut number = 1_u32;
-        let kept = loop {
-            let kept = format!("{path}.{number}.kept");
-            if self.disk.len(Area::Peers, &kept)?.is_none() {
-                break kept;
-            }
-            number += 1;
-        };
+        let kept = free_name(
+            |number| format!("{path}.{number}.kept"),
+            |name| self.disk.len(Area::Peers, name).map(|len| len.is_some()),
+        )?;
         self.disk.rename(Area::Peers, path, &kept)?;
         Ok(Some(kept))
     }

@@ -1,5 +1,9 @@
 //! What survives of the journal elsewhere: a journal that was lost or cut must not pass for a young one.
 //!
+//! Snapshot and run records lie in the trusted store, and what they know counts. The mirror lies where
+//! agents write: whatever it says of records that the journal lacks may be made up by one of them, so it
+//! forbids nothing, but beside a journal without any record. No turn was ever taken by that one.
+//!
 //! A crash can leave every copy *behind* the journal: a record is synced before the snapshot, a run record
 //! or the mirror tell of it. The one exception is a lone `peer-spawned`, which is not synced by itself, so
 //! that a power cut can keep it in the mirror alone. Whoever knows more than that has seen records which
@@ -66,19 +70,23 @@ impl Witnesses {
         }
     }
 
-    /// Whether the mirror has records that the journal lacks.
-    pub(super) fn mirror<D: Disk>(&self, disk: &mut D, at: &Position) -> Result<(), StoreError> {
-        match Chain::of_mirror(disk, at, self.snapshot.as_ref())?.filter(Chain::ahead) {
-            Some(chain) => Err(self.lost(disk, at, format!("{MIRROR} knows {}", chain.last))),
-            None => Ok(()),
+    /// What the mirror has that the journal lacks, in words. An error where that is everything.
+    pub(super) fn mirror<D: Disk>(&self, disk: &mut D, at: &Position) -> Result<Option<String>, StoreError> {
+        let Some(chain) = Chain::of_mirror(disk, at, self.snapshot.as_ref())?.filter(Chain::ahead) else {
+            return Ok(None);
+        };
+        if at.seq == 0 && chain.first == 1 {
+            return Err(self.lost(disk, at, format!("{MIRROR} knows {}", chain.last)));
         }
+        let first = chain.first.max(at.seq.saturating_add(1));
+        Ok(Some(format!("had records {first} to {} that the journal does not have", chain.last)))
     }
 
     fn lost<D: Disk>(&self, disk: &mut D, at: &Position, knows: String) -> StoreError {
         // A mirror that cannot be read helps nobody.
         let chain = Chain::of_mirror(disk, at, self.snapshot.as_ref()).ok().flatten().filter(Chain::ahead);
         let (from, instead) = match (chain, &self.snapshot) {
-            (Some(Chain { first, last, confirmed: true, .. }), Some(snapshot)) => (
+            (Some(Chain { first, last, confirmed: true, .. }), Some(snapshot)) if last == snapshot.seq => (
                 format!(
                     "copy {MIRROR} to {} in the trusted store: it holds the records {first} to {last} and agrees with the snapshot",
                     layout::segment(snapshot.segment)

@@ -47,8 +47,19 @@ fn the_mirror_is_offered_as_a_copy_when_the_snapshot_vouches_for_it() {
 fn a_mirror_that_nobody_vouches_for_is_not_recommended() {
     let w = World::with(5);
     fs::remove_file(w.store("snapshot.json")).unwrap();
-    w.cut(2);
+    w.cut(0);
     w.refused("agents can write there: look at it first");
+}
+
+#[test]
+fn records_that_the_mirror_alone_knows_are_told_and_kept() {
+    let w = World::with(5);
+    fs::remove_file(w.store("snapshot.json")).unwrap();
+    let whole = fs::read(w.mirror()).unwrap();
+    w.cut(2);
+    let told = w.open().unwrap().mirror.unwrap();
+    assert!(told.starts_with("had records 3 to 5 that the journal does not have"), "{told}");
+    assert_eq!(fs::read(w.peers("log/runs.jsonl.1.kept")).unwrap(), whole);
 }
 
 #[test]
@@ -103,6 +114,75 @@ fn a_mirror_that_does_not_continue_the_journal_is_no_witness() {
     let foreign = fs::read_to_string(other.mirror()).unwrap().replace("\"op\"}", "\"eve\"}");
     fs::write(w.mirror(), foreign).unwrap();
     assert!(w.open().unwrap().mirror.unwrap().starts_with("had another length (kept as"));
+}
+
+#[test]
+fn records_that_somebody_made_up_in_the_mirror_cost_a_warning() {
+    let checkpoint = serde_json::json!({"event": "checkpoint", "state": {}});
+    let follows = serde_json::json!({"event": "operator", "op": "budget-reset", "by": "eve"});
+    for (seq, record, alone) in
+        [(9_000_000, &checkpoint, true), (4, &checkpoint, false), (4, &follows, false)]
+    {
+        let w = World::with(3);
+        let truth = fs::read(w.mirror()).unwrap();
+        let forged = super::after(&truth, seq, record);
+        fs::write(w.mirror(), if alone { forged } else { [&truth[..], &forged].concat() }).unwrap();
+        store::read(&mut w.disk()).unwrap();
+        let told = w.open().unwrap().mirror.unwrap();
+        let says = format!("had records {seq} to {seq} that the journal does not have (kept as");
+        assert!(told.starts_with(&says), "{told}");
+        assert_eq!(fs::read(w.mirror()).unwrap(), truth);
+        assert_eq!(w.open().unwrap().mirror, None);
+    }
+}
+
+#[test]
+fn a_tail_that_the_snapshot_knows_is_missed_whatever_the_mirror_says() {
+    let follows = serde_json::json!({"event": "operator", "op": "budget-reset", "by": "eve"});
+    for forged in [false, true] {
+        let w = World::with(5);
+        w.cut(2);
+        let kept = fs::read(w.journal()).unwrap();
+        if forged {
+            fs::write(w.mirror(), [&kept[..], &super::after(&kept, 3, &follows)].concat()).unwrap();
+        } else {
+            fs::write(w.mirror(), &kept).unwrap();
+        }
+        w.refused("the journal ends at record 2, but snapshot.json knows 5");
+    }
+}
+
+#[test]
+fn a_mirror_with_more_than_the_snapshot_vouches_for_is_not_recommended() {
+    let w = World::with(5);
+    let truth = fs::read(w.mirror()).unwrap();
+    let follows = serde_json::json!({"event": "operator", "op": "budget-reset", "by": "eve"});
+    fs::write(w.mirror(), [&truth[..], &super::after(&truth, 6, &follows)].concat()).unwrap();
+    w.cut(2);
+    w.refused("agents can write there: look at it first");
+}
+
+#[test]
+fn an_edit_of_the_mirror_is_seen_though_records_followed_it() {
+    let w = World::with(2);
+    let mut store = Store::open(w.disk()).unwrap().0;
+    let text = fs::read_to_string(w.mirror()).unwrap();
+    fs::write(w.mirror(), text.replacen("\"op\"}", "\"eve\"}", 1)).unwrap();
+    store.append(at(), None, &[reset()]).unwrap();
+    assert!(store.check_mirror().unwrap().is_some());
+    assert_eq!(fs::read(w.mirror()).unwrap(), fs::read(w.journal()).unwrap());
+}
+
+#[test]
+fn a_mirror_that_was_only_touched_is_no_edited_one() {
+    let w = World::with(2);
+    let mut store = Store::open(w.disk()).unwrap().0;
+    let text = fs::read(w.mirror()).unwrap();
+    fs::remove_file(w.mirror()).unwrap();
+    fs::write(w.mirror(), text).unwrap();
+    store.append(at(), None, &[reset()]).unwrap();
+    assert_eq!(store.check_mirror().unwrap(), None);
+    assert_eq!(fs::read(w.mirror()).unwrap(), fs::read(w.journal()).unwrap());
 }
 
 #[test]
