@@ -169,3 +169,23 @@ fn landing_needs_accepted_goals() {
     world.write(".peers/goals.yaml", &goals(&[("real", "exit 0")]));
     world.peers(&["land"]).exits(5);
 }
+
+#[test]
+fn a_sparse_checkout_is_refused_and_a_worktree_beside_it_works_and_lands() {
+    let world = World::ready("true");
+    world.write("far/away.txt", "x");
+    world.commit("More");
+    world.git(&["sparse-checkout", "set", "near"]);
+    let done = world.peers(&["run", "--max-ticks", "1"]).exits(3);
+    assert!(done.err.contains("`far/away.txt` was left out of this sparse checkout"), "{}", done.err);
+    assert!(done.err.contains("`git sparse-checkout disable`"), "{}", done.err);
+    world.peers(&["run", "--max-ticks", "2", "--worktree"]).exits(0);
+    let done = world.peers(&["land"]).exits(4);
+    assert!(done.err.contains("`git switch --detach` there"), "{}", done.err);
+    world.git(&["switch", "-q", "--detach"]);
+    world.peers(&["land"]).exits(0);
+    assert!(
+        !world.at("far/away.txt").exists()
+            && world.git(&["log", "--format=%s", "main"]).contains("Work of ann")
+    );
+}

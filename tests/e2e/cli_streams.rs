@@ -79,7 +79,7 @@ fn a_reader_of_our_output_that_leaves_changes_neither_the_run_nor_its_code() {
 }
 
 #[test]
-fn talk_that_nobody_reads_for_a_while_loses_no_turn() {
+fn talk_that_nobody_reads_holds_up_no_turn_and_is_there_for_a_late_reader() {
     let world = World::ready("true");
     let (reader, stderr, bytes) = full();
     let mut command = world.command(program());
@@ -87,9 +87,11 @@ fn talk_that_nobody_reads_for_a_while_loses_no_turn() {
         command.args(["run", "--max-ticks", "2"]).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
     drop(command);
     let mut out = child.stdout.take().unwrap();
-    assert!(rest(reader, bytes).contains("tick 2"));
+    over(&world, &mut child);
+    assert_eq!(world.records("tick").len(), 2);
+    let talk = rest(reader, bytes);
+    assert!(talk.contains("tick 1") && talk.contains("tick 2"), "{talk}");
     let mut text = String::new();
     out.read_to_string(&mut text).unwrap();
     assert_eq!((text.as_str(), child.wait().unwrap().code()), ("Stopped: max_ticks\n", Some(0)));
-    assert_eq!(world.records("tick").len(), 2);
 }

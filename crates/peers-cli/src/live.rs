@@ -1,6 +1,7 @@
 //! What a person sees while the loop runs: permanent lines for what happened, and on a terminal one
 //! line, drawn again and again, for what is going on.
 
+mod pen;
 mod wording;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use peers_run::procs::{self, Progress};
 use peers_sys::env::Env;
 use peers_sys::{clock, term};
 
+use self::pen::Pen;
 use crate::output::Out;
 
 /// The live line is drawn this often.
@@ -40,6 +42,20 @@ struct Drawn {
     columns: usize,
     /// A live line stands there now.
     on: bool,
+    /// Who writes while a loop runs.
+    pen: Option<Pen>,
+}
+
+impl Drawn {
+    /// Writes at once, or has it written.
+    fn put(&mut self, bytes: Vec<u8>) {
+        if let Some(pen) = &mut self.pen {
+            return pen.write(bytes);
+        }
+        let mut err = io::stderr().lock();
+        // Whoever closed standard error does not want to be told.
+        let _unheard = err.write_all(&bytes).and_then(|()| err.flush());
+    }
 }
 
 impl Screen {
@@ -61,24 +77,20 @@ impl Screen {
 
     fn raw(&self, bytes: &[u8]) {
         let mut drawn = self.lock();
-        let mut err = io::stderr().lock();
-        if std::mem::take(&mut drawn.on) {
-            // Whoever closed standard error does not want to be told.
-            let _unheard = err.write_all(ERASE.as_bytes());
+        let erase = if std::mem::take(&mut drawn.on) { ERASE.as_bytes() } else { b"" };
+        if !(erase.is_empty() && bytes.is_empty()) {
+            drawn.put([erase, bytes].concat());
         }
-        let _unheard = err.write_all(bytes);
     }
 
-    /// Draws the line that is not permanent.
+    /// Draws the line that is not permanent, unless older words still wait for their reader.
     fn draw(&self, text: &str) {
         let mut drawn = self.lock();
-        if !drawn.live {
+        if !drawn.live || drawn.pen.as_ref().is_some_and(|pen| !pen.is_idle()) {
             return;
         }
         let text = term::line(text, drawn.columns.saturating_sub(1));
-        let mut err = io::stderr().lock();
-        // As above.
-        let _unheard = err.write_all(format!("{ERASE}{text}").as_bytes()).and_then(|()| err.flush());
+        drawn.put(format!("{ERASE}{text}").into_bytes());
         drawn.on = true;
     }
 
@@ -133,7 +145,9 @@ impl Write for Screen {
 /// The screen of this process.
 fn screen() -> &'static Screen {
     static SCREEN: std::sync::OnceLock<Screen> = std::sync::OnceLock::new();
-    SCREEN.get_or_init(|| Screen(Arc::new(Mutex::new(Drawn { live: false, columns: 80, on: false }))))
+    SCREEN.get_or_init(|| {
+        Screen(Arc::new(Mutex::new(Drawn { live: false, columns: 80, on: false, pen: None })))
+    })
 }
 
 /// Starts logging to standard error: warnings, or what `PEERS_LOG` asks for.
@@ -162,6 +176,8 @@ impl Live {
         let mut drawn = screen().lock();
         drawn.live = out.live();
         drawn.columns = out.columns();
+        // Without a thread the words are written at once.
+        drawn.pen = Pen::start(io::stderr()).ok();
         drop(drawn);
         Self { verbose, out: out.clone() }
     }
@@ -172,11 +188,18 @@ impl Live {
         Watcher { verbose, notes, states: BTreeMap::new(), doing: Rc::default(), out }
     }
 
-    /// Takes the live line away.
+    /// Takes the live line away, and waits until everything is written.
     #[expect(clippy::unused_self, reason = "whoever opened the view closes it")]
     pub(crate) fn close(&self) {
         screen().clear();
-        screen().lock().live = false;
+        let pen = {
+            let mut drawn = screen().lock();
+            drawn.live = false;
+            drawn.pen.take()
+        };
+        if let Some(pen) = pen {
+            pen.finish();
+        }
     }
 }
 

@@ -34,6 +34,8 @@ pub use undo::{Undone, undo};
 
 /// Runs named in a hint.
 const RUNS: usize = 5;
+/// Uncommitted files that are looked at for why a branch cannot be moved.
+const DIRTY: usize = 1000;
 /// Commits named in a message or a proposal.
 const NAMED: usize = 50;
 
@@ -194,11 +196,16 @@ impl Ground {
             return Ok(());
         }
         let dir = term::inline(&work.work_dir().to_string_lossy());
-        Err(Finding::new(
-            exit::CONFLICT,
-            format!("`{}` is checked out in {dir} with uncommitted changes", term::inline(branch)),
-            "commit or stash them first",
-        ))
+        let found = self.control.dirty_files(work.work_dir(), head, DIRTY).map_err(oneshot::git)?;
+        let (what, hint) = match work.unfollowed(head, &found) {
+            Some((why, path)) => (
+                format!("where {}", boot::differs(&why, &path)),
+                "`git switch --detach` there leaves the branch free to move, and the files alone",
+            ),
+            None => ("with uncommitted changes".to_owned(), "commit or stash them first"),
+        };
+        let branch = term::inline(branch);
+        Err(Finding::new(exit::CONFLICT, format!("`{branch}` is checked out in {dir} {what}"), hint))
     }
 
     fn record(&mut self, op: OperatorOp, by: &str) -> Result<(), Finding> {

@@ -38,23 +38,35 @@ pub(super) fn uncommitted(
     Ok((found.into_iter().map(|file| file.path).collect(), refusal))
 }
 
+/// The refusal of a start.
 fn unfollowed(why: &Unfollowed, path: &str) -> Finding {
-    let path = term::line(path, 200);
-    let (what, hint) = match why {
-        Unfollowed::Sparse => (
-            "was left out of this sparse checkout, and counts as deleted here".to_owned(),
-            "`git sparse-checkout disable` makes the checkout whole; `peers run --worktree` works in a whole one beside it",
-        ),
-        Unfollowed::Attribute(attribute) => (
-            format!("is not what its commit has: git converts it by `{}`", term::line(attribute, 80)),
-            "peers runs no conversion programs, so that no agent can plant one: use `peers run --worktree`, where the files are as committed, or take the attribute away",
-        ),
-        Unfollowed::LineEnds => (
-            "differs from its commit in line ends alone".to_owned(),
-            "commit it, or state line ends in .gitattributes (`* text=auto`): `core.autocrlf` is not followed",
-        ),
+    let hint = match why {
+        Unfollowed::Sparse => {
+            "`git sparse-checkout disable` makes the checkout whole; `peers run --worktree` works in a whole one beside it"
+        }
+        Unfollowed::Attribute(_) => {
+            "peers runs no conversion programs, so that no agent can plant one: use `peers run --worktree`, where the files are as committed, or take the attribute away"
+        }
+        Unfollowed::LineEnds => {
+            "commit it, or state line ends in .gitattributes (`* text=auto`): `core.autocrlf` is not followed"
+        }
     };
-    Finding::new(exit::INVALID, format!("`{path}` {what}; no run could be `complete`"), hint)
+    Finding::new(exit::INVALID, format!("{}; no run could be `complete`", differs(why, path)), hint)
+}
+
+/// That a file differs from its commit by what is not followed, in words.
+pub(crate) fn differs(why: &Unfollowed, path: &str) -> String {
+    let path = term::line(path, 200);
+    match why {
+        Unfollowed::Sparse => {
+            format!("`{path}` was left out of this sparse checkout, and counts as deleted here")
+        }
+        Unfollowed::Attribute(attribute) => {
+            let attribute = term::line(attribute, 80);
+            format!("`{path}` is not what its commit has: git converts it by `{attribute}`")
+        }
+        Unfollowed::LineEnds => format!("`{path}` differs from its commit in line ends alone"),
+    }
 }
 
 /// Keeps a copy of uncommitted changes before anybody of the loop can touch them. Its name.

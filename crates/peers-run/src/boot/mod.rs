@@ -11,6 +11,7 @@ mod preflight;
 mod start;
 mod watching;
 
+pub(crate) use dirty::differs;
 pub use finding::{BootError, Finding};
 pub use load::{Loaded, load, rules};
 pub use preflight::{full, refusals};
