@@ -1,23 +1,33 @@
-//! `docs/scenarios.md` lists each numbered test, and nothing else.
+//! `docs/scenarios.md` lists each numbered test, and nothing else, and names tests that there are.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The numbers that the tests of a file name, as in `row_07_a_branch_without_a_commit`.
-fn numbers(text: &str) -> BTreeSet<u32> {
-    let names = text.split("fn row_").skip(1);
-    names.filter_map(|rest| rest.split('_').next()?.parse().ok()).collect()
+/// What the sources say.
+#[derive(Default)]
+struct Found {
+    /// Numbers that tests name, as in `row_07_a_branch_without_a_commit`, each with its file.
+    numbers: BTreeSet<(u32, String)>,
+    /// Functions without parameters, as tests are.
+    names: BTreeSet<String>,
 }
 
-fn collect(root: &Path, dir: &Path, found: &mut BTreeSet<(u32, String)>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            collect(root, &path, found);
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            let name = path.strip_prefix(root).unwrap().to_str().unwrap();
-            let numbers = numbers(&std::fs::read_to_string(&path).unwrap());
-            found.extend(numbers.into_iter().map(|number| (number, name.to_owned())));
+impl Found {
+    fn collect(&mut self, root: &Path, dir: &Path) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                self.collect(root, &path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let file = path.strip_prefix(root).unwrap().to_str().unwrap();
+                for rest in std::fs::read_to_string(&path).unwrap().split("fn ").skip(1) {
+                    let Some((name, _)) = rest.split_once("()") else { continue };
+                    let number =
+                        name.strip_prefix("row_").and_then(|rest| rest.split('_').next()?.parse().ok());
+                    self.numbers.extend(number.map(|number| (number, file.to_owned())));
+                    self.names.insert(name.to_owned());
+                }
+            }
         }
     }
 }
@@ -25,27 +35,35 @@ fn collect(root: &Path, dir: &Path, found: &mut BTreeSet<(u32, String)>) {
 #[test]
 fn the_list_of_scenarios_has_the_tests_that_there_are() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut found = BTreeSet::new();
+    let mut found = Found::default();
     let crates = top.join("crates");
     for entry in std::fs::read_dir(&crates).unwrap() {
         for part in ["src", "tests"] {
             let dir = entry.as_ref().unwrap().path().join(part);
             if dir.is_dir() {
-                collect(&crates, &dir, &mut found);
+                found.collect(&crates, &dir);
             }
         }
     }
     let mut listed = BTreeSet::new();
+    let mut named = 0;
     for line in std::fs::read_to_string(top.join("docs/scenarios.md")).unwrap().lines() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let Some(number) = cells.get(1).and_then(|cell| cell.parse().ok()) else { continue };
-        let files = cells[3].split(", ").map(|file| file.trim_matches('`').to_owned());
-        for file in files {
-            assert!(listed.insert((number, file.clone())), "{number} of {file} is listed twice");
+        let Some(last) = cells.get(3).filter(|last| last.starts_with('`')) else { continue };
+        let last = last.split(", ").map(|name| name.trim_matches('`').to_owned());
+        if let Ok(number) = cells[1].parse() {
+            for file in last {
+                assert!(listed.insert((number, file.clone())), "{number} of {file} is listed twice");
+            }
+        } else {
+            for name in last {
+                assert!(found.names.contains(&name), "there is no test `{name}`");
+                named += 1;
+            }
         }
     }
-    let missing: Vec<_> = found.difference(&listed).collect();
-    let gone: Vec<_> = listed.difference(&found).collect();
+    let missing: Vec<_> = found.numbers.difference(&listed).collect();
+    let gone: Vec<_> = listed.difference(&found.numbers).collect();
     assert!(missing.is_empty() && gone.is_empty(), "not listed: {missing:?}; not there: {gone:?}");
-    assert!(found.len() > 50, "the tests are looked for where they are");
+    assert!(found.numbers.len() > 50 && named > 30, "the tests are looked for where they are");
 }
