@@ -18,6 +18,7 @@ pub mod opencode;
 pub mod patterns;
 pub mod registry;
 mod signals;
+mod stream;
 pub mod tool;
 
 mod argv;

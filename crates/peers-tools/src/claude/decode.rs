@@ -6,15 +6,14 @@
 use std::time::Duration;
 
 use peers_model::Usd;
-use peers_model::limits::STREAM_LINE;
 use serde::Deserialize;
 
-use crate::event::{FINAL_BYTES, FailureKind, Retry, Stream, TEXT_BYTES, ToolEvent, ToolReport};
-use crate::jsonl::{Line, LineSplitter};
+use crate::event::{FINAL_BYTES, FailureKind, Retry, TEXT_BYTES, ToolEvent};
+use crate::jsonl::Line;
 use crate::ledger::{Account, Ledger};
 use crate::lenient::{Amount, CostByModel, Count, Flag, Int, List, Obj, Percent, Text, parse_line};
 use crate::signals::Evidence;
-use crate::tool::{Decoder, ExitKind, byte_cap};
+use crate::stream::{Lines, StreamDecoder};
 
 /// How many message ids are remembered to count each message's usage once.
 const MESSAGES: usize = 32;
@@ -108,35 +107,11 @@ struct LimitInfo {
 }
 
 /// The decoder of Claude Code's streams.
-#[derive(Debug)]
-pub(super) struct ClaudeDecoder {
-    lines: LineSplitter,
-    state: State,
-}
+pub(super) type ClaudeDecoder = StreamDecoder<State>;
 
-impl ClaudeDecoder {
-    pub(super) fn new() -> Self {
-        Self { lines: LineSplitter::new(byte_cap(STREAM_LINE)), state: State::default() }
-    }
-}
-
-impl Decoder for ClaudeDecoder {
-    fn feed(&mut self, from: Stream, chunk: &[u8], out: &mut Vec<ToolEvent>) {
-        if from == Stream::Stdout {
-            let Self { lines, state } = self;
-            lines.feed(chunk, |line| state.line(line, out));
-        }
-    }
-
-    fn finish(mut self: Box<Self>, _exit: ExitKind, out: &mut Vec<ToolEvent>) -> ToolReport {
-        let Self { lines, state } = &mut *self;
-        lines.finish(|line| state.line(line, out));
-        self.state.ledger.into_report()
-    }
-}
-
+/// What the stream has said so far.
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     ledger: Ledger,
     /// Usage counted per message id: a message comes once per content block.
     counted: Vec<(String, Account)>,
@@ -147,7 +122,7 @@ struct State {
     usd_so_far: Option<Usd>,
 }
 
-impl State {
+impl Lines for State {
     fn line(&mut self, line: Line<'_>, out: &mut Vec<ToolEvent>) {
         if line.cut {
             self.ledger.line_dropped();
@@ -176,6 +151,12 @@ impl State {
         }
     }
 
+    fn into_ledger(self) -> Ledger {
+        self.ledger
+    }
+}
+
+impl State {
     fn retry(&mut self, event: &Event, out: &mut Vec<ToolEvent>) {
         let kind = Evidence {
             status: event.error_status.0,

@@ -4,15 +4,15 @@
 //! recover. It counts only when nothing at all follows it. The stream knows no status numbers and no
 //! money, so a failure is judged by its text, where two fixed phrases of codex carry the status.
 
-use peers_model::limits::STREAM_LINE;
 use serde::Deserialize;
 
-use crate::event::{FINAL_BYTES, Failure, FailureKind, Retry, Stream, ToolEvent, ToolReport};
-use crate::jsonl::{Line, LineSplitter};
+use crate::event::{FINAL_BYTES, Failure, FailureKind, Retry, ToolEvent};
+use crate::jsonl::Line;
 use crate::ledger::{Account, Ledger};
 use crate::lenient::{Count, Int, Obj, Text, parse_line};
 use crate::signals::Evidence;
-use crate::tool::{Decoder, ExitKind, byte_cap};
+use crate::stream::{Lines, StreamDecoder};
+use crate::tool::ExitKind;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -61,38 +61,11 @@ struct Item {
 const NO_TOOLS: [&str; 5] = ["agent_message", "reasoning", "error", "todo_list", "plan"];
 
 /// The decoder of codex's streams.
-#[derive(Debug)]
-pub(super) struct CodexDecoder {
-    lines: LineSplitter,
-    state: State,
-}
+pub(super) type CodexDecoder = StreamDecoder<State>;
 
-impl CodexDecoder {
-    pub(super) fn new() -> Self {
-        Self { lines: LineSplitter::new(byte_cap(STREAM_LINE)), state: State::default() }
-    }
-}
-
-impl Decoder for CodexDecoder {
-    fn feed(&mut self, from: Stream, chunk: &[u8], out: &mut Vec<ToolEvent>) {
-        if from == Stream::Stdout {
-            let Self { lines, state } = self;
-            lines.feed(chunk, |line| state.line(line, out));
-        }
-    }
-
-    fn finish(mut self: Box<Self>, exit: ExitKind, out: &mut Vec<ToolEvent>) -> ToolReport {
-        let Self { lines, state } = &mut *self;
-        lines.finish(|line| state.line(line, out));
-        if let Some(failure) = state.pending.take().filter(|_| exit != ExitKind::Code(0)) {
-            state.ledger.end_badly(failure, out);
-        }
-        self.state.ledger.into_report()
-    }
-}
-
+/// What the stream has said so far.
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     ledger: Ledger,
     /// The last `error` line, as long as nothing follows it.
     pending: Option<Failure>,
@@ -100,7 +73,7 @@ struct State {
     stated: Account,
 }
 
-impl State {
+impl Lines for State {
     fn line(&mut self, line: Line<'_>, out: &mut Vec<ToolEvent>) {
         if line.cut {
             self.ledger.line_dropped();
@@ -140,6 +113,18 @@ impl State {
         }
     }
 
+    fn ended(&mut self, exit: ExitKind, out: &mut Vec<ToolEvent>) {
+        if let Some(failure) = self.pending.take().filter(|_| exit != ExitKind::Code(0)) {
+            self.ledger.end_badly(failure, out);
+        }
+    }
+
+    fn into_ledger(self) -> Ledger {
+        self.ledger
+    }
+}
+
+impl State {
     fn error(&mut self, message: &str, out: &mut Vec<ToolEvent>) {
         if let Some(retry) = retry_notice(message) {
             self.ledger.retry(retry, out);

@@ -6,15 +6,14 @@
 
 use std::time::Duration;
 
-use peers_model::limits::STREAM_LINE;
 use serde::Deserialize;
 
-use crate::event::{FINAL_BYTES, Failure, Stream, ToolEvent, ToolReport};
-use crate::jsonl::{Line, LineSplitter};
+use crate::event::{FINAL_BYTES, Failure, ToolEvent};
+use crate::jsonl::Line;
 use crate::ledger::{Account, Ledger};
 use crate::lenient::{Amount, Count, Int, Obj, Shape, Text, parse_line};
 use crate::signals::Evidence;
-use crate::tool::{Decoder, ExitKind, byte_cap};
+use crate::stream::{Lines, StreamDecoder};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -120,39 +119,15 @@ struct BodyError {
 }
 
 /// The decoder of opencode's streams.
-#[derive(Debug)]
-pub(super) struct OpencodeDecoder {
-    lines: LineSplitter,
-    state: State,
-}
+pub(super) type OpencodeDecoder = StreamDecoder<State>;
 
-impl OpencodeDecoder {
-    pub(super) fn new() -> Self {
-        Self { lines: LineSplitter::new(byte_cap(STREAM_LINE)), state: State::default() }
-    }
-}
-
-impl Decoder for OpencodeDecoder {
-    fn feed(&mut self, from: Stream, chunk: &[u8], out: &mut Vec<ToolEvent>) {
-        if from == Stream::Stdout {
-            let Self { lines, state } = self;
-            lines.feed(chunk, |line| state.line(line, out));
-        }
-    }
-
-    fn finish(mut self: Box<Self>, _exit: ExitKind, out: &mut Vec<ToolEvent>) -> ToolReport {
-        let Self { lines, state } = &mut *self;
-        lines.finish(|line| state.line(line, out));
-        self.state.ledger.into_report()
-    }
-}
-
+/// What the stream has said so far.
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     ledger: Ledger,
 }
 
-impl State {
+impl Lines for State {
     fn line(&mut self, line: Line<'_>, out: &mut Vec<ToolEvent>) {
         if line.cut {
             self.ledger.line_dropped();
@@ -191,6 +166,12 @@ impl State {
         }
     }
 
+    fn into_ledger(self) -> Ledger {
+        self.ledger
+    }
+}
+
+impl State {
     fn step_finish(&mut self, part: &Part, out: &mut Vec<ToolEvent>) {
         self.ledger.one_more_turn();
         if let Some(tokens) = &part.tokens.0 {
