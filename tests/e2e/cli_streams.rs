@@ -95,3 +95,16 @@ fn talk_that_nobody_reads_holds_up_no_turn_and_is_there_for_a_late_reader() {
     out.read_to_string(&mut text).unwrap();
     assert_eq!((text.as_str(), child.wait().unwrap().code()), ("Stopped: max_ticks\n", Some(0)));
 }
+
+#[test]
+fn talk_that_nobody_ever_reads_holds_up_neither_the_last_word_nor_the_end() {
+    let world = World::ready("true");
+    let (reader, stderr, _) = full();
+    let mut command = world.command(program());
+    let child =
+        command.args(["run", "--max-ticks", "1"]).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
+    drop(command);
+    let done = child.wait_with_output().unwrap();
+    assert_eq!((done.stdout.as_slice(), done.status.code()), (&b"Stopped: max_ticks\n"[..], Some(0)));
+    drop(reader);
+}

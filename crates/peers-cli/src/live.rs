@@ -28,6 +28,8 @@ use crate::output::Out;
 const REDRAW: Duration = Duration::from_millis(500);
 /// A signal is acknowledged within this time.
 const HEARD: Duration = Duration::from_millis(100);
+/// A reader who stopped reading is waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Erases the line that the cursor is in.
 const ERASE: &str = "\r\u{1b}[2K";
 
@@ -188,19 +190,22 @@ impl Live {
         Watcher { verbose, notes, states: BTreeMap::new(), doing: Rc::default(), out }
     }
 
-    /// Takes the live line away, and waits until everything is written.
+    /// Takes the live line away, and waits a little until everything is written. What nobody reads even then
+    /// holds up no end.
     #[expect(clippy::unused_self, reason = "whoever opened the view closes it")]
     pub(crate) fn close(&self) {
         screen().clear();
-        let pen = {
-            let mut drawn = screen().lock();
-            drawn.live = false;
-            drawn.pen.take()
-        };
-        if let Some(pen) = pen {
-            pen.finish();
+        let mut drawn = screen().lock();
+        drawn.live = false;
+        if drawn.pen.as_mut().is_some_and(|pen| pen.settle(PATIENCE)) {
+            drawn.pen = None;
         }
     }
+}
+
+/// Writes to standard error; through the view of a run that nobody reads, without waiting.
+pub(crate) fn say(bytes: &[u8]) {
+    screen().raw(bytes);
 }
 
 /// Draws what gates and extra commands are doing; for commands that run gates without a loop.

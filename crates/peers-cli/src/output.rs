@@ -126,8 +126,7 @@ impl Out {
     pub(crate) fn talk(&self, text: &str) {
         let text = self.pasteable(text);
         let text = peers_sys::term::block(&text);
-        // Nobody can be told that nobody is listening.
-        let _unheard = writeln!(io::stderr().lock(), "{text}");
+        crate::live::say(format!("{text}\n").as_bytes());
     }
 
     /// Says that there was no run yet, and what comes before the first.
@@ -138,8 +137,7 @@ impl Out {
 
     /// Text for standard error that ends in its own line feeds.
     pub(crate) fn complain(text: &str) {
-        // As above.
-        let _unheard = io::stderr().lock().write_all(text.as_bytes());
+        crate::live::say(text.as_bytes());
     }
 }
 

@@ -2,21 +2,39 @@
 //! stopped terminal, a pipe that nobody empties) holds up words, never the loop.
 
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Texts that wait for a reader. More are counted and left out.
 const WAITING: usize = 1000;
 
-/// The thread that writes.
+/// The thread that writes. It ends with this value, or with the process when nobody reads.
 #[derive(Debug)]
 pub(super) struct Pen {
     to: SyncSender<Vec<u8>>,
-    waiting: Arc<AtomicUsize>,
+    waiting: Arc<Waiting>,
     lost: usize,
-    thread: JoinHandle<()>,
+}
+
+/// How many texts wait for a reader.
+#[derive(Debug, Default)]
+struct Waiting {
+    count: Mutex<usize>,
+    less: Condvar,
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        // A number is whole whoever panicked.
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn one_less(&self) {
+        let mut count = self.lock();
+        *count = count.saturating_sub(1);
+        self.less.notify_all();
+    }
 }
 
 impl Pen {
@@ -26,16 +44,15 @@ impl Pen {
     /// The system has no thread for it.
     pub(super) fn start(end: impl Write + Send + 'static) -> io::Result<Self> {
         let (to, from) = sync_channel(WAITING);
-        let waiting = Arc::new(AtomicUsize::new(0));
+        let waiting = Arc::new(Waiting::default());
         let count = Arc::clone(&waiting);
-        let thread =
-            std::thread::Builder::new().name("talk".to_owned()).spawn(move || write(end, &from, &count))?;
-        Ok(Self { to, waiting, lost: 0, thread })
+        std::thread::Builder::new().name("talk".to_owned()).spawn(move || write(end, &from, &count))?;
+        Ok(Self { to, waiting, lost: 0 })
     }
 
     /// Nothing waits for a reader.
     pub(super) fn is_idle(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) == 0
+        *self.waiting.lock() == 0
     }
 
     /// Hands a text over, or counts it as lost.
@@ -45,23 +62,26 @@ impl Pen {
             told.append(&mut bytes);
             bytes = told;
         }
-        self.waiting.fetch_add(1, Ordering::AcqRel);
+        *self.waiting.lock() += 1;
         if self.to.try_send(bytes).is_ok() {
             self.lost = 0;
         } else {
-            self.waiting.fetch_sub(1, Ordering::AcqRel);
+            self.waiting.one_less();
             self.lost += 1;
         }
     }
 
-    /// Waits until all of it is written.
-    pub(super) fn finish(self) {
-        if self.lost > 0 {
-            // The one text that waits for room.
-            let _gone = self.to.send(lost(self.lost));
+    /// Waits until all of it is written, but no longer than `patience`. Returns whether it is.
+    pub(super) fn settle(&mut self, patience: Duration) -> bool {
+        let waited = |pen: &Self| {
+            let count = pen.waiting.lock();
+            let done = pen.waiting.less.wait_timeout_while(count, patience, |count| *count > 0);
+            *done.unwrap_or_else(PoisonError::into_inner).0 == 0
+        };
+        if waited(self) && self.lost > 0 {
+            self.write(Vec::new());
         }
-        drop(self.to);
-        let _ended = self.thread.join();
+        waited(self) && self.lost == 0
     }
 }
 
@@ -70,11 +90,11 @@ fn lost(texts: usize) -> Vec<u8> {
         .into_bytes()
 }
 
-fn write(mut end: impl Write, from: &Receiver<Vec<u8>>, waiting: &AtomicUsize) {
+fn write(mut end: impl Write, from: &Receiver<Vec<u8>>, waiting: &Waiting) {
     for bytes in from {
         // Whoever closed standard error does not want to be told.
         let _unheard = end.write_all(&bytes).and_then(|()| end.flush());
-        waiting.fetch_sub(1, Ordering::AcqRel);
+        waiting.one_less();
     }
 }
 
@@ -116,8 +136,10 @@ mod tests {
         assert!(!pen.is_idle());
         let lost = pen.lost;
         assert!((7..=8).contains(&lost), "{lost}");
+        assert!(!pen.settle(Duration::ZERO), "nobody reads, and nobody waits for that");
         drop(go);
-        pen.finish();
+        assert!(pen.settle(Duration::MAX));
+        drop(pen);
         let text: Vec<u8> = all.iter().flatten().collect();
         let text = String::from_utf8(text).unwrap();
         let lines: Vec<&str> = text.lines().collect();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use peers_core::state::OpenTick;
 use peers_git::{ControlDir, GitError, PeerRepo, Unfollowed};
 use peers_model::{CommitId, RunId, TickNo, Timestamp, exit};
+use peers_modes::hooks::quoted;
 use peers_store::{artifacts, layout};
 use peers_sys::dir::SafeDir;
 use peers_sys::{clock, reap, term};
@@ -149,6 +150,36 @@ pub(super) fn refuse_begun_since(
             "git is in the middle of something (`{name}`) that was begun after the last run was killed in tick {tick}"
         ),
         "finish or abort it first (`git status` says how); then start again: what that turn left is seen to then",
+    ))
+}
+
+/// A turn that was over when the run was killed had its branch checked out: who left that since was no turn,
+/// and to put it back, or to charge the turn, would be wrong.
+///
+/// # Errors
+/// The refusal.
+pub(super) fn refuse_switched(repo: &PeerRepo, open: &OpenTick) -> Result<(), Finding> {
+    let (Some(_), Some(branch)) = (&open.ended, &open.started.branch) else { return Ok(()) };
+    let Ok(head) = repo.facts().head() else { return Ok(()) };
+    let now = head.branch.as_deref().map(|name| name.strip_prefix("refs/heads/").unwrap_or(name));
+    if now == Some(branch) {
+        return Ok(());
+    }
+    let dir = quoted(&repo.work_dir().to_string_lossy());
+    let here = now.map_or_else(|| "detached".to_owned(), |now| format!("on `{}`", term::line(now, 100)));
+    let gone = matches!(repo.facts().reference(&format!("refs/heads/{branch}")), Ok(None));
+    let hint = match now.filter(|_| gone) {
+        Some(now) => format!("it was renamed: `git -C {dir} branch -m {} {}`", quoted(now), quoted(branch)),
+        None => format!("`git -C {dir} switch {}` goes back; then start again", quoted(branch)),
+    };
+    Err(Finding::new(
+        exit::CONFLICT,
+        format!(
+            "tick {} of the last run was cut short on `{}` after its turn, and HEAD is {here} now",
+            open.started.tick,
+            term::line(branch, 100)
+        ),
+        hint,
     ))
 }
 

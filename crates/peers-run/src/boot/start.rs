@@ -250,6 +250,7 @@ impl Ground {
             let last = dirty::last_sign(&peers_dir, open);
             let run = store.state().run.as_ref().map(|run| run.id.clone());
             dirty::refuse_begun_since(repo.git_dir(), last, run.as_ref(), open.started.tick)?;
+            dirty::refuse_switched(&repo, open)?;
         }
         let killed = store.state().live_run().map(|run| run.id.clone());
         let strays = killed.and_then(|run| control::strays(store.disk(), &run, &place));

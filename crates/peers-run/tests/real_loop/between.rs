@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use peers_model::record::{CommitsSeen, Record};
+use peers_model::record::{CommitsSeen, Record, TickOutcome};
 
 use crate::world::{World, sh};
 
@@ -149,6 +149,36 @@ fn what_is_committed_after_gates_were_cut_off_is_the_operators() {
     let of: Vec<_> = w.records().into_iter().filter_map(started).collect();
     assert_eq!(of[1].iter().map(ToString::to_string).collect::<Vec<_>>(), [mine]);
     w.settled();
+}
+
+#[test]
+fn row_38_who_leaves_the_branch_after_a_turn_was_over_is_asked_back_and_the_turn_counts() {
+    for (leave, back) in [
+        (&["checkout", "-q", "-b", "other"][..], &["switch", "-q", "main"][..]),
+        (&["checkout", "-q", "--detach"], &["switch", "-q", "main"]),
+        (&["branch", "-m", "main", "other"], &["branch", "-m", "other", "main"]),
+    ] {
+        let w = World::new();
+        let here = w.fifo("here");
+        let (once, told) = (w.path("once"), w.path("here"));
+        let hang = format!("echo here > {}; exec tail -f /dev/null", told.display());
+        w.gate(&format!("test -f fixed || exit 1; if mkdir {} 2>/dev/null; then {hang}; fi", once.display()));
+        w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
+        let live = w.start(&["--no-skeptic"]);
+        here.told();
+        live.crash();
+        let made = w.head();
+        w.git(leave);
+        let refused = w.run(&["--max-ticks=1", "--no-skeptic"]);
+        refused.refused(4, "was cut short on `main` after its turn");
+        let hint = back.iter().filter(|word| **word != "-q").copied().collect::<Vec<_>>().join(" ");
+        assert!(refused.stderr.contains(&hint), "{}", refused.stderr);
+        w.git(back);
+        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+        assert_eq!((w.head(), w.tick(1).outcome), (made, TickOutcome::Handoff));
+        assert_eq!(w.tick(1).corrected, None);
+        w.settled();
+    }
 }
 
 #[test]
