@@ -83,3 +83,63 @@ fn an_acknowledgement_is_recorded_with_its_reason() {
     assert_eq!((&record["op"], &record["reason"]), (&"ack".into(), &"known and accepted".into()));
     assert_eq!(record["target"], serde_json::json!({"kind": "bug", "id": "BUG-1"}));
 }
+
+#[test]
+fn a_file_that_cannot_be_read_is_to_be_corrected_and_nowhere_to_be_accepted() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    world.write(
+        ".peers/goals.yaml",
+        "goals:\n  - {id: real, type: hard, cmd: x, pass_when: exit_code == 0}\nhelp: [\n",
+    );
+    let status = world.peers(&["status"]).exits(0).out;
+    let line = |begins: &str| status.lines().find(|line| line.starts_with(begins)).unwrap_or_default();
+    assert!(line("next step:").contains("correct .peers/goals.yaml line "), "{status}");
+    let alert = line("alert:");
+    assert!(alert.contains("goals error: .peers/goals.yaml line ") && !alert.contains('^'), "{status}");
+    let diff = world.peers(&["goals", "diff"]).exits(1);
+    assert!(
+        diff.err.contains("cannot be accepted") && !diff.err.contains("peers goals accept"),
+        "{}",
+        diff.err
+    );
+}
+
+#[test]
+fn after_a_run_an_edited_file_is_looked_at_and_accepted_before_anything_else() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    world.write(".peers/goals.yaml", &goals(&[("real", "true"), ("more", "true")]));
+    let step =
+        "next step: look at what changed in goals.yaml (`peers goals diff`), then `peers goals accept`";
+    let status = world.peers(&["status"]).exits(0).out;
+    assert!(status.contains(step), "{status}");
+    world.peers(&["goals", "accept"]).exits(0);
+    let status = world.peers(&["status"]).exits(0).out;
+    assert!(status.contains("next step: `peers run` goes on, or leave it as it is\n"), "{status}");
+}
+
+#[test]
+fn goals_that_changed_in_a_worktree_are_looked_at_and_accepted_by_the_commands_that_are_named() {
+    let world = World::ready("true");
+    let dir = world.path("apart");
+    world.script(
+        "ann",
+        "turns:\n- - write: {path: .peers/goals.yaml, append: \"# mine\\n\"}\n  - handoff: Done\n",
+    );
+    let run = world.peers(&["run", "--worktree", dir.to_str().unwrap()]).exits(5);
+    assert_eq!(run.last_line(), "Stopped: goal-mutation:goals.yaml");
+    let at = dir.canonicalize().unwrap();
+    let at = at.to_str().unwrap();
+    let status = world.peers(&["status"]).exits(0).out;
+    for told in [&run.err, &status] {
+        for what in ["goals diff", "goals accept"] {
+            assert!(told.contains(&format!("`peers -C {at} {what}`")), "{told}");
+        }
+    }
+    let diff = world.peers(&["-C", at, "goals", "diff"]).exits(1);
+    assert!(diff.out.contains("+# mine"), "{}", diff.out);
+    world.peers(&["-C", at, "goals", "accept"]).exits(0);
+    world.script("ann", "turns:\n- - handoff: Done\n");
+    world.peers(&["-C", at, "run", "--max-ticks", "1"]).exits(0);
+}

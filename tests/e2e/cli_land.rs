@@ -1,6 +1,6 @@
 //! `peers land`, `peers undo` and `peers salvage`.
 
-use crate::support::{World, goals};
+use crate::support::{Ended, World, goals, program};
 
 /// A run on the branch `work` with two ticks, its gate green.
 fn on_a_branch(gate: &str) -> World {
@@ -116,7 +116,8 @@ fn a_worktree_leaves_the_checkout_alone() {
     let on = format!("`peers -C {} run`", dir.canonicalize().unwrap().display());
     let status = world.peers(&["status"]).exits(0).out;
     assert!(status.contains(&on) && status.contains("on peers/"), "{status}");
-    assert!(!world.peers(&["-C", dir.to_str().unwrap(), "status"]).exits(0).out.contains(&on));
+    let there = Ended::of(&world.command(program()).arg("status").current_dir(&dir).output().unwrap());
+    assert!(there.out.contains("next step: `peers run` goes on; `peers land`"), "{}", there.out);
     let again = world.peers(&["run", "--max-ticks", "1"]).exits(0);
     assert!(
         again.err.contains("this one works here. To go on there: ") && again.err.contains(&on),
@@ -188,4 +189,18 @@ fn a_sparse_checkout_is_refused_and_a_worktree_beside_it_works_and_lands() {
         !world.at("far/away.txt").exists()
             && world.git(&["log", "--format=%s", "main"]).contains("Work of ann")
     );
+}
+
+#[test]
+fn how_a_red_landing_from_a_worktree_goes_on_names_the_worktree() {
+    let world = World::ready("! test -e op.txt || ! test -e ann.txt");
+    let dir = world.path("apart");
+    let run = world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
+    let command = format!("`peers -C {} run`", dir.display());
+    let said = format!("hint: {command} goes on; `peers land` takes home what is there\n");
+    assert!(run.err.contains(&said) && run.err.matches(&command).count() == 1, "{}", run.err);
+    world.write("op.txt", "");
+    world.commit("Mine");
+    let land = world.peers(&["land"]).exits(1);
+    assert!(land.err.contains(&format!("hint: {command} on `peers/")), "{}", land.err);
 }

@@ -93,3 +93,25 @@ fn a_drained_loop_finishes_its_turn() {
     assert_eq!((child.wait().unwrap().code(), out.as_str()), (Some(0), "Stopped: drained\n"));
     assert_eq!(world.records("tick").pop().unwrap()["outcome"], "handoff");
 }
+
+#[test]
+fn while_a_turn_runs_nobody_claims_that_the_work_tree_is_clean() {
+    let world = World::ready("true");
+    let pipe = world.fifo("pipe");
+    world.peers(&["run", "--max-ticks", "2"]).exits(0);
+    let announce = format!("echo up > {}", pipe.display());
+    let script = serde_json::json!({"after": "repeat", "turns": [[{"shell": announce}, {"hang": "sleep"}]]});
+    world.script("ann", &script.to_string());
+    world.script("ben", &script.to_string());
+    let mut child = started(&world);
+    world.write("README.md", "edited in the turn\n");
+    let text = world.peers(&["status"]).exits(0).out;
+    assert!(text.contains("work tree: not looked at while a turn runs\n"), "{text}");
+    let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
+    let core = &json["loop"]["value"];
+    assert_eq!((core["clean"].is_null(), core["dirty_count"].is_null()), (true, true), "{core}");
+    let report = world.peers(&["report"]).exits(0).out;
+    assert!(report.contains("work tree not looked at while a turn runs"), "{report}");
+    signal(&world, &child, "TERM");
+    child.wait().unwrap();
+}

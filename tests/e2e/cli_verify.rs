@@ -115,3 +115,39 @@ fn it_works_beside_a_running_loop_and_says_so() {
     let done = world.peers(&["verify"]).exits(0);
     assert!(done.err.contains("a loop works here"), "{}", done.err);
 }
+
+#[test]
+fn a_red_gate_is_shown_with_its_cause_in_every_place() {
+    let world = World::ready("true");
+    let gate = "printf 'Traceback:\\n  File x\\nAssertionError: 3 != 2.5\\n' >&2; exit 1";
+    world.write(".peers/goals.yaml", &goals(&[("tests-pass", gate)]));
+    world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 1}\n"));
+    world.peers(&["goals", "accept"]).exits(0);
+    let short = "AssertionError: 3 != 2.5 (exit_code=1)";
+    let log = ".peers/log/gates/tick-00001-tests-pass.log";
+    let run = world.peers(&["run", "--branch", "work"]).exits(11);
+    assert!(run.err.contains(&format!("\ntests-pass is red: {short}; its output: {log}\n")), "{}", run.err);
+    assert!(world.read(log).contains("AssertionError"));
+    let status = world.peers(&["status"]).exits(0).out;
+    assert!(status.contains(&format!("stuck:tests-pass: {short}; its output: {log} (exit 11)")), "{status}");
+    let verify = world.peers(&["verify", "--no-write"]).exits(1).out;
+    assert!(verify.contains(&format!("| {short} |")), "{verify}");
+    let land = world.peers(&["land"]).exits(1);
+    assert_eq!(land.out, format!("tests-pass: fail: {short}\n"));
+    assert!(
+        land.err.contains("hint: `peers run` on `work` goes on, or mend it there yourself"),
+        "{}",
+        land.err
+    );
+    for told in [&run.err, &status, &verify, &land.err, &world.peers(&["report"]).exits(0).out] {
+        assert!(!told.contains("stderr-tail="), "{told}");
+    }
+    let dir = world.path("apart");
+    world.peers(&["run", "--worktree", dir.to_str().unwrap()]).exits(11);
+    let status = world.peers(&["status"]).exits(0).out;
+    let log = dir.canonicalize().unwrap().join(".peers/log/gates/tick-0000");
+    assert!(status.contains(&format!("{short}; its output: {}", log.display())), "{status}");
+    let json = world.peers(&["verify", "--json", "--no-write"]).exits(1).json("peers.verify/1");
+    assert_eq!(json["hard"][0]["cause"], short);
+    assert!(json["hard"][0]["diagnostic"].as_str().unwrap().contains("Traceback"));
+}

@@ -1,5 +1,6 @@
 //! What every subcommand is given.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use peers_git::{ControlDir, Git, PeerRepo};
@@ -100,6 +101,7 @@ impl Cx {
             facts.bugs = ledger.map_or_else(Sourced::Unreadable, Sourced::Fresh);
             Ok(facts)
         });
+        asked.gate_logs = worked.as_deref().and_then(gate_logs);
         asked.git = match facts {
             Ok(facts) => Sourced::Fresh(facts),
             Err(why) => Sourced::Unreadable(why),
@@ -116,9 +118,10 @@ impl Cx {
         if *lock != Lock::Free {
             return Vec::new();
         }
-        let text = |Finding { message, hint, .. }: Finding| match hint {
-            Some(hint) => format!("{message}; {hint}"),
-            None => message,
+        // A file that cannot be read is quoted in the lines below the first.
+        let text = |Finding { message, hint, .. }: Finding| {
+            let message = message.lines().next().unwrap_or_default();
+            hint.map_or_else(|| message.to_owned(), |hint| format!("{message}; {hint}"))
         };
         boot::refusals(place, &self.env).into_iter().map(text).collect()
     }
@@ -190,6 +193,14 @@ fn heard(work_dir: &Path, disk: &mut FsDisk) -> Option<Timestamp> {
         .filter(|name| name.starts_with(&prefix))
         .filter_map(|name| Some(logs.stat(name).ok()??.modified()));
     stamps.max()
+}
+
+/// The logs of gates in another work directory. Agents can write there, so this is for people only.
+fn gate_logs(work_dir: &Path) -> Option<BTreeSet<String>> {
+    let dir = SafeDir::open_shared(work_dir).ok()?;
+    let logs = dir.open_path(format!("{PEERS_DIR}/{}", layout::peers::LOG_GATES)).ok()?;
+    let entries = logs.list(LOGS).ok()?.entries;
+    Some(entries.into_iter().filter_map(|entry| entry.name.into_string().ok()).collect())
 }
 
 /// What a look at the run lock shows.

@@ -280,9 +280,9 @@ impl StopReason {
     pub fn next_step(&self) -> Option<&'static str> {
         match self {
             Self::Complete | Self::Drained | Self::Interrupted(_) => None,
-            Self::MaxTicks => Some("run it again to go on, or accept what is there"),
+            Self::MaxTicks => Some("`peers run` goes on, or leave it as it is"),
             Self::Budget(_) => {
-                Some("raise the cap in config.yaml (then `peers goals accept`), or accept what is there")
+                Some("raise the cap in config.yaml (then `peers goals accept`), or leave it as it is")
             }
             Self::StuckGate(_) => {
                 Some("read the gate's diagnostic in `peers status`, help or change the goal, then run again")

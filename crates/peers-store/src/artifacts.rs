@@ -1,6 +1,7 @@
 //! Logs for people: prompts and outputs, within a byte budget.
 
 use peers_model::TickNo;
+use peers_model::verdict::Place;
 
 use crate::disk::{Area, Disk, DiskError};
 use crate::layout;
@@ -12,6 +13,16 @@ const GROUPS: [&str; 3] = [layout::peers::LOG_PEERS, layout::peers::LOG_PROMPTS,
 #[must_use]
 pub fn tick_file(tick: TickNo, who: &str, suffix: &str) -> String {
     format!("tick-{:05}-{who}{suffix}", tick.0)
+}
+
+/// How the name of a gate's log ends, by where it ran.
+#[must_use]
+pub fn gate_log_suffix(place: Place) -> &'static str {
+    match place {
+        Place::Live => ".log",
+        Place::GateTree => ".tree.log",
+        Place::Pristine => ".proof.log",
+    }
 }
 
 /// Deletes the oldest files until all logs together fit into `budget` bytes. Returns how many went.

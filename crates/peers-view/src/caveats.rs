@@ -5,6 +5,7 @@ use peers_store::runs::RunRecord;
 use peers_sys::term;
 use serde::Serialize;
 
+use crate::diagnostic::stop_detail;
 use crate::loopview::LoopView;
 use crate::markdown::{Document, code};
 use crate::next;
@@ -35,7 +36,7 @@ impl Caveats {
             Some(StopReason::Complete) => None,
             None => Some("it was killed or lost".to_owned()),
             Some(reason) if record.detail.is_empty() => Some(reason.to_string()),
-            Some(reason) => Some(format!("{reason}: {}", record.detail)),
+            Some(reason) => Some(format!("{reason}: {}", stop_detail(Some(reason), &record.detail))),
         };
         let newest = view.run.value().is_some_and(|run| run.run_id == record.run_id);
         let missing = if complete || !newest { Vec::new() } else { next::missing(view) };

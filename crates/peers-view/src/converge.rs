@@ -50,6 +50,8 @@ pub(crate) fn view(
     gates_missing(gates, &mut miss);
     if here.clean == Some(false) {
         miss("dirty", "the work tree has uncommitted changes".to_owned());
+    } else if here.left_dirty {
+        miss("dirty", "the last turn left uncommitted changes".to_owned());
     }
     let waiting: Vec<String> =
         soft.iter().filter(|row| !row.ok).map(|row| format!("{} ({})", row.id, row.share())).collect();

@@ -1,6 +1,6 @@
 //! What a red gate or a failed turn says of itself, boiled down to what helps.
 
-use peers_model::outcome::ExitClass;
+use peers_model::outcome::{ExitClass, StopReason};
 use peers_model::record::TickRecord;
 use peers_sys::term;
 
@@ -25,6 +25,22 @@ pub fn last_words(diagnostic: &str) -> String {
     // `pass_when returned False; exit_code=1`: the code is what tells something.
     let why = why.strip_prefix("pass_when returned False; ").unwrap_or(why);
     if lines.is_empty() { why.to_owned() } else { format!("{} ({why})", lines.join(" | ")) }
+}
+
+/// The same on one line.
+#[must_use]
+pub fn cause(diagnostic: &str) -> String {
+    let words = last_words(diagnostic);
+    let lines: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" | ")
+}
+
+/// What is kept of a stop for people; in short where it is what a gate said.
+pub(crate) fn stop_detail(reason: Option<&StopReason>, detail: &str) -> String {
+    match reason {
+        Some(StopReason::StuckGate(_) | StopReason::Unjudged(_)) => cause(detail),
+        _ => detail.to_owned(),
+    }
 }
 
 /// What a process that failed said last on standard error.
@@ -69,6 +85,18 @@ pub(crate) fn known_reason(reason: Option<&str>) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_a_gate_said_is_shortened_in_the_detail_of_a_stop() {
+        let raw = "pass_when returned False; exit_code=1; stdout-tail='x'; stderr-tail=''";
+        let gate = || peers_model::GoalId::new("real").unwrap();
+        for reason in [StopReason::StuckGate(gate()), StopReason::Unjudged(gate())] {
+            assert_eq!(stop_detail(Some(&reason), raw), "x (exit_code=1)");
+        }
+        assert_eq!(stop_detail(Some(&StopReason::Drained), raw), raw);
+        assert_eq!(stop_detail(None, raw), raw);
+        assert_eq!(cause("self-review: FAIL\n  x\n"), "self-review: FAIL | x");
+    }
 
     #[test]
     fn a_red_gate_is_known_by_the_last_lines_of_its_output() {

@@ -132,31 +132,40 @@ pub(crate) struct Here {
     pub(crate) head_tree: Option<TreeId>,
     /// Nothing is uncommitted.
     pub(crate) clean: Option<bool>,
+    /// Where that is not known: the last turn left something uncommitted.
+    pub(crate) left_dirty: bool,
 }
 
 impl Here {
     pub(crate) fn new(state: &peers_core::state::State, git: Option<&GitFacts>) -> Self {
+        // What the last turn left, and whether it is still so as far as the journal knows: who works now,
+        // or between that turn and this run, is not in it.
+        let left = (state.ticks.0 > 0).then_some(!state.dirty);
+        let told = state.open.is_none() && state.run.as_ref().is_some_and(|run| run.ticks > 0);
+        let still = left.filter(|_| told);
+        let left_dirty = still.is_none() && left == Some(false);
         let Some(git) = git else {
             let head = state.head.clone();
             let tree = measured_tree(state, head.as_ref());
-            let clean = (state.ticks.0 > 0).then_some(!state.dirty);
-            let head_tree = tree.clone().filter(|_| clean != Some(false));
-            return Self { head, tree, head_tree, clean };
+            let head_tree = tree.clone().filter(|_| left != Some(false));
+            return Self { head, tree, head_tree, clean: still, left_dirty };
         };
         let named = git.dirty.as_ref().map(|dirty| dirty.count == 0);
         let compared = match (&git.worktree, &git.head_tree) {
             (Some(work), Some(head)) => Some(work == head),
             _ => None,
         };
-        let clean = compared.or(named).or_else(|| {
-            // What the last tick left is still so only while HEAD is where it was.
-            (state.ticks.0 > 0 && state.head.as_ref() == Some(&git.head)).then_some(!state.dirty)
-        });
-        let tree = git.worktree.clone().or_else(|| match clean {
+        // What the last tick left is still so only while HEAD is where it was.
+        let unmoved = state.head.as_ref() == Some(&git.head);
+        let looked = compared.or(named);
+        let clean = looked.or_else(|| still.filter(|_| unmoved));
+        // Gates were run on what it left, whoever works on it now.
+        let tree = git.worktree.clone().or_else(|| match looked.or_else(|| left.filter(|_| unmoved)) {
             Some(true) => git.head_tree.clone(),
             _ => measured_tree(state, Some(&git.head)),
         });
-        Self { head: Some(git.head.clone()), tree, head_tree: git.head_tree.clone(), clean }
+        let left_dirty = clean.is_none() && left_dirty && unmoved;
+        Self { head: Some(git.head.clone()), tree, head_tree: git.head_tree.clone(), clean, left_dirty }
     }
 }
 

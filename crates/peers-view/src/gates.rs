@@ -1,9 +1,12 @@
 //! Hard goals: what their gates said last, and about which tree.
 
+use std::collections::BTreeSet;
+
 use peers_core::state::State;
 use peers_model::goal::TreeChoice;
 use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{CommitId, GoalId, TickNo, TreeId};
+use peers_store::{Area, Disk, artifacts, layout};
 use serde::Serialize;
 
 use crate::facts::Here;
@@ -41,6 +44,8 @@ pub struct GateRow {
     pub shipped: bool,
     /// What it said. Untrusted text.
     pub diagnostic: String,
+    /// Where all of its output is kept, below the directory that the run works in.
+    pub log: Option<String>,
     /// Its newest proof in a clean checkout.
     pub proof: Option<ProofFact>,
 }
@@ -116,7 +121,24 @@ fn row(state: &State, rule: &peers_model::record::GateRule, here: &Here) -> Gate
         exempt: rule.tree == TreeChoice::Live,
         shipped: rule.shipped,
         diagnostic,
+        log: None,
         proof,
+    }
+}
+
+/// Names the log of each gate that is not green, where it is still there: among `elsewhere`, which are the
+/// names in another work directory, or below the `.peers/` that is read.
+pub(crate) fn find_logs<D: Disk>(disk: &mut D, elsewhere: Option<&BTreeSet<String>>, rows: &mut [GateRow]) {
+    for row in rows.iter_mut().filter(|row| matches!(row.state, "fail" | "timeout" | "error")) {
+        let (Some(tick), Some(place)) = (row.measured_at, row.place) else { continue };
+        let name = artifacts::tick_file(tick, row.id.as_str(), artifacts::gate_log_suffix(place));
+        let inner = format!("{}/{name}", layout::peers::LOG_GATES);
+        // Logs are for people: without them the records still stand.
+        let kept = match elsewhere {
+            Some(names) => names.contains(&name),
+            None => disk.len(Area::Peers, &inner).is_ok_and(|len| len.is_some()),
+        };
+        row.log = kept.then(|| format!(".peers/{inner}"));
     }
 }
 

@@ -1,9 +1,14 @@
 //! `peers info`: the configuration and the goals in force, nothing run.
 
+mod settings;
+
+use std::collections::BTreeSet;
+
 use peers_core::budget::Caps;
-use peers_model::config::{Budget, Config, Health, PeerSpec};
+use peers_model::config::{Budget, Config, PeerSpec};
 use peers_model::goal::{GateRun, Goal, GoalKind, TreeChoice};
 use peers_model::review::SoftRule;
+use peers_sys::term;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -11,10 +16,13 @@ use crate::accounting::{Accounting, doubts};
 use crate::json;
 use crate::liveness::{Confinement, Lock};
 use crate::page::{Cell, Colour, Page, Tone};
-use crate::words::thousands;
+
+pub use self::settings::keys;
 
 /// Terminal cells of a command line.
 const COMMAND: usize = 160;
+/// Terminal cells of a line of settings, behind their name.
+const WIDTH: usize = 69;
 
 /// What is in force.
 #[derive(Debug, Clone)]
@@ -23,6 +31,8 @@ pub struct Info<'a> {
     pub target: &'a str,
     /// The configuration.
     pub config: &'a Config,
+    /// The keys that its file has, as [`keys`] finds them.
+    pub given: &'a BTreeSet<String>,
     /// The goals.
     pub goals: &'a [Goal],
     /// What is allowed and yet most likely not meant.
@@ -38,11 +48,9 @@ pub struct Info<'a> {
 /// For a terminal. Ends in a newline.
 #[must_use]
 pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
-    let Info { target, config, goals, warnings, lock, confinement, accounting } = info;
+    let Info { target, config, given, goals, warnings, lock, confinement, accounting } = info;
     let mut page = Page::new(colour);
     page.field("target", Tone::Plain, target);
-    page.field("driver", Tone::Plain, lower(&config.driver));
-    page.field("comm", Tone::Plain, lower(&config.comm));
     page.field("lock", Tone::Plain, lock_words(lock));
     page.field("sandbox", Tone::Care, confinement.words());
     page.field("peers", Tone::Plain, config.peers.len().to_string());
@@ -54,13 +62,15 @@ pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
             page.line(&[Cell::new(Tone::Faint, "     "), Cell::new(tone, known.words())]);
         }
     }
-    page.field("budget", Tone::Plain, budget_words(&config.budget));
-    let Health { idle_timeout_s, absolute_max_runtime_s, buf_cap_bytes, .. } = &config.health;
-    page.field(
-        "health",
-        Tone::Plain,
-        format!("idle≤{idle_timeout_s}s, abs≤{absolute_max_runtime_s}s, buf_cap={buf_cap_bytes} bytes"),
-    );
+    for group in settings::groups(config) {
+        let shown = group.settings.iter().map(|setting| setting.shown(&group, given)).collect();
+        fold(&mut page, group.label, ", ", shown);
+        if group.label == "budget" && config.budget.max_usd.is_some() {
+            let caps = Caps::new(config.budget.clone());
+            let mode = format!("max_usd is {} ({})", lower(&caps.usd_mode), caps.usd_mode_reason);
+            fold(&mut page, "", " ", mode.split(' ').map(str::to_owned).collect());
+        }
+    }
     let hard = goals.iter().filter(|goal| matches!(goal.kind, GoalKind::Hard(_))).count();
     page.field("goals", Tone::Plain, format!("{} ({hard} hard, {} soft)", goals.len(), goals.len() - hard));
     for goal in *goals {
@@ -79,7 +89,7 @@ pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
 /// For programs, schema `peers.info/1`.
 #[must_use]
 pub fn info_json(info: &Info<'_>) -> String {
-    let Info { target, config, goals, warnings, lock, confinement, accounting } = info;
+    let Info { target, config, given, goals, warnings, lock, confinement, accounting } = info;
     let caps = Caps::new(config.budget.clone());
     let peers: Vec<Value> = config
         .peers
@@ -107,6 +117,7 @@ pub fn info_json(info: &Info<'_>) -> String {
             "absolute_max_runtime_s": config.health.absolute_max_runtime_s,
             "buf_cap_bytes": config.health.buf_cap_bytes,
         },
+        "settings": settings::json(config, given),
         "max_retries": config.max_retries,
         "recovery_interval": config.recovery_interval,
         "skeptic": config.skeptic,
@@ -115,6 +126,29 @@ pub fn info_json(info: &Info<'_>) -> String {
         "doubts": doubts(config, accounting, None),
     });
     json::document("peers.info/1", &value)
+}
+
+/// A field whose pieces stay whole and go on in further lines.
+fn fold(page: &mut Page, name: &str, between: &str, pieces: Vec<String>) {
+    let mut lines: Vec<String> = Vec::new();
+    let last = pieces.len().saturating_sub(1);
+    for (at, piece) in pieces.into_iter().enumerate() {
+        let piece = if at == last { piece } else { piece + between.trim_end() };
+        match lines.last_mut() {
+            Some(line) if term::width(line) + 1 + term::width(&piece) <= WIDTH => {
+                line.push(' ');
+                line.push_str(&piece);
+            }
+            _ => lines.push(piece),
+        }
+    }
+    for (at, line) in lines.iter().enumerate() {
+        if at == 0 && !name.is_empty() {
+            page.field(name, Tone::Plain, line);
+        } else {
+            page.line(&[Cell::new(Tone::Plain, format!("{:<11}", "")), Cell::new(Tone::Plain, line)]);
+        }
+    }
 }
 
 /// The word that the file has for a value.
@@ -156,35 +190,6 @@ fn peer_words(peer: &PeerSpec) -> String {
         }
     }
     format!("{} ({})", peer.name, parts.join(", "))
-}
-
-/// Each cap, with where it comes from when it is not the operator's.
-fn budget_words(budget: &Budget) -> String {
-    let usual = Budget::default();
-    let from = |same: bool| if same { " (default)" } else { "" };
-    let cap = |value: Option<u64>| value.map_or_else(|| "∞".to_owned(), thousands);
-    let iterations = budget.max_iterations.map(std::num::NonZeroU64::get);
-    let runtime = budget.max_runtime_s.map_or_else(|| "∞".to_owned(), |s| format!("{s}s"));
-    let mut parts = vec![
-        format!("iterations≤{}{}", cap(iterations), from(budget.max_iterations == usual.max_iterations)),
-        format!("runtime≤{runtime}{}", from(budget.max_runtime_s == usual.max_runtime_s)),
-    ];
-    if let Some(wall) = budget.max_wall_s {
-        parts.push(format!("wall≤{wall}s"));
-    }
-    let failures = budget.max_consecutive_failures.map(|n| u64::from(n.get()));
-    let same = budget.max_consecutive_failures == usual.max_consecutive_failures;
-    parts.push(format!("failures in a row≤{}{}", cap(failures), from(same)));
-    if let Some(tokens) = budget.max_tokens {
-        parts.push(format!("tokens≤{}", thousands(tokens.get())));
-    }
-    let mut text = parts.join(", ");
-    if let Some(usd) = budget.max_usd {
-        let caps = Caps::new(budget.clone());
-        let mode = lower(&caps.usd_mode);
-        text = format!("{text}, USD≤{} max_usd_mode={mode} ({})", usd.0, caps.usd_mode_reason);
-    }
-    text
 }
 
 fn goal_words(goal: &Goal) -> String {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use peers_model::outcome::StopReason;
 use peers_model::{Timestamp, time};
 
+use crate::diagnostic::stop_detail;
 use crate::liveness::{Attention, Liveness, OpenTurn, attention};
 use crate::loopview::{LoopView, Silence};
 use crate::next;
@@ -107,6 +108,7 @@ pub(crate) fn live_words(view: &LoopView, when: Stamp) -> (Tone, String) {
         }
         Liveness::Fresh => "no run yet".to_owned(),
         Liveness::Stopped { reason, detail, at, exit_code } => {
+            let detail = next::said(view, reason).unwrap_or_else(|| stop_detail(Some(reason), detail));
             let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
             let spent = match reason {
                 StopReason::Budget(kind) => next::spent(*kind, view),

@@ -1,12 +1,14 @@
 //! Everything about one loop, read once.
 
+use std::collections::BTreeSet;
+
 use peers_core::budget::Caps;
 use peers_core::state::{State, WarningEntry};
 use peers_model::config::{Config, PositiveUsd};
-use peers_model::goal::{CHECK_NAMES, GateRun, GoalKind, HardGoal};
 use peers_model::record::MoveKind;
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Usd, exit, limits};
 use peers_store::journal::{self, Journal, Position};
+use peers_store::load::Source;
 use peers_store::project::{self, Project};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, Disk, StoreError, accept, layout, load, store};
@@ -20,6 +22,7 @@ use crate::gates::{self, GateRow};
 use crate::liveness::{self, Confinement, Liveness, Lock, OpenTurn};
 use crate::notable::{self, LandedRow, Notable, UndoneRow};
 use crate::peers::{self, PeerRow};
+use crate::setup::{self, Setup};
 use crate::soft::{self, SoftRow};
 use crate::sourced::Sourced;
 use crate::ticks::{self, JournalTail};
@@ -31,9 +34,6 @@ pub(crate) const REFUSED: &str = "refused";
 const WARNINGS: usize = 20;
 /// Ticks in a view, unless asked otherwise.
 const TICKS: usize = 10;
-/// The gate of a new file that is always red.
-pub const PLACEHOLDER: &str = "placeholder-replace-me";
-
 /// What the caller brings.
 #[derive(Debug, Clone)]
 pub struct Asked {
@@ -57,6 +57,10 @@ pub struct Asked {
     pub gates_since: Option<Timestamp>,
     /// What a start would refuse for now, each with what to do about it.
     pub refusals: Vec<String>,
+    /// The directory whose `.peers/` is read, if that is not the one that was asked about.
+    pub files_in: Option<String>,
+    /// The names of the logs of gates where the newest run worked, if that is another directory.
+    pub gate_logs: Option<BTreeSet<String>>,
 }
 
 impl Asked {
@@ -74,6 +78,8 @@ impl Asked {
             heard: None,
             gates_since: None,
             refusals: Vec::new(),
+            files_in: None,
+            gate_logs: None,
         }
     }
 }
@@ -118,15 +124,6 @@ pub struct LoopView {
     pub alerts: Vec<Alert>,
 }
 
-/// The operator's files, as far as they can be read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Setup {
-    /// The placeholder gate of a new file is still there.
-    pub placeholder: bool,
-    /// Files that are not what was accepted.
-    pub unaccepted: Vec<&'static str>,
-}
-
 /// A silence, and how long it may last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Silence {
@@ -151,7 +148,7 @@ pub struct Core {
     pub head: Option<CommitId>,
     /// Its branch.
     pub branch: Option<String>,
-    /// Nothing is uncommitted, if that is known.
+    /// Nothing is uncommitted, if that is known: while a turn runs nobody looks.
     pub clean: Option<bool>,
     /// The first uncommitted paths, if somebody looked. Untrusted text.
     pub dirty: Vec<String>,
@@ -213,7 +210,7 @@ impl LoopView {
         let (state, unverified) = read_state(disk, &mut alerts);
         let records = read_runs(disk, &mut alerts);
         let config = read_config(disk);
-        let setup = read_setup(disk, config.value());
+        let setup = Setup { dir: asked.files_in.clone(), ..setup::read(disk, config.value()) };
         let journal = match ticks::tail(disk, asked.ticks) {
             Ok(tail) => Sourced::Fresh(tail),
             Err(error) => Sourced::Unreadable(chain(&error)),
@@ -279,7 +276,11 @@ impl LoopView {
             liveness: Sourced::from_read(live.map(Some)),
             confinement: Confinement::of(newest.value()),
             run: newest,
-            core: state.map(|state| core(&state, git, &config, runs.last(), asked.now)),
+            core: state.map(|state| {
+                let mut core = core(&state, git, &config, runs.last(), asked.now);
+                gates::find_logs(disk, asked.gate_logs.as_ref(), &mut core.gates);
+                core
+            }),
             bugs: bugs(&asked.git),
             journal,
             unverified,
@@ -418,36 +419,6 @@ fn caps(config: Config, record: Option<&RunRecord>) -> Caps {
     caps
 }
 
-/// Whether there is something to do before the first run.
-fn read_setup<D: Disk>(disk: &mut D, config: Option<&Config>) -> Setup {
-    let mut read = |name| disk.read(Area::Peers, name, limits::CONFIG).ok().flatten();
-    let (goals, settings) = (read(layout::peers::GOALS), read(layout::peers::CONFIG));
-    let text = goals.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
-    let peers = config.map_or(2, |config| config.peers.len());
-    let parsed = text.and_then(|text| load::load_goals(text, peers, &CHECK_NAMES).ok()).unwrap_or_default();
-    let placeholder = parsed.iter().any(|goal| match &goal.kind {
-        GoalKind::Hard(HardGoal { run: GateRun::Shell { cmd, .. }, .. }) => {
-            goal.id.as_str() == PLACEHOLDER && cmd.trim() == "false"
-        }
-        GoalKind::Hard(_) | GoalKind::Soft(_) => false,
-    });
-    let mut unaccepted = Vec::new();
-    // What cannot be read is said by whoever starts a run.
-    if let (Some(goals), Some(settings), Ok(accepted)) = (goals, settings, accept::read(disk)) {
-        let now = accept::digests(&goals, &settings);
-        let was = accepted.map(|accepted| accepted.digests).unwrap_or_default();
-        for (file, differs) in [
-            (layout::peers::GOALS, now.goals != was.goals),
-            (layout::peers::CONFIG, now.config != was.config),
-        ] {
-            if differs {
-                unaccepted.push(file);
-            }
-        }
-    }
-    Setup { placeholder, unaccepted }
-}
-
 /// The snapshot file.
 #[derive(Debug, Deserialize)]
 struct Snapshot {
@@ -524,7 +495,7 @@ fn read_config<D: Disk>(disk: &mut D) -> Sourced<Config> {
     let read = accept::read_bytes(disk, layout::peers::CONFIG).map_err(|error| chain(&error));
     Sourced::from_read(read.and_then(|bytes| {
         let Some(bytes) = bytes else { return Ok(None) };
-        let text = load::decode(load::Source::Config, &bytes).map_err(|error| error.to_string())?;
+        let text = load::decode(Source::Config, &bytes).map_err(|error| error.to_string())?;
         load::load_config(text).map(Some).map_err(|error| error.to_string())
     }))
 }

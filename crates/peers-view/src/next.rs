@@ -2,14 +2,19 @@
 
 use peers_model::Usd;
 use peers_model::outcome::{BudgetKind, StopReason};
+use peers_sys::term;
 
 use crate::budget::Amount;
+use crate::diagnostic::cause;
 use crate::liveness::{Attention, Liveness, attention};
 use crate::loopview::{LoopView, REFUSED};
 use crate::notable::{LOOK, WeakenedRow};
+use crate::setup::Setup;
 use crate::sourced::Sourced;
 use crate::words::{self, count, count_of};
 
+/// Terminal cells of what a gate said.
+const CAUSE: usize = 160;
 /// Missing things that the end of a run names.
 const MISSING: usize = 5;
 /// Rows of one kind that must not be overlooked, in a view that is no report.
@@ -38,8 +43,20 @@ pub fn next_step(view: &LoopView) -> Option<String> {
 
 fn next(view: &LoopView) -> Option<Step> {
     let gone = view.gone && apart(view).is_some();
+    let files = unaccepted(view);
     let step = match view.liveness.value()? {
         Liveness::Running { .. } | Liveness::Command { .. } => return None,
+        live if files.is_some() => {
+            let tampered = match live {
+                Liveness::Stopped { reason: reason @ StopReason::Tamper(_), .. } => reason.next_step(),
+                _ => None,
+            };
+            let both = |files: String| match tampered {
+                Some(step) => format!("{step}; and {files}"),
+                None => files,
+            };
+            return files.map(both).map(Step::Other);
+        }
         Liveness::Fresh => return Some(before_the_first_run(view)),
         Liveness::Crashed { turn, .. } => return Some(after_a_crash(turn.is_some(), view)),
         // The operator has decided what becomes of it; only what is alarming stays so.
@@ -50,6 +67,19 @@ fn next(view: &LoopView) -> Option<Step> {
         Liveness::Stopped { .. } if gone => {
             let open = view.core.value().is_some_and(|core| core.open.is_some());
             return Some(if open { after_a_crash(true, view) } else { without_worktree(view) });
+        }
+        Liveness::Stopped { reason: StopReason::MaxTicks, .. } => {
+            let or = match home(view) {
+                Some(_) => "; `peers land` takes home what is there",
+                None => ", or leave it as it is",
+            };
+            return Some(Step::Run(format!("{}{or}", goes_on(view))));
+        }
+        // The files of that work tree changed, not those here.
+        Liveness::Stopped { reason: StopReason::GoalMutation(file), .. }
+            if apart(view).is_some() && !gone =>
+        {
+            look_and_accept(file, true, apart(view))
         }
         Liveness::Stopped { reason: StopReason::Budget(BudgetKind::MaxUsd), .. } => {
             return Some(Step::Run(more_money(view)));
@@ -65,10 +95,43 @@ fn next(view: &LoopView) -> Option<Step> {
         },
     };
     Some(match elsewhere(view) {
-        Some(command) => Step::Run(format!("{step}; to go on: `{command}`")),
+        // How to go on is said once, as the command that does it.
+        Some(command) if step.contains("then run again") => {
+            Step::Run(step.replace("then run again", &format!("then `{command}`")))
+        }
+        Some(command) => match step.strip_prefix("run again") {
+            Some(rest) => Step::Run(format!("`{command}` goes on{rest}")),
+            None => Step::Run(format!("{step}; to go on: `{command}`")),
+        },
         None if runs_again(view) => Step::Run(step),
         None => Step::Other(step),
     })
+}
+
+/// What to do about goals or configuration that are not what was accepted: no start takes them.
+fn unaccepted(view: &LoopView) -> Option<String> {
+    let Setup { placeholder, unaccepted, broken, dir } = &view.setup;
+    if !broken.is_empty() {
+        let above = dir.as_ref().map(|dir| format!("{dir}/")).unwrap_or_default();
+        let places: Vec<String> = broken.iter().map(|file| format!("{above}{}", file.words())).collect();
+        return Some(format!("correct {}", places.join(" and ")));
+    }
+    // The gate of a new file is replaced first.
+    let untouched = *placeholder && matches!(view.liveness.value(), Some(Liveness::Fresh));
+    if unaccepted.is_empty() || untouched {
+        return None;
+    }
+    Some(look_and_accept(&unaccepted.join(" and "), unaccepted.len() == 1, dir.as_deref()))
+}
+
+/// How files are accepted, or not, that lie below `dir`, where that is not the directory that was asked
+/// about.
+fn look_and_accept(files: &str, one: bool, dir: Option<&str>) -> String {
+    let them = if one { "it" } else { "them" };
+    let at = dir.map(|dir| format!(" -C {}", words::shell_word(dir))).unwrap_or_default();
+    format!(
+        "look at what changed in {files} (`peers{at} goals diff`), then `peers{at} goals accept`, or restore {them}"
+    )
 }
 
 /// Whether the next step of the reason why the newest run stopped is to run again, once something is
@@ -195,19 +258,13 @@ fn before_the_first_run(view: &LoopView) -> Step {
         return Step::Other("replace the gate `placeholder-replace-me` in .peers/goals.yaml by your test command, then `peers goals accept`"
             .to_owned());
     }
-    if !view.setup.unaccepted.is_empty() {
-        let files = view.setup.unaccepted.join(" and ");
-        return Step::Other(format!(
-            "look at what changed in {files} (`peers goals diff`), then `peers goals accept`"
-        ));
-    }
     Step::Run("start with `peers run`".to_owned())
 }
 
 fn budget(kind: BudgetKind, view: &LoopView) -> String {
     let raise = |key: &str| {
         format!(
-            "raise `budget.{key}` in .peers/config.yaml (then `peers goals accept`), or take what is there"
+            "raise `budget.{key}` in .peers/config.yaml (then `peers goals accept`), or leave it as it is"
         )
     };
     match kind {
@@ -236,8 +293,7 @@ fn more_money(view: &LoopView) -> String {
         (Amount::Usd(spent), Some(Amount::Usd(cap))) => Some((spent, cap)),
         _ => None,
     });
-    let or =
-        "raise `budget.max_usd` in .peers/config.yaml (then `peers goals accept`), or take what is there";
+    let or = "raise `budget.max_usd` in .peers/config.yaml (then `peers goals accept`), or leave it as it is";
     let Some((spent, cap)) = amounts else {
         return format!("go on with a higher `--max-usd`, or {or}");
     };
@@ -267,6 +323,34 @@ pub(crate) fn spent(kind: BudgetKind, view: &LoopView) -> Option<String> {
     let row = budget.rows.iter().find(|row| row.key == key(kind))?;
     let least = if budget.is_least(row) { "at least " } else { "" };
     Some(format!("{least}{} of {}", row.spent.words(), row.cap?.words()))
+}
+
+/// What the gate that a run stopped for said, in short, and where the whole of it is.
+pub(crate) fn said(view: &LoopView, reason: &StopReason) -> Option<String> {
+    let (StopReason::StuckGate(id) | StopReason::Unjudged(id)) = reason else { return None };
+    let gate = view.core.value()?.gates.iter().find(|gate| gate.id == *id)?;
+    // What it says now; another verdict since then is no reason for this stop.
+    let cause = cause(&gate.diagnostic);
+    if cause.is_empty() || !matches!(gate.state, "fail" | "timeout" | "error") {
+        return None;
+    }
+    let cause = term::line(&cause, CAUSE);
+    let Some(log) = &gate.log else { return Some(cause) };
+    let log = apart(view).map_or_else(|| log.clone(), |dir| format!("{dir}/{log}"));
+    Some(format!("{cause}; its output: {log}"))
+}
+
+/// What the gate that a run stopped for said, labelled; nothing where no gate is the reason. `detail` is
+/// what the run kept of it, for where there is no view.
+#[must_use]
+pub fn red_gate(view: Option<&LoopView>, reason: &StopReason, detail: &str) -> Option<String> {
+    let is = match reason {
+        StopReason::StuckGate(id) => format!("{id} is red"),
+        StopReason::Unjudged(id) => format!("{id} could not be judged"),
+        _ => return None,
+    };
+    let said = view.and_then(|view| said(view, reason)).unwrap_or_else(|| term::line(&cause(detail), CAUSE));
+    Some(if said.is_empty() { is } else { format!("{is}: {said}") })
 }
 
 /// What must not be overlooked, one line each.

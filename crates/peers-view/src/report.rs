@@ -16,7 +16,7 @@ use crate::markdown::{Document, code};
 use crate::next::next_step;
 use crate::notable::Notable;
 use crate::sourced::Sourced;
-use crate::status::{dirty, excluded, spent_is_known};
+use crate::status::{dirty, excluded, spent_is_known, unseen};
 use crate::words::{count, duration_ms, thousands};
 
 /// Terminal cells of a diagnostic or reason.
@@ -206,7 +206,7 @@ fn standing(doc: &mut Document, report: &Report, core: &Core) {
     let clean = match core.clean {
         Some(true) => "clean",
         Some(false) => "with uncommitted changes",
-        None => "work tree not looked at",
+        None => &format!("work tree {}", unseen(&report.view)),
     };
     doc.item(&format!("HEAD `{head}`{branch}, {clean}"));
     if !core.dirty.is_empty() {

@@ -96,10 +96,11 @@ fn head(page: &mut Page, view: &LoopView) {
     }
     if !view.setup.unaccepted.is_empty() && !matches!(view.liveness.value(), Some(Liveness::Fresh)) {
         let files = view.setup.unaccepted.join(" and ");
+        let differ = if view.setup.unaccepted.len() == 1 { "differs" } else { "differ" };
         page.field(
             "look at",
             Tone::Care,
-            format!("{files} differ from what was accepted: `peers goals diff`"),
+            format!("{files} {differ} from what was accepted: `peers goals diff`"),
         );
     }
     let tone = match view.confinement {
@@ -146,7 +147,7 @@ fn body(page: &mut Page, view: &LoopView, core: &Core) {
             }
         }
         (Some(true), true) => page.field("work tree", Tone::Plain, "clean"),
-        (None, true) => page.field("work tree", Tone::Faint, "not looked at"),
+        (None, true) => page.field("work tree", Tone::Faint, unseen(view)),
     }
     let turn = core.turn.as_ref().map(|peer| format!("; {peer} is next")).filter(|_| core.open.is_none());
     page.field("ticks", Tone::Plain, format!("{}{}", core.ticks, turn.unwrap_or_default()));
@@ -155,6 +156,15 @@ fn body(page: &mut Page, view: &LoopView, core: &Core) {
     reviews(page, core);
     peers(page, view, core);
     budget(page, core);
+}
+
+/// Why nobody knows whether the work tree is clean.
+pub(crate) fn unseen(view: &LoopView) -> &'static str {
+    match view.liveness.value() {
+        Some(Liveness::Running { turn: Some(_), .. }) => "not looked at while a turn runs",
+        Some(Liveness::Running { .. }) => "not looked at before a turn of this run ended",
+        _ => "not looked at",
+    }
 }
 
 /// `2 uncommitted paths: a, b`.

@@ -5,6 +5,7 @@ mod converge;
 mod feed;
 mod hostile;
 mod info;
+mod next;
 mod notable;
 mod replay;
 mod report;

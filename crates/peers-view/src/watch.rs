@@ -4,6 +4,7 @@ use peers_model::record::{CorrectionKind, Line, Record};
 use peers_model::verdict::Judged;
 use serde_json::json;
 
+use crate::diagnostic::stop_detail;
 use crate::feed::FeedItem;
 use crate::history::{operator_words, seen_words};
 use crate::json;
@@ -139,7 +140,8 @@ fn words_of(line: &Line) -> (Tone, String) {
         }
         Record::Checkpoint(_) => (Tone::Faint, "the journal goes on in a new segment".to_owned()),
         Record::Exit(exit) => {
-            let detail = if exit.detail.is_empty() { String::new() } else { format!(": {}", exit.detail) };
+            let detail = stop_detail(Some(&exit.reason), &exit.detail);
+            let detail = if detail.is_empty() { detail } else { format!(": {detail}") };
             (
                 Tone::Strong,
                 format!("{} after {}{detail}", exit.reason, words::count(exit.ticks_in_run, "tick")),

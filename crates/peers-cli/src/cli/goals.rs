@@ -138,7 +138,14 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     for change in &changes {
         cx.out.line(&change.line())?;
     }
-    cx.out.talk("hint: `peers goals accept` takes this over; otherwise restore the file");
+    match boot::load(&mut disk) {
+        Ok(_) => cx.out.talk("hint: `peers goals accept` takes this over; otherwise restore the file"),
+        Err(error) => {
+            let first = error.to_string();
+            let first = first.lines().next().unwrap_or_default();
+            cx.out.talk(&format!("hint: this cannot be accepted as it is: {first}"));
+        }
+    }
     Ok(code(true))
 }
 

@@ -3,20 +3,24 @@
 use std::process::ExitCode;
 
 use peers_model::config::Config;
+use peers_model::limits;
 use peers_run::boot;
 use peers_run::env::OperatorEnv;
 use peers_run::procs::{self, Outlook};
+use peers_store::layout::peers;
 use peers_store::load::goal_warnings;
+use peers_store::{Area, Disk};
 use peers_sys::env::Env;
 use peers_sys::term;
-use peers_view::{Accounting, Confinement, Info, info_json, info_text};
+use peers_view::{Accounting, Confinement, Info, info_json, info_text, keys};
 
 use crate::cx::{self, Cx};
 use crate::error::CommandError;
 
 /// Show what is configured; run nothing
 ///
-/// Checks goals and config as `run` does and prints what is in effect.
+/// Checks goals and config as `run` does and prints every setting as it is in effect; `(default)` marks
+/// what `.peers/config.yaml` does not set.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -51,11 +55,14 @@ pub(crate) fn withheld(config: &Config, env: &Env) -> Vec<String> {
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
     let loaded = boot::load(&mut disk)?;
+    let file = disk.read(Area::Peers, peers::CONFIG, limits::CONFIG)?.unwrap_or_default();
+    let given = keys(&String::from_utf8_lossy(&file));
     let mut warnings = goal_warnings(&loaded.goals);
     warnings.extend(withheld(&loaded.config, &cx.env));
     let info = Info {
         target: &term::inline(&place.work_dir().to_string_lossy()),
         config: &loaded.config,
+        given: &given,
         goals: &loaded.goals,
         warnings: &warnings,
         lock: &cx::lock(&place),

@@ -1,17 +1,18 @@
 //! `peers land`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use peers_model::exit;
 use peers_model::verdict::Verdict;
+use peers_modes::hooks::quoted;
 use peers_run::boot;
 use peers_run::land::{self, LandOptions, Landed, Landing, Proposal};
-use peers_run::place::Place;
+use peers_run::place::{Place, is_gone};
 use peers_store::{FsDisk, runs};
 use peers_sys::spawn::resolve_program;
 use peers_sys::{clock, dir::SafeDir, term};
-use peers_view::{Asked, Caveats, LoopView};
+use peers_view::{Asked, Caveats, LoopView, cause};
 use serde_json::{Value, json};
 
 use crate::cx::{self, Cx};
@@ -103,10 +104,29 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         Landing::Nothing { .. } | Landing::Conflict { .. } => Ok(ExitCode::from(exit::NEGATIVE)),
         Landing::Refused(landed) => {
             let red = landed.gates.iter().any(|judged| judged.verdict.is_red());
+            cx.out.talk(&format!("hint: {}", after_refusal(red, landed, &place, &mut disk)));
             Ok(ExitCode::from(if red { exit::NEGATIVE } else { exit::INVALID }))
         }
         Landing::Interrupted(signal) => Ok(ExitCode::from(exit::signalled(*signal))),
     }
+}
+
+/// How the work goes on that no gate let through. A landing takes only what a run has judged.
+fn after_refusal(red: bool, landed: &Landed, place: &Place, disk: &mut FsDisk) -> String {
+    if !red {
+        return "see to what the gate needs in order to answer, then `peers land` again".to_owned();
+    }
+    let branch = term::inline(&landed.branch);
+    let (records, _) = runs::list(disk).unwrap_or_default();
+    let dir = records.into_iter().find(|record| record.run_id == landed.run).map(|record| record.workdir);
+    let apart = dir.filter(|dir| {
+        let dir = Path::new(dir);
+        dir != place.work_dir() && !is_gone(dir)
+    });
+    let at = apart.map(|dir| format!(" -C {}", quoted(&dir))).unwrap_or_default();
+    format!(
+        "`peers{at} run` on `{branch}` goes on, or mend it there yourself and let a run judge it; then `peers land`"
+    )
 }
 
 /// Whether a result is one in which it matters how the run ended.
@@ -153,7 +173,7 @@ fn say(landing: &Landing, cx: &Cx) -> Result<(), CommandError> {
             let into = term::inline(&landed.into);
             cx.out.talk(&format!("a gate is not green on the merged tree; `{into}` was not moved"));
             for judged in landed.gates.iter().filter(|judged| !judged.verdict.is_pass()) {
-                let diagnostic = term::line(judged.verdict.diagnostic(), 200);
+                let diagnostic = term::line(&cause(judged.verdict.diagnostic()), 200);
                 cx.out.line(&format!("{}: {}: {diagnostic}", judged.goal, judged.verdict.word()))?;
             }
         }
@@ -189,6 +209,7 @@ fn described(result: &str, landed: &Landed) -> Value {
         .map(|judged| {
             let Verdict::Pass = &judged.verdict else {
                 return json!({"id": judged.goal, "state": judged.verdict.word(),
+                    "cause": term::inline(&cause(judged.verdict.diagnostic())),
                     "diagnostic": term::block(judged.verdict.diagnostic())});
             };
             json!({"id": judged.goal, "state": "pass"})

@@ -128,7 +128,10 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
             return Err(error);
         }
     };
-    if !summary.detail.is_empty() {
+    let view = end(options, &summary, cx);
+    if let Some(red) = peers_view::red_gate(view.as_ref(), &summary.reason, &summary.detail) {
+        cx.out.talk(&red);
+    } else if !summary.detail.is_empty() {
         let failed = matches!(summary.reason, StopReason::Error(_));
         cx.out.talk(&format!("{}{}", if failed { "error: " } else { "" }, summary.detail));
     }
@@ -139,7 +142,6 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
             cx.out.talk(&text);
         }
     }
-    let view = end(options, &summary, cx);
     for line in view.as_ref().map(peers_view::closing).unwrap_or_default() {
         cx.out.talk(&line);
     }
@@ -160,6 +162,8 @@ fn end(options: &RunOptions, summary: &RunSummary, cx: &Cx) -> Option<LoopView> 
     let mut disk = place.open_view_disk().ok()?;
     let mut asked = cx.asked(&place, &mut disk);
     let here = options.target.canonicalize().ok()?;
+    // A worktree of the run's own has files of its own.
+    asked.files_in = (place.work_dir() != here).then(|| place.work_dir().to_string_lossy().into_owned());
     asked.here = Some(here.to_string_lossy().into_owned());
     Some(LoopView::read(&mut disk, &asked))
 }

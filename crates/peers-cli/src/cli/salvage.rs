@@ -16,10 +16,11 @@ use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::output::table;
 
-/// List or bring back what peers kept before it undid something
+/// List or bring back what peers undid, and your uncommitted changes at a start
 ///
 /// Nothing is undone without a copy: before a revert, a repair of history, a dry run's reset or `undo`
-/// the tip, and the work tree if it was dirty, are kept in the trusted store.
+/// the tip, and the work tree if it was dirty, are kept in the trusted store. So are, as `start-...`, the
+/// changes that you had not committed when a run began.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

@@ -13,6 +13,7 @@ use peers_store::layout::peers;
 use peers_store::{Area, Disk};
 use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::{term, yaml};
+use peers_view::cause;
 use serde_json::{Value, json};
 
 use crate::cx::Cx;
@@ -298,7 +299,7 @@ impl<'a> Report<'a> {
             lines.push(format!("\n## {heading}\n\n| {first} | state | duration (ms) | diagnostic |"));
             lines.push("|---|---|---|---|".to_owned());
             for row in rows {
-                let (name, diagnostic) = (cell(row.name), cell(row.verdict.diagnostic()));
+                let (name, diagnostic) = (cell(row.name), cell(&cause(row.verdict.diagnostic())));
                 lines.push(format!(
                     "| {name} | {} | {} | {diagnostic} |",
                     row.verdict.word(),
@@ -333,7 +334,8 @@ impl<'a> Report<'a> {
             rows.iter()
                 .map(|row| {
                     json!({"name": term::inline(row.name), "state": row.verdict.word(),
-                        "duration_ms": row.duration_ms, "diagnostic": term::block(row.verdict.diagnostic())})
+                        "duration_ms": row.duration_ms, "cause": term::inline(&cause(row.verdict.diagnostic())),
+                        "diagnostic": term::block(row.verdict.diagnostic())})
                 })
                 .collect()
         };

@@ -77,9 +77,7 @@ pub(super) fn turned(judged: &Judged, turned: bool) -> String {
         _ => "not judged",
     };
     let is = if turned { "turned" } else { "is" };
-    let diagnostic = peers_view::last_words(judged.verdict.diagnostic());
-    let lines: Vec<&str> = diagnostic.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let diagnostic = lines.join(" | ");
+    let diagnostic = peers_view::cause(judged.verdict.diagnostic());
     if diagnostic.is_empty() {
         return format!("  {} {is} {word}", judged.goal);
     }

@@ -250,12 +250,7 @@ impl Batch {
     }
 
     fn log_name(&self, id: &GoalId) -> String {
-        let suffix = match self.job.place {
-            Place::Live => ".log",
-            Place::GateTree => ".tree.log",
-            Place::Pristine => ".proof.log",
-        };
-        artifacts::tick_file(self.job.tick, id.as_str(), suffix)
+        artifacts::tick_file(self.job.tick, id.as_str(), artifacts::gate_log_suffix(self.job.place))
     }
 
     /// Ends what is left when all gates are done, and says whose it was.

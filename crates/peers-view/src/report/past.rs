@@ -1,6 +1,7 @@
 //! How it came about.
 
 use super::TEXT;
+use crate::diagnostic::stop_detail;
 use crate::history::History;
 use crate::markdown::{Document, code};
 use crate::words::{count, count_of, duration_ms};
@@ -50,7 +51,7 @@ pub(super) fn section(doc: &mut Document, history: &History) {
                     .as_ref()
                     .map_or_else(|| "killed or lost".to_owned(), |r| code(&r.to_string(), 80)),
                 count(exit.ticks_in_run, "tick"),
-                code(&exit.detail, TEXT),
+                code(&stop_detail(exit.reason.as_ref(), &exit.detail), TEXT),
             ]
         })
         .collect();

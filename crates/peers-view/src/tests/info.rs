@@ -4,7 +4,7 @@ use peers_store::load::{load_config, load_goals};
 use serde_json::Value;
 
 use super::is_harmless;
-use crate::{Accounting, Colour, Confinement, Info, Lock, info_json, info_text};
+use crate::{Accounting, Colour, Confinement, Info, Lock, info_json, info_text, keys};
 
 const CONFIG: &str = "peers:
 - name: claude
@@ -44,6 +44,7 @@ fn with<T>(use_it: impl FnOnce(&Info<'_>) -> T) -> T {
     use_it(&Info {
         target: "/home/ann/repo",
         config: &config,
+        given: &keys(CONFIG),
         goals: &goals,
         warnings: &warnings,
         lock: &Lock::Free,
@@ -56,8 +57,6 @@ fn with<T>(use_it: impl FnOnce(&Info<'_>) -> T) -> T {
 fn every_value_in_force_is_said() {
     let text = with(|info| info_text(info, Colour::Plain));
     let expected = "target:    /home/ann/repo
-driver:    orchestrator
-comm:      git
 lock:      not held
 sandbox:   unconfined: peers run without a sandbox
 peers:     2
@@ -67,8 +66,27 @@ peers:     2
  - codex (tool=codex, prompt_mode=stdin, role=recovery)
      codex exec --json -
      tokens and limits are known, cost is not
-budget:    iterations≤50, runtime≤21600s (default), failures in a row≤5 (default), USD≤$12.50 max_usd_mode=hard (auto: how the peers are billed is unknown, and a cap must hold)
-health:    idle≤1800s, abs≤14400s, buf_cap=2097152 bytes
+config:    driver orchestrator (default), comm git (default),
+           max_retries 1 (default), recovery_interval 8 (default),
+           on_peer_unavailable auto: halt with 2 peers (default)
+budget:    max_iterations 50, max_runtime_s 21600 (default),
+           max_wall_s null (default), max_consecutive_failures 5 (default),
+           max_tokens null (default), max_usd $12.50,
+           max_usd_mode auto (default)
+           max_usd is hard (auto: how the peers are billed is unknown, and a cap
+           must hold)
+health:    idle_timeout_s 1800, absolute_max_runtime_s 14400,
+           buf_cap_bytes 2097152 (default), error_patterns built-in (default),
+           halt_patterns built-in (default)
+goals.*:   timeout_s 120 (default), convergence_n 3 (default),
+           stuck_halt_after 5 (default),
+           stuck_halt_gates [tests-pass, no-prior-regression] (default),
+           soft_consensus_required true (default), env [] (default),
+           parallel one per processor, at most 4 (default)
+skeptic:   enabled true (default), rounds 1 (default), max_attempts 3 (default)
+verify:    timeout_s 120, as goals.* (default), commands [] (default)
+more:      prompt.max_bytes 65536 (default),
+           observability.tee_stream true (default)
 goals:     3 (2 hard, 1 soft)
  - tests-pass (hard, live only): cargo test | pass_when exit_code == 0
  - reviewed (hard): check self-review
@@ -89,9 +107,46 @@ fn the_json_has_the_same_and_a_schema() {
     assert_eq!(json["peers"][1]["role"], "recovery");
     assert_eq!(json["goals"][0]["goal"]["run"]["cmd"], "cargo test");
     assert_eq!(json["max_usd_mode_effective"], "hard");
+    assert_eq!(json["settings"]["budget.max_usd"], serde_json::json!({"value": 12.5, "default": false}));
+    assert_eq!(json["settings"]["skeptic.rounds"], serde_json::json!({"value": 1, "default": true}));
     assert_eq!(json["budget"]["max_usd"], 12.5);
     assert_eq!(json["peers"][0]["accounting"]["missing"], "--verbose");
     assert_eq!((&json["doubts"][1]["loud"], json["doubts"].as_array().unwrap().len()), (&true.into(), 2));
+}
+
+#[test]
+fn every_key_of_a_new_file_is_shown_and_what_the_file_sets_is_no_default() {
+    const TEMPLATE: &str = include_str!("../../../../templates/config.yaml");
+    let config = load_config(TEMPLATE).unwrap();
+    let given = keys(TEMPLATE);
+    assert!(given.len() > 20, "{given:?}");
+    let goals = load_goals(GOALS, 2, &["self-review"]).unwrap();
+    let info = Info {
+        target: "/repo",
+        config: &config,
+        given: &given,
+        goals: &goals,
+        warnings: &[],
+        lock: &Lock::Free,
+        confinement: Confinement::Unconfined,
+        accounting: &[],
+    };
+    let json: Value = serde_json::from_str(&info_json(&info)).unwrap();
+    let settings = json["settings"].as_object().unwrap();
+    let inner = |key: &&String| given.iter().any(|other| other.starts_with(&format!("{key}.")));
+    for key in given.iter().filter(|key| !inner(key) && *key != "peers") {
+        assert_eq!(settings[key]["default"], false, "{key}");
+    }
+    assert_eq!(settings["goals.timeout_s"]["value"], config.goals.timeout_s.get());
+    let text = info_text(&info, Colour::Plain);
+    for key in settings.keys() {
+        let last = key.rsplit('.').next().unwrap();
+        assert!(text.contains(&format!("{last} ")), "{key} is missing: {text}");
+    }
+    let settings = |line: &&str| !line.starts_with("     ") || line.starts_with("           ");
+    assert!(
+        text.lines().filter(settings).filter(|line| !line.starts_with(" - ")).all(|line| line.len() <= 80)
+    );
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn a_run_in_a_worktree_of_its_own_says_where_to_go_on_and_how_to_land() {
     };
     ended(&mut world, StopReason::MaxTicks);
     let text = world.text();
-    assert!(text.contains(r"to go on: `peers -C '/data/it'\''s here' run`"), "{text}");
+    assert!(text.contains(r"next step: `peers -C '/data/it'\''s here' run` goes on; `peers land`"), "{text}");
     assert!(text.contains("works in:  /data/it's here (a worktree of its own)\n"), "{text}");
     let mut asked = world.asked(Lock::Free);
     asked.here = Some("/data/it's here".into());
@@ -259,8 +259,8 @@ fn a_dry_run_that_stopped_elsewhere_goes_on_as_one() {
         runs::write(world.store.disk(), &record).unwrap();
         next_step(&world.view()).unwrap()
     };
-    assert!(stopped(true).ends_with("`peers -C /data/x run --dry-run`"), "{}", stopped(true));
-    assert!(stopped(false).ends_with("`peers -C /data/x run`"), "{}", stopped(false));
+    assert!(stopped(true).starts_with("`peers -C /data/x run --dry-run` goes on"), "{}", stopped(true));
+    assert!(stopped(false).starts_with("`peers -C /data/x run` goes on"), "{}", stopped(false));
 }
 
 #[test]

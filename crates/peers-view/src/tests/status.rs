@@ -258,6 +258,48 @@ fn git_facts_decide_what_is_stale_and_dirty() {
 }
 
 #[test]
+fn while_a_turn_runs_nobody_claims_that_the_tree_is_clean() {
+    let mut world = World::running();
+    let said = |world: &World| {
+        let view = world.view_held();
+        let text = status_text(&view, Colour::Plain);
+        let json: Value = serde_json::from_str(&status_json(&view)).unwrap();
+        let line = text.lines().find(|line| line.starts_with("work tree:")).unwrap().to_owned();
+        (line, json["loop"]["value"]["clean"].clone())
+    };
+    let untold = |why: &str| (format!("work tree: not looked at {why}"), Value::Null);
+    assert_eq!(said(&world), untold("before a turn of this run ended"));
+    world.begin_tick(1, "claude");
+    assert_eq!(said(&world), untold("while a turn runs"));
+    let lock = Lock::Held { pid: Some(7), run_id: None, foreign: false };
+    let report = crate::report_markdown(&crate::Report::read(&mut world.disk(), &world.asked(lock)));
+    assert!(report.contains(", work tree not looked at while a turn runs\n"), "{report}");
+    world.end_tick(1, "claude", |_| {});
+    assert_eq!(said(&world), ("work tree: clean".to_owned(), true.into()));
+    world.begin_tick(2, "codex");
+    assert_eq!(said(&world), untold("while a turn runs"));
+    world.end_tick(2, "codex", |_| {});
+    world.exit(StopReason::MaxTicks, "");
+    // What an earlier run left says nothing about what there is for this one.
+    world.now += 1000;
+    world.run = RunId::new("00000000000000bb").unwrap();
+    world.start(super::rules());
+    assert_eq!(said(&world), untold("before a turn of this run ended"));
+}
+
+#[test]
+fn what_the_last_turn_left_uncommitted_stays_missing_while_the_next_one_runs() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| tick.dirty = true);
+    world.begin_tick(2, "codex");
+    let view = world.view_held();
+    let core = view.core.value().unwrap();
+    assert_eq!(core.clean, None);
+    let texts: Vec<&str> = core.converge.missing.iter().map(|missing| missing.text.as_str()).collect();
+    assert!(texts.contains(&"the last turn left uncommitted changes"), "{texts:?}");
+}
+
+#[test]
 fn more_uncommitted_paths_than_are_named_are_counted() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});

@@ -1,0 +1,84 @@
+//! The operator's files: whether they can be read, and whether they are what was accepted.
+
+use peers_model::config::Config;
+use peers_model::goal::{CHECK_NAMES, GateRun, GoalKind, HardGoal};
+use peers_model::limits;
+use peers_store::load::{LoadError, Source};
+use peers_store::{Area, Disk, accept, layout, load};
+use serde::Serialize;
+
+/// The gate of a new file that is always red.
+pub const PLACEHOLDER: &str = "placeholder-replace-me";
+
+/// The operator's files, as far as they can be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Setup {
+    /// The placeholder gate of a new file is still there.
+    pub placeholder: bool,
+    /// Files that are not what was accepted.
+    pub unaccepted: Vec<&'static str>,
+    /// Files that cannot be read as what they are: no start and no acceptance takes them.
+    pub broken: Vec<Broken>,
+    /// The directory whose files these are, if that is not the one that was asked about.
+    pub dir: Option<String>,
+}
+
+/// A file of the operator's with a mistake in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// Its path in the repository.
+    pub file: &'static str,
+    /// The line of the first mistake, from 1, if it is known.
+    pub line: Option<u64>,
+}
+
+impl Broken {
+    fn of(error: &LoadError) -> Self {
+        let line = error.problems().first().and_then(|problem| problem.line);
+        Self { file: error.file().path(), line }
+    }
+
+    /// `.peers/goals.yaml line 3`.
+    pub(crate) fn words(&self) -> String {
+        self.line.map_or_else(|| self.file.to_owned(), |line| format!("{} line {line}", self.file))
+    }
+}
+
+/// Reads them. `config` is the accepted configuration.
+pub(crate) fn read<D: Disk>(disk: &mut D, config: Option<&Config>) -> Setup {
+    let mut read = |name| disk.read(Area::Peers, name, limits::CONFIG).ok().flatten();
+    let (goals, settings) = (read(layout::peers::GOALS), read(layout::peers::CONFIG));
+    let mut broken = Vec::new();
+    let mut sound = |error: LoadError| broken.push(Broken::of(&error));
+    let edited = settings.as_deref().and_then(|bytes| {
+        load::decode(Source::Config, bytes).and_then(load::load_config).map_err(&mut sound).ok()
+    });
+    // As many peers as there will be; without a readable file, as there are.
+    let peers = edited.as_ref().or(config).map_or(2, |config| config.peers.len());
+    let parsed = goals.as_deref().and_then(|bytes| {
+        let text = load::decode(Source::Goals, bytes);
+        text.and_then(|text| load::load_goals(text, peers, &CHECK_NAMES)).map_err(&mut sound).ok()
+    });
+    let parsed = parsed.unwrap_or_default();
+    let placeholder = parsed.iter().any(|goal| match &goal.kind {
+        GoalKind::Hard(HardGoal { run: GateRun::Shell { cmd, .. }, .. }) => {
+            goal.id.as_str() == PLACEHOLDER && cmd.trim() == "false"
+        }
+        GoalKind::Hard(_) | GoalKind::Soft(_) => false,
+    });
+    let mut unaccepted = Vec::new();
+    // What cannot be read is said by whoever starts a run.
+    if let (Some(goals), Some(settings), Ok(accepted)) = (goals, settings, accept::read(disk)) {
+        let now = accept::digests(&goals, &settings);
+        let was = accepted.map(|accepted| accepted.digests).unwrap_or_default();
+        for (file, differs) in [
+            (layout::peers::GOALS, now.goals != was.goals),
+            (layout::peers::CONFIG, now.config != was.config),
+        ] {
+            if differs {
+                unaccepted.push(file);
+            }
+        }
+    }
+    Setup { placeholder, unaccepted, broken, dir: None }
+}

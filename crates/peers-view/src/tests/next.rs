@@ -1,0 +1,153 @@
+//! What an operator is told to do next, and what a gate said that is red.
+
+use peers_model::outcome::{BudgetKind, ErrorKind, StopReason, TamperKind};
+use peers_store::runs;
+use serde_json::Value;
+
+use super::{World, commit, goal, judged, red};
+use crate::{Lock, LoopView, next_step, red_gate, status_json};
+
+/// Writes goals and, as they were accepted but for a last line, the configuration.
+fn write_files(world: &World, goals: &str, more: Option<&str>) {
+    let accepted = peers_store::accept::read_bytes(&mut world.disk(), "config.yaml").unwrap().unwrap();
+    let config = String::from_utf8(accepted).unwrap();
+    let config = more.map_or(config.clone(), |more| format!("{config}{more}\n"));
+    std::fs::write(world.path("peers/goals.yaml"), goals).unwrap();
+    std::fs::write(world.path("peers/config.yaml"), config).unwrap();
+}
+
+#[test]
+fn a_run_that_is_stuck_says_what_its_gate_said_and_where_all_of_it_is() {
+    let raw = "pass_when returned False; exit_code=1; stdout-tail=''; stderr-tail='======\nFAIL: t\nAssertionError: 3 != 2.5\n'";
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.gates(1, vec![judged("tests-pass", 'b', red(raw))]);
+    let reason = StopReason::StuckGate(goal("tests-pass"));
+    world.exit(reason.clone(), raw);
+    let short = "AssertionError: 3 != 2.5 (exit_code=1)";
+    let text = world.text();
+    assert!(text.contains(&format!("stuck:tests-pass: {short} (exit 11)\n")), "{text}");
+    let logs = world.path("peers/log/gates");
+    std::fs::create_dir_all(&logs).unwrap();
+    std::fs::write(logs.join("tick-00001-tests-pass.log"), "x").unwrap();
+    let log = ".peers/log/gates/tick-00001-tests-pass.log";
+    let text = world.text();
+    assert!(text.contains(&format!("stuck:tests-pass: {short}; its output: {log} (exit 11)\n")), "{text}");
+    let view = world.view();
+    let told = red_gate(Some(&view), &reason, raw).unwrap();
+    assert_eq!(told, format!("tests-pass is red: {short}; its output: {log}"));
+    assert_eq!(red_gate(None, &reason, raw), Some(format!("tests-pass is red: {short}")));
+    assert_eq!(red_gate(Some(&view), &StopReason::MaxTicks, raw), None);
+    let json: Value = serde_json::from_str(&status_json(&view)).unwrap();
+    assert_eq!(json["loop"]["value"]["gates"][0]["log"], log);
+    for told in [
+        world.text(),
+        crate::report_markdown(&crate::Report::read(&mut world.disk(), &world.asked(Lock::Free))),
+    ] {
+        assert!(!told.contains("stderr-tail="), "{told}");
+    }
+}
+
+#[test]
+fn a_run_at_its_tick_limit_goes_on_or_is_taken_home_by_commands() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.exit(StopReason::MaxTicks, "");
+    assert_eq!(next_step(&world.view()).unwrap(), "`peers run` goes on, or leave it as it is");
+    let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
+    (record.own_branch, record.branch, record.head) = (true, Some("work".into()), Some(commit('b')));
+    runs::write(world.store.disk(), &record).unwrap();
+    let land = "goes on; `peers land` takes home what is there";
+    assert_eq!(next_step(&world.view()).unwrap(), format!("`peers run` {land}"));
+    record.workdir = "/data/apart".into();
+    runs::write(world.store.disk(), &record).unwrap();
+    assert_eq!(next_step(&world.view()).unwrap(), format!("`peers -C /data/apart run` {land}"));
+}
+
+#[test]
+fn how_a_run_in_a_worktree_goes_on_is_said_once() {
+    for reason in [
+        StopReason::MaxTicks,
+        StopReason::StuckGate(goal("tests-pass")),
+        StopReason::Budget(BudgetKind::MaxWall),
+        StopReason::Budget(BudgetKind::MaxConsecutiveFailures),
+        StopReason::AllPeersDegraded,
+        StopReason::Error(ErrorKind::Io),
+    ] {
+        let mut world = World::running();
+        world.exit(reason, "");
+        let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
+        record.workdir = "/data/apart".into();
+        runs::write(world.store.disk(), &record).unwrap();
+        let step = next_step(&world.view()).unwrap();
+        assert_eq!(step.matches("`peers -C /data/apart run`").count(), 1, "{step}");
+        assert!(!step.contains("run again") && !step.contains("to go on"), "{step}");
+    }
+}
+
+#[test]
+fn files_that_are_not_accepted_come_before_every_next_step() {
+    let look =
+        "look at what changed in goals.yaml (`peers goals diff`), then `peers goals accept`, or restore it";
+    for reason in [
+        StopReason::Complete,
+        StopReason::MaxTicks,
+        StopReason::Interrupted(2),
+        StopReason::Drained,
+        StopReason::Budget(BudgetKind::MaxUsd),
+        StopReason::GoalMutation("goals.yaml".into()),
+    ] {
+        let mut world = World::running();
+        world.exit(reason.clone(), "");
+        write_files(&world, "goals: []\n# edited\n", None);
+        assert_eq!(next_step(&world.view()).as_deref(), Some(look), "{reason}");
+        assert!(world.text().contains("goals.yaml differs from what was accepted"), "{}", world.text());
+        write_files(&world, "goals: []\n# edited\n", Some("# edited"));
+        assert!(world.text().contains("goals.yaml and config.yaml differ from"), "{}", world.text());
+        assert!(next_step(&world.view()).unwrap().ends_with(", or restore them"));
+        assert_eq!(next_step(&world.view_held()), None);
+    }
+    let mut world = World::running();
+    write_files(&world, "goals: []\n# edited\n", None);
+    assert_eq!(next_step(&world.view()).as_deref(), Some(look), "a run that crashed");
+    world.exit(StopReason::Tamper(TamperKind::Store), "");
+    let step = next_step(&world.view()).unwrap();
+    assert!(step.starts_with("find out who changed it") && step.ends_with(look), "{step}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_corrected_and_never_accepted() {
+    let mut world = World::running();
+    write_files(&world, "goals: []\nx: [\n", None);
+    let step = |world: &World| next_step(&world.view()).unwrap();
+    world.exit(StopReason::MaxTicks, "");
+    assert!(step(&world).starts_with("correct .peers/goals.yaml line "), "{}", step(&world));
+    write_files(&world, "goals: []\nhelp: 1\n", Some("nonsense: 1"));
+    let both = step(&world);
+    assert!(
+        both.contains(".peers/config.yaml line ") && both.contains(" and .peers/goals.yaml line 2"),
+        "{both}"
+    );
+    assert!(!both.contains("accept"), "{both}");
+    let json: Value = serde_json::from_str(&status_json(&world.view())).unwrap();
+    assert_eq!(json["setup"]["broken"][1], serde_json::json!({"file": ".peers/goals.yaml", "line": 2}));
+}
+
+#[test]
+fn files_of_a_worktree_are_looked_at_and_accepted_there() {
+    let mut world = World::running();
+    world.exit(StopReason::GoalMutation("goals.yaml".into()), "");
+    let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
+    record.workdir = "/data/apart".into();
+    runs::write(world.store.disk(), &record).unwrap();
+    let there = "look at what changed in goals.yaml (`peers -C /data/apart goals diff`), then `peers -C /data/apart goals accept`, or restore it";
+    // Those here are as accepted.
+    assert!(next_step(&world.view()).unwrap().starts_with(there), "{:?}", next_step(&world.view()));
+    write_files(&world, "goals: []\n# edited\n", None);
+    let mut asked = world.asked(Lock::Free);
+    asked.files_in = Some("/data/apart".into());
+    assert_eq!(next_step(&LoopView::read(&mut world.disk(), &asked)).as_deref(), Some(there));
+    write_files(&world, "goals: [\n", None);
+    let step = next_step(&LoopView::read(&mut world.disk(), &asked)).unwrap();
+    assert!(step.starts_with("correct /data/apart/.peers/goals.yaml line "), "{step}");
+}
