@@ -181,6 +181,8 @@ fn a_sparse_checkout_is_refused_and_a_worktree_beside_it_works_and_lands() {
     assert!(done.err.contains("`far/away.txt` was left out of this sparse checkout"), "{}", done.err);
     assert!(done.err.contains("`git sparse-checkout disable`"), "{}", done.err);
     world.peers(&["run", "--max-ticks", "2", "--worktree"]).exits(0);
+    let seen = world.peers(&["status"]).exits(0);
+    assert!(seen.out.contains("`far/away.txt` was left out of this sparse checkout"), "{}", seen.out);
     let done = world.peers(&["land"]).exits(4);
     assert!(done.err.contains("`git switch --detach` there"), "{}", done.err);
     world.git(&["switch", "-q", "--detach"]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use peers_core::state::OpenTick;
+use peers_core::state::{OpenTick, State};
 use peers_git::{ControlDir, GitError, PeerRepo, Unfollowed};
 use peers_model::{CommitId, RunId, TickNo, Timestamp, exit};
 use peers_modes::hooks::quoted;
@@ -34,9 +34,24 @@ pub(super) fn uncommitted(
     base: Option<&CommitId>,
 ) -> Result<(Vec<String>, Option<Finding>), GitError> {
     let imported = control.import(repo, base)?;
-    let found = control.dirty_files(repo.work_dir(), &imported.head, COUNTED)?;
-    let refusal = repo.unfollowed(&imported.head, &found).map(|(why, path)| unfollowed(&why, &path));
+    looked_at(control, repo, &imported.head)
+}
+
+/// As [`uncommitted`], against a commit that was imported before.
+pub(super) fn looked_at(
+    control: &ControlDir,
+    repo: &PeerRepo,
+    head: &CommitId,
+) -> Result<(Vec<String>, Option<Finding>), GitError> {
+    let found = control.dirty_files(repo.work_dir(), head, COUNTED)?;
+    let refusal = repo.unfollowed(head, &found).map(|(why, path)| unfollowed(&why, &path));
     Ok((found.into_iter().map(|file| file.path).collect(), refusal))
+}
+
+/// Uncommitted changes are the operator's when nothing of the loop has left any. What a turn left is no
+/// reason to refuse a start: the next turn is told of it.
+pub(super) fn are_operators(state: &State) -> bool {
+    !state.dirty && !state.unwitnessed()
 }
 
 /// The refusal of a start.

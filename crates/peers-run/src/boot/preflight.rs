@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use peers_core::state::State;
-use peers_git::{Git, PeerRepo, RepoError};
+use peers_git::{ControlDir, Git, PeerRepo, RepoError};
 use peers_model::config::Config;
 use peers_model::record::Rules;
 use peers_model::{exit, limits};
@@ -172,9 +172,23 @@ pub fn refusals(place: &Place, env: &Env) -> Vec<Finding> {
         out.push(error.into());
     }
     let cut_short = cut_short(&mut disk).is_some();
-    let _repo = repository(place, cut_short, &mut out);
-    let _git = machine(place, config.as_ref(), env, &mut out);
+    let repo = repository(place, cut_short, &mut out);
+    let git = machine(place, config.as_ref(), env, &mut out);
+    if let (Some(repo), Some(git), false) = (repo, git, cut_short) {
+        out.extend(unfollowed(place, &repo, git, &mut disk));
+    }
     out
+}
+
+/// The refusal of a work tree that lives by what is not followed, where an earlier run left a copy of the
+/// history to compare it with.
+fn unfollowed(place: &Place, repo: &PeerRepo, git: Git, disk: &mut FsDisk) -> Option<Finding> {
+    if !place.control_git_path().exists() || !super::dirty::are_operators(&store::read_state(disk).ok()?) {
+        return None;
+    }
+    let control = ControlDir::open_or_create(&place.control_git_path(), git).ok()?;
+    let control = control.with_excludes(peers_git::operator_excludes());
+    super::dirty::looked_at(&control, repo, &repo.facts().head().ok()?.commit).ok()?.1
 }
 
 /// Enough files may be open: what fails for want of one in the middle of something says so badly.

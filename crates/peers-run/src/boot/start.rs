@@ -255,9 +255,7 @@ impl Ground {
         let killed = store.state().live_run().map(|run| run.id.clone());
         let strays = killed.and_then(|run| control::strays(store.disk(), &run, &place));
         let (changes, refusal) = changes.unwrap_or_default();
-        // Whose they are is known when nothing of the loop has left any. What a turn left is no reason to
-        // refuse: the next one is told of it.
-        let theirs = !store.state().dirty && !store.state().unwitnessed();
+        let theirs = dirty::are_operators(store.state());
         if let Some(refusal) = refusal.filter(|_| theirs) {
             return Err(refusal.into());
         }
