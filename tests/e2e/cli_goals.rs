@@ -43,6 +43,7 @@ fn only_what_is_valid_can_be_accepted_and_every_problem_is_named() {
 #[test]
 fn lint_finds_a_gate_that_cannot_turn_red() {
     let world = World::ready("true");
+    world.write(".peers/goals.yaml", &goals(&[("tests-pass", "true")]));
     world.peers(&["goals", "lint"]).exits(0);
     world.write(".peers/goals.yaml", &goals(&[("real", "make test || true")]));
     let done = world.peers(&["goals", "lint"]).exits(1);
@@ -142,4 +143,36 @@ fn goals_that_changed_in_a_worktree_are_looked_at_and_accepted_by_the_commands_t
     world.peers(&["-C", at, "goals", "accept"]).exits(0);
     world.script("ann", "turns:\n- - handoff: Done\n");
     world.peers(&["-C", at, "run", "--max-ticks", "1"]).exits(0);
+}
+
+#[test]
+fn gates_of_which_none_is_watched_are_warned_of_wherever_goals_are_looked_at() {
+    let says = "no gate is watched for being stuck: `goals.stuck_halt_gates` names tests-pass and no-prior-regression, and goals.yaml has neither";
+    let world = World::ready("true");
+    world.write(".peers/goals.yaml", &goals(&[("unit-tests", "true")]));
+    assert!(world.peers(&["goals", "lint"]).exits(1).out.contains(says));
+    assert!(world.peers(&["goals", "accept"]).exits(0).err.contains(says));
+    assert!(world.peers(&["info"]).exits(0).out.contains(says));
+    assert!(world.peers(&["init", "--upgrade"]).exits(0).err.contains(says));
+    let run = world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert_eq!(run.err.matches(says).count(), 1, "{}", run.err);
+
+    for more in ["{stuck_halt_gates: [unit-tests]}", "{stuck_halt_after: 0}", "{stuck_halt_gates: []}"] {
+        world.write(".peers/config.yaml", &world.config(&format!("goals: {more}\n")));
+        world.peers(&["goals", "lint"]).exits(0);
+    }
+    world.write(".peers/config.yaml", &world.config(""));
+    world.write(".peers/goals.yaml", &goals(&[("tests-pass", "true")]));
+    world.peers(&["goals", "lint"]).exits(0);
+}
+
+#[test]
+fn two_files_that_changed_are_told_in_the_plural() {
+    let world = World::ready("true");
+    world.write(".peers/goals.yaml", &goals(&[("other", "true")]));
+    world.write(".peers/config.yaml", &world.config("max_retries: 1\n"));
+    for command in ["run", "verify", "info"] {
+        let told = world.peers(&[command]).err;
+        assert!(told.contains("goals.yaml and config.yaml changed since they were accepted"), "{told}");
+    }
 }

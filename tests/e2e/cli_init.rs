@@ -1,6 +1,6 @@
 //! `peers init` and `peers deinit`.
 
-use crate::support::World;
+use crate::support::{World, goals};
 
 #[test]
 fn init_lays_down_what_run_needs_and_ignores_it() {
@@ -66,15 +66,71 @@ fn only_the_top_of_a_repository_is_set_up() {
 }
 
 #[test]
-fn without_a_commit_the_note_says_how_the_tag_comes() {
+fn without_a_commit_the_notes_and_the_next_step_say_what_comes_with_the_first_one() {
     let world = World::bare();
     world.git(&["init", "-q", "-b", "main"]);
     let done = world.peers(&["init"]).exits(0);
-    assert!(done.err.contains("commit something, then `peers init --upgrade`"), "{}", done.err);
+    assert_eq!(done.err.lines().filter(|line| line.starts_with("note: ")).count(), 2, "{}", done.err);
+    assert!(!done.err.contains("no commit yet on"), "{}", done.err);
+    assert!(done.err.contains("next: make the first commit, then replace"), "{}", done.err);
     world.write("README.md", "# sample\n");
-    world.commit("First");
+    let first = world.commit("First");
+    let done = world.peers(&["init", "--upgrade"]).exits(0);
+    assert!(done.out.contains(&format!("  tag peers-baseline at {}\n", &first[..8])), "{}", done.out);
+    assert_eq!(world.git(&["rev-parse", "peers-baseline^{commit}"]), first);
+}
+
+#[test]
+fn a_bug_that_was_reported_before_a_late_upgrade_stays_in_the_ledger() {
+    let world = World::bare();
+    world.git(&["init", "-q", "-b", "main"]);
+    world.peers(&["init"]).exits(0);
+    world.write(".peers/goals.yaml", &goals(&[("real", "test -f bug")]));
+    let bug =
+        "bug_report: {id: BUG-1, severity: high, title: It breaks, description: At once, handoff: true}";
+    world.script("ann", &format!("turns:\n- - write: {{path: bug, text: x}}\n  - {bug}\n"));
+    world.script("ben", "turns: []\n");
+    world.write(".peers/config.yaml", &world.config(""));
+    world.peers(&["goals", "accept"]).exits(0);
+    world.write("README.md", "# sample\n");
+    let first = world.commit("First");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert_eq!(world.git(&["rev-parse", "peers-baseline^{commit}"]), first);
+    world.peers(&["check", "bug-ledger"]).exits(1);
+    // As a version left it that set the anchor by `init` alone.
+    let project = world.store().join("project.json");
+    let mut recorded: serde_json::Value = serde_json::from_slice(&std::fs::read(&project).unwrap()).unwrap();
+    recorded["base"] = serde_json::Value::Null;
+    std::fs::write(&project, recorded.to_string()).unwrap();
+    world.git(&["tag", "-d", "peers-baseline"]);
     world.peers(&["init", "--upgrade"]).exits(0);
-    assert_eq!(world.git(&["rev-parse", "peers-baseline^{commit}"]).len(), 40);
+    world.peers(&["check", "bug-ledger"]).exits(1);
+    assert_eq!(world.git(&["rev-parse", "peers-baseline^{commit}"]), first);
+}
+
+#[test]
+fn init_lists_what_it_changed_and_where_the_store_is() {
+    let world = World::repo();
+    let at = world.head();
+    let done = world.peers(&["init"]).exits(0);
+    let lines: Vec<&str> = done.out.lines().skip(1).collect();
+    let store = world.store().canonicalize().unwrap();
+    assert_eq!(
+        lines,
+        [
+            format!("  create the trusted store, {}", store.display()).as_str(),
+            &format!("  tag peers-baseline at {}", &at[..8]),
+            "  create .peers/",
+            "  create .peers/config.yaml",
+            "  create .peers/goals.yaml",
+            "  accept goals.yaml and config.yaml",
+            "  create .gitignore",
+            "  commit .gitignore",
+        ]
+    );
+    std::fs::remove_file(world.at(".peers/goals.yaml")).unwrap();
+    let done = world.peers(&["init", "--upgrade"]).exits(0);
+    assert_eq!(done.out.lines().skip(1).collect::<Vec<_>>(), ["  restore .peers/goals.yaml"]);
 }
 
 #[test]

@@ -126,3 +126,16 @@ fn a_red_gate_never_completes_and_its_answer_is_shown() {
     assert!(done.err.contains("real is red"), "{}", done.err);
     assert!(done.err.contains("no such luck"), "{}", done.err);
 }
+
+#[test]
+fn a_degraded_peer_is_told_in_words() {
+    let world = World::ready("false");
+    world.script("ann", "after: repeat\nturns:\n- - exit: 3\n");
+    world.script("ben", "after: repeat\nturns:\n- - exit: 3\n");
+    world.write(".peers/config.yaml", &world.config("max_retries: 9\n"));
+    world.peers(&["goals", "accept"]).exits(0);
+    let done = world.peers(&["run", "--max-ticks", "3"]).exits(0);
+    let says = "ann is degraded: its last 3 turns failed (the last one: its process ended with exit code 3)";
+    assert!(done.err.contains(says), "{}", done.err);
+    assert!(!done.err.contains("run classification"), "{}", done.err);
+}

@@ -94,7 +94,9 @@ fn commands_of_the_configuration_run_after_the_gates() {
     );
     world.peers(&["verify", "--only", "real"]).exits(0);
     world.peers(&["verify", "--only", "lint"]).exits(1);
-    assert!(world.peers(&["verify", "--only", "rael"]).exits(2).err.contains("did you mean `real`?"));
+    let unknown = world.peers(&["verify", "--only", "rael"]).exits(2).err;
+    assert!(unknown.contains("is called `rael`; did you mean `real`? (real, "), "{unknown}");
+    assert!(world.peers(&["verify", "--only", "nope"]).exits(2).err.contains("is called `nope` (real, "));
 }
 
 #[test]
@@ -150,4 +152,15 @@ fn a_red_gate_is_shown_with_its_cause_in_every_place() {
     let json = world.peers(&["verify", "--json", "--no-write"]).exits(1).json("peers.verify/1");
     assert_eq!(json["hard"][0]["cause"], short);
     assert!(json["hard"][0]["diagnostic"].as_str().unwrap().contains("Traceback"));
+}
+
+#[test]
+fn files_that_gates_leave_are_named_by_verify_and_by_run() {
+    let world = World::ready("mkdir -p left; touch left/a left/b left/c left/d; true");
+    let done = world.peers(&["verify"]).exits(0);
+    assert!(done.err.contains("such files block `complete`, or an agent commits them"), "{}", done.err);
+    std::fs::remove_dir_all(world.at("left")).unwrap();
+    let done = world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let says = "the work tree changed while gates ran (left/a, left/b, left/c and 1 more); they run again";
+    assert!(done.err.contains(says), "{}", done.err);
 }

@@ -51,7 +51,7 @@ pub struct Asked<'a> {
     /// The commit to judge: a full id, a branch, a tag or a full reference name. `HEAD` by default.
     pub head: Option<&'a str>,
     /// History up to here is not looked at; same forms. By default what the store recorded, else the
-    /// tag `peers-baseline`, else nothing.
+    /// tag `peers-baseline` where there is no store, else nothing.
     pub base: Option<&'a str>,
 }
 
@@ -111,7 +111,9 @@ impl CheckCx {
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
         }
-        cx.base = explicit.or(stored_base).or_else(|| cx.baseline());
+        // Peers can set a tag: a store that has no base yet is not helped out by it.
+        let tagged = matches!(cx.recorded, Recorded::Absent(_)).then(|| cx.baseline()).flatten();
+        cx.base = explicit.or(stored_base).or(tagged);
         if let Some(base) = cx.base.as_ref().filter(|base| !cx.facts().is_ok_and(|facts| facts.has(base))) {
             return Err(CouldNot::with(
                 format!("the base {base} is not in this repository"),
@@ -121,7 +123,7 @@ impl CheckCx {
         Ok(cx)
     }
 
-    /// The tag of `init`, where no store says better.
+    /// The tag of `init`, where there is no store.
     fn baseline(&self) -> Option<CommitId> {
         self.repo.as_ref()?.facts().reference(BASELINE).ok().flatten()
     }

@@ -12,6 +12,7 @@ use crate::apply::bounded;
 use crate::bugs;
 use crate::cheat::{self, CheatContext, CheatVerdict, OfTurn, TAKEN_OVER, WEAKENED, Weakening};
 use crate::classify_path::{self, PathKind};
+use crate::failed::BY_PROCESS;
 use crate::machine::{CommitSeen, Harvest, Origin};
 use crate::reviews::eligible;
 use crate::state::{OpenTick, State};
@@ -178,7 +179,7 @@ fn outcome(mut j: Judgement, exit: &PeerExit, has_handoff: bool) -> Judgement {
         }
         if exit.class != ExitClass::Ok {
             let label = exit.classification();
-            return fail(j, TickOutcome::PeerFailed, &format!("run classification {label}"));
+            return fail(j, TickOutcome::PeerFailed, &format!("{BY_PROCESS}{label}"));
         }
         if j.commits.is_empty() {
             return fail(j, TickOutcome::NoHandoff, "no commit by peer this turn");

@@ -12,6 +12,7 @@ pub mod classify_path;
 pub mod compose;
 pub mod converge;
 pub mod dsl;
+pub mod failed;
 pub mod harvest;
 pub mod machine;
 pub mod prompt;

@@ -47,6 +47,8 @@ pub(crate) struct Judging {
     pub(crate) took_ms: u64,
     /// The tree changed meanwhile.
     pub(crate) moved: bool,
+    /// In what, for people.
+    pub(crate) changed: String,
 }
 
 /// Loads goals and config again after the operator accepted new ones while the loop ran.

@@ -412,6 +412,11 @@ impl Repo for GitRepo {
         self.mend_after_gates()
     }
 
+    fn changed_by_gates(&mut self) -> Vec<String> {
+        // For people alone: what cannot be read is not named.
+        self.paths_since_gates().unwrap_or_default()
+    }
+
     fn undo_weakening(&mut self) -> Result<Vec<String>, RepoFailure> {
         let Some(before) = self.before_gates.take() else { return Ok(Vec::new()) };
         self.with_control(|repo| repo.undo_what_gates_weakened(&before))

@@ -4,6 +4,7 @@
 //! engine is synchronous and generic over its ports, so that the simulator drives the very code
 //! that runs in production. Start reading at [`engine`].
 
+mod anchor;
 pub mod boot;
 mod cache;
 pub mod clock;

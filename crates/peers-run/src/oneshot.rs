@@ -164,11 +164,10 @@ impl Bench {
         if let Some(damaged) = &loaded.damaged {
             return Err(damaged.clone().into());
         }
-        let changed = loaded.unaccepted();
-        if !changed.is_empty() {
+        if let Some(changed) = loaded.changed() {
             return Err(Finding::new(
                 exit::REFUSED,
-                format!("{} changed since it was accepted", changed.join(" and ")),
+                changed,
                 "review with `peers goals diff`, then run `peers goals accept`",
             )
             .into());

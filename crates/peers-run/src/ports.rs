@@ -121,6 +121,12 @@ pub trait Repo {
         Ok(())
     }
 
+    /// The paths in which the work tree differs from how it was before gates ran, as far as that is known.
+    /// Anybody's text.
+    fn changed_by_gates(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Puts back what gates touched of it. Says what that was, for people.
     ///
     /// # Errors

@@ -373,7 +373,12 @@ impl Procs for SimProcs {
                 }
             })
             .collect();
-        self.queue.borrow_mut().push_back(Event::Judged { verdicts, took_ms: 1, moved: false });
+        self.queue.borrow_mut().push_back(Event::Judged {
+            verdicts,
+            took_ms: 1,
+            moved: false,
+            changed: String::new(),
+        });
         if matches!(verb, Verb::Half | Verb::ThenCrash) {
             crash();
         }

@@ -23,7 +23,7 @@ pub struct Project {
     pub ino: u64,
     /// When the store was made.
     pub created_at: Timestamp,
-    /// The commit that HEAD named then: history before it is the operator's.
+    /// The commit that HEAD named then, or that the first run began at: history before it is the operator's.
     pub base: Option<CommitId>,
 }
 

@@ -1,5 +1,6 @@
 //! What a red gate or a failed turn says of itself, boiled down to what helps.
 
+use peers_core::failed::BY_PROCESS;
 use peers_model::outcome::{ExitClass, StopReason};
 use peers_model::record::TickRecord;
 use peers_sys::term;
@@ -8,8 +9,6 @@ mod failing;
 
 /// Terminal cells of the last words of a process.
 const COMPLAINT: usize = 200;
-/// How the core names a turn that failed for no reason but the end of its process.
-const BY_PROCESS: &str = "run classification ";
 
 /// What a diagnostic says: the last failure that a known test runner reports in the output, else the last
 /// lines that say something, where most programs say what is wrong. One that quotes no output is taken
@@ -51,30 +50,6 @@ pub fn complaint(tick: &TickRecord) -> Option<String> {
     }
     let last = tick.exit.stderr_tail.lines().map(str::trim).rfind(|line| !line.is_empty());
     last.map(|line| term::line(line, COMPLAINT))
-}
-
-/// Why a turn was no success: the recorded reason, or how its process ended.
-#[must_use]
-pub fn why_failed(tick: &TickRecord) -> Option<String> {
-    let reason = tick.soft_fail_reason.as_ref()?;
-    if !reason.starts_with(BY_PROCESS) {
-        return Some(reason.clone());
-    }
-    Some(match (tick.exit.class, tick.exit.code, tick.exit.signal) {
-        (ExitClass::SpawnFail, ..) => "its program did not start".to_owned(),
-        (ExitClass::Signal, _, Some(signal)) => format!("its process died of signal {signal}"),
-        (ExitClass::Idle, ..) => "its process was silent for too long and was ended".to_owned(),
-        (ExitClass::Absolute, ..) => "its process reached its time limit and was ended".to_owned(),
-        (ExitClass::Pattern, ..) => {
-            "its process printed what `health` calls an error and was ended".to_owned()
-        }
-        (ExitClass::Nonzero | ExitClass::Signal, Some(code), _) => {
-            format!("its process ended with exit code {code}")
-        }
-        (ExitClass::Ok | ExitClass::Nonzero | ExitClass::Signal | ExitClass::Interrupted, ..) => {
-            format!("its process ended as {}", tick.classification)
-        }
-    })
 }
 
 /// A reason that is kept without its turn; nothing where it only repeats the word for the process.

@@ -7,7 +7,8 @@ use peers_store::{Area, Disk, DiskError, journal, layout};
 use peers_sys::digest::sha256_hex;
 use serde::Serialize;
 
-use crate::diagnostic::{complaint, why_failed};
+use crate::diagnostic::complaint;
+use crate::why_failed;
 use crate::words;
 
 /// So much of the journal's end is looked through for ticks.

@@ -1,5 +1,7 @@
 //! What a check stands on.
 
+use peers_store::project::{self, Project};
+
 use super::{World, handoff, pristine};
 use crate::{Asked, CheckCx, Outcome, run};
 
@@ -48,6 +50,16 @@ fn the_base_of_the_store_counts_and_else_the_tag_of_init() {
     assert_eq!(open(world.asked()).unwrap().base(), Some(&second));
     let why = open(Asked { base: Some(&"0".repeat(40)), ..world.asked() }).unwrap_err();
     assert!(why.what.contains("is not in this repository"), "{why}");
+}
+
+#[test]
+fn where_the_store_has_no_base_a_tag_that_a_peer_may_have_set_hides_nothing() {
+    let world = World::new();
+    let mut disk = world.disk();
+    let project = project::read(&mut disk).unwrap().unwrap();
+    project::write(&mut disk, &Project { base: None, ..project }).unwrap();
+    world.git(&["tag", "peers-baseline", "HEAD"]);
+    assert_eq!(world.cx().base(), None);
 }
 
 #[test]

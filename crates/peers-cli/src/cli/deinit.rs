@@ -11,7 +11,8 @@ use crate::error::CommandError;
 /// Take away what `init` laid down
 ///
 /// Removes `.peers/` and the ignore line. The trusted store stays, so that a later `init` goes on with
-/// it; `--purge` removes it too, with every backup, salvage and the cache.
+/// it; `--purge` removes it too, with every backup, salvage and the cache. What is in git stays either
+/// way: branches, the tag `peers-baseline`, notes.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let did = if dry_run { "Would change" } else { "Changed" };
     cx.out.line(&format!("{did}:"))?;
     for change in &report.changes {
-        cx.out.line(&format!("  {:?} {}", change.action, term::inline(&change.what)).to_lowercase())?;
+        cx.out.line(&format!("  {} {}", change.action.word(), term::inline(&change.what)))?;
     }
     Ok(ExitCode::SUCCESS)
 }

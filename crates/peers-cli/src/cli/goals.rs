@@ -10,7 +10,6 @@ use peers_model::record::{Digests, OperatorOp};
 use peers_model::{exit, limits};
 use peers_run::boot;
 use peers_store::layout::peers;
-use peers_store::load::goal_warnings;
 use peers_store::{Area, Disk, accept};
 use peers_sys::{clock, term};
 use serde_json::json;
@@ -49,7 +48,7 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Look for errors, and for gates that cannot turn red; exit 1 if there are any of these
+    /// Look for errors, for gates that cannot turn red, and for none that is watched; exit 1 if there are any
     Lint {
         /// Print the result as JSON
         #[arg(long)]
@@ -180,7 +179,7 @@ fn accept(note: Option<&str>, as_json: bool, cx: &Cx) -> Result<ExitCode, Comman
         accept::write(disk, &goals, &config, clock::now(), &by, note)?;
         Ok(())
     })?;
-    for warning in goal_warnings(&loaded.goals) {
+    for warning in loaded.warnings() {
         cx.out.talk(&format!("warning: {warning}"));
     }
     let Digests { goals, config } = &new;
@@ -202,7 +201,7 @@ fn accept(note: Option<&str>, as_json: bool, cx: &Cx) -> Result<ExitCode, Comman
 fn lint(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (_, mut disk) = cx.view()?;
     let loaded = boot::load(&mut disk)?;
-    let warnings = goal_warnings(&loaded.goals);
+    let warnings = loaded.warnings();
     if as_json {
         cx.out.json("peers.goals-lint/1", &json!({"goals": loaded.goals.len(), "warnings": warnings}))?;
     } else {

@@ -8,7 +8,6 @@ use peers_run::boot;
 use peers_run::env::OperatorEnv;
 use peers_run::procs::{self, Outlook};
 use peers_store::layout::peers;
-use peers_store::load::goal_warnings;
 use peers_store::{Area, Disk};
 use peers_sys::env::Env;
 use peers_sys::term;
@@ -57,7 +56,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let loaded = boot::load(&mut disk)?;
     let file = disk.read(Area::Peers, peers::CONFIG, limits::CONFIG)?.unwrap_or_default();
     let given = keys(&String::from_utf8_lossy(&file));
-    let mut warnings = goal_warnings(&loaded.goals);
+    let mut warnings = loaded.warnings();
     warnings.extend(withheld(&loaded.config, &cx.env));
     let info = Info {
         target: &term::inline(&place.work_dir().to_string_lossy()),
@@ -74,10 +73,8 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     } else {
         cx.out.data(&info_text(&info, cx.out.colour()))?;
     }
-    let changed = loaded.unaccepted();
-    if !changed.is_empty() {
-        let files = changed.join(" and ");
-        cx.out.talk(&format!("note: {files} changed since it was accepted; `peers goals diff` shows it"));
+    if let Some(changed) = loaded.changed() {
+        cx.out.talk(&format!("note: {changed}; `peers goals diff` shows it"));
     }
     Ok(ExitCode::SUCCESS)
 }

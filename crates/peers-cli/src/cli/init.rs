@@ -8,7 +8,7 @@ use peers_model::config::Driver as ConfigDriver;
 use peers_model::exit;
 use peers_modes::hooks::quoted;
 use peers_run::boot;
-use peers_run::scaffold::{self, Existing, InitOptions, InitReport, Outcome};
+use peers_run::scaffold::{self, Action, Change, Existing, InitOptions, InitReport, Outcome};
 use peers_sys::term;
 
 use crate::cx::{self, Cx};
@@ -17,9 +17,9 @@ use crate::error::CommandError;
 /// Set a repository up: `.peers/` with configuration and goals, and the trusted store
 ///
 /// Lays down `.peers/config.yaml` and `.peers/goals.yaml`, makes the trusted store outside of the
-/// repository, tags the current commit as `peers-baseline`, and ignores `.peers/` with a small commit.
-/// What it wrote is accepted. A second `init` refuses; `--upgrade` completes what is there, `--force`
-/// moves it aside and starts over.
+/// repository, tags the current commit as `peers-baseline` (where there is none yet, the first run sets
+/// the tag), and ignores `.peers/` with a small commit on the current branch. What it wrote is accepted.
+/// A second `init` refuses; `--upgrade` completes what is there, `--force` moves it aside and starts over.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -74,17 +74,13 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     for note in &report.notes {
         cx.out.talk(&format!("note: {note}"));
     }
-    if report.base.is_none() && !report.dry_run {
-        cx.out.talk(
-            "note: history is counted from the tag peers-baseline: commit something, then `peers init --upgrade` sets it",
-        );
-    }
     let place = cx.place().ok().filter(|_| !report.dry_run);
     let refusals = place.map(|place| cx.refusals(&place, &cx::lock(&place))).unwrap_or_default();
+    let unborn = unborn(cx);
     if json {
         cx.out.json("peers.init/1", &Told { report: &report, refusals: &refusals })?;
     } else {
-        say(&report, &refusals, cx)?;
+        say(&report, &refusals, unborn.as_deref(), cx)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -128,7 +124,7 @@ fn top_of_a_repository(cx: &Cx) -> Result<(), CommandError> {
 /// What comes before the first run, by the goals that are there.
 fn next(cx: &Cx) -> &'static str {
     const PLACEHOLDER: &str =
-        "next: replace the placeholder gate in .peers/goals.yaml, `peers goals accept`, `peers run`";
+        "replace the placeholder gate in .peers/goals.yaml, `peers goals accept`, `peers run`";
     let Some(loaded) = cx.view().ok().and_then(|(_, mut disk)| boot::load(&mut disk).ok()) else {
         return PLACEHOLDER;
     };
@@ -137,23 +133,50 @@ fn next(cx: &Cx) -> &'static str {
         return if gates.iter().any(|gate| gate.id.as_str() == peers_view::PLACEHOLDER) {
             PLACEHOLDER
         } else {
-            "next: a hard gate in .peers/goals.yaml that runs your tests, `peers goals accept`, `peers run`"
+            "a hard gate in .peers/goals.yaml that runs your tests, `peers goals accept`, `peers run`"
         };
     }
     if loaded.unaccepted().is_empty() {
-        return "next: `peers run`";
+        return "`peers run`";
     }
-    "next: look at .peers/goals.yaml and .peers/config.yaml (`peers goals diff`), `peers goals accept`, `peers run`"
+    "look at .peers/goals.yaml and .peers/config.yaml (`peers goals diff`), `peers goals accept`, `peers run`"
 }
 
-fn say(report: &InitReport, refusals: &[String], cx: &Cx) -> Result<(), CommandError> {
+/// The changes, one line each. What lies in a directory that was made now is part of it, but for the files
+/// that are the operator's.
+fn listed(report: &InitReport, cx: &Cx) -> Result<(), CommandError> {
+    let made = |what: &str| report.changes.iter().any(|c| c.action == Action::Create && c.what == what);
+    let part = |change: &&Change| match change.what.as_str() {
+        ".peers/log/" | ".peers/inbox/" | ".peers/log/runs.jsonl" => made(".peers/"),
+        "project.json in the trusted store" => made("the trusted store"),
+        _ => false,
+    };
+    for change in report.changes.iter().filter(|change| !part(change)) {
+        let store = match change.what.as_str() {
+            "the trusted store" => format!(", {}", report.store.to_string_lossy()),
+            _ => String::new(),
+        };
+        cx.out.line(&format!(
+            "  {} {}",
+            change.action.word(),
+            term::inline(&format!("{}{store}", change.what))
+        ))?;
+    }
+    Ok(())
+}
+
+/// The refusal of a repository without a commit, where this is one.
+fn unborn(cx: &Cx) -> Option<String> {
+    let repo = PeerRepo::open(&cx.target.canonicalize().ok()?).ok()?;
+    let found = repo.preflight().into_iter().find(|error| matches!(error, RepoError::Unborn { .. }))?;
+    Some(found.to_string())
+}
+
+fn say(report: &InitReport, refusals: &[String], unborn: Option<&str>, cx: &Cx) -> Result<(), CommandError> {
     let dir = term::inline(&report.peers_dir.to_string_lossy());
     if report.dry_run {
         cx.out.line(&format!("Would set up {dir}; nothing was written"))?;
-        for change in &report.changes {
-            cx.out.line(&format!("  {:?} {}", change.action, term::inline(&change.what)).to_lowercase())?;
-        }
-        return Ok(());
+        return listed(report, cx);
     }
     let done = match report.outcome {
         Outcome::Fresh => "Initialized peers control plane in",
@@ -161,16 +184,25 @@ fn say(report: &InitReport, refusals: &[String], cx: &Cx) -> Result<(), CommandE
         Outcome::Upgraded => "Upgraded",
     };
     cx.out.line(&format!("{done} {dir}"))?;
+    listed(report, cx)?;
     if let Some(hooks) = &report.hooks {
         cx.out.line(&format!(
             "The stop hooks in {hooks} do nothing in this version; its README.md says more"
         ))?;
     }
-    for refusal in refusals {
+    // A commit is missing: what comes next says it, and a note did.
+    let known = |refusal: &String| unborn.is_some_and(|unborn| refusal.starts_with(unborn));
+    for refusal in refusals.iter().filter(|refusal| !known(refusal)) {
         cx.out.talk(&format!("warning: `peers run` would refuse: {refusal}"));
     }
-    if report.outcome != Outcome::Upgraded {
-        cx.out.talk(next(cx));
+    if report.outcome == Outcome::Upgraded {
+        let loaded = cx.view().ok().and_then(|(_, mut disk)| boot::load(&mut disk).ok());
+        if let Some(unwatched) = loaded.and_then(|loaded| loaded.unwatched()) {
+            cx.out.talk(&format!("warning: {unwatched}"));
+        }
+    } else {
+        let first = if refusals.iter().any(known) { "make the first commit, then " } else { "" };
+        cx.out.talk(&format!("next: {first}{}", next(cx)));
     }
     Ok(())
 }

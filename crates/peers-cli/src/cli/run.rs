@@ -168,20 +168,22 @@ fn end(options: &RunOptions, summary: &RunSummary, cx: &Cx) -> Option<LoopView> 
     Some(LoopView::read(&mut disk, &asked))
 }
 
-/// What the operator should know of the peers' commands before money is spent.
+/// What the operator should know of the configuration before money is spent.
 fn doubts(options: &RunOptions, cx: &Cx) -> Vec<String> {
     let loaded = || {
         let mut disk = Place::locate(&options.target, &cx.env).ok()?.open_view_disk().ok()?;
-        Some((boot::load(&mut disk).ok()?.config, store::read_state(&mut disk).ok()?))
+        Some((boot::load(&mut disk).ok()?, store::read_state(&mut disk).ok()?))
     };
     // What cannot be loaded does not start.
-    let Some((config, state)) = loaded() else { return Vec::new() };
-    let doubts = peers_view::doubts(&config, &accounting(&config), options.max_usd)
+    let Some((loaded, state)) = loaded() else { return Vec::new() };
+    let config = &loaded.config;
+    let doubts = peers_view::doubts(config, &accounting(config), options.max_usd)
         .into_iter()
         .map(|doubt| format!("{}: {}", if doubt.loud { "warning" } else { "note" }, doubt.text));
-    let uncounted = peers_view::uncounted(&config, options.max_usd, &state);
-    let withheld = withheld(&config, &cx.env);
-    doubts.chain(uncounted.into_iter().chain(withheld).map(|text| format!("warning: {text}"))).collect()
+    let uncounted = peers_view::uncounted(config, options.max_usd, &state);
+    let withheld = withheld(config, &cx.env);
+    let warnings = uncounted.into_iter().chain(withheld).chain(loaded.unwatched());
+    doubts.chain(warnings.map(|text| format!("warning: {text}"))).collect()
 }
 
 /// The newest run worked in a worktree of its own and is not done: a run here does not go on with it.

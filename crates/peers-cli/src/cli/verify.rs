@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         && !paths.is_empty()
     {
         cx.out.talk(&format!(
-            "note: the gates changed the work tree: {}; a run never completes with that: let git ignore these files (in .gitignore), or let the command clean up",
+            "note: the gates changed the work tree: {}; such files block `complete`, or an agent commits them: let git ignore them (in .gitignore), or let the command clean up",
             named(paths)
         ));
     }
@@ -136,8 +136,13 @@ fn known(only: &[String], loaded: &Loaded) -> Result<(), CommandError> {
         .collect();
     let Some(unknown) = only.iter().find(|only| !names.contains(&only.as_str())) else { return Ok(()) };
     let near = yaml::closest(unknown, names.iter().copied());
-    Err(CommandError::usage(format!("no hard goal or command is called `{}`", term::line(unknown, 80)))
-        .hint_opt(near.map(|near| format!("did you mean `{}`?", term::inline(near)))))
+    let near = near.map(|near| format!("; did you mean `{}`?", term::inline(near))).unwrap_or_default();
+    let known = if names.is_empty() { "there is none".to_owned() } else { names.join(", ") };
+    Err(CommandError::usage(format!(
+        "no hard goal or command is called `{}`{near} ({})",
+        term::line(unknown, 80),
+        term::line(&known, 600)
+    )))
 }
 
 struct Report<'a> {

@@ -6,6 +6,7 @@ use peers_model::{Timestamp, limits};
 
 use super::bounded;
 use crate::budget;
+use crate::failed;
 use crate::reviews;
 use crate::state::{LastRun, OpenTick, PeerHealth, PeerState, State, WarningEntry, Wasted};
 
@@ -149,7 +150,7 @@ impl State {
         } else if health.recent_half_fails() >= 6 || health.failed_cheating >= 2 {
             health.state = PeerState::Degraded;
             health.degraded_at = Some(tick.iteration);
-            health.degraded_reason = Some(cause(tick));
+            health.degraded_reason = Some(causes(health, tick));
         }
     }
 
@@ -229,9 +230,18 @@ fn heal(health: &mut PeerHealth) {
 
 fn cause(tick: &TickRecord) -> String {
     let pattern =
-        tick.exit.matched.as_ref().map(|m| format!(" ({})", bounded(&m.pattern, 60))).unwrap_or_default();
-    let why = tick.soft_fail_reason.as_deref().unwrap_or("failed");
-    format!("{}: {}{pattern}", tick.classification, bounded(why, 200))
+        tick.exit.matched.as_ref().map(|m| format!(": {}", bounded(&m.pattern, 60))).unwrap_or_default();
+    let why = failed::why(tick).unwrap_or_else(|| "it failed".to_owned());
+    format!("{}{pattern}", bounded(&why, 200))
+}
+
+/// How many of the newest turns failed, and why the last one did.
+fn causes(health: &PeerHealth, tick: &TickRecord) -> String {
+    let why = cause(tick);
+    match health.recent.iter().rev().take_while(|credit| **credit > 0).count() {
+        0 | 1 => format!("its last turn failed ({why})"),
+        turns => format!("its last {turns} turns failed (the last one: {why})"),
+    }
 }
 
 /// The clean-tick counter after a tick (`docs/convergence.md`).

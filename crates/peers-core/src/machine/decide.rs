@@ -48,9 +48,10 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Stopped(_) => ignore(m),
         },
         Event::OrphansGone { survivors, last_sign } => on_orphans_gone(m, survivors, *last_sign),
-        Event::Judged { verdicts, took_ms, moved } => match &m.phase {
+        Event::Judged { verdicts, took_ms, moved, changed } => match &m.phase {
             Phase::Judging(facts, unstable) => {
-                survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input)
+                let moved = moved.then_some(changed.as_str());
+                survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, moved, input)
             }
             Phase::Proving(facts, unstable) => {
                 survey::on_proof(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input)

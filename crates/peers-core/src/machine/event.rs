@@ -49,6 +49,8 @@ pub enum Event {
         took_ms: u64,
         /// The tree was another one when the gates had run.
         moved: bool,
+        /// What changed in the work tree then, for people; empty when that is not known.
+        changed: String,
     },
     /// Answer to [`Effect::Compose`].
     Composed(Box<ComposeFacts>),

@@ -124,17 +124,18 @@ pub(super) fn on_verdicts(
     unstable: u8,
     verdicts: &[Judged],
     took_ms: u64,
-    moved: bool,
+    moved: Option<&str>,
     input: &Input,
 ) -> Decision {
     let mut kept = verdicts.to_vec();
-    if moved {
+    if let Some(changed) = moved {
         // The tree changed under the gates: what they measured belongs to no tree that is still there.
         if unstable < MAX_UNSTABLE {
             let mut d = keep(m, Phase::Surveying(unstable + 1));
-            d.effects.push(Effect::Tell(Notice::Warning(
-                "the work tree changed while gates ran; they run again".into(),
-            )));
+            let changed = if changed.is_empty() { String::new() } else { format!(" ({changed})") };
+            d.effects.push(Effect::Tell(Notice::Warning(format!(
+                "the work tree changed while gates ran{changed}; they run again"
+            ))));
             d.effects.push(Effect::Survey);
             return d;
         }
@@ -152,7 +153,7 @@ pub(super) fn on_verdicts(
             &error.to_string(),
         );
     }
-    if moved {
+    if moved.is_some() {
         // What is there now is looked at before anybody has the turn.
         let mut d = look(m);
         d.phase = Phase::Surveying(unstable + 1);

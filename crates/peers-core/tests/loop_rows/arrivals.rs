@@ -123,7 +123,7 @@ fn what_appears_while_the_gates_after_a_handoff_run_is_nobodys_either() {
     bench.begin();
     bench.until_phase(|p| matches!(p, Phase::Refreshing(_)));
     bench.world.operator_commits("by a gate");
-    bench.feed(Event::Judged { verdicts: Vec::new(), took_ms: 1, moved: true });
+    bench.feed(Event::Judged { verdicts: Vec::new(), took_ms: 1, moved: true, changed: String::new() });
     bench.until(|b| !seen(b).is_empty());
     assert!(seen(&bench)[0].while_gates);
 }
@@ -195,7 +195,7 @@ fn a_verdict_about_another_tree_proves_nothing() {
         duration_ms: 1,
         leaked: 0,
     };
-    bench.feed(Event::Judged { verdicts: vec![judged], took_ms: 1, moved: false });
+    bench.feed(Event::Judged { verdicts: vec![judged], took_ms: 1, moved: false, changed: String::new() });
     assert_eq!(bench.stopped(), None);
     let proof = bench.log.iter().rev().find_map(|r| if let Record::Proof(p) = r { Some(p) } else { None });
     assert!(!proof.unwrap().passed && proof.unwrap().verdicts.is_empty());

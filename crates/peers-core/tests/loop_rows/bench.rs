@@ -361,7 +361,7 @@ impl Bench {
             self.world.operator_commits(label);
             moved = true;
         }
-        Event::Judged { verdicts, took_ms: self.gate_ms, moved }
+        Event::Judged { verdicts, took_ms: self.gate_ms, moved, changed: String::new() }
     }
 
     fn compose(&self, peer: &PeerName) -> Event {

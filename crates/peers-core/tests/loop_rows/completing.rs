@@ -313,7 +313,7 @@ fn row_69_proofs_and_live_verdicts_never_stand_in_for_each_other() {
             leaked: 0,
         })
         .collect();
-    bench.feed(Event::Judged { verdicts, took_ms: 1, moved: false });
+    bench.feed(Event::Judged { verdicts, took_ms: 1, moved: false, changed: String::new() });
     let of = |board: &GateBoard| board.gates.values().map(|g| (g.last.clone(), g.reds)).collect::<Vec<_>>();
     assert_eq!(of(&bench.m.state.board), of(&live), "and a red proof is no red in the work tree");
     assert_eq!(bench.standing(), Standing::Red);

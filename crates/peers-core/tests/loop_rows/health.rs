@@ -49,7 +49,8 @@ fn row_12_three_real_failures_degrade() {
     let bench = ann_degraded("ann bob");
     let health = bench.health("ann");
     assert_eq!((health.recent_half_fails(), health.degraded_at.unwrap().0), (6, 3));
-    assert!(health.degraded_reason.unwrap().starts_with("process-fail: run classification process-fail"));
+    let why = health.degraded_reason.unwrap();
+    assert_eq!(why, "its last 3 turns failed (the last one: its process ended as process-fail)");
     assert_eq!(bench.tick(2).peer_state_after, "healthy");
     assert_eq!(bench.tick(3).peer_state_after, "degraded");
 }

@@ -125,7 +125,12 @@ fn stray(bench: &Bench, seed: u64) -> Event {
                 leaked: 0,
             };
             let verdicts = ["tests-pass", "unknown"].map(judged).to_vec();
-            Event::Judged { verdicts, took_ms: seed >> 50, moved: seed & 0x10000 == 0 }
+            Event::Judged {
+                verdicts,
+                took_ms: seed >> 50,
+                moved: seed & 0x10000 == 0,
+                changed: String::new(),
+            }
         }
         3 => Event::Composed(Box::default()),
         4 => {

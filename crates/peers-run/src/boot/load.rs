@@ -40,6 +40,44 @@ impl Loaded {
         ];
         pairs.into_iter().filter(|(_, differs)| *differs).map(|(file, _)| file).collect()
     }
+
+    /// That files are not what was accepted, for people; `None` when they are.
+    #[must_use]
+    pub fn changed(&self) -> Option<String> {
+        let files = self.unaccepted();
+        let were = if files.len() == 1 { "it was" } else { "they were" };
+        (!files.is_empty()).then(|| format!("{} changed since {were} accepted", files.join(" and ")))
+    }
+
+    /// What is allowed and yet most likely not meant.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        load::goal_warnings(&self.goals).into_iter().chain(self.unwatched()).collect()
+    }
+
+    /// That no gate ever stops a run as stuck, where that was asked for by ids that no gate has. Before there
+    /// is a gate of the operator's own nothing can be named.
+    #[must_use]
+    pub fn unwatched(&self) -> Option<String> {
+        let watched = &self.config.goals.stuck_halt_gates;
+        let gates = rules(&self.config, &self.goals, false, false).gates;
+        let asked = self.config.goals.stuck_halt_after > 0 && !watched.is_empty();
+        if !asked || gates.iter().all(|gate| gate.shipped || gate.reads_history) {
+            return None;
+        }
+        if gates.iter().any(|gate| watched.contains(&gate.id)) {
+            return None;
+        }
+        let names: Vec<&str> = watched.iter().map(peers_model::GoalId::as_str).collect();
+        let (names, none) = match names.as_slice() {
+            [one] => ((*one).to_owned(), "has no such gate"),
+            [first, second] => (format!("{first} and {second}"), "has neither"),
+            more => (more.join(", "), "has none of these"),
+        };
+        Some(format!(
+            "no gate is watched for being stuck: `goals.stuck_halt_gates` names {names}, and goals.yaml {none}; name your test gate there"
+        ))
+    }
 }
 
 fn bytes<D: Disk>(disk: &mut D, file: &str) -> Result<Vec<u8>, Finding> {

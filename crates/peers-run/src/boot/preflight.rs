@@ -48,11 +48,10 @@ pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Find
         out.push(damaged.clone());
         return;
     }
-    let changed = loaded.unaccepted();
-    if !changed.is_empty() {
+    if let Some(changed) = loaded.changed() {
         out.push(Finding::new(
             exit::REFUSED,
-            format!("{} changed since it was accepted", changed.join(" and ")),
+            changed,
             "review with `peers goals diff`, then run `peers goals accept`",
         ));
     }
@@ -227,12 +226,14 @@ pub(super) fn machine(
     for peer in config.map(|c| c.peers.as_slice()).unwrap_or_default() {
         let Some(program) = peer.argv.first() else { continue };
         if let Err(error) = resolve_program(OsStr::new(program), Some(path), place.work_dir()) {
+            // A path names a file of the operator's, not something that can be installed.
+            let get = if program.contains('/') { "make" } else { "install" };
             out.push(Finding::new(
                 exit::ENVIRONMENT,
                 format!("peer `{}`: {}", peer.name, chain(&error)),
                 format!(
-                    "install `{}`, or correct `argv` of this peer in .peers/config.yaml",
-                    peers_sys::term::inline(program)
+                    "{get} `{}`, or correct `argv` of this peer in .peers/config.yaml",
+                    term::inline(program)
                 ),
             ));
         }

@@ -10,6 +10,7 @@ use peers_model::config::{Config, PositiveUsd};
 use peers_model::outcome::StopReason;
 use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, RunId, Usd, exit};
+use peers_store::project::Project;
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, Disk, FsDisk, Store, commands, layout, project};
 use peers_sys::dir::FileError;
@@ -25,6 +26,7 @@ use super::load::{Loaded, Reloader, load, rules};
 use super::preflight;
 use super::watching::{TellingLock, Watching};
 use super::{control, dirty};
+use crate::anchor::{self, Tagged};
 use crate::cache;
 use crate::clock::SysClock;
 use crate::drive;
@@ -211,7 +213,17 @@ impl Ground {
         }
         let git_dir = store_dir.create_subdir("git").map_err(|e| io(&e))?;
         let found = project::read(&mut disk).map_err(Finding::from)?;
-        let base = found.and_then(|p| p.base);
+        let found = need(found, "project.json")?;
+        let unanchored = found.base.is_none();
+        let base = match &found.base {
+            Some(base) => base.clone(),
+            // Set up before the first commit. What agents made since the first run is theirs.
+            None => match anchor::of_runs(&mut disk).map_err(Finding::from)? {
+                Some(began) => began,
+                None => repo.facts().head().map_err(|e| git_finding(&e))?.commit,
+            },
+        };
+        let base = Some(base);
         let recorded = control::kept_copies(&mut disk);
         let (control, mended) = open_control(&place.control_git_path(), git, &repo, &recorded)
             .map_err(|e| Finding::plain(exit::BUG, chain(&e)))?;
@@ -283,6 +295,14 @@ impl Ground {
             store.append(peers_sys::clock::now(), Some(&run_id), &[record]).map_err(Finding::from)?;
         }
         runs::prune(store.disk()).map_err(Finding::from)?;
+        let untagged = match &base {
+            Some(at) if unanchored => {
+                let anchored = Project { base: base.clone(), ..found };
+                project::write(store.disk(), &anchored).map_err(Finding::from)?;
+                anchor::tag(&repo, at, &substrate(peers_sys::clock::now()), true)
+            }
+            _ => Tagged::Already,
+        };
 
         let head = repo.facts().head().map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
         let mut cfg = LoopConfig {
@@ -384,7 +404,12 @@ impl Ground {
                  if they are left from it, end them: what they commit counts as the turn's in which it appears"
             )
         });
-        for warning in mirror.into_iter().chain(dirty).chain(strays).chain(mended.iter().cloned()) {
+        let untagged = match untagged {
+            Tagged::Not(why) => Some(why),
+            Tagged::Already | Tagged::Now => None,
+        };
+        let warnings = mirror.into_iter().chain(dirty).chain(strays).chain(untagged);
+        for warning in warnings.chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
         }
         let parts = GitRepoParts {

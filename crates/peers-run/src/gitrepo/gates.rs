@@ -37,6 +37,14 @@ impl GitRepo {
         Ok(self.clean_at.as_ref() == Some(head) || !self.control.tree_state(&self.work_dir, head)?.dirty)
     }
 
+    /// What differs in the work tree from when gates began to run.
+    pub(super) fn paths_since_gates(&self) -> Result<Vec<String>, RepoFailure> {
+        let Some(before) = &self.before_gates else { return Ok(Vec::new()) };
+        let head = self.open()?.facts().head().map_err(failure)?.commit;
+        let now = self.stored(&head).map_err(failure)?;
+        self.control.facts().changed_paths(&before.stored.tree, &now.tree).map_err(failure)
+    }
+
     /// Puts tests, gates and what hides them back to how they were in the work tree, where gates weakened
     /// them and did not commit that.
     pub(super) fn undo_what_gates_weakened(

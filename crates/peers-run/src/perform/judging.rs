@@ -4,10 +4,23 @@ use peers_core::machine::{Event, Notice};
 use peers_model::record::{CommitsSeen, Record};
 use peers_model::verdict::{Place, TreeKey};
 use peers_model::{GoalId, TickNo};
+use peers_sys::term;
 
 use super::Failure;
 use crate::engine::{Engine, Judging};
 use crate::ports::{Clock, GateJob, Guard, Observer, Procs, Repo, World};
+
+/// Paths that are named in a warning.
+const NAMED: usize = 3;
+
+/// The first of these paths, which are anybody's text, and how many more there are.
+fn named(paths: &[String]) -> String {
+    let shown: Vec<String> = paths.iter().take(NAMED).map(|path| term::line(path, 60)).collect();
+    match paths.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
 
 impl<W: World> Engine<W> {
     pub(super) fn judge(&mut self, gates: &[GoalId], key: &TreeKey, place: Place, tick: TickNo) {
@@ -20,6 +33,7 @@ impl<W: World> Engine<W> {
             verdicts: Vec::new(),
             took_ms: 0,
             moved: false,
+            changed: String::new(),
         });
         self.judge_next();
     }
@@ -62,9 +76,9 @@ impl<W: World> Engine<W> {
 
     /// When gates have run: was it the same tree all the while? Nothing while more are to run.
     pub(crate) fn finish_judging(&mut self, event: Event) -> Option<Event> {
-        let Event::Judged { verdicts, took_ms, moved } = event else { return Some(event) };
+        let Event::Judged { verdicts, took_ms, moved, changed } = event else { return Some(event) };
         let Some(mut judging) = self.judging.take() else {
-            return Some(Event::Judged { verdicts, took_ms, moved });
+            return Some(Event::Judged { verdicts, took_ms, moved, changed });
         };
         if let Some(dir) = judging.checkout.take() {
             self.world.repo().remove_checkout(&dir);
@@ -81,6 +95,9 @@ impl<W: World> Engine<W> {
             Ok(now) => judging.moved |= moved || now != judging.key,
             Err(failure) => return Some(Failure::from(failure).event()),
         }
+        if judging.moved && judging.changed.is_empty() {
+            judging.changed = named(&self.world.repo().changed_by_gates());
+        }
         match self.world.repo().undo_weakening() {
             Ok(undone) => undone.into_iter().for_each(|text| self.tell(&Notice::Warning(text))),
             Err(failure) => return Some(Failure::from(failure).event()),
@@ -88,8 +105,8 @@ impl<W: World> Engine<W> {
         judging.verdicts.extend(verdicts);
         judging.took_ms = judging.took_ms.saturating_add(took_ms);
         if judging.left.is_empty() {
-            let Judging { verdicts, took_ms, moved, .. } = judging;
-            return Some(Event::Judged { verdicts, took_ms, moved });
+            let Judging { verdicts, took_ms, moved, changed, .. } = judging;
+            return Some(Event::Judged { verdicts, took_ms, moved, changed });
         }
         self.judging = Some(judging);
         self.judge_next();

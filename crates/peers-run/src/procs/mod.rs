@@ -308,7 +308,8 @@ impl Procs for RealProcs {
             let verdicts = gates::run_gates(&site, &book, &job, Cancel::by(cancelled), &progress).await;
             let took_ms = u64::try_from(clock::mono().since(from).as_millis()).unwrap_or(u64::MAX);
             // The receiver goes only with the whole loop.
-            let _gone = events.send(Event::Judged { verdicts, took_ms, moved: false });
+            let _gone =
+                events.send(Event::Judged { verdicts, took_ms, moved: false, changed: String::new() });
         });
         self.gates = Some((cancel, task));
     }

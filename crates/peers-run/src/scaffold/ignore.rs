@@ -1,6 +1,6 @@
 //! The line that keeps `.peers/` out of the history: in `.gitignore`, committed, or in `info/exclude`.
 
-use peers_git::{Author, PeerRepo};
+use peers_git::{Author, PeerRepo, RepoError};
 use peers_model::{CommitId, Timestamp};
 use peers_modes::ignore;
 use peers_sys::dir::{FileMode, Kind, SafeDir};
@@ -158,6 +158,9 @@ impl Ignored {
 fn committable(repo: &PeerRepo, rules: &Rules) -> Result<(), String> {
     if let Some(state) = repo.busy().first() {
         return Err(state.to_string());
+    }
+    if repo.preflight().iter().any(|error| matches!(error, RepoError::Unborn { .. })) {
+        return Err("make it part of the first commit".to_owned());
     }
     let head = repo.facts().head().map_err(|error| error.to_string())?;
     let cap = usize::try_from(CAP).unwrap_or(usize::MAX);

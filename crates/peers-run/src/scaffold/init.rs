@@ -22,10 +22,9 @@ use super::backup::{self, Extent};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
 use super::{ScaffoldError, target};
+use crate::anchor::{self, BASELINE, Tagged};
 use crate::place::{PEERS_DIR, Place, PlaceError};
 
-/// The tag from which agents look for what changed.
-const BASELINE: &str = "peers-baseline";
 const HOOKS: &str = "hooks";
 
 /// What to do about a control directory that is there.
@@ -78,6 +77,8 @@ struct Site {
     /// The store for looking, and what it says of its repository.
     store: Option<SafeDir>,
     project: Option<Project>,
+    /// The store has no anchor yet; that of `project` is where the oldest run began.
+    unanchored: bool,
     accepted: Option<Accepted>,
     accepted_bytes: [Option<Vec<u8>>; 2],
     /// What of the acceptance cannot be read, for people.
@@ -131,7 +132,8 @@ impl Site {
             Ok(Some(project)) => place.same_project(&project).map(|()| Some(project)),
             Err(error) => Err(error.into()),
         };
-        let (project, extent) = match ours {
+        let mut unanchored = false;
+        let (mut project, extent) = match ours {
             Ok(project) => (project, Extent::History),
             Err(_) if force => (None, Extent::Whole),
             Err(error) => return Err(error.into()),
@@ -139,6 +141,16 @@ impl Site {
         let upgrade = options.existing == Existing::Upgrade && has_peers_dir;
         if upgrade && project.is_none() {
             return Err(place.no_store(true).into());
+        }
+        if let (Some(project), Some(disk)) = (&mut project, &mut disk)
+            && project.base.is_none()
+        {
+            // HEAD is behind the agents' work by now. Whoever starts over does so without what is lost.
+            unanchored = true;
+            project.base = match anchor::of_runs(disk) {
+                Err(_) if force => None,
+                known => known?,
+            };
         }
         let mut lost = Vec::new();
         let (accepted, accepted_bytes) = match disk.as_mut().filter(|_| !force) {
@@ -161,6 +173,7 @@ impl Site {
             has_peers_dir,
             store,
             project,
+            unanchored,
             accepted,
             accepted_bytes,
             lost,
@@ -289,18 +302,21 @@ impl Site {
         };
         let base = match (known, head) {
             (Some(base), _) | (None, Ok(base)) => Some(base),
+            (None, Err(_)) if self.unborn() => {
+                steps.note(format!(
+                    "there is no commit yet: the first `peers run` sets the tag {BASELINE}, from which the agents' history is counted"
+                ));
+                None
+            }
             (None, Err(why)) => {
-                steps.note(format!("the tag `peers-baseline` was not set: {why}"));
-                if self.unborn() {
-                    steps.note("after the first commit run `peers init --upgrade`: it sets the anchor and commits the change of .gitignore");
-                }
+                steps.note(format!("the tag `{BASELINE}` was not set: {why}"));
                 None
             }
         };
         let created_at = self.project.as_ref().map_or(now, |project| project.created_at);
         let project = Project { created_at, ..self.place.describe(now, base.clone()) };
         let same = self.project.as_ref().is_some_and(|old| old.base == project.base);
-        if !same {
+        if !same || (self.unanchored && base.is_some()) {
             steps.act(Action::Create, "project.json in the trusted store", || {
                 if let Some(store) = &self.store {
                     project::write(&mut FsDisk::new(store.try_clone()?, None), &project)?;
@@ -309,7 +325,14 @@ impl Site {
             })?;
         }
         if let (Some(base), Ok(repo)) = (&base, &self.repo) {
-            tag(repo, base, now, steps)?;
+            let who = Author::new("peers-init", "peers-init@local", now);
+            match anchor::tag(repo, base, &who, !steps.dry_run()) {
+                Tagged::Already => {}
+                Tagged::Now => {
+                    steps.act(Action::Tag, format!("{BASELINE} at {}", base.short()), || Ok(()))?;
+                }
+                Tagged::Not(why) => steps.note(why),
+            }
         }
         Ok(base)
     }
@@ -485,37 +508,4 @@ fn readable<T>(read: Result<Option<T>, StoreError>, lost: &mut Vec<String>) -> R
         }
         other => other,
     }
-}
-
-/// Tags the base, unless there is a tag of that name.
-fn tag(repo: &PeerRepo, base: &CommitId, now: Timestamp, steps: &mut Steps) -> Result<(), ScaffoldError> {
-    let name = format!("refs/tags/{BASELINE}");
-    match repo.facts().reference(&name) {
-        Ok(Some(at)) if at == *base => return Ok(()),
-        Ok(Some(at)) => {
-            steps.note(format!(
-                "the tag {BASELINE} is at {} and stays there; history counts from {}",
-                at.short(),
-                base.short()
-            ));
-            return Ok(());
-        }
-        Ok(None) if repo.facts().has(base) => {}
-        Ok(None) => {
-            steps.note(format!("the tag `peers-baseline` was not set: commit {} is gone", base.short()));
-            return Ok(());
-        }
-        Err(error) => {
-            steps.note(format!("the tag `peers-baseline` was not set: {error}"));
-            return Ok(());
-        }
-    }
-    if !steps.dry_run() {
-        let author = Author::new("peers-init", "peers-init@local", now);
-        if let Err(error) = repo.tag_if_absent(BASELINE, base, &author) {
-            steps.note(format!("the tag `peers-baseline` was not set: {error}"));
-            return Ok(());
-        }
-    }
-    steps.act(Action::Tag, format!("{BASELINE} at {}", base.short()), || Ok(()))
 }

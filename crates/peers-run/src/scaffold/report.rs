@@ -29,6 +29,23 @@ pub enum Action {
     Accept,
 }
 
+impl Action {
+    /// For people.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Restore => "restore",
+            Self::Edit => "edit",
+            Self::Move => "move",
+            Self::Remove => "remove",
+            Self::Commit => "commit",
+            Self::Tag => "tag",
+            Self::Accept => "accept",
+        }
+    }
+}
+
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use peers_sys::signal::Signal;
 
-use crate::world::{World, eventually, files};
+use crate::world::{FIX, World, eventually, files};
 
 /// Two peers of which nothing can be run; each case below spoils something else.
 const PEER: &str = "- {name: ann, tool: claude, argv: [claude, --output-format, stream-json]}";
@@ -292,9 +292,16 @@ fn row_07_everything_that_forbids_a_start_is_said_at_once() {
     let mut command = w.command(&[]);
     command.env("PATH", w.path("nowhere"));
     let ran = World::out(command);
-    for says in
-        ["no hard gate", "goals.yaml changed", "--allow-empty", "install git", "peer `ann`", "peer `bob`"]
-    {
+    for says in [
+        "no hard gate",
+        "goals.yaml changed",
+        "--allow-empty",
+        "install git",
+        "peer `ann`",
+        "install `no-such-program-at-all`",
+        "peer `bob`",
+        "make `./nor-this-one`",
+    ] {
         ran.refused(3, says);
     }
     assert!(w.lines().is_empty());
@@ -322,4 +329,47 @@ fn row_39_an_earlier_complete_is_nowhere_said_again_after_a_crash() {
     w.play("idle", &[]);
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
     w.settled();
+}
+
+#[test]
+fn the_first_run_of_a_repository_that_was_set_up_without_a_commit_sets_the_anchor_where_it_begins() {
+    let w = World::new();
+    w.unanchor();
+    w.play("idle", &[FIX]);
+    let head = w.head();
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_ne!(w.head(), head);
+    assert_eq!(w.anchor().unwrap(), head);
+    assert_eq!(w.git(&["rev-parse", "peers-baseline"]), head);
+}
+
+#[test]
+fn a_start_that_is_refused_sets_no_anchor() {
+    let w = World::new();
+    w.unanchor();
+    w.put("mine.txt", "not committed");
+    w.run(&["--dry-run"]).refused(4, "uncommitted changes");
+    assert_eq!((w.anchor(), w.git(&["tag"])), (None, String::new()));
+}
+
+#[test]
+fn an_anchor_that_is_set_late_lies_before_the_oldest_run() {
+    for upgraded in [true, false] {
+        let w = World::new();
+        let head = w.head();
+        w.play("repeat", &[&["write: {path: 'some-{{turn}}', text: 'x'}", "handoff"]]);
+        for _ in 0..2 {
+            w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+            // As a version left it that set none.
+            w.unanchor();
+        }
+        assert_ne!(w.head(), head);
+        if upgraded {
+            assert_eq!(w.upgrade().base.unwrap().as_str(), head);
+        } else {
+            w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+        }
+        assert_eq!(w.anchor().unwrap(), head, "{upgraded}");
+        assert_eq!(w.git(&["rev-parse", "peers-baseline"]), head);
+    }
 }

@@ -13,7 +13,8 @@ use peers_core::state::State;
 use peers_model::RunId;
 use peers_model::record::{ExitRecord, Line, Record, TickRecord};
 use peers_run::place::Place;
-use peers_run::scaffold::{Existing, InitOptions, init};
+use peers_run::scaffold::{Existing, InitOptions, InitReport, init};
+use peers_store::project::{self, Project};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, accept, store};
 use peers_sys::SafeDir;
@@ -303,6 +304,32 @@ impl World {
         let read = |name: &str| fs::read(self.repo().join(".peers").join(name)).unwrap();
         let (goals, config) = (read("goals.yaml"), read("config.yaml"));
         accept::write(&mut disk, &goals, &config, peers_sys::clock::now(), "test", None).unwrap();
+    }
+
+    /// As `init` leaves a repository without a commit: history is counted from nowhere.
+    pub(crate) fn unanchor(&self) {
+        let mut disk = self.disk();
+        let project = project::read(&mut disk).unwrap().unwrap();
+        project::write(&mut disk, &Project { base: None, ..project }).unwrap();
+        self.git(&["tag", "-d", "peers-baseline"]);
+    }
+
+    /// The commit from which history is counted.
+    pub(crate) fn anchor(&self) -> Option<String> {
+        let project = project::read(&mut self.disk()).unwrap().unwrap();
+        project.base.map(|base| base.to_string())
+    }
+
+    /// What `peers init --upgrade` does.
+    pub(crate) fn upgrade(&self) -> InitReport {
+        let options = InitOptions {
+            target: self.repo(),
+            existing: Existing::Upgrade,
+            dry_run: false,
+            driver: None,
+            no_commit: false,
+        };
+        init(&options, &self.env()).unwrap()
     }
 
     pub(crate) fn script(&self, text: &str) {

@@ -33,7 +33,7 @@ fn ended(page: &mut Page, record: &TickRecord) {
     let tone = if record.success { Tone::Good } else { Tone::Care };
     page.field("tick", Tone::Strong, format!("{} of {} ({})", row.tick, row.peer, record.tool));
     page.field("result", tone, row.result());
-    if let Some(reason) = &crate::diagnostic::why_failed(record) {
+    if let Some(reason) = &crate::why_failed(record) {
         page.field("because", Tone::Care, reason);
     }
     let exit = &record.exit;

@@ -330,12 +330,13 @@ fn without_a_repository_nothing_is_set_up() {
 }
 
 #[test]
-fn without_a_commit_it_works_and_says_what_to_run_after_the_first_one() {
+fn without_a_commit_it_works_and_says_what_comes_with_the_first_one() {
     let world = World::new();
     let dir = world.dir("unborn");
     git(&dir, &["init", "-q", "-b", "main"]);
     let report = world.init(&dir);
-    for says in ["no commit yet", "after the first commit run `peers init --upgrade`"] {
+    assert_eq!(report.notes.len(), 2, "{:?}", report.notes);
+    for says in ["the first `peers run` sets the tag peers-baseline", "make it part of the first commit"] {
         assert!(report.notes.iter().any(|note| note.contains(says)), "{:?}", report.notes);
     }
     assert_eq!(std::fs::read(dir.join(".gitignore")).unwrap(), b".peers/\n");

@@ -1,0 +1,31 @@
+//! Why a turn failed, in words.
+
+use peers_model::outcome::ExitClass;
+use peers_model::record::TickRecord;
+
+/// How a turn is named that failed for no reason but the end of its process; its classification follows.
+pub const BY_PROCESS: &str = "run classification ";
+
+/// Why a turn was no success: the recorded reason, or how its process ended.
+#[must_use]
+pub fn why(tick: &TickRecord) -> Option<String> {
+    let reason = tick.soft_fail_reason.as_ref()?;
+    if !reason.starts_with(BY_PROCESS) {
+        return Some(reason.clone());
+    }
+    Some(match (tick.exit.class, tick.exit.code, tick.exit.signal) {
+        (ExitClass::SpawnFail, ..) => "its program did not start".to_owned(),
+        (ExitClass::Signal, _, Some(signal)) => format!("its process died of signal {signal}"),
+        (ExitClass::Idle, ..) => "its process was silent for too long and was ended".to_owned(),
+        (ExitClass::Absolute, ..) => "its process reached its time limit and was ended".to_owned(),
+        (ExitClass::Pattern, ..) => {
+            "its process printed what `health` calls an error and was ended".to_owned()
+        }
+        (ExitClass::Nonzero | ExitClass::Signal, Some(code), _) => {
+            format!("its process ended with exit code {code}")
+        }
+        (ExitClass::Ok | ExitClass::Nonzero | ExitClass::Signal | ExitClass::Interrupted, ..) => {
+            format!("its process ended as {}", tick.classification)
+        }
+    })
+}
