@@ -308,13 +308,17 @@ fn undo_names_the_later_run_that_has_to_go_first_and_the_runs_that_there_are() {
 }
 
 #[test]
-fn undo_of_a_run_whose_branch_is_gone_says_that_alone() {
+fn undo_of_a_run_whose_branch_is_gone_names_the_command_that_makes_it_again() {
     let world = World::ready("true");
     world.peers(&["run", "--max-ticks", "1", "--branch", "work"]).exits(0);
+    let tip = world.head();
     world.git(&["checkout", "-q", "main"]);
     world.git(&["branch", "-qD", "work"]);
     let said = world.peers(&["undo", "last"]).exits(3).err;
-    assert_eq!(said, "error: there is no branch `work`\n");
+    assert!(said.starts_with("error: there is no branch `work`, on which run "), "{said}");
+    pasted(&world, Path::new("/"), &command(&said, "git -C ")).exits(0);
+    assert_eq!(world.git(&["rev-parse", "work"]), tip);
+    world.peers(&["undo", "last"]).exits(0);
 }
 
 #[test]
@@ -506,4 +510,77 @@ fn goals_that_measure_something_are_no_placeholder_to_replace() {
     world.peers(&["deinit"]).exits(0);
     let again = world.peers(&["init", "--upgrade"]).exits(0);
     assert!(!again.err.contains("placeholder"), "{}", again.err);
+}
+
+#[test]
+fn a_worktree_whose_project_was_moved_is_connected_again_by_the_command_that_is_named() {
+    let world = World::ready("true");
+    let dir = world.path("it's a worktree");
+    world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
+    let (old, new) = (world.at(""), world.path("moved"));
+    std::fs::rename(&old, &new).unwrap();
+    std::fs::create_dir(&old).unwrap();
+    let there = |args: &[&str]| world.peers(&[&["-C", dir.to_str().unwrap()], args].concat());
+    let unknown = there(&["status"]).exits(5);
+    assert!(
+        unknown.err.contains("if the repository was moved to PROJECT: `git -C PROJECT"),
+        "{}",
+        unknown.err
+    );
+    let at = |args: &[&str]| world.peers(&[&["-C", new.to_str().unwrap()], args].concat());
+    let attached = at(&["store", "attach", old.to_str().unwrap()]).exits(0);
+    let line = command(&attached.err, "git -C ");
+    assert!(line.contains("worktree repair"), "{line}");
+    let status = at(&["status"]).exits(0);
+    assert_eq!(command(&status.out, "git -C "), line, "{}", status.out);
+    assert_eq!(command(&there(&["status"]).exits(5).err, "git -C "), line);
+    pasted(&world, &world.path(""), &line).exits(0);
+    let status = at(&["status"]).exits(0);
+    assert!(!status.out.contains("cannot be read"), "{}", status.out);
+    there(&["run", "--max-ticks", "1"]).exits(0);
+}
+
+#[test]
+fn files_of_the_operator_that_an_undo_takes_away_come_back_by_the_command_that_it_names() {
+    let world = World::ready("true");
+    world.write("my own.txt", "mine\n");
+    world.write("README.md", "# edited\n");
+    let turn = "turns:\n- - shell: git add 'my own.txt' README.md && git commit -q -m All\n  - write: {path: ann.txt, text: x}\n  - handoff: Work\n";
+    world.script("ann", turn);
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert_eq!(world.git(&["status", "--porcelain", "my own.txt"]), "");
+    let done = world.peers(&["undo", "last"]).exits(0);
+    assert!(!world.at("my own.txt").exists());
+    assert!(done.err.contains("README.md, my own.txt; as they were then"), "{}", done.err);
+    let line = command(&done.err, "peers -C ");
+    assert!(line.contains("--source=refs/peers/salvage/start-") && !line.contains("ann.txt"), "{line}");
+    pasted(&world, Path::new("/"), &line).exits(0);
+    assert_eq!(
+        (world.read("my own.txt").as_str(), world.read("README.md").as_str()),
+        ("mine\n", "# edited\n")
+    );
+    let status = world.git(&["status", "--porcelain"]);
+    assert!(
+        status.contains("M README.md") && status.contains("?? \"my own.txt\""),
+        "nothing is committed: {status}"
+    );
+}
+
+#[test]
+fn an_undo_names_the_copy_from_the_start_as_data_too_and_only_where_something_went() {
+    let world = World::ready("true");
+    world.write("mine.txt", "mine\n");
+    let turn = "turns:\n- - shell: git add mine.txt && git commit -q -m All\n  - handoff: Work\n";
+    world.script("ann", turn);
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let done = world.peers(&["undo", "last", "--json"]).exits(0).json("peers.undo/1");
+    assert_eq!(
+        (done["start"]["files"][0].as_str(), done["start"]["more"].as_u64()),
+        (Some("mine.txt"), Some(0))
+    );
+    assert!(done["start"]["salvage"].as_str().unwrap().starts_with("start-") && done["finished"].is_null());
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let done = world.peers(&["undo", "last", "--json"]).exits(0).json("peers.undo/1");
+    assert!(done["start"].is_null());
 }

@@ -7,7 +7,7 @@ use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::goal::Goal;
 use peers_model::{RunId, Timestamp, limits};
 use peers_run::boot::{self, Finding};
-use peers_run::place::{Holder, PEERS_DIR, Place, is_gone};
+use peers_run::place::{Holder, PEERS_DIR, Place, is_cut_off, is_gone};
 use peers_store::{FsDisk, accept, layout, load, runs, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
@@ -91,7 +91,14 @@ impl Cx {
             (Some(dir), Ok(main)) => PeerRepo::open_known(dir, main.common_dir()),
             (_, main) => main,
         };
-        let facts = repo.map_err(|error| error::chain(&error)).and_then(|repo| {
+        let unread = |error| {
+            if !is_cut_off(there) {
+                return error::chain(&error);
+            }
+            let (message, hint) = place.repo_problem(&error);
+            format!("{message}; {hint}")
+        };
+        let facts = repo.map_err(unread).and_then(|repo| {
             let mut facts = GitFacts::of(&repo).map_err(|error| error::chain(&error))?;
             facts.take_scopes(&repo, &accepted_goals(disk));
             if asked.lock == Lock::Free {

@@ -61,12 +61,14 @@ pub enum RepoError {
         path: PathBuf,
     },
     /// An operation of git is in progress, or was left behind.
-    #[error("the repository at `{path}` is busy: {state}")]
+    #[error("the repository at `{path}` is busy: {state}{}", named(lock.as_deref()))]
     Busy {
         /// The work tree.
         path: PathBuf,
         /// Which operation.
         state: BusyState,
+        /// The lock of a reference, where it is known which one.
+        lock: Option<PathBuf>,
     },
     /// A place that must be a plain file or directory is something else, or is too large to be sane.
     #[error("`{path}` is {found}")]
@@ -85,6 +87,10 @@ pub enum RepoError {
         #[source]
         source: io::Error,
     },
+}
+
+fn named(lock: Option<&Path>) -> String {
+    lock.map_or_else(String::new, |lock| format!(" (`{}`)", clean(&lock.display().to_string(), 300)))
 }
 
 /// What keeps a repository busy.

@@ -16,6 +16,7 @@ use crate::error::RepoError;
 use crate::files;
 use crate::gitconfig::{self, CONFIG_CAP};
 use crate::listings;
+use crate::refs;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -251,11 +252,13 @@ impl Level {
 }
 
 /// Files that lock references. What cannot be read has none.
-pub(crate) fn locks(git_dir: &Path, common_dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn locks(git_dir: &Path, common_dir: &Path, branch: Option<&str>) -> Vec<PathBuf> {
     const MOST: usize = 1000;
-    let single = [git_dir.join("HEAD.lock"), common_dir.join("packed-refs.lock")];
-    let mut found: Vec<PathBuf> =
-        single.into_iter().filter(|path| matches!(files::lstat(path), Ok(Some(_)))).collect();
+    // The branch also where the others are too many.
+    let branch = branch.filter(|branch| refs::check_name(branch).is_ok());
+    let branch = branch.map(|branch| common_dir.join(format!("{branch}.lock")));
+    let single = [git_dir.join("HEAD.lock"), common_dir.join("packed-refs.lock")].into_iter().chain(branch);
+    let mut found: Vec<PathBuf> = single.filter(|path| matches!(files::lstat(path), Ok(Some(_)))).collect();
     let mut budget = MAX_REFS;
     let mut todo = vec![common_dir.join("refs")];
     if git_dir != common_dir {
@@ -269,7 +272,10 @@ pub(crate) fn locks(git_dir: &Path, common_dir: &Path) -> Vec<PathBuf> {
             if kind == FileType::Directory {
                 todo.push(join(&dir, &name));
             } else if name.ends_with(b".lock") {
-                found.push(join(&dir, &name));
+                let lock = join(&dir, &name);
+                if !found.contains(&lock) {
+                    found.push(lock);
+                }
             }
         }
         if found.len() >= MOST {

@@ -5,6 +5,7 @@ use peers_model::CommitId;
 
 use crate::error::{BusyState, GitError, RepoError, clean, clean_bytes};
 use crate::facts::Identity;
+use crate::files;
 use crate::ids;
 
 /// Refuses what is no full reference name below `refs/`.
@@ -46,7 +47,11 @@ pub(crate) fn compare_and_swap(
     }
     let fail = |source: git2::Error| match source.code() {
         ErrorCode::Locked => {
-            GitError::Repo(RepoError::Busy { path: repo.path().to_owned(), state: BusyState::RefLock })
+            let dir = if name == "HEAD" { repo.path() } else { repo.commondir() };
+            let lock = dir.join(format!("{name}.lock"));
+            let lock = matches!(files::lstat(&lock), Ok(Some(_))).then_some(lock);
+            let path = repo.workdir().unwrap_or(repo.path()).to_owned();
+            GitError::Repo(RepoError::Busy { path, state: BusyState::RefLock, lock })
         }
         _ => GitError::library(format!("update `{}`", clean(name, 200)), source),
     };

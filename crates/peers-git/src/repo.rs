@@ -13,6 +13,10 @@ use crate::facts::Facts;
 use crate::files::{self, Small};
 use crate::hygiene;
 use crate::ref_list::BranchState;
+use crate::refs;
+
+/// Locks of references that are named one by one.
+const LOCKS_NAMED: usize = 20;
 
 /// The agents' repository, opened in process.
 ///
@@ -124,8 +128,8 @@ impl PeerRepo {
         Facts::new(&self.repo)
     }
 
-    /// Everything that forbids a start, all at once: no commit yet, an operation in progress, a stale
-    /// index lock.
+    /// Everything that forbids a start, all at once: no commit yet, an operation in progress, a stale lock
+    /// of the index, stale locks of references.
     #[must_use]
     pub fn preflight(&self) -> Vec<RepoError> {
         let mut found = Vec::new();
@@ -136,9 +140,10 @@ impl PeerRepo {
                 found.push(RepoError::Corrupt { path: self.work_dir.clone(), detail: other.to_string() });
             }
         }
-        found.extend(
-            self.busy().into_iter().map(|state| RepoError::Busy { path: self.work_dir.clone(), state }),
-        );
+        let busy = self.busy().into_iter().filter(|state| *state != BusyState::RefLock);
+        found.extend(busy.map(|state| self.is_busy(state, None)));
+        let locks = self.ref_locks().into_iter().take(LOCKS_NAMED);
+        found.extend(locks.map(|lock| self.is_busy(BusyState::RefLock, Some(lock))));
         found
     }
 
@@ -173,10 +178,34 @@ impl PeerRepo {
             | RepositoryState::ApplyMailbox
             | RepositoryState::ApplyMailboxOrRebase => found.push(BusyState::Rebase),
         }
-        if matches!(files::lstat(&self.git_dir.join("index.lock")), Ok(Some(_))) {
+        if self.index_lock().is_some() {
             found.push(BusyState::IndexLock);
         }
+        if !self.ref_locks().is_empty() {
+            found.push(BusyState::RefLock);
+        }
         found
+    }
+
+    fn is_busy(&self, state: BusyState, lock: Option<PathBuf>) -> RepoError {
+        RepoError::Busy { path: self.work_dir.clone(), state, lock }
+    }
+
+    /// That the index of this work tree is locked, if it is.
+    #[must_use]
+    pub fn index_lock(&self) -> Option<RepoError> {
+        let there = matches!(files::lstat(&self.git_dir.join("index.lock")), Ok(Some(_)));
+        there.then(|| self.is_busy(BusyState::IndexLock, None))
+    }
+
+    /// That a branch (full name or short one) is locked, if it is: nobody can move it then.
+    ///
+    /// # Errors
+    /// [`GitError::InvalidName`].
+    pub fn branch_lock(&self, branch: &str) -> Result<Option<RepoError>, GitError> {
+        let lock = self.common_dir.join(format!("{}.lock", refs::branch_name(branch)?));
+        let there = matches!(files::lstat(&lock), Ok(Some(_)));
+        Ok(there.then(|| self.is_busy(BusyState::RefLock, Some(lock))))
     }
 
     /// Removes a leftover `index.lock`. Returns whether there was one.
@@ -194,11 +223,13 @@ impl PeerRepo {
         }
     }
 
-    /// Locks of references that somebody holds or left behind: of `HEAD`, of the packed references and of
-    /// every single one. At most 1000.
+    /// Locks of references that somebody holds or left behind: of `HEAD`, of the packed references, of the
+    /// branch that is checked out, and of every other one as far as there are not too many. At most 1000.
     #[must_use]
     pub fn ref_locks(&self) -> Vec<PathBuf> {
-        hygiene::locks(&self.git_dir, &self.common_dir)
+        let head = self.repo.find_reference("HEAD").ok();
+        let branch = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten());
+        hygiene::locks(&self.git_dir, &self.common_dir, branch)
     }
 
     /// Removes one of [`PeerRepo::ref_locks`]. Returns whether it was there.

@@ -199,7 +199,8 @@ impl IndexLock {
     fn take(peer: &PeerRepo) -> Result<Self, GitError> {
         use std::io::Write as _;
         let path = peer.git_dir().join("index.lock");
-        let busy = || RepoError::Busy { path: peer.work_dir().to_owned(), state: BusyState::IndexLock };
+        let busy =
+            || RepoError::Busy { path: peer.work_dir().to_owned(), state: BusyState::IndexLock, lock: None };
         let mut file = files::create_new(&path).map_err(|source| match source.kind() {
             std::io::ErrorKind::AlreadyExists => GitError::Repo(busy()),
             _ => GitError::io(&path, source),

@@ -110,9 +110,11 @@ impl PeerRepo {
         let lock = self.common_dir().join("packed-refs.lock");
         let fail = |source| GitError::io(&path, source);
         let mut file = files::create_new(&lock).map_err(|source| match source.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                GitError::Repo(RepoError::Busy { path: path.clone(), state: BusyState::RefLock })
-            }
+            std::io::ErrorKind::AlreadyExists => GitError::Repo(RepoError::Busy {
+                path: self.work_dir().to_owned(),
+                state: BusyState::RefLock,
+                lock: Some(lock.clone()),
+            }),
             _ => fail(source),
         })?;
         let mut write = || -> Result<Option<String>, GitError> {

@@ -327,13 +327,7 @@ impl PeerRepo {
 
     /// Before anything is changed that the index must follow.
     pub(crate) fn check_index_free(&self) -> Result<(), GitError> {
-        if self.busy().contains(&BusyState::IndexLock) {
-            return Err(GitError::Repo(RepoError::Busy {
-                path: self.work_dir().to_owned(),
-                state: BusyState::IndexLock,
-            }));
-        }
-        Ok(())
+        self.index_lock().map_or(Ok(()), |busy| Err(GitError::Repo(busy)))
     }
 
     pub(crate) fn write_index(&self, index: &mut Index) -> Result<(), GitError> {
@@ -341,6 +335,7 @@ impl PeerRepo {
             ErrorCode::Locked => GitError::Repo(RepoError::Busy {
                 path: self.work_dir().to_owned(),
                 state: BusyState::IndexLock,
+                lock: None,
             }),
             _ => GitError::library("write the index", source),
         })

@@ -3,6 +3,7 @@
 //! Both hold the run lock, so no loop works meanwhile. A branch is moved only by compare-and-swap, and
 //! by `land` only to a tree whose gates were green in a clean checkout.
 
+mod gone;
 mod intent;
 mod moving;
 mod undo;
@@ -28,9 +29,10 @@ use crate::gitrepo::substrate;
 use crate::oneshot::{self, Bench, Judgement, Show};
 use crate::place::{Place, is_gone, remade};
 use intent::Found;
-use moving::{advance, already, complete};
+use moving::{advance, already, complete, refuse_locked};
 
-pub use undo::{Undone, undo};
+pub(crate) use gone::of_move;
+pub use undo::{Finished, StartCopy, Undone, undo};
 
 /// Runs named in a hint.
 const RUNS: usize = 5;
@@ -138,7 +140,7 @@ impl Ground {
         if let Some(open) = &store.state().open {
             return Err(Finding::new(
                 exit::CONFLICT,
-                format!("tick {} was never finished: the loop was killed in it", open.started.tick),
+                format!("tick {} of the last run was cut short and is taken up first", open.started.tick),
                 boot::take_up(store.state(), &records, place),
             )
             .into());
@@ -182,12 +184,21 @@ impl Ground {
         PeerRepo::open_known(dir, self.repo.common_dir())
     }
 
-    /// Where a branch is.
-    fn tip(&self, branch: &str) -> Result<CommitId, Finding> {
-        let found = self.repo.facts().reference(&full(branch)).map_err(oneshot::git)?;
-        found.ok_or_else(|| {
-            Finding::plain(exit::INVALID, format!("there is no branch `{}`", term::inline(branch)))
-        })
+    /// Where a branch is, if it is there.
+    fn tip(&self, branch: &str) -> Result<Option<CommitId>, Finding> {
+        self.repo.facts().reference(&full(branch)).map_err(oneshot::git)
+    }
+
+    /// Removes a lock of the index that a landing or an undo left when it was killed: whoever makes one
+    /// holds the run lock, which we hold.
+    fn unlock(&self, work: &PeerRepo) -> Result<(), Finding> {
+        if work.remove_own_index_lock().map_err(oneshot::git)? {
+            tracing::info!(
+                "a lock that was left in {} was removed",
+                term::inline(&work.work_dir().to_string_lossy())
+            );
+        }
+        Ok(())
     }
 
     fn refuse_dirty(&self, work: &PeerRepo, head: &CommitId, branch: &str) -> Result<(), Finding> {
@@ -261,11 +272,20 @@ pub fn land(
         let message = format!("`{}` is the branch of run {run} itself", term::inline(&into));
         return Err(Finding::new(exit::USAGE, message, "name another one with --into").into());
     }
-    let (from, target) = (ground.tip(&branch)?, ground.tip(&into)?);
+    let Some(from) = ground.tip(&branch)? else { return Err(ground.branch_gone(&branch, &record)?.into()) };
+    let Some(target) = ground.tip(&into)? else {
+        return Err(ground.into_gone(&into, &record, options.into.is_some())?.into());
+    };
     ended_at(&ground, &record, &branch, &from)?;
     let work = ground.holder_of(&into, &record);
-    if let Some(work) = work.as_ref().filter(|_| !options.propose) {
-        ground.refuse_dirty(work, &target, &into)?;
+    if !options.propose {
+        if let Some(work) = &work {
+            ground.unlock(work)?;
+        }
+        refuse_locked(&ground.repo, work.as_ref(), &into)?;
+        if let Some(work) = &work {
+            ground.refuse_dirty(work, &target, &into)?;
+        }
     }
     let subjects = subjects(&ground, &target, &from)?;
     let style = if options.squash { MergeStyle::Squash } else { MergeStyle::Merge };

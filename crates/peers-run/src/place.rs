@@ -5,6 +5,7 @@
 
 mod error;
 mod holder;
+mod link;
 mod repair;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
 
 pub use error::{FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, store_hint};
 pub use holder::{Holder, sign};
+pub use link::{cut_off, is_cut_off};
 
 /// The control directory below the top of a work tree.
 pub const PEERS_DIR: &str = ".peers";
@@ -60,7 +62,7 @@ impl Place {
         let top = SafeDir::open_shared(&work_dir).map_err(|_| not_a_directory())?;
         let linked = top.stat(".git")?.is_some_and(|git| git.kind == Kind::File);
         let (project_dir, identity) = if linked {
-            let dir = main_work_tree(&PeerRepo::open(&work_dir)?);
+            let dir = main_work_tree(&PeerRepo::open(&work_dir).map_err(|e| link::error(e, env))?);
             let identity = SafeDir::open_shared(&dir)?.identity();
             (dir, identity)
         } else {

@@ -319,7 +319,7 @@ impl Repo for SimRepo {
                     data.work = data.tree(&plan.to);
                 }
             }
-            Corrected { at: data.facts(), own, salvage: Some(name.clone()) }
+            Corrected { at: data.facts(), own, salvage: Some(name.clone()), told: Vec::new() }
         })
     }
 

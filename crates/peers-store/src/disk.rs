@@ -2,6 +2,7 @@
 //! ([`crate::FsDisk`]) and a simulated one that crashes on purpose.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use thiserror::Error;
 
@@ -69,6 +70,11 @@ pub struct DiskError {
 
 /// File operations. Paths are relative, components separated by `/`; directories are made as needed.
 pub trait Disk {
+    /// Where a file lies, for people; nothing where that is no path of this machine.
+    fn locate(&self, _area: Area, _path: &str) -> Option<PathBuf> {
+        None
+    }
+
     /// The whole content, or `None` when there is no such file.
     ///
     /// # Errors

@@ -109,6 +109,10 @@ fn optional<T>(result: Result<T, FileError>) -> Result<Option<T>, FileError> {
 }
 
 impl Disk for FsDisk {
+    fn locate(&self, area: Area, path: &str) -> Option<std::path::PathBuf> {
+        self.dir(area).map(|dir| dir.path().join(path))
+    }
+
     fn read(&mut self, area: Area, path: &str, cap: u64) -> Result<Option<Vec<u8>>, DiskError> {
         let fail = |e: FileError| convert(&e, "read", area, path);
         let Some(dir) = self.dir(area) else { return Ok(None) };

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use peers_model::exit;
 use peers_model::record::OperatorOp;
-use peers_run::place::{Place, project_id, sign};
-use peers_store::{FsDisk, layout, project};
+use peers_run::place::{Place, cut_off, project_id, sign};
+use peers_store::{FsDisk, layout, project, runs};
 use peers_sys::dir::SafeDir;
 use peers_sys::lock::{Acquired, FileLock, Sharing};
 use peers_sys::{env, term};
@@ -92,16 +92,26 @@ fn attach(old: &Path, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> 
     let mut disk = FsDisk::new(dir.subdir(to.as_str())?, None);
     project::write(&mut disk, &place.describe(found.created_at, found.base))?;
     drop(lock);
+    let (records, _) = runs::list(&mut disk)?;
+    let cut_off = cut_off(&records, place.project_dir());
     let op = OperatorOp::StoreAttached { old_path: old.to_string_lossy().into_owned() };
     operator::act(cx, &place, ("store attach", op), |_| Ok(()))?;
+    let row = |(dir, command): &(PathBuf, String)| json!({"worktree": dir, "command": command});
+    let worktrees: Vec<_> = cut_off.iter().map(row).collect();
     if as_json {
         cx.out.json(
             "peers.store-attach/1",
-            &json!({"old_path": shown, "project": to, "store": place.store_dir()}),
+            &json!({"old_path": shown, "project": to, "store": place.store_dir(), "cut_off": worktrees}),
         )?;
     } else {
         let here = term::inline(&place.project_dir().to_string_lossy());
         cx.out.line(&format!("The store of {shown} belongs to {here} now"))?;
+        for (dir, command) in &cut_off {
+            let dir = term::inline(&dir.to_string_lossy());
+            cx.out.talk(&format!(
+                "the worktree {dir} does not find the repository here yet: `{command}` connects it again"
+            ));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use peers_model::exit;
-use peers_run::land::{self, Undone};
+use peers_model::record::MoveKind;
+use peers_run::land::{self, Finished, StartCopy, Undone};
 use peers_sys::term;
 use serde_json::json;
 
@@ -32,14 +33,30 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     if let Some(note) = place.open_view_disk().ok().and_then(|mut disk| cx::gone(&mut disk, &undone.run)) {
         cx.out.talk(&format!("note: {note}"));
     }
-    let Undone { run, branch, from, to, commits, salvage, blocked } = &undone;
+    let Undone { run, branch, from, to, commits, salvage, blocked, finished, start } = &undone;
+    if let Some(finished) = finished {
+        cx.out.talk(&format!("note: {}", finished.words()));
+    }
     if args.json {
+        let finished = finished.as_ref().map(|Finished { kind, run, branch, to }| {
+            let kind = match kind {
+                MoveKind::Land => "land",
+                MoveKind::Undo => "undo",
+            };
+            json!({"kind": kind, "run": run, "branch": branch, "to": to})
+        });
+        let start = start.as_ref().map(|StartCopy { salvage, files, more, command }| {
+            json!({"salvage": salvage, "files": files, "more": more, "command": command})
+        });
         let body = json!({"run": run, "branch": branch, "from": from, "to": to, "commits": commits,
-            "salvage": salvage, "blocked": blocked});
+            "salvage": salvage, "blocked": blocked, "finished": finished, "start": start});
         cx.out.json("peers.undo/1", &body)?;
     } else if let Some(salvage) = salvage {
         cx.out.line(&format!("`{}` is back at {}", term::inline(branch), to.short()))?;
         cx.out.talk(&format!("what was there is kept: `peers salvage restore {salvage}`"));
+        if let Some(start) = start {
+            say_start(start, cx);
+        }
     } else {
         cx.out.talk(&format!("`{}` is at {} already", term::inline(branch), to.short()));
     }
@@ -47,4 +64,18 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.talk(&format!("warning: `{path}` could not be put back"));
     }
     Ok(ExitCode::from(if salvage.is_some() { exit::OK } else { exit::NEGATIVE }))
+}
+
+fn say_start(start: &StartCopy, cx: &Cx) {
+    let named: Vec<String> = start.files.iter().map(|path| term::inline(path)).collect();
+    let more = match start.more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    cx.out.talk(&format!(
+        "files that were not committed when the run began went with its commits: {}{more}; as they were then they are kept as salvage `{}`; back into the work tree: `{}`",
+        named.join(", "),
+        start.salvage,
+        start.command
+    ));
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use peers_model::config::UsdMode;
+use peers_model::limits;
 use peers_model::outcome::StopReason;
 use peers_model::record::{
     Cooling, CorrectionKind, CorrectionPlanned, Record, ScopeMove, SkepticVerdict, TickOutcome, TickRecord,
@@ -11,7 +12,7 @@ use peers_model::record::{
 use super::decide::{look, stop_reason, stop_with};
 use super::event::{Effect, Input, Notice, StopRequest};
 use super::{Decision, Draft, LoopConfig, Machine, Phase};
-use crate::apply::backoff;
+use crate::apply::{backoff, bounded};
 use crate::budget;
 use crate::state::{OpenTick, PeerState, State};
 
@@ -155,6 +156,8 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
     let spent_usd_total = usage.usd.map_or(state.spent.usd, |u| budget::add(state.spent.usd, u));
     let tree_changed = tree_after != started.tree_before;
     let mut warnings = j.warnings.clone();
+    let told = draft.correction.iter().flat_map(|correction| &correction.told);
+    warnings.extend(told.map(|text| bounded(text, limits::WARNING)));
     let usd_warned = usd_crossed(cfg, state, spent_usd_total);
     if let Some(cap) = usd_warned {
         warnings.push(format!("the money cap of {cap} is reached ({spent_usd_total} spent); `max_usd_mode: warn` lets the run go on"));

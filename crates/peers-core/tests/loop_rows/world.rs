@@ -434,7 +434,12 @@ impl World {
             }
         }
         self.work = self.tip().tree.clone();
-        Corrected { at: self.at(), own, salvage: Some(format!("refs/salvage/{}", plan.tick)) }
+        Corrected {
+            at: self.at(),
+            own,
+            salvage: Some(format!("refs/salvage/{}", plan.tick)),
+            told: Vec::new(),
+        }
     }
 
     /// New commits for a receiver, by sender, since its bookmarks.

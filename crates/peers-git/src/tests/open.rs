@@ -189,6 +189,30 @@ fn operations_in_progress_and_locks_are_reported_together() {
 }
 
 #[test]
+fn locks_of_references_are_reported_each_with_its_path() {
+    let fixture = Fixture::new();
+    let repo = fixture.open();
+    let branch = repo.facts().head().unwrap().branch.unwrap();
+    let names = ["HEAD".to_owned(), "packed-refs".to_owned(), branch.clone(), "refs/tags/v1".to_owned()];
+    for name in &names {
+        fixture.write(&format!(".git/{name}.lock"), "");
+    }
+    assert_eq!(repo.busy(), [BusyState::RefLock]);
+    let mut found: Vec<String> = repo.preflight().iter().map(ToString::to_string).collect();
+    found.sort();
+    let mut due: Vec<String> = names
+        .iter()
+        .map(|name| {
+            let (dir, lock) = (repo.work_dir().display(), repo.common_dir().join(format!("{name}.lock")));
+            format!("the repository at `{dir}` is busy: a reference is locked (`{}`)", lock.display())
+        })
+        .collect();
+    due.sort();
+    assert_eq!(found, due);
+    assert!(repo.branch_lock(&branch).unwrap().is_some() && repo.branch_lock("other").unwrap().is_none());
+}
+
+#[test]
 fn a_repository_of_another_user_is_refused() {
     let fixture = Fixture::new();
     let user = Some(rustix::fs::Uid::from_raw(54_321));

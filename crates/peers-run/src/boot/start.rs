@@ -238,7 +238,7 @@ impl Ground {
         );
         let (mut store, mut report) = Store::open(disk).map_err(Finding::from)?;
         commands::record_waiting(&mut store, peers_sys::clock::now(), None).map_err(Finding::from)?;
-        unfinished_move(&mut store, &repo)?;
+        unfinished_move(&mut store, &repo, &place)?;
         let newest = runs::list(store.disk()).map_err(Finding::from)?.0.pop();
         if newest.is_none_or(|run| run.workdir != place.work_dir().to_string_lossy()) {
             // The copy here was made by nobody yet, or stands where the last run that worked here left it.
@@ -490,10 +490,14 @@ fn need<T>(found: Option<T>, what: &str) -> Result<T, Finding> {
 
 /// A landing or an undo that was cut short after it moved the branch left a work tree that looks as if
 /// somebody had taken the work back: no peer may commit that.
-fn unfinished_move(store: &mut Store<FsDisk>, repo: &PeerRepo) -> Result<(), Finding> {
+fn unfinished_move(store: &mut Store<FsDisk>, repo: &PeerRepo, place: &Place) -> Result<(), Finding> {
     let Some(moving) = store.state().moving.clone() else { return Ok(()) };
     let what = &moving.what;
     let tip = repo.facts().reference(&format!("refs/heads/{}", what.branch)).map_err(|e| git_finding(&e))?;
+    if tip.is_none() {
+        let (records, _) = runs::list(store.disk()).map_err(Finding::from)?;
+        return Err(crate::land::of_move(repo, place, &records, what)?);
+    }
     if tip.as_ref() == Some(&what.from) {
         // Nothing was moved. Closed, for the branch may well come to stand there while a turn is open, and
         // no landing and no undo follows up anything then.

@@ -22,18 +22,18 @@ impl GitRepo {
         self.import(&repo).map_err(failure)?;
         let name = format!("{run}/{}-{peer}", plan.tick);
         let kept = self.salvage(&repo, &name, plan, now)?;
-        let mut moved = Vec::new();
+        let (mut moved, mut told) = (Vec::new(), Vec::new());
         let own = match plan.kind {
             CorrectionKind::Revert => self.revert(&repo, plan, now, &mut moved)?,
             CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset => {
                 self.salvage_branch(&repo, &name, plan, now)?;
-                self.set_back(&repo, plan, &kept.commit, now, &mut moved)?;
+                told.extend(self.set_back(&repo, plan, &kept.commit, now, &mut moved)?);
                 Vec::new()
             }
         };
         self.take_left(&repo, plan, &kept, &mut moved)?;
         if !moved.is_empty() {
-            self.tell(format!(
+            told.push(format!(
                 "when tick {} was taken back{}",
                 plan.tick,
                 moved_words(&moved).replacen(';', ",", 1)
@@ -41,7 +41,7 @@ impl GitRepo {
         }
         self.import(&repo).map_err(failure)?;
         let (at, _) = self.head_facts(&repo).map_err(failure)?;
-        Ok(Corrected { at, own, salvage: Some(kept.name) })
+        Ok(Corrected { at, own, salvage: Some(kept.name), told })
     }
 
     /// A copy of HEAD and the work tree. One from before a crash is the better one, as it holds what was
@@ -153,6 +153,7 @@ impl GitRepo {
         if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked, moved)) }
     }
 
+    /// Returns what was in the way of the branch, and where it is now.
     fn set_back(
         &mut self,
         peer: &PeerRepo,
@@ -160,13 +161,12 @@ impl GitRepo {
         kept: &CommitId,
         at: Timestamp,
         moved: &mut Vec<(String, String)>,
-    ) -> Result<(), RepoFailure> {
+    ) -> Result<Option<String>, RepoFailure> {
         let who = substrate(at);
+        let mut told = None;
         peer.publish(&self.control, &plan.to).map_err(failure)?;
         if let Some(branch) = &plan.branch {
-            if let Some(told) = self.make_room(peer, plan.tick, &full(branch))? {
-                self.tell(told);
-            }
+            told = self.make_room(peer, plan.tick, &full(branch))?;
             let tip = peer.facts().reference(&full(branch)).map_err(failure)?;
             match tip {
                 Some(tip) if tip == plan.to => {}
@@ -195,7 +195,7 @@ impl GitRepo {
         if plan.kind == CorrectionKind::Reset {
             peer.reset_index(&self.control, &to).map_err(failure)?;
         }
-        Ok(())
+        Ok(told)
     }
 }
 

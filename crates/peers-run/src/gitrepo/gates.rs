@@ -109,7 +109,7 @@ impl GitRepo {
         let head_tree = self.control.facts().tree_of(&head.commit).map_err(failure)?;
         let at = HeadFacts { head: head.commit, worktree: head_tree.clone(), head_tree, branch: head.branch };
         self.settle_index(&peer, mark, &at, &mut found)?;
-        self.lost_refs(&peer, mark, &mut found)?;
+        self.lost_refs(&peer, (mark, false), &mut found)?;
         let put_back = found.git_tampered.iter().chain(&found.refs_tampered);
         let named: Vec<String> = put_back
             .map(|name| format!("a gate changed {}, which was put back", term::inline(name)))

@@ -117,7 +117,7 @@ impl GitRepo {
         if let Some(mark) = mark {
             self.settle_index(&peer, mark, &at, &mut found)?;
             self.keep_left_branch(&peer, mark, (asked.from, &at.head), &mut found)?;
-            self.lost_refs(&peer, mark, &mut found)?;
+            self.lost_refs(&peer, (mark, true), &mut found)?;
         }
         found.warnings.extend(warnings);
         found.warnings.append(&mut self.to_tell);

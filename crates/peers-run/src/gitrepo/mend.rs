@@ -1,5 +1,7 @@
 //! What a turn must not leave behind, and how it is put back.
 
+use std::collections::BTreeSet;
+
 use peers_git::{BranchState, BusyState, Cleared, GitError, GuardHow, GuardItem, PeerRepo};
 use peers_model::{CommitId, TickNo};
 use peers_sys::dir::SafeDir;
@@ -294,11 +296,12 @@ impl GitRepo {
     }
 
     /// Tells which references besides the branch of the turn were made, moved or deleted in it, and keeps
-    /// what those named that went or lost commits.
+    /// what those named that went or lost commits. `comes_back`: the turn is taken back where its branch is
+    /// gone.
     pub(super) fn lost_refs(
         &mut self,
         peer: &PeerRepo,
-        mark: &TurnMark,
+        (mark, comes_back): (&TurnMark, bool),
         found: &mut RepoHarvest,
     ) -> Result<(), RepoFailure> {
         let (mut told, mut forward, mut made) = (Vec::new(), Vec::new(), Vec::new());
@@ -332,7 +335,8 @@ impl GitRepo {
                     && mark.branch.as_ref() != Some(name)
             };
             if mark.scope != RefScope::Nothing {
-                made.extend(now.keys().filter(new).cloned());
+                let going = if comes_back { Self::about_to_go(peer, mark)? } else { BTreeSet::new() };
+                made.extend(now.keys().filter(new).filter(|name| !going.contains(*name)).cloned());
             }
         } else if !mark.refs.is_empty() {
             told.push("there are too many references after this turn to see which were lost".to_owned());
@@ -357,6 +361,17 @@ impl GitRepo {
             found.warnings.push(format!("and {more} more references; `peers salvage list` has them"));
         }
         Ok(())
+    }
+
+    /// References that are in the way of the branch of the turn, where that is gone and comes back when the
+    /// turn is taken back. They are told then, with where they are.
+    fn about_to_go(peer: &PeerRepo, mark: &TurnMark) -> Result<BTreeSet<String>, RepoFailure> {
+        let Some(branch) = &mark.branch else { return Ok(BTreeSet::new()) };
+        if peer.branch_state(branch).map_err(failure)? != BranchState::Absent {
+            return Ok(BTreeSet::new());
+        }
+        let way = peer.in_the_way(branch).map_err(failure)?;
+        Ok(way.into_iter().flat_map(|way| way.refs).map(|(name, _)| name).collect())
     }
 
     /// A value of a reference whose object is gone from the agents' repository but not from ours.

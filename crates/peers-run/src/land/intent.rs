@@ -16,6 +16,8 @@ use peers_store::{FsDisk, Store};
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
 
+use super::gone::of_move;
+use super::moving::refuse_locked;
 use super::{Ground, full, record};
 use crate::boot::Finding;
 use crate::gitrepo::chain;
@@ -68,21 +70,26 @@ impl Ground {
 
     /// Finishes what was cut short. The caller records it.
     ///
-    /// The branch is asked first: where it was not moved no work tree matters.
+    /// The branch is asked first: where it was not moved no work tree matters. Where it is gone nobody
+    /// knows, and the operator is asked to name it again.
     pub(super) fn take_up(&mut self) -> Result<Found, Finding> {
         let Some(moving) = self.store.state().moving.clone() else { return Ok(Found::Nothing) };
         let intent = &moving.what;
-        let tip = self.repo.facts().reference(&full(&intent.branch)).map_err(oneshot::git)?;
-        if !tip.as_ref().is_some_and(|tip| was_made(&self.control.facts(), intent, tip)) {
+        // Of one that was killed while it moved the branch, or of a git: who made it cannot be seen.
+        refuse_locked(&self.repo, None, &intent.branch)?;
+        let Some(tip) = self.tip(&intent.branch)? else {
+            // Under another name it may well have been moved, and its work tree half written.
+            return Err(of_move(&self.repo, &self.place, &self.records, intent)?);
+        };
+        if !was_made(&self.control.facts(), intent, &tip) {
             self.intended()?;
             return Ok(Found::Nothing);
         }
         let mut blocked = Vec::new();
         // Somebody may have gone on from there: then work tree and index are theirs.
-        if tip.as_ref() == Some(&intent.to)
+        if tip == intent.to
             && let Some(work) = self.lagging(intent)?
         {
-            work.remove_own_index_lock().map_err(oneshot::git)?;
             blocked = self.follow(&work, intent)?;
         }
         Ok(Found::Moved(moving, blocked))
@@ -95,7 +102,10 @@ impl Ground {
     fn lagging(&self, intent: &BranchMove) -> Result<Option<PeerRepo>, Finding> {
         let Some(dir) = &intent.workdir else { return Ok(None) };
         match self.known(Path::new(dir)) {
-            Ok(work) => return Ok(Some(work)),
+            Ok(work) => {
+                self.unlock(&work)?;
+                return Ok(Some(work));
+            }
             Err(RepoError::NotARepo { .. } | RepoError::Redirected { .. }) => {}
             Err(error) => {
                 let hint = format!(

@@ -111,6 +111,15 @@ pub(super) fn failed(ground: &mut Ground, branch: &str, error: GitError) -> Find
     finding
 }
 
+/// Refuses where a lock forbids the move of a branch and of the work tree that has it checked out.
+pub(super) fn refuse_locked(repo: &PeerRepo, work: Option<&PeerRepo>, branch: &str) -> Result<(), Finding> {
+    let locked = match repo.branch_lock(branch).map_err(oneshot::git)? {
+        None => work.and_then(PeerRepo::index_lock),
+        found => found,
+    };
+    locked.map_or(Ok(()), |error| Err(busy(GitError::Repo(error))))
+}
+
 /// A lock of git's says what to do.
 pub(super) fn busy(error: GitError) -> Finding {
     let locked = matches!(

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use peers_git::GitError;
+use peers_git::{GitError, PeerRepo};
 use peers_model::record::{BranchMove, MoveKind, OperatorOp, Record};
 use peers_model::{CommitId, RunId, exit};
+use peers_modes::hooks::quoted;
 use peers_store::journal::{Journal, JournalError, Position};
 use peers_store::{Disk, StoreError};
 use peers_sys::clock;
@@ -12,7 +13,7 @@ use peers_sys::env::Env;
 use peers_sys::term;
 
 use super::intent::{Found, intend};
-use super::moving::{busy, complete, failed};
+use super::moving::{busy, complete, failed, refuse_locked};
 use super::{Ground, find};
 use crate::boot::{BootError, Finding};
 use crate::gitrepo::substrate;
@@ -21,6 +22,8 @@ use crate::place::Place;
 
 /// Commits of somebody else that are named.
 const NAMED: usize = 5;
+/// Files of the operator's that are named.
+const FILES: usize = 10;
 
 /// A run that was taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +42,36 @@ pub struct Undone {
     pub salvage: Option<String>,
     /// Paths of the work tree that could not be put back, cleaned for people.
     pub blocked: Vec<String>,
+    /// What had been cut short and was finished first.
+    pub finished: Option<Finished>,
+    /// The operator's own work that was not committed when the run began and that went with it.
+    pub start: Option<StartCopy>,
+}
+
+/// A move of a branch that had been cut short and is finished now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Which kind.
+    pub kind: MoveKind,
+    /// Of which run.
+    pub run: RunId,
+    /// The branch.
+    pub branch: String,
+    /// Where that was to go, and is now unless somebody went on from there.
+    pub to: CommitId,
+}
+
+/// The copy of what an operator had not committed when a run began, where an undo takes some of it away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartCopy {
+    /// Its name.
+    pub salvage: String,
+    /// The files that went, the first ten; untrusted text.
+    pub files: Vec<String>,
+    /// How many more went.
+    pub more: usize,
+    /// The command that brings them back into the work tree, uncommitted.
+    pub command: String,
 }
 
 /// Sets a run's branch back to the commit that the run began at, after a copy of what is there.
@@ -49,11 +82,46 @@ pub struct Undone {
 /// [`BootError`], exit 4 when the branch holds commits of somebody else.
 pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, BootError> {
     let mut ground = Ground::take(place, env, "undo")?;
-    let mut behind = Vec::new();
+    let (mut behind, mut finished) = (Vec::new(), None);
     if let Found::Moved(moving, blocked) = ground.take_up()? {
         complete(&mut ground, &moving)?;
+        let BranchMove { kind, run, branch, to, .. } = moving.what;
+        finished = Some(Finished { kind, run, branch, to });
         behind = blocked;
     }
+    let said = finished.as_ref().map(Finished::words);
+    take_back(&mut ground, name, by, (finished, behind)).map_err(|mut error| {
+        // It stays done whatever else is refused.
+        if let (Some(said), Some(first)) = (said, error.findings.first_mut()) {
+            first.message = format!("{} ({said})", first.message);
+        }
+        error
+    })
+}
+
+impl Finished {
+    /// That it is finished, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let what = match self.kind {
+            MoveKind::Land => "the landing",
+            MoveKind::Undo => "the undo",
+        };
+        let branch = term::inline(&self.branch);
+        format!(
+            "{what} of run {} was cut short and is finished now: `{branch}` was moved to {}",
+            self.run,
+            self.to.short()
+        )
+    }
+}
+
+fn take_back(
+    ground: &mut Ground,
+    name: &str,
+    by: &str,
+    (finished, behind): (Option<Finished>, Vec<String>),
+) -> Result<Undone, BootError> {
     let record = find(&ground.records, name)?.clone();
     let run = record.run_id.clone();
     let Some(base) = record.base.clone() else {
@@ -65,8 +133,8 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
         let hint = format!("by hand: `git -C {dir} reset --keep {base}` goes back to where it began");
         return Err(Finding::new(exit::NEGATIVE, message, hint).into());
     };
-    let tip = ground.tip(&branch)?;
-    let done = |salvage, commits, blocked| Undone {
+    let Some(tip) = ground.tip(&branch)? else { return Err(ground.branch_gone(&branch, &record)?.into()) };
+    let done = |salvage, commits, blocked, start| Undone {
         run: run.clone(),
         branch: branch.clone(),
         from: tip.clone(),
@@ -74,12 +142,22 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
         commits,
         salvage,
         blocked,
+        finished: finished.clone(),
+        start,
     };
     if tip == base {
-        return Ok(done(None, 0, behind));
+        return Ok(done(None, 0, behind, None));
     }
-    let commits = only_its_own(&mut ground, &run, &branch, (&base, &tip))?;
     let work = ground.holder_of(&branch, &record);
+    if let Some(work) = &work {
+        ground.unlock(work)?;
+    }
+    refuse_locked(&ground.repo, work.as_ref(), &branch)?;
+    let commits = only_its_own(ground, &run, &branch, (&base, &tip))?;
+    let start = match &work {
+        Some(work) => went_along(ground, &run, work, (&base, &tip)).map_err(oneshot::git)?,
+        None => None,
+    };
     let who = substrate(clock::now());
     let name = format!("undo-{run}");
     let kept = match &work {
@@ -115,9 +193,47 @@ pub fn undo(place: &Place, env: &Env, name: &str, by: &str) -> Result<Undone, Bo
         let reason = format!("undo: run {run}");
         ground.repo.update_branch(&branch, Some(&tip), &base, &who, &reason).map(|()| Vec::new())
     };
-    let blocked = moved.map_err(|error| failed(&mut ground, &branch, error))?;
+    let blocked = moved.map_err(|error| failed(ground, &branch, error))?;
     ground.intended()?;
-    Ok(done(Some(kept), commits, blocked))
+    Ok(done(Some(kept), commits, blocked, start))
+}
+
+/// What of the operator's work from before a run the undo of it takes out of the work tree: what was not
+/// committed then and was changed by the run's commits.
+fn went_along(
+    ground: &Ground,
+    run: &RunId,
+    work: &PeerRepo,
+    (base, tip): (&CommitId, &CommitId),
+) -> Result<Option<StartCopy>, GitError> {
+    let name = format!("start-{run}");
+    let Some(kept) = ground.control.list_salvage()?.into_iter().find(|kept| kept.name == name && kept.dirty)
+    else {
+        return Ok(None);
+    };
+    let facts = ground.control.facts();
+    let (base, tip) = (facts.tree_of(base)?, facts.tree_of(tip)?);
+    let ours: BTreeSet<String> = facts.changed_paths(&base, &tip)?.into_iter().collect();
+    let mut files: Vec<String> = facts
+        .diff_trees(&base, &facts.tree_of(&kept.commit)?)?
+        .into_iter()
+        .filter(|change| change.new_mode != 0 && ours.contains(&change.path))
+        // What cannot be typed cannot be pasted.
+        .filter(|change| term::inline(&change.path) == change.path)
+        .map(|change| change.path)
+        .collect();
+    let more = files.len().saturating_sub(FILES);
+    files.truncate(FILES);
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let dir = quoted(&work.work_dir().to_string_lossy());
+    let words: Vec<String> = files.iter().map(|path| quoted(path)).collect();
+    let command = format!(
+        "peers -C {dir} salvage restore {name} && git --literal-pathspecs -C {dir} restore --source=refs/peers/salvage/{name} --worktree -- {}",
+        words.join(" ")
+    );
+    Ok(Some(StartCopy { salvage: name, files, more, command }))
 }
 
 /// How many commits the run put on the branch, if the branch holds no others since its base.

@@ -26,6 +26,14 @@ pub enum PlaceError {
     /// The linked worktree does not lead to its repository.
     #[error(transparent)]
     Repo(#[from] RepoError),
+    /// A linked worktree does not find its repository any more.
+    #[error("{message}")]
+    CutOff {
+        /// What is wrong, for people.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// A directory of ours would lie where agents can write.
     #[error("{what} would lie inside the repository, at {}", term::inline(&path.to_string_lossy()))]
     Inside {
@@ -102,7 +110,9 @@ impl PlaceError {
         match self {
             Self::NotADirectory { .. } | Self::NotInitialised { .. } => exit::INVALID,
             Self::NoHome => exit::ENVIRONMENT,
-            Self::Inside { .. } | Self::NoStore { .. } | Self::Moved { .. } => exit::REFUSED,
+            Self::CutOff { .. } | Self::Inside { .. } | Self::NoStore { .. } | Self::Moved { .. } => {
+                exit::REFUSED
+            }
             Self::Locked { .. } => exit::CONFLICT,
             Self::Repo(error) => repo_exit(error),
             Self::File(error) => file_exit(error),
@@ -116,6 +126,7 @@ impl PlaceError {
         let shown = |path: &Path| peers_modes::hooks::quoted(&path.to_string_lossy());
         Some(match self {
             Self::NoHome => "set HOME or XDG_STATE_HOME".to_owned(),
+            Self::CutOff { hint, .. } => hint.clone(),
             Self::Inside { .. } => {
                 "set XDG_STATE_HOME and XDG_CACHE_HOME to directories outside the repository".to_owned()
             }
@@ -180,11 +191,14 @@ pub fn repo_hint(error: &RepoError) -> String {
         RepoError::NotARepo { .. } => "run `git init` and commit something first".to_owned(),
         RepoError::Unborn { .. } => "make a first commit: `git commit --allow-empty -m start`".to_owned(),
         RepoError::Bare { .. } => "use a repository with a work tree".to_owned(),
-        RepoError::Busy { path, state: BusyState::IndexLock } => format!(
+        RepoError::Busy { lock: Some(lock), .. } if is_plain(lock) => {
+            format!("if no git runs there, remove it: `rm {}`", peers_modes::hooks::quoted(&lock.to_string_lossy()))
+        }
+        RepoError::Busy { path, state: BusyState::IndexLock, .. } => format!(
             "if no git runs there, remove it: `rm \"$(git -C {} rev-parse --absolute-git-dir)/index.lock\"`",
             peers_modes::hooks::quoted(&path.to_string_lossy())
         ),
-        RepoError::Busy { path, state: BusyState::RefLock } => format!(
+        RepoError::Busy { path, state: BusyState::RefLock, .. } => format!(
             "if no git runs there, remove it: `(cd {} && find \"$(git rev-parse --git-common-dir)\" -name '*.lock')` shows it",
             peers_modes::hooks::quoted(&path.to_string_lossy())
         ),
@@ -196,6 +210,11 @@ pub fn repo_hint(error: &RepoError) -> String {
         RepoError::Unsafe { path, found } => expected(path, found),
         RepoError::Io { .. } => "look at the file named".to_owned(),
     }
+}
+
+/// Whether a path reads on a terminal as it is.
+fn is_plain(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| term::inline(text) == text)
 }
 
 pub(super) fn has_git(path: &Path) -> bool {

@@ -34,6 +34,9 @@ impl Place {
     pub fn repo_problem(&self, error: &RepoError) -> (String, String) {
         let message = chain(error);
         let usual = || repo_hint(error);
+        if let Some(found) = super::link::problem(error, Some(self.project_dir())) {
+            return found;
+        }
         match error {
             RepoError::Unborn { branch, .. } => match self.known() {
                 Some(known) => self.lost_branch(branch, &known),

@@ -66,7 +66,7 @@ impl Repo for Still {
         Ok(RepoHarvest { at: Some(at()), ancestor: true, ..RepoHarvest::default() })
     }
     fn correct(&mut self, _: &CorrectionPlanned, _: &PeerName, _: &RunId) -> Result<Corrected, RepoFailure> {
-        Ok(Corrected { at: at(), own: Vec::new(), salvage: None })
+        Ok(Corrected { at: at(), own: Vec::new(), salvage: None, told: Vec::new() })
     }
     fn attest(&mut self, _: &[(CommitId, String)]) -> Result<(), RepoFailure> {
         Ok(())

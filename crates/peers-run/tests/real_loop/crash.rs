@@ -103,6 +103,21 @@ fn row_38_a_lock_of_gits_that_the_killed_turn_left_does_not_forbid_the_restart()
 }
 
 #[test]
+fn row_38_locks_of_references_that_the_killed_turn_left_do_not_forbid_the_restart() {
+    let w = World::new();
+    let here = w.fifo("here");
+    let locks = sh(": > .git/HEAD.lock; : > .git/refs/heads/main.lock; : > .git/packed-refs.lock");
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", &locks, &here.tell(), "hang"]]);
+    let live = w.start(&[]);
+    here.told();
+    w.recorded("peer-spawned", 1);
+    live.crash();
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(!w.has(".git/HEAD.lock") && !w.has(".git/refs/heads/main.lock"));
+    w.settled();
+}
+
+#[test]
 fn row_38_a_merge_that_the_killed_turn_left_does_not_forbid_the_restart() {
     let w = World::new();
     let here = w.fifo("here");

@@ -222,9 +222,16 @@ fn renamed(branch: &str, act: &str, tips: &[(&str, &str)]) {
     for (name, salvage) in tips {
         assert_eq!(kept.get(*salvage), Some(&w.noted(&name.replace('/', "_"))), "{name}: {kept:#?}");
     }
-    let told = w.tick(2).warnings_emitted;
+    let told = &tick.warnings_emitted;
     let words = format!("in the way of `refs/heads/{branch}`");
-    assert!(told.iter().any(|text| text.contains(&words) && text.contains(".git/peers-aside/")), "{told:#?}");
+    let (name, salvage) = tips[0];
+    let named =
+        [words.as_str(), &format!("`refs/heads/{name}`; kept as salvage `{salvage}`"), ".git/peers-aside/"];
+    let one = told.iter().find(|text| named.iter().all(|word| text.contains(word)));
+    assert!(one.is_some(), "{told:#?}");
+    let made =
+        |text: &&String| text.contains("this turn made") && text.contains(&format!("`refs/heads/{name}`"));
+    assert_eq!(told.iter().find(made), None, "it does not stay");
     w.git(&["fsck", "--strict"]);
     w.settled();
 }

@@ -106,6 +106,171 @@ fn row_70_a_locked_index_refuses_the_undoing_before_anything_moves() {
     assert_eq!(w.git(&["rev-parse", "HEAD"]), w.tick(1).head_before.as_str());
 }
 
+/// Runs the command that is named in what was said, after `before` and up to the next backtick.
+fn pasted(ran: &Ran, before: &str) {
+    let rest = ran.stderr.split_once(before).unwrap_or_else(|| panic!("`{before}` is not in {ran:#?}")).1;
+    let line = rest.split('`').next().unwrap();
+    let done = Command::new("sh").args(["-c", line]).output().unwrap();
+    assert!(done.status.success(), "{line}: {done:?}");
+}
+
+#[test]
+fn a_locked_branch_refuses_landing_and_undoing_before_anything_else_is_said() {
+    let w = finished();
+    let (before, run) = (w.head(), w.runs().pop().unwrap());
+    // As one leaves it that is killed while it moves the branch; and what half of it looks like.
+    begun(&w, &run.run_id, &before, &w.tick(1).head_after);
+    fs::write(w.repo().join(".git/index.lock"), "peers\n").unwrap();
+    fs::write(w.repo().join(".git/refs/heads/main.lock"), "").unwrap();
+    w.put("fixed", "half");
+    for what in ["land", "undo"] {
+        command(&w, what).refused(4, "refs/heads/main.lock");
+    }
+    assert!(moving(&w).is_some());
+    pasted(&command(&w, "land"), "remove it: `");
+    fs::remove_file(w.repo().join("fixed")).unwrap();
+    let ran = command(&w, "land");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(
+        (w.get("fixed").as_str(), w.status(), w.has(".git/index.lock")),
+        ("yes", String::new(), false)
+    );
+}
+
+#[test]
+fn a_lock_of_the_branch_comes_before_uncommitted_changes() {
+    let w = finished();
+    fs::write(w.repo().join(".git/refs/heads/main.lock"), "").unwrap();
+    w.put("mine", "x");
+    let ran = command(&w, "land");
+    ran.refused(4, "nothing was moved; if no git runs there, remove it: `rm ");
+    assert!(!ran.stderr.contains("uncommitted"), "{ran:?}");
+}
+
+#[test]
+fn a_landing_that_was_cut_short_stays_open_where_its_branch_was_renamed_and_the_way_back_is_named() {
+    for new in ["trunk", "it's", "main/x"] {
+        let w = finished();
+        let (before, run) = (w.head(), w.runs().pop().unwrap());
+        let tip = w.tick(1).head_after;
+        begun(&w, &run.run_id, &before, &tip);
+        w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
+        fs::write(w.repo().join(".git/index.lock"), "peers\n").unwrap();
+        w.put("fixed", "ye");
+        w.git(&["branch", "-m", "main", new]);
+        let named = format!("`{new}`");
+        for what in ["land", "undo"] {
+            command(&w, what).refused(4, "there is no branch `main` now").refused(4, &named);
+        }
+        fs::remove_file(w.repo().join(".git/index.lock")).unwrap();
+        w.run(&["--max-ticks=1"]).refused(4, &named);
+        assert!(moving(&w).is_some(), "{new}");
+        pasted(&command(&w, "land"), "start this again: `");
+        let ran = command(&w, "land");
+        assert_eq!(ran.code, 0, "{new}: {ran:?}");
+        assert_eq!(
+            (w.get("fixed").as_str(), w.status(), landed(&w).len()),
+            ("yes", String::new(), 1),
+            "{new}"
+        );
+        assert!(moving(&w).is_none());
+    }
+}
+
+#[test]
+fn a_renamed_branch_that_somebody_went_on_with_is_named_too() {
+    let w = finished();
+    let (before, run) = (w.head(), w.runs().pop().unwrap());
+    let tip = w.tick(1).head_after;
+    begun(&w, &run.run_id, &before, &tip);
+    w.git(&["reset", "-q", "--hard", tip.as_str()]);
+    w.git(&["branch", "-m", "main", "trunk"]);
+    w.git(&["commit", "-q", "--allow-empty", "-m", "More"]);
+    pasted(&command(&w, "land"), "start this again: `");
+    assert_eq!(command(&w, "land").code, 0);
+    assert_eq!((landed(&w).len(), w.git(&["log", "-1", "--format=%s", "main"])), (1, "More".into()));
+}
+
+#[test]
+fn a_landing_that_was_cut_short_and_whose_branch_was_deleted_is_done_anew_once_it_is_made_again() {
+    let w = finished();
+    let (before, run) = (w.head(), w.runs().pop().unwrap());
+    begun(&w, &run.run_id, &before, &w.tick(1).head_after);
+    w.git(&["checkout", "-q", "--orphan", "other"]);
+    w.git(&["commit", "-q", "-m", "Other"]);
+    w.git(&["branch", "-D", "main"]);
+    let ran = command(&w, "land");
+    ran.refused(4, "nor one where it was");
+    assert!(moving(&w).is_some());
+    pasted(&ran, "start this again: `");
+    assert_eq!(w.git(&["rev-parse", "main"]), before);
+    assert_eq!(command(&w, "land").code, 0);
+    assert_eq!(landed(&w).len(), 1);
+}
+
+#[test]
+fn the_name_of_a_run_s_branch_that_was_renamed_is_found_by_its_commit() {
+    for what in ["land", "undo"] {
+        let w = finished();
+        let (old, head) = (w.runs().pop().unwrap().branch.unwrap(), w.tick(1).head_after);
+        w.git(&["branch", "-m", &old, "mine"]);
+        let ran = command(&w, what);
+        ran.refused(3, &format!("there is no branch `{old}`")).refused(3, "`mine`");
+        pasted(&ran, "if it was renamed: `");
+        assert_eq!(w.git(&["rev-parse", &format!("refs/heads/{old}")]), head.as_str());
+        assert_eq!(command(&w, what).code, 0, "{what}");
+        assert_eq!(landed(&w).len(), 1);
+    }
+}
+
+#[test]
+fn the_commits_of_a_run_s_branch_that_was_deleted_come_back_by_the_command_that_is_named() {
+    for prune in [false, true] {
+        let w = finished();
+        let run = w.runs().pop().unwrap();
+        let (old, head) = (run.branch.unwrap(), w.tick(1).head_after);
+        w.git(&["worktree", "remove", "--force", &run.workdir]);
+        w.git(&["branch", "-q", "-D", &old]);
+        if prune {
+            w.git(&["reflog", "expire", "--expire=now", "--all"]);
+            w.git(&["gc", "-q", "--prune=now"]);
+        }
+        let ran = command(&w, "land");
+        pasted(&ran.refused(3, "makes it again"), "hint: `");
+        assert_eq!(w.git(&["rev-parse", &format!("refs/heads/{old}")]), head.as_str(), "{prune}");
+        assert_eq!(command(&w, "land").code, 0);
+    }
+}
+
+#[test]
+fn where_the_branch_that_a_run_started_from_was_renamed_its_new_name_is_offered() {
+    let w = finished();
+    w.git(&["branch", "-m", "main", "trunk"]);
+    command(&w, "land").refused(3, "there is no branch `main`").refused(3, " land --into trunk`");
+}
+
+#[test]
+fn an_undo_says_that_it_finished_a_landing_first() {
+    for refused in [false, true] {
+        let w = finished();
+        let (before, run) = (w.head(), w.runs().pop().unwrap());
+        let tip = w.tick(1).head_after;
+        begun(&w, &run.run_id, &before, &tip);
+        w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
+        if refused {
+            w.git_in(Path::new(&run.workdir), &["commit", "-q", "--allow-empty", "-m", "One more"]);
+        }
+        let ran = command(&w, "undo");
+        if refused {
+            ran.refused(4, "was cut short and is finished now: `main` was moved to ");
+        } else {
+            assert!(ran.code == 0 && ran.stdout.contains("finished: Some(Finished { kind: Land"), "{ran:?}");
+        }
+        assert_eq!((w.get("fixed").as_str(), w.status()), ("yes", String::new()));
+        assert!(matches!(landed(&w)[0], OperatorOp::Landed { .. }) && moving(&w).is_none());
+    }
+}
+
 #[test]
 fn row_70_a_branch_with_commits_that_no_run_judged_is_not_landed() {
     let w = finished();

@@ -230,6 +230,23 @@ fn row_07_a_lock_that_a_crashed_git_left_is_told_with_its_remedy() {
 }
 
 #[test]
+fn row_07_a_lock_of_a_reference_stops_the_start_with_the_command_that_removes_it() {
+    let w = World::new();
+    fs::create_dir(w.repo().join(".git/refs/heads/it's")).unwrap();
+    for name in ["HEAD", "packed-refs", "refs/heads/main", "refs/heads/it's/x"] {
+        let lock = w.repo().join(format!(".git/{name}.lock"));
+        fs::write(&lock, "").unwrap();
+        let ran = w.run(&["--max-ticks=1"]);
+        let said = &ran.refused(4, "a reference is locked").stderr;
+        let line = said.split("remove it: `").nth(1).unwrap().split('`').next().unwrap();
+        assert!(std::process::Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
+        assert!(!lock.exists(), "{line}");
+    }
+    w.play("idle", &[&["handoff: Look"]]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+}
+
+#[test]
 fn row_07_without_its_control_directory_the_way_back_is_told() {
     let w = World::new();
     fs::remove_dir_all(w.repo().join(".peers")).unwrap();

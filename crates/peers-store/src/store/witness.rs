@@ -86,13 +86,23 @@ impl Witnesses {
         // A mirror that cannot be read helps nobody.
         let chain = Chain::of_mirror(disk, at, self.snapshot.as_ref()).ok().flatten().filter(Chain::ahead);
         let (from, instead) = match (chain, &self.snapshot) {
-            (Some(Chain { first, last, confirmed: true, .. }), Some(snapshot)) if last == snapshot.seq => (
-                format!(
-                    "copy {MIRROR} to {} in the trusted store: it holds the records {first} to {last} and agrees with the snapshot",
-                    layout::segment(snapshot.segment)
-                ),
-                "",
-            ),
+            (Some(Chain { first, last, confirmed: true, whole: true, .. }), Some(snapshot))
+                if last == snapshot.seq =>
+            {
+                let segment = layout::segment(snapshot.segment);
+                let full = |area, path| disk.locate(area, path).map(|path| word(&path.to_string_lossy()));
+                let mirror = full(Area::Peers, layout::peers::MIRROR);
+                let command =
+                    mirror.zip(full(Area::Store, &segment)).map_or_else(String::new, |(from, to)| {
+                        format!(" (`mkdir -p \"$(dirname {to})\" && cp {from} {to}`)")
+                    });
+                (
+                    format!(
+                        "copy {MIRROR} to {segment} in the trusted store{command}: it holds the records {first} to {last} and agrees with the snapshot"
+                    ),
+                    "",
+                )
+            }
             (Some(Chain { first, last, .. }), _) => (
                 format!(
                     "restore the directory journal/ of the trusted store from a copy; {MIRROR} holds the records {first} to {last}, but agents can write there: look at it first"
@@ -103,6 +113,11 @@ impl Witnesses {
         };
         StoreError::Lost { seq: at.seq, knows, from, instead }
     }
+}
+
+/// A word of a command line.
+fn word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// The mirror, for people.
@@ -121,6 +136,8 @@ struct Chain {
     confirmed: bool,
     /// Behind the journal's end there is more than the process of a peer.
     more: bool,
+    /// Nothing else is in the file.
+    whole: bool,
 }
 
 impl Chain {
@@ -156,6 +173,9 @@ impl Chain {
                 chain.take(&line, &at, end, snapshot);
             }
             pending.drain(..done);
+        }
+        if let Some(chain) = &mut chain {
+            chain.whole = pending.is_empty() && next < MOST;
         }
         Ok(chain)
     }

@@ -38,9 +38,26 @@ fn a_journal_that_is_gone_or_empty_is_no_new_project_while_a_copy_knows_better()
 fn the_mirror_is_offered_as_a_copy_when_the_snapshot_vouches_for_it() {
     let w = World::with(5);
     w.cut(2);
-    w.refused("copy .peers/log/runs.jsonl to journal/000001.jsonl in the trusted store: it holds the records 1 to 5 and agrees with the snapshot");
-    fs::copy(w.mirror(), w.journal()).unwrap();
+    w.refused("copy .peers/log/runs.jsonl to journal/000001.jsonl in the trusted store (`");
+    w.refused("`): it holds the records 1 to 5 and agrees with the snapshot");
+    let said = w.open().unwrap_err();
+    let command = said.split('`').nth(1).unwrap();
+    assert!(command.contains(w.journal().to_str().unwrap()), "{command}");
+    let copied = std::process::Command::new("sh").args(["-c", command]).status().unwrap();
+    assert!(copied.success(), "{command}");
     assert_eq!(w.open().unwrap(), crate::OpenReport::default());
+}
+
+#[test]
+fn a_mirror_with_something_else_behind_its_records_is_not_to_be_copied() {
+    for behind in ["garbage\n", "{\"seq\":6", "\n"] {
+        let w = World::with(5);
+        w.cut(2);
+        let whole = fs::read(w.mirror()).unwrap();
+        fs::write(w.mirror(), [&whole[..], behind.as_bytes()].concat()).unwrap();
+        w.refused("agents can write there: look at it first");
+        assert!(!w.open().unwrap_err().contains("copy .peers"), "{behind:?}");
+    }
 }
 
 #[test]
