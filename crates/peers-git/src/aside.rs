@@ -1,8 +1,9 @@
 //! Moving out of the work tree what lies in the way and cannot be copied.
 
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
@@ -82,6 +83,30 @@ pub(crate) fn keep(
     })
 }
 
+/// The same for entries of a directory of a git directory, which has the name `shown` there: together, in a
+/// directory of their own.
+pub(crate) fn keep_entries(
+    git_dir: &Path,
+    (from, shown): (&OwnedFd, &Path),
+    entries: &[Vec<u8>],
+    label: &str,
+) -> Result<Option<String>, GitError> {
+    let name = Path::new(".git").join(shown).join("").into_os_string().into_vec();
+    keep_by(git_dir, &name, label, |into, name| {
+        let fail = |error: Errno| GitError::io(shown, error);
+        rustix::fs::mkdirat(into, name, Mode::from_raw_mode(0o777)).map_err(fail)?;
+        let into = files::open_dir_at(into, name.as_bytes()).map_err(fail)?;
+        for entry in entries {
+            let entry = OsStr::from_bytes(entry);
+            match rustix::fs::renameat_with(from, entry, &into, entry, RenameFlags::NOREPLACE) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(fail(error)),
+            }
+        }
+        Ok(true)
+    })
+}
+
 fn keep_by(
     git_dir: &Path,
     path: &[u8],
@@ -90,12 +115,7 @@ fn keep_by(
 ) -> Result<Option<String>, GitError> {
     let at = git_dir.join(ASIDE);
     let fail = |source| GitError::io(&at, source);
-    let git = files::open_dir(git_dir).map_err(fail)?;
-    match rustix::fs::mkdirat(&git, ASIDE, Mode::from_raw_mode(0o777)) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(fail(error.into())),
-    }
-    let into = files::open_dir_at(&git, ASIDE.as_bytes()).map_err(|error| fail(error.into()))?;
+    let into = directory(git_dir).map_err(fail)?;
     // The name of the thing may be as long as a name can be, or made to mislead whoever reads it.
     let hash = ids::hex(&Sha256::digest(path));
     let mut name = format!("{label}-{}", hash.get(..12).unwrap_or(&hash));
@@ -114,6 +134,23 @@ fn keep_by(
         name = format!("{label}-{}", files::random_hex().map_err(fail)?);
     }
     Err(GitError::Exists { what: format!("`{ASIDE}/{name}`") })
+}
+
+/// The directory for what is moved aside. What has its name and is none gets another name.
+fn directory(git_dir: &Path) -> std::io::Result<OwnedFd> {
+    let git = files::open_dir(git_dir)?;
+    let make = || match rustix::fs::mkdirat(&git, ASIDE, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => files::open_dir_at(&git, ASIDE.as_bytes()),
+        Err(error) => Err(error),
+    };
+    match make() {
+        Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => {
+            let other = format!("{ASIDE}-{}", files::random_hex()?);
+            rustix::fs::renameat_with(&git, ASIDE, &git, other, RenameFlags::NOREPLACE)?;
+            Ok(make()?)
+        }
+        there => Ok(there?),
+    }
 }
 
 /// The number in `tick-00012` or a name that begins so.

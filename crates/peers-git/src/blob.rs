@@ -64,6 +64,22 @@ impl Facts<'_> {
         Ok(Some(Blob { mode: entry.mode, bytes }))
     }
 
+    /// Whether a tree has a file at this path, as it is.
+    ///
+    /// # Errors
+    /// [`GitError::NotFound`], [`GitError::Corrupt`] for a tree that cannot be read.
+    pub fn has_file(&self, tree: &TreeId, path: &[u8]) -> Result<bool, GitError> {
+        let found = find(&objects::odb(self.repo)?, ids::tree_oid(tree)?, path)?;
+        Ok(found.is_some_and(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK))
+    }
+
+    /// The id of the file `path` at `commit`.
+    pub(crate) fn blob_id(&self, commit: &CommitId, path: &str) -> Result<Option<Oid>, GitError> {
+        let odb = objects::odb(self.repo)?;
+        let found = find(&odb, objects::commit_tree(self.repo, commit)?, path.as_bytes())?;
+        Ok(found.filter(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK).map(|entry| entry.id))
+    }
+
     /// Every leaf at `commit`, sorted by path.
     ///
     /// # Errors

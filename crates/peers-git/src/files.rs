@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +89,12 @@ pub(crate) fn open_regular<Fd: AsFd>(dir: Fd, name: &[u8]) -> io::Result<(File, 
         return Err(io::Error::new(io::ErrorKind::InvalidInput, kind_text(kind(&stat))));
     }
     Ok((File::from(fd), stat))
+}
+
+/// The id that a file has as a blob, read piece by piece. One that changes size meanwhile is an error.
+pub(crate) fn hash_blob(file: &File) -> Result<git2::Oid, git2::Error> {
+    let by_handle = format!("/dev/fd/{}", file.as_raw_fd());
+    git2::Oid::hash_file(git2::ObjectType::Blob, by_handle)
 }
 
 /// What reading a small file found.

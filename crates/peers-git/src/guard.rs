@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use peers_model::CommitId;
 use rustix::fs::FileType;
@@ -56,6 +57,9 @@ pub struct GuardSnapshot {
     /// What only makes reading objects faster.
     #[serde(default)]
     pub(crate) derived: Derived,
+    /// When it was taken, in milliseconds since 1970; absent in one of an older version.
+    #[serde(default)]
+    pub(crate) taken: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +126,9 @@ impl GuardSnapshot {
         let mut patterns = refs.to_vec();
         patterns.push("refs/replace/*".to_owned());
         let (git_dir, common_dir) = (repo.git_dir().to_owned(), repo.common_dir().to_owned());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         Ok(Self {
+            taken: now.and_then(|now| i64::try_from(now.as_millis()).ok()),
             places: [identity(&git_dir)?, identity(&common_dir)?],
             files: read_files(repo.work_dir(), &git_dir, &common_dir)?,
             refs: refs::matching(&repo.repo, &patterns, MAX_REFS)?.into_iter().collect(),

@@ -46,9 +46,12 @@ const COMMON_FILES: &[(&str, u64)] = &[
 /// A loose reference longer than this is not one.
 const REF_CAP: u64 = 64 * KIB;
 /// References looked at before giving up, and as many reflogs.
-const MAX_REFS: usize = if cfg!(test) { 1_000 } else { 200_000 };
-/// Directories of references within each other.
+pub(crate) const MAX_REFS: usize = if cfg!(test) { 1_000 } else { 200_000 };
+/// Entries of an object store itself.
+const MAX_BESIDE: usize = if cfg!(test) { 1_000 } else { 10_000 };
+/// Directories of references within each other, and how long the way to one may be.
 const MAX_DEPTH: usize = 200;
+const MAX_WAY: usize = 2_000;
 
 /// What is wrong with a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +60,8 @@ pub(crate) enum Fault {
     Kind(&'static str),
     /// It is larger than sane.
     TooLarge(u64),
+    /// It lies deeper than anything that is looked at.
+    Deep,
     /// There is more in it than is looked at. Nothing says that it is wrong.
     Crowded,
 }
@@ -66,6 +71,7 @@ impl fmt::Display for Fault {
         match self {
             Self::Kind(what) => f.write_str(what),
             Self::TooLarge(cap) => write!(f, "larger than {cap} bytes"),
+            Self::Deep => write!(f, "deeper than {MAX_DEPTH} directories"),
             Self::Crowded => f.write_str("crowded beyond reason"),
         }
     }
@@ -85,11 +91,18 @@ pub(crate) fn check(git_dir: &Path, common_dir: &Path) -> Result<(), RepoError> 
     Ok(())
 }
 
-/// Every place that [`check`] or [`check_objects`] would refuse, but for stores that are borrowed from.
-pub(crate) fn offenders(git_dir: &Path, common_dir: &Path) -> Result<Vec<(PathBuf, Fault)>, RepoError> {
+/// The first places, at most `limit`, that [`check`] or [`check_objects`] would refuse, but for stores that
+/// are borrowed from.
+pub(crate) fn offenders(
+    git_dir: &Path,
+    common_dir: &Path,
+    limit: usize,
+) -> Result<Vec<(PathBuf, Fault)>, RepoError> {
     let mut found = Vec::new();
     let mut note = |path: PathBuf, fault: Fault| {
-        found.push((path, fault));
+        if found.len() < limit {
+            found.push((path, fault));
+        }
         Ok(())
     };
     look(git_dir, common_dir, &mut note)?;
@@ -157,10 +170,9 @@ fn check_store(objects: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
             };
         }
     };
-    let Some(listed) = files::list(&dir, 10_000).map_err(io)? else { return crowded(objects, bad) };
+    let Some(listed) = files::list(&dir, MAX_BESIDE).map_err(io)? else { return crowded(objects, bad) };
     for (name, kind) in listed {
-        let fan_out = name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit);
-        if !fan_out && name != b"pack" && name != b"info" {
+        if !is_of_store(&name) {
             continue;
         }
         let path = join(objects, &name);
@@ -183,6 +195,12 @@ fn check_store(objects: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
     Ok(())
 }
 
+/// What belongs into an object store itself.
+pub(crate) fn is_of_store(name: &[u8]) -> bool {
+    let fan_out = name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit);
+    fan_out || name == b"pack" || name == b"info"
+}
+
 /// Every leaf is a regular file, every inner node a directory.
 fn sweep(top: &Path, sizes: bool, budget: &mut usize, bad: Sink<'_>) -> Result<(), RepoError> {
     let dir = match files::open_dir(top) {
@@ -196,20 +214,22 @@ fn sweep(top: &Path, sizes: bool, budget: &mut usize, bad: Sink<'_>) -> Result<(
         }
     };
     let mut levels: Vec<Level> = Level::look(dir, top.to_owned(), sizes, budget, bad)?.into_iter().collect();
-    while let Some(level) = levels.last_mut() {
+    loop {
+        let depth = levels.len();
+        let Some(level) = levels.last_mut() else { return Ok(()) };
         let Some(name) = level.inner.pop() else {
             levels.pop();
             continue;
         };
         let path = join(&level.path, &name);
-        let fd = files::open_dir_at(&level.dir, &name).map_err(|source| RepoError::io(&path, source))?;
-        if levels.len() >= MAX_DEPTH {
-            crowded(&path, bad)?;
+        let way = path.as_os_str().len().saturating_sub(top.as_os_str().len());
+        if depth >= MAX_DEPTH || way > MAX_WAY {
+            bad(path, Fault::Deep)?;
             continue;
         }
+        let fd = files::open_dir_at(&level.dir, &name).map_err(|source| RepoError::io(&path, source))?;
         levels.extend(Level::look(fd, path, sizes, budget, bad)?);
     }
-    Ok(())
 }
 
 /// A directory of references, and those in it that were not looked at yet.

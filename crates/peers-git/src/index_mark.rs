@@ -1,7 +1,6 @@
 //! The agents' index after a turn: what is staged there goes into the next commit, whoever makes it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::Read as _;
 use std::time::Duration;
 
 use git2::{Index, IndexEntry, ObjectType, Oid};
@@ -250,7 +249,7 @@ impl PeerRepo {
     /// Whether the file in the work tree has exactly this content. Conversions are not looked at: then it
     /// is kept once more than needed.
     fn work_tree_has(&self, path: &[u8], (id, size): (Oid, usize), looks: &mut Budget) -> bool {
-        let mut read = || -> Option<Vec<u8>> {
+        let mut open = || -> Option<std::fs::File> {
             let mut dir = files::open_dir(self.work_dir()).ok()?;
             let mut parts: Vec<&[u8]> = path.split(|b| *b == b'/').collect();
             let name = parts.pop()?;
@@ -258,14 +257,11 @@ impl PeerRepo {
                 dir = files::open_dir_at(&dir, part).ok()?;
             }
             let (file, stat) = files::open_regular(&dir, name).ok()?;
-            if usize::try_from(files::size(&stat)) != Ok(size) || !looks.take(size) {
-                return None;
-            }
-            let mut bytes = Vec::new();
-            file.take(files::size(&stat)).read_to_end(&mut bytes).ok()?;
-            Some(bytes)
+            let fits = usize::try_from(files::size(&stat)) == Ok(size) && looks.take(size);
+            fits.then_some(file)
         };
-        read().is_some_and(|bytes| Oid::hash_object(ObjectType::Blob, &bytes).is_ok_and(|found| found == id))
+        // Piece by piece: it may be larger than memory.
+        open().is_some_and(|file| files::hash_blob(&file).is_ok_and(|found| found == id))
     }
 
     fn index_stamp(&self) -> String {

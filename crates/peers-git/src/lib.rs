@@ -18,6 +18,7 @@ mod checkout;
 mod cli;
 mod control;
 mod copy;
+mod crowd;
 mod diff;
 mod error;
 mod facts;

@@ -3,12 +3,14 @@
 //! Asked for after a turn, and only about places that were in order before it: the repository could be
 //! opened then. So whatever is wrong came in the turn.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use peers_model::CommitId;
 use rustix::fs::FileType;
 
 use crate::aside;
+use crate::crowd::Thinning;
 use crate::error::{GitError, clean};
 use crate::files::{self, Small};
 use crate::guard::GuardSnapshot;
@@ -17,8 +19,11 @@ use crate::ids;
 use crate::ref_list::hash_at;
 use crate::refs;
 
-/// Most places that are mended at once.
-const MAX_MENDED: usize = 10_000;
+/// Most places that are mended at once, and how often that is done.
+const MAX_MENDED: usize = if cfg!(test) { 10 } else { 10_000 };
+const MAX_ROUNDS: usize = 60;
+/// Names down to here (`logs/refs/heads`) are those of git's own layout.
+const STRUCTURE: usize = 3;
 /// Packed references are read up to here.
 const PACKED_CAP: u64 = 128 << 20;
 
@@ -34,10 +39,11 @@ pub struct Cleared {
 }
 
 impl GuardSnapshot {
-    /// Takes away what must be a plain file or directory and is something else, or is larger than sane. What
-    /// has content (files, directories) is moved aside as [`PeerRepo::move_aside`] does, with this label;
-    /// the rest (FIFO, link, device) goes. The object store itself stays, and so does what is only crowded:
-    /// a repository with such a place is refused when it is opened. Returns what was taken away.
+    /// Takes away what must be a plain file or directory and is something else, is larger than sane, or lies
+    /// too deep. What has content (files, directories) is moved aside as [`PeerRepo::move_aside`] does, with
+    /// this label; the rest (FIFO, link, device) goes. Of crowded directories that is moved which is newer
+    /// than this snapshot. The object store itself stays, and so does what was crowded before: a repository
+    /// with such a place is refused when it is opened. Returns what was taken away.
     ///
     /// [`PeerRepo::move_aside`]: crate::PeerRepo::move_aside
     ///
@@ -45,21 +51,32 @@ impl GuardSnapshot {
     /// [`GitError::Repo`] when the directories cannot be looked at, [`GitError::Io`].
     pub fn clear_unsafe(&self, label: &str) -> Result<Vec<Cleared>, GitError> {
         let mut gone = Vec::new();
-        for (path, fault) in hygiene::offenders(&self.git_dir, &self.common_dir)?.into_iter().take(MAX_MENDED)
-        {
-            let fail = |source| GitError::io(&path, source);
-            if fault == Fault::Crowded || !self.may_go(&path) {
+        // What a single turn may well make counts as a crowd only when nothing larger is new.
+        let mut least = Some(hygiene::MAX_REFS / 100);
+        for _ in 0..MAX_ROUNDS {
+            let found = hygiene::offenders(&self.git_dir, &self.common_dir, MAX_MENDED)?;
+            if found.is_empty() {
+                break;
+            }
+            let before = gone.len();
+            let (crowded, wrong): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|(_, fault)| *fault == Fault::Crowded);
+            for (path, fault) in wrong {
+                self.clear(path, fault, label, &mut gone)?;
+            }
+            if gone.len() > before {
                 continue;
             }
-            let Some(stat) = files::lstat(&path).map_err(fail)? else { continue };
-            let shown = path.strip_prefix(&self.common_dir).unwrap_or(&path);
-            let kept = if matches!(files::kind(&stat), FileType::RegularFile | FileType::Directory) {
-                aside::keep(&self.git_dir, &path, shown, label)?
-            } else {
-                files::remove_tree(&path)?;
-                None
-            };
-            gone.push(Cleared { name: clean(&shown.to_string_lossy(), 200), what: fault.to_string(), kept });
+            let Some(crowd) = least else { break };
+            let tops: BTreeSet<PathBuf> =
+                crowded.into_iter().map(|(path, _)| self.crowded_top(path)).collect();
+            let aside = Thinning { snapshot: self, label, least: crowd };
+            for top in tops {
+                aside.thin(&top, 0, &mut gone)?;
+            }
+            if gone.len() == before {
+                least = (crowd > 0).then_some(0);
+            }
         }
         for dir in ["refs", "refs/heads"] {
             let path = self.common_dir.join(dir);
@@ -68,6 +85,57 @@ impl GuardSnapshot {
             }
         }
         Ok(gone)
+    }
+
+    /// Takes away a single place.
+    fn clear(
+        &self,
+        path: PathBuf,
+        fault: Fault,
+        label: &str,
+        gone: &mut Vec<Cleared>,
+    ) -> Result<(), GitError> {
+        if !self.may_go(&path) {
+            return Ok(());
+        }
+        let path = if fault == Fault::Deep { self.chain_top(path) } else { path };
+        let fail = |source| GitError::io(&path, source);
+        let Some(stat) = files::lstat(&path).map_err(fail)? else { return Ok(()) };
+        let shown = self.shown(&path);
+        let kept = if matches!(files::kind(&stat), FileType::RegularFile | FileType::Directory) {
+            aside::keep(&self.git_dir, &path, shown, label)?
+        } else {
+            files::remove_tree(&path)?;
+            None
+        };
+        gone.push(Cleared { name: clean(&shown.to_string_lossy(), 200), what: fault.to_string(), kept });
+        Ok(())
+    }
+
+    /// The highest directory above that holds nothing but the way to this one.
+    fn chain_top(&self, path: PathBuf) -> PathBuf {
+        let only_child = |dir: &Path| {
+            let found = files::open_dir(dir).and_then(|dir| files::list(&dir, 1));
+            matches!(found, Ok(Some(_))) && self.shown(dir).components().count() > STRUCTURE
+        };
+        let mut at = path;
+        while let Some(above) = at.parent().filter(|above| only_child(above)) {
+            at = above.to_owned();
+        }
+        at
+    }
+
+    /// Where a crowd is looked for: among all references, or all logs, whichever directory was the last straw.
+    fn crowded_top(&self, path: PathBuf) -> PathBuf {
+        let tops = [&self.git_dir, &self.common_dir]
+            .into_iter()
+            .flat_map(|dir| [dir.join("refs"), dir.join("logs")]);
+        tops.into_iter().find(|top| path.starts_with(top)).unwrap_or(path)
+    }
+
+    /// The name of a place in the git directory.
+    pub(crate) fn shown<'p>(&self, path: &'p Path) -> &'p Path {
+        path.strip_prefix(&self.common_dir).unwrap_or(path)
     }
 
     /// Not the object store.

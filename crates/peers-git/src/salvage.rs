@@ -37,8 +37,8 @@ pub struct SalvageRef {
     pub commit: CommitId,
     /// The work tree was dirty: [`SalvageRef::commit`] holds it, its parent is the tip.
     pub dirty: bool,
-    /// Files that were too large (64 MiB) or unreadable, all of them. Untrusted text.
-    pub left_out: Vec<String>,
+    /// Files that were too large (64 MiB) or unreadable, all of them, as they are. Untrusted bytes.
+    pub left_out: Vec<Vec<u8>>,
 }
 
 /// What became of kept copies whose reference was gone.

@@ -46,6 +46,8 @@ impl PeerRepo {
                     let skip = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
                     (entry.flags_extended & skip != 0).then_some(Unfollowed::Sparse)
                 }
+                // An edit is told by git as well.
+                DirtyStatus::Modified if !self.is_unchanged(index.as_ref()?, head, path) => None,
                 DirtyStatus::Modified => self.attribute(path).map(Unfollowed::Attribute).or_else(|| {
                     compared += 1;
                     (compared <= COMPARISONS && self.same_but_line_ends(head, path))
@@ -54,6 +56,21 @@ impl PeerRepo {
             };
             why.map(|why| (why, path.to_owned()))
         })
+    }
+
+    /// Whether git calls a file unchanged without a look at its content: it is as it was when the index was
+    /// written, and that has what the commit has.
+    fn is_unchanged(&self, index: &git2::Index, head: &CommitId, path: &str) -> bool {
+        let Some(entry) = index.get_path(Path::new(path), 0) else { return false };
+        let Ok(Some(stat)) = files::lstat(&self.work_dir().join(path)) else { return false };
+        // The index keeps the low 32 bits of everything, and no nanoseconds or inodes where git is built so.
+        let low = |n: u64| u32::try_from(n & 0xffff_ffff).unwrap_or(0);
+        let nanos = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
+        let same_file = entry.file_size == low(files::size(&stat))
+            && i64::from(entry.mtime.seconds()) == stat.st_mtime
+            && (entry.mtime.nanoseconds() == 0 || entry.mtime.nanoseconds() == nanos)
+            && (entry.ino == 0 || entry.ino == low(stat.st_ino));
+        same_file && self.facts().blob_id(head, path).is_ok_and(|id| id == Some(entry.id))
     }
 
     /// The attribute of a path that asks for a program or an encoding, as it is written.

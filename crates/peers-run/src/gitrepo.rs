@@ -13,6 +13,7 @@ mod own;
 mod past;
 mod putback;
 mod turn;
+mod unopened;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,7 @@ use turn::{TURN_FILE, TurnMark};
 
 pub use own::open_control;
 pub use past::ledger_author;
+pub(crate) use unopened::{has_gates_mark, mend_unopened};
 
 /// Attribution notes, a published copy.
 pub const ATTEST_REF: &str = "refs/notes/peers-attest";
@@ -204,6 +206,7 @@ impl GitRepo {
             // be written is an error that comes again.
             let _counted = repo.control.count_from(mark.known, &at);
         }
+        repo.tell_of_old_gates();
         repo
     }
 
@@ -218,7 +221,11 @@ impl GitRepo {
     }
 
     fn open(&self) -> Result<PeerRepo, RepoFailure> {
-        PeerRepo::open_known(&self.work_dir, &self.common_dir).map_err(|e| repo_failure(&e))
+        self.open_known().map_err(failure)
+    }
+
+    fn open_known(&self) -> Result<PeerRepo, GitError> {
+        Ok(PeerRepo::open_known(&self.work_dir, &self.common_dir)?)
     }
 
     fn import(&mut self, peer: &PeerRepo) -> Result<(), GitError> {

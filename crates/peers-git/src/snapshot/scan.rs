@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::SystemTime;
@@ -26,8 +26,12 @@ use crate::snapshot::submodule::{self, Committed};
 
 /// Entries of a work tree.
 const MAX_ENTRIES: usize = 2_000_000;
-/// Directories inside directories (each holds a handle while it is visited).
-const MAX_DEPTH: usize = 200;
+/// Directories inside directories (each holds a handle while it is visited): as many as a tree that is read
+/// may have, so that nothing deeper is ever tracked.
+const MAX_DEPTH: usize = 256;
+/// Directories that lie deeper are named, so many of them, by a path of at most this length.
+const MAX_DEEP: usize = 10_000;
+const MAX_PATH: usize = 4_000;
 /// Files up to here are read at once; larger ones are hashed piece by piece and never converted.
 const WHOLE_CAP: u64 = 16 << 20;
 /// A larger file is not hashed: it counts as changed whenever its stamp changes.
@@ -54,8 +58,10 @@ pub(crate) struct Outcome {
     pub(crate) dirty: Vec<DirtyFile>,
     pub(crate) submodules: Vec<SubmoduleState>,
     pub(crate) unrepresentable: Vec<String>,
-    /// Paths as they are.
-    pub(crate) left_out: Vec<String>,
+    /// Directories that were not looked into because they lie too deep.
+    pub(crate) too_deep: Vec<Vec<u8>>,
+    /// Files that were not stored.
+    pub(crate) left_out: Vec<Vec<u8>>,
 }
 
 pub(crate) struct Scan<'a> {
@@ -94,6 +100,7 @@ impl<'a> Scan<'a> {
             dirty: Vec::new(),
             submodules: Vec::new(),
             unrepresentable: Vec::new(),
+            too_deep: Vec::new(),
             left_out: Vec::new(),
         };
         Self {
@@ -146,6 +153,7 @@ impl<'a> Scan<'a> {
             if self.outcome.unrepresentable.len() < 20 {
                 self.outcome.unrepresentable.push(clean_bytes(&self.path));
             }
+            self.note_deep();
             return Ok(None);
         }
         let left = MAX_ENTRIES.saturating_sub(self.entries);
@@ -185,6 +193,16 @@ impl<'a> Scan<'a> {
             return Ok(None);
         }
         self.store(ObjectType::Tree, &objects::tree_bytes(&mut entries)).map(Some)
+    }
+
+    /// Notes the directory being visited, or one above it that can be reached by its path.
+    fn note_deep(&mut self) {
+        if self.outcome.too_deep.len() >= MAX_DEEP {
+            return;
+        }
+        let within = self.path.get(..self.path.len().min(MAX_PATH)).unwrap_or_default();
+        let end = within.iter().rposition(|b| *b == b'/').unwrap_or(within.len());
+        self.outcome.too_deep.push(within.get(..end).unwrap_or_default().to_vec());
     }
 
     /// `.git` and our own directory are not part of the tree; other spellings of `.git` cannot be.
@@ -453,8 +471,7 @@ impl<'a> Scan<'a> {
         head: Option<&Entry>,
     ) -> Result<(Oid, bool), GitError> {
         if size > WHOLE_CAP && self.wanted != Wanted::Objects {
-            let by_handle = format!("/dev/fd/{}", file.as_raw_fd());
-            return Oid::hash_file(ObjectType::Blob, by_handle)
+            return files::hash_blob(&file)
                 .map(|id| (id, false))
                 .map_err(|source| GitError::library(format!("hash `{}`", self.shown(name)), source));
         }
@@ -490,8 +507,7 @@ impl<'a> Scan<'a> {
     /// real content.
     fn unread(&mut self, name: &[u8], path: &[u8], found: &Stat) -> Result<Option<Oid>, GitError> {
         if self.wanted == Wanted::Objects {
-            let full = String::from_utf8_lossy(&self.full(name)).into_owned();
-            self.outcome.left_out.push(full);
+            self.outcome.left_out.push(self.full(name));
             return Ok(None);
         }
         let mut text = format!("not read: {:?} ", Stamp::of(found)).into_bytes();

@@ -27,6 +27,9 @@ pub struct TreeState {
     pub submodules: Vec<SubmoduleState>,
     /// Names that no tree can hold (spellings of `.git`), at most 20. The tree is dirty then.
     pub unrepresentable: Vec<String>,
+    /// Directories that lie deeper than any tree that can be read, at most 10 000, as they are: a commit of
+    /// what is in them could not be read. The tree is dirty then. Untrusted bytes.
+    pub too_deep: Vec<Vec<u8>>,
 }
 
 impl TreeState {
@@ -101,6 +104,7 @@ impl ControlDir {
             worktree_tree,
             submodules: outcome.submodules,
             unrepresentable: outcome.unrepresentable,
+            too_deep: outcome.too_deep,
         })
     }
 
@@ -146,8 +150,8 @@ impl ControlDir {
 pub struct StoredTree {
     /// The tree.
     pub tree: TreeId,
-    /// Paths of files that were too large (64 MiB) or unreadable. Untrusted text.
-    pub left_out: Vec<String>,
+    /// Paths of files that were too large (64 MiB) or unreadable, as they are. Untrusted bytes.
+    pub left_out: Vec<Vec<u8>>,
 }
 
 /// A work tree written into the control directory as a tree.
@@ -155,7 +159,7 @@ pub(crate) struct Written {
     pub(crate) tree: Oid,
     pub(crate) head_tree: Oid,
     /// Files that were too large to be kept.
-    pub(crate) left_out: Vec<String>,
+    pub(crate) left_out: Vec<Vec<u8>>,
 }
 
 /// Stores the work tree's content in the control directory.

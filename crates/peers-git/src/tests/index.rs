@@ -52,6 +52,17 @@ fn what_was_staged_and_lies_in_the_work_tree_is_unstaged_without_a_copy() {
 }
 
 #[test]
+fn a_file_of_many_pieces_that_lies_in_the_work_tree_is_found_there() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    let before = mark(&fixture, &control);
+    fixture.write("b", "0123456789abcde\n".repeat(200_000));
+    fixture.git(&["add", "-A"]);
+    let settled = settle(&fixture, &control, &before);
+    assert_eq!((settled.reset, settled.kept, settled.left_out), (vec!["b".to_owned()], None, vec![]));
+}
+
+#[test]
 fn staged_content_that_is_too_much_to_be_kept_is_named_and_the_rest_is_kept() {
     let fixture = Fixture::new();
     let control = fixture.imported();

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::fixture::{Fixture, command, fifo, substrate};
-use crate::{BranchState, GuardSnapshot, RefValue};
+use crate::{BranchState, Cleared, GuardSnapshot, RefValue};
 
 fn dangling(fixture: &Fixture, message: &str) -> peers_model::CommitId {
     let id = fixture.git(&["commit-tree", "-p", "HEAD", "-m", message, "HEAD^{tree}"]);
@@ -265,21 +265,151 @@ fn what_was_begun_is_not_removed_when_it_is_not_what_was_copied() {
 }
 
 #[test]
-fn places_that_are_only_crowded_stay_and_the_repository_is_refused() {
+fn places_that_were_crowded_before_stay_and_the_repository_is_refused() {
     for dir in ["refs/remotes/origin", "logs/refs/heads/side"] {
         let fixture = Fixture::new();
-        let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+        let mut snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
         for n in 0..1_001 {
             fixture.write(&format!(".git/{dir}/r{n}"), format!("{}\n", fixture.head()));
             if n == 900 {
                 drop(fixture.open());
             }
         }
+        snapshot.taken = Some(i64::MAX);
         assert_eq!(snapshot.clear_unsafe("tick-1").unwrap(), []);
         assert!(fixture.exists(&format!(".git/{dir}/r1000")));
         let refused = crate::PeerRepo::open(&fixture.work).err().unwrap();
         assert!(refused.to_string().contains("crowded"), "{refused}");
+        snapshot.taken = None;
+        assert_eq!(snapshot.clear_unsafe("tick-1").unwrap(), [], "one of an older version knows nothing");
     }
+}
+
+/// The place where something is now.
+fn kept(fixture: &Fixture, gone: &Cleared) -> std::path::PathBuf {
+    fixture.work.join(".git").join(gone.kept.as_ref().unwrap())
+}
+
+#[test]
+fn a_new_directory_that_is_crowded_is_moved_aside_and_what_is_beside_it_stays() {
+    for dir in ["refs/x", "refs/heads/x/y", "logs/refs/heads/x"] {
+        let fixture = Fixture::new();
+        fixture.write(".git/refs/remotes/o/main", format!("{}\n", fixture.head()));
+        // Read first, so that it is the last straw.
+        fixture.write(".git/logs/refs/remotes/o/main", "");
+        let snapshot = after_all(&fixture);
+        fixture.write("a", "two\n");
+        fixture.commit("second");
+        for n in 0..1_001 {
+            fixture.write(&format!(".git/{dir}/r{n}"), "");
+        }
+        let gone = snapshot.clear_unsafe("tick-1").unwrap();
+        assert_eq!(gone.len(), 1, "{gone:?}");
+        assert!(
+            kept(&fixture, &gone[0]).join("r1000").exists()
+                || kept(&fixture, &gone[0]).join("y/r1000").exists()
+        );
+        assert_eq!(fixture.open().list_refs("refs/", 10).unwrap().unwrap().len(), 2);
+        assert_eq!(fixture.rev("main"), fixture.head());
+    }
+}
+
+#[test]
+fn of_a_crowded_directory_that_was_there_only_what_is_new_is_moved_aside() {
+    let fixture = Fixture::new();
+    fixture.write(".git/refs/tags/old", format!("{}\n", fixture.head()));
+    let snapshot = after_all(&fixture);
+    for n in 0..1_001 {
+        fixture.write(&format!(".git/refs/tags/r{n}"), "");
+    }
+    let gone = snapshot.clear_unsafe("tick-1").unwrap();
+    assert_eq!((gone.len(), gone[0].name.as_str()), (1, "refs/tags/*"));
+    assert!(kept(&fixture, &gone[0]).join("r1000").exists());
+    assert_eq!(fixture.rev("old"), fixture.head());
+    drop(fixture.open());
+}
+
+#[test]
+fn directories_that_crowd_the_object_store_are_moved_aside() {
+    let fixture = Fixture::new();
+    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    for n in 0..1_001 {
+        std::fs::create_dir(fixture.work.join(format!(".git/objects/d{n}"))).unwrap();
+    }
+    let gone = snapshot.clear_unsafe("tick-1").unwrap();
+    assert_eq!((gone.len(), gone[0].name.as_str()), (1, "objects/*"));
+    assert!(kept(&fixture, &gone[0]).join("d1000").exists());
+    let _imported = fixture.control().import(&fixture.open(), None).unwrap();
+}
+
+#[test]
+fn directories_deeper_than_any_reference_are_moved_aside_whole() {
+    for (dir, deep, name) in [
+        ("refs/heads", "a/".repeat(220), "refs/heads/a/a"),
+        ("logs", "a/".repeat(205), "logs/a/a/a"),
+        ("refs/tags", format!("{}/", "x".repeat(250)).repeat(12), "refs/tags"),
+    ] {
+        let fixture = Fixture::new();
+        let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+        let path = format!(".git/{dir}/{deep}");
+        std::fs::create_dir_all(fixture.work.join(&path)).unwrap();
+        assert!(crate::PeerRepo::open(&fixture.work).is_err());
+        let gone = snapshot.clear_unsafe("tick-1").unwrap();
+        assert_eq!(gone.len(), 1, "{gone:?}");
+        assert!(gone[0].name.starts_with(name), "{gone:?}");
+        assert!(gone[0].what.contains("deeper"), "{gone:?}");
+        assert!(kept(&fixture, &gone[0]).is_dir());
+        let _imported = fixture.control().import(&fixture.open(), None).unwrap();
+    }
+}
+
+#[test]
+fn more_special_files_than_are_mended_at_once_go_all_the_same() {
+    let fixture = Fixture::new();
+    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    std::fs::create_dir(fixture.work.join(".git/refs/x")).unwrap();
+    for n in 0..35 {
+        fifo(&fixture.work.join(format!(".git/refs/x/{n}")));
+    }
+    assert_eq!(snapshot.clear_unsafe("tick-1").unwrap().len(), 35);
+    drop(fixture.open());
+}
+
+#[test]
+fn what_has_the_name_of_the_place_for_things_moved_aside_gets_another() {
+    for plant in ["file", "link"] {
+        let fixture = Fixture::new();
+        let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+        if plant == "file" {
+            fixture.write(".git/peers-aside", "x");
+        } else {
+            super::fixture::link("/tmp", &fixture.work.join(".git/peers-aside"));
+        }
+        fixture.write(".git/refs/heads/large", "x".repeat(70_000));
+        let gone = snapshot.clear_unsafe("tick-1").unwrap();
+        assert_eq!(std::fs::metadata(kept(&fixture, &gone[0])).unwrap().len(), 70_000);
+        let names = std::fs::read_dir(fixture.work.join(".git")).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert_eq!(names.filter(|name| name.starts_with("peers-aside-")).count(), 1, "{plant}");
+        drop(fixture.open());
+    }
+}
+
+/// A snapshot that is younger than everything that is there, and older than what comes: the clock of files
+/// goes in steps.
+fn after_all(fixture: &Fixture) -> GuardSnapshot {
+    use std::os::unix::fs::MetadataExt as _;
+    let probe = fixture.path("probe");
+    let changed = || {
+        std::fs::write(&probe, "x").unwrap();
+        let meta = std::fs::metadata(&probe).unwrap();
+        meta.ctime() * 1000 + meta.ctime_nsec() / 1_000_000
+    };
+    let first = changed();
+    let next = std::iter::repeat_with(changed).find(|now| *now > first).unwrap();
+    let mut snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    snapshot.taken = Some(next);
+    snapshot
 }
 
 #[test]

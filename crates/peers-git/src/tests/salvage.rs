@@ -80,7 +80,7 @@ fn files_too_large_to_keep_are_named_and_stay_where_they_are() {
     std::fs::File::create(fixture.work.join("core")).unwrap().set_len(100 << 20).unwrap();
     fixture.write("note", "n\n");
     let kept = control.salvage("x/4-d", &tip, &fixture.work, &substrate()).unwrap();
-    assert_eq!(kept.left_out, ["core"]);
+    assert_eq!(kept.left_out, [b"core"]);
     let (from, to) = (control.facts().tree_of(&kept.commit).unwrap(), control.facts().tree_of(&tip).unwrap());
     drop(fixture.open().checkout_changed(&control, &from, &to).unwrap());
     assert!(fixture.exists("core") && !fixture.exists("note"));

@@ -323,6 +323,27 @@ fn a_directory_deeper_than_any_handle_limit_makes_the_tree_dirty_and_is_named() 
     }
     let state = control.tree_state(&fixture.work, &fixture.head()).unwrap();
     assert!(state.dirty && state.unrepresentable.len() == 1, "{state:?}");
+    let deep = vec![b"d".to_vec(); 257].join(&b'/');
+    assert_eq!(state.too_deep, std::slice::from_ref(&deep));
+    fixture.open().move_aside(&deep, "tick-1").unwrap().unwrap();
+    assert!(!control.tree_state(&fixture.work, &fixture.head()).unwrap().dirty);
+}
+
+#[test]
+fn a_deep_directory_with_long_names_is_named_by_one_above_it_that_can_be_moved() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    let name = "n".repeat(250);
+    let mut dir = std::fs::File::open(&fixture.work).unwrap();
+    for _ in 0..260 {
+        rustix::fs::mkdirat(&dir, name.as_str(), rustix::fs::Mode::RWXU).unwrap();
+        let flags = rustix::fs::OFlags::DIRECTORY;
+        dir = rustix::fs::openat(&dir, name.as_str(), flags, rustix::fs::Mode::empty()).unwrap().into();
+    }
+    let state = control.tree_state(&fixture.work, &fixture.head()).unwrap();
+    assert_eq!(state.too_deep.len(), 1);
+    fixture.open().move_aside(&state.too_deep[0], "tick-1").unwrap().unwrap();
+    assert!(!control.tree_state(&fixture.work, &fixture.head()).unwrap().dirty);
 }
 
 #[test]

@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use peers_core::state::OpenTick;
 use peers_model::record::Record;
 use peers_model::{CommitId, RunId, exit};
 use peers_store::{Area, FsDisk, commands, layout, runs};
 use peers_sys::dir::{Kind, SafeDir};
+use peers_sys::lock::FileLock;
 use peers_sys::{reap, term};
 
 use super::finding::Finding;
 use super::start::RunOptions;
+use crate::gitrepo;
 use crate::place::{self, PEERS_DIR, Place};
 
 use layout::{peers, store};
@@ -65,6 +68,18 @@ pub(super) fn files(disk: &mut FsDisk, out: &mut Vec<Finding>) {
     {
         out.push(error.into());
     }
+}
+
+/// Mends the git directory of a turn or of gates that were cut short, and returns the run lock that is held
+/// for it. Where somebody holds that, or nothing was cut short, nothing is done.
+pub(super) fn mended(place: &Place, open: Option<&OpenTick>) -> Option<FileLock> {
+    let git_dir = place.open_store().ok()??.open_path("git").ok()?;
+    if open.is_none() && !gitrepo::has_gates_mark(&git_dir) {
+        return None;
+    }
+    let lock = place.lock("run").ok()?;
+    gitrepo::mend_unopened(&git_dir, open);
+    Some(lock)
 }
 
 /// The kind of what is there; nothing where the directory above is wrong already.

@@ -64,7 +64,7 @@ fn unfollowed(why: &Unfollowed, path: &str) -> Finding {
             "peers runs no conversion programs, so that no agent can plant one: use `peers run --worktree`, where the files are as committed, or take the attribute away"
         }
         Unfollowed::LineEnds => {
-            "commit it, or state line ends in .gitattributes (`* text=auto`): `core.autocrlf` is not followed"
+            "state line ends in .gitattributes (`* text=auto`): `core.autocrlf` is not followed"
         }
     };
     Finding::new(exit::INVALID, format!("{}; no run could be `complete`", differs(why, path)), hint)

@@ -1,7 +1,8 @@
 //! From a directory and flags to a running loop: preflight, lock, store, world, drive.
 //!
 //! Nothing is spawned and nothing is written before every check has passed; all findings are
-//! reported at once.
+//! reported at once. One thing comes before them: what a turn that was cut short did to the git directory
+//! is put back, for they could not look at it otherwise.
 
 mod control;
 mod dirty;

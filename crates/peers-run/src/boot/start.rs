@@ -155,8 +155,9 @@ pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Resu
         }
         None => None,
     };
-    let cut_short = disk.as_mut().and_then(preflight::cut_short).is_some();
-    let repo = preflight::repository(&place, cut_short, &mut findings);
+    let cut_short = disk.as_mut().and_then(preflight::cut_short);
+    let held = control::mended(&place, cut_short.as_ref().and_then(|state| state.open.as_ref()));
+    let repo = preflight::repository(&place, cut_short.is_some(), &mut findings);
     let git = preflight::machine(&place, loaded.as_ref().map(|l| &l.config), env, &mut findings);
     let chosen = OperatorEnv::load(env, false);
     if let Err(error) = &chosen {
@@ -169,7 +170,10 @@ pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Resu
     };
     let book = Book::new(loaded.config.clone(), &loaded.goals)
         .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
-    let lock = place.lock("run").map_err(Finding::from)?;
+    let lock = match held {
+        Some(lock) => lock,
+        None => place.lock("run").map_err(Finding::from)?,
+    };
     let resumes = preflight::taken_up(&place, &mut disk, options)?;
     let ground = Ground { resumes, place, disk, loaded, repo, git, chosen, book, lock };
     drive::on_this_thread(ground.run(options, env, observer))

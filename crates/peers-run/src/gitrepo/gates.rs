@@ -29,8 +29,7 @@ impl GitRepo {
         };
         let stored = stored.map_err(failure)?;
         self.before_gates = Some(BeforeGates { tick, head: head.clone(), stored });
-        self.gates = Some((mark, head));
-        Ok(())
+        self.keep_gates_mark(mark, head)
     }
 
     fn is_clean_at(&self, head: &CommitId) -> Result<bool, GitError> {
@@ -85,6 +84,8 @@ impl GitRepo {
             // Asked once more if it failed for a reason that could be helped.
             if told.is_err() {
                 repo.gates = Some((mark, from));
+            } else {
+                repo.forget_gates_mark();
             }
             told
         })
@@ -110,11 +111,13 @@ impl GitRepo {
         let at = HeadFacts { head: head.commit, worktree: head_tree.clone(), head_tree, branch: head.branch };
         self.settle_index(&peer, mark, &at, &mut found)?;
         self.lost_refs(&peer, (mark, false), &mut found)?;
-        let put_back = found.git_tampered.iter().chain(&found.refs_tampered);
-        let named: Vec<String> = put_back
-            .map(|name| format!("a gate changed {}, which was put back", term::inline(name)))
-            .collect();
-        let told = found.warnings.iter().map(|told| told.replace("this turn", "a gate"));
-        Ok(named.into_iter().chain(told).collect())
+        Ok(words(&found))
     }
+}
+
+/// What is said of what gates left and was put back.
+pub(super) fn words(found: &RepoHarvest) -> Vec<String> {
+    let put_back = found.git_tampered.iter().chain(&found.refs_tampered);
+    let named = put_back.map(|name| format!("a gate changed {}, which was put back", term::inline(name)));
+    named.chain(found.warnings.iter().map(|told| told.replace("this turn", "a gate"))).collect()
 }

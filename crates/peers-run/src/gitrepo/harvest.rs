@@ -17,6 +17,8 @@ use crate::ports::{RepoFailure, RepoHarvest, Scopes};
 
 /// Identities named in a warning about committers.
 const COMMITTERS: usize = 5;
+/// How often what lies too deep is looked for.
+const DEEP_ROUNDS: usize = 10;
 
 /// What is asked about a turn.
 #[derive(Clone, Copy)]
@@ -36,6 +38,8 @@ struct Seen {
     uncommitted: Uncommitted,
     scopes: BTreeMap<GoalId, (String, String)>,
     warnings: Vec<String>,
+    /// What lies deeper in the work tree than can be read.
+    too_deep: Vec<Vec<u8>>,
 }
 
 impl GitRepo {
@@ -74,6 +78,7 @@ impl GitRepo {
         if let Some(mark) = mark {
             mend::files(mark, &self.git_dir, &mut found)?;
             mend::layout(mark, asked.from, &mut found)?;
+            mark.mended.tell(&mut found);
         }
         let peer = self.open()?;
         if let Some(mark) = mark {
@@ -93,7 +98,7 @@ impl GitRepo {
             }
         }
         let head = peer.facts().head().map_err(failure)?.commit;
-        let seen = match (self.see(&peer, asked, mark), mark) {
+        let mut seen = match (self.see(&peer, asked, mark), mark) {
             (Ok(seen), _) => seen,
             (Err(error), Some(mark)) if is_about_the_work(&error) && !no_space(&error) => {
                 // Our own copy may be what cannot be read.
@@ -113,7 +118,12 @@ impl GitRepo {
             }
             (Err(error), _) => return Err(failure(error)),
         };
-        let Seen { at, dirty, ancestor, commits, diff, uncommitted, scopes, warnings } = seen;
+        for _ in 0..DEEP_ROUNDS {
+            let Some(told) = self.clear_deep(&peer, asked.tick, &seen.too_deep) else { break };
+            found.warnings.push(format!("this turn left something {told}"));
+            seen = self.see(&peer, asked, mark).map_err(failure)?;
+        }
+        let Seen { at, dirty, ancestor, commits, diff, uncommitted, scopes, warnings, too_deep: _ } = seen;
         if let Some(mark) = mark {
             self.settle_index(&peer, mark, &at, &mut found)?;
             self.keep_left_branch(&peer, mark, (asked.from, &at.head), &mut found)?;
@@ -141,6 +151,7 @@ impl GitRepo {
             uncommitted: Uncommitted::default(),
             scopes: BTreeMap::new(),
             warnings: Vec::new(),
+            too_deep: state.too_deep.clone(),
             at,
         };
         let edited: Vec<String> =
@@ -303,14 +314,14 @@ impl GitRepo {
                     places.push(kept.name);
                 }
                 if !kept.left_out.is_empty() {
-                    found.warnings.push(format!("could not be copied: {}", quoted(&kept.left_out)));
+                    found.warnings.push(format!("could not be copied: {}", quoted(&texts(&kept.left_out))));
                 }
                 let now = Stored {
                     tree: self.control.facts().tree_of(&kept.commit).map_err(failure)?,
                     left_out: self.stored(from).map_err(failure)?.left_out,
                 };
                 let target = self.target(&tree, &start, &tree).map_err(failure)?;
-                let left_out: HashSet<&str> = kept.left_out.iter().map(String::as_str).collect();
+                let left_out: HashSet<String> = texts(&kept.left_out).into_iter().collect();
                 let which = |path: &str| is_measured(path) || !left_out.contains(path);
                 let mut moved = Vec::new();
                 let blocked = self

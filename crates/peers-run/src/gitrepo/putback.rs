@@ -5,17 +5,22 @@ use std::collections::{BTreeSet, HashSet};
 use peers_core::cheat::{TurnDiff, Weakening, is_measured, weakenings, weakenings_since};
 use peers_git::{GitError, PeerRepo};
 use peers_model::{CommitId, TickNo, TreeId};
+use peers_sys::term;
 use serde::{Deserialize, Serialize};
 
 use super::mend::{aside, quoted};
 use super::{GitRepo, chain, failure, substrate};
 use crate::ports::RepoFailure;
 
+/// Characters of a long name in a warning.
+const NAME: usize = 80;
+
 /// A work tree that was stored, and which of its measured files could not be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stored {
     pub(super) tree: TreeId,
-    pub(super) left_out: BTreeSet<String>,
+    /// As they are: a name need not be text.
+    pub(super) left_out: BTreeSet<Vec<u8>>,
 }
 
 /// What files are put back to: those of the work tree before, where somebody had not committed them and
@@ -70,21 +75,43 @@ impl GitRepo {
     /// Stores the work tree.
     pub(super) fn stored(&self, head: &CommitId) -> Result<Stored, GitError> {
         let stored = self.control.keep_work_tree(&self.work_dir, head)?;
-        let left_out = stored.left_out.into_iter().filter(|path| is_measured(path)).collect();
+        let left_out = stored.left_out.into_iter().filter(|path| is_measured(&text(path))).collect();
         Ok(Stored { tree: stored.tree, left_out })
     }
 
     /// What changed between two work trees.
     pub(super) fn stored_diff(&self, old: &Stored, new: &Stored) -> Result<TurnDiff, GitError> {
         let diff = self.turn_diff(&old.tree, &new.tree)?;
-        Ok(diff.unread(&old.left_out, &new.left_out, &|path| self.is_file(&old.tree, path)))
+        // Two names that are the same text are one file there.
+        let existed =
+            |path: &str| new.left_out.iter().any(|raw| text(raw) == path && self.is_file(&old.tree, raw));
+        Ok(diff.unread(&shown(&old.left_out), &shown(&new.left_out), &existed))
     }
 
-    fn is_file(&self, tree: &TreeId, path: &str) -> bool {
-        match self.control.facts().read_blob_of(tree, path, 0) {
-            Ok(found) => found.is_some(),
-            Err(error) => matches!(error, GitError::TooLarge { .. }),
+    fn is_file(&self, tree: &TreeId, path: &[u8]) -> bool {
+        self.control.facts().has_file(tree, path).unwrap_or(false)
+    }
+
+    /// Moves out of the work tree what lies deeper than any tree that can be read: whoever commits all that
+    /// lies there would answer for it. Returns what to say of it.
+    pub(super) fn clear_deep(&mut self, peer: &PeerRepo, tick: TickNo, deep: &[Vec<u8>]) -> Option<String> {
+        let mut moved = Vec::new();
+        for path in deep {
+            // On another disk, say. It is dirt, and told as such.
+            if let Err(error) = move_aside(peer, tick, path, &mut moved) {
+                tracing::warn!(error = %chain(&error), "what lies too deep could not be moved");
+            }
         }
+        self.clean_at = None;
+        let (from, to) = moved.first()?;
+        let more = match moved.len() - 1 {
+            0 => String::new(),
+            more => format!(", and {more} more of the kind beside it"),
+        };
+        Some(format!(
+            "deeper in the work tree than can be read at `{}`: what lay there is now `.git/{to}`, with its whole name in the file beside it{more}",
+            term::line(from, NAME)
+        ))
     }
 
     /// What to put back to, of a work tree that was `start` on top of `from` when something began, after
@@ -165,14 +192,15 @@ impl GitRepo {
     ) -> Result<Vec<Vec<u8>>, GitError> {
         let Target { head: committed, start, uncommitted } = target;
         // What could not be read at the start is not known: it stays.
-        let wanted = |path: &str| which(path) && !start.left_out.contains(path);
+        let unknown = shown(&start.left_out);
+        let wanted = |path: &str| which(path) && !unknown.contains(path);
         let mut now = now.clone();
-        let large: Vec<String> = now.left_out.iter().filter(|path| wanted(path)).cloned().collect();
+        let large: Vec<Vec<u8>> = now.left_out.iter().filter(|path| wanted(&text(path))).cloned().collect();
         let before = moved.len();
         for path in large {
-            let tree = if uncommitted.contains(&path) { &start.tree } else { committed };
+            let tree = if uncommitted.contains(&text(&path)) { &start.tree } else { committed };
             if self.is_file(tree, &path) {
-                move_aside(peer, tick, path.as_bytes(), moved)?;
+                move_aside(peer, tick, &path, moved)?;
             }
         }
         if moved.len() > before {
@@ -287,6 +315,10 @@ fn above(path: &str) -> impl Iterator<Item = &str> {
 /// A path as those who ask for it by text have it.
 pub(super) fn text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
+}
+
+fn shown(paths: &BTreeSet<Vec<u8>>) -> BTreeSet<String> {
+    paths.iter().map(|path| text(path)).collect()
 }
 
 pub(super) fn texts(paths: &[Vec<u8>]) -> Vec<String> {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mend::quoted;
 use super::putback::Stored;
+use super::unopened::Mended;
 use super::{GitRepo, PROTECTED, UNREADABLE_REFS, chain, failure};
 use crate::ports::RepoFailure;
 
@@ -60,14 +61,17 @@ pub(super) struct TurnMark {
     #[serde(default)]
     pub(super) work: Option<TreeId>,
     /// Files of it that could not be stored, tests and gates alone.
-    #[serde(default)]
-    pub(super) left_out: BTreeSet<String>,
+    #[serde(default, rename = "left_out_bytes")]
+    pub(super) left_out: BTreeSet<Vec<u8>>,
     /// Files of it that are weaker than those of HEAD, and for which the turn that left them so answered.
     #[serde(default)]
     pub(super) charged: BTreeSet<String>,
     /// The same at the end of this turn.
     #[serde(default)]
     pub(super) left_weaker: BTreeSet<String>,
+    /// What was put back before the repository was opened, after a crash.
+    #[serde(default)]
+    pub(super) mended: Mended,
     /// Files of the object store; absent after a crash.
     #[serde(skip)]
     pub(super) store: Option<StoreMark>,
@@ -132,7 +136,7 @@ impl GitRepo {
         if let Err(error) = self.open()?.forget_aside(tick.0) {
             tracing::warn!(error = %chain(&error), "what was moved aside long ago stays");
         }
-        mark.dirty = self.uncommitted(&head).map_err(failure)?;
+        mark.dirty = self.uncommitted(tick, &head).map_err(failure)?;
         if mark.dirty.as_ref().is_none_or(|dirty| !dirty.is_empty()) {
             let Stored { tree, left_out } = self.stored(&head).map_err(failure)?;
             mark.left_out = left_out;
@@ -187,6 +191,7 @@ impl GitRepo {
             left_out: BTreeSet::new(),
             charged: BTreeSet::new(),
             left_weaker: BTreeSet::new(),
+            mended: Mended::default(),
             store: Some(match self.store_seen.take() {
                 Some((seen, _)) => seen,
                 None => peer.store_mark().map_err(failure)?,
@@ -258,10 +263,21 @@ impl GitRepo {
         Some(found)
     }
 
-    fn uncommitted(&self, head: &CommitId) -> Result<Option<BTreeSet<String>>, GitError> {
+    fn uncommitted(&mut self, tick: TickNo, head: &CommitId) -> Result<Option<BTreeSet<String>>, GitError> {
         // Nothing runs between the last look and a turn.
-        if self.clean_at.as_ref() == Some(head) || !self.control.tree_state(&self.work_dir, head)?.dirty {
+        if self.clean_at.as_ref() == Some(head) {
             return Ok(Some(BTreeSet::new()));
+        }
+        let state = self.control.tree_state(&self.work_dir, head)?;
+        if !state.dirty {
+            return Ok(Some(BTreeSet::new()));
+        }
+        if !state.too_deep.is_empty() {
+            // Else it would be charged to whoever commits it.
+            let told = self.clear_deep(&self.open_known()?, tick, &state.too_deep);
+            self.to_tell.extend(
+                told.map(|told| format!("there was something when this turn began that lies {told}")),
+            );
         }
         let files = self.control.dirty_files(&self.work_dir, head, MAX_DIRTY + 1)?;
         Ok((files.len() <= MAX_DIRTY).then(|| files.into_iter().map(|file| file.path).collect()))

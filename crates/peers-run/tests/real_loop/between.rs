@@ -256,11 +256,16 @@ fn tests_that_a_gate_replaces_by_a_repository_are_put_back() {
     ));
 }
 
+/// Where case counts, this is a directory like any other; what is ours is not written to where it does not.
+#[cfg(target_os = "linux")]
 #[test]
 fn tests_that_cannot_be_put_back_after_a_gate_stop_the_loop() {
-    let w = weakened_by_a_gate(
-        "echo x > .git/peers-aside; rm tests/test_a.py; mkdir tests/test_a.py; echo x > tests/test_a.py/x.ign",
-    );
+    let w = World::new();
+    fs::create_dir_all(w.repo().join(".PEERS/tests")).unwrap();
+    w.put(".PEERS/tests/test_a.py", STRONG);
+    w.commit("Tests");
+    gate_that(&w, "rm .PEERS/tests/test_a.py");
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
     w.run(&["--max-ticks=1"]).stopped("tamper:history", 5);
     assert!(w.ticks().is_empty(), "no agent built on it");
     let detail = w.exit().detail;

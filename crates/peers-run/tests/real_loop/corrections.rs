@@ -1,6 +1,8 @@
 //! Turns that are taken back, and forged notes.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 
 use peers_core::cheat::TAKEN_OVER;
 use peers_core::state::PeerState;
@@ -426,6 +428,25 @@ fn a_test_that_is_left_too_large_to_be_read_is_charged_to_who_left_it() {
     assert!(ann.prewarned && ann.warnings_emitted.iter().any(|t| t.contains(said)), "{ann:#?}");
     assert!(w.git(&["show", "--stat", bob.head_after.as_str()]).contains("tests/test_z.py"));
     assert!(!bob.prewarned, "{bob:#?}");
+    w.settled();
+}
+
+#[test]
+fn a_test_whose_name_is_no_text_and_that_is_left_too_large_is_charged_to_who_left_it() {
+    let w = tested();
+    let raw = w.repo().join(OsStr::from_bytes(b"tests/test_\xff.py"));
+    fs::write(&raw, STRONG).unwrap();
+    w.commit("A test of an odd name");
+    let grow = sh(r"truncate -s 70M tests/test_$(printf '\377').py");
+    let ann: &[&str] =
+        &["write: {path: 'src/a{{iteration}}.py', text: 'a = 1'}", "handoff: {files: [src]}", &grow];
+    let undone = sh("git checkout -q tests");
+    let bob: &[&str] = &["write: {path: src/b.py, text: 'b = 1'}", &undone, "handoff: {files: [src]}"];
+    w.play("idle", &[ann, bob, ann]);
+    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).prewarned && !w.tick(2).prewarned, "{:#?}", w.tick(1));
+    assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert), "{:#?}", w.tick(3));
+    assert_eq!(fs::read_to_string(raw).unwrap(), STRONG);
     w.settled();
 }
 

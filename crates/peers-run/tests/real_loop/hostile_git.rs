@@ -507,9 +507,24 @@ fn a_submodule_with_uncommitted_content_makes_the_tree_dirty_and_is_told() {
 #[test]
 fn a_directory_too_deep_to_look_into_is_told_and_does_not_stop_the_loop() {
     let w = World::new();
-    let deep = sh("p=deep; mkdir $p; n=0; while [ $n -lt 250 ]; do n=$((n+1)); p=$p/d; done; mkdir -p $p");
+    let deep = sh("p=deep$(printf '/d%.0s' $(seq 300)); mkdir -p $p; echo x > $p/f");
     let (ann, bob) = then_bob(&w, &[&deep]);
-    assert!(ann.dirty && bob.dirty);
+    warned(&ann, &["this turn left", "peers-aside/tick-00001"]);
+    assert!(ann.success && bob.success && !bob.dirty, "{ann:#?} {bob:#?}");
+    w.settled();
+}
+
+#[test]
+fn what_lay_too_deep_before_a_turn_is_charged_to_nobody_who_commits_all_there_is() {
+    let w = World::new();
+    let deep = w.repo().join(format!("deep{}", "/d".repeat(300)));
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("f"), "x").unwrap();
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First"]]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    let tick = w.tick(1);
+    assert!(tick.success && tick.commits.len() == 1 && !tick.dirty, "{tick:#?}");
+    warned(&tick, &["when this turn began", "peers-aside/tick-00001"]);
     w.settled();
 }
 

@@ -1,0 +1,132 @@
+//! Mending what a loop that was killed left, before anything opens the repository: a git directory that cannot
+//! be opened would keep every start from taking its turn up.
+
+use peers_core::state::OpenTick;
+use peers_model::{CommitId, limits};
+use peers_sys::dir::SafeDir;
+use serde::{Deserialize, Serialize};
+
+use super::turn::{TURN_FILE, TurnMark};
+use super::{GitRepo, chain, gates, mend};
+use crate::ports::{RepoFailure, RepoHarvest};
+
+/// What survives a crash while gates run.
+pub(super) const GATES_FILE: &str = "gates.json";
+/// Marks are read up to here.
+const MARK_CAP: u64 = limits::CONFIG * 16;
+
+/// What was put back before the repository was opened, and is told later.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Mended {
+    git_tampered: Vec<String>,
+    warnings: Vec<String>,
+}
+
+/// What is remembered of gates.
+#[derive(Debug, Serialize, Deserialize)]
+struct GatesMark {
+    /// The repository before them, and the commit that HEAD named; absent once it was put back to that.
+    before: Option<(TurnMark, CommitId)>,
+    /// What is to be told of them.
+    #[serde(default)]
+    told: Vec<String>,
+}
+
+impl Mended {
+    /// Adds what the harvest did not find any more.
+    pub(super) fn tell(&self, found: &mut RepoHarvest) {
+        for (from, to) in
+            [(&self.git_tampered, &mut found.git_tampered), (&self.warnings, &mut found.warnings)]
+        {
+            let new: Vec<String> = from.iter().filter(|text| !to.contains(text)).cloned().collect();
+            to.extend(new);
+        }
+    }
+}
+
+/// Puts files and layout of the git directory back to the marks of the turn that is open and of gates that
+/// were cut short. What cannot be put back is left for who opens the repository to tell. Only for who holds
+/// the run lock.
+pub(crate) fn mend_unopened(git_dir: &SafeDir, open: Option<&OpenTick>) {
+    if let Some(mut gates) = read_gates(git_dir)
+        && let Some((mark, head)) = &mut gates.before
+    {
+        let mut found = RepoHarvest::default();
+        let done = put_back(mark, head, git_dir, &mut found);
+        gates.told.extend(gates::words(&found));
+        if done {
+            // From here on what is different is the operator's.
+            gates.before = None;
+        }
+        keep(git_dir, GATES_FILE, &gates);
+    }
+    let Some(open) = open else { return };
+    let turn = read(git_dir, TURN_FILE).and_then(|bytes| TurnMark::read(&bytes));
+    let Some(mut turn) = turn.filter(|mark| mark.tick == open.started.tick) else { return };
+    let mut found = RepoHarvest::default();
+    turn.mended.tell(&mut found);
+    let told = (found.git_tampered.len(), found.warnings.len());
+    put_back(&mut turn, &open.started.head_before, git_dir, &mut found);
+    if told != (found.git_tampered.len(), found.warnings.len()) {
+        turn.mended = Mended { git_tampered: found.git_tampered, warnings: found.warnings };
+        keep(git_dir, TURN_FILE, &turn);
+    }
+}
+
+/// Whether gates were cut short.
+pub(crate) fn has_gates_mark(git_dir: &SafeDir) -> bool {
+    matches!(git_dir.stat(GATES_FILE), Ok(Some(_)))
+}
+
+fn put_back(mark: &mut TurnMark, from: &CommitId, git_dir: &SafeDir, found: &mut RepoHarvest) -> bool {
+    // As where the mark is read for the harvest: a directory that is gone is found by who opens it.
+    let _absent = mark.guard.adopt_places();
+    let done = mend::files(mark, git_dir, found).and_then(|()| mend::layout(mark, from, found));
+    if let Err(failure) = &done {
+        tracing::warn!(%failure, "the git directory could not be put back before it is opened");
+    }
+    done.is_ok()
+}
+
+fn read(git_dir: &SafeDir, name: &str) -> Option<Vec<u8>> {
+    git_dir.read_opt(name, MARK_CAP).ok().flatten()
+}
+
+fn read_gates(git_dir: &SafeDir) -> Option<GatesMark> {
+    serde_json::from_slice(&read(git_dir, GATES_FILE)?).ok()
+}
+
+fn keep(git_dir: &SafeDir, name: &str, mark: &impl Serialize) {
+    let kept = serde_json::to_vec(mark).map(|bytes| git_dir.publish(name, &bytes));
+    if !matches!(kept, Ok(Ok(()))) {
+        tracing::warn!(name, "what was put back before the repository was opened is not told");
+    }
+}
+
+impl GitRepo {
+    /// Writes down what is remembered while gates run.
+    pub(super) fn keep_gates_mark(&mut self, mark: TurnMark, head: CommitId) -> Result<(), RepoFailure> {
+        let kept = GatesMark { before: Some((mark, head)), told: Vec::new() };
+        let bytes = serde_json::to_vec(&kept).map_err(|e| RepoFailure::Git(format!("gates mark: {e}")))?;
+        self.git_dir.publish(GATES_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
+        self.gates = kept.before;
+        Ok(())
+    }
+
+    /// Gates are over, and what they left was seen to.
+    pub(super) fn forget_gates_mark(&self) {
+        if let Err(error) = self.git_dir.remove_file(GATES_FILE) {
+            tracing::warn!(error = %chain(&error), "the mark of gates stays");
+        }
+    }
+
+    /// Tells in the next record what gates had left that were cut short.
+    pub(super) fn tell_of_old_gates(&mut self) {
+        if let Some(gates) = read_gates(&self.git_dir) {
+            gates.told.into_iter().for_each(|text| self.tell(text));
+        }
+        if has_gates_mark(&self.git_dir) {
+            self.forget_gates_mark();
+        }
+    }
+}
