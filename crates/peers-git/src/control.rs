@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use git2::{Config, Oid, Repository, RepositoryOpenFlags};
 
@@ -15,6 +15,7 @@ use crate::facts::Facts;
 use crate::files::{self, Small};
 use crate::known::Known;
 use crate::snapshot::Cache;
+use crate::store;
 
 /// The whole configuration. Nothing here comes from anywhere else.
 ///
@@ -53,6 +54,8 @@ pub struct ControlDir {
     pub(crate) cache: RefCell<Option<Cache>>,
     /// Tells which file stamps are too young to be trusted.
     pub(crate) clock: fn() -> SystemTime,
+    /// For all packs that are looked at in one go.
+    pub(crate) pack_time: Duration,
     /// Commits that could not be adopted: not tried again in this process.
     pub(crate) unadoptable: HashSet<Oid>,
     /// Commits before the edge of our copy that the agents' repository had when it was last looked at.
@@ -85,6 +88,7 @@ impl ControlDir {
             excludes: None,
             cache: RefCell::new(None),
             clock: peers_sys::clock::system_now,
+            pack_time: store::PACK_TIME,
             unadoptable: HashSet::new(),
             before_edge: RefCell::default(),
         })

@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use peers_model::CommitId;
+use peers_model::{CommitId, Timestamp};
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -57,7 +56,7 @@ pub struct GuardSnapshot {
     /// What only makes reading objects faster.
     #[serde(default)]
     pub(crate) derived: Derived,
-    /// When it was taken, in milliseconds since 1970; absent in one of an older version.
+    /// When it was taken, in milliseconds since 1970, where that was said.
     #[serde(default)]
     pub(crate) taken: Option<i64>,
 }
@@ -126,9 +125,8 @@ impl GuardSnapshot {
         let mut patterns = refs.to_vec();
         patterns.push("refs/replace/*".to_owned());
         let (git_dir, common_dir) = (repo.git_dir().to_owned(), repo.common_dir().to_owned());
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         Ok(Self {
-            taken: now.and_then(|now| i64::try_from(now.as_millis()).ok()),
+            taken: None,
             places: [identity(&git_dir)?, identity(&common_dir)?],
             files: read_files(repo.work_dir(), &git_dir, &common_dir)?,
             refs: refs::matching(&repo.repo, &patterns, MAX_REFS)?.into_iter().collect(),
@@ -138,6 +136,14 @@ impl GuardSnapshot {
             common_dir,
             patterns,
         })
+    }
+
+    /// The same, with the time at which it was taken: from there on [`GuardSnapshot::clear_unsafe`] knows what is
+    /// new in a crowded directory.
+    #[must_use]
+    pub fn taken_at(mut self, now: Timestamp) -> Self {
+        self.taken = Some(now.as_millis());
+        self
     }
 
     /// Takes the directories that are there now for those that were: from here on only what is in them

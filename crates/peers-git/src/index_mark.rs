@@ -1,13 +1,13 @@
 //! The agents' index after a turn: what is staged there goes into the next commit, whoever makes it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use git2::{Index, IndexEntry, ObjectType, Oid};
 use peers_model::{CommitId, TreeId};
 use serde::{Deserialize, Serialize};
 
-use crate::blob::{self, Leaf};
+use crate::blob;
 use crate::checkout;
 use crate::control::ControlDir;
 use crate::error::{GitError, clean_bytes};
@@ -18,8 +18,10 @@ use crate::repo::PeerRepo;
 use crate::store::Budget;
 use crate::write::{Author, graft};
 
-/// Differences that are remembered one by one. Beyond it the whole index counts as the operator's.
+/// Differences that are remembered one by one, and bytes of them. Beyond it the whole index counts as the
+/// operator's.
 const MAX_DIFFERENT: usize = 2_000;
+const MAX_TEXT: usize = 4 << 20;
 /// Staged files that are kept when nothing else has them, and how much of them.
 const MAX_KEPT: usize = 2_000;
 const KEEP_CAP: usize = if cfg!(test) { 1 << 10 } else { 64 << 20 };
@@ -62,13 +64,8 @@ pub struct LeftOut {
     pub id: String,
 }
 
-/// What the index and the commit have at different places.
-struct Compared {
-    entries: Vec<IndexEntry>,
-    leaves: BTreeMap<Vec<u8>, Leaf>,
-    /// Text of the difference, path.
-    different: BTreeMap<String, Vec<u8>>,
-}
+/// What a commit has at each path: mode and content.
+type Leaves = BTreeMap<Vec<u8>, (u32, Oid)>;
 
 impl PeerRepo {
     /// How the index differs from the tree of a commit that was imported. An index that cannot be read
@@ -78,12 +75,19 @@ impl PeerRepo {
     /// As [`ControlDir::import`]'s trees: [`GitError::TooLarge`], [`GitError::Corrupt`].
     pub fn index_mark(&self, control: &ControlDir, tree: &TreeId) -> Result<IndexMark, GitError> {
         let stamp = self.index_stamp();
-        let Some(compared) = self.compare_index(control, tree)? else {
-            return Ok(IndexMark { stamp, ..IndexMark::default() });
-        };
-        let too_many = compared.different.len() > MAX_DIFFERENT;
-        let different = if too_many { BTreeSet::new() } else { compared.different.into_keys().collect() };
-        Ok(IndexMark { stamp, different, too_many })
+        let mut mark = IndexMark { stamp, ..IndexMark::default() };
+        let Ok(index) = self.open_index_file() else { return Ok(mark) };
+        let (leaves, mut bytes) = (leaves_of(control, tree)?, 0_usize);
+        compare(&index, &leaves, &mut |text, _| {
+            bytes = bytes.saturating_add(text.len());
+            mark.different.insert(text);
+            mark.too_many = mark.different.len() > MAX_DIFFERENT || bytes > MAX_TEXT;
+            !mark.too_many
+        });
+        if mark.too_many {
+            mark.different.clear();
+        }
+        Ok(mark)
     }
 
     /// Sets the index to the commit wherever it differs and did not differ in the very same way `before`.
@@ -107,14 +111,15 @@ impl PeerRepo {
             return Ok(settled);
         }
         let tree = control.facts().tree_of(head)?;
-        let Some(Compared { entries, leaves, different }) = self.compare_index(control, &tree)? else {
-            return Ok(settled);
-        };
-        let wrong: BTreeSet<&Vec<u8>> = different
-            .iter()
-            .filter(|(text, _)| !before.different.contains(*text))
-            .map(|(_, path)| path)
-            .collect();
+        let Ok(mut index) = self.open_index_file() else { return Ok(settled) };
+        let leaves = leaves_of(control, &tree)?;
+        let mut wrong: BTreeSet<Vec<u8>> = BTreeSet::new();
+        compare(&index, &leaves, &mut |text, path| {
+            if !before.different.contains(&text) {
+                wrong.insert(path.to_vec());
+            }
+            true
+        });
         let touched = self.index_stamp() != before.stamp;
         if wrong.is_empty() && !touched {
             return Ok(settled);
@@ -122,37 +127,38 @@ impl PeerRepo {
         self.check_writable()?;
         self.check_index_free()?;
         let mut staged = Vec::new();
-        let mut keep = Vec::with_capacity(entries.len());
+        let mut keep = Vec::new();
         let written = self.index_seconds();
-        let mut right: HashMap<&[u8], &IndexEntry> = HashMap::new();
-        for entry in &entries {
+        let mut right: HashMap<Vec<u8>, IndexEntry> = HashMap::new();
+        for entry in index.iter() {
             if !wrong.contains(&entry.path) {
                 keep.push(unracy(entry, written));
                 continue;
             }
-            let leaf = leaves.get(&entry.path);
-            let as_committed = leaf.is_some_and(|leaf| (leaf.mode, leaf.id) == (entry.mode, entry.id));
-            if as_committed && stage(entry) == 0 && !is_new(entry) {
+            let as_committed = leaves.get(&entry.path) == Some(&(entry.mode, entry.id));
+            if as_committed && stage(&entry) == 0 && !is_new(&entry) {
                 settled.unhidden.push(clean_bytes(&entry.path));
-                right.insert(&entry.path, entry);
+                right.insert(entry.path.clone(), entry);
             } else {
                 staged.push(entry);
             }
         }
+        // From here on they are only ours.
+        let fail = |source| GitError::library("write the index", source);
+        index.clear().map_err(fail)?;
         for path in &wrong {
-            let Some(leaf) = leaves.get(*path) else { continue };
-            keep.push(match right.get(path.as_slice()) {
+            let there = right.remove(path);
+            if there.is_none() {
+                settled.reset.push(clean_bytes(path));
+            }
+            let Some((mode, id)) = leaves.get(path) else { continue };
+            keep.push(match there {
                 Some(entry) => IndexEntry { flags: 0, flags_extended: 0, ..unracy(entry, written) },
-                None => checkout::index_entry(&leaf.path, leaf.mode, leaf.id, None),
+                None => checkout::index_entry(path, *mode, *id, None),
             });
         }
-        settled.reset =
-            wrong.iter().filter(|p| !right.contains_key(p.as_slice())).map(|p| clean_bytes(p)).collect();
         (settled.kept, settled.left_out) =
             self.keep_staged(control, head, (&staged, &leaves), (name, author))?;
-        let fail = |source| GitError::library("write the index", source);
-        let mut index = Index::open(&self.git_dir().join("index")).map_err(fail)?;
-        index.clear().map_err(fail)?;
         keep.sort_by(|a, b| (&a.path, stage(a)).cmp(&(&b.path, stage(b))));
         for entry in &keep {
             index.add(entry).map_err(fail)?;
@@ -161,42 +167,12 @@ impl PeerRepo {
         Ok(settled)
     }
 
-    fn compare_index(&self, control: &ControlDir, tree: &TreeId) -> Result<Option<Compared>, GitError> {
-        let odb = objects::odb(&control.repo)?;
-        let tree = objects::require_tree(&control.repo, tree)?;
-        let read = || -> Result<Vec<IndexEntry>, git2::Error> {
-            let mut index = Index::open(&self.git_dir().join("index"))?;
-            index.read(true)?;
-            Ok(index.iter().collect())
-        };
-        let Ok(entries) = read() else { return Ok(None) };
-        let leaves: BTreeMap<Vec<u8>, Leaf> =
-            blob::leaves(&odb, tree)?.into_iter().map(|leaf| (leaf.path.clone(), leaf)).collect();
-        let mut different = BTreeMap::new();
-        let mut there: BTreeSet<&[u8]> = BTreeSet::new();
-        for entry in &entries {
-            let leaf = leaves.get(&entry.path);
-            let same = leaf.is_some_and(|leaf| (leaf.mode, leaf.id) == (entry.mode, entry.id));
-            if !same || stage(entry) != 0 || is_hidden(entry) || is_new(entry) {
-                let (flags, more) = (entry.flags & 0xb000, entry.flags_extended & 0x6000);
-                let path = ids::hex(&entry.path);
-                let text = format!("{:o} {} {flags:x} {more:x} {path}", entry.mode, entry.id);
-                different.insert(text, entry.path.clone());
-            }
-            there.insert(&entry.path);
-        }
-        for path in leaves.keys().filter(|path| !there.contains(path.as_slice())) {
-            different.insert(format!("absent {}", ids::hex(path)), path.clone());
-        }
-        Ok(Some(Compared { entries, leaves, different }))
-    }
-
     /// A copy of staged content that is nowhere else, and what is not in it.
     fn keep_staged(
         &self,
         control: &ControlDir,
         head: &CommitId,
-        (staged, leaves): (&[&IndexEntry], &BTreeMap<Vec<u8>, Leaf>),
+        (staged, leaves): (&[IndexEntry], &Leaves),
         (name, author): (&str, &Author),
     ) -> Result<(Option<String>, Vec<LeftOut>), GitError> {
         let (ours, theirs) = (objects::odb(&control.repo)?, objects::odb(&self.repo)?);
@@ -205,7 +181,7 @@ impl PeerRepo {
         let mut left_out = Vec::new();
         let mut looks = Budget::new(LOOK_TOTAL, LOOK_TIME);
         for entry in staged {
-            if leaves.get(&entry.path).is_some_and(|leaf| leaf.id == entry.id) {
+            if leaves.get(&entry.path).is_some_and(|(_, id)| *id == entry.id) {
                 continue;
             }
             let mut leave =
@@ -279,6 +255,35 @@ impl PeerRepo {
     }
 }
 
+fn leaves_of(control: &ControlDir, tree: &TreeId) -> Result<Leaves, GitError> {
+    let odb = objects::odb(&control.repo)?;
+    let tree = objects::require_tree(&control.repo, tree)?;
+    Ok(blob::leaves(&odb, tree)?.into_iter().map(|leaf| (leaf.path, (leaf.mode, leaf.id))).collect())
+}
+
+/// Hands over each place where the index and the commit differ, as a text and its path, for as long as more are
+/// wanted. Entries are looked at one by one: there may be many more of them than the commit has files.
+fn compare(index: &Index, leaves: &Leaves, each: &mut dyn FnMut(String, &[u8]) -> bool) {
+    let mut absent: HashSet<&[u8]> = leaves.keys().map(Vec::as_slice).collect();
+    for entry in index.iter() {
+        absent.remove(entry.path.as_slice());
+        let same = leaves.get(&entry.path) == Some(&(entry.mode, entry.id));
+        if !same || stage(&entry) != 0 || is_hidden(&entry) || is_new(&entry) {
+            let (flags, more) = (entry.flags & 0xb000, entry.flags_extended & 0x6000);
+            let path = ids::hex(&entry.path);
+            let text = format!("{:o} {} {flags:x} {more:x} {path}", entry.mode, entry.id);
+            if !each(text, &entry.path) {
+                return;
+            }
+        }
+    }
+    for path in leaves.keys().filter(|path| absent.contains(path.as_slice())) {
+        if !each(format!("absent {}", ids::hex(path)), path) {
+            return;
+        }
+    }
+}
+
 fn stage(entry: &IndexEntry) -> u16 {
     entry.flags & 0x3000
 }
@@ -295,21 +300,7 @@ fn is_new(entry: &IndexEntry) -> bool {
 
 /// An entry whose file may have changed after it was looked at within the tick of a clock: git is made to
 /// look again, as the time of the new index would no longer tell.
-fn unracy(entry: &IndexEntry, written: i64) -> IndexEntry {
+fn unracy(entry: IndexEntry, written: i64) -> IndexEntry {
     let racy = i64::from(entry.mtime.seconds()) >= written;
-    let file_size = if racy { 0 } else { entry.file_size };
-    IndexEntry {
-        ctime: entry.ctime,
-        mtime: entry.mtime,
-        dev: entry.dev,
-        ino: entry.ino,
-        mode: entry.mode,
-        uid: entry.uid,
-        gid: entry.gid,
-        file_size,
-        id: entry.id,
-        flags: entry.flags,
-        flags_extended: entry.flags_extended,
-        path: entry.path.clone(),
-    }
+    IndexEntry { file_size: if racy { 0 } else { entry.file_size }, ..entry }
 }

@@ -168,7 +168,7 @@ fn scan_hooks(common_dir: &Path, out: &mut Vec<GitWarning>) -> Result<(), GitErr
 /// `assume-unchanged` and `skip-worktree`.
 fn scan_index(repo: &PeerRepo, out: &mut Vec<GitWarning>) {
     // An index that cannot be read hides nothing from us: we do not use it.
-    let Ok(index) = repo.repo.index() else { return };
+    let Ok(index) = repo.open_index() else { return };
     let assume_unchanged = git2::IndexEntryFlag::VALID.bits();
     let skip_worktree = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
     for entry in index.iter() {

@@ -28,6 +28,7 @@ mod guard;
 mod hygiene;
 mod ids;
 mod import;
+mod index_file;
 mod index_mark;
 mod inspect;
 mod known;

@@ -42,7 +42,7 @@ impl GuardSnapshot {
     /// Takes away what must be a plain file or directory and is something else, is larger than sane, or lies
     /// too deep. What has content (files, directories) is moved aside as [`PeerRepo::move_aside`] does, with
     /// this label; the rest (FIFO, link, device) goes. Of crowded directories that is moved which is newer
-    /// than this snapshot. The object store itself stays, and so does what was crowded before: a repository
+    /// than this snapshot, where the time of that is known. The object store itself stays, and so does what was crowded before: a repository
     /// with such a place is refused when it is opened. Returns what was taken away.
     ///
     /// [`PeerRepo::move_aside`]: crate::PeerRepo::move_aside

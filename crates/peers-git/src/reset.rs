@@ -170,8 +170,7 @@ impl Reset<'_> {
         }
         let path = self.peer.git_dir().join("index");
         let fail = |source| GitError::library("write the index", source);
-        let mut index = Index::open(&path).map_err(fail)?;
-        index.read(true).map_err(fail)?;
+        let mut index = self.peer.open_index_file()?;
         let mut writer = self.writer(tree)?;
         write_changes(&mut writer, &mut index, changes)?;
         let hex = files::random_hex().map_err(|source| GitError::io(&path, source))?;

@@ -35,7 +35,7 @@ impl PeerRepo {
     /// What cannot be read explains nothing.
     #[must_use]
     pub fn unfollowed(&self, head: &CommitId, changes: &[DirtyFile]) -> Option<(Unfollowed, String)> {
-        let index = self.repo.index().ok();
+        let index = self.open_index().ok();
         let mut compared = 0;
         changes.iter().find_map(|change| {
             let path = change.path.as_str();

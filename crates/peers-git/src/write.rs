@@ -12,6 +12,7 @@ use std::path::Path;
 use git2::{ErrorCode, Index, IndexEntry, Oid, Signature};
 use peers_model::{CommitId, Timestamp, TreeId};
 
+use crate::aside;
 use crate::checkout::{self, CheckoutReport, Writer};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
@@ -275,11 +276,11 @@ impl PeerRepo {
     /// Whether the index can be read. One that is not there can.
     #[must_use]
     pub fn index_readable(&self) -> bool {
-        self.repo.index().and_then(|mut index| index.read(true)).is_ok()
+        self.open_index().is_ok()
     }
 
     /// Makes the index hold exactly this tree of the control directory, whatever was staged or marked in
-    /// it. The work tree stays as it is.
+    /// it. The work tree stays as it is, and an index that cannot be read is moved aside.
     ///
     /// # Errors
     /// [`RepoError::Busy`] when the index is locked.
@@ -305,17 +306,19 @@ impl PeerRepo {
         self.write_index(&mut index)
     }
 
-    /// The index, or one of the tree `to` when it cannot be read.
+    /// The index, or one of the tree `to` when it cannot be read. That one is moved aside.
     fn index_or_new(&self, odb: &git2::Odb<'_>, to: Oid) -> Result<Index, GitError> {
-        if let Ok(mut index) = self.repo.index()
-            && index.read(true).is_ok()
-        {
+        if let Ok(index) = self.open_index() {
             return Ok(index);
         }
         let path = self.git_dir().join("index");
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(GitError::io(path, error)),
-            _ => {}
+        if aside::keep(self.git_dir(), &path, Path::new("index"), "index").is_err() {
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(GitError::io(path, error));
+                }
+                _ => {}
+            }
         }
         let fail = |source| GitError::library("rebuild the index", source);
         let mut index = Index::open(&path).map_err(fail)?;
@@ -382,7 +385,7 @@ impl PeerRepo {
             &who,
             &format!("commit: {subject}"),
         )?;
-        let mut index = self.repo.index().map_err(fail)?;
+        let mut index = self.open_index()?;
         for (bytes, entry) in changed {
             let path = Path::new(std::ffi::OsStr::from_bytes(bytes));
             match entry {

@@ -191,7 +191,7 @@ impl Ground {
 
     /// Removes a lock of the index that a landing or an undo left when it was killed: whoever makes one
     /// holds the run lock, which we hold.
-    fn unlock(&self, work: &PeerRepo) -> Result<(), Finding> {
+    fn unlock(work: &PeerRepo) -> Result<(), Finding> {
         if work.remove_own_index_lock().map_err(oneshot::git)? {
             tracing::info!(
                 "a lock that was left in {} was removed",
@@ -274,13 +274,13 @@ pub fn land(
     }
     let Some(from) = ground.tip(&branch)? else { return Err(ground.branch_gone(&branch, &record)?.into()) };
     let Some(target) = ground.tip(&into)? else {
-        return Err(ground.into_gone(&into, &record, options.into.is_some())?.into());
+        return Err(ground.target_gone(&into, &record, options.into.is_some())?.into());
     };
     ended_at(&ground, &record, &branch, &from)?;
     let work = ground.holder_of(&into, &record);
     if !options.propose {
         if let Some(work) = &work {
-            ground.unlock(work)?;
+            Ground::unlock(work)?;
         }
         refuse_locked(&ground.repo, work.as_ref(), &into)?;
         if let Some(work) = &work {

@@ -8,6 +8,7 @@ use peers_model::CommitId;
 
 use super::budget::{Bounded, Budget, readable, readable_within};
 use super::complete::store_at;
+use super::look::Look;
 use super::loose::write_loose;
 use super::mark::StoreMark;
 use crate::control::ControlDir;
@@ -41,8 +42,10 @@ const MAX_REFS: usize = 2_000;
 pub struct StoreMended {
     /// Files of the store, relative to the git directory, that are whole again.
     pub restored: Vec<String>,
-    /// Files that were taken away: they held no object, or no pack.
+    /// Files that were taken away: they held no object, or no index.
     pub removed: Vec<String>,
+    /// Packs that were moved out of the store, each with the reason and what became of it.
+    pub packs: Vec<String>,
     /// Objects that are damaged and of which there is no copy.
     pub lost: Vec<String>,
     /// Objects that were written back and still cannot be read.
@@ -55,12 +58,18 @@ impl StoreMended {
     /// Nothing was written and nothing taken away.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
-        self.restored.is_empty() && self.removed.is_empty() && self.stuck.is_empty()
+        self.restored.is_empty() && self.removed.is_empty() && self.packs.is_empty() && self.stuck.is_empty()
     }
 
     fn sort(&mut self) {
-        for list in [&mut self.restored, &mut self.removed, &mut self.lost, &mut self.stuck, &mut self.unseen]
-        {
+        for list in [
+            &mut self.restored,
+            &mut self.removed,
+            &mut self.packs,
+            &mut self.lost,
+            &mut self.stuck,
+            &mut self.unseen,
+        ] {
             list.sort();
             list.dedup();
         }
@@ -70,7 +79,8 @@ impl StoreMended {
 impl ControlDir {
     /// Makes the agents' object store whole again: objects that were there `before`, are in use, and were
     /// damaged or removed are written from our copy, an index of a pack that names what is not in it is made
-    /// from the pack, and new files that hold no object go. Looks at what changed; without `before` at the
+    /// from the pack, a new pack of which that cannot be told is moved aside, and new files that hold no
+    /// object go. Looks at what changed; without `before` at the
     /// trees of `at`. Also returns how the store stands now, if nothing was written.
     ///
     /// # Errors
@@ -103,7 +113,8 @@ impl ControlDir {
         if !now.all_packs {
             mended.unseen.push("objects/pack".to_owned());
         }
-        if self.look_at_packs(peer, before, &now, &mut mended)? {
+        let mut look = self.look(before, &now)?;
+        if self.look_at_packs(peer, &now, &mut look, &mut mended)? {
             looked_at = MAX_OBJECTS;
         }
         let fresh = fresh_loose(before, &now, &mut mended);
@@ -115,34 +126,69 @@ impl ControlDir {
         // Opened now: a store that was opened before may still have what is gone.
         let objects_dir = peer.objects_dir();
         let theirs = store_at(&objects_dir)?;
-        let in_use = || {
-            let refs = peer.list_refs("refs/", MAX_REFS).ok().flatten().unwrap_or_default();
-            let mut tips: Vec<Oid> = refs
-                .values()
-                .filter_map(|value| match value {
-                    RefValue::Direct(hash) => Oid::from_str(hash).ok(),
-                    RefValue::Symbolic(_) => None,
-                })
-                .collect();
-            tips.push(at);
-            closure(&ours, &tips, Depth::All, MAX_OBJECTS)
-        };
         let mut budget = Budget::new(TOTAL, TIME);
         let mut written = settle_fresh(peer, (&theirs, &ours), fresh, &mut budget, &mut mended)?;
         let mut used = None;
         if looked_at == MAX_OBJECTS {
-            let (all, whole) = in_use();
+            let (all, whole) = self.in_use(peer, &[at])?;
             suspects.extend(all.iter().copied());
             used = Some((all, whole));
         } else if looked_at > 0 {
             suspects.extend(closure(&ours, &[at], Depth::All, looked_at).0);
         }
-        let mut seen = HashSet::new();
+        written.extend(self.write_back(peer, (suspects, used, &[at]), &mut budget, &mut mended)?);
+        self.read_again(peer, written, &mut look, &mut mended)?;
+        self.edge(peer, &ours, &mut mended)?;
+        mended.sort();
+        let untouched = mended.is_untouched().then_some(now);
+        Ok((mended, untouched))
+    }
+
+    /// Writes back what is in use and cannot be read any more.
+    pub(super) fn give_back(
+        &self,
+        peer: &PeerRepo,
+        look: &mut Look<'_>,
+        mended: &mut StoreMended,
+    ) -> Result<(), GitError> {
+        let used = self.in_use(peer, &[])?;
+        let suspects = used.0.iter().copied().collect();
+        let mut budget = Budget::new(TOTAL, TIME);
+        let written = self.write_back(peer, (suspects, Some(used), &[]), &mut budget, mended)?;
+        self.read_again(peer, written, look, mended)?;
+        mended.sort();
+        Ok(())
+    }
+
+    /// What references name and these commits need, as far as we have it, and whether that is all of it.
+    pub(super) fn in_use(&self, peer: &PeerRepo, also: &[Oid]) -> Result<InUse, GitError> {
+        let refs = peer.list_refs("refs/", MAX_REFS).ok().flatten().unwrap_or_default();
+        let mut tips: Vec<Oid> = refs
+            .values()
+            .filter_map(|value| match value {
+                RefValue::Direct(hash) => Oid::from_str(hash).ok(),
+                RefValue::Symbolic(_) => None,
+            })
+            .collect();
+        tips.extend(also);
+        Ok(closure(&objects::odb(&self.repo)?, &tips, Depth::All, MAX_OBJECTS))
+    }
+
+    /// Looks at objects and writes from our copy those that are damaged, and those that are gone and in use.
+    fn write_back(
+        &self,
+        peer: &PeerRepo,
+        (suspects, mut used, also): (Vec<Oid>, Option<InUse>, &[Oid]),
+        budget: &mut Budget,
+        mended: &mut StoreMended,
+    ) -> Result<Vec<Oid>, GitError> {
+        let (theirs, ours) = (store_at(&peer.objects_dir())?, objects::odb(&self.repo)?);
+        let (mut seen, mut written) = (HashSet::new(), Vec::new());
         for oid in suspects {
             if !seen.insert(oid) {
                 continue;
             }
-            match judge(&theirs, &ours, oid, &mut budget) {
+            match judge(&theirs, &ours, oid, budget) {
                 Judged::Sound => continue,
                 Judged::Unread => {
                     mended.unseen.push(file_of(oid));
@@ -159,19 +205,19 @@ impl ControlDir {
             };
             if !is_there {
                 // What nothing names any more may go: git tidies up.
-                let (all, whole) = used.get_or_insert_with(in_use);
+                let found = match used.take() {
+                    Some(found) => found,
+                    None => self.in_use(peer, also)?,
+                };
+                let (all, whole) = used.insert(found);
                 if *whole && !all.contains(&oid) {
                     continue;
                 }
             }
-            write_loose(&objects_dir, oid, kind, &data)?;
+            write_loose(&peer.objects_dir(), oid, kind, &data)?;
             written.push(oid);
         }
-        self.read_again(peer, written, &mut mended)?;
-        self.edge(peer, &ours, &mut mended)?;
-        mended.sort();
-        let untouched = mended.is_untouched().then_some(now);
-        Ok((mended, untouched))
+        Ok(written)
     }
 
     /// Reads what was written back. A pack comes before a file of its own: one that still hides an object is
@@ -180,6 +226,7 @@ impl ControlDir {
         &self,
         peer: &PeerRepo,
         written: Vec<Oid>,
+        look: &mut Look<'_>,
         mended: &mut StoreMended,
     ) -> Result<(), GitError> {
         let mut after = store_at(&peer.objects_dir())?;
@@ -187,7 +234,7 @@ impl ControlDir {
         let mut budget = Budget::new(TOTAL, TIME);
         for oid in written {
             if judge(&after, &ours, oid, &mut budget) == Judged::Damaged {
-                if self.mend_packs_with(peer, oid, mended)? {
+                if self.mend_packs_with(peer, oid, look, mended)? {
                     after = store_at(&peer.objects_dir())?;
                 }
                 if judge(&after, &ours, oid, &mut budget) == Judged::Damaged {
@@ -336,6 +383,9 @@ fn judge(theirs: &Odb<'_>, ours: &Odb<'_>, oid: Oid, budget: &mut Budget) -> Jud
         Bounded::TooMuch => Judged::Unread,
     }
 }
+
+/// Objects that are in use, and whether these are all.
+type InUse = (HashSet<Oid>, bool);
 
 /// How far a closure goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

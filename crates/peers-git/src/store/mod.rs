@@ -3,9 +3,11 @@
 mod budget;
 mod complete;
 mod derived;
+mod look;
 mod loose;
 mod mark;
 mod mend;
+mod out;
 mod packs;
 mod remake;
 
@@ -16,3 +18,4 @@ pub use remake::Remade;
 
 pub(crate) use budget::{Bounded, Budget};
 pub(crate) use derived::{Derived, derived};
+pub(crate) use look::PACK_TIME;

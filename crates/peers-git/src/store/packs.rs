@@ -5,9 +5,9 @@
 //! other content in the place of any object. The index that git makes of a pack names what is in it by its
 //! content; one that differs from it is replaced.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,9 @@ use std::time::Duration;
 
 use git2::Oid;
 
-use super::budget::{Bounded, Budget, readable_within};
-use super::complete::store_at;
-use super::loose::write_loose;
+use super::look::{Look, Seen, size_of, stamps};
 use super::mark::StoreMark;
 use super::mend::StoreMended;
-use crate::aside;
-use crate::cli::LONG_LIMIT;
 use crate::control::ControlDir;
 use crate::error::{CliError, GitError};
 use crate::files::{self, Small};
@@ -33,18 +29,10 @@ const IDX: &[u8] = b"\xfftOc\0\0\0\x02";
 const NAMES: usize = 8 + 1024;
 /// A pack beyond this is looked at when it is new to us, not because we have not looked yet.
 const LARGE_PACK: u64 = if cfg!(test) { 64 << 10 } else { 500 << 20 };
-/// Packs that are looked at in one go. No turn makes as many.
-const MOST_PACKS: usize = 2_000;
 /// An index is read up to here.
-const INDEX_CAP: u64 = 1 << 30;
-/// Objects that are taken out of one pack that goes.
-const TAKEN_OUT: usize = 200_000;
-/// Content beyond this is not taken out, each and in total, and what is not in this time.
-const LARGE: usize = 512 << 20;
-const TOTAL: usize = if cfg!(test) { 1 << 20 } else { 4 << 30 };
-const TIME: Duration = Duration::from_mins(5);
+pub(super) const INDEX_CAP: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
 /// Files beside a pack that are nothing without it.
-const BESIDE: [&str; 6] = [".pack", ".keep", ".promisor", ".mtimes", ".rev", ".bitmap"];
+pub(super) const BESIDE: [&str; 6] = [".pack", ".keep", ".promisor", ".mtimes", ".rev", ".bitmap"];
 /// Those of them that only make reading it faster.
 const FASTER: [&str; 2] = [".rev", ".bitmap"];
 /// What git says when it is not the pack that is at fault.
@@ -59,6 +47,16 @@ const NOT_THE_PACK: [&str; 6] = [
 /// The list of packs that were looked at, among our own files.
 const LIST: &str = "packs";
 
+/// What was done about a pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Settled {
+    /// Nothing: it is as it must be.
+    Sound,
+    Changed,
+    /// Nothing, and what it is could not be told.
+    Left,
+}
+
 /// What a pack is found to be.
 enum Found {
     /// Its index is the one that git makes.
@@ -71,59 +69,56 @@ enum Found {
     Unknown(String),
 }
 
-/// Packs that were looked at by the stamps that they and their indexes had.
-#[derive(Default)]
-struct Seen {
-    packs: BTreeMap<String, String>,
-    /// There was no list yet.
-    first: bool,
-}
-
-impl Seen {
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for (stem, stamps) in &self.packs {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{stamps} {stem}");
-        }
-        text
-    }
-}
-
 impl ControlDir {
     /// Looks at the packs of the agents' repository that were not looked at since they were written: each
-    /// object in them must have the name of its content. An index that says otherwise is made again, a pack
-    /// of which none can be made goes, and what is sound in it is kept.
+    /// object in them must have the name of its content. An index that says otherwise is made again. A pack
+    /// of which none can be made is moved out of the store, what is sound in it is kept, and what we have a
+    /// copy of is written back.
     ///
     /// # Errors
     /// [`GitError::Repo`] for a store that is unsafe to read, [`GitError::Io`], [`GitError::DiskFull`].
     pub fn mend_packs(&self, peer: &PeerRepo) -> Result<StoreMended, GitError> {
         let mut mended = StoreMended::default();
-        let _changed = self.look_at_packs(peer, None, &peer.store_mark()?, &mut mended)?;
+        let now = peer.store_mark()?;
+        let mut look = self.look(None, &now)?;
+        let _changed = self.look_at_packs(peer, &now, &mut look, &mut mended)?;
+        if !mended.packs.is_empty() {
+            self.give_back(peer, &mut look, &mut mended)?;
+        }
         Ok(mended)
     }
 
-    /// Whether anything was changed.
+    /// Begins to look at packs.
+    pub(super) fn look<'a>(
+        &self,
+        before: Option<&'a StoreMark>,
+        now: &StoreMark,
+    ) -> Result<Look<'a>, GitError> {
+        Ok(Look::new(before, self.seen_packs()?, now, self.pack_time))
+    }
+
+    /// Whether anything was changed, or something may be that could not be looked at.
     pub(super) fn look_at_packs(
         &self,
         peer: &PeerRepo,
-        before: Option<&StoreMark>,
         now: &StoreMark,
+        look: &mut Look<'_>,
         mended: &mut StoreMended,
     ) -> Result<bool, GitError> {
         let dir = peer.objects_dir().join("pack");
-        let mut seen = self.seen_packs()?;
-        let old = seen.text();
-        seen.packs.retain(|stem, _| now.packs.contains_key(&format!("{stem}.pack")));
+        let old = look.seen.text();
+        look.seen.packs.retain(|stem, _| now.packs.contains_key(&format!("{stem}.pack")));
         let clock = (self.clock)();
-        let (mut changed, mut left) = (false, MOST_PACKS);
+        let mut changed = false;
         let stems: BTreeSet<&str> = now.packs.keys().filter_map(|name| stem_of(name)).collect();
+        let mut stems = Vec::from_iter(stems);
+        // What was there before comes first, and of it what is largest: whatever is new cannot use up its time.
+        stems.sort_by_key(|stem| (look.is_new(stem, now), Reverse(size_of(stem, now))));
         for stem in stems {
             let (pack, index) = (format!("{stem}.pack"), format!("{stem}.idx"));
-            let was = |name: &str| before.and_then(|before| before.packs.get(name));
             let (Some(pack_now), index_now) = (now.packs.get(&pack), now.packs.get(&index)) else {
                 // Git does not look at an index without its pack.
-                if was(&index).is_none() && before.is_some() && !is_index(&dir.join(&index)) {
+                if look.before.is_some() && look.was(&index).is_none() && !is_index(&dir.join(&index)) {
                     files::remove_tree(&dir.join(&index))?;
                     mended.removed.push(format!("objects/pack/{index}"));
                 }
@@ -131,84 +126,118 @@ impl ControlDir {
             };
             let Some(index_now) = index_now else {
                 // Without its index git does not look at a pack.
-                if was(&index).is_some() && was(&pack).is_some() {
-                    changed |= self.settle_pack(peer, stem, mended)?;
+                if look.was(&index).is_some() && look.was(&pack).is_some() {
+                    changed |= self.settle_pack(peer, stem, (now, false), look, mended)? != Settled::Sound;
                 }
                 continue;
             };
-            let stamps = format!("{} {}", pack_now.text(), index_now.text());
-            if seen.packs.get(stem) == Some(&stamps) {
+            let Some(stamps) = stamps(stem, now).filter(|stamps| look.seen.packs.get(stem) != Some(stamps))
+            else {
                 continue;
-            }
-            let fresh = match before {
-                Some(_) => was(&pack) != Some(pack_now) || was(&index) != Some(index_now),
-                None => !seen.first,
             };
+            let fresh = look.is_fresh(stem, now);
+            let plain = !stem.contains('\n');
             if pack_now.size() > LARGE_PACK && !fresh {
-                if before.is_none() && !stem.contains('\n') {
-                    seen.packs.insert(stem.to_owned(), stamps);
+                if look.before.is_none() && plain {
+                    look.seen.packs.insert(stem.to_owned(), stamps);
                 }
                 continue;
             }
-            let Some(fewer) = left.checked_sub(1) else {
-                mended.unseen.push(format!("the packs after the first {MOST_PACKS} new ones"));
-                break;
-            };
-            left = fewer;
-            if self.settle_pack(peer, stem, mended)? {
-                changed = true;
-            } else if !pack_now.is_racy(clock) && !index_now.is_racy(clock) && !stem.contains('\n') {
-                seen.packs.insert(stem.to_owned(), stamps);
+            match self.settle_pack(peer, stem, (now, false), look, mended)? {
+                Settled::Changed => changed = true,
+                Settled::Sound if plain && !pack_now.is_racy(clock) && !index_now.is_racy(clock) => {
+                    look.seen.packs.insert(stem.to_owned(), stamps);
+                }
+                Settled::Sound => {}
+                Settled::Left => {
+                    changed |= fresh;
+                    // It would cost as much each time, and be no better known.
+                    if plain {
+                        look.seen.packs.insert(stem.to_owned(), stamps);
+                    }
+                }
             }
         }
-        if seen.text() != old || seen.first {
-            files::overwrite(&self.own(LIST), seen.text().as_bytes())?;
+        if look.seen.text() != old || look.seen.first {
+            files::overwrite(&self.own(LIST), look.seen.text().as_bytes())?;
         }
         Ok(changed)
     }
 
-    /// Mends every pack that claims to have this object. Whether there was one to mend.
+    /// Mends every pack that claims to have this object, which cannot be read though it was written. Whether
+    /// there was one to mend.
     pub(super) fn mend_packs_with(
         &self,
         peer: &PeerRepo,
         oid: Oid,
+        look: &mut Look<'_>,
         mended: &mut StoreMended,
     ) -> Result<bool, GitError> {
         let mut changed = false;
-        for name in peer.store_mark()?.packs.into_keys() {
+        let now = peer.store_mark()?;
+        for name in now.packs.keys() {
             let Some(stem) = name.strip_suffix(".idx") else { continue };
-            if names(&peer.objects_dir().join("pack").join(&name), oid)? {
-                changed |= self.settle_pack(peer, stem, mended)?;
+            if names(&peer.objects_dir().join("pack").join(name), oid)? {
+                let settled = self.settle_pack(peer, stem, (&now, true), look, mended)?;
+                changed |= settled == Settled::Changed;
             }
         }
         Ok(changed)
     }
 
-    /// Looks at one pack and mends it. Whether that was needed and done.
-    fn settle_pack(&self, peer: &PeerRepo, stem: &str, mended: &mut StoreMended) -> Result<bool, GitError> {
+    /// Looks at one pack and mends it. One that is new and cannot be told to be sound is moved out of the
+    /// store: what it hides there is in our copy. That is so for a very large one only when all that is in use
+    /// can be given back, or when something is `hidden` for certain.
+    fn settle_pack(
+        &self,
+        peer: &PeerRepo,
+        stem: &str,
+        (now, hidden): (&StoreMark, bool),
+        look: &mut Look<'_>,
+        mended: &mut StoreMended,
+    ) -> Result<Settled, GitError> {
         let dir = peer.objects_dir().join("pack");
+        let name = format!("objects/pack/{stem}.pack");
         peer.check_objects()?;
-        match self.look_at_pack(&dir.join(format!("{stem}.pack")), &dir.join(format!("{stem}.idx")))? {
-            Found::Sound => return Ok(false),
+        let stamps = stamps(stem, now);
+        if stamps.is_some() && look.sound.get(stem) == stamps.as_ref() {
+            return Ok(Settled::Sound);
+        }
+        let found = match look.next() {
+            Ok(limit) => {
+                self.look_at_pack(&dir.join(format!("{stem}.pack")), &dir.join(format!("{stem}.idx")), limit)?
+            }
+            Err(why) => Found::Unknown(why.to_owned()),
+        };
+        match found {
+            Found::Sound => {
+                look.sound.extend(stamps.map(|stamps| (stem.to_owned(), stamps)));
+                return Ok(Settled::Sound);
+            }
             Found::Mended => mended.restored.push(format!("objects/pack/{stem}.idx")),
             Found::Broken => {
-                let name = format!("objects/pack/{stem}.pack");
-                if let Some(kept) = self.take_apart(peer, stem)? {
-                    let why = "no index can be made of it, and not all of it was taken out";
-                    mended.unseen.push(format!("{name} ({why}: it is now {kept})"));
-                }
-                mended.removed.push(name);
+                let what = self.take_out(peer, stem, &mut look.out)?;
+                mended.packs.push(format!("{name} (no index can be made of it): {what}"));
             }
             Found::Unknown(why) => {
-                mended.unseen.push(format!("objects/pack/{stem}.pack ({why})"));
-                return Ok(false);
+                let goes = stamps.is_some()
+                    && look.is_fresh(stem, now)
+                    && (hidden || size_of(stem, now) <= LARGE_PACK || self.in_use(peer, &[])?.1);
+                if !goes {
+                    mended.unseen.push(format!("{name} ({why})"));
+                    return Ok(Settled::Left);
+                }
+                let what = self.take_out(peer, stem, &mut look.out)?;
+                mended
+                    .packs
+                    .push(format!("{name} (it could not be compared with its content: {why}): {what}"));
             }
         }
-        Ok(true)
+        Ok(Settled::Changed)
     }
 
     /// Makes the index of a pack and compares it with the one that is there.
-    fn look_at_pack(&self, pack: &Path, index: &Path) -> Result<Found, GitError> {
+    fn look_at_pack(&self, pack: &Path, index: &Path, limit: Duration) -> Result<Found, GitError> {
         let fail = |source: std::io::Error| GitError::io(index, source);
         let there = match files::read_small(index, INDEX_CAP).map_err(fail)? {
             Small::Bytes(bytes) => bytes,
@@ -225,7 +254,7 @@ impl ControlDir {
         if !there.is_empty() && !there.starts_with(IDX) {
             call.arg("--index-version=1");
         }
-        call.arg("-o").arg(&made).arg(pack).limit(LONG_LIMIT);
+        call.arg("-o").arg(&made).arg(pack).limit(limit);
         let done = call.run();
         files::remove_tree(&self.own("made.rev"))?;
         match done {
@@ -251,65 +280,8 @@ impl ControlDir {
         Ok(Found::Mended)
     }
 
-    /// Removes a pack. Objects in it that have the name of their content and are nowhere else get files of
-    /// their own. Where there is too much in it for that, the pack itself is kept; returns where.
-    fn take_apart(&self, peer: &PeerRepo, stem: &str) -> Result<Option<String>, GitError> {
-        let objects_dir = peer.objects_dir();
-        let dir = objects_dir.join("pack");
-        let path = |end: &str| dir.join(format!("{stem}{end}"));
-        let alone = self.empty_git("alone")?.join("objects");
-        let index = match files::read_small(&path(".idx"), INDEX_CAP) {
-            Ok(Small::Bytes(bytes)) => bytes,
-            _ => Vec::new(),
-        };
-        files::replace(&alone.join("pack/pack-alone.idx"), &index)?;
-        let link = alone.join("pack/pack-alone.pack");
-        std::os::unix::fs::symlink(path(".pack"), &link).map_err(|source| GitError::io(&link, source))?;
-        // Without its index it is out of sight.
-        files::remove_tree(&path(".idx"))?;
-        let whole = {
-            let (from, rest) = (store_at(&alone)?, store_at(&objects_dir)?);
-            let mut all = Vec::new();
-            // What cannot be listed cannot be read either.
-            let _rest = from.foreach(|oid| {
-                all.push(*oid);
-                all.len() < TAKEN_OUT
-            });
-            let mut whole = all.len() < TAKEN_OUT;
-            let mut budget = Budget::new(TOTAL, TIME);
-            for oid in all {
-                if budget.is_late() {
-                    whole = false;
-                    break;
-                }
-                // Of what this one claims to be so large, the other may be the true one.
-                match budget.read(&from, oid, LARGE) {
-                    Bounded::Read(kind, data) if readable_within(&rest, oid, data.len()).is_none() => {
-                        write_loose(&objects_dir, oid, kind, &data)?;
-                    }
-                    Bounded::Read(..) | Bounded::Damaged => {}
-                    Bounded::TooMuch => whole = false,
-                }
-            }
-            whole
-        };
-        files::remove_tree(&alone)?;
-        let name = format!("objects/pack/{stem}.pack");
-        let kept = if whole {
-            None
-        } else if let Ok(kept) = aside::keep(peer.git_dir(), &path(".pack"), Path::new(&name), "pack") {
-            kept.map(|kept| format!(".git/{kept}"))
-        } else {
-            return Ok(Some("without an index".to_owned()));
-        };
-        for end in BESIDE {
-            files::remove_tree(&path(end))?;
-        }
-        Ok(kept)
-    }
-
     /// A git directory of ours without any object, made anew.
-    fn empty_git(&self, name: &str) -> Result<PathBuf, GitError> {
+    pub(super) fn empty_git(&self, name: &str) -> Result<PathBuf, GitError> {
         let dir = self.own(name);
         files::remove_tree(&dir)?;
         for inner in ["", "objects", "objects/pack", "refs"] {
@@ -387,7 +359,12 @@ fn is_index(path: &Path) -> bool {
 /// Whether an index of a pack has the name of this object in it.
 fn names(index: &Path, oid: Oid) -> Result<bool, GitError> {
     let found = files::read_small(index, INDEX_CAP).map_err(|source| GitError::io(index, source))?;
-    let Small::Bytes(bytes) = found else { return Ok(false) };
+    let bytes = match found {
+        Small::Bytes(bytes) => bytes,
+        // It may.
+        Small::TooLarge => return Ok(true),
+        Small::Absent | Small::Special(_) => return Ok(false),
+    };
     if !bytes.starts_with(IDX) {
         let entries = bytes.get(1024..).unwrap_or_default().chunks_exact(24);
         return Ok(entries.into_iter().any(|entry| entry.ends_with(oid.as_bytes())));

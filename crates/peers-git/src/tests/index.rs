@@ -217,3 +217,96 @@ fn a_forged_tree_in_the_index_does_not_reach_the_next_commit() {
     next(&fixture);
     assert_eq!(fixture.git(&["show", "HEAD:tests/t"]), "assert\n");
 }
+
+/// An index without a checksum, as git writes it when it is told to leave that out.
+fn crafted(version: u32, count: u32, names: &[u8]) -> Vec<u8> {
+    [&b"DIRC"[..], &version.to_be_bytes(), &count.to_be_bytes(), names, &[0; 20]].concat()
+}
+
+/// Entries of which each but the first has only the end of its path.
+fn entries_of_version_4(count: u32, shared: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    for n in 0..count {
+        out.extend([0; 24]);
+        out.extend(0o100_644_u32.to_be_bytes());
+        out.extend([0; 12]);
+        out.extend([1; 20]);
+        out.extend(0xfff_u16.to_be_bytes());
+        if n == 0 {
+            out.push(0);
+            out.extend(b"a/".repeat(shared / 2));
+        } else {
+            out.push(8);
+        }
+        out.extend(format!("{n:08}\0").bytes());
+    }
+    out
+}
+
+fn extension(name: &[u8], content: &[u8]) -> Vec<u8> {
+    [name, &u32::try_from(content.len()).unwrap().to_be_bytes(), content].concat()
+}
+
+#[test]
+fn an_index_that_stands_for_too_much_is_unreadable_and_moved_aside() {
+    let deep = b"x\0-1 1\n".repeat(100_000);
+    let no_end = [&[1; 60][..], &[0, 1], &[1; 400]].concat();
+    for (what, bytes, readable) in [
+        ("few", crafted(4, 100, &entries_of_version_4(100, 4_000)), true),
+        ("names", crafted(4, 4_000, &entries_of_version_4(4_000, 4_000)), false),
+        ("entries", crafted(4, 5_001, &entries_of_version_4(5_001, 2)), false),
+        ("count", crafted(2, u32::MAX, b""), false),
+        ("children", crafted(2, 0, &extension(b"TREE", b"\0-1 2147483647\n")), false),
+        ("depth", crafted(2, 0, &extension(b"TREE", &deep)), false),
+        ("no end", crafted(2, 1, &no_end), false),
+    ] {
+        let fixture = Fixture::new();
+        let control = fixture.imported();
+        let wanted = fixture.git(&["ls-files", "-s"]);
+        let before = mark(&fixture, &control);
+        fixture.write(".git/index", &bytes);
+        assert_eq!(fixture.open().index_readable(), readable, "{what}");
+        if readable {
+            assert_eq!(settle(&fixture, &control, &before).reset.len(), 101);
+        } else {
+            assert_eq!(settle(&fixture, &control, &before), IndexSettled::default(), "{what}");
+            let tree = control.facts().tree_of(&fixture.head()).unwrap();
+            fixture.open().reset_index(&control, &tree).unwrap();
+            let mut aside = std::fs::read_dir(fixture.work.join(".git/peers-aside")).unwrap();
+            assert!(aside.any(|found| std::fs::read(found.unwrap().path()).unwrap() == bytes), "{what}");
+        }
+        assert_eq!(fixture.git(&["ls-files", "-s"]), wanted, "{what}");
+    }
+}
+
+#[test]
+fn every_form_that_git_gives_an_index_can_be_read() {
+    let fixture = Fixture::new();
+    for n in 0..300 {
+        fixture.write(&format!("{}/{n}", "long-name/".repeat(n % 7)), "x");
+    }
+    fixture.write("link-with-é", "x");
+    fixture.commit("many");
+    fixture.git(&["status"]);
+    for version in ["2", "3", "4"] {
+        fixture.git(&["update-index", "--index-version", version]);
+        fixture.git(&["update-index", "--skip-worktree", "a"]);
+        fixture.git(&["read-tree", "HEAD"]);
+        fixture.git(&["-c", "core.untrackedCache=true", "status"]);
+        assert!(fixture.open().index_readable(), "{version}");
+        fixture.git(&["update-index", "--no-skip-worktree", "a"]);
+        assert!(fixture.open().index_readable(), "{version}");
+    }
+    fixture.git(&[
+        "-c",
+        "index.threads=4",
+        "-c",
+        "index.recordOffsetTable=true",
+        "update-index",
+        "--refresh",
+    ]);
+    assert!(fixture.open().index_readable());
+    fixture.remove("a");
+    fixture.git(&["rm", "-q", "--cached", "a"]);
+    assert!(fixture.open().index_readable());
+}

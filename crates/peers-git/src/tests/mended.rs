@@ -281,7 +281,7 @@ fn places_that_were_crowded_before_stay_and_the_repository_is_refused() {
         let refused = crate::PeerRepo::open(&fixture.work).err().unwrap();
         assert!(refused.to_string().contains("crowded"), "{refused}");
         snapshot.taken = None;
-        assert_eq!(snapshot.clear_unsafe("tick-1").unwrap(), [], "one of an older version knows nothing");
+        assert_eq!(snapshot.clear_unsafe("tick-1").unwrap(), [], "nothing is new since no time");
     }
 }
 
@@ -332,7 +332,7 @@ fn of_a_crowded_directory_that_was_there_only_what_is_new_is_moved_aside() {
 #[test]
 fn directories_that_crowd_the_object_store_are_moved_aside() {
     let fixture = Fixture::new();
-    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    let snapshot = after_all(&fixture);
     for n in 0..1_001 {
         std::fs::create_dir(fixture.work.join(format!(".git/objects/d{n}"))).unwrap();
     }
@@ -407,9 +407,8 @@ fn after_all(fixture: &Fixture) -> GuardSnapshot {
     };
     let first = changed();
     let next = std::iter::repeat_with(changed).find(|now| *now > first).unwrap();
-    let mut snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-    snapshot.taken = Some(next);
-    snapshot
+    let next = peers_model::Timestamp::from_millis(next);
+    GuardSnapshot::take(&fixture.open(), &[]).unwrap().taken_at(next)
 }
 
 #[test]

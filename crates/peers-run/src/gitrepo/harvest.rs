@@ -371,9 +371,10 @@ impl GitRepo {
         }
         if !peer.index_readable() {
             peer.reset_index(&self.control, &at.head_tree).map_err(failure)?;
-            found
-                .warnings
-                .push("the index was unreadable after this turn and was made again from HEAD".into());
+            found.warnings.push(
+                "the index was unreadable after this turn: it was moved to `.git/peers-aside` and made again from HEAD"
+                    .into(),
+            );
             return Ok(());
         }
         let Some(before) = &mark.index else { return Ok(()) };

@@ -127,6 +127,12 @@ impl GitRepo {
                 quoted(&mended.stuck)
             ));
         }
+        if !mended.packs.is_empty() {
+            found.warnings.push(format!(
+                "this turn left packs that cannot be trusted, and they were taken out of the object store: {}",
+                quoted(&mended.packs)
+            ));
+        }
         if !mended.unseen.is_empty() {
             let text = format!(
                 "not everything in the object store was looked at after this turn: {}",

@@ -119,9 +119,13 @@ fn told_completed(done: &Completed) -> Vec<String> {
 /// What is said of packs that showed other content than they have, whoever made them.
 fn told_packs(mended: &StoreMended) -> Vec<String> {
     let mut told = Vec::new();
+    if !mended.packs.is_empty() {
+        let packs = quoted(&mended.packs);
+        told.push(format!("packs that cannot be trusted were taken out of the object store: {packs}"));
+    }
     for (names, what) in [
         (&mended.restored, "gave objects of the repository other content and were made again"),
-        (&mended.removed, "were no packs of git and were removed; what was sound in them is kept"),
+        (&mended.removed, "were removed: git did not make them"),
         (&mended.unseen, "could not be compared with their content when the run began"),
     ] {
         if !names.is_empty() {

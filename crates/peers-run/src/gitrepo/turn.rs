@@ -162,7 +162,8 @@ impl GitRepo {
         let stash = TurnMark::stash_now(&peer);
         self.know(&peer, &refs, &stash).map_err(failure)?;
         let patterns: Vec<String> = PROTECTED.iter().map(|p| (*p).to_owned()).collect();
-        let guard = GuardSnapshot::take(&peer, &patterns).map_err(failure)?;
+        let now = peers_sys::clock::now();
+        let guard = GuardSnapshot::take(&peer, &patterns).map_err(failure)?.taken_at(now);
         let index_lock = peer.busy().contains(&BusyState::IndexLock);
         let known = self.control.generation();
         // A name that is no text cannot be kept; no git of ours or the operator's made it.

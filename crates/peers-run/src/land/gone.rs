@@ -144,7 +144,12 @@ impl Ground {
     }
 
     /// What is said where the branch that a run's work is to go into is gone.
-    pub(super) fn into_gone(&self, into: &str, record: &RunRecord, asked: bool) -> Result<Finding, Finding> {
+    pub(super) fn target_gone(
+        &self,
+        into: &str,
+        record: &RunRecord,
+        asked: bool,
+    ) -> Result<Finding, Finding> {
         let message = format!("there is no branch `{}`", term::inline(into));
         if asked {
             return Ok(Finding::plain(exit::INVALID, message));

@@ -103,7 +103,7 @@ impl Ground {
         let Some(dir) = &intent.workdir else { return Ok(None) };
         match self.known(Path::new(dir)) {
             Ok(work) => {
-                self.unlock(&work)?;
+                Self::unlock(&work)?;
                 return Ok(Some(work));
             }
             Err(RepoError::NotARepo { .. } | RepoError::Redirected { .. }) => {}

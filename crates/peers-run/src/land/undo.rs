@@ -150,7 +150,7 @@ fn take_back(
     }
     let work = ground.holder_of(&branch, &record);
     if let Some(work) = &work {
-        ground.unlock(work)?;
+        Ground::unlock(work)?;
     }
     refuse_locked(&ground.repo, work.as_ref(), &branch)?;
     let commits = only_its_own(ground, &run, &branch, (&base, &tip))?;

@@ -80,7 +80,7 @@ pub(super) fn error(error: RepoError, env: &Env) -> PlaceError {
 
 /// The project whose run worked in a directory, if it is where its store says.
 fn project_of(dir: &Path, env: &Env) -> Option<PathBuf> {
-    let stores = SafeDir::open_shared(&env.state_home()?.join("peers")).ok()?;
+    let stores = SafeDir::open_shared(env.state_home()?.join("peers")).ok()?;
     let names = stores.list(MAX_STORES).ok()?.entries.into_iter().map(|entry| entry.name);
     let here = dir.to_string_lossy();
     names.filter(|name| name.to_str().is_some_and(|name| ProjectId::new(name).is_ok())).find_map(|name| {

@@ -236,7 +236,7 @@ fn the_commits_of_a_run_s_branch_that_was_deleted_come_back_by_the_command_that_
             w.git(&["gc", "-q", "--prune=now"]);
         }
         let ran = command(&w, "land");
-        pasted(&ran.refused(3, "makes it again"), "hint: `");
+        pasted(ran.refused(3, "makes it again"), "hint: `");
         assert_eq!(w.git(&["rev-parse", &format!("refs/heads/{old}")]), head.as_str(), "{prune}");
         assert_eq!(command(&w, "land").code, 0);
     }

@@ -86,7 +86,7 @@ impl Witnesses {
         // A mirror that cannot be read helps nobody.
         let chain = Chain::of_mirror(disk, at, self.snapshot.as_ref()).ok().flatten().filter(Chain::ahead);
         let (from, instead) = match (chain, &self.snapshot) {
-            (Some(Chain { first, last, confirmed: true, whole: true, .. }), Some(snapshot))
+            (Some(Chain { first, last, confirmed: true, rest: Some(0), .. }), Some(snapshot))
                 if last == snapshot.seq =>
             {
                 let segment = layout::segment(snapshot.segment);
@@ -136,8 +136,8 @@ struct Chain {
     confirmed: bool,
     /// Behind the journal's end there is more than the process of a peer.
     more: bool,
-    /// Nothing else is in the file.
-    whole: bool,
+    /// Bytes of the file behind it; absent when one of its lines does not continue it.
+    rest: Option<usize>,
 }
 
 impl Chain {
@@ -175,7 +175,7 @@ impl Chain {
             pending.drain(..done);
         }
         if let Some(chain) = &mut chain {
-            chain.whole = pending.is_empty() && next < MOST;
+            chain.rest = Some(pending.len() + usize::from(next >= MOST));
         }
         Ok(chain)
     }
