@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use peers_model::record::{GateRule, Rules};
-use peers_model::verdict::{Judged, TreeKey, Verdict};
+use peers_model::verdict::{Judged, Place, TreeKey, Verdict};
 use peers_model::{GoalId, TickNo};
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +126,7 @@ impl GateBoard {
                 standing.last_green = Some(ticks);
             } else if judged.verdict.is_error() {
                 standing.errors = standing.errors.saturating_add(1);
-            } else {
+            } else if judged.verdict.is_red() {
                 standing.errors = 0;
                 if ticks > standing.counted_at {
                     standing.reds = standing.reds.saturating_add(1);
@@ -153,7 +153,8 @@ impl GateBoard {
     }
 
     /// A run starts: streaks measure one run, and a red that is there already is nobody's tick.
-    /// Whatever was no pass is measured again: what was wrong may have been outside the tree.
+    /// Everything is measured again: what was wrong, or right, may have been outside the tree. A green answer
+    /// that may outlive the process lies where the gates are run (`cacheable`).
     /// Gates that are no longer configured are dropped, so that their verdicts cannot count.
     pub(crate) fn start_run(&mut self, rules: &Rules, ticks: TickNo) {
         self.gates.retain(|id, _| rules.gates.iter().any(|g| g.id == *id));
@@ -163,10 +164,20 @@ impl GateBoard {
             standing.errors = 0;
             standing.counted_at = ticks;
             standing.last = standing.last.take().filter(|j| j.verdict.is_pass());
+            standing.digest.clear();
         }
         for gate in &rules.gates {
             let standing = self.gates.entry(gate.id.clone()).or_default();
             standing.counted_at = ticks;
+        }
+    }
+
+    /// The board as it would be with these gates green at `key`.
+    pub(crate) fn suppose_green(&mut self, rules: &Rules, key: &TreeKey, gates: &[GoalId]) {
+        for rule in rules.gates.iter().filter(|rule| gates.contains(&rule.id)) {
+            let standing = self.gates.entry(rule.id.clone()).or_default();
+            standing.last = Some(Judged::new(rule.id.clone(), key.clone(), Place::GateTree, Verdict::Pass));
+            standing.digest.clone_from(&rule.digest);
         }
     }
 

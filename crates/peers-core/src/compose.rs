@@ -137,6 +137,7 @@ fn gate_state(verdict: &Verdict) -> GateState {
         Verdict::Fail { .. } => GateState::Fail,
         Verdict::Timeout { .. } => GateState::Timeout,
         Verdict::Error { .. } => GateState::Error,
+        Verdict::Skipped { .. } => GateState::Skipped,
     }
 }
 

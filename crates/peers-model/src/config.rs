@@ -9,6 +9,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::goal::not_a_glob;
 use crate::ids::{GoalId, PeerName};
 use crate::money::Usd;
 
@@ -46,6 +47,10 @@ pub struct Config {
     pub on_peer_unavailable: OnPeerUnavailable,
     #[serde(default)]
     pub prompt: PromptSettings,
+    #[serde(default)]
+    pub setup: Setup,
+    #[serde(default)]
+    pub pipeline_gates: bool,
 }
 
 fn one() -> u32 {
@@ -262,6 +267,7 @@ pub struct GoalSettings {
     pub soft_consensus_required: bool,
     pub env: Vec<String>,
     pub parallel: Option<NonZeroU32>,
+    pub strict_tree: bool,
 }
 
 impl Default for GoalSettings {
@@ -275,6 +281,7 @@ impl Default for GoalSettings {
             soft_consensus_required: true,
             env: Vec::new(),
             parallel: None,
+            strict_tree: false,
         }
     }
 }
@@ -301,6 +308,31 @@ pub struct Verify {
 pub struct VerifyCommand {
     #[serde(default)]
     pub name: Option<String>,
+    pub cmd: String,
+    #[serde(default)]
+    pub timeout_s: Option<NonZeroU32>,
+}
+
+/// What a fresh checkout needs before gates can judge it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
+pub struct Setup {
+    pub commands: Vec<SetupCommand>,
+    pub paths: Vec<String>,
+}
+
+/// One command of `setup`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
+pub struct SetupCommand {
     pub cmd: String,
     #[serde(default)]
     pub timeout_s: Option<NonZeroU32>,
@@ -404,6 +436,12 @@ pub(crate) fn not_an_argument(text: &str) -> Option<String> {
     })
 }
 
+/// Whether this can be the name of an environment variable.
+pub(crate) fn is_variable(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit())
+}
+
 /// A file that parses but makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{at}: {what}")]
@@ -504,10 +542,22 @@ impl Config {
                 fail(format!("verify.commands[{i}]"), format!("`cmd` {what}"), "commands:".into());
             }
         }
+        for (i, command) in self.setup.commands.iter().enumerate() {
+            if command.cmd.trim().is_empty() {
+                fail(format!("setup.commands[{i}]"), "`cmd` is empty".into(), "setup:".into());
+            } else if let Some(what) = not_an_argument(&command.cmd) {
+                fail(format!("setup.commands[{i}]"), format!("`cmd` {what}"), "setup:".into());
+            }
+        }
+        for glob in &self.setup.paths {
+            if let Some(what) = not_a_glob(glob) {
+                let shown: String = glob.chars().take(60).collect();
+                let what = format!("`{}` {what}", shown.escape_debug());
+                fail("setup.paths".into(), what, "setup:".into());
+            }
+        }
         for (i, name) in self.goals.env.iter().enumerate() {
-            let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
-            let plain = name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit());
-            if !plain {
+            if !is_variable(name) {
                 let shown: String = name.chars().take(40).collect();
                 fail(
                     format!("goals.env[{i}]"),

@@ -1,12 +1,12 @@
 //! Goals: what `goals.yaml` may hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroU8, NonZeroU32};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::config::not_an_argument;
+use crate::config::{is_variable, not_an_argument};
 use crate::ids::GoalId;
 use crate::review::SoftRule;
 
@@ -47,6 +47,27 @@ pub struct GoalEntry {
     /// Where it runs.
     #[serde(default)]
     pub tree: TreeChoice,
+    /// Hard: a green answer outlives the process.
+    #[serde(default)]
+    pub cacheable: bool,
+    /// Hard: it costs so much that it runs in a kept copy of the commit, and beside a confined peer.
+    #[serde(default)]
+    pub expensive: bool,
+    /// Hard: it runs alone.
+    #[serde(default)]
+    pub serial: bool,
+    /// Hard: gates that must be green first.
+    #[serde(default)]
+    pub needs: Vec<GoalId>,
+    /// Hard: names of environment variables that it asks for.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// Hard with `cmd`: the directory that it starts in, from the top of its tree.
+    pub cwd: Option<String>,
+    /// For views: under what it is shown.
+    pub group: Option<String>,
+    /// For views: how much it counts.
+    pub weight: Option<NonZeroU32>,
     /// Soft: the review instruction.
     pub prompt: Option<String>,
     /// Soft: who reviews.
@@ -57,7 +78,8 @@ pub struct GoalEntry {
     pub quorum: Option<String>,
     /// Soft: ask at most every so many ticks.
     pub review_interval: Option<NonZeroU32>,
-    /// Soft: globs that the review is about; a change there makes it stale.
+    /// Globs. Soft: what the review is about; a change there makes it stale. Hard: what a kept answer
+    /// is about.
     #[serde(default)]
     pub paths: Vec<String>,
 }
@@ -78,6 +100,8 @@ pub enum TreeChoice {
     /// The live tree in ticks, a pristine checkout in the proof run.
     #[default]
     Auto,
+    /// A kept copy of the commit in ticks, a pristine checkout in the proof run.
+    Copy,
     /// The live tree only; exempt from the proof run.
     Live,
 }
@@ -99,6 +123,10 @@ pub enum Reviewer {
 pub struct Goal {
     pub id: GoalId,
     pub description: Option<String>,
+    /// Under what views show it.
+    pub group: Option<String>,
+    /// How much it counts where views say how far things are; 1 without the key.
+    pub weight: u32,
     pub kind: GoalKind,
 }
 
@@ -122,6 +150,50 @@ pub struct HardGoal {
     pub retries: u8,
     /// Where it runs.
     pub tree: TreeChoice,
+    /// A green answer outlives the process, for as long as nothing that it depends on changes.
+    pub cacheable: bool,
+    /// It runs in a kept copy of the commit, and beside a confined peer.
+    pub expensive: bool,
+    /// No other gate runs beside it.
+    pub serial: bool,
+    /// Gates that must be green first; it is skipped while one is not.
+    pub needs: Vec<GoalId>,
+    /// What a kept answer is about; empty = the whole tree and the commit.
+    pub paths: Vec<String>,
+    /// Names of environment variables that it asks for, besides `goals.env`.
+    pub env: Vec<String>,
+    /// The directory that it starts in, from the top of its tree: plain components only.
+    pub cwd: Option<String>,
+}
+
+impl HardGoal {
+    /// A gate with nothing said but what it runs.
+    #[must_use]
+    pub fn new(run: GateRun) -> Self {
+        Self {
+            run,
+            timeout_s: None,
+            retries: 0,
+            tree: TreeChoice::Auto,
+            cacheable: false,
+            expensive: false,
+            serial: false,
+            needs: Vec::new(),
+            paths: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+        }
+    }
+
+    /// Whether it is measured in a kept copy of the commit rather than in the work tree, in ticks.
+    #[must_use]
+    pub fn in_copy(&self) -> bool {
+        match self.tree {
+            TreeChoice::Copy => true,
+            TreeChoice::Auto => self.expensive,
+            TreeChoice::Live => false,
+        }
+    }
 }
 
 /// What a gate runs.
@@ -211,6 +283,9 @@ pub fn check_goals(
             Err(error) => errors.push(error),
         }
     }
+    if errors.is_empty() {
+        check_needs(&goals, &mut errors);
+    }
     if errors.is_empty() { Ok(goals) } else { Err(errors) }
 }
 
@@ -225,7 +300,6 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                 ("consensus_needed", entry.consensus_needed.is_some()),
                 ("quorum", entry.quorum.is_some()),
                 ("review_interval", entry.review_interval.is_some()),
-                ("paths", !entry.paths.is_empty()),
             ] {
                 if given {
                     return Err(fail(
@@ -236,12 +310,21 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
             }
             let written = (entry.cmd, entry.check, entry.pass_when, entry.args);
             let run = gate_run(written, known_checks).map_err(|(key, what)| fail(key, what))?;
-            GoalKind::Hard(HardGoal {
+            let hard = HardGoal {
                 run,
                 timeout_s: entry.timeout_s.map(NonZeroU32::get),
                 retries: entry.retry_on_fail.min(5),
                 tree: entry.tree,
-            })
+                cacheable: entry.cacheable,
+                expensive: entry.expensive,
+                serial: entry.serial,
+                needs: entry.needs,
+                paths: entry.paths,
+                env: entry.env,
+                cwd: entry.cwd,
+            };
+            check_hard(&id, &hard).map_err(|(key, what)| fail(key, what))?;
+            GoalKind::Hard(hard)
         }
         GoalType::Soft => {
             for (key, given) in [
@@ -252,6 +335,12 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                 ("retry_on_fail", entry.retry_on_fail > 0),
                 ("tree", entry.tree != TreeChoice::Auto),
                 ("args", !entry.args.is_empty()),
+                ("cacheable", entry.cacheable),
+                ("expensive", entry.expensive),
+                ("serial", entry.serial),
+                ("needs", !entry.needs.is_empty()),
+                ("env", !entry.env.is_empty()),
+                ("cwd", entry.cwd.is_some()),
             ] {
                 if given {
                     return Err(fail(
@@ -270,12 +359,7 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                     "a soft goal needs `reviewer`: other, both, alternating or quorum".into(),
                 ));
             };
-            for glob in &entry.paths {
-                if let Some(what) = not_a_glob(glob) {
-                    let shown: String = glob.chars().take(60).collect();
-                    return Err(fail("paths", format!("`{}` in `paths` {what}", shown.escape_debug())));
-                }
-            }
+            check_globs(&entry.paths).map_err(|(key, what)| fail(key, what))?;
             let needed = entry.consensus_needed.map_or(1, NonZeroU8::get);
             let rule = soft_rule(reviewer, needed, entry.quorum.as_deref(), peers)
                 .map_err(|(key, what)| fail(key, what))?;
@@ -287,7 +371,132 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
             })
         }
     };
-    Ok(Goal { id: entry.id, description: entry.description, kind })
+    if let Some(group) = entry.group.as_deref().filter(|g| g.trim().is_empty() || g.chars().count() > 64) {
+        let shown: String = group.chars().take(20).collect();
+        return Err(fail("group", format!("`group: {}` needs 1 to 64 characters", shown.escape_debug())));
+    }
+    let weight = entry.weight.map_or(1, NonZeroU32::get);
+    Ok(Goal { id: entry.id, description: entry.description, group: entry.group, weight, kind })
+}
+
+/// What the keys of a gate say together.
+fn check_hard(id: &GoalId, hard: &HardGoal) -> Result<(), (&'static str, String)> {
+    check_globs(&hard.paths)?;
+    if !hard.paths.is_empty() && !hard.cacheable {
+        return Err((
+            "paths",
+            "`paths` of a gate says what a kept answer is about; add `cacheable: true` or remove it".into(),
+        ));
+    }
+    if hard.needs.contains(id) {
+        return Err(("needs", "a gate cannot need itself; remove it from `needs`".into()));
+    }
+    if hard.expensive && hard.tree == TreeChoice::Live {
+        return Err((
+            "expensive",
+            "`expensive` gates run in a copy of the commit, `tree: live` only in the work tree; keep one"
+                .into(),
+        ));
+    }
+    if let GateRun::Check { .. } = hard.run {
+        for (key, given) in [
+            ("cacheable", hard.cacheable),
+            ("expensive", hard.expensive),
+            ("cwd", hard.cwd.is_some()),
+            ("env", !hard.env.is_empty()),
+        ] {
+            if given {
+                let what =
+                    format!("`{key}` does not go with `check`: it reads commits and the store; remove it");
+                return Err((key, what));
+            }
+        }
+        if hard.tree == TreeChoice::Copy {
+            return Err((
+                "tree",
+                "`tree: copy` does not go with `check`: it reads commits; remove it".into(),
+            ));
+        }
+    }
+    if let Some(name) = hard.env.iter().find(|name| !is_variable(name)) {
+        let shown: String = name.chars().take(40).collect();
+        let what = format!(
+            "`{}` in `env` is no name of an environment variable; give names alone, without values",
+            shown.escape_debug()
+        );
+        return Err(("env", what));
+    }
+    if let Some(what) = hard.cwd.as_deref().and_then(not_below) {
+        return Err(("cwd", format!("`cwd` {what}")));
+    }
+    Ok(())
+}
+
+/// Why a path cannot be a directory of the tree, readable after the key.
+fn not_below(path: &str) -> Option<&'static str> {
+    if path.trim().is_empty() {
+        return Some("is empty; remove it, or name a directory from the top of the repository");
+    }
+    if path.starts_with('/') {
+        return Some("is absolute; write it from the top of the repository");
+    }
+    if path.split('/').any(|part| part == ".." || part == ".git") {
+        return Some("leads out of the work tree; name a directory of the repository");
+    }
+    if path.split('/').any(|part| part.is_empty() || part == ".") {
+        return Some("has a `.`, a doubled or a closing `/` in it; write it plainly, as in `web/app`");
+    }
+    if path.contains(['\0', '\n', '\r']) || path.len() > 1024 {
+        return Some("is no path; name a directory from the top of the repository");
+    }
+    None
+}
+
+fn check_globs(globs: &[String]) -> Result<(), (&'static str, String)> {
+    for glob in globs {
+        if let Some(what) = not_a_glob(glob) {
+            let shown: String = glob.chars().take(60).collect();
+            return Err(("paths", format!("`{}` in `paths` {what}", shown.escape_debug())));
+        }
+    }
+    Ok(())
+}
+
+/// `needs` names gates that are there, and nothing waits for itself.
+fn check_needs(goals: &[Goal], errors: &mut Vec<GoalError>) {
+    let needs: BTreeMap<&GoalId, &[GoalId]> = goals
+        .iter()
+        .filter_map(|goal| match &goal.kind {
+            GoalKind::Hard(hard) => Some((&goal.id, hard.needs.as_slice())),
+            GoalKind::Soft(_) => None,
+        })
+        .collect();
+    let mut fail = |goal: &GoalId, what: String| {
+        errors.push(GoalError { goal: goal.to_string(), what, key: "needs" });
+    };
+    for (id, needed) in &needs {
+        if let Some(unknown) = needed.iter().find(|needed| !needs.contains_key(needed)) {
+            let what = if goals.iter().any(|goal| goal.id == *unknown) {
+                format!("needs `{unknown}`, which is a review; a gate can only wait for gates")
+            } else {
+                format!("needs `{unknown}`, which is no gate of this file; correct the id or remove it")
+            };
+            fail(id, what);
+        }
+    }
+    for id in needs.keys() {
+        // Everything that it waits for, near and far.
+        let mut reached: BTreeSet<&GoalId> = BTreeSet::new();
+        let mut next: Vec<&GoalId> = needs.get(id).copied().unwrap_or_default().iter().collect();
+        while let Some(one) = next.pop() {
+            if reached.insert(one) {
+                next.extend(needs.get(one).copied().unwrap_or_default());
+            }
+        }
+        if reached.contains(id) && !needs.get(id).is_some_and(|own| own.contains(id)) {
+            fail(id, "waits for itself, over what it needs; break the circle in `needs`".to_owned());
+        }
+    }
 }
 
 /// What a gate runs, as written: `cmd`, `check`, `pass_when`, `args`.
@@ -340,7 +549,7 @@ fn gate_run(
 }
 
 /// Why a glob can never match what people mean by it, readable after it.
-fn not_a_glob(glob: &str) -> Option<&'static str> {
+pub(crate) fn not_a_glob(glob: &str) -> Option<&'static str> {
     const LONGEST: usize = 1024;
     if glob.trim().is_empty() {
         return Some("is empty; remove it");

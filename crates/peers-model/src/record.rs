@@ -147,6 +147,24 @@ pub struct GateRule {
     pub shipped: bool,
     /// Digest of its definition: a changed one voids kept verdicts.
     pub digest: String,
+    /// It may run beside a confined peer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expensive: bool,
+    /// Under what views show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// How much it counts where views say how far things are.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub weight: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_one(n: &u32) -> bool {
+    *n == 1
 }
 
 /// A soft goal as far as folding needs it.

@@ -47,6 +47,11 @@ pub enum Verdict {
         /// Why not.
         diagnostic: String,
     },
+    /// The gate did not run, since one that it needs is not green. Neither red nor green of itself.
+    Skipped {
+        /// Which one.
+        diagnostic: String,
+    },
 }
 
 impl Verdict {
@@ -56,10 +61,16 @@ impl Verdict {
         matches!(self, Self::Pass)
     }
 
-    /// Whether the gate gave a negative answer (could-not-judge is none).
+    /// Whether the gate gave a negative answer (could-not-judge and skipped are none).
     #[must_use]
     pub fn is_red(&self) -> bool {
         matches!(self, Self::Fail { .. } | Self::Timeout { .. })
+    }
+
+    /// Whether the gate did not run for another's sake.
+    #[must_use]
+    pub fn is_skipped(&self) -> bool {
+        matches!(self, Self::Skipped { .. })
     }
 
     /// Whether the gate could not be judged.
@@ -73,9 +84,10 @@ impl Verdict {
     pub fn diagnostic(&self) -> &str {
         match self {
             Self::Pass => "",
-            Self::Fail { diagnostic } | Self::Timeout { diagnostic } | Self::Error { diagnostic } => {
-                diagnostic
-            }
+            Self::Fail { diagnostic }
+            | Self::Timeout { diagnostic }
+            | Self::Error { diagnostic }
+            | Self::Skipped { diagnostic } => diagnostic,
         }
     }
 
@@ -87,6 +99,7 @@ impl Verdict {
             Self::Fail { .. } => "fail",
             Self::Timeout { .. } => "timeout",
             Self::Error { .. } => "error",
+            Self::Skipped { .. } => "skipped",
         }
     }
 }
@@ -103,13 +116,47 @@ pub struct Judged {
     /// The answer.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// How often it was tried.
+    /// How often it was tried; 0 when it did not run.
     pub attempts: u8,
     /// Wall time of all attempts together, milliseconds.
     pub duration_ms: u64,
     /// Processes that outlived the gate and were ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub leaked: u32,
+    /// Exit code of the last attempt; absent when a signal ended it, or nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended the last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// It did not run: a kept green answer about the same things was taken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
+}
+
+impl Judged {
+    /// A verdict without any circumstances.
+    #[must_use]
+    pub fn new(goal: GoalId, at: TreeKey, place: Place, verdict: Verdict) -> Self {
+        Self {
+            goal,
+            at,
+            place,
+            verdict,
+            attempts: 0,
+            duration_ms: 0,
+            leaked: 0,
+            exit_code: None,
+            signal: None,
+            cached: false,
+        }
+    }
+
+    /// Green, but not at the first attempt.
+    #[must_use]
+    pub fn is_flaky(&self) -> bool {
+        self.verdict.is_pass() && self.attempts > 1
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

@@ -8,6 +8,8 @@ use peers_sys::dir::{Kind, SafeDir};
 
 /// Where the clean checkouts of a loop go.
 pub(crate) const PRISTINE: &str = "pristine";
+/// Where a loop keeps its copy of the commit, for gates that want one.
+pub(crate) const GATE_TREE: &str = "gate-tree";
 /// Where the children of a loop have their temporary files.
 pub(crate) const SCRATCH: &str = "scratch";
 /// The beginning of the name of what a command outside of a loop works in.
@@ -21,7 +23,7 @@ const LISTED: usize = 10_000;
 pub(crate) fn clear_foreign(cache: &SafeDir) -> Result<(), FileError> {
     for entry in cache.list(LISTED)?.entries {
         let name = entry.name.to_string_lossy();
-        let known = [PRISTINE, SCRATCH].contains(&name.as_ref())
+        let known = [PRISTINE, GATE_TREE, SCRATCH].contains(&name.as_ref())
             || [ONESHOT, PROOF].iter().any(|prefix| {
                 name.strip_prefix(prefix)
                     .is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|b| b.is_ascii_hexdigit()))

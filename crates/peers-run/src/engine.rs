@@ -144,6 +144,7 @@ impl<W: World> Engine<W> {
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
             | Phase::Proving(..)
+            | Phase::AwaitingGates
             | Phase::CoolingDown => None,
         }
     }

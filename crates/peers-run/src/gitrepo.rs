@@ -481,6 +481,14 @@ impl Repo for GitRepo {
         self.with_control(|repo| repo.handoff_of(mark))
     }
 
+    fn gate_copy(&mut self, key: &TreeKey, behind: bool) -> Result<Option<PathBuf>, RepoFailure> {
+        self.with_control(|repo| repo.copy_for_gates(key, if behind { "behind" } else { "tree" }))
+    }
+
+    fn scopes_of(&mut self, key: &TreeKey, globs: &Scopes) -> Result<BTreeMap<GoalId, String>, RepoFailure> {
+        self.with_control(|repo| repo.scopes_at(key, globs))
+    }
+
     fn checkout(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure> {
         self.with_control(|repo| repo.check_out(commit))
     }

@@ -14,6 +14,7 @@ use peers_model::goal::{Goal, GoalKind, TreeChoice};
 use peers_model::record::Digests;
 use peers_model::verdict::{Judged, Place as Where, TreeKey};
 use peers_model::{CommitId, GoalId, RunId, TickNo, Timestamp, TreeId, exit};
+use peers_store::verdicts::Verdicts;
 use peers_sys::clock;
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
@@ -112,7 +113,7 @@ pub fn verify(
         let key = TreeKey { head: head.clone(), tree: state.worktree_tree.clone() };
         let mut extra = Extra::all(&bench.book);
         extra.retain(|command| chosen(&command.name));
-        let job = GateJob { gates, key, place: Where::Live, dir: None, tick: TickNo(0) };
+        let job = GateJob::live(gates, key, TickNo(0));
         (state.worktree_tree, bench.judge(job, extra, show)?)
     };
     let Judgement { gates, extra, signal } = judgement;
@@ -195,6 +196,7 @@ impl Bench {
             operator: env.clone(),
             chosen,
             subreaper: peers_sys::reap::become_subreaper().is_ok(),
+            verdicts: Verdicts::default(),
         });
         Ok(Self {
             cache: dir,
@@ -229,7 +231,10 @@ impl Bench {
             let dir = above.path().join("tree");
             control.checkout_pristine(&key.head, &dir, lent).map_err(git)?;
             let (gates, dir) = (vec![gate.clone()], Some(dir.clone()));
-            let job = GateJob { gates, key: key.clone(), place: Where::Pristine, dir, tick: TickNo(0) };
+            let not_green = all.gates.iter().filter(|judged| !judged.verdict.is_pass());
+            let not_green = not_green.map(|judged| judged.goal.clone()).collect();
+            let live = GateJob::live(gates, key.clone(), TickNo(0));
+            let job = GateJob { place: Where::Pristine, dir, not_green, ..live };
             let show = Rc::clone(show);
             let judged =
                 self.judge(job, Vec::new(), Box::new(move |progress| (show.borrow_mut())(progress)))?;

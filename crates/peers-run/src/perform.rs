@@ -100,6 +100,7 @@ impl<W: World> Engine<W> {
                 self.pending.push_back(Event::OrphansGone { survivors, last_sign });
             }
             Effect::Judge { gates, key, place, tick } => self.judge(gates, key, *place, *tick),
+            Effect::JudgeBehind { gates, key, tick } => self.judge_behind(gates, key, *tick),
             Effect::CancelGates => {
                 if let Some(judging) = &mut self.judging {
                     judging.left.clear();

@@ -11,9 +11,10 @@ use peers_core::prompt::LastHandoff;
 use peers_core::state::{HandoffMark, State};
 use peers_model::outcome::TamperKind;
 use peers_model::record::{CorrectionPlanned, PeerSpawned};
-use peers_model::verdict::{Place, TreeKey};
+use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
 use peers_store::Authors;
+use peers_store::verdicts::Verdicts;
 use thiserror::Error;
 
 /// Why the repository could not answer.
@@ -214,6 +215,25 @@ pub trait Repo {
     /// [`RepoFailure`].
     fn checkout(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure>;
 
+    /// A kept copy of the commit, brought to it; nothing while the work tree has uncommitted changes, or where
+    /// there are no such copies. The one for gates beside a peer is another one.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn gate_copy(&mut self, key: &TreeKey, behind: bool) -> Result<Option<PathBuf>, RepoFailure> {
+        let (_, _) = (key, behind);
+        Ok(None)
+    }
+
+    /// Digests of what lies below globs, at a commit; nothing while the work tree has uncommitted changes.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn scopes_of(&mut self, key: &TreeKey, globs: &Scopes) -> Result<BTreeMap<GoalId, String>, RepoFailure> {
+        let (_, _) = (key, globs);
+        Ok(BTreeMap::new())
+    }
+
     /// Removes a checkout. Losing one costs disk space only; leftovers go at the next start.
     fn remove_checkout(&mut self, dir: &std::path::Path);
 }
@@ -229,8 +249,35 @@ pub struct GateJob {
     pub place: Place,
     /// The tree's directory; absent = the work tree.
     pub dir: Option<PathBuf>,
+    /// The kept copy of the commit, for gates that want one instead of the work tree. Absent where there is
+    /// none: they run in the work tree then.
+    pub copy: Option<PathBuf>,
     /// For log names.
     pub tick: TickNo,
+    /// Gates that are not among these and are known not to be green here: what needs them is skipped.
+    pub not_green: Vec<GoalId>,
+    /// Digests of what kept answers are about, of gates that name `paths`.
+    pub scopes: BTreeMap<GoalId, String>,
+    /// Digest of the files that `setup.paths` names; without it a copy is set up each time.
+    pub setup: Option<String>,
+}
+
+impl GateJob {
+    /// Gates in the work tree, with nothing known but the tree.
+    #[must_use]
+    pub fn live(gates: Vec<GoalId>, key: TreeKey, tick: TickNo) -> Self {
+        Self {
+            gates,
+            key,
+            place: Place::Live,
+            dir: None,
+            copy: None,
+            tick,
+            not_green: Vec::new(),
+            scopes: BTreeMap::new(),
+            setup: None,
+        }
+    }
 }
 
 /// Processes and timers. What they report comes back as inputs of the engine.
@@ -241,6 +288,15 @@ pub trait Procs {
     fn end_peer(&mut self, now: bool);
     /// Starts gates: one `Judged` follows.
     fn judge(&mut self, job: GateJob);
+    /// Starts gates beside a peer, in the copy that the job names: one `JudgedBehind` follows. Ended by
+    /// [`Procs::judge`] where that needs the same gates, or one that wants to be alone.
+    fn judge_behind(&mut self, job: GateJob);
+    /// These verdicts stand: the tree did not move while they were found. Gives back the file of kept green
+    /// answers where it is to be written anew.
+    fn stand(&mut self, verdicts: &[Judged]) -> Option<Verdicts> {
+        let _ = verdicts;
+        None
+    }
     /// Ends the running gates; `Judged` still follows.
     fn cancel_gates(&mut self);
     /// Ends what a crashed loop left of this tick, by recorded identity and by environment marker.

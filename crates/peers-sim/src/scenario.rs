@@ -133,6 +133,9 @@ impl Scenario {
                         reads_history: false,
                         shipped: false,
                         digest: format!("{measure:?}"),
+                        expensive: false,
+                        group: None,
+                        weight: 1,
                     })
                 })
                 .collect(),
@@ -155,12 +158,14 @@ impl Scenario {
     fn goals(&self) -> Vec<Goal> {
         let hard = self.gates.iter().filter_map(|(id, _)| {
             let run = GateRun::Shell { cmd: "true".into(), pass_when: "exit_code == 0".into() };
-            let kind = GoalKind::Hard(HardGoal { run, timeout_s: None, retries: 0, tree: TreeChoice::Auto });
-            Some(Goal { id: GoalId::new(*id).ok()?, description: None, kind })
+            let kind = GoalKind::Hard(HardGoal::new(run));
+            Some(Goal { id: GoalId::new(*id).ok()?, description: None, group: None, weight: 1, kind })
         });
         let soft = self.soft_rule().map(|s| Goal {
             id: s.id,
             description: None,
+            group: None,
+            weight: 1,
             kind: GoalKind::Soft(SoftGoal {
                 prompt: "review".into(),
                 rule: s.rule,
@@ -191,6 +196,9 @@ impl Scenario {
             stuck_after: 5,
             stuck_gates: GoalId::new("tests-pass").into_iter().collect(),
             soft_required: true,
+            overlap: false,
+            strict_tree: false,
+            setup_paths: Vec::new(),
             allow_no_gates: false,
             comm: Comm::Git,
             prompt_max: 65_536,

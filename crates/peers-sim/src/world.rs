@@ -370,6 +370,9 @@ impl Procs for SimProcs {
                     attempts: 1,
                     duration_ms: 1,
                     leaked: 0,
+                    exit_code: None,
+                    signal: None,
+                    cached: false,
                 }
             })
             .collect();
@@ -379,6 +382,24 @@ impl Procs for SimProcs {
             moved: false,
             changed: String::new(),
         });
+        if matches!(verb, Verb::Half | Verb::ThenCrash) {
+            crash();
+        }
+    }
+
+    fn judge_behind(&mut self, job: GateJob) {
+        let verb = self.points.pass(Kind::Other);
+        let tree = self.repo.with(|r| r.tree(&job.key.head));
+        let judged = |goal: &GoalId| {
+            let measure = self.scenario.gates.iter().find(|(id, _)| *id == goal.as_str()).map(|(_, m)| *m);
+            let verdict = match (verb, measure) {
+                (Verb::Fail { .. }, _) | (_, None) => Verdict::Error { diagnostic: "injected".into() },
+                (Verb::Do | Verb::Half | Verb::ThenCrash, Some(m)) => SimWorld::measure(m, &tree, false),
+            };
+            Judged::new(goal.clone(), job.key.clone(), Place::GateTree, verdict)
+        };
+        let verdicts = job.gates.iter().map(judged).collect();
+        self.queue.borrow_mut().push_back(Event::JudgedBehind { key: job.key.clone(), verdicts, took_ms: 1 });
         if matches!(verb, Verb::Half | Verb::ThenCrash) {
             crash();
         }

@@ -16,6 +16,8 @@ pub mod store {
     pub const RUNS: &str = "runs";
     /// Operator commands for a running loop.
     pub const COMMANDS: &str = "commands";
+    /// Green answers of gates that outlive a process.
+    pub const VERDICTS: &str = "verdicts.json";
     /// The run lock.
     pub const RUN_LOCK: &str = "run.lock";
     /// The control git dir.

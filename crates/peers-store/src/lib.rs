@@ -18,6 +18,7 @@ pub mod project;
 pub mod projection;
 pub mod runs;
 pub mod store;
+pub mod verdicts;
 
 pub use authors::{Author, Authors};
 pub use disk::{Area, Disk, DiskError, DiskErrorKind, Fingerprint};

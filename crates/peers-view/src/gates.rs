@@ -16,7 +16,7 @@ use crate::facts::Here;
 pub struct GateRow {
     /// Its goal.
     pub id: GoalId,
-    /// `pass`, `fail`, `timeout`, `error`, `proof-failed`, or `unknown` without any verdict.
+    /// `pass`, `fail`, `timeout`, `error`, `skipped`, `proof-failed`, or `unknown` without any verdict.
     pub state: &'static str,
     /// The tree that the verdict is about.
     pub at: Option<TreeKey>,
@@ -34,6 +34,12 @@ pub struct GateRow {
     pub attempts: u8,
     /// It passed only after a red attempt.
     pub flaky: bool,
+    /// It did not run: a kept green answer was taken.
+    pub cached: bool,
+    /// Exit code of the last attempt.
+    pub exit_code: Option<i32>,
+    /// The signal that ended the last attempt.
+    pub signal: Option<i32>,
     /// Wall time of all attempts, milliseconds.
     pub duration_ms: u64,
     /// Where it ran.
@@ -42,6 +48,10 @@ pub struct GateRow {
     pub exempt: bool,
     /// It is one that `init` ships.
     pub shipped: bool,
+    /// Under what it is shown.
+    pub group: Option<String>,
+    /// How much it counts.
+    pub weight: u32,
     /// What it said. Untrusted text.
     pub diagnostic: String,
     /// Where all of its output is kept, below the directory that the run works in.
@@ -115,11 +125,16 @@ fn row(state: &State, rule: &peers_model::record::GateRule, here: &Here) -> Gate
         measured_at: standing.filter(|s| s.last.is_some()).map(|standing| standing.measured_at),
         last_green: standing.and_then(|standing| standing.last_green),
         attempts: last.map_or(0, |judged| judged.attempts),
-        flaky: last.is_some_and(|judged| judged.verdict.is_pass() && judged.attempts > 1),
+        flaky: last.is_some_and(Judged::is_flaky),
+        cached: last.is_some_and(|judged| judged.cached),
+        exit_code: last.and_then(|judged| judged.exit_code),
+        signal: last.and_then(|judged| judged.signal),
         duration_ms: last.map_or(0, |judged| judged.duration_ms),
         place: last.map(|judged| judged.place),
         exempt: rule.tree == TreeChoice::Live,
         shipped: rule.shipped,
+        group: rule.group.clone(),
+        weight: rule.weight,
         diagnostic,
         log: None,
         proof,

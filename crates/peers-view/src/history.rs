@@ -331,6 +331,7 @@ fn judged(gates: &mut BTreeMap<GoalId, GateHistory>, tick: TickNo, ts: Timestamp
                 gate.last_red = now;
             }
             Verdict::Error { .. } => gate.errors += 1,
+            Verdict::Skipped { .. } => {}
         }
     }
 }

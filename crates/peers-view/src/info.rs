@@ -200,8 +200,25 @@ fn goal_words(goal: &Goal) -> String {
                 GateRun::Check { name, args } if args.is_empty() => format!("check {name}"),
                 GateRun::Check { name, args } => format!("check {name} {}", args.join(" ")),
             };
-            let live = if hard.tree == TreeChoice::Live { ", live only" } else { "" };
-            format!("{} (hard{live}): {run}", goal.id)
+            let list =
+                |word: &str, of: &[String]| (!of.is_empty()).then(|| format!("{word} {}", of.join(", ")));
+            let needs: Vec<String> = hard.needs.iter().map(ToString::to_string).collect();
+            let more: Vec<String> = [
+                (hard.tree == TreeChoice::Live).then(|| "live only".to_owned()),
+                hard.in_copy().then(|| "in a copy".to_owned()),
+                hard.cacheable.then(|| "cacheable".to_owned()),
+                hard.serial.then(|| "serial".to_owned()),
+                list("needs", &needs),
+                list("paths", &hard.paths),
+                list("env", &hard.env),
+                hard.cwd.as_ref().map(|cwd| format!("in {cwd}")),
+                goal.group.as_ref().map(|group| format!("group {group}")),
+            ]
+            .into_iter()
+            .flatten()
+            .collect();
+            let more: String = more.into_iter().map(|word| format!(", {word}")).collect();
+            format!("{} (hard{more}): {run}", goal.id)
         }
         GoalKind::Soft(soft) => {
             let rule = match soft.rule {
@@ -229,12 +246,31 @@ fn goal_json(goal: &Goal) -> Value {
             };
             (
                 "hard",
-                json!({"run": run, "tree": hard.tree, "retries": hard.retries, "timeout_s": hard.timeout_s}),
+                json!({
+                    "run": run,
+                    "tree": hard.tree,
+                    "retries": hard.retries,
+                    "timeout_s": hard.timeout_s,
+                    "cacheable": hard.cacheable,
+                    "expensive": hard.expensive,
+                    "serial": hard.serial,
+                    "needs": hard.needs,
+                    "paths": hard.paths,
+                    "env": hard.env,
+                    "cwd": hard.cwd,
+                }),
             )
         }
         GoalKind::Soft(soft) => {
             ("soft", json!({"rule": soft.rule, "every": soft.every, "paths": soft.paths}))
         }
     };
-    json!({"id": goal.id, "description": goal.description, "type": kind, "goal": more})
+    json!({
+        "id": goal.id,
+        "description": goal.description,
+        "group": goal.group,
+        "weight": goal.weight,
+        "type": kind,
+        "goal": more,
+    })
 }

@@ -5,6 +5,7 @@ use peers_model::time;
 
 use crate::budget::BudgetRow;
 use crate::diagnostic::{known_reason, last_words};
+use crate::gates::GateRow;
 use crate::json;
 use crate::live::{Stamp, live_words};
 use crate::liveness::{Attention, Liveness, attention};
@@ -203,14 +204,42 @@ fn gates(page: &mut Page, core: &Core) {
         return;
     }
     page.blank();
-    page.line(&[Cell::new(Tone::Strong, "gates")]);
-    let rows: Vec<Vec<Cell>> = core
-        .gates
-        .iter()
+    match how_far(&core.gates) {
+        Some(far) => page.line(&[Cell::new(Tone::Strong, "gates "), Cell::new(Tone::Faint, far)]),
+        None => page.line(&[Cell::new(Tone::Strong, "gates")]),
+    }
+    let mut groups: Vec<Option<&str>> = Vec::new();
+    for gate in &core.gates {
+        let group = gate.group.as_deref();
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    for group in groups {
+        if let Some(name) = group {
+            page.line(&[Cell::new(Tone::Faint, format!("  {name}"))]);
+        }
+        gates_of(page, core.gates.iter().filter(|gate| gate.group.as_deref() == group));
+    }
+}
+
+/// How many are green here, where weights tell more than the table.
+fn how_far(gates: &[GateRow]) -> Option<String> {
+    if gates.iter().all(|gate| gate.weight == 1) {
+        return None;
+    }
+    let weight = |green: bool| -> u64 {
+        gates.iter().filter(|gate| !green || gate.is_green()).map(|gate| u64::from(gate.weight)).sum()
+    };
+    Some(format!("{} of {} by weight", weight(true), weight(false)))
+}
+
+fn gates_of<'a>(page: &mut Page, gates: impl Iterator<Item = &'a GateRow>) {
+    let rows: Vec<Vec<Cell>> = gates
         .map(|gate| {
             let tone = match gate.state {
                 "pass" if gate.is_green() => Tone::Good,
-                "pass" | "unknown" => Tone::Faint,
+                "pass" | "unknown" | "skipped" => Tone::Faint,
                 "error" => Tone::Care,
                 _ => Tone::Bad,
             };
@@ -226,6 +255,9 @@ fn gates(page: &mut Page, core: &Core) {
             }
             if gate.errors > 1 {
                 about.push(format!("{} in a row", count(gate.errors.into(), "error")));
+            }
+            if gate.cached {
+                about.push("kept answer".to_owned());
             }
             if gate.flaky {
                 about.push(format!("flaky: {}", count(gate.attempts.into(), "attempt")));

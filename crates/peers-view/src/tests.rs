@@ -203,6 +203,9 @@ fn gate(id: &str) -> GateRule {
         reads_history: false,
         shipped: false,
         digest: format!("digest-of-{id}"),
+        expensive: false,
+        group: None,
+        weight: 1,
     }
 }
 
@@ -337,6 +340,9 @@ fn judged(id: &str, head: char, verdict: Verdict) -> Judged {
         attempts: 1,
         duration_ms: 50,
         leaked: 0,
+        exit_code: None,
+        signal: None,
+        cached: false,
     }
 }
 

@@ -2,11 +2,11 @@
 
 use peers_model::outcome::{ErrorKind, PeerExit, StopReason};
 use peers_model::record::{ExitProof, ExitRecord, Record, RunStarted, TurnEnded};
-use peers_model::verdict::Judged;
+use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{GoalId, Timestamp};
 
 use super::event::{Effect, Event, Facts, Harvest, Input, Notice, Origin, StopRequest};
-use super::{Decision, Draft, LoopConfig, Machine, Phase, settle, survey};
+use super::{Behind, Decision, Draft, LoopConfig, Machine, Phase, settle, survey};
 use crate::apply::bounded;
 use crate::cheat::green_by_test_edits;
 use crate::converge;
@@ -44,6 +44,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
             | Phase::Proving(..)
+            | Phase::AwaitingGates
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -65,8 +66,10 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Harvesting { .. }
             | Phase::Correcting(_)
             | Phase::CoolingDown
+            | Phase::AwaitingGates
             | Phase::Stopped(_) => ignore(m),
         },
+        Event::JudgedBehind { key, verdicts, took_ms } => on_judged_behind(m, key, verdicts, *took_ms),
         Event::Composed(facts) => match &m.phase {
             Phase::Composing(composing) => survey::on_composed(cfg, m, composing, facts),
             Phase::Booting { .. }
@@ -78,6 +81,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
             | Phase::Proving(..)
+            | Phase::AwaitingGates
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -100,6 +104,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
             | Phase::Proving(..)
+            | Phase::AwaitingGates
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -114,6 +119,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
             | Phase::Proving(..)
+            | Phase::AwaitingGates
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -128,6 +134,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
             | Phase::Proving(..)
+            | Phase::AwaitingGates
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -146,6 +153,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Harvesting { .. }
             | Phase::Refreshing(_)
             | Phase::Proving(..)
+            | Phase::AwaitingGates
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
@@ -161,9 +169,35 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
             | Phase::Proving(..)
+            | Phase::AwaitingGates
             | Phase::Stopped(_) => ignore(m),
         },
     }
+}
+
+/// What gates beside a peer say waits for the next survey: no tick is open then, and the tree is known.
+fn on_judged_behind(m: &Machine, key: &TreeKey, verdicts: &[Judged], took_ms: u64) -> Decision {
+    // Of gates that others took the place of nobody wants to hear.
+    if m.behind != Behind::Running(key.clone()) {
+        return ignore(m);
+    }
+    let mut d = match &m.phase {
+        Phase::AwaitingGates => look(m),
+        Phase::Booting { .. }
+        | Phase::Reaping
+        | Phase::Surveying(_)
+        | Phase::Judging(..)
+        | Phase::Composing(_)
+        | Phase::Running { .. }
+        | Phase::Harvesting { .. }
+        | Phase::Correcting(_)
+        | Phase::Refreshing(_)
+        | Phase::Proving(..)
+        | Phase::CoolingDown
+        | Phase::Stopped(_) => ignore(m),
+    };
+    d.behind = Behind::Answered { verdicts: verdicts.to_vec(), took_ms };
+    d
 }
 
 /// Nothing changes.
@@ -173,7 +207,7 @@ pub(super) fn ignore(m: &Machine) -> Decision {
 
 /// Nothing but the phase changes.
 pub(super) fn keep(m: &Machine, phase: Phase) -> Decision {
-    Decision { records: Vec::new(), phase, stop: m.stop, effects: Vec::new() }
+    Decision { records: Vec::new(), phase, stop: m.stop, behind: m.behind.clone(), effects: Vec::new() }
 }
 
 /// Surveys again.
@@ -208,13 +242,18 @@ pub(super) fn stop_with(
         proof,
         in_gates: matches!(
             m.phase,
-            Phase::Surveying(1..) | Phase::Judging(..) | Phase::Proving(..) | Phase::Refreshing(_)
-        ),
+            Phase::Surveying(1..)
+                | Phase::Judging(..)
+                | Phase::Proving(..)
+                | Phase::Refreshing(_)
+                | Phase::AwaitingGates
+        ) || matches!(m.behind, Behind::Running(_)),
     };
     Decision {
         records: if live { vec![Record::Exit(Box::new(record))] } else { Vec::new() },
         phase: Phase::Stopped(reason.clone()),
         stop: None,
+        behind: Behind::Idle,
         effects: vec![
             Effect::WriteProjections,
             Effect::FinishRun,
@@ -250,7 +289,7 @@ fn on_stop(cfg: &LoopConfig, m: &Machine, _input: &Input, request: StopRequest) 
         Phase::Stopped(_) => d.stop = None,
         // A stop before the run has begun leaves no trace but the exit code.
         Phase::Booting { .. } => return stop_with(cfg, m, None, stop_reason(request), ""),
-        Phase::Surveying(_) | Phase::Composing(_) | Phase::CoolingDown => {
+        Phase::Surveying(_) | Phase::Composing(_) | Phase::CoolingDown | Phase::AwaitingGates => {
             if urgent || !matches!(m.phase, Phase::Composing(_)) {
                 return stop_with(cfg, m, None, stop_reason(request), "");
             }
@@ -295,6 +334,7 @@ fn on_failed(cfg: &LoopConfig, m: &Machine, reason: StopReason, detail: &str) ->
         | Phase::Harvesting { .. }
         | Phase::Correcting(_)
         | Phase::CoolingDown
+        | Phase::AwaitingGates
         | Phase::Stopped(_) => {}
     }
     d
@@ -330,7 +370,7 @@ fn on_booted(
             if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
                 return stop_with(cfg, m, None, StopReason::Error(ErrorKind::Internal), &error.to_string());
             }
-            let ahead = Machine { state, phase: m.phase.clone(), stop: m.stop };
+            let ahead = Machine { state, phase: m.phase.clone(), stop: m.stop, behind: m.behind.clone() };
             survey::on_arrived(cfg, &ahead, facts, 1)
         }
         None => {
@@ -371,6 +411,7 @@ fn on_orphans_gone(m: &Machine, survivors: &[u32], last_sign: Option<Timestamp>)
         | Phase::Refreshing(_)
         | Phase::Proving(..)
         | Phase::CoolingDown
+        | Phase::AwaitingGates
         | Phase::Stopped(_) => ignore(m),
     }
 }
@@ -401,7 +442,8 @@ fn on_refreshed(
     let mut draft = draft.clone();
     draft.gate_ms = took_ms;
     draft.moved = moved;
-    if !moved {
+    // Where each gate runs by itself, each verdict names the tree that it left behind.
+    if !moved || cfg.strict_tree {
         draft.verdicts = verdicts.to_vec();
     }
     let green: Vec<GoalId> =

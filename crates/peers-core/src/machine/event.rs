@@ -52,6 +52,15 @@ pub enum Event {
         /// What changed in the work tree then, for people; empty when that is not known.
         changed: String,
     },
+    /// Answer to [`Effect::JudgeBehind`]; without verdicts where the gates could not run or were cut off.
+    JudgedBehind {
+        /// At which tree.
+        key: TreeKey,
+        /// The verdicts.
+        verdicts: Vec<Judged>,
+        /// Wall time, milliseconds.
+        took_ms: u64,
+    },
     /// Answer to [`Effect::Compose`].
     Composed(Box<ComposeFacts>),
     /// The peer's process runs.
@@ -281,6 +290,16 @@ pub enum Effect {
         key: TreeKey,
         /// Where.
         place: Place,
+        /// For log names.
+        tick: TickNo,
+    },
+    /// Run gates in a kept copy of the commit while a peer works. [`Effect::Judge`] ends them where it needs
+    /// the same gates, or one that wants to be alone. Answer: [`Event::JudgedBehind`].
+    JudgeBehind {
+        /// Which.
+        gates: Vec<GoalId>,
+        /// At which tree.
+        key: TreeKey,
         /// For log names.
         tick: TickNo,
     },

@@ -10,7 +10,7 @@ use peers_model::config::Comm;
 use peers_model::goal::Goal;
 use peers_model::outcome::{PeerExit, StopReason};
 use peers_model::record::{CorrectionKind, Digests, Record, Rules};
-use peers_model::verdict::Judged;
+use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{GoalId, PeerName, RunId, Timestamp};
 
 pub use decide::{decide, start};
@@ -48,6 +48,12 @@ pub struct LoopConfig {
     pub stuck_gates: Vec<GoalId>,
     /// Soft goals must be green.
     pub soft_required: bool,
+    /// Expensive gates may run beside a peer: it is confined, and the operator wants it (`pipeline_gates`).
+    pub overlap: bool,
+    /// A gate that changes the work tree is red.
+    pub strict_tree: bool,
+    /// Globs of `setup.paths`: a kept copy is set up again when something there changes.
+    pub setup_paths: Vec<String>,
     /// Run without a real gate; the loop then never completes.
     pub allow_no_gates: bool,
     /// How peers talk.
@@ -102,6 +108,8 @@ pub enum Phase {
     Refreshing(Box<Draft>),
     /// Waits for the proof run; with the count of [`Phase::Surveying`].
     Proving(Box<Facts>, u8),
+    /// Waits for the gates that run beside a peer, at the very tree that is asked about.
+    AwaitingGates,
     /// Everyone waits.
     CoolingDown,
     /// The end.
@@ -152,6 +160,8 @@ pub struct Decision {
     pub phase: Phase,
     /// A stop that was asked for and is not done.
     pub stop: Option<StopRequest>,
+    /// The gates that run beside a peer.
+    pub behind: Behind,
     /// To be performed then.
     pub effects: Vec<Effect>,
 }
@@ -165,13 +175,37 @@ pub struct Machine {
     pub phase: Phase,
     /// A stop that was asked for and is not done.
     pub stop: Option<StopRequest>,
+    /// The gates that run beside a peer.
+    pub behind: Behind,
+}
+
+/// The gates that run beside a peer. Volatile: what a crash cuts off is owed again.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Behind {
+    /// None.
+    #[default]
+    Idle,
+    /// They run, at this tree.
+    Running(TreeKey),
+    /// They have answered. Recorded at the next survey, and used only where it finds the same tree.
+    Answered {
+        /// What they said.
+        verdicts: Vec<Judged>,
+        /// Wall time, milliseconds.
+        took_ms: u64,
+    },
 }
 
 impl Machine {
     /// A machine that resumes from a folded state.
     #[must_use]
     pub fn new(state: State) -> Self {
-        Self { state, phase: Phase::Booting { survivors: Vec::new(), last_sign: None }, stop: None }
+        Self {
+            state,
+            phase: Phase::Booting { survivors: Vec::new(), last_sign: None },
+            stop: None,
+            behind: Behind::Idle,
+        }
     }
 
     /// Takes a decision over, after its records became durable.
@@ -184,6 +218,7 @@ impl Machine {
         }
         self.phase = decision.phase.clone();
         self.stop = decision.stop;
+        self.behind = decision.behind.clone();
         Ok(())
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
     let worse = worsened(&m.state, &after, &tick);
     // Gates that ran have answered: an exit from here cuts none of them off.
     let phase = Phase::Surveying(u8::from(draft.moved));
-    let ahead = Machine { state: after, phase, stop: m.stop };
+    let ahead = Machine { state: after, phase, stop: m.stop, behind: m.behind.clone() };
     let mut d = next(cfg, &ahead, draft, &tick);
     records.append(&mut d.records);
     d.records = records;

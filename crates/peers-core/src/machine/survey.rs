@@ -7,7 +7,7 @@ use peers_model::{GoalId, PeerName};
 
 use super::decide::{keep, look, stop_reason, stop_with};
 use super::event::{ComposeFacts, Effect, Facts, Input, Notice, RunPeer, StopRequest};
-use super::{Composing, Decision, LoopConfig, Machine, Phase};
+use super::{Behind, Composing, Decision, LoopConfig, Machine, Phase};
 use crate::budget;
 use crate::compose;
 use crate::converge::{self, Standing};
@@ -52,6 +52,9 @@ pub(super) fn on_facts(
     if !facts.arrived.is_empty() {
         return on_arrived(cfg, m, facts, unstable);
     }
+    if let Behind::Answered { verdicts, took_ms } = &m.behind {
+        return on_answered_behind(m, verdicts, *took_ms, unstable);
+    }
     if unstable > MAX_UNSTABLE {
         // A gate that edits the tree each time would be measured for ever; a tree that never rests is not clean.
         let mut facts = facts.clone();
@@ -59,11 +62,67 @@ pub(super) fn on_facts(
         facts.unstable = true;
         return onwards(cfg, m, &m.state, &facts, unstable, input);
     }
-    let owed = m.state.board.owed(&m.state.rules, &facts.key(), m.state.ticks);
+    let mut owed = m.state.board.owed(&m.state.rules, &facts.key(), m.state.ticks);
+    if cfg.overlap && facts.is_clean() {
+        // Whether these can wait is known when the others have answered.
+        owed.retain(|gate| !is_expensive(&m.state, gate));
+    }
     if owed.is_empty() {
         return onwards(cfg, m, &m.state, facts, unstable, input);
     }
     judge(m, facts, unstable, owed)
+}
+
+fn is_expensive(state: &State, gate: &GoalId) -> bool {
+    state.rules.gates.iter().any(|rule| rule.id == *gate && rule.expensive)
+}
+
+/// Verdicts of gates that ran beside a peer are recorded, whatever the tree is by now: each names its own, so
+/// that of another tree satisfies nothing. One that could not be judged is none: its gate is run again.
+fn on_answered_behind(m: &Machine, verdicts: &[Judged], took_ms: u64, unstable: u8) -> Decision {
+    let mut d = look(m);
+    d.phase = Phase::Surveying(unstable);
+    d.behind = Behind::Idle;
+    let verdicts: Vec<Judged> = verdicts.iter().filter(|j| !j.verdict.is_error()).cloned().collect();
+    if !verdicts.is_empty() {
+        d.effects.insert(
+            0,
+            Effect::Tell(Notice::GatesDone { verdicts: verdicts.clone(), took_ms, place: Place::GateTree }),
+        );
+        d.records.push(Record::Gates(GatesRecord { iteration: m.state.ticks, took_ms, verdicts }));
+    }
+    d
+}
+
+/// What becomes of the expensive gates that are owed here.
+enum Heavy {
+    /// None is.
+    Settled,
+    /// Whatever they say, a peer has the next turn: they may run beside it.
+    CanWait(Vec<GoalId>),
+    /// What comes next depends on them.
+    Needed(Vec<GoalId>),
+}
+
+fn heavy(cfg: &LoopConfig, state: &State, facts: &Facts) -> Heavy {
+    if !cfg.overlap || !facts.is_clean() {
+        return Heavy::Settled;
+    }
+    let mut owed = state.board.owed(&state.rules, &facts.key(), state.ticks);
+    owed.retain(|gate| is_expensive(state, gate));
+    if owed.is_empty() {
+        return Heavy::Settled;
+    }
+    let mut hoped = state.clone();
+    hoped.board.suppose_green(&state.rules, &facts.key(), &owed);
+    match converge::standing(cfg, &hoped, facts) {
+        Standing::Red | Standing::Dirty | Standing::SoftPending(_) | Standing::NoRealGate => {
+            Heavy::CanWait(owed)
+        }
+        Standing::SkepticOwed | Standing::ProofOwed | Standing::ProofUnjudged(_) | Standing::Complete => {
+            Heavy::Needed(owed)
+        }
+    }
 }
 
 /// Whose turn was the last before something was found, for people.
@@ -130,7 +189,9 @@ pub(super) fn on_verdicts(
     let mut kept = verdicts.to_vec();
     if let Some(changed) = moved {
         // The tree changed under the gates: what they measured belongs to no tree that is still there.
-        if unstable < MAX_UNSTABLE {
+        if cfg.strict_tree {
+            // Each gate ran by itself: whose doing it was stands in its verdict, and each is about its tree.
+        } else if unstable < MAX_UNSTABLE {
             let mut d = keep(m, Phase::Surveying(unstable + 1));
             let changed = if changed.is_empty() { String::new() } else { format!(" ({changed})") };
             d.effects.push(Effect::Tell(Notice::Warning(format!(
@@ -140,7 +201,7 @@ pub(super) fn on_verdicts(
             return d;
         }
         // Their passes may not stand once it rests again.
-        kept.retain(|j| !j.verdict.is_pass());
+        kept.retain(|j| cfg.strict_tree || !j.verdict.is_pass());
     }
     let record = Record::Gates(GatesRecord { iteration: m.state.ticks, took_ms, verdicts: kept });
     let mut state = m.state.clone();
@@ -199,7 +260,7 @@ pub(super) fn on_proof(
             &error.to_string(),
         );
     }
-    let ahead = Machine { state, phase: m.phase.clone(), stop: m.stop };
+    let ahead = Machine { state, phase: m.phase.clone(), stop: m.stop, behind: m.behind.clone() };
     let answered = converge::proof_owed(&ahead.state, facts).is_empty();
     // A proof takes long. What is said of the work tree is said of it as it is afterwards; what was proved
     // stays proved.
@@ -228,7 +289,12 @@ fn onwards(
 ) -> Decision {
     // What follows reads `state`; the machine that carries it is only needed for its phase and stop.
     // Gates that ran have answered: an exit from here cuts none of them off.
-    let ahead = Machine { state: state.clone(), phase: Phase::Surveying(unstable), stop: m.stop };
+    let ahead = Machine {
+        state: state.clone(),
+        phase: Phase::Surveying(unstable),
+        stop: m.stop,
+        behind: m.behind.clone(),
+    };
     let m = &ahead;
     if let Some(request) = m.stop {
         return stop_with(cfg, m, Some(facts), stop_reason(request), "");
@@ -236,6 +302,14 @@ fn onwards(
     if let Some(gate) = state.board.unjudged(&state.rules) {
         let detail = diagnostic(state, &gate);
         return stop_with(cfg, m, Some(facts), StopReason::Unjudged(gate), &detail);
+    }
+    let heavy = heavy(cfg, state, facts);
+    if let Heavy::Needed(gates) = &heavy {
+        // The same are running: their answer is as good.
+        if m.behind == Behind::Running(facts.key()) {
+            return keep(m, Phase::AwaitingGates);
+        }
+        return judge(m, facts, unstable, gates.clone());
     }
     let standing = converge::standing(cfg, state, facts);
     match &standing {
@@ -293,6 +367,13 @@ fn onwards(
         Choice::Peer(_, peer) => {
             let composing = Composing { facts: facts.clone(), peer: peer.clone(), skeptic };
             let mut d = keep(m, Phase::Composing(Box::new(composing)));
+            // One at a time: what runs at an older tree still tells the peers something.
+            if let Heavy::CanWait(gates) = heavy
+                && m.behind == Behind::Idle
+            {
+                d.behind = Behind::Running(facts.key());
+                d.effects.push(Effect::JudgeBehind { gates, key: facts.key(), tick: state.ticks });
+            }
             d.effects.push(Effect::Compose { peer });
             d
         }

@@ -107,7 +107,7 @@ fn worst_first(gates: &[GateLine]) -> Vec<&GateLine> {
     let rank = |gate: &GateLine| match gate.state {
         GateState::Fail | GateState::Timeout | GateState::ProofFailed => 0,
         GateState::Error => 1,
-        GateState::Unknown => 2,
+        GateState::Skipped | GateState::Unknown => 2,
         GateState::Pass => 3,
     };
     let mut sorted: Vec<&GateLine> = gates.iter().collect();
@@ -129,7 +129,7 @@ fn gates(all: &[GateLine], stuck_after: u32, fence: &Fence, limit: usize) -> Blo
             "{} red, {} that could not be judged, {} not judged yet, {} green. A gate is green only when our own run of it passes.",
             count(GateState::is_red),
             count(|s| s == GateState::Error),
-            count(|s| s == GateState::Unknown),
+            count(|s| matches!(s, GateState::Skipped | GateState::Unknown)),
             count(|s| s == GateState::Pass),
         ),
     ];

@@ -83,6 +83,8 @@ pub enum GateState {
     Timeout,
     /// Could not be judged.
     Error,
+    /// Not run, since a gate that it needs is not green.
+    Skipped,
     /// Green in the work tree, red in a clean checkout.
     ProofFailed,
     /// Not judged yet at this tree.
@@ -98,6 +100,7 @@ impl GateState {
             Self::Fail => "fail",
             Self::Timeout => "timeout",
             Self::Error => "error",
+            Self::Skipped => "skipped",
             Self::ProofFailed => "proof-failed",
             Self::Unknown => "unknown",
         }
@@ -108,7 +111,7 @@ impl GateState {
     pub fn is_red(self) -> bool {
         match self {
             Self::Fail | Self::Timeout | Self::ProofFailed => true,
-            Self::Pass | Self::Error | Self::Unknown => false,
+            Self::Pass | Self::Error | Self::Skipped | Self::Unknown => false,
         }
     }
 }

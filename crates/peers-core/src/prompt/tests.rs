@@ -539,7 +539,7 @@ prop_compose! {
     fn any_gate()(
         id in "[g-z][g-z0-9.-]{0,63}",
         about in prop::option::of(hostile()),
-        state in prop::sample::select(vec![GateState::Pass, GateState::Fail, GateState::Timeout, GateState::Error, GateState::ProofFailed, GateState::Unknown]),
+        state in prop::sample::select(vec![GateState::Pass, GateState::Fail, GateState::Timeout, GateState::Error, GateState::Skipped, GateState::ProofFailed, GateState::Unknown]),
         diagnostic in hostile(),
         reds in 0_u32..20,
         exempt in any::<bool>(),

@@ -194,6 +194,9 @@ fn a_verdict_about_another_tree_proves_nothing() {
         attempts: 1,
         duration_ms: 1,
         leaked: 0,
+        exit_code: None,
+        signal: None,
+        cached: false,
     };
     bench.feed(Event::Judged { verdicts: vec![judged], took_ms: 1, moved: false, changed: String::new() });
     assert_eq!(bench.stopped(), None);

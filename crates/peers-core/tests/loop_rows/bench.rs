@@ -53,6 +53,9 @@ pub(crate) struct Bench {
     /// History as it was when the open tick began.
     before: Vec<Commit>,
     runs: u64,
+    /// Gates beside a peer answer when they are released, not at once.
+    pub(crate) hold_behind: bool,
+    pub(crate) behind: Option<Event>,
 }
 
 impl Bench {
@@ -99,6 +102,9 @@ impl Bench {
             stuck_after: 0,
             stuck_gates: Vec::new(),
             soft_required: true,
+            overlap: false,
+            strict_tree: false,
+            setup_paths: Vec::new(),
             allow_no_gates: false,
             comm: Comm::Git,
             prompt_max: 65_536,
@@ -127,6 +133,8 @@ impl Bench {
             running: None,
             before: Vec::new(),
             runs: 0,
+            hold_behind: false,
+            behind: None,
         }
     }
 
@@ -158,6 +166,9 @@ impl Bench {
                 reads_history: false,
                 shipped: false,
                 digest: format!("{id} as first defined"),
+                expensive: false,
+                group: None,
+                weight: 1,
             });
         }
     }
@@ -307,6 +318,15 @@ impl Bench {
                 Event::OrphansGone { survivors: Vec::new(), last_sign: self.last_sign }
             }
             Effect::Judge { gates, key, place, .. } => self.judge(gates, key, *place),
+            Effect::JudgeBehind { gates, key, .. } => {
+                let verdicts = gates.iter().map(|id| self.one_judged(id, key, Place::GateTree)).collect();
+                let event = Event::JudgedBehind { key: key.clone(), verdicts, took_ms: 1 };
+                match self.hold_behind {
+                    true => self.behind = Some(event),
+                    false => self.queue.push_back(event),
+                }
+                return;
+            }
             Effect::CancelGates => {
                 for event in &mut self.queue {
                     if let Event::Judged { verdicts, .. } = event {
@@ -340,17 +360,20 @@ impl Bench {
         self.queue.push_back(answer);
     }
 
+    fn one_judged(&self, id: &GoalId, key: &TreeKey, place: Place) -> Judged {
+        let verdict = self.gates.get(id).copied().unwrap_or(Gate::Cannot).judge(key, place);
+        let duration_ms = self.gate_ms;
+        Judged { attempts: 1, duration_ms, ..Judged::new(id.clone(), key.clone(), place, verdict) }
+    }
+
+    /// What runs beside the peer answers now.
+    pub(crate) fn release_behind(&mut self) {
+        let event = self.behind.take().expect("gates run beside the peer");
+        self.feed(event);
+    }
+
     fn judge(&mut self, gates: &[GoalId], key: &TreeKey, place: Place) -> Event {
-        let judged = |id: &GoalId| Judged {
-            goal: id.clone(),
-            at: key.clone(),
-            place,
-            verdict: self.gates.get(id).copied().unwrap_or(Gate::Cannot).judge(key, place),
-            attempts: 1,
-            duration_ms: self.gate_ms,
-            leaked: 0,
-        };
-        let verdicts = gates.iter().map(judged).collect();
+        let verdicts = gates.iter().map(|id| self.one_judged(id, key, place)).collect();
         let restless = match place {
             Place::Pristine => &mut self.world.restless_proofs,
             Place::Live | Place::GateTree => &mut self.world.restless,
@@ -473,12 +496,12 @@ impl Bench {
 fn goals(rules: &Rules) -> Vec<Goal> {
     let hard = rules.gates.iter().map(|g| {
         let run = GateRun::Shell { cmd: "true".into(), pass_when: "exit_code == 0".into() };
-        let kind = GoalKind::Hard(HardGoal { run, timeout_s: None, retries: 0, tree: g.tree });
-        Goal { id: g.id.clone(), description: None, kind }
+        let kind = GoalKind::Hard(HardGoal { tree: g.tree, ..HardGoal::new(run) });
+        Goal { id: g.id.clone(), description: None, group: None, weight: 1, kind }
     });
     let soft = rules.soft.iter().map(|s| {
         let soft = SoftGoal { prompt: "read it".into(), rule: s.rule, every: s.every, paths: Vec::new() };
-        Goal { id: s.id.clone(), description: None, kind: GoalKind::Soft(soft) }
+        Goal { id: s.id.clone(), description: None, group: None, weight: 1, kind: GoalKind::Soft(soft) }
     });
     hard.chain(soft).collect()
 }

@@ -311,6 +311,9 @@ fn row_69_proofs_and_live_verdicts_never_stand_in_for_each_other() {
             attempts: 1,
             duration_ms: 1,
             leaked: 0,
+            exit_code: None,
+            signal: None,
+            cached: false,
         })
         .collect();
     bench.feed(Event::Judged { verdicts, took_ms: 1, moved: false, changed: String::new() });

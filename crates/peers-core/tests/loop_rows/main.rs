@@ -16,6 +16,7 @@ mod health;
 mod illegal;
 mod integrity;
 mod laundering;
+mod overlap;
 mod random;
 mod reviewing;
 mod skeptics;

@@ -123,6 +123,9 @@ fn stray(bench: &Bench, seed: u64) -> Event {
                 attempts: 1,
                 duration_ms: 1,
                 leaked: 0,
+                exit_code: None,
+                signal: None,
+                cached: false,
             };
             let verdicts = ["tests-pass", "unknown"].map(judged).to_vec();
             Event::Judged {

@@ -25,6 +25,7 @@ fn word(phase: &Phase) -> &'static str {
         Phase::Correcting(_) => "correcting",
         Phase::Refreshing(_) => "refreshing",
         Phase::Proving(..) => "proving",
+        Phase::AwaitingGates => "awaiting gates",
         Phase::CoolingDown => "cooling-down",
         Phase::Stopped(_) => "stopped",
     }

@@ -1,7 +1,7 @@
 //! Config and goals as accepted, and what follows from them.
 
 use peers_core::machine::LoopConfig;
-use peers_model::config::{Config, OnPeerUnavailable};
+use peers_model::config::{Config, OnPeerUnavailable, Setup};
 use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, SHIPPED_GATES};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
 use peers_model::{Usd, exit, limits};
@@ -170,7 +170,7 @@ pub fn rules(config: &Config, goals: &[Goal], no_skeptic: bool, dry_run: bool) -
     let mut soft_goals = Vec::new();
     for goal in goals {
         match &goal.kind {
-            GoalKind::Hard(hard) => gates.push(gate_rule(goal, hard)),
+            GoalKind::Hard(hard) => gates.push(gate_rule(goal, hard, &config.setup)),
             GoalKind::Soft(soft) => {
                 soft_goals.push(SoftRuleEntry { id: goal.id.clone(), rule: soft.rule, every: soft.every });
             }
@@ -195,7 +195,7 @@ pub fn rules(config: &Config, goals: &[Goal], no_skeptic: bool, dry_run: bool) -
     }
 }
 
-fn gate_rule(goal: &Goal, hard: &HardGoal) -> GateRule {
+fn gate_rule(goal: &Goal, hard: &HardGoal, setup: &Setup) -> GateRule {
     let (reads_history, idle) = match &hard.run {
         GateRun::Check { .. } => (true, true),
         GateRun::Shell { cmd, .. } => (false, cmd.trim() == "false"),
@@ -206,7 +206,11 @@ fn gate_rule(goal: &Goal, hard: &HardGoal) -> GateRule {
         reads_history,
         // A shipped gate that the operator gave a command of his own measures something.
         shipped: idle && SHIPPED_GATES.contains(&goal.id.as_str()),
-        digest: sha256_hex(format!("{hard:?}").as_bytes()),
+        // What a checkout is set up with is part of what its verdict is about.
+        digest: sha256_hex(format!("{hard:?} {setup:?}").as_bytes()),
+        expensive: hard.expensive,
+        group: goal.group.clone(),
+        weight: goal.weight,
     }
 }
 

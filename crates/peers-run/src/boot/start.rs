@@ -12,6 +12,7 @@ use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, RunId, Usd, exit};
 use peers_store::project::Project;
 use peers_store::runs::{self, RunRecord};
+use peers_store::verdicts::Verdicts;
 use peers_store::{Area, Disk, FsDisk, Store, commands, layout, project};
 use peers_sys::dir::FileError;
 use peers_sys::env::Env;
@@ -40,6 +41,8 @@ use crate::ports::{Clock as _, Guard as _, Observer, World};
 use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec};
 
 /// Bytes kept free for the last record on a full disk.
+/// The backend that confines nothing.
+const UNCONFINED: &str = "none";
 const RESERVE: usize = 64 * 1024;
 
 /// What `peers run` was asked.
@@ -321,12 +324,15 @@ impl Ground {
             stuck_after: 0,
             stuck_gates: Vec::new(),
             soft_required: true,
+            overlap: false,
+            strict_tree: false,
+            setup_paths: Vec::new(),
             allow_no_gates: options.allow_no_gates,
             comm: loaded.config.comm,
             prompt_max: 0,
             idle_s: 0,
             absolute_s: 0,
-            sandbox: "none".into(),
+            sandbox: UNCONFINED.into(),
             torn: report.torn,
             uncommitted: if theirs {
                 changes.iter().map(|path| term::inline(path)).collect()
@@ -341,7 +347,7 @@ impl Ground {
             run_id: run_id.clone(),
             argv: options.argv.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
-            sandbox: "none".into(),
+            sandbox: UNCONFINED.into(),
             tier: 0,
             digests: loaded.digests.clone(),
             branch: branch.clone(),
@@ -366,13 +372,14 @@ impl Ground {
         };
         let checkouts = peers_sys::dir::SafeDir::create_root(place.cache_dir()).map_err(|e| io(&e))?;
         // Leftovers of a run that was killed.
-        for old in [cache::PRISTINE, cache::SCRATCH] {
+        for old in [cache::PRISTINE, cache::GATE_TREE, cache::SCRATCH] {
             checkouts.remove_tree(old).map_err(|e| io(&e))?;
         }
         cache::clear_foreign(&checkouts).map_err(|e| io(&e))?;
         let pristine = checkouts.create_subdir(cache::PRISTINE).map_err(|e| io(&e))?;
         let scratch = checkouts.create_subdir(cache::SCRATCH).map_err(|e| io(&e))?;
         let subreaper = peers_sys::reap::become_subreaper().is_ok();
+        let verdicts = Verdicts::read(store.disk());
         let program = StubProgram::this_program().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?;
         let stub = options.stub.clone().map_or(program, StubProgram::at);
         let bin = match &options.stub {
@@ -391,6 +398,7 @@ impl Ground {
             operator: env.clone(),
             chosen,
             subreaper,
+            verdicts,
         }));
         let open_book = OpenBook::new(book);
         let (events, mut arriving) = procs::channel();
@@ -412,7 +420,10 @@ impl Ground {
             Tagged::Not(why) => Some(why),
             Tagged::Already | Tagged::Now => None,
         };
-        let warnings = mirror.into_iter().chain(dirty).chain(strays).chain(untagged);
+        let waits = (loaded.config.pipeline_gates && !cfg.overlap).then(|| {
+            "`pipeline_gates` takes effect only where peers are confined, and here they are not: expensive gates run between turns".to_owned()
+        });
+        let warnings = waits.into_iter().chain(mirror).chain(dirty).chain(strays).chain(untagged);
         for warning in warnings.chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
         }
@@ -470,10 +481,19 @@ pub(super) fn settings(cfg: &mut LoopConfig, config: &Config, max_usd: Option<Us
     cfg.stuck_after = config.goals.stuck_halt_after;
     cfg.stuck_gates.clone_from(&config.goals.stuck_halt_gates);
     cfg.soft_required = config.goals.soft_consensus_required;
+    cfg.strict_tree = config.goals.strict_tree;
+    // Beside a peer that can write where gates run, nothing can be measured.
+    cfg.overlap = config.pipeline_gates && is_confined(&cfg.sandbox);
+    cfg.setup_paths.clone_from(&config.setup.paths);
     cfg.comm = config.comm;
     cfg.prompt_max = usize::try_from(config.prompt.max_bytes.get()).unwrap_or(usize::MAX);
     cfg.idle_s = config.health.idle_timeout_s.get().into();
     cfg.absolute_s = config.health.absolute_max_runtime_s.get().into();
+}
+
+/// Whether agents cannot write what gates read. No backend of this version sees to that.
+fn is_confined(backend: &str) -> bool {
+    backend != UNCONFINED
 }
 
 fn caps(config: &Config, max_usd: Option<Usd>) -> Caps {

@@ -1,15 +1,21 @@
 //! What gates leave behind: they run what peers wrote, in the work tree.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use peers_core::machine::HeadFacts;
+use peers_core::scope::Scope;
 use peers_git::{GitError, RepoError};
-use peers_model::{CommitId, TickNo};
-use peers_sys::term;
+use peers_model::verdict::TreeKey;
+use peers_model::{CommitId, GoalId, TickNo};
+use peers_sys::dir::Kind;
+use peers_sys::{FileError, SafeDir, term};
 
 use super::mend::{self, quoted};
 use super::putback::Stored;
 use super::turn::TurnMark;
-use super::{GitRepo, failure};
-use crate::ports::{RepoFailure, RepoHarvest};
+use super::{GitRepo, chain, failure};
+use crate::ports::{RepoFailure, RepoHarvest, Scopes};
 
 /// The work tree when gates began to run.
 pub(super) struct BeforeGates {
@@ -18,7 +24,56 @@ pub(super) struct BeforeGates {
     stored: Stored,
 }
 
+/// Directories of a kept copy that outlive the change to another commit: what builds leave.
+const BUILT: [&str; 9] =
+    ["target", "node_modules", ".venv", "venv", "build", "dist", ".pytest_cache", ".mypy_cache", ".next"];
+
 impl GitRepo {
+    /// A kept copy, brought to this commit; nothing where the work tree holds something else.
+    pub(super) fn copy_for_gates(
+        &mut self,
+        key: &TreeKey,
+        name: &str,
+    ) -> Result<Option<PathBuf>, RepoFailure> {
+        if self.control.facts().tree_of(&key.head).map_err(failure)? != key.tree {
+            return Ok(None);
+        }
+        let fail = |error: FileError| RepoFailure::Git(chain(&error));
+        let Some(cache) = self.pristine.parent() else { return Ok(None) };
+        let cache = SafeDir::open_shared(cache).map_err(fail)?;
+        // Programs look for modules and configuration in the directories above: none but ours is there.
+        crate::cache::clear_foreign(&cache).map_err(fail)?;
+        let above = cache.create_subdir(crate::cache::GATE_TREE).map_err(fail)?;
+        let (dir, peer) = (above.path().join(name), self.open()?);
+        let git = self.control.lend(&peer).map_err(failure)?;
+        let there = above.stat(name).map_err(fail)?.is_some_and(|stat| stat.kind == Kind::Dir);
+        // What a gate made of the copy is no reason to fail: it is made anew.
+        if there && self.control.reset_checkout(&key.head, &dir, &BUILT, &git).is_ok() {
+            return Ok(Some(dir));
+        }
+        above.remove_tree(name).map_err(fail)?;
+        self.control.checkout_pristine(&key.head, &dir, &git).map_err(failure)?;
+        Ok(Some(dir))
+    }
+
+    /// What lies below globs, as digests; nothing where the work tree is not what the commit holds.
+    pub(super) fn scopes_at(
+        &mut self,
+        key: &TreeKey,
+        globs: &Scopes,
+    ) -> Result<BTreeMap<GoalId, String>, RepoFailure> {
+        let facts = self.control.facts();
+        if facts.tree_of(&key.head).map_err(failure)? != key.tree {
+            return Ok(BTreeMap::new());
+        }
+        let digest = |(id, globs): &(GoalId, Vec<String>)| {
+            let scope = Scope::new(globs);
+            let digest = facts.scope_hash(&key.head, |path| scope.holds(path)).map_err(failure)?;
+            Ok((id.clone(), digest))
+        };
+        globs.iter().map(digest).collect()
+    }
+
     /// Remembers how things stand before gates run.
     pub(super) fn mark_gates(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
         let (mark, head) = self.mark(tick)?;

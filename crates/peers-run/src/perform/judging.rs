@@ -1,9 +1,13 @@
 //! Gates: one batch at a time, in the work tree or in clean checkouts, and what is looked at around it.
 
+use std::collections::BTreeMap;
+
+use peers_core::apply::bounded;
 use peers_core::machine::{Event, Notice};
+use peers_model::goal::{Goal, GoalKind, HardGoal};
 use peers_model::record::{CommitsSeen, Record};
-use peers_model::verdict::{Place, TreeKey};
-use peers_model::{GoalId, TickNo};
+use peers_model::verdict::{Place, TreeKey, Verdict};
+use peers_model::{GoalId, TickNo, limits};
 use peers_sys::term;
 
 use super::Failure;
@@ -22,13 +26,41 @@ fn named(paths: &[String]) -> String {
     }
 }
 
+/// Gates in the order of the file, but none before one that it needs.
+fn in_order_of_need(gates: &[GoalId], goals: &[Goal]) -> Vec<GoalId> {
+    let needs = |id: &GoalId| {
+        goals.iter().find(|goal| goal.id == *id).and_then(|goal| match &goal.kind {
+            GoalKind::Hard(hard) => Some(hard.needs.as_slice()),
+            GoalKind::Soft(_) => None,
+        })
+    };
+    let mut left: Vec<GoalId> = gates.to_vec();
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        let free = left.iter().position(|id| {
+            needs(id).unwrap_or_default().iter().all(|need| need == id || !left.contains(need))
+        });
+        // The goals have no circle; if they had one, the order would not matter.
+        ordered.push(left.remove(free.unwrap_or(0)));
+    }
+    ordered
+}
+
+/// What a gate is told that changed what it judges.
+fn changed_the_tree(changed: &str, verdict: &Verdict) -> String {
+    let what = if changed.is_empty() { "its files" } else { changed };
+    let said = verdict.diagnostic();
+    let said = if said.is_empty() { String::new() } else { format!("\n{said}") };
+    bounded(&format!("the gate changed the work tree (`strict_tree`): {what}{said}"), limits::DIAGNOSTIC)
+}
+
 impl<W: World> Engine<W> {
     pub(super) fn judge(&mut self, gates: &[GoalId], key: &TreeKey, place: Place, tick: TickNo) {
         self.judging = Some(Judging {
             key: key.clone(),
             place,
             tick,
-            left: gates.to_vec().into(),
+            left: in_order_of_need(gates, &self.cfg.goals).into(),
             checkout: None,
             verdicts: Vec::new(),
             took_ms: 0,
@@ -40,43 +72,122 @@ impl<W: World> Engine<W> {
 
     /// Starts what is to be judged next. Gates of a proof run one after the other, each in a checkout of
     /// its own: what they run was written by peers, and must find nothing to alter that another gate reads.
+    /// With `strict_tree` they run one after the other in the work tree too, so that it is known whose doing
+    /// a change is.
     fn judge_next(&mut self) {
-        let Some(judging) = &mut self.judging else { return };
+        let Some(mut judging) = self.judging.take() else { return };
         let gates: Vec<GoalId> = match judging.place {
-            Place::Pristine => judging.left.pop_front().into_iter().collect(),
-            Place::Live | Place::GateTree => judging.left.drain(..).collect(),
+            Place::Live | Place::GateTree if !self.cfg.strict_tree => judging.left.drain(..).collect(),
+            Place::Pristine | Place::Live | Place::GateTree => judging.left.pop_front().into_iter().collect(),
         };
-        if judging.place == Place::Pristine {
-            match self.world.repo().checkout(&judging.key.head) {
-                Ok(dir) => judging.checkout = Some(dir),
-                Err(failure) => {
-                    self.judging = None;
-                    self.pending.push_back(Failure::from(failure).event());
-                    return;
+        match self.job(&judging, gates) {
+            Ok(job) => {
+                judging.checkout.clone_from(&job.dir);
+                self.judging = Some(judging);
+                self.world.guard().before();
+                self.world.procs().judge(job);
+            }
+            Err(failure) => self.pending.push_back(failure.event()),
+        }
+    }
+
+    /// Starts gates beside the peer that has the next turn. Where they cannot run they are judged later.
+    pub(super) fn judge_behind(&mut self, gates: &[GoalId], key: &TreeKey, tick: TickNo) {
+        let cut = |key: &TreeKey| Event::JudgedBehind { key: key.clone(), verdicts: Vec::new(), took_ms: 0 };
+        let judging = Judging {
+            key: key.clone(),
+            place: Place::Live,
+            tick,
+            left: gates.to_vec().into(),
+            checkout: None,
+            verdicts: Vec::new(),
+            took_ms: 0,
+            moved: false,
+            changed: String::new(),
+        };
+        let not_green = self.not_green(&judging, gates);
+        // What cannot be had now is asked for again before it matters.
+        match self.world.repo().gate_copy(key, true) {
+            Ok(Some(copy)) => {
+                let live = GateJob::live(gates.to_vec(), key.clone(), tick);
+                self.world.procs().judge_behind(GateJob { copy: Some(copy), not_green, ..live });
+            }
+            Ok(None) => self.pending.push_back(cut(key)),
+            Err(failure) => {
+                self.tell(&Notice::Warning(format!("gates were not started beside the peer: {failure}")));
+                self.pending.push_back(cut(key));
+            }
+        }
+    }
+
+    /// Everything that the next gates need.
+    fn job(&mut self, judging: &Judging, gates: Vec<GoalId>) -> Result<GateJob, Failure> {
+        let Judging { key, place, tick, .. } = judging;
+        let hard = |id: &GoalId| {
+            self.cfg.goals.iter().find(|goal| goal.id == *id).and_then(|goal| match &goal.kind {
+                GoalKind::Hard(hard) => Some(hard),
+                GoalKind::Soft(_) => None,
+            })
+        };
+        let copied = *place == Place::Live && gates.iter().filter_map(hard).any(HardGoal::in_copy);
+        let mut globs: Vec<(GoalId, Vec<String>)> = Vec::new();
+        if *place != Place::Pristine {
+            let scoped = gates.iter().filter_map(|id| Some((id.clone(), hard(id)?.paths.clone())));
+            globs.extend(scoped.filter(|(_, paths)| !paths.is_empty()));
+        }
+        let not_green = self.not_green(judging, &gates);
+        let repo = self.world.repo();
+        let scopes = if globs.is_empty() { BTreeMap::new() } else { repo.scopes_of(key, &globs)? };
+        let copy = if copied { repo.gate_copy(key, false)? } else { None };
+        let setup = match (&copy, self.cfg.setup_paths.as_slice()) {
+            (None, _) => None,
+            (Some(_), []) => Some(String::new()),
+            (Some(_), paths) => {
+                let about: Vec<_> = gates.iter().take(1).map(|id| (id.clone(), paths.to_vec())).collect();
+                repo.scopes_of(key, &about)?.into_values().next()
+            }
+        };
+        let dir = if *place == Place::Pristine { Some(repo.checkout(&key.head)?) } else { None };
+        if let Err(failure) = repo.before_gates(*tick) {
+            if let Some(dir) = &dir {
+                repo.remove_checkout(dir);
+            }
+            return Err(failure.into());
+        }
+        Ok(GateJob {
+            dir,
+            copy,
+            not_green,
+            scopes,
+            setup,
+            place: *place,
+            ..GateJob::live(gates, key.clone(), *tick)
+        })
+    }
+
+    /// Gates besides `gates` that are known not to be green where these are judged.
+    fn not_green(&self, judging: &Judging, gates: &[GoalId]) -> Vec<GoalId> {
+        let state = &self.machine.state;
+        let board = state.rules.gates.iter().filter(|rule| !gates.contains(&rule.id)).filter(|rule| {
+            if let Some(now) = judging.verdicts.iter().rev().find(|judged| judged.goal == rule.id) {
+                return !now.verdict.is_pass();
+            }
+            match judging.place {
+                Place::Live | Place::GateTree => {
+                    state.board.fresh(rule, &judging.key).is_some_and(|judged| !judged.verdict.is_pass())
                 }
+                // In a proof only its own answers count, and gates that are exempt from it were green.
+                Place::Pristine => state.proofs.verdicts.get(&rule.id).is_some_and(|proof| {
+                    proof.head == judging.key.head && proof.gate == rule.digest && !proof.verdict.is_pass()
+                }),
             }
-        }
-        let job = GateJob {
-            gates,
-            key: judging.key.clone(),
-            place: judging.place,
-            dir: judging.checkout.clone(),
-            tick: judging.tick,
-        };
-        if let Err(failure) = self.world.repo().before_gates(job.tick) {
-            if let Some(dir) = self.judging.take().and_then(|judging| judging.checkout) {
-                self.world.repo().remove_checkout(&dir);
-            }
-            self.pending.push_back(Failure::from(failure).event());
-            return;
-        }
-        self.world.guard().before();
-        self.world.procs().judge(job);
+        });
+        board.map(|rule| rule.id.clone()).collect()
     }
 
     /// When gates have run: was it the same tree all the while? Nothing while more are to run.
     pub(crate) fn finish_judging(&mut self, event: Event) -> Option<Event> {
-        let Event::Judged { verdicts, took_ms, moved, changed } = event else { return Some(event) };
+        let Event::Judged { mut verdicts, took_ms, moved, changed } = event else { return Some(event) };
         let Some(mut judging) = self.judging.take() else {
             return Some(Event::Judged { verdicts, took_ms, moved, changed });
         };
@@ -91,12 +202,29 @@ impl<W: World> Engine<W> {
             Err(failure) => return Some(Failure::from(failure).event()),
         }
         // A proof runs elsewhere, but what peers wrote can find its way from there.
-        match self.world.repo().key() {
-            Ok(now) => judging.moved |= moved || now != judging.key,
+        let now = match self.world.repo().key() {
+            Ok(now) => now,
             Err(failure) => return Some(Failure::from(failure).event()),
-        }
-        if judging.moved && judging.changed.is_empty() {
+        };
+        let moved = moved || now != judging.key;
+        if moved && (judging.changed.is_empty() || self.cfg.strict_tree) {
             judging.changed = named(&self.world.repo().changed_by_gates());
+        }
+        if moved && self.cfg.strict_tree && judging.place != Place::Pristine {
+            for judged in verdicts.iter_mut().filter(|judged| !judged.verdict.is_error()) {
+                judged.verdict =
+                    Verdict::Fail { diagnostic: changed_the_tree(&judging.changed, &judged.verdict) };
+                judged.at = now.clone();
+            }
+            // What comes next is judged where it runs.
+            judging.key = now;
+        }
+        judging.moved |= moved;
+        if !moved
+            && let Some(kept) = self.world.procs().stand(&verdicts)
+            && let Err(error) = kept.write(self.store.disk())
+        {
+            tracing::warn!(%error, "green answers are not kept; their gates run again in the next run");
         }
         match self.world.repo().undo_weakening() {
             Ok(undone) => undone.into_iter().for_each(|text| self.tell(&Notice::Warning(text))),

@@ -1,6 +1,9 @@
 //! Gates: which run when, in what order their verdicts come, what is ended when all are done.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::future::pending;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,15 +13,16 @@ use peers_model::verdict::{Judged, Place, Verdict};
 use peers_model::{GoalId, limits};
 use peers_store::{artifacts, layout};
 use peers_sys::clock;
-use peers_sys::spawn::{Spawn, SpawnError};
-use tokio::sync::{Semaphore, watch};
+use peers_sys::spawn::{RawExit, Spawn, SpawnError};
+use peers_sys::{SafeDir, term};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::command::{Company, Running};
 use super::gate_log::GateLog;
 use super::judging;
 use super::progress::Progress;
-use super::{Book, Gate, Site};
+use super::{Book, Gate, Site, runtime, setup};
 use crate::env::{self, GateIdentity, Turn, Vars};
 use crate::ports::GateJob;
 
@@ -69,9 +73,35 @@ pub async fn run_gates(
     cancel: Cancel,
     progress: &Progress,
 ) -> Vec<Judged> {
+    run_batch(site, book, job, cancel, (progress, Beside::Nobody)).await
+}
+
+/// Runs gates beside a peer: what is not surely theirs is left alone.
+pub(super) async fn run_behind(
+    site: &Rc<Site>,
+    book: &Rc<Book>,
+    job: &GateJob,
+    cancel: Cancel,
+) -> Vec<Judged> {
+    run_batch(site, book, job, cancel, (&Progress::default(), Beside::APeer)).await
+}
+
+/// Who else works while gates run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Nobody,
+    APeer,
+}
+
+async fn run_batch(
+    site: &Rc<Site>,
+    book: &Rc<Book>,
+    job: &GateJob,
+    cancel: Cancel,
+    (progress, beside): (&Progress, Beside),
+) -> Vec<Judged> {
     progress.gates(job.gates.len(), clock::mono());
-    let parallel =
-        book.config.goals.parallel.map_or_else(usual_parallel, |n| usize::try_from(n.get()).unwrap_or(MOST));
+    let parallel = book.config.goals.parallel.map_or_else(usual_parallel, NonZeroU32::get);
     let batch = Rc::new(Batch {
         site: Rc::clone(site),
         book: Rc::clone(book),
@@ -80,9 +110,19 @@ pub async fn run_gates(
         git_config: write_git_config(site, job),
         cancel,
         progress: progress.clone(),
-        company: if parallel == 1 || job.gates.len() == 1 { Company::Alone } else { Company::Others },
-        places: Semaphore::new(parallel),
+        company: if beside == Beside::Nobody && (parallel == 1 || job.gates.len() == 1) {
+            Company::Alone
+        } else {
+            Company::Others
+        },
+        beside,
+        parallel,
+        places: Semaphore::new(usize::try_from(parallel).unwrap_or(MOST)),
+        green: RefCell::default(),
+        answered: Notify::new(),
+        unready: RefCell::default(),
     });
+    batch.set_up().await;
     let mut running = JoinSet::new();
     for (at, gate) in job.gates.iter().enumerate() {
         let (batch, gate) = (Rc::clone(&batch), gate.clone());
@@ -98,20 +138,24 @@ pub async fn run_gates(
     }
     found.sort_by_key(|(at, _)| *at);
     let mut verdicts: Vec<Judged> = found.into_iter().map(|(_, judged)| judged).collect();
-    batch.clear(&mut verdicts).await;
+    if beside == Beside::Nobody {
+        batch.clear(&mut verdicts).await;
+    }
     progress.idle();
     verdicts
 }
 
-fn usual_parallel() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(MOST)
+fn usual_parallel() -> u32 {
+    let most = std::thread::available_parallelism().map_or(1, usize::from).min(MOST);
+    u32::try_from(most).unwrap_or(1)
 }
 
 /// The git configuration of gates, or why there is none.
 fn write_git_config(site: &Site, job: &GateJob) -> Result<PathBuf, String> {
-    let name = "gitconfig-gates";
+    let name = if job.copy.is_some() { "gitconfig-gates-copy" } else { "gitconfig-gates" };
     let mut trees: Vec<&Path> = vec![&site.spec.repo];
     trees.extend(job.dir.as_deref());
+    trees.extend(job.copy.as_deref());
     let scratch = &site.spec.scratch;
     match scratch.publish_unsynced(name, &env::gate_git_config(&trees)) {
         Ok(()) => Ok(scratch.path().join(name)),
@@ -129,32 +173,105 @@ struct Batch {
     cancel: Cancel,
     progress: Progress,
     company: Company,
+    beside: Beside,
+    parallel: u32,
     places: Semaphore,
+    /// What has answered, and whether it is green.
+    green: RefCell<BTreeMap<GoalId, bool>>,
+    answered: Notify,
+    /// Why a tree of ours cannot be judged, by its directory.
+    unready: RefCell<BTreeMap<PathBuf, String>>,
 }
 
 impl Batch {
+    /// Sets up the trees of ours, before any gate looks at them.
+    async fn set_up(&self) {
+        let fresh = (self.job.place == Place::Pristine).then_some(self.job.dir.as_ref()).flatten();
+        for dir in fresh.into_iter().chain(&self.job.copy) {
+            let place = if Some(dir) == fresh { Place::Pristine } else { Place::GateTree };
+            let failed = setup::run(&self.site, &self.book, &self.job, (dir, place), &self.cancel).await;
+            if let Some(why) = failed {
+                self.unready.borrow_mut().insert(dir.clone(), why);
+            }
+        }
+    }
+
     async fn one(&self, id: GoalId) -> Option<Judged> {
+        let gate = self.book.gates.get(&id);
+        let lacking = match gate {
+            Some(gate) => self.lacking(&gate.hard.needs).await,
+            None => None,
+        };
         // Never closed.
-        let _place = self.places.acquire().await.ok()?;
+        let alone = gate.is_some_and(|gate| gate.hard.serial);
+        let company = if alone && self.beside == Beside::Nobody { Company::Alone } else { self.company };
+        let _place = self.places.acquire_many(if alone { self.parallel } else { 1 }).await.ok()?;
         self.progress.gate_begun(&id);
-        let judged = if self.cancel.is_asked() { None } else { self.judge(&id).await };
+        let judged = match lacking {
+            _ if self.cancel.is_asked() => None,
+            Some(need) => {
+                let diagnostic = format!("needs `{need}`, which is not green");
+                Some(self.unjudged(&id, Verdict::Skipped { diagnostic }))
+            }
+            None => self.judge(&id, company).await,
+        };
         self.progress.gate_done(&id);
+        self.green.borrow_mut().insert(id, judged.as_ref().is_some_and(|judged| judged.verdict.is_pass()));
+        self.answered.notify_waiters();
         judged
     }
 
-    async fn judge(&self, id: &GoalId) -> Option<Judged> {
+    /// The first of these gates that is not green, once all that run here have answered.
+    async fn lacking(&self, needs: &[GoalId]) -> Option<GoalId> {
+        for need in needs {
+            if self.job.not_green.contains(need) {
+                return Some(need.clone());
+            }
+            // What is neither here nor known to be red may be green.
+            while self.job.gates.contains(need) {
+                // Nothing else runs between this look and the wait: both are on one thread.
+                match self.green.borrow().get(need) {
+                    Some(true) => break,
+                    Some(false) => return Some(need.clone()),
+                    None => {}
+                }
+                self.answered.notified().await;
+            }
+        }
+        None
+    }
+
+    fn unjudged(&self, id: &GoalId, verdict: Verdict) -> Judged {
+        Judged::new(id.clone(), self.job.key.clone(), self.place_of(id), verdict)
+    }
+
+    /// The directory of a gate's tree.
+    fn tree_of(&self, id: &GoalId) -> &Path {
+        match (&self.job.copy, self.place_of(id)) {
+            (Some(copy), Place::GateTree) => copy,
+            (_, Place::Live | Place::Pristine | Place::GateTree) => &self.tree,
+        }
+    }
+
+    fn place_of(&self, id: &GoalId) -> Place {
+        let in_copy = self.book.gates.get(id).is_some_and(|gate| gate.hard.in_copy());
+        match self.job.place {
+            Place::Live if in_copy && self.job.copy.is_some() => Place::GateTree,
+            place => place,
+        }
+    }
+
+    async fn judge(&self, id: &GoalId, company: Company) -> Option<Judged> {
         let from = clock::mono();
-        let mut judged = Judged {
-            goal: id.clone(),
-            at: self.job.key.clone(),
-            place: self.job.place,
-            verdict: judging::error("there is no gate of this name in the goals in force"),
-            attempts: 0,
-            duration_ms: 0,
-            leaked: 0,
-        };
+        let missing = judging::error("there is no gate of this name in the goals in force");
+        let mut judged = self.unjudged(id, missing);
         if let Some(gate) = self.book.gates.get(id) {
             let home = Home::make(&self.site, gate);
+            if self.is_kept(id, gate, &home) {
+                judged.verdict = Verdict::Pass;
+                judged.cached = true;
+                return Some(judged);
+            }
             let mut log = GateLog::new(
                 self.site.spec.peers.as_ref(),
                 layout::peers::LOG_GATES,
@@ -167,9 +284,14 @@ impl Batch {
                 if judged.attempts > 1 {
                     log.attempt(judged.attempts);
                 }
-                let (verdict, leaked) = self.attempt(id, gate, &home, &mut log).await?;
-                judged.verdict = verdict;
-                judged.leaked = judged.leaked.saturating_add(leaked);
+                let attempt = self.attempt((id, gate), &home, company, &mut log).await?;
+                judged.verdict = attempt.verdict;
+                judged.leaked = judged.leaked.saturating_add(attempt.leaked);
+                (judged.exit_code, judged.signal) = match attempt.exit {
+                    Some(RawExit::Code(code)) => (Some(code), None),
+                    Some(RawExit::Signal(signal)) => (None, Some(signal)),
+                    None => (None, None),
+                };
                 // Neither a gate that could not be judged nor one at its limit gets better by haste.
                 if !matches!(judged.verdict, Verdict::Fail { .. }) {
                     break;
@@ -180,55 +302,98 @@ impl Batch {
         Some(judged)
     }
 
-    /// One attempt: the verdict and the number of leftovers; nothing if it was cancelled.
+    /// Whether a green answer about exactly this is kept; else remembers what the answer will be about.
+    fn is_kept(&self, id: &GoalId, gate: &Gate, home: &Home) -> bool {
+        let (Ok(git_config), Ok(home)) = (&self.git_config, &home.path) else { return false };
+        let place = self.place_of(id);
+        if !gate.hard.cacheable || place == Place::Pristine {
+            return false;
+        }
+        let key = &self.job.key;
+        let scope = match self.job.scopes.get(id) {
+            Some(scope) if !gate.hard.paths.is_empty() => format!("{place:?} paths {scope}"),
+            _ => format!("{place:?} tree {} {}", key.head, key.tree),
+        };
+        let vars = self.vars(id, gate, git_config, home);
+        let about = runtime::about(gate, self.limit(gate).as_secs(), &vars, &scope);
+        self.site.kept.look(id, about)
+    }
+
+    fn limit(&self, gate: &Gate) -> Duration {
+        let own = gate.hard.timeout_s.map(u64::from);
+        Duration::from_secs(own.unwrap_or_else(|| self.book.config.goals.timeout_s.get().into()))
+    }
+
+    /// One attempt; nothing if it was cancelled.
     async fn attempt(
         &self,
-        id: &GoalId,
-        gate: &Gate,
+        (id, gate): (&GoalId, &Gate),
         home: &Home,
+        company: Company,
         log: &mut GateLog,
-    ) -> Option<(Verdict, u32)> {
+    ) -> Option<Attempt> {
         let (git_config, home) = match (&self.git_config, &home.path) {
             (Ok(config), Ok(home)) => (config, home),
-            (Err(why), _) | (_, Err(why)) => return Some((judging::error(why), 0)),
+            (Err(why), _) | (_, Err(why)) => return Some(Attempt::none(judging::error(why))),
         };
-        let spawn = self.spawn(id, gate, git_config, home);
-        let own = gate.hard.timeout_s.map(u64::from);
-        let seconds = own.unwrap_or_else(|| self.book.config.goals.timeout_s.get().into());
+        let tree = self.tree_of(id);
+        if let Some(why) = self.unready.borrow().get(tree) {
+            return Some(Attempt::none(judging::error(why)));
+        }
+        let spawn = match self.spawn(id, gate, git_config, home) {
+            Ok(spawn) => spawn,
+            Err(diagnostic) => return Some(Attempt::none(Verdict::Fail { diagnostic })),
+        };
         let running = Running {
             site: &self.site,
             tick: self.job.tick,
-            limit: Duration::from_secs(seconds),
+            limit: self.limit(gate),
             cancel: self.cancel.clone(),
-            company: self.company,
+            company,
         };
         let finished = match running.run(&spawn, log).await {
             Ok(finished) => finished,
-            Err(error) => return Some((not_started(&error), 0)),
+            Err(error) => return Some(Attempt::none(not_started(&error))),
         };
         if finished.cancelled {
             return None;
         }
         let verdict = match &gate.pass_when {
-            Some(pass_when) => judging::shell(&finished, pass_when, &self.tree, &self.site.rules),
+            Some(pass_when) => judging::shell(&finished, pass_when, tree, &self.site.rules),
             None => judging::check(&finished, &self.site.rules),
         };
-        Some((verdict, finished.leaked))
+        Some(Attempt { verdict, leaked: finished.leaked, exit: finished.exit })
     }
 
-    fn spawn(&self, id: &GoalId, gate: &Gate, git_config: &Path, home: &Path) -> Spawn {
+    fn vars(&self, id: &GoalId, gate: &Gate, git_config: &Path, home: &Path) -> Vars {
         let spec = &self.site.spec;
         let turn = Turn { run: &spec.run_id, tick: self.job.tick, git_config };
-        let about = GateIdentity {
-            goal: Some(id),
-            tree: &self.tree,
-            bin: &spec.bin,
-            home,
-            wanted: &self.book.config.goals.env,
-        };
+        let wanted = [self.book.config.goals.env.as_slice(), gate.hard.env.as_slice()].concat();
+        let about =
+            GateIdentity { goal: Some(id), tree: self.tree_of(id), bin: &spec.bin, home, wanted: &wanted };
+        match &gate.hard.run {
+            GateRun::Shell { .. } => env::of_gate(&self.site.host, &spec.chosen, turn, about),
+            GateRun::Check { .. } => env::of_check(&self.site.host, turn, about),
+        }
+    }
+
+    /// What to start, or why the tree is not such that it can be.
+    fn spawn(&self, id: &GoalId, gate: &Gate, git_config: &Path, home: &Path) -> Result<Spawn, String> {
+        let spec = &self.site.spec;
+        let vars = self.vars(id, gate, git_config, home);
+        let tree = self.tree_of(id);
         match &gate.hard.run {
             GateRun::Shell { cmd, .. } => {
-                shell(&self.site, &self.tree, cmd, env::of_gate(&self.site.host, &spec.chosen, turn, about))
+                let mut dir = tree.to_owned();
+                if let Some(cwd) = &gate.hard.cwd {
+                    let opened = SafeDir::open_shared(tree).and_then(|tree| tree.open_path(cwd));
+                    if let Err(error) = opened {
+                        let why = if error.is_not_found() { "is not there" } else { "is no directory" };
+                        return Err(format!("its `cwd` {why}: {}", term::line(cwd, 200)));
+                    }
+                    dir.push(cwd);
+                }
+                Ok(shell(&self.site, &dir, cmd, vars))
             }
             GateRun::Check { name, args } => {
                 let mut spawn = Spawn::new(spec.stub.clone(), &spec.program, &self.tree);
@@ -243,14 +408,14 @@ impl Batch {
                     spawn.args.extend(["--head".into(), self.job.key.head.as_str().into()]);
                 }
                 spawn.args.extend(args.iter().map(Into::into));
-                spawn.env = env::of_check(&self.site.host, turn, about);
-                spawn
+                spawn.env = vars;
+                Ok(spawn)
             }
         }
     }
 
     fn log_name(&self, id: &GoalId) -> String {
-        artifacts::tick_file(self.job.tick, id.as_str(), artifacts::gate_log_suffix(self.job.place))
+        artifacts::tick_file(self.job.tick, id.as_str(), artifacts::gate_log_suffix(self.place_of(id)))
     }
 
     /// Ends what is left when all gates are done, and says whose it was.
@@ -271,6 +436,20 @@ impl Batch {
         for pid in cleared.survivors {
             tracing::warn!(pid, "a process that a gate left behind could not be ended");
         }
+    }
+}
+
+/// What came of one attempt.
+struct Attempt {
+    verdict: Verdict,
+    leaked: u32,
+    exit: Option<RawExit>,
+}
+
+impl Attempt {
+    /// Nothing ran.
+    fn none(verdict: Verdict) -> Self {
+        Self { verdict, leaked: 0, exit: None }
     }
 }
 

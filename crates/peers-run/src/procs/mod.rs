@@ -11,11 +11,14 @@ mod ending;
 mod gate_log;
 mod gates;
 mod judging;
+mod kept;
 mod launch;
 mod leftover;
 mod output;
 mod progress;
 mod recover;
+mod runtime;
+mod setup;
 mod streams;
 mod tee;
 mod transcript;
@@ -33,7 +36,9 @@ use peers_core::watch::StopHow;
 use peers_model::config::Config;
 use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal};
 use peers_model::record::PeerSpawned;
+use peers_model::verdict::Judged;
 use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo, Timestamp};
+use peers_store::verdicts::Verdicts;
 use peers_store::{artifacts, layout};
 use peers_sys::SafeDir;
 use peers_sys::clock;
@@ -54,6 +59,7 @@ pub use verify::{Extra, ExtraResult, run_extra};
 
 use crate::env::{Host, OperatorEnv};
 use crate::ports::{GateJob, Procs};
+use kept::Kept;
 use leftover::Kin;
 
 /// The end of everything is waited for so long when the loop stops.
@@ -86,6 +92,8 @@ pub struct SiteSpec {
     pub chosen: OperatorEnv,
     /// [`peers_sys::reap::become_subreaper`] has succeeded, so whatever outlives its parent is ours.
     pub subreaper: bool,
+    /// Green answers of earlier processes.
+    pub verdicts: Verdicts,
 }
 
 /// [`SiteSpec`], with what follows from it.
@@ -96,17 +104,28 @@ pub struct Site {
     kin: Rc<Kin>,
     secrets: Vec<String>,
     rules: Rules,
+    kept: Kept,
+    /// The kept copies that are set up, and with what.
+    set_up: RefCell<BTreeMap<PathBuf, String>>,
 }
 
 impl Site {
     /// Looks at the machine, once.
     #[must_use]
-    pub fn new(spec: SiteSpec) -> Self {
+    pub fn new(mut spec: SiteSpec) -> Self {
         let host = Host::look(&spec.operator, &spec.repo);
         let secrets = host.secrets();
         let rules = Rules::new(&secrets);
         let kin = Rc::new(Kin::new(spec.run_id.clone(), spec.subreaper));
-        Self { spec, host, kin, secrets, rules }
+        let kept = Kept::new(std::mem::take(&mut spec.verdicts));
+        Self { spec, host, kin, secrets, rules, kept, set_up: RefCell::default() }
+    }
+
+    /// These verdicts stand: the tree did not move while they were found. Gives back the kept green answers
+    /// where they are to be written anew.
+    #[must_use]
+    pub fn stand(&self, verdicts: &[Judged]) -> Option<Verdicts> {
+        self.kept.stand(verdicts, clock::now())
     }
 
     /// The redaction rules with the secrets of the operator's environment.
@@ -234,6 +253,14 @@ pub fn channel() -> (Events, Arriving) {
     mpsc::unbounded_channel()
 }
 
+/// Gates that run beside a peer.
+#[derive(Debug)]
+struct Overlapping {
+    cancel: watch::Sender<bool>,
+    task: JoinHandle<()>,
+    gates: Vec<GoalId>,
+}
+
 /// Real processes and timers. Used inside a `LocalSet` of a current-thread runtime on the thread
 /// that lives as long as the process: the kernel ends children with the thread that started them.
 #[derive(Debug)]
@@ -244,6 +271,7 @@ pub struct RealProcs {
     progress: Progress,
     peer: Option<(mpsc::UnboundedSender<StopHow>, JoinHandle<()>)>,
     gates: Option<(watch::Sender<bool>, JoinHandle<()>)>,
+    behind: Option<Overlapping>,
     timer: Option<JoinHandle<()>>,
 }
 
@@ -251,7 +279,16 @@ impl RealProcs {
     /// Nothing runs yet.
     #[must_use]
     pub fn new(site: Rc<Site>, book: OpenBook, events: Events) -> Self {
-        Self { site, book, events, progress: Progress::default(), peer: None, gates: None, timer: None }
+        Self {
+            site,
+            book,
+            events,
+            progress: Progress::default(),
+            peer: None,
+            gates: None,
+            behind: None,
+            timer: None,
+        }
     }
 
     /// What runs, for a live line.
@@ -267,7 +304,15 @@ impl RealProcs {
         }
         self.end_peer(true);
         self.cancel_gates();
-        let running = [self.peer.take().map(|(_, task)| task), self.gates.take().map(|(_, task)| task)];
+        if let Some(behind) = &self.behind {
+            // Nobody listens once they have ended.
+            let _ended = behind.cancel.send(true);
+        }
+        let running = [
+            self.peer.take().map(|(_, task)| task),
+            self.gates.take().map(|(_, task)| task),
+            self.behind.take().map(|behind| behind.task),
+        ];
         async move {
             for task in running.into_iter().flatten() {
                 if tokio::time::timeout(FINISH, task).await.is_err() {
@@ -275,6 +320,23 @@ impl RealProcs {
                 }
             }
         }
+    }
+}
+
+impl RealProcs {
+    /// Ends gates beside a peer where they would be in the way of these.
+    fn end_behind(&mut self, book: &Book, job: &GateJob) -> Option<JoinHandle<()>> {
+        let behind = self.behind.take().filter(|behind| !behind.task.is_finished())?;
+        let alone = |id: &GoalId| book.gates.get(id).is_some_and(|gate| gate.hard.serial);
+        let clash = job.gates.iter().any(|id| behind.gates.contains(id) || alone(id))
+            || behind.gates.iter().any(alone);
+        if !clash {
+            self.behind = Some(behind);
+            return None;
+        }
+        // Nobody listens once they have ended.
+        let _ended = behind.cancel.send(true);
+        Some(behind.task)
     }
 }
 
@@ -303,8 +365,13 @@ impl Procs for RealProcs {
         let (cancel, cancelled) = watch::channel(false);
         let (site, book) = (Rc::clone(&self.site), self.book.read());
         let (events, progress) = (self.events.clone(), self.progress.clone());
+        let in_the_way = self.end_behind(&book, &job);
         let task = tokio::task::spawn_local(async move {
             let from = clock::mono();
+            if let Some(task) = in_the_way {
+                // It was told to end; how it ended is its own event.
+                let _ended = task.await;
+            }
             let verdicts = gates::run_gates(&site, &book, &job, Cancel::by(cancelled), &progress).await;
             let took_ms = u64::try_from(clock::mono().since(from).as_millis()).unwrap_or(u64::MAX);
             // The receiver goes only with the whole loop.
@@ -312,6 +379,24 @@ impl Procs for RealProcs {
                 events.send(Event::Judged { verdicts, took_ms, moved: false, changed: String::new() });
         });
         self.gates = Some((cancel, task));
+    }
+
+    fn judge_behind(&mut self, job: GateJob) {
+        let (cancel, cancelled) = watch::channel(false);
+        let (site, book, events) = (Rc::clone(&self.site), self.book.read(), self.events.clone());
+        let (gates, key) = (job.gates.clone(), job.key.clone());
+        let task = tokio::task::spawn_local(async move {
+            let from = clock::mono();
+            let verdicts = gates::run_behind(&site, &book, &job, Cancel::by(cancelled)).await;
+            let took_ms = u64::try_from(clock::mono().since(from).as_millis()).unwrap_or(u64::MAX);
+            // The receiver goes only with the whole loop.
+            let _gone = events.send(Event::JudgedBehind { key, verdicts, took_ms });
+        });
+        self.behind = Some(Overlapping { cancel, task, gates });
+    }
+
+    fn stand(&mut self, verdicts: &[Judged]) -> Option<Verdicts> {
+        self.site.stand(verdicts)
     }
 
     fn cancel_gates(&mut self) {

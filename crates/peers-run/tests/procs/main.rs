@@ -7,6 +7,7 @@
 
 mod driving;
 mod gates;
+mod keys;
 mod peers;
 mod recover;
 mod stage;

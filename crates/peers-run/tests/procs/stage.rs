@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use peers_core::machine::{Event, RunPeer};
 use peers_model::config::{Config, Role};
-use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal, TreeChoice};
+use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal};
 use peers_model::outcome::PeerExit;
 use peers_model::record::PeerSpawned;
-use peers_model::verdict::{Judged, Place, TreeKey};
+use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{CommitId, GoalId, PeerName, ProjectId, RunId, TickNo, TreeId};
 use peers_run::drive::on_this_thread;
 use peers_run::env::OperatorEnv;
 use peers_run::ports::{GateJob, Procs};
 use peers_run::procs::{self, Arriving, Book, OpenBook, RealProcs, Site, SiteSpec};
+use peers_store::verdicts::Verdicts;
 use peers_sys::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::identity::{Pid, ProcIdentity, is_alive};
@@ -36,6 +37,7 @@ pub(crate) struct Stage {
     pub(crate) settings: String,
     pub(crate) goals: Vec<Goal>,
     pub(crate) subreaper: bool,
+    pub(crate) verdicts: Verdicts,
     pub(crate) run: RunId,
 }
 
@@ -54,6 +56,7 @@ impl Stage {
             settings: String::new(),
             goals: Vec::new(),
             subreaper: false,
+            verdicts: Verdicts::default(),
             // Other tests must not find our processes, nor we theirs.
             run: RunId::new(peers_sys::rand::hex::<8>().unwrap()).unwrap(),
         }
@@ -97,6 +100,7 @@ impl Stage {
             operator: Env::from_pairs(self.vars.clone()),
             chosen: self.chosen.clone(),
             subreaper: self.subreaper,
+            verdicts: self.verdicts.clone(),
         }))
     }
 
@@ -143,9 +147,15 @@ impl Stage {
     }
 
     pub(crate) fn goal(&mut self, id: &str, run: GateRun) -> &mut HardGoal {
-        let hard = HardGoal { run, timeout_s: None, retries: 0, tree: TreeChoice::Auto };
+        let hard = HardGoal::new(run);
         let kind = GoalKind::Hard(hard);
-        self.goals.push(Goal { id: GoalId::new(id).unwrap(), description: None, kind });
+        self.goals.push(Goal {
+            id: GoalId::new(id).unwrap(),
+            description: None,
+            group: None,
+            weight: 1,
+            kind,
+        });
         match &mut self.goals.last_mut().unwrap().kind {
             GoalKind::Hard(hard) => hard,
             GoalKind::Soft(_) => unreachable!("it was made just above"),
@@ -154,16 +164,12 @@ impl Stage {
 
     /// All gates, live.
     pub(crate) fn job(&self) -> GateJob {
-        GateJob {
-            gates: self.goals.iter().map(|goal| goal.id.clone()).collect(),
-            key: TreeKey {
-                head: CommitId::new("a".repeat(40)).unwrap(),
-                tree: TreeId::new("b".repeat(40)).unwrap(),
-            },
-            place: Place::Live,
-            dir: None,
-            tick: TICK,
-        }
+        let gates = self.goals.iter().map(|goal| goal.id.clone()).collect();
+        let key = TreeKey {
+            head: CommitId::new("a".repeat(40)).unwrap(),
+            tree: TreeId::new("b".repeat(40)).unwrap(),
+        };
+        GateJob::live(gates, key, TICK)
     }
 
     pub(crate) fn judge_job(&self, job: GateJob) -> Vec<Judged> {
@@ -171,6 +177,20 @@ impl Stage {
             procs.judge(job);
             judged(&mut arriving).await
         })
+    }
+
+    /// The verdicts of all gates, live; the green ones that may be kept are.
+    pub(crate) fn judge_and_keep(&mut self, job: GateJob) -> Vec<Judged> {
+        let (verdicts, kept) = self.with(self.book("argv: [nobody]"), async |mut procs, mut arriving| {
+            procs.judge(job);
+            let verdicts = judged(&mut arriving).await;
+            let kept = procs.stand(&verdicts);
+            (verdicts, kept)
+        });
+        if let Some(kept) = kept {
+            self.verdicts = kept;
+        }
+        verdicts
     }
 
     /// The verdicts of all gates, live.

@@ -15,6 +15,7 @@ mod corrections;
 mod crash;
 mod dry_run;
 mod faults;
+mod gate_keys;
 mod git_dir;
 mod goals;
 mod history;

@@ -103,10 +103,12 @@ pub(super) fn groups(config: &Config) -> Vec<Group> {
         Group { label: "health", settings: health(config) },
         Group { label: "goals.*", settings: gates(config) },
         Group { label: "skeptic", settings: skeptic(config) },
+        Group { label: "setup", settings: setup(config) },
         Group { label: "verify", settings: verify(config) },
         Group {
             label: "more",
             settings: vec![
+                setting("pipeline_gates", config.pipeline_gates),
                 setting("prompt.max_bytes", config.prompt.max_bytes),
                 setting("observability.tee_stream", config.observability.tee_stream),
             ],
@@ -154,6 +156,7 @@ fn gates(config: &Config) -> Vec<Setting> {
         setting("goals.soft_consensus_required", goals.soft_consensus_required),
         setting("goals.env", &goals.env),
         said("goals.parallel", goals.parallel, parallel),
+        setting("goals.strict_tree", goals.strict_tree),
     ]
 }
 
@@ -164,6 +167,17 @@ fn skeptic(config: &Config) -> Vec<Setting> {
         setting("skeptic.rounds", skeptic.rounds),
         setting("skeptic.max_attempts", skeptic.max_attempts),
     ]
+}
+
+fn setup(config: &Config) -> Vec<Setting> {
+    let setup = &config.setup;
+    let commands: Vec<Value> = setup
+        .commands
+        .iter()
+        .map(|command| json!({"cmd": command.cmd, "timeout_s": command.timeout_s}))
+        .collect();
+    let names = setup.commands.iter().map(|command| command.cmd.clone());
+    vec![said("setup.commands", commands, Some(list(names))), setting("setup.paths", &setup.paths)]
 }
 
 fn verify(config: &Config) -> Vec<Setting> {

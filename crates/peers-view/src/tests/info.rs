@@ -82,10 +82,12 @@ goals.*:   timeout_s 120 (default), convergence_n 3 (default),
            stuck_halt_after 5 (default),
            stuck_halt_gates [tests-pass, no-prior-regression] (default),
            soft_consensus_required true (default), env [] (default),
-           parallel one per processor, at most 4 (default)
+           parallel one per processor, at most 4 (default),
+           strict_tree false (default)
 skeptic:   enabled true (default), rounds 1 (default), max_attempts 3 (default)
+setup:     commands [] (default), paths [] (default)
 verify:    timeout_s 120, as goals.* (default), commands [] (default)
-more:      prompt.max_bytes 65536 (default),
+more:      pipeline_gates false (default), prompt.max_bytes 65536 (default),
            observability.tee_stream true (default)
 goals:     3 (2 hard, 1 soft)
  - tests-pass (hard, live only): cargo test | pass_when exit_code == 0

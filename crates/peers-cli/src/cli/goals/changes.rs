@@ -143,7 +143,11 @@ fn hard(id: &str, old: &HardGoal, new: &HardGoal, changes: &mut Vec<Change>) {
             TreeChoice::Live => {
                 push(Effect::Weaker, "is exempt from the proof in a clean checkout".to_owned());
             }
-            TreeChoice::Auto => push(Effect::Stronger, "is proved in a clean checkout".to_owned()),
+            TreeChoice::Auto | TreeChoice::Copy if old.tree == TreeChoice::Live => {
+                push(Effect::Stronger, "is proved in a clean checkout".to_owned());
+            }
+            TreeChoice::Auto => push(Effect::Other, "runs in the work tree in ticks".to_owned()),
+            TreeChoice::Copy => push(Effect::Other, "runs in a kept copy of the commit in ticks".to_owned()),
         }
     }
     if old.timeout_s != new.timeout_s {

@@ -1,0 +1,103 @@
+//! `setup`: what a checkout of ours needs before gates can judge it.
+//!
+//! The commands run as gates do, in the tree itself. A pristine checkout is set up each time; a kept copy
+//! when it is first used, and again when a file that `setup.paths` names has changed.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use peers_model::limits;
+use peers_model::verdict::Place;
+use peers_store::{artifacts, layout};
+use peers_sys::digest::sha256_hex;
+use peers_sys::spawn::RawExit;
+
+use super::command::{Company, Running};
+use super::gate_log::GateLog;
+use super::gates::{self, Cancel, Home};
+use super::{Book, Site, judging};
+use crate::env::{self, GateIdentity, Turn};
+use crate::ports::GateJob;
+
+/// Time limit of a command without one of its own: package managers are slow.
+const USUAL: Duration = Duration::from_mins(15);
+/// Characters of its output in a reason.
+const TAIL: usize = 600;
+
+/// Sets up one tree. Says why it cannot be judged where that failed.
+pub(super) async fn run(
+    site: &Rc<Site>,
+    book: &Book,
+    job: &GateJob,
+    (dir, place): (&PathBuf, Place),
+    cancel: &Cancel,
+) -> Option<String> {
+    let setup = &book.config.setup;
+    if setup.commands.is_empty() {
+        return None;
+    }
+    let mark = job.setup.as_ref().map(|paths| sha256_hex(format!("{setup:?} {paths}").as_bytes()));
+    if place == Place::GateTree {
+        let done = site.set_up.borrow().get(dir).cloned();
+        if mark.is_some() && done == mark {
+            return None;
+        }
+        site.set_up.borrow_mut().remove(dir);
+    }
+    let name = artifacts::tick_file(job.tick, "setup", artifacts::gate_log_suffix(place));
+    let mut log = GateLog::new(site.spec.peers.as_ref(), layout::peers::LOG_GATES, name, limits::GATE_LOG);
+    for command in &setup.commands {
+        let limit = command.timeout_s.map_or(USUAL, |s| Duration::from_secs(s.get().into()));
+        if let Some(why) = one(site, book, job, dir, (&command.cmd, limit), cancel, &mut log).await {
+            return Some(format!("setup of the checkout failed: `{}` {why}", command.cmd));
+        }
+    }
+    if let (Place::GateTree, Some(mark)) = (place, mark) {
+        site.set_up.borrow_mut().insert(dir.clone(), mark);
+    }
+    None
+}
+
+async fn one(
+    site: &Rc<Site>,
+    book: &Book,
+    job: &GateJob,
+    dir: &Path,
+    (cmd, limit): (&str, Duration),
+    cancel: &Cancel,
+    log: &mut GateLog,
+) -> Option<String> {
+    let spec = &site.spec;
+    let home = Home::fresh(site);
+    let config = "gitconfig-setup";
+    let written = spec.scratch.publish_unsynced(config, &env::gate_git_config(&[&spec.repo, dir]));
+    let at = match (written, &home.path) {
+        (Ok(()), Ok(at)) => at,
+        (Err(error), _) => return Some(format!("was not started: {error}")),
+        (_, Err(why)) => return Some(format!("was not started: {why}")),
+    };
+    let turn = Turn { run: &spec.run_id, tick: job.tick, git_config: &spec.scratch.path().join(config) };
+    let wanted = &book.config.goals.env;
+    let about = GateIdentity { goal: None, tree: dir, bin: &spec.bin, home: at, wanted };
+    let spawn = gates::shell(site, dir, cmd, env::of_gate(&site.host, &spec.chosen, turn, about));
+    let running = Running { site, tick: job.tick, limit, cancel: cancel.clone(), company: Company::Alone };
+    let finished = match running.run(&spawn, log).await {
+        Ok(finished) => finished,
+        Err(error) => return Some(format!("was not started: {error}")),
+    };
+    let said = || {
+        let text = [&finished.stdout, &finished.stderr].map(|side| judging::tail(side, TAIL, &site.rules));
+        let text: Vec<String> = text.into_iter().filter(|text| !text.is_empty()).collect();
+        if text.is_empty() { String::new() } else { format!(": {}", text.join("\n")) }
+    };
+    match finished.exit {
+        _ if finished.cancelled => Some("was cut off".to_owned()),
+        _ if finished.stub.is_some() => Some(format!("was not started{}", said())),
+        _ if finished.timed_out => Some(format!("reached its limit of {} s{}", limit.as_secs(), said())),
+        Some(RawExit::Code(0)) => None,
+        Some(RawExit::Code(code)) => Some(format!("ended with exit code {code}{}", said())),
+        Some(RawExit::Signal(signal)) => Some(format!("died of signal {signal}{}", said())),
+        None => Some("ended nobody knows how".to_owned()),
+    }
+}

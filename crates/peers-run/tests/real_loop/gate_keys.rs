@@ -1,0 +1,197 @@
+//! What the keys of gates do in a whole run: `strict_tree`, `cacheable`, `needs`, `tree: copy`, `setup`.
+
+use peers_model::verdict::{Judged, Place};
+
+use crate::world::World;
+use peers_model::record::Record;
+
+impl World {
+    /// All verdicts outside of proofs, in the order in which they were recorded.
+    fn verdicts(&self, goal: &str) -> Vec<Judged> {
+        let of = |record| match record {
+            Record::Gates(gates) => gates.verdicts,
+            Record::Tick(tick) => tick.verdicts,
+            _ => Vec::new(),
+        };
+        self.records().into_iter().flat_map(of).filter(|judged| judged.goal.as_str() == goal).collect()
+    }
+
+    fn ignoring_runs(&self) {
+        self.put(".gitignore", ".peers/\nruns-*\nbuilt/\n");
+        self.commit("Ignore what gates count");
+    }
+}
+
+const FIX: &[&str] = &["write: {path: fixed, text: 'yes'}", "handoff"];
+
+#[test]
+fn with_strict_tree_a_gate_that_changes_the_work_tree_is_red_and_named() {
+    let w = World::new();
+    w.config("goals: {strict_tree: true}\nskeptic: {enabled: false}\n");
+    w.goals(
+        "- {id: formats, type: hard, cmd: 'echo x >> formatted', pass_when: exit_code == 0}\n\
+         - {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n",
+    );
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    let last = w.verdicts("formats").pop().unwrap();
+    assert_eq!(last.verdict.word(), "fail");
+    let said = last.verdict.diagnostic().to_owned();
+    assert!(said.starts_with("the gate changed the work tree (`strict_tree`): formatted"), "{said}");
+    assert!(w.verdicts("tests").iter().all(|j| !j.verdict.diagnostic().contains("strict_tree")));
+}
+
+#[test]
+fn without_strict_tree_a_gate_that_changes_the_work_tree_is_warned_about_and_completes_nothing() {
+    let w = World::new();
+    w.config("skeptic: {enabled: false}\n");
+    w.gate("echo x >> formatted; test -f fixed");
+    w.play("idle", &[FIX]);
+    let ran = w.run(&["--max-ticks=1"]);
+    ran.stopped("max_ticks", 0);
+    assert!(w.verdicts("tests").iter().all(|j| !j.verdict.diagnostic().contains("strict_tree")));
+}
+
+#[test]
+fn a_cacheable_gate_is_not_run_again_by_the_next_run_at_the_same_tree() {
+    let w = World::new();
+    w.ignoring_runs();
+    let gate = |id: &str, more: &str| {
+        format!(
+            "- {{id: {id}, type: hard, cmd: 'echo x >> runs-{id}; true', pass_when: exit_code == 0{more}}}\n"
+        )
+    };
+    let red = "- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n";
+    w.goals(&format!("{}{}{red}", gate("kept", ", cacheable: true"), gate("plain", "")));
+    w.play("idle", &[]);
+    let runs = |id: &str| w.get(&format!("runs-{id}")).lines().count();
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!((runs("kept"), runs("plain")), (1, 1), "the tree did not change in the turn");
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!((runs("kept"), runs("plain")), (1, 2), "what may be kept is kept, and nothing else");
+    assert!(w.verdicts("kept").pop().unwrap().cached);
+    w.put("other", "x");
+    w.commit("Another commit");
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!(runs("kept"), 2, "a commit may change what a gate reads");
+    w.settled();
+}
+
+#[test]
+fn a_kept_answer_about_paths_outlives_changes_elsewhere_and_no_proof_takes_it() {
+    let w = World::new();
+    w.ignoring_runs();
+    let log = w.path("runs-src");
+    let cmd = format!("echo x >> {}", log.display());
+    w.goals(&format!(
+        "- {{id: src, type: hard, cmd: '{cmd}', pass_when: exit_code == 0, cacheable: true, paths: ['src/**']}}\n\
+         - {{id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}}\n"
+    ));
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    // One for the work tree before and after the turn, one for the proof.
+    assert_eq!(std::fs::read_to_string(log).unwrap().lines().count(), 2);
+    w.settled();
+}
+
+#[test]
+fn a_forged_kept_answer_halts_the_run_that_meets_it_and_a_proof_never_asks_it() {
+    let w = World::new();
+    w.goals("- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0, cacheable: true}\n");
+    let file = w.store().join("verdicts.json");
+    let forge = format!("shell: 'echo forged > {}'", file.display());
+    w.play("idle", &[&[forge.as_str()]]);
+    w.run(&["--max-ticks=2"]).stopped("tamper:store", 5);
+    assert!(w.exit().detail.contains("verdicts.json"), "{}", w.exit().detail);
+    // The next run finds a file that it cannot use, and runs the gate.
+    w.play("idle", &[&[], FIX]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+}
+
+#[test]
+fn gates_that_need_a_red_one_are_skipped_and_count_as_nobodys_failure() {
+    let w = World::new();
+    w.config("goals: {stuck_halt_after: 1, stuck_halt_gates: [uses]}\n");
+    w.goals(
+        "- {id: uses, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0, needs: [builds]}\n\
+         - {id: builds, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n",
+    );
+    w.play("idle", &[&[], FIX]);
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
+    let words: Vec<_> = w.verdicts("uses").iter().map(|j| j.verdict.word()).collect();
+    assert_eq!((words[0], *words.last().unwrap()), ("skipped", "pass"));
+    assert!(w.prompt(1).contains("`uses`: skipped"), "{}", w.prompt(1));
+    w.settled();
+}
+
+#[test]
+fn a_gate_with_tree_copy_sees_the_commit_and_keeps_its_build_between_ticks() {
+    let w = World::new();
+    w.ignoring_runs();
+    let cmd = "mkdir -p target && echo x >> target/count && test ! -e runs-mine && test -f fixed";
+    w.goals(&format!("- {{id: tests, type: hard, cmd: '{cmd}', pass_when: exit_code == 0, tree: copy}}\n"));
+    w.put("runs-mine", "an ignored file of the work tree");
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let verdicts = w.verdicts("tests");
+    assert!(verdicts.iter().all(|judged| judged.place == Place::GateTree), "{verdicts:?}");
+    let copy = w.place().cache_dir().join("gate-tree/tree");
+    let count = std::fs::read_to_string(copy.join("target/count")).unwrap();
+    assert!(count.lines().count() >= 2, "{count}");
+    assert!(!w.has("target"), "nothing of it is in the work tree");
+    w.settled();
+}
+
+#[test]
+fn what_a_killed_run_left_of_a_copy_is_not_taken_over() {
+    let w = World::new();
+    w.ignoring_runs();
+    w.goals("- {id: tests, type: hard, cmd: 'test ! -e target/stale && test -f fixed', pass_when: exit_code == 0, tree: copy}\n");
+    let stale = w.place().cache_dir().join("gate-tree/tree/target");
+    std::fs::create_dir_all(&stale).unwrap();
+    std::fs::write(stale.join("stale"), "x").unwrap();
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    w.settled();
+}
+
+#[test]
+fn row_69_setup_makes_what_a_clean_checkout_lacks() {
+    let w = World::new();
+    w.ignoring_runs();
+    w.config("setup: {commands: [{cmd: 'mkdir -p built && : > built/dep'}]}\nskeptic: {enabled: false}\n");
+    std::fs::create_dir(w.repo().join("built")).unwrap();
+    w.put("built/dep", "the operator's own");
+    w.goals(
+        "- {id: tests, type: hard, cmd: 'test -f built/dep && test -f fixed', pass_when: exit_code == 0}\n",
+    );
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1"]).stopped("complete", 0);
+    w.settled();
+}
+
+#[test]
+fn row_69_a_setup_that_fails_parks_the_proof_and_names_itself() {
+    let w = World::new();
+    w.config("setup: {commands: [{cmd: 'echo offline >&2; exit 1'}]}\nskeptic: {enabled: false}\n");
+    w.gate("test -f fixed");
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1"]).stopped("parked:proof", 11);
+    w.settled();
+}
+
+#[test]
+fn row_65_where_peers_are_unconfined_expensive_gates_run_between_turns_and_that_is_said() {
+    let w = World::new();
+    w.config("pipeline_gates: true\nskeptic: {enabled: false}\n");
+    w.goals("- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0, expensive: true}\n");
+    w.play("idle", &[FIX]);
+    let ran = w.run(&["--max-ticks=1"]);
+    ran.stopped("complete", 0);
+    assert!(format!("{ran:?}").contains("expensive gates run between turns"), "{ran:?}");
+    let (gates, turn) = (w.verdicts("tests"), w.tick(1));
+    assert!(
+        gates.iter().all(|judged| judged.at.head == turn.head_before || judged.at.head == turn.head_after)
+    );
+    w.settled();
+}
