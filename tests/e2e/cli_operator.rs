@@ -136,14 +136,14 @@ fn a_gate_that_leaves_files_behind_is_told_so_by_verify() {
     let done = world.peers(&["verify"]).exits(0);
     assert!(done.err.contains("note: the gates changed the work tree: cache/x, left.pyc;"), "{}", done.err);
     assert!(done.out.contains("The gates changed the work tree: cache/x, left.pyc"), "{}", done.out);
-    let again = world.peers(&["verify", "--json"]).exits(0).json("peers.verify/1");
+    let again = world.peers(&["verify", "--json"]).exits(0).json("peers.verify/2");
     assert_eq!((&again["dirtied"], &again["dirtied_count"]), (&json!([]), &0.into()), "as before");
 }
 
 #[test]
 fn what_gates_did_to_the_work_tree_is_unknown_where_nobody_could_look() {
     let world = World::ready("touch left.pyc");
-    let pristine = world.peers(&["verify", "--pristine", "--json"]).exits(0).json("peers.verify/1");
+    let pristine = world.peers(&["verify", "--pristine", "--json"]).exits(0).json("peers.verify/2");
     assert_eq!((&pristine["dirtied"], &pristine["dirtied_count"]), (&Value::Null, &Value::Null));
     let _loop = world.hold_lock(json!({"run_id": "00000000000000aa"}));
     let beside = world.peers(&["verify"]).exits(0);
@@ -152,7 +152,7 @@ fn what_gates_did_to_the_work_tree_is_unknown_where_nobody_could_look() {
         "{}",
         beside.out
     );
-    let json = world.peers(&["verify", "--json"]).exits(0).json("peers.verify/1");
+    let json = world.peers(&["verify", "--json"]).exits(0).json("peers.verify/2");
     assert_eq!((&json["dirtied"], &json["dirtied_count"]), (&Value::Null, &Value::Null));
 }
 

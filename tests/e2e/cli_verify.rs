@@ -22,7 +22,7 @@ fn one_red_gate_is_a_negative_answer_with_its_reason() {
     let done = world.peers(&["verify", "--no-write"]).exits(1);
     assert!(done.out.contains("**Result:** FAIL (0 of 1 hard goal green)"), "{}", done.out);
     assert!(!world.at(".peers/VERIFY.md").exists());
-    let json = world.peers(&["verify", "--json", "--no-write"]).exits(1).json("peers.verify/1");
+    let json = world.peers(&["verify", "--json", "--no-write"]).exits(1).json("peers.verify/2");
     assert_eq!((&json["result"], &json["hard"][0]["state"]), (&"fail".into(), &"fail".into()));
     assert_eq!(json["head"], world.head().as_str());
 }
@@ -149,7 +149,7 @@ fn a_red_gate_is_shown_with_its_cause_in_every_place() {
     let status = world.peers(&["status"]).exits(0).out;
     let log = dir.canonicalize().unwrap().join(".peers/log/gates/tick-0000");
     assert!(status.contains(&format!("{short}; its output: {}", log.display())), "{status}");
-    let json = world.peers(&["verify", "--json", "--no-write"]).exits(1).json("peers.verify/1");
+    let json = world.peers(&["verify", "--json", "--no-write"]).exits(1).json("peers.verify/2");
     assert_eq!(json["hard"][0]["cause"], short);
     assert!(json["hard"][0]["diagnostic"].as_str().unwrap().contains("Traceback"));
 }

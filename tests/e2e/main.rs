@@ -5,6 +5,8 @@ mod cli_basics;
 #[cfg(test)]
 mod cli_checks;
 #[cfg(test)]
+mod cli_ci;
+#[cfg(test)]
 mod cli_demo;
 #[cfg(test)]
 mod cli_goals;

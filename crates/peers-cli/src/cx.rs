@@ -228,7 +228,7 @@ fn look(place: &Place) -> (Lock, Option<Timestamp>) {
 }
 
 /// Commands that only look refuse a control directory that leads elsewhere.
-fn refuse_link(place: &Place) -> Result<(), CommandError> {
+pub(crate) fn refuse_link(place: &Place) -> Result<(), CommandError> {
     let found = place.open_work()?.stat(peers_run::place::PEERS_DIR)?;
     if found.is_some_and(|stat| stat.kind == peers_sys::dir::Kind::Symlink) {
         return Err(CommandError::new(peers_model::exit::REFUSED, ".peers is a symbolic link")

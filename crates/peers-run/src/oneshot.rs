@@ -3,6 +3,10 @@
 //! Neither lock nor state nor journal is touched here, so it works beside a running loop: what has to
 //! be read of the repository is imported into a control git directory that lives as long as the call.
 
+mod changed;
+mod live;
+mod shallow;
+
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -27,10 +31,13 @@ use crate::drive;
 use crate::env::OperatorEnv;
 use crate::gitrepo::chain;
 use crate::inputs::Signals;
+use crate::perform::in_order_of_need;
 use crate::place::{FREE_SPACE, Holder, Place, file_hint, repo_exit, repo_hint};
 use crate::ports::GateJob;
 use crate::procs::{Book, Cancel, Extra, ExtraResult, Progress, Site, SiteSpec, run_extra, run_gates};
 use crate::pulse;
+
+pub use self::changed::Dirtied;
 
 /// How often whoever shows the progress is called.
 const SHOWN: Duration = Duration::from_millis(500);
@@ -45,6 +52,8 @@ pub struct VerifyOptions {
     pub only: Vec<String>,
     /// The hard gates in a clean checkout of HEAD, instead of everything in the work tree.
     pub pristine: bool,
+    /// No kept answer is taken.
+    pub fresh: bool,
 }
 
 /// What came of it.
@@ -68,6 +77,10 @@ pub struct Verified {
     pub exempt: Vec<GoalId>,
     /// What was accepted.
     pub digests: Digests,
+    /// Paths of the work tree that the gates made dirty, or why that is not known.
+    pub dirtied: Dirtied,
+    /// Wall time of everything, milliseconds.
+    pub took_ms: u64,
     /// A loop works here at the same time.
     pub beside: Option<Holder>,
     /// The signal that cut it short.
@@ -87,8 +100,15 @@ pub fn verify(
 ) -> Result<Verified, BootError> {
     let beside = place.holder().map_err(Finding::from)?;
     let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
-    let bench = Bench::new(place, env, loaded)?;
-    let at = clock::now();
+    let mut loaded = loaded.clone();
+    if let Some(limit) = loaded.config.verify.timeout_s {
+        loaded.config.goals.timeout_s = limit;
+    }
+    let bench = Bench::new(place, env, &loaded)?;
+    if options.fresh {
+        bench.site.forget_kept();
+    }
+    let (at, from) = (clock::now(), clock::mono());
     let head = match repo.facts().head() {
         Ok(head) => head.commit,
         Err(peers_git::GitError::Repo(error)) => return Err(boot::repo_finding(place, &error).into()),
@@ -103,20 +123,38 @@ pub fn verify(
     let exempt = exempt(&loaded.goals);
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
     let gates = bench.book.gates().iter().filter(|id| chosen(id.as_str()));
-    let (tree, judgement) = if options.pristine {
+    let (tree, judgement, dirtied) = if options.pristine {
         let gates: Vec<GoalId> = gates.filter(|id| !exempt.contains(id)).cloned().collect();
         let key = TreeKey { head: head.clone(), tree: state.head_tree.clone() };
         let lent = control.lend(&repo).map_err(git)?;
-        (state.head_tree, bench.prove(&control, &key, &gates, &lent, &Rc::new(RefCell::new(show)))?)
+        let judgement = bench.prove(&control, &key, &gates, &lent, &Rc::new(RefCell::new(show)))?;
+        (state.head_tree, judgement, Err("they ran in a clean checkout"))
     } else {
-        let gates = gates.cloned().collect();
-        let key = TreeKey { head: head.clone(), tree: state.worktree_tree.clone() };
+        let gates: Vec<GoalId> = gates.cloned().collect();
         let mut extra = Extra::all(&bench.book);
         extra.retain(|command| chosen(&command.name));
-        let job = GateJob::live(gates, key, TickNo(0));
-        (state.worktree_tree, bench.judge(job, extra, show)?)
+        let before = changed::Before::look(&control, place.work_dir(), &head);
+        let mut ground = live::Ground {
+            bench: &bench,
+            place,
+            control: &mut control,
+            repo: &repo,
+            goals: &loaded.goals,
+            head: &head,
+            state: &state,
+            alone: beside.is_none(),
+        };
+        let judgement = ground.judge(gates, extra, show)?;
+        let dirtied = match &beside {
+            Some(_) => Err("a loop works here at the same time"),
+            None => before.changed(&control, place.work_dir(), &head),
+        };
+        (state.worktree_tree, judgement, dirtied)
     };
-    let Judgement { gates, extra, signal } = judgement;
+    let Judgement { mut gates, extra, signal } = judgement;
+    if shallow::is_cut(place, &repo) {
+        shallow::doubt(&mut gates, &loaded.goals);
+    }
     Ok(Verified {
         at,
         head,
@@ -126,7 +164,9 @@ pub fn verify(
         gates,
         extra,
         exempt,
-        digests: loaded.digests.clone(),
+        digests: loaded.digests,
+        dirtied,
+        took_ms: u64::try_from(clock::mono().since(from).as_millis()).unwrap_or(u64::MAX),
         beside,
         signal,
     })
@@ -155,6 +195,7 @@ pub(crate) struct Bench {
     checkouts: String,
     site: Rc<Site>,
     pub(crate) book: Rc<Book>,
+    goals: Vec<Goal>,
     scratch: PathBuf,
 }
 
@@ -184,6 +225,8 @@ impl Bench {
         let scratch = dir.create_subdir(&name).map_err(|e| file(&e))?;
         let scratch_path = scratch.path().to_owned();
         let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
+        // Without a store nothing was kept.
+        let verdicts = place.open_view_disk().map(|mut disk| Verdicts::read(&mut disk)).unwrap_or_default();
         let site = Site::new(SiteSpec {
             run_id: RunId::new(random).map_err(|e| bug(e.to_string()))?,
             project: place.id().clone(),
@@ -196,7 +239,7 @@ impl Bench {
             operator: env.clone(),
             chosen,
             subreaper: peers_sys::reap::become_subreaper().is_ok(),
-            verdicts: Verdicts::default(),
+            verdicts,
         });
         Ok(Self {
             cache: dir,
@@ -204,6 +247,7 @@ impl Bench {
             checkouts,
             site: Rc::new(site),
             book: Rc::new(book),
+            goals: loaded.goals.clone(),
             scratch: scratch_path,
         })
     }
@@ -211,6 +255,26 @@ impl Bench {
     /// A private directory for whoever needs one.
     pub(crate) fn scratch(&self) -> &std::path::Path {
         &self.scratch
+    }
+
+    /// A fresh clean checkout, in place of the one before.
+    pub(crate) fn checkout(
+        &self,
+        control: &ControlDir,
+        head: &CommitId,
+        lent: &SyntheticGit,
+    ) -> Result<PathBuf, BootError> {
+        self.cache.remove_tree(&self.checkouts).map_err(|e| file(&e))?;
+        cache::clear_foreign(&self.cache).map_err(|e| file(&e))?;
+        let above = self.cache.create_subdir(&self.checkouts).map_err(|e| file(&e))?;
+        let dir = above.path().join("tree");
+        control.checkout_pristine(head, &dir, lent).map_err(git)?;
+        Ok(dir)
+    }
+
+    /// These verdicts stand. Gives back the kept green answers where they are to be written anew.
+    pub(crate) fn stand(&self, judged: &[Judged]) -> Option<Verdicts> {
+        self.site.stand(judged)
     }
 
     /// Runs gates one after the other, each in a clean checkout of its own, as the loop's proof does:
@@ -224,13 +288,8 @@ impl Bench {
         show: &Rc<RefCell<Show>>,
     ) -> Result<Judgement, BootError> {
         let mut all = Judgement::default();
-        for gate in gates {
-            self.cache.remove_tree(&self.checkouts).map_err(|e| file(&e))?;
-            cache::clear_foreign(&self.cache).map_err(|e| file(&e))?;
-            let above = self.cache.create_subdir(&self.checkouts).map_err(|e| file(&e))?;
-            let dir = above.path().join("tree");
-            control.checkout_pristine(&key.head, &dir, lent).map_err(git)?;
-            let (gates, dir) = (vec![gate.clone()], Some(dir.clone()));
+        for gate in in_order_of_need(gates, &self.goals) {
+            let (gates, dir) = (vec![gate], Some(self.checkout(control, &key.head, lent)?));
             let not_green = all.gates.iter().filter(|judged| !judged.verdict.is_pass());
             let not_green = not_green.map(|judged| judged.goal.clone()).collect();
             let live = GateJob::live(gates, key.clone(), TickNo(0));
@@ -244,6 +303,7 @@ impl Bench {
                 break;
             }
         }
+        all.gates.sort_by_key(|judged| gates.iter().position(|id| *id == judged.goal));
         Ok(all)
     }
 

@@ -2,6 +2,8 @@
 
 mod judging;
 
+pub(crate) use judging::{changed_the_tree, in_order_of_need};
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use peers_core::bugs::Ledger;

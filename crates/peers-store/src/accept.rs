@@ -34,6 +34,13 @@ pub fn digests(goals: &[u8], config: &[u8]) -> Digests {
     Digests { goals: sha256_hex(goals), config: sha256_hex(config) }
 }
 
+/// One digest over both files, by which people name an acceptance on a machine without its store.
+#[must_use]
+pub fn together(digests: &Digests) -> String {
+    let Digests { goals, config } = digests;
+    sha256_hex(format!("peers acceptance 1\ngoals.yaml {goals}\nconfig.yaml {config}\n").as_bytes())
+}
+
 /// What `goals accept` mends.
 const REMEDY: &str = "review the files and run `peers goals accept`";
 

@@ -15,15 +15,18 @@ const COMPLAINT: usize = 200;
 /// as it is.
 #[must_use]
 pub fn last_words(diagnostic: &str) -> String {
-    let Some((why, tails)) = diagnostic.split_once("; stdout-tail='") else {
-        return diagnostic.trim().to_owned();
-    };
-    let (out, err) = tails.rsplit_once("'; stderr-tail='").unwrap_or((tails, ""));
-    let err = err.strip_suffix('\'').unwrap_or(err);
+    let Some((why, out, err)) = tails(diagnostic) else { return diagnostic.trim().to_owned() };
     let lines = failing::lines(out, err);
     // `pass_when returned False; exit_code=1`: the code is what tells something.
     let why = why.strip_prefix("pass_when returned False; ").unwrap_or(why);
     if lines.is_empty() { why.to_owned() } else { format!("{} ({why})", lines.join(" | ")) }
+}
+
+/// A diagnostic that quotes output, in its parts: why, and the tails of both streams.
+pub(crate) fn tails(diagnostic: &str) -> Option<(&str, &str, &str)> {
+    let (why, tails) = diagnostic.split_once("; stdout-tail='")?;
+    let (out, err) = tails.rsplit_once("'; stderr-tail='").unwrap_or((tails, ""));
+    Some((why, out, err.strip_suffix('\'').unwrap_or(err)))
 }
 
 /// The same on one line.

@@ -43,16 +43,21 @@ pub struct Info<'a> {
     pub confinement: Confinement,
     /// What will be known of the use of each peer, in the order of the configuration.
     pub accounting: &'a [Accounting],
+    /// The digest of what was accepted, if the files are that.
+    pub accept_digest: Option<&'a str>,
 }
 
 /// For a terminal. Ends in a newline.
 #[must_use]
 pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
-    let Info { target, config, given, goals, warnings, lock, confinement, accounting } = info;
+    let Info { target, config, given, goals, warnings, lock, confinement, accounting, accept_digest } = info;
     let mut page = Page::new(colour);
     page.field("target", Tone::Plain, target);
     page.field("lock", Tone::Plain, lock_words(lock));
     page.field("sandbox", Tone::Care, confinement.words());
+    if let Some(digest) = accept_digest {
+        page.field("digest", Tone::Plain, digest);
+    }
     page.field("peers", Tone::Plain, config.peers.len().to_string());
     for (at, peer) in config.peers.iter().enumerate() {
         page.say(format!(" - {}", peer_words(peer)));
@@ -89,7 +94,7 @@ pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
 /// For programs, schema `peers.info/1`.
 #[must_use]
 pub fn info_json(info: &Info<'_>) -> String {
-    let Info { target, config, given, goals, warnings, lock, confinement, accounting } = info;
+    let Info { target, config, given, goals, warnings, lock, confinement, accounting, accept_digest } = info;
     let caps = Caps::new(config.budget.clone());
     let peers: Vec<Value> = config
         .peers
@@ -123,6 +128,7 @@ pub fn info_json(info: &Info<'_>) -> String {
         "skeptic": config.skeptic,
         "goals": goals.iter().map(goal_json).collect::<Vec<_>>(),
         "warnings": warnings,
+        "accept_digest": accept_digest,
         "doubts": doubts(config, accounting, None),
     });
     json::document("peers.info/1", &value)

@@ -33,6 +33,7 @@ mod soft;
 mod sourced;
 mod status;
 mod ticks;
+mod verify;
 mod watch;
 mod words;
 
@@ -65,5 +66,9 @@ pub use soft::SoftRow;
 pub use sourced::Sourced;
 pub use status::{status_json, status_text};
 pub use ticks::{JournalTail, TickRow};
+pub use verify::{
+    Answer, Lines, RowState, Source, VerifyReport, VerifyRow, verify_github, verify_json, verify_junit,
+    verify_markdown, verify_sarif,
+};
 pub use watch::{watch_json, watch_line};
 pub use words::{ago, bytes, count, duration_ms, percent, thousands};

@@ -8,7 +8,7 @@ use peers_run::boot;
 use peers_run::env::OperatorEnv;
 use peers_run::procs::{self, Outlook};
 use peers_store::layout::peers;
-use peers_store::{Area, Disk};
+use peers_store::{Area, Disk, accept};
 use peers_sys::env::Env;
 use peers_sys::term;
 use peers_view::{Accounting, Confinement, Info, info_json, info_text, keys};
@@ -58,6 +58,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let given = keys(&String::from_utf8_lossy(&file));
     let mut warnings = loaded.warnings();
     warnings.extend(withheld(&loaded.config, &cx.env));
+    let digest = loaded.changed().is_none().then(|| accept::together(&loaded.digests));
     let info = Info {
         target: &term::inline(&place.work_dir().to_string_lossy()),
         config: &loaded.config,
@@ -67,6 +68,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         lock: &cx::lock(&place),
         confinement: Confinement::Unconfined,
         accounting: &accounting(&loaded.config),
+        accept_digest: digest.as_deref(),
     };
     if args.json {
         cx.out.data(&info_json(&info))?;

@@ -159,7 +159,14 @@ fn asks_for_json() -> bool {
     let mut words = args.iter().skip(1).map(|arg| arg.to_string_lossy()).take_while(|word| word != "--");
     // What follows the script of a scripted peer is for others.
     let plays = args.iter().any(|word| word == "fake-peer") && !args.iter().any(|word| word == "--examples");
-    !plays && words.any(|word| word == "--json" || word == "--format=json")
+    let mut before = String::new();
+    !plays
+        && words.any(|word| {
+            let json =
+                word == "--json" || word == "--format=json" || (before == "--format" && word == "json");
+            before = word.into_owned();
+            json
+        })
 }
 
 impl Command {

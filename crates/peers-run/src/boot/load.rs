@@ -9,6 +9,7 @@ use peers_store::accept::{self, Accepted};
 use peers_store::load::{self, LoadError, Source};
 use peers_store::{Area, Disk, DiskErrorKind, StoreError, layout};
 use peers_sys::digest::sha256_hex;
+use peers_sys::term;
 
 use super::finding::{BootError, Finding};
 use crate::engine::Reload;
@@ -47,6 +48,27 @@ impl Loaded {
         let files = self.unaccepted();
         let were = if files.len() == 1 { "it was" } else { "they were" };
         (!files.is_empty()).then(|| format!("{} changed since {were} accepted", files.join(" and ")))
+    }
+
+    /// Takes the files for accepted if this is their digest ([`accept::together`]): for a machine without the
+    /// store in which an acceptance stands. Where there is one, its word stands, and the digest has to fit too.
+    ///
+    /// # Errors
+    /// A [`Finding`], exit 5, when it is another one.
+    pub fn named_as_accepted(&mut self, digest: &str) -> Result<(), Finding> {
+        let found = accept::together(&self.digests);
+        if !digest.eq_ignore_ascii_case(&found) {
+            return Err(Finding::new(
+                exit::REFUSED,
+                format!("goals and config here have the digest {found}, not {}", term::line(digest, 80)),
+                "`peers info` prints the right one where they were accepted; before you name another one, look at what changed in .peers/goals.yaml and .peers/config.yaml",
+            ));
+        }
+        if self.accepted.is_none() {
+            let (digests, at) = (self.digests.clone(), peers_sys::clock::now());
+            self.accepted = Some(Accepted { v: 1, digests, at, by: "--accept-digest".into(), note: None });
+        }
+        Ok(())
     }
 
     /// What is allowed and yet most likely not meant.

@@ -27,7 +27,7 @@ fn named(paths: &[String]) -> String {
 }
 
 /// Gates in the order of the file, but none before one that it needs.
-fn in_order_of_need(gates: &[GoalId], goals: &[Goal]) -> Vec<GoalId> {
+pub(crate) fn in_order_of_need(gates: &[GoalId], goals: &[Goal]) -> Vec<GoalId> {
     let needs = |id: &GoalId| {
         goals.iter().find(|goal| goal.id == *id).and_then(|goal| match &goal.kind {
             GoalKind::Hard(hard) => Some(hard.needs.as_slice()),
@@ -47,7 +47,7 @@ fn in_order_of_need(gates: &[GoalId], goals: &[Goal]) -> Vec<GoalId> {
 }
 
 /// What a gate is told that changed what it judges.
-fn changed_the_tree(changed: &str, verdict: &Verdict) -> String {
+pub(crate) fn changed_the_tree(changed: &str, verdict: &Verdict) -> String {
     let what = if changed.is_empty() { "its files" } else { changed };
     let said = verdict.diagnostic();
     let said = if said.is_empty() { String::new() } else { format!("\n{said}") };

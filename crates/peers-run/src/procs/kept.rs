@@ -20,6 +20,11 @@ impl Kept {
         Self { verdicts: RefCell::new(verdicts), pending: RefCell::default() }
     }
 
+    /// Drops everything.
+    pub(super) fn forget(&self) {
+        *self.verdicts.borrow_mut() = Verdicts::default();
+    }
+
     /// Whether a green answer of `gate` about this is kept. If not, the next one will be about it.
     pub(super) fn look(&self, gate: &GoalId, about: String) -> bool {
         let found = self.verdicts.borrow().find(gate, &about).is_some();
@@ -37,6 +42,10 @@ impl Kept {
         let mut kept = self.verdicts.borrow_mut();
         let mut news = false;
         for judged in verdicts.iter().filter(|judged| judged.verdict.is_pass() && !judged.cached) {
+            // One that was red first says nothing for sure about the next time.
+            if judged.is_flaky() {
+                continue;
+            }
             let Some(about) = pending.remove(&judged.goal) else { continue };
             let gate = judged.goal.clone();
             kept.keep(Pass { gate, about, tree: judged.at.tree.clone(), at });

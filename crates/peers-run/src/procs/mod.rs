@@ -128,6 +128,11 @@ impl Site {
         self.kept.stand(verdicts, clock::now())
     }
 
+    /// From here on nothing was ever kept.
+    pub(crate) fn forget_kept(&self) {
+        self.kept.forget();
+    }
+
     /// The redaction rules with the secrets of the operator's environment.
     #[must_use]
     pub fn rules(&self) -> &Rules {

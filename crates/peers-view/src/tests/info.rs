@@ -50,6 +50,7 @@ fn with<T>(use_it: impl FnOnce(&Info<'_>) -> T) -> T {
         lock: &Lock::Free,
         confinement: Confinement::Unconfined,
         accounting: &accounting,
+        accept_digest: None,
     })
 }
 
@@ -132,6 +133,7 @@ fn every_key_of_a_new_file_is_shown_and_what_the_file_sets_is_no_default() {
         lock: &Lock::Free,
         confinement: Confinement::Unconfined,
         accounting: &[],
+        accept_digest: None,
     };
     let json: Value = serde_json::from_str(&info_json(&info)).unwrap();
     let settings = json["settings"].as_object().unwrap();

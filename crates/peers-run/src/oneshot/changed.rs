@@ -1,0 +1,68 @@
+//! What gates leave behind in the work tree.
+
+use std::path::Path;
+
+use peers_git::{ControlDir, DirtyFile};
+use peers_model::CommitId;
+
+/// Uncommitted paths that are compared before and after the gates; with more of them nobody can tell.
+const COMPARED: usize = 10_000;
+/// The work tree could not be looked at.
+const UNSEEN: &str = "git could not look at it";
+
+/// Paths that the gates made dirty, or why that is not known.
+pub type Dirtied = Result<Vec<String>, &'static str>;
+
+/// The uncommitted paths at one time.
+pub(super) struct Before(Option<Vec<DirtyFile>>);
+
+impl Before {
+    /// For a note only: where anything is in the way there is none.
+    pub(super) fn look(control: &ControlDir, work_dir: &Path, head: &CommitId) -> Self {
+        Self(control.dirty_files(work_dir, head, COMPARED + 1).ok())
+    }
+
+    /// The paths that are dirty now and were not.
+    pub(super) fn changed(self, control: &ControlDir, work_dir: &Path, head: &CommitId) -> Dirtied {
+        let before = self.0.ok_or(UNSEEN)?;
+        let after = control.dirty_files(work_dir, head, COMPARED + 1).map_err(|_| UNSEEN)?;
+        added(&before, after)
+    }
+}
+
+/// What is in `after` alone. Of a list that was cut nobody knows what it lacks.
+fn added(before: &[DirtyFile], after: Vec<DirtyFile>) -> Dirtied {
+    if before.len().max(after.len()) > COMPARED {
+        return Err("more than 10,000 paths are uncommitted");
+    }
+    // Both are sorted by their paths.
+    let known = |file: &DirtyFile| {
+        let from = before.partition_point(|b| b.path < file.path);
+        before.iter().skip(from).take_while(|b| b.path == file.path).any(|b| b == file)
+    };
+    Ok(after.into_iter().filter(|file| !known(file)).map(|file| file.path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use peers_git::DirtyStatus;
+
+    use super::*;
+
+    fn files(n: usize) -> Vec<DirtyFile> {
+        (0..n).map(|n| DirtyFile { status: DirtyStatus::Added, path: format!("{n:06}") }).collect()
+    }
+
+    #[test]
+    fn what_the_gates_changed_is_told_exactly_or_not_at_all() {
+        assert_eq!(added(&files(2), files(2)), Ok(Vec::new()));
+        assert_eq!(added(&files(1), files(3)), Ok(vec!["000001".to_owned(), "000002".to_owned()]));
+        assert_eq!(added(&files(0), files(COMPARED)).map(|paths| paths.len()), Ok(COMPARED));
+        let mut changed = files(2);
+        changed[1].status = DirtyStatus::Deleted;
+        assert_eq!(added(&files(2), changed), Ok(vec!["000001".to_owned()]));
+        // Of a list that was cut nobody knows what it lacks.
+        assert!(added(&files(COMPARED + 1), files(COMPARED + 1)).is_err());
+        assert!(added(&files(COMPARED + 1), files(1)).is_err() && added(&[], files(COMPARED + 1)).is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! Workflow commands of GitHub Actions.
+
+use std::fmt::Write as _;
+
+use peers_core::apply::bounded;
+use peers_sys::term;
+
+use super::place::Place;
+use super::{Answer, RowState, VerifyReport};
+
+/// Bytes of one message.
+const MESSAGE: usize = 4 * 1024;
+
+/// One line for the result, and an annotation for each row that is not green. Every line is a command of
+/// ours: no text of a gate can begin one.
+#[must_use]
+pub fn verify_github(report: &VerifyReport) -> String {
+    let level = if report.answer() == Answer::Pass { "notice" } else { "error" };
+    let mut out = format!("::{level} title=peers verify::{}\n", message(&report.result()));
+    for row in report.rows().filter(|row| row.state != RowState::Pass) {
+        let Place { path, line } = Place::of(row);
+        let text = format!("{}: {}\n{}", row.state.word(), row.cause(), row.diagnostic);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "::error file={},line={line},title={}::{}",
+            property(&path),
+            property(&format!("peers: {}", term::line(&row.name, 120))),
+            message(&text)
+        );
+    }
+    out
+}
+
+/// What stands behind the second `::`.
+fn message(text: &str) -> String {
+    bounded(&term::block(text), MESSAGE).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// What stands behind a `=`.
+fn property(text: &str) -> String {
+    message(text).replace(':', "%3A").replace(',', "%2C")
+}

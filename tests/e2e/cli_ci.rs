@@ -1,0 +1,318 @@
+//! `peers verify` as continuous integration calls it.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Ended, World, goals, program};
+
+/// A repository whose accepted files are committed, and the digest of them.
+fn origin(gate: &str) -> (World, String) {
+    let world = World::ready(gate);
+    let digest = publish(&world);
+    (world, digest)
+}
+
+fn publish(world: &World) -> String {
+    world.git(&["add", "-f", ".peers/goals.yaml", ".peers/config.yaml"]);
+    world.commit("Publish the gates");
+    let info = world.peers(&["info", "--json"]).exits(0).json("peers.info/1");
+    info["accept_digest"].as_str().unwrap().to_owned()
+}
+
+/// A clone on another machine: one commit deep, HEAD detached, no store.
+fn clone(origin: &World) -> World {
+    let machine = World::bare();
+    let url = format!("file://{}", origin.at("").display());
+    machine.git(&["clone", "-q", "--depth", "1", &url, "."]);
+    machine.git(&["checkout", "-q", "--detach"]);
+    machine
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn a_fresh_clone_is_judged_by_the_digest_alone_and_nothing_stays() {
+    let (origin, digest) = origin("test -f README.md");
+    let ci = clone(&origin);
+    let done = ci.peers(&["verify", "--accept-digest", &digest]).exits(0);
+    assert!(done.out.contains("**Result:** PASS (1 of 1 hard goal green)"), "{}", done.out);
+    assert!(done.out.contains(&format!("both (`--accept-digest`) {digest}.")), "{}", done.out);
+    assert_eq!(ci.read(".peers/VERIFY.md"), done.out);
+    assert!(!ci.path("home/state").exists(), "a store was made");
+    let cache = ci.path("home/cache/peers");
+    let projects: Vec<_> = std::fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for project in projects {
+        assert_eq!(std::fs::read_dir(&project).unwrap().count(), 0, "{}", project.display());
+    }
+    ci.peers(&["verify", "--pristine", "--accept-digest", &digest.to_uppercase()]).exits(0);
+    assert!(!ci.path("home/state").exists());
+    assert_eq!(ci.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn without_the_digest_a_clone_is_refused_and_told_what_it_has() {
+    let (origin, digest) = origin("touch ran");
+    let ci = clone(&origin);
+    let done = ci.peers(&["verify"]).exits(5);
+    assert!(done.err.contains(&digest) && done.err.contains("`peers info` prints it"), "{}", done.err);
+    let other = "0".repeat(64);
+    let done = ci.peers(&["verify", "--accept-digest", &other]).exits(5);
+    assert!(done.err.contains(&digest) && done.err.contains(&format!("not {other}")), "{}", done.err);
+    assert!(done.err.contains("`peers info` prints the right one"), "{}", done.err);
+    let done = ci.peers(&["verify", "--accept-digest", &digest[..63]]).exits(2);
+    assert!(done.err.contains("64 hex digits"), "{}", done.err);
+    assert!(!ci.at("ran").exists() && !ci.path("home/state").exists() && !ci.at(".peers/VERIFY.md").exists());
+}
+
+#[test]
+fn the_digest_covers_the_goals_and_the_configuration() {
+    let (origin, digest) = origin("true");
+    for (file, more) in
+        [(".peers/goals.yaml", "# x\n"), (".peers/config.yaml", "verify: {commands: [{cmd: 'true'}]}\n")]
+    {
+        let ci = clone(&origin);
+        ci.write(file, &(ci.read(file) + more));
+        ci.peers(&["verify", "--accept-digest", &digest]).exits(5);
+    }
+}
+
+#[test]
+fn where_a_store_is_its_word_stands_whatever_digest_is_named() {
+    let (world, digest) = origin("true");
+    world.peers(&["verify", "--accept-digest", &digest]).exits(0);
+    let done = world.peers(&["verify", "--accept-digest", &"0".repeat(64)]).exits(5);
+    assert!(done.err.contains(&digest), "{}", done.err);
+    world.write(".peers/goals.yaml", &goals(&[("real", "false")]));
+    // The digest of the files as they are now is no secret, and no acceptance.
+    let ci = World::bare();
+    ci.git(&["clone", "-q", &format!("file://{}", world.at("").display()), "."]);
+    ci.write(".peers/goals.yaml", &goals(&[("real", "false")]));
+    let said = ci.peers(&["verify"]).exits(5).err;
+    let found = said.split("have the digest ").nth(1).unwrap()[..64].to_owned();
+    ci.peers(&["verify", "--accept-digest", &found]).exits(1);
+    let done = world.peers(&["verify", "--accept-digest", &found]).exits(5);
+    assert!(done.err.contains("goals.yaml changed since it was accepted"), "{}", done.err);
+    assert_eq!(world.peers(&["info", "--json"]).exits(0).json("peers.info/1")["accept_digest"], Value::Null);
+}
+
+#[test]
+fn a_link_in_place_of_the_control_directory_is_refused_in_a_clone() {
+    let (origin, digest) = origin("true");
+    let ci = clone(&origin);
+    std::fs::rename(ci.at(".peers"), ci.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(ci.path("elsewhere"), ci.at(".peers")).unwrap();
+    ci.peers(&["verify", "--accept-digest", &digest]).exits(5);
+}
+
+#[test]
+fn a_check_that_needs_the_record_cannot_be_judged_without_a_store() {
+    let world = World::ready("true");
+    world.write(".peers/goals.yaml", "goals:\n- {id: review, type: hard, check: self-review}\n");
+    world.peers(&["goals", "accept"]).exits(0);
+    let digest = publish(&world);
+    let ci = clone(&world);
+    let (junit, sarif) = (ci.path("j.xml"), ci.path("s.sarif"));
+    let (j, s) = (junit.to_str().unwrap(), sarif.to_str().unwrap());
+    let done = ci.peers(&["verify", "--accept-digest", &digest, "--junit", j, "--sarif", s]).exits(3);
+    assert!(done.out.contains("**Result:** NOT JUDGED (0 of 1 hard goal green)"), "{}", done.out);
+    assert!(text(&junit).contains("failures=\"0\" errors=\"1\"") && text(&junit).contains("<error "));
+    let sarif: Value = serde_json::from_str(&text(&sarif)).unwrap();
+    assert_eq!(sarif["runs"][0]["results"][0]["level"], "warning");
+    assert_eq!(sarif["runs"][0]["invocations"][0]["executionSuccessful"], false);
+}
+
+#[test]
+fn a_check_of_history_does_not_pass_where_history_is_cut_off() {
+    let world = World::ready("true");
+    world.write(".peers/goals.yaml", "goals:\n- {id: ledger, type: hard, check: bug-ledger}\n");
+    world.peers(&["goals", "accept"]).exits(0);
+    let digest = publish(&world);
+    let done = clone(&world).peers(&["verify", "--accept-digest", &digest]).exits(3);
+    assert!(done.out.contains("| ledger | error | this is a shallow clone"), "{}", done.out);
+    let whole = World::bare();
+    whole.git(&["clone", "-q", &format!("file://{}", world.at("").display()), "."]);
+    whole.peers(&["verify", "--accept-digest", &digest]).exits(0);
+}
+
+#[test]
+fn two_runs_give_the_same_bytes_in_every_format() {
+    let world = World::ready("echo 'src/a.rs:3: wrong' >&2; false");
+    world.write(".peers/config.yaml", &world.config("verify: {commands: [{name: lint, cmd: 'exit 2'}]}\n"));
+    world.peers(&["goals", "accept"]).exits(0);
+    let all = |n: u32, more: &[&str]| {
+        let (junit, sarif) = (world.path(&format!("{n}.xml")), world.path(&format!("{n}.sarif")));
+        let files = ["--junit", junit.to_str().unwrap(), "--sarif", sarif.to_str().unwrap()];
+        let run = |args: &[&str]| world.peers(&[&["verify"], args, more].concat()).exits(1).out;
+        let said = [run(&files), run(&["--json"]), run(&["--format", "json"]), run(&["--format", "github"])];
+        assert_eq!(said[1], said[2]);
+        [said.concat(), world.read(".peers/VERIFY.md"), text(&junit), text(&sarif)]
+    };
+    let first = all(1, &[]);
+    assert_eq!(first, all(2, &[]));
+    let timed = world.peers(&["verify", "--json", "--timings", "--no-write"]).exits(1);
+    assert!(timed.err.contains("took ") && timed.err.contains("slowest: "), "{}", timed.err);
+    let timed = timed.json("peers.verify/2");
+    assert!(timed["ts"].is_string() && timed["hard"][0]["duration_ms"].is_u64(), "{timed}");
+    for told in all(3, &["--no-write"]).iter().zip(&first) {
+        assert_eq!(told.0, told.1);
+    }
+    // The finding, and the line of the command.
+    assert!(
+        first[3].contains("\"uri\": \"src/a.rs\"") && first[3].contains("\"startLine\": 3"),
+        "{}",
+        first[3]
+    );
+    assert!(
+        first[3].contains("\"uri\": \".peers/config.yaml\"") && first[3].contains("\"startLine\": 8"),
+        "{}",
+        first[3]
+    );
+}
+
+#[test]
+fn reports_go_into_files_also_when_a_gate_is_red_and_only_into_regular_ones() {
+    let world = World::ready("touch ran; false");
+    let out = world.path("out");
+    std::fs::create_dir(&out).unwrap();
+    let at = |name: &str| out.join(name).to_str().unwrap().to_owned();
+    let done =
+        world.peers(&["verify", "--junit", &at("j.xml"), "--sarif", "../out/s.sarif", "--json"]).exits(1);
+    assert_eq!(done.json("peers.verify/2")["result"], "fail");
+    assert!(
+        text(&out.join("j.xml")).contains("<failure ") && text(&out.join("s.sarif")).contains("\"2.1.0\"")
+    );
+    std::fs::remove_file(world.at("ran")).unwrap();
+
+    std::fs::write(out.join("victim"), "untouched").unwrap();
+    std::os::unix::fs::symlink(out.join("victim"), out.join("link")).unwrap();
+    std::os::unix::fs::symlink(&out, world.at("reports")).unwrap();
+    std::os::unix::fs::symlink(world.at(".peers"), out.join("back")).unwrap();
+    for (path, code, says) in [
+        (at("link"), 5, "is a symbolic link"),
+        (at("."), 5, "is not a regular file"),
+        (at(".."), 2, "is not a file"),
+        (at("missing/j.xml"), 70, "mkdir -p"),
+        (world.at("reports/j.xml").to_str().unwrap().to_owned(), 5, "cannot be written"),
+        (at("back/config.yaml"), 5, "through a symbolic link"),
+        ("-".to_owned(), 2, "takes a file"),
+        (at("back"), 5, "is a symbolic link"),
+    ] {
+        for flag in ["--junit", "--sarif"] {
+            let done = world.peers(&["verify", flag, &path]).exits(code);
+            assert!(done.err.contains(says), "{path}: {}", done.err);
+        }
+    }
+    let same = at("x");
+    assert!(world.peers(&["verify", "--junit", &same, "--sarif", &same]).exits(2).err.contains("one file"));
+    assert_eq!(text(&out.join("victim")), "untouched");
+    assert!(!world.at("ran").exists(), "gates ran before the files were looked at");
+}
+
+#[test]
+fn a_report_that_nobody_can_keep_is_a_failure_of_its_own() {
+    let world = World::ready("true");
+    for format in ["markdown", "json", "github"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let child = world
+            .command(program())
+            .args(["verify", "--format", format])
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Ended::of(&child.wait_with_output().unwrap()).exits(70);
+        assert!(world.read(".peers/VERIFY.md").contains("PASS"));
+    }
+    let done = world.peers(&["verify", "--junit", "/proc/self/j.xml", "--json"]).exits(70);
+    assert_eq!(done.json("peers.verify/2")["result"], "pass");
+    assert!(done.err.contains("/proc/self/j.xml cannot be written"), "{}", done.err);
+}
+
+#[test]
+fn annotations_are_commands_and_the_summary_is_the_report() {
+    let world = World::ready("printf '::warning::forged\\n%%0A::error::x\\n##[error]y\\n' >&2; false");
+    let summary = world.path("summary.md");
+    let run = |path: &Path| {
+        let output = world
+            .command(program())
+            .args(["verify", "--format", "github"])
+            .env("GITHUB_STEP_SUMMARY", path)
+            .output()
+            .unwrap();
+        Ended::of(&output).exits(1)
+    };
+    std::fs::write(&summary, "before\n").unwrap();
+    let done = run(&summary);
+    let lines: Vec<&str> = done.out.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", done.out);
+    assert!(
+        lines[0].starts_with("::error title=peers verify::FAIL (0 of 1 hard goal green)"),
+        "{}",
+        done.out
+    );
+    assert!(
+        lines[1].starts_with("::error file=.peers/goals.yaml,line=2,title=peers%3A real::fail: "),
+        "{}",
+        done.out
+    );
+    assert!(lines[1].contains("%250A::error::x"), "{}", done.out);
+    assert_eq!(text(&summary), format!("before\n{}", world.read(".peers/VERIFY.md")));
+
+    let nearly = "x".repeat(1024 * 1024 - 100);
+    std::fs::write(&summary, &nearly).unwrap();
+    run(&summary);
+    let kept = text(&summary);
+    assert!(
+        kept.len() <= 1024 * 1024 && kept[nearly.len()..].contains("cut: a summary holds 1 MiB"),
+        "{}",
+        &kept[nearly.len()..]
+    );
+
+    std::fs::write(world.path("victim"), "untouched").unwrap();
+    std::os::unix::fs::symlink(world.path("victim"), world.path("link.md")).unwrap();
+    for path in ["link.md", "none/summary.md"] {
+        let done = run(&world.path(path));
+        assert!(done.err.contains("warning: the summary of the job was not written"), "{}", done.err);
+    }
+    assert_eq!(text(&world.path("victim")), "untouched");
+}
+
+#[test]
+fn a_command_that_is_none_is_an_error_of_the_configuration_and_no_crash() {
+    let world = World::ready("touch ran");
+    for (entry, says) in [
+        ("'make lint'", "expected"),
+        ("{cmd: ''}", "`cmd` is empty"),
+        ("{cmd: '  '}", "`cmd` is empty"),
+        ("{name: lint}", "cmd"),
+        ("{cmd: x, timeout_s: 0}", "timeout_s"),
+        ("{cmd: x, timeout_s: true}", "timeout_s"),
+        ("{cmd: x, timeout_s: '5'}", "timeout_s"),
+        ("{cmd: [a, b]}", "cmd"),
+        ("{cmd: x, shell: bash}", "shell"),
+        ("null", ""),
+    ] {
+        world.write(".peers/config.yaml", &world.config(&format!("verify: {{commands: [{entry}]}}\n")));
+        let done = world.peers(&["verify", "--json"]).exits(3);
+        assert!(done.err.starts_with("config error: ") && done.err.contains(says), "{entry}: {}", done.err);
+        done.json("peers.error/1");
+    }
+    assert!(!world.at("ran").exists());
+}
+
+#[test]
+fn the_time_limit_of_verify_holds_for_gates_too_and_a_timeout_is_red() {
+    let world = World::ready("true");
+    let fifo = world.fifo("never");
+    world.write(".peers/goals.yaml", &goals(&[("real", &format!("cat {}", fifo.display()))]));
+    world.write(".peers/config.yaml", &world.config("verify: {timeout_s: 1}\n"));
+    world.peers(&["goals", "accept"]).exits(0);
+    let junit = world.path("j.xml");
+    let done = world.peers(&["verify", "--junit", junit.to_str().unwrap()]).exits(1);
+    assert!(done.out.contains("| real | timeout |"), "{}", done.out);
+    assert!(text(&junit).contains("<failure type=\"timeout\""));
+}
