@@ -1,6 +1,7 @@
-//! `docs/scenarios.md` lists each numbered test, and nothing else, and names tests that there are.
+//! `docs/scenarios.md` lists each numbered test, and nothing else, and names tests that there are;
+//! `docs/attacks.md` names tests that there are, each in its file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What the sources say.
@@ -10,6 +11,8 @@ struct Found {
     numbers: BTreeSet<(u32, String)>,
     /// Functions without parameters, as tests are.
     names: BTreeSet<String>,
+    /// The same by file.
+    files: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Found {
@@ -26,15 +29,15 @@ impl Found {
                         name.strip_prefix("row_").and_then(|rest| rest.split('_').next()?.parse().ok());
                     self.numbers.extend(number.map(|number| (number, file.to_owned())));
                     self.names.insert(name.to_owned());
+                    self.files.entry(file.to_owned()).or_default().insert(name.to_owned());
                 }
             }
         }
     }
 }
 
-#[test]
-fn the_list_of_scenarios_has_the_tests_that_there_are() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+/// What the sources of all crates say; files are named from `crates/`.
+fn in_crates(top: &Path) -> Found {
     let mut found = Found::default();
     let crates = top.join("crates");
     for entry in std::fs::read_dir(&crates).unwrap() {
@@ -45,6 +48,38 @@ fn the_list_of_scenarios_has_the_tests_that_there_are() {
             }
         }
     }
+    found
+}
+
+#[test]
+fn the_list_of_attacks_names_tests_that_there_are() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = in_crates(top);
+    found.collect(top, &top.join("tests/e2e"));
+    let (mut rows, mut tests_named) = (0, 0);
+    let text = std::fs::read_to_string(top.join("docs/attacks.md")).unwrap();
+    for line in text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| Attack |")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        assert_eq!(cells.len(), 5, "three cells: {line}");
+        for group in cells[3].split("; ") {
+            let (file, list) =
+                group.split_once(": ").unwrap_or_else(|| panic!("`file`: `test`, ...: {group}"));
+            let file = file.trim_matches('`');
+            let tests = found.files.get(file).unwrap_or_else(|| panic!("there is no file {file}: {line}"));
+            for name in list.split(", ").map(|name| name.trim_matches('`')) {
+                assert!(tests.contains(name), "{file} has no test `{name}`");
+                tests_named += 1;
+            }
+        }
+        rows += 1;
+    }
+    assert!(rows >= 40 && tests_named >= rows, "{rows} attacks, {tests_named} tests");
+}
+
+#[test]
+fn the_list_of_scenarios_has_the_tests_that_there_are() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let found = in_crates(top);
     let mut listed = BTreeSet::new();
     let mut named = 0;
     for line in std::fs::read_to_string(top.join("docs/scenarios.md")).unwrap().lines() {

@@ -263,6 +263,10 @@ fn trailer_paragraph(text: &str) -> Option<Vec<Trailer>> {
     for line in text.lines() {
         if line.starts_with([' ', '\t']) {
             let last = found.last_mut().filter(|_| foldable)?;
+            // What is no value on the line of its key is none below it.
+            if last.value.is_empty() && line.trim().starts_with("//") {
+                return None;
+            }
             if !last.value.is_empty() {
                 last.value.push(' ');
             }
@@ -459,6 +463,14 @@ mod tests {
 
     fn keys(message: &str) -> Vec<String> {
         pairs(message).into_iter().map(|(k, _)| k).collect()
+    }
+
+    #[test]
+    fn a_folded_value_that_could_not_be_written_is_none() {
+        for text in ["Bug-Ack: //x", "Bug-Ack:\n //x", "Bug-Ack: \n\t//"] {
+            assert_eq!(pairs(&format!("s\n\n{text}\n")), [], "{text:?}");
+        }
+        assert_eq!(pairs("s\n\nBug-Ack: a\n //x\n"), [("Bug-Ack".to_owned(), "a //x".to_owned())]);
     }
 
     #[test]

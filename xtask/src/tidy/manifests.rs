@@ -24,7 +24,8 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<Finding> {
     files
         .iter()
         .filter(|file| file.path == "Cargo.toml" || file.path.ends_with("/Cargo.toml"))
-        .filter(|file| !file.path.starts_with("tests/fixtures/"))
+        // Data of tests, and a package that is no member of the workspace.
+        .filter(|file| !file.path.starts_with("tests/fixtures/") && !file.path.starts_with("fuzz/"))
         .flat_map(|file| if file.path == "Cargo.toml" { reasons(file) } else { member(file) })
         .collect()
 }

@@ -54,7 +54,10 @@ pub(super) fn config_kind(path: &str) -> Option<ConfigKind> {
     if GATE.contains(&name) || begins(&GATE_STEMS) || script_config {
         return Some(Gate);
     }
-    if matches!(name, "sitecustomize.py" | "usercustomize.py") || has_extension(name, &["pth"]) {
+    if matches!(name, "sitecustomize.py" | "usercustomize.py")
+        || has_extension(name, &["pth"])
+        || is_runner_of_python(path)
+    {
         return Some(Startup);
     }
     if dir.split('/').next_back() == Some(".cargo") && matches!(name, "config" | "config.toml") {
@@ -138,7 +141,7 @@ const GATE_STEMS: [&str; 8] = [
     ".swiftlint",
 ];
 
-const MIXED: [&str; 14] = [
+const MIXED: [&str; 16] = [
     "pyproject.toml",
     "setup.cfg",
     "setup.py",
@@ -153,7 +156,21 @@ const MIXED: [&str; 14] = [
     "gradle.properties",
     "CMakeLists.txt",
     "mix.exs",
+    "rust-toolchain",
+    "rust-toolchain.toml",
 ];
+
+/// Whether `python -m` takes this for a test runner: it looks in the current directory first.
+fn is_runner_of_python(path: &str) -> bool {
+    const RUNNERS: [&str; 7] = ["pytest", "_pytest", "unittest", "coverage", "nose2", "tox", "nox"];
+    let module = path.strip_suffix("/__init__.py").or_else(|| path.strip_suffix("/__main__.py"));
+    module.or_else(|| path.strip_suffix(".py")).is_some_and(|module| RUNNERS.contains(&module))
+}
+
+/// Whether `make` takes this, where the makefile does not say `.PHONY`, for a target that is made already.
+fn is_a_target(path: &str) -> bool {
+    matches!(path, "test" | "tests" | "check" | "verify" | "lint" | "ci")
+}
 
 /// Pipelines, task runners and scripts that are called after what they do.
 fn calls_commands(path: &str, name: &str) -> bool {
@@ -185,7 +202,7 @@ fn calls_commands(path: &str, name: &str) -> bool {
                 || path.starts_with("script/")
                 || path.starts_with("bin/"))
     });
-    NAMES.contains(&name) || pipeline || script
+    NAMES.contains(&name) || pipeline || script || is_a_target(path)
 }
 
 /// What else a turn did, to be asked for each file.
@@ -223,11 +240,12 @@ fn split(path: &str) -> (&str, &str) {
 /// Whether the change of a file lets something through that was demanded before.
 pub(super) fn is_weaker(file: &FileDiff, around: &Around<'_>) -> bool {
     let Some(kind) = config_kind(&file.path) else { return false };
+    // An empty file can do that too.
+    if takes_a_place(file, around) || (kind == ConfigKind::Startup && file.status == FileStatus::Added) {
+        return true;
+    }
     if file.weight() == 0 {
         return false;
-    }
-    if takes_a_place(file, around) {
-        return true;
     }
     let renamed = |other: &FileDiff| {
         other.status == FileStatus::Added
@@ -302,7 +320,8 @@ fn only_comments(file: &FileDiff) -> bool {
 }
 
 /// Whether a new file is read instead of one that stays: another name of the makefile, a
-/// configuration that says nothing, a module that takes a directory out of the tests of the whole.
+/// configuration that says nothing, a module that takes a directory out of the tests of the whole; or
+/// is taken for what a target of the makefile would make.
 fn takes_a_place(file: &FileDiff, around: &Around<'_>) -> bool {
     if file.status != FileStatus::Added {
         return false;
@@ -321,7 +340,7 @@ fn takes_a_place(file: &FileDiff, around: &Around<'_>) -> bool {
             let next = around.new_go.range(below.as_str()..).next();
             !next.is_some_and(|path| path.starts_with(&below))
         }
-        _ => false,
+        _ => is_a_target(&file.path),
     }
 }
 

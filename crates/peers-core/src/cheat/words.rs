@@ -15,6 +15,7 @@ pub(super) fn loosened(lines: &Changed<'_>) -> bool {
         || leaves_out(lines)
         || (lines.status != FileStatus::Added && says(&lines.removed, &DEMANDS))
         || (matches!(lines.name, ".npmrc" | ".yarnrc" | ".yarnrc.yml") && says(&lines.added, &SHELL))
+        || (lines.name.starts_with("rust-toolchain") && says(&lines.added, &TOOLCHAIN))
         || (lines.name == "go.mod" && lines.added.iter().any(|l| l.trim_start().starts_with("ignore ")))
 }
 
@@ -48,6 +49,9 @@ static DEMANDS: LazyLock<Regex> = LazyLock::new(|| {
 /// What npm runs scripts with, and whether it does.
 static SHELL: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*(?:script-shell|scriptShell|shell|ignore-scripts|node-options)\s*[:=\s]"));
+
+/// A toolchain that is taken from a directory.
+static TOOLCHAIN: LazyLock<Regex> = LazyLock::new(|| pattern(r#"\bpath["']?\s*="#));
 
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(r#"["'`]([^"'`]*)["'`]"#));
 
@@ -94,6 +98,8 @@ mod tests {
             ("pyproject.toml", "addopts = -q -k fast "),
             (".npmrc", "script-shell=/bin/true"),
             (".npmrc", "ignore-scripts=true"),
+            ("rust-toolchain.toml", "path = \"tools\""),
+            ("rust-toolchain", "toolchain = { path = \"tools\" }"),
             ("go.mod", "ignore ./internal"),
             ("vitest.config.ts", "exclude: ['src/hard/**'],"),
             ("vite.config.ts", "    exclude: [...configDefaults.exclude, 'src/hard.test.ts'],"),
@@ -112,6 +118,7 @@ mod tests {
             ("pyproject.toml", "addopts = -q"),
             ("vitest.config.ts", "exclude: ['**/node_modules/**', 'dist'],"),
             (".npmrc", "registry=https://example.invalid"),
+            ("rust-toolchain.toml", "channel = \"1.95\""),
             ("Makefile", "# pytest || true"),
         ] {
             assert!(!loosens(path, &[], &[added]), "{path}: {added}");

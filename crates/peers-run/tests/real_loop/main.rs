@@ -8,6 +8,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends by panicking")]
 
+mod attacks;
 mod between;
 mod branches;
 mod control_files;
@@ -19,6 +20,7 @@ mod gate_keys;
 mod git_dir;
 mod goals;
 mod history;
+mod hostile_gates;
 mod hostile_git;
 mod inbox;
 mod landing;

@@ -139,6 +139,12 @@ impl Live {
         signal_verified(&self.identity, signal).unwrap();
     }
 
+    /// Lets it go on after it was stopped (`SIGSTOP`).
+    pub(crate) fn go_on(&self) {
+        let mut command = Command::new("kill");
+        assert!(command.arg("-CONT").arg(self.identity.pid.to_string()).status().unwrap().success());
+    }
+
     /// From now on it may have so many files open at a time, whatever it has open.
     pub(crate) fn may_open(&self, files: u32) {
         let mut command = Command::new("prlimit");

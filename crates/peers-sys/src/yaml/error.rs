@@ -39,8 +39,7 @@ impl YamlError {
 
     pub(super) fn new(name: &str, text: &str, error: &Saphyr) -> Self {
         let place = error.location().filter(|at| at.line() > 0);
-        let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-        let (line, column) = (place.map(|at| number(at.line())), place.map(|at| number(at.column().max(1))));
+        let (line, column) = place.map(|at| place_in(text, at.line(), at.column())).unzip();
         let key = line.zip(column).and_then(|(line, column)| key_at(text, line, column));
         let (message, hint) = explain(error, key);
         Self {
@@ -67,6 +66,30 @@ impl fmt::Display for YamlError {
 }
 
 impl std::error::Error for YamlError {}
+
+/// A place of the parser, which also ends a line at a lone carriage return, in the lines of the text. It
+/// lies inside of the text whatever the parser says.
+fn place_in(text: &str, line: u64, column: u64) -> (u32, u32) {
+    let mut start = 0;
+    let mut chars = text.char_indices().peekable();
+    for _ in 1..line {
+        let Some((at, c)) = chars.by_ref().find(|(_, c)| matches!(c, '\n' | '\r')) else {
+            start = text.len();
+            break;
+        };
+        let pair = c == '\r' && chars.next_if(|(_, next)| *next == '\n').is_some();
+        start = at + 1 + usize::from(pair);
+    }
+    let rest = text.get(start..).unwrap_or_default();
+    let before = usize::try_from(column).unwrap_or(usize::MAX).saturating_sub(1);
+    let taken = rest.chars().take_while(|c| !matches!(c, '\n' | '\r')).take(before);
+    let end = start + taken.map(char::len_utf8).sum::<usize>();
+    let head = text.get(..end).unwrap_or(text);
+    let (above, same) = head.rsplit_once('\n').unwrap_or(("", head));
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let lines = if same.len() == head.len() { 1 } else { above.matches('\n').count() + 2 };
+    (number(lines), number(same.chars().count() + 1))
+}
 
 /// The key that the place belongs to, if it stands on the same line.
 fn key_at(text: &str, line: u32, column: u32) -> Option<&str> {

@@ -262,15 +262,34 @@ fn messages_carry_no_control_bytes() {
     assert!(!shown.contains('\u{1b}'), "{shown:?}");
 }
 
+/// The place of an error, which lies in the text.
+fn place<T: DeserializeOwned>(text: &str) -> (u32, u32) {
+    let Err(error) = from_str::<T>("c", text) else { panic!("{text:?} is read") };
+    let (line, column) = (error.line.unwrap(), error.column.unwrap());
+    let shown = text.split('\n').nth(usize::try_from(line).unwrap() - 1).expect("a line of the text");
+    assert!(usize::try_from(column).unwrap() <= shown.chars().count() + 1, "{line}:{column} of {text:?}");
+    (line, column)
+}
+
+#[test]
+fn a_place_is_counted_in_the_lines_that_are_shown() {
+    // The parser ends a line at a lone carriage return too.
+    assert_eq!(place::<Config>("name: a\ron: 'x'\ncount: 1\n"), (1, 13));
+    assert_eq!(place::<Config>("name: a\r\non: 'x'\r\n"), (2, 5));
+    let goals = "goals:\n  - {id: s1\re: soft, prompt: p,#reviewer: reviewer: quorum, quorum: 1/xgoalz:\n  - 3}\n";
+    assert_eq!(place::<peers_model::goal::GoalsFile>(goals), (2, 32));
+}
+
 proptest! {
     #[test]
-    fn no_text_makes_the_reader_panic(text in "[-a-c:\\[\\]{}&*!'\"|>%@,#~ \n\t0-9.]{0,80}") {
+    fn no_text_makes_the_reader_panic(text in "[-a-c:\\[\\]{}&*!'\"|>%@,#~ \r\n\t0-9.]{0,80}") {
         let value = from_str::<serde_json::Value>("x", &text);
         if let Err(error) = value {
             prop_assert!(!error.message.is_empty());
         }
-        let config = read(&text);
-        drop(config);
+        if read(&text).is_err_and(|error| error.line.is_some()) {
+            place::<Config>(&text);
+        }
     }
 }
 

@@ -196,6 +196,19 @@ fn a_hand_in_the_run_of_the_tests_is_seen() {
 }
 
 #[test]
+fn what_stands_in_for_a_runner_is_seen() {
+    for path in ["pytest.py", "unittest.py", "pytest/__main__.py", "_pytest/__init__.py", "test", "check"] {
+        for lines in [&["raise SystemExit(0)"][..], &[]] {
+            let seen = found(vec![new(path, lines)]);
+            assert_eq!(seen, [Weakening::GateConfig { path: path.into() }], "{lines:?}");
+        }
+    }
+    for path in ["src/pytest.py", "unittest/helpers.py", "docs/test", "pytest_extra.py", "tests.txt"] {
+        assert_eq!(found(vec![new(path, &["x = 1"])]), [], "{path}");
+    }
+}
+
+#[test]
 fn a_file_that_is_read_instead_of_another_is_seen() {
     for (path, line) in [
         ("GNUmakefile", "test: easy"),
@@ -205,6 +218,7 @@ fn a_file_that_is_read_instead_of_another_is_seen() {
     ] {
         assert_eq!(found(vec![new(path, &[line])]), [Weakening::GateConfig { path: path.into() }]);
     }
+    assert_eq!(found(vec![new("pytest.ini", &[])]), [Weakening::GateConfig { path: "pytest.ini".into() }]);
 }
 
 #[test]
