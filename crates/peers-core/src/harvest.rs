@@ -260,19 +260,27 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
     warn_of_traces(&started.peer, harvest, &mut j);
     let mut seen_section = false;
     let mut skeptic_clean = false;
-    let mut wrong_peer = false;
+    let mut told_of = Vec::new();
     for commit in harvest.commits.iter().filter(|c| c.origin == Origin::Peer) {
         let claims = CommitClaims::read(&commit.message);
         let handoff = claims.handoff.unverified();
         let trailer_matters = handoff.is_handoff() || handoff.peer.is_some();
         let other = trailer_matters && !handoff.names(&started.peer);
-        if other && !wrong_peer {
-            j.warn(&format!(
-                "a commit of this turn names another peer in its `Peer:` trailer; it counts as {}'s, who ran; write `Peer: {}`",
-                started.peer, started.peer
-            ));
+        if other {
+            let what = if handoff.peer.is_some() {
+                "names another peer in its `Peer:` trailer"
+            } else {
+                "hands over without a `Peer:` trailer"
+            };
+            // Once each.
+            if !told_of.contains(&what) {
+                j.warn(&format!(
+                    "a commit of this turn {what}; it counts as {}'s, who ran; write `Peer: {}`",
+                    started.peer, started.peer
+                ));
+                told_of.push(what);
+            }
         }
-        wrong_peer |= other;
         for review in &claims.reviews {
             take_review(state, &started.peer, commit, review, &mut j);
         }

@@ -1,12 +1,12 @@
 //! Moving out of the work tree what lies in the way and cannot be copied.
 
 use std::ffi::OsStr;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
@@ -16,14 +16,17 @@ use crate::ids;
 use crate::place::Place;
 use crate::repo::PeerRepo;
 
-/// Where in the git directory lies what was in the way.
+/// Where lies what was in the way: in the git directory that all work trees share, since that of one of them
+/// goes with it.
 const ASIDE: &str = "peers-aside";
 /// What the name of the file ends with that holds the path of the thing beside it.
 const PATH: &str = ".path";
 /// Files there, notes among them, from which on the oldest go.
 const MOST: usize = if cfg!(test) { 20 } else { 2_000 };
 /// Files there that are looked at. With more of them nothing goes.
-const MAX_LISTED: usize = 100_000;
+const MAX_LISTED: usize = 4_000_000;
+/// Names of what may be the operator's begin with this. It never goes.
+const LASTING: &str = "kept-";
 /// Attempts at a name that nobody has taken.
 const ATTEMPTS: usize = 20;
 
@@ -31,33 +34,39 @@ impl PeerRepo {
     /// Moves what lies at a path of the work tree into the git directory, where git does not look: for
     /// what must not be destroyed and cannot be copied. There it has a name of our own that begins with
     /// `label`, and a file of the same name with `.path` at its end holds the path, as it was. Returns
-    /// where it is, from the git directory; nothing when nothing was there.
+    /// where it is, from the git directory that all work trees share; nothing when nothing was there.
     ///
     /// # Errors
     /// [`GitError::Unsafe`] for a path that leads out of the work tree, [`GitError::Io`] when it cannot be
     /// moved.
     pub fn move_aside(&self, path: &[u8], label: &str) -> Result<Option<String>, GitError> {
         let mut place = Place::work_tree(self.work_dir())?;
-        keep_by(self.git_dir(), path, label, |into, name| place.move_out(path, into, name))
+        keep_by(self.common_dir(), path, label, |into, name| place.move_out(path, into, name))
     }
 
-    /// Removes what was moved aside longest ago under labels `tick-N`, where more than a thousand things lie
-    /// there. What was moved in the tick before `tick` stays: it may not have been told yet.
+    /// The same for what may be the operator's: [`PeerRepo::forget_aside`] leaves it.
+    ///
+    /// # Errors
+    /// As [`PeerRepo::move_aside`].
+    pub fn keep_aside(&self, path: &[u8], label: &str) -> Result<Option<String>, GitError> {
+        self.move_aside(path, &lasting(label))
+    }
+
+    /// Removes what was moved aside longest ago under labels `tick-N`, where more than a thousand such things
+    /// lie there. What was moved in the tick before `tick` stays: it may not have been told yet.
     ///
     /// # Errors
     /// [`GitError::Io`].
     pub fn forget_aside(&self, tick: u64) -> Result<(), GitError> {
-        let at = self.git_dir().join(ASIDE);
+        let at = self.common_dir().join(ASIDE);
         let fail = |source| GitError::io(&at, source);
         // None, or something else that stays.
         let Ok(dir) = files::open_dir(&at) else { return Ok(()) };
         let Some(names) = files::list(&dir, MAX_LISTED).map_err(fail)? else { return Ok(()) };
-        let more = names.len().saturating_sub(MOST);
-        let mut old: Vec<(u64, Vec<u8>)> = names
-            .into_iter()
-            .filter_map(|(name, _)| Some((tick_of(&name)?, name)))
-            .filter(|(then, _)| then.saturating_add(1) < tick)
-            .collect();
+        let mut old: Vec<(u64, Vec<u8>)> =
+            names.into_iter().filter_map(|(name, _)| Some((tick_of(&name)?, name))).collect();
+        let more = old.len().saturating_sub(MOST);
+        old.retain(|(then, _)| then.saturating_add(1) < tick);
         old.sort();
         for (_, name) in old.into_iter().take(more) {
             files::remove_tree_at(&dir, &name).map_err(fail)?;
@@ -66,16 +75,31 @@ impl PeerRepo {
     }
 }
 
+/// A label of what may be the operator's.
+pub(crate) fn lasting(label: &str) -> String {
+    format!("{LASTING}{label}")
+}
+
 /// The same for something of a git directory, which has the name `shown` there.
 pub(crate) fn keep(
-    git_dir: &Path,
+    common_dir: &Path,
     path: &Path,
     shown: &Path,
     label: &str,
 ) -> Result<Option<String>, GitError> {
     let name = Path::new(".git").join(shown).into_os_string().into_vec();
-    keep_by(git_dir, &name, label, |into, name| {
-        match rustix::fs::renameat_with(CWD, path, into, name, RenameFlags::NOREPLACE) {
+    let (Some(parent), Some(leaf)) = (path.parent(), path.file_name()) else {
+        return Err(GitError::io(path, Errno::INVAL));
+    };
+    let dir = match files::open_dir(parent) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        dir => dir.map_err(|source| GitError::io(parent, source))?,
+    };
+    keep_by(common_dir, &name, label, |into, name| {
+        let act = || rustix::fs::renameat_with(&dir, leaf, into, name, RenameFlags::NOREPLACE);
+        match files::allowed(&dir, leaf, act) {
             Ok(()) => Ok(true),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
             Err(error) => Err(GitError::io(path, error)),
@@ -84,38 +108,48 @@ pub(crate) fn keep(
 }
 
 /// The same for entries of a directory of a git directory, which has the name `shown` there: together, in a
-/// directory of their own.
+/// directory of their own. One that cannot be moved keeps no other from it.
 pub(crate) fn keep_entries(
-    git_dir: &Path,
+    common_dir: &Path,
     (from, shown): (&OwnedFd, &Path),
     entries: &[Vec<u8>],
     label: &str,
 ) -> Result<Option<String>, GitError> {
     let name = Path::new(".git").join(shown).join("").into_os_string().into_vec();
-    keep_by(git_dir, &name, label, |into, name| {
+    keep_by(common_dir, &name, label, |place, name| {
         let fail = |error: Errno| GitError::io(shown, error);
-        rustix::fs::mkdirat(into, name, Mode::from_raw_mode(0o777)).map_err(fail)?;
-        let into = files::open_dir_at(into, name.as_bytes()).map_err(fail)?;
+        rustix::fs::mkdirat(place, name, Mode::from_raw_mode(0o777)).map_err(fail)?;
+        let into = files::open_dir_at(place, name.as_bytes()).map_err(fail)?;
+        let (mut moved, mut stuck) = (false, None);
         for entry in entries {
             let entry = OsStr::from_bytes(entry);
-            match rustix::fs::renameat_with(from, entry, &into, entry, RenameFlags::NOREPLACE) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(fail(error)),
+            let act = || rustix::fs::renameat_with(from, entry, &into, entry, RenameFlags::NOREPLACE);
+            match files::allowed(from, entry, act) {
+                Ok(()) => moved = true,
+                Err(Errno::NOENT) => {}
+                Err(error) => stuck = Some(error),
             }
         }
-        Ok(true)
+        match stuck.filter(|_| !moved) {
+            Some(error) => {
+                // Nothing is in it.
+                let _ = rustix::fs::unlinkat(place, name, AtFlags::REMOVEDIR);
+                Err(fail(error))
+            }
+            None => Ok(true),
+        }
     })
 }
 
 fn keep_by(
-    git_dir: &Path,
+    common_dir: &Path,
     path: &[u8],
     label: &str,
     mut move_to: impl FnMut(&OwnedFd, &str) -> Result<bool, GitError>,
 ) -> Result<Option<String>, GitError> {
-    let at = git_dir.join(ASIDE);
+    let at = common_dir.join(ASIDE);
     let fail = |source| GitError::io(&at, source);
-    let into = directory(git_dir).map_err(fail)?;
+    let into = directory(common_dir).map_err(fail)?;
     // The name of the thing may be as long as a name can be, or made to mislead whoever reads it.
     let hash = ids::hex(&Sha256::digest(path));
     let mut name = format!("{label}-{}", hash.get(..12).unwrap_or(&hash));
@@ -137,20 +171,22 @@ fn keep_by(
 }
 
 /// The directory for what is moved aside. What has its name and is none gets another name.
-fn directory(git_dir: &Path) -> std::io::Result<OwnedFd> {
-    let git = files::open_dir(git_dir)?;
-    let make = || match rustix::fs::mkdirat(&git, ASIDE, Mode::from_raw_mode(0o777)) {
-        Ok(()) | Err(Errno::EXIST) => files::open_dir_at(&git, ASIDE.as_bytes()),
-        Err(error) => Err(error),
+fn directory(common_dir: &Path) -> std::io::Result<OwnedFd> {
+    let git = files::open_dir(common_dir)?;
+    let act = || match rustix::fs::mkdirat(&git, ASIDE, Mode::from_raw_mode(0o777)) {
+        Err(Errno::EXIST) => Ok(()),
+        made => made,
     };
-    match make() {
-        Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => {
-            let other = format!("{ASIDE}-{}", files::random_hex()?);
-            rustix::fs::renameat_with(&git, ASIDE, &git, other, RenameFlags::NOREPLACE)?;
-            Ok(make()?)
-        }
-        there => Ok(there?),
+    let make = || files::allowed(&git, OsStr::new(ASIDE), act);
+    make()?;
+    if files::lstat_at(&git, ASIDE.as_bytes())?.is_some_and(|stat| files::kind(&stat) != FileType::Directory)
+    {
+        let other = format!("{ASIDE}-{}", files::random_hex()?);
+        let act = || rustix::fs::renameat_with(&git, ASIDE, &git, other.as_str(), RenameFlags::NOREPLACE);
+        files::allowed(&git, OsStr::new(ASIDE), act)?;
+        make()?;
     }
+    files::open_writable_dir(&git, ASIDE.as_bytes())
 }
 
 /// The number in `tick-00012` or a name that begins so.

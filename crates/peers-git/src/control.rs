@@ -13,6 +13,7 @@ use crate::cli::{Call, Git, LONG_LIMIT};
 use crate::error::GitError;
 use crate::facts::Facts;
 use crate::files::{self, Small};
+use crate::index_mark::LOOK_TIME;
 use crate::known::Known;
 use crate::snapshot::Cache;
 use crate::store;
@@ -56,6 +57,8 @@ pub struct ControlDir {
     pub(crate) clock: fn() -> SystemTime,
     /// For all packs that are looked at in one go.
     pub(crate) pack_time: Duration,
+    /// Time for looking at what is staged.
+    pub(crate) look_time: Duration,
     /// Commits that could not be adopted: not tried again in this process.
     pub(crate) unadoptable: HashSet<Oid>,
     /// Commits before the edge of our copy that the agents' repository had when it was last looked at.
@@ -89,6 +92,7 @@ impl ControlDir {
             cache: RefCell::new(None),
             clock: peers_sys::clock::system_now,
             pack_time: store::PACK_TIME,
+            look_time: LOOK_TIME,
             unadoptable: HashSet::new(),
             before_edge: RefCell::default(),
         })

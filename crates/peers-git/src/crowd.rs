@@ -16,7 +16,7 @@ use crate::hygiene::{self, Fault};
 use crate::mend::Cleared;
 
 /// Entries of one directory, and directories within each other, that are looked at.
-const MAX_ENTRIES: usize = 4_000_000;
+const MAX_ENTRIES: usize = if cfg!(test) { 2_000 } else { 4_000_000 };
 const MAX_DEPTH: usize = 200;
 /// Directories of git's own layout: they stay, whatever becomes of what is in them.
 const LAYOUT: [&str; 8] = [
@@ -57,8 +57,11 @@ impl Thinning<'_> {
         let fail = |source| GitError::io(path, source);
         // Gone, or no directory: that was seen to.
         let Ok(dir) = files::open_dir(path) else { return Ok(()) };
-        let Some(listed) = files::list(&dir, MAX_ENTRIES).map_err(fail)? else { return Ok(()) };
+        // Of more than that the first go now, and the rest when it is looked at again.
+        let (listed, _) = files::list_some(&dir, MAX_ENTRIES).map_err(fail)?;
         let shown = self.snapshot.shown(path);
+        // Of what is new by its time of change any may be older: a change of its mode is enough.
+        let label = aside::lasting(self.label);
         let (mut few, mut weight, mut inner) = (Vec::new(), 0_usize, Vec::new());
         for (name, kind) in listed {
             if shown == Path::new("objects") && hygiene::is_of_store(&name) {
@@ -83,7 +86,7 @@ impl Thinning<'_> {
                 inner.push(child);
             } else if below.seen > self.least {
                 let shown = self.snapshot.shown(&child);
-                let kept = aside::keep(&self.snapshot.git_dir, &child, shown, self.label)?;
+                let kept = aside::keep(&self.snapshot.common_dir, &child, shown, &label)?;
                 gone.push(cleared(shown, kept));
             } else {
                 few.push(name);
@@ -91,7 +94,7 @@ impl Thinning<'_> {
             }
         }
         if weight > self.least {
-            let kept = aside::keep_entries(&self.snapshot.git_dir, (&dir, shown), &few, self.label)?;
+            let kept = aside::keep_entries(&self.snapshot.common_dir, (&dir, shown), &few, &label)?;
             gone.push(cleared(&shown.join("*"), kept));
         }
         inner.iter().try_for_each(|child| self.thin(child, depth + 1, gone))
@@ -99,7 +102,12 @@ impl Thinning<'_> {
 }
 
 fn cleared(shown: &Path, kept: Option<String>) -> Cleared {
-    Cleared { name: clean(&shown.to_string_lossy(), 200), what: Fault::Crowded.to_string(), kept }
+    Cleared {
+        name: clean(&shown.to_string_lossy(), 200),
+        what: Fault::Crowded.to_string(),
+        kept,
+        opened: false,
+    }
 }
 
 fn is_old(stat: &Stat, since: i64) -> bool {
@@ -110,10 +118,11 @@ fn is_old(stat: &Stat, since: i64) -> bool {
 /// Looks for something old below a directory, until it is found.
 fn look(dir: &OwnedFd, since: i64, depth: usize) -> std::io::Result<Below> {
     let mut below = Below { old: false, seen: 0 };
-    // More than was ever let in is new.
-    let Some(listed) = files::list(dir, MAX_ENTRIES)? else {
-        return Ok(Below { old: false, seen: MAX_ENTRIES });
-    };
+    let (listed, whole) = files::list_some(dir, MAX_ENTRIES)?;
+    if !whole {
+        // There may be something old among the rest: its new entries go one by one.
+        return Ok(Below { old: true, seen: MAX_ENTRIES });
+    }
     for (name, kind) in listed {
         below.seen += 1;
         if kind == FileType::Directory {

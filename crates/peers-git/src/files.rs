@@ -120,7 +120,10 @@ pub(crate) fn read_small_at<Fd: AsFd>(dir: Fd, name: &[u8], cap: u64) -> io::Res
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Small::Absent),
         Err(error) => return Err(error),
     };
-    let mut bytes = Vec::with_capacity(usize::try_from(size(&stat).min(cap)).unwrap_or(0));
+    if size(&stat) > cap {
+        return Ok(Small::TooLarge);
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size(&stat)).unwrap_or(0));
     file.take(cap.saturating_add(1)).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > cap {
         return Ok(Small::TooLarge);
@@ -137,9 +140,16 @@ pub(crate) fn read_small(path: &Path, cap: u64) -> io::Result<Small> {
 pub(crate) type Listing = Vec<(Vec<u8>, FileType)>;
 
 /// The names and types in a directory; `None` when there are more than `cap`.
+pub(crate) fn list<Fd: AsFd>(dir: Fd, cap: usize) -> io::Result<Option<Listing>> {
+    let (listing, whole) = list_some(dir, cap)?;
+    Ok(whole.then_some(listing))
+}
+
+/// The first names and types in a directory, at most `cap`, and whether these are all.
 ///
 /// An unknown type (some file systems) is looked up.
-pub(crate) fn list<Fd: AsFd>(dir: Fd, cap: usize) -> io::Result<Option<Listing>> {
+pub(crate) fn list_some<Fd: AsFd>(dir: Fd, cap: usize) -> io::Result<(Listing, bool)> {
+    let mut whole = true;
     let mut out = Vec::new();
     let mut unknown = Vec::new();
     for entry in Dir::read_from(&dir)? {
@@ -149,7 +159,8 @@ pub(crate) fn list<Fd: AsFd>(dir: Fd, cap: usize) -> io::Result<Option<Listing>>
             continue;
         }
         if out.len() >= cap {
-            return Ok(None);
+            whole = false;
+            break;
         }
         if entry.file_type() == FileType::Unknown {
             unknown.push(out.len());
@@ -163,7 +174,7 @@ pub(crate) fn list<Fd: AsFd>(dir: Fd, cap: usize) -> io::Result<Option<Listing>>
             *found = kind(&stat);
         }
     }
-    Ok(Some(out))
+    Ok((out, whole))
 }
 
 /// Replaces a file of ours: temporary name, write, rename. Not synced: what is kept this way can be
@@ -277,8 +288,30 @@ impl Emptying {
     }
 }
 
+/// Does something with an entry of a directory. Where that is not allowed, once more when their owner may do
+/// everything with both: without that no directory can be moved elsewhere, and nothing out of one.
+pub(crate) fn allowed<Fd: AsFd, T>(
+    dir: Fd,
+    name: &OsStr,
+    act: impl Fn() -> rustix::io::Result<T>,
+) -> rustix::io::Result<T> {
+    let first = act();
+    if !matches!(first, Err(Errno::ACCESS)) {
+        return first;
+    }
+    let mode = |stat: &Stat| Mode::from_raw_mode(RawMode::from(stat.st_mode)) | Mode::RWXU;
+    // Whoever is not the owner cannot; then the second attempt says so.
+    let _tried = rustix::fs::fstat(&dir).and_then(|stat| rustix::fs::fchmod(&dir, mode(&stat)));
+    if let Ok(Some(stat)) = lstat_at(&dir, name.as_bytes())
+        && kind(&stat) == FileType::Directory
+    {
+        let _tried = rustix::fs::chmodat(&dir, name, mode(&stat), AtFlags::empty());
+    }
+    act()
+}
+
 /// Opens a directory that is to be emptied; gates leave read-only ones behind (module caches).
-fn open_writable_dir<Fd: AsFd>(dir: Fd, name: &[u8]) -> io::Result<OwnedFd> {
+pub(crate) fn open_writable_dir<Fd: AsFd>(dir: Fd, name: &[u8]) -> io::Result<OwnedFd> {
     let fd = match open_dir_at(&dir, name) {
         Err(Errno::ACCESS) => {
             rustix::fs::chmodat(&dir, OsStr::from_bytes(name), Mode::RWXU, AtFlags::empty())?;

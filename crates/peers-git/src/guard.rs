@@ -12,6 +12,7 @@ use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::aside;
 use crate::error::{GitError, clean_bytes};
 use crate::files::{self, Small};
 use crate::ids;
@@ -24,7 +25,9 @@ use crate::write::Author;
 /// A guarded file's bytes are kept up to here; a larger one can be compared but not restored.
 const KEEP_CAP: usize = 1024 * 1024;
 /// Hooks looked at.
-const MAX_HOOKS: usize = 500;
+pub(crate) const MAX_HOOKS: usize = 500;
+/// Files there that are moved one by one where there are more.
+const MAX_LISTED: usize = if cfg!(test) { 2_000 } else { 1_000_000 };
 /// Guarded references.
 const MAX_REFS: usize = 50_000;
 
@@ -225,6 +228,59 @@ impl GuardSnapshot {
         }
     }
 
+    /// Moves hooks aside that were not there where there are more than can be looked at, as
+    /// [`PeerRepo::keep_aside`] does. Returns where they are, from the git directory.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn clear_hooks(&self, label: &str) -> Result<Option<String>, GitError> {
+        let path = self.common_dir.join("hooks");
+        if [identity(&self.git_dir).ok(), identity(&self.common_dir).ok()] != self.places.map(Some) {
+            // Nothing is written to a directory that is another one.
+            return Ok(None);
+        }
+        // None, or something else that is put back as a whole.
+        let Ok(dir) = files::open_dir(&path) else { return Ok(None) };
+        let (listed, whole) =
+            files::list_some(&dir, MAX_LISTED).map_err(|source| GitError::io(&path, source))?;
+        if whole && listed.len() <= MAX_HOOKS {
+            return Ok(None);
+        }
+        let (label, shown) = (aside::lasting(label), Path::new("hooks"));
+        let known = |name: &[u8]| {
+            std::str::from_utf8(name).is_ok_and(|name| self.files.contains_key(&format!("hooks/{name}")))
+        };
+        let new: Vec<Vec<u8>> = listed
+            .into_iter()
+            .map(|(name, _)| name)
+            .filter(|name| !known(name) && !is_sample(name))
+            .collect();
+        if !whole || new.is_empty() {
+            // What was there is put back.
+            return aside::keep(&self.common_dir, &path, shown, &label);
+        }
+        aside::keep_entries(&self.common_dir, (&dir, shown), &new, &label)
+    }
+
+    /// Moves a guarded file as it is now to where git does not look, as [`PeerRepo::keep_aside`] does: for what
+    /// cannot be copied. Returns where it is, from the git directory; nothing when nothing is there.
+    ///
+    /// # Errors
+    /// [`GitError::Io`] when it cannot be moved.
+    pub fn keep_aside(&self, name: &str, label: &str) -> Result<Option<String>, GitError> {
+        let (dir, shown) = match name.strip_prefix(OWN) {
+            Some(path) => (&self.git_dir, path),
+            None => (&self.common_dir, name),
+        };
+        aside::keep(&self.common_dir, &dir.join(shown), Path::new(shown), &aside::lasting(label))
+    }
+
+    /// Whether the repository can be opened now.
+    #[must_use]
+    pub fn can_be_opened(&self) -> bool {
+        PeerRepo::open(&self.work_dir).is_ok()
+    }
+
     /// Puts changed files back from the kept bytes. Returns the changes that could not be undone.
     ///
     /// # Errors
@@ -348,9 +404,10 @@ fn read_files(
             cap: format!("{MAX_HOOKS} files"),
         })?;
         for (name, _) in listed {
+            let sample = is_sample(&name);
             // A name that is no text is no hook of git.
             let Ok(name) = String::from_utf8(name) else { continue };
-            if !name.ends_with(".sample") {
+            if !sample {
                 out.insert(format!("hooks/{name}"), state(&hooks.join(&name))?);
             }
         }
@@ -360,6 +417,10 @@ fn read_files(
         out.insert("hooks".to_owned(), found);
     }
     Ok(out)
+}
+
+fn is_sample(name: &[u8]) -> bool {
+    name.ends_with(b".sample")
 }
 
 fn state(path: &Path) -> Result<FileState, GitError> {

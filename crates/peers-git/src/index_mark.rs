@@ -28,7 +28,7 @@ const KEEP_CAP: usize = if cfg!(test) { 1 << 10 } else { 64 << 20 };
 const KEEP_TOTAL: usize = if cfg!(test) { 2 << 10 } else { 256 << 20 };
 /// Of files of the work tree so much is read to see whether they hold what was staged, and for so long.
 const LOOK_TOTAL: usize = 4 << 30;
-const LOOK_TIME: Duration = Duration::from_mins(2);
+pub(crate) const LOOK_TIME: Duration = Duration::from_mins(2);
 
 /// How the index differed from the commit at some moment. Can be stored and read back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,7 +179,7 @@ impl PeerRepo {
         let head_tree = objects::commit_tree(&control.repo, head)?;
         let (mut tree, mut kept, mut total) = (head_tree, 0_usize, 0_usize);
         let mut left_out = Vec::new();
-        let mut looks = Budget::new(LOOK_TOTAL, LOOK_TIME);
+        let mut looks = Budget::new(LOOK_TOTAL, control.look_time);
         for entry in staged {
             if leaves.get(&entry.path).is_some_and(|(_, id)| *id == entry.id) {
                 continue;
@@ -189,6 +189,11 @@ impl PeerRepo {
             let plain = matches!(entry.mode, MODE_FILE | MODE_EXEC | MODE_LINK);
             let sane = !entry.path.split(|b| *b == b'/').any(objects::forbidden_name);
             if !plain {
+                leave();
+                continue;
+            }
+            // Each one that is not there makes the library look at all packs again.
+            if looks.is_late() {
                 leave();
                 continue;
             }

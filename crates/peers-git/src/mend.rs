@@ -4,16 +4,18 @@
 //! opened then. So whatever is wrong came in the turn.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use peers_model::CommitId;
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, RawMode};
 
 use crate::aside;
 use crate::crowd::Thinning;
 use crate::error::{GitError, clean};
 use crate::files::{self, Small};
-use crate::guard::GuardSnapshot;
+use crate::guard::{GuardSnapshot, MAX_HOOKS};
 use crate::hygiene::{self, Fault};
 use crate::ids;
 use crate::ref_list::hash_at;
@@ -22,6 +24,8 @@ use crate::refs;
 /// Most places that are mended at once, and how often that is done.
 const MAX_MENDED: usize = if cfg!(test) { 10 } else { 10_000 };
 const MAX_ROUNDS: usize = 60;
+/// Entries below directories that nobody may look into which are looked at for more of the kind.
+const MAX_OPENED: usize = 4_000_000;
 /// Names down to here (`logs/refs/heads`) are those of git's own layout.
 const STRUCTURE: usize = 3;
 /// Packed references are read up to here.
@@ -36,12 +40,14 @@ pub struct Cleared {
     pub what: String,
     /// Where it is now, from the git directory; nothing when there was nothing in it to keep.
     pub kept: Option<String>,
+    /// It is where it was, and may be read again.
+    pub opened: bool,
 }
 
 impl GuardSnapshot {
     /// Takes away what must be a plain file or directory and is something else, is larger than sane, or lies
     /// too deep. What has content (files, directories) is moved aside as [`PeerRepo::move_aside`] does, with
-    /// this label; the rest (FIFO, link, device) goes. Of crowded directories that is moved which is newer
+    /// this label; the rest (FIFO, link, device) goes. What its owner may not read is made readable. Of crowded directories that is moved which is newer
     /// than this snapshot, where the time of that is known. The object store itself stays, and so does what was crowded before: a repository
     /// with such a place is refused when it is opened. Returns what was taken away.
     ///
@@ -50,11 +56,18 @@ impl GuardSnapshot {
     /// # Errors
     /// [`GitError::Repo`] when the directories cannot be looked at, [`GitError::Io`].
     pub fn clear_unsafe(&self, label: &str) -> Result<Vec<Cleared>, GitError> {
-        let mut gone = Vec::new();
+        let mut gone = self.open_up();
+        let mut shut = false;
         // What a single turn may well make counts as a crowd only when nothing larger is new.
         let mut least = Some(hygiene::MAX_REFS / 100);
         for _ in 0..MAX_ROUNDS {
-            let found = hygiene::offenders(&self.git_dir, &self.common_dir, MAX_MENDED)?;
+            let found = match hygiene::offenders(&self.git_dir, &self.common_dir, MAX_MENDED) {
+                Err(_) if !std::mem::replace(&mut shut, true) => {
+                    self.open_up_all(&mut gone);
+                    continue;
+                }
+                found => found?,
+            };
             if found.is_empty() {
                 break;
             }
@@ -87,6 +100,60 @@ impl GuardSnapshot {
         Ok(gone)
     }
 
+    /// Lets the owner read again what is guarded or looked at: a mode is enough to keep everything from being
+    /// put back. Returns what that was needed for. What is not ours stays as it is.
+    #[must_use]
+    pub fn open_up(&self) -> Vec<Cleared> {
+        let dirs = ["", "refs", "logs", "info", "hooks", "objects", "objects/info", "objects/pack"];
+        let dirs = dirs.iter().flat_map(|dir| [self.git_dir.join(dir), self.common_dir.join(dir)]);
+        let mut opened: Vec<Cleared> = dirs.filter_map(|path| self.open_one(&path, Mode::RWXU)).collect();
+        let hooks =
+            files::open_dir(&self.common_dir.join("hooks")).and_then(|dir| files::list(&dir, MAX_HOOKS));
+        let hooks = hooks.ok().flatten().unwrap_or_default();
+        let hooks =
+            hooks.into_iter().map(|(name, _)| self.common_dir.join("hooks").join(OsStr::from_bytes(&name)));
+        let files = hygiene::files_of(&self.git_dir, &self.common_dir).into_iter().chain(hooks);
+        opened.extend(files.filter_map(|path| self.open_one(&path, Mode::RUSR)));
+        opened
+    }
+
+    fn open_one(&self, path: &Path, wanted: Mode) -> Option<Cleared> {
+        let inner = path.strip_prefix(&self.git_dir).or_else(|_| path.strip_prefix(&self.common_dir)).ok()?;
+        let above = inner.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty()).count();
+        let is_dir = |dir: &Path| matches!(files::lstat(dir), Ok(Some(stat)) if files::kind(&stat) == FileType::Directory);
+        // Below a link there is something else.
+        if !path.ancestors().skip(1).take(above).all(is_dir) {
+            return None;
+        }
+        let stat = files::lstat(path).ok()??;
+        let mode = Mode::from_raw_mode(RawMode::from(stat.st_mode));
+        if files::kind(&stat) == FileType::Symlink || mode.contains(wanted) {
+            return None;
+        }
+        rustix::fs::chmodat(CWD, path, mode | wanted, AtFlags::empty()).ok()?;
+        let (name, what) =
+            (clean(&self.shown(path).to_string_lossy(), 200), "closed to its owner".to_owned());
+        Some(Cleared { name, what, kept: None, opened: true })
+    }
+
+    /// The same for every directory that is looked at.
+    fn open_up_all(&self, gone: &mut Vec<Cleared>) {
+        let tops = ["refs", "logs", "objects", "info"];
+        let mut todo: Vec<PathBuf> = [&self.git_dir, &self.common_dir]
+            .into_iter()
+            .flat_map(|dir| tops.map(|top| dir.join(top)))
+            .collect();
+        let mut left = MAX_OPENED;
+        while let Some(path) = todo.pop() {
+            gone.extend(self.open_one(&path, Mode::RWXU));
+            let Ok(dir) = files::open_dir(&path) else { continue };
+            let Ok((listed, _)) = files::list_some(&dir, left) else { continue };
+            left = left.saturating_sub(listed.len());
+            let inner = listed.into_iter().filter(|(_, kind)| *kind == FileType::Directory);
+            todo.extend(inner.map(|(name, _)| path.join(OsStr::from_bytes(&name))));
+        }
+    }
+
     /// Takes away a single place.
     fn clear(
         &self,
@@ -103,12 +170,17 @@ impl GuardSnapshot {
         let Some(stat) = files::lstat(&path).map_err(fail)? else { return Ok(()) };
         let shown = self.shown(&path);
         let kept = if matches!(files::kind(&stat), FileType::RegularFile | FileType::Directory) {
-            aside::keep(&self.git_dir, &path, shown, label)?
+            aside::keep(&self.common_dir, &path, shown, label)?
         } else {
             files::remove_tree(&path)?;
             None
         };
-        gone.push(Cleared { name: clean(&shown.to_string_lossy(), 200), what: fault.to_string(), kept });
+        gone.push(Cleared {
+            name: clean(&shown.to_string_lossy(), 200),
+            what: fault.to_string(),
+            kept,
+            opened: false,
+        });
         Ok(())
     }
 

@@ -141,8 +141,9 @@ impl Place {
             return Ok(false);
         }
         let flags = rustix::fs::RenameFlags::NOREPLACE;
-        rustix::fs::renameat_with(dir, OsStr::from_bytes(leaf), into, name, flags)
-            .map_err(|error| fail(error.into()))?;
+        let leaf = OsStr::from_bytes(leaf);
+        let act = || rustix::fs::renameat_with(dir, leaf, into, name, flags);
+        files::allowed(dir, leaf, act).map_err(|error| fail(error.into()))?;
         self.last = None;
         Ok(true)
     }

@@ -1,5 +1,6 @@
 //! The repository that agents work in: opened by exactly one path, with its configuration ignored.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use git2::{Config, ErrorClass, ErrorCode, Repository, RepositoryOpenFlags, Repos
 use peers_model::CommitId;
 use rustix::fs::FileType;
 
+use crate::aside;
 use crate::error::{BusyState, GitError, RepoError, clean, clean_bytes};
 use crate::facts::Facts;
 use crate::files::{self, Small};
@@ -215,37 +217,63 @@ impl PeerRepo {
     /// # Errors
     /// [`GitError::Io`] when it cannot be removed.
     pub fn remove_index_lock(&self) -> Result<bool, GitError> {
-        let lock = self.git_dir.join("index.lock");
-        match rustix::fs::unlinkat(rustix::fs::CWD, &lock, rustix::fs::AtFlags::empty()) {
-            Ok(()) => Ok(true),
-            Err(rustix::io::Errno::NOENT) => Ok(false),
-            Err(error) => Err(GitError::io(lock, error)),
-        }
+        self.remove_lock(&self.git_dir.join("index.lock"))
     }
 
     /// Locks of references that somebody holds or left behind: of `HEAD`, of the packed references, of the
     /// branch that is checked out, and of every other one as far as there are not too many. At most 1000.
     #[must_use]
     pub fn ref_locks(&self) -> Vec<PathBuf> {
-        let head = self.repo.find_reference("HEAD").ok();
-        let branch = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten());
-        hygiene::locks(&self.git_dir, &self.common_dir, branch)
+        self.locks(&|_| true)
     }
 
-    /// Removes one of [`PeerRepo::ref_locks`]. Returns whether it was there.
+    fn locks(&self, wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+        let head = self.repo.find_reference("HEAD").ok();
+        let branch = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten());
+        hygiene::locks(&self.git_dir, &self.common_dir, branch, wanted)
+    }
+
+    /// Removes locks of references that were not there before, however many there are. Returns the first of
+    /// them, and how many they were. One that cannot be removed stays.
     ///
     /// Only for a caller that knows that no git process of the agents is alive.
-    ///
-    /// # Errors
-    /// [`GitError::Io`] when it cannot be removed.
-    pub fn remove_ref_lock(&self, lock: &Path) -> Result<bool, GitError> {
-        if !self.ref_locks().iter().any(|found| found == lock) {
-            return Ok(false);
+    #[must_use]
+    pub fn remove_ref_locks(&self, before: &[PathBuf]) -> (Vec<PathBuf>, usize) {
+        const SHOWN: usize = 100;
+        let mut leave: HashSet<PathBuf> = before.iter().cloned().collect();
+        let (mut shown, mut removed) = (Vec::new(), 0);
+        loop {
+            let found = self.locks(&|lock| !leave.contains(lock));
+            if found.is_empty() {
+                return (shown, removed);
+            }
+            for lock in found {
+                if self.remove_lock(&lock).unwrap_or(false) {
+                    removed += 1;
+                    if shown.len() < SHOWN {
+                        shown.push(lock);
+                    }
+                } else {
+                    leave.insert(lock);
+                }
+            }
         }
-        match rustix::fs::unlinkat(rustix::fs::CWD, lock, rustix::fs::AtFlags::empty()) {
+    }
+
+    /// Whether it was there.
+    fn remove_lock(&self, lock: &Path) -> Result<bool, GitError> {
+        let fail = |source| GitError::io(lock, source);
+        let (Some(parent), Some(name)) = (lock.parent(), lock.file_name()) else { return Ok(false) };
+        let dir = files::open_dir(parent).map_err(fail)?;
+        let act = || rustix::fs::unlinkat(&dir, name, rustix::fs::AtFlags::empty());
+        match files::allowed(&dir, name, act) {
             Ok(()) => Ok(true),
             Err(rustix::io::Errno::NOENT) => Ok(false),
-            Err(error) => Err(GitError::io(lock, error)),
+            Err(rustix::io::Errno::ISDIR | rustix::io::Errno::PERM) => {
+                let shown = lock.strip_prefix(&self.common_dir).unwrap_or(lock);
+                Ok(aside::keep(&self.common_dir, lock, shown, "lock")?.is_some())
+            }
+            Err(error) => Err(fail(error.into())),
         }
     }
 

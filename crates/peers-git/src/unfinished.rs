@@ -116,7 +116,7 @@ impl PeerRepo {
     /// [`GitError::Io`] when it cannot be moved.
     pub fn move_begun_aside(&self, begun: &Begun, label: &str) -> Result<Option<String>, GitError> {
         let path = self.git_dir().join(&begun.name);
-        aside::keep(self.git_dir(), &path, Path::new(&begun.name), label)
+        aside::keep(self.common_dir(), &path, Path::new(&begun.name), label)
     }
 
     fn named_in(&self, path: &Path) -> Vec<CommitId> {

@@ -98,7 +98,7 @@ impl PeerRepo {
         }
         for path in &way.places {
             let shown = path.strip_prefix(self.common_dir()).unwrap_or(path);
-            moved.extend(aside::keep(self.git_dir(), path, shown, label)?);
+            moved.extend(aside::keep(self.common_dir(), path, shown, label)?);
         }
         Ok(moved)
     }
@@ -123,7 +123,7 @@ impl PeerRepo {
             let hex = files::random_hex().map_err(fail)?;
             let copy = self.git_dir().join(format!("packed-refs.peers-{hex}"));
             files::replace(&copy, &gone)?;
-            let to = aside::keep(self.git_dir(), &copy, Path::new("packed-refs"), label)?;
+            let to = aside::keep(self.common_dir(), &copy, Path::new("packed-refs"), label)?;
             rustix::fs::renameat(rustix::fs::CWD, &lock, rustix::fs::CWD, &path)
                 .map_err(|error| fail(error.into()))?;
             Ok(to)

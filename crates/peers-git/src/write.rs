@@ -312,7 +312,7 @@ impl PeerRepo {
             return Ok(index);
         }
         let path = self.git_dir().join("index");
-        if aside::keep(self.git_dir(), &path, Path::new("index"), "index").is_err() {
+        if aside::keep(self.common_dir(), &path, Path::new("index"), "index").is_err() {
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(GitError::io(path, error));

@@ -26,6 +26,9 @@ impl Observer for Silent {
             // Whoever reads this may be gone.
             let _gone = writeln!(io::stdout(), "{line} {}", tick.soft_fail_reason.as_deref().unwrap_or(""));
         }
+        if let Notice::Warning(text) = notice {
+            let _gone = writeln!(io::stderr(), "{text}");
+        }
     }
 }
 

@@ -29,7 +29,7 @@ use peers_git::{
 };
 use peers_model::record::CorrectionPlanned;
 use peers_model::verdict::TreeKey;
-use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, limits};
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
 use peers_store::Authors;
 use peers_sys::dir::{Kind, SafeDir};
 
@@ -40,7 +40,7 @@ use turn::{TURN_FILE, TurnMark};
 
 pub use own::open_control;
 pub use past::ledger_author;
-pub(crate) use unopened::{has_gates_mark, mend_unopened};
+pub(crate) use unopened::{changed_since_gates, has_gates_mark, mend_unopened};
 
 /// Attribution notes, a published copy.
 pub const ATTEST_REF: &str = "refs/notes/peers-attest";
@@ -174,7 +174,7 @@ impl GitRepo {
     #[must_use]
     pub fn new(control: ControlDir, parts: GitRepoParts) -> Self {
         let GitRepoParts { work_dir, common_dir, git_dir, pristine, base } = parts;
-        let read = git_dir.read_opt(TURN_FILE, limits::CONFIG * 16).ok().flatten();
+        let read = git_dir.read_opt(TURN_FILE, turn::MARK_CAP).ok().flatten();
         let mut turn: Option<TurnMark> = read.and_then(|bytes| TurnMark::read(&bytes));
         if let Some(mark) = &mut turn {
             // An operator who starts again after `tamper:git-redirected` has seen to the repository, maybe
@@ -206,7 +206,6 @@ impl GitRepo {
             // be written is an error that comes again.
             let _counted = repo.control.count_from(mark.known, &at);
         }
-        repo.tell_of_old_gates();
         repo
     }
 
@@ -390,6 +389,7 @@ impl Repo for GitRepo {
         scopes: &Scopes,
         settled: bool,
     ) -> Result<RepoFacts, RepoFailure> {
+        self.see_to_old_gates();
         self.store_seen =
             self.store_seen.take().and_then(|(seen, looks)| Some((seen, looks.checked_sub(1)?)));
         self.with_control(|repo| repo.look(known_head, scopes, settled))
@@ -448,6 +448,7 @@ impl Repo for GitRepo {
         from: &CommitId,
         scopes: &Scopes,
     ) -> Result<RepoHarvest, RepoFailure> {
+        self.see_to_old_gates();
         self.harvest_turn(tick, from, scopes)
     }
 

@@ -3,7 +3,7 @@
 //! Both hold the run lock, so no loop works meanwhile. A branch is moved only by compare-and-swap, and
 //! by `land` only to a tree whose gates were green in a clean checkout.
 
-mod gone;
+pub(crate) mod gone;
 mod intent;
 mod moving;
 mod undo;

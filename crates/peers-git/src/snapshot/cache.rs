@@ -55,6 +55,11 @@ impl Stamp {
         (self.ino, self.size) == (other.ino, other.size)
     }
 
+    /// The same for two of [`Stamp::text`].
+    pub(crate) fn are_of_same_file(one: &str, other: &str) -> bool {
+        one.split(':').take(2).eq(other.split(':').take(2))
+    }
+
     /// Could a write that happens after `now` leave this stamp as it is?
     ///
     /// File clocks are coarse: a stamp younger than their step (about 10 ms, or 2 s on file systems

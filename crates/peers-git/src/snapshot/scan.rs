@@ -32,6 +32,8 @@ const MAX_DEPTH: usize = 256;
 /// Directories that lie deeper are named, so many of them, by a path of at most this length.
 const MAX_DEEP: usize = 10_000;
 const MAX_PATH: usize = 4_000;
+/// What lies in so many directories within each other nobody laid there by honest work.
+const NOBODY: usize = 200;
 /// Files up to here are read at once; larger ones are hashed piece by piece and never converted.
 const WHOLE_CAP: u64 = 16 << 20;
 /// A larger file is not hashed: it counts as changed whenever its stamp changes.
@@ -197,12 +199,21 @@ impl<'a> Scan<'a> {
 
     /// Notes the directory being visited, or one above it that can be reached by its path.
     fn note_deep(&mut self) {
-        if self.outcome.too_deep.len() >= MAX_DEEP {
-            return;
-        }
         let within = self.path.get(..self.path.len().min(MAX_PATH)).unwrap_or_default();
         let end = within.iter().rposition(|b| *b == b'/').unwrap_or(within.len());
-        self.outcome.too_deep.push(within.get(..end).unwrap_or_default().to_vec());
+        let deep = within.get(..end).unwrap_or_default();
+        // One move for all that lies beside each other: they may be very many.
+        if let Some(last) = self.outcome.too_deep.last_mut() {
+            let shared = last.split(|b| *b == b'/').zip(deep.split(|b| *b == b'/'));
+            let parts: Vec<&[u8]> = shared.take_while(|(a, b)| a == b).map(|(part, _)| part).collect();
+            if last == deep || parts.len() >= NOBODY {
+                *last = parts.join(&b'/');
+                return;
+            }
+        }
+        if self.outcome.too_deep.len() < MAX_DEEP {
+            self.outcome.too_deep.push(deep.to_vec());
+        }
     }
 
     /// `.git` and our own directory are not part of the tree; other spellings of `.git` cannot be.

@@ -160,7 +160,7 @@ impl ControlDir {
 }
 
 /// What `HEAD` was in a text of tips.
-fn head_of(tips: &[u8]) -> Option<Oid> {
+pub(super) fn head_of(tips: &[u8]) -> Option<Oid> {
     let text = String::from_utf8_lossy(tips);
     let head = text.lines().find_map(|line| line.strip_suffix(" HEAD"));
     head.and_then(|hash| Oid::from_str(hash).ok())

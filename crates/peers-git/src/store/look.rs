@@ -82,12 +82,15 @@ impl<'a> Look<'a> {
 
     /// Whether it was not there at that time. Git touches a pack that has what it would have written.
     pub(super) fn is_new(&self, stem: &str, now: &StoreMark) -> bool {
-        let is_same = |end: &str| {
-            let name = format!("{stem}{end}");
-            let was = self.before.and_then(|before| before.packs.get(&name));
-            was.zip(now.packs.get(&name)).is_some_and(|(was, now)| now.is_same_file(was))
+        let was = match self.before {
+            Some(before) => stamps(stem, before),
+            None => self.known.get(stem).cloned(),
         };
-        !(is_same(".pack") && is_same(".idx"))
+        let same = |(was, now): (String, String)| {
+            let (was, now) = (was.split(' '), now.split(' '));
+            was.zip(now).all(|(was, now)| Stamp::are_of_same_file(was, now))
+        };
+        !was.zip(stamps(stem, now)).is_some_and(same)
     }
 
     /// How much time there is for one more, or why there is none.

@@ -7,7 +7,7 @@ use git2::{ObjectType, Odb, Oid};
 use peers_model::CommitId;
 
 use super::budget::{Bounded, Budget, readable, readable_within};
-use super::complete::store_at;
+use super::complete::{head_of, store_at};
 use super::look::Look;
 use super::loose::write_loose;
 use super::mark::StoreMark;
@@ -15,8 +15,9 @@ use crate::control::ControlDir;
 use crate::error::GitError;
 use crate::files;
 use crate::ids;
+use crate::import::parse_tips;
 use crate::objects::{self, Entry, MODE_GITLINK};
-use crate::ref_list::RefValue;
+use crate::ref_list::{RefValue, hash_at};
 use crate::repo::{PeerRepo, peer_shallow};
 use crate::snapshot::Stamp;
 
@@ -33,8 +34,12 @@ const TIME: Duration = Duration::from_mins(5);
 const LARGEST: usize = 2 << 30;
 /// New objects that are looked at.
 const FRESH: usize = 10_000;
-/// References whose history counts as in use.
-const MAX_REFS: usize = 2_000;
+/// References whose history counts as in use. Where there are more, it is that of the branches as they were
+/// brought in.
+const MAX_REFS: usize = if cfg!(test) { 30 } else { 2_000 };
+
+/// References to what is not there that are looked into.
+const MAX_MISSING: usize = 100;
 
 /// What was destroyed in the agents' object store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -108,7 +113,7 @@ impl ControlDir {
                     mended.unseen.push(format!("all but {} files of objects", before.loose.len()));
                 }
             }
-            None => suspects.extend(closure(&ours, &[at], Depth::Trees, MAX_OBJECTS).0),
+            None => suspects.extend(closure(&ours, &[at], Depth::Trees, MAX_OBJECTS).all),
         }
         if !now.all_packs {
             mended.unseen.push("objects/pack".to_owned());
@@ -130,11 +135,11 @@ impl ControlDir {
         let mut written = settle_fresh(peer, (&theirs, &ours), fresh, &mut budget, &mut mended)?;
         let mut used = None;
         if looked_at == MAX_OBJECTS {
-            let (all, whole) = self.in_use(peer, &[at])?;
-            suspects.extend(all.iter().copied());
-            used = Some((all, whole));
+            let found = self.in_use(peer, &[at])?;
+            suspects.extend(found.all.iter().copied());
+            used = Some(found);
         } else if looked_at > 0 {
-            suspects.extend(closure(&ours, &[at], Depth::All, looked_at).0);
+            suspects.extend(closure(&ours, &[at], Depth::All, looked_at).all);
         }
         written.extend(self.write_back(peer, (suspects, used, &[at]), &mut budget, &mut mended)?);
         self.read_again(peer, written, &mut look, &mut mended)?;
@@ -152,7 +157,7 @@ impl ControlDir {
         mended: &mut StoreMended,
     ) -> Result<(), GitError> {
         let used = self.in_use(peer, &[])?;
-        let suspects = used.0.iter().copied().collect();
+        let suspects = used.all.iter().copied().collect();
         let mut budget = Budget::new(TOTAL, TIME);
         let written = self.write_back(peer, (suspects, Some(used), &[]), &mut budget, mended)?;
         self.read_again(peer, written, look, mended)?;
@@ -160,18 +165,37 @@ impl ControlDir {
         Ok(())
     }
 
-    /// What references name and these commits need, as far as we have it, and whether that is all of it.
+    /// What references name and these commits need, as far as we have it.
     pub(super) fn in_use(&self, peer: &PeerRepo, also: &[Oid]) -> Result<InUse, GitError> {
-        let refs = peer.list_refs("refs/", MAX_REFS).ok().flatten().unwrap_or_default();
-        let mut tips: Vec<Oid> = refs
-            .values()
-            .filter_map(|value| match value {
-                RefValue::Direct(hash) => Oid::from_str(hash).ok(),
-                RefValue::Symbolic(_) => None,
-            })
-            .collect();
-        tips.extend(also);
-        Ok(closure(&objects::odb(&self.repo)?, &tips, Depth::All, MAX_OBJECTS))
+        let ours = objects::odb(&self.repo)?;
+        let mut tips = also.to_vec();
+        let (mut listed, mut copied, mut missing) = (true, true, 0);
+        if let Ok(Some(refs)) = peer.list_refs("refs/", MAX_REFS) {
+            for value in refs.values() {
+                let RefValue::Direct(hash) = value else { continue };
+                let Ok(oid) = Oid::from_str(hash) else { continue };
+                if ours.read_header(oid).is_err() {
+                    // Most likely a tag: what it leads to may be here.
+                    copied = false;
+                    // Each one that is not there makes the library look at all packs again.
+                    if missing < MAX_MISSING {
+                        let peeled = peer.peel(hash).and_then(|commit| ids::commit_oid(&commit).ok());
+                        missing += usize::from(peeled.is_none());
+                        tips.extend(peeled);
+                    }
+                } else {
+                    tips.push(oid);
+                }
+            }
+        } else {
+            let brought = self.small("peers/tips", 64 << 20)?.unwrap_or_default();
+            tips.extend(parse_tips(&brought).into_values().chain(head_of(&brought)));
+            listed = false;
+        }
+        let mut used = closure(&ours, &tips, Depth::All, MAX_OBJECTS);
+        used.whole &= listed;
+        used.copied &= listed && copied;
+        Ok(used)
     }
 
     /// Looks at objects and writes from our copy those that are damaged, and those that are gone and in use.
@@ -209,7 +233,7 @@ impl ControlDir {
                     Some(found) => found,
                     None => self.in_use(peer, also)?,
                 };
-                let (all, whole) = used.insert(found);
+                let InUse { all, whole, .. } = used.insert(found);
                 if *whole && !all.contains(&oid) {
                     continue;
                 }
@@ -368,6 +392,10 @@ enum Judged {
 /// Whether an object of theirs is what its name says. The size in its header is only believed when our copy
 /// has the same: what that is as large as may be read, and what is not so large is none of it.
 fn judge(theirs: &Odb<'_>, ours: &Odb<'_>, oid: Oid, budget: &mut Budget) -> Judged {
+    // Each one that is not there makes the library look at all packs again.
+    if budget.is_late() {
+        return Judged::Unread;
+    }
     let Ok(found) = theirs.read_header(oid) else { return Judged::Damaged };
     let copy = ours.read_header(oid).ok();
     if copy == Some(found) && found.0 <= LARGEST {
@@ -384,8 +412,15 @@ fn judge(theirs: &Odb<'_>, ours: &Odb<'_>, oid: Oid, budget: &mut Budget) -> Jud
     }
 }
 
-/// Objects that are in use, and whether these are all.
-type InUse = (HashSet<Oid>, bool);
+/// Objects that are in use.
+#[derive(Debug, Default)]
+pub(super) struct InUse {
+    pub(super) all: HashSet<Oid>,
+    /// These are all, as far as our copy tells: what is none of them is not in use.
+    pub(super) whole: bool,
+    /// They are all, and we have a copy of each.
+    pub(super) copied: bool,
+}
 
 /// How far a closure goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -396,37 +431,62 @@ pub(super) enum Depth {
     All,
 }
 
-/// What these commits need, as far as the store has it, and whether that is all of it.
-pub(super) fn closure(odb: &Odb<'_>, tips: &[Oid], depth: Depth, cap: usize) -> (HashSet<Oid>, bool) {
-    let mut seen: HashSet<Oid> = HashSet::new();
+/// What these commits and tags need, as far as the store has it.
+pub(super) fn closure(odb: &Odb<'_>, tips: &[Oid], depth: Depth, cap: usize) -> InUse {
+    let mut found = InUse { whole: true, copied: true, ..InUse::default() };
     let mut todo: Vec<Oid> = tips.to_vec();
     while let Some(oid) = todo.pop() {
-        if !seen.insert(oid) {
+        if !found.all.insert(oid) {
             continue;
         }
-        if seen.len() > cap {
-            return (seen, false);
+        if found.all.len() > cap {
+            return InUse { whole: false, copied: false, ..found };
         }
-        let Ok((_, kind)) = odb.read_header(oid) else { continue };
-        if !matches!(kind, ObjectType::Commit | ObjectType::Tree) {
-            continue;
-        }
-        let Some((_, data)) = readable(odb, oid) else { continue };
-        if kind == ObjectType::Commit {
-            let Some(commit) = objects::parse_commit(&data) else { continue };
+        let needed = match odb.read_header(oid) {
+            Ok((_, ObjectType::Blob)) => continue,
+            Ok(_) => readable(odb, oid).and_then(|(kind, data)| needed(kind, &data, depth)),
+            Err(_) => None,
+        };
+        found.copied &= needed.is_some();
+        todo.extend(needed.unwrap_or_default());
+    }
+    found
+}
+
+/// What an object names; nothing for one that cannot be told to be what it should.
+fn needed(kind: ObjectType, data: &[u8], depth: Depth) -> Option<Vec<Oid>> {
+    match kind {
+        ObjectType::Commit => {
+            let commit = objects::parse_commit(data)?;
             // Trees first, and the newest: what is left out by a limit is old.
-            if depth == Depth::All {
-                todo.extend(commit.parents);
-            }
-            todo.push(commit.tree);
-        } else {
-            let entries = objects::parse_tree(&data).unwrap_or_default();
+            let mut needed = if depth == Depth::All { commit.parents } else { Vec::new() };
+            needed.push(commit.tree);
+            Some(needed)
+        }
+        ObjectType::Tree => {
             let wanted = |entry: &&Entry| match depth {
                 Depth::Trees => entry.is_tree(),
                 Depth::All => entry.mode != MODE_GITLINK,
             };
-            todo.extend(entries.iter().filter(wanted).map(|entry| entry.id));
+            Some(objects::parse_tree(data)?.iter().filter(wanted).map(|entry| entry.id).collect())
         }
+        ObjectType::Tag => {
+            let line = data.strip_prefix(b"object ")?;
+            hash_at(line, 0).and_then(|hash| Oid::from_str(hash).ok()).map(|oid| vec![oid])
+        }
+        _ => Some(Vec::new()),
     }
-    (seen, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_time_left_no_object_is_looked_for() {
+        let (dir, oid) = (tempfile::tempdir().unwrap(), Oid::ZERO_SHA1);
+        let odb = store_at(dir.path()).unwrap();
+        let judged = |time| judge(&odb, &odb, oid, &mut Budget::new(TOTAL, time));
+        assert_eq!((judged(TIME), judged(Duration::ZERO)), (Judged::Damaged, Judged::Unread));
+    }
 }

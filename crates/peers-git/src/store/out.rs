@@ -33,7 +33,7 @@ impl ControlDir {
         let path = |end: &str| dir.join(format!("{stem}{end}"));
         let move_out = |end: &str| {
             let shown = format!("objects/pack/{stem}{end}");
-            aside::keep(peer.git_dir(), &path(end), Path::new(&shown), "pack")
+            aside::keep(peer.common_dir(), &path(end), Path::new(&shown), "pack")
         };
         let index = match files::read_small(&path(".idx"), INDEX_CAP) {
             Ok(Small::Bytes(bytes)) if !budget.is_late() => bytes,
@@ -51,7 +51,7 @@ impl ControlDir {
                 Ok(_) | Err(_) => {}
             }
         }
-        let place = kept.as_ref().map_or_else(|| path(".pack"), |to| peer.git_dir().join(to));
+        let place = kept.as_ref().map_or_else(|| path(".pack"), |to| peer.common_dir().join(to));
         let taken =
             if index.is_empty() { 0 } else { self.take_objects(&objects_dir, &place, &index, budget)? };
         let place = match kept {

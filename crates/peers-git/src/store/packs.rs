@@ -31,6 +31,10 @@ const NAMES: usize = 8 + 1024;
 const LARGE_PACK: u64 = if cfg!(test) { 64 << 10 } else { 500 << 20 };
 /// An index is read up to here.
 pub(super) const INDEX_CAP: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
+/// An object has at most so many bytes in an index for each byte that it has in a pack, where the smallest one
+/// has nine; and so much an index has besides.
+const INDEX_PER_PACK: u64 = 4;
+const INDEX_BESIDE: u64 = 4 << 10;
 /// Files beside a pack that are nothing without it.
 pub(super) const BESIDE: [&str; 6] = [".pack", ".keep", ".promisor", ".mtimes", ".rev", ".bitmap"];
 /// Those of them that only make reading it faster.
@@ -81,8 +85,9 @@ impl ControlDir {
         let mut mended = StoreMended::default();
         let now = peer.store_mark()?;
         let mut look = self.look(None, &now)?;
-        let _changed = self.look_at_packs(peer, &now, &mut look, &mut mended)?;
-        if !mended.packs.is_empty() {
+        let changed = self.look_at_packs(peer, &now, &mut look, &mut mended)?;
+        // One that was left may hide what is in use: it goes when it does.
+        if changed && !(mended.packs.is_empty() && mended.unseen.is_empty()) {
             self.give_back(peer, &mut look, &mut mended)?;
         }
         Ok(mended)
@@ -187,7 +192,8 @@ impl ControlDir {
 
     /// Looks at one pack and mends it. One that is new and cannot be told to be sound is moved out of the
     /// store: what it hides there is in our copy. That is so for a very large one only when all that is in use
-    /// can be given back, or when something is `hidden` for certain.
+    /// can be given back, and for any when something is `hidden` for certain. One that was only touched, as git
+    /// does, is most likely what it was: it stays until something is hidden.
     fn settle_pack(
         &self,
         peer: &PeerRepo,
@@ -222,7 +228,9 @@ impl ControlDir {
             Found::Unknown(why) => {
                 let goes = stamps.is_some()
                     && look.is_fresh(stem, now)
-                    && (hidden || size_of(stem, now) <= LARGE_PACK || self.in_use(peer, &[])?.1);
+                    && (hidden
+                        || look.is_new(stem, now)
+                            && (size_of(stem, now) <= LARGE_PACK || self.in_use(peer, &[])?.copied));
                 if !goes {
                     mended.unseen.push(format!("{name} ({why})"));
                     return Ok(Settled::Left);
@@ -239,10 +247,15 @@ impl ControlDir {
     /// Makes the index of a pack and compares it with the one that is there.
     fn look_at_pack(&self, pack: &Path, index: &Path, limit: Duration) -> Result<Found, GitError> {
         let fail = |source: std::io::Error| GitError::io(index, source);
-        let there = match files::read_small(index, INDEX_CAP).map_err(fail)? {
+        let bytes = files::lstat(pack).map_err(fail)?.map_or(0, |stat| files::size(&stat));
+        let most = bytes.saturating_mul(INDEX_PER_PACK).saturating_add(INDEX_BESIDE);
+        let there = match files::read_small(index, INDEX_CAP.min(most)).map_err(fail)? {
             Small::Bytes(bytes) => bytes,
-            Small::TooLarge => return Ok(Found::Unknown("its index is too large".to_owned())),
-            Small::Absent | Small::Special(_) => Vec::new(),
+            Small::TooLarge if most > INDEX_CAP => {
+                return Ok(Found::Unknown("its index is too large".to_owned()));
+            }
+            // One that is larger than any of this pack is none of it.
+            Small::TooLarge | Small::Absent | Small::Special(_) => Vec::new(),
         };
         let made = self.own("made.idx");
         files::remove_tree(&made)?;

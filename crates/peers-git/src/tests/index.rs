@@ -165,6 +165,19 @@ fn an_index_that_nobody_touched_is_not_written() {
     assert_eq!(std::fs::read(fixture.work.join(".git/index")).unwrap(), bytes);
 }
 
+#[test]
+fn without_time_left_what_is_staged_is_not_looked_for_and_told_as_left_out() {
+    let fixture = Fixture::new();
+    let mut control = fixture.imported();
+    control.look_time = std::time::Duration::ZERO;
+    let before = mark(&fixture, &control);
+    let missing = "1234567890123456789012345678901234567890";
+    fixture.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{missing},b")]);
+    let settled = settle(&fixture, &control, &before);
+    let out: Vec<&str> = settled.left_out.iter().map(|out| out.id.as_str()).collect();
+    assert_eq!((settled.reset, settled.kept, out), (vec!["b".to_owned()], None, vec![missing]));
+}
+
 /// Replaces a directory's hash in the index's own list of trees: git would take the next commit's tree
 /// from there.
 fn forge_tree_cache(fixture: &Fixture, from: &str, to: &str) {

@@ -324,9 +324,27 @@ fn of_a_crowded_directory_that_was_there_only_what_is_new_is_moved_aside() {
     }
     let gone = snapshot.clear_unsafe("tick-1").unwrap();
     assert_eq!((gone.len(), gone[0].name.as_str()), (1, "refs/tags/*"));
+    assert!(gone[0].kept.as_ref().unwrap().starts_with("peers-aside/kept-tick-1-"), "it may be older");
     assert!(kept(&fixture, &gone[0]).join("r1000").exists());
     assert_eq!(fixture.rev("old"), fixture.head());
     drop(fixture.open());
+}
+
+#[test]
+fn of_a_directory_with_more_than_is_looked_at_at_once_what_is_new_is_moved_aside_all_the_same() {
+    for dir in ["refs/heads", "refs/x/y"] {
+        let fixture = Fixture::new();
+        fixture.write(&format!(".git/{dir}/old"), format!("{}\n", fixture.head()));
+        let snapshot = after_all(&fixture);
+        for n in 0..5_000 {
+            fixture.write(&format!(".git/{dir}/r{n}"), "");
+        }
+        assert!(snapshot.clear_unsafe("tick-1").unwrap().len() > 1, "{dir}");
+        assert_eq!(fixture.rev(&format!("{dir}/old")), fixture.head());
+        let left = std::fs::read_dir(fixture.work.join(".git").join(dir)).unwrap().count();
+        assert!(left < 1_000, "{left} in {dir}");
+        drop(fixture.open());
+    }
 }
 
 #[test]

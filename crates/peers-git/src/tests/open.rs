@@ -262,9 +262,27 @@ fn locks_of_references_are_found_and_only_they_are_removed() {
     let mut found: Vec<_> = repo.ref_locks();
     found.sort();
     assert_eq!(found, locks.map(|lock| repo.work_dir().join(lock)));
-    assert!(repo.remove_ref_lock(&found[2]).unwrap());
-    assert!(!repo.remove_ref_lock(&found[2]).unwrap());
-    assert!(!repo.remove_ref_lock(&fixture.path(".git/HEAD")).unwrap(), "that is no lock");
-    assert!(fixture.exists(".git/HEAD"));
-    assert_eq!(repo.ref_locks().len(), 3);
+    let before = found.split_off(3);
+    assert_eq!(
+        repo.remove_ref_locks(&before),
+        (vec![found[0].clone(), found[1].clone(), found[2].clone()], 3)
+    );
+    assert_eq!((repo.remove_ref_locks(&before), repo.ref_locks()), ((Vec::new(), 0), before));
+}
+
+#[test]
+fn locks_of_references_go_however_many_there_are_and_whatever_they_are() {
+    let fixture = Fixture::new();
+    fixture.write(".git/HEAD.lock/inner", "x");
+    fixture.write(".git/index.lock/inner", "x");
+    for n in 0..900 {
+        fixture.write(&format!(".git/refs/heads/{n}.lock"), "");
+    }
+    let repo = fixture.open();
+    assert_eq!(repo.ref_locks().len(), 100, "no more are listed at once");
+    let (shown, removed) = repo.remove_ref_locks(&[]);
+    assert_eq!((shown.len(), removed, repo.ref_locks().len()), (100, 901, 0));
+    assert!(repo.remove_index_lock().unwrap());
+    fixture.commit("git can");
+    assert_eq!(std::fs::read_dir(fixture.work.join(".git/peers-aside")).unwrap().count(), 4);
 }

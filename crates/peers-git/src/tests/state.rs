@@ -330,6 +330,24 @@ fn a_directory_deeper_than_any_handle_limit_makes_the_tree_dirty_and_is_named() 
 }
 
 #[test]
+fn many_directories_that_lie_too_deep_beside_each_other_are_named_by_the_one_above_them() {
+    let fixture = Fixture::new();
+    let control = fixture.imported();
+    let above = vec!["d"; 256].join("/");
+    for n in 0..30 {
+        std::fs::create_dir_all(fixture.work.join(format!("{above}/{n}"))).unwrap();
+    }
+    std::fs::create_dir_all(fixture.work.join(vec!["e"; 257].join("/"))).unwrap();
+    let mut deep = control.tree_state(&fixture.work, &fixture.head()).unwrap().too_deep;
+    deep.sort();
+    assert_eq!(deep, [above.into_bytes(), vec![b"e".to_vec(); 257].join(&b'/')]);
+    for path in &deep {
+        fixture.open().move_aside(path, "tick-1").unwrap().unwrap();
+    }
+    assert!(!control.tree_state(&fixture.work, &fixture.head()).unwrap().dirty);
+}
+
+#[test]
 fn a_deep_directory_with_long_names_is_named_by_one_above_it_that_can_be_moved() {
     let fixture = Fixture::new();
     let control = fixture.imported();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::fixture::{Fixture, command, git_in, put, tomorrow};
+use super::fixture::{Fixture, command, git_in, put, set_mode, tomorrow};
 use crate::{GitError, PeerRepo, StoreMended, SyntheticGit};
 
 /// A pack with objects of a scratch repository, as bytes.
@@ -114,9 +114,11 @@ fn a_new_pack_that_cannot_be_compared_with_its_content_is_moved_out_and_hides_no
         let id = id_of(&fixture, "HEAD:a");
         // The file of its own may be gone: ours takes its place.
         std::fs::remove_file(fixture.work.join(".git").join(file_of(&id))).unwrap();
+        // An index may be as large as the objects in the pack can be many.
+        let content = if too_large { noise(300_000) } else { b"planted\n".to_vec() };
         let more = if too_large { Vec::new() } else { endless() };
-        let index = plant_with(&fixture, &id, b"planted\n", &more);
-        assert_eq!(fixture.git(&["show", "HEAD:a"]), "planted\n", "git believes it");
+        let index = plant_with(&fixture, &id, &content, &more);
+        assert_ne!(fixture.git(&["cat-file", "-s", "HEAD:a"]), "4\n", "git believes it");
         let pack = std::fs::read(index.with_extension("pack")).unwrap();
         if too_large {
             std::fs::File::options().write(true).open(&index).unwrap().set_len(2 << 20).unwrap();
@@ -183,6 +185,102 @@ fn a_new_pack_for_which_there_is_no_time_left_is_moved_out_and_what_is_sound_in_
     assert!(mended.packs[0].contains("there was no time left for it"));
     assert_eq!(packs(), before, "what was there before stays");
     assert_eq!((fixture.head(), fixture.git(&["show", "HEAD:a"]).as_str()), (own, "one\n"));
+    fsck(&fixture);
+}
+
+#[test]
+fn an_index_larger_than_any_of_its_pack_is_made_again_and_the_pack_stays() {
+    let fixture = Fixture::new();
+    fixture.git(&["repack", "-q", "-a", "-d"]);
+    let control = fixture.imported();
+    let mark = fixture.open().store_mark().unwrap();
+    let dir = fixture.work.join(".git/objects/pack");
+    let files = || std::fs::read_dir(&dir).unwrap().map(|file| file.unwrap().path());
+    let index = files().find(|path| path.extension().is_some_and(|end| end == "idx")).unwrap();
+    set_mode(&index, 0o644);
+    std::fs::File::options().write(true).open(&index).unwrap().set_len(2 << 20).unwrap();
+    let (mended, _) = control.mend_store(&fixture.open(), Some(&mark), &fixture.head()).unwrap();
+    assert_eq!((mended.restored.len(), mended.packs.len(), mended.unseen.len()), (1, 0, 0), "{mended:?}");
+    assert!(files().all(|file| file.metadata().unwrap().len() < 10_000));
+    fsck(&fixture);
+}
+
+/// The operator's only pack, larger than what is moved without more, written anew after it was looked at.
+fn packed_anew(more: impl FnOnce(&Fixture)) -> (Fixture, crate::ControlDir, PathBuf) {
+    let fixture = Fixture::new();
+    fixture.write("large", noise(100_000));
+    fixture.commit("large");
+    more(&fixture);
+    fixture.git(&["repack", "-q", "-a", "-d"]);
+    let mut control = fixture.imported();
+    control.clock = tomorrow;
+    assert!(control.mend_packs(&fixture.open()).unwrap().is_untouched());
+    fixture.write("more", "of the operator\n");
+    fixture.commit("more");
+    fixture.git(&["repack", "-q", "-a", "-d"]);
+    let _imported = control.import(&fixture.open(), None).unwrap();
+    control.pack_time = std::time::Duration::ZERO;
+    let dir = fixture.work.join(".git/objects/pack");
+    let is_pack = |path: &PathBuf| path.extension().is_some_and(|end| end == "pack");
+    let pack = std::fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()).find(is_pack).unwrap();
+    (fixture, control, pack)
+}
+
+#[test]
+fn a_large_pack_goes_only_where_all_that_is_in_use_can_be_given_back() {
+    let (fixture, control, pack) = packed_anew(|_| {});
+    let mended = control.mend_packs(&fixture.open()).unwrap();
+    assert_eq!((mended.packs.len(), pack.exists()), (1, false), "there is a copy of everything: {mended:?}");
+    fsck(&fixture);
+    let many = |fixture: &Fixture| {
+        (0..40)
+            .for_each(|n| fixture.write(&format!(".git/refs/heads/b{n}"), format!("{}\n", fixture.head())));
+    };
+    let tagged = |fixture: &Fixture| drop(fixture.git(&["tag", "-a", "-m", "one", "v1"]));
+    let both: [&dyn Fn(&Fixture); 2] = [&many, &tagged];
+    for more in both {
+        let (fixture, control, pack) = packed_anew(more);
+        let mended = control.mend_packs(&fixture.open()).unwrap();
+        assert_eq!((mended.packs.len(), mended.unseen.len()), (0, 1), "{mended:?}");
+        assert!(pack.exists());
+        fsck(&fixture);
+    }
+    let (fixture, control, pack) = packed_anew(|_| {});
+    let lost = control.path().join(file_of(&id_of(&fixture, "HEAD~2")));
+    std::fs::remove_file(lost).unwrap();
+    assert_eq!(control.mend_packs(&fixture.open()).unwrap().packs, [""; 0], "our copy lacks something");
+    assert!(pack.exists());
+}
+
+#[test]
+fn a_pack_that_was_only_touched_and_cannot_be_compared_stays_until_it_hides_something() {
+    let fixture = Fixture::new();
+    fixture.git(&["repack", "-q", "-a", "-d"]);
+    let mut control = fixture.imported();
+    control.clock = tomorrow;
+    assert!(control.mend_packs(&fixture.open()).unwrap().is_untouched());
+    control.pack_time = std::time::Duration::ZERO;
+    let dir = fixture.work.join(".git/objects/pack");
+    let names = || std::fs::read_dir(&dir).unwrap().map(|file| file.unwrap().path());
+    let pack = names().find(|path| path.extension().is_some_and(|end| end == "pack")).unwrap();
+    let before = fixture.open().store_mark().unwrap();
+    let touch = || {
+        let file = std::fs::File::options().read(true).open(&pack).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    };
+    touch();
+    let mended = control.mend_packs(&fixture.open()).unwrap();
+    assert_eq!((mended.packs.len(), mended.unseen.len()), (0, 1), "at a start: {mended:?}");
+    let (mended, _) = control.mend_store(&fixture.open(), Some(&before), &fixture.head()).unwrap();
+    assert_eq!((mended.packs.len(), pack.exists()), (0, true), "after a turn: {mended:?}");
+    // The same file, and other content for an object in it.
+    let at = std::fs::read(&pack).unwrap().len() - 24;
+    set_mode(&pack, 0o644);
+    let mut bytes = std::fs::read(&pack).unwrap();
+    bytes[at] ^= 0xff;
+    std::fs::write(&pack, bytes).unwrap();
+    let mended = control.mend_packs(&fixture.open()).unwrap();
+    assert_eq!((mended.packs.len(), mended.stuck.len(), pack.exists()), (1, 0, false), "{mended:?}");
     fsck(&fixture);
 }
 

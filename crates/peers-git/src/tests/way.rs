@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
-use super::fixture::{Fixture, put, substrate};
+use super::fixture::{Fixture, put, set_mode, substrate};
 use crate::RefValue;
 
 #[test]
@@ -78,6 +78,106 @@ fn the_oldest_of_what_was_moved_aside_goes_but_nothing_of_the_last_two_ticks() {
     for (_, to) in at.iter().filter(|(tick, _)| *tick > 9) {
         assert!(fixture.exists(&format!(".git/{to}")) && fixture.exists(&format!(".git/{to}.path")));
     }
+}
+
+#[test]
+fn what_may_be_the_operators_is_never_forgotten_and_does_not_count() {
+    let fixture = Fixture::new();
+    let repo = fixture.open();
+    let keep = |n: u32, lasting: bool| {
+        fixture.write("x", format!("{n}"));
+        let label = format!("tick-{n:05}");
+        if lasting { repo.keep_aside(b"x", &label) } else { repo.move_aside(b"x", &label) }.unwrap().unwrap()
+    };
+    let lasting: Vec<String> = (0..15).map(|n| keep(n, true)).collect();
+    let few = keep(1, false);
+    repo.forget_aside(99).unwrap();
+    assert!(fixture.exists(&format!(".git/{few}")), "there are not too many of them");
+    (0..20).for_each(|n| drop(keep(n, false)));
+    repo.forget_aside(99).unwrap();
+    assert!(lasting.iter().all(|to| fixture.exists(&format!(".git/{to}"))));
+    assert!(!fixture.exists(&format!(".git/{few}")));
+}
+
+#[test]
+fn what_is_moved_aside_in_a_linked_work_tree_stays_when_that_is_removed() {
+    let fixture = Fixture::new();
+    let linked = fixture.path("linked");
+    fixture.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
+    let snapshot = crate::GuardSnapshot::take(&crate::PeerRepo::open(&linked).unwrap(), &[]).unwrap();
+    fixture.write(".git/refs/heads/large", "x".repeat(70_000));
+    let gone = snapshot.clear_unsafe("tick-1").unwrap();
+    let repo = crate::PeerRepo::open(&linked).unwrap();
+    let mut all = vec![repo.move_aside(b"a", "tick-1").unwrap().unwrap()];
+    all.extend(gone[0].kept.clone());
+    fixture.write(".git/refs/heads/m/x", format!("{}\n", fixture.head()));
+    let way = repo.in_the_way("refs/heads/m").unwrap().unwrap();
+    all.extend(repo.make_way(&way, "tick-1", &substrate()).unwrap());
+    std::fs::write(linked.join(".git-index"), "").unwrap();
+    fixture.git(&["worktree", "remove", "--force", linked.to_str().unwrap()]);
+    assert_eq!(all.len(), 3);
+    assert!(all.iter().all(|to| fixture.exists(&format!(".git/{to}"))), "{all:?}");
+}
+
+/// Does something as one to whom the modes of files apply.
+#[cfg(target_os = "linux")]
+fn as_anyone<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let act = || {
+        let mut mine = capabilities(None).unwrap();
+        mine.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+        set_capabilities(None, mine).unwrap();
+        act()
+    };
+    std::thread::scope(|scope| scope.spawn(act).join().unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_nobody_may_read_is_opened_up() {
+    let fixture = Fixture::new();
+    fixture.write(".git/hooks/pre-push", "mine\n");
+    fixture.write(".git/refs/heads/a/b", format!("{}\n", fixture.head()));
+    let snapshot = crate::GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    let names = ["HEAD", "config", "hooks", "index", "logs", "objects/info", "refs/heads/a"];
+    std::fs::create_dir_all(fixture.work.join(".git/objects/info")).unwrap();
+    for name in names {
+        set_mode(&fixture.work.join(".git").join(name), 0);
+    }
+    let (changes, gone) = as_anyone(|| {
+        let mut gone = snapshot.open_up();
+        let changes = snapshot.compare_files().unwrap();
+        gone.extend(snapshot.clear_unsafe("tick-1").unwrap());
+        assert!(snapshot.can_be_opened());
+        (changes.len(), gone)
+    });
+    let mut opened: Vec<&str> = gone.iter().filter(|one| one.opened).map(|one| one.name.as_str()).collect();
+    opened.sort_unstable();
+    assert_eq!((changes, opened), (0, names.to_vec()));
+    assert_eq!(fixture.read(".git/hooks/pre-push"), "mine\n");
+    fixture.commit("git can");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_nobody_may_write_to_is_moved_aside_all_the_same() {
+    let fixture = Fixture::new();
+    let snapshot = crate::GuardSnapshot::take(&fixture.open(), &[]).unwrap();
+    fixture.remove(".git/index");
+    fixture.write(".git/index/inner", "x");
+    fixture.write(".git/refs/heads/shut/x.lock", "");
+    for (name, mode) in [("index", 0o500), ("refs/heads/shut", 0o500), ("peers-aside", 0)] {
+        std::fs::create_dir_all(fixture.work.join(".git").join(name)).unwrap();
+        set_mode(&fixture.work.join(".git").join(name), mode);
+    }
+    let gone = as_anyone(|| {
+        let gone = snapshot.clear_unsafe("tick-1").unwrap();
+        assert_eq!(fixture.open().remove_ref_locks(&[]).1, 1);
+        gone
+    });
+    assert_eq!((gone.len(), gone[0].name.as_str()), (1, "index"));
+    assert_eq!(fixture.read(&format!(".git/{}/inner", gone[0].kept.as_ref().unwrap())), "x");
+    drop(fixture.open());
 }
 
 #[test]

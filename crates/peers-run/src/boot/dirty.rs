@@ -7,12 +7,15 @@ use peers_core::state::{OpenTick, State};
 use peers_git::{ControlDir, GitError, PeerRepo, Unfollowed};
 use peers_model::{CommitId, RunId, TickNo, Timestamp, exit};
 use peers_modes::hooks::quoted;
+use peers_store::runs::RunRecord;
 use peers_store::{artifacts, layout};
 use peers_sys::dir::SafeDir;
 use peers_sys::{clock, reap, term};
 
 use super::Finding;
 use crate::gitrepo::substrate;
+use crate::land;
+use crate::place::Place;
 
 /// Changes that are named in a warning, and that are counted.
 const NAMED: usize = 10;
@@ -173,8 +176,13 @@ pub(super) fn refuse_begun_since(
 ///
 /// # Errors
 /// The refusal.
-pub(super) fn refuse_switched(repo: &PeerRepo, open: &OpenTick) -> Result<(), Finding> {
-    let (Some(_), Some(branch)) = (&open.ended, &open.started.branch) else { return Ok(()) };
+pub(super) fn refuse_switched(
+    repo: &PeerRepo,
+    place: &Place,
+    records: &[RunRecord],
+    open: &OpenTick,
+) -> Result<(), Finding> {
+    let (Some(ended), Some(branch)) = (&open.ended, &open.started.branch) else { return Ok(()) };
     let Ok(head) = repo.facts().head() else { return Ok(()) };
     let now = head.branch.as_deref().map(|name| name.strip_prefix("refs/heads/").unwrap_or(name));
     if now == Some(branch) {
@@ -183,9 +191,10 @@ pub(super) fn refuse_switched(repo: &PeerRepo, open: &OpenTick) -> Result<(), Fi
     let dir = quoted(&repo.work_dir().to_string_lossy());
     let here = now.map_or_else(|| "detached".to_owned(), |now| format!("on `{}`", term::line(now, 100)));
     let gone = matches!(repo.facts().reference(&format!("refs/heads/{branch}")), Ok(None));
-    let hint = match now.filter(|_| gone) {
-        Some(now) => format!("it was renamed: `git -C {dir} branch -m {} {}`", quoted(now), quoted(branch)),
-        None => format!("`git -C {dir} switch {}` goes back; then start again", quoted(branch)),
+    let hint = if gone {
+        land::gone::of_turn(repo, place, records, (branch, &ended.head))?
+    } else {
+        format!("`git -C {dir} switch {}` goes back; then start again", quoted(branch))
     };
     Err(Finding::new(
         exit::CONFLICT,

@@ -33,7 +33,7 @@ use crate::clock::SysClock;
 use crate::drive;
 use crate::engine::Engine;
 use crate::env::OperatorEnv;
-use crate::gitrepo::{GitRepo, GitRepoParts, chain, open_control, substrate};
+use crate::gitrepo::{self, GitRepo, GitRepoParts, chain, open_control, substrate};
 use crate::guard::FsGuard;
 use crate::inputs::Signals;
 use crate::place::{Place, PlaceError, file_exit};
@@ -265,11 +265,12 @@ impl Ground {
             )
             .into());
         }
+        let records = runs::all(store.disk()).map_err(Finding::from)?;
         if resumes && let Some(open) = &store.state().open {
             let last = dirty::last_sign(&peers_dir, open);
             let run = store.state().run.as_ref().map(|run| run.id.clone());
             dirty::refuse_begun_since(repo.git_dir(), last, run.as_ref(), open.started.tick)?;
-            dirty::refuse_switched(&repo, open)?;
+            dirty::refuse_switched(&repo, &place, &records, open)?;
         }
         let killed = store.state().live_run().map(|run| run.id.clone());
         let strays = killed.and_then(|run| control::strays(store.disk(), &run, &place));
@@ -423,7 +424,8 @@ impl Ground {
         let waits = (loaded.config.pipeline_gates && !cfg.overlap).then(|| {
             "`pipeline_gates` takes effect only where peers are confined, and here they are not: expensive gates run between turns".to_owned()
         });
-        let warnings = waits.into_iter().chain(mirror).chain(dirty).chain(strays).chain(untagged);
+        let gates = gitrepo::changed_since_gates(&git_dir);
+        let warnings = waits.into_iter().chain(mirror).chain(dirty).chain(strays).chain(untagged).chain(gates);
         for warning in warnings.chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
         }

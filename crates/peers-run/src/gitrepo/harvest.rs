@@ -10,7 +10,7 @@ use peers_sys::term;
 
 use super::kept;
 use super::mend::{self, aside, quoted};
-use super::putback::{Stored, moved_words, not_back, text, texts};
+use super::putback::{Stored, Whose, moved_words, not_back, text, texts};
 use super::turn::TurnMark;
 use super::{GitRepo, UNREADABLE_REFS, chain, correction_mark, failure, is_substrate, no_space, substrate};
 use crate::ports::{RepoFailure, RepoHarvest, Scopes};
@@ -119,7 +119,9 @@ impl GitRepo {
             (Err(error), _) => return Err(failure(error)),
         };
         for _ in 0..DEEP_ROUNDS {
-            let Some(told) = self.clear_deep(&peer, asked.tick, &seen.too_deep) else { break };
+            let Some(told) = self.clear_deep(&peer, (asked.tick, Whose::OfTheTurn), &seen.too_deep) else {
+                break;
+            };
             found.warnings.push(format!("this turn left something {told}"));
             seen = self.see(&peer, asked, mark).map_err(failure)?;
         }
@@ -451,7 +453,8 @@ fn origins(new: Vec<NewCommit>, ours: Option<&CommitId>) -> Vec<CommitSeen> {
 }
 
 /// Every peer's git is told who it is: `NAME <NAME@peers.local>`. A commit by another committer was made
-/// by the operator meanwhile, fetched from somewhere, or made under a false name; it counts all the same.
+/// by the operator meanwhile, fetched from somewhere, or made under a false name; it counts all the same, unless
+/// it came when the turn had ended.
 fn committers(new: &[NewCommit], ours: Option<&CommitId>) -> Option<String> {
     let mut by: BTreeMap<(String, String), usize> = BTreeMap::new();
     for commit in new.iter().filter(|c| !c.known && ours != Some(&c.fact.id)) {
@@ -472,7 +475,10 @@ fn committers(new: &[NewCommit], ours: Option<&CommitId>) -> Option<String> {
             format!("{n} {plural} by `{} <{}>`", term::line(name, 60), term::line(email, 60))
         })
         .collect();
-    Some(format!("{} appeared in this turn and count as its peer's", odd.join(", ")))
+    Some(format!(
+        "{} appeared since this turn began; those that were there when it ended count as its peer's",
+        odd.join(", ")
+    ))
 }
 
 /// Whether it is what the turn made that cannot be read, and not our disk or program that fails.

@@ -45,27 +45,35 @@ fn keep(dir: &SafeDir, name: &str, bytes: &[u8]) -> bool {
     false
 }
 
-/// Copies files that are about to be replaced. What cannot be copied is replaced all the same: it is what
-/// the operator's git would obey.
+/// Copies files that are about to be replaced; what is too large for that is moved aside. What neither can be
+/// done with is replaced all the same: it is what the operator's git would obey.
 pub(super) fn files(mark: &TurnMark, store: &SafeDir, changes: &[GuardChange]) -> Option<String> {
-    let mut names = Vec::new();
+    let (mut names, mut moved) = (Vec::new(), Vec::new());
     let dir = dir_of(store, mark.tick).ok()?;
     for change in changes {
         let GuardItem::File(name) = &change.item else { continue };
-        let Some(bytes) = mark.guard.current(name).filter(|_| names.len() < MOST_KEPT) else { continue };
-        if keep(&dir, &name.replace(['/', ':'], "_"), &bytes) {
+        let bytes = mark.guard.current(name).filter(|_| names.len() < MOST_KEPT);
+        if bytes.is_some_and(|bytes| keep(&dir, &name.replace(['/', ':'], "_"), &bytes)) {
             names.push(name.clone());
+            continue;
+        }
+        match mark.guard.keep_aside(name, &format!("tick-{:05}", mark.tick.0)) {
+            Ok(to) => moved.extend(to.map(|to| (name.clone(), format!(".git/{to}")))),
+            Err(error) => tracing::warn!(error = %chain(&error), name, "what is replaced was not kept"),
         }
     }
     forget_old(store);
-    if names.is_empty() {
-        return None;
-    }
-    Some(format!(
-        "what {} held after this turn is kept in the trusted store, in {}: an operator who changed it meanwhile takes it from there",
-        quoted(&names),
-        place_of(mark.tick)
-    ))
+    let copied = (!names.is_empty())
+        .then(|| format!("what {} held is in the trusted store, in {}", quoted(&names), place_of(mark.tick)));
+    let (from, to): (Vec<String>, Vec<String>) = moved.into_iter().unzip();
+    let aside = (!from.is_empty()).then(|| format!("what lay at {} is now {}", quoted(&from), quoted(&to)));
+    let kept: Vec<String> = copied.into_iter().chain(aside).collect();
+    (!kept.is_empty()).then(|| {
+        format!(
+            "what is put back after this turn is kept as it was: {}; an operator who changed it meanwhile takes it from there",
+            kept.join(", and ")
+        )
+    })
 }
 
 /// Old copies go: the newest are those that somebody misses.

@@ -19,6 +19,12 @@ const TOLD: usize = 20;
 /// Puts back what the turn must not have touched, before the repository is opened at all.
 /// What is replaced is kept in `store`: it may be the operator's.
 pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
+    tell_cleared(&mark.guard.open_up(), found);
+    if let Some(to) = mark.guard.clear_hooks(&format!("tick-{:05}", mark.tick.0)).map_err(failure)? {
+        found.warnings.push(format!(
+            "this turn left more in `.git/hooks` than can be looked at: what was not there before is now `.git/{to}`"
+        ));
+    }
     let changes = mark.guard.compare_files().map_err(failure)?;
     if changes.is_empty() {
         return Ok(());
@@ -43,13 +49,11 @@ pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut RepoHarvest) -
     Ok(())
 }
 
-/// Makes the git directory one that can be opened: no special file, a `HEAD`, packed references that can
-/// be read.
-pub(super) fn layout(mark: &TurnMark, from: &CommitId, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
-    let gone = mark.guard.clear_unsafe(&format!("tick-{:05}", mark.tick.0)).map_err(failure)?;
-    for Cleared { name, what, kept } in gone.iter().take(TOLD) {
+fn tell_cleared(gone: &[Cleared], found: &mut RepoHarvest) {
+    for Cleared { name, what, kept, opened } in gone.iter().take(TOLD) {
         let now = match kept {
             Some(kept) => format!("it is now `.git/{kept}`"),
+            None if *opened => "it may be read again".to_owned(),
             None => "it was removed".to_owned(),
         };
         found.warnings.push(format!("this turn left `.git/{name}`, which is {what}: {now}"));
@@ -60,6 +64,12 @@ pub(super) fn layout(mark: &TurnMark, from: &CommitId, found: &mut RepoHarvest) 
             gone.len() - TOLD
         ));
     }
+}
+
+/// Makes the git directory one that can be opened: no special file, a `HEAD`, packed references that can
+/// be read.
+pub(super) fn layout(mark: &TurnMark, from: &CommitId, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
+    tell_cleared(&mark.guard.clear_unsafe(&format!("tick-{:05}", mark.tick.0)).map_err(failure)?, found);
     for name in mark.guard.clear_derived().map_err(failure)? {
         found.git_tampered.push(name);
     }
@@ -75,13 +85,15 @@ pub(super) fn layout(mark: &TurnMark, from: &CommitId, found: &mut RepoHarvest) 
 /// Locks of the turn go; operations in progress that were there before it are told.
 pub(super) fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoHarvest) {
     if let Some(mark) = mark {
-        for lock in peer.ref_locks().into_iter().filter(|lock| !mark.ref_locks.contains(lock)) {
-            // With it nobody could commit, and nothing could be put back.
-            if peer.remove_ref_lock(&lock).unwrap_or(false) {
-                let shown = lock.strip_prefix(peer.work_dir()).unwrap_or(&lock).to_string_lossy();
-                let shown = term::inline(&shown);
-                found.warnings.push(format!("a stale lock of this turn was removed: {shown}"));
-            }
+        // With them nobody could commit, and nothing could be put back.
+        let (removed, all) = peer.remove_ref_locks(&mark.ref_locks);
+        for lock in removed.iter().take(NAMED) {
+            let shown = lock.strip_prefix(peer.work_dir()).unwrap_or(lock).to_string_lossy();
+            let shown = term::inline(&shown);
+            found.warnings.push(format!("a stale lock of this turn was removed: {shown}"));
+        }
+        if all > NAMED {
+            found.warnings.push(format!("and {} more stale locks of this turn were removed", all - NAMED));
         }
     }
     for state in peer.busy() {

@@ -65,6 +65,15 @@ pub(super) fn moved_words(moved: &[(String, String)]) -> String {
     )
 }
 
+/// Who made something that is moved aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// The turn.
+    OfTheTurn,
+    /// Whoever it was, it was there before the turn: it may be the operator's, and stays for good.
+    Unknown,
+}
+
 impl Stored {
     pub(super) fn whole(tree: TreeId) -> Self {
         Self { tree, left_out: BTreeSet::new() }
@@ -94,12 +103,25 @@ impl GitRepo {
 
     /// Moves out of the work tree what lies deeper than any tree that can be read: whoever commits all that
     /// lies there would answer for it. Returns what to say of it.
-    pub(super) fn clear_deep(&mut self, peer: &PeerRepo, tick: TickNo, deep: &[Vec<u8>]) -> Option<String> {
+    pub(super) fn clear_deep(
+        &mut self,
+        peer: &PeerRepo,
+        (tick, whose): (TickNo, Whose),
+        deep: &[Vec<u8>],
+    ) -> Option<String> {
         let mut moved = Vec::new();
+        let label = format!("tick-{:05}", tick.0);
         for path in deep {
-            // On another disk, say. It is dirt, and told as such.
-            if let Err(error) = move_aside(peer, tick, path, &mut moved) {
-                tracing::warn!(error = %chain(&error), "what lies too deep could not be moved");
+            let to = match whose {
+                Whose::OfTheTurn => peer.move_aside(path, &label),
+                Whose::Unknown => peer.keep_aside(path, &label),
+            };
+            match to {
+                Ok(to) => moved.extend(to.map(|to| (text(path), to))),
+                // On another disk, say. It is dirt, and told as such.
+                Err(error) => {
+                    tracing::warn!(error = %chain(&error), "what lies too deep could not be moved");
+                }
             }
         }
         self.clean_at = None;

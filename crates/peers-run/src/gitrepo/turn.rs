@@ -6,15 +6,17 @@ use std::path::PathBuf;
 use peers_git::{
     BusyState, Generation, GitError, GuardSnapshot, IndexMark, PeerRepo, RefValue, StoreMark, Unfinished,
 };
-use peers_model::{CommitId, TickNo, TreeId};
+use peers_model::{CommitId, TickNo, TreeId, limits};
 use serde::{Deserialize, Serialize};
 
 use super::mend::quoted;
-use super::putback::Stored;
+use super::putback::{Stored, Whose};
 use super::unopened::Mended;
 use super::{GitRepo, PROTECTED, UNREADABLE_REFS, chain, failure};
 use crate::ports::RepoFailure;
 
+/// A mark is as large as this and no larger: one that could not be read after a crash is none.
+pub(super) const MARK_CAP: u64 = limits::CONFIG * 16;
 /// What survives a crash in the middle of a turn.
 pub(super) const TURN_FILE: &str = "turn.json";
 /// References that are remembered one by one, and stash entries.
@@ -61,7 +63,7 @@ pub(super) struct TurnMark {
     #[serde(default)]
     pub(super) work: Option<TreeId>,
     /// Files of it that could not be stored, tests and gates alone.
-    #[serde(default, rename = "left_out_bytes")]
+    #[serde(default, rename = "left_out_hex", with = "hex_paths")]
     pub(super) left_out: BTreeSet<Vec<u8>>,
     /// Files of it that are weaker than those of HEAD, and for which the turn that left them so answered.
     #[serde(default)]
@@ -149,6 +151,7 @@ impl GitRepo {
     /// Writes down what is remembered of a turn.
     pub(super) fn keep_mark(&mut self, mark: TurnMark) -> Result<(), RepoFailure> {
         let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
+        fits(&bytes)?;
         self.git_dir.publish(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
         self.turn = Some(mark);
         Ok(())
@@ -275,7 +278,7 @@ impl GitRepo {
         }
         if !state.too_deep.is_empty() {
             // Else it would be charged to whoever commits it.
-            let told = self.clear_deep(&self.open_known()?, tick, &state.too_deep);
+            let told = self.clear_deep(&self.open_known()?, (tick, Whose::Unknown), &state.too_deep);
             self.to_tell.extend(
                 told.map(|told| format!("there was something when this turn began that lies {told}")),
             );
@@ -289,5 +292,69 @@ impl GitRepo {
         if self.told.insert(text.clone()) {
             self.to_tell.push(text);
         }
+    }
+}
+
+/// Refuses a mark that could not be read again.
+pub(super) fn fits(bytes: &[u8]) -> Result<(), RepoFailure> {
+    if u64::try_from(bytes.len()).is_ok_and(|len| len <= MARK_CAP) {
+        return Ok(());
+    }
+    Err(RepoFailure::Git(format!(
+        "what is to be remembered of the repository has {} MiB, more than the {} MiB that are read again after a \
+         crash: hooks of many megabytes and tests that cannot be read make it so; move them away",
+        bytes.len() >> 20,
+        MARK_CAP >> 20
+    )))
+}
+
+/// Paths as hex text: as numbers they take twice as much.
+mod hex_paths {
+    use std::collections::BTreeSet;
+    use std::fmt::Write as _;
+
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(paths: &BTreeSet<Vec<u8>>, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_seq(paths.iter().map(|path| {
+            path.iter().fold(String::new(), |mut hex, byte| {
+                // Writing to a string does not fail.
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            })
+        }))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeSet<Vec<u8>>, D::Error> {
+        let bytes = |hex: String| {
+            let pairs = hex.as_bytes().chunks(2).map(|pair| {
+                let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2);
+                pair.and_then(|pair| u8::from_str_radix(pair, 16).ok())
+            });
+            pairs.collect::<Option<Vec<u8>>>()
+        };
+        let all: Option<BTreeSet<Vec<u8>>> =
+            Vec::<String>::deserialize(input)?.into_iter().map(bytes).collect();
+        all.ok_or_else(|| D::Error::custom("not hex"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+    struct Paths(#[serde(with = "hex_paths")] BTreeSet<Vec<u8>>);
+
+    #[test]
+    fn paths_take_twice_their_length_in_a_mark_and_a_mark_that_cannot_be_read_again_is_refused() {
+        let paths = Paths((0..=255).map(|byte| vec![byte; 4_000]).collect());
+        let bytes = serde_json::to_vec(&paths).unwrap();
+        assert!(bytes.len() < 256 * 8_010, "{}", bytes.len());
+        assert_eq!(serde_json::from_slice::<Paths>(&bytes).unwrap(), paths);
+        assert!(serde_json::from_str::<Paths>("[\"0\"]").is_err());
+        let most = usize::try_from(MARK_CAP).unwrap();
+        assert!(fits(&vec![b' '; most]).is_ok());
+        assert!(fits(&vec![b' '; most + 1]).unwrap_err().to_string().contains("more than the 32 MiB"));
     }
 }

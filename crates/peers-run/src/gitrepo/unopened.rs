@@ -2,18 +2,17 @@
 //! be opened would keep every start from taking its turn up.
 
 use peers_core::state::OpenTick;
-use peers_model::{CommitId, limits};
+use peers_git::{GuardChange, GuardItem};
+use peers_model::CommitId;
 use peers_sys::dir::SafeDir;
 use serde::{Deserialize, Serialize};
 
-use super::turn::{TURN_FILE, TurnMark};
+use super::turn::{MARK_CAP, TURN_FILE, TurnMark, fits};
 use super::{GitRepo, chain, gates, mend};
 use crate::ports::{RepoFailure, RepoHarvest};
 
 /// What survives a crash while gates run.
 pub(super) const GATES_FILE: &str = "gates.json";
-/// Marks are read up to here.
-const MARK_CAP: u64 = limits::CONFIG * 16;
 
 /// What was put back before the repository was opened, and is told later.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -25,7 +24,8 @@ pub(super) struct Mended {
 /// What is remembered of gates.
 #[derive(Debug, Serialize, Deserialize)]
 struct GatesMark {
-    /// The repository before them, and the commit that HEAD named; absent once it was put back to that.
+    /// The repository before them, and the commit that HEAD named; absent in a mark of an older version once it
+    /// was put back to that.
     before: Option<(TurnMark, CommitId)>,
     /// What is to be told of them.
     #[serde(default)]
@@ -44,21 +44,21 @@ impl Mended {
     }
 }
 
-/// Puts files and layout of the git directory back to the marks of the turn that is open and of gates that
-/// were cut short. What cannot be put back is left for who opens the repository to tell. Only for who holds
-/// the run lock.
+/// Puts back, of the git directory of the turn that is open and of gates that were cut short, what keeps it
+/// from being opened. The rest may have been changed by the operator meanwhile, and processes of that turn may
+/// be alive: it is seen to once the start was not refused and they are gone. What cannot be put back is left for
+/// who opens the repository to tell. Only for who holds the run lock.
 pub(crate) fn mend_unopened(git_dir: &SafeDir, open: Option<&OpenTick>) {
     if let Some(mut gates) = read_gates(git_dir)
         && let Some((mark, head)) = &mut gates.before
     {
         let mut found = RepoHarvest::default();
-        let done = put_back(mark, head, git_dir, &mut found);
-        gates.told.extend(gates::words(&found));
-        if done {
-            // From here on what is different is the operator's.
-            gates.before = None;
+        make_fit(mark, head, git_dir, &mut found);
+        let told = gates::words(&found);
+        if !told.is_empty() {
+            gates.told.extend(told);
+            keep(git_dir, GATES_FILE, &gates);
         }
-        keep(git_dir, GATES_FILE, &gates);
     }
     let Some(open) = open else { return };
     let turn = read(git_dir, TURN_FILE).and_then(|bytes| TurnMark::read(&bytes));
@@ -66,7 +66,7 @@ pub(crate) fn mend_unopened(git_dir: &SafeDir, open: Option<&OpenTick>) {
     let mut found = RepoHarvest::default();
     turn.mended.tell(&mut found);
     let told = (found.git_tampered.len(), found.warnings.len());
-    put_back(&mut turn, &open.started.head_before, git_dir, &mut found);
+    make_fit(&mut turn, &open.started.head_before, git_dir, &mut found);
     if told != (found.git_tampered.len(), found.warnings.len()) {
         turn.mended = Mended { git_tampered: found.git_tampered, warnings: found.warnings };
         keep(git_dir, TURN_FILE, &turn);
@@ -78,14 +78,36 @@ pub(crate) fn has_gates_mark(git_dir: &SafeDir) -> bool {
     matches!(git_dir.stat(GATES_FILE), Ok(Some(_)))
 }
 
-fn put_back(mark: &mut TurnMark, from: &CommitId, git_dir: &SafeDir, found: &mut RepoHarvest) -> bool {
+/// What a start puts back of hooks and settings once it is not refused, as gates of the last run were cut short:
+/// whoever changed them reads it at once.
+pub(crate) fn changed_since_gates(git_dir: &SafeDir) -> Option<String> {
+    let (mut mark, _) = read_gates(git_dir)?.before?;
+    let _absent = mark.guard.adopt_places();
+    let changes = mark.guard.compare_files().ok()?;
+    let name = |change: &GuardChange| match &change.item {
+        GuardItem::File(name) => Some(name.clone()),
+        GuardItem::GitDir | GuardItem::Modules | GuardItem::Ref(_) => None,
+    };
+    let names: Vec<String> = changes.iter().filter_map(name).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "gates of the last run were cut short, and since they began {} changed in `.git`: that is put back now, \
+             whoever did it; what is there now is kept, and the record of the next turn says where",
+            mend::quoted(&names)
+        )
+    })
+}
+
+fn make_fit(mark: &mut TurnMark, from: &CommitId, git_dir: &SafeDir, found: &mut RepoHarvest) {
     // As where the mark is read for the harvest: a directory that is gone is found by who opens it.
     let _absent = mark.guard.adopt_places();
-    let done = mend::files(mark, git_dir, found).and_then(|()| mend::layout(mark, from, found));
+    let mut done = mend::layout(mark, from, found);
+    if !mark.guard.can_be_opened() {
+        done = mend::files(mark, git_dir, found).and_then(|()| mend::layout(mark, from, found));
+    }
     if let Err(failure) = &done {
         tracing::warn!(%failure, "the git directory could not be put back before it is opened");
     }
-    done.is_ok()
 }
 
 fn read(git_dir: &SafeDir, name: &str) -> Option<Vec<u8>> {
@@ -108,6 +130,7 @@ impl GitRepo {
     pub(super) fn keep_gates_mark(&mut self, mark: TurnMark, head: CommitId) -> Result<(), RepoFailure> {
         let kept = GatesMark { before: Some((mark, head)), told: Vec::new() };
         let bytes = serde_json::to_vec(&kept).map_err(|e| RepoFailure::Git(format!("gates mark: {e}")))?;
+        fits(&bytes)?;
         self.git_dir.publish(GATES_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
         self.gates = kept.before;
         Ok(())
@@ -120,13 +143,26 @@ impl GitRepo {
         }
     }
 
-    /// Tells in the next record what gates had left that were cut short.
-    pub(super) fn tell_of_old_gates(&mut self) {
-        if let Some(gates) = read_gates(&self.git_dir) {
-            gates.told.into_iter().for_each(|text| self.tell(text));
+    /// Puts back files and layout of the git directory to what they were before gates that a killed run had
+    /// begun, and tells that in the next record. For when everything that the gates started has ended.
+    pub(super) fn see_to_old_gates(&mut self) {
+        if self.gates.is_some() || !has_gates_mark(&self.git_dir) {
+            return;
         }
-        if has_gates_mark(&self.git_dir) {
-            self.forget_gates_mark();
+        if let Some(GatesMark { before, told }) = read_gates(&self.git_dir) {
+            self.to_tell.extend(told);
+            if let Some((mut mark, from)) = before {
+                let mut found = RepoHarvest::default();
+                let _absent = mark.guard.adopt_places();
+                let done = mend::files(&mark, &self.git_dir, &mut found)
+                    .and_then(|()| mend::layout(&mark, &from, &mut found));
+                self.to_tell.extend(gates::words(&found));
+                if let Err(failure) = done {
+                    self.tell(format!("what gates of a killed run left could not be put back: {failure}"));
+                }
+            }
         }
+        // From here on what is different is the operator's.
+        self.forget_gates_mark();
     }
 }

@@ -54,7 +54,7 @@ impl<'a> Search<'a> {
         let holds = |hash: &str, commit: &CommitId| {
             CommitId::new(hash).is_ok_and(|tip| facts.is_ancestor(commit, &tip).unwrap_or(false))
         };
-        let mut ranked: Vec<(bool, usize, usize, String)> = found
+        let mut ranked: Vec<(usize, usize, String)> = found
             .into_iter()
             .filter_map(|(name, value)| {
                 let RefValue::Direct(hash) = value else { return None };
@@ -66,9 +66,7 @@ impl<'a> Search<'a> {
                     Some(commits.len() + held)
                 };
                 let rank = at.or_else(beyond)?;
-                let known = self.known.contains(short);
-                (!known || there.as_ref() == Some(&name))
-                    .then(|| (known, out.unwrap_or(here.len()), rank, short.to_owned()))
+                (!self.known.contains(short)).then(|| (out.unwrap_or(here.len()), rank, short.to_owned()))
             })
             .collect();
         ranked.sort();
@@ -118,6 +116,27 @@ pub(crate) fn of_move(
             format!("{what}, nor one where it was or was to go"),
             format!("make it again where it was and start this again: `{}`", search.again(branch, from)),
         ),
+    })
+}
+
+/// What brings back the branch on which a turn ended at a commit, and which is gone.
+pub(crate) fn of_turn(
+    repo: &PeerRepo,
+    place: &Place,
+    records: &[RunRecord],
+    (branch, at): (&str, &CommitId),
+) -> Result<String, Finding> {
+    let search = Search::new(repo, place, records);
+    let found = search.at(&[at], Some(place.work_dir()))?;
+    let dir = word(place.work_dir());
+    let again = format!("`{} && git -C {dir} switch {}`", search.again(branch, at), quoted(branch));
+    Ok(match found.first() {
+        Some(new) => format!(
+            "if it was renamed: `{} && git -C {dir} switch {}`; if it was deleted: {again}; then start again",
+            search.renamed(new, branch),
+            quoted(branch)
+        ),
+        None => format!("{again} makes it again where it was and goes back; then start again"),
     })
 }
 

@@ -1,8 +1,9 @@
 //! `peers undo`.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use peers_git::{GitError, PeerRepo};
+use peers_git::GitError;
 use peers_model::record::{BranchMove, MoveKind, OperatorOp, Record};
 use peers_model::{CommitId, RunId, exit};
 use peers_modes::hooks::quoted;
@@ -24,6 +25,8 @@ use crate::place::Place;
 const NAMED: usize = 5;
 /// Files of the operator's that are named.
 const FILES: usize = 10;
+/// Files in the command that brings them back.
+const TYPED: usize = 1_000;
 
 /// A run that was taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +73,7 @@ pub struct StartCopy {
     pub files: Vec<String>,
     /// How many more went.
     pub more: usize,
-    /// The command that brings them back into the work tree, uncommitted.
+    /// The command that brings them all back into the work tree, uncommitted, or a thousand of them.
     pub command: String,
 }
 
@@ -155,7 +158,7 @@ fn take_back(
     refuse_locked(&ground.repo, work.as_ref(), &branch)?;
     let commits = only_its_own(ground, &run, &branch, (&base, &tip))?;
     let start = match &work {
-        Some(work) => went_along(ground, &run, work, (&base, &tip)).map_err(oneshot::git)?,
+        Some(_) => went_along(ground, &run, (&base, &tip)).map_err(oneshot::git)?,
         None => None,
     };
     let who = substrate(clock::now());
@@ -186,8 +189,9 @@ fn take_back(
     intend(&mut ground.store, &intent, by)?;
     let moved = if let Some(work) = &work {
         // Opened again: the salvage took its time.
-        let work = ground.known(work.work_dir()).map_err(GitError::Repo);
-        work.and_then(|work| work.reset_to(&ground.control, Some(&branch), &tip, &base, &who))
+        let again = ground.known(work.work_dir()).map_err(GitError::Repo);
+        again
+            .and_then(|work| work.reset_to(&ground.control, Some(&branch), &tip, &base, &who))
             .map(|report| report.blocked_names())
     } else {
         let reason = format!("undo: run {run}");
@@ -195,17 +199,17 @@ fn take_back(
     };
     let blocked = moved.map_err(|error| failed(ground, &branch, error))?;
     ground.intended()?;
+    let start = start.zip(work).and_then(|(start, work)| start_copy(start, &blocked, work.work_dir()));
     Ok(done(Some(kept), commits, blocked, start))
 }
 
 /// What of the operator's work from before a run the undo of it takes out of the work tree: what was not
-/// committed then and was changed by the run's commits.
+/// committed then and was changed by the run's commits. The name of its copy, and the files.
 fn went_along(
     ground: &Ground,
     run: &RunId,
-    work: &PeerRepo,
     (base, tip): (&CommitId, &CommitId),
-) -> Result<Option<StartCopy>, GitError> {
+) -> Result<Option<(String, Vec<String>)>, GitError> {
     let name = format!("start-{run}");
     let Some(kept) = ground.control.list_salvage()?.into_iter().find(|kept| kept.name == name && kept.dirty)
     else {
@@ -214,7 +218,7 @@ fn went_along(
     let facts = ground.control.facts();
     let (base, tip) = (facts.tree_of(base)?, facts.tree_of(tip)?);
     let ours: BTreeSet<String> = facts.changed_paths(&base, &tip)?.into_iter().collect();
-    let mut files: Vec<String> = facts
+    let files: Vec<String> = facts
         .diff_trees(&base, &facts.tree_of(&kept.commit)?)?
         .into_iter()
         .filter(|change| change.new_mode != 0 && ours.contains(&change.path))
@@ -222,18 +226,32 @@ fn went_along(
         .filter(|change| term::inline(&change.path) == change.path)
         .map(|change| change.path)
         .collect();
-    let more = files.len().saturating_sub(FILES);
-    files.truncate(FILES);
+    Ok(Some((name, files)))
+}
+
+/// What is said of it: what could not be taken out of the work tree is still there.
+fn start_copy(
+    (name, mut files): (String, Vec<String>),
+    blocked: &[String],
+    work_dir: &Path,
+) -> Option<StartCopy> {
+    let stays = |path: &String| {
+        let above = |dir: &String| path.strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        blocked.iter().any(|one| one == path || above(one))
+    };
+    files.retain(|path| !stays(path));
     if files.is_empty() {
-        return Ok(None);
+        return None;
     }
-    let dir = quoted(&work.work_dir().to_string_lossy());
-    let words: Vec<String> = files.iter().map(|path| quoted(path)).collect();
+    let dir = quoted(&work_dir.to_string_lossy());
+    let words: Vec<String> = files.iter().take(TYPED).map(|path| quoted(path)).collect();
     let command = format!(
         "peers -C {dir} salvage restore {name} && git --literal-pathspecs -C {dir} restore --source=refs/peers/salvage/{name} --worktree -- {}",
         words.join(" ")
     );
-    Ok(Some(StartCopy { salvage: name, files, more, command }))
+    let more = files.len().saturating_sub(FILES);
+    files.truncate(FILES);
+    Some(StartCopy { salvage: name, files, more, command })
 }
 
 /// How many commits the run put on the branch, if the branch holds no others since its base.
@@ -301,4 +319,20 @@ fn commits_of<D: Disk>(disk: &mut D, run: &RunId) -> Result<BTreeSet<CommitId>, 
         Ok(())
     })?;
     Ok(commits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_undo_took_along_comes_back_by_one_command_and_what_stayed_is_not_named() {
+        let files: Vec<String> = (10..24).map(|n| format!("f{n}")).chain(["d/in".to_owned()]).collect();
+        let blocked = ["f10".to_owned(), "d".to_owned()];
+        let start = start_copy(("start-1".to_owned(), files.clone()), &blocked, Path::new("/w")).unwrap();
+        assert_eq!((start.files.len(), start.more, start.files[0].as_str()), (10, 3, "f11"));
+        let words: Vec<&str> = start.command.split(" -- ").nth(1).unwrap().split(' ').collect();
+        assert_eq!(words, files[1..14]);
+        assert_eq!(start_copy(("start-1".to_owned(), files[..1].to_vec()), &blocked, Path::new("/w")), None);
+    }
 }

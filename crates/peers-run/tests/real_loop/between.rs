@@ -182,6 +182,37 @@ fn row_38_who_leaves_the_branch_after_a_turn_was_over_is_asked_back_and_the_turn
 }
 
 #[test]
+fn of_a_branch_that_is_gone_after_a_turn_was_over_the_way_back_is_named_and_no_branch_of_the_operators() {
+    for detached in [false, true] {
+        let w = World::new();
+        let here = w.fifo("here");
+        let (once, told) = (w.path("once"), w.path("here"));
+        let hang = format!("echo here > {}; exec tail -f /dev/null", told.display());
+        w.gate(&format!("test -f fixed || exit 1; if mkdir {} 2>/dev/null; then {hang}; fi", once.display()));
+        w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
+        let live = w.start(&["--no-skeptic", "--branch=work"]);
+        here.told();
+        live.crash();
+        let made = w.head();
+        w.git(&["switch", "-q", "main"]);
+        // It has what the turn made, as where it was landed.
+        w.git(&["reset", "-q", "--hard", &made]);
+        if detached {
+            w.git(&["switch", "-q", "--detach"]);
+        }
+        w.git(&["branch", "-q", "-D", "work"]);
+        let refused = w.run(&["--max-ticks=1", "--no-skeptic"]);
+        refused.refused(4, "was cut short on `work` after its turn");
+        assert!(!refused.stderr.contains("branch -m"), "{}", refused.stderr);
+        let line = refused.stderr.split("hint: `").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+        assert!(std::process::Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
+        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+        assert_eq!((w.head(), w.git(&["symbolic-ref", "HEAD"])), (made, "refs/heads/work".to_owned()));
+        w.settled();
+    }
+}
+
+#[test]
 fn what_a_gate_committed_before_it_was_cut_off_is_nobodys() {
     let w = World::new();
     interrupted_in_a_gate(&w, "echo 1 > made.py && git add made.py && git commit -qm 'By a gate'");

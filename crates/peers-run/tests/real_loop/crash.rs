@@ -356,3 +356,54 @@ fn a_git_directory_that_gates_of_a_killed_loop_left_unfit_to_be_opened_is_mended
     assert!(!w.has(".git/refs/heads/p") && !w.store().join("git/gates.json").exists());
     w.settled();
 }
+
+/// A loop that was killed while a gate ran that had done this; the gate passes from here on.
+fn killed_in_a_gate(w: &World, act: &str) {
+    let here = w.fifo("here");
+    let go = w.path("go");
+    let told = w.path("here").display().to_string();
+    w.gate(&format!("test -f {} || {{ {act}; echo here > {told}; exec tail -f /dev/null; }}", go.display()));
+    let live = w.start(&[]);
+    here.told();
+    live.crash();
+    fs::write(&go, "").unwrap();
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff"]]);
+}
+
+#[test]
+fn what_changed_in_git_since_gates_of_a_killed_loop_stays_for_as_long_as_a_start_is_refused() {
+    let w = World::new();
+    killed_in_a_gate(&w, "git config core.fsmonitor ./evil");
+    w.git(&["config", "remote.origin.url", "mine"]);
+    let large = format!("#!/bin/sh\n{}", "x".repeat(2 << 20));
+    fs::write(w.repo().join(".git/hooks/pre-commit"), &large).unwrap();
+    let goals = w.get(".peers/goals.yaml");
+    w.put(".peers/goals.yaml", &format!("{goals}# mine\n"));
+    w.run(&["--max-ticks=1"]).refused(5, "goals.yaml changed");
+    assert_eq!(w.git(&["config", "remote.origin.url"]), "mine");
+    assert!(w.has(".git/hooks/pre-commit"));
+    w.put(".peers/goals.yaml", &goals);
+    let ran = w.run(&["--max-ticks=1"]);
+    for told in ["gates of the last run were cut short", "`config`", "`hooks/pre-commit`"] {
+        assert!(ran.stderr.contains(told), "{ran:#?}");
+    }
+    assert!(!w.has(".git/hooks/pre-commit") && !w.store().join("git/gates.json").exists());
+    let warned = w.tick(1).warnings_emitted;
+    let kept = warned.iter().find(|text| text.contains("in the trusted store")).unwrap();
+    assert!(kept.contains("git/kept/tick-") && kept.contains(".git/peers-aside/kept-tick-"), "{warned:#?}");
+    let aside = fs::read_dir(w.repo().join(".git/peers-aside")).unwrap();
+    assert!(aside.into_iter().any(|entry| fs::read(entry.unwrap().path()).unwrap() == large.as_bytes()));
+    w.settled();
+}
+
+#[test]
+fn what_an_orphan_of_gates_plants_in_git_while_a_start_looks_around_is_put_back_once_it_is_gone() {
+    let w = World::new();
+    killed_in_a_gate(
+        &w,
+        "setsid sh -c 'while :; do echo evil > .git/hooks/pre-commit; done' & setsid sh -c 'while :; do echo evil > .git/hooks/pre-push; done' & true",
+    );
+    w.run(&["--max-ticks=1"]);
+    assert!(!w.has(".git/hooks/pre-commit") && !w.has(".git/hooks/pre-push"));
+    w.settled();
+}

@@ -480,7 +480,19 @@ fn commits_of_another_committer_are_told() {
     let (ann, bob) = then_bob(&w, &[&operator]);
     warned(&ann, &["1 commit by `Op <op@example.invalid>`"]);
     assert_eq!(ann.commits.len(), 2);
-    quiet(&bob, "appeared in this turn");
+    quiet(&bob, "appeared since this turn began");
+    w.settled();
+}
+
+#[test]
+fn locks_of_references_that_a_turn_leaves_go_however_many_there_are() {
+    let w = World::new();
+    let locks = sh("cd .git/refs/heads && seq 3000 | sed 's/$/.lock/' | xargs touch");
+    let (ann, _) = then_bob(&w, &[&locks]);
+    warned(&ann, &["a stale lock of this turn was removed", ".lock"]);
+    warned(&ann, &["2990 more stale locks of this turn"]);
+    assert_eq!(fs::read_dir(w.repo().join(".git/refs/heads")).unwrap().count(), 1);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
     w.settled();
 }
 
@@ -524,7 +536,7 @@ fn what_lay_too_deep_before_a_turn_is_charged_to_nobody_who_commits_all_there_is
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
     let tick = w.tick(1);
     assert!(tick.success && tick.commits.len() == 1 && !tick.dirty, "{tick:#?}");
-    warned(&tick, &["when this turn began", "peers-aside/tick-00001"]);
+    warned(&tick, &["when this turn began", "peers-aside/kept-tick-00001"]);
     w.settled();
 }
 

@@ -110,6 +110,17 @@ fn row_14_a_paragraph_after_the_trailers_does_not_hide_them() {
 }
 
 #[test]
+fn row_15_a_handoff_without_its_peer_is_told_for_that() {
+    let w = World::new();
+    let plain = "handoff: {message: \"Fix it\\n\\n## Self-Review\\nRead it again.\\n\\nSelf-Review: pass\\nPeer-Status: handoff\\n\"}";
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", plain]]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    let told = w.tick(1).warnings_emitted;
+    assert!(told.iter().any(|t| t.contains("without a `Peer:` trailer")), "{told:?}");
+    assert!(!told.iter().any(|t| t.contains("names another peer")), "{told:?}");
+}
+
+#[test]
 fn row_15_who_ran_is_the_author_whatever_the_trailer_says() {
     let w = World::new();
     let forged = "handoff: {message: \"Fix it\\n\\n## Self-Review\\nRead it again.\\n\\nSelf-Review: pass\\nPeer-Status: handoff\\nPeer: bob\\n\"}";
