@@ -1,6 +1,6 @@
 //! `peers goals` and `peers ack`.
 
-use crate::support::{World, goals};
+use crate::support::{Ended, World, goals, program};
 
 #[test]
 fn a_weakened_gate_is_called_so_and_halts_the_run_until_it_is_accepted() {
@@ -19,7 +19,7 @@ fn a_weakened_gate_is_called_so_and_halts_the_run_until_it_is_accepted() {
         assert!(refused.err.contains("goals.yaml changed since it was accepted"), "{}", refused.err);
         assert!(refused.err.contains("peers goals diff"), "{}", refused.err);
     }
-    world.peers(&["goals", "accept", "--note", "a better gate"]).exits(0);
+    world.accept(&["--note", "a better gate"]);
     world.peers(&["goals", "diff"]).exits(0);
     let record = world.records("operator").pop().unwrap();
     assert_eq!(
@@ -43,11 +43,15 @@ fn only_what_is_valid_can_be_accepted_and_every_problem_is_named() {
 #[test]
 fn lint_finds_a_gate_that_cannot_turn_red() {
     let world = World::ready("true");
-    world.write(".peers/goals.yaml", &goals(&[("tests-pass", "true")]));
+    world.write(".peers/goals.yaml", &goals(&[("tests-pass", "make test")]));
     world.peers(&["goals", "lint"]).exits(0);
-    world.write(".peers/goals.yaml", &goals(&[("real", "make test || true")]));
+    world.write(".peers/goals.yaml", &goals(&[("tests-pass", "make test || true")]));
     let done = world.peers(&["goals", "lint"]).exits(1);
-    assert!(done.out.contains("|| true"), "{}", done.out);
+    assert!(done.out.contains("|| true") && done.out.contains("; remove it"), "{}", done.out);
+    let json = world.peers(&["goals", "lint", "--json"]).exits(1).json("peers.goals-lint/1");
+    let finding = &json["findings"][0];
+    assert_eq!((&finding["goal"], &finding["kind"]), (&"tests-pass".into(), &"forced".into()));
+    assert!(finding["what"].is_string() && finding["why"].is_string() && finding["write"].is_string());
 }
 
 #[test]
@@ -61,6 +65,14 @@ fn an_expression_is_tried_without_a_gate() {
     eval(&["json('cov.json').pct >= 80"]).exits(0);
     eval(&["json('../cov.json').pct >= 80"]).exits(3);
     eval(&["'ok' in stdout", "--stdout", "all ok", "--json"]).exits(0).json("peers.goals-eval/1");
+    world.write("out.txt", "all ok\n");
+    eval(&["'ok' in stdout and stderr == ''", "--stdout-file", "out.txt"]).exits(0);
+    eval(&["stderr.strip() == 'all ok'", "--stderr-file", world.at("out.txt").to_str().unwrap()]).exits(0);
+    eval(&["stdout == ''", "--stdout-file", "missing.txt"]).exits(3);
+    world.write("deep/cov.json", "{\"pct\": 10}");
+    eval(&["json('cov.json').pct == 10", "--repo", "deep"]).exits(0);
+    eval(&["json('cov.json').pct == 10"]).exits(1);
+    eval(&["json('deep.json').pct == 10", "--repo", "deep"]).exits(3);
 }
 
 #[test]
@@ -115,7 +127,7 @@ fn after_a_run_an_edited_file_is_looked_at_and_accepted_before_anything_else() {
         "next step: look at what changed in goals.yaml (`peers goals diff`), then `peers goals accept`";
     let status = world.peers(&["status"]).exits(0).out;
     assert!(status.contains(step), "{status}");
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let status = world.peers(&["status"]).exits(0).out;
     assert!(status.contains("next step: `peers run` goes on, or leave it as it is\n"), "{status}");
 }
@@ -140,7 +152,7 @@ fn goals_that_changed_in_a_worktree_are_looked_at_and_accepted_by_the_commands_t
     }
     let diff = world.peers(&["-C", at, "goals", "diff"]).exits(1);
     assert!(diff.out.contains("+# mine"), "{}", diff.out);
-    world.peers(&["-C", at, "goals", "accept"]).exits(0);
+    world.accept_at(at, &[]);
     world.script("ann", "turns:\n- - handoff: Done\n");
     world.peers(&["-C", at, "run", "--max-ticks", "1"]).exits(0);
 }
@@ -151,7 +163,7 @@ fn gates_of_which_none_is_watched_are_warned_of_wherever_goals_are_looked_at() {
     let world = World::ready("true");
     world.write(".peers/goals.yaml", &goals(&[("unit-tests", "true")]));
     assert!(world.peers(&["goals", "lint"]).exits(1).out.contains(says));
-    assert!(world.peers(&["goals", "accept"]).exits(0).err.contains(says));
+    assert!(world.accept(&[]).err.contains(says));
     assert!(world.peers(&["info"]).exits(0).out.contains(says));
     assert!(world.peers(&["init", "--upgrade"]).exits(0).err.contains(says));
     let run = world.peers(&["run", "--max-ticks", "1"]).exits(0);
@@ -159,10 +171,10 @@ fn gates_of_which_none_is_watched_are_warned_of_wherever_goals_are_looked_at() {
 
     for more in ["{stuck_halt_gates: [unit-tests]}", "{stuck_halt_after: 0}", "{stuck_halt_gates: []}"] {
         world.write(".peers/config.yaml", &world.config(&format!("goals: {more}\n")));
-        world.peers(&["goals", "lint"]).exits(0);
+        assert!(!world.peers(&["goals", "lint"]).out.contains("watched"), "{more}");
     }
     world.write(".peers/config.yaml", &world.config(""));
-    world.write(".peers/goals.yaml", &goals(&[("tests-pass", "true")]));
+    world.write(".peers/goals.yaml", &goals(&[("tests-pass", "make test")]));
     world.peers(&["goals", "lint"]).exits(0);
 }
 
@@ -175,4 +187,205 @@ fn two_files_that_changed_are_told_in_the_plural() {
         let told = world.peers(&[command]).err;
         assert!(told.contains("goals.yaml and config.yaml changed since they were accepted"), "{told}");
     }
+}
+
+#[test]
+fn other_commands_are_accepted_by_a_yes_or_by_the_digest_of_exactly_these() {
+    let world = World::ready("true");
+    let gates = |cmd: &str, when: &str| {
+        let text = goals(&[("real", cmd)]).replace("exit_code == 0", when);
+        world.write(".peers/goals.yaml", &text);
+    };
+    gates("make test", "exit_code == 0");
+    let diff = world.peers(&["goals", "diff", "--json"]).exits(1).json("peers.goals-diff/1");
+    assert_eq!(diff["widening"]["needed"], true);
+    let digest = diff["widening"]["digest"].as_str().unwrap().to_owned();
+    let told = world.peers(&["goals", "diff"]).exits(1).err;
+    assert!(told.contains(&format!("--widen {digest}")), "{told}");
+    let before = world.journal().len();
+    for args in [&[][..], &["--widen", "abc"], &["--json"]] {
+        let refused = world.peers(&[&["goals", "accept"], args].concat()).exits(5);
+        assert!(refused.err.contains(&format!("`peers goals accept --widen {digest}`")), "{}", refused.err);
+    }
+    assert_eq!(world.journal().len(), before);
+    // What runs is the same, whatever else is written.
+    gates("make test", "exit_code == 0 and stderr == ''");
+    world.peers(&["goals", "accept", "--widen", &digest]).exits(0);
+    // What changes nothing of it needs nothing.
+    gates("make test", "exit_code == 0");
+    let diff = world.peers(&["goals", "diff", "--json"]).exits(1).json("peers.goals-diff/1");
+    assert_eq!(
+        (&diff["widening"]["needed"], &diff["changes"][0]["effect"]),
+        (&false.into(), &"weaker".into())
+    );
+    world.peers(&["goals", "accept"]).exits(0);
+    gates("make test; curl x", "exit_code == 0");
+    let refused = world.peers(&["goals", "accept", "--widen", &digest]).exits(5);
+    assert!(
+        refused.err.contains("another set of commands") && refused.err.contains("--widen"),
+        "{}",
+        refused.err
+    );
+    // Whoever lost what was accepted does not begin anew.
+    std::fs::write(world.store().join("accepted.json"), "{").unwrap();
+    world.peers(&["goals", "accept"]).exits(5);
+    world.accept(&[]);
+}
+
+#[test]
+fn another_command_of_a_peer_and_of_verify_needs_the_digest_too() {
+    let world = World::ready("true");
+    let config = world.config("");
+    for changed in [
+        config.replace("fake-peer", "other-peer"),
+        config.replacen("tool: plain", "tool: codex", 1),
+        format!("{config}verify: {{commands: [{{cmd: make}}]}}\n"),
+    ] {
+        world.write(".peers/config.yaml", &changed);
+        world.peers(&["goals", "accept"]).exits(5);
+        world.accept(&[]);
+        world.write(".peers/config.yaml", &config);
+        world.accept(&[]);
+    }
+}
+
+/// `peers goals edit` with an editor that is this shell script; `$1` is the copy.
+fn edit(world: &World, script: &str, args: &[&str]) -> Ended {
+    let editor = world.path("editor.sh");
+    std::fs::write(&editor, script).unwrap();
+    let mut command = world.command(program());
+    command.env("VISUAL", format!("sh {}", editor.display())).args(["goals", "edit"]).args(args);
+    Ended::of(&command.output().unwrap())
+}
+
+#[test]
+fn an_edit_is_checked_shown_accepted_and_written_in_one_step() {
+    let world = World::ready("true");
+    let before = world.read(".peers/goals.yaml");
+    let done = edit(
+        &world,
+        "sed -i 's/exit_code == 0/exit_code == 0 and not timed_out/' \"$1\"",
+        &["--note", "more"],
+    );
+    let done = done.exits(0);
+    assert!(done.out.contains("stronger: gate `real`"), "{}", done.out);
+    assert!(done.out.contains("Wrote goals.yaml and accepted"), "{}", done.out);
+    assert!(world.read(".peers/goals.yaml").contains("not timed_out"));
+    world.peers(&["goals", "diff"]).exits(0);
+    let record = world.records("operator").pop().unwrap();
+    assert_eq!((&record["op"], &record["note"]), (&"accepted".into(), &"more".into()));
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+
+    let same = edit(&world, "exit 0", &[]).exits(0);
+    assert!(same.err.contains("nothing was changed"), "{}", same.err);
+    let json = edit(&world, "sed -i 's/ and not timed_out//' \"$1\"", &["--json"])
+        .exits(0)
+        .json("peers.goals-edit/1");
+    assert_eq!((&json["changed"], &json["changes"][0]["effect"]), (&true.into(), &"weaker".into()));
+    assert_eq!(world.read(".peers/goals.yaml"), before);
+    let config = edit(&world, "echo 'max_retries: 2' >> \"$1\"", &["--config"]).exits(0);
+    assert!(config.out.contains("Wrote config.yaml"), "{}", config.out);
+    world.peers(&["goals", "diff"]).exits(0);
+    let left: Vec<_> = std::fs::read_dir(world.path("home/cache/peers")).unwrap().collect();
+    for project in left {
+        let names = std::fs::read_dir(project.unwrap().path()).unwrap().map(|e| e.unwrap().file_name());
+        assert!(names.into_iter().all(|name| !name.to_str().unwrap().starts_with("edit-")));
+    }
+}
+
+#[test]
+fn an_edit_that_fails_is_wrong_or_comes_too_late_changes_nothing() {
+    let world = World::ready("true");
+    let (before, records) = (world.read(".peers/goals.yaml"), world.journal().len());
+    let same = |world: &World| {
+        assert_eq!((world.read(".peers/goals.yaml"), world.journal().len()), (before.clone(), records));
+        world.peers(&["goals", "diff"]).exits(0);
+    };
+    let failed = edit(&world, "exit 7", &[]).exits(1);
+    assert!(failed.err.contains("failed") && !failed.err.contains("copy"), "{}", failed.err);
+    same(&world);
+    let kept = edit(&world, "echo '# x' >> \"$1\"; exit 7", &[]).exits(1);
+    assert!(kept.err.contains("the copy is kept: "), "{}", kept.err);
+    let mut command = world.command(program());
+    command.env("EDITOR", "no-such-editor").args(["goals", "edit"]);
+    assert!(Ended::of(&command.output().unwrap()).exits(6).err.contains("EDITOR="));
+    same(&world);
+
+    let wrong = edit(&world, "echo '  - {id: x}' >> \"$1\"", &[]).exits(3);
+    assert!(wrong.err.contains("goals error: .peers/goals.yaml line"), "{}", wrong.err);
+    let copy = wrong.err.lines().find_map(|line| line.split("the copy is kept: ").nth(1)).unwrap();
+    assert!(std::fs::read_to_string(copy).unwrap().contains("{id: x}"));
+    same(&world);
+
+    let wider = edit(&world, "sed -i 's/\"true\"/\"make\"/' \"$1\"", &[]).exits(5);
+    let digest = wider.err.split("--widen ").nth(1).unwrap().split('`').next().unwrap();
+    assert!(wider.out.contains("runs: gate `real`: runs `make`"), "{}", wider.out);
+    same(&world);
+    edit(&world, "sed -i 's/\"true\"/\"make\"/' \"$1\"", &["--widen", digest]).exits(0);
+
+    let raced =
+        format!("echo '# mine' >> \"$1\"; echo '# theirs' >> {}", world.at(".peers/goals.yaml").display());
+    let raced = edit(&world, &raced, &[]).exits(4);
+    assert!(
+        raced.err.contains("goals.yaml changed while it was edited") && raced.err.contains("kept"),
+        "{}",
+        raced.err
+    );
+    assert!(world.read(".peers/goals.yaml").ends_with("# theirs\n"));
+    // The other file is not accepted by the way.
+    world.accept(&[]);
+    world.write(".peers/config.yaml", &world.config("max_retries: 3\n"));
+    let other = edit(&world, "echo '# mine' >> \"$1\"", &[]).exits(5);
+    assert!(other.err.contains("config.yaml changed since it was accepted"), "{}", other.err);
+}
+
+#[test]
+fn a_file_that_is_broken_can_be_mended_by_an_edit() {
+    let world = World::ready("true");
+    let good = world.read(".peers/goals.yaml");
+    world.write(".peers/goals.yaml", "goals: [\n");
+    std::fs::write(world.path("good.yaml"), format!("# mended\n{good}")).unwrap();
+    edit(&world, &format!("cp {} \"$1\"", world.path("good.yaml").display()), &[]).exits(0);
+    world.peers(&["goals", "diff"]).exits(0);
+    assert!(world.read(".peers/goals.yaml").starts_with("# mended"));
+}
+
+#[test]
+fn an_agent_can_neither_accept_nor_edit() {
+    let world = World::ready("true");
+    world.script("ann", "turns:\n- - shell: \"peers goals edit; echo edit=$? > said; peers goals accept; echo accept=$? >> said\"\n  - handoff: Done\n");
+    let mut command = world.command(program());
+    let path = format!("{}:{}", program().parent().unwrap().display(), std::env::var("PATH").unwrap());
+    command.env("PATH", path).args(["run", "--max-ticks", "1"]);
+    Ended::of(&command.output().unwrap());
+    assert_eq!(world.read("said"), "edit=5\naccept=5\n");
+}
+
+#[test]
+fn gates_that_fit_are_proposed_and_init_lays_them_down_as_comments() {
+    let world = World::repo();
+    assert!(world.peers(&["goals", "detect"]).exits(1).err.contains("no manifest"));
+    world.write("Cargo.toml", "[package]\nname = \"x\"\n");
+    world.write("web/package.json", r#"{"scripts": {"test": "node --test", "lint": "a; b\nc: \"'"}}"#);
+    let text = world.peers(&["goals", "detect"]).exits(0);
+    assert!(text.out.contains("  - id: tests-pass\n    type: hard\n"), "{}", text.out);
+    assert!(text.out.contains("cmd: \"cd web && npm test\""), "{}", text.out);
+    let json = world.peers(&["goals", "detect", "--json"]).exits(0).json("peers.goals-detect/1");
+    let ids: Vec<&str> =
+        json["proposals"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["tests-pass", "lint-clean", "tests-pass-web", "lint-clean-web"]);
+    assert_eq!(json["proposals"][2]["why"], "web/package.json");
+
+    let init = world.peers(&["init"]).exits(0);
+    assert!(init.err.contains("as comments (from Cargo.toml, web/package.json)"), "{}", init.err);
+    let file = world.read(".peers/goals.yaml");
+    assert!(file.contains("  # - id: tests-pass\n") && file.contains("placeholder-replace-me"), "{file}");
+    world.peers(&["goals", "diff"]).exits(0);
+    // Nothing of it is in force, and with the shipped gates alone nothing completes.
+    assert!(world.peers(&["goals", "lint", "--json"]).json("peers.goals-lint/1")["goals"] == 6);
+    // What is pasted below `goals:` is taken as it is, under ids that are free.
+    world.write(".peers/goals.yaml", &format!("goals:\n{}", text.out));
+    world.peers(&["goals", "lint"]).exits(0);
+    let again = world.peers(&["goals", "detect", "--json"]).exits(0).json("peers.goals-detect/1");
+    assert_eq!(again["proposals"][0]["id"], "tests-pass-rust");
 }

@@ -197,7 +197,7 @@ fn a_file_in_place_of_the_accepted_ones_is_one_error_and_accepting_anew_mends_it
     let said = world.peers(&["run"]).exits(5).err;
     assert_eq!(said.matches("error: ").count(), 1, "{said}");
     assert!(said.contains("accepted is not a directory") && said.contains("`peers goals accept`"), "{said}");
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     assert_eq!(std::fs::read_to_string(world.store().join("accepted.bad")).unwrap(), "x");
     world.peers(&["tick"]).exits(0);
 }
@@ -263,7 +263,7 @@ fn while_gates_run_the_status_says_so_and_since_when() {
     // Not before the turn: nothing reads there yet.
     let gate = format!("test ! -e ann.txt || {{ echo up > {}; read x < {}; }}", up.display(), go.display());
     world.write(".peers/goals.yaml", &goals(&[("real", &gate)]));
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let mut child = in_gates(&world, &up, &go);
     assert!(child.wait().unwrap().success());
     let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
@@ -361,7 +361,7 @@ fn an_acknowledgement_that_clears_nothing_says_so() {
 fn without_a_gate_of_its_own_a_run_starts_only_when_asked_to() {
     let world = World::ready("true");
     world.write(".peers/goals.yaml", &goals(&[("placeholder-replace-me", "false")]));
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let refused = world.peers(&["run", "--max-ticks", "3"]).exits(3);
     assert!(refused.err.contains("no hard gate of your own"), "{}", refused.err);
     let done = world.peers(&["run", "--max-ticks", "3", "--allow-no-gates"]).exits(0);
@@ -472,7 +472,7 @@ fn init_says_what_a_run_would_refuse_for() {
     assert!(!world.peers(&["init", "--upgrade"]).exits(0).err.contains("would refuse"));
     let config = world.config("").replace(&program().display().to_string(), "/missing/agent");
     world.write(".peers/config.yaml", &config);
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let said = world.peers(&["init", "--upgrade"]).exits(0).err;
     assert!(
         said.contains("warning: `peers run` would refuse: ") && said.contains("/missing/agent"),

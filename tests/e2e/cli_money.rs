@@ -17,7 +17,7 @@ fn documented(alpha: &str, beta: &str) -> World {
     world.write(".peers/config.yaml", &config);
     world.script("alpha", alpha);
     world.script("beta", beta);
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     world
 }
 
@@ -97,7 +97,7 @@ fn a_tool_without_its_switch_is_named_at_the_start_and_in_info() {
     let world = World::ready("true");
     let config = world.config("").replacen("tool: plain", "tool: claude", 1);
     world.write(".peers/config.yaml", &config);
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let said = "ann runs claude without `--output-format stream-json --verbose`: its tokens, cost and limits stay unknown";
     let done = world.peers(&["run", "--max-ticks", "1"]).exits(0);
     assert_eq!(done.err.matches(&format!("note: {said}")).count(), 1, "{}", done.err);
@@ -122,7 +122,7 @@ fn the_example_for_two_peers_completes() {
     let config = world.config("").replace("ben.yaml", "ann.yaml");
     world.write(".peers/config.yaml", &config);
     world.script("ann", &pair);
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let done = world.peers(&["run", "--max-ticks", "8"]).exits(0);
     assert_eq!(done.last_line(), "Stopped: complete", "{}", done.err);
     let skeptics: Vec<Value> = world.records("tick").iter().map(|tick| tick["skeptic"].clone()).collect();
@@ -133,7 +133,7 @@ fn the_example_for_two_peers_completes() {
 fn a_variable_that_goals_env_asks_for_and_gates_do_not_get_is_named() {
     let world = World::ready("true");
     world.write(".peers/config.yaml", &world.config("goals: {env: [DATABASE_URL, PGHOST]}\n"));
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let policy = world.path("home/config/peers/sandbox.yaml");
     std::fs::create_dir_all(policy.parent().unwrap()).unwrap();
     std::fs::write(&policy, "gates: {env: [PGHOST]}\n").unwrap();

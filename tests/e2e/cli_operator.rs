@@ -83,7 +83,7 @@ fn the_operator_is_not_refused_and_what_was_accepted_during_a_run_is_named_to_it
     world.script("ben", &other.to_string());
     // Red at first, so that the first turn is no skeptic's.
     world.write(".peers/goals.yaml", &goals(&[("real", "test -e later"), ("more", "true")]));
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let child = world
         .command(program())
         .args(["run", "--max-ticks", "6"])
@@ -93,7 +93,7 @@ fn the_operator_is_not_refused_and_what_was_accepted_during_a_run_is_named_to_it
         .unwrap();
     heard(&pipe);
     world.write(".peers/goals.yaml", &goals(&[("real", "true")]));
-    let taken = world.peers(&["goals", "accept"]).exits(0);
+    let taken = world.accept(&[]);
     assert!(taken.out.contains("the running loop takes it up"), "{}", taken.out);
     std::fs::write(&go, "go\n").unwrap();
     let done = crate::support::Ended::of(&child.wait_with_output().unwrap()).exits(0);
@@ -161,7 +161,7 @@ fn an_act_beside_another_command_waits_for_the_next_run_and_says_so() {
     let world = World::ready("true");
     world.write(".peers/goals.yaml", &goals(&[("other", "true")]));
     let land = world.hold_lock(json!({"kind": "command", "command": "land"}));
-    let done = world.peers(&["goals", "accept"]).exits(0);
+    let done = world.accept(&[]);
     let words = format!(
         "; `peers land` is at work, process {}, so it waits; the next run takes it up\n",
         land.process.id()
@@ -175,7 +175,7 @@ fn an_act_beside_another_command_waits_for_the_next_run_and_says_so() {
     let _unknown = world.hold_lock(json!({}));
     let said = world.peers(&["ack", "weakening:1", "--reason", "fine"]).exits(0).out;
     assert!(said.contains("somebody holds the lock") && said.contains("else the next run does"), "{said}");
-    let json = world.peers(&["goals", "accept", "--json"]).exits(0).json("peers.goals-accept/1");
+    let json = world.accept(&["--json"]).json("peers.goals-accept/1");
     assert_eq!(json["taken"], "waiting");
 }
 

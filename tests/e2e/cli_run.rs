@@ -56,7 +56,7 @@ fn a_missing_program_of_a_peer_is_the_environments_fault() {
         .replace("fake-peer", "x")
         .replace(&crate::support::program().display().to_string(), "/missing/agent");
     world.write(".peers/config.yaml", &config);
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let done = world.peers(&["run"]).exits(6);
     assert!(done.err.contains("/missing/agent"), "{}", done.err);
 }
@@ -86,7 +86,7 @@ fn an_acceptance_during_a_run_is_handed_to_the_loop() {
     world.peers(&["tick"]).exits(0);
     let lock = world.hold_lock(json!({"run_id": "00000000000000aa"}));
     world.write(".peers/goals.yaml", &goals(&[("real", "true"), ("more", "true")]));
-    let taken = world.peers(&["goals", "accept", "--json"]).exits(0).json("peers.goals-accept/1");
+    let taken = world.accept(&["--json"]).json("peers.goals-accept/1");
     assert_eq!(taken["taken"], "handed-to-the-loop");
     drop(lock);
     world.peers(&["tick"]).exits(0);
@@ -133,7 +133,7 @@ fn a_degraded_peer_is_told_in_words() {
     world.script("ann", "after: repeat\nturns:\n- - exit: 3\n");
     world.script("ben", "after: repeat\nturns:\n- - exit: 3\n");
     world.write(".peers/config.yaml", &world.config("max_retries: 9\n"));
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let done = world.peers(&["run", "--max-ticks", "3"]).exits(0);
     let says = "ann is degraded: its last 3 turns failed (the last one: its process ended with exit code 3)";
     assert!(done.err.contains(says), "{}", done.err);

@@ -63,7 +63,7 @@ fn an_exempt_gate_is_named_as_not_proved() {
         ".peers/goals.yaml",
         &goals(&[("real", "test -d .peers")]).replace("type: hard", "type: hard, tree: live"),
     );
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let done = world.peers(&["verify"]).exits(0);
     assert!(
         done.out.contains("Not proved in a clean checkout, by `tree: live`: 1 gate (real)"),
@@ -84,7 +84,7 @@ fn commands_of_the_configuration_run_after_the_gates() {
             "verify:\n  commands:\n  - {name: lint, cmd: 'echo untidy >&2; exit 2'}\n  - {cmd: 'true'}\n",
         ),
     );
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let done = world.peers(&["verify"]).exits(1);
     assert!(done.out.contains("(1 of 1 hard goal green, 1 of 2 verify commands green)"), "{}", done.out);
     assert!(
@@ -124,7 +124,7 @@ fn a_red_gate_is_shown_with_its_cause_in_every_place() {
     let gate = "printf 'Traceback:\\n  File x\\nAssertionError: 3 != 2.5\\n' >&2; exit 1";
     world.write(".peers/goals.yaml", &goals(&[("tests-pass", gate)]));
     world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 1}\n"));
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     let short = "AssertionError: 3 != 2.5 (exit_code=1)";
     let log = ".peers/log/gates/tick-00001-tests-pass.log";
     let run = world.peers(&["run", "--branch", "work"]).exits(11);

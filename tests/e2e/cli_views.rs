@@ -38,7 +38,7 @@ fn a_review_of_what_was_changed_since_is_not_shown_as_green() {
     let world = World::ready("true");
     let soft = "  - {id: read, type: soft, reviewer: both, prompt: Read it., review_interval: 1}\n";
     world.write(".peers/goals.yaml", &(crate::support::goals(&[("real", "true")]) + soft));
-    world.peers(&["goals", "accept"]).exits(0);
+    world.accept(&[]);
     world.write("src/a.rs", "fn a() {}\n");
     world.commit("Something to read");
     let review = serde_json::json!({"after": "repeat", "turns": [[{"review": {"goal": "read", "pass": true,

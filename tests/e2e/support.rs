@@ -101,7 +101,7 @@ impl World {
         world.script("ann", "after: repeat\nturns:\n- - write: {path: ann.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ann\n");
         world.script("ben", "after: repeat\nturns:\n- - write: {path: ben.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ben\n");
         world.write(".peers/config.yaml", &world.config(""));
-        world.peers(&["goals", "accept"]).exits(0);
+        world.accept(&[]);
         world
     }
 
@@ -182,6 +182,24 @@ impl World {
     /// `peers ARGS` in the repository.
     pub(crate) fn peers(&self, args: &[&str]) -> Ended {
         Ended::of(&self.command(program()).args(args).output().unwrap())
+    }
+
+    /// Accepts goals and configuration, other commands too.
+    #[track_caller]
+    pub(crate) fn accept(&self, more: &[&str]) -> Ended {
+        self.accept_at(self.at("").to_str().unwrap(), more)
+    }
+
+    /// The same for another directory.
+    #[track_caller]
+    pub(crate) fn accept_at(&self, dir: &str, more: &[&str]) -> Ended {
+        let args = [&["-C", dir, "goals", "accept"], more].concat();
+        let first = self.peers(&args);
+        let Some(digest) = first.err.split("--widen ").nth(1).filter(|_| first.code == Some(5)) else {
+            return first.exits(0);
+        };
+        let digest = digest.split('`').next().unwrap();
+        self.peers(&[&args[..], &["--widen", digest]].concat()).exits(0)
     }
 
     /// `git ARGS` in the repository; its output without the last line end.

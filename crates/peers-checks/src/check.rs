@@ -1,8 +1,8 @@
 //! The table of checks, their names and their own flags.
 
+use peers_model::check::{ArgKind, ArgSpec, Args, CheckSpec, UsageError};
 use peers_sys::{clock, digest, term, yaml};
 use serde_json::{Value, json};
-use thiserror::Error;
 
 use crate::checks::{bug_ledger, self_review};
 use crate::cx::CheckCx;
@@ -21,24 +21,14 @@ pub struct Check {
     pub run: fn(&CheckCx, &Args) -> Report,
 }
 
-/// A flag of one check.
-#[derive(Debug, Clone, Copy)]
-pub struct ArgSpec {
-    /// Its name, without the dashes.
-    pub name: &'static str,
-    /// What it does.
-    pub about: &'static str,
-    /// What it takes.
-    pub kind: ArgKind,
-}
-
-/// What a flag takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ArgKind {
-    /// `--name`, `--no-name`, `--name=true`, `--name=false`; on unless said otherwise.
-    OnByDefault,
-    /// `--name VALUE` or `--name=VALUE`, one of these.
-    OneOf(&'static [&'static str]),
+impl Check {
+    /// Reads its own flags.
+    ///
+    /// # Errors
+    /// [`UsageError`] for what it does not know.
+    pub fn parse(&self, flags: &[String]) -> Result<Args, UsageError> {
+        Args::parse(&CheckSpec { name: self.name, args: self.args }, flags)
+    }
 }
 
 const REGISTRY: &[Check] = &[self_review::CHECK, bug_ledger::CHECK];
@@ -113,7 +103,7 @@ pub fn without_mode(name: &str) -> &str {
 /// [`UsageError`] for an unknown name or flag; whatever goes wrong while measuring is an outcome.
 pub fn run(name: &str, cx: &CheckCx, flags: &[String]) -> Result<Outcome, UsageError> {
     let check = find(name)?;
-    let args = Args::parse(check, flags)?;
+    let args = check.parse(flags)?;
     let begun = clock::mono();
     let report = (check.run)(cx, &args);
     Ok(Outcome {
@@ -131,85 +121,10 @@ fn inputs_digest(check: &Check, cx: &CheckCx, args: &Args) -> String {
     let base = cx.base().map_or("-", |base| base.as_str());
     let record = cx.attribution().map_or("no record", |attribution| attribution.digest());
     let fixed = [env!("CARGO_PKG_VERSION"), check.name, cx.head().as_str(), base, record];
-    let given = args.given.iter().map(|(name, value)| format!("--{name}={value}"));
+    let given = args.given().iter().map(|(name, value)| format!("--{name}={value}"));
     let text = fixed.iter().map(ToString::to_string).chain(given).collect::<Vec<_>>().join("\n");
     digest::sha256_hex(text.as_bytes())
 }
-
-/// The flags that were given to a check, each of a kind that it knows.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Args {
-    given: Vec<(&'static str, String)>,
-}
-
-impl Args {
-    /// Reads the flags of `check`.
-    ///
-    /// # Errors
-    /// [`UsageError`] for what it does not know.
-    pub fn parse(check: &Check, flags: &[String]) -> Result<Self, UsageError> {
-        let mut args = Self::default();
-        let mut words = flags.iter();
-        while let Some(word) = words.next() {
-            let bad = |what: &str| UsageError(format!("{}: {what}", check.name));
-            let Some(flag) = word.strip_prefix("--") else {
-                return Err(bad(&format!("takes no argument `{}`", term::line(word, 80))));
-            };
-            let (name, value) = flag.split_once('=').map_or((flag, None), |(n, v)| (n, Some(v)));
-            let (name, negated) = match name.strip_prefix("no-") {
-                Some(positive) if check.args.iter().any(|spec| spec.name == positive) => (positive, true),
-                _ => (name, false),
-            };
-            let Some(spec) = check.args.iter().find(|spec| spec.name == name) else {
-                let own: Vec<String> = check.args.iter().map(|spec| format!("--{}", spec.name)).collect();
-                let name = term::line(name, 80);
-                return Err(bad(&format!("there is no flag `--{name}` (its own: {})", own.join(", "))));
-            };
-            let value = match spec.kind {
-                ArgKind::OnByDefault => match (value, negated) {
-                    (None | Some("true"), false) => "true".to_owned(),
-                    (None, true) | (Some("false"), false) => "false".to_owned(),
-                    _ => return Err(bad(&format!("`--{name}` is on or off: `--{name}` or `--no-{name}`"))),
-                },
-                ArgKind::OneOf(words_allowed) => {
-                    let given =
-                        if negated { None } else { value.or_else(|| words.next().map(String::as_str)) };
-                    match given.filter(|given| words_allowed.contains(given)) {
-                        Some(given) => given.to_owned(),
-                        None => {
-                            return Err(bad(&format!(
-                                "`--{name}` takes one of {}",
-                                words_allowed.join(", ")
-                            )));
-                        }
-                    }
-                }
-            };
-            // The last one wins.
-            args.given.retain(|(known, _)| *known != spec.name);
-            args.given.push((spec.name, value));
-        }
-        args.given.sort();
-        Ok(args)
-    }
-
-    /// Whether a switch is on.
-    #[must_use]
-    pub fn is_on(&self, name: &str) -> bool {
-        self.value(name) != Some("false")
-    }
-
-    /// The value of a flag, if it was given.
-    #[must_use]
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.given.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
-    }
-}
-
-/// A command line that makes no sense. Exit code 2.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct UsageError(pub String);
 
 #[cfg(test)]
 mod tests {
@@ -217,7 +132,7 @@ mod tests {
 
     fn parse(name: &str, flags: &[&str]) -> Result<Args, UsageError> {
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        Args::parse(find(name).unwrap(), &flags)
+        find(name).unwrap().parse(&flags)
     }
 
     #[test]

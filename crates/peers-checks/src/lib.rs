@@ -15,9 +15,8 @@ mod report;
 mod tests;
 
 pub use attribution::{Attribution, OpenTurn};
-pub use check::{
-    ArgKind, ArgSpec, Args, Check, UsageError, find, list_json, list_text, names, registry, run, without_mode,
-};
+pub use check::{Check, find, list_json, list_text, names, registry, run, without_mode};
 pub use cx::{Asked, CheckCx, CouldNot};
 pub use ledger::{LedgerReading, read as read_ledger};
+pub use peers_model::check::{ArgKind, ArgSpec, Args, UsageError};
 pub use report::{DEFAULT_LIMIT, Finding, Outcome, Report, Verdict};

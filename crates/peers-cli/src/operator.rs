@@ -51,39 +51,93 @@ pub(crate) fn act(
     (command, op): (&str, OperatorOp),
     before: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
 ) -> Result<Taken, CommandError> {
-    let by = cx.operator();
-    let at = clock::now();
     match place.lock(command) {
         Ok(lock) => {
-            let (mut store, _) = Store::open(place.open_store_disk()?)?;
-            // What was handed to a loop that ended before it took it comes first.
-            commands::record_waiting(&mut store, at, None)?;
-            before(store.disk())?;
-            store.append(at, None, &[Record::Operator(OperatorRecord { op, by })])?;
-            store.write_snapshot()?;
-            let (state, position) = (store.state().clone(), store.position().clone());
-            // For people: the next run writes it anyway.
-            if let Err(error) = projection::write_state(store.disk(), &state, &position) {
-                tracing::warn!(%error, "state.json was not written");
-            }
+            record(cx, place, op, before)?;
             drop(lock);
             Ok(Taken::Recorded)
         }
         Err(PlaceError::Locked { holder }) if !holder.foreign => {
             let mut disk = place.open_store_disk()?;
             before(&mut disk)?;
-            let random = peers_sys::rand::hex::<6>().map_err(|error| {
-                CommandError::new(peers_model::exit::BUG, format!("random bytes: {error}"))
-            })?;
-            let id = format!("{:013}-{random}", at.as_millis());
-            commands::drop_command(&mut disk, &id, &Command { v: 1, op, by, at })?;
-            Ok(if holder.command.is_none() && holder.run_id.is_some() {
-                Taken::Handed
-            } else {
-                Taken::Waiting { behind: behind(&holder) }
-            })
+            hand_over(cx, &mut disk, op)?;
+            Ok(given_to(&holder))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Accepts and writes a control file as one act. `accept` makes the acceptance durable, `write` puts the file
+/// into its place.
+///
+/// No run sees a file that was not accepted. Where none runs, the file comes first: cut short, the change stands
+/// there unaccepted, and `goals diff` shows it. A loop that runs is told first; it leaves the message lying until
+/// the file is what was accepted, so that it takes over both or neither.
+pub(crate) fn exchange(
+    cx: &Cx,
+    place: &Place,
+    (command, op): (&str, OperatorOp),
+    accept: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
+    write: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
+) -> Result<Taken, CommandError> {
+    match place.lock(command) {
+        Ok(lock) => {
+            record(cx, place, op, |disk| {
+                write(disk)?;
+                accept(disk)
+            })?;
+            drop(lock);
+            Ok(Taken::Recorded)
+        }
+        Err(PlaceError::Locked { holder }) if !holder.foreign => {
+            let mut disk = place.open_store_disk()?;
+            hand_over(cx, &mut disk, op)?;
+            accept(&mut disk)?;
+            write(&mut disk)?;
+            Ok(given_to(&holder))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Under the lock: what is to be done, and the record of it.
+fn record(
+    cx: &Cx,
+    place: &Place,
+    op: OperatorOp,
+    before: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let (by, at) = (cx.operator(), clock::now());
+    let (mut store, _) = Store::open(place.open_store_disk()?)?;
+    // What was handed to a loop that ended before it took it comes first.
+    commands::record_waiting(&mut store, at, None)?;
+    before(store.disk())?;
+    store.append(at, None, &[Record::Operator(OperatorRecord { op, by })])?;
+    store.write_snapshot()?;
+    let (state, position) = (store.state().clone(), store.position().clone());
+    // For people: the next run writes it anyway.
+    if let Err(error) = projection::write_state(store.disk(), &state, &position) {
+        tracing::warn!(%error, "state.json was not written");
+    }
+    Ok(())
+}
+
+/// Drops the act where the loop that runs looks for it.
+fn hand_over(cx: &Cx, disk: &mut FsDisk, op: OperatorOp) -> Result<(), CommandError> {
+    let (by, at) = (cx.operator(), clock::now());
+    let random = peers_sys::rand::hex::<6>()
+        .map_err(|error| CommandError::new(peers_model::exit::BUG, format!("random bytes: {error}")))?;
+    let id = format!("{:013}-{random}", at.as_millis());
+    commands::drop_command(disk, &id, &Command { v: 1, op, by, at })?;
+    Ok(())
+}
+
+/// Where an act went that somebody else holds the lock for.
+fn given_to(holder: &Holder) -> Taken {
+    if holder.command.is_none() && holder.run_id.is_some() {
+        Taken::Handed
+    } else {
+        Taken::Waiting { behind: behind(holder) }
     }
 }
 

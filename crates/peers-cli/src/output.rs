@@ -1,6 +1,6 @@
 //! The only place that writes to the terminal: data to standard output, talk to standard error.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,6 +30,9 @@ struct Document<'a, T: Serialize> {
     #[serde(flatten)]
     body: &'a T,
 }
+
+/// Longest answer that is read, bytes.
+const ANSWER: u64 = 4096;
 
 /// Widest and narrowest line that is drawn again and again.
 const COLUMNS: (usize, usize) = (20, 200);
@@ -127,6 +130,23 @@ impl Out {
         let text = self.pasteable(text);
         let text = peers_sys::term::block(&text);
         crate::live::say(format!("{text}\n").as_bytes());
+    }
+
+    /// Whether a person can be asked.
+    #[expect(clippy::unused_self, reason = "whoever has no output module has nobody to ask")]
+    pub(crate) fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks on the terminal and gives the line that was typed; `None` where nobody can be asked.
+    pub(crate) fn ask(&self, question: &str) -> Result<Option<String>, CommandError> {
+        if !self.can_ask() {
+            return Ok(None);
+        }
+        crate::live::say(question.as_bytes());
+        let mut answer = Vec::new();
+        io::stdin().lock().take(ANSWER).read_until(b'\n', &mut answer)?;
+        Ok(Some(String::from_utf8_lossy(&answer).into_owned()))
     }
 
     /// Says that there was no run yet, and what comes before the first.

@@ -14,6 +14,7 @@ pub mod converge;
 pub mod dsl;
 pub mod failed;
 pub mod harvest;
+pub mod lint;
 pub mod machine;
 pub mod prompt;
 pub mod reviews;

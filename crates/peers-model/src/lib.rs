@@ -4,6 +4,7 @@
 //! Start reading at [`record`] (what the journal holds) and [`config`] (what an operator writes).
 
 pub mod bug;
+pub mod check;
 pub mod claim;
 pub mod config;
 pub mod exit;

@@ -13,8 +13,45 @@ pub const CONFIG: &str = include_str!("../../../templates/config.yaml");
 /// `.peers/goals.yaml`.
 pub const GOALS: &str = include_str!("../../../templates/goals.yaml");
 
+/// Where the examples for any stack begin in [`GOALS`], and where they end.
+const EXAMPLES: (&str, &str) = ("  # The gate that matters most.", "  # Every handoff carries");
+
+/// `.peers/goals.yaml` with these comments in place of the examples for any stack. Each line of `proposals`
+/// is a comment already.
+#[must_use]
+pub fn goals_with(proposals: &str) -> String {
+    let cut = GOALS.split_once(EXAMPLES.0).zip(GOALS.split_once(EXAMPLES.1));
+    let Some(((before, _), (_, after))) = cut else { return GOALS.to_owned() };
+    format!(
+        "{before}  # Proposed for this repository (`peers goals detect` shows it again). Remove the `#` before what you
+  # want, adapt it, delete the placeholder. Keep the id `tests-pass` for the gate that matters most:
+  # `goals.stuck_halt_gates` in config.yaml watches it, and stops a run in which it stays red.
+  # The gates of a proof run in a fresh checkout: what they need must be committed or made by the command.
+{proposals}
+{}{after}",
+        EXAMPLES.1
+    )
+}
+
 /// The line that `.gitignore` gets, with its line end.
 pub const GITIGNORE: &str = include_str!("../../../templates/gitignore");
 
 /// `.peers/hooks/README.md`.
 pub const HOOKS_README: &str = include_str!("../../../templates/hooks/README.md");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proposals_stand_in_the_place_of_the_examples() {
+        let text = goals_with("  # - id: tests-pass\n");
+        assert!(text.contains("  # - id: tests-pass\n\n  # Every handoff carries"), "{text}");
+        assert!(
+            text.contains("placeholder-replace-me") && !text.contains("cargo test --workspace"),
+            "{text}"
+        );
+        assert_eq!(text.matches("- id: self-review-on-handoff").count(), 1);
+        assert!(text.starts_with("# Goals:") && text.ends_with("missing kind is an issue.\n"), "{text}");
+    }
+}

@@ -205,7 +205,7 @@ impl FsGuard {
         Ok(None)
     }
 
-    /// Whether a command waits that says what is accepted now.
+    /// Whether a command waits that says what is accepted now, or what is about to be: `goals edit` gives it first.
     fn acceptance_was_announced(&self) -> bool {
         let read = |dir: &SafeDir, name: &OsStr| dir.read(name, limits::STORE_FILE).ok();
         let accepted = read(&self.store, OsStr::new(layout::store::ACCEPTED));
@@ -218,8 +218,9 @@ impl FsGuard {
         listing.entries.iter().any(|entry| {
             let command =
                 read(&commands, &entry.name).and_then(|b| serde_json::from_slice::<Command>(&b).ok());
-            command
-                .is_some_and(|c| matches!(c.op, OperatorOp::Accepted { new, .. } if new == accepted.digests))
+            command.is_some_and(|c| {
+                matches!(c.op, OperatorOp::Accepted { old, new, .. } if [&old, &new].contains(&&accepted.digests))
+            })
         })
     }
 }
@@ -565,6 +566,26 @@ mod tests {
             commands::drop_command(&mut place.disk, "01", &command).unwrap();
         });
         assert_eq!(found, None);
+    }
+
+    #[test]
+    fn an_acceptance_that_was_announced_may_be_half_written_when_a_turn_ends() {
+        let announce = |place: &mut Place, new: &str| {
+            let old = accept::read(&mut place.disk).unwrap().unwrap().digests;
+            let new = accept::digests(new.as_bytes(), b"config");
+            let op = OperatorOp::Accepted { old, new, note: None, rules: None };
+            let command = Command { v: 1, op, by: "op".into(), at: Timestamp::from_millis(2) };
+            commands::drop_command(&mut place.disk, "01", &command).unwrap();
+        };
+        let mut place = Place::new();
+        let found = place.turn(|place| {
+            announce(place, "new");
+            fs::write(place.at("store/accepted/goals.yaml"), "new").unwrap();
+        });
+        assert_eq!(found, None);
+        let mut place = Place::new();
+        let found = place.turn(|place| fs::write(place.at("store/accepted/goals.yaml"), "new").unwrap());
+        assert!(found.is_some(), "nobody announced it");
     }
 
     #[test]

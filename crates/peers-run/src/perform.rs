@@ -187,9 +187,15 @@ impl<W: World> Engine<W> {
         let sweep = self.world.guard().sweep();
         let mutation = self.mutation();
         let mut pending = Vec::new();
-        for (id, mut record) in commands::waiting(self.store.disk())? {
-            self.prepare_reload(&mut record);
-            pending.push(PendingCommand { id, record });
+        let waiting = commands::waiting(self.store.disk())?;
+        let last = waiting.iter().rposition(|(_, record)| matches!(record.op, OperatorOp::Accepted { .. }));
+        for (at, (id, mut record)) in waiting.into_iter().enumerate() {
+            let ready = self.prepare_reload(&mut record);
+            // `goals edit` says what is accepted before it writes the file. A later acceptance takes the place of one
+            // whose file never came.
+            if ready || Some(at) != last {
+                pending.push(PendingCommand { id, record });
+            }
         }
         let settled = self.machine.state.open.is_none();
         let known = self.machine.state.head.clone();
@@ -247,16 +253,19 @@ impl<W: World> Engine<W> {
     }
 
     /// An acceptance that arrived while the loop runs brings its rules along; goals that do not load
-    /// are not taken over, and the survey then stops on the mutation.
-    fn prepare_reload(&mut self, record: &mut OperatorRecord) {
-        let OperatorOp::Accepted { new, rules, .. } = &mut record.op else { return };
-        let Some(reloader) = &mut self.reloader else { return };
+    /// are not taken over, and the survey then stops on the mutation. `false`: the files are still those of this
+    /// run, and others were accepted.
+    fn prepare_reload(&mut self, record: &mut OperatorRecord) -> bool {
+        let OperatorOp::Accepted { new, rules, .. } = &mut record.op else { return true };
+        let Some(reloader) = &mut self.reloader else { return true };
         match reloader.reload(&self.cfg) {
             Ok(cfg) if cfg.digests == *new => {
                 *rules = Some(Box::new(cfg.rules.clone()));
                 self.reload = Some(Box::new(cfg));
+                true
             }
-            Ok(_) | Err(_) => {}
+            Ok(cfg) => cfg.digests != self.cfg.digests,
+            Err(_) => true,
         }
     }
 

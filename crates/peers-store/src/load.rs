@@ -11,7 +11,7 @@ use std::fmt;
 
 use peers_core::dsl::Expr;
 use peers_model::config::Config;
-use peers_model::goal::{self, GateRun, Goal, GoalEntry, GoalKind, GoalsFile};
+use peers_model::goal::{self, Goal, GoalEntry, GoalsFile};
 use peers_sys::yaml::{self, YamlError};
 use peers_sys::{digest, term};
 
@@ -195,6 +195,7 @@ pub fn load_goals(text: &str, peers: usize, known_checks: &[&str]) -> Result<Vec
     let entries = file.goals.clone().unwrap_or_default();
     let mut problems: Vec<Problem> =
         entries.iter().filter_map(|entry| expression(text, &outline, entry)).take(TOLD + 1).collect();
+    problems.extend(entries.iter().filter_map(|entry| check_args(text, &outline, entry)).take(TOLD + 1));
     let goals = goal::check_goals(file, peers, known_checks).unwrap_or_else(|errors| {
         problems.extend(errors.into_iter().take(TOLD + 1).map(|error| {
             // The only thing that can be wrong with an id here is that it is taken.
@@ -212,23 +213,7 @@ pub fn load_goals(text: &str, peers: usize, known_checks: &[&str]) -> Result<Vec
 /// What is allowed and yet most likely not meant: gates that cannot turn red.
 #[must_use]
 pub fn goal_warnings(goals: &[Goal]) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for goal in goals {
-        let GoalKind::Hard(hard) = &goal.kind else { continue };
-        let GateRun::Shell { cmd, pass_when } = &hard.run else { continue };
-        let Ok(expr) = Expr::parse(pass_when) else { continue };
-        if expr.cannot_fail() {
-            warnings.push(format!("goal `{}`: `pass_when` is true whatever the command does", goal.id));
-        }
-        let forced = cmd.trim_end().strip_suffix("true").is_some_and(|rest| rest.trim_end().ends_with("||"));
-        if forced && expr.reads_exit_code() {
-            warnings.push(format!(
-                "goal `{}`: `cmd` ends in `|| true`, so its exit code says nothing; remove it",
-                goal.id
-            ));
-        }
-    }
-    warnings
+    peers_core::lint::goals(goals).iter().map(|warning| term::line(&warning.to_string(), 400)).collect()
 }
 
 fn done<T>(source: Source, value: T, mut problems: Vec<Problem>) -> Result<T, LoadError> {
@@ -248,6 +233,14 @@ fn done<T>(source: Source, value: T, mut problems: Vec<Problem>) -> Result<T, Lo
         });
     }
     Err(LoadError { source, problems })
+}
+
+/// What is wrong with the arguments of the entry's check.
+fn check_args(text: &str, outline: &Outline<'_>, entry: &GoalEntry) -> Option<Problem> {
+    let spec = peers_model::check::spec(entry.check.as_deref()?)?;
+    let error = peers_model::check::Args::parse(spec, &entry.args).err()?;
+    let at = outline.in_goal(entry.id.as_str(), "args", Which::First);
+    Some(problem(text, at, &format!("goal `{}`: `args`: {error}", entry.id), None))
 }
 
 /// What is wrong with the entry's `pass_when`.

@@ -2,20 +2,17 @@
 
 use peers_core::bugs::{Bug, LedgerVerdict};
 use peers_model::bug::Severity;
+use peers_model::check::{self, Args};
 
-use crate::check::{ArgKind, ArgSpec, Args, Check};
+use crate::check::Check;
 use crate::cx::{CheckCx, CouldNot};
 use crate::ledger::{self, LedgerReading};
 use crate::report::{Finding, Report, Verdict};
 
 pub(crate) const CHECK: Check = Check {
-    name: "bug-ledger",
+    name: check::BUG_LEDGER.name,
     about: "No bug that the commits report is open",
-    args: &[ArgSpec {
-        name: "min-severity",
-        about: "The least severity that counts (default: med)",
-        kind: ArgKind::OneOf(&["crit", "high", "med", "low", "info"]),
-    }],
+    args: check::BUG_LEDGER.args,
     run,
 };
 

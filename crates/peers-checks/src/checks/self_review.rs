@@ -2,12 +2,13 @@
 
 use peers_core::bugs::Author;
 use peers_model::bug::reason_chars;
+use peers_model::check::{self, Args};
 use peers_model::claim::CommitClaims;
 use peers_model::handoff::{HandoffClaim, PeerStatus, SelfReviewMark};
 use peers_model::{CommitId, PeerName};
 
 use crate::attribution::Whose;
-use crate::check::{ArgKind, ArgSpec, Args, Check};
+use crate::check::Check;
 use crate::cx::{CheckCx, CouldNot};
 use crate::report::{Finding, Report, Verdict};
 
@@ -17,13 +18,9 @@ const MIN_SECTION: usize = 80;
 const MIN_NAME: usize = 7;
 
 pub(crate) const CHECK: Check = Check {
-    name: "self-review",
+    name: check::SELF_REVIEW.name,
     about: "Every handoff of a peer carries its author's review",
-    args: &[ArgSpec {
-        name: "all-since-base",
-        about: "Look at every handoff since the base, not at the newest alone",
-        kind: ArgKind::OnByDefault,
-    }],
+    args: check::SELF_REVIEW.args,
     run,
 };
 

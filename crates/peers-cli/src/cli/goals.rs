@@ -1,24 +1,28 @@
 //! `peers goals`.
 
+mod accept;
 mod changes;
+mod detect;
+mod edit;
 mod eval;
+mod widening;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use peers_model::record::{Digests, OperatorOp};
 use peers_model::{exit, limits};
 use peers_run::boot;
 use peers_store::layout::peers;
-use peers_store::{Area, Disk, accept};
-use peers_sys::{clock, term};
+use peers_store::{Area, Disk, accept as acceptance};
+use peers_sys::term;
 use serde_json::json;
 
+use self::accept::Step;
 use self::changes::Change;
 use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::output::counted;
-use crate::{operator, textdiff};
+use crate::textdiff;
 
 /// Show, accept and try goals and configuration
 ///
@@ -39,28 +43,24 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Accept goals and config as they are now
-    Accept {
-        /// Why, for the record
-        #[arg(long, value_name = "TEXT")]
-        note: Option<String>,
-        /// Print the result as JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Accept(accept::Args),
+    Edit(edit::Args),
     /// Look for errors, for gates that cannot turn red, and for none that is watched; exit 1 if there are any
     Lint {
         /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
+    Detect(detect::Args),
     Eval(eval::Args),
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     match &args.what {
         What::Diff { json } => diff(*json, cx),
-        What::Accept { note, json } => accept(note.as_deref(), *json, cx),
+        What::Accept(args) => accept::run(args, cx),
+        What::Edit(args) => edit::run(args, cx),
+        What::Detect(args) => detect::run(args, cx),
         What::Lint { json } => lint(*json, cx),
         What::Eval(args) => eval::run(args, cx),
     }
@@ -75,7 +75,7 @@ struct Pair {
 
 impl Pair {
     fn read<D: Disk>(disk: &mut D, file: &'static str) -> Result<Self, CommandError> {
-        let old = accept::read_bytes(disk, file)?;
+        let old = acceptance::read_bytes(disk, file)?;
         let new = disk.read(Area::Peers, file, limits::CONFIG)?;
         Ok(Self { file, old, new })
     }
@@ -95,7 +95,7 @@ impl Pair {
 
 fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (_, mut disk) = cx.view()?;
-    let accepted = accept::read(&mut disk)?;
+    let accepted = acceptance::read(&mut disk)?;
     let pairs = [Pair::read(&mut disk, peers::GOALS)?, Pair::read(&mut disk, peers::CONFIG)?];
     let [goals, config] = &pairs;
     let changes = changes::between(
@@ -103,6 +103,13 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         (&Pair::text(goals.new.as_ref()), &Pair::text(config.new.as_ref())),
     );
     let differs = pairs.iter().any(Pair::differs) || accepted.is_none();
+    let loaded = boot::load(&mut disk);
+    let step = loaded.as_ref().ok().map(|loaded| {
+        let first = loaded.accepted.is_none() && loaded.damaged.is_none();
+        let bytes = |pair: &Pair| pair.new.clone().unwrap_or_default();
+        Step::to(first, &mut disk, &bytes(goals), &bytes(config))
+    });
+    let widen = step.as_ref().filter(|step| step.wider).map(|step| step.set.digest());
     if as_json {
         let files: Vec<_> = pairs
             .iter()
@@ -113,7 +120,8 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         let at = accepted.as_ref().map(|accepted| accepted.at);
         cx.out.json(
             "peers.goals-diff/1",
-            &json!({"differs": differs, "accepted_at": at, "changes": rows, "files": files}),
+            &json!({"differs": differs, "accepted_at": at, "changes": rows, "files": files,
+                "widening": {"needed": widen.is_some(), "digest": step.map(|step| step.set.digest())}}),
         )?;
         return Ok(code(differs));
     }
@@ -137,8 +145,15 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     for change in &changes {
         cx.out.line(&change.line())?;
     }
-    match boot::load(&mut disk) {
-        Ok(_) => cx.out.talk("hint: `peers goals accept` takes this over; otherwise restore the file"),
+    match loaded {
+        Ok(_) => {
+            cx.out.talk("hint: `peers goals accept` takes this over; otherwise restore the file");
+            if let Some(digest) = widen {
+                cx.out.talk(&format!(
+                    "hint: other commands would run as you: it asks for a `yes`, or, without a terminal, for `peers goals accept --widen {digest}`"
+                ));
+            }
+        }
         Err(error) => {
             let first = error.to_string();
             let first = first.lines().next().unwrap_or_default();
@@ -152,58 +167,14 @@ fn code(negative: bool) -> ExitCode {
     ExitCode::from(if negative { exit::NEGATIVE } else { exit::OK })
 }
 
-fn accept(note: Option<&str>, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
-    cx.operators_alone_here("goals accept")?;
-    let (place, mut disk) = cx.store()?;
-    // Only what is valid can be accepted.
-    let loaded = boot::load(&mut disk)?;
-    let old = loaded.accepted.as_ref().map(|accepted| accepted.digests.clone()).unwrap_or_default();
-    let new = loaded.digests.clone();
-    if old == new {
-        if as_json {
-            cx.out.json("peers.goals-accept/1", &json!({"changed": false, "digests": new, "taken": null}))?;
-        } else {
-            cx.out.talk("goals and config are accepted already");
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let goals = disk.read(Area::Peers, peers::GOALS, limits::CONFIG)?.unwrap_or_default();
-    let config = disk.read(Area::Peers, peers::CONFIG, limits::CONFIG)?.unwrap_or_default();
-    if accept::digests(&goals, &config) != new {
-        return Err(CommandError::new(exit::CONFLICT, "goals or config changed while they were read")
-            .hint("try again"));
-    }
-    let op = OperatorOp::Accepted { old, new: new.clone(), note: note.map(str::to_owned), rules: None };
-    let by = cx.operator();
-    let taken = operator::act(cx, &place, ("goals accept", op), |disk| {
-        accept::write(disk, &goals, &config, clock::now(), &by, note)?;
-        Ok(())
-    })?;
-    for warning in loaded.warnings() {
-        cx.out.talk(&format!("warning: {warning}"));
-    }
-    let Digests { goals, config } = &new;
-    if as_json {
-        cx.out
-            .json("peers.goals-accept/1", &json!({"changed": true, "digests": new, "taken": taken.word()}))?;
-    } else {
-        let short = |digest: &str| digest.chars().take(12).collect::<String>();
-        cx.out.line(&format!(
-            "Accepted goals {} and config {}{}",
-            short(goals),
-            short(config),
-            taken.said()
-        ))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 fn lint(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (_, mut disk) = cx.view()?;
     let loaded = boot::load(&mut disk)?;
     let warnings = loaded.warnings();
     if as_json {
-        cx.out.json("peers.goals-lint/1", &json!({"goals": loaded.goals.len(), "warnings": warnings}))?;
+        let found = peers_core::lint::goals(&loaded.goals);
+        let body = json!({"goals": loaded.goals.len(), "warnings": warnings, "findings": found});
+        cx.out.json("peers.goals-lint/1", &body)?;
     } else {
         for warning in &warnings {
             cx.out.line(&format!("warning: {warning}"))?;

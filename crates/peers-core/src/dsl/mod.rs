@@ -9,6 +9,7 @@
 //! [`Evidence::json`]; [`strict_json`] is the parser meant for them.
 
 mod ast;
+mod compare;
 mod eval;
 mod json;
 mod lex;
@@ -20,6 +21,7 @@ mod tests;
 mod typing;
 mod value;
 
+pub use compare::Comparison;
 pub use eval::{EvalError, Evidence};
 pub use json::{MAX_JSON_BYTES, strict_json};
 pub use parse::{DslError, Expr};

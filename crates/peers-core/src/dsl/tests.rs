@@ -411,16 +411,142 @@ fn vacuous_expressions_are_recognised() {
         "not (exit_code == 0 and False)",
         "exit_code == exit_code",
         "exit_code <= exit_code",
+        "stdout == stdout",
+        "stdout in stdout",
         "'' in stdout",
+        "exit_code >= 0",
+        "exit_code > -1",
+        "0 <= exit_code <= 255",
+        "exit_code < 1000",
+        "exit_code <= 255.0",
+        "len(stdout) >= 0",
+        "len(stdout.split()) > -1",
+        "len(stdout) + len(stderr) >= 0",
+        "exit_code == 0 or exit_code != 0",
+        "exit_code < 5 or exit_code > 3",
+        "not (exit_code > 300)",
+        "'a' == 'a' or stdout == ''",
+        "regex('', stdout) != None",
+        "regex('x*', stdout) is not None",
+        "stdout.startswith('')",
+        "timed_out or not (exit_code < 0)",
+        "stdout >= ''",
     ] {
         assert!(vacuous(source), "{source}");
     }
-    for source in ["exit_code == 0", "exit_code == 0 and True", "stdout == stderr", "exit_code == 0 or False"]
-    {
+    for source in [
+        "exit_code == 0",
+        "exit_code == 0 and True",
+        "stdout == stderr",
+        "exit_code == 0 or False",
+        "exit_code >= 1",
+        "exit_code < 255",
+        "len(stdout) > 0",
+        "'a' in stdout",
+        "regex('^$', stdout) != None",
+        "regex('x*$', stdout) != None",
+        "regex('x+', stdout) != None",
+        // These fail where there is no such file, no number, no signal.
+        "len(json('cov.json')) >= 0",
+        "json('cov.json').a == json('cov.json').a",
+        "json('cov.json').a == 1 or True",
+        "int(stdout) == int(stdout)",
+        "signal >= 0",
+        "stdout.split(stderr) == stdout.split(stderr)",
+        "not timed_out",
+        "exit_code + 999999999999999999 + 999999999999999999 >= 0",
+    ] {
         assert!(!vacuous(source), "{source}");
     }
     assert!(Expr::parse("stdout == '' and not (exit_code != 0)").unwrap().reads_exit_code());
     assert!(!Expr::parse("stdout.strip() == ''").unwrap().reads_exit_code());
+}
+
+#[test]
+fn hopeless_expressions_are_recognised() {
+    let hopeless = |source: &str| Expr::parse(source).unwrap().cannot_pass();
+    for source in
+        ["exit_code < 0", "exit_code == 256", "exit_code == 0 and exit_code == 1", "'' not in stdout"]
+    {
+        assert!(hopeless(source), "{source}");
+    }
+    for source in
+        ["exit_code == 0", "exit_code == 255", "signal == 9", "json('cov.json').a < 0", "len(stdout) < 1"]
+    {
+        assert!(!hopeless(source), "{source}");
+    }
+}
+
+#[test]
+fn a_changed_expression_is_the_same_weaker_stronger_or_neither() {
+    use super::Comparison::{Changed, Same, Stronger, Weaker};
+    let compare = |old: &str, new: &str| Expr::parse(old).unwrap().compare(&Expr::parse(new).unwrap());
+    for (old, new) in [
+        ("exit_code == 0", "0 == exit_code"),
+        ("exit_code==0", "(exit_code  ==  0)"),
+        ("exit_code == 0 and stdout == ''", "stdout == '' and exit_code == 0"),
+        ("exit_code == 0 or stdout == ''", "stdout == '' or exit_code == 0"),
+        ("not (exit_code == 0)", "exit_code != 0"),
+        ("not (exit_code < 5)", "exit_code >= 5"),
+        ("exit_code > 4", "exit_code >= 5"),
+        ("0 <= exit_code < 5", "0 <= exit_code and exit_code < 5"),
+        ("regex('a', stdout) != None", "not not regex('a', stdout)"),
+        ("regex('a', stdout) is None", "not regex('a', stdout)"),
+        ("not (exit_code == 0 and stdout == '')", "exit_code != 0 or stdout != ''"),
+        ("exit_code == 0", "exit_code == 0 and True"),
+        ("exit_code == 0", "exit_code == 0 or False"),
+        ("json('./cov.json').a == 1", "json('cov.json').a == 1"),
+        ("80 <= json('cov.json').a", "json('cov.json').a >= 80.0"),
+    ] {
+        assert_eq!(compare(old, new), Same, "{old} | {new}");
+        assert_eq!(compare(new, old), Same, "{new} | {old}");
+    }
+    for (strong, weak) in [
+        ("exit_code == 0 and 'ok' in stdout", "exit_code == 0"),
+        ("exit_code == 0", "exit_code == 0 or 'ok' in stdout"),
+        ("json('cov.json').a >= 80", "json('cov.json').a >= 70"),
+        ("json('cov.json').a >= 80", "json('cov.json').a > 79.5"),
+        ("json('cov.json').a > 80", "json('cov.json').a >= 80"),
+        ("exit_code == 0 and json('cov.json').a >= 80", "json('cov.json').a >= 70 and exit_code == 0"),
+        ("exit_code == 0", "exit_code <= 1"),
+        ("exit_code == 0", "exit_code != 1"),
+        ("exit_code < 3", "exit_code < 5"),
+        ("len(stdout) < 10", "len(stdout) <= 10"),
+        ("exit_code == 0 and not regex('a', stdout)", "not regex('a', stdout)"),
+        ("exit_code == 0", "exit_code == 0 or json('cov.json').a == 1"),
+        ("stdout < stderr", "stdout <= stderr"),
+    ] {
+        assert_eq!(compare(strong, weak), Weaker, "{strong} | {weak}");
+        assert_eq!(compare(weak, strong), Stronger, "{weak} | {strong}");
+    }
+    for (old, new) in [
+        ("exit_code == 0", "exit_code != 0"),
+        ("exit_code == 0", "exit_code == 1"),
+        ("exit_code == 0", "stdout == ''"),
+        ("regex('a', stdout) != None", "regex('b', stdout) != None"),
+        ("'a' in stdout", "'a' in stderr"),
+        ("json('a.json').x >= 80", "json('b.json').x >= 70"),
+        ("exit_code == 0 and stdout == ''", "exit_code == 0 and stderr == ''"),
+    ] {
+        assert_eq!(compare(old, new), Changed, "{old} | {new}");
+    }
+    // A question that may end in an error is no question that can be put last or first at will.
+    assert_eq!(
+        compare("json('cov.json').a == 1 or exit_code == 0", "exit_code == 0 or json('cov.json').a == 1"),
+        Weaker
+    );
+}
+
+#[test]
+fn a_comparison_ends_in_time_and_is_then_called_a_change() {
+    let deep = |word: &str| {
+        (0..14).fold("timed_out".to_owned(), |inner, i| {
+            let joint = if i % 2 == 0 { "and" } else { "or" };
+            format!("({inner} {joint} '{word}{i}' in stdout)")
+        })
+    };
+    let (old, new) = (Expr::parse(&deep("a")).unwrap(), Expr::parse(&deep("b")).unwrap());
+    assert_eq!(old.compare(&new), super::Comparison::Changed);
 }
 
 #[test]
@@ -522,6 +648,25 @@ proptest! {
         check_total(&text);
     }
 
+    /// What is said of an expression, and of two, holds in every run that is tried.
+    #[test]
+    fn what_is_said_without_a_run_holds_in_runs(old in small_expression(), new in small_expression(), code in 0_i64..4, stdout in "[ab ]{0,3}") {
+        let run = Evidence { exit_code: code, ..evidence(&stdout) };
+        let answer = |expr: &Expr| expr.eval(&run).unwrap_or(false);
+        if let (Ok(old), Ok(new)) = (Expr::parse(&old), Expr::parse(&new)) {
+            prop_assert!(!old.cannot_fail() || answer(&old), "{} on {code} {stdout:?}", old.source());
+            prop_assert!(!old.cannot_pass() || !answer(&old), "{} on {code} {stdout:?}", old.source());
+            let (was, is) = (answer(&old), answer(&new));
+            let fits = match old.compare(&new) {
+                super::Comparison::Same => was == is,
+                super::Comparison::Weaker => !was || is,
+                super::Comparison::Stronger => !is || was,
+                super::Comparison::Changed => true,
+            };
+            prop_assert!(fits, "{} | {} on {code} {stdout:?}", old.source(), new.source());
+        }
+    }
+
     #[test]
     fn strict_json_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         drop(strict_json(&bytes));
@@ -540,6 +685,39 @@ proptest! {
         let wanted = if f <= f64::from(i) { Pass } else { Fail };
         prop_assert_eq!(judge(&source, &run), wanted);
     }
+}
+
+fn small_expression() -> impl Strategy<Value = String> {
+    let atoms = vec![
+        "exit_code == 0",
+        "exit_code >= 1",
+        "exit_code < 2",
+        "0 <= exit_code <= 2",
+        "exit_code != 1",
+        "regex('a', stdout)",
+        "regex('b*', stdout)",
+        "'a' in stdout",
+        "stdout == ''",
+        "len(stdout) > 1",
+        "len(stdout) <= 1",
+        "int(stdout) == 1",
+        "json('cov.json').totals.percent >= 80",
+        "json('cov.json').totals.percent > 82",
+        "json('nope.json').x == 1",
+        "signal is None",
+        "signal < 9",
+        "timed_out",
+        "True",
+        "False",
+    ];
+    let leaf = prop::sample::select(atoms).prop_map(str::to_owned);
+    leaf.prop_recursive(4, 12, 3, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|a| format!("not ({a})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}) and ({b})")),
+            (inner.clone(), inner).prop_map(|(a, b)| format!("({a}) or ({b})")),
+        ]
+    })
 }
 
 fn check_total(text: &str) {

@@ -122,10 +122,7 @@ fn bytes<D: Disk>(disk: &mut D, file: &str) -> Result<Vec<u8>, Finding> {
 /// # Errors
 /// [`BootError`].
 pub fn load<D: Disk>(disk: &mut D) -> Result<Loaded, BootError> {
-    let (accepted, damaged) = match acceptance(disk) {
-        Ok(accepted) => (accepted, None),
-        Err(error) => (None, Some(accept_anew(error)?)),
-    };
+    let Acceptance { accepted, damaged } = acceptance(disk)?;
     let config_bytes = bytes(disk, layout::peers::CONFIG);
     let goal_bytes = bytes(disk, layout::peers::GOALS);
     let mut findings = Vec::new();
@@ -152,9 +149,32 @@ pub fn load<D: Disk>(disk: &mut D) -> Result<Loaded, BootError> {
     Err(BootError { findings })
 }
 
-fn acceptance<D: Disk>(disk: &mut D) -> Result<Option<Accepted>, StoreError> {
-    accept::sound(disk)?;
-    accept::read(disk)
+/// What stands accepted, whatever the files are now.
+#[derive(Debug, Clone)]
+pub struct Acceptance {
+    /// What was accepted; absent when nothing ever was, or when that cannot be read.
+    pub accepted: Option<Accepted>,
+    /// Why what was accepted cannot be read; accepting anew mends it.
+    pub damaged: Option<Finding>,
+}
+
+impl Acceptance {
+    /// Whether nothing was ever accepted.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.accepted.is_none() && self.damaged.is_none()
+    }
+}
+
+/// Reads what was accepted.
+///
+/// # Errors
+/// [`BootError`] where accepting anew would not mend it.
+pub fn acceptance<D: Disk>(disk: &mut D) -> Result<Acceptance, BootError> {
+    match accept::sound(disk).and_then(|()| accept::read(disk)) {
+        Ok(accepted) => Ok(Acceptance { accepted, damaged: None }),
+        Err(error) => Ok(Acceptance { accepted: None, damaged: Some(accept_anew(error)?) }),
+    }
 }
 
 /// What stands against a start, where accepting anew mends it; else the error.

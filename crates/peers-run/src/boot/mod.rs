@@ -14,7 +14,7 @@ mod watching;
 
 pub(crate) use dirty::differs;
 pub use finding::{BootError, Finding};
-pub use load::{Loaded, load, rules};
+pub use load::{Acceptance, Loaded, acceptance, load, rules};
 pub use preflight::{full, refusals};
 pub(crate) use preflight::{open_files, repo_finding, take_up};
 pub use start::{RunOptions, RunSummary, run};

@@ -425,7 +425,8 @@ impl Ground {
             "`pipeline_gates` takes effect only where peers are confined, and here they are not: expensive gates run between turns".to_owned()
         });
         let gates = gitrepo::changed_since_gates(&git_dir);
-        let warnings = waits.into_iter().chain(mirror).chain(dirty).chain(strays).chain(untagged).chain(gates);
+        let warnings =
+            waits.into_iter().chain(mirror).chain(dirty).chain(strays).chain(untagged).chain(gates);
         for warning in warnings.chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
         }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use peers_git::{Author, PeerRepo, RepoError};
@@ -21,11 +22,13 @@ use peers_sys::term;
 use super::backup::{self, Extent};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
-use super::{ScaffoldError, target};
+use super::{ScaffoldError, detect, target};
 use crate::anchor::{self, BASELINE, Tagged};
 use crate::place::{PEERS_DIR, Place, PlaceError};
 
 const HOOKS: &str = "hooks";
+/// Manifests that a note names.
+const FILES_NAMED: usize = 4;
 
 /// What to do about a control directory that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,7 +234,11 @@ impl Site {
         }
         self.logs(&mut steps)?;
         let config = self.operators(peers::CONFIG, CONFIG, 0, &mut steps)?;
-        let goals = self.operators(peers::GOALS, GOALS, 1, &mut steps)?;
+        let (template, proposed) = self.goals_template();
+        let goals = self.operators(peers::GOALS, &template, 1, &mut steps)?;
+        if let Some(proposed) = proposed.filter(|_| !goals.kept && goals.bytes == template.as_bytes()) {
+            steps.note(proposed);
+        }
         let config_now = self.with_driver(&config, options.driver, &mut steps)?;
         self.accept(&goals, &config, &config_now, (env, now), &mut steps)?;
         let hooks = self.hooks(options.driver, &mut steps)?;
@@ -379,6 +386,24 @@ impl Site {
         };
         self.write(action, name, &bytes, steps)?;
         Ok(Laid { bytes, kept: false })
+    }
+
+    /// The goals of a new file: with gates that fit the repository, as comments, and a note about them.
+    fn goals_template(&self) -> (String, Option<String>) {
+        let found = detect::detect(&self.work, &BTreeSet::new());
+        if found.proposals.is_empty() {
+            return (GOALS.to_owned(), None);
+        }
+        let mut files: Vec<&str> = found.proposals.iter().map(|proposal| proposal.why.as_str()).collect();
+        files.dedup();
+        let count = files.len();
+        files.truncate(FILES_NAMED);
+        let more = if count > files.len() { " and others" } else { "" };
+        let note = format!(
+            "goals.yaml holds gates that fit this repository, as comments (from {}{more})",
+            term::inline(&files.join(", "))
+        );
+        (peers_modes::goals_with(&detect::commented(&found.proposals)), Some(note))
     }
 
     fn with_driver(

@@ -1,10 +1,12 @@
-//! `peers init` and `peers deinit`: laying a control directory down in a repository, and taking it away.
+//! `peers init` and `peers deinit`: laying a control directory down in a repository, and taking it away;
+//! [`detect`]: which gates fit a repository.
 //!
 //! Both look first and refuse before anything is written; with `dry_run` they stop there and report what
 //! they would do. Start reading at [`init`].
 
 mod backup;
 mod deinit;
+pub mod detect;
 mod error;
 mod ignore;
 mod init;

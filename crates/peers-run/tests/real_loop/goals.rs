@@ -155,6 +155,67 @@ fn row_46_goals_that_the_operator_accepts_while_the_loop_runs_are_taken_over() {
     w.run(&["--no-skeptic"]).stopped("complete", 0);
 }
 
+/// The steps of `goals edit` beside a running loop, one at a time.
+fn edit_meanwhile(w: &World, goals: &str, id: &str) -> impl FnOnce() {
+    let mut disk = w.place().open_store_disk().unwrap();
+    let config = fs::read(w.repo().join(".peers").join(layout::peers::CONFIG)).unwrap();
+    let old = accept::read(&mut disk).unwrap().unwrap().digests;
+    let new = accept::digests(goals.as_bytes(), &config);
+    let at = peers_sys::clock::now();
+    let op = OperatorOp::Accepted { old, new, note: None, rules: None };
+    commands::drop_command(&mut disk, id, &Command { v: 1, op, by: "op".into(), at }).unwrap();
+    accept::write(&mut disk, goals.as_bytes(), &config, at, "op", None).unwrap();
+    let (path, goals) = (w.repo().join(".peers/goals.yaml"), goals.to_owned());
+    move || fs::write(path, goals).unwrap()
+}
+
+#[test]
+fn row_46_an_acceptance_whose_file_is_not_there_yet_waits_for_it() {
+    let w = World::new();
+    let (here, go) = (w.fifo("here"), w.fifo("go"));
+    let (here_again, go_again) = (w.fifo("here-again"), w.fifo("go-again"));
+    w.play(
+        "idle",
+        &[
+            &[&here.tell(), &go.wait(), "handoff: Look"],
+            &[&here_again.tell(), &go_again.wait(), "write: {path: other, text: 'yes'}", "handoff: Fix it"],
+        ],
+    );
+    let live = w.start(&["--max-ticks=6", "--no-skeptic"]);
+    here.told();
+    let goals = format!("goals:\n{}", w.counting_gate("more", "test -f other"));
+    let write = edit_meanwhile(&w, &goals, "0000000000001-aabbcc");
+    go.go();
+    // A whole tick has passed with the message and without the file.
+    here_again.told();
+    assert_eq!(w.gate_runs("more"), 0);
+    assert_eq!(fs::read_dir(w.store().join("commands")).unwrap().count(), 1, "it waits");
+    write();
+    go_again.go();
+    live.end().stopped("complete", 0);
+    assert!(w.gate_runs("more") > 0);
+    assert_eq!(fs::read_dir(w.store().join("commands")).unwrap().count(), 0, "taken once");
+    w.settled();
+}
+
+#[test]
+fn row_46_an_acceptance_whose_file_never_comes_gives_way_to_the_next_one() {
+    let w = World::new();
+    let (here, go) = (w.fifo("here"), w.fifo("go"));
+    w.play("idle", &[&[&here.tell(), &go.wait(), "write: {path: other, text: 'yes'}", "handoff: Fix it"]]);
+    let live = w.start(&["--max-ticks=6", "--no-skeptic"]);
+    here.told();
+    let never = format!("goals:\n{}", w.counting_gate("never", "true"));
+    drop(edit_meanwhile(&w, &never, "0000000000001-aabbcc"));
+    let goals = format!("goals:\n{}", w.counting_gate("more", "test -f other"));
+    edit_meanwhile(&w, &goals, "0000000000002-aabbcc")();
+    go.go();
+    live.end().stopped("complete", 0);
+    assert_eq!(w.gate_runs("never"), 0);
+    assert_eq!(fs::read_dir(w.store().join("commands")).unwrap().count(), 0);
+    w.settled();
+}
+
 #[test]
 fn row_46_accepted_goals_that_make_no_sense_stop_the_loop_and_the_old_ones_still_judge() {
     let w = World::new();

@@ -1,5 +1,7 @@
 //! Tests of reading the two files, the shipped ones included.
 
+use peers_model::goal::GoalKind;
+
 use super::*;
 
 const CHECKS: [&str; 2] = ["self-review", "bug-ledger"];
@@ -310,12 +312,27 @@ fn gates_that_cannot_turn_red_are_warned_of() {
 goals:
 - {id: a, type: hard, cmd: 'make || true', pass_when: exit_code == 0}
 - {id: b, type: hard, cmd: make, pass_when: exit_code == 0 or True}
-- {id: c, type: hard, cmd: 'make || true', pass_when: \"'ok' in stdout\"}
+- {id: c, type: hard, cmd: 'make || true', pass_when: \"'ok' in stdout and not regex('FAIL', stdout)\"}
 ";
     let warnings = goal_warnings(&load_goals(text, 2, &CHECKS).unwrap_or_else(|e| panic!("{e}")));
     let [forced, constant] = warnings.as_slice() else { panic!("{warnings:?}") };
     assert!(forced.contains("`a`") && forced.contains("|| true"));
     assert!(constant.contains("`b`"));
+}
+
+#[test]
+fn arguments_that_a_check_does_not_know_are_told_with_their_line() {
+    for args in ["[--all]", "[--head, HEAD~3]", "['--min-severity']", "[--min-severity, awful]", "[now]"] {
+        let text = format!("goals:\n- id: a\n  type: hard\n  check: bug-ledger\n  args: {args}\n");
+        let error = goals(&text);
+        let problem = only(&error);
+        assert!(problem.line == Some(5) && problem.message.contains("bug-ledger: "), "{problem:?}");
+    }
+    let text = "goals:\n- {id: a, type: hard, check: bug-ledger, args: [--min-severity, high]}\n";
+    assert_eq!(load_goals(text, 2, &CHECKS).unwrap().len(), 1);
+    let text = "goals:\n- {id: a, type: hard, check: self-review, args: [--all-since-base]}\n";
+    let warnings = goal_warnings(&load_goals(text, 2, &CHECKS).unwrap());
+    assert!(warnings.iter().any(|w| w.contains("on without being asked for")), "{warnings:?}");
 }
 
 #[test]

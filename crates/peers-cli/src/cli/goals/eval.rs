@@ -1,5 +1,6 @@
 //! `peers goals eval`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use peers_core::dsl::{Evidence, Expr, MAX_JSON_BYTES, strict_json};
@@ -10,6 +11,9 @@ use serde_json::{Value, json};
 
 use crate::cx::Cx;
 use crate::error::CommandError;
+
+/// Most of a file that stands for output, bytes. A gate keeps 1 MiB of each stream.
+const OUTPUT: u64 = 8 * 1024 * 1024;
 
 /// Try a `pass_when` expression on what a command would have left behind
 ///
@@ -31,6 +35,15 @@ pub(crate) struct Args {
     /// What it printed to standard error
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     stderr: String,
+    /// What it printed, from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "stdout")]
+    stdout_file: Option<PathBuf>,
+    /// What it printed to standard error, from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "stderr")]
+    stderr_file: Option<PathBuf>,
+    /// Where the JSON files lie that the expression reads; by default the target
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
     /// Its time limit ended it
     #[arg(long)]
     timed_out: bool,
@@ -40,14 +53,17 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let stdout = output(&args.stdout, args.stdout_file.as_deref())?;
+    let stderr = output(&args.stderr, args.stderr_file.as_deref())?;
+    let repo = args.repo.as_deref().unwrap_or(&cx.target);
     let found = Expr::parse(&args.expr).map_err(|error| error.to_string()).and_then(|expr| {
         let evidence = Evidence {
             exit_code: args.exit_code,
             signal: None,
             timed_out: args.timed_out,
-            stdout: &args.stdout,
-            stderr: &args.stderr,
-            json: &|path| file(path, cx),
+            stdout: &stdout,
+            stderr: &stderr,
+            json: &|path| file(path, repo),
         };
         expr.eval(&evidence).map_err(|error| error.to_string())
     });
@@ -67,9 +83,22 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
 }
 
-fn file(path: &str, cx: &Cx) -> Result<Value, String> {
+/// What was printed: the text, or what the file holds.
+fn output(text: &str, file: Option<&Path>) -> Result<String, CommandError> {
+    let Some(path) = file else { return Ok(text.to_owned()) };
+    let unread = |what: String| CommandError::new(exit::INVALID, what);
+    let shown = term::inline(&path.to_string_lossy());
+    let Some(name) = path.file_name() else { return Err(unread(format!("{shown} is no file"))) };
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let bytes = SafeDir::open_shared(above)
+        .and_then(|dir| dir.read(name, OUTPUT))
+        .map_err(|error| unread(error.to_string()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn file(path: &str, repo: &Path) -> Result<Value, String> {
     let cap = u64::try_from(MAX_JSON_BYTES).unwrap_or(u64::MAX);
-    let read = SafeDir::open_shared(&cx.target)
+    let read = SafeDir::open_shared(repo)
         .and_then(|dir| dir.parent_of(path))
         .and_then(|(parent, name)| parent.read(name, cap));
     strict_json(&read.map_err(|error| error.to_string())?)

@@ -1,0 +1,64 @@
+//! `peers goals detect`.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use peers_model::exit;
+use peers_run::boot;
+use peers_run::scaffold::detect::{self, Proposal};
+use peers_sys::dir::SafeDir;
+use peers_sys::term;
+use serde_json::{Value, json};
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+use crate::output::counted;
+
+/// Propose gates that fit what lies in the work tree, as YAML for goals.yaml; exit 1 if nothing was found
+///
+/// Manifests are read (Cargo.toml, package.json, pyproject.toml, go.mod, Makefile and their kin), three
+/// directories deep; nothing is run and nothing is written. Where a tool tells how many tests ran, the
+/// condition is not met by none. A proposal counts for nothing until it stands in .peers/goals.yaml and
+/// is accepted.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let work = SafeDir::open_shared(&cx.target)?;
+    let found = detect::detect(&work, &taken(cx));
+    if args.json {
+        let rows: Vec<Value> = found.proposals.iter().map(row).collect();
+        cx.out.json("peers.goals-detect/1", &json!({"proposals": rows, "notes": found.notes}))?;
+    } else {
+        cx.out.data(&detect::entries(&found.proposals))?;
+        for note in &found.notes {
+            cx.out.talk(&format!("note: {note}"));
+        }
+        if found.proposals.is_empty() {
+            cx.out.talk("no manifest of a known stack was found; write a gate by hand: .peers/goals.yaml");
+        } else {
+            let gates = counted(u64::try_from(found.proposals.len()).unwrap_or(u64::MAX), "gate");
+            cx.out.talk(&format!(
+                "{gates} proposed; paste what you want below `goals:` in .peers/goals.yaml, then `peers goals accept`"
+            ));
+        }
+    }
+    Ok(ExitCode::from(if found.proposals.is_empty() { exit::NEGATIVE } else { exit::OK }))
+}
+
+fn row(proposal: &Proposal) -> Value {
+    let Proposal { id, description, cmd, pass_when, timeout_s, why } = proposal;
+    json!({"id": id, "type": "hard", "description": term::inline(description), "cmd": cmd, "pass_when": pass_when,
+        "timeout_s": timeout_s, "why": term::inline(why)})
+}
+
+/// The ids that goals have here already, where they can be read.
+fn taken(cx: &Cx) -> BTreeSet<String> {
+    let loaded = cx.view().ok().and_then(|(_, mut disk)| boot::load(&mut disk).ok());
+    loaded.map(|loaded| loaded.goals.iter().map(|goal| goal.id.to_string()).collect()).unwrap_or_default()
+}

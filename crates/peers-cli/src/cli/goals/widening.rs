@@ -1,0 +1,166 @@
+//! What of goals and configuration runs other programs as the operator, and the yes that it needs.
+
+use std::collections::BTreeSet;
+
+use peers_model::config::Config;
+use peers_model::exit;
+use peers_model::goal::{GateRun, Goal, GoalKind};
+use peers_sys::digest::sha256_hex;
+use serde::Serialize;
+
+use super::changes::Change;
+use crate::cx::Cx;
+use crate::error::CommandError;
+
+/// One thing that runs, or that what runs is given.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Item {
+    kind: &'static str,
+    values: Vec<String>,
+}
+
+/// The widening set of a pair of files: whoever accepts it lets these run as himself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Widening {
+    items: BTreeSet<Item>,
+}
+
+impl Widening {
+    /// Everything of it that the files hold. A new key that lets something run gets a line here, and one in
+    /// `changes`.
+    pub(super) fn of(config: &Config, goals: &[Goal]) -> Self {
+        let mut items = BTreeSet::new();
+        let mut add = |kind, values: Vec<String>| items.insert(Item { kind, values });
+        for peer in &config.peers {
+            let mut values = vec![
+                peer.name.to_string(),
+                peer.tool_name().to_owned(),
+                peer.provider.clone().unwrap_or_default(),
+            ];
+            values.extend(peer.argv.iter().cloned());
+            add("peer", values);
+        }
+        for command in &config.verify.commands {
+            add("verify", vec![command.cmd.clone()]);
+        }
+        for command in &config.setup.commands {
+            add("setup", vec![command.cmd.clone()]);
+        }
+        for name in &config.goals.env {
+            add("env", vec![name.to_string()]);
+        }
+        for goal in goals {
+            if let GoalKind::Hard(hard) = &goal.kind
+                && let GateRun::Shell { cmd, .. } = &hard.run
+            {
+                add("gate", vec![cmd.clone()]);
+            }
+            if let GoalKind::Hard(hard) = &goal.kind {
+                for name in &hard.env {
+                    add("env", vec![name.clone()]);
+                }
+            }
+        }
+        Self { items }
+    }
+
+    /// Whether this holds something that the other does not.
+    pub(super) fn exceeds(&self, other: &Self) -> bool {
+        !self.items.is_subset(&other.items)
+    }
+
+    /// What stands for exactly this set.
+    pub(super) fn digest(&self) -> String {
+        // A list of texts always becomes JSON.
+        sha256_hex(&serde_json::to_vec(&self.items).unwrap_or_default())
+    }
+}
+
+/// How the yes can be given.
+pub(super) struct Asked<'a> {
+    /// The digest that the command was given.
+    pub(super) given: Option<&'a str>,
+    /// Shown before the question: those that widen.
+    pub(super) changes: &'a [Change],
+    /// A terminal may be asked.
+    pub(super) can_answer: bool,
+    /// What to do without one.
+    pub(super) remedy: String,
+}
+
+/// Asks for the yes that a wider set needs: typed on a terminal, or the digest of exactly this set.
+///
+/// # Errors
+/// Exit code 5 without it.
+pub(super) fn agreed(cx: &Cx, set: &Widening, asked: Asked<'_>) -> Result<(), CommandError> {
+    let Asked { given, changes, can_answer, remedy } = asked;
+    if let Some(given) = given {
+        let digest = set.digest();
+        if given.trim() == digest {
+            return Ok(());
+        }
+        let message = format!("`--widen` names another set of commands; the digest of this one is {digest}");
+        return Err(CommandError::new(exit::REFUSED, message).hint(remedy));
+    }
+    if can_answer && cx.out.can_ask() {
+        for change in changes.iter().filter(|change| change.widens()) {
+            cx.out.talk(&change.line());
+        }
+        let answer = cx.out.ask("This runs as you, on this machine. Type `yes` to accept it: ")?;
+        if answer.as_deref().map(str::trim) == Some("yes") {
+            return Ok(());
+        }
+        return Err(CommandError::new(exit::REFUSED, "nothing was accepted: the answer was not `yes`"));
+    }
+    let message = "these files let other commands run as you, which needs a `yes` typed on a terminal or the digest of what runs";
+    Err(CommandError::new(exit::REFUSED, message).hint(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use peers_store::load;
+
+    use super::*;
+
+    const CONFIG: &str = "peers:\n- {name: a, argv: [one]}\n- {name: b, argv: [two]}\n";
+    const GOALS: &str = "goals:\n- {id: t, type: hard, cmd: make test, pass_when: exit_code == 0}\n";
+
+    fn set(config: &str, goals: &str) -> Widening {
+        let config = load::load_config(config).unwrap();
+        Widening::of(&config, &load::load_goals(goals, 2, &["self-review"]).unwrap())
+    }
+
+    #[test]
+    fn other_commands_are_wider_and_fewer_are_not() {
+        let base = set(CONFIG, GOALS);
+        for (config, goals) in [
+            (CONFIG.replace("one", "1"), GOALS.to_owned()),
+            (CONFIG.replace("argv: [one]", "tool: codex, argv: [one]"), GOALS.to_owned()),
+            (CONFIG.replace("name: b", "name: c"), GOALS.to_owned()),
+            (CONFIG.to_owned() + "verify: {commands: [{cmd: x}]}\n", GOALS.to_owned()),
+            (CONFIG.to_owned() + "goals: {env: [CI]}\n", GOALS.to_owned()),
+            (CONFIG.to_owned(), GOALS.replace("make test", "make test; x")),
+        ] {
+            assert!(set(&config, &goals).exceeds(&base), "{config}{goals}");
+            assert_ne!(set(&config, &goals).digest(), base.digest(), "{config}{goals}");
+        }
+        for (config, goals) in [
+            (CONFIG.to_owned(), "goals: []\n".to_owned()),
+            (CONFIG.to_owned(), GOALS.replace("id: t", "id: u")),
+            (CONFIG.to_owned(), GOALS.replace("exit_code == 0", "exit_code == 0 or True")),
+            (CONFIG.to_owned() + "max_retries: 3\n", GOALS.to_owned()),
+        ] {
+            assert!(!set(&config, &goals).exceeds(&base), "{config}{goals}");
+        }
+    }
+
+    #[test]
+    fn the_digest_is_of_what_runs_and_of_nothing_else() {
+        let base = set(CONFIG, GOALS).digest();
+        assert_eq!(set(&format!("# note\n{CONFIG}max_retries: 3\n"), GOALS).digest(), base);
+        assert_eq!(set(CONFIG, &GOALS.replace("exit_code == 0", "exit_code <= 1")).digest(), base);
+        // The parts cannot be shifted against each other.
+        let one = set(&CONFIG.replace("[one]", "[one, x]"), GOALS);
+        assert_ne!(one.digest(), set(&CONFIG.replace("[one]", "[one x]"), GOALS).digest());
+    }
+}

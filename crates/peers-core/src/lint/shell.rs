@@ -1,0 +1,278 @@
+//! Shell commands whose exit code says less than it seems to.
+
+use super::script::{Item, Join, List, Pipeline, Stage, Word, outline};
+
+/// Commands within commands that are looked into.
+const NESTED: usize = 3;
+
+/// What is wrong with the exit code of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// The whole does nothing that can fail.
+    Nothing(String),
+    /// `… || true` and its like: the text behind `||`.
+    Forced(String),
+    /// The last command cannot fail, whatever those before it did.
+    Ends(String),
+    /// The last command is not waited for.
+    Background,
+    /// `&>`, which `/bin/sh` need not know.
+    BothStreams,
+    /// A filter stands behind a pipe: its name.
+    Filtered(String),
+    /// What fails before the end is not told: the command.
+    Lost(String),
+    /// `set +e`.
+    ErrexitOff,
+    /// `|| exit 0` before the end: the command before it.
+    Early,
+}
+
+/// Everything that is wrong; empty also where the command is not understood.
+pub(super) fn flaws(cmd: &str) -> Vec<Flaw> {
+    let Some(list) = outline(cmd) else { return Vec::new() };
+    let mut flaws = Vec::new();
+    look(&list, Options::default(), cmd, 0, &mut flaws);
+    flaws
+}
+
+/// What `set` and the shell's own flags switched on.
+#[derive(Debug, Clone, Copy, Default)]
+struct Options {
+    errexit: bool,
+    pipefail: bool,
+}
+
+fn look(list: &List, mut options: Options, text: &str, depth: usize, flaws: &mut Vec<Flaw>) {
+    let Some((last, before)) = list.items.split_last() else { return };
+    let saves_code = text.contains("$?");
+    let mut real = 0_usize;
+    let mut off_at = None;
+    for (at, item) in before.iter().enumerate() {
+        if let Some(words) = sole(item) {
+            let was = options;
+            set(words, &mut options);
+            if was.errexit && !options.errexit || set_off(words) {
+                off_at = Some(at);
+            } else if options.errexit {
+                off_at = None;
+            }
+        }
+        if item.joined {
+            flaws.push(Flaw::BothStreams);
+        }
+        if exits_early(item) {
+            flaws.push(Flaw::Early);
+        }
+        real += usize::from(does_something(item));
+        let handled = item.background || item.rest.iter().any(|(join, _)| *join == Join::Or);
+        if !options.errexit
+            && !handled
+            && !saves_code
+            && let Some(runner) = runner_of(item)
+        {
+            flaws.push(Flaw::Lost(runner));
+        }
+    }
+    if let Some(at) = off_at
+        && list.items.len().saturating_sub(at) > 2
+        && !saves_code
+    {
+        flaws.push(Flaw::ErrexitOff);
+    }
+    if last.background {
+        flaws.push(if last.joined { Flaw::BothStreams } else { Flaw::Background });
+        return;
+    }
+    let (join, pipeline) = match last.rest.last() {
+        Some((join, pipeline)) => (Some(*join), pipeline),
+        None => (None, &last.first),
+    };
+    if pipeline.negated {
+        return;
+    }
+    if let Some(shown) = cannot_fail(pipeline) {
+        match join {
+            Some(Join::Or) => flaws.push(Flaw::Forced(shown)),
+            Some(Join::And) => {}
+            None if real == 0 => flaws.push(Flaw::Nothing(shown)),
+            None if options.errexit => {}
+            None => {
+                // One sentence about it is enough.
+                flaws.retain(|flaw| !matches!(flaw, Flaw::Lost(_)));
+                flaws.push(Flaw::Ends(shown));
+            }
+        }
+        return;
+    }
+    match pipeline.stages.as_slice() {
+        [Stage::Group(inner)] => look(inner, options, text, depth + 1, flaws),
+        [Stage::Simple(words)] if depth < NESTED => {
+            if let Some((script, options)) = script_of(words)
+                && let Some(inner) = outline(script)
+            {
+                look(&inner, options, script, depth + 1, flaws);
+            }
+        }
+        [.., Stage::Simple(words)] if !options.pipefail && pipeline.stages.len() > 1 => {
+            if let Some(name) = name(words).filter(|name| is_filter(name, words)) {
+                flaws.push(Flaw::Filtered(name.to_owned()));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The words of an item that is one plain command.
+fn sole(item: &Item) -> Option<&[Word]> {
+    match (item.rest.as_slice(), item.first.stages.as_slice()) {
+        ([], [Stage::Simple(words)]) if !item.first.negated && !item.background => Some(words),
+        _ => None,
+    }
+}
+
+/// The words from the command's name on: assignments and words that only start it are left out.
+fn command(words: &[Word]) -> &[Word] {
+    let assigns = |word: &Word| {
+        let name = word.text.split_once('=').map(|(name, _)| name);
+        name.is_some_and(|name| {
+            !name.is_empty() && name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric())
+        })
+    };
+    let starts = |word: &Word| matches!(word.text.as_str(), "exec" | "command" | "env" | "nice" | "time");
+    let skipped = words.iter().take_while(|word| assigns(word) || starts(word)).count();
+    words.get(skipped..).unwrap_or_default()
+}
+
+/// The name of the command, without its directory.
+fn name(words: &[Word]) -> Option<&str> {
+    let word = command(words).first().filter(|word| word.literal)?;
+    word.text.rsplit('/').next()
+}
+
+fn set(words: &[Word], options: &mut Options) {
+    if name(words) != Some("set") {
+        return;
+    }
+    let mut named: Option<bool> = None;
+    for word in command(words).iter().skip(1) {
+        if let Some(on) = named.take() {
+            match word.text.as_str() {
+                "errexit" => options.errexit = on,
+                "pipefail" => options.pipefail = on,
+                _ => {}
+            }
+            continue;
+        }
+        let on = match word.text.as_bytes().first() {
+            Some(b'-') => true,
+            Some(b'+') => false,
+            _ => continue,
+        };
+        if word.text.contains('e') {
+            options.errexit = on;
+        }
+        named = word.text.contains('o').then_some(on);
+    }
+}
+
+/// `set +e`, by whatever name.
+fn set_off(words: &[Word]) -> bool {
+    let mut options = Options { errexit: true, pipefail: true };
+    set(words, &mut options);
+    !options.errexit
+}
+
+/// What it says, if a pipeline ends green whatever happens.
+fn cannot_fail(pipeline: &Pipeline) -> Option<String> {
+    let [Stage::Simple(words)] = pipeline.stages.as_slice() else { return None };
+    let words = command(words);
+    let name = name(words)?;
+    let shown = match name {
+        "true" | ":" => name.to_owned(),
+        "echo" | "printf" => format!("{name} …"),
+        "exit" if words.get(1).is_some_and(|word| word.text == "0") => "exit 0".to_owned(),
+        _ => return None,
+    };
+    Some(shown)
+}
+
+fn exits_early(item: &Item) -> bool {
+    item.rest.iter().any(|(join, pipeline)| {
+        *join == Join::Or && cannot_fail(pipeline).is_some_and(|shown| shown == "exit 0")
+    })
+}
+
+/// Whether the item is more than preparation.
+fn does_something(item: &Item) -> bool {
+    const QUIET: [&str; 8] = ["set", "export", "cd", "echo", "printf", "true", ":", "unset"];
+    match sole(item) {
+        Some(words) => name(words).map_or(!command(words).is_empty(), |name| !QUIET.contains(&name)),
+        None => true,
+    }
+}
+
+/// The command that proves something, if the item is one whose failure should not be lost.
+fn runner_of(item: &Item) -> Option<String> {
+    let all = std::iter::once(&item.first).chain(item.rest.iter().map(|(_, pipeline)| pipeline));
+    all.filter_map(|pipeline| match pipeline.stages.as_slice() {
+        [Stage::Simple(words)] if !pipeline.negated => runner(words),
+        _ => None,
+    })
+    .next()
+}
+
+fn runner(words: &[Word]) -> Option<String> {
+    let words = command(words);
+    let name = name(words)?;
+    let second = words.iter().skip(1).find(|word| !word.text.starts_with(['-', '+']));
+    let second = second.map(|word| word.text.as_str()).unwrap_or_default();
+    let proves = match name {
+        "pytest" | "tox" | "mypy" | "ruff" | "eslint" | "tsc" | "ctest" | "bats" | "jest" | "vitest"
+        | "phpunit" | "rspec" => true,
+        "make" => matches!(second, "" | "test" | "check" | "lint"),
+        "cargo" => matches!(second, "test" | "clippy" | "check" | "nextest" | "fmt"),
+        "npm" | "pnpm" | "yarn" | "bun" => matches!(second, "test" | "run" | "t"),
+        "go" => matches!(second, "test" | "vet"),
+        "python" | "python3" => words.iter().any(|word| matches!(word.text.as_str(), "pytest" | "unittest")),
+        _ => false,
+    };
+    proves.then(|| if second.is_empty() { name.to_owned() } else { format!("{name} {second}") })
+}
+
+/// Whether a command at the end of a pipe passes text on and judges nothing.
+fn is_filter(name: &str, words: &[Word]) -> bool {
+    const FILTERS: [&str; 17] = [
+        "tee", "cat", "head", "tail", "sort", "uniq", "tr", "cut", "wc", "nl", "less", "more", "fold", "fmt",
+        "ts", "tac", "column",
+    ];
+    // These can be told to judge.
+    let asked = words.iter().any(|word| word.text.contains("exit") || word.text.contains('q'));
+    FILTERS.contains(&name) || (matches!(name, "sed" | "awk") && !asked)
+}
+
+/// The script of `sh -c 'script'`, and what its flags switch on.
+fn script_of(words: &[Word]) -> Option<(&str, Options)> {
+    let words = command(words);
+    if !matches!(name(words)?, "sh" | "bash" | "dash" | "zsh" | "ksh") {
+        return None;
+    }
+    let mut options = Options::default();
+    let mut rest = words.iter().skip(1);
+    while let Some(word) = rest.next() {
+        let flags = word.text.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?;
+        options.errexit |= flags.contains('e');
+        if flags.ends_with('o') {
+            match rest.next()?.text.as_str() {
+                "pipefail" => options.pipefail = true,
+                "errexit" => options.errexit = true,
+                _ => {}
+            }
+        }
+        if flags.contains('c') {
+            let script = rest.next().filter(|word| word.literal)?;
+            return Some((&script.text, options));
+        }
+    }
+    None
+}

@@ -1,0 +1,199 @@
+//! The flags of the built-in checks, so that goals can be checked before anything runs.
+
+use thiserror::Error;
+
+/// A flag of one check.
+#[derive(Debug, Clone, Copy)]
+pub struct ArgSpec {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// What it takes.
+    pub kind: ArgKind,
+}
+
+/// What a flag takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgKind {
+    /// `--name`, `--no-name`, `--name=true`, `--name=false`; on unless said otherwise.
+    OnByDefault,
+    /// `--name VALUE` or `--name=VALUE`, one of these.
+    OneOf(&'static [&'static str]),
+}
+
+/// A check and its own flags.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckSpec {
+    /// What goals and the command call it.
+    pub name: &'static str,
+    /// Its own flags.
+    pub args: &'static [ArgSpec],
+}
+
+/// `self-review`.
+pub const SELF_REVIEW: CheckSpec = CheckSpec {
+    name: "self-review",
+    args: &[ArgSpec {
+        name: "all-since-base",
+        about: "Look at every handoff since the base, not at the newest alone",
+        kind: ArgKind::OnByDefault,
+    }],
+};
+
+/// `bug-ledger`.
+pub const BUG_LEDGER: CheckSpec = CheckSpec {
+    name: "bug-ledger",
+    args: &[ArgSpec {
+        name: "min-severity",
+        about: "The least severity that counts (default: med)",
+        kind: ArgKind::OneOf(&["crit", "high", "med", "low", "info"]),
+    }],
+};
+
+/// All checks.
+pub const CHECKS: [CheckSpec; 2] = [SELF_REVIEW, BUG_LEDGER];
+
+/// The check of this name.
+#[must_use]
+pub fn spec(name: &str) -> Option<&'static CheckSpec> {
+    CHECKS.iter().find(|spec| spec.name == name)
+}
+
+/// The flags that were given to a check, each of a kind that it knows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Args {
+    given: Vec<(&'static str, String)>,
+    /// What changes nothing.
+    useless: Vec<String>,
+}
+
+impl Args {
+    /// Reads the flags of a check.
+    ///
+    /// # Errors
+    /// [`UsageError`] for what it does not know.
+    pub fn parse(check: &CheckSpec, flags: &[String]) -> Result<Self, UsageError> {
+        let mut args = Self::default();
+        let mut words = flags.iter();
+        while let Some(word) = words.next() {
+            let bad = |what: &str| UsageError(format!("{}: {what}", check.name));
+            let Some(flag) = word.strip_prefix("--") else {
+                return Err(bad(&format!("takes no argument `{}`", shown(word))));
+            };
+            let (name, value) = flag.split_once('=').map_or((flag, None), |(n, v)| (n, Some(v)));
+            let (name, negated) = match name.strip_prefix("no-") {
+                Some(positive) if check.args.iter().any(|spec| spec.name == positive) => (positive, true),
+                _ => (name, false),
+            };
+            let Some(spec) = check.args.iter().find(|spec| spec.name == name) else {
+                let own: Vec<String> = check.args.iter().map(|spec| format!("--{}", spec.name)).collect();
+                let name = shown(name);
+                return Err(bad(&format!("there is no flag `--{name}` (its own: {})", own.join(", "))));
+            };
+            let value = match spec.kind {
+                ArgKind::OnByDefault => match (value, negated) {
+                    (None | Some("true"), false) => {
+                        args.useless.push(format!("`{word}` is on without being asked for"));
+                        "true".to_owned()
+                    }
+                    (None, true) | (Some("false"), false) => "false".to_owned(),
+                    _ => return Err(bad(&format!("`--{name}` is on or off: `--{name}` or `--no-{name}`"))),
+                },
+                ArgKind::OneOf(words_allowed) => {
+                    let given =
+                        if negated { None } else { value.or_else(|| words.next().map(String::as_str)) };
+                    match given.filter(|given| words_allowed.contains(given)) {
+                        Some(given) => given.to_owned(),
+                        None => {
+                            return Err(bad(&format!(
+                                "`--{name}` takes one of {}",
+                                words_allowed.join(", ")
+                            )));
+                        }
+                    }
+                }
+            };
+            // The last one wins.
+            if args.given.iter().any(|(known, _)| *known == spec.name) {
+                args.useless.push(format!("`--{name}` stands twice, and the last one counts"));
+            }
+            args.given.retain(|(known, _)| *known != spec.name);
+            args.given.push((spec.name, value));
+        }
+        args.given.sort();
+        Ok(args)
+    }
+
+    /// The flags that were given, by name.
+    #[must_use]
+    pub fn given(&self) -> &[(&'static str, String)] {
+        &self.given
+    }
+
+    /// A sentence for each flag that changes nothing.
+    #[must_use]
+    pub fn useless(&self) -> &[String] {
+        &self.useless
+    }
+
+    /// Whether a switch is on.
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
+        self.value(name) != Some("false")
+    }
+
+    /// The value of a flag, if it was given.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.given.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(80).collect::<String>().escape_debug().to_string()
+}
+
+/// A command line that makes no sense. Exit code 2.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(spec: &CheckSpec, flags: &[&str]) -> Result<Args, UsageError> {
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        Args::parse(spec, &flags)
+    }
+
+    #[test]
+    fn flags_that_change_nothing_are_told() {
+        assert_eq!(parse(&SELF_REVIEW, &["--no-all-since-base"]).unwrap().useless(), &[] as &[String]);
+        for flags in [&["--all-since-base"][..], &["--all-since-base=true"]] {
+            assert_eq!(parse(&SELF_REVIEW, flags).unwrap().useless().len(), 1, "{flags:?}");
+        }
+        let twice = parse(&BUG_LEDGER, &["--min-severity=high", "--min-severity=low"]).unwrap();
+        assert_eq!((twice.value("min-severity"), twice.useless().len()), (Some("low"), 1));
+    }
+
+    #[test]
+    fn the_flags_that_every_check_has_on_the_command_line_are_no_arguments_of_a_goal() {
+        for flags in [&["--head", "HEAD~3"][..], &["--repo=/tmp"], &["--base=x"], &["--json"], &["--limit=0"]]
+        {
+            assert!(parse(&BUG_LEDGER, flags).is_err(), "{flags:?}");
+        }
+        let error = parse(&BUG_LEDGER, &["--\u{1b}[31m"]).unwrap_err().to_string();
+        assert!(!error.contains('\u{1b}'), "{error}");
+    }
+
+    #[test]
+    fn the_names_are_those_that_goals_may_use() {
+        let mut names = CHECKS.map(|spec| spec.name);
+        names.sort_unstable();
+        let mut known = crate::goal::CHECK_NAMES;
+        known.sort_unstable();
+        assert_eq!(names.as_slice(), known.as_slice());
+    }
+}

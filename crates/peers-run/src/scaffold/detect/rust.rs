@@ -1,0 +1,44 @@
+//! Cargo.
+
+use super::{Aim, Around, Gate, Place, has_table};
+
+const FILE: &str = "Cargo.toml";
+const STACK: &str = "Rust";
+
+pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
+    if around.cargo {
+        return;
+    }
+    let Some(text) = place.text(FILE) else { return };
+    let workspace = has_table(&text, "workspace");
+    if !workspace && !has_table(&text, "package") {
+        return;
+    }
+    around.cargo = workspace;
+    let all = if workspace { " --workspace" } else { "" };
+    let locked = if place.has("Cargo.lock") && !place.ignores("Cargo.lock") { " --locked" } else { "" };
+    // Each test binary says how many passed; `ok. 0 passed` alone is a run of nothing.
+    place.propose(&Gate {
+        aim: Aim::Tests,
+        stack: STACK,
+        cmd: &format!("cargo test{all}{locked}"),
+        pass_when: "exit_code == 0 and regex('(?m)^test result: ok[.] [1-9]', stdout)",
+        file: FILE,
+    });
+    place.propose(&Gate {
+        aim: Aim::Lint,
+        stack: STACK,
+        cmd: &format!("cargo clippy{all} --all-targets{locked} -- -D warnings"),
+        pass_when: "exit_code == 0",
+        file: FILE,
+    });
+    if let Some(file) = place.first(&["rustfmt.toml", ".rustfmt.toml"]) {
+        place.propose(&Gate {
+            aim: Aim::Format,
+            stack: STACK,
+            cmd: "cargo fmt --all --check",
+            pass_when: "exit_code == 0",
+            file,
+        });
+    }
+}
