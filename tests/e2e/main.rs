@@ -23,6 +23,8 @@ mod cli_operator;
 #[cfg(test)]
 mod cli_run;
 #[cfg(test)]
+mod cli_schema;
+#[cfg(test)]
 mod cli_signals;
 #[cfg(test)]
 mod cli_store;

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::path::Path;
 
+use peers_core::classify_path::TestPaths;
 use peers_git::{CommitFact, ControlDir, Facts, GitError, PeerRepo, WALK_CAP};
 use peers_model::CommitId;
-use peers_store::{FsDisk, project};
+use peers_store::layout::peers;
+use peers_store::load::{self, Source};
+use peers_store::{FsDisk, accept, project};
 use peers_sys::term;
 use thiserror::Error;
 
@@ -72,6 +75,7 @@ pub struct CheckCx {
     head: CommitId,
     base: Option<CommitId>,
     recorded: Recorded,
+    tests: TestPaths,
 }
 
 impl std::fmt::Debug for CheckCx {
@@ -86,7 +90,7 @@ impl CheckCx {
     /// # Errors
     /// [`CouldNot`] when there is no repository, or no such commit. A record that is missing or damaged
     /// is no error here: it is one for the checks that need it.
-    pub fn open(asked: Asked<'_>, store: Option<&mut FsDisk>) -> Result<Self, CouldNot> {
+    pub fn open(asked: Asked<'_>, mut store: Option<&mut FsDisk>) -> Result<Self, CouldNot> {
         let Asked { repo: path, control, head, base } = asked;
         let repo = PeerRepo::open(path);
         let head = match (&repo, head) {
@@ -106,8 +110,9 @@ impl CheckCx {
         let repo = repo.ok();
         let control = control.filter(|control| control.facts().has(&head));
         let explicit = base.map(|name| named(repo.as_ref(), name)).transpose()?;
+        let tests = store.as_deref_mut().map(accepted_tests).unwrap_or_default();
         let (recorded, stored_base) = recorded(store);
-        let mut cx = Self { repo, control, head, base: None, recorded };
+        let mut cx = Self { repo, control, head, base: None, recorded, tests };
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
         }
@@ -126,6 +131,12 @@ impl CheckCx {
     /// The tag of `init`, where there is no store.
     fn baseline(&self) -> Option<CommitId> {
         self.repo.as_ref()?.facts().reference(BASELINE).ok().flatten()
+    }
+
+    /// What else are tests, by the operator's configuration.
+    #[must_use]
+    pub fn tests(&self) -> &TestPaths {
+        &self.tests
     }
 
     /// The commits, from the place that can be trusted most.
@@ -219,6 +230,14 @@ fn recorded(store: Option<&mut FsDisk>) -> (Recorded, Option<CommitId>) {
         Ok(attribution) => (Recorded::Known(Box::new(attribution)), base),
         Err(error) => (damaged(&error), base),
     }
+}
+
+/// What else are tests, by the configuration that was accepted. Without one that can be read nothing is:
+/// then less counts as a test, and a check is red too often rather than never.
+fn accepted_tests(disk: &mut FsDisk) -> TestPaths {
+    let bytes = accept::read_bytes(disk, peers::CONFIG).ok().flatten().unwrap_or_default();
+    let config = load::decode(Source::Config, &bytes).and_then(load::load_config);
+    config.map(|config| TestPaths::new(&config.bug_hunt.test_globs)).unwrap_or_default()
 }
 
 /// The commit that a name of the command line means.

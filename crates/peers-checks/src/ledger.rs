@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use peers_core::bugs::{Author, Ledger, LedgerCommit, PathTouched};
+use peers_core::classify_path::TestPaths;
 use peers_git::{CommitFact, Facts};
 use peers_model::bug::BugClaims;
 
@@ -36,7 +37,7 @@ pub fn read(cx: &CheckCx) -> Result<LedgerReading, CouldNot> {
     for commit in walked.into_iter().filter(|commit| BugClaims::may_be_in(&commit.message)) {
         let author = whose.as_ref().map_or(Author::Unattributed, |whose| whose.author(&commit.id));
         let voided = whose.as_ref().is_some_and(|whose| whose.is_voided(&commit.id));
-        let paths = touched(&facts, &commit)?;
+        let paths = touched(cx.tests(), &facts, &commit)?;
         let CommitFact { id, time, message, .. } = commit;
         claims.push(LedgerCommit { id, author, time, message, paths, voided });
     }
@@ -51,12 +52,12 @@ pub fn read(cx: &CheckCx) -> Result<LedgerReading, CouldNot> {
 }
 
 /// What a commit changed against its first parent. The first commit of all has none and closes nothing.
-fn touched(facts: &Facts<'_>, commit: &CommitFact) -> Result<Vec<PathTouched>, CouldNot> {
+fn touched(tests: &TestPaths, facts: &Facts<'_>, commit: &CommitFact) -> Result<Vec<PathTouched>, CouldNot> {
     let Some(parent) = commit.parents.first() else { return Ok(Vec::new()) };
     let fail = |error: peers_git::GitError| {
         CouldNot::new(format!("cannot compare commit {}: {}", commit.id.short(), crate::cx::chain(&error)))
     };
     let before = facts.tree_of(parent).map_err(fail)?;
     let changes = facts.diff_trees(&before, &commit.tree).map_err(fail)?;
-    Ok(changes.into_iter().map(|change| PathTouched::of(change.path)).collect())
+    Ok(changes.into_iter().map(|change| PathTouched::among(tests, change.path)).collect())
 }

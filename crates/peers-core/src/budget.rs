@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use peers_model::config::{Budget, UsdMode};
 use peers_model::outcome::BudgetKind;
-use peers_model::{Timestamp, Usd};
+use peers_model::{PeerName, Timestamp, Usd};
 
 use crate::state::State;
+use crate::turns;
 
 /// The caps in force.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,15 +58,35 @@ pub fn exhausted(caps: &Caps, state: &State, now: Timestamp) -> Option<BudgetKin
         Some(BudgetKind::MaxRuntime)
     } else if b.max_wall_s.is_some_and(|m| wall >= m.get()) {
         Some(BudgetKind::MaxWall)
+    } else if b.deadline.is_some_and(|deadline| now >= deadline) {
+        Some(BudgetKind::Deadline)
     } else if b.max_consecutive_failures.is_some_and(|m| spent.consecutive_failures >= m.get()) {
         Some(BudgetKind::MaxConsecutiveFailures)
     } else if b.max_tokens.is_some_and(|m| spent.tokens.0 >= m.get()) {
         Some(BudgetKind::MaxTokens)
     } else if caps.usd_mode == UsdMode::Hard && b.max_usd.is_some_and(|m| spent.usd >= m.0) {
         Some(BudgetKind::MaxUsd)
+    } else if nobody_may(caps, state) {
+        Some(BudgetKind::PerPeer)
     } else {
         None
     }
+}
+
+/// Whether a peer is below its own caps. Without a cap of its own it always is.
+#[must_use]
+pub fn may_go(caps: &Caps, state: &State, peer: &PeerName) -> bool {
+    let Some(cap) = caps.budget.per_peer.get(peer) else { return true };
+    let Some(health) = state.peers.get(peer) else { return true };
+    let tokens = cap.max_tokens.is_some_and(|most| health.tokens.0 >= most.get());
+    let usd = caps.usd_mode == UsdMode::Hard && cap.max_usd.is_some_and(|most| health.usd >= most.0);
+    !tokens && !usd
+}
+
+/// Whether every peer that could still go has reached a cap of its own.
+fn nobody_may(caps: &Caps, state: &State) -> bool {
+    let mut able = state.rules.peers.iter().filter(|peer| turns::may_ever_go(state, &peer.name)).peekable();
+    able.peek().is_some() && able.all(|peer| !may_go(caps, state, &peer.name))
 }
 
 /// The one warning that a soft money cap gives; the cap it is about.
@@ -76,9 +97,11 @@ pub fn usd_warning(caps: &Caps, state: &State) -> Option<Usd> {
         .then_some(cap)
 }
 
-/// Seconds of run time that are left, for clamping a tick's own limit.
+/// Seconds that are left until the run time or the deadline is reached, for clamping a tick's own limit.
 #[must_use]
-pub fn runtime_left(caps: &Caps, state: &State) -> Option<u64> {
-    let max = caps.budget.max_runtime_s?.get();
-    Some(max.saturating_sub(state.spent.peer_ms.saturating_add(state.spent.gate_ms) / 1000))
+pub fn runtime_left(caps: &Caps, state: &State, now: Timestamp) -> Option<u64> {
+    let spent = state.spent.peer_ms.saturating_add(state.spent.gate_ms) / 1000;
+    let runtime = caps.budget.max_runtime_s.map(|max| max.get().saturating_sub(spent));
+    let deadline = caps.budget.deadline.map(|deadline| deadline.since(now).as_secs());
+    runtime.into_iter().chain(deadline).min()
 }

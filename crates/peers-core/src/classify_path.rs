@@ -2,6 +2,8 @@
 
 mod rust;
 
+use crate::scope::Glob;
+
 pub(crate) use rust::{Piece, pieces};
 pub use rust::{RustLine, rust_lines};
 
@@ -39,6 +41,29 @@ pub fn classify(path: &str) -> PathKind {
     }
     let in_docs = parts.first().is_some_and(|p| matches!(*p, "docs" | "doc"));
     if in_docs || is_document_extension(name) { PathKind::Doc } else { PathKind::Source }
+}
+
+/// Further tests that the operator names (`bug_hunt.test_globs`), besides those that [`classify`] knows.
+#[derive(Debug, Clone, Default)]
+pub struct TestPaths(Vec<Glob>);
+
+impl TestPaths {
+    /// Files that one of the globs takes.
+    #[must_use]
+    pub fn new(globs: &[String]) -> Self {
+        Self(globs.iter().filter_map(|glob| Glob::new(glob)).collect())
+    }
+
+    /// Like [`classify`], with these tests among the tests.
+    #[must_use]
+    pub fn classify(&self, path: &str) -> PathKind {
+        match classify(path) {
+            PathKind::Source | PathKind::Doc if self.0.iter().any(|glob| glob.matches(path)) => {
+                PathKind::Test
+            }
+            kind => kind,
+        }
+    }
 }
 
 /// Whether everything in a directory of this name is tests.
@@ -248,6 +273,23 @@ mod tests {
         assert_eq!(classify("src/.peers/x.py"), PathKind::Source);
         assert_eq!(classify(""), PathKind::Source);
         assert_eq!(classify("spec/design.md"), PathKind::Doc, "specifications are no tests");
+    }
+
+    #[test]
+    fn globs_of_the_operator_add_tests_and_take_none_away() {
+        let tests = TestPaths::new(&["checks/**".to_owned(), "src/*_verify.py".to_owned()]);
+        for (path, kind) in [
+            ("checks/a.py", PathKind::Test),
+            ("checks/deep/notes.md", PathKind::Test),
+            ("src/a_verify.py", PathKind::Test),
+            ("src/deep/a_verify.py", PathKind::Source),
+            ("src/a.py", PathKind::Source),
+            ("tests/a.py", PathKind::Test),
+            (".peers/checks/a.py", PathKind::Control),
+        ] {
+            assert_eq!(tests.classify(path), kind, "{path}");
+        }
+        assert_eq!(TestPaths::default().classify("checks/a.py"), PathKind::Source);
     }
 
     proptest! {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use peers_model::GoalId;
-use peers_model::config::Comm;
+use peers_model::config::{Comm, PositiveUsd};
 use peers_model::goal::{GoalKind, TreeChoice};
 use peers_model::verdict::Verdict;
+use peers_model::{GoalId, PeerName, Timestamp, Usd};
 
 use crate::converge;
 use crate::machine::{ComposeFacts, Composing, LoopConfig};
@@ -26,7 +26,13 @@ pub struct Prepared {
 
 /// Assembles the prompt of a turn.
 #[must_use]
-pub fn prepare(cfg: &LoopConfig, state: &State, composing: &Composing, facts: &ComposeFacts) -> Prepared {
+pub fn prepare(
+    cfg: &LoopConfig,
+    state: &State,
+    composing: &Composing,
+    facts: &ComposeFacts,
+    now: Timestamp,
+) -> Prepared {
     let peer = &composing.peer;
     let health = state.health(peer);
     let role = state.rules.peers.iter().find(|p| p.name == *peer).map(|p| p.role).unwrap_or_default();
@@ -48,7 +54,7 @@ pub fn prepare(cfg: &LoopConfig, state: &State, composing: &Composing, facts: &C
         messages: facts.messages.iter().map(|(_, m)| m.clone()).collect(),
         last_handoff: facts.last_handoff.clone(),
         own_last: health.last_run.filter(|r| !r.success).and_then(|r| r.soft_fail_reason),
-        budget: budget_left(cfg, state),
+        budget: budget_left(cfg, state, peer, now),
         dirty,
         operators,
         git_state: composing.facts.git_state.clone(),
@@ -141,16 +147,23 @@ fn gate_state(verdict: &Verdict) -> GateState {
     }
 }
 
-fn budget_left(cfg: &LoopConfig, state: &State) -> BudgetLeft {
+/// What this peer may still use: of all caps, and of its own.
+fn budget_left(cfg: &LoopConfig, state: &State, peer: &PeerName, now: Timestamp) -> BudgetLeft {
     let b = &cfg.caps.budget;
     let spent = &state.spent;
+    let own = b.per_peer.get(peer).copied().unwrap_or_default();
+    let used = state.health(peer);
+    let tokens = |cap: Option<std::num::NonZeroU64>, used: u64| cap.map(|m| m.get().saturating_sub(used));
+    let dollars = |cap: Option<PositiveUsd>, used: Usd| {
+        cap.map(|m| Usd::from_micros(m.0.as_micros().saturating_sub(used.as_micros())))
+    };
+    let least_tokens = [tokens(b.max_tokens, spent.tokens.0), tokens(own.max_tokens, used.tokens.0)];
+    let least_usd = [dollars(b.max_usd, spent.usd), dollars(own.max_usd, used.usd)];
     BudgetLeft {
         iterations: b.max_iterations.map(|m| m.get().saturating_sub(spent.iterations)),
-        runtime_s: crate::budget::runtime_left(&cfg.caps, state),
-        tokens: b.max_tokens.map(|m| m.get().saturating_sub(spent.tokens.0)),
-        usd: b
-            .max_usd
-            .map(|m| peers_model::Usd::from_micros(m.0.as_micros().saturating_sub(spent.usd.as_micros()))),
+        runtime_s: crate::budget::runtime_left(&cfg.caps, state, now),
+        tokens: least_tokens.into_iter().flatten().min(),
+        usd: least_usd.into_iter().flatten().min(),
         idle_s: cfg.idle_s,
         absolute_s: cfg.absolute_s,
     }

@@ -34,28 +34,56 @@ fn can_go(state: &State, peer: &PeerName) -> bool {
     }
 }
 
+/// Whether a peer may have a turn in this run, now or later.
+pub(crate) fn may_ever_go(state: &State, peer: &PeerName) -> bool {
+    let Some(health) = state.peers.get(peer) else { return true };
+    match health.state {
+        PeerState::Healthy => true,
+        PeerState::Degraded => health.recovery_due || state.rules.recovery_interval > 0,
+        PeerState::Halted | PeerState::Unavailable => false,
+    }
+}
+
 /// Chooses the next peer: the first from the turn index on that can go now. A spare (`role:
 /// recovery`) goes only while no other peer can.
 #[must_use]
 pub fn choose(state: &State, now: Timestamp) -> Choice {
-    choose_from(state, now, |_| true)
+    choose_within(state, now, |_| true)
+}
+
+/// Like [`choose`], among the peers that `may` go. A spare goes also where no other peer may.
+#[must_use]
+pub fn choose_within(state: &State, now: Timestamp, may: impl Fn(&PeerName) -> bool) -> Choice {
+    choose_from(state, now, may, |_| true)
 }
 
 /// Like [`choose`], but prefers a peer for which `preferred` holds; falls back to any other.
 #[must_use]
-pub fn choose_preferring(state: &State, now: Timestamp, preferred: impl Fn(&PeerName) -> bool) -> Choice {
-    match choose_from(state, now, &preferred) {
+pub fn choose_preferring(
+    state: &State,
+    now: Timestamp,
+    may: impl Fn(&PeerName) -> bool,
+    preferred: impl Fn(&PeerName) -> bool,
+) -> Choice {
+    match choose_from(state, now, &may, &preferred) {
         chosen @ Choice::Peer(..) => chosen,
-        Choice::Wait(_) | Choice::Nobody => choose(state, now),
+        Choice::Wait(_) | Choice::Nobody => choose_within(state, now, may),
     }
 }
 
-fn choose_from(state: &State, now: Timestamp, accept: impl Fn(&PeerName) -> bool) -> Choice {
+fn choose_from(
+    state: &State,
+    now: Timestamp,
+    may: impl Fn(&PeerName) -> bool,
+    accept: impl Fn(&PeerName) -> bool,
+) -> Choice {
     let peers = &state.rules.peers;
     let n = peers.len();
     let order: Vec<usize> = (0..n).map(|k| (state.turn_index + k) % n.max(1)).collect();
-    let able: Vec<usize> =
-        order.into_iter().filter(|i| peers.get(*i).is_some_and(|p| can_go(state, &p.name))).collect();
+    let able: Vec<usize> = order
+        .into_iter()
+        .filter(|i| peers.get(*i).is_some_and(|p| can_go(state, &p.name) && may(&p.name)))
+        .collect();
     let is_spare = |i: &usize| peers.get(*i).is_some_and(|p| p.role == Role::Recovery);
     let pool: Vec<usize> = if able.iter().any(|i| !is_spare(i)) {
         able.into_iter().filter(|i| !is_spare(i)).collect()

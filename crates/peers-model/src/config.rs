@@ -1,17 +1,23 @@
 //! `config.yaml`: every key, its type, its limit and its default.
 //!
-//! Types refuse what they can while the file is parsed, so that the error shows the line. What
-//! needs two keys to be seen together is checked by [`Config::check`].
+//! [`crate::keys::config`] describes the same keys as data; the reader of the file tells by it every
+//! mistake at its place. What needs two keys to be seen together is checked by [`Config::check`].
 
-use std::collections::BTreeSet;
+mod check;
+mod tools;
+
+use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::goal::not_a_glob;
 use crate::ids::{GoalId, PeerName};
 use crate::money::Usd;
+use crate::time::Timestamp;
+
+pub use check::{ConfigError, Step, check_peers};
+pub(crate) use check::{argument, not_an_argument, pattern, reserved, variable};
+pub use tools::Tools;
 
 /// The whole file.
 #[derive(Debug, Clone, Deserialize)]
@@ -27,12 +33,17 @@ pub struct Config {
     pub comm: Comm,
     #[serde(default)]
     pub peers: Vec<PeerSpec>,
+    /// The older form of `peers`; see [`Config::promote`].
+    #[serde(default)]
+    pub tools: Tools,
     #[serde(default)]
     pub health: Health,
     #[serde(default)]
     pub budget: Budget,
     #[serde(default)]
     pub goals: GoalSettings,
+    #[serde(default)]
+    pub bug_hunt: BugHunt,
     #[serde(default = "one")]
     pub max_retries: u32,
     #[serde(default = "eight")]
@@ -196,10 +207,25 @@ pub struct Budget {
     pub max_iterations: Option<NonZeroU64>,
     pub max_runtime_s: Option<NonZeroU64>,
     pub max_wall_s: Option<NonZeroU64>,
+    pub deadline: Option<Timestamp>,
     pub max_consecutive_failures: Option<NonZeroU32>,
     pub max_tokens: Option<NonZeroU64>,
     pub max_usd: Option<PositiveUsd>,
     pub max_usd_mode: UsdMode,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub per_peer: BTreeMap<PeerName, PeerBudget>,
+}
+
+/// Caps of one peer, over all runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
+pub struct PeerBudget {
+    pub max_tokens: Option<NonZeroU64>,
+    pub max_usd: Option<PositiveUsd>,
 }
 
 impl Default for Budget {
@@ -208,10 +234,12 @@ impl Default for Budget {
             max_iterations: Some(nz64(200)),
             max_runtime_s: Some(nz64(21_600)),
             max_wall_s: None,
+            deadline: None,
             max_consecutive_failures: Some(nz32(5)),
             max_tokens: None,
             max_usd: None,
             max_usd_mode: UsdMode::Auto,
+            per_peer: BTreeMap::new(),
         }
     }
 }
@@ -238,7 +266,7 @@ impl From<PositiveUsd> for f64 {
 }
 
 /// What a reached money cap does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UsdMode {
     /// Decided from how the peers are billed.
@@ -250,6 +278,20 @@ pub enum UsdMode {
     Warn,
     /// Nothing.
     Off,
+}
+
+impl<'de> Deserialize<'de> for UsdMode {
+    /// In any case of letters.
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        Ok(match text.to_ascii_lowercase().as_str() {
+            "auto" => Self::Auto,
+            "hard" => Self::Hard,
+            "warn" => Self::Warn,
+            "off" => Self::Off,
+            _ => return Err(serde::de::Error::unknown_variant(&text, &["auto", "hard", "warn", "off"])),
+        })
+    }
 }
 
 /// Gate settings.
@@ -284,6 +326,17 @@ impl Default for GoalSettings {
             strict_tree: false,
         }
     }
+}
+
+/// The bug ledger.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
+pub struct BugHunt {
+    pub test_globs: Vec<String>,
 }
 
 /// `peers verify`.
@@ -422,214 +475,3 @@ pub const RESERVED_NAMES: [&str; 13] = [
     // A stop reason is read by it.
     "all-peers-degraded",
 ];
-
-/// Longest argument of a program that the kernel takes, in bytes.
-const ARGUMENT: usize = 128 * 1024 - 1;
-
-/// Why a text cannot be given to a program as an argument, readable after its name.
-pub(crate) fn not_an_argument(text: &str) -> Option<String> {
-    if text.contains('\0') {
-        return Some("has a NUL character in it, which no program can be given; remove the `\\0`".into());
-    }
-    (text.len() > ARGUMENT).then(|| {
-        format!("is {} bytes long; an argument has at most {ARGUMENT}: put it into a file", text.len())
-    })
-}
-
-/// Whether this can be the name of an environment variable.
-pub(crate) fn is_variable(name: &str) -> bool {
-    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
-    name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit())
-}
-
-/// A file that parses but makes no sense.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{at}: {what}")]
-pub struct ConfigError {
-    /// Where, as a key path.
-    pub at: String,
-    /// What is wrong and what to write instead.
-    pub what: String,
-    /// A text to look for in the file, to find the line.
-    pub needle: String,
-}
-
-impl Config {
-    /// Checks what the types alone cannot.
-    ///
-    /// # Errors
-    /// All problems that were found.
-    pub fn check(&self) -> Result<(), Vec<ConfigError>> {
-        let mut errors = Vec::new();
-        let mut fail =
-            |at: String, what: String, needle: String| errors.push(ConfigError { at, what, needle });
-        if self.peers.len() < 2 {
-            fail(
-                "peers".into(),
-                format!("needs at least two peers, has {}; one agent cannot review itself", self.peers.len()),
-                "peers:".into(),
-            );
-        }
-        let mut seen = BTreeSet::new();
-        for (i, peer) in self.peers.iter().enumerate() {
-            let at = format!("peers[{i}] ({})", peer.name);
-            let needle = format!("name: {}", peer.name);
-            if !seen.insert(&peer.name) {
-                fail(at.clone(), "this name stands twice; names must be unique".into(), needle.clone());
-            }
-            if RESERVED_NAMES.iter().any(|r| r.eq_ignore_ascii_case(peer.name.as_str())) {
-                fail(
-                    at.clone(),
-                    format!("`{}` is a reserved name; choose another", peer.name),
-                    needle.clone(),
-                );
-            }
-            if peer.argv.is_empty() || peer.argv.first().is_some_and(|a| a.trim().is_empty()) {
-                fail(
-                    at.clone(),
-                    "`argv` is empty; give the program and its arguments".into(),
-                    needle.clone(),
-                );
-            }
-            for (n, element) in peer.argv.iter().enumerate() {
-                if let Some(what) = not_an_argument(element) {
-                    fail(at.clone(), format!("`argv[{n}]` {what}"), needle.clone());
-                }
-            }
-            let has = |mark: &str| peer.argv.iter().any(|a| a.contains(mark));
-            let misplaced = match peer.prompt_mode {
-                PromptMode::Stdin => (has("{PROMPT}") || has("{PROMPT_FILE}"))
-                    .then_some("has a prompt placeholder in `argv`, but `prompt_mode: stdin`; set `prompt_mode: argv-substitute` or `file`, or remove it"),
-                PromptMode::File => (!has("{PROMPT_FILE}")).then_some("`prompt_mode: file` needs `{PROMPT_FILE}` in `argv`"),
-                PromptMode::ArgvSubstitute => (!has("{PROMPT}")).then_some("`prompt_mode: argv-substitute` needs `{PROMPT}` in `argv`"),
-            };
-            if let Some(what) = misplaced {
-                fail(at.clone(), what.into(), needle.clone());
-            }
-            self.check_semantic(peer, &at, &needle, &mut fail);
-        }
-        if self.peers.len() >= 2 && self.peers.iter().filter(|p| p.role != Role::Recovery).count() == 0 {
-            fail(
-                "peers".into(),
-                "every peer has `role: recovery`; at least one must be a default peer".into(),
-                "peers:".into(),
-            );
-        }
-        for (key, list) in [
-            ("health.error_patterns", &self.health.error_patterns),
-            ("health.halt_patterns", &self.health.halt_patterns),
-        ] {
-            let Some(list) = list else { continue };
-            if list.len() > 50 {
-                fail(
-                    key.into(),
-                    format!("has {} entries; at most 50", list.len()),
-                    key.trim_start_matches("health.").into(),
-                );
-            }
-            for (i, pattern) in list.iter().enumerate().filter(|(_, p)| p.len() > 1024) {
-                fail(
-                    format!("{key}[{i}]"),
-                    format!("is {} bytes long; at most 1024", pattern.len()),
-                    key.trim_start_matches("health.").into(),
-                );
-            }
-        }
-        for (i, command) in self.verify.commands.iter().enumerate() {
-            if command.cmd.trim().is_empty() {
-                fail(format!("verify.commands[{i}]"), "`cmd` is empty".into(), "cmd:".into());
-            } else if let Some(what) = not_an_argument(&command.cmd) {
-                fail(format!("verify.commands[{i}]"), format!("`cmd` {what}"), "commands:".into());
-            }
-        }
-        for (i, command) in self.setup.commands.iter().enumerate() {
-            if command.cmd.trim().is_empty() {
-                fail(format!("setup.commands[{i}]"), "`cmd` is empty".into(), "setup:".into());
-            } else if let Some(what) = not_an_argument(&command.cmd) {
-                fail(format!("setup.commands[{i}]"), format!("`cmd` {what}"), "setup:".into());
-            }
-        }
-        for glob in &self.setup.paths {
-            if let Some(what) = not_a_glob(glob) {
-                let shown: String = glob.chars().take(60).collect();
-                let what = format!("`{}` {what}", shown.escape_debug());
-                fail("setup.paths".into(), what, "setup:".into());
-            }
-        }
-        for (i, name) in self.goals.env.iter().enumerate() {
-            if !is_variable(name) {
-                let shown: String = name.chars().take(40).collect();
-                fail(
-                    format!("goals.env[{i}]"),
-                    format!(
-                        "`{}` is no name of an environment variable; give names alone, without values",
-                        shown.escape_debug()
-                    ),
-                    "env:".into(),
-                );
-            }
-        }
-        if errors.is_empty() { Ok(()) } else { Err(errors) }
-    }
-
-    #[expect(clippy::unused_self, reason = "kept beside `check`, which it is a part of")]
-    fn check_semantic(
-        &self,
-        peer: &PeerSpec,
-        at: &str,
-        needle: &str,
-        fail: &mut impl FnMut(String, String, String),
-    ) {
-        let semantic = [("model", &peer.model), ("reasoning", &peer.reasoning), ("provider", &peer.provider)];
-        for (key, value) in semantic {
-            let Some(value) = value else { continue };
-            if value.trim().is_empty() {
-                fail(at.into(), format!("`{key}` is empty; remove it or give a value"), needle.into());
-            }
-        }
-        let allowed: Option<(&[&str], &[&str])> = match peer.tool_name() {
-            "claude" => Some((&["low", "medium", "high", "xhigh", "max"], &["anthropic", "openrouter"])),
-            "codex" => Some((&["minimal", "low", "medium", "high", "xhigh"], &["openai", "openrouter"])),
-            "opencode" => Some((&["minimal", "low", "medium", "high", "xhigh", "max"], &[])),
-            _ => None,
-        };
-        match allowed {
-            None => {
-                for (key, value) in semantic {
-                    if value.is_some() {
-                        fail(
-                            at.into(),
-                            format!(
-                                "`{key}` works for the tools claude, codex and opencode only; put it in `argv`"
-                            ),
-                            needle.into(),
-                        );
-                    }
-                }
-            }
-            Some((reasoning, provider)) => {
-                for (key, value, words) in
-                    [("reasoning", &peer.reasoning, reasoning), ("provider", &peer.provider, provider)]
-                {
-                    let Some(value) = value else { continue };
-                    if !words.contains(&value.trim().to_ascii_lowercase().as_str()) {
-                        let hint = if words.is_empty() {
-                            "leave it out and write `model: <provider>/<model>`".to_owned()
-                        } else {
-                            format!("one of: {}", words.join(", "))
-                        };
-                        fail(
-                            at.into(),
-                            format!(
-                                "`{key}: {}` is unknown for {}; {hint}",
-                                value.escape_debug(),
-                                peer.tool_name()
-                            ),
-                            needle.into(),
-                        );
-                    }
-                }
-            }
-        }
-    }
-}

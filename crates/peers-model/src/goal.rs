@@ -6,7 +6,7 @@ use std::num::{NonZeroU8, NonZeroU32};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::config::{is_variable, not_an_argument};
+use crate::config::not_an_argument;
 use crate::ids::GoalId;
 use crate::review::SoftRule;
 
@@ -418,14 +418,6 @@ fn check_hard(id: &GoalId, hard: &HardGoal) -> Result<(), (&'static str, String)
             ));
         }
     }
-    if let Some(name) = hard.env.iter().find(|name| !is_variable(name)) {
-        let shown: String = name.chars().take(40).collect();
-        let what = format!(
-            "`{}` in `env` is no name of an environment variable; give names alone, without values",
-            shown.escape_debug()
-        );
-        return Err(("env", what));
-    }
     if let Some(what) = hard.cwd.as_deref().and_then(not_below) {
         return Err(("cwd", format!("`cwd` {what}")));
     }
@@ -450,6 +442,11 @@ fn not_below(path: &str) -> Option<&'static str> {
         return Some("is no path; name a directory from the top of the repository");
     }
     None
+}
+
+/// Why a text is no glob of the repository, as a rule of a described key.
+pub(crate) fn glob(text: &str) -> Option<String> {
+    not_a_glob(text).map(str::to_owned)
 }
 
 fn check_globs(globs: &[String]) -> Result<(), (&'static str, String)> {

@@ -11,6 +11,7 @@ pub mod exit;
 pub mod goal;
 pub mod handoff;
 pub mod ids;
+pub mod keys;
 pub mod limits;
 pub mod money;
 pub mod outcome;

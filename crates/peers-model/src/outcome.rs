@@ -181,20 +181,24 @@ pub enum BudgetKind {
     MaxIterations,
     MaxRuntime,
     MaxWall,
+    Deadline,
     MaxConsecutiveFailures,
     MaxTokens,
     MaxUsd,
+    PerPeer,
     NoProgress,
 }
 
 impl BudgetKind {
-    const ALL: [(Self, &'static str); 7] = [
+    const ALL: [(Self, &'static str); 9] = [
         (Self::MaxIterations, "max_iterations"),
         (Self::MaxRuntime, "max_runtime"),
         (Self::MaxWall, "max_wall"),
+        (Self::Deadline, "deadline"),
         (Self::MaxConsecutiveFailures, "max_consecutive_failures"),
         (Self::MaxTokens, "max_tokens"),
         (Self::MaxUsd, "max_usd"),
+        (Self::PerPeer, "per_peer"),
         (Self::NoProgress, "no_progress"),
     ];
 

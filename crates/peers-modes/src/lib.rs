@@ -6,6 +6,7 @@
 pub mod hooks;
 pub mod ignore;
 pub mod key;
+pub mod peer;
 
 /// `.peers/config.yaml`.
 pub const CONFIG: &str = include_str!("../../../templates/config.yaml");
@@ -52,6 +53,6 @@ mod tests {
             "{text}"
         );
         assert_eq!(text.matches("- id: self-review-on-handoff").count(), 1);
-        assert!(text.starts_with("# Goals:") && text.ends_with("missing kind is an issue.\n"), "{text}");
+        assert!(text.contains("\n# Goals:") && text.ends_with("missing kind is an issue.\n"), "{text}");
     }
 }

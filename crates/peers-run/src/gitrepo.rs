@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use peers_core::bugs::LedgerCommit;
 use peers_core::cheat::TurnDiff;
+use peers_core::classify_path::TestPaths;
 use peers_core::machine::{Corrected, HeadFacts};
 use peers_core::prompt::LastHandoff;
 use peers_core::scope::Scope;
@@ -75,6 +76,7 @@ pub struct GitRepo {
     git_dir: SafeDir,
     pristine: PathBuf,
     base: Option<CommitId>,
+    tests: TestPaths,
     turn: Option<TurnMark>,
     /// The object store when a turn or gates were last looked after, and how many surveys it outlives: none
     /// runs in between, but before the second one the loop may have waited for hours.
@@ -116,6 +118,8 @@ pub struct GitRepoParts {
     pub pristine: PathBuf,
     /// History before it is the operator's.
     pub base: Option<CommitId>,
+    /// What else are tests.
+    pub tests: TestPaths,
 }
 
 fn failure(error: GitError) -> RepoFailure {
@@ -173,7 +177,7 @@ impl GitRepo {
     /// Over an open control git dir.
     #[must_use]
     pub fn new(control: ControlDir, parts: GitRepoParts) -> Self {
-        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base } = parts;
+        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base, tests } = parts;
         let read = git_dir.read_opt(TURN_FILE, turn::MARK_CAP).ok().flatten();
         let mut turn: Option<TurnMark> = read.and_then(|bytes| TurnMark::read(&bytes));
         if let Some(mark) = &mut turn {
@@ -188,6 +192,7 @@ impl GitRepo {
             git_dir,
             pristine,
             base,
+            tests,
             turn,
             store_seen: None,
             gates: None,

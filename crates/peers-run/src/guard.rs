@@ -41,7 +41,7 @@ const FILES: [&str; 16] = [
     "hooks/README.md",
 ];
 /// Directories of `.peers/`.
-const DIRS: [&str; 8] = [
+const DIRS: [&str; 9] = [
     "log",
     layout::peers::LOG_PEERS,
     layout::peers::LOG_PROMPTS,
@@ -49,6 +49,7 @@ const DIRS: [&str; 8] = [
     layout::peers::COMMS,
     layout::peers::INBOX,
     "hooks",
+    layout::peers::SCHEMA,
     "contracts",
 ];
 /// What operators and controllers may write while a loop runs, and what has its own guard.
@@ -280,7 +281,13 @@ fn sweep_peers(peers: &SafeDir, path: &Path, warnings: &mut Vec<String>) -> Resu
             Err(error) => return Err(format!(".peers/{name}: {error}")),
         }
     }
-    for (name, boxes) in [("hooks", false), (layout::peers::COMMS, false), (layout::peers::INBOX, true)] {
+    let below = [
+        ("hooks", false),
+        (layout::peers::SCHEMA, false),
+        (layout::peers::COMMS, false),
+        (layout::peers::INBOX, true),
+    ];
+    for (name, boxes) in below {
         match peers.open_path(name) {
             Ok(dir) => walk(&dir, name, 0, boxes, warnings)?,
             Err(error) if error.is_not_found() => {}

@@ -54,6 +54,14 @@ pub mod peers {
     pub const REPORT: &str = "REPORT.md";
     /// The verification.
     pub const VERIFY: &str = "VERIFY.md";
+    /// What editors complete the operator's files from.
+    pub const SCHEMA: &str = "schema";
+
+    /// The schema of a file.
+    #[must_use]
+    pub fn schema(of: crate::schema::Described) -> String {
+        format!("{SCHEMA}/{}.schema.json", of.word())
+    }
 }
 
 /// The journal segment with this number.

@@ -17,6 +17,7 @@ pub mod load;
 pub mod project;
 pub mod projection;
 pub mod runs;
+pub mod schema;
 pub mod store;
 pub mod verdicts;
 

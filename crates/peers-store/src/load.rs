@@ -1,28 +1,30 @@
-//! Reading `config.yaml` and `goals.yaml`: every problem, each at its line.
+//! Reading `config.yaml` and `goals.yaml`: every problem in one go, each at its place.
 //!
-//! What the text itself breaks (syntax, types, unknown keys) is reported alone, since nothing behind
-//! it can be trusted. What makes no sense is reported all at once.
+//! Three looks at a text. The parser refuses what it cannot read at all; that is told alone, since
+//! nothing behind it can be trusted. The description of the keys (`peers_model::keys`) finds what is
+//! wrong with each value. What remains is checked for sense. Only a text without any problem is loaded.
 
-mod place;
+mod pattern;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
 use peers_core::dsl::Expr;
-use peers_model::config::Config;
-use peers_model::goal::{self, Goal, GoalEntry, GoalsFile};
-use peers_sys::yaml::{self, YamlError};
+use peers_model::PeerName;
+use peers_model::config::{self, Config, ConfigError, PeerSpec, Step, Tools};
+use peers_model::goal::{self, Goal, GoalEntry, GoalError, GoalsFile};
+use peers_model::keys;
+use peers_sys::yaml::{self, At, Document, Findings, Mistake, YamlError};
 use peers_sys::{digest, term};
-
-use place::{At, Outline, Which};
+use serde_json::Value;
 
 /// Longest piece of a source line in a message, in terminal cells.
 const SHOWN: usize = 110;
 /// A goal's id is looked for so many lines behind a syntax error.
-const BEHIND: u64 = 64;
-/// Problems of a file that are told.
-const TOLD: usize = 50;
+const BEHIND: usize = 64;
+/// Problems of a file that are told; the others are counted.
+const TOLD: usize = 20;
 
 /// One of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,17 +93,33 @@ impl LoadError {
     }
 
     fn yaml(source: Source, text: &str, error: YamlError) -> Self {
+        let goal =
+            (source == Source::Goals).then(|| error.line.and_then(|line| goal_near(text, line))).flatten();
+        let mut problem = Problem::from(error);
+        if let Some(id) = goal {
+            problem.message = format!("goal `{}`: {}", term::line(id, 64), problem.message);
+        }
+        Self::one(source, problem)
+    }
+}
+
+/// The goal in which a line stands, as far as a text that cannot be parsed tells.
+fn goal_near(text: &str, line: u32) -> Option<&str> {
+    let line = usize::try_from(line).ok()?;
+    let above: Vec<&str> = text.lines().take(line).collect();
+    let id =
+        |line: &&&str| -> bool { line.trim_start().trim_start_matches("- ").trim_start().starts_with("id:") };
+    let found = above.iter().rev().take(BEHIND).find(id)?;
+    let (_, id) = found.split_once("id:")?;
+    let id = id.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+    id.parse::<peers_model::GoalId>().is_ok().then_some(id)
+}
+
+impl From<YamlError> for Problem {
+    fn from(error: YamlError) -> Self {
         let snippet = error.snippet().to_owned();
         let YamlError { line, column, message, hint, .. } = error;
-        let (line, column) = (line.map(u64::from), column.map(u64::from));
-        let goal = (source == Source::Goals)
-            .then(|| line.and_then(|line| Outline::until(text, line.saturating_add(BEHIND)).goal_at(line)))
-            .flatten();
-        let message = match goal {
-            Some(id) => format!("goal `{}`: {message}", term::line(&id, 64)),
-            None => message,
-        };
-        Self::one(source, Problem { line, column, message, remedy: hint, snippet })
+        Self { line: line.map(u64::from), column: column.map(u64::from), message, remedy: hint, snippet }
     }
 }
 
@@ -162,24 +180,57 @@ pub fn decode(source: Source, bytes: &[u8]) -> Result<&str, LoadError> {
 /// [`LoadError`] with every problem that was found.
 pub fn load_config(text: &str) -> Result<Config, LoadError> {
     let source = Source::Config;
-    let config: Config = yaml::from_str(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
-    let outline = Outline::of(text);
-    let mut problems: Vec<Problem> = Vec::new();
-    for error in config.check().err().unwrap_or_default().into_iter().take(TOLD + 1) {
-        let which = if error.what.contains("stands twice") { Which::Last } else { Which::First };
-        let at = outline.needle(&error.needle, which);
-        problems.push(problem(text, at, &format!("{}: {}", error.at, error.what), None));
-    }
-    for (key, list) in
-        [("error_patterns", &config.health.error_patterns), ("halt_patterns", &config.health.halt_patterns)]
-    {
-        for (i, pattern) in list.iter().flatten().enumerate() {
-            let Some((what, remedy)) = unusable(pattern) else { continue };
-            let at = outline.list_item(key, i).or_else(|| outline.needle(key, Which::First));
-            problems.push(problem(text, at, &format!("health.{key}[{i}]: {what}"), Some(remedy)));
+    let document = Document::read(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
+    let Findings { mut mistakes, sound } = document.check(&keys::config::CONFIG);
+    mistakes.extend(peers_together(&sound).into_iter().map(|error| {
+        let ConfigError { at, what, path } = error;
+        Mistake { at: document.place(&path), message: format!("{at}: {what}"), hint: None }
+    }));
+    for key in ["error_patterns", "halt_patterns"] {
+        let list = sound.pointer(&format!("/health/{key}")).and_then(Value::as_array);
+        for (i, pattern) in list.into_iter().flatten().enumerate() {
+            let Some((what, remedy)) = pattern.as_str().and_then(pattern::unusable) else { continue };
+            let at = document.place(&["health".into(), key.into(), i.into()]);
+            mistakes.push(Mistake { at, message: format!("health.{key}[{i}]: {what}"), hint: Some(remedy) });
         }
     }
-    done(source, config, problems)
+    if !mistakes.is_empty() {
+        return Err(told(source, &document, mistakes));
+    }
+    let config: Config = yaml::from_str(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
+    let config = config.promote();
+    match config.check() {
+        Ok(()) => Ok(config),
+        // The same was asked of the same peers above.
+        Err(errors) => Err(told(
+            source,
+            &document,
+            errors.into_iter().map(|e| Mistake { at: None, message: e.to_string(), hint: None }).collect(),
+        )),
+    }
+}
+
+/// What is wrong with the peers that are right one by one.
+fn peers_together(sound: &Value) -> Vec<ConfigError> {
+    let capped: Vec<PeerName> = sound
+        .pointer("/budget/per_peer")
+        .and_then(Value::as_object)
+        .map(|caps| caps.keys().filter_map(|name| name.parse().ok()).collect())
+        .unwrap_or_default();
+    let capped: Vec<&PeerName> = capped.iter().collect();
+    let (peers, from_tools): (Vec<Option<PeerSpec>>, _) = match (sound.get("peers"), sound.get("tools")) {
+        (Some(Value::Array(list)), None) => {
+            (list.iter().map(|each| serde_json::from_value(each.clone()).ok()).collect(), false)
+        }
+        (None, Some(tools)) => {
+            let tools = serde_json::from_value::<Tools>(tools.clone()).unwrap_or_default();
+            (tools.0.into_iter().map(Some).collect(), true)
+        }
+        // Both, neither, or none that can be read: that was told.
+        _ => return Vec::new(),
+    };
+    let peers: Vec<Option<&PeerSpec>> = peers.iter().map(Option::as_ref).collect();
+    config::check_peers(&peers, from_tools, &capped)
 }
 
 /// Reads and checks `goals.yaml`. `peers` is the number of configured peers, `known_checks` the names of
@@ -189,25 +240,62 @@ pub fn load_config(text: &str) -> Result<Config, LoadError> {
 /// [`LoadError`] with every problem that was found.
 pub fn load_goals(text: &str, peers: usize, known_checks: &[&str]) -> Result<Vec<Goal>, LoadError> {
     let source = Source::Goals;
+    let document = Document::read(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
+    let Findings { mut mistakes, sound } = document.check(&keys::goals::GOALS);
+    let listed = sound.get("goals").and_then(Value::as_array).cloned().unwrap_or_default();
+    for mistake in &mut mistakes {
+        name_goal(mistake, &document);
+    }
+    // What is wrong by itself is not judged further; the others keep their places.
+    let entries: Vec<(usize, GoalEntry)> = listed
+        .into_iter()
+        .enumerate()
+        .filter_map(|(i, each)| Some((i, serde_json::from_value(each).ok()?)))
+        .collect();
+    mistakes.extend(entries.iter().filter_map(|(i, entry)| expression(&document, *i, entry)));
+    mistakes.extend(entries.iter().filter_map(|(i, entry)| check_args(&document, *i, entry)));
+    let sound = GoalsFile { goals: Some(entries.iter().map(|(_, entry)| entry.clone()).collect()) };
+    if let Err(errors) = goal::check_goals(sound, peers, known_checks) {
+        mistakes.extend(errors.into_iter().map(|error| senseless(&document, &entries, error, known_checks)));
+    }
+    if !mistakes.is_empty() {
+        return Err(told(source, &document, mistakes));
+    }
     let file: GoalsFile =
         yaml::from_str(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
-    let outline = Outline::of(text);
-    let entries = file.goals.clone().unwrap_or_default();
-    let mut problems: Vec<Problem> =
-        entries.iter().filter_map(|entry| expression(text, &outline, entry)).take(TOLD + 1).collect();
-    problems.extend(entries.iter().filter_map(|entry| check_args(text, &outline, entry)).take(TOLD + 1));
-    let goals = goal::check_goals(file, peers, known_checks).unwrap_or_else(|errors| {
-        problems.extend(errors.into_iter().take(TOLD + 1).map(|error| {
-            // The only thing that can be wrong with an id here is that it is taken.
-            let which = if error.key == "id" { Which::Last } else { Which::First };
-            let at = outline.in_goal(&error.goal, error.key, which);
-            let remedy =
-                (error.key == "check").then(|| nearest(&entries, &error.goal, known_checks)).flatten();
-            problem(text, at, &format!("goal `{}`: {}", error.goal, error.what), remedy)
-        }));
-        Vec::new()
+    goal::check_goals(file, peers, known_checks).map_err(|errors| {
+        let mistakes = errors.into_iter().map(|e| senseless(&document, &entries, e, known_checks)).collect();
+        told(source, &document, mistakes)
+    })
+}
+
+/// Puts the id of the goal before a message about something in it.
+fn name_goal(mistake: &mut Mistake, document: &Document<'_>) {
+    let Some(i) = mistake.at.and_then(|at| document.entry_at(&["goals".into()], at)) else { return };
+    if let Some(id) = document.text(&["goals".into(), i.into(), "id".into()]) {
+        mistake.message = format!("goal `{}`: {}", term::line(id, 64), mistake.message);
+    }
+}
+
+/// A goal that makes no sense, at the key that says so.
+fn senseless(
+    document: &Document<'_>,
+    entries: &[(usize, GoalEntry)],
+    error: GoalError,
+    known_checks: &[&str],
+) -> Mistake {
+    let GoalError { goal, what, key } = error;
+    let of_it = || entries.iter().filter(|(_, entry)| entry.id.as_str() == goal);
+    // The only thing that can be wrong with an id here is that it is taken.
+    let found = if key == "id" { of_it().next_back() } else { of_it().next() };
+    let at = found.and_then(|(i, _)| {
+        let path: [Step; 2] = ["goals".into(), (*i).into()];
+        document.key(&path, key).or_else(|| document.key(&path, "id")).or_else(|| document.place(&path))
     });
-    done(source, goals, problems)
+    let written = found.filter(|_| key == "check").and_then(|(_, entry)| entry.check.as_deref());
+    let near = written.and_then(|written| yaml::closest(written, known_checks.iter().copied()));
+    let hint = near.map(|near| format!("did you mean `{near}`?"));
+    Mistake { at, message: format!("goal `{goal}`: {what}"), hint }
 }
 
 /// What is allowed and yet most likely not meant: gates that cannot turn red.
@@ -216,106 +304,53 @@ pub fn goal_warnings(goals: &[Goal]) -> Vec<String> {
     peers_core::lint::goals(goals).iter().map(|warning| term::line(&warning.to_string(), 400)).collect()
 }
 
-fn done<T>(source: Source, value: T, mut problems: Vec<Problem>) -> Result<T, LoadError> {
-    if problems.is_empty() {
-        return Ok(value);
-    }
-    // Stable: problems of one line stay in the order in which they were found.
-    problems.sort_by_key(|problem| problem.line);
-    if problems.len() > TOLD {
-        problems.truncate(TOLD);
+/// All that is wrong, by its line; what is too much is counted.
+fn told(source: Source, document: &Document<'_>, mut mistakes: Vec<Mistake>) -> LoadError {
+    // Stable: what stands at one place stays in the order in which it was found.
+    mistakes.sort_by_key(|mistake| (mistake.at.is_none(), mistake.at));
+    let more = mistakes.len().saturating_sub(TOLD);
+    mistakes.truncate(TOLD);
+    let mut problems: Vec<Problem> =
+        mistakes.into_iter().map(|mistake| document.show(mistake).into()).collect();
+    if more > 0 {
+        let s = if more == 1 { "" } else { "s" };
         problems.push(Problem {
             line: None,
             column: None,
-            message: "there are more problems than these".to_owned(),
+            message: format!("and {more} more problem{s}"),
             remedy: None,
             snippet: String::new(),
         });
     }
-    Err(LoadError { source, problems })
+    LoadError { source, problems }
 }
 
 /// What is wrong with the arguments of the entry's check.
-fn check_args(text: &str, outline: &Outline<'_>, entry: &GoalEntry) -> Option<Problem> {
+fn check_args(document: &Document<'_>, i: usize, entry: &GoalEntry) -> Option<Mistake> {
+    // What no program can be given is told by whoever checks the goals.
+    if entry.args.iter().any(|arg| arg.contains('\0')) {
+        return None;
+    }
     let spec = peers_model::check::spec(entry.check.as_deref()?)?;
     let error = peers_model::check::Args::parse(spec, &entry.args).err()?;
-    let at = outline.in_goal(entry.id.as_str(), "args", Which::First);
-    Some(problem(text, at, &format!("goal `{}`: `args`: {error}", entry.id), None))
+    let path: [Step; 2] = ["goals".into(), i.into()];
+    let at = document.key(&path, "args").or_else(|| document.key(&path, "id"));
+    Some(Mistake { at, message: format!("goal `{}`: `args`: {error}", entry.id), hint: None })
 }
 
 /// What is wrong with the entry's `pass_when`.
-fn expression(text: &str, outline: &Outline<'_>, entry: &GoalEntry) -> Option<Problem> {
-    let written = entry.pass_when.as_deref()?;
-    let error = Expr::parse(written).err()?;
-    let value = outline.value_in_goal(entry.id.as_str(), "pass_when");
+fn expression(document: &Document<'_>, index: usize, entry: &GoalEntry) -> Option<Mistake> {
+    let error = Expr::parse(entry.pass_when.as_deref()?).err()?;
+    let path: [Step; 3] = ["goals".into(), index.into(), "pass_when".into()];
     // Only an expression that stands in the file as it is can be pointed into.
-    let inside = value.filter(|value| value.raw.starts_with(written)).map(|value| At {
-        line: value.at.line,
-        column: value.at.column.saturating_add(count(error.column)).saturating_sub(1),
-    });
+    let behind = u32::try_from(error.column).unwrap_or(u32::MAX).saturating_sub(1);
+    let inside = document.verbatim(&path).map(|at| At { column: at.column.saturating_add(behind), ..at });
     let message = match inside {
         Some(_) => format!("goal `{}`: `pass_when`: {}", entry.id, error.message),
         None => format!("goal `{}`: `pass_when`, character {}: {}", entry.id, error.column, error.message),
     };
-    let at = inside.or_else(|| outline.in_goal(entry.id.as_str(), "pass_when", Which::First));
-    Some(problem(text, at, &message, None))
-}
-
-fn nearest(entries: &[GoalEntry], goal: &str, known_checks: &[&str]) -> Option<String> {
-    let written = entries.iter().find(|entry| entry.id.as_str() == goal)?.check.as_deref()?;
-    let near = yaml::closest(written, known_checks.iter().copied())?;
-    Some(format!("did you mean `{near}`?"))
-}
-
-/// Why a pattern of `health` cannot be used, and what to do. The settings are those of the matcher.
-fn unusable(pattern: &str) -> Option<(String, String)> {
-    const PROGRAM_BYTES: usize = 4 * 1024 * 1024;
-    let build = |unicode: bool| {
-        regex::bytes::RegexBuilder::new(pattern)
-            .multi_line(true)
-            .unicode(unicode)
-            .size_limit(PROGRAM_BYTES)
-            .dfa_size_limit(PROGRAM_BYTES)
-            .nest_limit(64)
-            .build()
-    };
-    match build(false).or_else(|_| build(true)) {
-        Ok(regex) if regex.is_match(b"") => Some((
-            "matches the empty line, and so every line".into(),
-            "name the words that must occur".into(),
-        )),
-        Ok(_) => None,
-        Err(error) => {
-            let text = error.to_string();
-            if text.contains("look-around") || text.contains("backreferences") {
-                return Some((
-                    "uses look-around or a back-reference, which this engine does not have".into(),
-                    "write it without `(?=`, `(?!`, `(?<=`, `(?<!` and `\\1`".into(),
-                ));
-            }
-            // The engine draws the pattern over several lines; the last one names the error.
-            let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Some((
-                format!("is not a usable regular expression: {}", term::line(last, 200)),
-                "correct the pattern".into(),
-            ))
-        }
-    }
-}
-
-fn problem(text: &str, at: Option<At>, message: &str, remedy: Option<String>) -> Problem {
-    let snippet = at.map(|at| {
-        let index = usize::try_from(at.line).unwrap_or(usize::MAX).saturating_sub(1);
-        let column = usize::try_from(at.column).unwrap_or(usize::MAX).saturating_sub(1);
-        caret(at.line, text.lines().nth(index).unwrap_or_default(), column)
-    });
-    Problem {
-        line: at.map(|at| at.line),
-        column: at.map(|at| at.column),
-        message: term::line(message, 400),
-        remedy,
-        snippet: snippet.unwrap_or_default(),
-    }
+    let at = inside.or_else(|| document.key(path.get(..2)?, "pass_when"));
+    Some(Mistake { at, message, hint: None })
 }
 
 /// `source` with its number, and a caret below its character `column` (from 0) if that is shown.

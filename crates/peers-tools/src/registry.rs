@@ -20,6 +20,7 @@ pub fn adapter(kind: &ToolKind) -> &'static dyn Tool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::{Ask, CommandPlan, PromptMode, ToolSpec};
 
     #[test]
     fn each_kind_finds_its_adapter() {
@@ -28,5 +29,82 @@ mod tests {
             assert_eq!(adapter(&kind).kind(), kind);
         }
         assert_eq!(adapter(&ToolKind::from_name("aider")).kind(), ToolKind::Other(String::new()));
+    }
+
+    fn planned(argv: &str, fields: [&str; 3]) -> CommandPlan {
+        let words: Vec<String> = argv.split(' ').map(str::to_owned).collect();
+        let base = |word: &String| word.rsplit('/').next().unwrap_or_default().to_owned();
+        let kinds = words.iter().map(|word| ToolKind::from_name(&base(word)));
+        let kind = kinds.into_iter().find(|kind| !matches!(kind, ToolKind::Other(_))).unwrap();
+        let field = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let [model, reasoning, provider] = fields.map(field);
+        let prompt_mode =
+            if argv.contains("{PROMPT}") { PromptMode::ArgvSubstitute } else { PromptMode::Stdin };
+        let spec = ToolSpec { kind: kind.clone(), argv: words, prompt_mode, model, reasoning, provider };
+        let ask = Ask { prompt: "P".to_owned(), prompt_file: None };
+        adapter(&kind).plan(&spec, &ask).unwrap()
+    }
+
+    /// Each row: what is written, the fields, what comes of it.
+    #[test]
+    fn model_reasoning_and_provider_become_arguments_only_where_they_are_absent() {
+        let router = "-c model_provider=\"openrouter\" -c model_providers.openrouter.name=\"openrouter\" \
+             -c model_providers.openrouter.base_url=\"https://openrouter.ai/api/v1\" \
+             -c model_providers.openrouter.env_key=\"OPENROUTER_API_KEY\"";
+        let with_router = format!("codex {router} exec -");
+        let elsewhere = "codex exec -c model_provider=\"azure\" -";
+        for (argv, fields, expected) in [
+            ("claude -p", ["", "", ""], "claude -p"),
+            ("claude -p", ["opus", "high", ""], "claude -p --model opus --effort high"),
+            ("claude -p {PROMPT} --x", ["opus", "", ""], "claude -p --model opus P --x"),
+            ("claude --model own -p", ["opus", "max", ""], "claude --model own -p --effort max"),
+            ("claude --model=own --effort=low", ["opus", "max", ""], "claude --model=own --effort=low"),
+            ("claude --models own", ["opus", "", ""], "claude --models own --model opus"),
+            ("claude -p", ["", "", "anthropic"], "claude -p"),
+            (
+                "codex exec -",
+                ["m", "low", ""],
+                "codex -c model=\"m\" -c model_reasoning_effort=\"low\" exec -",
+            ),
+            ("/opt/codex exec -", ["m", "", ""], "/opt/codex -c model=\"m\" exec -"),
+            ("npx codex exec {PROMPT}", ["m", "", ""], "npx codex exec -c model=\"m\" P"),
+            ("codex exec -m own", ["m", "", ""], "codex exec -m own"),
+            ("codex exec --model=own", ["m", "", ""], "codex exec --model=own"),
+            ("codex exec --config model=own", ["m", "", ""], "codex exec --config model=own"),
+            ("codex exec -c xmodel=own", ["m", "", ""], "codex -c model=\"m\" exec -c xmodel=own"),
+            (
+                "codex exec -c model_x=\"model=1\"",
+                ["m", "", ""],
+                "codex -c model=\"m\" exec -c model_x=\"model=1\"",
+            ),
+            ("codex exec -", ["a\"b\\c", "", ""], "codex -c model=\"a\\\"b\\\\c\" exec -"),
+            ("codex exec -", ["", "", "openai"], "codex exec -"),
+            ("codex exec -", ["", "", "openrouter"], with_router.as_str()),
+            (elsewhere, ["", "", "openrouter"], elsewhere),
+            ("opencode run", ["a/b", "high", ""], "opencode run -m a/b --variant high"),
+            ("opencode run -m own --variant low", ["a/b", "high", ""], "opencode run -m own --variant low"),
+            ("opencode run {PROMPT}", ["a/b", "", ""], "opencode run -m a/b P"),
+        ] {
+            assert_eq!(planned(argv, fields).argv.join(" "), expected, "{argv} {fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_provider_of_another_house_brings_its_key_and_only_that() {
+        let key = |name: &str| (name.to_owned(), "OPENROUTER_API_KEY".to_owned());
+        let claude = planned("claude -p", ["", "", "openrouter"]);
+        assert_eq!(claude.env_from, [key("ANTHROPIC_AUTH_TOKEN")]);
+        let set: Vec<_> =
+            claude.env_add.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(set, [("ANTHROPIC_BASE_URL", "https://openrouter.ai/api"), ("ANTHROPIC_API_KEY", "")]);
+        let codex = planned("codex exec -", ["", "", "openrouter"]);
+        assert_eq!(codex.env_from, [key("OPENROUTER_API_KEY")], "codex reads the key itself");
+        let own =
+            planned("codex exec -c model_providers.openrouter.env_key=\"MINE\"", ["", "", "openrouter"]);
+        assert_eq!(own.env_from, [("MINE".to_owned(), "MINE".to_owned())]);
+        for argv in ["codex exec -", "claude -p", "opencode run"] {
+            let plain = planned(argv, ["m", "low", ""]);
+            assert!(plain.env_from.is_empty() && plain.env_add.is_empty(), "{argv}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::facts::Here;
 
 /// One gate.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, as JSON has them")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GateRow {
     /// Its goal.

@@ -223,7 +223,7 @@ fn goal_words(goal: &Goal) -> String {
             .into_iter()
             .flatten()
             .collect();
-            let more: String = more.into_iter().map(|word| format!(", {word}")).collect();
+            let more = [vec![String::new()], more].concat().join(", ");
             format!("{} (hard{more}): {run}", goal.id)
         }
         GoalKind::Soft(soft) => {

@@ -153,6 +153,8 @@ fn runs_again(view: &LoopView) -> bool {
             BudgetKind::MaxIterations
             | BudgetKind::MaxRuntime
             | BudgetKind::MaxTokens
+            | BudgetKind::Deadline
+            | BudgetKind::PerPeer
             | BudgetKind::NoProgress,
         )
         | StopReason::StuckSkeptic
@@ -280,7 +282,12 @@ fn budget(kind: BudgetKind, view: &LoopView) -> String {
         | BudgetKind::MaxIterations
         | BudgetKind::MaxRuntime
         | BudgetKind::MaxTokens
+        | BudgetKind::PerPeer
         | BudgetKind::NoProgress => raise(key(kind)),
+        BudgetKind::Deadline => {
+            "set a later `budget.deadline` in .peers/config.yaml, or none (then `peers goals accept`), or leave it as it is"
+                .to_owned()
+        }
     }
 }
 
@@ -310,6 +317,8 @@ fn key(kind: BudgetKind) -> &'static str {
         BudgetKind::MaxIterations => "max_iterations",
         BudgetKind::MaxRuntime => "max_runtime_s",
         BudgetKind::MaxWall => "max_wall_s",
+        BudgetKind::Deadline => "deadline",
+        BudgetKind::PerPeer => "per_peer",
         BudgetKind::MaxConsecutiveFailures => "max_consecutive_failures",
         BudgetKind::MaxTokens => "max_tokens",
         BudgetKind::MaxUsd => "max_usd",

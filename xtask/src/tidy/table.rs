@@ -71,6 +71,7 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("rustix", &["peers-sys", "peers-git"]),
     ("close_fds", &["peers-sys"]),
     ("serde-saphyr", &["peers-sys"]),
+    ("granit-parser", &["peers-sys"]),
     ("git2", &["peers-git"]),
     ("tokio", &["peers-run"]),
     ("clap", &["peers-cli"]),

@@ -169,3 +169,22 @@ fn the_summary_has_a_text_and_a_json_form_without_steering_bytes() {
     assert_eq!(value["reports"][0]["title"], "\u{1b}]0;x\u{7} \u{202e}\u{9b}31m", "nothing is lost");
     assert_eq!(value["schema_version"], 1);
 }
+
+#[test]
+fn a_glob_of_the_operator_makes_a_reproducer_of_a_file() {
+    let mut world = World::running();
+    world.turn("claude", &report("B1", "med"));
+    world.turn_with("claude", "t\n\nBug-Reproduce: B1\n", &[("checks/b1.txt", "fails\n")]);
+    world.turn_with("codex", &resolve("B1", "fixed"), &[("src/a.rs", "fixed\n")]);
+    assert_eq!(bug_hunt::gate_tdd(&world.cx()).exit_code(), 1);
+    let accept = |globs: &str| {
+        let config = format!(
+            "peers: [{{name: a, argv: [x]}}, {{name: b, argv: [y]}}]\nbug_hunt: {{test_globs: [{globs}]}}\n"
+        );
+        let at = peers_model::Timestamp::default();
+        peers_store::accept::write(&mut world.disk(), b"", config.as_bytes(), at, "me", None).unwrap();
+        bug_hunt::gate_tdd(&world.cx()).exit_code()
+    };
+    assert_eq!(accept("'src/*.py'"), 1);
+    assert_eq!(accept("'checks/**'"), 0);
+}

@@ -8,7 +8,9 @@ use peers_model::config::Driver as ConfigDriver;
 use peers_model::exit;
 use peers_modes::hooks::quoted;
 use peers_run::boot;
-use peers_run::scaffold::{self, Action, Change, Existing, InitOptions, InitReport, Outcome};
+use peers_run::scaffold::{
+    self, Action, Change, Existing, Field, InitOptions, InitReport, Outcome, PeerSetting,
+};
 use peers_sys::term;
 
 use crate::cx::{self, Cx};
@@ -42,6 +44,15 @@ pub(crate) struct Args {
     /// Ignore `.peers/` in `.git/info/exclude`, without a commit
     #[arg(long)]
     no_commit: bool,
+    /// Write the model of all peers into the configuration, or of those whose name or tool is PEER
+    #[arg(long, value_name = "[PEER=]MODEL", conflicts_with = "upgrade")]
+    peer_model: Vec<String>,
+    /// The same for how hard they think
+    #[arg(long, value_name = "[PEER=]LEVEL", conflicts_with = "upgrade")]
+    peer_reasoning: Vec<String>,
+    /// The same for whose service they use
+    #[arg(long, value_name = "[PEER=]PROVIDER", conflicts_with = "upgrade")]
+    peer_provider: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -53,7 +64,16 @@ enum Driver {
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let Args { force, upgrade, dry_run, json, driver, no_commit } = *args;
+    let Args { force, upgrade, dry_run, json, driver, no_commit, .. } = *args;
+    let settings = [
+        (Field::Model, &args.peer_model),
+        (Field::Reasoning, &args.peer_reasoning),
+        (Field::Provider, &args.peer_provider),
+    ];
+    let settings = settings
+        .into_iter()
+        .flat_map(|(field, texts)| texts.iter().map(move |text| PeerSetting { field, text: text.clone() }))
+        .collect();
     cx.operators_alone_here("init")?;
     top_of_a_repository(cx)?;
     let options = InitOptions {
@@ -69,6 +89,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             Driver::Sessions => ConfigDriver::Sessions,
         }),
         no_commit,
+        settings,
     };
     let report = scaffold::init(&options, &cx.env)?;
     for note in &report.notes {
@@ -148,6 +169,7 @@ fn listed(report: &InitReport, cx: &Cx) -> Result<(), CommandError> {
     let made = |what: &str| report.changes.iter().any(|c| c.action == Action::Create && c.what == what);
     let part = |change: &&Change| match change.what.as_str() {
         ".peers/log/" | ".peers/inbox/" | ".peers/log/runs.jsonl" => made(".peers/"),
+        schema if schema.starts_with(".peers/schema/") => made(".peers/"),
         "project.json in the trusted store" => made("the trusted store"),
         _ => false,
     };

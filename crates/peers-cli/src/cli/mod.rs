@@ -16,6 +16,7 @@ mod replay;
 mod report;
 mod run;
 mod salvage;
+mod schema;
 mod state;
 mod status;
 mod store;
@@ -92,6 +93,7 @@ enum Command {
     Land(land::Args),
     State(state::Args),
     Store(store::Args),
+    Schema(schema::Args),
     Demo(demo::Args),
     FakePeer(fake_peer::Args),
     Completions(completions::Args),
@@ -191,6 +193,7 @@ impl Command {
             Self::Land(args) => land::run(args, cx),
             Self::State(args) => state::run(args, cx),
             Self::Store(args) => store::run(args, cx),
+            Self::Schema(args) => schema::run(args, cx),
             Self::Demo(args) => demo::run(args, cx),
             Self::FakePeer(args) => fake_peer::run(args, cx),
             Self::Completions(args) => completions::run(args, cx),

@@ -11,7 +11,7 @@ use peers_model::trailer::Message;
 use peers_model::{BugId, CommitId, PeerName, Timestamp};
 
 use super::standing::{Bug, BugEvent, Disposition, Resolution, judge};
-use crate::classify_path::{PathKind, classify};
+use crate::classify_path::{PathKind, TestPaths, classify};
 
 /// Warnings kept; one more says how many were left out.
 const WARNINGS: usize = 200;
@@ -68,8 +68,14 @@ impl PathTouched {
     /// A touched path, classified by its name alone.
     #[must_use]
     pub fn of(path: impl Into<String>) -> Self {
+        Self::among(&TestPaths::default(), path)
+    }
+
+    /// A touched path, classified by its name and by what else are tests.
+    #[must_use]
+    pub fn among(tests: &TestPaths, path: impl Into<String>) -> Self {
         let path = path.into();
-        let tests = classify(&path) == PathKind::Test;
+        let tests = tests.classify(&path) == PathKind::Test;
         Self { path, tests }
     }
 }

@@ -119,9 +119,15 @@ impl FileDiff {
     /// tests: [`FileDiff::divided`] is to be used then, [`FileDiff::text`] for all others.
     #[must_use]
     pub fn wants_text(path: &str) -> bool {
+        Self::wants_text_as(classify(path), path)
+    }
+
+    /// The same of a file of that kind, whatever its path says.
+    #[must_use]
+    pub fn wants_text_as(kind: PathKind, path: &str) -> bool {
         match Language::of(path) {
-            Some(Language::Rust) => matches!(classify(path), PathKind::Test | PathKind::Source),
-            Some(_) => classify(path) == PathKind::Test,
+            Some(Language::Rust) => matches!(kind, PathKind::Test | PathKind::Source),
+            Some(_) => kind == PathKind::Test,
             None => false,
         }
     }
@@ -132,14 +138,25 @@ impl FileDiff {
     /// kind [`PathKind::Test`], of tests under a condition a further one.
     #[must_use]
     pub fn divided(path: &str, status: FileStatus, old: Change<'_>, new: Change<'_>) -> Vec<Self> {
+        Self::divided_as(classify(path), path, status, old, new)
+    }
+
+    /// The same of a file of that kind, whatever its path says.
+    #[must_use]
+    pub fn divided_as(
+        kind: PathKind,
+        path: &str,
+        status: FileStatus,
+        old: Change<'_>,
+        new: Change<'_>,
+    ) -> Vec<Self> {
         let all = |change: Change<'_>| change.lines.iter().map(|l| l.text.clone()).collect();
-        let Some(language) = Language::of(path).filter(|_| Self::wants_text(path)) else {
-            return vec![Self::text(path, status, all(old), all(new))];
+        let Some(language) = Language::of(path).filter(|_| Self::wants_text_as(kind, path)) else {
+            return vec![Self { kind, ..Self::text(path, status, all(old), all(new)) }];
         };
-        let kind = classify(path);
         if [old, new].into_iter().any(|side| side.text.is_empty() && !side.lines.is_empty()) {
             // A text that could not be read may hold any tests.
-            let lines = Self::text(path, status, all(old), all(new));
+            let lines = Self { kind, ..Self::text(path, status, all(old), all(new)) };
             let unread = Self { kind: PathKind::Test, ..Self::opaque(path, status) };
             return if kind == PathKind::Test { vec![unread] } else { vec![lines, unread] };
         }
@@ -147,7 +164,7 @@ impl FileDiff {
         let mut found = Vec::new();
         let (removed, added) = (before.rest(old.lines), after.rest(new.lines));
         if !(removed.is_empty() && added.is_empty()) {
-            found.push(Self::text(path, status, removed, added));
+            found.push(Self { kind, ..Self::text(path, status, removed, added) });
         }
         for conditional in [false, true] {
             let (removed, added) = before.difference(&after, conditional);
@@ -160,7 +177,7 @@ impl FileDiff {
             found.push(Self { kind: PathKind::Test, conditional, deleted, added: new_lines, ..lines });
         }
         if found.is_empty() {
-            found.push(Self::text(path, status, Vec::new(), Vec::new()));
+            found.push(Self { kind, ..Self::text(path, status, Vec::new(), Vec::new()) });
         }
         found
     }

@@ -10,7 +10,7 @@ use super::hiding;
 use super::idioms::{Strength, assertion, hook, skip, table_row, test_start};
 use super::runnable::is_build_constraint;
 use super::rust_modules::Modules;
-use crate::classify_path::{PathKind, has_extension, is_code};
+use crate::classify_path::{PathKind, TestPaths, has_extension, is_code};
 
 /// One way in which a turn weakened tests or gates. Paths are untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,6 +208,14 @@ pub fn is_measured(path: &str) -> bool {
         || config::is_known(path)
         || hiding::is_known(path)
         || crate::classify_path::classify(path) == PathKind::Test
+}
+
+impl TestPaths {
+    /// Like [`is_measured`], with these tests among the tests.
+    #[must_use]
+    pub fn is_measured(&self, path: &str) -> bool {
+        self.classify(path) == PathKind::Test || is_measured(path)
+    }
 }
 
 /// The weakenings of a turn that began in a work tree in which something lay already: those of

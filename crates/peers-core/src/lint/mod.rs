@@ -153,7 +153,7 @@ fn command(flaw: Flaw, warn: &mut Warn<'_>) {
             "run what is to be proved",
         ),
         Flaw::Forced(shown) => {
-            warn("forced", format!("`cmd` ends in `|| {shown}`"), "its exit code says nothing", "remove it")
+            warn("forced", format!("`cmd` ends in `|| {shown}`"), "its exit code says nothing", "remove it");
         }
         Flaw::Ends(shown) => warn(
             "ends-green",

@@ -44,7 +44,7 @@ struct Options {
 }
 
 fn look(list: &List, mut options: Options, text: &str, depth: usize, flaws: &mut Vec<Flaw>) {
-    let Some((last, before)) = list.items.split_last() else { return };
+    let Some((final_item, before)) = list.items.split_last() else { return };
     let saves_code = text.contains("$?");
     let mut real = 0_usize;
     let mut off_at = None;
@@ -80,13 +80,13 @@ fn look(list: &List, mut options: Options, text: &str, depth: usize, flaws: &mut
     {
         flaws.push(Flaw::ErrexitOff);
     }
-    if last.background {
-        flaws.push(if last.joined { Flaw::BothStreams } else { Flaw::Background });
+    if final_item.background {
+        flaws.push(if final_item.joined { Flaw::BothStreams } else { Flaw::Background });
         return;
     }
-    let (join, pipeline) = match last.rest.last() {
+    let (join, pipeline) = match final_item.rest.last() {
         Some((join, pipeline)) => (Some(*join), pipeline),
-        None => (None, &last.first),
+        None => (None, &final_item.first),
     };
     if pipeline.negated {
         return;
@@ -214,12 +214,11 @@ fn does_something(item: &Item) -> bool {
 
 /// The command that proves something, if the item is one whose failure should not be lost.
 fn runner_of(item: &Item) -> Option<String> {
-    let all = std::iter::once(&item.first).chain(item.rest.iter().map(|(_, pipeline)| pipeline));
-    all.filter_map(|pipeline| match pipeline.stages.as_slice() {
+    let mut all = std::iter::once(&item.first).chain(item.rest.iter().map(|(_, pipeline)| pipeline));
+    all.find_map(|pipeline| match pipeline.stages.as_slice() {
         [Stage::Simple(words)] if !pipeline.negated => runner(words),
         _ => None,
     })
-    .next()
 }
 
 fn runner(words: &[Word]) -> Option<String> {

@@ -71,7 +71,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
         },
         Event::JudgedBehind { key, verdicts, took_ms } => on_judged_behind(m, key, verdicts, *took_ms),
         Event::Composed(facts) => match &m.phase {
-            Phase::Composing(composing) => survey::on_composed(cfg, m, composing, facts),
+            Phase::Composing(composing) => survey::on_composed(cfg, m, composing, facts, input.at.wall),
             Phase::Booting { .. }
             | Phase::Reaping
             | Phase::Surveying(_)

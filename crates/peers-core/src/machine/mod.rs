@@ -25,6 +25,7 @@ use crate::state::State;
 
 /// What the machine needs of configuration and flags.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key or a flag of its own")]
 pub struct LoopConfig {
     /// This process.
     pub run_id: RunId,

@@ -3,7 +3,7 @@
 use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{CommitsSeen, GatesRecord, ProofRecord, Record, TickStarted};
 use peers_model::verdict::{Judged, Place};
-use peers_model::{GoalId, PeerName};
+use peers_model::{GoalId, PeerName, Timestamp};
 
 use super::decide::{keep, look, stop_reason, stop_with};
 use super::event::{ComposeFacts, Effect, Facts, Input, Notice, RunPeer, StopRequest};
@@ -355,13 +355,14 @@ fn onwards(
         }
     }
     let now = input.at.wall;
+    let may = |peer: &PeerName| budget::may_go(&cfg.caps, state, peer);
     let choice = if skeptic {
         let one_round = state.rules.skeptic_rounds <= 1;
-        turns::choose_preferring(state, now, |p| {
+        turns::choose_preferring(state, now, may, |p| {
             converge::skeptic_prefers(state, p, &facts.worktree) || (!one_round && !answered(state, p))
         })
     } else {
-        turns::choose(state, now)
+        turns::choose_within(state, now, may)
     };
     match choice {
         Choice::Peer(_, peer) => {
@@ -381,6 +382,8 @@ fn onwards(
             let mut d = keep(m, Phase::CoolingDown);
             d.effects.push(Effect::WriteProjections);
             d.effects.push(Effect::Tell(Notice::Waiting { until }));
+            // The run ends at its deadline, also while everybody waits.
+            let until = cfg.caps.budget.deadline.map_or(until, |deadline| until.min(deadline));
             d.effects.push(Effect::SetTimer(until));
             d
         }
@@ -442,12 +445,13 @@ pub(super) fn on_composed(
     m: &Machine,
     composing: &Composing,
     facts: &ComposeFacts,
+    now: Timestamp,
 ) -> Decision {
     if let Some(request @ (StopRequest::Graceful(_) | StopRequest::Now(_) | StopRequest::AfterTick)) = m.stop
     {
         return stop_with(cfg, m, Some(&composing.facts), stop_reason(request), "");
     }
-    let prepared = compose::prepare(cfg, &m.state, composing, facts);
+    let prepared = compose::prepare(cfg, &m.state, composing, facts, now);
     let tick = m.state.ticks.next();
     let role =
         m.state.rules.peers.iter().find(|p| p.name == composing.peer).map(|p| p.role).unwrap_or_default();
@@ -483,7 +487,7 @@ pub(super) fn on_composed(
         peer: composing.peer.clone(),
         role,
         prompt: prepared.prompt.text,
-        runtime_left_s: budget::runtime_left(&cfg.caps, &m.state),
+        runtime_left_s: budget::runtime_left(&cfg.caps, &m.state, now),
         skeptic: composing.skeptic,
     })));
     d

@@ -321,9 +321,10 @@ impl Bench {
             Effect::JudgeBehind { gates, key, .. } => {
                 let verdicts = gates.iter().map(|id| self.one_judged(id, key, Place::GateTree)).collect();
                 let event = Event::JudgedBehind { key: key.clone(), verdicts, took_ms: 1 };
-                match self.hold_behind {
-                    true => self.behind = Some(event),
-                    false => self.queue.push_back(event),
+                if self.hold_behind {
+                    self.behind = Some(event);
+                } else {
+                    self.queue.push_back(event);
                 }
                 return;
             }

@@ -3,16 +3,16 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use peers_core::budget::Caps;
+use peers_core::budget::{self, Caps};
 use peers_core::machine::Effect;
 use peers_model::Usd;
-use peers_model::config::{Budget, PositiveUsd, UsdMode};
+use peers_model::config::{Budget, PeerBudget, PositiveUsd, UsdMode};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::{OperatorOp, OperatorRecord};
 use peers_model::verdict::Place;
 
 use crate::bench::Bench;
-use crate::world::{Gate, Turn, goal};
+use crate::world::{Gate, Turn, goal, peer};
 
 fn dollars(n: u64) -> Usd {
     Usd::from_micros(n * 1_000_000)
@@ -232,4 +232,55 @@ fn time_wasted_is_kept_for_the_last_twenty_failures() {
     let spent = &bench.m.state.spent;
     assert_eq!((spent.wasted_ms, spent.wasted.len()), (20_000, 20));
     assert_eq!(spent.peer_ms, 70_000);
+}
+
+#[test]
+fn row_58_no_turn_begins_after_the_deadline_and_a_running_one_is_cut_at_it() {
+    let mut bench = Bench::new("ann bob");
+    let deadline = bench.now.plus(Duration::from_mins(1));
+    bench.budget(|b| b.deadline = Some(deadline));
+    bench.play((0..3).map(|_| costly()));
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 1);
+    bench.now = deadline.plus(Duration::from_secs(1));
+    assert_eq!(bench.finish(), StopReason::Budget(BudgetKind::Deadline));
+    assert!(bench.ticks().len() <= 2, "{}", bench.ticks().len());
+    let ticks = bench.ticks().len();
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::Deadline), "another run does not move it");
+    assert_eq!(bench.ticks().len(), ticks);
+    let caps = |deadline| Caps::new(Budget { deadline, ..Budget::default() });
+    let at =
+        |left: Duration| budget::runtime_left(&caps(Some(bench.now.plus(left))), &bench.m.state, bench.now);
+    assert_eq!(at(Duration::from_secs(5)), Some(5));
+    assert!(budget::runtime_left(&caps(None), &bench.m.state, bench.now) > Some(5));
+}
+
+#[test]
+fn row_58_a_peer_over_its_own_cap_takes_no_more_turns_and_the_run_ends_when_none_is_left() {
+    let own = |tokens: Option<u64>, usd: Option<u64>| PeerBudget {
+        max_tokens: tokens.and_then(NonZeroU64::new),
+        max_usd: usd.map(|n| PositiveUsd(dollars(n))),
+    };
+    let played = |caps: &[(&str, PeerBudget)], mode: UsdMode, ticks: u64| {
+        let mut bench = Bench::new("ann bob");
+        bench.budget(|b| {
+            b.max_usd_mode = mode;
+            b.per_peer = caps.iter().map(|(name, cap)| (peer(name), *cap)).collect();
+        });
+        bench.cfg.max_ticks = Some(ticks);
+        bench.play((0..9).map(|_| costly()));
+        let reason = bench.run();
+        let turns: Vec<_> = bench.ticks().iter().map(|tick| tick.peer.to_string()).collect();
+        (reason, turns)
+    };
+    let (reason, turns) = played(&[("ann", own(Some(200), None))], UsdMode::Auto, 6);
+    assert_eq!(reason, StopReason::MaxTicks);
+    assert_eq!(turns, ["ann", "bob", "ann", "bob", "bob", "bob"]);
+    let both = [("ann", own(None, Some(1))), ("bob", own(Some(300), Some(2)))];
+    let (reason, turns) = played(&both, UsdMode::Hard, 9);
+    assert_eq!((reason.clone(), reason.exit_code()), (StopReason::Budget(BudgetKind::PerPeer), 10));
+    assert_eq!(turns, ["ann", "bob", "bob"]);
+    let (reason, turns) = played(&both, UsdMode::Off, 6);
+    assert_eq!(reason, StopReason::MaxTicks, "money that is ignored is ignored here too");
+    assert_eq!(turns, ["ann", "bob", "ann", "bob", "ann", "bob"]);
 }

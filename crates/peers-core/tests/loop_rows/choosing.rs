@@ -171,9 +171,12 @@ fn every_preference_among_two_peers_is_kept_where_it_can_be() {
             for liked in 0..4_u32 {
                 let accept = |i: usize| liked & (1 << i) != 0;
                 let state = state(peers, from);
-                let choice = turns::choose_preferring(&state, Timestamp::from_millis(NOW), |name| {
-                    accept(usize::from(name.as_str() == "p1"))
-                });
+                let choice = turns::choose_preferring(
+                    &state,
+                    Timestamp::from_millis(NOW),
+                    |_| true,
+                    |name| accept(usize::from(name.as_str() == "p1")),
+                );
                 check(peers, from, &choice, &accept)
                     .unwrap_or_else(|why| panic!("{peers:?} from {from}, liked {liked}: {choice:?}: {why}"));
             }

@@ -22,6 +22,7 @@ use super::load::Loaded;
 use super::start::RunOptions;
 use crate::gitrepo::chain;
 use crate::place::{self, Place};
+use crate::procs;
 
 /// The path of the repository can stand in a line of text: in prompts, in records, in hooks.
 pub(super) fn path(place: &Place, out: &mut Vec<Finding>) {
@@ -237,14 +238,15 @@ pub(super) fn machine(
                 ),
             ));
         }
-        if peer.provider.as_deref().is_some_and(|p| p.trim().eq_ignore_ascii_case("openrouter"))
-            && env.text("OPENROUTER_API_KEY").is_none_or(|k| k.trim().is_empty())
-        {
-            out.push(Finding::new(
-                exit::ENVIRONMENT,
-                format!("peer `{}`: provider openrouter needs OPENROUTER_API_KEY", peer.name),
-                "set it in the environment of `peers run`",
-            ));
+        for name in procs::required_env(peer) {
+            if env.text(&name).is_none_or(|key| key.trim().is_empty()) {
+                let name = term::inline(&name);
+                out.push(Finding::new(
+                    exit::ENVIRONMENT,
+                    format!("peer `{}`: provider openrouter needs {name}", peer.name),
+                    "set it in the environment of `peers run`",
+                ));
+            }
         }
     }
     space(place, out);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use peers_core::budget::Caps;
+use peers_core::classify_path::TestPaths;
 use peers_core::machine::{LoopConfig, Notice};
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::config::{Config, PositiveUsd};
@@ -436,6 +437,7 @@ impl Ground {
             git_dir,
             pristine: pristine.path().to_owned(),
             base,
+            tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
         };
         let mut git_repo = GitRepo::new(control, parts);
         for text in mended {
@@ -647,5 +649,73 @@ mod tests {
     fn a_cap_that_is_taken_out_of_the_configuration_is_gone() {
         assert!(caps(&config("max_usd: 9.0"), None).budget.max_usd.is_some());
         assert!(caps(&config(""), None).budget.max_usd.is_none());
+    }
+
+    /// All that a configuration decides of a loop, as text.
+    fn decided(rest: &str) -> String {
+        let peers = "peers:\n- {name: ann, argv: [a]}\n- {name: bob, argv: [b]}\n";
+        let config = peers_store::load::load_config(&format!("{peers}{rest}\n"));
+        let config = config.unwrap_or_else(|error| panic!("{error}"));
+        let mut cfg = LoopConfig {
+            run_id: RunId::new("0123456789abcdef").unwrap(),
+            pid: 1,
+            version: String::new(),
+            goals: Vec::new(),
+            rules: rules(&config, &[], false, false),
+            digests: peers_model::record::Digests::default(),
+            caps: Caps::new(config.budget.clone()),
+            max_ticks: None,
+            stuck_after: 0,
+            stuck_gates: Vec::new(),
+            overlap: false,
+            strict_tree: false,
+            setup_paths: Vec::new(),
+            soft_required: true,
+            allow_no_gates: false,
+            comm: config.comm,
+            prompt_max: 0,
+            idle_s: 0,
+            absolute_s: 0,
+            sandbox: String::new(),
+            torn: None,
+            uncommitted: Vec::new(),
+        };
+        settings(&mut cfg, &config, None);
+        format!("{cfg:?}")
+    }
+
+    #[test]
+    fn a_key_of_the_configuration_that_is_changed_changes_the_loop() {
+        let before = decided("");
+        for (rest, shows) in [
+            ("comm: hybrid", "comm: Hybrid"),
+            ("max_retries: 4", "max_retries: 4"),
+            ("recovery_interval: 5", "recovery_interval: 5"),
+            ("on_peer_unavailable: continue", "continue_without_peer: true"),
+            ("skeptic: {enabled: false}", "skeptic_rounds: 0"),
+            ("skeptic: {rounds: 2}", "skeptic_rounds: 2"),
+            ("skeptic: {max_attempts: 9}", "skeptic_attempts: 9"),
+            ("prompt: {max_bytes: 7000}", "prompt_max: 7000"),
+            ("goals: {stuck_halt_after: 7}", "stuck_after: 7"),
+            ("goals: {stuck_halt_gates: [mine]}", "stuck_gates: [GoalId(\"mine\")]"),
+            ("goals: {soft_consensus_required: false}", "soft_required: false"),
+            ("health: {idle_timeout_s: 61}", "idle_s: 61"),
+            ("health: {absolute_max_runtime_s: 62}", "absolute_s: 62"),
+            ("budget: {max_iterations: null}", "max_iterations: None"),
+            ("budget: {max_runtime_s: 63}", "max_runtime_s: Some(63)"),
+            ("budget: {max_wall_s: 64}", "max_wall_s: Some(64)"),
+            ("budget: {deadline: 2026-03-04T18:00:00+01:00}", "deadline: Some(Timestamp(1772643600000))"),
+            ("budget: {max_consecutive_failures: 6}", "max_consecutive_failures: Some(6)"),
+            ("budget: {max_tokens: 65}", "max_tokens: Some(65)"),
+            ("budget: {max_usd: 1.5}", "max_usd: Some(PositiveUsd(Usd(1500000)))"),
+            ("budget: {max_usd_mode: Warn}", "usd_mode: Warn"),
+            (
+                "budget: {per_peer: {ann: {max_tokens: 9}}}",
+                "per_peer: {PeerName(\"ann\"): PeerBudget { max_tokens: Some(9)",
+            ),
+        ] {
+            let after = decided(rest);
+            assert!(!before.contains(shows) && after.contains(shows), "{rest}: {after}");
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! Taking back what a turn did, after a copy.
 
-use peers_core::cheat::is_measured;
 use peers_core::machine::Corrected;
 use peers_git::{PeerRepo, SalvageRef};
 use peers_model::record::{CorrectionKind, CorrectionPlanned};
@@ -147,9 +146,10 @@ impl GitRepo {
             now.tree = facts.tree_of(&kept.commit).map_err(failure)?;
         }
         let target = self.target(&to, &start, &to).map_err(failure)?;
-        let blocked = self
-            .write_back(peer, (plan.tick, &head), (&now, &target), &is_measured, moved)
-            .map_err(failure)?;
+        let tests = self.tests.clone();
+        let which = |path: &str| tests.is_measured(path);
+        let blocked =
+            self.write_back(peer, (plan.tick, &head), (&now, &target), &which, moved).map_err(failure)?;
         if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked, moved)) }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use peers_core::cheat::{TurnDiff, Uncommitted, Weakening, is_measured, weakenings, weakenings_since};
+use peers_core::cheat::{TurnDiff, Uncommitted, Weakening, weakenings, weakenings_since};
 use peers_core::machine::{CommitSeen, HeadFacts, Origin};
 use peers_git::{CliError, Generation, GitError, NewCommit, PeerRepo, RepoError};
 use peers_model::{CommitId, GoalId, TickNo, TreeId};
@@ -324,12 +324,13 @@ impl GitRepo {
                 };
                 let target = self.target(&tree, &start, &tree).map_err(failure)?;
                 let left_out: HashSet<String> = texts(&kept.left_out).into_iter().collect();
-                let which = |path: &str| is_measured(path) || !left_out.contains(path);
+                let tests = self.tests.clone();
+                let which = |path: &str| tests.is_measured(path) || !left_out.contains(path);
                 let mut moved = Vec::new();
                 let blocked = self
                     .write_back(peer, (tick, from), (&now, &target), &which, &mut moved)
                     .map_err(failure)?;
-                if blocked.iter().any(|path| is_measured(&text(path))) {
+                if blocked.iter().any(|path| tests.is_measured(&text(path))) {
                     return Err(not_back(&blocked, &moved));
                 }
                 if !moved.is_empty() {

@@ -1,7 +1,7 @@
 //! What history says: changed lines, claims about bugs, the newest handoff.
 
 use peers_core::bugs::{Author as LedgerAuthor, LedgerCommit, PathTouched};
-use peers_core::cheat::{Change, ChangedLine, FileDiff, FileStatus, TurnDiff, is_measured};
+use peers_core::cheat::{Change, ChangedLine, FileDiff, FileStatus, TurnDiff};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::HandoffMark;
 use peers_git::{ChangeKind, GitError, Hunks};
@@ -31,7 +31,7 @@ impl GitRepo {
             return Ok(TurnDiff::default());
         }
         let facts = self.control.facts();
-        let first = is_measured;
+        let first = |path: &str| self.tests.is_measured(path);
         let mut files = Vec::new();
         for Hunks { change, text } in facts.diff_hunks(old, new, first, (DIFF_CAP, DIFFS_CAP))? {
             let status = match change.kind {
@@ -39,12 +39,13 @@ impl GitRepo {
                 ChangeKind::Deleted => FileStatus::Deleted,
                 ChangeKind::Modified => FileStatus::Modified,
             };
+            let kind = self.tests.classify(&change.path);
             let Some(text) = text else {
-                files.push(FileDiff::opaque(&change.path, status));
+                files.push(FileDiff { kind, ..FileDiff::opaque(&change.path, status) });
                 continue;
             };
             let lines = hunks::parse(&text);
-            if FileDiff::wants_text(&change.path) {
+            if FileDiff::wants_text_as(kind, &change.path) {
                 let read = |tree: &TreeId| -> String {
                     let blob = facts.read_blob_of(tree, &change.path, DIFF_CAP).ok().flatten();
                     blob.map(|b| String::from_utf8_lossy(&b.bytes).into_owned()).unwrap_or_default()
@@ -52,10 +53,11 @@ impl GitRepo {
                 let (before, after) = (read(old), read(new));
                 let old = Change { text: &before, lines: &lines.removed };
                 let new = Change { text: &after, lines: &lines.added };
-                files.extend(FileDiff::divided(&change.path, status, old, new));
+                files.extend(FileDiff::divided_as(kind, &change.path, status, old, new));
             } else {
                 let plain = |lines: &[ChangedLine]| lines.iter().map(|l| l.text.clone()).collect();
-                files.push(FileDiff::text(&change.path, status, plain(&lines.removed), plain(&lines.added)));
+                let (removed, added) = (plain(&lines.removed), plain(&lines.added));
+                files.push(FileDiff { kind, ..FileDiff::text(&change.path, status, removed, added) });
             }
         }
         Ok(TurnDiff { files })
@@ -94,7 +96,7 @@ impl GitRepo {
                 id: fact.id,
                 time: fact.time,
                 message: fact.message,
-                paths: paths.into_iter().map(|p| PathTouched::of(p.path)).collect(),
+                paths: paths.into_iter().map(|p| PathTouched::among(&self.tests, p.path)).collect(),
             });
         }
         self.ledger = Some((head, list));

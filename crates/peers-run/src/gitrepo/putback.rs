@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use peers_core::cheat::{TurnDiff, Weakening, is_measured, weakenings, weakenings_since};
+use peers_core::cheat::{TurnDiff, Weakening, weakenings, weakenings_since};
 use peers_git::{GitError, PeerRepo};
 use peers_model::{CommitId, TickNo, TreeId};
 use peers_sys::term;
@@ -84,7 +84,8 @@ impl GitRepo {
     /// Stores the work tree.
     pub(super) fn stored(&self, head: &CommitId) -> Result<Stored, GitError> {
         let stored = self.control.keep_work_tree(&self.work_dir, head)?;
-        let left_out = stored.left_out.into_iter().filter(|path| is_measured(&text(path))).collect();
+        let measured = |path: &Vec<u8>| self.tests.is_measured(&text(path));
+        let left_out = stored.left_out.into_iter().filter(measured).collect();
         Ok(Stored { tree: stored.tree, left_out })
     }
 
@@ -175,7 +176,8 @@ impl GitRepo {
         let mut done = PutBack { names, kept: kept.name, moved: Vec::new() };
         let above = ancestors(&found);
         let few = |path: &str| found.contains(path) || above.contains(path);
-        let all = |path: &str| is_measured(path) || above.contains(path);
+        let tests = self.tests.clone();
+        let all = |path: &str| tests.is_measured(path) || above.contains(path);
         let passes: [&dyn Fn(&str) -> bool; 2] = [&few, &all];
         let mut still = Ok(Vec::new());
         let mut now = now;
@@ -255,7 +257,7 @@ impl GitRepo {
         moved: &mut Vec<(String, String)>,
     ) -> Result<(), RepoFailure> {
         let mut blocked = peer.checkout_changed(&self.control, from, to).map_err(failure)?.blocked;
-        blocked.retain(|path| is_measured(&text(path)));
+        blocked.retain(|path| self.tests.is_measured(&text(path)));
         if blocked.is_empty() {
             return Ok(());
         }

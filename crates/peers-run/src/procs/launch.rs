@@ -101,6 +101,13 @@ pub fn outlook(peer: &PeerSpec) -> Outlook {
     outlook
 }
 
+/// The environment variables of the operator's without which a peer cannot work.
+#[must_use]
+pub fn required_env(peer: &PeerSpec) -> Vec<String> {
+    let spec = tool_spec(peer);
+    adapter(&spec.kind).required_env(&spec)
+}
+
 pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Launch, LaunchError> {
     let peer = book.config.peers.iter().find(|p| p.name == ask.peer);
     let Some(peer) = peer else { return Err(LaunchError::Unknown(ask.peer.to_string())) };

@@ -53,7 +53,7 @@ use tokio::task::JoinHandle;
 
 pub use capture::Capture;
 pub use gates::{Cancel, run_gates};
-pub use launch::{Outlook, outlook};
+pub use launch::{Outlook, outlook, required_env};
 pub use progress::{Live, LiveGates, LivePeer, Progress};
 pub use verify::{Extra, ExtraResult, run_extra};
 

@@ -90,7 +90,7 @@ fn stamp(dir: &Path, name: &str) -> Option<String> {
         names.sort_unstable();
         for name in names {
             let stat = inner.stat(&name).ok().flatten();
-            text.push_str(&format!("\0{}\0", name.to_string_lossy()));
+            text.extend(["\0", &name.to_string_lossy(), "\0"]);
             text.push_str(&stat.map(|stat| facts(&stat)).unwrap_or_default());
         }
     }

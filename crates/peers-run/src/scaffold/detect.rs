@@ -85,13 +85,13 @@ pub fn detect(work: &SafeDir, taken: &BTreeSet<String>) -> Detected {
     let mut queue = VecDeque::new();
     match work.try_clone() {
         Ok(dir) => queue.push_back((dir, String::new(), 0, top)),
-        Err(error) => found.note(format!("the work tree cannot be looked at: {error}")),
+        Err(error) => found.note(&format!("the work tree cannot be looked at: {error}")),
     }
     let mut seen = 0;
     while let Some((dir, path, depth, mut around)) = queue.pop_front() {
         seen += 1;
         if seen > DIRS {
-            found.note(format!("only the first {DIRS} directories were looked at"));
+            found.note(&format!("only the first {DIRS} directories were looked at"));
             break;
         }
         let mut place = Place { dir: &dir, path: &path, found: &mut found };
@@ -182,9 +182,9 @@ struct Findings {
 }
 
 impl Findings {
-    fn note(&mut self, text: String) {
+    fn note(&mut self, text: &str) {
         if self.notes.len() < NOTES {
-            self.notes.push(term::line(&text, 300));
+            self.notes.push(term::line(text, 300));
         }
     }
 
@@ -272,7 +272,7 @@ impl Place<'_> {
         match self.dir.read_opt(name, MANIFEST) {
             Ok(bytes) => Some(String::from_utf8_lossy(&bytes?).into_owned()),
             Err(error) => {
-                self.found.note(format!("{} was not read: {error}", self.shown(name)));
+                self.found.note(&format!("{} was not read: {error}", self.shown(name)));
                 None
             }
         }
@@ -298,13 +298,13 @@ impl Place<'_> {
             Ok(listing) => listing,
             Err(error) => {
                 let here = if self.path.is_empty() { "the work tree" } else { self.path };
-                self.found.note(format!("{here} was not listed: {error}"));
+                self.found.note(&format!("{here} was not listed: {error}"));
                 return Vec::new();
             }
         };
         if listing.truncated {
             let here = self.shown("");
-            self.found.note(format!("{here} has more than {NAMES} names; not all were looked at"));
+            self.found.note(&format!("{here} has more than {NAMES} names; not all were looked at"));
         }
         let mut below = Vec::new();
         for entry in listing.entries.into_iter().filter(|entry| entry.kind == Kind::Dir) {
@@ -313,7 +313,7 @@ impl Place<'_> {
                 continue;
             }
             if name.chars().any(|c| c.is_control() || term::invisible(c)) {
-                self.found.note(format!("{} was not looked into because of its name", self.shown(name)));
+                self.found.note(&format!("{} was not looked into because of its name", self.shown(name)));
                 continue;
             }
             // One that went away or cannot be opened has nothing to say.

@@ -79,6 +79,14 @@ pub enum ScaffoldError {
         /// What stopped it.
         source: Box<ScaffoldError>,
     },
+    /// A setting of peers on the command line.
+    #[error("--peer-{option}: {why}")]
+    Setting {
+        /// What it sets.
+        option: &'static str,
+        /// Why it cannot be.
+        why: String,
+    },
     /// There is nothing to take away.
     #[error("{} is not set up for peers", shown(path))]
     NothingThere {
@@ -107,7 +115,9 @@ impl ScaffoldError {
     #[must_use]
     pub fn exit(&self) -> u8 {
         match self {
-            Self::NotADirectory { .. } | Self::Place(PlaceError::NotADirectory { .. }) => exit::USAGE,
+            Self::NotADirectory { .. }
+            | Self::Setting { .. }
+            | Self::Place(PlaceError::NotADirectory { .. }) => exit::USAGE,
             Self::Forbidden { .. } | Self::Link { .. } | Self::NotOurs => exit::REFUSED,
             Self::Unusable { .. } | Self::Outside { .. } | Self::Linked { .. } => exit::INVALID,
             Self::Exists { .. } => exit::CONFLICT,
@@ -150,7 +160,7 @@ impl ScaffoldError {
             Self::Repo(error) => repo_hint(error),
             Self::File(error) => return file_hint(error),
             Self::Store(error) => return store_hint(error),
-            Self::NothingThere { .. } => return None,
+            Self::NothingThere { .. } | Self::Setting { .. } => return None,
         })
     }
 }

@@ -13,6 +13,7 @@ use peers_modes::{CONFIG, GOALS, hooks, key};
 use peers_store::accept::{self, Accepted};
 use peers_store::layout::peers;
 use peers_store::project::{self, Project};
+use peers_store::schema::Described;
 use peers_store::{FsDisk, StoreError};
 use peers_sys::clock;
 use peers_sys::dir::{Kind, SafeDir};
@@ -22,6 +23,7 @@ use peers_sys::term;
 use super::backup::{self, Extent};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
+use super::settings::{PeerSetting, configure};
 use super::{ScaffoldError, detect, target};
 use crate::anchor::{self, BASELINE, Tagged};
 use crate::place::{PEERS_DIR, Place, PlaceError};
@@ -54,6 +56,8 @@ pub struct InitOptions {
     pub driver: Option<Driver>,
     /// Ignore `.peers/` without a commit.
     pub no_commit: bool,
+    /// Written into the entries of peers in the configuration.
+    pub settings: Vec<PeerSetting>,
 }
 
 /// Sets a repository up.
@@ -64,7 +68,10 @@ pub struct InitOptions {
 pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldError> {
     let top = target::admitted(&options.target, env)?;
     let repo = target::repository(&top)?;
-    let site = Site::look(options, Place::locate(&top, env)?, repo)?;
+    let mut site = Site::look(options, Place::locate(&top, env)?, repo)?;
+    if !options.settings.is_empty() {
+        site.configured = Some(configure(site.accepted_bytes[0].as_deref(), &options.settings)?);
+    }
     site.lay_down(options, env, clock::now())
 }
 
@@ -84,6 +91,8 @@ struct Site {
     unanchored: bool,
     accepted: Option<Accepted>,
     accepted_bytes: [Option<Vec<u8>>; 2],
+    /// The configuration with what the command line sets.
+    configured: Option<String>,
     /// What of the acceptance cannot be read, for people.
     lost: Vec<String>,
     extent: Extent,
@@ -179,6 +188,7 @@ impl Site {
             unanchored,
             accepted,
             accepted_bytes,
+            configured: None,
             lost,
             extent,
         })
@@ -233,6 +243,7 @@ impl Site {
             self.kept = self.place.open_peers()?;
         }
         self.logs(&mut steps)?;
+        self.schemas(&mut steps)?;
         let config = self.operators(peers::CONFIG, CONFIG, 0, &mut steps)?;
         let (template, proposed) = self.goals_template();
         let goals = self.operators(peers::GOALS, &template, 1, &mut steps)?;
@@ -364,6 +375,26 @@ impl Site {
         Ok(())
     }
 
+    /// What editors complete the two files from.
+    fn schemas(&self, steps: &mut Steps) -> Result<(), ScaffoldError> {
+        for described in [Described::Config, Described::Goals] {
+            let name = peers::schema(described);
+            let text = described.text();
+            let old = match &self.kept {
+                Some(dir) if self.has(&name)? => {
+                    let (parent, leaf) = dir.parent_of(&name)?;
+                    parent.read_opt(leaf, limits::CONFIG)?
+                }
+                _ => None,
+            };
+            if old.as_deref() != Some(text.as_bytes()) {
+                let action = if old.is_some() { Action::Edit } else { Action::Create };
+                self.write(action, &name, text.as_bytes(), steps)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Lays down a file that is the operator's: what is there stays, what was accepted comes back, else
     /// the template.
     fn operators(
@@ -380,9 +411,11 @@ impl Site {
         if let Some(bytes) = there {
             return Ok(Laid { bytes, kept: true });
         }
-        let (action, bytes) = match self.accepted_bytes.get(accepted).cloned().flatten() {
-            Some(bytes) => (Action::Restore, bytes),
-            None => (Action::Create, template.as_bytes().to_vec()),
+        let configured = self.configured.as_ref().filter(|_| name == peers::CONFIG);
+        let (action, bytes) = match (configured, self.accepted_bytes.get(accepted).cloned().flatten()) {
+            (Some(text), _) => (Action::Create, text.as_bytes().to_vec()),
+            (None, Some(bytes)) => (Action::Restore, bytes),
+            (None, None) => (Action::Create, template.as_bytes().to_vec()),
         };
         self.write(action, name, &bytes, steps)?;
         Ok(Laid { bytes, kept: false })

@@ -11,6 +11,7 @@ mod error;
 mod ignore;
 mod init;
 mod report;
+mod settings;
 mod target;
 
 #[cfg(test)]
@@ -20,3 +21,4 @@ pub use deinit::{DeinitOptions, deinit};
 pub use error::ScaffoldError;
 pub use init::{Existing, InitOptions, init};
 pub use report::{Action, Change, DeinitReport, InitReport, Outcome};
+pub use settings::{Field, PeerSetting};

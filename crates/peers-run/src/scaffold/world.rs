@@ -66,6 +66,7 @@ impl World {
             dry_run: false,
             driver: None,
             no_commit: false,
+            settings: Vec::new(),
         };
         change(&mut options);
         init(&options, &self.env)

@@ -84,6 +84,14 @@ fn a_gate_at_its_limit_is_ended_with_children_that_left_its_group() {
 }
 
 #[test]
+fn the_limit_of_the_configuration_holds_for_a_gate_without_its_own() {
+    let mut stage = Stage::new();
+    stage.settings = "goals: {timeout_s: 1}\n".into();
+    stage.gate("g", "tail -f /dev/null", PASS);
+    assert_eq!(stage.judge()[0].verdict.word(), "timeout");
+}
+
+#[test]
 fn a_gate_that_ignores_the_request_is_killed_at_its_limit() {
     let mut stage = Stage::new();
     stage.gate("g", "trap '' TERM; echo $$ > leader; while :; do tail -f /dev/null; done", PASS).timeout_s =

@@ -271,3 +271,15 @@ fn where_the_setup_fails_nothing_is_judged() {
     // The work tree is nobody's to set up.
     assert_eq!(words(&stage.judge()), [("g", "pass")]);
 }
+
+#[test]
+fn a_setup_at_its_limit_judges_nothing() {
+    let mut stage = Stage::new();
+    stage.settings = "setup: {commands: [{cmd: 'tail -f /dev/null', timeout_s: 1}]}\n".into();
+    std::fs::create_dir_all(stage.at("clean")).unwrap();
+    stage.gate("g", "true", PASS);
+    let clean = GateJob { place: Place::Pristine, dir: Some(stage.at("clean")), ..stage.job() };
+    let verdicts = stage.judge_job(clean);
+    assert!(verdicts[0].verdict.is_error(), "{verdicts:?}");
+    assert!(verdicts[0].verdict.diagnostic().contains("reached its limit of 1 s"), "{verdicts:?}");
+}

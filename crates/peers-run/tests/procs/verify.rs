@@ -23,3 +23,16 @@ fn extra_commands_pass_with_exit_code_zero() {
     assert_eq!(results[2].verdict.word(), "timeout");
     assert!(stage.scratch_is_tidy());
 }
+
+#[test]
+fn the_limit_of_verify_stands_before_that_of_the_goals() {
+    let limits = |settings: &str| -> Vec<u64> {
+        let mut stage = Stage::new();
+        stage.settings = settings.into();
+        Extra::all(&stage.book("argv: [nobody]")).iter().map(|extra| extra.limit.as_secs()).collect()
+    };
+    let commands = "commands: [{cmd: a}, {cmd: b, timeout_s: 9}]";
+    assert_eq!(limits(&format!("verify: {{{commands}}}\n")), [120, 9]);
+    assert_eq!(limits(&format!("goals: {{timeout_s: 7}}\nverify: {{{commands}}}\n")), [7, 9]);
+    assert_eq!(limits(&format!("goals: {{timeout_s: 7}}\nverify: {{timeout_s: 8, {commands}}}\n")), [8, 9]);
+}

@@ -204,8 +204,8 @@ fn of_a_branch_that_is_gone_after_a_turn_was_over_the_way_back_is_named_and_no_b
         let refused = w.run(&["--max-ticks=1", "--no-skeptic"]);
         refused.refused(4, "was cut short on `work` after its turn");
         assert!(!refused.stderr.contains("branch -m"), "{}", refused.stderr);
-        let line = refused.stderr.split("hint: `").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
-        assert!(std::process::Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
+        let back = refused.stderr.split("hint: `").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+        assert!(std::process::Command::new("sh").args(["-c", back]).status().unwrap().success(), "{back}");
         w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
         assert_eq!((w.head(), w.git(&["symbolic-ref", "HEAD"])), (made, "refs/heads/work".to_owned()));
         w.settled();

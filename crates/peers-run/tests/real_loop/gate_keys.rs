@@ -195,3 +195,23 @@ fn row_65_where_peers_are_unconfined_expensive_gates_run_between_turns_and_that_
     );
     w.settled();
 }
+
+#[test]
+fn a_copy_is_set_up_again_when_a_file_of_its_paths_changed() {
+    let w = World::new();
+    w.ignoring_runs();
+    let count = w.path("setups");
+    w.config(&format!(
+        "setup: {{commands: [{{cmd: 'echo x >> {}'}}], paths: ['*.lock']}}\nskeptic: {{enabled: false}}\n",
+        count.display()
+    ));
+    w.goals("- {id: tests, type: hard, cmd: 'test -f never', pass_when: exit_code == 0, tree: copy}\n");
+    let code: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff: Write code"];
+    let lock: &[&str] = &["write: {path: a.lock, text: 'a 1'}", "handoff: Take a dependency"];
+    w.play("idle", &[code, lock]);
+    let setups = || std::fs::read_to_string(&count).unwrap_or_default().lines().count();
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!(setups(), 1, "what it does not name changes nothing");
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!(setups(), 3, "once for the run, and once for the lock file");
+}

@@ -164,7 +164,8 @@ fn a_gate_that_makes_itself_green_by_an_edit_proves_nothing() {
 #[test]
 fn a_gate_that_writes_into_the_descriptors_of_the_loop_stops_it() {
     let w = World::new();
-    let cmd = "for fd in /proc/$PPID/fd/*; do echo forged >> $fd; done 2>/dev/null; exit 0";
+    // A pipe that nobody reads any more must not end it half-way.
+    let cmd = "trap '' PIPE; for fd in /proc/$PPID/fd/*; do echo forged >> $fd; done 2>/dev/null; exit 0";
     let ran = hostile(&w, &entry("hostile", cmd, ""));
     assert_eq!((ran.last_line(), ran.code), ("Stopped: tamper:store", 5), "{ran:#?}");
     assert!(w.ticks().is_empty(), "nobody built on it");

@@ -15,12 +15,12 @@ const PEER: &str = "- {name: ann, tool: claude, argv: [claude, --output-format, 
 fn row_02_a_configuration_that_makes_no_sense_stops_the_start_and_nothing_is_written() {
     for (text, says) in [
         ("peers: [", "line 1"),
-        (&format!("peers:\n{PEER}\n"), "needs at least two peers, has 1"),
+        (&format!("peers:\n{PEER}\n"), "`peers` needs at least 2 entries, has 1"),
         (&format!("peers:\n{PEER}\n{PEER}\n"), "this name stands twice"),
         (&format!("peers:\n{PEER}\nbuget: {{}}\n"), "unknown key `buget`"),
         (
             &format!("peers:\n{PEER}\nbudget: {{max_iterations: 0}}\n"),
-            "`max_iterations` must be a whole number",
+            "`budget.max_iterations` must be a whole number",
         ),
         (&format!("peers:\n{PEER}\nskeptic: {{enabled: 'false'}}\n"), "write it without quotes"),
     ] {

@@ -218,6 +218,7 @@ impl World {
             dry_run: false,
             driver: None,
             no_commit: false,
+            settings: Vec::new(),
         };
         init(&options, &w.env()).unwrap();
         w.place().store_dir().clone_into(&mut w.store);
@@ -334,6 +335,7 @@ impl World {
             dry_run: false,
             driver: None,
             no_commit: false,
+            settings: Vec::new(),
         };
         init(&options, &self.env()).unwrap()
     }

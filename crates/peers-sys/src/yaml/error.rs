@@ -37,6 +37,24 @@ impl YamlError {
         &self.snippet
     }
 
+    /// A problem in our own words.
+    pub(super) fn told(
+        name: &str,
+        text: &str,
+        at: Option<(u32, u32)>,
+        message: &str,
+        hint: Option<String>,
+    ) -> Self {
+        Self {
+            name: term::inline(name),
+            line: at.map(|at| at.0),
+            column: at.map(|at| at.1),
+            message: term::line(message, MESSAGE_MAX),
+            hint: hint.map(|hint| term::line(&hint, MESSAGE_MAX)),
+            snippet: at.map(|(line, column)| snippet(text, line, column)).unwrap_or_default(),
+        }
+    }
+
     pub(super) fn new(name: &str, text: &str, error: &Saphyr) -> Self {
         let place = error.location().filter(|at| at.line() > 0);
         let (line, column) = place.map(|at| place_in(text, at.line(), at.column())).unzip();

@@ -5,15 +5,19 @@
 //! empty mapping. `null` and a missing value suit only an `Option`. Plain scalars of any look
 //! (`yes`, `8080`) are accepted where a string is wanted, as they are written.
 
+mod described;
 mod error;
 mod hint;
 mod strict;
+mod tree;
 mod words;
 
 use serde::de::DeserializeOwned;
 
+pub use described::{Document, Findings, Mistake};
 pub use error::YamlError;
 pub use hint::closest;
+pub use tree::At;
 
 /// Nested mappings and sequences.
 const DEPTH: usize = 32;

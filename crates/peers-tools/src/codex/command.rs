@@ -39,6 +39,8 @@ impl Tool for Codex {
         insert(&mut argv, at, options);
         let structured = self.structured(&argv);
         let mut plan = deliver(spec, argv, ask)?;
+        // Its own login does not hold the key of another provider.
+        plan.env_from = self.required_env(spec).into_iter().map(|name| (name.clone(), name)).collect();
         if !structured {
             let tool = spec.kind.name().to_owned();
             plan.warnings.push(PlanWarning::NoStructuredOutput { tool, hint: "--json" });

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use peers_model::config::{Config, OnPeerUnavailable};
+use peers_model::PeerName;
+use peers_model::config::{Config, OnPeerUnavailable, PeerBudget};
 use peers_sys::yaml;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -109,6 +110,7 @@ pub(super) fn groups(config: &Config) -> Vec<Group> {
             label: "more",
             settings: vec![
                 setting("pipeline_gates", config.pipeline_gates),
+                setting("bug_hunt.test_globs", &config.bug_hunt.test_globs),
                 setting("prompt.max_bytes", config.prompt.max_bytes),
                 setting("observability.tee_stream", config.observability.tee_stream),
             ],
@@ -119,14 +121,26 @@ pub(super) fn groups(config: &Config) -> Vec<Group> {
 fn budget(config: &Config) -> Vec<Setting> {
     let budget = &config.budget;
     let dollars = budget.max_usd.map(|usd| usd.0.to_string());
+    let own = |(name, cap): (&PeerName, &PeerBudget)| {
+        let tokens = cap.max_tokens.map(|most| format!("{most} tokens"));
+        let usd = cap.max_usd.map(|most| most.0.to_string());
+        let caps: Vec<_> = [tokens, usd].into_iter().flatten().collect();
+        format!("{name} {}", if caps.is_empty() { "no cap".to_owned() } else { caps.join(" and ") })
+    };
+    let per_peer = match budget.per_peer.iter().map(own).collect::<Vec<_>>() {
+        none if none.is_empty() => "none".to_owned(),
+        some => some.join(", "),
+    };
     vec![
         setting("budget.max_iterations", budget.max_iterations),
         setting("budget.max_runtime_s", budget.max_runtime_s),
         setting("budget.max_wall_s", budget.max_wall_s),
+        setting("budget.deadline", budget.deadline),
         setting("budget.max_consecutive_failures", budget.max_consecutive_failures),
         setting("budget.max_tokens", budget.max_tokens),
         said("budget.max_usd", budget.max_usd, dollars),
         setting("budget.max_usd_mode", budget.max_usd_mode),
+        said("budget.per_peer", &budget.per_peer, Some(per_peer)),
     ]
 }
 

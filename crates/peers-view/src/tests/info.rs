@@ -71,9 +71,9 @@ config:    driver orchestrator (default), comm git (default),
            max_retries 1 (default), recovery_interval 8 (default),
            on_peer_unavailable auto: halt with 2 peers (default)
 budget:    max_iterations 50, max_runtime_s 21600 (default),
-           max_wall_s null (default), max_consecutive_failures 5 (default),
-           max_tokens null (default), max_usd $12.50,
-           max_usd_mode auto (default)
+           max_wall_s null (default), deadline null (default),
+           max_consecutive_failures 5 (default), max_tokens null (default),
+           max_usd $12.50, max_usd_mode auto (default), per_peer none (default)
            max_usd is hard (auto: how the peers are billed is unknown, and a cap
            must hold)
 health:    idle_timeout_s 1800, absolute_max_runtime_s 14400,
@@ -88,7 +88,8 @@ goals.*:   timeout_s 120 (default), convergence_n 3 (default),
 skeptic:   enabled true (default), rounds 1 (default), max_attempts 3 (default)
 setup:     commands [] (default), paths [] (default)
 verify:    timeout_s 120, as goals.* (default), commands [] (default)
-more:      pipeline_gates false (default), prompt.max_bytes 65536 (default),
+more:      pipeline_gates false (default), bug_hunt.test_globs [] (default),
+           prompt.max_bytes 65536 (default),
            observability.tee_stream true (default)
 goals:     3 (2 hard, 1 soft)
  - tests-pass (hard, live only): cargo test | pass_when exit_code == 0

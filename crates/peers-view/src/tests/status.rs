@@ -559,3 +559,18 @@ fn a_run_that_met_tampering_stays_alarming_after_it_was_undone() {
     world.alone(operator(OperatorOp::Undone { run, from: commit('b'), to: commit('a'), salvage }));
     assert!(world.text().contains(&step), "{}", world.text());
 }
+
+#[test]
+fn groups_and_weights_are_shown() {
+    let world = World::running();
+    let text = world.text();
+    assert!(!text.contains("by weight"), "{text}");
+    let mut rules = super::rules();
+    rules.gates[0].group = Some("slow ones".into());
+    rules.gates[0].weight = 4;
+    let mut world = World::new();
+    world.start(rules);
+    let text = world.text();
+    assert!(text.contains("\n  slow ones\n"), "{text}");
+    assert!(text.contains("by weight"), "{text}");
+}

@@ -157,6 +157,7 @@ impl Demo {
             dry_run: false,
             driver: None,
             no_commit: false,
+            settings: Vec::new(),
         };
         let report = scaffold::init(&options, &cx.env)?;
         for note in report.notes {

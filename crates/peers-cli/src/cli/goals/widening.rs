@@ -47,7 +47,7 @@ impl Widening {
             add("setup", vec![command.cmd.clone()]);
         }
         for name in &config.goals.env {
-            add("env", vec![name.to_string()]);
+            add("env", vec![name.clone()]);
         }
         for goal in goals {
             if let GoalKind::Hard(hard) = &goal.kind

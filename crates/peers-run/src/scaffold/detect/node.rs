@@ -22,6 +22,7 @@ enum Manager {
 }
 
 /// A workspace of packages, whose parts are tested from its root.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of the manifest")]
 #[derive(Debug)]
 pub(super) struct Workspace {
     manager: Manager,
@@ -36,15 +37,15 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
     let Some(text) = place.text(FILE) else { return };
     let Ok(Value::Object(package)) = serde_json::from_str::<Value>(&text) else {
         let shown = place.shown(FILE);
-        place.found.note(format!("{shown} is no JSON object"));
+        place.found.note(&format!("{shown} is no JSON object"));
         return;
     };
     let package = Package { package };
-    let test = package.script("test").filter(|script| !script.contains("no test specified"));
-    let test = test.filter(|script| proves(place, "test", script));
+    let tests = package.script("test").filter(|script| !script.contains("no test specified"));
+    let tests = tests.filter(|script| proves(place, "test", script));
     let lint = package.script("lint").filter(|script| proves(place, "lint", script));
     if let Some(workspace) = around.node.as_ref().and_then(|root| place.found.workspaces.get_mut(root)) {
-        workspace.parts_test |= test.is_some();
+        workspace.parts_test |= tests.is_some();
         workspace.parts_lint |= lint.is_some();
         return;
     }
@@ -58,7 +59,7 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
             Workspace {
                 manager,
                 install: install.clone(),
-                has_test: test.is_some(),
+                has_test: tests.is_some(),
                 has_lint: lint.is_some(),
                 parts_test: false,
                 parts_lint: false,
@@ -69,7 +70,7 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
         let cmd = format!("{install}{cmd}");
         place.propose(&Gate { aim, stack: STACK, cmd: &cmd, pass_when, file: FILE });
     };
-    if let Some(script) = test {
+    if let Some(script) = tests {
         let watches = script.contains("react-scripts test") && !script.contains("--watchAll=false");
         let once = if watches { "CI=true " } else { "" };
         propose(Aim::Tests, &format!("{once}{}", manager.test()), &ran(script));
@@ -101,7 +102,7 @@ pub(super) fn whole_workspaces(found: &mut Findings) {
                 Manager::Npm => format!("{install}npm run {script} --workspaces --if-present"),
                 Manager::Pnpm => format!("{install}pnpm --recursive run {script}"),
                 Manager::Yarn | Manager::Berry | Manager::Bun => {
-                    found.note(format!("the parts of the workspace {path}/{FILE} have a script `{script}`, and its root has none"));
+                    found.note(&format!("the parts of the workspace {path}/{FILE} have a script `{script}`, and its root has none"));
                     continue;
                 }
             };
@@ -120,7 +121,7 @@ fn proves(place: &mut Place<'_>, name: &str, script: &str) -> bool {
         let shown = place.shown(FILE);
         place
             .found
-            .note(format!("the script `{name}` of {shown} is not proposed: it ends well whatever it finds"));
+            .note(&format!("the script `{name}` of {shown} is not proposed: it ends well whatever it finds"));
     }
     !says_nothing
 }

@@ -86,7 +86,9 @@ fn has_tests(dir: &SafeDir, name: &str, levels: usize) -> bool {
     entries.iter().any(|entry| {
         let Some(name) = entry.name.to_str() else { return false };
         match entry.kind {
-            Kind::File => name.ends_with("_test.py") || (name.starts_with("test_") && name.ends_with(".py")),
+            Kind::File => name
+                .strip_suffix(".py")
+                .is_some_and(|stem| stem.ends_with("_test") || stem.starts_with("test_")),
             Kind::Dir => levels > 1 && has_tests(&dir, name, levels - 1),
             Kind::Symlink | Kind::Special => false,
         }

@@ -280,8 +280,10 @@ fn what_is_proposed_is_valid_and_nothing_to_warn_of() {
     let goals = load::load_goals(&format!("goals:\n{text}"), 2, &[]).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(load::goal_warnings(&goals), Vec::<String>::new());
     // As comments they are the same, once the signs are gone.
-    let bare: String =
-        commented(&proposals).lines().map(|line| format!("{}\n", line.replacen("# ", "", 1))).collect();
+    let bare: String = commented(&proposals)
+        .lines()
+        .flat_map(|line| [line.replacen("# ", "", 1), "\n".to_owned()])
+        .collect();
     let bare = bare
         .lines()
         .filter(|line| !line.trim_start().starts_with("From "))

@@ -26,14 +26,14 @@ pub fn entries(proposals: &[Proposal]) -> String {
 #[must_use]
 pub fn commented(proposals: &[Proposal]) -> String {
     let text = entries(proposals);
-    text.lines()
-        .map(|line| {
-            let line = line.strip_prefix("  ").unwrap_or(line);
-            // A comment in a comment is the comment.
-            let line = line.strip_prefix("# ").unwrap_or(line);
-            format!("  # {line}\n")
-        })
-        .collect()
+    let mut out = String::new();
+    for line in text.lines() {
+        let line = line.strip_prefix("  ").unwrap_or(line);
+        // A comment in a comment is the comment.
+        let line = line.strip_prefix("# ").unwrap_or(line);
+        out.extend(["  # ", line, "\n"]);
+    }
+    out
 }
 
 /// A path in a comment: as it is where it is tame, else quoted.
