@@ -392,7 +392,7 @@ goals:
 - id: d
   type: hard
   check: bug-ledgr
-  cacheable: true
+  cachable: true
 - type: soft
   reviewer: others
 - id: e
@@ -408,7 +408,7 @@ goals:
         ),
         (7, "goal `B`: unknown value of `goals[1].type`: `hrad`"),
         (12, "goal `c`: `goals[2].timeout_s` must be a whole number of at least 1, found `true`"),
-        (16, "goal `d`: unknown key `cacheable`"),
+        (16, "goal `d`: unknown key `cachable`"),
         (17, "missing key `id` in `goals[4]`"),
         (18, "unknown value of `goals[4].reviewer`: `others`"),
         (20, "goal `e`: a hard goal needs `cmd` or `check`"),
