@@ -248,12 +248,14 @@ fn a_missing_working_directory_is_not_a_missing_program() {
     }
 }
 
+/// Written by another process: a child that another test forks meanwhile would hold a file of ours open for
+/// writing, and nobody can run such a file.
 fn script(dir: &Path, text: &str) -> String {
-    use std::os::unix::fs::PermissionsExt as _;
-    let path = dir.join("script");
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path.to_str().unwrap().to_owned()
+    let path = dir.join("script").to_str().unwrap().to_owned();
+    let write = "printf '%s' \"$1\" > \"$0\" && chmod 755 \"$0\"";
+    let done = std::process::Command::new("/bin/sh").args(["-c", write, &path, text]).status().unwrap();
+    assert!(done.success());
+    path
 }
 
 #[test]

@@ -141,10 +141,11 @@ fn a_changed_definition_environment_or_tool_makes_a_cacheable_gate_run_again() {
     let mut stage = counting();
     std::fs::create_dir_all(stage.at("tools")).unwrap();
     let tool = stage.at("tools/mytool");
+    // By another process: a child that another test forks meanwhile would hold it open for writing.
     let write = |text: &str| {
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::write(&tool, text).unwrap();
-        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let write = "printf '%s' \"$1\" > \"$0\" && chmod 755 \"$0\"";
+        let mut shell = std::process::Command::new("/bin/sh");
+        assert!(shell.args(["-c", write, tool.to_str().unwrap(), text]).status().unwrap().success());
     };
     write("#!/bin/sh\n");
     stage.goals.clear();
