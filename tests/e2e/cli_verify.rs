@@ -164,3 +164,48 @@ fn files_that_gates_leave_are_named_by_verify_and_by_run() {
     let says = "the work tree changed while gates ran (left/a, left/b, left/c and 1 more); they run again";
     assert!(done.err.contains(says), "{}", done.err);
 }
+
+fn rows(world: &World, args: &[&str]) -> Vec<(String, String)> {
+    let done = world.peers(&[&["verify", "--json"], args].concat());
+    let json = done.json("peers.verify/2");
+    let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap().to_owned();
+    json["hard"].as_array().unwrap().iter().map(|row| (text(row, "name"), text(row, "state"))).collect()
+}
+
+#[test]
+fn with_strict_tree_only_the_gate_that_changed_the_work_tree_is_red() {
+    let world = World::ready("true");
+    world.write(
+        ".peers/goals.yaml",
+        &goals(&[("before", "true"), ("formats", "echo x >> formatted"), ("after", "true")]),
+    );
+    world.write(".peers/config.yaml", &world.config("goals: {strict_tree: true}\n"));
+    world.accept(&[]).exits(0);
+    let told: Vec<_> = rows(&world, &[]).into_iter().map(|(_, state)| state).collect();
+    assert_eq!(told, ["pass", "fail", "pass"]);
+}
+
+#[test]
+fn a_kept_answer_is_taken_by_the_next_verify_until_something_changes_or_fresh_is_asked_for() {
+    let world = World::ready("true");
+    let ran = world.path("ran");
+    let cmd = format!("echo x >> {}", ran.display());
+    world.write(
+        ".peers/goals.yaml",
+        &format!(
+            "goals:\n- {{id: kept, type: hard, cmd: '{cmd}', pass_when: exit_code == 0, cacheable: true}}\n"
+        ),
+    );
+    world.accept(&[]).exits(0);
+    let runs = || std::fs::read_to_string(&ran).unwrap_or_default().lines().count();
+    let first = world.peers(&["verify"]).exits(0).out;
+    let second = world.peers(&["verify"]).exits(0).out;
+    assert_eq!((runs(), first), (1, second), "the report does not tell them apart");
+    world.peers(&["verify", "--fresh"]).exits(0);
+    assert_eq!(runs(), 2);
+    world.write("untracked", "x");
+    world.peers(&["verify"]).exits(0);
+    assert_eq!(runs(), 3);
+    world.peers(&["verify", "--pristine"]).exits(0);
+    assert_eq!(runs(), 4, "a clean checkout takes nobody's word");
+}

@@ -130,6 +130,23 @@ pub struct Goal {
     pub kind: GoalKind,
 }
 
+impl Goal {
+    /// The gate, where it is one.
+    #[must_use]
+    pub fn gate(&self) -> Option<&HardGoal> {
+        match &self.kind {
+            GoalKind::Hard(hard) => Some(hard),
+            GoalKind::Soft(_) => None,
+        }
+    }
+}
+
+/// The gate of that id among `goals`.
+#[must_use]
+pub fn gate_of<'a>(goals: &'a [Goal], id: &GoalId) -> Option<&'a HardGoal> {
+    goals.iter().find(|goal| goal.id == *id).and_then(Goal::gate)
+}
+
 /// What a goal asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GoalKind {
@@ -461,13 +478,8 @@ fn check_globs(globs: &[String]) -> Result<(), (&'static str, String)> {
 
 /// `needs` names gates that are there, and nothing waits for itself.
 fn check_needs(goals: &[Goal], errors: &mut Vec<GoalError>) {
-    let needs: BTreeMap<&GoalId, &[GoalId]> = goals
-        .iter()
-        .filter_map(|goal| match &goal.kind {
-            GoalKind::Hard(hard) => Some((&goal.id, hard.needs.as_slice())),
-            GoalKind::Soft(_) => None,
-        })
-        .collect();
+    let needs: BTreeMap<&GoalId, &[GoalId]> =
+        goals.iter().filter_map(|goal| Some((&goal.id, goal.gate()?.needs.as_slice()))).collect();
     let mut fail = |goal: &GoalId, what: String| {
         errors.push(GoalError { goal: goal.to_string(), what, key: "needs" });
     };

@@ -51,6 +51,28 @@ pub(crate) struct Judging {
     pub(crate) changed: String,
 }
 
+impl Judging {
+    /// Nothing has answered yet.
+    pub(crate) fn begun(
+        left: Vec<peers_model::GoalId>,
+        key: &peers_model::verdict::TreeKey,
+        place: peers_model::verdict::Place,
+        tick: peers_model::TickNo,
+    ) -> Self {
+        Self {
+            key: key.clone(),
+            place,
+            tick,
+            left: left.into(),
+            checkout: None,
+            verdicts: Vec::new(),
+            took_ms: 0,
+            moved: false,
+            changed: String::new(),
+        }
+    }
+}
+
 /// Loads goals and config again after the operator accepted new ones while the loop ran.
 pub trait Reload {
     /// The configuration that the accepted files now give.

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use peers_core::scope::Scope;
 use peers_git::{ControlDir, PeerRepo, TreeState};
-use peers_model::goal::{Goal, GoalKind, HardGoal};
+use peers_model::goal::{self, Goal, HardGoal};
 use peers_model::verdict::{Judged, TreeKey, Verdict};
-use peers_model::{CommitId, GoalId, TickNo, TreeId};
+use peers_model::{CommitId, GoalId, TickNo};
 
 use super::{Bench, Judgement, Show, git};
 use crate::boot::BootError;
@@ -40,8 +40,8 @@ impl Ground<'_> {
         extra: Vec<Extra>,
         show: Show,
     ) -> Result<Judgement, BootError> {
-        let key = TreeKey { head: self.head.clone(), tree: self.state.key().map_err(git)? };
-        let copied = gates.iter().filter_map(|id| self.hard(id)).any(HardGoal::in_copy);
+        let mut key = TreeKey { head: self.head.clone(), tree: self.state.key().map_err(git)? };
+        let copied = gates.iter().filter_map(|id| goal::gate_of(self.goals, id)).any(HardGoal::in_copy);
         let copy = if copied && !self.state.dirty {
             let lent = self.control.lend(self.repo).map_err(git)?;
             Some(self.bench.checkout(self.control, self.head, &lent)?)
@@ -57,20 +57,22 @@ impl Ground<'_> {
         };
         if !self.bench.book.config().goals.strict_tree {
             let done = self.bench.judge(job, Vec::new(), shown(&show))?;
-            if self.now(&key)?.is_none() {
+            if self.moved(&key)?.is_none() {
                 self.keep(&done.gates);
             }
-            return self.then(done, extra, shown(&show));
+            return self.then(done, &key, extra, shown(&show));
         }
         let mut done = Judgement::default();
         for gate in in_order_of_need(&job.gates, self.goals) {
             let red = done.gates.iter().filter(|judged: &&Judged| !judged.verdict.is_pass());
             let not_green = red.map(|judged| judged.goal.clone()).collect();
-            let one = GateJob { gates: vec![gate], not_green, ..job.clone() };
+            let one = GateJob { gates: vec![gate], key: key.clone(), not_green, ..job.clone() };
             let mut judged = self.bench.judge(one, Vec::new(), shown(&show))?;
-            match self.now(&key)? {
+            match self.moved(&key)? {
                 None => self.keep(&judged.gates),
-                Some(changed) => {
+                Some((now, changed)) => {
+                    // The next one answers for what it changes, not for this.
+                    key = now;
                     for judged in judged.gates.iter_mut().filter(|judged| !judged.verdict.is_error()) {
                         let diagnostic = changed_the_tree(&changed, &judged.verdict);
                         judged.verdict = Verdict::Fail { diagnostic };
@@ -85,55 +87,52 @@ impl Ground<'_> {
         }
         // In the order of the file, whatever the order in which they ran.
         done.gates.sort_by_key(|judged| job.gates.iter().position(|id| *id == judged.goal));
-        self.then(done, extra, shown(&show))
+        self.then(done, &key, extra, shown(&show))
     }
 
     /// The commands after the gates.
-    fn then(&self, gates: Judgement, extra: Vec<Extra>, show: Show) -> Result<Judgement, BootError> {
+    fn then(
+        &self,
+        gates: Judgement,
+        key: &TreeKey,
+        extra: Vec<Extra>,
+        show: Show,
+    ) -> Result<Judgement, BootError> {
         if gates.signal.is_some() || extra.is_empty() {
             return Ok(gates);
         }
-        let none = GateJob::live(Vec::new(), self.key_of(self.state.worktree_tree.clone()), TickNo(0));
+        let none = GateJob::live(Vec::new(), key.clone(), TickNo(0));
         let done = self.bench.judge(none, extra, show)?;
         Ok(Judgement { gates: gates.gates, ..done })
-    }
-
-    fn key_of(&self, tree: TreeId) -> TreeKey {
-        TreeKey { head: self.head.clone(), tree }
-    }
-
-    fn hard(&self, id: &GoalId) -> Option<&HardGoal> {
-        self.goals.iter().find(|goal| goal.id == *id).and_then(|goal| match &goal.kind {
-            GoalKind::Hard(hard) => Some(hard),
-            GoalKind::Soft(_) => None,
-        })
     }
 
     /// What kept answers of gates with `paths` are about; nothing with uncommitted changes.
     fn scopes(&self, gates: &[GoalId]) -> Result<BTreeMap<GoalId, String>, BootError> {
         let mut scopes = BTreeMap::new();
         for id in gates {
-            let Some(hard) = self.hard(id).filter(|hard| !hard.paths.is_empty() && !self.state.dirty) else {
+            let gate = goal::gate_of(self.goals, id);
+            let Some(gate) = gate.filter(|gate| !gate.paths.is_empty() && !self.state.dirty) else {
                 continue;
             };
-            let scope = Scope::new(&hard.paths);
+            let scope = Scope::new(&gate.paths);
             let digest = self.control.facts().scope_hash(self.head, |path| scope.holds(path)).map_err(git)?;
             scopes.insert(id.clone(), digest);
         }
         Ok(scopes)
     }
 
-    /// What the tree is not any more, for people; nothing if it is the same.
-    fn now(&self, key: &TreeKey) -> Result<Option<String>, BootError> {
+    /// What the work tree is now, and uncommitted paths for people; nothing if it is what it was.
+    fn moved(&self, key: &TreeKey) -> Result<Option<(TreeKey, String)>, BootError> {
         let work: &Path = self.place.work_dir();
         let state = self.control.tree_state(work, self.head).map_err(git)?;
-        if state.key().map_err(git)? == key.tree {
+        let now = TreeKey { head: self.head.clone(), tree: state.key().map_err(git)? };
+        if now == *key {
             return Ok(None);
         }
         let dirty = self.control.dirty_files(work, self.head, 4).map_err(git)?;
         let named: Vec<String> =
             dirty.iter().take(3).map(|file| peers_sys::term::line(&file.path, 60)).collect();
-        Ok(Some(named.join(", ")))
+        Ok(Some((now, named.join(", "))))
     }
 
     /// Writes down green answers that may outlive this process. That this cannot be done costs a run of them.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use peers_core::apply::bounded;
 use peers_core::machine::{Event, Notice};
-use peers_model::goal::{Goal, GoalKind, HardGoal};
+use peers_model::goal::{self, Goal, HardGoal};
 use peers_model::record::{CommitsSeen, Record};
 use peers_model::verdict::{Place, TreeKey, Verdict};
 use peers_model::{GoalId, TickNo, limits};
@@ -28,12 +28,7 @@ fn named(paths: &[String]) -> String {
 
 /// Gates in the order of the file, but none before one that it needs.
 pub(crate) fn in_order_of_need(gates: &[GoalId], goals: &[Goal]) -> Vec<GoalId> {
-    let needs = |id: &GoalId| {
-        goals.iter().find(|goal| goal.id == *id).and_then(|goal| match &goal.kind {
-            GoalKind::Hard(hard) => Some(hard.needs.as_slice()),
-            GoalKind::Soft(_) => None,
-        })
-    };
+    let needs = |id: &GoalId| goal::gate_of(goals, id).map(|gate| gate.needs.as_slice());
     let mut left: Vec<GoalId> = gates.to_vec();
     let mut ordered = Vec::new();
     while !left.is_empty() {
@@ -56,17 +51,8 @@ pub(crate) fn changed_the_tree(changed: &str, verdict: &Verdict) -> String {
 
 impl<W: World> Engine<W> {
     pub(super) fn judge(&mut self, gates: &[GoalId], key: &TreeKey, place: Place, tick: TickNo) {
-        self.judging = Some(Judging {
-            key: key.clone(),
-            place,
-            tick,
-            left: in_order_of_need(gates, &self.cfg.goals).into(),
-            checkout: None,
-            verdicts: Vec::new(),
-            took_ms: 0,
-            moved: false,
-            changed: String::new(),
-        });
+        let left = in_order_of_need(gates, &self.cfg.goals);
+        self.judging = Some(Judging::begun(left, key, place, tick));
         self.judge_next();
     }
 
@@ -93,29 +79,18 @@ impl<W: World> Engine<W> {
 
     /// Starts gates beside the peer that has the next turn. Where they cannot run they are judged later.
     pub(super) fn judge_behind(&mut self, gates: &[GoalId], key: &TreeKey, tick: TickNo) {
-        let cut = |key: &TreeKey| Event::JudgedBehind { key: key.clone(), verdicts: Vec::new(), took_ms: 0 };
-        let judging = Judging {
-            key: key.clone(),
-            place: Place::Live,
-            tick,
-            left: gates.to_vec().into(),
-            checkout: None,
-            verdicts: Vec::new(),
-            took_ms: 0,
-            moved: false,
-            changed: String::new(),
-        };
-        let not_green = self.not_green(&judging, gates);
+        let cut = || Event::JudgedBehind { key: key.clone(), verdicts: Vec::new(), took_ms: 0 };
+        let not_green = self.not_green(&Judging::begun(gates.to_vec(), key, Place::Live, tick), gates);
         // What cannot be had now is asked for again before it matters.
         match self.world.repo().gate_copy(key, true) {
             Ok(Some(copy)) => {
                 let live = GateJob::live(gates.to_vec(), key.clone(), tick);
                 self.world.procs().judge_behind(GateJob { copy: Some(copy), not_green, ..live });
             }
-            Ok(None) => self.pending.push_back(cut(key)),
+            Ok(None) => self.pending.push_back(cut()),
             Err(failure) => {
                 self.tell(&Notice::Warning(format!("gates were not started beside the peer: {failure}")));
-                self.pending.push_back(cut(key));
+                self.pending.push_back(cut());
             }
         }
     }
@@ -123,16 +98,11 @@ impl<W: World> Engine<W> {
     /// Everything that the next gates need.
     fn job(&mut self, judging: &Judging, gates: Vec<GoalId>) -> Result<GateJob, Failure> {
         let Judging { key, place, tick, .. } = judging;
-        let hard = |id: &GoalId| {
-            self.cfg.goals.iter().find(|goal| goal.id == *id).and_then(|goal| match &goal.kind {
-                GoalKind::Hard(hard) => Some(hard),
-                GoalKind::Soft(_) => None,
-            })
-        };
-        let copied = *place == Place::Live && gates.iter().filter_map(hard).any(HardGoal::in_copy);
+        let gate = |id: &GoalId| goal::gate_of(&self.cfg.goals, id);
+        let copied = *place == Place::Live && gates.iter().filter_map(gate).any(HardGoal::in_copy);
         let mut globs: Vec<(GoalId, Vec<String>)> = Vec::new();
         if *place != Place::Pristine {
-            let scoped = gates.iter().filter_map(|id| Some((id.clone(), hard(id)?.paths.clone())));
+            let scoped = gates.iter().filter_map(|id| Some((id.clone(), gate(id)?.paths.clone())));
             globs.extend(scoped.filter(|(_, paths)| !paths.is_empty()));
         }
         let not_green = self.not_green(judging, &gates);
