@@ -1,6 +1,6 @@
 //! `peers check` and `peers bug-hunt`.
 
-use crate::support::World;
+use crate::support::{World, goals};
 
 const REPORT: &str = "Report a bug\n\n## Bug-Report\n{\"id\": \"BUG-1\", \"severity\": \"high\", \"title\": \"It breaks\"}\n\nBug-Report: BUG-1\nPeer: ann\n";
 
@@ -54,4 +54,24 @@ fn the_ledger_answers_as_a_gate_and_as_a_summary() {
     }
     World::bare().peers(&["bug-hunt", "gate"]).exits(3);
     world.peers(&["bug-hunt"]).exits(2);
+}
+
+#[test]
+fn what_the_check_of_a_review_finds_stands_in_the_prompt_of_the_reviewer() {
+    let world = World::ready("true");
+    let review = "  - {id: read, type: soft, prompt: Read it, reviewer: other, check: bug-ledger}\n";
+    world.write(".peers/goals.yaml", &(goals(&[("real", "false")]) + review));
+    world.accept(&[]);
+    world.git(&["commit", "-q", "--allow-empty", "-m", REPORT]);
+    assert!(
+        world.peers(&["info"]).exits(0).out.contains("asked at most every 5 ticks, with check bug-ledger")
+    );
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let prompts = std::fs::read_dir(world.at(".peers/log/prompts")).unwrap();
+    let first = prompts.map(|entry| entry.unwrap().path()).min().unwrap();
+    let prompt = std::fs::read_to_string(first).unwrap();
+    assert!(prompt.contains("The check `bug-ledger` found something here; judge it as well."), "{prompt}");
+    assert!(prompt.contains("check bug-ledger for read\n") && prompt.contains("BUG-1"), "{prompt}");
+    let verify = world.peers(&["verify"]).exits(1).out;
+    assert!(!verify.contains("read"), "{verify}");
 }

@@ -109,20 +109,26 @@ fn a_link_in_place_of_the_control_directory_is_refused_in_a_clone() {
 }
 
 #[test]
-fn a_check_that_needs_the_record_cannot_be_judged_without_a_store() {
+fn a_check_that_needs_the_record_is_not_asked_without_a_store_and_every_report_says_so() {
     let world = World::ready("true");
-    world.write(".peers/goals.yaml", "goals:\n- {id: review, type: hard, check: self-review}\n");
+    let review = "  - {id: review, type: hard, check: self-review}\n";
+    world.write(".peers/goals.yaml", &(goals(&[("real", "true")]) + review));
     world.accept(&[]).exits(0);
     let digest = publish(&world);
     let ci = clone(&world);
     let (junit, sarif) = (ci.path("j.xml"), ci.path("s.sarif"));
     let (j, s) = (junit.to_str().unwrap(), sarif.to_str().unwrap());
-    let done = ci.peers(&["verify", "--accept-digest", &digest, "--junit", j, "--sarif", s]).exits(3);
-    assert!(done.out.contains("**Result:** NOT JUDGED (0 of 1 hard goal green)"), "{}", done.out);
-    assert!(text(&junit).contains("failures=\"0\" errors=\"1\"") && text(&junit).contains("<error "));
+    let done = ci.peers(&["verify", "--accept-digest", &digest, "--junit", j, "--sarif", s]).exits(0);
+    assert!(done.out.contains("**Result:** PASS (1 of 1 hard goal green)"), "{}", done.out);
+    assert!(done.out.contains("Not asked here, where the record of the runs is not: "), "{}", done.out);
+    assert!(text(&junit).contains("<testcase name=\"review\"") && text(&junit).contains("\"no-record\""));
     let sarif: Value = serde_json::from_str(&text(&sarif)).unwrap();
-    assert_eq!(sarif["runs"][0]["results"][0]["level"], "warning");
-    assert_eq!(sarif["runs"][0]["invocations"][0]["executionSuccessful"], false);
+    assert_eq!(sarif["runs"][0]["properties"]["recordless"], serde_json::json!(["review"]));
+    // Nothing but that is nothing.
+    ci.peers(&["verify", "--accept-digest", &digest, "--only", "review"]).exits(1);
+    // Where the record is, it is asked.
+    let here = world.peers(&["verify", "--json"]).exits(0).json("peers.verify/2");
+    assert_eq!(here["hard"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -136,6 +142,23 @@ fn a_check_of_history_does_not_pass_where_history_is_cut_off() {
     let whole = World::bare();
     whole.git(&["clone", "-q", &format!("file://{}", world.at("").display()), "."]);
     whole.peers(&["verify", "--accept-digest", &digest]).exits(0);
+}
+
+#[test]
+fn a_tag_that_was_pushed_hides_no_open_bug_from_a_clone() {
+    let world = World::ready("true");
+    world.write(".peers/goals.yaml", "goals:\n- {id: ledger, type: hard, check: bug-ledger}\n");
+    world.accept(&[]).exits(0);
+    let digest = publish(&world);
+    let report =
+        "Report\n\n## Bug-Report\n{\"id\": \"BUG-1\", \"severity\": \"high\"}\n\nBug-Report: BUG-1\n";
+    world.git(&["commit", "-q", "--allow-empty", "-m", report]);
+    world.git(&["tag", "-f", "peers-baseline", "HEAD"]);
+    let ci = World::bare();
+    ci.git(&["clone", "-q", &format!("file://{}", world.at("").display()), "."]);
+    assert!(ci.git(&["tag"]).contains("peers-baseline"));
+    let done = ci.peers(&["verify", "--accept-digest", &digest]).exits(1);
+    assert!(done.out.contains("| ledger | fail |") && done.out.contains("BUG-1"), "{}", done.out);
 }
 
 #[test]
@@ -188,20 +211,23 @@ fn reports_go_into_files_also_when_a_gate_is_red_and_only_into_regular_ones() {
     std::fs::remove_file(world.at("ran")).unwrap();
 
     std::fs::write(out.join("victim"), "untouched").unwrap();
-    std::os::unix::fs::symlink(out.join("victim"), out.join("link")).unwrap();
     std::os::unix::fs::symlink(&out, world.at("reports")).unwrap();
     std::os::unix::fs::symlink(world.at(".peers"), out.join("back")).unwrap();
     for (path, code, says) in [
-        (at("link"), 5, "is a symbolic link"),
+        (at("link"), 5, "was a symbolic link; it was removed"),
         (at("."), 5, "is not a regular file"),
         (at(".."), 2, "is not a file"),
         (at("missing/j.xml"), 70, "mkdir -p"),
         (world.at("reports/j.xml").to_str().unwrap().to_owned(), 5, "cannot be written"),
         (at("back/config.yaml"), 5, "through a symbolic link"),
         ("-".to_owned(), 2, "takes a file"),
-        (at("back"), 5, "is a symbolic link"),
+        (world.at(".git/x.xml").to_str().unwrap().to_owned(), 2, "is no place for a report"),
+        (world.at(".peers/goals.yaml").to_str().unwrap().to_owned(), 2, "is no place for a report"),
     ] {
         for flag in ["--junit", "--sarif"] {
+            if path == at("link") {
+                std::os::unix::fs::symlink(out.join("victim"), out.join("link")).unwrap();
+            }
             let done = world.peers(&["verify", flag, &path]).exits(code);
             assert!(done.err.contains(says), "{path}: {}", done.err);
         }
@@ -210,6 +236,84 @@ fn reports_go_into_files_also_when_a_gate_is_red_and_only_into_regular_ones() {
     assert!(world.peers(&["verify", "--junit", &same, "--sarif", &same]).exits(2).err.contains("one file"));
     assert_eq!(text(&out.join("victim")), "untouched");
     assert!(!world.at("ran").exists(), "gates ran before the files were looked at");
+}
+
+#[test]
+fn a_run_that_refuses_leaves_no_older_report_behind() {
+    let world = World::ready("true");
+    let forged = |world: &World| {
+        for file in ["../j.xml", "../s.sarif", ".peers/VERIFY.md"] {
+            world.write(file, "all green");
+        }
+    };
+    let left =
+        |world: &World| ["../j.xml", "../s.sarif", ".peers/VERIFY.md"].map(|file| world.at(file).exists());
+    let files = ["--junit", "../j.xml", "--sarif", "../s.sarif"];
+    let verify = |more: &[&str]| world.peers(&[&["verify"], &files[..], more].concat());
+    // The gate sees what is there before anything answers, as whoever ends this process by a signal would.
+    let looks = "test ! -e .peers/VERIFY.md && test ! -e ../j.xml && test ! -e ../s.sarif";
+    world.write(".peers/goals.yaml", &goals(&[("real", looks)]));
+    world.accept(&[]);
+    forged(&world);
+    verify(&[]).exits(0);
+    assert_eq!(left(&world), [true; 3]);
+
+    for (more, code) in
+        [(&["--accept-digest", "x"][..], 2), (&["--only", "nope"], 2), (&["--junit", "-"], 2), (&[], 5)]
+    {
+        forged(&world);
+        let mut more = more.to_vec();
+        if code == 5 {
+            world.write(".peers/goals.yaml", &goals(&[("real", "true"), ("more", "true")]));
+        }
+        let args = match more.as_slice() {
+            ["--junit", "-"] => {
+                more.clear();
+                vec!["verify", "--junit", "-", "--sarif", "../s.sarif"]
+            }
+            _ => [&["verify"], &files[..]].concat(),
+        };
+        let junit = args.contains(&"-");
+        world.peers(&[args, more.clone()].concat()).exits(code);
+        assert_eq!(left(&world), [junit, false, more.contains(&"--only")], "{more:?}");
+    }
+    forged(&world);
+    verify(&["--no-write"]).exits(5);
+    assert_eq!(left(&world), [false, false, true]);
+}
+
+#[test]
+fn a_gate_that_takes_the_place_of_the_reports_puts_no_report_of_its_own_there() {
+    let world = World::ready("true");
+    world.write("../out/x", "");
+    world.write("reports/x", "");
+    let forge =
+        |dir: &str| format!("mv {dir} {dir}.old; mkdir {dir}; echo '<testsuites/>' > {dir}/j.xml; false");
+    for dir in ["../out", "reports"] {
+        world.write(".peers/goals.yaml", &goals(&[("real", &forge(dir))]));
+        world.accept(&[]);
+        let done = world.peers(&["verify", "--junit", &format!("{dir}/j.xml")]).exits(70);
+        assert!(done.err.contains("another directory took the place of"), "{}", done.err);
+        assert!(!world.at(dir).join("j.xml").exists() && !world.at(&format!("{dir}.old/j.xml")).exists());
+        assert!(world.read(".peers/VERIFY.md").contains("FAIL"), "the others are written all the same");
+    }
+}
+
+#[test]
+fn with_annotations_no_name_becomes_a_command_on_the_other_stream() {
+    let world = World::ready("touch '##[stop-commands]x' '::error::y'");
+    let done = world.peers(&["verify", "--format", "github"]);
+    assert!(done.err.contains("## [stop-commands]x") && done.err.contains(": :error: :y"), "{}", done.err);
+    assert!(!done.err.contains("##[") && !done.err.contains("::"), "{}", done.err);
+    assert!(
+        done.out.contains("::warning title=peers verify::the gates changed the work tree"),
+        "{}",
+        done.out
+    );
+    assert!(!done.out.contains("##["), "{}", done.out);
+    world.write(".peers/goals.yaml", &goals(&[("real", "##[error]: ::error::")]));
+    let refused = world.peers(&["verify", "--format", "github", "--only", "##[error]x"]);
+    assert!(!refused.err.contains("##[") && refused.code != Some(0), "{}", refused.err);
 }
 
 #[test]

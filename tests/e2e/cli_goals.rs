@@ -1,5 +1,7 @@
 //! `peers goals` and `peers ack`.
 
+use serde_json::json;
+
 use crate::support::{Ended, World, goals, program};
 
 #[test]
@@ -159,9 +161,11 @@ fn goals_that_changed_in_a_worktree_are_looked_at_and_accepted_by_the_commands_t
 
 #[test]
 fn gates_of_which_none_is_watched_are_warned_of_wherever_goals_are_looked_at() {
-    let says = "no gate is watched for being stuck: `goals.stuck_halt_gates` names tests-pass and no-prior-regression, and goals.yaml has neither";
+    let says = "no gate is watched for being stuck: `goals.stuck_halt_gates` names tests-pass and lint-clean, and goals.yaml has neither";
     let world = World::ready("true");
     world.write(".peers/goals.yaml", &goals(&[("unit-tests", "true")]));
+    assert!(!world.peers(&["goals", "lint"]).out.contains("watched"));
+    world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_gates: [tests-pass, lint-clean]}\n"));
     assert!(world.peers(&["goals", "lint"]).exits(1).out.contains(says));
     assert!(world.accept(&[]).err.contains(says));
     assert!(world.peers(&["info"]).exits(0).out.contains(says));
@@ -176,6 +180,41 @@ fn gates_of_which_none_is_watched_are_warned_of_wherever_goals_are_looked_at() {
     world.write(".peers/config.yaml", &world.config(""));
     world.write(".peers/goals.yaml", &goals(&[("tests-pass", "make test")]));
     world.peers(&["goals", "lint"]).exits(0);
+}
+
+#[test]
+fn a_gate_of_any_name_that_stays_red_while_nothing_changes_stops_the_run_as_stuck() {
+    let world = World::ready("false");
+    world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 2}\n"));
+    world.accept(&[]);
+    world.peers(&["run", "--max-ticks", "4"]).exits(0);
+    for peer in ["ann", "ben"] {
+        world.script(peer, "after: repeat\nturns:\n- - handoff: Nothing\n");
+    }
+    world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 2}\n"));
+    world.accept(&[]);
+    let run = world.peers(&["run", "--max-ticks", "6"]).exits(11);
+    assert_eq!(run.last_line(), "Stopped: stuck:real", "{}", run.err);
+    world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 2, stuck_halt_gates: []}\n"));
+    world.accept(&[]);
+    world.peers(&["run", "--max-ticks", "2"]).exits(0);
+}
+
+#[test]
+fn a_new_file_with_nothing_but_the_placeholder_does_not_lint_clean() {
+    let world = World::repo();
+    world.peers(&["init"]).exits(0);
+    let lint = world.peers(&["goals", "lint"]).exits(1);
+    assert!(
+        lint.out
+            .contains("no hard gate of your own: `peers run` refuses it; replace `placeholder-replace-me`"),
+        "{}",
+        lint.out
+    );
+    assert!(lint.err.contains("1 warning"), "{}", lint.err);
+    assert!(world.peers(&["info"]).exits(0).out.contains("no hard gate of your own"));
+    world.write(".peers/goals.yaml", "goals:\n- {id: bug-hunt-clean, type: hard, check: bug-ledger}\n");
+    assert!(world.peers(&["goals", "lint"]).exits(1).out.contains("add a gate that runs your tests"));
 }
 
 #[test]
@@ -249,6 +288,11 @@ fn another_command_of_a_peer_and_of_verify_needs_the_digest_too() {
     }
 }
 
+/// The digest that a refused edit was given.
+fn told_digest(refused: &Ended) -> String {
+    refused.err.split("--widen ").nth(1).unwrap().split('`').next().unwrap().to_owned()
+}
+
 /// `peers goals edit` with an editor that is this shell script; `$1` is the copy.
 fn edit(world: &World, script: &str, args: &[&str]) -> Ended {
     let editor = world.path("editor.sh");
@@ -278,19 +322,116 @@ fn an_edit_is_checked_shown_accepted_and_written_in_one_step() {
 
     let same = edit(&world, "exit 0", &[]).exits(0);
     assert!(same.err.contains("nothing was changed"), "{}", same.err);
-    let json = edit(&world, "sed -i 's/ and not timed_out//' \"$1\"", &["--json"])
-        .exits(0)
-        .json("peers.goals-edit/1");
+    // Less than before needs a yes to exactly this edit.
+    let weaker = "echo drawn; sed -i 's/ and not timed_out//' \"$1\"";
+    let digest = told_digest(&edit(&world, weaker, &["--json"]).exits(5));
+    let json = edit(&world, weaker, &["--json", "--widen", &digest]).exits(0).json("peers.goals-edit/1");
     assert_eq!((&json["changed"], &json["changes"][0]["effect"]), (&true.into(), &"weaker".into()));
     assert_eq!(world.read(".peers/goals.yaml"), before);
-    let config = edit(&world, "echo 'max_retries: 2' >> \"$1\"", &["--config"]).exits(0);
+    let other = "echo 'max_retries: 2' >> \"$1\"";
+    let refused = edit(&world, other, &["--config"]).exits(5);
+    assert!(refused.out.contains("changed: `max_retries` is 2, not 1"), "{}", refused.out);
+    let config = edit(&world, other, &["--config", "--widen", &told_digest(&refused)]).exits(0);
     assert!(config.out.contains("Wrote config.yaml"), "{}", config.out);
     world.peers(&["goals", "diff"]).exits(0);
-    let left: Vec<_> = std::fs::read_dir(world.path("home/cache/peers")).unwrap().collect();
-    for project in left {
-        let names = std::fs::read_dir(project.unwrap().path()).unwrap().map(|e| e.unwrap().file_name());
-        assert!(names.into_iter().all(|name| !name.to_str().unwrap().starts_with("edit-")));
-    }
+    // Of the two that were refused the copies stay.
+    assert_eq!(std::fs::read_dir(world.store().join("edits")).unwrap().count(), 2);
+}
+
+/// The copy that a message says is kept.
+fn kept_copy(ended: &Ended) -> String {
+    let line = ended.err.lines().find_map(|line| line.split("the copy is kept: ").nth(1));
+    line.unwrap_or_else(|| panic!("{}", ended.err)).to_owned()
+}
+
+#[test]
+fn what_is_changed_beside_the_editor_is_shown_and_not_accepted_without_a_yes() {
+    let world = World::ready("false");
+    let before = world.read(".peers/goals.yaml");
+    // The operator adds a comment; somebody who can write to the copy turns the gate green.
+    let theirs = "echo '# mine' >> \"$1\"; sed -i 's/exit_code == 0/exit_code >= 0/' \"$1\"";
+    let refused = edit(&world, theirs, &[]).exits(5);
+    assert!(refused.out.contains("passes when `exit_code >= 0` in place of `exit_code == 0`"), "{refused:?}");
+    assert!(refused.err.contains("needs a `yes` typed on a terminal"), "{}", refused.err);
+    assert_eq!(world.read(".peers/goals.yaml"), before);
+    world.peers(&["verify"]).exits(1);
+    // The digest is of this edit and of no other.
+    let mine = edit(&world, "echo '# mine' >> \"$1\"", &["--widen", &told_digest(&refused)]);
+    mine.exits(0);
+    let digest = told_digest(&edit(&world, theirs, &[]).exits(5));
+    let more = format!("{theirs}; sed -i 's/type: hard/type: hard, retry_on_fail: 1/' \"$1\"");
+    let other = edit(&world, &more, &["--widen", &digest]).exits(5);
+    assert!(other.err.contains("`--widen` names another edit; the digest of this one is "), "{}", other.err);
+}
+
+#[test]
+fn a_terminal_shows_all_that_would_run_before_it_asks() {
+    let world = World::ready("true");
+    let before = world.read(".peers/goals.yaml");
+    let long = format!("make test # {}\\ntouch evil", "=".repeat(400));
+    let accept = |answer: &str| {
+        let mut command = world.command(program());
+        command.args(["goals", "accept"]);
+        World::on_terminal(command, answer)
+    };
+    world.write(".peers/goals.yaml", &before.replace("\"true\"", &format!("\"{long}\"")));
+    let (code, shown) = accept("no\n");
+    assert_eq!(code, Some(5), "{shown}");
+    assert!(shown.contains("    | make test # ====") && shown.contains("\n    | touch evil\n"), "{shown}");
+    assert_eq!(shown.matches('=').count(), 400, "{shown}");
+    assert!(shown.find("touch evil") < shown.find("Type `yes`"), "{shown}");
+    assert_eq!(accept("yes\n").0, Some(0));
+
+    // What nobody reads is not asked for.
+    world.write(
+        ".peers/goals.yaml",
+        &before.replace("\"true\"", &format!("\"true # {}\"", "x".repeat(21_000))),
+    );
+    let (code, shown) = accept("yes\n");
+    assert_eq!(code, Some(5));
+    assert!(!shown.contains("Type `yes`") && shown.contains("too long to be read"), "{shown}");
+    assert!(shown.contains("look at `peers goals diff`, then `peers goals accept --widen "), "{shown}");
+}
+
+#[test]
+fn an_edit_on_a_terminal_shows_its_effects_and_asks_once() {
+    let world = World::ready("true");
+    let edit = |script: &str, answer: &str| {
+        std::fs::write(world.path("editor.sh"), script).unwrap();
+        let mut command = world.command(program());
+        command.env("VISUAL", format!("sh {}", world.path("editor.sh").display())).args(["goals", "edit"]);
+        World::on_terminal(command, answer)
+    };
+    let weaker = "sed -i 's/exit_code == 0/exit_code >= 0/' \"$1\"";
+    let (code, shown) = edit(weaker, "no\n");
+    assert_eq!(code, Some(5), "{shown}");
+    assert_eq!(shown.matches("passes when `exit_code >= 0` in place of").count(), 1, "{shown}");
+    assert!(
+        shown.contains("This is what the edit changes") && shown.contains("the copy is kept: "),
+        "{shown}"
+    );
+    let (code, shown) = edit(weaker, "yes\n");
+    assert!(code == Some(0) && shown.contains("Wrote goals.yaml"), "{shown}");
+    let (code, shown) = edit("sed -i 's/exit_code >= 0/exit_code == 0/' \"$1\"", "");
+    assert!(code == Some(0) && !shown.contains("Type `yes`"), "{shown}");
+}
+
+#[test]
+fn a_copy_that_is_edited_or_kept_outlives_whatever_clears_the_cache() {
+    let world = World::ready("true");
+    // The clean checkout of another command clears away what it does not know.
+    let program = program();
+    let script = format!(
+        "'{}' -C {} verify --pristine >/dev/null; echo '# mine' >> \"$1\"",
+        program.display(),
+        world.at("").display()
+    );
+    edit(&world, &script, &[]).exits(0);
+    assert!(world.read(".peers/goals.yaml").ends_with("# mine\n"));
+    let copy = kept_copy(&edit(&world, "echo '  - {id: x}' >> \"$1\"", &[]).exits(3));
+    world.peers(&["verify", "--pristine"]).exits(0);
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert!(std::fs::read_to_string(&copy).unwrap().contains("{id: x}"));
 }
 
 #[test]
@@ -313,15 +454,14 @@ fn an_edit_that_fails_is_wrong_or_comes_too_late_changes_nothing() {
 
     let wrong = edit(&world, "echo '  - {id: x}' >> \"$1\"", &[]).exits(3);
     assert!(wrong.err.contains("goals error: .peers/goals.yaml line"), "{}", wrong.err);
-    let copy = wrong.err.lines().find_map(|line| line.split("the copy is kept: ").nth(1)).unwrap();
-    assert!(std::fs::read_to_string(copy).unwrap().contains("{id: x}"));
+    assert!(std::fs::read_to_string(kept_copy(&wrong)).unwrap().contains("{id: x}"));
     same(&world);
 
     let wider = edit(&world, "sed -i 's/\"true\"/\"make\"/' \"$1\"", &[]).exits(5);
-    let digest = wider.err.split("--widen ").nth(1).unwrap().split('`').next().unwrap();
+    let digest = told_digest(&wider);
     assert!(wider.out.contains("runs: gate `real`: runs `make`"), "{}", wider.out);
     same(&world);
-    edit(&world, "sed -i 's/\"true\"/\"make\"/' \"$1\"", &["--widen", digest]).exits(0);
+    edit(&world, "sed -i 's/\"true\"/\"make\"/' \"$1\"", &["--widen", &digest]).exits(0);
 
     let raced =
         format!("echo '# mine' >> \"$1\"; echo '# theirs' >> {}", world.at(".peers/goals.yaml").display());
@@ -383,9 +523,16 @@ fn gates_that_fit_are_proposed_and_init_lays_them_down_as_comments() {
     world.peers(&["goals", "diff"]).exits(0);
     // Nothing of it is in force, and with the shipped gates alone nothing completes.
     assert!(world.peers(&["goals", "lint", "--json"]).json("peers.goals-lint/1")["goals"] == 6);
-    // What is pasted below `goals:` is taken as it is, under ids that are free.
+    // What is pasted below `goals:` is taken as it is, and not proposed again.
     world.write(".peers/goals.yaml", &format!("goals:\n{}", text.out));
     world.peers(&["goals", "lint"]).exits(0);
     let again = world.peers(&["goals", "detect", "--json"]).exits(0).json("peers.goals-detect/1");
-    assert_eq!(again["proposals"][0]["id"], "tests-pass-rust");
+    assert_eq!(again["proposals"], json!([]));
+    assert_eq!(again["there"], json!(["lint-clean", "lint-clean-web", "tests-pass", "tests-pass-web"]));
+    let told = world.peers(&["goals", "detect"]).exits(0).err;
+    assert!(told.contains("in goals.yaml already: lint-clean, lint-clean-web, tests-pass"), "{told}");
+    // Another command under the id that would be proposed: it gets one that is free.
+    world.write(".peers/goals.yaml", &goals(&[("tests-pass", "make test")]));
+    let other = world.peers(&["goals", "detect", "--json"]).exits(0).json("peers.goals-detect/1");
+    assert_eq!(other["proposals"][0]["id"], "tests-pass-rust");
 }

@@ -142,4 +142,16 @@ fn a_variable_that_goals_env_asks_for_and_gates_do_not_get_is_named() {
     assert!(info.contains(named) && !info.contains("`PGHOST` of"), "{info}");
     let started = world.peers(&["run", "--max-ticks", "1"]).exits(0).err;
     assert!(started.contains(named), "{started}");
+
+    // A gate's own list is one more that asks.
+    let goals = world.read(".peers/goals.yaml");
+    world.write(".peers/goals.yaml", &goals.replacen("cmd:", "env: [LD_PRELOAD, PGHOST, FOO], cmd:", 1));
+    let info = world.peers(&["info"]).exits(0).out;
+    for own in [
+        "`LD_PRELOAD` of its `env`, which is never passed on",
+        "`FOO` of its `env`, which `gates.env` does not list",
+    ] {
+        assert!(info.contains(&format!("does not get {own}")), "{info}");
+    }
+    assert!(!info.contains("`PGHOST` of"), "{info}");
 }

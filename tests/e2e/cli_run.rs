@@ -139,3 +139,21 @@ fn a_degraded_peer_is_told_in_words() {
     assert!(done.err.contains(says), "{}", done.err);
     assert!(!done.err.contains("run classification"), "{}", done.err);
 }
+
+#[test]
+fn a_proof_says_how_much_of_it_was_proved_before_at_this_tree() {
+    let gate = "test -e src/add.py && test -e tests/test_add.py";
+    let world = World::ready(gate);
+    let pair = world.peers(&["fake-peer", "--example", "pair"]).exits(0).out;
+    world.write(".peers/config.yaml", &world.config("").replace("ben.yaml", "ann.yaml"));
+    world.script("ann", &pair);
+    world.accept(&[]);
+    let first = world.peers(&["run", "--max-ticks", "8"]).exits(0);
+    assert!(first.err.contains("proof in a clean checkout: 1 of 1 green, "), "{}", first.err);
+    world.write(".peers/goals.yaml", &goals(&[("real", gate), ("second", "true")]));
+    world.accept(&[]);
+    let again = world.peers(&["run", "--max-ticks", "8"]).exits(0);
+    assert_eq!(again.last_line(), "Stopped: complete", "{}", again.err);
+    let says = "proof in a clean checkout: 2 of 2 green (1 of them proved before at this tree), ";
+    assert!(again.err.contains(says), "{}", again.err);
+}

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
 
-use crate::support::{World, heard, program};
+use crate::support::{Ended, World, goals, heard, program};
 
 /// A world whose first peer announces itself in a pipe and then hangs.
 fn hanging() -> World {
@@ -114,4 +114,57 @@ fn while_a_turn_runs_nobody_claims_that_the_work_tree_is_clean() {
     assert!(report.contains("work tree not looked at while a turn runs"), "{report}");
     signal(&world, &child, "TERM");
     child.wait().unwrap();
+}
+
+#[test]
+fn what_a_killed_verify_left_is_ended_and_removed_by_the_next_one() {
+    let world = World::ready("true");
+    let (heard_at, blocked) = (world.fifo("heard"), world.fifo("blocked"));
+    let pid = world.path("pid");
+    let inner =
+        format!("echo $$ > {}; echo up > {}; cat {}", pid.display(), heard_at.display(), blocked.display());
+    let script = world.path("inner.sh");
+    std::fs::write(&script, inner).unwrap();
+    let text = format!(
+        "goals:\n- {{id: hangs, type: hard, tree: copy, cmd: 'sh {}; true', pass_when: exit_code == 0}}\n\
+         - {{id: other, type: hard, cmd: 'true', pass_when: exit_code == 0}}\n",
+        script.display()
+    );
+    world.write(".peers/goals.yaml", &text);
+    world.accept(&[]).exits(0);
+    let mut verify = world.command(program()).args(["verify", "--no-write"]).spawn().unwrap();
+    heard(&heard_at);
+    verify.kill().unwrap();
+    verify.wait().unwrap();
+    let pid: u32 = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+    let kept = || {
+        let cache = std::fs::read_dir(world.path("home/cache/peers")).unwrap();
+        let dirs = cache.flat_map(|project| std::fs::read_dir(project.unwrap().path()).unwrap());
+        dirs.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(kept().len(), 2, "{:?}", kept());
+    world.peers(&["verify", "--only", "other", "--no-write"]).exits(0);
+    // What has ended has no command line any more, whoever has still to ask for its exit.
+    let left = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    assert!(left.is_empty(), "it lives on: {}", String::from_utf8_lossy(&left));
+    assert_eq!(kept(), Vec::<String>::new());
+}
+
+#[test]
+fn a_verification_that_is_interrupted_says_so_and_leaves_no_older_report() {
+    let world = World::ready("true");
+    let (up, never) = (world.fifo("up"), world.fifo("never"));
+    let gate = format!("echo up > {}; cat {}", up.display(), never.display());
+    world.write(".peers/goals.yaml", &goals(&[("real", &gate)]));
+    world.accept(&[]);
+    world.write(".peers/VERIFY.md", "all green");
+    let mut command = world.command(program());
+    command.args(["verify", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    heard(&up);
+    signal(&world, &child, "TERM");
+    let done = Ended::of(&child.wait_with_output().unwrap()).exits(143);
+    assert!(done.err.contains("interrupted by signal 15; no report was written"), "{}", done.err);
+    done.json("peers.error/1");
+    assert!(!world.at(".peers/VERIFY.md").exists());
 }

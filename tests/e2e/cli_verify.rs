@@ -57,6 +57,30 @@ fn a_gate_that_lives_on_an_ignored_file_is_red_in_a_clean_checkout() {
 }
 
 #[test]
+fn a_link_out_of_the_repository_proves_nothing_unless_it_was_there_when_peers_was_set_up() {
+    let link = |world: &World, name: &str| {
+        std::fs::create_dir_all(world.path("out")).unwrap();
+        std::fs::write(world.path("out/ok"), "").unwrap();
+        std::os::unix::fs::symlink(world.path("out"), world.at(name)).unwrap();
+        world.commit("A link");
+    };
+    let world = World::repo();
+    link(&world, "theirs");
+    world.peers(&["init"]).exits(0);
+    world.write(".peers/goals.yaml", &goals(&[("real", "test -e theirs/ok")]));
+    world.write(".peers/config.yaml", &world.config(""));
+    world.accept(&[]);
+    world.write("later.txt", "");
+    world.commit("Something else");
+    world.peers(&["verify", "--pristine"]).exits(0);
+    link(&world, "later");
+    world.peers(&["verify"]).exits(0);
+    let done = world.peers(&["verify", "--pristine"]).exits(1);
+    assert!(done.out.contains("leads out of the repository: \\`later\\`"), "{}", done.out);
+    assert!(!done.out.contains("theirs"), "{}", done.out);
+}
+
+#[test]
 fn an_exempt_gate_is_named_as_not_proved() {
     let world = World::ready("true");
     world.write(
@@ -104,8 +128,10 @@ fn a_link_in_place_of_the_report_is_refused_and_its_target_untouched() {
     let world = World::ready("true");
     world.write("victim", "untouched");
     std::os::unix::fs::symlink(world.at("victim"), world.at(".peers/VERIFY.md")).unwrap();
-    world.peers(&["verify"]).exits(5);
+    let done = world.peers(&["verify"]).exits(5);
+    assert!(done.err.contains("VERIFY.md was a symbolic link; it was removed"), "{}", done.err);
     assert_eq!(world.read("victim"), "untouched");
+    assert!(!world.at(".peers/VERIFY.md").is_symlink(), "it could lead to a report that somebody forged");
 }
 
 #[test]
@@ -114,8 +140,86 @@ fn it_works_beside_a_running_loop_and_says_so() {
     world.peers(&["tick"]).exits(0);
     let lock = std::fs::File::open(world.store().join("run.lock")).unwrap();
     lock.lock().unwrap();
-    let done = world.peers(&["verify"]).exits(0);
+    let done = world.peers(&["verify", "--junit", "../j.xml", "--sarif", "../s.sarif"]).exits(0);
     assert!(done.err.contains("a loop works here"), "{}", done.err);
+    assert!(done.out.contains("A loop works in this repository at the same time"), "{}", done.out);
+    let github = world.peers(&["verify", "--format", "github"]).exits(0).out;
+    for told in [github, world.read("../j.xml"), world.read("../s.sarif")] {
+        assert!(told.contains("a loop works in this repository at the same time"), "{told}");
+    }
+    assert_eq!(world.peers(&["verify", "--json"]).exits(0).json("peers.verify/2")["beside"], true);
+}
+
+#[test]
+fn a_gate_of_the_live_tree_alone_is_refused_for_a_clean_checkout_with_its_reason() {
+    let world = World::repo();
+    world.peers(&["init"]).exits(0);
+    let live = "  - {id: near, type: hard, cmd: 'true', pass_when: exit_code == 0, tree: live}\n";
+    world.write(".peers/goals.yaml", &format!("{}{live}", goals(&[("real", "true")])));
+    world.write(".peers/config.yaml", &world.config("verify: {commands: [{cmd: 'true', name: extra}]}\n"));
+    world.accept(&[]);
+    let said = |names: &[&str], code: i32| {
+        let only = names.iter().flat_map(|name| ["--only", name]);
+        let args: Vec<&str> = ["verify", "--pristine"].into_iter().chain(only).collect();
+        world.peers(&args).exits(code).err
+    };
+    let err = said(&["near"], 2);
+    assert!(err.contains("`near` is `tree: live` and does not run in a clean checkout"), "{err}");
+    let err = said(&["near", "extra"], 2);
+    assert!(err.contains("`extra` is one of `verify.commands` and do not run"), "{err}");
+    said(&["near", "real"], 0);
+    world.peers(&["verify", "--only", "near"]).exits(0);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_in_the_exit_code_of_the_json_too() {
+    let world = World::ready("true; mkdir -p .peers/VERIFY.md");
+    let done = world.peers(&["verify", "--json"]);
+    let code = done.code.unwrap();
+    assert!(code > 1, "{code}");
+    let json = done.json("peers.verify/2");
+    assert_eq!((&json["result"], &json["exit_code"]), (&"pass".into(), &code.into()));
+    assert!(done.err.contains("`--no-write`"), "{}", done.err);
+    std::fs::remove_dir(world.at(".peers/VERIFY.md")).unwrap();
+    let json = world.peers(&["verify", "--json", "--no-write"]).exits(0).json("peers.verify/2");
+    assert_eq!(json["exit_code"], 0);
+}
+
+#[test]
+fn only_takes_what_is_needed_along_and_is_no_whole_verification() {
+    let world = World::ready("true");
+    let goal = |id: &str, more: &str| {
+        format!("- {{id: {id}, type: hard, cmd: \"{more}\", pass_when: exit_code == 0")
+    };
+    let text = format!(
+        "goals:\n{}}}\n{}, needs: [first]}}\n{}, needs: [second]}}\n{}}}\n",
+        goal("first", "false"),
+        goal("second", "true"),
+        goal("third", "true"),
+        goal("other", "true")
+    );
+    world.write(".peers/goals.yaml", &text);
+    world.write(".peers/config.yaml", &world.config("verify: {commands: [{name: lint, cmd: 'true'}]}\n"));
+    world.accept(&[]);
+    world.peers(&["verify"]).exits(1);
+    let whole = world.read(".peers/VERIFY.md");
+    assert!(whole.contains("**Result:** FAIL (") && !whole.contains("--only"), "{whole}");
+
+    let done = world.peers(&["verify", "--only", "third", "--junit", "../j.xml"]).exits(1);
+    assert!(done.out.contains("1 left out") || done.out.contains("--only left out 2"), "{}", done.out);
+    assert!(
+        done.out.contains("| first | fail |") && done.out.contains("| third | skipped |"),
+        "{}",
+        done.out
+    );
+    assert!(done.out.contains("**No whole verification:** `--only` left out other, lint"), "{}", done.out);
+    assert!(done.err.contains(".peers/VERIFY.md is left as it is"), "{}", done.err);
+    assert_eq!(world.read(".peers/VERIFY.md"), whole);
+    assert!(world.read("../j.xml").contains("<property name=\"whole\" value=\"false\"/>"));
+    let json = world.peers(&["verify", "--only", "other", "--json"]).exits(0).json("peers.verify/2");
+    assert_eq!(json["whole"], false);
+    let left_out = serde_json::json!({"hard": ["first", "second", "third"], "verify": ["lint"]});
+    assert_eq!(json["left_out"], left_out);
 }
 
 #[test]
@@ -208,4 +312,78 @@ fn a_kept_answer_is_taken_by_the_next_verify_until_something_changes_or_fresh_is
     assert_eq!(runs(), 3);
     world.peers(&["verify", "--pristine"]).exits(0);
     assert_eq!(runs(), 4, "a clean checkout takes nobody's word");
+}
+
+#[test]
+fn gates_of_a_copy_do_not_find_what_another_one_left() {
+    let world = World::ready("true");
+    world.write("code", "bad\n");
+    world.write(
+        ".peers/goals.yaml",
+        "goals:\n\
+         - {id: lint, type: hard, tree: copy, cmd: echo good > code, pass_when: exit_code == 0}\n\
+         - {id: code, type: hard, tree: copy, needs: [lint], cmd: grep good code, pass_when: exit_code == 0}\n",
+    );
+    world.accept(&[]).exits(0);
+    world.commit("Code");
+    for more in ["", "goals: {strict_tree: true}\n"] {
+        world.write(".peers/config.yaml", &world.config(more));
+        world.accept(&[]).exits(0);
+        let told: Vec<_> = rows(&world, &["--fresh"]).into_iter().map(|(_, state)| state).collect();
+        assert_eq!(told, ["pass", "fail"], "{more}");
+    }
+}
+
+#[test]
+fn where_a_gate_changes_a_file_of_the_commit_no_pass_stands() {
+    let world = World::ready("true");
+    world.write("code", "bad\n");
+    world.write(
+        ".peers/goals.yaml",
+        &goals(&[("lint", "echo good > code"), ("code", "sleep 0; grep good code || true")]),
+    );
+    world.accept(&[]).exits(0);
+    world.commit("Code");
+    let told: Vec<_> = rows(&world, &[]).into_iter().map(|(_, state)| state).collect();
+    assert_eq!(told, ["error", "error"]);
+    // From here on it is what the operator has.
+    let done = world.peers(&["verify"]).exits(0);
+    assert!(done.out.contains("uncommitted"), "{}", done.out);
+    world.write("code", "worse\n");
+    let done = world.peers(&["verify"]).exits(3);
+    assert!(done.out.contains("files of the commit changed while gates ran (code)"), "{}", done.out);
+}
+
+#[test]
+fn where_a_gate_moves_head_or_takes_the_repository_away_nothing_is_judged() {
+    for (what, told) in [
+        ("git commit -q --allow-empty -m gate", "HEAD moved from"),
+        ("git checkout -q -b sneaky", "another branch was checked out (sneaky, before main)"),
+        ("mv .git ../gone", "the repository cannot be read any more"),
+    ] {
+        let world = World::ready("true");
+        world.git(&["config", "user.name", "x"]);
+        world.git(&["config", "user.email", "x@example.org"]);
+        let text = format!(
+            "goals:\n- {{id: hostile, type: hard, cmd: '{what}', pass_when: exit_code == 0}}\n\
+             - {{id: next, type: hard, tree: copy, needs: [hostile], cmd: 'true', pass_when: exit_code == 0}}\n"
+        );
+        world.write(".peers/goals.yaml", &text);
+        world.accept(&[]).exits(0);
+        let done = world.peers(&["verify"]).exits(3);
+        assert!(done.out.contains(told) && done.out.contains("it was not run: "), "{what}: {}", done.out);
+    }
+}
+
+#[test]
+fn an_attempt_in_a_clean_checkout_finds_nothing_of_the_one_before() {
+    let world = World::ready("true");
+    let cmd = "test -e out || { mkdir out; exit 1; }";
+    let text = format!(
+        "goals:\n- {{id: twice, type: hard, cmd: '{cmd}', pass_when: exit_code == 0, retry_on_fail: 1}}\n"
+    );
+    world.write(".peers/goals.yaml", &text);
+    world.accept(&[]).exits(0);
+    world.peers(&["verify", "--pristine"]).exits(1);
+    world.peers(&["verify"]).exits(0);
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -182,6 +182,27 @@ impl World {
     /// `peers ARGS` in the repository.
     pub(crate) fn peers(&self, args: &[&str]) -> Ended {
         Ended::of(&self.command(program()).args(args).output().unwrap())
+    }
+
+    /// A command in front of a terminal on which this is typed: how it ended, and what stood there.
+    pub(crate) fn on_terminal(mut command: Command, typed: &str) -> (Option<i32>, String) {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap();
+        let end = || std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        drop(command);
+        let mut terminal = std::fs::File::from(terminal);
+        // It waits there until it is asked for.
+        terminal.write_all(typed.as_bytes()).unwrap();
+        let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
+        // The last end was closed: an error, as terminals tell it.
+        while let Ok(read @ 1..) = terminal.read(&mut piece) {
+            shown.extend_from_slice(&piece[..read]);
+        }
+        (child.wait().unwrap().code(), String::from_utf8(shown).unwrap().replace('\r', ""))
     }
 
     /// Accepts goals and configuration, other commands too.

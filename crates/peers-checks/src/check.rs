@@ -27,7 +27,7 @@ impl Check {
     /// # Errors
     /// [`UsageError`] for what it does not know.
     pub fn parse(&self, flags: &[String]) -> Result<Args, UsageError> {
-        Args::parse(&CheckSpec { name: self.name, args: self.args }, flags)
+        Args::parse(&CheckSpec { name: self.name, args: self.args, reads_record: false }, flags)
     }
 }
 

@@ -15,9 +15,6 @@ use thiserror::Error;
 
 use crate::attribution::Attribution;
 
-/// The tag that `init` sets. Peers can move it, so it counts only where there is no store.
-const BASELINE: &str = "refs/tags/peers-baseline";
-
 /// Something that could not be measured, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{what}")]
@@ -53,8 +50,8 @@ pub struct Asked<'a> {
     pub control: Option<ControlDir>,
     /// The commit to judge: a full id, a branch, a tag or a full reference name. `HEAD` by default.
     pub head: Option<&'a str>,
-    /// History up to here is not looked at; same forms. By default what the store recorded, else the
-    /// tag `peers-baseline` where there is no store, else nothing.
+    /// History up to here is not looked at; same forms. By default what the store recorded;
+    /// without one all of it is looked at, since whoever can push can move the tag `peers-baseline`.
     pub base: Option<&'a str>,
 }
 
@@ -116,9 +113,8 @@ impl CheckCx {
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
         }
-        // Peers can set a tag: a store that has no base yet is not helped out by it.
-        let tagged = matches!(cx.recorded, Recorded::Absent(_)).then(|| cx.baseline()).flatten();
-        cx.base = explicit.or(stored_base).or(tagged);
+        // The tag of `init` is no base: whoever can push can move it, and hide everything by that.
+        cx.base = explicit.or(stored_base);
         if let Some(base) = cx.base.as_ref().filter(|base| !cx.facts().is_ok_and(|facts| facts.has(base))) {
             return Err(CouldNot::with(
                 format!("the base {base} is not in this repository"),
@@ -126,11 +122,6 @@ impl CheckCx {
             ));
         }
         Ok(cx)
-    }
-
-    /// The tag of `init`, where there is no store.
-    fn baseline(&self) -> Option<CommitId> {
-        self.repo.as_ref()?.facts().reference(BASELINE).ok().flatten()
     }
 
     /// What else are tests, by the operator's configuration.

@@ -46,11 +46,16 @@ struct Drawn {
     on: bool,
     /// Who writes while a loop runs.
     pen: Option<Pen>,
+    /// Whoever reads takes lines of a certain form for commands.
+    commanded: bool,
 }
 
 impl Drawn {
     /// Writes at once, or has it written.
-    fn put(&mut self, bytes: Vec<u8>) {
+    fn put(&mut self, mut bytes: Vec<u8>) {
+        if self.commanded {
+            bytes = peers_view::without_commands(&String::from_utf8_lossy(&bytes)).into_bytes();
+        }
         if let Some(pen) = &mut self.pen {
             return pen.write(bytes);
         }
@@ -148,7 +153,8 @@ impl Write for Screen {
 fn screen() -> &'static Screen {
     static SCREEN: std::sync::OnceLock<Screen> = std::sync::OnceLock::new();
     SCREEN.get_or_init(|| {
-        Screen(Arc::new(Mutex::new(Drawn { live: false, columns: 80, on: false, pen: None })))
+        let drawn = Drawn { live: false, columns: 80, on: false, pen: None, commanded: false };
+        Screen(Arc::new(Mutex::new(drawn)))
     })
 }
 
@@ -208,6 +214,11 @@ pub(crate) fn say(bytes: &[u8]) {
     screen().raw(bytes);
 }
 
+/// From here on nothing on standard error is a workflow command, whatever names and output it tells.
+pub(crate) fn say_no_commands() {
+    screen().lock().commanded = true;
+}
+
 /// Draws what gates and extra commands are doing; for commands that run gates without a loop.
 pub(crate) fn show_gates(progress: &Progress, what: &str) {
     if let Some(procs::Live::Gates(live)) = progress.now() {
@@ -258,7 +269,9 @@ impl Observer for Watcher {
             Notice::GatesStarted { place, .. } => self.doing.borrow_mut().place = Some(*place),
             Notice::GatesDone { verdicts, took_ms, place } => {
                 self.line(&wording::gates_done(state, verdicts, *took_ms, *place));
-                for judged in verdicts {
+                // What the check of a review finds is for its reviewers.
+                let gates = &state.rules.gates;
+                for judged in verdicts.iter().filter(|judged| gates.iter().any(|g| g.id == judged.goal)) {
                     let word = judged.verdict.word();
                     let before = self.states.insert(judged.goal.clone(), word);
                     let turned = before.is_some_and(|before| before != word);
@@ -293,6 +306,9 @@ impl Observer for Watcher {
             }
             Notice::PeerDegraded { peer, reason } => {
                 self.line(&format!("{peer} is degraded: {}", term::line(reason, 200)));
+            }
+            Notice::PeerCapped { peer, reached } => {
+                self.line(&format!("{peer} takes no more turns: it reached {}", term::line(reached, 200)));
             }
             Notice::Waiting { until } => {
                 self.doing.borrow_mut().waiting = Some(*until);

@@ -254,6 +254,7 @@ impl State {
             }
         }
         if tick.product_change {
+            self.changed_at = tick.iteration;
             self.last_product_author = Some(tick.peer.clone());
         }
         if tick.success && !self.rules.dry_run {

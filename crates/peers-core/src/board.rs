@@ -46,24 +46,28 @@ impl GateBoard {
     /// The verdict for exactly this key and definition, if there is one.
     #[must_use]
     pub fn fresh(&self, gate: &GateRule, key: &TreeKey) -> Option<&Judged> {
-        let standing = self.gates.get(&gate.id)?;
-        standing.last.as_ref().filter(|j| j.at == *key && standing.digest == gate.digest)
+        self.answer(&gate.id, &gate.digest, key)
     }
 
-    /// The gates that must run now. A pass holds for its tree; anything else holds until the next tick.
+    /// What was found for exactly this key and definition: of a gate, or of the check of a soft goal.
+    #[must_use]
+    pub fn answer(&self, goal: &GoalId, digest: &str, key: &TreeKey) -> Option<&Judged> {
+        let standing = self.gates.get(goal)?;
+        standing.last.as_ref().filter(|j| j.at == *key && standing.digest == digest)
+    }
+
+    /// The gates, and checks of soft goals, that must run now. A pass holds for its tree; anything else holds until the next tick.
     #[must_use]
     pub fn owed(&self, rules: &Rules, key: &TreeKey, ticks: TickNo) -> Vec<GoalId> {
         rules
-            .gates
-            .iter()
-            .filter(|gate| match self.fresh(gate, key) {
+            .measured()
+            .filter(|(goal, digest)| match self.answer(goal, digest, key) {
                 None => true,
                 Some(judged) => {
-                    !judged.verdict.is_pass()
-                        && self.gates.get(&gate.id).is_none_or(|s| s.measured_at < ticks)
+                    !judged.verdict.is_pass() && self.gates.get(goal).is_none_or(|s| s.measured_at < ticks)
                 }
             })
-            .map(|gate| gate.id.clone())
+            .map(|(goal, _)| goal.clone())
             .collect()
     }
 
@@ -114,8 +118,9 @@ impl GateBoard {
     /// Takes verdicts in. `ticks` is the number of ticks completed.
     pub(crate) fn take(&mut self, rules: &Rules, ticks: TickNo, verdicts: &[Judged]) {
         for judged in verdicts {
-            let digest = rules.gates.iter().find(|g| g.id == judged.goal).map(|g| g.digest.clone());
-            let Some(digest) = digest else { continue };
+            let Some((_, digest)) = rules.measured().find(|(goal, _)| **goal == judged.goal) else {
+                continue;
+            };
             let standing = self.gates.entry(judged.goal.clone()).or_default();
             if standing.measured_at < ticks {
                 standing.before = standing.last.as_ref().map(|j| j.verdict.clone());
@@ -134,7 +139,7 @@ impl GateBoard {
                 }
             }
             standing.last = Some(judged.clone());
-            standing.digest = digest;
+            digest.clone_into(&mut standing.digest);
             standing.measured_at = ticks;
         }
     }
@@ -157,7 +162,7 @@ impl GateBoard {
     /// that may outlive the process lies where the gates are run (`cacheable`).
     /// Gates that are no longer configured are dropped, so that their verdicts cannot count.
     pub(crate) fn start_run(&mut self, rules: &Rules, ticks: TickNo) {
-        self.gates.retain(|id, _| rules.gates.iter().any(|g| g.id == *id));
+        self.gates.retain(|id, _| rules.measured().any(|(goal, _)| goal == id));
         for standing in self.gates.values_mut() {
             standing.reds = 0;
             standing.proof_reds = 0;

@@ -76,11 +76,27 @@ pub fn exhausted(caps: &Caps, state: &State, now: Timestamp) -> Option<BudgetKin
 /// Whether a peer is below its own caps. Without a cap of its own it always is.
 #[must_use]
 pub fn may_go(caps: &Caps, state: &State, peer: &PeerName) -> bool {
-    let Some(cap) = caps.budget.per_peer.get(peer) else { return true };
-    let Some(health) = state.peers.get(peer) else { return true };
-    let tokens = cap.max_tokens.is_some_and(|most| health.tokens.0 >= most.get());
-    let usd = caps.usd_mode == UsdMode::Hard && cap.max_usd.is_some_and(|most| health.usd >= most.0);
-    !tokens && !usd
+    reached(caps, state, peer).is_none()
+}
+
+/// The caps of its own that a peer has reached, for people: `` `budget.per_peer.ann.max_tokens` (70 of 50) ``.
+#[must_use]
+pub fn reached(caps: &Caps, state: &State, peer: &PeerName) -> Option<String> {
+    let cap = caps.budget.per_peer.get(peer)?;
+    let health = state.peers.get(peer)?;
+    let most = cap.max_tokens.filter(|most| health.tokens.0 >= most.get());
+    let tokens =
+        most.map(|most| format!("`budget.per_peer.{peer}.max_tokens` ({} of {most})", health.tokens.0));
+    let most = cap.max_usd.filter(|most| caps.usd_mode == UsdMode::Hard && health.usd >= most.0);
+    let usd = most.map(|most| format!("`budget.per_peer.{peer}.max_usd` ({} of {})", health.usd, most.0));
+    let said: Vec<String> = tokens.into_iter().chain(usd).collect();
+    (!said.is_empty()).then(|| said.join(" and "))
+}
+
+/// Every peer that reached a cap of its own, with what [`reached`] says.
+pub(crate) fn over(caps: &Caps, state: &State) -> Vec<(PeerName, String)> {
+    let peers = caps.budget.per_peer.keys();
+    peers.filter_map(|peer| Some((peer.clone(), reached(caps, state, peer)?))).collect()
 }
 
 /// Whether every peer that could still go has reached a cap of its own.

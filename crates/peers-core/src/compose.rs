@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use peers_model::config::{Comm, PositiveUsd};
-use peers_model::goal::{GoalKind, TreeChoice};
+use peers_model::goal::{GateRun, Goal, GoalKind, SoftGoal, TreeChoice};
 use peers_model::verdict::Verdict;
 use peers_model::{GoalId, PeerName, Timestamp, Usd};
 
 use crate::converge;
 use crate::machine::{ComposeFacts, Composing, LoopConfig};
-use crate::prompt::{self, BudgetLeft, GateLine, GateState, Prompt, PromptInput, ReviewAsk};
+use crate::prompt::{self, BudgetLeft, Findings, GateLine, GateState, Prompt, PromptInput, ReviewAsk};
 use crate::reviews;
 use crate::state::State;
 
@@ -103,10 +103,23 @@ fn pending_reviews(cfg: &LoopConfig, state: &State, composing: &Composing) -> Ve
         let last = state.asked.get(&composing.peer).and_then(|a| a.get(&goal.id));
         let due = last.is_none_or(|t| state.ticks.next().0.saturating_sub(t.0) >= u64::from(soft.every));
         if due {
-            asks.push(ReviewAsk { id: goal.id.clone(), prompt: soft.prompt.clone() });
+            let findings = findings(state, composing, goal, soft);
+            asks.push(ReviewAsk { id: goal.id.clone(), prompt: soft.prompt.clone(), findings });
         }
     }
     asks
+}
+
+/// What the check of a review says of the tree that the peer finds. Of another tree it says nothing.
+fn findings(state: &State, composing: &Composing, goal: &Goal, soft: &SoftGoal) -> Option<Findings> {
+    let GateRun::Check { name, .. } = &soft.check.as_ref()?.run else { return None };
+    let digest = state.rules.soft.iter().find(|entry| entry.id == goal.id)?.check.as_deref()?;
+    let judged = state.board.answer(&goal.id, digest, &composing.facts.key())?;
+    Some(Findings {
+        check: name.clone(),
+        state: gate_state(&judged.verdict),
+        text: judged.verdict.diagnostic().to_owned(),
+    })
 }
 
 fn gate_lines(cfg: &LoopConfig, state: &State, composing: &Composing) -> Vec<GateLine> {

@@ -3,7 +3,7 @@
 use peers_model::config::Role;
 use peers_model::goal::TreeChoice;
 use peers_model::record::GateRule;
-use peers_model::verdict::Judged;
+use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{GoalId, PeerName, TreeId};
 
 use crate::machine::{Facts, LoopConfig};
@@ -101,6 +101,19 @@ pub fn proof_failed(state: &State, facts: &Facts) -> Vec<GoalId> {
         .filter(|g| proof_of(state, g, facts).is_some_and(|p| p.verdict.is_red()))
         .map(|g| g.id.clone())
         .collect()
+}
+
+/// Gates whose proof at this place is green, of whatever run.
+#[must_use]
+pub fn proved(state: &State, at: &TreeKey) -> Vec<GoalId> {
+    let green = |gate: &&GateRule| {
+        state.proofs.verdicts.get(&gate.id).is_some_and(|p| {
+            let here = p.tree == at.tree && (!gate.reads_history || p.head == at.head);
+            p.verdict.is_pass() && p.gate == gate.digest && here
+        })
+    };
+    let gates = state.rules.gates.iter().filter(|g| g.tree != TreeChoice::Live);
+    gates.filter(green).map(|g| g.id.clone()).collect()
 }
 
 /// Gates that the proof run still has to answer for at these facts.

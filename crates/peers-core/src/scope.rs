@@ -1,6 +1,6 @@
 //! What a soft goal is about, and what an ignore file hides: globs over paths.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use crate::classify_path::{PathKind, classify};
 
@@ -12,7 +12,13 @@ impl Glob {
     /// A glob that cannot be compiled takes every path.
     #[must_use]
     pub fn new(glob: &str) -> Option<Self> {
-        Regex::new(&pattern(glob)).or_else(|_| Regex::new("")).ok().map(Self)
+        // A name may hold a line break.
+        RegexBuilder::new(&pattern(glob))
+            .dot_matches_new_line(true)
+            .build()
+            .or_else(|_| Regex::new(""))
+            .ok()
+            .map(Self)
     }
 
     /// Whether it takes the path or a directory above it.
@@ -87,5 +93,8 @@ mod tests {
         assert!(scope(&["docs/**"]).holds("docs/a.md"), "named documentation counts");
         assert!(!scope(&[]).holds("README.md") && scope(&[]).holds("src/a.rs"));
         assert!(!scope(&["**"]).holds(".peers/config.yaml"));
+        for glob in ["src/**", "src", "**/*.py", "src/*/*.py"] {
+            assert!(scope(&[glob]).holds("src/x\ny/bad.py"), "{glob}");
+        }
     }
 }

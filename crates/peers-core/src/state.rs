@@ -45,6 +45,9 @@ pub struct State {
     pub asked: BTreeMap<PeerName, BTreeMap<GoalId, TickNo>>,
     /// Successful ticks in a row that filed nothing blocking.
     pub clean_ticks: u32,
+    /// The newest tick that changed more than control files.
+    #[serde(default)]
+    pub changed_at: TickNo,
     /// The skeptic.
     pub skeptic: Skeptic,
     /// Warnings for the next prompt.

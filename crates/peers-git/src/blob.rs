@@ -129,10 +129,21 @@ impl Facts<'_> {
     /// # Errors
     /// As [`Facts::list_tree`].
     pub fn scope_hash(&self, commit: &CommitId, include: impl Fn(&str) -> bool) -> Result<String, GitError> {
+        Ok(self.scope(commit, include)?.hash)
+    }
+
+    /// As [`Facts::scope_hash`], with what else is to be known of it.
+    ///
+    /// # Errors
+    /// As [`Facts::list_tree`].
+    pub fn scope(&self, commit: &CommitId, include: impl Fn(&str) -> bool) -> Result<ScopeFacts, GitError> {
         let odb = objects::odb(self.repo)?;
         let mut hash = Sha256::new();
+        let (mut leaves_held, mut plain) = (0, true);
         for leaf in leaves(&odb, objects::commit_tree(self.repo, commit)?)? {
             if include(&String::from_utf8_lossy(&leaf.path)) {
+                leaves_held += 1;
+                plain &= matches!(leaf.mode, 0o100_644 | 0o100_755);
                 // A path holds no NUL, mode and hash have fixed lengths: no two lists look the same.
                 hash.update(&leaf.path);
                 hash.update([0]);
@@ -140,8 +151,17 @@ impl Facts<'_> {
                 hash.update(leaf.id.as_bytes());
             }
         }
-        Ok(ids::hex(&hash.finalize()))
+        Ok(ScopeFacts { hash: ids::hex(&hash.finalize()), closed: plain && leaves_held > 0 })
     }
+}
+
+/// What a commit holds of a scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeFacts {
+    /// [`Facts::scope_hash`].
+    pub hash: String,
+    /// It holds files, and nothing but files: no link, which leads elsewhere, and no submodule.
+    pub closed: bool,
 }
 
 /// The entry at `path` below `tree`.

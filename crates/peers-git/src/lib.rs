@@ -37,6 +37,7 @@ mod mend;
 mod merge;
 mod notes;
 mod objects;
+mod outward;
 mod place;
 mod ref_list;
 mod refs;
@@ -55,7 +56,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use blob::{Blob, TreeItem};
+pub use blob::{Blob, ScopeFacts, TreeItem};
 pub use checkout::CheckoutReport;
 pub use cli::{Git, GitVersion};
 pub use control::{ControlDir, operator_excludes};
@@ -70,6 +71,7 @@ pub use known::Generation;
 pub use mend::Cleared;
 pub use merge::{MergeStyle, Merged};
 pub use notes::NoteFact;
+pub use outward::OutwardLink;
 pub use ref_list::{BranchState, RefValue};
 pub use repo::PeerRepo;
 pub use reset::Reset;

@@ -29,6 +29,8 @@ pub struct CheckSpec {
     pub name: &'static str,
     /// Its own flags.
     pub args: &'static [ArgSpec],
+    /// It reads the record of the runs: where that is not, it cannot judge.
+    pub reads_record: bool,
 }
 
 /// `self-review`.
@@ -39,6 +41,7 @@ pub const SELF_REVIEW: CheckSpec = CheckSpec {
         about: "Look at every handoff since the base, not at the newest alone",
         kind: ArgKind::OnByDefault,
     }],
+    reads_record: true,
 };
 
 /// `bug-ledger`.
@@ -49,6 +52,7 @@ pub const BUG_LEDGER: CheckSpec = CheckSpec {
         about: "The least severity that counts (default: med)",
         kind: ArgKind::OneOf(&["crit", "high", "med", "low", "info"]),
     }],
+    reads_record: false,
 };
 
 /// All checks.

@@ -305,7 +305,8 @@ pub struct GoalSettings {
     pub timeout_s: NonZeroU32,
     pub convergence_n: NonZeroU32,
     pub stuck_halt_after: u32,
-    pub stuck_halt_gates: Vec<GoalId>,
+    /// `None`: every hard gate of the operator's own.
+    pub stuck_halt_gates: Option<Vec<GoalId>>,
     pub soft_consensus_required: bool,
     pub env: Vec<String>,
     pub parallel: Option<NonZeroU32>,
@@ -314,12 +315,11 @@ pub struct GoalSettings {
 
 impl Default for GoalSettings {
     fn default() -> Self {
-        let watched = ["tests-pass", "no-prior-regression"];
         Self {
             timeout_s: nz32(120),
             convergence_n: nz32(3),
             stuck_halt_after: 5,
-            stuck_halt_gates: watched.iter().filter_map(|id| GoalId::new(*id).ok()).collect(),
+            stuck_halt_gates: None,
             soft_consensus_required: true,
             env: Vec::new(),
             parallel: None,

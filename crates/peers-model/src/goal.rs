@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroU8, NonZeroU32};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 use crate::config::not_an_argument;
@@ -42,7 +43,7 @@ pub struct GoalEntry {
     /// Seconds.
     pub timeout_s: Option<NonZeroU32>,
     /// Runs again after a red answer, at most 5 times.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "attempts")]
     pub retry_on_fail: u8,
     /// Where it runs.
     #[serde(default)]
@@ -139,12 +140,21 @@ impl Goal {
             GoalKind::Soft(_) => None,
         }
     }
+
+    /// What our own code measures for it: the gate, or the check whose findings a reviewer is shown.
+    #[must_use]
+    pub fn measured(&self) -> Option<&HardGoal> {
+        match &self.kind {
+            GoalKind::Hard(hard) => Some(hard),
+            GoalKind::Soft(soft) => soft.check.as_ref(),
+        }
+    }
 }
 
-/// The gate of that id among `goals`.
+/// What is measured for the goal of that id among `goals`.
 #[must_use]
 pub fn gate_of<'a>(goals: &'a [Goal], id: &GoalId) -> Option<&'a HardGoal> {
-    goals.iter().find(|goal| goal.id == *id).and_then(Goal::gate)
+    goals.iter().find(|goal| goal.id == *id).and_then(Goal::measured)
 }
 
 /// What a goal asks for.
@@ -243,10 +253,15 @@ pub struct SoftGoal {
     pub every: u32,
     /// Globs that the review is about; empty = all files that are no documentation.
     pub paths: Vec<String>,
+    /// A built-in check whose findings the reviewer is shown. They decide nothing.
+    pub check: Option<HardGoal>,
 }
 
 /// The ids of the goals that `init` ships. A run that has no other hard gate never completes.
-pub const SHIPPED_GATES: [&str; 3] = ["self-review-on-handoff", "bug-hunt-clean", "placeholder-replace-me"];
+pub const SHIPPED_GATES: [&str; 3] = ["self-review-on-handoff", "bug-hunt-clean", PLACEHOLDER];
+
+/// The gate of a new file that is always red, until it is replaced.
+pub const PLACEHOLDER: &str = "placeholder-replace-me";
 
 /// The built-in checks that goals may name (`peers-checks` has them, and a test that this list is right).
 pub const CHECK_NAMES: [&str; 2] = ["bug-ledger", "self-review"];
@@ -261,6 +276,17 @@ pub struct GoalError {
     pub what: String,
     /// The key concerned, to find the line.
     pub key: &'static str,
+}
+
+/// Extra attempts of a gate at most.
+const MOST_RETRIES: u8 = 5;
+fn attempts<'de, D: Deserializer<'de>>(reader: D) -> Result<u8, D::Error> {
+    let number = u8::deserialize(reader)?;
+    if number > MOST_RETRIES {
+        let found = serde::de::Unexpected::Unsigned(number.into());
+        return Err(D::Error::invalid_value(found, &"a whole number from 0 to 5"));
+    }
+    Ok(number)
 }
 
 /// An id that no goal may have: a stop reason is read by it.
@@ -296,13 +322,16 @@ pub fn check_goals(
             continue;
         }
         match check_entry(entry, peers, known_checks) {
-            Ok(goal) => goals.push(goal),
+            Ok(goal) => {
+                let wrong = goal.gate().map(|gate| check_hard(&goal.id, gate)).unwrap_or_default();
+                let named = |(key, what)| GoalError { goal: goal.id.to_string(), what, key };
+                errors.extend(wrong.into_iter().map(named));
+                goals.push(goal);
+            }
             Err(error) => errors.push(error),
         }
     }
-    if errors.is_empty() {
-        check_needs(&goals, &mut errors);
-    }
+    check_needs(&goals, &seen, &mut errors);
     if errors.is_empty() { Ok(goals) } else { Err(errors) }
 }
 
@@ -330,7 +359,7 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
             let hard = HardGoal {
                 run,
                 timeout_s: entry.timeout_s.map(NonZeroU32::get),
-                retries: entry.retry_on_fail.min(5),
+                retries: entry.retry_on_fail,
                 tree: entry.tree,
                 cacheable: entry.cacheable,
                 expensive: entry.expensive,
@@ -340,18 +369,16 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                 env: entry.env,
                 cwd: entry.cwd,
             };
-            check_hard(&id, &hard).map_err(|(key, what)| fail(key, what))?;
             GoalKind::Hard(hard)
         }
         GoalType::Soft => {
             for (key, given) in [
                 ("cmd", entry.cmd.is_some()),
-                ("check", entry.check.is_some()),
                 ("pass_when", entry.pass_when.is_some()),
-                ("timeout_s", entry.timeout_s.is_some()),
+                ("timeout_s", entry.timeout_s.is_some() && entry.check.is_none()),
                 ("retry_on_fail", entry.retry_on_fail > 0),
                 ("tree", entry.tree != TreeChoice::Auto),
-                ("args", !entry.args.is_empty()),
+                ("args", !entry.args.is_empty() && entry.check.is_none()),
                 ("cacheable", entry.cacheable),
                 ("expensive", entry.expensive),
                 ("serial", entry.serial),
@@ -377,6 +404,15 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                 ));
             };
             check_globs(&entry.paths).map_err(|(key, what)| fail(key, what))?;
+            let check = match entry.check {
+                None => None,
+                Some(name) => {
+                    let run = gate_run((None, Some(name), None, entry.args), known_checks)
+                        .map_err(|(key, what)| fail(key, what))?;
+                    let timeout_s = entry.timeout_s.map(NonZeroU32::get);
+                    Some(HardGoal { timeout_s, ..HardGoal::new(run) })
+                }
+            };
             let needed = entry.consensus_needed.map_or(1, NonZeroU8::get);
             let rule = soft_rule(reviewer, needed, entry.quorum.as_deref(), peers)
                 .map_err(|(key, what)| fail(key, what))?;
@@ -385,6 +421,7 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                 rule,
                 every: entry.review_interval.map_or(5, NonZeroU32::get),
                 paths: entry.paths,
+                check,
             })
         }
     };
@@ -397,21 +434,31 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
 }
 
 /// What the keys of a gate say together.
-fn check_hard(id: &GoalId, hard: &HardGoal) -> Result<(), (&'static str, String)> {
-    check_globs(&hard.paths)?;
-    if !hard.paths.is_empty() && !hard.cacheable {
-        return Err((
+fn check_hard(id: &GoalId, hard: &HardGoal) -> Vec<(&'static str, String)> {
+    let mut wrong: Vec<(&'static str, String)> = Vec::new();
+    if let Err(mistake) = check_globs(&hard.paths) {
+        wrong.push(mistake);
+    } else if !hard.paths.is_empty() && !hard.cacheable {
+        wrong.push((
             "paths",
             "`paths` of a gate says what a kept answer is about; add `cacheable: true` or remove it".into(),
         ));
     }
     if hard.needs.contains(id) {
-        return Err(("needs", "a gate cannot need itself; remove it from `needs`".into()));
+        wrong.push(("needs", "a gate cannot need itself; remove it from `needs`".into()));
     }
     if hard.expensive && hard.tree == TreeChoice::Live {
-        return Err((
+        wrong.push((
             "expensive",
             "`expensive` gates run in a copy of the commit, `tree: live` only in the work tree; keep one"
+                .into(),
+        ));
+    }
+    if hard.cacheable && hard.tree == TreeChoice::Live {
+        wrong.push((
+            "cacheable",
+            "`tree: live` exempts the gate from the proof, so that a kept answer would be the last word on it; \
+             keep one of the two"
                 .into(),
         ));
     }
@@ -425,20 +472,16 @@ fn check_hard(id: &GoalId, hard: &HardGoal) -> Result<(), (&'static str, String)
             if given {
                 let what =
                     format!("`{key}` does not go with `check`: it reads commits and the store; remove it");
-                return Err((key, what));
+                wrong.push((key, what));
             }
         }
         if hard.tree == TreeChoice::Copy {
-            return Err((
-                "tree",
-                "`tree: copy` does not go with `check`: it reads commits; remove it".into(),
-            ));
+            wrong.push(("tree", "`tree: copy` does not go with `check`: it reads commits; remove it".into()));
         }
+    } else if let Some(what) = hard.cwd.as_deref().and_then(not_below) {
+        wrong.push(("cwd", format!("`cwd` {what}")));
     }
-    if let Some(what) = hard.cwd.as_deref().and_then(not_below) {
-        return Err(("cwd", format!("`cwd` {what}")));
-    }
-    Ok(())
+    wrong
 }
 
 /// Why a path cannot be a directory of the tree, readable after the key.
@@ -477,14 +520,17 @@ fn check_globs(globs: &[String]) -> Result<(), (&'static str, String)> {
 }
 
 /// `needs` names gates that are there, and nothing waits for itself.
-fn check_needs(goals: &[Goal], errors: &mut Vec<GoalError>) {
+fn check_needs(goals: &[Goal], all: &BTreeSet<GoalId>, errors: &mut Vec<GoalError>) {
     let needs: BTreeMap<&GoalId, &[GoalId]> =
         goals.iter().filter_map(|goal| Some((&goal.id, goal.gate()?.needs.as_slice()))).collect();
     let mut fail = |goal: &GoalId, what: String| {
         errors.push(GoalError { goal: goal.to_string(), what, key: "needs" });
     };
     for (id, needed) in &needs {
-        if let Some(unknown) = needed.iter().find(|needed| !needs.contains_key(needed)) {
+        let sound = |id: &GoalId| goals.iter().any(|goal| goal.id == *id);
+        // What is wrong with a goal that is needed is told of that goal.
+        let lacks = |id: &GoalId| !needs.contains_key(id) && (sound(id) || !all.contains(id));
+        if let Some(unknown) = needed.iter().find(|needed| lacks(needed)) {
             let what = if goals.iter().any(|goal| goal.id == *unknown) {
                 format!("needs `{unknown}`, which is a review; a gate can only wait for gates")
             } else {
@@ -568,6 +614,9 @@ pub(crate) fn not_a_glob(glob: &str) -> Option<&'static str> {
     }
     if glob.split('/').any(|part| part == "..") {
         return Some("leads out of the repository by `..`; write it from the top of the repository");
+    }
+    if glob.contains(['{', '}']) {
+        return Some("has a `{` or `}` in it, which would mean itself; write one glob for each choice");
     }
     if glob.contains(['\0', '\n', '\r']) {
         return Some("has a line break or a NUL character in it; remove that");

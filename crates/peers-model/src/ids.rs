@@ -104,7 +104,7 @@ text_id!(
     /// The id of a goal, hard or soft. Hex-only ids of 7 to 64 characters are refused, since a
     /// `Peer-Review-Of:` trailer could not tell them from a commit.
     GoalId, "goal id",
-    "a lower-case letter or digit, then at most 63 of `a-z 0-9 . _ -`, and not only hex digits",
+    "a lower-case letter or digit, then at most 63 of `a-z 0-9 . _ -`; not 7 or more hex digits alone, which look like a commit",
     |s| {
         let mut bytes = s.bytes();
         let ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();

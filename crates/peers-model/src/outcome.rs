@@ -250,6 +250,7 @@ pub enum TamperKind {
     Store,
     History,
     GitRedirected,
+    ToolHome,
 }
 
 /// What failed unexpectedly.
@@ -331,6 +332,7 @@ impl fmt::Display for StopReason {
             Self::Tamper(TamperKind::Store) => f.write_str("tamper:store"),
             Self::Tamper(TamperKind::History) => f.write_str("tamper:history"),
             Self::Tamper(TamperKind::GitRedirected) => f.write_str("tamper:git-redirected"),
+            Self::Tamper(TamperKind::ToolHome) => f.write_str("tamper:tool-home"),
             Self::Interrupted(_) => f.write_str("interrupted"),
             Self::Error(ErrorKind::DiskFull) => f.write_str("error:disk-full"),
             Self::Error(ErrorKind::Io) => f.write_str("error:io"),
@@ -373,6 +375,7 @@ impl FromStr for StopReason {
             ("tamper", Some("store")) => Self::Tamper(TamperKind::Store),
             ("tamper", Some("history")) => Self::Tamper(TamperKind::History),
             ("tamper", Some("git-redirected")) => Self::Tamper(TamperKind::GitRedirected),
+            ("tamper", Some("tool-home")) => Self::Tamper(TamperKind::ToolHome),
             ("error", Some("disk-full")) => Self::Error(ErrorKind::DiskFull),
             ("error", Some("io")) => Self::Error(ErrorKind::Io),
             ("error", Some("git")) => Self::Error(ErrorKind::Git),
@@ -417,8 +420,14 @@ mod tests {
         ];
         all.extend(BudgetKind::ALL.iter().map(|(k, _)| StopReason::Budget(*k)));
         all.extend(
-            [TamperKind::PeerDir, TamperKind::Store, TamperKind::History, TamperKind::GitRedirected]
-                .map(StopReason::Tamper),
+            [
+                TamperKind::PeerDir,
+                TamperKind::Store,
+                TamperKind::History,
+                TamperKind::GitRedirected,
+                TamperKind::ToolHome,
+            ]
+            .map(StopReason::Tamper),
         );
         all.extend(
             [ErrorKind::DiskFull, ErrorKind::Io, ErrorKind::Git, ErrorKind::Internal].map(StopReason::Error),

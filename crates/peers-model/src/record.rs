@@ -123,6 +123,14 @@ pub struct Rules {
     pub dry_run: bool,
 }
 
+impl Rules {
+    /// All that is measured, with the digest of its definition: the gates, then the checks of soft goals.
+    pub fn measured(&self) -> impl Iterator<Item = (&GoalId, &str)> {
+        let gates = self.gates.iter().map(|gate| (&gate.id, gate.digest.as_str()));
+        gates.chain(self.soft.iter().filter_map(|soft| Some((&soft.id, soft.check.as_deref()?))))
+    }
+}
+
 /// A peer as far as folding needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerRule {
@@ -176,6 +184,9 @@ pub struct SoftRuleEntry {
     pub rule: SoftRule,
     /// Ask at most every so many ticks.
     pub every: u32,
+    /// Digest of the check whose findings its reviewers are shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
 }
 
 /// Digests of what the operator accepted (SHA-256, hex).

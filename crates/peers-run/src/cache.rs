@@ -3,8 +3,12 @@
 //! Programs look for modules and configuration in the directories above the one they run in, so what
 //! lies there takes part in a proof: nothing but ours may.
 
-use peers_sys::FileError;
+use std::time::Duration;
+
+use peers_model::RunId;
 use peers_sys::dir::{Kind, SafeDir};
+use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
+use peers_sys::{FileError, clock};
 
 /// Where the clean checkouts of a loop go.
 pub(crate) const PRISTINE: &str = "pristine";
@@ -16,23 +20,91 @@ pub(crate) const SCRATCH: &str = "scratch";
 pub(crate) const ONESHOT: &str = "oneshot-";
 /// The beginning of the name of where such a command makes clean checkouts.
 pub(crate) const PROOF: &str = "proof-";
-/// Names that are looked at.
+/// The lock of whoever works in such a directory.
+const OWNED: &str = "owner.lock";
+/// A directory without that lock is a leftover when it is older than this.
+const UNOWNED: Duration = Duration::from_hours(1);
+/// Names that are looked at in one round.
 const LISTED: usize = 10_000;
 
 /// Removes everything that is not ours.
 pub(crate) fn clear_foreign(cache: &SafeDir) -> Result<(), FileError> {
-    for entry in cache.list(LISTED)?.entries {
-        let name = entry.name.to_string_lossy();
-        let known = [PRISTINE, GATE_TREE, SCRATCH].contains(&name.as_ref())
-            || [ONESHOT, PROOF].iter().any(|prefix| {
-                name.strip_prefix(prefix)
-                    .is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|b| b.is_ascii_hexdigit()))
-            });
-        if !known || cache.stat(&entry.name)?.is_some_and(|stat| stat.kind != Kind::Dir) {
-            cache.remove_tree(&entry.name)?;
+    clear_but(cache, |name| {
+        [PRISTINE, GATE_TREE, SCRATCH].contains(&name)
+            || [ONESHOT, PROOF].iter().any(|prefix| id_of(name, prefix).is_some())
+    })
+}
+
+/// The run id in such a name.
+fn id_of<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
+    name.strip_prefix(prefix).filter(|rest| rest.len() == 16 && rest.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Makes the directory of a command outside of a loop. Whoever holds the lock works in it.
+pub(crate) fn begin(cache: &SafeDir, name: &str) -> Result<(SafeDir, FileLock), FileError> {
+    let dir = cache.create_subdir(name)?;
+    match FileLock::acquire(&dir, OWNED, Sharing::Exclusive, Duration::ZERO)? {
+        Acquired::Held(lock) => Ok((dir, lock)),
+        Acquired::Busy { .. } => Err(FileError::AlreadyExists { path: dir.path().join(OWNED) }),
+    }
+}
+
+/// Removes what commands outside of a loop left that were killed, and gives the ids that their processes carry.
+pub(crate) fn clear_stale(cache: &SafeDir) -> Result<Vec<RunId>, FileError> {
+    let mut ended = Vec::new();
+    let entries = cache.list(LISTED)?.entries;
+    let names: Vec<&str> = entries.iter().filter_map(|entry| entry.name.to_str()).collect();
+    for name in &names {
+        if let Some(id) = id_of(name, ONESHOT)
+            && is_stale(cache, name)?
+        {
+            ended.extend(RunId::new(id).ok());
+            cache.remove_tree(name)?;
         }
     }
-    Ok(())
+    for name in &names {
+        if let Some(id) = id_of(name, PROOF)
+            && cache.stat(format!("{ONESHOT}{id}"))?.is_none()
+        {
+            cache.remove_tree(name)?;
+        }
+    }
+    Ok(ended)
+}
+
+/// Whether whoever made this directory is gone.
+fn is_stale(cache: &SafeDir, name: &str) -> Result<bool, FileError> {
+    let Some(stat) = cache.stat(name)?.filter(|stat| stat.kind == Kind::Dir) else { return Ok(false) };
+    let dir = cache.subdir(name)?;
+    if dir.stat(OWNED)?.is_none() {
+        // Its maker may be about to lock it.
+        return Ok(clock::now().since(stat.modified()) > UNOWNED);
+    }
+    Ok(matches!(FileLock::probe_shared(&dir, OWNED)?, Probe::Free { .. }))
+}
+
+/// Removes everything that is no directory of a `known` name, however much there is.
+pub(crate) fn clear_but(dir: &SafeDir, known: impl Fn(&str) -> bool) -> Result<(), FileError> {
+    loop {
+        let listing = dir.list(LISTED)?;
+        let mut removed = false;
+        for entry in &listing.entries {
+            // A name that is no text is none of ours.
+            let ours = entry.name.to_str().is_some_and(&known);
+            if !ours || dir.stat(&entry.name)?.is_some_and(|stat| stat.kind != Kind::Dir) {
+                removed |= dir.remove_tree(&entry.name)?;
+            }
+        }
+        // A listing that was cut says nothing of the rest.
+        if !listing.truncated {
+            return Ok(());
+        }
+        if !removed {
+            let what = format!("more than {LISTED} names that look like ours are in it; remove it");
+            let source = std::io::Error::other(what);
+            return Err(FileError::Io { path: dir.path().to_owned(), op: "look through", source });
+        }
+    }
 }
 
 #[cfg(test)]
@@ -40,6 +112,54 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn however_much_was_planted_nothing_of_it_stays() {
+        let tmp = tempfile::tempdir().unwrap();
+        for n in 0..LISTED + 10 {
+            fs::write(tmp.path().join(format!("{n:06}")), "").unwrap();
+        }
+        fs::create_dir_all(tmp.path().join("zz/dep")).unwrap();
+        fs::create_dir(tmp.path().join("pristine")).unwrap();
+        clear_foreign(&SafeDir::open_shared(tmp.path()).unwrap()).unwrap();
+        let left: Vec<_> = fs::read_dir(tmp.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["pristine"]);
+    }
+
+    #[test]
+    fn more_names_like_ours_than_there_can_be_are_refused() {
+        let tmp = tempfile::tempdir().unwrap();
+        for n in 0..=LISTED {
+            fs::create_dir(tmp.path().join(format!("oneshot-{n:016x}"))).unwrap();
+        }
+        let error = clear_foreign(&SafeDir::open_shared(tmp.path()).unwrap()).unwrap_err();
+        assert!(crate::gitrepo::chain(&error).contains("names that look like ours"), "{error}");
+    }
+
+    #[test]
+    fn what_a_killed_command_left_goes_and_what_a_live_one_has_stays() {
+        let tmp = tempfile::tempdir().unwrap();
+        let cache = SafeDir::open_shared(tmp.path()).unwrap();
+        let (_dir, held) = begin(&cache, "oneshot-00000000000000aa").unwrap();
+        drop(begin(&cache, "oneshot-00000000000000bb").unwrap());
+        for dir in ["proof-00000000000000aa", "proof-00000000000000bb", "oneshot-00000000000000cc"] {
+            fs::create_dir(tmp.path().join(dir)).unwrap();
+        }
+        let left = || {
+            let mut left: Vec<_> = fs::read_dir(tmp.path())
+                .unwrap()
+                .map(|e| e.unwrap().file_name().into_string().unwrap())
+                .collect();
+            left.sort();
+            left
+        };
+        assert_eq!(clear_stale(&cache).unwrap(), [RunId::new("00000000000000bb").unwrap()]);
+        let about_to_begin = "oneshot-00000000000000cc";
+        assert_eq!(left(), ["oneshot-00000000000000aa", about_to_begin, "proof-00000000000000aa"]);
+        drop(held);
+        clear_stale(&cache).unwrap();
+        assert_eq!(left(), [about_to_begin]);
+    }
 
     #[test]
     fn only_our_directories_stay() {

@@ -42,6 +42,8 @@ pub(crate) struct Judging {
     /// These have not begun.
     pub(crate) left: VecDeque<peers_model::GoalId>,
     pub(crate) checkout: Option<std::path::PathBuf>,
+    /// The attempts so far of the gate at hand, each in a checkout of its own, as one answer.
+    pub(crate) tried: Option<peers_model::verdict::Judged>,
     /// What the others have answered, and how long that took.
     pub(crate) verdicts: Vec<peers_model::verdict::Judged>,
     pub(crate) took_ms: u64,
@@ -65,6 +67,7 @@ impl Judging {
             tick,
             left: left.into(),
             checkout: None,
+            tried: None,
             verdicts: Vec::new(),
             took_ms: 0,
             moved: false,

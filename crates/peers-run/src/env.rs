@@ -60,6 +60,14 @@ const TOOLCHAIN: [(&str, Option<&str>); 8] = [
     ("npm_config_cache", Some(".npm")),
 ];
 
+/// Settings in them that decide what runs in a gate.
+const SETTINGS: [(&str, &[&str]); 4] = [
+    ("CARGO_HOME", &["config.toml", "config"]),
+    ("RUSTUP_HOME", &["settings.toml"]),
+    ("PYENV_ROOT", &["version"]),
+    ("NVM_DIR", &["alias/default"]),
+];
+
 /// Whether no child may get the variable `name`.
 #[must_use]
 pub fn never_passes(name: &str) -> bool {
@@ -132,6 +140,22 @@ impl Host {
     #[must_use]
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
+    }
+
+    /// The settings of build tools outside of the repository that gates are led to, there or not.
+    #[must_use]
+    pub fn tool_settings(&self) -> Vec<PathBuf> {
+        let mut found: Vec<PathBuf> = Vec::new();
+        for (variable, names) in SETTINGS {
+            let homes = self.toolchain.iter().filter(|(passed, _)| *passed == variable);
+            found.extend(homes.flat_map(|(_, dir)| names.iter().map(|name| dir.join(name))));
+        }
+        // Cargo also looks upwards from where it works, and that may lie below the home directory.
+        let above = self.home.iter().map(|home| home.join(".cargo"));
+        found.extend(above.flat_map(|dir| ["config.toml", "config"].map(|name| dir.join(name))));
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// The operator's variable `name`.

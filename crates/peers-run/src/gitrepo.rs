@@ -32,9 +32,10 @@ use peers_model::record::CorrectionPlanned;
 use peers_model::verdict::TreeKey;
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
 use peers_store::Authors;
-use peers_sys::dir::{Kind, SafeDir};
+use peers_sys::dir::SafeDir;
 
-use crate::ports::{Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes};
+use crate::outward;
+use crate::ports::{GateCopy, Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes};
 use gates::BeforeGates;
 use past::Candidate;
 use turn::{TURN_FILE, TurnMark};
@@ -50,8 +51,6 @@ const UNREADABLE_REFS: &str = "refs/salvage-unreadable/";
 /// Refs that nobody but us may move.
 const PROTECTED: [&str; 4] =
     ["refs/tags/peers-baseline", "refs/notes/peers-*", "refs/peers/*", "refs/salvage-unreadable/*"];
-/// Names that are looked at where only ours should be.
-const FOREIGN: usize = 10_000;
 /// The name of our own commits.
 const SUBSTRATE: &str = "peers-substrate";
 /// Uncommitted paths that are named.
@@ -85,6 +84,8 @@ pub struct GitRepo {
     gates: Option<(TurnMark, CommitId)>,
     /// The work tree when gates began to run, and the commit that HEAD named.
     before_gates: Option<BeforeGates>,
+    /// At which commits the kept copies are, by name.
+    copied: BTreeMap<&'static str, CommitId>,
     scopes: BTreeMap<(CommitId, GoalId), String>,
     ledger: Option<(CommitId, Vec<Candidate>)>,
     serial: u64,
@@ -164,14 +165,7 @@ impl GitRepo {
             let above = SafeDir::open_shared(above).map_err(fail)?;
             crate::cache::clear_foreign(&above).map_err(fail)?;
         }
-        for entry in dir.list(FOREIGN).map_err(fail)?.entries {
-            if dir.stat(&entry.name).map_err(fail)?.is_some_and(|stat| stat.kind == Kind::Dir) {
-                peers_git::remove_checkout(&self.pristine.join(&entry.name)).map_err(failure)?;
-            } else {
-                dir.remove_file(&entry.name).map(drop).map_err(fail)?;
-            }
-        }
-        Ok(())
+        crate::cache::clear_but(&dir, |_| false).map_err(fail)
     }
 
     /// Over an open control git dir.
@@ -197,6 +191,7 @@ impl GitRepo {
             store_seen: None,
             gates: None,
             before_gates: None,
+            copied: BTreeMap::new(),
             scopes: BTreeMap::new(),
             ledger: None,
             serial: 0,
@@ -375,6 +370,14 @@ impl GitRepo {
         Ok(TreeKey { head, tree: tree.key().map_err(failure)? })
     }
 
+    /// Only links that were there when the history began to be counted are the operator's.
+    fn leads_out(&self, commit: &CommitId, checkout: &Path) -> Result<Option<String>, RepoFailure> {
+        let found = self.control.outward_links(commit, checkout).map_err(failure)?;
+        Ok(outward::refusal(&found, |link| {
+            self.base.as_ref().is_some_and(|base| self.control.has_link(base, link).unwrap_or(false))
+        }))
+    }
+
     fn check_out(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure> {
         let peer = self.open()?;
         self.serial += 1;
@@ -487,16 +490,24 @@ impl Repo for GitRepo {
         self.with_control(|repo| repo.handoff_of(mark))
     }
 
-    fn gate_copy(&mut self, key: &TreeKey, behind: bool) -> Result<Option<PathBuf>, RepoFailure> {
-        self.with_control(|repo| repo.copy_for_gates(key, if behind { "behind" } else { "tree" }))
+    fn gate_copy(&mut self, key: &TreeKey, behind: bool) -> Result<Option<GateCopy>, RepoFailure> {
+        self.with_control(|repo| repo.copy_for_gates(key, if behind { gates::BEHIND } else { gates::COPY }))
     }
 
     fn scopes_of(&mut self, key: &TreeKey, globs: &Scopes) -> Result<BTreeMap<GoalId, String>, RepoFailure> {
         self.with_control(|repo| repo.scopes_at(key, globs))
     }
 
+    fn digest_of(&mut self, key: &TreeKey, globs: &[String]) -> Result<Option<String>, RepoFailure> {
+        self.with_control(|repo| repo.digest_at(key, globs))
+    }
+
     fn checkout(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure> {
         self.with_control(|repo| repo.check_out(commit))
+    }
+
+    fn unfit(&mut self, commit: &CommitId, checkout: &Path) -> Result<Option<String>, RepoFailure> {
+        self.with_control(|repo| repo.leads_out(commit, checkout))
     }
 
     fn remove_checkout(&mut self, dir: &Path) {

@@ -3,6 +3,8 @@
 //! Where agents run unconfined as our own user nothing here prevents anything; it finds out, so that
 //! the loop stops before it builds on what somebody else wrote.
 
+mod homes;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{Read, Seek, SeekFrom};
@@ -20,6 +22,7 @@ use peers_sys::dir::{FileStat, Kind};
 use peers_sys::{FileError, SafeDir, term};
 
 use crate::ports::{Guard, Sweep};
+pub use homes::ToolHomes;
 
 /// Files of `.peers/` that are ours or the operator's.
 const FILES: [&str; 16] = [
@@ -53,7 +56,8 @@ const DIRS: [&str; 9] = [
     "contracts",
 ];
 /// What operators and controllers may write while a loop runs, and what has its own guard.
-const FREE: [&str; 4] = [layout::store::COMMANDS, "git", layout::store::RUN_LOCK, "op.lock"];
+const FREE: [&str; 5] =
+    [layout::store::COMMANDS, layout::store::EDITS, "git", layout::store::RUN_LOCK, "op.lock"];
 /// Most names in one directory, and directories below each other.
 const NAMES: usize = 20_000;
 const DEPTH: usize = 8;
@@ -67,6 +71,7 @@ pub struct FsGuard {
     store_path: PathBuf,
     before: Option<Result<Seen, String>>,
     journal: Segment,
+    homes: ToolHomes,
 }
 
 /// The store at one moment.
@@ -89,7 +94,31 @@ impl FsGuard {
     #[must_use]
     pub fn new(peers: SafeDir, store: SafeDir) -> Self {
         let (peers_path, store_path) = (peers.path().to_owned(), store.path().to_owned());
-        Self { peers, peers_path, store, store_path, before: None, journal: Segment::default() }
+        let (before, journal, homes) = (None, Segment::default(), ToolHomes::default());
+        Self { peers, peers_path, store, store_path, before, journal, homes }
+    }
+
+    /// Watches the settings of build tools too.
+    #[must_use]
+    pub fn with_homes(self, homes: ToolHomes) -> Self {
+        Self { homes, ..self }
+    }
+
+    fn changed_setting(&self) -> Option<(TamperKind, String)> {
+        self.homes.changed().map(|what| (TamperKind::ToolHome, what))
+    }
+
+    /// What happened to the store since the last look before, if it was not us.
+    fn touched_store(&mut self) -> Option<String> {
+        let before = self.before.take()?;
+        let compared = before.and_then(|before| {
+            let after = self.look()?;
+            self.difference(&before, &after)
+        });
+        match compared {
+            Ok(what) => what,
+            Err(why) => Some(format!("it cannot be compared with what it was: {why}")),
+        }
     }
 
     fn look(&self) -> Result<Seen, String> {
@@ -231,6 +260,8 @@ impl Guard for FsGuard {
         let mut sweep = Sweep::default();
         if let Err(what) = sweep_peers(&self.peers, &self.peers_path, &mut sweep.warnings) {
             sweep.tamper = Some((TamperKind::PeerDir, what));
+        } else {
+            sweep.tamper = self.changed_setting();
         }
         sweep
     }
@@ -241,15 +272,7 @@ impl Guard for FsGuard {
     }
 
     fn after(&mut self) -> Option<(TamperKind, String)> {
-        let before = self.before.take()?;
-        let compared = before.and_then(|before| {
-            let after = self.look()?;
-            self.difference(&before, &after)
-        });
-        let what = match compared {
-            Ok(what) => what?,
-            Err(why) => format!("it cannot be compared with what it was: {why}"),
-        };
+        let Some(what) = self.touched_store() else { return self.changed_setting() };
         Some((
             TamperKind::Store,
             format!("the trusted store was touched by somebody else: {}", term::inline(&what)),
@@ -556,6 +579,8 @@ mod tests {
             fs::write(place.at("store/commands/1.json"), "{}").unwrap();
             fs::write(place.at("store/git/HEAD"), "ref").unwrap();
             fs::write(place.at("store/op.lock"), "").unwrap();
+            fs::create_dir_all(place.at("store/edits/0123456789abcdef")).unwrap();
+            fs::write(place.at("store/edits/0123456789abcdef/.goals.yaml.swp"), "an editor's").unwrap();
         });
         assert_eq!(found, None);
     }

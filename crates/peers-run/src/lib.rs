@@ -18,6 +18,7 @@ pub mod land;
 mod messages;
 pub mod oneshot;
 pub mod operator;
+mod outward;
 pub mod perform;
 pub mod place;
 pub mod ports;

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use peers_core::machine::StopRequest;
 use peers_git::{ControlDir, Git, PeerRepo, SyntheticGit};
-use peers_model::goal::{Goal, GoalKind, TreeChoice};
+use peers_model::check;
+use peers_model::goal::{GateRun, Goal, GoalKind, TreeChoice};
 use peers_model::record::Digests;
 use peers_model::verdict::{Judged, Place as Where, TreeKey};
 use peers_model::{CommitId, GoalId, RunId, TickNo, Timestamp, TreeId, exit};
@@ -22,6 +23,7 @@ use peers_store::verdicts::Verdicts;
 use peers_sys::clock;
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
+use peers_sys::lock::FileLock;
 use peers_sys::spawn::StubProgram;
 use tokio::sync::watch;
 
@@ -31,10 +33,13 @@ use crate::drive;
 use crate::env::OperatorEnv;
 use crate::gitrepo::chain;
 use crate::inputs::Signals;
-use crate::perform::in_order_of_need;
+use crate::outward::{self, Operators};
+use crate::perform::{after, in_order_of_need, one_more};
 use crate::place::{FREE_SPACE, Holder, Place, file_hint, repo_exit, repo_hint};
 use crate::ports::GateJob;
-use crate::procs::{Book, Cancel, Extra, ExtraResult, Progress, Site, SiteSpec, run_extra, run_gates};
+use crate::procs::{
+    Book, Cancel, Extra, ExtraResult, Progress, Site, SiteSpec, reap_run, run_extra, run_gates,
+};
 use crate::pulse;
 
 pub use self::changed::Dirtied;
@@ -75,6 +80,8 @@ pub struct Verified {
     pub extra: Vec<ExtraResult>,
     /// Gates that the operator exempted from clean checkouts (`tree: live`).
     pub exempt: Vec<GoalId>,
+    /// Gates that read the record of the runs, which is not here: they were not asked.
+    pub recordless: Vec<GoalId>,
     /// What was accepted.
     pub digests: Digests,
     /// Paths of the work tree that the gates made dirty, or why that is not known.
@@ -110,10 +117,11 @@ pub fn verify(
     }
     let (at, from) = (clock::now(), clock::mono());
     let head = match repo.facts().head() {
-        Ok(head) => head.commit,
+        Ok(head) => head,
         Err(peers_git::GitError::Repo(error)) => return Err(boot::repo_finding(place, &error).into()),
         Err(error) => return Err(git(error).into()),
     };
+    let (branch, head) = (head.clone(), head.commit);
     let mut control = ControlDir::open_or_create(&bench.scratch().join("control.git"), locate(env)?)
         .map_err(git)?
         .with_excludes(peers_git::operator_excludes());
@@ -122,34 +130,37 @@ pub fn verify(
     let state = control.tree_state(place.work_dir(), &head).map_err(git)?;
     let exempt = exempt(&loaded.goals);
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
-    let gates = bench.book.gates().iter().filter(|id| chosen(id.as_str()));
-    let (tree, judgement, dirtied) = if options.pristine {
+    let mut recordless = recordless(place, &loaded.goals);
+    recordless.retain(|id| chosen(id.as_str()));
+    let gates = bench.book.gates().iter().filter(|id| chosen(id.as_str()) && !recordless.contains(id));
+    let (judgement, dirtied) = if options.pristine {
         let gates: Vec<GoalId> = gates.filter(|id| !exempt.contains(id)).cloned().collect();
         let key = TreeKey { head: head.clone(), tree: state.head_tree.clone() };
         let lent = control.lend(&repo).map_err(git)?;
         let judgement = bench.prove(&control, &key, &gates, &lent, &Rc::new(RefCell::new(show)))?;
-        (state.head_tree, judgement, Err("they ran in a clean checkout"))
+        (judgement, Err("they ran in a clean checkout"))
     } else {
         let gates: Vec<GoalId> = gates.cloned().collect();
         let mut extra = Extra::all(&bench.book);
         extra.retain(|command| chosen(&command.name));
         let before = changed::Before::look(&control, place.work_dir(), &head);
-        let mut ground = live::Ground {
+        let ground = live::Ground {
             bench: &bench,
             place,
             control: &mut control,
             repo: &repo,
             goals: &loaded.goals,
             head: &head,
+            branch: &branch,
             state: &state,
             alone: beside.is_none(),
         };
-        let judgement = ground.judge(gates, extra, show)?;
+        let judgement = ground.judge(&gates, extra, show)?;
         let dirtied = match &beside {
             Some(_) => Err("a loop works here at the same time"),
             None => before.changed(&control, place.work_dir(), &head),
         };
-        (state.worktree_tree, judgement, dirtied)
+        (judgement, dirtied)
     };
     let Judgement { mut gates, extra, signal } = judgement;
     if shallow::is_cut(place, &repo) {
@@ -158,12 +169,13 @@ pub fn verify(
     Ok(Verified {
         at,
         head,
-        tree,
+        tree: if options.pristine { state.head_tree } else { state.worktree_tree },
         dirty: state.dirty,
         pristine: options.pristine,
         gates,
         extra,
         exempt,
+        recordless,
         digests: loaded.digests,
         dirtied,
         took_ms: u64::try_from(clock::mono().since(from).as_millis()).unwrap_or(u64::MAX),
@@ -179,6 +191,19 @@ pub fn exempt(goals: &[Goal]) -> Vec<GoalId> {
     goals.iter().filter(live).map(|goal| goal.id.clone()).collect()
 }
 
+/// Gates that cannot judge here, since there is no record of any run: the one that accepted by a digest what
+/// this place holds has it elsewhere.
+fn recordless(place: &Place, goals: &[Goal]) -> Vec<GoalId> {
+    if matches!(place.open_store(), Ok(Some(_)) | Err(_)) {
+        return Vec::new();
+    }
+    let reads = |goal: &&Goal| match goal.gate().map(|gate| &gate.run) {
+        Some(GateRun::Check { name, .. }) => check::spec(name).is_some_and(|spec| spec.reads_record),
+        _ => false,
+    };
+    goals.iter().filter(reads).map(|goal| goal.id.clone()).collect()
+}
+
 /// What gates answered.
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
@@ -191,12 +216,16 @@ pub(crate) struct Judgement {
 pub(crate) struct Bench {
     cache: SafeDir,
     name: String,
+    /// As long as it is held nobody takes this for a leftover.
+    _owned: FileLock,
     /// Where clean checkouts are made.
     checkouts: String,
     site: Rc<Site>,
     pub(crate) book: Rc<Book>,
     goals: Vec<Goal>,
     scratch: PathBuf,
+    env: Env,
+    operators: Operators,
 }
 
 impl Bench {
@@ -222,7 +251,10 @@ impl Bench {
         let dir = SafeDir::create_root(place.cache_dir()).map_err(|e| file(&e))?;
         let name = format!("{}{random}", cache::ONESHOT);
         let checkouts = format!("{}{random}", cache::PROOF);
-        let scratch = dir.create_subdir(&name).map_err(|e| file(&e))?;
+        for run in cache::clear_stale(&dir).map_err(|e| file(&e))? {
+            reap_run(&run);
+        }
+        let (scratch, owned) = cache::begin(&dir, &name).map_err(|e| file(&e))?;
         let scratch_path = scratch.path().to_owned();
         let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
         // Without a store nothing was kept.
@@ -235,7 +267,7 @@ impl Bench {
             scratch,
             program: stub.path().to_owned(),
             stub,
-            bin: peers_sys::env::current_exe().map_err(|e| bug(e.to_string()))?,
+            bin: peers_sys::env::running_exe().map_err(|e| bug(e.to_string()))?,
             operator: env.clone(),
             chosen,
             subreaper: peers_sys::reap::become_subreaper().is_ok(),
@@ -244,11 +276,14 @@ impl Bench {
         Ok(Self {
             cache: dir,
             name,
+            _owned: owned,
             checkouts,
             site: Rc::new(site),
             book: Rc::new(book),
             goals: loaded.goals.clone(),
             scratch: scratch_path,
+            env: env.clone(),
+            operators: Operators::of(place),
         })
     }
 
@@ -272,6 +307,18 @@ impl Bench {
         Ok(dir)
     }
 
+    /// Why a clean checkout proves nothing.
+    fn unfit(
+        &self,
+        control: &ControlDir,
+        head: &CommitId,
+        dir: &std::path::Path,
+    ) -> Result<Option<String>, BootError> {
+        let repo = PeerRepo::open(self.site.repo()).map_err(|e| git(e.into()))?;
+        let aside = || Some((self.scratch.join("anchor.git"), locate(&self.env).ok()?));
+        Ok(outward::look((control, &repo), &self.operators, (head, dir), aside).map_err(git)?)
+    }
+
     /// These verdicts stand. Gives back the kept green answers where they are to be written anew.
     pub(crate) fn stand(&self, judged: &[Judged]) -> Option<Verdicts> {
         self.site.stand(judged)
@@ -289,16 +336,32 @@ impl Bench {
     ) -> Result<Judgement, BootError> {
         let mut all = Judgement::default();
         for gate in in_order_of_need(gates, &self.goals) {
-            let (gates, dir) = (vec![gate], Some(self.checkout(control, &key.head, lent)?));
             let not_green = all.gates.iter().filter(|judged| !judged.verdict.is_pass());
-            let not_green = not_green.map(|judged| judged.goal.clone()).collect();
-            let live = GateJob::live(gates, key.clone(), TickNo(0));
-            let job = GateJob { place: Where::Pristine, dir, not_green, ..live };
-            let show = Rc::clone(show);
-            let judged =
-                self.judge(job, Vec::new(), Box::new(move |progress| (show.borrow_mut())(progress)))?;
-            all.gates.extend(judged.gates);
-            all.signal = judged.signal;
+            let not_green: Vec<GoalId> = not_green.map(|judged| judged.goal.clone()).collect();
+            let mut tried: Option<Judged> = None;
+            loop {
+                let dir = self.checkout(control, &key.head, lent)?;
+                let unfit = self.unfit(control, &key.head, &dir)?;
+                let job = GateJob {
+                    place: Where::Pristine,
+                    dir: Some(dir),
+                    not_green: not_green.clone(),
+                    unfit,
+                    tried: tried.as_ref().map_or(0, |tried| tried.attempts),
+                    ..GateJob::live(vec![gate.clone()], key.clone(), TickNo(0))
+                };
+                let show = Rc::clone(show);
+                let mut found =
+                    self.judge(job, Vec::new(), Box::new(move |progress| (show.borrow_mut())(progress)))?;
+                all.signal = found.signal;
+                let Some(judged) = found.gates.pop() else { break };
+                let judged = after(tried.take(), judged);
+                if all.signal.is_some() || !one_more(&self.goals, &judged) {
+                    all.gates.push(judged);
+                    break;
+                }
+                tried = Some(judged);
+            }
             if all.signal.is_some() {
                 break;
             }

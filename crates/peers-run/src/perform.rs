@@ -2,7 +2,7 @@
 
 mod judging;
 
-pub(crate) use judging::{changed_the_tree, in_order_of_need};
+pub(crate) use judging::{after, changed_the_tree, in_order_of_need, next_together, one_more};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -255,7 +255,22 @@ impl Place {
             looked: self.store.clone(),
             from: self.store_from.clone(),
             was: self.was(),
+            cloned: self.is_cloned(),
         }
+    }
+
+    /// Whether `.peers/` holds what a clone brings along, goals and configuration, and nothing of a set-up on
+    /// this machine, which always has a place for its logs. Best effort: what cannot be looked at is none.
+    #[must_use]
+    pub fn is_cloned(&self) -> bool {
+        let Some(peers) = self.open_work().ok().and_then(|work| work.subdir(PEERS_DIR).ok()) else {
+            return false;
+        };
+        let is = |name: &str, kind: Option<Kind>| {
+            peers.stat(name).is_ok_and(|stat| stat.map(|stat| stat.kind) == kind)
+        };
+        let files = [layout::peers::GOALS, layout::peers::CONFIG];
+        is("log", None) && files.into_iter().any(|file| is(file, Some(Kind::File)))
     }
 
     /// Where this very directory was when a store was made for it. Best effort, for a hint.

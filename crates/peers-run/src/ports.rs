@@ -2,7 +2,7 @@
 //! the simulator's. Files are `peers_store::Disk`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use peers_core::bugs::LedgerCommit;
 use peers_core::cheat::{TurnDiff, Uncommitted};
@@ -215,23 +215,43 @@ pub trait Repo {
     /// [`RepoFailure`].
     fn checkout(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure>;
 
+    /// Why a clean checkout proves nothing, in words for the gate that would run there.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn unfit(&mut self, commit: &CommitId, checkout: &Path) -> Result<Option<String>, RepoFailure> {
+        let (_, _) = (commit, checkout);
+        Ok(None)
+    }
+
     /// A kept copy of the commit, brought to it; nothing while the work tree has uncommitted changes, or where
     /// there are no such copies. The one for gates beside a peer is another one.
     ///
     /// # Errors
     /// [`RepoFailure`].
-    fn gate_copy(&mut self, key: &TreeKey, behind: bool) -> Result<Option<PathBuf>, RepoFailure> {
+    fn gate_copy(&mut self, key: &TreeKey, behind: bool) -> Result<Option<GateCopy>, RepoFailure> {
         let (_, _) = (key, behind);
         Ok(None)
     }
 
-    /// Digests of what lies below globs, at a commit; nothing while the work tree has uncommitted changes.
+    /// Digests of what lies below globs, at a commit; nothing while the work tree has uncommitted changes, and
+    /// of globs that hold no file, or links.
     ///
     /// # Errors
     /// [`RepoFailure`].
     fn scopes_of(&mut self, key: &TreeKey, globs: &Scopes) -> Result<BTreeMap<GoalId, String>, RepoFailure> {
         let (_, _) = (key, globs);
         Ok(BTreeMap::new())
+    }
+
+    /// A digest of what lies below globs at a commit, whatever that is; nothing while the work tree has
+    /// uncommitted changes.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn digest_of(&mut self, key: &TreeKey, globs: &[String]) -> Result<Option<String>, RepoFailure> {
+        let (_, _) = (key, globs);
+        Ok(None)
     }
 
     /// Removes a checkout. Losing one costs disk space only; leftovers go at the next start.
@@ -251,7 +271,7 @@ pub struct GateJob {
     pub dir: Option<PathBuf>,
     /// The kept copy of the commit, for gates that want one instead of the work tree. Absent where there is
     /// none: they run in the work tree then.
-    pub copy: Option<PathBuf>,
+    pub copy: Option<GateCopy>,
     /// For log names.
     pub tick: TickNo,
     /// Gates that are not among these and are known not to be green here: what needs them is skipped.
@@ -260,6 +280,29 @@ pub struct GateJob {
     pub scopes: BTreeMap<GoalId, String>,
     /// Digest of the files that `setup.paths` names; without it a copy is set up each time.
     pub setup: Option<String>,
+    /// Attempts of its only gate that went before, each in a checkout of its own.
+    pub tried: u8,
+    /// Why the clean checkout proves nothing, whatever a command says in it.
+    pub unfit: Option<String>,
+}
+
+/// A kept copy of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateCopy {
+    /// Where.
+    pub dir: PathBuf,
+    /// It was just made: nothing of an earlier commit, or of a gate, is in it.
+    pub fresh: bool,
+    /// It lacks what was in it at this commit, so that `setup` may have made that.
+    pub reset: bool,
+}
+
+impl GateCopy {
+    /// One that was just made.
+    #[must_use]
+    pub fn made(dir: PathBuf) -> Self {
+        Self { dir, fresh: true, reset: false }
+    }
 }
 
 impl GateJob {
@@ -276,6 +319,8 @@ impl GateJob {
             not_green: Vec::new(),
             scopes: BTreeMap::new(),
             setup: None,
+            tried: 0,
+            unfit: None,
         }
     }
 }

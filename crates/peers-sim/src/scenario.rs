@@ -152,6 +152,7 @@ impl Scenario {
             id,
             rule: SoftRule::Other { needed: 1 },
             every: 1,
+            check: None,
         })
     }
 
@@ -171,6 +172,7 @@ impl Scenario {
                 rule: s.rule,
                 every: s.every,
                 paths: Vec::new(),
+                check: None,
             }),
         });
         hard.chain(soft).collect()
@@ -195,6 +197,7 @@ impl Scenario {
             max_ticks: self.max_ticks,
             stuck_after: 5,
             stuck_gates: GoalId::new("tests-pass").into_iter().collect(),
+            idle_gates: Vec::new(),
             soft_required: true,
             overlap: false,
             strict_tree: false,

@@ -16,8 +16,12 @@ pub mod store {
     pub const RUNS: &str = "runs";
     /// Operator commands for a running loop.
     pub const COMMANDS: &str = "commands";
+    /// Copies of goals and config that an operator edits.
+    pub const EDITS: &str = "edits";
     /// Green answers of gates that outlive a process.
     pub const VERDICTS: &str = "verdicts.json";
+    /// Settings of build tools, as they were when the run began.
+    pub const TOOL_HOMES: &str = "tool-homes.json";
     /// The run lock.
     pub const RUN_LOCK: &str = "run.lock";
     /// The control git dir.

@@ -95,12 +95,25 @@ impl LoadError {
     fn yaml(source: Source, text: &str, error: YamlError) -> Self {
         let goal =
             (source == Source::Goals).then(|| error.line.and_then(|line| goal_near(text, line))).flatten();
+        let condition = source == Source::Goals && error.line.is_some_and(|line| is_condition(text, line));
         let mut problem = Problem::from(error);
+        if condition && problem.remedy.is_none() {
+            problem.remedy = Some(UNQUOTED.to_owned());
+        }
         if let Some(id) = goal {
             problem.message = format!("goal `{}`: {}", term::line(id, 64), problem.message);
         }
         Self::one(source, problem)
     }
+}
+
+/// How a condition needs no quotes of YAML.
+const UNQUOTED: &str = "write `pass_when: >-` and the condition alone on the next line, indented further: there it needs no quotes of its own, and no `#` begins a comment";
+
+/// Whether a line begins a condition, as far as a text that cannot be parsed tells.
+fn is_condition(text: &str, line: u32) -> bool {
+    let line = usize::try_from(line).ok().and_then(|line| text.lines().nth(line.checked_sub(1)?));
+    line.is_some_and(|line| line.trim_start().trim_start_matches("- ").trim_start().starts_with("pass_when:"))
 }
 
 /// The goal in which a line stands, as far as a text that cannot be parsed tells.
@@ -246,6 +259,7 @@ pub fn load_goals(text: &str, peers: usize, known_checks: &[&str]) -> Result<Vec
     for mistake in &mut mistakes {
         name_goal(mistake, &document);
     }
+    let count = listed.len();
     // What is wrong by itself is not judged further; the others keep their places.
     let entries: Vec<(usize, GoalEntry)> = listed
         .into_iter()
@@ -255,7 +269,9 @@ pub fn load_goals(text: &str, peers: usize, known_checks: &[&str]) -> Result<Vec
     mistakes.extend(entries.iter().filter_map(|(i, entry)| expression(&document, *i, entry)));
     mistakes.extend(entries.iter().filter_map(|(i, entry)| check_args(&document, *i, entry)));
     let sound = GoalsFile { goals: Some(entries.iter().map(|(_, entry)| entry.clone()).collect()) };
-    if let Err(errors) = goal::check_goals(sound, peers, known_checks) {
+    if let Err(mut errors) = goal::check_goals(sound, peers, known_checks) {
+        // Whether what is needed is there cannot be told of a list that was not read in full.
+        errors.retain(|error| error.key != "needs" || entries.len() == count);
         mistakes.extend(errors.into_iter().map(|error| senseless(&document, &entries, error, known_checks)));
     }
     if !mistakes.is_empty() {
@@ -293,7 +309,9 @@ fn senseless(
         document.key(&path, key).or_else(|| document.key(&path, "id")).or_else(|| document.place(&path))
     });
     let written = found.filter(|_| key == "check").and_then(|(_, entry)| entry.check.as_deref());
-    let near = written.and_then(|written| yaml::closest(written, known_checks.iter().copied()));
+    let near = written
+        .filter(|written| !known_checks.contains(written))
+        .and_then(|written| yaml::closest(written, known_checks.iter().copied()));
     let hint = near.map(|near| format!("did you mean `{near}`?"));
     Mistake { at, message: format!("goal `{goal}`: {what}"), hint }
 }
@@ -350,7 +368,9 @@ fn expression(document: &Document<'_>, index: usize, entry: &GoalEntry) -> Optio
         None => format!("goal `{}`: `pass_when`, character {}: {}", entry.id, error.column, error.message),
     };
     let at = inside.or_else(|| document.key(path.get(..2)?, "pass_when"));
-    Some(Mistake { at, message, hint: None })
+    // A `#` behind a blank ends a plain text of YAML in the midst of a string.
+    let hint = error.message.contains("not closed").then(|| UNQUOTED.to_owned());
+    Some(Mistake { at, message, hint })
 }
 
 /// `source` with its number, and a caret below its character `column` (from 0) if that is shown.

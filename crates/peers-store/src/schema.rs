@@ -5,6 +5,7 @@
 
 mod lines;
 
+use peers_model::goal::CHECK_NAMES;
 use peers_model::keys::{self, schema};
 use serde_json::{Map, Value, json};
 
@@ -78,16 +79,45 @@ fn goals(id: &str) -> Value {
         "What must be true before a run is complete (.peers/goals.yaml).",
     );
     let filled = |key: &str| json!({"required": [key], "properties": {key: {"not": {"type": "null"}}}});
-    let rule = |kind: &str, then: Value| json!({"if": {"properties": {"type": {"const": kind}}, "required": ["type"]}, "then": then});
+    // A key that is there, with a value that `value` admits.
+    let has = |key: &str, value: Value| json!({"required": [key], "properties": {key: value}});
+    // Keys that say nothing: absent, or with the value of their absence.
+    let bare = |keys: &[&str]| -> Value {
+        let each = keys.iter().map(|key| {
+            let nothing = match *key {
+                "args" | "needs" | "env" => json!({"maxItems": 0}),
+                "retry_on_fail" => json!({"const": 0}),
+                "cacheable" | "expensive" | "serial" => json!({"const": false}),
+                _ => json!({"type": "null"}),
+            };
+            ((*key).to_owned(), nothing)
+        });
+        json!({"properties": each.collect::<Map<String, Value>>()})
+    };
+    let rule = |kind: &str, then: Value| json!({"if": has("type", json!({"const": kind})), "then": then});
+    let live = json!({"properties": {"tree": {"not": {"const": "live"}}}});
     let rules = json!([
         rule("hard", json!({"oneOf": [filled("cmd"), filled("check")]})),
+        rule("hard", bare(&["prompt", "reviewer", "consensus_needed", "quorum", "review_interval"])),
+        rule("hard", json!({"if": has("paths", json!({"minItems": 1})), "then": has("cacheable", json!({"const": true}))})),
+        rule("hard", json!({"if": filled("check"), "then": bare(&["cacheable", "expensive", "cwd", "env"])})),
         rule("soft", json!({"allOf": [filled("prompt"), filled("reviewer")]})),
-        {"if": filled("cmd"), "then": filled("pass_when")},
-        {"if": {"properties": {"reviewer": {"const": "quorum"}}, "required": ["reviewer"]}, "then": filled("quorum")},
+        rule("soft", bare(&["cmd", "pass_when", "retry_on_fail", "cacheable", "expensive", "serial", "needs", "env", "cwd"])),
+        rule("soft", json!({"properties": {"tree": {"const": "auto"}}})),
+        rule("soft", json!({"if": filled("check"), "else": bare(&["timeout_s", "args"])})),
+        {"if": filled("cmd"), "then": {"allOf": [filled("pass_when"), bare(&["args"])]}},
+        {"if": filled("check"), "then": {"allOf": [bare(&["pass_when"]), {"properties": {"tree": {"not": {"const": "copy"}}}}]}},
+        {"if": has("expensive", json!({"const": true})), "then": live},
+        {"if": has("reviewer", json!({"const": "quorum"})), "then": filled("quorum"), "else": bare(&["quorum"])},
+        {"if": has("reviewer", json!({"const": "both"})), "then": {"properties": {"consensus_needed": {"const": 1}}}},
     ]);
     let goal = schema.pointer_mut("/properties/goals/anyOf/0/items").and_then(Value::as_object_mut);
     if let Some(goal) = goal {
         goal.insert("allOf".to_owned(), rules);
+    }
+    let check = schema.pointer_mut("/properties/goals/anyOf/0/items/properties/check/anyOf/0");
+    if let Some(check) = check.and_then(Value::as_object_mut) {
+        check.insert("enum".to_owned(), json!(CHECK_NAMES));
     }
     schema
 }

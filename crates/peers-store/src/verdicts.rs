@@ -65,6 +65,12 @@ impl Verdicts {
         disk.publish(Area::Store, layout::store::VERDICTS, &bytes, false)
     }
 
+    /// Whether any answer of that gate is kept.
+    #[must_use]
+    pub fn has(&self, gate: &GoalId) -> bool {
+        self.passes.iter().any(|pass| pass.gate == *gate)
+    }
+
     /// The answer about exactly this.
     #[must_use]
     pub fn find(&self, gate: &GoalId, about: &str) -> Option<&Pass> {

@@ -6,6 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::dir::FileStat;
+
 /// A snapshot of environment variables. Later changes of the process do not show.
 #[derive(Clone, Default)]
 pub struct Env {
@@ -132,6 +134,23 @@ pub fn current_dir() -> io::Result<PathBuf> {
 /// When the system cannot tell.
 pub fn current_exe() -> io::Result<PathBuf> {
     std::env::current_exe()
+}
+
+/// The running executable under a name that other processes can start it by, and that goes on to name it
+/// when its file is replaced or removed: `/proc/PID/exe`, valid as long as this process lives. Where there
+/// is no such name, its path.
+///
+/// # Errors
+/// When the system cannot tell.
+pub fn running_exe() -> io::Result<PathBuf> {
+    let name = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
+    if cfg!(target_os = "linux") && name.exists() { Ok(name) } else { current_exe() }
+}
+
+/// What the program behind `path` is now, links followed; `None` where there is none.
+#[must_use]
+pub fn program_stat(path: &Path) -> Option<FileStat> {
+    rustix::fs::stat(path).ok().map(|stat| FileStat::new(&stat))
 }
 
 /// The arguments of this process, the program name first.

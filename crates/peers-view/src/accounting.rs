@@ -52,16 +52,30 @@ pub fn doubts(config: &Config, accounting: &[Accounting], max_usd: Option<Usd>) 
     let tokens = caps.budget.max_tokens.is_some();
     let mut found = Vec::new();
     for (peer, known) in config.peers.iter().zip(accounting) {
+        let own = caps.budget.per_peer.get(&peer.name).copied().unwrap_or_default();
+        let of_its_own = |cap: &str| format!("`budget.per_peer.{}.{cap}`", peer.name);
         let mut unbound = Vec::new();
         if money.is_some() && !known.money {
-            unbound.push("`max_usd`");
+            unbound.push("`max_usd`".to_owned());
         }
         if tokens && !known.tokens {
-            unbound.push("`max_tokens`");
+            unbound.push("`max_tokens`".to_owned());
+        }
+        if own.max_usd.is_some() && caps.usd_mode == UsdMode::Hard && !known.money {
+            unbound.push(of_its_own("max_usd"));
+        }
+        if own.max_tokens.is_some() && !known.tokens {
+            unbound.push(of_its_own("max_tokens"));
         }
         let loud = !unbound.is_empty();
         if loud || known.missing.is_some() {
             found.push(Doubt { loud, text: unknown(peer, known, &unbound) });
+        }
+        if own.max_usd.is_some() && caps.usd_mode != UsdMode::Hard {
+            let (cap, mode) =
+                (of_its_own("max_usd"), if caps.usd_mode == UsdMode::Warn { "warn" } else { "off" });
+            let text = format!("{cap} does not bind: `max_usd_mode` is `{mode}`, it binds in `hard` alone");
+            found.push(Doubt { loud: true, text });
         }
         let more = known.doubts.iter();
         found.extend(more.map(|doubt| Doubt { loud: false, text: format!("{}: {doubt}", peer.name) }));
@@ -69,7 +83,7 @@ pub fn doubts(config: &Config, accounting: &[Accounting], max_usd: Option<Usd>) 
     found
 }
 
-fn unknown(peer: &PeerSpec, known: &Accounting, unbound: &[&str]) -> String {
+fn unknown(peer: &PeerSpec, known: &Accounting, unbound: &[String]) -> String {
     let what = if known.tokens { "cost" } else { "tokens, cost and limits" };
     let (name, tool) = (&peer.name, peer.tool_name());
     let so = match unbound.len() {

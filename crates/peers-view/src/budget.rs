@@ -3,7 +3,7 @@
 use peers_core::budget::Caps;
 use peers_core::state::{State, Wasted};
 use peers_model::config::{Config, PositiveUsd, UsdMode};
-use peers_model::{Timestamp, Tokens, Usd};
+use peers_model::{PeerName, Timestamp, Tokens, Usd};
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
@@ -39,9 +39,11 @@ pub struct BudgetView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetRow {
     /// What, for people.
-    pub name: &'static str,
-    /// The key of its cap.
-    pub key: &'static str,
+    pub name: String,
+    /// The key of its cap below `budget`.
+    pub key: String,
+    /// Whose own cap it is; of everybody together where absent.
+    pub peer: Option<PeerName>,
     /// Spent so far.
     pub spent: Amount,
     /// The cap; absent when there is none.
@@ -112,7 +114,11 @@ impl BudgetView {
     /// The row shows at least what was spent: the cost of some turns is not known.
     #[must_use]
     pub fn is_least(&self, row: &BudgetRow) -> bool {
-        match row.key {
+        if row.peer.is_some() {
+            // What is not known may be its.
+            return self.unknown_usage > 0 || (row.spent.is_zero() && self.usd_is_least);
+        }
+        match row.key.as_str() {
             "max_tokens" => self.unknown_usage > 0,
             "max_usd" => self.usd_is_least,
             _ => false,
@@ -138,11 +144,39 @@ impl BudgetView {
     }
 }
 
+/// The caps of single peers that are in force.
+fn own(state: &State, caps: &Caps) -> Vec<BudgetRow> {
+    let mut rows = Vec::new();
+    for (peer, cap) in &caps.budget.per_peer {
+        let health = state.health(peer);
+        let row = |what: &str, cap: &str, spent, most| BudgetRow {
+            name: format!("{what} of {peer}"),
+            key: format!("per_peer.{peer}.{cap}"),
+            peer: Some(peer.clone()),
+            spent,
+            cap: Some(most),
+        };
+        if let Some(most) = cap.max_tokens {
+            rows.push(row(
+                "tokens",
+                "max_tokens",
+                Amount::Tokens(health.tokens),
+                Amount::Tokens(Tokens(most.get())),
+            ));
+        }
+        if let Some(most) = cap.max_usd.filter(|_| caps.usd_mode == UsdMode::Hard) {
+            rows.push(row("money", "max_usd", Amount::Usd(health.usd), Amount::Usd(most.0)));
+        }
+    }
+    rows
+}
+
 impl Serialize for BudgetRow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut row = serializer.serialize_struct("BudgetRow", 6)?;
-        row.serialize_field("name", self.name)?;
-        row.serialize_field("key", self.key)?;
+        let mut row = serializer.serialize_struct("BudgetRow", 7)?;
+        row.serialize_field("name", &self.name)?;
+        row.serialize_field("key", &self.key)?;
+        row.serialize_field("peer", &self.peer)?;
         row.serialize_field("unit", self.spent.unit())?;
         row.serialize_field("spent", &self.spent)?;
         row.serialize_field("cap", &self.cap)?;
@@ -165,7 +199,13 @@ pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> Budget
     let spent = &state.spent;
     let budget = caps.value().map(|caps| &caps.budget);
     let seconds = |s: u64| Amount::Millis(s.saturating_mul(1000));
-    let row = |name, key, spent, cap| BudgetRow { name, key, spent, cap };
+    let row = |name: &str, key: &str, spent, cap| BudgetRow {
+        name: name.to_owned(),
+        key: key.to_owned(),
+        peer: None,
+        spent,
+        cap,
+    };
     let mut rows = vec![
         row(
             "ticks",
@@ -194,6 +234,7 @@ pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> Budget
     rows.push(row("tokens", "max_tokens", Amount::Tokens(spent.tokens), tokens));
     let usd = budget.and_then(|b| b.max_usd).map(|usd| Amount::Usd(usd.0));
     rows.push(row("money", "max_usd", Amount::Usd(spent.usd), usd));
+    rows.extend(caps.value().into_iter().flat_map(|caps| own(state, caps)));
     let mode = caps.value().filter(|caps| caps.budget.max_usd.is_some());
     BudgetView {
         rows,

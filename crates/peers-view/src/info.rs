@@ -198,14 +198,25 @@ fn peer_words(peer: &PeerSpec) -> String {
     format!("{} ({})", peer.name, parts.join(", "))
 }
 
+fn run_words(run: &GateRun) -> String {
+    match run {
+        GateRun::Shell { cmd, pass_when } => format!("{cmd} | pass_when {pass_when}"),
+        GateRun::Check { name, args } if args.is_empty() => format!("check {name}"),
+        GateRun::Check { name, args } => format!("check {name} {}", args.join(" ")),
+    }
+}
+
+fn run_json(run: &GateRun) -> Value {
+    match run {
+        GateRun::Shell { cmd, pass_when } => json!({"cmd": cmd, "pass_when": pass_when}),
+        GateRun::Check { name, args } => json!({"check": name, "args": args}),
+    }
+}
+
 fn goal_words(goal: &Goal) -> String {
     match &goal.kind {
         GoalKind::Hard(hard) => {
-            let run = match &hard.run {
-                GateRun::Shell { cmd, pass_when } => format!("{cmd} | pass_when {pass_when}"),
-                GateRun::Check { name, args } if args.is_empty() => format!("check {name}"),
-                GateRun::Check { name, args } => format!("check {name} {}", args.join(" ")),
-            };
+            let run = run_words(&hard.run);
             let list =
                 |word: &str, of: &[String]| (!of.is_empty()).then(|| format!("{word} {}", of.join(", ")));
             let needs: Vec<String> = hard.needs.iter().map(ToString::to_string).collect();
@@ -235,9 +246,11 @@ fn goal_words(goal: &Goal) -> String {
                 }
                 SoftRule::Quorum { pass, of } => format!("reviewer=quorum, quorum={pass}/{of}"),
             };
+            let check = soft.check.as_ref().map(|check| format!(", with {}", run_words(&check.run)));
+            let check = check.unwrap_or_default();
             match soft.every {
-                1 => format!("{} (soft): {rule}, asked every tick", goal.id),
-                every => format!("{} (soft): {rule}, asked at most every {every} ticks", goal.id),
+                1 => format!("{} (soft): {rule}, asked every tick{check}", goal.id),
+                every => format!("{} (soft): {rule}, asked at most every {every} ticks{check}", goal.id),
             }
         }
     }
@@ -245,30 +258,25 @@ fn goal_words(goal: &Goal) -> String {
 
 fn goal_json(goal: &Goal) -> Value {
     let (kind, more) = match &goal.kind {
-        GoalKind::Hard(hard) => {
-            let run = match &hard.run {
-                GateRun::Shell { cmd, pass_when } => json!({"cmd": cmd, "pass_when": pass_when}),
-                GateRun::Check { name, args } => json!({"check": name, "args": args}),
-            };
-            (
-                "hard",
-                json!({
-                    "run": run,
-                    "tree": hard.tree,
-                    "retries": hard.retries,
-                    "timeout_s": hard.timeout_s,
-                    "cacheable": hard.cacheable,
-                    "expensive": hard.expensive,
-                    "serial": hard.serial,
-                    "needs": hard.needs,
-                    "paths": hard.paths,
-                    "env": hard.env,
-                    "cwd": hard.cwd,
-                }),
-            )
-        }
+        GoalKind::Hard(hard) => (
+            "hard",
+            json!({
+                "run": run_json(&hard.run),
+                "tree": hard.tree,
+                "retries": hard.retries,
+                "timeout_s": hard.timeout_s,
+                "cacheable": hard.cacheable,
+                "expensive": hard.expensive,
+                "serial": hard.serial,
+                "needs": hard.needs,
+                "paths": hard.paths,
+                "env": hard.env,
+                "cwd": hard.cwd,
+            }),
+        ),
         GoalKind::Soft(soft) => {
-            ("soft", json!({"rule": soft.rule, "every": soft.every, "paths": soft.paths}))
+            let check = soft.check.as_ref().map(|check| run_json(&check.run));
+            ("soft", json!({"rule": soft.rule, "every": soft.every, "paths": soft.paths, "check": check}))
         }
     };
     json!({

@@ -67,8 +67,8 @@ pub use sourced::Sourced;
 pub use status::{status_json, status_text};
 pub use ticks::{JournalTail, TickRow};
 pub use verify::{
-    Answer, Lines, RowState, Source, VerifyReport, VerifyRow, verify_github, verify_json, verify_junit,
-    verify_markdown, verify_sarif,
+    Answer, Lines, RowState, Source, Unasked, VerifyReport, VerifyRow, verify_github, verify_json,
+    verify_junit, verify_markdown, verify_sarif, without_commands,
 };
 pub use watch::{watch_json, watch_line};
 pub use words::{ago, bytes, count, duration_ms, percent, thousands};

@@ -359,6 +359,7 @@ fn core(
     let soft = soft::rows(state, git);
     let soft_required = config.value().is_none_or(|config| config.goals.soft_consensus_required);
     let caps = config.clone().map(|config| caps(config, record));
+    let turn = peers::next(state, caps.value(), now);
     let converge = converge::view(state, &here, &gates, &soft, soft_required);
     let excess = state.warnings_history.len().saturating_sub(WARNINGS);
     let dirty = git.and_then(|git| git.dirty.clone());
@@ -373,7 +374,7 @@ fn core(
             ended: run.ended,
             dry_run: state.rules.dry_run,
         }),
-        turn: state.turn_peer().cloned(),
+        turn: turn.clone(),
         open: state.open.as_ref().map(|open| OpenTurn {
             tick: open.started.tick,
             peer: open.started.peer.clone(),
@@ -393,7 +394,7 @@ fn core(
         excluded,
         excluded_count,
         workdir: record.map(|record| record.workdir.clone()),
-        peers: peers::rows(state),
+        peers: peers::rows(state, turn.as_ref(), caps.value()),
         budget: budget::view(state, caps, record.and_then(|record| record.ended_at).unwrap_or(now)),
         converge,
         gates,

@@ -282,8 +282,13 @@ fn budget(kind: BudgetKind, view: &LoopView) -> String {
         | BudgetKind::MaxIterations
         | BudgetKind::MaxRuntime
         | BudgetKind::MaxTokens
-        | BudgetKind::PerPeer
         | BudgetKind::NoProgress => raise(key(kind)),
+        BudgetKind::PerPeer => {
+            let rows = view.core.value().map(|core| core.budget.rows.as_slice()).unwrap_or_default();
+            let reached = rows.iter().filter(|row| row.peer.is_some() && row.percent() >= Some(100));
+            let keys: Vec<&str> = reached.map(|row| row.key.as_str()).collect();
+            raise(&if keys.is_empty() { key(kind).to_owned() } else { keys.join("` or `budget.") })
+        }
         BudgetKind::Deadline => {
             "set a later `budget.deadline` in .peers/config.yaml, or none (then `peers goals accept`), or leave it as it is"
                 .to_owned()

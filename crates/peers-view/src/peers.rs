@@ -1,6 +1,8 @@
 //! Peers: health, last turn, cost.
 
+use peers_core::budget::{self, Caps};
 use peers_core::state::{LastRun, PeerState, State};
+use peers_core::turns::{self, Choice};
 use peers_model::config::Role;
 use peers_model::{PeerName, TickNo, Timestamp, Tokens, Usd};
 use serde::Serialize;
@@ -22,6 +24,9 @@ pub struct PeerRow {
     pub ticks: u64,
     /// Failures among its last five turns, in halves: work without a handoff is one half.
     pub recent_half_fails: u32,
+    /// Each of its last five turns: 0 success, 1 work without a handoff, 2 failure.
+    #[serde(skip)]
+    pub(crate) recent: Vec<u32>,
     /// Failed attempts of the current turn.
     pub consecutive_fails: u32,
     /// Its last turn. Untrusted text in it.
@@ -30,6 +35,8 @@ pub struct PeerRow {
     pub reason: Option<String>,
     /// Since which tick.
     pub since: Option<TickNo>,
+    /// It reached a cap of its own and takes no more turns.
+    pub capped: bool,
     /// It waits until then.
     pub waits_until: Option<Timestamp>,
     /// Turns of it that were reverted since its last clean handoff.
@@ -42,12 +49,22 @@ pub struct PeerRow {
     pub usd: Usd,
 }
 
-/// The peers in config order.
-pub(crate) fn rows(state: &State) -> Vec<PeerRow> {
-    let turn = match &state.open {
-        Some(open) => Some(&open.started.peer),
-        None => state.turn_peer(),
-    };
+/// Who has the next turn: one that reached its own cap is passed over. Nobody where none may go now.
+pub(crate) fn next(state: &State, caps: Option<&Caps>, now: Timestamp) -> Option<PeerName> {
+    let first = state.turn_peer()?;
+    let may = |peer: &PeerName| caps.is_none_or(|caps| budget::may_go(caps, state, peer));
+    if may(first) {
+        return Some(first.clone());
+    }
+    match turns::choose_within(state, now, may) {
+        Choice::Peer(_, peer) => Some(peer),
+        Choice::Wait(_) | Choice::Nobody => None,
+    }
+}
+
+/// The peers in config order; `next` has the turn where none is open.
+pub(crate) fn rows(state: &State, next: Option<&PeerName>, caps: Option<&Caps>) -> Vec<PeerRow> {
+    let turn = state.open.as_ref().map(|open| &open.started.peer).or(next);
     let row = |rule: &peers_model::record::PeerRule| {
         let health = state.health(&rule.name);
         PeerRow {
@@ -58,10 +75,12 @@ pub(crate) fn rows(state: &State) -> Vec<PeerRow> {
             has_turn: turn == Some(&rule.name),
             ticks: health.ticks,
             recent_half_fails: health.recent_half_fails(),
+            recent: health.recent.iter().map(|turn| u32::from(*turn)).collect(),
             consecutive_fails: health.consecutive_fails,
             last: health.last_run,
             reason: health.degraded_reason,
             since: health.degraded_at,
+            capped: caps.is_some_and(|caps| !budget::may_go(caps, state, &rule.name)),
             waits_until: health.not_before,
             reverted: health.failed_cheating,
             prewarned: health.prewarned,
@@ -73,9 +92,17 @@ pub(crate) fn rows(state: &State) -> Vec<PeerRow> {
 }
 
 impl PeerRow {
-    /// `1.5`.
-    pub(crate) fn recent_fails(&self) -> String {
-        let half = if self.recent_half_fails.is_multiple_of(2) { "" } else { ".5" };
-        format!("{}{half}", self.recent_half_fails / 2)
+    /// `of its last 3 turns 1 failed, 1 left work without a handoff`; `None` where all went well.
+    pub(crate) fn recent_fails(&self) -> Option<String> {
+        let of = |kind: u32| self.recent.iter().filter(|turn| **turn == kind).count();
+        let (unfinished, failed) = (of(1), of(2));
+        let said = [(failed, "failed"), (unfinished, "left work without a handoff")];
+        let said = said.iter().filter(|(n, _)| *n > 0);
+        let turns = self.recent.len();
+        if turns == 1 {
+            return said.map(|(_, what)| format!("its last turn {what}")).next();
+        }
+        let said: Vec<String> = said.map(|(n, what)| format!("{n} {what}")).collect();
+        (!said.is_empty()).then(|| format!("of its last {turns} turns {}", said.join(", ")))
     }
 }

@@ -307,7 +307,7 @@ fn budget(doc: &mut Document, core: &Core) {
                 .filter(|_| spent_is_known(core, row))
                 .map(|p| format!("{p}%"))
                 .unwrap_or_default();
-            vec![row.name.to_owned(), core.budget.spent_words(row), cap, percent]
+            vec![row.name.clone(), core.budget.spent_words(row), cap, percent]
         })
         .collect();
     doc.table(&["what", "spent", "cap", ""], &rows);

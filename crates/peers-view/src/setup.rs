@@ -7,8 +7,7 @@ use peers_store::load::{LoadError, Source};
 use peers_store::{Area, Disk, accept, layout, load};
 use serde::Serialize;
 
-/// The gate of a new file that is always red.
-pub const PLACEHOLDER: &str = "placeholder-replace-me";
+pub use peers_model::goal::PLACEHOLDER;
 
 /// The operator's files, as far as they can be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -208,7 +208,8 @@ fn gates(page: &mut Page, core: &Core) {
         Some(far) => page.line(&[Cell::new(Tone::Strong, "gates "), Cell::new(Tone::Faint, far)]),
         None => page.line(&[Cell::new(Tone::Strong, "gates")]),
     }
-    let mut groups: Vec<Option<&str>> = Vec::new();
+    // Those of no group first: below a heading they would look like part of that group.
+    let mut groups: Vec<Option<&str>> = vec![None];
     for gate in &core.gates {
         let group = gate.group.as_deref();
         if !groups.contains(&group) {
@@ -327,14 +328,15 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
                 }
             };
             let mut more = Vec::new();
-            if peer.recent_half_fails > 0 {
-                more.push(format!("{} of the last 5 failed", peer.recent_fails()));
-            }
+            more.extend(peer.recent_fails());
             if peer.reverted > 0 {
                 more.push(format!("{} reverted", count(peer.reverted.into(), "turn")));
             }
             if let Some(until) = peer.waits_until.filter(|until| *until > view.at) {
                 more.push(format!("waits {}", time::human(until.since(view.at))));
+            }
+            if peer.capped {
+                more.push("has reached its own cap".to_owned());
             }
             if let Some(reason) = peer.reason.as_ref().filter(|_| peer.state != PeerState::Healthy) {
                 more.push(reason.clone());
@@ -385,7 +387,7 @@ fn budget(page: &mut Page, core: &Core) {
             };
             let spent = budget.spent_words(row);
             vec![
-                Cell::new(Tone::Plain, row.name),
+                Cell::new(Tone::Plain, row.name.as_str()),
                 Cell::new(tone, spent),
                 Cell::new(Tone::Faint, of),
                 Cell::new(tone, percent.map(|p| format!("{p}%")).unwrap_or_default()),

@@ -70,6 +70,15 @@ impl World {
         Self { dir, store, now: BEGAN, run: RunId::new("00000000000000aa").unwrap() }
     }
 
+    /// Accepts another budget.
+    fn budget(&mut self, budget: &str) {
+        let config = format!(
+            "peers:\n- {{name: claude, argv: [claude]}}\n- {{name: codex, argv: [codex]}}\nbudget: {budget}\n"
+        );
+        let at = Timestamp::from_millis(BEGAN);
+        accept::write(self.store.disk(), b"goals: []\n", config.as_bytes(), at, "ann", None).unwrap();
+    }
+
     /// With a run that has begun.
     fn running() -> Self {
         let mut world = Self::new();
@@ -216,7 +225,12 @@ fn rules() -> Rules {
         max_retries: 1,
         recovery_interval: 8,
         gates: vec![gate("tests-pass"), gate("lint-clean")],
-        soft: vec![SoftRuleEntry { id: goal("docs-read"), rule: SoftRule::Both { needed: 1 }, every: 1 }],
+        soft: vec![SoftRuleEntry {
+            id: goal("docs-read"),
+            rule: SoftRule::Both { needed: 1 },
+            every: 1,
+            check: None,
+        }],
         continue_without_peer: false,
         skeptic_rounds: 1,
         skeptic_attempts: 3,

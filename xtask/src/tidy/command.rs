@@ -16,7 +16,7 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<Outcome, Failure> {
     let mut findings = dependencies::check(&metadata.packages);
     findings.extend(sources::check(&files, &homes));
     findings.extend(documents::check(&root, &files));
-    findings.extend(leaks::check(&files));
+    findings.extend(leaks::check(&root, &files));
     findings.extend(manifests::check(&files));
     let crates = check_crate_count(&root, &mut findings);
 

@@ -41,13 +41,15 @@ fn a_head_is_named_by_id_branch_tag_or_full_name() {
 }
 
 #[test]
-fn the_base_of_the_store_counts_and_else_the_tag_of_init() {
+fn the_base_of_the_store_counts_and_never_a_tag_that_whoever_pushes_can_move() {
     let world = World::new();
     let first = world.head();
     let second = world.commit("second", &[]);
     world.git(&["tag", "peers-baseline", second.as_str()]);
-    assert_eq!(world.cx().base(), Some(&first), "peers can move tags");
-    assert_eq!(open(world.asked()).unwrap().base(), Some(&second));
+    assert_eq!(world.cx().base(), Some(&first));
+    assert_eq!(open(world.asked()).unwrap().base(), None, "without a store all of history is looked at");
+    let named = Asked { base: Some("peers-baseline"), ..world.asked() };
+    assert_eq!(open(named).unwrap().base(), Some(&second), "whoever names it means it");
     let why = open(Asked { base: Some(&"0".repeat(40)), ..world.asked() }).unwrap_err();
     assert!(why.what.contains("is not in this repository"), "{why}");
 }

@@ -45,7 +45,7 @@ struct Ask {
     /// Judge this commit: a full id, a branch, a tag [default: HEAD]
     #[arg(long, value_name = "REF")]
     head: Option<String>,
-    /// Leave out history up to this commit [default: where `peers init` ran]
+    /// Leave out history up to this commit [default: where `peers init` ran, as the store says; without one nothing is left out]
     #[arg(long, value_name = "REF")]
     base: Option<String>,
     /// Print the result as JSON

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Judge this commit: a full id, a branch, a tag [default: HEAD]
     #[arg(long, value_name = "REF")]
     head: Option<String>,
-    /// Leave out history up to this commit [default: where `peers init` ran]
+    /// Leave out history up to this commit [default: where `peers init` ran, as the store says; without one nothing is left out]
     #[arg(long, value_name = "REF")]
     base: Option<String>,
     /// Print the result as JSON
@@ -171,7 +171,15 @@ fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     for Check { name, about, args, .. } in checks {
         rows.push(vec![(*name).to_owned(), (*about).to_owned()]);
         for arg in *args {
-            rows.push(vec![format!("  --{} {}", arg.name, kind(arg.kind)), arg.about.to_owned()]);
+            let (name, about) = (arg.name, arg.about);
+            rows.push(match arg.kind {
+                ArgKind::OnByDefault => {
+                    vec![format!("  --no-{name}"), format!("{about}: on unless this switches it off")]
+                }
+                ArgKind::OneOf(words) => {
+                    vec![format!("  --{name} {}", words.join("|")), about.to_owned()]
+                }
+            });
         }
     }
     cx.out.data(&table(&rows))?;

@@ -143,7 +143,7 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.data(&term::block(&pair.diff()))?;
     }
     for change in &changes {
-        cx.out.line(&change.line())?;
+        cx.out.line(&change.text())?;
     }
     match loaded {
         Ok(_) => {

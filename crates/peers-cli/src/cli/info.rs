@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use peers_model::config::Config;
+use peers_model::goal::Goal;
 use peers_model::limits;
 use peers_run::boot;
 use peers_run::env::OperatorEnv;
@@ -37,18 +38,26 @@ pub(crate) fn accounting(config: &Config) -> Vec<Accounting> {
     config.peers.iter().map(of).collect()
 }
 
-/// What `goals.env` asks for and gates do not get, one warning each.
-pub(crate) fn withheld(config: &Config, env: &Env) -> Vec<String> {
+/// What `goals.env` and the `env` of gates ask for and gates do not get, one warning each.
+pub(crate) fn withheld(config: &Config, goals: &[Goal], env: &Env) -> Vec<String> {
     // A policy that cannot be read stops the start, with its reason.
     let Ok(chosen) = OperatorEnv::load(env, false) else { return Vec::new() };
     let file = env.config_home().map(|dir| dir.join("peers/sandbox.yaml"));
     let file = file.map_or_else(|| "peers/sandbox.yaml".to_owned(), |file| file.display().to_string());
-    let say = |name: &String| {
-        let why = chosen.withheld_from_gates(name)?;
-        let file = term::inline(&file);
+    let file = term::inline(&file);
+    let why = |name: &String| chosen.withheld_from_gates(name);
+    let of_all = config.goals.env.iter().filter_map(|name| {
+        let why = why(name)?;
         Some(format!("gates do not get `{name}` of `goals.env`, {why} ({file})"))
-    };
-    config.goals.env.iter().filter_map(say).collect()
+    });
+    let own = goals.iter().filter_map(|goal| Some((&goal.id, goal.gate()?))).flat_map(|(id, gate)| {
+        gate.env.iter().filter(|name| !config.goals.env.contains(name)).map(move |name| (id, name))
+    });
+    let own = own.filter_map(|(id, name)| {
+        let why = why(name)?;
+        Some(format!("gate `{id}` does not get `{name}` of its `env`, {why} ({file})"))
+    });
+    of_all.chain(own).collect()
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
@@ -57,7 +66,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let file = disk.read(Area::Peers, peers::CONFIG, limits::CONFIG)?.unwrap_or_default();
     let given = keys(&String::from_utf8_lossy(&file));
     let mut warnings = loaded.warnings();
-    warnings.extend(withheld(&loaded.config, &cx.env));
+    warnings.extend(withheld(&loaded.config, &loaded.goals, &cx.env));
     let digest = loaded.changed().is_none().then(|| accept::together(&loaded.digests));
     let info = Info {
         target: &term::inline(&place.work_dir().to_string_lossy()),

@@ -225,6 +225,9 @@ fn say(report: &InitReport, refusals: &[String], unborn: Option<&str>, cx: &Cx) 
     } else {
         let first = if refusals.iter().any(known) { "make the first commit, then " } else { "" };
         cx.out.talk(&format!("next: {first}{}", next(cx)));
+        cx.out.talk(
+            "goals say when it is done; what the agents are to do, write into TASK.md at the top and commit it",
+        );
     }
     Ok(())
 }

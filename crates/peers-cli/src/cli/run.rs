@@ -19,11 +19,10 @@ use crate::live::Live;
 
 /// Run the loop until a stop reason
 ///
-/// Checks everything first; nothing is started before. All problems of the start are reported at once; of
-/// a config or goals file that is broken, the first mistake. Then peers take turns, gates run after each,
-/// and the loop stops when everything is proved, a limit is reached or a person is needed. The last line
-/// on standard output is `Stopped: <reason>`; progress goes to standard error. Ctrl-C ends the running
-/// turn and stops; twice stops at once.
+/// Checks everything first; nothing is started before. All problems of the start are reported at once.
+/// Then peers take turns, gates run after each, and the loop stops when everything is proved, a limit is
+/// reached or a person is needed. The last line on standard output is `Stopped: <reason>`; progress goes
+/// to standard error. Ctrl-C ends the running turn and stops; twice stops at once.
 ///
 /// There is no sandbox in this version: agents and gates run as you.
 #[derive(Debug, clap::Args)]
@@ -181,7 +180,7 @@ fn doubts(options: &RunOptions, cx: &Cx) -> Vec<String> {
         .into_iter()
         .map(|doubt| format!("{}: {}", if doubt.loud { "warning" } else { "note" }, doubt.text));
     let uncounted = peers_view::uncounted(config, options.max_usd, &state);
-    let withheld = withheld(config, &cx.env);
+    let withheld = withheld(config, &loaded.goals, &cx.env);
     let warnings = uncounted.into_iter().chain(withheld).chain(loaded.unwatched());
     doubts.chain(warnings.map(|text| format!("warning: {text}"))).collect()
 }

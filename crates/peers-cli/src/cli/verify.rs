@@ -15,7 +15,8 @@ use peers_run::oneshot::{self, Verified, VerifyOptions};
 use peers_store::accept;
 use peers_sys::{term, yaml};
 use peers_view::{
-    Lines, VerifyReport, VerifyRow, verify_github, verify_json, verify_junit, verify_markdown, verify_sarif,
+    Lines, Unasked, VerifyReport, VerifyRow, verify_github, verify_json, verify_junit, verify_markdown,
+    verify_sarif,
 };
 
 use self::ground::Ground;
@@ -34,6 +35,10 @@ const SHOWN: usize = 10;
 /// for. The same verdicts on the same tree give the same bytes: times are left out unless `--timings` asks
 /// for them, and standard error tells them anyway.
 ///
+/// The files are removed before anything else, so that no refusal, error or signal leaves an older report
+/// in the place of this one. With `--only` it is no whole verification: every report says so, and
+/// `.peers/VERIFY.md` is left as it is.
+///
 /// What is judged are the accepted goals, and these stand in the trusted store of this machine. A fresh
 /// clone, as in CI, has none: there `--accept-digest` names what was accepted, by the digest that
 /// `peers info` prints where it was.
@@ -44,7 +49,7 @@ const SHOWN: usize = 10;
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
-    /// Run this goal or command alone; may be repeated
+    /// Run this goal or command alone, and the goals that it needs; may be repeated
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
     /// Run the hard goals in a clean checkout of HEAD, as the proof before `complete` does
@@ -91,12 +96,29 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let outputs = Output::all(args.junit.as_deref(), args.sarif.as_deref())?;
+    if !args.json && args.format == Format::Github {
+        live::say_no_commands();
+    }
+    // First of all what is there goes away: no early end leaves an older report in the place of this one.
+    let (outputs, named) = Output::all(args.junit.as_deref(), args.sarif.as_deref());
+    let place = cx.place();
+    let work = place.as_ref().map_or_else(|_| cx.target.clone(), |place| place.work_dir().to_owned());
+    let outputs: Vec<_> = outputs.into_iter().map(|output| output.open(&work)).collect();
+    let writes = !args.no_write && args.only.is_empty();
+    let cleared = match &place {
+        Ok(place) if writes => ground::clear_report(place),
+        _ => Ok(()),
+    };
+    named?;
     let ground = Ground::open(cx, args.accept_digest.as_deref())?;
     known(&args.only, &ground.loaded)?;
-    let outputs =
-        outputs.into_iter().map(|output| output.open(&ground.place)).collect::<Result<Vec<_>, _>>()?;
-    let options = VerifyOptions { only: args.only.clone(), pristine: args.pristine, fresh: args.fresh };
+    if args.pristine {
+        runs_in_a_checkout(&args.only, &ground.loaded)?;
+    }
+    let outputs = outputs.into_iter().collect::<Result<Vec<_>, _>>()?;
+    cleared?;
+    let only = with_needs(&args.only, &ground.loaded.goals);
+    let options = VerifyOptions { only: only.clone(), pristine: args.pristine, fresh: args.fresh };
     let view = Live::new(&cx.out, false);
     let verified = oneshot::verify(
         &ground.place,
@@ -108,7 +130,11 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     view.close();
     let verified = verified?;
     if let Some(signal) = verified.signal {
-        return Ok(ExitCode::from(exit::signalled(signal)));
+        let code = exit::signalled(signal);
+        return Err(CommandError::new(
+            code,
+            format!("interrupted by signal {signal}; no report was written"),
+        ));
     }
     if let Some(holder) = &verified.beside {
         cx.out.talk(&format!(
@@ -120,11 +146,14 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     {
         cx.out.talk(&format!(
             "note: the gates changed the work tree: {}; such files block `complete`, or an agent commits them: let git ignore them (in .gitignore), or let the command clean up",
-            named(paths)
+            listed(paths)
         ));
     }
     let took = verified.took_ms;
-    let report = report(verified, args, &ground);
+    let report = report(verified, (args, &only), &ground);
+    if !args.only.is_empty() && !args.no_write {
+        cx.out.talk("note: .peers/VERIFY.md is left as it is, by `--only`");
+    }
     cx.out.talk(&format!("verify: {}, {}", report.result(), report.slowest(took)));
     deliver(&report, args, cx, &ground, &outputs)?;
     Ok(ExitCode::from(report.answer().exit()))
@@ -140,7 +169,8 @@ fn deliver(
     outputs: &[outputs::Opened],
 ) -> Result<(), CommandError> {
     let markdown = verify_markdown(report);
-    let mut failed = if args.no_write { Ok(()) } else { ground.write_report(&markdown) };
+    let writes = !args.no_write && args.only.is_empty();
+    let mut failed = if writes { ground.write_report(&markdown) } else { Ok(()) };
     for output in outputs {
         let text = match output.kind {
             outputs::Kind::Junit => verify_junit(report),
@@ -148,9 +178,10 @@ fn deliver(
         };
         failed = failed.and(output.write(&text));
     }
+    let code = failed.as_ref().err().map_or_else(|| report.answer().exit(), CommandError::exit_code);
     let said = match if args.json { Format::Json } else { args.format } {
         Format::Markdown => cx.out.data(&markdown),
-        Format::Json => cx.out.data(&verify_json(report)),
+        Format::Json => cx.out.data(&verify_json(report, code)),
         Format::Github => {
             if let Some(why) = outputs::summary(&cx.env, &markdown) {
                 cx.out.talk(&format!("warning: {why}"));
@@ -161,7 +192,8 @@ fn deliver(
     failed.and(said)
 }
 
-fn report(verified: Verified, args: &Args, ground: &Ground) -> VerifyReport {
+fn report(verified: Verified, (args, only): (&Args, &[String]), ground: &Ground) -> VerifyReport {
+    let unasked = unasked(only, &verified, &ground.loaded);
     let [goals, config] = &ground.texts;
     let lines = Lines { goals, config };
     let hard = verified.gates.iter().map(|judged| VerifyRow::gate(judged, lines.goal(judged.goal.as_str())));
@@ -184,7 +216,41 @@ fn report(verified: Verified, args: &Args, ground: &Ground) -> VerifyReport {
         digests: verified.digests,
         exempt: verified.exempt,
         dirtied: verified.dirtied,
+        unasked,
+        beside: verified.beside.is_some(),
+        recordless: verified.recordless,
     }
+}
+
+/// What was chosen, and the goals that it needs: one that needs another says nothing without it.
+fn with_needs(only: &[String], goals: &[goal::Goal]) -> Vec<String> {
+    let mut chosen = only.to_vec();
+    let mut at = 0;
+    while let Some(name) = chosen.get(at) {
+        let gate = goals.iter().find(|goal| goal.id.as_str() == name).and_then(goal::Goal::gate);
+        let needs: Vec<String> =
+            gate.into_iter().flat_map(|gate| &gate.needs).map(ToString::to_string).collect();
+        for need in needs {
+            if !chosen.contains(&need) {
+                chosen.push(need);
+            }
+        }
+        at += 1;
+    }
+    chosen
+}
+
+/// What `--only` left out. What a clean checkout leaves out is said by itself.
+fn unasked(only: &[String], verified: &Verified, loaded: &Loaded) -> Unasked {
+    if only.is_empty() {
+        return Unasked::default();
+    }
+    let out = |name: &&str| !only.iter().any(|only| only == name);
+    let exempt = |name: &&str| verified.pristine && verified.exempt.iter().any(|id| id.as_str() == *name);
+    let hard = loaded.goals.iter().filter(|goal| goal.gate().is_some()).map(|goal| goal.id.as_str());
+    let commands = loaded.config.verify.commands.iter().filter(|_| !verified.pristine);
+    let commands = commands.map(|command| command.name.as_deref().unwrap_or(&command.cmd));
+    Unasked::of(hard.filter(out).filter(|name| !exempt(name)), commands.filter(out))
 }
 
 fn known(only: &[String], loaded: &Loaded) -> Result<(), CommandError> {
@@ -205,8 +271,30 @@ fn known(only: &[String], loaded: &Loaded) -> Result<(), CommandError> {
     )))
 }
 
+/// Something of what was asked for runs in a clean checkout.
+fn runs_in_a_checkout(only: &[String], loaded: &Loaded) -> Result<(), CommandError> {
+    let exempt = oneshot::exempt(&loaded.goals);
+    let hard = |name: &str| loaded.goals.iter().any(|goal| goal.gate().is_some() && goal.id.as_str() == name);
+    let why_not = |name: &String| {
+        if exempt.iter().any(|id| id.as_str() == name) {
+            Some(format!("`{}` is `tree: live`", term::line(name, 80)))
+        } else if !hard(name) {
+            Some(format!("`{}` is one of `verify.commands`", term::line(name, 80)))
+        } else {
+            None
+        }
+    };
+    let reasons: Vec<String> = only.iter().filter_map(why_not).collect();
+    if only.is_empty() || reasons.len() < only.len() {
+        return Ok(());
+    }
+    let verb = if reasons.len() == 1 { "does" } else { "do" };
+    let text = format!("{} and {verb} not run in a clean checkout", reasons.join(", "));
+    Err(CommandError::usage(text).hint("without `--pristine` it runs in the work tree"))
+}
+
 /// The first of them, for people.
-fn named(paths: &[String]) -> String {
+fn listed(paths: &[String]) -> String {
     let shown: Vec<String> = paths.iter().take(SHOWN).map(|path| term::line(path, 120)).collect();
     match paths.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),

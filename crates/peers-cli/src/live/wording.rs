@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use peers_core::converge;
 use peers_core::state::State;
 use peers_model::record::{TickOutcome, TickRecord};
 use peers_model::time::human;
@@ -54,7 +55,15 @@ pub(super) fn gates_done(state: &State, verdicts: &[Judged], took_ms: u64, place
     let took = human(Duration::from_millis(took_ms));
     if place == Place::Pristine {
         let green = verdicts.iter().filter(|judged| judged.verdict.is_pass()).count();
-        return format!("proof in a clean checkout: {green} of {} green, {took}", verdicts.len());
+        let before = verdicts.first().map(|judged| converge::proved(state, &judged.at)).unwrap_or_default();
+        let before = before.iter().filter(|id| verdicts.iter().all(|judged| judged.goal != **id)).count();
+        let known = if before == 0 {
+            String::new()
+        } else {
+            format!(" ({before} of them proved before at this tree)")
+        };
+        let (green, all) = (green + before, verdicts.len() + before);
+        return format!("proof in a clean checkout: {green} of {all} green{known}, {took}");
     }
     let gates = &state.rules.gates;
     let is_green = |id: &GoalId| {

@@ -1,5 +1,6 @@
 //! Text to tokens. Everything that is not part of the language is named in the error.
 
+use super::advice;
 use super::ast::CmpOp;
 use super::parse::DslError;
 
@@ -181,6 +182,9 @@ fn symbol(cursor: &mut Cursor) -> Result<Tok, DslError> {
         '(' => Tok::Open,
         ')' => Tok::Close,
         '#' => return Err(cursor.error("comments are not allowed here; use the goal's `description`")),
+        '=' if cursor.ahead(1) == Some('~') => {
+            return Err(cursor.error("`=~` has no meaning here; write `regex('pattern', stdout)`"));
+        }
         '=' => return Err(cursor.error("a single `=` has no meaning here; compare with `==`")),
         '!' => return Err(cursor.error("`!` has no meaning here; write `not` or `!=`")),
         '&' | '|' => return Err(cursor.error("write `and` or `or`")),
@@ -188,9 +192,8 @@ fn symbol(cursor: &mut Cursor) -> Result<Tok, DslError> {
             return Err(cursor.error(format!("`{c}` is not supported; the only operator on values is `+`")));
         }
         '[' | ']' => {
-            return Err(
-                cursor.error("`[` and `]` are not supported; reach into JSON with json('file', '/key/0')")
-            );
+            let before: String = cursor.chars.iter().take(cursor.at).collect();
+            return Err(cursor.error(advice::bracket(&before)));
         }
         '{' | '}' | ';' | ':' | '`' | '\\' | '?' | '$' => {
             return Err(cursor.error(format!("`{c}` has no meaning here")));

@@ -3,6 +3,9 @@
 //! A small abstract evaluation: each part has the answers that it can have, numbers have a range, and
 //! whatever is not known can be anything. So "cannot fail" is said only of what cannot fail.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use super::ast::{CmpOp, Kind, Method, Node, Ty};
 use super::compare;
 use super::eval::Evidence;
@@ -75,6 +78,19 @@ impl Expr {
                 _ => return false,
             }
         }
+    }
+
+    /// The files that `json()` reads, each once, as paths below the tree.
+    #[must_use]
+    pub fn json_files(&self) -> BTreeSet<String> {
+        let found = RefCell::new(BTreeSet::new());
+        any_node(self.root(), &|node| {
+            if let Kind::Json(file) = &node.kind {
+                found.borrow_mut().insert(file.path.clone());
+            }
+            false
+        });
+        found.into_inner()
     }
 
     fn each_exit_code(&self, holds: impl Fn(Can) -> bool) -> bool {

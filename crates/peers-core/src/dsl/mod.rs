@@ -8,6 +8,7 @@
 //! the expression times the size of the evidence. JSON files are read by the caller, through
 //! [`Evidence::json`]; [`strict_json`] is the parser meant for them.
 
+mod advice;
 mod ast;
 mod compare;
 mod eval;

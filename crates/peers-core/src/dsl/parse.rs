@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::advice;
 use super::ast::{CmpOp, JsonRef, JsonStep, Kind, Method, Node, Ty};
 use super::json;
 use super::lex::{Tok, Token, lex};
@@ -55,6 +56,9 @@ impl Expr {
         if let Some(token) = parser.tokens.get(parser.at) {
             let message = match token.tok {
                 Tok::Minus => "the only operator on values is `+`".into(),
+                Tok::Name(ref word) => {
+                    format!("unexpected `{word}` after the end of the expression{}", advice::holds(word))
+                }
                 _ => format!("unexpected {} after the end of the expression", token.tok.describe()),
             };
             return Err(DslError { column: token.column, message });
@@ -280,10 +284,11 @@ impl Parser {
             return fail("a literal has no attributes".into());
         }
         if on.ty != Ty::Str {
-            return fail(format!("{} has no attributes", on.ty.noun()));
+            return fail(format!("{} has no attributes{}", on.ty.noun(), advice::of_type(on.ty)));
         }
         let Some(method) = Method::named(&name) else {
-            return fail(format!("unknown method `{name}`; there are {}", Method::NAMES));
+            let meant = advice::holds(&name);
+            return fail(format!("unknown method `{name}`{meant}; there are {}", Method::NAMES));
         };
         if !called {
             return fail(format!("`{name}` must be called: `{name}()`"));
@@ -359,7 +364,7 @@ impl Parser {
             Tok::Open => {
                 let inner = self.expression()?;
                 if self.peek() == Some(&Tok::Comma) {
-                    return Err(self.error("tuples are not supported"));
+                    return Err(self.error(format!("tuples are not supported{}", advice::ONE_OF)));
                 }
                 self.expect(&Tok::Close)?;
                 Ok(inner)
@@ -405,7 +410,10 @@ impl Parser {
                 };
                 return Err(DslError {
                     column,
-                    message: format!("unknown {what} `{name}`; there are {known}"),
+                    message: format!(
+                        "unknown {what} `{name}`{}; there are {known}",
+                        advice::unknown_name(name)
+                    ),
                 });
             }
         };
@@ -425,7 +433,9 @@ impl Parser {
                 typing::text("the second argument of regex()", text.ty)
                     .map_err(|message| DslError { column: text.column, message })?;
                 let Kind::Str(source) = &pattern.kind else {
-                    return Err(fail("the pattern of regex() must be a literal".into()));
+                    let swapped = matches!(text.kind, Kind::Str(_));
+                    let order = if swapped { "; it comes first: regex('pattern', text)" } else { "" };
+                    return Err(fail(format!("the pattern of regex() must be a literal{order}")));
                 };
                 let pattern = Pattern::compile(source)
                     .map_err(|message| DslError { column: pattern.column, message })?;
@@ -433,7 +443,10 @@ impl Parser {
             }
             ("json", Some(path), pointer, 1 | 2) => {
                 let Kind::Str(path_text) = &path.kind else {
-                    return Err(fail("the path of json() must be a literal".into()));
+                    let output = matches!(path.kind, Kind::Stdout | Kind::Stderr);
+                    let file = "; json() reads files alone: let the command write one, json('report.json')";
+                    let file = if output { file } else { "" };
+                    return Err(fail(format!("the path of json() must be a literal{file}")));
                 };
                 let path = json::relative_path(path_text)
                     .map_err(|message| DslError { column: path.column, message })?;

@@ -735,3 +735,51 @@ fn check_total(text: &str) {
         }
     }
 }
+
+#[test]
+fn the_files_of_json_are_known_wherever_they_are_named() {
+    let files = |text: &str| Expr::parse(text).unwrap().json_files().into_iter().collect::<Vec<_>>();
+    let found = files(
+        "exit_code == 0 and (not json('a.json').ok == True or len(stdout) + int(json('out/./b.json', '/n')) == 1 \
+         or regex('x', json('c.json').s) or 1 < json('a.json').n < 3 or 'x' in json('d.json').s)",
+    );
+    assert_eq!(found, ["a.json", "c.json", "d.json", "out/b.json"]);
+    assert!(files("exit_code == 0").is_empty());
+}
+
+#[test]
+fn what_people_try_first_is_answered_by_what_works() {
+    for (tried, says) in [
+        ("int(regex('([0-9]+) passed', stdout)) >= 10", "put a threshold into it"),
+        ("regex('([0-9]+) passed', stdout).group(1) == 10", "int(stdout.last_line()) >= 10"),
+        ("regex('([0-9]+) passed', stdout)[1] == '10'", "nothing can be taken out of regex()"),
+        ("regex('x', stdout) >= 10", "put a threshold into it"),
+        ("stdout.split()[0] == 'a'", "stdout.last_line()"),
+        ("json('a.json')[0] == 1", "json('file', '/key/0')"),
+        ("exit_code in [0, 2]", "lists are not supported; write `exit_code == 0 or exit_code == 2`"),
+        ("exit_code in (0, 1)", "`0 <= exit_code <= 2`"),
+        ("regex('x', stdout)", "write `exit_code == 0 and regex(…)`, or `regex(…) != None`"),
+        ("duration < 60", "`timeout_s` of the goal is the limit"),
+        ("exitcode == 0", "did you mean `exit_code`?"),
+        ("rc == 0", "did you mean `exit_code`?"),
+        ("'x' in output", "did you mean `stdout`?"),
+        ("stdout contains 'x'", "write `'x' in stdout`"),
+        ("stdout.contains('x')", "write `'x' in stdout`"),
+        ("stdout =~ 'x'", "write `regex('pattern', stdout)`"),
+        ("regex(stdout, 'x') != None", "it comes first: regex('pattern', text)"),
+        ("json(stdout).a == 1", "json() reads files alone"),
+    ] {
+        let error = Expr::parse(tried).unwrap_err();
+        assert!(error.message.contains(says), "{tried}: {error}");
+    }
+    for works in [
+        "exit_code == 0 and regex('[1-9][0-9]+ passed', stdout)",
+        "int(stdout.last_line()) >= 10",
+        "exit_code == 0 or exit_code == 2",
+        "0 <= exit_code <= 2",
+        "'x' in stdout",
+        "regex('x', stdout) != None",
+    ] {
+        Expr::parse(works).unwrap_or_else(|error| panic!("{works}: {error}"));
+    }
+}

@@ -1,5 +1,6 @@
 //! What may meet what, decided before the run. Each rule answers with the message for the author.
 
+use super::advice;
 use super::ast::{CmpOp, Kind, Node, Ty};
 
 impl Ty {
@@ -39,7 +40,9 @@ pub(crate) fn truth(ty: Ty) -> Result<(), String> {
 pub(crate) fn whole(ty: Ty) -> Result<(), String> {
     match ty {
         Ty::Bool | Ty::Any => Ok(()),
-        Ty::Match => Err("the whole must be true or false; write `regex(…) != None`".into()),
+        Ty::Match => {
+            Err("alone it is no condition; write `exit_code == 0 and regex(…)`, or `regex(…) != None`".into())
+        }
         Ty::Int | Ty::Float | Ty::Str | Ty::List | Ty::Null | Ty::MaybeInt => truth(ty),
     }
 }
@@ -54,7 +57,8 @@ pub(crate) fn comparison(left: &Node, op: CmpOp, right: &Node) -> Result<(), Str
             if (fits(l) && fits(r)) || (texts(l) && texts(r)) {
                 return Ok(());
             }
-            Err(format!("`{}` cannot order {} and {}", op.text(), l.noun(), r.noun()))
+            let advice = if l == Ty::Match { advice::of_type(l) } else { advice::of_type(r) };
+            Err(format!("`{}` cannot order {} and {}{advice}", op.text(), l.noun(), r.noun()))
         }
         CmpOp::In | CmpOp::NotIn => match (l, r) {
             (Ty::Str | Ty::Any, Ty::Str | Ty::List | Ty::Any)
@@ -122,7 +126,9 @@ pub(crate) fn sum(terms: &[Node]) -> Result<Ty, String> {
 pub(crate) fn to_number(name: &str, ty: Ty) -> Result<(), String> {
     match ty {
         Ty::Str | Ty::Int | Ty::Float | Ty::MaybeInt | Ty::Any => Ok(()),
-        Ty::Bool | Ty::List | Ty::Match | Ty::Null => Err(format!("{name}() cannot convert {}", ty.noun())),
+        Ty::Bool | Ty::List | Ty::Match | Ty::Null => {
+            Err(format!("{name}() cannot convert {}{}", ty.noun(), advice::of_type(ty)))
+        }
     }
 }
 

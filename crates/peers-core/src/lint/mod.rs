@@ -11,7 +11,7 @@ mod tests;
 use std::fmt;
 
 use peers_model::check;
-use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal};
+use peers_model::goal::{GateRun, Goal, HardGoal};
 use serde::Serialize;
 
 use self::shell::Flaw;
@@ -48,7 +48,7 @@ pub fn goals(goals: &[Goal]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut seen: Vec<(&Goal, &HardGoal)> = Vec::new();
     for goal in goals {
-        let GoalKind::Hard(hard) = &goal.kind else { continue };
+        let Some(hard) = goal.measured() else { continue };
         let mut warn = |kind, what: String, why: &str, write: &str| {
             warnings.push(Warning {
                 goal: goal.id.to_string(),

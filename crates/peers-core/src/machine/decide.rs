@@ -8,6 +8,7 @@ use peers_model::{GoalId, Timestamp};
 use super::event::{Effect, Event, Facts, Harvest, Input, Notice, Origin, StopRequest};
 use super::{Behind, Decision, Draft, LoopConfig, Machine, Phase, settle, survey};
 use crate::apply::bounded;
+use crate::budget;
 use crate::cheat::green_by_test_edits;
 use crate::converge;
 use crate::harvest as judging;
@@ -390,6 +391,9 @@ fn on_booted(
         }
     };
     d.records.insert(0, record);
+    for (peer, reached) in budget::over(&cfg.caps, &m.state) {
+        d.effects.insert(0, Effect::Tell(Notice::PeerCapped { peer, reached }));
+    }
     d.effects.insert(0, Effect::Tell(Notice::RunStarted));
     d
 }

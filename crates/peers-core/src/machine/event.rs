@@ -405,6 +405,13 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// A peer is at a cap of its own: it takes no more turns.
+    PeerCapped {
+        /// Who.
+        peer: PeerName,
+        /// Which cap, and what was spent of it.
+        reached: String,
+    },
     /// Everyone waits.
     Waiting {
         /// Until when.

@@ -47,6 +47,9 @@ pub struct LoopConfig {
     pub stuck_after: u32,
     /// The watched gates.
     pub stuck_gates: Vec<GoalId>,
+    /// Gates that are watched only while nothing changes: so many red ticks in a row, and none of them changed
+    /// anything.
+    pub idle_gates: Vec<GoalId>,
     /// Soft goals must be green.
     pub soft_required: bool,
     /// Expensive gates may run beside a peer: it is confined, and the operator wants it (`pipeline_gates`).

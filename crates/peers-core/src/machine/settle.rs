@@ -63,6 +63,7 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
         }
     }
     let worse = worsened(&m.state, &after, &tick);
+    let capped = capped(cfg, &m.state, &after, &tick);
     // Gates that ran have answered: an exit from here cuts none of them off.
     let phase = Phase::Surveying(u8::from(draft.moved));
     let ahead = Machine { state: after, phase, stop: m.stop, behind: m.behind.clone() };
@@ -77,6 +78,7 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
     effects.push(Effect::WriteProjections);
     effects.push(Effect::Tell(Notice::TickEnded(Box::new(tick))));
     effects.extend(worse);
+    effects.extend(capped);
     effects.append(&mut d.effects);
     d.effects = effects;
     d
@@ -90,6 +92,14 @@ fn worsened(before: &State, after: &State, tick: &TickRecord) -> Option<Effect> 
             reason: new.degraded_reason.unwrap_or_else(|| new.state.word().to_owned()),
         })
     })
+}
+
+/// That this tick brought its peer to a cap of its own.
+fn capped(cfg: &LoopConfig, before: &State, after: &State, tick: &TickRecord) -> Option<Effect> {
+    let peer = &tick.peer;
+    let reached = budget::reached(&cfg.caps, after, peer)?;
+    budget::may_go(&cfg.caps, before, peer)
+        .then(|| Effect::Tell(Notice::PeerCapped { peer: peer.clone(), reached }))
 }
 
 /// What follows a tick. `m.state` is the state after it.

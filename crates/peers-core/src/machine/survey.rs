@@ -414,9 +414,21 @@ fn limit(cfg: &LoopConfig, state: &State, input: &Input) -> Option<(StopReason, 
             let detail = "every attempt in a row failed to start the program".to_owned();
             return Some((StopReason::PeerUnavailable(w.peer.clone()), detail));
         }
-        return Some((StopReason::Budget(kind), String::new()));
+        let detail = match kind {
+            peers_model::outcome::BudgetKind::PerPeer => {
+                let over = budget::over(&cfg.caps, state);
+                over.iter()
+                    .map(|(peer, what)| format!("{peer} reached {what}"))
+                    .collect::<Vec<_>>()
+                    .join("; ")
+            }
+            _ => String::new(),
+        };
+        return Some((StopReason::Budget(kind), detail));
     }
-    let gate = state.board.stuck(&cfg.stuck_gates, cfg.stuck_after)?;
+    let stuck = |gates| state.board.stuck(gates, cfg.stuck_after);
+    let idle = state.ticks.0.saturating_sub(state.changed_at.0) >= u64::from(cfg.stuck_after);
+    let gate = stuck(&cfg.stuck_gates).or_else(|| if idle { stuck(&cfg.idle_gates) } else { None })?;
     let detail = diagnostic(state, &gate);
     Some((StopReason::StuckGate(gate), detail))
 }

@@ -197,9 +197,12 @@ fn reviews(asked: &[ReviewAsk], me: &PeerName, fence: &Fence, limit: usize) -> B
     let mut head = "## Reviews asked of you in this turn\n\n".to_owned();
     head.push_str(&stable::REVIEW.replace("{me}", me.as_str()));
     head.push('\n');
-    // Every id is named, even when its instruction has to be shortened.
+    // Every id is named, even when its instruction or what was found for it has to be shortened.
     let titles: Vec<String> = asked.iter().map(|r| format!("- `{}`: ", r.id)).collect();
-    let fixed: usize = head.len() + titles.iter().map(|t| t.len() + 1).sum::<usize>();
+    let found: Vec<Found> = asked.iter().map(|ask| Found::new(ask, fence)).collect();
+    let fixed: usize = head.len()
+        + titles.iter().map(|t| t.len() + 1).sum::<usize>()
+        + found.iter().map(|found| found.overhead(fence)).sum::<usize>();
     let Some(room) = limit.checked_sub(fixed) else {
         let lines: Vec<String> = titles.iter().map(|t| t.trim_end_matches([':', ' ']).to_owned()).collect();
         let (ids, omitted) = fit(&lines, limit.saturating_sub(head.len()), |n| format!("- (and {n} more)"));
@@ -210,16 +213,62 @@ fn reviews(asked: &[ReviewAsk], me: &PeerName, fence: &Fence, limit: usize) -> B
         return Block { text: head + &ids, cut, shown: 0 };
     };
     let texts: Vec<String> = asked.iter().map(|r| fence.safe(r.prompt.trim())).collect();
-    let wants: Vec<usize> = texts.iter().map(String::len).collect();
+    let wants: Vec<usize> =
+        texts.iter().zip(&found).flat_map(|(text, found)| [text.len(), found.body.len()]).collect();
+    let sizes = share(room, &wants);
     let mut shortened = 0;
-    for ((title, text), size) in titles.iter().zip(&texts).zip(share(room, &wants)) {
-        shortened += usize::from(size < text.len());
+    for (((title, text), found), size) in titles.iter().zip(&texts).zip(&found).zip(sizes.chunks_exact(2)) {
+        let [for_text, for_body] = *size else { continue };
+        shortened += usize::from(for_text < text.len()) + usize::from(for_body < found.body.len());
         head.push_str(title);
-        head.push_str(&text::head_and_tail(text, size));
+        head.push_str(&text::head_and_tail(text, for_text));
         head.push('\n');
+        found.push_to(&mut head, fence, for_body);
     }
-    let cut = (shortened > 0).then(|| format!("reviews: {shortened} instructions shortened"));
+    let cut = (shortened > 0).then(|| format!("reviews: {shortened} texts shortened"));
     Block { text: head, cut, shown: 0 }
+}
+
+/// What the check of a review found, as the reviewer reads it.
+#[derive(Default)]
+struct Found {
+    /// Above it; empty without a check.
+    says: String,
+    /// Of the fence.
+    label: String,
+    /// What is in the fence; empty = there is none.
+    body: String,
+}
+
+impl Found {
+    fn new(ask: &ReviewAsk, fence: &Fence) -> Self {
+        let Some(findings) = &ask.findings else { return Self::default() };
+        let says = match findings.state {
+            GateState::Pass => "found nothing here",
+            GateState::Fail => "found something here; judge it as well",
+            GateState::Timeout | GateState::Error | GateState::Skipped => "could not tell",
+            GateState::ProofFailed | GateState::Unknown => return Self::default(),
+        };
+        let says = format!("  The check `{}` {says}.\n", findings.check);
+        let body = match findings.state {
+            GateState::Pass => String::new(),
+            _ => text::head_and_tail(fence.safe(&findings.text).trim(), peers_model::limits::DIAGNOSTIC),
+        };
+        Self { says, label: format!("check {} for {}", findings.check, ask.id), body }
+    }
+
+    /// What it takes beside its body, bytes.
+    fn overhead(&self, fence: &Fence) -> usize {
+        let around = if self.body.is_empty() { 0 } else { fence.overhead(&self.label) };
+        self.says.len() + around
+    }
+
+    fn push_to(&self, text: &mut String, fence: &Fence, size: usize) {
+        text.push_str(&self.says);
+        if !self.body.is_empty() {
+            text.push_str(&fence.wrap(&self.label, &text::head_and_tail(&self.body, size)));
+        }
+    }
 }
 
 fn diagnostics(all: &[GateLine], fence: &Fence, limit: usize) -> Block {

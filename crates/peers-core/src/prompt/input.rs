@@ -123,6 +123,19 @@ pub struct ReviewAsk {
     pub id: GoalId,
     /// The operator's instruction.
     pub prompt: String,
+    /// What our own check found for it.
+    pub findings: Option<Findings>,
+}
+
+/// What the check of a review found at the tree under review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Findings {
+    /// The check.
+    pub check: String,
+    /// Its answer.
+    pub state: GateState,
+    /// What it printed. Untrusted, bounded.
+    pub text: String,
 }
 
 /// A commit of another peer.

@@ -20,5 +20,6 @@ mod text;
 
 pub use assemble::{Prompt, assemble};
 pub use input::{
-    BudgetLeft, BugLine, GateLine, GateState, InboxItem, LastHandoff, PeerMessage, PromptInput, ReviewAsk,
+    BudgetLeft, BugLine, Findings, GateLine, GateState, InboxItem, LastHandoff, PeerMessage, PromptInput,
+    ReviewAsk,
 };

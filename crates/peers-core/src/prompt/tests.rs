@@ -80,7 +80,11 @@ fn full_with(text: &str) -> PromptInput {
             gate("odd", GateState::Error, 0, text),
         ],
         warnings: vec![s(), s(), "other".into()],
-        reviews: vec![ReviewAsk { id: goal("security-review"), prompt: s() }],
+        reviews: vec![ReviewAsk {
+            id: goal("security-review"),
+            prompt: s(),
+            findings: Some(Findings { check: "bug-ledger".into(), state: GateState::Fail, text: s() }),
+        }],
         inbox: vec![InboxItem { from: peer("codex"), subject: s(), sha: commit('a') }],
         messages: vec![PeerMessage { from: peer("codex"), name: s(), text: s() }],
         last_handoff: Some(LastHandoff {
@@ -427,13 +431,17 @@ fn messages_that_do_not_fit_wait_for_the_next_turn() {
 #[test]
 fn every_requested_review_is_named_even_when_instructions_are_cut() {
     let reviews: Vec<ReviewAsk> = (0..20)
-        .map(|n| ReviewAsk { id: goal(&format!("review-{n}-x")), prompt: "look well ".repeat(200) })
+        .map(|n| ReviewAsk {
+            id: goal(&format!("review-{n}-x")),
+            prompt: "look well ".repeat(200),
+            findings: None,
+        })
         .collect();
     let prompt = assemble(&PromptInput { reviews, ..input() });
     for n in 0..20 {
         assert!(prompt.text.contains(&format!("- `review-{n}-x`: look")), "{n}");
     }
-    assert!(prompt.cut.iter().any(|c| c.starts_with("reviews: 20 instructions")), "{:?}", prompt.cut);
+    assert!(prompt.cut.iter().any(|c| c.starts_with("reviews: 20 texts")), "{:?}", prompt.cut);
 }
 
 #[test]
@@ -570,7 +578,7 @@ prop_compose! {
             gates,
             stuck_after,
             warnings,
-            reviews: prompts.into_iter().enumerate().map(|(n, prompt)| ReviewAsk { id: goal(&format!("review-{n}-x")), prompt }).collect(),
+            reviews: prompts.into_iter().enumerate().map(|(n, prompt)| ReviewAsk { id: goal(&format!("review-{n}-x")), findings: (n % 2 == 0).then(|| Findings { check: "bug-ledger".into(), state: GateState::Fail, text: prompt.clone() }), prompt }).collect(),
             inbox: subjects.into_iter().map(|subject| InboxItem { from: from(), subject, sha: commit('d') }).collect(),
             messages: texts.into_iter().map(|(name, text)| PeerMessage { from: from(), name, text }).collect(),
             last_handoff: handoff.map(|(subject, self_review, diffstat)| LastHandoff { peer: from(), sha: commit('e'), subject, self_review, diffstat }),

@@ -101,6 +101,7 @@ impl Bench {
             max_ticks: Some(40),
             stuck_after: 0,
             stuck_gates: Vec::new(),
+            idle_gates: Vec::new(),
             soft_required: true,
             overlap: false,
             strict_tree: false,
@@ -178,7 +179,14 @@ impl Bench {
     }
 
     pub(crate) fn soft(&mut self, id: &str, rule: SoftRule) {
-        self.cfg.rules.soft.push(SoftRuleEntry { id: goal(id), rule, every: 1 });
+        self.cfg.rules.soft.push(SoftRuleEntry { id: goal(id), rule, every: 1, check: None });
+    }
+
+    /// What the check of a review says, which decides nothing.
+    pub(crate) fn advised(&mut self, id: &str, says: Gate) {
+        let soft = self.cfg.rules.soft.iter_mut().find(|s| s.id == goal(id)).unwrap();
+        soft.check = Some("a check".into());
+        self.gates.insert(goal(id), says);
     }
 
     pub(crate) fn budget(&mut self, change: impl FnOnce(&mut Budget)) {
@@ -487,6 +495,17 @@ impl Bench {
         self.effects.iter().filter_map(run).collect()
     }
 
+    /// Who was said to be at a cap of its own, in order, and at which.
+    pub(crate) fn capped(&self) -> Vec<(String, String)> {
+        let of = |effect: &Effect| match effect {
+            Effect::Tell(peers_core::machine::Notice::PeerCapped { peer, reached }) => {
+                Some((peer.to_string(), reached.clone()))
+            }
+            _ => None,
+        };
+        self.effects.iter().filter_map(of).collect()
+    }
+
     /// Warnings of the loop, ever.
     pub(crate) fn warned(&self, needle: &str) -> usize {
         self.m.state.warnings_history.iter().filter(|w| w.text.contains(needle)).count()
@@ -501,7 +520,14 @@ fn goals(rules: &Rules) -> Vec<Goal> {
         Goal { id: g.id.clone(), description: None, group: None, weight: 1, kind }
     });
     let soft = rules.soft.iter().map(|s| {
-        let soft = SoftGoal { prompt: "read it".into(), rule: s.rule, every: s.every, paths: Vec::new() };
+        let check = || HardGoal::new(GateRun::Check { name: "bug-ledger".into(), args: Vec::new() });
+        let soft = SoftGoal {
+            prompt: "read it".into(),
+            rule: s.rule,
+            every: s.every,
+            paths: Vec::new(),
+            check: s.check.as_ref().map(|_| check()),
+        };
         Goal { id: s.id.clone(), description: None, group: None, weight: 1, kind: GoalKind::Soft(soft) }
     });
     hard.chain(soft).collect()

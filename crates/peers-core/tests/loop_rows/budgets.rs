@@ -284,3 +284,25 @@ fn row_58_a_peer_over_its_own_cap_takes_no_more_turns_and_the_run_ends_when_none
     assert_eq!(reason, StopReason::MaxTicks, "money that is ignored is ignored here too");
     assert_eq!(turns, ["ann", "bob", "ann", "bob", "ann", "bob"]);
 }
+
+#[test]
+fn a_peer_that_reaches_its_own_cap_is_named_once_and_at_the_start_of_each_run_and_by_the_stop() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| {
+        let cap = |n| PeerBudget { max_tokens: NonZeroU64::new(n), max_usd: None };
+        b.per_peer = [(peer("ann"), cap(150)), (peer("bob"), cap(350))].into();
+    });
+    bench.cfg.max_ticks = Some(5);
+    bench.play((0..9).map(|_| costly()));
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let ann = ("ann".to_owned(), "`budget.per_peer.ann.max_tokens` (200 of 150)".to_owned());
+    assert_eq!(bench.capped(), std::slice::from_ref(&ann));
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::PerPeer));
+    let bob = ("bob".to_owned(), "`budget.per_peer.bob.max_tokens` (400 of 350)".to_owned());
+    assert_eq!(bench.capped(), [ann.clone(), ann, bob]);
+    let exits = bench.exits();
+    assert_eq!(
+        exits.last().unwrap().detail,
+        "ann reached `budget.per_peer.ann.max_tokens` (200 of 150); bob reached `budget.per_peer.bob.max_tokens` (400 of 350)"
+    );
+}

@@ -1,11 +1,13 @@
 //! Soft goals: which reviews count, whose, and for how long.
 
 use peers_core::converge::{self, Standing};
+use peers_model::GoalId;
 use peers_model::outcome::StopReason;
 use peers_model::review::SoftRule;
+use peers_model::verdict::{Place, TreeKey};
 
 use crate::bench::Bench;
-use crate::world::{Habit, Turn, goal, handoff_text};
+use crate::world::{Gate, Habit, Turn, goal, handoff_text};
 
 /// A loop with a red gate, so that it goes on, and one soft goal.
 fn bench(peers: &str, rule: SoftRule, turns: Vec<Turn>) -> Bench {
@@ -210,4 +212,35 @@ fn one_commit_may_review_several_goals() {
     bench.run();
     let answers: Vec<bool> = bench.tick(1).reviews.iter().map(|r| r.pass).collect();
     assert_eq!(answers, [true, false]);
+}
+
+#[test]
+fn what_the_check_of_a_review_finds_is_shown_to_its_reviewer_and_decides_nothing() {
+    for (says, shown) in [
+        (Gate::Green, "The check `bug-ledger` found nothing here."),
+        (Gate::Red, "The check `bug-ledger` found something here; judge it as well."),
+        (Gate::Cannot, "The check `bug-ledger` could not tell."),
+    ] {
+        let mut bench = Bench::converging();
+        bench.advised("docs-read", says);
+        assert_eq!(bench.run(), StopReason::Complete, "{says:?}");
+        assert!(bench.prompts().iter().any(|prompt| prompt.contains(shown)), "{says:?}");
+        assert!(bench.prompts().iter().all(|prompt| !prompt.contains("- `docs-read`: red")), "{says:?}");
+        let proofs = bench.judged(Place::Pristine);
+        assert!(proofs.iter().all(|(gates, _)| !gates.contains(&goal("docs-read"))), "{says:?}");
+    }
+}
+
+#[test]
+fn the_check_of_a_review_is_asked_again_at_each_tree() {
+    let mut bench = Bench::new("ann bob");
+    bench.soft("docs-read", OTHER);
+    bench.advised("docs-read", Gate::Red);
+    bench.cfg.max_ticks = Some(2);
+    bench.play([Turn::handoff("new"), Turn::says("", "")]);
+    bench.run();
+    let asked = |(gates, _): &(Vec<GoalId>, TreeKey)| gates.contains(&goal("docs-read"));
+    let at: Vec<TreeKey> = bench.judged(Place::Live).into_iter().filter(asked).map(|(_, key)| key).collect();
+    assert_eq!(at.len(), 3, "at the start and after each turn");
+    assert!(at[0] != at[1] && at[1] != at[2]);
 }

@@ -99,6 +99,19 @@ fn row_56_a_gate_that_nobody_watches_never_stops() {
 }
 
 #[test]
+fn row_56_a_gate_that_nobody_named_stops_only_a_loop_in_which_nothing_changes() {
+    for (habit, ends) in
+        [(Habit::Busy, StopReason::MaxTicks), (Habit::Empty, StopReason::StuckGate(goal("tests-pass")))]
+    {
+        let mut bench = watched(5);
+        bench.cfg.stuck_gates.clear();
+        bench.cfg.idle_gates = vec![goal("tests-pass")];
+        bench.habit = habit;
+        assert_eq!(bench.run(), ends, "{habit:?}");
+    }
+}
+
+#[test]
 fn row_56_a_green_in_between_starts_the_count_anew() {
     let mut bench = watched(3);
     bench.gate("tests-pass", Gate::At("green"));

@@ -391,11 +391,12 @@ pub const GOALS: Table = Table {
             )
         },
         Key {
-            default: Some("[\"tests-pass\", \"no-prior-regression\"]"),
+            null: true,
+            default: Some("null"),
             ..optional(
                 "stuck_halt_gates",
                 Shape::List { of: &GOAL, least: 0, most: usize::MAX },
-                "The watched gates.",
+                "The watched gates; `null`: `tests-pass` and `no-prior-regression`, and while no turn changes anything every other hard gate besides those that `peers init` ships.",
             )
         },
         Key {

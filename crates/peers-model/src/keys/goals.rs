@@ -43,7 +43,7 @@ pub const GOAL: Table = Table {
             ..key(
                 "id",
                 Shape::Text(ID),
-                "A lower-case letter or digit, then at most 63 of `a-z 0-9 . _ -`; unique; not hex digits alone.",
+                "A lower-case letter or digit, then at most 63 of `a-z 0-9 . _ -`; unique; not 7 or more hex digits alone.",
             )
         },
         Key {
@@ -56,16 +56,20 @@ pub const GOAL: Table = Table {
         },
         text("description", ANY, "Free text for people."),
         text("cmd", ANY, "Hard: a shell command, run at the top of the tree; or `check`."),
-        text("check", ANY, "Hard: a built-in check; `peers check --list` shows them."),
-        Key { default: Some("[]"), ..key("args", TEXTS, "Hard: arguments of the check.") },
+        text(
+            "check",
+            ANY,
+            "Hard: a built-in check; `peers check --list` shows them. Soft: its findings are shown to the reviewers.",
+        ),
+        Key { default: Some("[]"), ..key("args", TEXTS, "Arguments of the check.") },
         text("pass_when", ANY, "Hard, with `cmd`: the condition, for instance `exit_code == 0`."),
-        text("timeout_s", POSITIVE, "Hard: seconds; absent: `goals.timeout_s` of config.yaml."),
+        text("timeout_s", POSITIVE, "Seconds; absent: `goals.timeout_s` of config.yaml."),
         Key {
             default: Some("0"),
             ..key(
                 "retry_on_fail",
-                Shape::Whole { least: 0, most: 255 },
-                "Hard: further attempts after a red answer, at most 5; the first green one counts.",
+                Shape::Whole { least: 0, most: 5 },
+                "Hard: further attempts after a red answer; the first green one counts.",
             )
         },
         Key {

@@ -37,13 +37,14 @@ const PEERS: [(&str, Kind); 12] = [
 const TURN: &str = "git/turn.json";
 
 /// The same of the trusted store; what was accepted is looked at when it is read.
-const STORE: [(&str, Kind); 8] = [
+const STORE: [(&str, Kind); 9] = [
     (store::JOURNAL, Kind::Dir),
     (store::RUNS, Kind::Dir),
     (store::COMMANDS, Kind::Dir),
     ("git", Kind::Dir),
     (TURN, Kind::File),
     (store::SNAPSHOT, Kind::File),
+    (store::TOOL_HOMES, Kind::File),
     (store::RUN_LOCK, Kind::File),
     (store::RESERVE, Kind::File),
 ];

@@ -2,7 +2,7 @@
 
 use peers_core::machine::LoopConfig;
 use peers_model::config::{Config, OnPeerUnavailable, Setup};
-use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, SHIPPED_GATES};
+use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, PLACEHOLDER, SHIPPED_GATES};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
 use peers_model::{Usd, exit, limits};
 use peers_store::accept::{self, Accepted};
@@ -74,14 +74,32 @@ impl Loaded {
     /// What is allowed and yet most likely not meant.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        load::goal_warnings(&self.goals).into_iter().chain(self.unwatched()).collect()
+        load::goal_warnings(&self.goals)
+            .into_iter()
+            .chain(self.no_own_gate())
+            .chain(self.unwatched())
+            .collect()
+    }
+
+    /// That nothing of the project itself is measured, which a start refuses.
+    fn no_own_gate(&self) -> Option<String> {
+        let gates = rules(&self.config, &self.goals, false, false).gates;
+        let none = "no hard gate of your own: `peers run` refuses it";
+        gates.iter().all(|gate| gate.shipped).then(|| {
+            if gates.iter().any(|gate| gate.id.as_str() == PLACEHOLDER) {
+                format!("{none}; replace `{PLACEHOLDER}` by a gate that runs your tests")
+            } else {
+                format!("{none}; add a gate that runs your tests")
+            }
+        })
     }
 
     /// That no gate ever stops a run as stuck, where that was asked for by ids that no gate has. Before there
     /// is a gate of the operator's own nothing can be named.
     #[must_use]
     pub fn unwatched(&self) -> Option<String> {
-        let watched = &self.config.goals.stuck_halt_gates;
+        // Without the key all gates of one's own are watched.
+        let watched = self.config.goals.stuck_halt_gates.as_deref()?;
         let gates = rules(&self.config, &self.goals, false, false).gates;
         let asked = self.config.goals.stuck_halt_after > 0 && !watched.is_empty();
         if !asked || gates.iter().all(|gate| gate.shipped || gate.reads_history) {
@@ -97,7 +115,7 @@ impl Loaded {
             more => (more.join(", "), "has none of these"),
         };
         Some(format!(
-            "no gate is watched for being stuck: `goals.stuck_halt_gates` names {names}, and goals.yaml {none}; name your test gate there"
+            "no gate is watched for being stuck: `goals.stuck_halt_gates` names {names}, and goals.yaml {none}; name your gates there, or leave the key out, which watches all of them"
         ))
     }
 }
@@ -214,7 +232,13 @@ pub fn rules(config: &Config, goals: &[Goal], no_skeptic: bool, dry_run: bool) -
         match &goal.kind {
             GoalKind::Hard(hard) => gates.push(gate_rule(goal, hard, &config.setup)),
             GoalKind::Soft(soft) => {
-                soft_goals.push(SoftRuleEntry { id: goal.id.clone(), rule: soft.rule, every: soft.every });
+                let check = soft.check.as_ref().map(|check| definition(check, &config.setup));
+                soft_goals.push(SoftRuleEntry {
+                    id: goal.id.clone(),
+                    rule: soft.rule,
+                    every: soft.every,
+                    check,
+                });
             }
         }
     }
@@ -237,6 +261,11 @@ pub fn rules(config: &Config, goals: &[Goal], no_skeptic: bool, dry_run: bool) -
     }
 }
 
+/// What a checkout is set up with is part of what its verdict is about.
+fn definition(hard: &HardGoal, setup: &Setup) -> String {
+    sha256_hex(format!("{hard:?} {setup:?}").as_bytes())
+}
+
 fn gate_rule(goal: &Goal, hard: &HardGoal, setup: &Setup) -> GateRule {
     let (reads_history, idle) = match &hard.run {
         GateRun::Check { .. } => (true, true),
@@ -248,8 +277,7 @@ fn gate_rule(goal: &Goal, hard: &HardGoal, setup: &Setup) -> GateRule {
         reads_history,
         // A shipped gate that the operator gave a command of his own measures something.
         shipped: idle && SHIPPED_GATES.contains(&goal.id.as_str()),
-        // What a checkout is set up with is part of what its verdict is about.
-        digest: sha256_hex(format!("{hard:?} {setup:?}").as_bytes()),
+        digest: definition(hard, setup),
         expensive: hard.expensive,
         group: goal.group.clone(),
         weight: goal.weight,

@@ -9,8 +9,8 @@ use peers_core::machine::{LoopConfig, Notice};
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::config::{Config, PositiveUsd};
 use peers_model::outcome::StopReason;
-use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
-use peers_model::{CommitId, RunId, Usd, exit};
+use peers_model::record::{GateRule, MoveKind, OperatorOp, OperatorRecord, Record};
+use peers_model::{CommitId, GoalId, RunId, Usd, exit};
 use peers_store::project::Project;
 use peers_store::runs::{self, RunRecord};
 use peers_store::verdicts::Verdicts;
@@ -35,7 +35,7 @@ use crate::drive;
 use crate::engine::Engine;
 use crate::env::OperatorEnv;
 use crate::gitrepo::{self, GitRepo, GitRepoParts, chain, open_control, substrate};
-use crate::guard::FsGuard;
+use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
 use crate::place::{Place, PlaceError, file_exit};
 use crate::ports::{Clock as _, Guard as _, Observer, World};
@@ -274,6 +274,7 @@ impl Ground {
             dirty::refuse_switched(&repo, &place, &records, open)?;
         }
         let killed = store.state().live_run().map(|run| run.id.clone());
+        let was_killed = killed.is_some();
         let strays = killed.and_then(|run| control::strays(store.disk(), &run, &place));
         let (changes, refusal) = changes.unwrap_or_default();
         let theirs = dirty::are_operators(store.state());
@@ -325,6 +326,7 @@ impl Ground {
             max_ticks: options.max_ticks,
             stuck_after: 0,
             stuck_gates: Vec::new(),
+            idle_gates: Vec::new(),
             soft_required: true,
             overlap: false,
             strict_tree: false,
@@ -378,6 +380,9 @@ impl Ground {
             checkouts.remove_tree(old).map_err(|e| io(&e))?;
         }
         cache::clear_foreign(&checkouts).map_err(|e| io(&e))?;
+        for run in cache::clear_stale(&checkouts).map_err(|e| io(&e))? {
+            crate::procs::reap_run(&run);
+        }
         let pristine = checkouts.create_subdir(cache::PRISTINE).map_err(|e| io(&e))?;
         let scratch = checkouts.create_subdir(cache::SCRATCH).map_err(|e| io(&e))?;
         let subreaper = peers_sys::reap::become_subreaper().is_ok();
@@ -386,7 +391,7 @@ impl Ground {
         let stub = options.stub.clone().map_or(program, StubProgram::at);
         let bin = match &options.stub {
             Some(path) => path.clone(),
-            None => peers_sys::env::current_exe().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
+            None => peers_sys::env::running_exe().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
         };
         let site = Rc::new(Site::new(SiteSpec {
             run_id: run_id.clone(),
@@ -402,6 +407,9 @@ impl Ground {
             subreaper,
             verdicts,
         }));
+        let homes = ToolHomes::look(site.tool_settings());
+        let homes = if was_killed { homes.as_kept_in(&store_dir) } else { homes };
+        homes.keep(&store_dir).map_err(|e| io(&e))?;
         let open_book = OpenBook::new(book);
         let (events, mut arriving) = procs::channel();
         let real = RealProcs::new(site, open_book.clone(), events);
@@ -449,7 +457,8 @@ impl Ground {
             guard: FsGuard::new(
                 peers_dir.try_clone().map_err(|e| io(&e))?,
                 store_dir.try_clone().map_err(|e| io(&e))?,
-            ),
+            )
+            .with_homes(homes),
             clock: SysClock,
             observer,
         };
@@ -484,7 +493,7 @@ impl Ground {
 pub(super) fn settings(cfg: &mut LoopConfig, config: &Config, max_usd: Option<Usd>) {
     cfg.caps = caps(config, max_usd);
     cfg.stuck_after = config.goals.stuck_halt_after;
-    cfg.stuck_gates.clone_from(&config.goals.stuck_halt_gates);
+    (cfg.stuck_gates, cfg.idle_gates) = watched(config, &cfg.rules.gates);
     cfg.soft_required = config.goals.soft_consensus_required;
     cfg.strict_tree = config.goals.strict_tree;
     // Beside a peer that can write where gates run, nothing can be measured.
@@ -495,6 +504,19 @@ pub(super) fn settings(cfg: &mut LoopConfig, config: &Config, max_usd: Option<Us
     cfg.idle_s = config.health.idle_timeout_s.get().into();
     cfg.absolute_s = config.health.absolute_max_runtime_s.get().into();
 }
+
+/// The gates that stop a run in which they stay red, and those that do so only while nothing changes: where the
+/// operator names none, the usual names are of the first kind, and all others of his own of the second.
+fn watched(config: &Config, gates: &[GateRule]) -> (Vec<GoalId>, Vec<GoalId>) {
+    if let Some(named) = &config.goals.stuck_halt_gates {
+        return (named.clone(), Vec::new());
+    }
+    let own = gates.iter().filter(|gate| !gate.shipped).map(|gate| gate.id.clone());
+    own.partition(|id| USUALLY_WATCHED.contains(&id.as_str()))
+}
+
+/// What tests are usually called.
+const USUALLY_WATCHED: [&str; 2] = ["tests-pass", "no-prior-regression"];
 
 /// Whether agents cannot write what gates read. No backend of this version sees to that.
 fn is_confined(backend: &str) -> bool {
@@ -667,6 +689,7 @@ mod tests {
             max_ticks: None,
             stuck_after: 0,
             stuck_gates: Vec::new(),
+            idle_gates: Vec::new(),
             overlap: false,
             strict_tree: false,
             setup_paths: Vec::new(),

@@ -25,6 +25,7 @@ impl Observer for Watching {
             Notice::RunStarted
             | Notice::TickStarted { .. }
             | Notice::PeerDegraded { .. }
+            | Notice::PeerCapped { .. }
             | Notice::Waiting { .. }
             | Notice::Warning(_)
             | Notice::Stopped { .. } => {}

@@ -1,7 +1,6 @@
 //! What gates leave behind: they run what peers wrote, in the work tree.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use peers_core::machine::HeadFacts;
 use peers_core::scope::Scope;
@@ -15,7 +14,7 @@ use super::mend::{self, quoted};
 use super::putback::Stored;
 use super::turn::TurnMark;
 use super::{GitRepo, chain, failure};
-use crate::ports::{RepoFailure, RepoHarvest, Scopes};
+use crate::ports::{GateCopy, RepoFailure, RepoHarvest, Scopes};
 
 /// The work tree when gates began to run.
 pub(super) struct BeforeGates {
@@ -24,6 +23,10 @@ pub(super) struct BeforeGates {
     stored: Stored,
 }
 
+/// The name of the copy for gates that have the machine.
+pub(super) const COPY: &str = "tree";
+/// The name of the copy for gates beside a peer.
+pub(super) const BEHIND: &str = "behind";
 /// Directories of a kept copy that outlive the change to another commit: what builds leave.
 const BUILT: [&str; 9] =
     ["target", "node_modules", ".venv", "venv", "build", "dist", ".pytest_cache", ".mypy_cache", ".next"];
@@ -33,8 +36,8 @@ impl GitRepo {
     pub(super) fn copy_for_gates(
         &mut self,
         key: &TreeKey,
-        name: &str,
-    ) -> Result<Option<PathBuf>, RepoFailure> {
+        name: &'static str,
+    ) -> Result<Option<GateCopy>, RepoFailure> {
         if self.control.facts().tree_of(&key.head).map_err(failure)? != key.tree {
             return Ok(None);
         }
@@ -44,19 +47,23 @@ impl GitRepo {
         // Programs look for modules and configuration in the directories above: none but ours is there.
         crate::cache::clear_foreign(&cache).map_err(fail)?;
         let above = cache.create_subdir(crate::cache::GATE_TREE).map_err(fail)?;
+        crate::cache::clear_but(&above, |name| [COPY, BEHIND].contains(&name)).map_err(fail)?;
         let (dir, peer) = (above.path().join(name), self.open()?);
         let git = self.control.lend(&peer).map_err(failure)?;
         let there = above.stat(name).map_err(fail)?.is_some_and(|stat| stat.kind == Kind::Dir);
         // What a gate made of the copy is no reason to fail: it is made anew.
-        if there && self.control.reset_checkout(&key.head, &dir, &BUILT, &git).is_ok() {
-            return Ok(Some(dir));
+        let was = self.copied.insert(name, key.head.clone());
+        if there && let Ok(report) = self.control.reset_checkout(&key.head, &dir, &BUILT, &git) {
+            let reset = was.as_ref() == Some(&key.head) && report.written + report.removed > 0;
+            return Ok(Some(GateCopy { dir, fresh: false, reset }));
         }
         above.remove_tree(name).map_err(fail)?;
         self.control.checkout_pristine(&key.head, &dir, &git).map_err(failure)?;
-        Ok(Some(dir))
+        Ok(Some(GateCopy::made(dir)))
     }
 
-    /// What lies below globs, as digests; nothing where the work tree is not what the commit holds.
+    /// What lies below globs, as digests; nothing where the work tree is not what the commit holds, and of
+    /// globs that take no file or that take links, behind which anything may change.
     pub(super) fn scopes_at(
         &mut self,
         key: &TreeKey,
@@ -66,12 +73,30 @@ impl GitRepo {
         if facts.tree_of(&key.head).map_err(failure)? != key.tree {
             return Ok(BTreeMap::new());
         }
-        let digest = |(id, globs): &(GoalId, Vec<String>)| {
+        let mut digests = BTreeMap::new();
+        for (id, globs) in globs {
             let scope = Scope::new(globs);
-            let digest = facts.scope_hash(&key.head, |path| scope.holds(path)).map_err(failure)?;
-            Ok((id.clone(), digest))
-        };
-        globs.iter().map(digest).collect()
+            let held = facts.scope(&key.head, |path| scope.holds(path)).map_err(failure)?;
+            if held.closed {
+                digests.insert(id.clone(), held.hash);
+            }
+        }
+        Ok(digests)
+    }
+
+    /// What lies below globs, as a digest, whatever that is; nothing where the work tree is not what the commit
+    /// holds.
+    pub(super) fn digest_at(
+        &mut self,
+        key: &TreeKey,
+        globs: &[String],
+    ) -> Result<Option<String>, RepoFailure> {
+        let facts = self.control.facts();
+        if facts.tree_of(&key.head).map_err(failure)? != key.tree {
+            return Ok(None);
+        }
+        let scope = Scope::new(globs);
+        facts.scope_hash(&key.head, |path| scope.holds(path)).map(Some).map_err(failure)
     }
 
     /// Remembers how things stand before gates run.

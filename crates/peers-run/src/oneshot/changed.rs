@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use peers_git::{ControlDir, DirtyFile};
-use peers_model::CommitId;
+use peers_git::{ControlDir, DirtyFile, DirtyStatus};
+use peers_model::{CommitId, TreeId};
 
 /// Uncommitted paths that are compared before and after the gates; with more of them nobody can tell.
 const COMPARED: usize = 10_000;
@@ -14,20 +14,58 @@ const UNSEEN: &str = "git could not look at it";
 pub type Dirtied = Result<Vec<String>, &'static str>;
 
 /// The uncommitted paths at one time.
-pub(super) struct Before(Option<Vec<DirtyFile>>);
+pub(super) struct Before {
+    files: Option<Vec<DirtyFile>>,
+    /// The work tree as a tree, where files of the commit were changed already.
+    content: Option<TreeId>,
+}
 
 impl Before {
     /// For a note only: where anything is in the way there is none.
     pub(super) fn look(control: &ControlDir, work_dir: &Path, head: &CommitId) -> Self {
-        Self(control.dirty_files(work_dir, head, COMPARED + 1).ok())
+        Self { files: control.dirty_files(work_dir, head, COMPARED + 1).ok(), content: None }
+    }
+
+    /// The same, with the content of files of the commit that are changed already.
+    pub(super) fn with_content(control: &ControlDir, work_dir: &Path, head: &CommitId) -> Self {
+        let mut before = Self::look(control, work_dir, head);
+        if before.files.as_ref().is_some_and(|files| files.iter().any(is_of_commit)) {
+            before.content = control.store_work_tree(work_dir, head).ok();
+        }
+        before
+    }
+
+    /// Whether files of the commit are not what they were. Where nobody can tell, they are not.
+    pub(super) fn files_changed(&self, control: &ControlDir, work_dir: &Path, head: &CommitId) -> bool {
+        let Some(before) = &self.files else { return true };
+        let Ok(after) = control.dirty_files(work_dir, head, COMPARED + 1) else { return true };
+        let of_commit = |files: &[DirtyFile]| -> Vec<DirtyFile> {
+            files.iter().filter(|file| is_of_commit(file)).cloned().collect()
+        };
+        let was = of_commit(before);
+        if before.len().max(after.len()) > COMPARED || was != of_commit(&after) {
+            return true;
+        }
+        if was.is_empty() {
+            return false;
+        }
+        // The same paths; their content tells.
+        let now = control.store_work_tree(work_dir, head).ok();
+        let (Some(before), Some(now)) = (&self.content, &now) else { return true };
+        let Ok(changed) = control.facts().changed_paths(before, now) else { return true };
+        was.iter().any(|file| changed.contains(&file.path))
     }
 
     /// The paths that are dirty now and were not.
     pub(super) fn changed(self, control: &ControlDir, work_dir: &Path, head: &CommitId) -> Dirtied {
-        let before = self.0.ok_or(UNSEEN)?;
+        let before = self.files.ok_or(UNSEEN)?;
         let after = control.dirty_files(work_dir, head, COMPARED + 1).map_err(|_| UNSEEN)?;
         added(&before, after)
     }
+}
+
+fn is_of_commit(file: &DirtyFile) -> bool {
+    file.status != DirtyStatus::Added
 }
 
 /// What is in `after` alone. Of a list that was cut nobody knows what it lacks.

@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
+use peers_core::apply::bounded;
 use peers_core::scope::Scope;
-use peers_git::{ControlDir, PeerRepo, TreeState};
+use peers_git::{ControlDir, Head, PeerRepo, TreeState};
 use peers_model::goal::{self, Goal, HardGoal};
 use peers_model::verdict::{Judged, TreeKey, Verdict};
-use peers_model::{CommitId, GoalId, TickNo};
+use peers_model::{CommitId, GoalId, TickNo, limits};
 
+use super::changed::Before;
 use super::{Bench, Judgement, Show, git};
 use crate::boot::BootError;
 use crate::gitrepo::chain;
-use crate::perform::{changed_the_tree, in_order_of_need};
+use crate::perform::{changed_the_tree, in_order_of_need, next_together};
 use crate::place::Place;
-use crate::ports::GateJob;
+use crate::ports::{GateCopy, GateJob};
 use crate::procs::Extra;
 
 /// What gates are run on.
@@ -27,67 +29,110 @@ pub(super) struct Ground<'a> {
     pub(super) repo: &'a PeerRepo,
     pub(super) goals: &'a [Goal],
     pub(super) head: &'a CommitId,
+    /// The same, with its branch.
+    pub(super) branch: &'a Head,
     pub(super) state: &'a TreeState,
     /// Nobody else works here, so what is found may be kept.
     pub(super) alone: bool,
 }
 
+/// How the work tree changed while gates ran.
+struct Moved {
+    now: TreeState,
+    /// Uncommitted paths, for people.
+    named: String,
+    /// HEAD names something else, or cannot be read: in words.
+    head: Option<String>,
+}
+
 impl Ground<'_> {
     /// Runs gates, and then commands. Green answers that may be kept are kept if the tree stood still.
+    ///
+    /// Where gates change files of the commit no pass stands: one that reads what another one wrote was green
+    /// at no tree that has a name.
     pub(super) fn judge(
-        &mut self,
-        gates: Vec<GoalId>,
+        mut self,
+        gates: &[GoalId],
         extra: Vec<Extra>,
         show: Show,
     ) -> Result<Judgement, BootError> {
-        let mut key = TreeKey { head: self.head.clone(), tree: self.state.key().map_err(git)? };
-        let copied = gates.iter().filter_map(|id| goal::gate_of(self.goals, id)).any(HardGoal::in_copy);
-        let copy = if copied && !self.state.dirty {
-            let lent = self.control.lend(self.repo).map_err(git)?;
-            Some(self.bench.checkout(self.control, self.head, &lent)?)
-        } else {
-            None
-        };
-        let scopes = self.scopes(&gates)?;
-        let job = GateJob { copy, scopes, ..GateJob::live(gates, key.clone(), TickNo(0)) };
         let show = Rc::new(RefCell::new(show));
-        let shown = |show: &Rc<RefCell<Show>>| -> Show {
-            let show = Rc::clone(show);
+        let shown = || -> Show {
+            let show = Rc::clone(&show);
             Box::new(move |progress| (show.borrow_mut())(progress))
         };
-        if !self.bench.book.config().goals.strict_tree {
-            let done = self.bench.judge(job, Vec::new(), shown(&show))?;
-            if self.moved(&key)?.is_none() {
-                self.keep(&done.gates);
-            }
-            return self.then(done, &key, extra, shown(&show));
+        let before = Before::with_content(self.control, self.place.work_dir(), self.head);
+        let (mut done, moved) = self.round(gates, &shown)?;
+        let strict = self.bench.book.config().goals.strict_tree;
+        if let Some(Moved { named, head: None, .. }) = moved
+            && !strict
+            && before.files_changed(self.control, self.place.work_dir(), self.head)
+        {
+            let why = format!(
+                "files of the commit changed while gates ran ({named}), so that no pass is about a tree that is \
+                 there; `goals.strict_tree` tells which gate it is, `--pristine` gives each its own checkout"
+            );
+            doubt(&mut done.gates, &why);
         }
-        let mut done = Judgement::default();
-        for gate in in_order_of_need(&job.gates, self.goals) {
+        let key = self.key()?;
+        self.then(done, &key, extra, shown())
+    }
+
+    /// Each gate once, together where nothing is against it.
+    fn round(
+        &mut self,
+        gates: &[GoalId],
+        shown: &dyn Fn() -> Show,
+    ) -> Result<(Judgement, Option<Moved>), BootError> {
+        let strict = self.bench.book.config().goals.strict_tree;
+        let mut key = self.key()?;
+        let scopes = self.scopes(gates)?;
+        let mut left = in_order_of_need(gates, self.goals);
+        let (mut done, mut all_moved) = (Judgement::default(), None);
+        while !left.is_empty() && done.signal.is_none() {
+            let now = if strict { vec![left.remove(0)] } else { next_together(&mut left, self.goals) };
+            let copied = now.iter().filter_map(|id| goal::gate_of(self.goals, id)).any(HardGoal::in_copy);
+            let copy = if copied && !self.state.dirty {
+                let objects = self.control.lend(self.repo).map_err(git)?;
+                Some(GateCopy::made(self.bench.checkout(self.control, self.head, &objects)?))
+            } else {
+                None
+            };
             let red = done.gates.iter().filter(|judged: &&Judged| !judged.verdict.is_pass());
             let not_green = red.map(|judged| judged.goal.clone()).collect();
-            let one = GateJob { gates: vec![gate], key: key.clone(), not_green, ..job.clone() };
-            let mut judged = self.bench.judge(one, Vec::new(), shown(&show))?;
-            match self.moved(&key)? {
+            let live = GateJob::live(now, key.clone(), TickNo(0));
+            let job = GateJob { copy, not_green, scopes: scopes.clone(), ..live };
+            let mut judged = self.bench.judge(job, Vec::new(), shown())?;
+            done.signal = judged.signal;
+            let moved = self.moved(&key)?;
+            match &moved {
                 None => self.keep(&judged.gates),
-                Some((now, changed)) => {
+                Some(Moved { head: Some(head), .. }) => {
+                    doubt(&mut judged.gates, head);
+                    let not_run = format!("it was not run: {head}");
+                    let cut = left.drain(..).map(|id| unjudged(id, &key, &not_run));
+                    judged.gates.extend(cut);
+                }
+                Some(Moved { now, named, .. }) if strict => {
                     // The next one answers for what it changes, not for this.
-                    key = now;
+                    key.tree = now.key().map_err(git)?;
                     for judged in judged.gates.iter_mut().filter(|judged| !judged.verdict.is_error()) {
-                        let diagnostic = changed_the_tree(&changed, &judged.verdict);
-                        judged.verdict = Verdict::Fail { diagnostic };
+                        judged.verdict =
+                            Verdict::Fail { diagnostic: changed_the_tree(named, &judged.verdict) };
                     }
                 }
+                Some(_) => {}
             }
             done.gates.append(&mut judged.gates);
-            done.signal = judged.signal;
-            if done.signal.is_some() {
-                break;
-            }
+            all_moved = moved.or(all_moved);
         }
         // In the order of the file, whatever the order in which they ran.
-        done.gates.sort_by_key(|judged| job.gates.iter().position(|id| *id == judged.goal));
-        self.then(done, &key, extra, shown(&show))
+        done.gates.sort_by_key(|judged| gates.iter().position(|id| *id == judged.goal));
+        Ok((done, all_moved))
+    }
+
+    fn key(&self) -> Result<TreeKey, BootError> {
+        Ok(TreeKey { head: self.head.clone(), tree: self.state.key().map_err(git)? })
     }
 
     /// The commands after the gates.
@@ -115,24 +160,56 @@ impl Ground<'_> {
                 continue;
             };
             let scope = Scope::new(&gate.paths);
-            let digest = self.control.facts().scope_hash(self.head, |path| scope.holds(path)).map_err(git)?;
-            scopes.insert(id.clone(), digest);
+            let held = self.control.facts().scope(self.head, |path| scope.holds(path)).map_err(git)?;
+            if held.closed {
+                scopes.insert(id.clone(), held.hash);
+            }
         }
         Ok(scopes)
     }
 
-    /// What the work tree is now, and uncommitted paths for people; nothing if it is what it was.
-    fn moved(&self, key: &TreeKey) -> Result<Option<(TreeKey, String)>, BootError> {
+    /// How the work tree differs from what it was; nothing if it does not.
+    fn moved(&self, key: &TreeKey) -> Result<Option<Moved>, BootError> {
         let work: &Path = self.place.work_dir();
-        let state = self.control.tree_state(work, self.head).map_err(git)?;
-        let now = TreeKey { head: self.head.clone(), tree: state.key().map_err(git)? };
-        if now == *key {
+        let now = self.control.tree_state(work, self.head).map_err(git)?;
+        let head = self.head_moved();
+        if head.is_none() && now.key().map_err(git)? == key.tree {
             return Ok(None);
         }
         let dirty = self.control.dirty_files(work, self.head, 4).map_err(git)?;
         let named: Vec<String> =
             dirty.iter().take(3).map(|file| peers_sys::term::line(&file.path, 60)).collect();
-        Ok(Some((now, named.join(", "))))
+        Ok(Some(Moved { now, named: named.join(", "), head }))
+    }
+
+    /// What HEAD is instead of what it was.
+    fn head_moved(&self) -> Option<String> {
+        let while_gates = "while gates ran, so that nobody knows what they judged";
+        let head = PeerRepo::open(self.place.work_dir())
+            .map_err(peers_git::GitError::from)
+            .and_then(|repo| repo.facts().head());
+        let branch = |head: &Head| match &head.branch {
+            Some(name) => peers_sys::term::line(name.trim_start_matches("refs/heads/"), 60),
+            None => "no branch".to_owned(),
+        };
+        match head {
+            Err(error) => {
+                Some(format!("the repository cannot be read any more ({}) {while_gates}", chain(&error)))
+            }
+            Ok(now) if now == *self.branch => None,
+            Ok(now) if now.commit == *self.head => Some(format!(
+                "another branch was checked out ({}, before {}) {while_gates}",
+                branch(&now),
+                branch(self.branch)
+            )),
+            Ok(now) => Some(format!(
+                "HEAD moved from {} to {} (on {}, before {}) {while_gates}",
+                self.head.short(),
+                now.commit.short(),
+                branch(&now),
+                branch(self.branch)
+            )),
+        }
     }
 
     /// Writes down green answers that may outlive this process. That this cannot be done costs a run of them.
@@ -150,4 +227,16 @@ impl Ground<'_> {
             tracing::debug!(error, "green answers are not kept");
         }
     }
+}
+
+/// No pass of these stands.
+fn doubt(gates: &mut [Judged], why: &str) {
+    for judged in gates.iter_mut().filter(|judged| judged.verdict.is_pass()) {
+        judged.verdict = Verdict::Error { diagnostic: bounded(why, limits::DIAGNOSTIC) };
+    }
+}
+
+fn unjudged(id: GoalId, key: &TreeKey, why: &str) -> Judged {
+    let diagnostic = bounded(why, limits::DIAGNOSTIC);
+    Judged::new(id, key.clone(), peers_model::verdict::Place::Live, Verdict::Error { diagnostic })
 }

@@ -6,7 +6,7 @@ use peers_core::apply::bounded;
 use peers_core::machine::{Event, Notice};
 use peers_model::goal::{self, Goal, HardGoal};
 use peers_model::record::{CommitsSeen, Record};
-use peers_model::verdict::{Place, TreeKey, Verdict};
+use peers_model::verdict::{Judged, Place, TreeKey, Verdict};
 use peers_model::{GoalId, TickNo, limits};
 use peers_sys::term;
 
@@ -41,6 +41,40 @@ pub(crate) fn in_order_of_need(gates: &[GoalId], goals: &[Goal]) -> Vec<GoalId> 
     ordered
 }
 
+/// Takes from `left`, which is in the order of need, what can be judged together in the work tree. Of gates in
+/// a kept copy each runs alone: what one leaves there is taken away before the next.
+pub(crate) fn next_together(left: &mut Vec<GoalId>, goals: &[Goal]) -> Vec<GoalId> {
+    let mut later: Vec<GoalId> = Vec::new();
+    let mut now = Vec::new();
+    for id in left.drain(..) {
+        let gate = goal::gate_of(goals, &id);
+        let waits =
+            gate.is_some_and(|gate| gate.in_copy() || gate.needs.iter().any(|need| later.contains(need)));
+        if waits { later.push(id) } else { now.push(id) }
+    }
+    *left = later;
+    if now.is_empty() && !left.is_empty() {
+        now.push(left.remove(0));
+    }
+    now
+}
+
+/// Whether a gate gets another attempt in another clean checkout after this answer.
+pub(crate) fn one_more(goals: &[Goal], judged: &Judged) -> bool {
+    let retries = goal::gate_of(goals, &judged.goal).map_or(0, |gate| gate.retries);
+    matches!(judged.verdict, Verdict::Fail { .. }) && judged.attempts <= retries
+}
+
+/// An answer with the attempts that went before it.
+pub(crate) fn after(tried: Option<Judged>, mut judged: Judged) -> Judged {
+    if let Some(before) = tried {
+        judged.attempts = judged.attempts.saturating_add(before.attempts);
+        judged.duration_ms = judged.duration_ms.saturating_add(before.duration_ms);
+        judged.leaked = judged.leaked.saturating_add(before.leaked);
+    }
+    judged
+}
+
 /// What a gate is told that changed what it judges.
 pub(crate) fn changed_the_tree(changed: &str, verdict: &Verdict) -> String {
     let what = if changed.is_empty() { "its files" } else { changed };
@@ -58,12 +92,17 @@ impl<W: World> Engine<W> {
 
     /// Starts what is to be judged next. Gates of a proof run one after the other, each in a checkout of
     /// its own: what they run was written by peers, and must find nothing to alter that another gate reads.
-    /// With `strict_tree` they run one after the other in the work tree too, so that it is known whose doing
+    /// Gates of the kept copy run one after the other too. With `strict_tree` they all run one after the other in the work tree too, so that it is known whose doing
     /// a change is.
     fn judge_next(&mut self) {
         let Some(mut judging) = self.judging.take() else { return };
         let gates: Vec<GoalId> = match judging.place {
-            Place::Live | Place::GateTree if !self.cfg.strict_tree => judging.left.drain(..).collect(),
+            Place::Live | Place::GateTree if !self.cfg.strict_tree => {
+                let mut left: Vec<GoalId> = judging.left.drain(..).collect();
+                let now = next_together(&mut left, &self.cfg.goals);
+                judging.left = left.into();
+                now
+            }
             Place::Pristine | Place::Live | Place::GateTree => judging.left.pop_front().into_iter().collect(),
         };
         match self.job(&judging, gates) {
@@ -112,21 +151,26 @@ impl<W: World> Engine<W> {
         let setup = match (&copy, self.cfg.setup_paths.as_slice()) {
             (None, _) => None,
             (Some(_), []) => Some(String::new()),
-            (Some(_), paths) => {
-                let about: Vec<_> = gates.iter().take(1).map(|id| (id.clone(), paths.to_vec())).collect();
-                repo.scopes_of(key, &about)?.into_values().next()
-            }
+            (Some(_), paths) => repo.digest_of(key, paths)?,
         };
         let dir = if *place == Place::Pristine { Some(repo.checkout(&key.head)?) } else { None };
-        if let Err(failure) = repo.before_gates(*tick) {
-            if let Some(dir) = &dir {
-                repo.remove_checkout(dir);
+        let unfit = dir.as_ref().map_or(Ok(None), |dir| repo.unfit(&key.head, dir));
+        let unfit = unfit.and_then(|unfit| repo.before_gates(*tick).map(|()| unfit));
+        let unfit = match unfit {
+            Ok(unfit) => unfit,
+            Err(failure) => {
+                if let Some(dir) = &dir {
+                    repo.remove_checkout(dir);
+                }
+                return Err(failure.into());
             }
-            return Err(failure.into());
-        }
+        };
+        let tried = judging.tried.as_ref().map_or(0, |tried| tried.attempts);
         Ok(GateJob {
             dir,
             copy,
+            tried,
+            unfit,
             not_green,
             scopes,
             setup,
@@ -199,6 +243,18 @@ impl<W: World> Engine<W> {
         match self.world.repo().undo_weakening() {
             Ok(undone) => undone.into_iter().for_each(|text| self.tell(&Notice::Warning(text))),
             Err(failure) => return Some(Failure::from(failure).event()),
+        }
+        if judging.place == Place::Pristine
+            && let [judged] = verdicts.as_slice()
+        {
+            let judged = after(judging.tried.take(), judged.clone());
+            if one_more(&self.cfg.goals, &judged) && !judging.moved {
+                judging.left.push_front(judged.goal.clone());
+                judging.tried = Some(judged);
+                verdicts.clear();
+            } else {
+                verdicts = vec![judged];
+            }
         }
         judging.verdicts.extend(verdicts);
         judging.took_ms = judging.took_ms.saturating_add(took_ms);

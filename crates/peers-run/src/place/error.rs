@@ -71,6 +71,8 @@ pub enum PlaceError {
         from: String,
         /// Where the same directory was, according to another store.
         was: Option<PathBuf>,
+        /// It was never set up here: goals and configuration came along with a clone.
+        cloned: bool,
     },
     /// The store was made for another directory.
     #[error("the trusted store of {} was made for {}", term::inline(&path.to_string_lossy()), made_for(.recorded, path))]
@@ -146,6 +148,9 @@ impl PlaceError {
             Self::NotInitialised { top: None, .. } => "run `peers init`".to_owned(),
             Self::NoStore { was: Some(was), .. } => {
                 format!("it was moved: `peers store attach {}`", shown(was))
+            }
+            Self::NoStore { cloned: true, .. } => {
+                "`peers init` makes one and keeps the goals and the configuration that came along with this clone; look at them, then `peers goals accept`".to_owned()
             }
             Self::NoStore { was: None, .. } => {
                 "if that variable was another one, set it as it was; if the repository was moved: `peers store attach OLD-PATH`; if the store is lost, restore it from a copy; only to start over without its history: `peers init --force`"

@@ -16,13 +16,14 @@ pub(super) struct GateLog {
     left: u64,
     waiting: Vec<u8>,
     out: Option<Box<dyn Write>>,
+    mode: WriteMode,
 }
 
 impl GateLog {
     /// `dir` is below `peers`; without `peers` nothing is written.
     pub(super) fn new(peers: Option<&SafeDir>, dir: &'static str, name: String, cap: u64) -> Self {
         let peers = peers.and_then(|peers| peers.try_clone().ok());
-        Self { peers, dir, name, left: cap, waiting: Vec::new(), out: None }
+        Self { peers, dir, name, left: cap, waiting: Vec::new(), out: None, mode: WriteMode::Truncate }
     }
 
     /// Adds bytes that hold no secret.
@@ -40,6 +41,11 @@ impl GateLog {
         if self.waiting.len() >= BUFFER || self.left == 0 {
             self.flush();
         }
+    }
+
+    /// What is there already stays: it is of an earlier attempt.
+    pub(super) fn go_on(&mut self) {
+        self.mode = WriteMode::Append;
     }
 
     /// Says that another attempt begins.
@@ -67,7 +73,7 @@ impl GateLog {
     fn out(&mut self) -> Result<Option<&mut Box<dyn Write>>, FileError> {
         if self.out.is_none() {
             let Some(peers) = &self.peers else { return Ok(None) };
-            let file = peers.create_path(self.dir)?.create_file_for_write(&self.name, WriteMode::Truncate)?;
+            let file = peers.create_path(self.dir)?.create_file_for_write(&self.name, self.mode)?;
             self.out = Some(Box::new(file));
         }
         Ok(self.out.as_mut())

@@ -1,7 +1,7 @@
 //! Gates: which run when, in what order their verdicts come, what is ended when all are done.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,9 @@ use tokio::task::JoinSet;
 use super::command::{Company, Running};
 use super::gate_log::GateLog;
 use super::judging;
+use super::kept::Worth;
 use super::progress::Progress;
+use super::unwritten::Unwritten;
 use super::{Book, Gate, Site, runtime, setup};
 use crate::env::{self, GateIdentity, Turn, Vars};
 use crate::ports::GateJob;
@@ -155,7 +157,7 @@ fn write_git_config(site: &Site, job: &GateJob) -> Result<PathBuf, String> {
     let name = if job.copy.is_some() { "gitconfig-gates-copy" } else { "gitconfig-gates" };
     let mut trees: Vec<&Path> = vec![&site.spec.repo];
     trees.extend(job.dir.as_deref());
-    trees.extend(job.copy.as_deref());
+    trees.extend(job.copy.as_ref().map(|copy| copy.dir.as_path()));
     let scratch = &site.spec.scratch;
     match scratch.publish_unsynced(name, &env::gate_git_config(&trees)) {
         Ok(()) => Ok(scratch.path().join(name)),
@@ -180,14 +182,14 @@ struct Batch {
     green: RefCell<BTreeMap<GoalId, bool>>,
     answered: Notify,
     /// Why a tree of ours cannot be judged, by its directory.
-    unready: RefCell<BTreeMap<PathBuf, String>>,
+    unready: RefCell<BTreeMap<PathBuf, setup::Unready>>,
 }
 
 impl Batch {
     /// Sets up the trees of ours, before any gate looks at them.
     async fn set_up(&self) {
         let fresh = (self.job.place == Place::Pristine).then_some(self.job.dir.as_ref()).flatten();
-        for dir in fresh.into_iter().chain(&self.job.copy) {
+        for dir in fresh.into_iter().chain(self.job.copy.as_ref().map(|copy| &copy.dir)) {
             let place = if Some(dir) == fresh { Place::Pristine } else { Place::GateTree };
             let failed = setup::run(&self.site, &self.book, &self.job, (dir, place), &self.cancel).await;
             if let Some(why) = failed {
@@ -248,7 +250,7 @@ impl Batch {
     /// The directory of a gate's tree.
     fn tree_of(&self, id: &GoalId) -> &Path {
         match (&self.job.copy, self.place_of(id)) {
-            (Some(copy), Place::GateTree) => copy,
+            (Some(copy), Place::GateTree) => &copy.dir,
             (_, Place::Live | Place::Pristine | Place::GateTree) => &self.tree,
         }
     }
@@ -278,11 +280,16 @@ impl Batch {
                 self.log_name(id),
                 limits::GATE_LOG,
             );
-            let most = gate.hard.retries.saturating_add(1);
-            while judged.attempts < most {
+            // In a clean checkout each attempt gets one of its own, from whoever asked for this one.
+            let tried = self.job.tried;
+            if tried > 0 {
+                log.go_on();
+            }
+            let retries = if self.job.place == Place::Pristine { 0 } else { gate.hard.retries };
+            while judged.attempts <= retries {
                 judged.attempts += 1;
-                if judged.attempts > 1 {
-                    log.attempt(judged.attempts);
+                if judged.attempts + tried > 1 {
+                    log.attempt(judged.attempts + tried);
                 }
                 let attempt = self.attempt((id, gate), &home, company, &mut log).await?;
                 judged.verdict = attempt.verdict;
@@ -310,13 +317,19 @@ impl Batch {
             return false;
         }
         let key = &self.job.key;
-        let scope = match self.job.scopes.get(id) {
-            Some(scope) if !gate.hard.paths.is_empty() => format!("{place:?} paths {scope}"),
-            _ => format!("{place:?} tree {} {}", key.head, key.tree),
+        let scope = self.job.scopes.get(id).filter(|_| !gate.hard.paths.is_empty());
+        let tree = match scope {
+            Some(scope) => format!("{place:?} paths {scope}"),
+            None => format!("{place:?} tree {} {}", key.head, key.tree),
         };
         let vars = self.vars(id, gate, git_config, home);
-        let about = runtime::about(gate, self.limit(gate).as_secs(), &vars, &scope);
-        self.site.kept.look(id, about)
+        let about = runtime::about(gate, self.limit(gate).as_secs(), &vars, &tree);
+        let worth = match (place, &self.job.copy) {
+            (Place::Live, _) => Worth::With(scope.map(|_| gate.hard.paths.clone()).unwrap_or_default()),
+            (Place::GateTree, Some(copy)) if copy.fresh => Worth::Keeping,
+            (Place::GateTree | Place::Pristine, _) => Worth::Nothing,
+        };
+        self.site.kept.look(id, &about, &worth, &self.site.spec.repo)
     }
 
     fn limit(&self, gate: &Gate) -> Duration {
@@ -338,11 +351,24 @@ impl Batch {
         };
         let tree = self.tree_of(id);
         if let Some(why) = self.unready.borrow().get(tree) {
-            return Some(Attempt::none(judging::error(why)));
+            return Some(Attempt::none(why.verdict()));
+        }
+        // A check of ours reads commits and not the tree.
+        if let (Some(why), Some(_)) = (&self.job.unfit, &gate.pass_when) {
+            return Some(Attempt::none(Verdict::Fail { diagnostic: why.clone() }));
         }
         let spawn = match self.spawn(id, gate, git_config, home) {
             Ok(spawn) => spawn,
             Err(diagnostic) => return Some(Attempt::none(Verdict::Fail { diagnostic })),
+        };
+        let reports = match &gate.pass_when {
+            // In the work tree and in kept copies a tool may rightly leave alone what is up to date.
+            Some(pass_when) if self.place_of(id) == Place::Pristine => pass_when.json_files(),
+            _ => BTreeSet::new(),
+        };
+        let unwritten = match Unwritten::mark(tree, &reports) {
+            Ok(marked) => marked,
+            Err(why) => return Some(Attempt::none(judging::error(&why))),
         };
         let running = Running {
             site: &self.site,
@@ -359,7 +385,7 @@ impl Batch {
             return None;
         }
         let verdict = match &gate.pass_when {
-            Some(pass_when) => judging::shell(&finished, pass_when, tree, &self.site.rules),
+            Some(pass_when) => judging::shell(&finished, pass_when, (tree, &unwritten), &self.site.rules),
             None => judging::check(&finished, &self.site.rules),
         };
         Some(Attempt { verdict, leaked: finished.leaked, exit: finished.exit })

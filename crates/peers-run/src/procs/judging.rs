@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::capture::Capture;
 use super::command::Finished;
+use super::unwritten::Unwritten;
 
 /// Characters of each stream in a diagnostic.
 const TAIL: usize = 1000;
@@ -24,8 +25,21 @@ pub(super) fn error(why: &str) -> Verdict {
     Verdict::Error { diagnostic: bounded(&term::block(why), limits::DIAGNOSTIC) }
 }
 
+/// Judged, and not good.
+pub(super) fn red(why: &str) -> Verdict {
+    Verdict::Fail { diagnostic: bounded(&term::block(why), limits::DIAGNOSTIC) }
+}
+/// What a report that was not written says of itself.
+const NOT_WRITTEN: &str = "the command did not write it: it is a file of the commit, or was there after \
+                           `setup`; let the command make the report";
+
 /// The verdict on a shell gate.
-pub(super) fn shell(finished: &Finished, pass_when: &Expr, tree: &Path, rules: &Rules) -> Verdict {
+pub(super) fn shell(
+    finished: &Finished,
+    pass_when: &Expr,
+    (tree, unwritten): (&Path, &Unwritten),
+    rules: &Rules,
+) -> Verdict {
     if let Some(failure) = &finished.stub {
         return error(&format!("the gate could not be started: {failure}"));
     }
@@ -43,7 +57,7 @@ pub(super) fn shell(finished: &Finished, pass_when: &Expr, tree: &Path, rules: &
         timed_out: false,
         stdout: &finished.stdout.text(),
         stderr: &finished.stderr.text(),
-        json: &|path| read_json(tree, path),
+        json: &|path| read_json(tree, unwritten, path),
     };
     let reason = match pass_when.eval(&evidence) {
         Ok(true) => return Verdict::Pass,
@@ -125,11 +139,11 @@ fn findings(finished: &Finished, rules: &Rules) -> Option<String> {
 }
 
 /// Reads a JSON file below the tree that a gate ran in, following no link.
-fn read_json(tree: &Path, path: &str) -> Result<Value, String> {
+fn read_json(tree: &Path, unwritten: &Unwritten, path: &str) -> Result<Value, String> {
     let cap = u64::try_from(MAX_JSON_BYTES).unwrap_or(u64::MAX);
-    let read = || -> Result<Vec<u8>, FileError> {
+    let read = || -> Result<Option<Vec<u8>>, FileError> {
         let (dir, name) = SafeDir::open_shared(tree)?.parent_of(path)?;
-        dir.read(name, cap)
+        if unwritten.holds(path, &dir, &name)? { Ok(None) } else { dir.read(name, cap).map(Some) }
     };
     let bytes = read().map_err(|error| {
         if error.is_not_found() {
@@ -145,7 +159,7 @@ fn read_json(tree: &Path, path: &str) -> Result<Value, String> {
             }
         }
     })?;
-    strict_json(&bytes)
+    strict_json(&bytes.ok_or(NOT_WRITTEN)?)
 }
 
 #[cfg(test)]
@@ -173,7 +187,13 @@ mod tests {
     }
 
     fn judge(finished: &Finished, pass_when: &str, tree: &Path) -> Verdict {
-        shell(finished, &Expr::parse(pass_when).unwrap(), tree, &Rules::new(["hunter2-hunter2"]))
+        let all_written = Unwritten::default();
+        shell(
+            finished,
+            &Expr::parse(pass_when).unwrap(),
+            (tree, &all_written),
+            &Rules::new(["hunter2-hunter2"]),
+        )
     }
 
     #[test]
@@ -236,6 +256,35 @@ mod tests {
             let verdict = judge(&done, &format!("json('{path}').total == 1"), tree.path());
             assert!(verdict.diagnostic().contains(word), "{path}: {verdict:?}");
         }
+    }
+
+    #[test]
+    fn a_report_counts_only_once_it_was_written_anew() {
+        let tree = tempfile::tempdir().unwrap();
+        let at = |name: &str| tree.path().join(name);
+        let pass_when = Expr::parse("json('out/cov.json').total >= 80").unwrap();
+        let green = r#"{"total": 100}"#;
+        std::fs::create_dir(at("out")).unwrap();
+        std::fs::write(at("out/cov.json"), green).unwrap();
+        let marked = Unwritten::mark(tree.path(), &pass_when.json_files()).unwrap();
+        let done = finished(RawExit::Code(0), "", "");
+        let judge = || shell(&done, &pass_when, (tree.path(), &marked), &Rules::new(["hunter2-hunter2"]));
+        let red = judge();
+        assert!(
+            red.diagnostic().starts_with("pass_when error: ") && red.diagnostic().contains("did not write"),
+            "{red:?}"
+        );
+        // Another name of it is the same file.
+        std::fs::rename(at("out"), at("aside")).unwrap();
+        std::fs::rename(at("aside"), at("out")).unwrap();
+        assert!(!judge().is_pass());
+        // The same bytes, written anew in place and as another file.
+        std::fs::write(at("out/cov.json"), green).unwrap();
+        assert!(judge().is_pass());
+        let marked = Unwritten::mark(tree.path(), &pass_when.json_files()).unwrap();
+        std::fs::write(at("new"), green).unwrap();
+        std::fs::rename(at("new"), at("out/cov.json")).unwrap();
+        assert!(shell(&done, &pass_when, (tree.path(), &marked), &Rules::new(["x-x-x-x-x"])).is_pass());
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod command;
 mod ending;
 mod gate_log;
 mod gates;
+mod ground;
 mod judging;
 mod kept;
 mod launch;
@@ -22,6 +23,7 @@ mod setup;
 mod streams;
 mod tee;
 mod transcript;
+mod unwritten;
 mod verify;
 
 use std::cell::RefCell;
@@ -34,7 +36,7 @@ use peers_core::dsl::{DslError, Expr};
 use peers_core::machine::{Event, RunPeer};
 use peers_core::watch::StopHow;
 use peers_model::config::Config;
-use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal};
+use peers_model::goal::{GateRun, Goal, HardGoal};
 use peers_model::record::PeerSpawned;
 use peers_model::verdict::Judged;
 use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo, Timestamp};
@@ -55,6 +57,7 @@ pub use capture::Capture;
 pub use gates::{Cancel, run_gates};
 pub use launch::{Outlook, outlook, required_env};
 pub use progress::{Live, LiveGates, LivePeer, Progress};
+pub(crate) use recover::reap_run;
 pub use verify::{Extra, ExtraResult, run_extra};
 
 use crate::env::{Host, OperatorEnv};
@@ -84,7 +87,7 @@ pub struct SiteSpec {
     pub stub: StubProgram,
     /// Our program, to run checks: `/proc/self/exe` where there is one.
     pub program: PathBuf,
-    /// Our program under its own path, for gates that call it.
+    /// Our program under a name that gates can call it by.
     pub bin: PathBuf,
     /// The operator's environment.
     pub operator: Env,
@@ -125,7 +128,7 @@ impl Site {
     /// where they are to be written anew.
     #[must_use]
     pub fn stand(&self, verdicts: &[Judged]) -> Option<Verdicts> {
-        self.kept.stand(verdicts, clock::now())
+        self.kept.stand(verdicts, clock::now(), &self.spec.repo)
     }
 
     /// From here on nothing was ever kept.
@@ -137,6 +140,12 @@ impl Site {
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.rules
+    }
+
+    /// The settings of build tools that gates are led to.
+    #[must_use]
+    pub fn tool_settings(&self) -> Vec<PathBuf> {
+        self.host.tool_settings()
     }
 
     /// The work tree.
@@ -189,7 +198,7 @@ impl Book {
         let mut gates = BTreeMap::new();
         let mut order = Vec::new();
         for goal in goals {
-            let GoalKind::Hard(hard) = &goal.kind else { continue };
+            let Some(hard) = goal.measured() else { continue };
             let pass_when = match &hard.run {
                 GateRun::Shell { pass_when, .. } => Some(
                     Expr::parse(pass_when)
@@ -197,7 +206,9 @@ impl Book {
                 ),
                 GateRun::Check { .. } => None,
             };
-            order.push(goal.id.clone());
+            if goal.gate().is_some() {
+                order.push(goal.id.clone());
+            }
             gates.insert(goal.id.clone(), Gate { hard: hard.clone(), pass_when });
         }
         let or = |given: &Option<Vec<String>>, usual: &[&str]| {

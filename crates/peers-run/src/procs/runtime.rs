@@ -8,12 +8,14 @@ use peers_model::goal::GateRun;
 use peers_sys::SafeDir;
 use peers_sys::digest::Sha256;
 use peers_sys::dir::{FileStat, Kind};
+use peers_sys::env;
 
 use super::Gate;
 use crate::env::Vars;
 
 /// Variables that name something made anew for each run or gate.
-const PASSING: [&str; 5] = ["HOME", "TMPDIR", "GIT_CONFIG_GLOBAL", "PEERS_RUN_ID", "PEERS_ITERATION"];
+const PASSING: [&str; 6] =
+    ["HOME", "TMPDIR", "GIT_CONFIG_GLOBAL", "PEERS_RUN_ID", "PEERS_ITERATION", "PEERS_BIN"];
 /// Words of a command that are looked up as programs.
 const WORDS: usize = 200;
 /// Names of a directory that are looked at.
@@ -51,6 +53,9 @@ pub(super) fn about(gate: &Gate, limit_s: u64, vars: &Vars, scope: &str) -> Stri
         part(name);
         part(value);
     }
+    // Its name is that of a process; what counts is the program.
+    let bin = value("PEERS_BIN").and_then(|bin| env::program_stat(Path::new(bin)));
+    part(bin.map(|stat| facts(&stat)).unwrap_or_default().as_bytes());
     if let GateRun::Shell { cmd, .. } = &gate.hard.run {
         let dirs = value("PATH").map(directories).unwrap_or_default();
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use peers_model::limits;
-use peers_model::verdict::Place;
+use peers_model::verdict::{Place, Verdict};
 use peers_store::{artifacts, layout};
 use peers_sys::digest::sha256_hex;
 use peers_sys::spawn::RawExit;
@@ -25,6 +25,33 @@ const USUAL: Duration = Duration::from_mins(15);
 /// Characters of its output in a reason.
 const TAIL: usize = 600;
 
+/// Why a tree cannot be judged as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unready {
+    /// A command ran and failed: what it runs is in the tree, and whoever works on that can mend it.
+    Failed(String),
+    /// A command could not be run.
+    NotRun(String),
+}
+
+impl Unready {
+    fn named(self, cmd: &str) -> Self {
+        let text = |why: &str| format!("setup of the checkout failed: `{cmd}` {why}");
+        match self {
+            Self::Failed(why) => Self::Failed(text(&why)),
+            Self::NotRun(why) => Self::NotRun(text(&why)),
+        }
+    }
+
+    /// What every gate of that tree is told.
+    pub(super) fn verdict(&self) -> Verdict {
+        match self {
+            Self::Failed(why) => judging::red(why),
+            Self::NotRun(why) => judging::error(why),
+        }
+    }
+}
+
 /// Sets up one tree. Says why it cannot be judged where that failed.
 pub(super) async fn run(
     site: &Rc<Site>,
@@ -32,7 +59,7 @@ pub(super) async fn run(
     job: &GateJob,
     (dir, place): (&PathBuf, Place),
     cancel: &Cancel,
-) -> Option<String> {
+) -> Option<Unready> {
     let setup = &book.config.setup;
     if setup.commands.is_empty() {
         return None;
@@ -40,7 +67,8 @@ pub(super) async fn run(
     let mark = job.setup.as_ref().map(|paths| sha256_hex(format!("{setup:?} {paths}").as_bytes()));
     if place == Place::GateTree {
         let done = site.set_up.borrow().get(dir).cloned();
-        if mark.is_some() && done == mark {
+        let reset = job.copy.as_ref().is_some_and(|copy| copy.reset);
+        if mark.is_some() && done == mark && !reset {
             return None;
         }
         site.set_up.borrow_mut().remove(dir);
@@ -50,7 +78,7 @@ pub(super) async fn run(
     for command in &setup.commands {
         let limit = command.timeout_s.map_or(USUAL, |s| Duration::from_secs(s.get().into()));
         if let Some(why) = one(site, book, job, dir, (&command.cmd, limit), cancel, &mut log).await {
-            return Some(format!("setup of the checkout failed: `{}` {why}", command.cmd));
+            return Some(why.named(&command.cmd));
         }
     }
     if let (Place::GateTree, Some(mark)) = (place, mark) {
@@ -67,15 +95,16 @@ async fn one(
     (cmd, limit): (&str, Duration),
     cancel: &Cancel,
     log: &mut GateLog,
-) -> Option<String> {
+) -> Option<Unready> {
+    let not_run = |why: String| Some(Unready::NotRun(why));
     let spec = &site.spec;
     let home = Home::fresh(site);
     let config = "gitconfig-setup";
     let written = spec.scratch.publish_unsynced(config, &env::gate_git_config(&[&spec.repo, dir]));
     let at = match (written, &home.path) {
         (Ok(()), Ok(at)) => at,
-        (Err(error), _) => return Some(format!("was not started: {error}")),
-        (_, Err(why)) => return Some(format!("was not started: {why}")),
+        (Err(error), _) => return not_run(format!("was not started: {error}")),
+        (_, Err(why)) => return not_run(format!("was not started: {why}")),
     };
     let turn = Turn { run: &spec.run_id, tick: job.tick, git_config: &spec.scratch.path().join(config) };
     let wanted = &book.config.goals.env;
@@ -84,20 +113,21 @@ async fn one(
     let running = Running { site, tick: job.tick, limit, cancel: cancel.clone(), company: Company::Alone };
     let finished = match running.run(&spawn, log).await {
         Ok(finished) => finished,
-        Err(error) => return Some(format!("was not started: {error}")),
+        Err(error) => return not_run(format!("was not started: {error}")),
     };
     let said = || {
         let text = [&finished.stdout, &finished.stderr].map(|side| judging::tail(side, TAIL, &site.rules));
         let text: Vec<String> = text.into_iter().filter(|text| !text.is_empty()).collect();
         if text.is_empty() { String::new() } else { format!(": {}", text.join("\n")) }
     };
+    let failed = |why: String| Some(Unready::Failed(why));
     match finished.exit {
-        _ if finished.cancelled => Some("was cut off".to_owned()),
-        _ if finished.stub.is_some() => Some(format!("was not started{}", said())),
-        _ if finished.timed_out => Some(format!("reached its limit of {} s{}", limit.as_secs(), said())),
+        _ if finished.cancelled => not_run("was cut off".to_owned()),
+        _ if finished.stub.is_some() => not_run(format!("was not started{}", said())),
+        _ if finished.timed_out => failed(format!("reached its limit of {} s{}", limit.as_secs(), said())),
         Some(RawExit::Code(0)) => None,
-        Some(RawExit::Code(code)) => Some(format!("ended with exit code {code}{}", said())),
-        Some(RawExit::Signal(signal)) => Some(format!("died of signal {signal}{}", said())),
-        None => Some("ended nobody knows how".to_owned()),
+        Some(RawExit::Code(code)) => failed(format!("ended with exit code {code}{}", said())),
+        Some(RawExit::Signal(signal)) => failed(format!("died of signal {signal}{}", said())),
+        None => not_run("ended nobody knows how".to_owned()),
     }
 }

@@ -15,6 +15,7 @@ mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use peers_model::goal::{GateRun, Goal};
 use peers_modes::hooks::quoted;
 use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::term;
@@ -73,14 +74,27 @@ pub struct Proposal {
 pub struct Detected {
     /// The proposals, those for the top first.
     pub proposals: Vec<Proposal>,
+    /// Goals that run what would be proposed.
+    pub there: BTreeSet<String>,
     /// What could not be looked at, or is not proposed, and why. Fit for a terminal.
     pub notes: Vec<String>,
 }
 
-/// Looks at a work tree. `taken` are the ids that goals have already.
+/// Looks at a work tree. A gate that `goals` have already, with the same command and condition, is named and
+/// not proposed again.
 #[must_use]
-pub fn detect(work: &SafeDir, taken: &BTreeSet<String>) -> Detected {
-    let mut found = Findings { ids: taken.clone(), ..Findings::default() };
+pub fn detect(work: &SafeDir, goals: &[Goal]) -> Detected {
+    let run = |goal: &Goal| match &goal.gate()?.run {
+        GateRun::Shell { cmd, pass_when } => {
+            Some((cmd.trim().to_owned(), pass_when.trim().to_owned(), goal.id.to_string()))
+        }
+        GateRun::Check { .. } => None,
+    };
+    let mut found = Findings {
+        ids: goals.iter().map(|goal| goal.id.to_string()).collect(),
+        written: goals.iter().filter_map(run).collect(),
+        ..Findings::default()
+    };
     let top = Around::default();
     let mut queue = VecDeque::new();
     match work.try_clone() {
@@ -177,6 +191,9 @@ struct Findings {
     proposals: Vec<Proposal>,
     notes: Vec<String>,
     ids: BTreeSet<String>,
+    /// Command, condition and id of each gate that the goals have.
+    written: Vec<(String, String, String)>,
+    there: BTreeSet<String>,
     more: bool,
     workspaces: BTreeMap<String, node::Workspace>,
 }
@@ -189,10 +206,6 @@ impl Findings {
     }
 
     fn propose(&mut self, path: &str, gate: &Gate<'_>) {
-        if self.proposals.len() >= PROPOSALS {
-            self.more = true;
-            return;
-        }
         let Gate { aim, stack, cmd, pass_when, file } = gate;
         let (within, why) = if path.is_empty() {
             (String::new(), (*file).to_owned())
@@ -201,12 +214,21 @@ impl Findings {
             let dashed = if path.starts_with('-') { "./" } else { "" };
             (format!("cd {} && ", quoted(&format!("{dashed}{path}"))), format!("{path}/{file}"))
         };
+        let cmd = format!("{within}{cmd}");
+        if let Some((.., id)) = self.written.iter().find(|(run, asks, _)| *run == cmd && asks == pass_when) {
+            self.there.insert(id.clone());
+            return;
+        }
+        if self.proposals.len() >= PROPOSALS {
+            self.more = true;
+            return;
+        }
         let at = if path.is_empty() { String::new() } else { format!(" in {path}") };
         let id = self.free_id(*aim, stack, path);
         self.proposals.push(Proposal {
             id,
             description: format!("{} ({stack}{at})", aim.says()),
-            cmd: format!("{within}{cmd}"),
+            cmd,
             pass_when: (*pass_when).to_owned(),
             timeout_s: aim.timeout_s(),
             why,
@@ -237,7 +259,7 @@ impl Findings {
         if self.more {
             self.notes.push(format!("more than {PROPOSALS} gates would fit; the first are shown"));
         }
-        Detected { proposals: self.proposals, notes: self.notes }
+        Detected { proposals: self.proposals, there: self.there, notes: self.notes }
     }
 }
 

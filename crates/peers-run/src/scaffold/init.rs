@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use peers_git::{Author, PeerRepo, RepoError};
@@ -60,7 +59,7 @@ pub struct InitOptions {
     pub settings: Vec<PeerSetting>,
 }
 
-/// Sets a repository up.
+/// Sets a repository up. Goals and configuration that a clone brought along stay, for its operator to accept.
 ///
 /// # Errors
 /// [`ScaffoldError`], whose exit code says which rule refused; nothing was written then, unless a file
@@ -89,6 +88,8 @@ struct Site {
     project: Option<Project>,
     /// The store has no anchor yet; that of `project` is where the oldest run began.
     unanchored: bool,
+    /// Goals and configuration came along with a clone.
+    cloned: bool,
     accepted: Option<Accepted>,
     accepted_bytes: [Option<Vec<u8>>; 2],
     /// The configuration with what the command line sets.
@@ -115,8 +116,19 @@ impl Site {
         let work = place.open_work()?;
         let rules = Rules::read(&work)?;
         let found = work.stat(PEERS_DIR)?.map(|stat| stat.kind);
+        let store = place.view_store().map_err(PlaceError::from)?;
+        // Goals and configuration of a clone are kept as they are, accepted by nobody.
+        let cloned = options.existing != Existing::Force && store.is_none() && place.is_cloned();
         match (found, options.existing) {
             (Some(Kind::Symlink), _) => return Err(ScaffoldError::Link { name: PEERS_DIR }),
+            (Some(Kind::Dir), Existing::Refuse) if cloned => {
+                if let Some(first) = options.settings.first()
+                    && work.subdir(PEERS_DIR)?.stat(peers::CONFIG)?.is_some()
+                {
+                    let why = "config.yaml is there already and stays; write it there".to_owned();
+                    return Err(ScaffoldError::Setting { option: first.field.key(), why });
+                }
+            }
             (Some(_), Existing::Refuse) => {
                 return Err(ScaffoldError::Exists { path: place.work_dir().join(PEERS_DIR) });
             }
@@ -132,7 +144,6 @@ impl Site {
         if let Some(holder) = place.holder()? {
             return Err(PlaceError::Locked { holder }.into());
         }
-        let store = place.view_store().map_err(PlaceError::from)?;
         let mut disk =
             store.as_ref().map(SafeDir::try_clone).transpose()?.map(|store| FsDisk::new(store, None));
         let read = match &mut disk {
@@ -151,7 +162,7 @@ impl Site {
             Err(error) => return Err(error.into()),
         };
         let upgrade = options.existing == Existing::Upgrade && has_peers_dir;
-        if upgrade && project.is_none() {
+        if upgrade && project.is_none() && !cloned {
             return Err(place.no_store(true).into());
         }
         if let (Some(project), Some(disk)) = (&mut project, &mut disk)
@@ -175,7 +186,7 @@ impl Site {
             ),
             None => (None, [None, None]),
         };
-        let kept = if upgrade { Some(work.subdir(PEERS_DIR)?) } else { None };
+        let kept = if upgrade || cloned { Some(work.subdir(PEERS_DIR)?) } else { None };
         Ok(Self {
             place,
             work,
@@ -186,6 +197,7 @@ impl Site {
             store,
             project,
             unanchored,
+            cloned,
             accepted,
             accepted_bytes,
             configured: None,
@@ -219,8 +231,8 @@ impl Site {
         }
         let outcome = match (options.existing, self.has_peers_dir) {
             (Existing::Force, true) => Outcome::Rebuilt,
-            (Existing::Upgrade, true) => Outcome::Upgraded,
-            (Existing::Refuse, _) | (_, false) => Outcome::Fresh,
+            (Existing::Upgrade, true) if !self.cloned => Outcome::Upgraded,
+            (Existing::Refuse | Existing::Upgrade, _) | (_, false) => Outcome::Fresh,
         };
         // Held to the end, so that no run starts on half of it.
         let mut lock = None;
@@ -423,7 +435,7 @@ impl Site {
 
     /// The goals of a new file: with gates that fit the repository, as comments, and a note about them.
     fn goals_template(&self) -> (String, Option<String>) {
-        let found = detect::detect(&self.work, &BTreeSet::new());
+        let found = detect::detect(&self.work, &[]);
         if found.proposals.is_empty() {
             return (GOALS.to_owned(), None);
         }
@@ -485,6 +497,13 @@ impl Site {
         }
         if config.kept && accepted.is_none_or(|accepted| accepted.config != was.config) {
             strange.push(peers::CONFIG);
+        }
+        if self.cloned {
+            steps.note(format!(
+                "not accepted: {} came along with this clone; read what would run as you there, then `peers goals accept` takes it over",
+                strange.join(" and ")
+            ));
+            return Ok(());
         }
         if !strange.is_empty() {
             steps.note(format!(

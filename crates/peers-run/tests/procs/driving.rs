@@ -142,6 +142,7 @@ fn config(run: &RunId, digests: &Digests) -> LoopConfig {
         max_ticks: Some(3),
         stuck_after: 0,
         stuck_gates: Vec::new(),
+        idle_gates: Vec::new(),
         soft_required: true,
         overlap: false,
         strict_tree: false,

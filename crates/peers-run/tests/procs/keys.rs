@@ -6,7 +6,7 @@ use peers_model::goal::TreeChoice;
 use peers_model::verdict::{Judged, Place};
 use peers_model::{CommitId, GoalId};
 use peers_run::env::OperatorEnv;
-use peers_run::ports::GateJob;
+use peers_run::ports::{GateCopy, GateJob};
 
 use crate::stage::Stage;
 
@@ -216,7 +216,7 @@ fn a_gate_that_wants_a_copy_of_the_commit_runs_there() {
         TreeChoice::Copy;
     stage.gate("heavy", "test ! -e .peers", PASS).expensive = true;
     stage.gate("here", "test -e .peers", PASS);
-    let job = GateJob { copy: Some(stage.at("copy")), ..stage.job() };
+    let job = GateJob { copy: Some(GateCopy::made(stage.at("copy"))), ..stage.job() };
     let verdicts = stage.judge_job(job);
     let places: Vec<_> = verdicts.iter().map(|j| (j.verdict.word(), j.place)).collect();
     assert_eq!(places, [("pass", Place::GateTree), ("pass", Place::GateTree), ("pass", Place::Live)]);
@@ -237,8 +237,11 @@ fn a_pristine_tree_is_set_up_each_time_and_a_copy_when_its_files_change() {
     let made = |stage: &Stage, name: &str| {
         std::fs::read_to_string(stage.at(name).join("made")).unwrap_or_default().lines().count()
     };
-    let copied =
-        |setup: &str| GateJob { copy: Some(stage.at("copy")), setup: Some(setup.into()), ..stage.job() };
+    let copied = |setup: &str| GateJob {
+        copy: Some(GateCopy::made(stage.at("copy"))),
+        setup: Some(setup.into()),
+        ..stage.job()
+    };
     let (one, two) = (copied("one"), copied("two"));
     let verdicts = stage.with(stage.book("argv: [nobody]"), async |mut procs, mut arriving| {
         use peers_run::ports::Procs as _;
@@ -257,7 +260,7 @@ fn a_pristine_tree_is_set_up_each_time_and_a_copy_when_its_files_change() {
 }
 
 #[test]
-fn where_the_setup_fails_nothing_is_judged() {
+fn where_the_setup_fails_every_gate_is_red() {
     let mut stage = Stage::new();
     stage.settings =
         "setup: {commands: [{cmd: 'echo no such package >&2; exit 4'}, {cmd: ': > second'}]}\n".into();
@@ -265,7 +268,7 @@ fn where_the_setup_fails_nothing_is_judged() {
     stage.gate("g", "true", PASS);
     let clean = GateJob { place: Place::Pristine, dir: Some(stage.at("clean")), ..stage.job() };
     let verdicts = stage.judge_job(clean);
-    assert!(verdicts[0].verdict.is_error(), "{verdicts:?}");
+    assert_eq!(verdicts[0].verdict.word(), "fail", "{verdicts:?}");
     let expected = "setup of the checkout failed: `echo no such package >&2; exit 4` ended with exit code 4: no such package";
     assert_eq!(verdicts[0].verdict.diagnostic(), expected);
     assert!(!stage.at("clean/second").exists());
@@ -274,13 +277,13 @@ fn where_the_setup_fails_nothing_is_judged() {
 }
 
 #[test]
-fn a_setup_at_its_limit_judges_nothing() {
+fn a_setup_at_its_limit_is_red() {
     let mut stage = Stage::new();
     stage.settings = "setup: {commands: [{cmd: 'tail -f /dev/null', timeout_s: 1}]}\n".into();
     std::fs::create_dir_all(stage.at("clean")).unwrap();
     stage.gate("g", "true", PASS);
     let clean = GateJob { place: Place::Pristine, dir: Some(stage.at("clean")), ..stage.job() };
     let verdicts = stage.judge_job(clean);
-    assert!(verdicts[0].verdict.is_error(), "{verdicts:?}");
+    assert_eq!(verdicts[0].verdict.word(), "fail", "{verdicts:?}");
     assert!(verdicts[0].verdict.diagnostic().contains("reached its limit of 1 s"), "{verdicts:?}");
 }

@@ -175,6 +175,24 @@ fn a_program_that_is_replaced_on_disk_while_it_runs_goes_on_as_it_was() {
 }
 
 #[test]
+fn a_gate_that_calls_our_program_by_its_variable_gets_the_one_that_runs() {
+    let w = World::new();
+    let copy = w.path("lite-copy");
+    fs::copy(program(), &copy).unwrap();
+    w.gate("test -n \"$PEERS_BIN\" && \"$PEERS_BIN\" check bug-ledger");
+    let replace = format!("printf '#!/bin/sh\\nexit 0\\n' > ../x; chmod +x ../x; mv ../x {}", copy.display());
+    w.play("idle", &[&[&sh(&replace), "write: {path: a.py, text: 'a = 1'}", "handoff: Fix it"]]);
+    let mut command = w.bare(&copy);
+    command.arg("run").arg(w.repo()).args(["--max-ticks=2", "--no-skeptic"]);
+    stays_red(&w, &World::out(command));
+    assert!(fs::read(&copy).unwrap().starts_with(b"#!") && w.gate_runs("tests") > 1, "it was replaced");
+    // It is started all the same: this one judges where it can.
+    let w = World::new();
+    w.gate("mkdir -p deps; : > deps/ready; \"$PEERS_BIN\" check bug-ledger; e=$?; rm -r deps; exit $e");
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
+}
+
+#[test]
 fn files_that_start_with_a_shell_or_an_interpreter_do_not_start_with_gates() {
     let w = World::new();
     w.gate("bash -c 'test -f fixed' && sh -c 'test -f fixed'");
@@ -224,6 +242,7 @@ fn what_a_peer_puts_in_the_place_of_a_report_is_no_report() {
     let w = World::new();
     w.put(".gitignore", ".peers/\nreport.json\nout\n");
     w.commit("Ignore reports");
+    w.config("goals: {stuck_halt_after: 0}\n");
     w.goals("- {id: tests, type: hard, cmd: 'true', pass_when: \"json('out/report.json').ok == True\"}\n");
     let green = "{\"ok\": true}";
     fs::write(w.path("green.json"), green).unwrap();
@@ -246,6 +265,28 @@ fn what_a_peer_puts_in_the_place_of_a_report_is_no_report() {
     let ran = w.run(&["--max-ticks=8", "--no-skeptic"]);
     stays_red(&w, &ran);
     assert_eq!(w.ticks().len(), plants.len());
+}
+
+#[test]
+fn a_report_that_was_committed_and_that_the_gate_did_not_write_is_no_report() {
+    let w = World::new();
+    let goals = |cmd: &str| {
+        let pass_when = "exit_code == 0 and json('cov.json').total >= 80";
+        w.goals(&format!("- {{id: tests, type: hard, cmd: '{cmd}', pass_when: \"{pass_when}\"}}\n"));
+    };
+    goals("true");
+    let report = "{path: cov.json, text: '{\"total\": 100}'}";
+    let copy = report.replace("cov.json", "cov.in");
+    let ran = turn(&w, &[&format!("write: {report}"), &format!("write: {copy}")]);
+    ran.stopped("max_ticks", 0);
+    assert!(w.exit().proof.is_none(), "{:?}", w.exit());
+    let said = w.settled().proofs.verdicts.values().next().unwrap().verdict.clone();
+    assert!(!said.is_pass() && said.diagnostic().contains("the command did not write it"), "{said:?}");
+    // What the command writes counts, whatever was committed.
+    goals("cat cov.in > cov.json");
+    w.play("idle", &[]);
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
+    w.settled();
 }
 
 #[test]
@@ -480,4 +521,98 @@ fn what_stands_in_for_the_test_runner_is_seen() {
         }
     }
     assert!(unseen.is_empty(), "not seen: {unseen:?}");
+}
+
+#[test]
+fn a_committed_link_that_leads_out_of_the_checkout_proves_nothing() {
+    for plant in [
+        "mkdir -p ../out; echo yes > ../out/ok; ln -s \"$(realpath ../out)\" fixed",
+        // The same by way of another link, with words that stay inside.
+        "mkdir -p a/b ../out; echo yes > ../out/ok; ln -s ../.. a/b/s; ln -s a/b/s/../out fixed",
+    ] {
+        let w = World::new();
+        w.gate("test -f fixed/ok");
+        let ran = turn(&w, &[&sh(plant)]);
+        ran.stopped("max_ticks", 0);
+        assert!(w.exit().proof.is_none(), "{plant}: {:?}", w.exit());
+        let said = w.settled().proofs.verdicts.values().next().unwrap().verdict.clone();
+        assert!(said.diagnostic().contains("leads out of the repository: `fixed`"), "{plant}: {said:?}");
+        assert!(!said.is_pass() && !said.is_error());
+    }
+}
+
+#[test]
+fn a_link_that_leads_out_and_was_there_before_any_agent_is_the_operators() {
+    let w = World::new();
+    fs::create_dir(w.path("out")).unwrap();
+    fs::write(w.path("out/ok"), "yes").unwrap();
+    std::os::unix::fs::symlink(w.path("out"), w.repo().join("theirs")).unwrap();
+    w.commit("A link of the operator");
+    w.unanchor();
+    w.gate("test -f theirs/ok && test -f fixed");
+    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff: Fix it"]]);
+    w.run(&["--max-ticks=3", "--no-skeptic"]).stopped("complete", 0);
+    // The same path that leads elsewhere is another link.
+    w.gate("test -f theirs/ok && test -f again");
+    let swap = "mkdir -p ../more; echo yes > ../more/ok; ln -sfn \"$(realpath ../more)\" theirs";
+    w.play("repeat", &[&[&sh(swap), "write: {path: again, text: 'yes'}", "handoff: Fix it"]]);
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("max_ticks", 0);
+    assert!(w.exit().proof.is_none(), "{:?}", w.exit());
+    let said = w.settled().proofs.verdicts.values().next().unwrap().verdict.clone();
+    assert!(said.diagnostic().contains("leads out of the repository: `theirs`"), "{said:?}");
+}
+
+#[test]
+fn the_home_of_a_build_tool_that_a_peer_changed_judges_nothing() {
+    for (attack, names) in [
+        ("printf '[build]\\nrustc-wrapper = \"true\"\\n' > $HOME/.cargo/config.toml", "config.toml`, which"),
+        ("echo > $HOME/.cargo/config", "config`, which"),
+        ("echo '# more' >> $HOME/dotfiles/rustup.toml", "settings.toml`, which"),
+        ("rm $HOME/.rustup/settings.toml", "was removed"),
+        (
+            "mkdir -p $HOME/mine; mv $HOME/.cargo $HOME/was; ln -s mine $HOME/.cargo; cp $HOME/was/* $HOME/mine; echo > $HOME/mine/config",
+            "was added",
+        ),
+    ] {
+        let w = World::new();
+        let home = w.path("home");
+        for dir in [".cargo/bin", ".rustup", "dotfiles"] {
+            fs::create_dir_all(home.join(dir)).unwrap();
+        }
+        fs::write(home.join("dotfiles/rustup.toml"), "default_toolchain = \"stable\"\n").unwrap();
+        std::os::unix::fs::symlink("../dotfiles/rustup.toml", home.join(".rustup/settings.toml")).unwrap();
+        let ran = turn(&w, &["write: {path: fixed, text: 'yes'}", &sh(attack)]);
+        ran.stopped("tamper:tool-home", 5);
+        let detail = w.exit().detail;
+        assert!(detail.contains(names) && detail.contains("in tick 1 of ann"), "{attack}: {detail}");
+        assert_eq!(w.gate_runs("tests"), 1, "{attack}: no gate ran after it");
+        w.settled();
+        // It may be the operator's: the next run takes it as it is.
+        w.play("idle", &[]);
+        w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
+    }
+}
+
+#[test]
+fn a_gate_that_changes_the_home_of_a_build_tool_stops_the_loop_and_a_program_there_does_not() {
+    let w = World::new();
+    fs::create_dir_all(w.path("home/.cargo/bin")).unwrap();
+    w.gate("test -f fixed && echo > $CARGO_HOME/config.toml");
+    let ran = turn(&w, &["write: {path: fixed, text: 'yes'}", &sh("echo > $HOME/.cargo/bin/new-tool")]);
+    ran.stopped("tamper:tool-home", 5);
+    assert!(w.exit().detail.contains("while gates ran: "), "{}", w.exit().detail);
+    assert!(w.gate_runs("tests") == 2 && w.exit().proof.is_none());
+}
+
+#[test]
+fn the_home_of_a_build_tool_that_a_peer_changed_before_it_killed_the_loop_judges_nothing() {
+    let w = World::new();
+    fs::create_dir_all(w.path("home/.cargo")).unwrap();
+    let kill = script(&w, "echo > $HOME/.cargo/config.toml; kill -9 LOOP");
+    let ran = turn(&w, &["write: {path: fixed, text: 'yes'}", &kill]);
+    assert_eq!((ran.code, ran.stdout.contains("complete")), (-1, false), "{ran:#?}");
+    w.play("idle", &[]);
+    w.run(&["--no-skeptic"]).stopped("tamper:tool-home", 5);
+    assert_eq!(w.gate_runs("tests"), 1, "no gate ran after it");
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
 }

@@ -22,9 +22,10 @@ fn row_06_a_control_directory_that_was_swapped_for_a_link_is_seen_before_anythin
     let swap = sh("mv .peers ../peers-moved; ln -s ../decoy .peers");
     tampered(&w, &[&swap], "tamper:peer-dir");
     assert_eq!(files(&w.path("decoy")).len(), 0);
-    // Put back by the operator, everything goes on.
+    // Put back by the operator, and the link taken out of the commit, everything goes on.
     fs::remove_file(w.repo().join(".peers")).unwrap();
     fs::rename(w.path("peers-moved"), w.repo().join(".peers")).unwrap();
+    w.commit("Take the link out");
     w.run(&["--no-skeptic"]).stopped("complete", 0);
     w.settled();
 }

@@ -81,6 +81,8 @@ fn a_cacheable_gate_is_not_run_again_by_the_next_run_at_the_same_tree() {
 fn a_kept_answer_about_paths_outlives_changes_elsewhere_and_no_proof_takes_it() {
     let w = World::new();
     w.ignoring_runs();
+    w.put("src/a.py", "a = 1\n");
+    w.commit("Source");
     let log = w.path("runs-src");
     let cmd = format!("echo x >> {}", log.display());
     w.goals(&format!(
@@ -171,13 +173,49 @@ fn row_69_setup_makes_what_a_clean_checkout_lacks() {
 }
 
 #[test]
-fn row_69_a_setup_that_fails_parks_the_proof_and_names_itself() {
+fn row_69_a_setup_that_fails_makes_the_proof_red_and_the_next_turn_can_mend_it() {
     let w = World::new();
-    w.config("setup: {commands: [{cmd: 'echo offline >&2; exit 1'}]}\nskeptic: {enabled: false}\n");
+    w.config("setup: {commands: [{cmd: 'test -f lock || { echo no lock file >&2; exit 1; }'}]}\nskeptic: {enabled: false}\n");
     w.gate("test -f fixed");
-    w.play("idle", &[FIX]);
-    w.run(&["--max-ticks=1"]).stopped("parked:proof", 11);
+    w.play("idle", &[FIX, &["write: {path: lock, text: 'x'}", "handoff: Lock"]]);
+    w.run(&["--max-ticks=2"]).stopped("complete", 0);
+    assert!(w.prompt(2).contains("ended with exit code 1: no lock file"), "{}", w.prompt(2));
+    assert_eq!(w.proofs().iter().map(|proof| proof.passed).collect::<Vec<_>>(), [false, true]);
     w.settled();
+}
+
+#[test]
+fn no_gate_of_the_copy_finds_what_another_one_left_there() {
+    let w = World::new();
+    w.config("skeptic: {enabled: false}\n");
+    w.put("code", "bad\n");
+    w.commit("Code");
+    w.goals(
+        "- {id: lint, type: hard, tree: copy, cmd: 'echo good > code; : > made', pass_when: exit_code == 0}\n\
+         - {id: tests, type: hard, tree: copy, needs: [lint], cmd: 'grep good code', pass_when: exit_code == 0}\n\
+         - {id: made, type: hard, tree: copy, needs: [lint], cmd: 'test -f made', pass_when: exit_code == 0}\n",
+    );
+    w.play("idle", &[]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    let words = |gate: &str| w.verdicts(gate)[0].verdict.word();
+    assert_eq!([words("lint"), words("tests"), words("made")], ["pass", "fail", "fail"]);
+}
+
+#[test]
+fn what_setup_made_in_a_copy_is_made_again_when_it_was_taken_away() {
+    let w = World::new();
+    w.config("setup: {commands: [{cmd: 'echo x > made'}]}\nskeptic: {enabled: false}\n");
+    let gate = |id: &str| {
+        format!("- {{id: {id}, type: hard, tree: copy, cmd: 'test -f made', pass_when: exit_code == 0}}\n")
+    };
+    w.goals(
+        &(gate("one")
+            + &gate("two")
+            + "- {id: tests, type: hard, cmd: 'false', pass_when: exit_code == 0}\n"),
+    );
+    w.play("idle", &[]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(["one", "two"].iter().all(|gate| w.verdicts(gate)[0].verdict.is_pass()));
 }
 
 #[test]
@@ -214,4 +252,51 @@ fn a_copy_is_set_up_again_when_a_file_of_its_paths_changed() {
     assert_eq!(setups(), 1, "what it does not name changes nothing");
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
     assert_eq!(setups(), 3, "once for the run, and once for the lock file");
+}
+
+#[test]
+fn the_check_of_a_review_tells_its_reviewer_what_it_finds() {
+    let w = World::new();
+    w.config("skeptic: {enabled: false}\n");
+    w.goals(
+        "- {id: tests, type: hard, cmd: 'false', pass_when: exit_code == 0}\n\
+         - {id: read, type: soft, prompt: Read it, reviewer: other, review_interval: 1, check: bug-ledger}\n",
+    );
+    // The check of this program passes where `deps/ready` is, and cannot judge elsewhere.
+    w.play("idle", &[&["write: {path: deps/ready, text: x}", "handoff"]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let (first, second) = (w.prompt(1), w.prompt(2));
+    assert!(first.contains("- `read`: Read it\n  The check `bug-ledger` could not tell.\n<<<"), "{first}");
+    assert!(first.contains("check bug-ledger for read\nthe check gave no answer"), "{first}");
+    assert!(second.contains("- `read`: Read it\n  The check `bug-ledger` found nothing here.\n"), "{second}");
+    let words: Vec<_> = w.verdicts("read").iter().map(|judged| judged.verdict.word()).collect();
+    assert_eq!(words, ["error", "pass"]);
+}
+
+#[test]
+fn globs_that_hold_no_file_or_a_link_are_no_scope_of_a_kept_answer() {
+    for (paths, linked, again) in [("src", false, false), ("src", true, true), ("gone/**", false, true)] {
+        let w = World::new();
+        w.ignoring_runs();
+        w.put("lib/a.py", "a = 1\n");
+        w.put("src/b.py", "b = 1\n");
+        if linked {
+            std::os::unix::fs::symlink("../lib", w.repo().join("src/lib")).unwrap();
+        }
+        w.commit("Source");
+        let counter = w.path("runs-src");
+        w.goals(&format!(
+            "- {{id: src, type: hard, cmd: 'echo x >> {}', pass_when: exit_code == 0, cacheable: true, paths: ['{paths}']}}\n\
+             - {{id: tests, type: hard, cmd: 'false', pass_when: exit_code == 0}}\n",
+            counter.display()
+        ));
+        w.play("idle", &[]);
+        let runs = || std::fs::read_to_string(&counter).unwrap().lines().count();
+        w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+        w.put("lib/a.py", "a = 2\n");
+        w.commit("Change what may lie behind");
+        let first = runs();
+        w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+        assert_eq!(runs() > first, again, "{paths} {linked}");
+    }
 }

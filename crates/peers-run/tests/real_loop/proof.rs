@@ -7,7 +7,7 @@ use peers_model::record::{ProofRecord, Record};
 use crate::world::{World, sh};
 
 impl World {
-    fn proofs(&self) -> Vec<ProofRecord> {
+    pub(crate) fn proofs(&self) -> Vec<ProofRecord> {
         self.records()
             .into_iter()
             .filter_map(|r| if let Record::Proof(p) = r { Some(p) } else { None })
@@ -157,4 +157,21 @@ fn what_lies_beside_or_above_a_clean_checkout_is_removed_before_its_gate_runs() 
     assert!(!w.proofs()[0].passed);
     assert_eq!(fs::read_dir(pristine).unwrap().count(), 0);
     assert!(!cache.join("node_modules").exists() && !cache.join("conftest.py").exists());
+}
+
+#[test]
+fn row_69_each_attempt_of_a_proof_has_a_checkout_and_a_home_of_its_own() {
+    let w = World::new();
+    let gate = |id: &str, at: &str| {
+        format!(
+            "- {{id: {id}, type: hard, cmd: 'test -e {at} || {{ mkdir -p {at}; exit 1; }}', pass_when: exit_code == 0, retry_on_fail: 1}}\n"
+        )
+    };
+    w.ignoring();
+    w.goals(&(gate("tests", "built/x") + &gate("home", "$HOME/x")));
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff"]]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+    let proof = &w.proofs()[0];
+    let told: Vec<_> = proof.verdicts.iter().map(|j| (j.verdict.word(), j.attempts)).collect();
+    assert_eq!(told, [("fail", 2), ("fail", 2)]);
 }

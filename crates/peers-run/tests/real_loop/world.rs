@@ -453,7 +453,9 @@ impl World {
 
     /// Writes a file of the repository, as the operator.
     pub(crate) fn put(&self, name: &str, text: &str) {
-        fs::write(self.repo().join(name), text).unwrap();
+        let path = self.repo().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
     }
 
     pub(crate) fn get(&self, name: &str) -> String {

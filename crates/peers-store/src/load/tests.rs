@@ -109,11 +109,25 @@ fn the_goals_template_is_valid_and_cannot_complete_as_it_is() {
 fn the_commented_gates_of_the_goals_template_are_valid_too() {
     let text = uncommented(
         &template("goals.yaml"),
-        &["- id:", "type: h", "description: The", "cmd: c", "cmd: n", "pass_when:", "timeout_s: 1"],
+        &[
+            "- id:",
+            "type: ",
+            "description: The",
+            "cmd: c",
+            "cmd: n",
+            "pass_when:",
+            "timeout_s: 1",
+            "reviewer: o",
+            "review_interval: 1",
+            "prompt: |",
+            "Read TASK.md",
+            "missing or does",
+        ],
     );
     let goals = load_goals(&text, 2, &CHECKS).unwrap_or_else(|e| panic!("{e}"));
     assert!(goals.iter().any(|goal| goal.id.as_str() == "tests-pass"));
     assert!(goals.iter().any(|goal| goal.id.as_str() == "coverage"));
+    assert!(goals.iter().any(|goal| goal.id.as_str() == "task-done" && goal.gate().is_none()));
 }
 
 #[test]
@@ -290,6 +304,43 @@ goals:
 }
 
 #[test]
+fn a_check_that_is_written_right_gets_no_other_name_proposed() {
+    let error =
+        goals("goals:\n- {id: a, type: hard, cmd: x, pass_when: exit_code == 0, check: self-review}\n");
+    let problem = only(&error);
+    assert!(problem.message.contains("has both `cmd` and `check`; keep one"), "{error}");
+    assert_eq!(problem.remedy, None);
+}
+
+#[test]
+fn a_condition_that_yaml_takes_apart_is_told_how_to_stand() {
+    let goal =
+        |condition: &str| format!("goals:\n- id: a\n  type: hard\n  cmd: x\n  pass_when: {condition}\n");
+    for condition in [
+        "'passed' in stdout",
+        "exit_code == 0 and regex('failed: 0', stdout)",
+        "exit_code == 0 and regex('x #y', stdout)",
+        r#""regex('\d+ passed', stdout) != None""#,
+    ] {
+        let error = goals(&goal(condition));
+        let problem = only(&error);
+        assert_eq!(problem.line, Some(5), "{error}");
+        assert!(problem.remedy.as_ref().unwrap().contains("`pass_when: >-`"), "{error}");
+        // As the hint says, it stands.
+        let plain = condition.trim_matches('"');
+        load_goals(&goal(&format!(">-\n    {plain}")), 2, &CHECKS).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+#[test]
+fn more_attempts_than_there_are_is_an_error_and_not_cut() {
+    let error = goals("goals:\n- id: a\n  type: hard\n  check: self-review\n  retry_on_fail: 9\n");
+    let problem = only(&error);
+    assert_eq!(problem.line, Some(5), "{error}");
+    assert!(problem.message.contains('5'), "{error}");
+}
+
+#[test]
 fn a_broken_goal_is_named_with_its_id() {
     let text = "goals:\n- id: a\n  type: hard\n  check: self-review\n- id: b\n  type: hard\n  timeout: 5\n  check: bug-ledger\n";
     let error = goals(text);
@@ -404,7 +455,7 @@ goals:
         (5, "goal `a`: `pass_when`: there is no name `nonsense`"),
         (
             6,
-            "goal `B`: `goals[1].id`: `B` is not a valid goal id: a lower-case letter or digit, then at most 63 of `a-z 0-9 . _ -`, and not only hex digits",
+            "goal `B`: `goals[1].id`: `B` is not a valid goal id: a lower-case letter or digit, then at most 63 of `a-z 0-9 . _ -`; not 7 or more hex digits alone, which look like a commit",
         ),
         (7, "goal `B`: unknown value of `goals[1].type`: `hrad`"),
         (12, "goal `c`: `goals[2].timeout_s` must be a whole number of at least 1, found `true`"),
@@ -568,6 +619,14 @@ fn goals_that_can_never_work_are_told_with_their_line() {
         ("type: hard, cmd: x, pass_when: exit_code == 0, args: [y]", "`args` belongs to `check`"),
         ("type: soft, prompt: p, reviewer: other, paths: ['']", "is empty; remove it"),
         (
+            "type: soft, prompt: p, reviewer: other, paths: ['src/*.{py,js}']",
+            "write one glob for each choice",
+        ),
+        (
+            "type: hard, cmd: x, pass_when: exit_code == 0, tree: live, cacheable: true",
+            "a kept answer would be the last word on it",
+        ),
+        (
             "type: soft, prompt: p, reviewer: other, paths: [../x]",
             "`../x` in `paths` leads out of the repository",
         ),
@@ -577,6 +636,39 @@ fn goals_that_can_never_work_are_told_with_their_line() {
         assert!(only(&error).message.contains(says), "{error}");
         assert_eq!(only(&error).line, Some(2), "{error}");
     }
+}
+
+#[test]
+fn all_that_is_wrong_with_a_gate_is_told_at_once_and_hides_nothing_of_the_others() {
+    let error = goals(
+        "goals:\n\
+         - {id: a, type: hard, cmd: x, pass_when: exit_code == 0, needs: [gone, b], cwd: ../x, paths: [src]}\n\
+         - {id: b, type: hard, cmd: x, cwd: /etc}\n\
+         - {id: c, type: hard, cmd: x, pass_when: exit_code == 0, needs: [c]}\n\
+         - {id: d, type: hard, cmd: x, pass_when: exit_code == 0, needs: [e]}\n\
+         - {id: e, type: hard, cmd: x, pass_when: exit_code == 0, needs: [d]}\n",
+    );
+    let told: Vec<_> = error.problems().iter().map(|p| (p.line, p.message.clone())).collect();
+    for (line, says) in [
+        (2, "`paths` of a gate says"),
+        (2, "`cwd` leads out"),
+        (2, "needs `gone`, which is no gate"),
+        (3, "`cmd` needs `pass_when`"),
+        (4, "a gate cannot need itself"),
+        (5, "waits for itself"),
+        (6, "waits for itself"),
+    ] {
+        assert!(told.iter().any(|(at, what)| *at == Some(line) && what.contains(says)), "{says}: {told:?}");
+    }
+    assert_eq!(told.len(), 7, "{told:?}");
+}
+
+#[test]
+fn a_mistake_is_told_in_the_lines_that_are_shown_whatever_the_parser_takes_for_one() {
+    // The parser ends a line at a lone carriage return too.
+    assert_eq!(only(&load_config("\r\r\r\rd\r").unwrap_err()).line, Some(1));
+    assert_eq!(only(&goals(">-\n\r\rtyp\r\rb\r\rrval:   e")).line, Some(2));
+    assert_eq!(only(&goals("goals:\n- id: a\r  type: hard\r  cmd: x\n")).line, Some(2));
 }
 
 #[test]

@@ -263,6 +263,7 @@ fn definitions() -> Value {
             ("id", "text", "Its id."),
             ("rule", "any", "When it is green."),
             ("every", "int", "Ask at most every so many ticks."),
+            ("check?", "text", "Digest of the check whose findings its reviewers are shown."),
         ]),
         "tree": object(&[("head", "hash", "The commit."), ("tree", "hash", "The tree.")]),
         "proof": object(&[

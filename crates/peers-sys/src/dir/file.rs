@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 
@@ -115,6 +116,20 @@ impl SafeDir {
                 Ok(file)
             }
         }
+    }
+
+    /// Sets the time of the last change of `name` and returns the file as it is then: a file system may
+    /// keep the time less exactly than it was asked to.
+    ///
+    /// # Errors
+    /// [`FileError::NotFound`], and those with [`FileError::is_unsafe`].
+    pub fn set_modified(&self, name: impl AsRef<OsStr>, at: Duration) -> Result<FileStat, FileError> {
+        let name = name.as_ref();
+        let (file, _) = self.open_regular(name, OFlags::RDONLY)?;
+        let at = SystemTime::UNIX_EPOCH + at;
+        file.set_modified(at).map_err(|e| io_error(&self.full(name), "set the time of", e))?;
+        let stat = rustix::fs::fstat(&file).map_err(|e| io_error(&self.full(name), "stat", e))?;
+        Ok(FileStat::new(&stat))
     }
 
     /// Replaces the content of `name` in the same inode and syncs it. Not atomic: only for files that

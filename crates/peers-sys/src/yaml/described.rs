@@ -10,6 +10,7 @@ use peers_model::keys::{Key, Shape, Table, Text, U32};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::{Map, Value};
 
+use super::error::place_in;
 use super::tree::{self, At, Content, Node};
 use super::{REPLAYED, YamlError, closest, from_str, is_empty, options};
 
@@ -135,7 +136,8 @@ impl<'t> Document<'t> {
     #[must_use]
     pub fn show(&self, mistake: Mistake) -> YamlError {
         let Mistake { at, message, hint } = mistake;
-        YamlError::told(self.name, self.text, at.map(|at| (at.line, at.column)), &message, hint)
+        let at = at.map(|at| place_in(self.text, at.line.into(), at.column.into()));
+        YamlError::told(self.name, self.text, at, &message, hint)
     }
 
     fn find(&self, path: &[Step]) -> Option<&Node> {

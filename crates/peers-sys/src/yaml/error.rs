@@ -87,7 +87,7 @@ impl std::error::Error for YamlError {}
 
 /// A place of the parser, which also ends a line at a lone carriage return, in the lines of the text. It
 /// lies inside of the text whatever the parser says.
-fn place_in(text: &str, line: u64, column: u64) -> (u32, u32) {
+pub(super) fn place_in(text: &str, line: u64, column: u64) -> (u32, u32) {
     let mut start = 0;
     let mut chars = text.char_indices().peekable();
     for _ in 1..line {

@@ -4,7 +4,7 @@
 const LAST_LINES: usize = 2;
 
 /// Beginnings of lines that follow a failure and say nothing of it.
-const NOISE: [&str; 8] = [
+const NOISE: [&str; 10] = [
     "error: test failed, to rerun pass",
     "error: could not compile",
     "error: aborting due to",
@@ -13,6 +13,8 @@ const NOISE: [&str; 8] = [
     "Ran all test suites",
     "Snapshots:",
     "Time:",
+    "= help: ",
+    "= note: ",
 ];
 
 /// The last failure that is told, on standard error before standard output; else the last lines, of which
@@ -77,7 +79,12 @@ fn sign(line: &str) -> Option<Sign> {
 
 /// The last failure that is told.
 fn failure(lines: &[&str]) -> Option<Vec<String>> {
-    let (at, sign) = lines.iter().enumerate().rev().find_map(|(at, line)| Some((at, sign(line)?)))?;
+    // rustc and clippy name many errors without a number; other programs say `error: ` of anything.
+    let placed = |at: usize| lines.get(at + 1).is_some_and(|next| next.starts_with("--> "));
+    let of = |at: usize, line: &str| {
+        sign(line).or_else(|| (line.starts_with("error: ") && placed(at)).then_some(Sign::Head))
+    };
+    let (at, sign) = lines.iter().enumerate().rev().find_map(|(at, line)| Some((at, of(at, line)?)))?;
     let line = |at: usize| lines.get(at).map(|line| shortened(line));
     let before = || at.checked_sub(1).and_then(|at| lines.get(at).map(|line| (*line, shortened(line))));
     let mut said = Vec::new();
@@ -127,6 +134,14 @@ mod tests {
     fn of_a_crate_that_does_not_compile_the_error_and_its_place_are_named() {
         let err = "   Compiling median v0.1.0 (/w)\nerror[E0425]: cannot find value `x` in this scope\n --> src/lib.rs:2:5\n  |\n2 |     x\n  |     ^ not found in this scope\n\nFor more information about this error, try `rustc --explain E0425`.\nerror: could not compile `median` (lib) due to 1 previous error\n";
         assert_eq!(said("", err), "error[E0425]: cannot find value `x` in this scope | --> src/lib.rs:2:5");
+    }
+
+    #[test]
+    fn of_clippy_the_finding_and_its_place_are_named_and_not_how_to_silence_it() {
+        let err = "    Checking median v0.1.0 (/w)\nerror: items after a test module\n  --> src/lib.rs:3:1\n   |\n 3 | mod tests {\n   | ^^^^^^^^^\n...\n 9 | fn f() {}\n   | ------\n   |\n   = help: for further information visit https://rust-lang.github.io/\n   = note: `-D clippy::items-after-test-module` implied by `-D warnings`\n   = help: to override `-D warnings` add `#[allow(clippy::items_after_test_module)]`\n   = help: move the items to before the test module was defined\n\nerror: could not compile `median` (lib test) due to 1 previous error\n";
+        assert_eq!(said("", err), "error: items after a test module | --> src/lib.rs:3:1");
+        // Of a program that names no place the last lines stay.
+        assert_eq!(said("", "error: no such table\nstep 3\nsee the log\n"), "step 3 | see the log");
     }
 
     #[test]

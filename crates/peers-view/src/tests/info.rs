@@ -81,7 +81,7 @@ health:    idle_timeout_s 1800, absolute_max_runtime_s 14400,
            halt_patterns built-in (default)
 goals.*:   timeout_s 120 (default), convergence_n 3 (default),
            stuck_halt_after 5 (default),
-           stuck_halt_gates [tests-pass, no-prior-regression] (default),
+           stuck_halt_gates tests-pass and no-prior-regression, and every other one of your own while nothing changes (default),
            soft_consensus_required true (default), env [] (default),
            parallel one per processor, at most 4 (default),
            strict_tree false (default)
@@ -184,6 +184,27 @@ fn a_cap_is_said_to_bind_nobody_only_where_it_is_set_and_holds() {
             "loud: b (b): its cost stays unknown, so `max_usd` does not bind it",
         ]
     );
+    let own = "{per_peer: {a: {max_tokens: 9, max_usd: 1}, b: {max_usd: 1}}}";
+    assert_eq!(
+        said(own, None, [plain(), known(true, false, None)]),
+        [
+            "loud: a (a): its tokens, cost and limits stay unknown, so `budget.per_peer.a.max_usd` and `budget.per_peer.a.max_tokens` do not bind it",
+            "loud: b (b): its cost stays unknown, so `budget.per_peer.b.max_usd` does not bind it",
+        ]
+    );
+    assert_eq!(said(own, None, [known(true, true, None), known(true, true, None)]), Vec::<String>::new());
+    for mode in ["warn", "off"] {
+        assert_eq!(
+            said(
+                &format!("{{max_usd_mode: '{mode}', per_peer: {{b: {{max_usd: 1}}}}}}"),
+                None,
+                [plain(), known(true, true, None)]
+            ),
+            [format!(
+                "loud: `budget.per_peer.b.max_usd` does not bind: `max_usd_mode` is `{mode}`, it binds in `hard` alone"
+            )]
+        );
+    }
     assert_eq!(
         said("{}", None, [known(false, false, Some("--json")), known(true, true, None)]),
         ["note: a runs a without `--json`: its tokens, cost and limits stay unknown; add it to its argv"]

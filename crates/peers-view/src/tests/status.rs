@@ -367,7 +367,7 @@ fn the_budget_has_caps_shares_and_what_was_wasted() {
         ),
         "{text}"
     );
-    assert!(text.contains("  healthy  codex   1 turn  tick 2: success in 3m, no commit by peer this turn; 0.5 of the last 5 failed\n"), "{text}");
+    assert!(text.contains("  healthy  codex   1 turn  tick 2: success in 3m, no commit by peer this turn; its last turn left work without a handoff\n"), "{text}");
 }
 
 #[test]
@@ -378,6 +378,37 @@ fn a_cap_that_is_reached_is_a_hundred_per_cent_or_more() {
     let money =
         view.core.value().unwrap().budget.rows.iter().find(|row| row.key == "max_usd").unwrap().clone();
     assert_eq!(money.percent(), Some(120));
+}
+
+#[test]
+fn a_peer_at_its_own_cap_has_a_row_and_is_not_next_and_the_stop_names_its_cap() {
+    let mut world = World::running();
+    world.budget("{per_peer: {claude: {max_tokens: 1000, max_usd: 3}}}");
+    let next = |world: &World| world.view().core.value().unwrap().turn.clone().unwrap().to_string();
+    world.tick(1, "claude", |_| {});
+    world.tick(2, "codex", |_| {});
+    assert_eq!(next(&world), "codex");
+    let text = world.text();
+    for line in [
+        "ticks:     2; codex is next",
+        "tokens of claude   1,500  of 1,000  150%",
+        "money of claude    $0.50  of $3.00  16%",
+        "has reached its own cap",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let json: Value = serde_json::from_str(&status_json(&world.view())).unwrap();
+    let core = &json["loop"]["value"];
+    assert_eq!((&core["turn"], &core["peers"][0]["capped"]), (&"codex".into(), &true.into()));
+    let rows = core["budget"]["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["key"] == "per_peer.claude.max_tokens").unwrap();
+    assert_eq!((&row["peer"], &row["spent"], &row["cap"]), (&"claude".into(), &1500.into(), &1000.into()));
+    world.exit(StopReason::Budget(BudgetKind::PerPeer), "claude reached its cap");
+    let text = world.text();
+    assert!(text.contains("raise `budget.per_peer.claude.max_tokens` in .peers/config.yaml"), "{text}");
+    world.budget("{max_usd_mode: warn, per_peer: {claude: {max_usd: 0.1}}}");
+    assert_eq!(next(&world), "claude", "a cap that does not bind holds nobody up");
+    assert!(!world.text().contains("money of claude"));
 }
 
 #[test]
@@ -573,4 +604,18 @@ fn groups_and_weights_are_shown() {
     let text = world.text();
     assert!(text.contains("\n  slow ones\n"), "{text}");
     assert!(text.contains("by weight"), "{text}");
+}
+
+#[test]
+fn gates_of_no_group_stand_above_every_heading() {
+    let mut rules = super::rules();
+    assert!(rules.gates.len() == 2);
+    rules.gates[0].group = Some("slow ones".into());
+    let mut world = World::new();
+    world.start(rules);
+    let text = world.text();
+    let at = |needle: &str| text.find(needle).unwrap();
+    let (alone, heading, grouped) =
+        (at("  unknown  lint-clean"), at("\n  slow ones\n"), at("  unknown  tests-pass"));
+    assert!(alone < heading && heading < grouped, "{text}");
 }

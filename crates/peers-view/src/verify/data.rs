@@ -11,15 +11,16 @@ const SCHEMA: &str = "peers.verify/2";
 /// Paths that the gates made dirty.
 const LISTED: usize = 1000;
 
-/// The report as one JSON object.
+/// The report as one JSON object. `exit_code` is what the process exits with: the report's own, or that of a
+/// file that was not written.
 #[must_use]
-pub fn verify_json(report: &VerifyReport) -> String {
+pub fn verify_json(report: &VerifyReport, exit_code: u8) -> String {
     let timed = report.at.is_some();
     let rows = |rows: &[VerifyRow]| rows.iter().map(|row| one(row, timed)).collect::<Vec<_>>();
     let dirtied = report.dirtied.as_ref().ok();
     let value = json!({
         "result": report.answer().word().to_lowercase().replace(' ', "-"),
-        "exit_code": report.answer().exit(),
+        "exit_code": exit_code,
         "ts": report.at,
         "head": report.head,
         "tree": report.tree,
@@ -32,6 +33,10 @@ pub fn verify_json(report: &VerifyReport) -> String {
         "exempt": report.exempt,
         "dirtied": dirtied.map(|paths| paths.iter().take(LISTED).collect::<Vec<_>>()),
         "dirtied_count": dirtied.map(Vec::len),
+        "whole": report.unasked.is_empty(),
+        "left_out": {"hard": report.unasked.hard, "verify": report.unasked.extra},
+        "recordless": report.recordless,
+        "beside": report.beside,
     });
     json::document(SCHEMA, &value)
 }

@@ -11,16 +11,19 @@ use super::{Answer, RowState, VerifyReport};
 /// Bytes of one message.
 const MESSAGE: usize = 4 * 1024;
 
-/// One line for the result, and an annotation for each row that is not green. Every line is a command of
+/// One line for the result, one for each caveat, and an annotation for each row that is not green. Every line is a command of
 /// ours: no text of a gate can begin one.
 #[must_use]
 pub fn verify_github(report: &VerifyReport) -> String {
     let level = if report.answer() == Answer::Pass { "notice" } else { "error" };
+    // Writing to a string cannot fail, here and below.
     let mut out = format!("::{level} title=peers verify::{}\n", message(&report.result()));
+    for caveat in report.caveats() {
+        let _ = writeln!(out, "::warning title=peers verify::{}", message(&caveat));
+    }
     for row in report.rows().filter(|row| row.state != RowState::Pass) {
         let Place { path, line } = Place::of(row);
         let text = format!("{}: {}\n{}", row.state.word(), row.cause(), row.diagnostic);
-        // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "::error file={},line={line},title={}::{}",
@@ -32,9 +35,24 @@ pub fn verify_github(report: &VerifyReport) -> String {
     out
 }
 
+/// Text for the other stream, which the runner reads as well: nothing in it is a command, neither of the form
+/// `::name::` at the beginning of a line nor of the older one, `##[name]` anywhere in it.
+#[must_use]
+pub fn without_commands(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if (c == ':' && out.ends_with(':')) || (c == '[' && out.ends_with("##")) {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    out
+}
+
 /// What stands behind the second `::`.
 fn message(text: &str) -> String {
-    bounded(&term::block(text), MESSAGE).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    let text = bounded(&term::block(text), MESSAGE).replace("##[", "## [");
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// What stands behind a `=`.

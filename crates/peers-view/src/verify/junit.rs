@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use peers_model::GoalId;
 
+use super::report::NO_RECORD;
 use super::xml::{escaped, text};
 use super::{Answer, RowState, VerifyReport, VerifyRow};
 use crate::diagnostic::tails;
@@ -22,14 +23,23 @@ pub fn verify_junit(report: &VerifyReport) -> String {
     for gate in report.left_out() {
         hard.left_out(gate);
     }
+    for gate in &report.recordless {
+        hard.recordless(gate);
+    }
+    for name in &report.unasked.hard {
+        hard.unasked(name);
+    }
     if report.answer() == Answer::NothingToCheck {
         hard.nothing();
     }
     let mut suites = vec![hard];
-    if !report.extra.is_empty() {
+    if !(report.extra.is_empty() && report.unasked.extra.is_empty()) {
         let mut extra = Suite::new("verify commands", "peers.verify", timed);
         for row in &report.extra {
             extra.row(row);
+        }
+        for name in &report.unasked.extra {
+            extra.unasked(name);
         }
         suites.push(extra);
     }
@@ -120,6 +130,17 @@ impl Suite {
         self.case(gate.as_str(), "", body);
     }
 
+    fn recordless(&mut self, gate: &GoalId) {
+        self.skipped += 1;
+        self.case(gate.as_str(), "", &format!("<skipped type=\"no-record\" message=\"{NO_RECORD}\"/>"));
+    }
+
+    fn unasked(&mut self, name: &str) {
+        self.skipped += 1;
+        let body = "<skipped type=\"only\" message=\"left out by --only\"/>";
+        self.case(name, "", body);
+    }
+
     /// Zero tests look like success.
     fn nothing(&mut self) {
         self.failures += 1;
@@ -146,8 +167,15 @@ impl Suite {
             ("goals", report.digests.goals.clone()),
             ("config", report.digests.config.clone()),
             ("accept_digest", report.accept_digest.clone()),
+            ("whole", report.unasked.is_empty().to_string()),
+            ("beside", report.beside.to_string()),
+            (
+                "dirtied_count",
+                report.dirtied.as_ref().map_or("unknown".to_owned(), |paths| paths.len().to_string()),
+            ),
         ];
-        for (name, value) in properties {
+        let caveats = report.caveats().into_iter().map(|caveat| ("caveat", caveat));
+        for (name, value) in properties.into_iter().chain(caveats) {
             let _ = writeln!(out, "      <property name=\"{name}\" value=\"{}\"/>", escaped(&value));
         }
         let _ = writeln!(out, "    </properties>\n{}  </testsuite>", self.cases);

@@ -3,6 +3,7 @@
 use peers_model::GoalId;
 use peers_sys::term;
 
+use super::report::NO_RECORD;
 use super::{VerifyReport, VerifyRow};
 use crate::words;
 
@@ -31,6 +32,16 @@ pub fn verify_markdown(report: &VerifyReport) -> String {
             report.digests.goals, report.digests.config, report.accept_digest
         ),
     ];
+    if !report.unasked.is_empty() {
+        let names: Vec<String> = report.unasked.hard.iter().chain(&report.unasked.extra).cloned().collect();
+        lines.push(format!("\n**No whole verification:** `--only` left out {}", named(&names)));
+    }
+    if report.beside {
+        lines.push(
+            "\nA loop works in this repository at the same time: the tree may have moved under the gates."
+                .to_owned(),
+        );
+    }
     if report.is_empty() {
         lines.push(
             "\nThere is nothing to check: no hard goal and no verify command (`--allow-empty` lets that pass)."
@@ -49,6 +60,10 @@ pub fn verify_markdown(report: &VerifyReport) -> String {
             words::count_of(&names, "gate"),
             names.join(", ")
         ));
+    }
+    if !report.recordless.is_empty() {
+        let (first, rest) = NO_RECORD.split_at(1);
+        lines.push(format!("\n{}{rest}: {}", first.to_uppercase(), report.recordless_names()));
     }
     match &report.dirtied {
         Ok(paths) if paths.is_empty() => {}

@@ -19,9 +19,9 @@ mod xml;
 mod tests;
 
 pub use data::verify_json;
-pub use github::verify_github;
+pub use github::{verify_github, without_commands};
 pub use junit::verify_junit;
 pub use lines::Lines;
 pub use markdown::verify_markdown;
-pub use report::{Answer, RowState, Source, VerifyReport, VerifyRow};
+pub use report::{Answer, RowState, Source, Unasked, VerifyReport, VerifyRow};
 pub use sarif::verify_sarif;

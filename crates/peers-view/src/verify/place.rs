@@ -43,9 +43,10 @@ impl Place {
     }
 }
 
-/// `path:line: …` or `path:line:column…`.
+/// `path:line: …` or `path:line:column…`, also behind the arrow of rustc and clippy.
 fn named(text: &str) -> Option<Place> {
     let text = text.trim_start();
+    let text = text.strip_prefix("--> ").unwrap_or(text);
     let (path, rest) = text.split_once(':')?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (line, after) = rest.split_at_checked(digits)?;
@@ -57,6 +58,7 @@ fn named(text: &str) -> Option<Place> {
     let path = path.strip_prefix("./").unwrap_or(path);
     let plain = path.len() <= PATH
         && path.contains(['.', '/'])
+        && !path.starts_with('-')
         && !path.contains(['\\', '"', '\'', '`'])
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
     plain.then(|| Place { path: path.to_owned(), line: line.into() })
@@ -73,12 +75,14 @@ mod tests {
         assert_eq!(place("  src/a.rs:3: stub: todo!()"), some("src/a.rs", 3));
         assert_eq!(place("./b.c:12:5: error"), some("b.c", 12));
         assert_eq!(place("a b/ü.md:1: x"), some("a b/ü.md", 1));
+        assert_eq!(place("  --> src/lib.rs:3:1"), some("src/lib.rs", 3));
         for other in [
             "",
             "12:30: late",
             "x.rs:0: a",
             "x.rs:3",
             "x.rs:3 a",
+            "---> src/x.rs:3:1",
             "../x.rs:3: a",
             "/etc/passwd:3: a",
             "a//b.c:3: a",
@@ -86,6 +90,9 @@ mod tests {
             "x.rs:99999999999: a",
             "C\\x.c:3: a",
             "a/./b.c:1: x",
+            "--> --> a.rs:3:1",
+            "-x/a.rs:3:1",
+            "--> /w/src/lib.rs:3:1",
         ] {
             assert_eq!(place(other), None, "{other}");
         }

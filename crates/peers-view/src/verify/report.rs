@@ -15,6 +15,7 @@ const DIAGNOSTIC: usize = 64 * 1024;
 
 /// What `peers verify` found.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, told by that name")]
 pub struct VerifyReport {
     /// The name of the directory that was judged.
     pub dir: String,
@@ -44,6 +45,46 @@ pub struct VerifyReport {
     pub exempt: Vec<GoalId>,
     /// Paths that the gates made dirty, or why that is not known.
     pub dirtied: Result<Vec<String>, &'static str>,
+    /// What was not asked for: with anything here this is no whole verification.
+    pub unasked: Unasked,
+    /// A loop works in this repository at the same time.
+    pub beside: bool,
+    /// Gates that were not asked, since they read the record of the runs and it is not here.
+    pub recordless: Vec<GoalId>,
+}
+
+/// What `--only` left out, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Unasked {
+    /// Hard goals.
+    pub hard: Vec<String>,
+    /// Extra commands.
+    pub extra: Vec<String>,
+}
+
+impl Unasked {
+    /// These goals and commands.
+    pub fn of<'n>(hard: impl Iterator<Item = &'n str>, extra: impl Iterator<Item = &'n str>) -> Self {
+        let shown = |name: &str| term::line(name, NAME);
+        Self { hard: hard.map(shown).collect(), extra: extra.map(shown).collect() }
+    }
+
+    /// Whether nothing was left out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hard.is_empty() && self.extra.is_empty()
+    }
+
+    /// How many of what: `2 hard goals and 1 verify command`.
+    fn counted(&self) -> String {
+        let [hard, extra] =
+            [(&self.hard, "hard goal"), (&self.extra, "verify command")].map(|(names, noun)| match names {
+                names if names.is_empty() => String::new(),
+                names => words::count_of(names, noun),
+            });
+        let and = if hard.is_empty() || extra.is_empty() { "" } else { " and " };
+        format!("{hard}{and}{extra}")
+    }
 }
 
 /// One gate or command.
@@ -235,7 +276,46 @@ impl VerifyReport {
         } else {
             format!(", {}", share(&self.extra, "verify command"))
         };
-        format!("{} ({}{commands})", self.answer().word(), share(&self.hard, "hard goal"))
+        let left_out = self.unasked.hard.len() + self.unasked.extra.len();
+        let only = if left_out == 0 { String::new() } else { format!("; --only left out {left_out}") };
+        format!("{} ({}{commands}{only})", self.answer().word(), share(&self.hard, "hard goal"))
+    }
+
+    /// What a reader of the result has to know besides it, a sentence each. Names and paths in them are
+    /// sanitised for terminals alone.
+    #[must_use]
+    pub fn caveats(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if !self.unasked.is_empty() {
+            let names: Vec<String> = self.unasked.hard.iter().chain(&self.unasked.extra).cloned().collect();
+            found.push(format!(
+                "no whole verification: --only left out {} ({})",
+                self.unasked.counted(),
+                first(&names)
+            ));
+        }
+        if !self.recordless.is_empty() {
+            found.push(format!("{}: {}", NO_RECORD, self.recordless_names()));
+        }
+        match &self.dirtied {
+            Ok(paths) if paths.is_empty() => {}
+            Ok(paths) => found.push(format!("the gates changed the work tree: {}", first(paths))),
+            // A clean checkout is no work tree.
+            Err(_) if self.pristine || self.beside => {}
+            Err(why) => found.push(format!("whether the gates changed the work tree is not known: {why}")),
+        }
+        if self.beside {
+            found.push(
+                "a loop works in this repository at the same time: the tree may have moved under the gates"
+                    .to_owned(),
+            );
+        }
+        found
+    }
+
+    pub(super) fn recordless_names(&self) -> String {
+        let names: Vec<&str> = self.recordless.iter().map(GoalId::as_str).collect();
+        names.join(", ")
     }
 
     /// Gates that did not run, since clean checkouts leave them out.
@@ -260,6 +340,20 @@ impl VerifyReport {
             format!("took {took}; slowest: {}", shown.join(", "))
         }
     }
+}
+
+/// Why a gate was not asked.
+pub(super) const NO_RECORD: &str =
+    "not asked here, where the record of the runs is not: only the machine of the loop has it";
+
+/// The first of them.
+fn first(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| term::line(name, 120)).collect();
+    if names.len() > SHOWN {
+        shown.push(format!("{} more", names.len() - SHOWN));
+    }
+    shown.join(", ")
 }
 
 /// `2 of 3 hard goals green`.

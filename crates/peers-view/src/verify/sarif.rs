@@ -33,10 +33,14 @@ pub fn verify_sarif(report: &VerifyReport) -> String {
         let place = Place { path: ".peers/goals.yaml".to_owned(), line: 1 };
         results.push(entry(&id, at, "error", text, &place));
     }
+    let caveats = report.caveats().into_iter();
+    let caveats: Vec<Value> =
+        caveats.map(|text| json!({"level": "warning", "message": {"text": text}})).collect();
     let mut invocation = json!({
         // Whether peers could do its work, not whether it liked what it saw.
         "executionSuccessful": report.rows().all(|row| row.state != RowState::Error),
         "exitCode": report.answer().exit(),
+        "toolExecutionNotifications": caveats,
     });
     if let (Some(at), Some(fields)) = (report.at, invocation.as_object_mut()) {
         fields.insert("startTimeUtc".to_owned(), json!(at));
@@ -61,6 +65,11 @@ pub fn verify_sarif(report: &VerifyReport) -> String {
                 "accept_digest": report.accept_digest,
                 "exempt": report.exempt,
                 "result": report.answer().word(),
+                "whole": report.unasked.is_empty(),
+                "left_out": {"hard": report.unasked.hard, "verify": report.unasked.extra},
+                "recordless": report.recordless,
+                "beside": report.beside,
+                "dirtied_count": report.dirtied.as_ref().ok().map(Vec::len),
             },
             "results": results,
         }],

@@ -38,6 +38,9 @@ fn report(hard: Vec<VerifyRow>, extra: Vec<VerifyRow>) -> VerifyReport {
         extra,
         exempt: Vec::new(),
         dirtied: Ok(Vec::new()),
+        unasked: Unasked::default(),
+        recordless: Vec::new(),
+        beside: false,
     }
 }
 
@@ -92,6 +95,9 @@ fn all_hostile() -> VerifyReport {
     let mut report = report(hard, extra);
     report.dir = hostile().concat();
     report.dirtied = Ok(hostile());
+    report.beside = true;
+    let names = hostile();
+    report.unasked = Unasked::of(names.iter().map(String::as_str), names.iter().map(String::as_str));
     report.at = Some(Timestamp::from_millis(1_700_000_000_123));
     report
 }
@@ -102,6 +108,7 @@ fn reports() -> Vec<VerifyReport> {
     let mut pristine = report(Vec::new(), Vec::new());
     pristine.pristine = true;
     pristine.exempt = vec![GoalId::new("live-one").unwrap()];
+    pristine.recordless = vec![GoalId::new("review").unwrap()];
     pristine.dirtied = Err("they ran in a clean checkout");
     let mut allowed = report(Vec::new(), Vec::new());
     allowed.allow_empty = true;
@@ -188,7 +195,7 @@ fn the_same_verdicts_give_the_same_bytes_however_long_they_took() {
     let renderings = |report: &VerifyReport| {
         [
             verify_markdown(report),
-            verify_json(report),
+            verify_json(report, report.answer().exit()),
             verify_junit(report),
             verify_sarif(report),
             verify_github(report),
@@ -238,7 +245,7 @@ fn nothing_to_check_is_red_in_every_format() {
     assert!(verify_sarif(&report).contains("\"level\": \"error\""));
     assert!(verify_github(&report).starts_with("::error "));
     assert!(verify_markdown(&report).contains("NOTHING TO CHECK"));
-    assert!(verify_json(&report).contains("\"nothing-to-check\""));
+    assert!(verify_json(&report, report.answer().exit()).contains("\"nothing-to-check\""));
 }
 
 #[test]
@@ -283,15 +290,13 @@ fn sarif_points_at_the_finding_else_at_the_goal() {
 #[test]
 fn a_workflow_command_cannot_be_forged() {
     let text = verify_github(&all_hostile());
-    assert_eq!(text.lines().count(), 1 + 2 * hostile().len());
+    assert_eq!(text.lines().count(), 1 + 3 + 2 * hostile().len());
     for line in text.lines() {
-        assert!(
-            line.starts_with("::error file=") || line.starts_with("::error title=peers verify::"),
-            "{line}"
-        );
+        let begins = ["::error file=", "::error title=peers verify::", "::warning title=peers verify::"];
+        assert!(begins.iter().any(|begin| line.starts_with(begin)) && !line.contains("##["), "{line}");
         assert!(!line.contains(['\r', '\u{1b}', '\0']) && line.len() < 20_000, "{line}");
         // Behind the command's own `::` no property can be added or ended.
-        let properties = line.strip_prefix("::error ").unwrap().split_once("::").unwrap().0;
+        let properties = line.split_once(' ').unwrap().1.split_once("::").unwrap().0;
         assert!(
             properties.split(',').all(|p| ["file=", "line=", "title="].iter().any(|k| p.starts_with(k))),
             "{line}"
@@ -301,6 +306,48 @@ fn a_workflow_command_cannot_be_forged() {
     let second = every.lines().nth(2).unwrap();
     assert!(second.starts_with("::error file=src/x.rs,line=12,title=peers%3A no-stubs::fail: "), "{second}");
     assert!(second.contains("%0Ano-stubs: FAIL%0A  src/x.rs:12: stub: todo!()"), "{second}");
+}
+
+#[test]
+fn what_is_said_on_the_other_stream_is_no_command() {
+    for text in ["::error::x", "a ##[stop-commands]x", ":::warning:::x", "##[[x", "a::b::c", "###[error]"] {
+        let said = without_commands(text);
+        assert!(!said.contains("::") && !said.contains("##["), "{said}");
+        assert_eq!(said.replace(' ', ""), text.replace(' ', ""));
+    }
+    assert_eq!(without_commands("took 3s: fine # [x]"), "took 3s: fine # [x]");
+}
+
+#[test]
+fn what_a_reader_has_to_know_besides_the_result_is_in_every_format() {
+    let mut report = report(vec![row("green", &Verdict::Pass)], Vec::new());
+    report.dirtied = Ok(vec!["left/a".to_owned()]);
+    report.beside = true;
+    report.unasked = Unasked::of(["real"].into_iter(), ["lint"].into_iter());
+    assert_eq!(report.result(), "PASS (1 of 1 hard goal green; --only left out 2)");
+    for (format, text) in [
+        ("markdown", verify_markdown(&report)),
+        ("junit", verify_junit(&report)),
+        ("sarif", verify_sarif(&report)),
+        ("github", verify_github(&report)),
+    ] {
+        for says in
+            ["o whole verification", "changed the work tree: left/a", "real, lint", "loop works in this"]
+        {
+            assert!(text.contains(says), "{format} says nothing of {says}:\n{text}");
+        }
+    }
+    let json: Value = serde_json::from_str(&verify_json(&report, report.answer().exit())).unwrap();
+    assert_eq!((&json["whole"], &json["beside"]), (&false.into(), &true.into()));
+    assert_eq!(json["left_out"], serde_json::json!({"hard": ["real"], "verify": ["lint"]}));
+    assert_eq!(json["dirtied"], serde_json::json!(["left/a"]));
+    let junit = verify_junit(&report);
+    assert!(junit.contains("<testcase name=\"real\" classname=\"peers.hard\"><skipped type=\"only\""));
+    assert!(junit.contains("<testcase name=\"lint\" classname=\"peers.verify\"><skipped type=\"only\""));
+    let log: Value = serde_json::from_str(&verify_sarif(&report)).unwrap();
+    let told = &log["runs"][0]["invocations"][0]["toolExecutionNotifications"];
+    assert_eq!(told.as_array().unwrap().len(), 3, "{told}");
+    assert_eq!(verify_github(&report).matches("::warning title=peers verify::").count(), 3);
 }
 
 #[test]
@@ -326,7 +373,7 @@ fn no_rendering_steers_a_terminal_or_grows_without_bound() {
     let report = all_hostile();
     for text in [
         verify_markdown(&report),
-        verify_json(&report),
+        verify_json(&report, report.answer().exit()),
         verify_junit(&report),
         verify_sarif(&report),
         verify_github(&report),
@@ -354,7 +401,7 @@ fn a_row_of_a_gate_has_what_its_verdict_has() {
     };
     let row = VerifyRow::gate(&judged, source(4));
     assert_eq!((row.name.as_str(), row.state, row.attempts, row.duration_ms), ("real", RowState::Fail, 3, 9));
-    let json: Value = serde_json::from_str(&verify_json(&report(vec![row], Vec::new()))).unwrap();
+    let json: Value = serde_json::from_str(&verify_json(&report(vec![row], Vec::new()), 1)).unwrap();
     assert_eq!(json["schema"], "peers.verify/2");
     assert_eq!((&json["ts"], &json["hard"][0]["duration_ms"]), (&Value::Null, &Value::Null));
     assert_eq!((&json["hard"][0]["attempts"], &json["hard"][0]["line"]), (&3.into(), &4.into()));

@@ -11,7 +11,7 @@ use peers_sys::clock;
 use serde_json::json;
 
 use super::changes::{self, Change};
-use super::widening::{self, Asked, Widening};
+use super::widening::{self, Asked, To, Widening};
 use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::operator;
@@ -41,6 +41,8 @@ pub(super) struct Step {
     pub(super) set: Widening,
     /// Other commands run than before.
     pub(super) wider: bool,
+    /// There is nothing that the files could be compared with, so that `changes` says nothing.
+    pub(super) blind: bool,
 }
 
 impl Step {
@@ -59,8 +61,10 @@ impl Step {
         };
         let set = of(&new).unwrap_or_default();
         // What was accepted and cannot be read any more is no beginning.
-        let wider = !first && set.exceeds(&of(&old).unwrap_or_default());
-        Self { changes: changes::between((&old.0, &old.1), (&new.0, &new.1)), set, wider }
+        let was = of(&old);
+        let blind = was.is_none();
+        let wider = !first && set.exceeds(&was.unwrap_or_default());
+        Self { changes: changes::between((&old.0, &old.1), (&new.0, &new.1)), set, wider, blind }
     }
 }
 
@@ -88,8 +92,15 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         // Without what was accepted there is no difference to look at.
         let look = if loaded.damaged.is_some() { "the files" } else { "`peers goals diff`" };
         let remedy = format!("look at {look}, then `peers goals accept --widen {}`", step.set.digest());
-        let asked = Asked { given: widen.as_deref(), changes: &step.changes, can_answer: !*as_json, remedy };
-        widening::agreed(cx, &step.set, asked)?;
+        let asked = Asked {
+            to: To::Commands,
+            digest: step.set.digest(),
+            given: widen.as_deref(),
+            changes: step.changes.iter().filter(|change| change.widens()).collect(),
+            can_answer: !*as_json,
+            remedy,
+        };
+        widening::agreed(cx, asked)?;
         // Typing takes a while.
         let (goals, config) = files(&mut disk)?;
         unchanged(&goals, &config, &new)?;

@@ -1,6 +1,11 @@
 //! What a changed goals or config file means: which gate got weaker, what got wider.
 
+mod config;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use peers_core::dsl::{Comparison, Expr};
 use peers_model::GoalId;
@@ -12,6 +17,13 @@ use peers_sys::term;
 use serde_json::{Value, json};
 
 use crate::output::counted;
+
+/// Cells of a sentence.
+const SENTENCE: usize = 300;
+/// Cells of a command that stands in its sentence. A longer one has lines of its own.
+const INLINE: usize = 120;
+/// Cells of such a line.
+const WRAPPED: usize = 100;
 
 /// What a change does to what is proved, or to what runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +54,26 @@ impl Effect {
 pub(super) struct Change {
     effect: Effect,
     about: String,
+    /// What runs, in full: whoever says yes to it has seen all of it.
+    runs: Option<Runs>,
+}
+
+/// A command, and what stands behind it in the sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Runs {
+    command: String,
+    behind: String,
 }
 
 impl Change {
     fn new(effect: Effect, about: &str) -> Self {
-        Self { effect, about: term::line(about, 300) }
+        Self { effect, about: term::line(about, SENTENCE), runs: None }
+    }
+
+    /// Something else that runs as the operator.
+    fn runs(about: &str, command: &str, behind: &str) -> Self {
+        let runs = Runs { command: visible(command), behind: term::line(behind, SENTENCE) };
+        Self { effect: Effect::Wider, about: term::line(about, SENTENCE), runs: Some(runs) }
     }
 
     /// Whether it belongs to what needs a yes of its own.
@@ -54,13 +81,68 @@ impl Change {
         self.effect == Effect::Wider
     }
 
-    pub(super) fn line(&self) -> String {
-        format!("{}: {}", self.effect.word(), self.about)
+    /// Whether more is proved by it, and nothing else changes.
+    pub(super) fn only_strengthens(&self) -> bool {
+        self.effect == Effect::Stronger
+    }
+
+    /// For people: one line, and below it what runs where that is long.
+    pub(super) fn text(&self) -> String {
+        let Self { effect, about, runs } = self;
+        let Some(Runs { command, behind }) = runs else { return format!("{}: {about}", effect.word()) };
+        if !command.contains('\n') && term::width(command) <= INLINE {
+            return format!("{}: {about} `{command}`{behind}", effect.word());
+        }
+        let mut text = format!("{}: {about} what follows{behind}", effect.word());
+        for line in command.lines() {
+            for (n, piece) in wrapped(line).iter().enumerate() {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\n    {} {piece}", if n == 0 { '|' } else { '>' });
+            }
+        }
+        text
     }
 
     pub(super) fn json(&self) -> Value {
-        json!({"effect": self.effect.word(), "about": self.about})
+        let about = match &self.runs {
+            Some(Runs { command, behind }) => format!("{} `{command}`{behind}", self.about),
+            None => self.about.clone(),
+        };
+        json!({"effect": self.effect.word(), "about": about})
     }
+}
+
+/// A command with everything in it that a terminal would not show as what it is written out.
+fn visible(command: &str) -> String {
+    let mut text = String::with_capacity(command.len());
+    for c in command.chars() {
+        let shows = c == '\n'
+            || c == ' '
+            || !(c.is_control() || c.is_whitespace() || term::invisible(c) || term::char_width(c) == 0);
+        if shows {
+            text.push(c);
+        } else {
+            text.extend(c.escape_unicode());
+        }
+    }
+    text
+}
+
+/// A line in pieces.
+fn wrapped(line: &str) -> Vec<String> {
+    let (mut pieces, mut used) = (vec![String::new()], 0);
+    for c in line.chars() {
+        let width = term::char_width(c);
+        if used + width > WRAPPED {
+            pieces.push(String::new());
+            used = 0;
+        }
+        used += width;
+        if let Some(last) = pieces.last_mut() {
+            last.push(c);
+        }
+    }
+    pieces
 }
 
 /// The changes between two pairs of goals and config. A file that does not parse gives none.
@@ -73,7 +155,7 @@ pub(super) fn between((old_goals, old_config): (&str, &str), (goals, config): (&
         compare_goals(&old, &new, &mut changes);
     }
     if let (Some(old), Some(new)) = configs {
-        compare_configs(&old, &new, &mut changes);
+        config::compare(&old, &new, &mut changes);
     }
     changes
 }
@@ -88,6 +170,9 @@ fn compare_goals(old: &[Goal], new: &[Goal], changes: &mut Vec<Change>) {
     }
     for goal in new {
         let id = &goal.id;
+        if let Some(old) = before.get(id.as_str()) {
+            told(old, goal, changes);
+        }
         match before.get(id.as_str()).map(|old| (&old.kind, &goal.kind)) {
             None => {
                 changes.push(Change::new(Effect::Stronger, &format!("goal `{id}` is new")));
@@ -110,16 +195,37 @@ fn compare_goals(old: &[Goal], new: &[Goal], changes: &mut Vec<Change>) {
 }
 
 fn runs(id: &str, kind: &GoalKind, changes: &mut Vec<Change>) {
-    if let GoalKind::Hard(HardGoal { run: GateRun::Shell { cmd, .. }, .. }) = kind {
-        changes.push(Change::new(Effect::Wider, &format!("gate `{id}` runs `{cmd}`")));
+    let GoalKind::Hard(hard) = kind else { return };
+    if let GateRun::Shell { cmd, .. } = &hard.run {
+        changes.push(Change::runs(&format!("gate `{id}` runs"), cmd, ""));
+    }
+    if !hard.env.is_empty() {
+        changes.push(Change::new(Effect::Wider, &format!("gate `{id}` asks for {}", hard.env.join(", "))));
+    }
+}
+
+/// What is for people and for agents to read.
+fn told(old: &Goal, new: &Goal, changes: &mut Vec<Change>) {
+    // In full, so that a new field does not build until there is a line about it.
+    let Goal { id, description, group, weight, kind: _ } = new;
+    let mut push = |what: &str| changes.push(Change::new(Effect::Other, &format!("goal `{id}`: {what}")));
+    if old.description != *description {
+        push("another description");
+    }
+    if old.group != *group {
+        push("is shown in another group");
+    }
+    if old.weight != *weight {
+        push("another weight where views say how far things are");
     }
 }
 
 fn hard(id: &str, old: &HardGoal, new: &HardGoal, changes: &mut Vec<Change>) {
+    what_runs(id, &old.run, &new.run, changes);
     let mut push = |effect, what: String| changes.push(Change::new(effect, &format!("gate `{id}`: {what}")));
     // In full, so that a new field does not build until there is a line about it.
     let HardGoal {
-        run: was_run,
+        run: _,
         timeout_s: was_timeout,
         retries: was_retries,
         tree: was_tree,
@@ -131,9 +237,8 @@ fn hard(id: &str, old: &HardGoal, new: &HardGoal, changes: &mut Vec<Change>) {
         env: was_env,
         cwd: was_cwd,
     } = old;
-    let HardGoal { run, timeout_s, retries, tree, cacheable, expensive, serial, needs, paths, env, cwd } =
+    let HardGoal { run: _, timeout_s, retries, tree, cacheable, expensive, serial, needs, paths, env, cwd } =
         new;
-    what_runs(was_run, run, &mut push);
     field(*was_retries, *retries, &mut push, |was, is| {
         let effect = if is > was { Effect::Weaker } else { Effect::Stronger };
         (effect, format!("is tried {} more when red, not {was}", counted(is.into(), "time")))
@@ -169,9 +274,9 @@ fn hard(id: &str, old: &HardGoal, new: &HardGoal, changes: &mut Vec<Change>) {
         let about = if is.is_empty() { "the whole tree".to_owned() } else { is.join(", ") };
         (Effect::Other, format!("a kept answer is about {about}"))
     });
-    field(was_env, env, &mut push, |_, is| {
+    field(was_env, env, &mut push, |was, is| {
         let shown = if is.is_empty() { "no further variables".to_owned() } else { is.join(", ") };
-        (Effect::Wider, format!("asks for {shown}"))
+        (wider_by(was, is), format!("asks for {shown}"))
     });
     field(was_cwd, cwd, &mut push, |_, is| {
         (Effect::Other, format!("starts in {}", is.as_deref().unwrap_or("the top of the tree")))
@@ -197,23 +302,31 @@ fn word<T: serde::Serialize>(value: &T) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn what_runs(old: &GateRun, new: &GateRun, push: &mut dyn FnMut(Effect, String)) {
+/// Names that are new let more in; names that are gone do not.
+fn wider_by(was: &[String], is: &[String]) -> Effect {
+    if is.iter().all(|name| was.contains(name)) { Effect::Other } else { Effect::Wider }
+}
+
+fn what_runs(id: &str, old: &GateRun, new: &GateRun, changes: &mut Vec<Change>) {
+    let about = format!("gate `{id}`: runs");
     match (old, new) {
         (GateRun::Shell { cmd: was, pass_when: when }, GateRun::Shell { cmd, pass_when }) => {
             if was != cmd {
-                push(Effect::Wider, format!("runs `{cmd}` in place of `{was}`"));
+                let was = term::line(&visible(was), INLINE);
+                changes.push(Change::runs(&about, cmd, &format!(" in place of `{was}`")));
             }
             if let Some(effect) = condition(when, pass_when) {
-                push(effect, format!("passes when `{pass_when}` in place of `{when}`"));
+                let about = format!("gate `{id}`: passes when `{pass_when}` in place of `{when}`");
+                changes.push(Change::new(effect, &about));
             }
         }
         (GateRun::Check { .. }, GateRun::Shell { cmd, .. }) => {
-            push(Effect::Wider, format!("runs `{cmd}` in place of a check"));
+            changes.push(Change::runs(&about, cmd, " in place of a check"));
         }
         (old, GateRun::Check { name, args }) => {
             if old != new {
                 let shown = [std::slice::from_ref(name), args.as_slice()].concat().join(" ");
-                push(Effect::Other, format!("is the check `{shown}`"));
+                changes.push(Change::new(Effect::Other, &format!("gate `{id}`: is the check `{shown}`")));
             }
         }
     }
@@ -235,15 +348,9 @@ fn condition(old: &str, new: &str) -> Option<Effect> {
 fn soft(id: &str, old: &SoftGoal, new: &SoftGoal, changes: &mut Vec<Change>) {
     let mut push = |effect, what: &str| changes.push(Change::new(effect, &format!("review `{id}`: {what}")));
     // A new field does not build until there is a line about it.
-    let SoftGoal { prompt: _, rule: _, every: _, paths: _ } = new;
+    let SoftGoal { prompt: _, rule: _, every: _, paths: _, check: _ } = new;
     if old.rule != new.rule {
-        let (was, is) = (needed(old.rule), needed(new.rule));
-        let effect = match is.cmp(&was) {
-            std::cmp::Ordering::Less => Effect::Weaker,
-            std::cmp::Ordering::Greater => Effect::Stronger,
-            std::cmp::Ordering::Equal => Effect::Other,
-        };
-        push(effect, "another rule says who must pass it");
+        push(rule(old.rule, new.rule), "another rule says who must pass it");
     }
     if old.prompt != new.prompt {
         push(Effect::Other, "another instruction");
@@ -251,8 +358,32 @@ fn soft(id: &str, old: &SoftGoal, new: &SoftGoal, changes: &mut Vec<Change>) {
     if old.paths != new.paths {
         push(Effect::Other, "is about other files");
     }
+    match (&old.check, &new.check) {
+        (old, new) if old == new => {}
+        (None, _) => push(Effect::Other, "its reviewers are shown what a check finds"),
+        (_, None) => push(Effect::Other, "its reviewers are not shown any more what a check finds"),
+        _ => push(Effect::Other, "its reviewers are shown what another check finds"),
+    }
     if old.every != new.every {
         push(Effect::Other, &format!("is asked for once in {} at most", counted(new.every.into(), "tick")));
+    }
+}
+
+/// What another rule means.
+fn rule(old: SoftRule, new: SoftRule) -> Effect {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    if let (SoftRule::Quorum { pass: was, of: among }, SoftRule::Quorum { pass, of }) = (old, new) {
+        // The more reviews there are to take them from, the easier passes are found.
+        return match (pass.cmp(&was), of.cmp(&among)) {
+            (Less | Equal, Greater) | (Less, Equal) => Effect::Weaker,
+            (Greater | Equal, Less) | (Greater, Equal) => Effect::Stronger,
+            (Less, Less) | (Equal, Equal) | (Greater, Greater) => Effect::Other,
+        };
+    }
+    match needed(new).cmp(&needed(old)) {
+        Less => Effect::Weaker,
+        Greater if !matches!(new, SoftRule::Quorum { .. }) => Effect::Stronger,
+        Greater | Equal => Effect::Other,
     }
 }
 
@@ -262,152 +393,5 @@ fn needed(rule: SoftRule) -> u8 {
         SoftRule::Other { needed } | SoftRule::Alternating { needed } => needed,
         SoftRule::Both { .. } => u8::MAX,
         SoftRule::Quorum { pass, .. } => pass,
-    }
-}
-
-fn compare_configs(old: &Config, new: &Config, changes: &mut Vec<Change>) {
-    for peer in &new.peers {
-        let before = old.peers.iter().find(|other| other.name == peer.name);
-        if before.is_none_or(|before| before.argv != peer.argv) {
-            changes.push(Change::new(
-                Effect::Wider,
-                &format!("peer `{}` runs `{}`", peer.name, peer.argv.join(" ")),
-            ));
-        }
-        if let Some(before) = before.filter(|before| before.tool_name() != peer.tool_name()) {
-            let about = format!(
-                "peer `{}` is run as `{}`, with the login of that tool, not as `{}`",
-                peer.name,
-                peer.tool_name(),
-                before.tool_name()
-            );
-            changes.push(Change::new(Effect::Wider, &about));
-        }
-        if let Some(before) = before.filter(|before| before.provider != peer.provider) {
-            let shown =
-                |provider: &Option<String>| provider.clone().unwrap_or_else(|| "the default".to_owned());
-            let about = format!(
-                "peer `{}` asks {}, not {}",
-                peer.name,
-                shown(&peer.provider),
-                shown(&before.provider)
-            );
-            changes.push(Change::new(Effect::Wider, &about));
-        }
-    }
-    for peer in old.peers.iter().filter(|peer| !new.peers.iter().any(|other| other.name == peer.name)) {
-        changes.push(Change::new(Effect::Other, &format!("peer `{}` is gone", peer.name)));
-    }
-    for command in &new.verify.commands {
-        if !old.verify.commands.iter().any(|other| other.cmd == command.cmd) {
-            changes.push(Change::new(Effect::Wider, &format!("`peers verify` runs `{}`", command.cmd)));
-        }
-    }
-    for command in &new.setup.commands {
-        if !old.setup.commands.iter().any(|other| other.cmd == command.cmd) {
-            changes.push(Change::new(Effect::Wider, &format!("`setup` runs `{}`", command.cmd)));
-        }
-    }
-    for command in &old.setup.commands {
-        if !new.setup.commands.iter().any(|other| other.cmd == command.cmd) {
-            changes.push(Change::new(Effect::Other, &format!("`setup` no longer runs `{}`", command.cmd)));
-        }
-    }
-    if old.goals.strict_tree != new.goals.strict_tree {
-        let (effect, about) = if new.goals.strict_tree {
-            (Effect::Stronger, "a gate that changes the work tree is red")
-        } else {
-            (Effect::Weaker, "a gate that changes the work tree is warned of, and no longer red")
-        };
-        changes.push(Change::new(effect, about));
-    }
-    if old.goals.soft_consensus_required != new.goals.soft_consensus_required {
-        let (effect, about) = if new.goals.soft_consensus_required {
-            (Effect::Stronger, "reviews are required for `complete`")
-        } else {
-            (Effect::Weaker, "`complete` no longer asks for reviews")
-        };
-        changes.push(Change::new(effect, about));
-    }
-    if old.skeptic != new.skeptic {
-        let less = !new.skeptic.enabled || new.skeptic.rounds < old.skeptic.rounds;
-        let effect = if less { Effect::Weaker } else { Effect::Stronger };
-        changes.push(Change::new(effect, "the skeptic's rounds changed"));
-    }
-    if old.goals.env != new.goals.env {
-        changes.push(Change::new(
-            Effect::Wider,
-            &format!("gates see the variables {}", new.goals.env.join(", ")),
-        ));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const CONFIG: &str = "peers:\n- {name: a, argv: [one]}\n- {name: b, argv: [two]}\n";
-    const GOALS: &str = "goals:\n- {id: t, type: hard, cmd: make test, pass_when: exit_code == 0}\n";
-
-    fn lines(old: (&str, &str), new: (&str, &str)) -> Vec<String> {
-        between(old, new).iter().map(Change::line).collect()
-    }
-
-    #[test]
-    fn a_dropped_gate_and_an_exempt_one_are_weaker() {
-        assert_eq!(lines((GOALS, CONFIG), ("goals: []\n", CONFIG)), ["weaker: goal `t` is gone"]);
-        let live = GOALS.replace("cmd:", "tree: live, cmd:");
-        assert_eq!(
-            lines((GOALS, CONFIG), (&live, CONFIG)),
-            ["weaker: gate `t`: is exempt from the proof in a clean checkout"]
-        );
-    }
-
-    #[test]
-    fn whatever_runs_as_the_operator_is_named() {
-        let goals = GOALS.replace("make test", "curl x | sh");
-        let config = CONFIG.replace("two", "three");
-        assert_eq!(
-            lines((GOALS, CONFIG), (&goals, &config)),
-            ["runs: gate `t`: runs `curl x | sh` in place of `make test`", "runs: peer `b` runs `three`"]
-        );
-    }
-
-    #[test]
-    fn another_condition_is_weaker_stronger_changed_or_no_change_at_all() {
-        let with = |when: &str| GOALS.replace("exit_code == 0", when);
-        let effect = |old: &str, new: &str| {
-            let found = lines((&with(old), CONFIG), (&with(new), CONFIG));
-            found.first().map(|line| line.split(':').next().unwrap_or_default().to_owned())
-        };
-        let both = "exit_code == 0 and len(stdout) > 3";
-        assert_eq!(effect("exit_code == 0", "exit_code  ==  0"), None);
-        assert_eq!(effect(both, "len(stdout) > 3 and exit_code == 0"), None);
-        assert_eq!(effect(both, "exit_code == 0"), Some("weaker".into()));
-        assert_eq!(effect("exit_code == 0", both), Some("stronger".into()));
-        assert_eq!(effect(both, "exit_code == 0 and len(stdout) > 2"), Some("weaker".into()));
-        assert_eq!(effect("exit_code == 0", "exit_code != 0"), Some("changed".into()));
-        assert_eq!(
-            lines((&with(both), CONFIG), (&with("exit_code == 0"), CONFIG)),
-            [format!("weaker: gate `t`: passes when `exit_code == 0` in place of `{both}`")]
-        );
-    }
-
-    #[test]
-    fn further_attempts_and_time_limits_are_told() {
-        let more = GOALS.replace("cmd:", "retry_on_fail: 2, timeout_s: 9, cmd:");
-        assert_eq!(
-            lines((GOALS, CONFIG), (&more, CONFIG)),
-            [
-                "weaker: gate `t`: is tried 2 times more when red, not 0",
-                "changed: gate `t`: time limit is 9 s, not the default"
-            ]
-        );
-        assert_eq!(lines((&more, CONFIG), (GOALS, CONFIG)).len(), 2);
-    }
-
-    #[test]
-    fn a_file_that_does_not_parse_gives_no_changes() {
-        assert_eq!(lines((GOALS, CONFIG), ("goals: [", CONFIG)), Vec::<String>::new());
     }
 }

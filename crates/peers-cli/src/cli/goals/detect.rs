@@ -1,9 +1,9 @@
 //! `peers goals detect`.
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use peers_model::exit;
+use peers_model::goal::Goal;
 use peers_run::boot;
 use peers_run::scaffold::detect::{self, Proposal};
 use peers_sys::dir::SafeDir;
@@ -30,16 +30,25 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let work = SafeDir::open_shared(&cx.target)?;
-    let found = detect::detect(&work, &taken(cx));
+    let found = detect::detect(&work, &written(cx));
     if args.json {
         let rows: Vec<Value> = found.proposals.iter().map(row).collect();
-        cx.out.json("peers.goals-detect/1", &json!({"proposals": rows, "notes": found.notes}))?;
+        cx.out.json(
+            "peers.goals-detect/1",
+            &json!({"proposals": rows, "there": found.there, "notes": found.notes}),
+        )?;
     } else {
         cx.out.data(&detect::entries(&found.proposals))?;
         for note in &found.notes {
             cx.out.talk(&format!("note: {note}"));
         }
-        if found.proposals.is_empty() {
+        let there: Vec<&str> = found.there.iter().map(String::as_str).collect();
+        if !there.is_empty() {
+            cx.out.talk(&format!("note: in goals.yaml already: {}", there.join(", ")));
+        }
+        if found.proposals.is_empty() && !there.is_empty() {
+            cx.out.talk("nothing more to propose");
+        } else if found.proposals.is_empty() {
             cx.out.talk("no manifest of a known stack was found; write a gate by hand: .peers/goals.yaml");
         } else {
             let gates = counted(u64::try_from(found.proposals.len()).unwrap_or(u64::MAX), "gate");
@@ -48,7 +57,11 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             ));
         }
     }
-    Ok(ExitCode::from(if found.proposals.is_empty() { exit::NEGATIVE } else { exit::OK }))
+    Ok(ExitCode::from(if found.proposals.is_empty() && found.there.is_empty() {
+        exit::NEGATIVE
+    } else {
+        exit::OK
+    }))
 }
 
 fn row(proposal: &Proposal) -> Value {
@@ -57,8 +70,8 @@ fn row(proposal: &Proposal) -> Value {
         "timeout_s": timeout_s, "why": term::inline(why)})
 }
 
-/// The ids that goals have here already, where they can be read.
-fn taken(cx: &Cx) -> BTreeSet<String> {
+/// The goals that are here already, where they can be read.
+fn written(cx: &Cx) -> Vec<Goal> {
     let loaded = cx.view().ok().and_then(|(_, mut disk)| boot::load(&mut disk).ok());
-    loaded.map(|loaded| loaded.goals.iter().map(|goal| goal.id.to_string()).collect()).unwrap_or_default()
+    loaded.map(|loaded| loaded.goals).unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use peers_model::record::OperatorOp;
 use peers_model::{exit, limits};
 use peers_run::boot;
-use peers_store::layout::peers;
+use peers_store::layout::{peers, store};
 use peers_store::{Area, Disk as _, accept, load};
 use peers_sys::dir::SafeDir;
 use peers_sys::{clock, term};
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::accept::{Step, named};
 use super::changes::Change;
-use super::widening::{self, Asked};
+use super::widening::{self, Asked, To};
 use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::operator;
@@ -22,7 +22,11 @@ use crate::operator;
 ///
 /// Opens `$VISUAL`, else `$EDITOR`, else `vi`. What is valid afterwards is shown as by `peers goals diff`,
 /// accepted, and written to .peers/: a running loop never sees a changed file that was not accepted. What
-/// is not valid can be edited again; the copy is kept. When the editor fails, nothing changes.
+/// is not valid can be edited again; the copy, in the trusted store, is kept. When the editor fails,
+/// nothing changes.
+///
+/// What does anything else than ask for more proof needs a `yes` typed on a terminal, since others can
+/// write to the copy while you look at it, or the digest that the same edit was given: `--widen DIGEST`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -32,7 +36,7 @@ pub(crate) struct Args {
     /// Why, for the record
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// Accept also that other commands run: exactly those that were given this digest
+    /// Accept without a question exactly the edit that was given this digest
     #[arg(long, value_name = "DIGEST")]
     widen: Option<String>,
     /// Print the result as JSON
@@ -51,16 +55,15 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             .hint("`peers init --upgrade` lays it down"));
     };
     let beside = beside(&mut disk, other)?;
-    // Not in the store: a loop takes a file that it does not know there for tampering.
     let random = peers_sys::rand::hex::<8>()
         .map_err(|error| CommandError::new(exit::BUG, format!("random bytes: {error}")))?;
-    let cache = SafeDir::create_root(place.cache_dir())?;
-    let name = format!("edit-{random}");
-    let copy = Copy { dir: cache.create_subdir(&name)?, file };
+    // Where neither a loop clears away what it does not know nor a gate looks for what it may write.
+    let edits = place.create_store()?.create_subdir(store::EDITS)?;
+    let copy = Copy { dir: edits.create_subdir(&random)?, edits, name: random, file };
     copy.dir.publish(file, &begun)?;
-    let new = copy.edited(&begun, &beside, cx)?;
+    let new = copy.edited(&begun, &beside, (args, cx))?;
     if new == begun && there.is_some() {
-        cache.remove_tree(&name)?;
+        copy.edits.remove_tree(&copy.name)?;
         cx.out.talk(&format!("nothing was changed in {file}"));
         if args.json {
             let digests = pair(file, &new, &beside).digests();
@@ -73,7 +76,7 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
     let accepted = copy.accept(args, (there.as_deref(), &new, &beside), (cx, &place, &mut disk));
     if accepted.is_ok() {
-        cache.remove_tree(&name)?;
+        copy.edits.remove_tree(&copy.name)?;
     }
     accepted
 }
@@ -122,6 +125,9 @@ impl Pair<'_> {
 
 /// The file that the operator edits.
 struct Copy {
+    /// The directory of all copies, and the name of this one's own there.
+    edits: SafeDir,
+    name: String,
     dir: SafeDir,
     file: &'static str,
 }
@@ -132,9 +138,9 @@ impl Copy {
     }
 
     /// Lets the operator edit until it is valid, or he gives up.
-    fn edited(&self, begun: &[u8], beside: &[u8], cx: &Cx) -> Result<Vec<u8>, CommandError> {
+    fn edited(&self, begun: &[u8], beside: &[u8], (args, cx): (&Args, &Cx)) -> Result<Vec<u8>, CommandError> {
         loop {
-            self.edit(begun, cx)?;
+            self.edit(begun, (args, cx))?;
             let new = self.dir.read(self.file, limits::CONFIG).map_err(|error| {
                 CommandError::of(exit::INVALID, &error)
                     .hint(format!("nothing was changed; the copy is {}", self.path()))
@@ -153,23 +159,26 @@ impl Copy {
         }
     }
 
-    fn edit(&self, begun: &[u8], cx: &Cx) -> Result<(), CommandError> {
+    fn edit(&self, begun: &[u8], (args, cx): (&Args, &Cx)) -> Result<(), CommandError> {
         let named = |name: &str| cx.env.text(name).map(str::trim).filter(|text| !text.is_empty());
         let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or("vi");
         // As everybody does it: the variable may hold words and options.
-        let ended = Command::new("/bin/sh")
+        let mut command = Command::new("/bin/sh");
+        command
             .args(["-c", &format!("{editor} \"$@\""), "peers goals edit"])
-            .arg(self.dir.path().join(self.file))
-            .status();
+            .arg(self.dir.path().join(self.file));
+        if args.json {
+            // What an editor draws is no part of the result.
+            command.stdout(std::io::stderr());
+        }
+        let ended = command.status();
         let shown = term::line(editor, 80);
         let failed = |exit, what: String| {
             let same = self.dir.read(self.file, limits::CONFIG).is_ok_and(|now| now == begun);
             let kept = (!same).then(|| format!("nothing was changed; the copy is kept: {}", self.path()));
-            if same
-                && let (Some(parent), Some(name)) = (self.dir.path().parent(), self.dir.path().file_name())
-            {
+            if same {
                 // One that stays holds nothing that is not in .peers/ too.
-                let _left = SafeDir::open_shared(parent).and_then(|cache| cache.remove_tree(name));
+                let _left = self.edits.remove_tree(&self.name);
             }
             CommandError::new(exit, what).hint_opt(kept)
         };
@@ -200,17 +209,31 @@ impl Copy {
         let before = boot::acceptance(disk)?;
         let step = Step::to(before.is_first(), disk, goals, config);
         let rows: Vec<_> = step.changes.iter().map(Change::json).collect();
-        if !args.json {
+        let needs_yes = step.wider || step.blind || !step.changes.iter().all(Change::only_strengthens);
+        let asks = needs_yes && args.widen.is_none() && !args.json && cx.out.can_ask();
+        // A question shows them itself.
+        if !args.json && !asks {
             for change in &step.changes {
-                cx.out.line(&change.line())?;
+                cx.out.line(&change.text())?;
             }
         }
-        if step.wider {
-            let remedy =
-                format!("make the same edit with `peers {} --widen {}`", self.command(), step.set.digest());
-            // The changes were listed above.
-            let asked = Asked { given: args.widen.as_deref(), changes: &[], can_answer: !args.json, remedy };
-            widening::agreed(cx, &step.set, asked).map_err(kept)?;
+        if needs_yes {
+            if step.blind && !args.json {
+                cx.out.talk(
+                    "what was accepted before cannot be read or never was: all of the file counts as new",
+                );
+            }
+            let digest = accept::together(&both.digests());
+            let remedy = format!("make the same edit with `peers {} --widen {digest}`", self.command());
+            let asked = Asked {
+                to: To::Edit { wider: step.wider },
+                digest,
+                given: args.widen.as_deref(),
+                changes: step.changes.iter().collect(),
+                can_answer: !args.json,
+                remedy,
+            };
+            widening::agreed(cx, asked).map_err(kept)?;
         }
         let now = disk.read(Area::Peers, self.file, limits::CONFIG)?;
         let other = if self.file == peers::GOALS { peers::CONFIG } else { peers::GOALS };

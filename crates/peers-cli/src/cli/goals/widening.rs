@@ -76,44 +76,100 @@ impl Widening {
     }
 }
 
+/// Characters that a person can be expected to read before a yes.
+const READABLE: usize = 20_000;
+
 /// How the yes can be given.
 pub(super) struct Asked<'a> {
+    /// What the yes is to.
+    pub(super) to: To,
+    /// What stands for exactly that.
+    pub(super) digest: String,
     /// The digest that the command was given.
     pub(super) given: Option<&'a str>,
-    /// Shown before the question: those that widen.
-    pub(super) changes: &'a [Change],
+    /// Shown before the question, in full.
+    pub(super) changes: Vec<&'a Change>,
     /// A terminal may be asked.
     pub(super) can_answer: bool,
     /// What to do without one.
     pub(super) remedy: String,
 }
 
-/// Asks for the yes that a wider set needs: typed on a terminal, or the digest of exactly this set.
+/// What a yes is to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum To {
+    /// Other commands run.
+    Commands,
+    /// An edit, which may also let other commands run.
+    Edit {
+        /// Other commands run.
+        wider: bool,
+    },
+}
+
+impl To {
+    fn what(self) -> &'static str {
+        match self {
+            Self::Commands => "set of commands",
+            Self::Edit { .. } => "edit",
+        }
+    }
+
+    fn question(self) -> &'static str {
+        match self {
+            Self::Commands | Self::Edit { wider: true } => {
+                "This runs as you, on this machine. Type `yes` to accept it: "
+            }
+            Self::Edit { wider: false } => "This is what the edit changes. Type `yes` to accept it: ",
+        }
+    }
+
+    fn unasked(self) -> &'static str {
+        match self {
+            Self::Commands => {
+                "these files let other commands run as you, which needs a `yes` typed on a terminal or the digest of what runs"
+            }
+            Self::Edit { .. } => {
+                "the edit does more than ask for more proof, which needs a `yes` typed on a terminal or the digest of the edit"
+            }
+        }
+    }
+}
+
+/// Asks for a yes: typed on a terminal, or the digest of exactly this.
 ///
 /// # Errors
 /// Exit code 5 without it.
-pub(super) fn agreed(cx: &Cx, set: &Widening, asked: Asked<'_>) -> Result<(), CommandError> {
-    let Asked { given, changes, can_answer, remedy } = asked;
+pub(super) fn agreed(cx: &Cx, asked: Asked<'_>) -> Result<(), CommandError> {
+    let Asked { to, digest, given, changes, can_answer, remedy } = asked;
+    let refused = |message: String| CommandError::new(exit::REFUSED, message);
     if let Some(given) = given {
-        let digest = set.digest();
         if given.trim() == digest {
             return Ok(());
         }
-        let message = format!("`--widen` names another set of commands; the digest of this one is {digest}");
-        return Err(CommandError::new(exit::REFUSED, message).hint(remedy));
+        let what = to.what();
+        return Err(refused(format!("`--widen` names another {what}; the digest of this one is {digest}"))
+            .hint(remedy));
     }
-    if can_answer && cx.out.can_ask() {
-        for change in changes.iter().filter(|change| change.widens()) {
-            cx.out.talk(&change.line());
-        }
-        let answer = cx.out.ask("This runs as you, on this machine. Type `yes` to accept it: ")?;
-        if answer.as_deref().map(str::trim) == Some("yes") {
-            return Ok(());
-        }
-        return Err(CommandError::new(exit::REFUSED, "nothing was accepted: the answer was not `yes`"));
+    if !(can_answer && cx.out.can_ask()) {
+        return Err(refused(to.unasked().to_owned()).hint(remedy));
     }
-    let message = "these files let other commands run as you, which needs a `yes` typed on a terminal or the digest of what runs";
-    Err(CommandError::new(exit::REFUSED, message).hint(remedy))
+    let texts: Vec<String> = changes.iter().map(|change| change.text()).collect();
+    let long: usize = texts.iter().map(|text| text.chars().count()).sum();
+    if long > READABLE {
+        return Err(refused(format!(
+            "what would be accepted is {long} characters long, too long to be read before a `yes`"
+        ))
+        .hint(remedy));
+    }
+    for text in texts {
+        cx.out.talk(&text);
+    }
+    let answer = cx.out.ask(to.question())?;
+    if answer.as_deref().map(str::trim) == Some("yes") {
+        return Ok(());
+    }
+    Err(refused("nothing was accepted: the answer was not `yes`".to_owned()))
 }
 
 #[cfg(test)]

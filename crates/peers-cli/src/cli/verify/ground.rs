@@ -84,10 +84,18 @@ impl Ground {
 
     /// Writes `.peers/VERIFY.md`.
     pub(super) fn write_report(&self, text: &str) -> Result<(), CommandError> {
-        let dir = self.place.open_peers()?;
-        let mut disk = FsDisk::new(self.place.open_work()?, dir);
-        Ok(disk.publish(Area::Peers, peers::VERIFY, text.as_bytes(), false)?)
+        let written = || -> Result<(), CommandError> {
+            let dir = self.place.open_peers()?;
+            let mut disk = FsDisk::new(self.place.open_work()?, dir);
+            Ok(disk.publish(Area::Peers, peers::VERIFY, text.as_bytes(), false)?)
+        };
+        written().map_err(way_out)
     }
+}
+
+/// The verdicts do not need the file.
+fn way_out(error: CommandError) -> CommandError {
+    error.hint("`--no-write` leaves `.peers/VERIFY.md` out")
 }
 
 /// A disk whose store is empty: an empty directory in the cache, which goes with what is returned.
@@ -100,6 +108,24 @@ fn without_store(place: &Place) -> Result<(FsDisk, Scratch), CommandError> {
     let scratch = Scratch { parent, name };
     let peers = place.open_work()?.subdir(PEERS_DIR)?;
     Ok((FsDisk::new(dir, Some(peers)), scratch))
+}
+
+/// Removes `.peers/VERIFY.md`: whatever happens from now on, nobody takes an older report for this one.
+pub(super) fn clear_report(place: &Place) -> Result<(), CommandError> {
+    // Where there is no such directory, or no safe one, nothing runs.
+    let Ok(Some(dir)) = place.open_peers() else { return Ok(()) };
+    match dir.stat(peers::VERIFY)?.map(|stat| stat.kind) {
+        Some(Kind::File) => {
+            let _was_there = dir.remove_file(peers::VERIFY).map_err(|error| way_out(error.into()))?;
+            Ok(())
+        }
+        Some(Kind::Symlink) => {
+            let _was_there = dir.remove_file(peers::VERIFY)?;
+            Err(CommandError::new(exit::REFUSED, ".peers/VERIFY.md was a symbolic link; it was removed")
+                .hint("somebody put it there: look who, and start again"))
+        }
+        Some(Kind::Dir | Kind::Special) | None => Ok(()),
+    }
 }
 
 /// The report is written over what is there; a link there is somebody's doing.

@@ -1,12 +1,13 @@
 //! The files that `verify` writes when it is asked to.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
 use peers_model::{exit, limits};
-use peers_run::place::Place;
+use peers_run::place::PEERS_DIR;
+use peers_store::layout::peers;
 use peers_sys::append::AppendLog;
-use peers_sys::dir::{FileError, FileMode, SafeDir};
+use peers_sys::dir::{FileError, FileMode, Kind as FileKind, SafeDir};
 use peers_sys::env::{self, Env};
 use peers_sys::term;
 
@@ -42,46 +43,69 @@ pub(super) struct Opened {
     dir: SafeDir,
     name: OsString,
     path: PathBuf,
+    /// Where the work tree is.
+    work: PathBuf,
 }
 
 impl Output {
-    /// The files of the command line, as absolute paths.
-    pub(super) fn all(junit: Option<&Path>, sarif: Option<&Path>) -> Result<Vec<Self>, CommandError> {
+    /// The files of the command line, as absolute paths, and what is wrong with the others.
+    pub(super) fn all(junit: Option<&Path>, sarif: Option<&Path>) -> (Vec<Self>, Result<(), CommandError>) {
+        let mut found = Vec::new();
+        let checked = Self::collect(junit, sarif, &mut found);
+        (found, checked)
+    }
+
+    fn collect(
+        junit: Option<&Path>,
+        sarif: Option<&Path>,
+        found: &mut Vec<Self>,
+    ) -> Result<(), CommandError> {
         let here = env::current_dir()?;
-        let mut found: Vec<Self> = Vec::new();
+        let mut wrong = Ok(());
         for (kind, flag, path) in [(Kind::Junit, "--junit", junit), (Kind::Sarif, "--sarif", sarif)] {
             let Some(path) = path else { continue };
             if path == Path::new("-") {
-                return Err(CommandError::usage(format!(
+                wrong = Err(CommandError::usage(format!(
                     "`{flag}` takes a file: standard output has what `--format` says; for a file of that name: `./-`"
                 )));
+                continue;
             }
             let path = here.join(path);
             if !matches!(path.components().next_back(), Some(Component::Normal(_))) {
-                return Err(CommandError::usage(format!("`{flag}`: {} is not a file", shown(&path))));
+                wrong = Err(CommandError::usage(format!("`{flag}`: {} is not a file", shown(&path))));
+                continue;
             }
             if found.iter().any(|other| other.path == path) {
-                return Err(CommandError::usage("`--junit` and `--sarif` name one file"));
+                wrong = Err(CommandError::usage("`--junit` and `--sarif` name one file"));
+                continue;
             }
             found.push(Self { kind, path });
         }
-        Ok(found)
+        wrong
     }
 
-    /// Opens its directory. Links above the repository are the operator's; in it agents can plant them, so
-    /// there none is followed.
-    pub(super) fn open(self, place: &Place) -> Result<Opened, CommandError> {
+    /// Opens its directory and removes what has its name there: whatever happens from now on, nobody takes an
+    /// older report, or a forged one, for this one. Links above the work tree are the operator's; in it agents
+    /// can plant them, so there none is followed.
+    pub(super) fn open(self, work: &Path) -> Result<Opened, CommandError> {
         let Self { kind, path } = self;
         let (above, name) = (path.parent().unwrap_or(Path::new("/")), path.file_name().unwrap_or_default());
         let name = name.to_owned();
-        let work = place.work_dir();
         // The part of the path that leads to the work tree, by whatever name.
         let inside = above.ancestors().find(|dir| dir.canonicalize().is_ok_and(|real| real == work));
         let below = inside.and_then(|top| above.strip_prefix(top).ok());
         // What climbs out again is not inside.
         let below = below.filter(|path| path.components().all(|part| matches!(part, Component::Normal(_))));
         let dir = match below {
-            Some(below) => place.open_work()?.open_path(below),
+            Some(below) => {
+                if below.starts_with(".git")
+                    || (below == Path::new(PEERS_DIR)
+                        && [peers::GOALS, peers::CONFIG, peers::VERIFY].map(OsStr::new).contains(&&*name))
+                {
+                    return Err(CommandError::usage(format!("{} is no place for a report", shown(&path))));
+                }
+                SafeDir::open_shared(work).and_then(|dir| dir.open_path(below))
+            }
             None => SafeDir::open_shared(above),
         };
         let dir = dir.map_err(|error| cannot(&path, &error))?;
@@ -93,26 +117,55 @@ impl Output {
             )
             .hint("name its real path"));
         }
-        let found = dir.stat(&name).map_err(|error| cannot(&path, &error))?;
-        if let Some(kind) = found.map(|stat| stat.kind).filter(|kind| *kind != peers_sys::dir::Kind::File) {
-            let what = if kind == peers_sys::dir::Kind::Symlink {
-                "is a symbolic link"
-            } else {
-                "is not a regular file"
-            };
-            return Err(CommandError::new(exit::REFUSED, format!("{} {what}", shown(&path)))
-                .hint("nothing is written through it: look at it, remove it, or name another file"));
+        let refused = |what: &str, hint: &str| {
+            Err(CommandError::new(exit::REFUSED, format!("{} {what}", shown(&path))).hint(hint))
+        };
+        let found = dir.stat(&name).map_err(|error| cannot(&path, &error))?.map(|stat| stat.kind);
+        // The names of devices and processes are the system's.
+        let ours = !["/dev", "/proc"].iter().any(|top| dir.path().starts_with(top));
+        match found {
+            None => {}
+            Some(FileKind::File) if ours => {
+                let _was_there = dir.remove_file(&name).map_err(|error| cannot(&path, &error))?;
+            }
+            Some(FileKind::Symlink) if ours => {
+                let _was_there = dir.remove_file(&name).map_err(|error| cannot(&path, &error))?;
+                return refused(
+                    "was a symbolic link; it was removed, and nothing was written through it",
+                    "somebody put it there: look who, and start again",
+                );
+            }
+            Some(_) => {
+                return refused(
+                    "is not a regular file",
+                    "nothing is written to it: look at it, remove it, or name another file",
+                );
+            }
         }
-        Ok(Opened { kind, dir, name, path })
+        Ok(Opened { kind, dir, name, path, work: work.to_owned() })
     }
 }
 
 impl Opened {
-    /// Replaces the file as a whole.
+    /// Replaces the file as a whole, where its path still leads to.
     pub(super) fn write(&self, text: &str) -> Result<(), CommandError> {
-        self.dir
-            .publish_mode(&self.name, text.as_bytes(), FileMode::Plain)
-            .map_err(|error| cannot(&self.path, &error))
+        let above = self.path.parent().unwrap_or(Path::new("/"));
+        if self.dir.still_at(above) {
+            self.dir
+                .publish_mode(&self.name, text.as_bytes(), FileMode::Plain)
+                .map_err(|error| cannot(&self.path, &error))?;
+        }
+        if self.dir.still_at(above) {
+            return Ok(());
+        }
+        // Whatever has the name there now is not ours, and nobody is to read it as a report.
+        let found = Output { kind: self.kind, path: self.path.clone() };
+        let _removed_or_not_there = found.open(&self.work);
+        let text = format!(
+            "{} cannot be written: another directory took the place of the one that was there before the gates ran",
+            shown(&self.path)
+        );
+        Err(CommandError::new(exit::BUG, text).hint("a gate did that, or somebody beside it: look who"))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Tests of `detect`.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use peers_core::dsl::{Evidence, Expr};
-use peers_model::goal::{GateRun, GoalKind, HardGoal};
+use peers_model::GoalId;
+use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal};
 use peers_store::load;
 use peers_sys::dir::SafeDir;
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ fn put(top: &Path, path: &str, text: &str) {
 }
 
 fn look(tmp: &TempDir) -> Detected {
-    detect(&SafeDir::open_shared(tmp.path()).unwrap(), &BTreeSet::new())
+    detect(&SafeDir::open_shared(tmp.path()).unwrap(), &[])
 }
 
 fn found(files: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -203,7 +203,17 @@ fn several_stacks_are_found_three_directories_deep_with_ids_of_their_own() {
         ]
     );
     let tmp = tree(&files);
-    let taken = BTreeSet::from(["tests-pass".to_owned()]);
+    let gate = |id: &str, cmd: &str| Goal {
+        id: GoalId::new(id).unwrap(),
+        description: None,
+        group: None,
+        weight: 1,
+        kind: GoalKind::Hard(HardGoal::new(GateRun::Shell {
+            cmd: cmd.to_owned(),
+            pass_when: "exit_code == 0".to_owned(),
+        })),
+    };
+    let taken = [gate("tests-pass", "other")];
     let found = detect(&SafeDir::open_shared(tmp.path()).unwrap(), &taken);
     assert_eq!(found.proposals.first().unwrap().id, "tests-pass-rust");
     assert_eq!(found.proposals.get(2).unwrap().cmd, "cd web && npm install --no-package-lock && npm test");
@@ -322,4 +332,26 @@ fn a_run_of_no_tests_is_red_where_the_tool_tells() {
     let jest = npm("jest --passWithNoTests");
     assert!(!judge(&[("package.json", &jest)], "No tests found, exiting with code 0\n", ""));
     assert!(judge(&[("package.json", &jest)], "", "Tests:       3 passed, 3 total\n"));
+}
+
+#[test]
+fn what_stands_in_the_goals_is_named_and_not_proposed_again() {
+    let tmp = tree(&[("Cargo.toml", "[package]\nname = \"a\"\n"), ("Cargo.lock", "")]);
+    let work = SafeDir::open_shared(tmp.path()).unwrap();
+    let first = detect(&work, &[]).proposals;
+    assert!(first.len() > 1, "{first:?}");
+    let goals: Vec<Goal> = first
+        .iter()
+        .map(|proposal| {
+            let (cmd, pass_when) = (proposal.cmd.clone(), format!(" {}\n", proposal.pass_when));
+            let kind = GoalKind::Hard(HardGoal::new(GateRun::Shell { cmd, pass_when }));
+            let id = GoalId::new(proposal.id.as_str()).unwrap();
+            Goal { id, description: None, group: None, weight: 1, kind }
+        })
+        .collect();
+    let all = detect(&work, &goals);
+    assert_eq!((all.proposals.as_slice(), all.there.len()), (&[][..], goals.len()));
+    let rest = detect(&work, &goals[..1]);
+    assert_eq!(rest.proposals.len(), first.len() - 1);
+    assert_eq!(rest.there.into_iter().collect::<Vec<_>>(), ["tests-pass"]);
 }

@@ -7,8 +7,8 @@ use peers_model::exit;
 use peers_store::{Area, load};
 
 use super::*;
-use crate::scaffold::Change;
 use crate::scaffold::world::{World, git, mode, snapshot};
+use crate::scaffold::{Change, Field};
 
 fn has(report: &InitReport, action: Action, what: &str) -> bool {
     report.changes.iter().any(|change| change.action == action && change.what == what)
@@ -319,6 +319,53 @@ fn upgrade_without_a_store_is_refused() {
     let error = world.refused(&repo, |o| o.existing = Existing::Upgrade);
     assert_eq!(error.exit(), exit::REFUSED);
     assert!(error.hint().unwrap().contains("peers store attach"));
+}
+
+#[test]
+fn goals_that_came_along_with_a_clone_stay_and_wait_to_be_accepted() {
+    for existing in [Existing::Refuse, Existing::Upgrade] {
+        let world = World::new();
+        let repo = world.repo("repo");
+        world.init(&repo);
+        std::fs::write(repo.join(".peers/goals.yaml"), "goals: []\n").unwrap();
+        git(&repo, &["add", "-f", ".peers/goals.yaml", ".peers/config.yaml"]);
+        git(&repo, &["commit", "-q", "-m", "goals"]);
+        git(&world.root, &["clone", "-q", "repo", "clone"]);
+        let clone = world.root.join("clone");
+        let hint = world.place(&clone).open_view_disk().err().unwrap().hint().unwrap();
+        assert!(hint.starts_with("`peers init` makes one"), "{hint}");
+        let dry = world.try_init(&clone, |o| (o.existing, o.dry_run) = (existing, true)).unwrap();
+        assert_eq!(dry.outcome, Outcome::Fresh);
+
+        let report = world.try_init(&clone, |o| o.existing = existing).unwrap();
+        assert_eq!(report.outcome, Outcome::Fresh);
+        assert_eq!(std::fs::read(clone.join(".peers/goals.yaml")).unwrap(), b"goals: []\n");
+        assert_eq!(git(&clone, &["status", "--porcelain"]), "");
+        assert!(world.accepted(&clone).is_none());
+        let note = "not accepted: goals.yaml and config.yaml came along with this clone";
+        assert!(report.notes.iter().any(|n| n.starts_with(note)), "{:?}", report.notes);
+        assert!(world.place(&clone).open_store_disk().is_ok());
+        assert_eq!(world.refused(&clone, |_| {}).exit(), exit::CONFLICT, "it is set up now");
+    }
+}
+
+#[test]
+fn one_file_of_a_clone_is_enough_and_settings_of_peers_need_a_new_one() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    std::fs::create_dir(repo.join(".peers")).unwrap();
+    std::fs::write(repo.join(".peers/config.yaml"), peers_modes::CONFIG).unwrap();
+    let settings = || vec![PeerSetting { field: Field::Model, text: "claude=m".into() }];
+    let error = world.refused(&repo, |o| o.settings = settings());
+    assert_eq!(error.exit(), exit::USAGE, "{error}");
+    std::fs::remove_file(repo.join(".peers/config.yaml")).unwrap();
+    std::fs::write(repo.join(".peers/goals.yaml"), "goals: []\n").unwrap();
+    let report = world.try_init(&repo, |o| o.settings = settings()).unwrap();
+    assert!(has(&report, Action::Create, ".peers/config.yaml"), "{report:?}");
+    assert!(std::fs::read_to_string(repo.join(".peers/config.yaml")).unwrap().contains("model: m"));
+    assert!(world.accepted(&repo).is_none());
+    let note = "not accepted: goals.yaml came along";
+    assert!(report.notes.iter().any(|n| n.starts_with(note)), "{:?}", report.notes);
 }
 
 #[test]

@@ -171,8 +171,8 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("goals.strict_tree", GATE_KEYS, "with_strict_tree_a_gate_that_changes_the_work_tree_is_red_and_named"),
     ("setup", GATE_KEYS, "row_69_setup_makes_what_a_clean_checkout_lacks"),
     ("setup.commands", GATE_KEYS, "row_69_setup_makes_what_a_clean_checkout_lacks"),
-    ("setup.commands[].cmd", KEYS, "where_the_setup_fails_nothing_is_judged"),
-    ("setup.commands[].timeout_s", KEYS, "a_setup_at_its_limit_judges_nothing"),
+    ("setup.commands[].cmd", KEYS, "where_the_setup_fails_every_gate_is_red"),
+    ("setup.commands[].timeout_s", KEYS, "a_setup_at_its_limit_is_red"),
     ("setup.paths", GATE_KEYS, "a_copy_is_set_up_again_when_a_file_of_its_paths_changed"),
     (
         "pipeline_gates",
@@ -193,6 +193,7 @@ const GOALS: &[(&str, &str, &str)] = &[
     ("goals[].description", "crates/peers-core/src/prompt/tests.rs", "a_full_prompt_says_everything"),
     ("goals[].cmd", GATES, "verdicts_come_in_the_order_of_the_goals"),
     ("goals[].check", GATES, "a_check_is_our_own_program_with_its_three_answers"),
+    ("goals[].check", GATE_KEYS, "the_check_of_a_review_tells_its_reviewer_what_it_finds"),
     ("goals[].args", GATES, "a_check_is_our_own_program_with_its_three_answers"),
     ("goals[].pass_when", GATES, "a_death_by_signal_can_be_judged"),
     ("goals[].timeout_s", GATES, "a_gate_at_its_limit_is_ended_with_children_that_left_its_group"),

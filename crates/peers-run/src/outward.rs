@@ -1,0 +1,89 @@
+//! Links of a commit that lead out of its clean checkout: a gate would find there what no commit has.
+
+use peers_core::apply::bounded;
+use peers_git::{ControlDir, Git, OutwardLink, PeerRepo};
+use peers_model::{CommitId, limits};
+use peers_store::{FsDisk, project};
+
+use crate::anchor;
+use crate::place::Place;
+
+/// Links that are named.
+const NAMED: usize = 5;
+
+/// Which links are the operator's own, and lead where they wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Operators {
+    /// No agent ever worked here.
+    All,
+    /// Those of the commit that the history is counted from.
+    At(CommitId),
+    /// It is not known.
+    None,
+}
+
+impl Operators {
+    /// What the trusted store says. What it does not say is no reason to allow anything.
+    pub(crate) fn of(place: &Place) -> Self {
+        let Ok(mut disk) = place.open_view_disk() else { return Self::None };
+        Self::read(&mut disk).unwrap_or(Self::None)
+    }
+
+    fn read(disk: &mut FsDisk) -> Result<Self, peers_store::StoreError> {
+        let Some(found) = project::read(disk)? else { return Ok(Self::None) };
+        let base = match found.base {
+            Some(base) => Some(base),
+            None => anchor::of_runs(disk)?,
+        };
+        Ok(base.map_or(Self::All, Self::At))
+    }
+}
+
+/// Why a clean checkout with these links proves nothing; nothing where all are the operator's.
+pub(crate) fn refusal(found: &[OutwardLink], is_operators: impl Fn(&OutwardLink) -> bool) -> Option<String> {
+    let foreign: Vec<String> =
+        found.iter().filter(|link| !is_operators(link)).map(ToString::to_string).collect();
+    if foreign.is_empty() {
+        return None;
+    }
+    let named = foreign.get(..NAMED).unwrap_or(&foreign).join(", ");
+    let more = foreign.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let text = format!(
+        "a committed symbolic link leads out of the repository: {named}{more}; what it leads to is in no commit, \
+         so nothing is proved here. Commit that itself, or remove the link. (Links that were there when peers \
+         was set up are the operator's and may stay. Of a later link of their own the operator exempts a gate \
+         by `tree: live`.)"
+    );
+    Some(bounded(&text, limits::DIAGNOSTIC))
+}
+
+/// The same outside of a loop, where the commit that the history is counted from may have to be brought in.
+pub(crate) fn look(
+    (control, repo): (&ControlDir, &PeerRepo),
+    operators: &Operators,
+    (commit, checkout): (&CommitId, &std::path::Path),
+    aside: impl FnOnce() -> Option<(std::path::PathBuf, Git)>,
+) -> Result<Option<String>, peers_git::GitError> {
+    let found = control.outward_links(commit, checkout)?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let has = |control: &ControlDir, base: &CommitId, link: &OutwardLink| {
+        control.has_link(base, link).unwrap_or(false)
+    };
+    Ok(match operators {
+        Operators::All => None,
+        Operators::None => refusal(&found, |_| false),
+        Operators::At(base) if control.facts().has(base) => refusal(&found, |link| has(control, base, link)),
+        Operators::At(base) => {
+            // One that cannot be had allows nothing.
+            let copy = aside().and_then(|(at, git)| {
+                let mut copy = ControlDir::open_or_create(&at, git).ok()?;
+                let _imported = copy.import(repo, Some(base)).ok()?;
+                Some(copy)
+            });
+            refusal(&found, |link| copy.as_ref().is_some_and(|copy| has(copy, base, link)))
+        }
+    })
+}
