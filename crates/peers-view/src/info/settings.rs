@@ -161,9 +161,8 @@ fn health(config: &Config) -> Vec<Setting> {
 
 fn gates(config: &Config) -> Vec<Setting> {
     let goals = &config.goals;
-    let watched = goals.stuck_halt_gates.is_none().then(|| {
-        "tests-pass and no-prior-regression, and every other one of your own while nothing changes".to_owned()
-    });
+    let watched =
+        goals.stuck_halt_gates.is_none().then(|| "tests-pass; others while nothing changes".to_owned());
     let parallel = goals.parallel.is_none().then(|| "one per processor, at most 4".to_owned());
     vec![
         setting("goals.timeout_s", goals.timeout_s),

@@ -81,7 +81,7 @@ health:    idle_timeout_s 1800, absolute_max_runtime_s 14400,
            halt_patterns built-in (default)
 goals.*:   timeout_s 120 (default), convergence_n 3 (default),
            stuck_halt_after 5 (default),
-           stuck_halt_gates tests-pass and no-prior-regression, and every other one of your own while nothing changes (default),
+           stuck_halt_gates tests-pass; others while nothing changes (default),
            soft_consensus_required true (default), env [] (default),
            parallel one per processor, at most 4 (default),
            strict_tree false (default)
