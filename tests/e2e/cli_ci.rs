@@ -242,8 +242,10 @@ fn reports_go_into_files_also_when_a_gate_is_red_and_only_into_regular_ones() {
 fn a_run_that_refuses_leaves_no_older_report_behind() {
     let world = World::ready("true");
     let forged = |world: &World| {
-        for file in ["../j.xml", "../s.sarif", ".peers/VERIFY.md"] {
-            world.write(file, "all green");
+        for (file, text) in
+            [("../j.xml", "<testsuites/>"), ("../s.sarif", "\n{}"), (".peers/VERIFY.md", "all green")]
+        {
+            world.write(file, text);
         }
     };
     let left =
@@ -419,4 +421,19 @@ fn the_time_limit_of_verify_holds_for_gates_too_and_a_timeout_is_red() {
     let done = world.peers(&["verify", "--junit", junit.to_str().unwrap()]).exits(1);
     assert!(done.out.contains("| real | timeout |"), "{}", done.out);
     assert!(text(&junit).contains("<failure type=\"timeout\""));
+}
+
+#[test]
+fn what_is_no_report_is_left_and_git_is_no_place_for_one() {
+    let world = World::ready("true");
+    world.write("notes.xml", "my notes");
+    let done = world.peers(&["verify", "--junit", "notes.xml"]).exits(5);
+    assert!(done.err.contains("is there, and is no report; it was left"), "{}", done.err);
+    assert_eq!(world.read("notes.xml"), "my notes");
+    let linked = world.path("linked");
+    world.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
+    for path in [linked.join(".git"), world.at(".git/description"), world.at(".GIT/x")] {
+        world.peers(&["verify", "--junit", path.to_str().unwrap()]).exits(2);
+    }
+    assert!(linked.join(".git").exists() && world.at(".git/description").exists());
 }

@@ -253,8 +253,10 @@ impl State {
                 *next = (*next).max(number);
             }
         }
-        if tick.product_change {
+        if tick.tree_changed {
             self.changed_at = tick.iteration;
+        }
+        if tick.product_change {
             self.last_product_author = Some(tick.peer.clone());
         }
         if tick.success && !self.rules.dry_run {

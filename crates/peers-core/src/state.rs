@@ -45,7 +45,7 @@ pub struct State {
     pub asked: BTreeMap<PeerName, BTreeMap<GoalId, TickNo>>,
     /// Successful ticks in a row that filed nothing blocking.
     pub clean_ticks: u32,
-    /// The newest tick that changed more than control files.
+    /// The newest tick that changed the tree.
     #[serde(default)]
     pub changed_at: TickNo,
     /// The skeptic.

@@ -22,6 +22,10 @@ pub(crate) const ONESHOT: &str = "oneshot-";
 pub(crate) const PROOF: &str = "proof-";
 /// The lock of whoever works in such a directory.
 const OWNED: &str = "owner.lock";
+/// Others look at that lock for an instant.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A directory that is not older than this is nobody's leftover yet.
+const YOUNG: Duration = Duration::from_secs(10);
 /// A directory without that lock is a leftover when it is older than this.
 const UNOWNED: Duration = Duration::from_hours(1);
 /// Names that are looked at in one round.
@@ -43,7 +47,7 @@ fn id_of<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
 /// Makes the directory of a command outside of a loop. Whoever holds the lock works in it.
 pub(crate) fn begin(cache: &SafeDir, name: &str) -> Result<(SafeDir, FileLock), FileError> {
     let dir = cache.create_subdir(name)?;
-    match FileLock::acquire(&dir, OWNED, Sharing::Exclusive, Duration::ZERO)? {
+    match FileLock::acquire(&dir, OWNED, Sharing::Exclusive, PATIENCE)? {
         Acquired::Held(lock) => Ok((dir, lock)),
         Acquired::Busy { .. } => Err(FileError::AlreadyExists { path: dir.path().join(OWNED) }),
     }
@@ -59,28 +63,40 @@ pub(crate) fn clear_stale(cache: &SafeDir) -> Result<Vec<RunId>, FileError> {
             && is_stale(cache, name)?
         {
             ended.extend(RunId::new(id).ok());
-            cache.remove_tree(name)?;
+            remove_leftover(cache, name);
         }
     }
     for name in &names {
         if let Some(id) = id_of(name, PROOF)
             && cache.stat(format!("{ONESHOT}{id}"))?.is_none()
         {
-            cache.remove_tree(name)?;
+            remove_leftover(cache, name);
         }
     }
     Ok(ended)
 }
 
+/// What stays costs disk space only; somebody else may be removing it.
+fn remove_leftover(cache: &SafeDir, name: &str) {
+    if let Err(error) = cache.remove_tree(name) {
+        tracing::warn!(%error, "what a killed command left was not removed");
+    }
+}
+
 /// Whether whoever made this directory is gone.
 fn is_stale(cache: &SafeDir, name: &str) -> Result<bool, FileError> {
     let Some(stat) = cache.stat(name)?.filter(|stat| stat.kind == Kind::Dir) else { return Ok(false) };
-    let dir = cache.subdir(name)?;
-    if dir.stat(OWNED)?.is_none() {
-        // Its maker may be about to lock it.
-        return Ok(clock::now().since(stat.modified()) > UNOWNED);
+    // Its maker may be about to lock it, or to remove it.
+    let age = clock::now().since(stat.modified());
+    if age <= YOUNG {
+        return Ok(false);
     }
-    Ok(matches!(FileLock::probe_shared(&dir, OWNED)?, Probe::Free { .. }))
+    let Ok(dir) = cache.subdir(name) else { return Ok(false) };
+    Ok(match FileLock::probe_shared(&dir, OWNED) {
+        Ok(Probe::Free { .. }) => true,
+        Ok(Probe::Missing) => age > UNOWNED,
+        Ok(Probe::Held { .. }) | Err(_) => false,
+    })
 }
 
 /// Removes everything that is no directory of a `known` name, however much there is.
@@ -145,6 +161,10 @@ mod tests {
         for dir in ["proof-00000000000000aa", "proof-00000000000000bb", "oneshot-00000000000000cc"] {
             fs::create_dir(tmp.path().join(dir)).unwrap();
         }
+        let old = std::time::SystemTime::now() - Duration::from_mins(1);
+        let age = |name: &str| fs::File::open(tmp.path().join(name)).unwrap().set_modified(old).unwrap();
+        age("oneshot-00000000000000aa");
+        age("oneshot-00000000000000bb");
         let left = || {
             let mut left: Vec<_> = fs::read_dir(tmp.path())
                 .unwrap()

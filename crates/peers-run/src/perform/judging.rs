@@ -62,7 +62,9 @@ pub(crate) fn next_together(left: &mut Vec<GoalId>, goals: &[Goal]) -> Vec<GoalI
 /// Whether a gate gets another attempt in another clean checkout after this answer.
 pub(crate) fn one_more(goals: &[Goal], judged: &Judged) -> bool {
     let retries = goal::gate_of(goals, &judged.goal).map_or(0, |gate| gate.retries);
-    matches!(judged.verdict, Verdict::Fail { .. }) && judged.attempts <= retries
+    // One that did not run is red for a reason that is there the next time too.
+    let ran = judged.exit_code.is_some() || judged.signal.is_some();
+    matches!(judged.verdict, Verdict::Fail { .. }) && judged.attempts <= retries && ran
 }
 
 /// An answer with the attempts that went before it.

@@ -207,6 +207,11 @@ impl Copy {
         let both = pair(self.file, new, beside);
         let (goals, config) = (both.goals, both.config);
         let before = boot::acceptance(disk)?;
+        if before.is_first() {
+            let message = "nothing was accepted yet, and this would accept the other file unseen";
+            let error = CommandError::new(exit::REFUSED, message);
+            return Err(kept(error.hint("read both files in .peers/, `peers goals accept`, then edit")));
+        }
         let step = Step::to(before.is_first(), disk, goals, config);
         let rows: Vec<_> = step.changes.iter().map(Change::json).collect();
         let needs_yes = step.wider || step.blind || !step.changes.iter().all(Change::only_strengthens);

@@ -1,6 +1,7 @@
 //! The files that `verify` writes when it is asked to.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use peers_model::{exit, limits};
@@ -91,6 +92,11 @@ impl Output {
         let Self { kind, path } = self;
         let (above, name) = (path.parent().unwrap_or(Path::new("/")), path.file_name().unwrap_or_default());
         let name = name.to_owned();
+        let of_git =
+            |path: &Path| path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
+        if of_git(&path) || above.canonicalize().is_ok_and(|real| of_git(&real)) {
+            return Err(CommandError::usage(format!("{} is no place for a report", shown(&path))));
+        }
         // The part of the path that leads to the work tree, by whatever name.
         let inside = above.ancestors().find(|dir| dir.canonicalize().is_ok_and(|real| real == work));
         let below = inside.and_then(|top| above.strip_prefix(top).ok());
@@ -98,9 +104,8 @@ impl Output {
         let below = below.filter(|path| path.components().all(|part| matches!(part, Component::Normal(_))));
         let dir = match below {
             Some(below) => {
-                if below.starts_with(".git")
-                    || (below == Path::new(PEERS_DIR)
-                        && [peers::GOALS, peers::CONFIG, peers::VERIFY].map(OsStr::new).contains(&&*name))
+                if below == Path::new(PEERS_DIR)
+                    && [peers::GOALS, peers::CONFIG, peers::VERIFY].map(OsStr::new).contains(&&*name)
                 {
                     return Err(CommandError::usage(format!("{} is no place for a report", shown(&path))));
                 }
@@ -125,7 +130,10 @@ impl Output {
         let ours = !["/dev", "/proc"].iter().any(|top| dir.path().starts_with(top));
         match found {
             None => {}
-            Some(FileKind::File) if ours => {
+            Some(FileKind::File) if !is_report(kind, &dir, &name) => {
+                return refused("is there, and is no report; it was left", "name another file, or remove it");
+            }
+            Some(FileKind::File) => {
                 let _was_there = dir.remove_file(&name).map_err(|error| cannot(&path, &error))?;
             }
             Some(FileKind::Symlink) if ours => {
@@ -144,6 +152,26 @@ impl Output {
         }
         Ok(Opened { kind, dir, name, path, work: work.to_owned() })
     }
+}
+
+/// Whether what is there can be taken for a report of that kind: nothing else is removed.
+fn is_report(kind: Kind, dir: &SafeDir, name: &OsStr) -> bool {
+    let mut head = [0; 64];
+    let read = dir.open_read(name).and_then(|mut file| {
+        file.read(&mut head).map_err(|source| FileError::Io {
+            path: dir.path().join(name),
+            op: "read",
+            source,
+        })
+    });
+    let Ok(read) = read else { return false };
+    let head = head.get(..read).unwrap_or_default();
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let begins = match kind {
+        Kind::Junit => b'<',
+        Kind::Sarif => b'{',
+    };
+    read == 0 || head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&begins)
 }
 
 impl Opened {
