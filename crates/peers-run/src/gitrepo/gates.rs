@@ -54,9 +54,7 @@ impl GitRepo {
         // What a gate made of the copy is no reason to fail: it is made anew.
         let was = self.copied.insert(name, key.head.clone());
         if there && let Ok(report) = self.control.reset_checkout(&key.head, &dir, &BUILT, &git) {
-            // What went may have been made by `setup`; what was written is so only at the same commit.
-            let same = was.as_ref() == Some(&key.head);
-            let reset = report.removed > 0 || (same && report.written > 0);
+            let reset = was.as_ref() == Some(&key.head) && report.written + report.removed > 0;
             return Ok(Some(GateCopy { dir, fresh: false, reset }));
         }
         above.remove_tree(name).map_err(fail)?;
