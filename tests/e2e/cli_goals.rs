@@ -121,6 +121,29 @@ fn a_file_that_cannot_be_read_is_to_be_corrected_and_nowhere_to_be_accepted() {
 }
 
 #[test]
+fn before_anything_was_accepted_diff_shows_all_that_would_run() {
+    let origin = World::ready("make real");
+    origin.write(".gitignore", ".peers/*\n!.peers/goals.yaml\n!.peers/config.yaml\n");
+    origin.commit("Bring goals along");
+    let cloned = || {
+        let clone = World::repo();
+        clone.git(&["fetch", "-q", &format!("file://{}", origin.at("").display())]);
+        clone.git(&["reset", "-q", "--hard", "FETCH_HEAD"]);
+        clone
+    };
+    let clone = cloned();
+    clone.peers(&["init"]).exits(0);
+    let diff = clone.peers(&["goals", "diff"]).exits(1);
+    assert!(diff.out.contains("runs: gate `real` runs `make real`"), "{diff:?}");
+    assert!(diff.out.contains("runs: peer `"), "{diff:?}");
+    assert!(diff.err.contains("nothing was ever accepted"), "{diff:?}");
+    let broken = cloned();
+    broken.write(".peers/goals.yaml", "goals: [\n");
+    let init = broken.peers(&["init"]).exits(0);
+    assert!(init.err.contains("next: mend .peers/goals.yaml"), "{init:?}");
+}
+
+#[test]
 fn after_a_run_an_edited_file_is_looked_at_and_accepted_before_anything_else() {
     let world = World::ready("true");
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
@@ -336,6 +359,20 @@ fn an_edit_is_checked_shown_accepted_and_written_in_one_step() {
     world.peers(&["goals", "diff"]).exits(0);
     // Of the two that were refused the copies stay.
     assert_eq!(std::fs::read_dir(world.store().join("edits")).unwrap().count(), 2);
+}
+
+#[test]
+fn keys_that_interrupt_belong_to_the_editor_while_it_runs() {
+    let world = World::ready("false");
+    // The editor, as `vi` does, takes the signals that a terminal sends to everybody in front of it.
+    let script = "trap '' INT QUIT\nkill -INT $PPID\nkill -QUIT $PPID\n\
+                  echo '# mine' >> \"$1\"";
+    let editor = world.path("editor.sh");
+    std::fs::write(&editor, script).unwrap();
+    let mut command = world.command(program());
+    command.env("VISUAL", format!("exec sh {}", editor.display())).args(["goals", "edit"]);
+    Ended::of(&command.output().unwrap()).exits(0);
+    assert!(world.read(".peers/goals.yaml").ends_with("# mine\n"));
 }
 
 /// The copy that a message says is kept.

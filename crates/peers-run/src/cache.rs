@@ -14,6 +14,9 @@ use peers_sys::{FileError, clock};
 pub(crate) const PRISTINE: &str = "pristine";
 /// Where a loop keeps its copy of the commit, for gates that want one.
 pub(crate) const GATE_TREE: &str = "gate-tree";
+/// Directories of a kept copy that outlive the change to another commit: what builds leave.
+pub(crate) const BUILT: [&str; 9] =
+    ["target", "node_modules", ".venv", "venv", "build", "dist", ".pytest_cache", ".mypy_cache", ".next"];
 /// Where the children of a loop have their temporary files.
 pub(crate) const SCRATCH: &str = "scratch";
 /// The beginning of the name of what a command outside of a loop works in.

@@ -84,8 +84,6 @@ pub struct GitRepo {
     gates: Option<(TurnMark, CommitId)>,
     /// The work tree when gates began to run, and the commit that HEAD named.
     before_gates: Option<BeforeGates>,
-    /// At which commits the kept copies are, by name.
-    copied: BTreeMap<&'static str, CommitId>,
     scopes: BTreeMap<(CommitId, GoalId), String>,
     ledger: Option<(CommitId, Vec<Candidate>)>,
     serial: u64,
@@ -191,7 +189,6 @@ impl GitRepo {
             store_seen: None,
             gates: None,
             before_gates: None,
-            copied: BTreeMap::new(),
             scopes: BTreeMap::new(),
             ledger: None,
             serial: 0,
@@ -373,7 +370,7 @@ impl GitRepo {
     /// Only links that were there when the history began to be counted are the operator's.
     fn leads_out(&self, commit: &CommitId, checkout: &Path) -> Result<Option<String>, RepoFailure> {
         let found = self.control.outward_links(commit, checkout).map_err(failure)?;
-        Ok(outward::refusal(&found, |link| {
+        Ok(outward::refusal(&found, true, |link| {
             self.base.as_ref().is_some_and(|base| self.control.has_link(base, link).unwrap_or(false))
         }))
     }

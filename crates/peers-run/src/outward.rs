@@ -40,7 +40,13 @@ impl Operators {
 }
 
 /// Why a clean checkout with these links proves nothing; nothing where all are the operator's.
-pub(crate) fn refusal(found: &[OutwardLink], is_operators: impl Fn(&OutwardLink) -> bool) -> Option<String> {
+///
+/// `known`: there is a record of which those are.
+pub(crate) fn refusal(
+    found: &[OutwardLink],
+    known: bool,
+    is_operators: impl Fn(&OutwardLink) -> bool,
+) -> Option<String> {
     let foreign: Vec<String> =
         found.iter().filter(|link| !is_operators(link)).map(ToString::to_string).collect();
     if foreign.is_empty() {
@@ -49,11 +55,16 @@ pub(crate) fn refusal(found: &[OutwardLink], is_operators: impl Fn(&OutwardLink)
     let named = foreign.get(..NAMED).unwrap_or(&foreign).join(", ");
     let more = foreign.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let whose = if known {
+        "Links that were there when peers was set up are the operator's and may stay. Of a later link of their own \
+         the operator exempts a gate by `tree: live`."
+    } else {
+        "Which links are the operator's is known where peers was set up, and not here: without a trusted store \
+         none may stay. Verify it there, or in the work tree, without `--pristine`."
+    };
     let text = format!(
         "a committed symbolic link leads out of the repository: {named}{more}; what it leads to is in no commit, \
-         so nothing is proved here. Commit that itself, or remove the link. (Links that were there when peers \
-         was set up are the operator's and may stay. Of a later link of their own the operator exempts a gate \
-         by `tree: live`.)"
+         so nothing is proved here. Commit that itself, or remove the link. ({whose})"
     );
     Some(bounded(&text, limits::DIAGNOSTIC))
 }
@@ -74,8 +85,10 @@ pub(crate) fn look(
     };
     Ok(match operators {
         Operators::All => None,
-        Operators::None => refusal(&found, |_| false),
-        Operators::At(base) if control.facts().has(base) => refusal(&found, |link| has(control, base, link)),
+        Operators::None => refusal(&found, false, |_| false),
+        Operators::At(base) if control.facts().has(base) => {
+            refusal(&found, true, |link| has(control, base, link))
+        }
         Operators::At(base) => {
             // One that cannot be had allows nothing.
             let copy = aside().and_then(|(at, git)| {
@@ -83,7 +96,7 @@ pub(crate) fn look(
                 let _imported = copy.import(repo, Some(base)).ok()?;
                 Some(copy)
             });
-            refusal(&found, |link| copy.as_ref().is_some_and(|copy| has(copy, base, link)))
+            refusal(&found, true, |link| copy.as_ref().is_some_and(|copy| has(copy, base, link)))
         }
     })
 }

@@ -334,7 +334,11 @@ impl Place {
 /// Which variable says where stores lie.
 fn state_from(env: &Env) -> String {
     const NAME: &str = "XDG_STATE_HOME";
-    let home = if env.var("HOME").is_some() { "HOME" } else { "the password database" };
+    let home = match env.var("HOME").map(|home| Path::new(home).is_absolute()) {
+        Some(true) => "HOME",
+        Some(false) => "the password database, since HOME is not an absolute path",
+        None => "the password database",
+    };
     match env.var(NAME).filter(|value| !value.is_empty()) {
         Some(value) if Path::new(value).is_absolute() => format!("by {NAME}"),
         Some(value) => format!(

@@ -293,15 +293,13 @@ pub struct GateCopy {
     pub dir: PathBuf,
     /// It was just made: nothing of an earlier commit, or of a gate, is in it.
     pub fresh: bool,
-    /// It lacks what was in it at this commit, so that `setup` may have made that.
-    pub reset: bool,
 }
 
 impl GateCopy {
     /// One that was just made.
     #[must_use]
     pub fn made(dir: PathBuf) -> Self {
-        Self { dir, fresh: true, reset: false }
+        Self { dir, fresh: true }
     }
 }
 

@@ -253,6 +253,33 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> io
     }
 }
 
+/// Runs `child` while the keyboard's interrupt and quit are left to a program that has the terminal, as an
+/// editor does: to this process they never come. Meant for a process that runs no other thread; what the
+/// standard library spawns gets no blocked signals.
+///
+/// # Errors
+/// When signals cannot be blocked, before `child`.
+pub fn beside_keyboard<R>(child: impl FnOnce() -> R) -> io::Result<R> {
+    use nix::sys::signal::{SigSet, Signal};
+    let keys = [Signal::SIGINT, Signal::SIGQUIT];
+    let (mut set, before) = (SigSet::empty(), SigSet::thread_get_mask()?);
+    for key in keys {
+        set.add(key);
+    }
+    set.thread_block()?;
+    let ended = child();
+    for key in keys {
+        // One of our own makes sure that the wait ends; with what came meanwhile it is one and the same.
+        if nix::sys::signal::kill(nix::unistd::Pid::this(), key).is_ok() {
+            let mut one = SigSet::empty();
+            one.add(key);
+            let _taken = one.wait();
+        }
+    }
+    before.thread_set_mask()?;
+    Ok(ended)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -126,7 +126,15 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         return Ok(code(differs));
     }
     let Some(accepted) = accepted else {
-        cx.out.talk("nothing was ever accepted; `peers goals accept` accepts the files as they are");
+        for change in &changes {
+            cx.out.line(&change.text())?;
+        }
+        match loaded {
+            Ok(_) => cx.out.talk(
+                "nothing was ever accepted: this is all that would run; read both files, then `peers goals accept`",
+            ),
+            Err(error) => not_acceptable(&error, cx),
+        }
         return Ok(code(true));
     };
     if !differs {
@@ -154,13 +162,15 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
                 ));
             }
         }
-        Err(error) => {
-            let first = error.to_string();
-            let first = first.lines().next().unwrap_or_default();
-            cx.out.talk(&format!("hint: this cannot be accepted as it is: {first}"));
-        }
+        Err(error) => not_acceptable(&error, cx),
     }
     Ok(code(true))
+}
+
+fn not_acceptable(error: &boot::BootError, cx: &Cx) {
+    let first = error.to_string();
+    let first = first.lines().next().unwrap_or_default();
+    cx.out.talk(&format!("hint: this cannot be accepted as it is: {first}"));
 }
 
 fn code(negative: bool) -> ExitCode {

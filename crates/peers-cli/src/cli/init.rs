@@ -146,8 +146,9 @@ fn top_of_a_repository(cx: &Cx) -> Result<(), CommandError> {
 fn next(cx: &Cx) -> &'static str {
     const PLACEHOLDER: &str =
         "replace the placeholder gate in .peers/goals.yaml, `peers goals accept`, `peers run`";
-    let Some(loaded) = cx.view().ok().and_then(|(_, mut disk)| boot::load(&mut disk).ok()) else {
-        return PLACEHOLDER;
+    let Ok((_, mut disk)) = cx.view() else { return PLACEHOLDER };
+    let Ok(loaded) = boot::load(&mut disk) else {
+        return "mend .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), `peers goals accept`, `peers run`";
     };
     let gates = boot::rules(&loaded.config, &loaded.goals, false, false).gates;
     if !gates.iter().any(|gate| !gate.shipped) {

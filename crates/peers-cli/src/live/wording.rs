@@ -163,14 +163,15 @@ fn peer(live: &LivePeer, skeptic: bool, now: Mono) -> String {
     parts.join(" · ")
 }
 
-/// `2 of 5 done, 12s, running: tests-pass`.
+/// `2 of 5 done · 12s · tests-pass`, or `0 of 5 done · 12s · setup: npm ci`.
 pub(super) fn gates(live: &LiveGates, now: Mono) -> String {
-    let LiveGates { since, of, done, running } = live;
+    let LiveGates { since, of, done, running, setup } = live;
     let names: Vec<&str> = running.iter().map(GoalId::as_str).collect();
     let mut parts = vec![format!("{done} of {of} done"), seconds(now.since(*since))];
     if !names.is_empty() {
         parts.push(names.join(", "));
     }
+    parts.extend(setup.as_ref().map(|command| format!("setup: {command}")));
     parts.join(" · ")
 }
 

@@ -99,7 +99,7 @@ fn word(kind: Kind) -> &'static str {
 }
 
 /// A work tree without `.peers/`, though the project has a store.
-pub(super) fn missing(place: &Place) -> Finding {
+pub fn missing(place: &Place) -> Finding {
     let dir = term::inline(&place.work_dir().to_string_lossy());
     let message = format!("{dir} has no {PEERS_DIR} directory");
     let main = place.project_dir();
@@ -107,7 +107,9 @@ pub(super) fn missing(place: &Place) -> Finding {
         && SafeDir::open_shared(main).ok().and_then(|main| kind(&main, PEERS_DIR)) == Some(Kind::Dir);
     let hint = if elsewhere {
         let main = peers_modes::hooks::quoted(&main.to_string_lossy());
-        format!("this is a linked worktree; the checkout that is set up is `peers -C {main} run`")
+        format!(
+            "this is a linked worktree; the checkout that is set up is {main}: `peers -C {main} run`, or another command there"
+        )
     } else {
         "`peers init --upgrade` lays it down again as it was accepted".to_owned()
     };

@@ -12,6 +12,7 @@ mod preflight;
 mod start;
 mod watching;
 
+pub use control::missing;
 pub(crate) use dirty::differs;
 pub use finding::{BootError, Finding};
 pub use load::{Acceptance, Loaded, acceptance, load, rules};

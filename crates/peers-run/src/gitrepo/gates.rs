@@ -14,6 +14,7 @@ use super::mend::{self, quoted};
 use super::putback::Stored;
 use super::turn::TurnMark;
 use super::{GitRepo, chain, failure};
+use crate::cache::BUILT;
 use crate::ports::{GateCopy, RepoFailure, RepoHarvest, Scopes};
 
 /// The work tree when gates began to run.
@@ -27,9 +28,6 @@ pub(super) struct BeforeGates {
 pub(super) const COPY: &str = "tree";
 /// The name of the copy for gates beside a peer.
 pub(super) const BEHIND: &str = "behind";
-/// Directories of a kept copy that outlive the change to another commit: what builds leave.
-const BUILT: [&str; 9] =
-    ["target", "node_modules", ".venv", "venv", "build", "dist", ".pytest_cache", ".mypy_cache", ".next"];
 
 impl GitRepo {
     /// A kept copy, brought to this commit; nothing where the work tree holds something else.
@@ -52,10 +50,8 @@ impl GitRepo {
         let git = self.control.lend(&peer).map_err(failure)?;
         let there = above.stat(name).map_err(fail)?.is_some_and(|stat| stat.kind == Kind::Dir);
         // What a gate made of the copy is no reason to fail: it is made anew.
-        let was = self.copied.insert(name, key.head.clone());
-        if there && let Ok(report) = self.control.reset_checkout(&key.head, &dir, &BUILT, &git) {
-            let reset = was.as_ref() == Some(&key.head) && report.written + report.removed > 0;
-            return Ok(Some(GateCopy { dir, fresh: false, reset }));
+        if there && self.control.reset_checkout(&key.head, &dir, &BUILT, &git).is_ok() {
+            return Ok(Some(GateCopy { dir, fresh: false }));
         }
         above.remove_tree(name).map_err(fail)?;
         self.control.checkout_pristine(&key.head, &dir, &git).map_err(failure)?;

@@ -4,7 +4,7 @@
 //! cargo, the default toolchain of rustup) is a part of every gate. They are what they were when the run
 //! began, or the run stops. Programs and caches there are not looked at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use peers_model::limits;
@@ -22,6 +22,8 @@ const ABSENT: &str = "absent";
 #[derive(Debug, Default)]
 pub struct ToolHomes {
     known: BTreeMap<PathBuf, String>,
+    /// Of these a run that was killed knew something else than there was when this one began.
+    before: BTreeSet<PathBuf>,
 }
 
 /// As it is kept for the run that comes after one that was killed.
@@ -35,7 +37,8 @@ impl ToolHomes {
     /// Looks at these files.
     #[must_use]
     pub fn look(files: Vec<PathBuf>) -> Self {
-        Self { known: files.into_iter().map(|path| (path.clone(), state(&path))).collect() }
+        let known = files.into_iter().map(|path| (path.clone(), state(&path))).collect();
+        Self { known, before: BTreeSet::new() }
     }
 
     /// The same as a killed run knew it: nobody has looked since.
@@ -44,8 +47,12 @@ impl ToolHomes {
         let read = store.read_opt(layout::store::TOOL_HOMES, limits::STORE_FILE).ok().flatten();
         let kept = read.and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
         for (path, before) in kept.filter(|kept| kept.v == VERSION).into_iter().flat_map(|kept| kept.files) {
-            if let Some(known) = self.known.get_mut(Path::new(&path)) {
+            let path = PathBuf::from(path);
+            if let Some(known) = self.known.get_mut(&path)
+                && *known != before
+            {
                 *known = before;
+                self.before.insert(path);
             }
         }
         self
@@ -74,10 +81,15 @@ impl ToolHomes {
                 (_, ABSENT) => "was removed",
                 _ => "was changed",
             };
+            let since = if self.before.contains(path) {
+                "the run that was killed began"
+            } else {
+                "the run began"
+            };
             let path = term::inline(&path.to_string_lossy());
             Some(format!(
-                "`{path}`, which decides what build tools do in gates, {what} since the run began; look at \
-                 it, put it back unless it is yours, and start again"
+                "`{path}`, which decides what build tools do in gates, {what} since {since}; look at it, put it \
+                 back unless it is yours, and start again"
             ))
         })
     }

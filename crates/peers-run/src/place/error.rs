@@ -253,7 +253,7 @@ fn expected(path: &Path, found: &str) -> String {
 pub fn file_exit(error: &FileError) -> u8 {
     match error {
         FileError::TooLarge { .. } | FileError::NotFound { .. } | FileError::NotUtf8 { .. } => exit::INVALID,
-        error if error.is_unsafe() => exit::REFUSED,
+        error if error.is_unsafe() || error.is_denied() => exit::REFUSED,
         _ => exit::BUG,
     }
 }
@@ -264,6 +264,9 @@ pub const FREE_SPACE: &str = "free some space, then run it again";
 /// What to do about a file that cannot be used.
 #[must_use]
 pub fn file_hint(error: &FileError) -> Option<String> {
+    if error.is_denied() {
+        return Some("run as the user who set this up, or give yourself access to it".to_owned());
+    }
     error.is_disk_full().then(|| FREE_SPACE.to_owned())
 }
 

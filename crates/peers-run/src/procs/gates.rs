@@ -188,10 +188,14 @@ struct Batch {
 impl Batch {
     /// Sets up the trees of ours, before any gate looks at them.
     async fn set_up(&self) {
-        let fresh = (self.job.place == Place::Pristine).then_some(self.job.dir.as_ref()).flatten();
+        // In a checkout that proves nothing no gate will run.
+        let fresh = (self.job.place == Place::Pristine && self.job.unfit.is_none())
+            .then_some(self.job.dir.as_ref())
+            .flatten();
         for dir in fresh.into_iter().chain(self.job.copy.as_ref().map(|copy| &copy.dir)) {
             let place = if Some(dir) == fresh { Place::Pristine } else { Place::GateTree };
-            let failed = setup::run(&self.site, &self.book, &self.job, (dir, place), &self.cancel).await;
+            let tell = (&self.cancel, &self.progress);
+            let failed = setup::run(&self.site, &self.book, &self.job, (dir, place), tell).await;
             if let Some(why) = failed {
                 self.unready.borrow_mut().insert(dir.clone(), why);
             }

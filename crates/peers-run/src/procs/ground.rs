@@ -3,6 +3,7 @@
 //! Content is not read. A file is what its name, identity, size and times say; the time of the last change of
 //! an inode is set by the kernel alone.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -20,19 +21,44 @@ const DEEPEST: usize = 100;
 /// `None` where there are too many, or where one cannot be looked at. Left out are `.git` and `.peers` at the top.
 pub(super) fn digest(dir: &Path, globs: &[String]) -> Option<String> {
     let scope = (!globs.is_empty()).then(|| Scope::new(globs));
-    let mut walk = Walk { hash: Sha256::new(), left: MOST, scope };
+    let mut hash = Sha256::new();
+    walk(dir, &[".peers"], |path, stamps| {
+        let shown: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();
+        if scope.as_ref().is_none_or(|scope| scope.holds(&shown.join("/"))) {
+            for name in path {
+                hash.update(name.as_encoded_bytes());
+                hash.update(b"/");
+            }
+            // No name holds a NUL.
+            hash.update(format!("\0{stamps}\0").as_bytes());
+        }
+    })?;
+    Some(hash.finish_hex())
+}
+
+/// Stamps of files, by their paths.
+pub(super) type Stamps = BTreeMap<Vec<OsString>, String>;
+
+/// The stamps of all files below `dir`, without those below `.git` and these names at the top; `None` as for
+/// [`digest`].
+pub(super) fn stamps(dir: &Path, without: &[&str]) -> Option<Stamps> {
+    let mut all = Stamps::new();
+    walk(dir, without, |path, stamps| drop(all.insert(path.to_vec(), stamps)))?;
+    Some(all)
+}
+
+fn walk(dir: &Path, without: &[&str], each: impl FnMut(&[OsString], String)) -> Option<()> {
     let top = SafeDir::open_shared(dir).ok()?;
-    walk.walk(&top, &mut Vec::new())?;
-    Some(walk.hash.finish_hex())
+    Walk { left: MOST, without, each }.walk(&top, &mut Vec::new())
 }
 
-struct Walk {
-    hash: Sha256,
+struct Walk<'a, F> {
     left: usize,
-    scope: Option<Scope>,
+    without: &'a [&'a str],
+    each: F,
 }
 
-impl Walk {
+impl<F: FnMut(&[OsString], String)> Walk<'_, F> {
     fn walk(&mut self, dir: &SafeDir, above: &mut Vec<OsString>) -> Option<()> {
         if above.len() > DEEPEST {
             return None;
@@ -43,7 +69,9 @@ impl Walk {
         }
         self.left = self.left.checked_sub(listing.entries.len())?;
         for entry in listing.entries {
-            if above.is_empty() && (entry.name == ".git" || entry.name == ".peers") {
+            if above.is_empty()
+                && (entry.name == ".git" || self.without.iter().any(|name| entry.name == *name))
+            {
                 continue;
             }
             // Gone by now: the next look finds something else.
@@ -52,17 +80,8 @@ impl Walk {
             if stat.kind == Kind::Dir {
                 self.walk(&dir.subdir(&entry.name).ok()?, above)?;
             } else {
-                let path: Vec<_> = above.iter().map(|name| name.to_string_lossy()).collect();
-                if self.scope.as_ref().is_none_or(|scope| scope.holds(&path.join("/"))) {
-                    for name in above.iter() {
-                        self.hash.update(name.as_encoded_bytes());
-                        self.hash.update(b"/");
-                    }
-                    let stamps =
-                        (stat.kind, stat.id, stat.mode, stat.size, stat.modified_ns, stat.changed_ns);
-                    // No name holds a NUL.
-                    self.hash.update(format!("\0{stamps:?}\0").as_bytes());
-                }
+                let stamps = (stat.kind, stat.id, stat.mode, stat.size, stat.modified_ns, stat.changed_ns);
+                (self.each)(above, format!("{stamps:?}"));
             }
             above.pop();
         }

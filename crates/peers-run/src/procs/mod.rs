@@ -109,7 +109,7 @@ pub struct Site {
     rules: Rules,
     kept: Kept,
     /// The kept copies that are set up, and with what.
-    set_up: RefCell<BTreeMap<PathBuf, String>>,
+    set_up: RefCell<BTreeMap<PathBuf, setup::SetUp>>,
 }
 
 impl Site {

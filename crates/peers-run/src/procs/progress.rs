@@ -49,6 +49,8 @@ pub struct LiveGates {
     pub done: usize,
     /// Those that run, in the order in which they were started.
     pub running: Vec<GoalId>,
+    /// The command of `setup` that runs before them, one line that is safe to show.
+    pub setup: Option<String>,
 }
 
 impl Progress {
@@ -82,7 +84,20 @@ impl Progress {
     }
 
     pub(super) fn gates(&self, of: usize, at: Mono) {
-        self.0.replace(Some(Live::Gates(LiveGates { since: at, of, done: 0, running: Vec::new() })));
+        self.0.replace(Some(Live::Gates(LiveGates {
+            since: at,
+            of,
+            done: 0,
+            running: Vec::new(),
+            setup: None,
+        })));
+    }
+
+    /// A command of `setup` begins, or they are over.
+    pub(super) fn setup(&self, command: Option<&str>) {
+        if let Some(Live::Gates(live)) = &mut *self.0.borrow_mut() {
+            live.setup = command.map(|command| peers_sys::term::line(command, WORDS));
+        }
     }
 
     pub(super) fn gate_begun(&self, gate: &GoalId) {

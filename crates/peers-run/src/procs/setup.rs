@@ -1,7 +1,8 @@
 //! `setup`: what a checkout of ours needs before gates can judge it.
 //!
 //! The commands run as gates do, in the tree itself. A pristine checkout is set up each time; a kept copy
-//! when it is first used, and again when a file that `setup.paths` names has changed.
+//! when it is first used, and again when a file that `setup.paths` names has changed, or when something
+//! that the commands made is no longer as they made it: all but what builds leave goes at each new commit.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -16,7 +17,9 @@ use peers_sys::spawn::RawExit;
 use super::command::{Company, Running};
 use super::gate_log::GateLog;
 use super::gates::{self, Cancel, Home};
-use super::{Book, Site, judging};
+use super::ground::{self, Stamps};
+use super::{Book, Progress, Site, judging};
+use crate::cache::BUILT;
 use crate::env::{self, GateIdentity, Turn};
 use crate::ports::GateJob;
 
@@ -52,13 +55,33 @@ impl Unready {
     }
 }
 
+/// What the commands left in a kept copy.
+#[derive(Debug)]
+pub(super) struct SetUp {
+    /// What they depend on.
+    mark: String,
+    /// Files that they made or changed, without those of builds.
+    made: Stamps,
+}
+
+impl SetUp {
+    /// All of it is as it was left.
+    fn stands(&self, dir: &Path) -> bool {
+        if self.made.is_empty() {
+            return true;
+        }
+        ground::stamps(dir, &BUILT)
+            .is_some_and(|now| self.made.iter().all(|(path, stamps)| now.get(path) == Some(stamps)))
+    }
+}
+
 /// Sets up one tree. Says why it cannot be judged where that failed.
 pub(super) async fn run(
     site: &Rc<Site>,
     book: &Book,
     job: &GateJob,
     (dir, place): (&PathBuf, Place),
-    cancel: &Cancel,
+    (cancel, progress): (&Cancel, &Progress),
 ) -> Option<Unready> {
     let setup = &book.config.setup;
     if setup.commands.is_empty() {
@@ -66,23 +89,36 @@ pub(super) async fn run(
     }
     let mark = job.setup.as_ref().map(|paths| sha256_hex(format!("{setup:?} {paths}").as_bytes()));
     if place == Place::GateTree {
-        let done = site.set_up.borrow().get(dir).cloned();
-        let reset = job.copy.as_ref().is_some_and(|copy| copy.reset);
-        if mark.is_some() && done == mark && !reset {
+        let done = site.set_up.borrow_mut().remove(dir);
+        if let (Some(done), Some(mark)) = (done, &mark)
+            && done.mark == *mark
+            && done.stands(dir)
+        {
+            site.set_up.borrow_mut().insert(dir.clone(), done);
             return None;
         }
-        site.set_up.borrow_mut().remove(dir);
     }
+    let before = ground::stamps(dir, &BUILT);
     let name = artifacts::tick_file(job.tick, "setup", artifacts::gate_log_suffix(place));
     let mut log = GateLog::new(site.spec.peers.as_ref(), layout::peers::LOG_GATES, name, limits::GATE_LOG);
     for command in &setup.commands {
         let limit = command.timeout_s.map_or(USUAL, |s| Duration::from_secs(s.get().into()));
-        if let Some(why) = one(site, book, job, dir, (&command.cmd, limit), cancel, &mut log).await {
+        progress.setup(Some(&command.cmd));
+        let failed = one(site, book, job, dir, (&command.cmd, limit), cancel, &mut log).await;
+        progress.setup(None);
+        if let Some(why) = failed {
             return Some(why.named(&command.cmd));
         }
     }
     if let (Place::GateTree, Some(mark)) = (place, mark) {
-        site.set_up.borrow_mut().insert(dir.clone(), mark);
+        // Without stamps it is set up each time.
+        let made = before.zip(ground::stamps(dir, &BUILT)).map(|(before, mut after)| {
+            after.retain(|path, stamps| before.get(path) != Some(stamps));
+            after
+        });
+        if let Some(made) = made {
+            site.set_up.borrow_mut().insert(dir.clone(), SetUp { mark, made });
+        }
     }
     None
 }

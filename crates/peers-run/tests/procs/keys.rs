@@ -260,6 +260,32 @@ fn a_pristine_tree_is_set_up_each_time_and_a_copy_when_its_files_change() {
 }
 
 #[test]
+fn the_command_of_the_setup_that_runs_is_told_until_it_is_over() {
+    use peers_run::ports::Procs as _;
+    use peers_run::procs::Live;
+
+    let mut stage = Stage::new();
+    stage.settings = "setup: {commands: [{cmd: 'mkfifo held && cat held'}]}\n".into();
+    std::fs::create_dir_all(stage.at("clean")).unwrap();
+    stage.gate("g", "true", PASS);
+    let clean = GateJob { place: Place::Pristine, dir: Some(stage.at("clean")), ..stage.job() };
+    let held = stage.at("clean").join("held");
+    stage.with(stage.book("argv: [nobody]"), async |mut procs, mut arriving| {
+        let progress = procs.progress();
+        let told = || match progress.now() {
+            Some(Live::Gates(live)) => live.setup,
+            _ => None,
+        };
+        procs.judge(clean);
+        crate::stage::until(|| held.exists()).await;
+        assert_eq!(told().as_deref(), Some("mkfifo held && cat held"));
+        std::fs::write(&held, "").unwrap();
+        crate::stage::until(|| told().is_none()).await;
+        assert_eq!(words(&crate::stage::judged(&mut arriving).await), [("g", "pass")]);
+    });
+}
+
+#[test]
 fn where_the_setup_fails_every_gate_is_red() {
     let mut stage = Stage::new();
     stage.settings =

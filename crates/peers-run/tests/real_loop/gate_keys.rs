@@ -255,6 +255,32 @@ fn a_copy_is_set_up_again_when_a_file_of_its_paths_changed() {
 }
 
 #[test]
+fn a_copy_is_set_up_again_where_something_that_setup_made_is_gone() {
+    let w = World::new();
+    w.ignoring_runs();
+    let (count, env) = (w.path("setups"), "echo x > .env");
+    // `built/` is none of the directories that outlive a change of the commit, `target/` is one.
+    w.config(&format!(
+        "setup: {{commands: [{{cmd: 'echo x >> {}; {env}; mkdir -p built target; {env} > built/a; {env} > target/a'}}]}}\n\
+         skeptic: {{enabled: false}}\n",
+        count.display()
+    ));
+    w.goals(
+        "- {id: tests, type: hard, cmd: 'test -f .env && test -f built/a && test -f target/a && test -f never', \
+         pass_when: exit_code == 0, tree: copy}\n\
+         - {id: env, type: hard, cmd: 'test -f .env && test -f built/a', pass_when: exit_code == 0, tree: copy}\n",
+    );
+    let code: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff: Write code"];
+    let more: &[&str] = &["write: {path: b.py, text: 'b = 1'}", "handoff: Write more"];
+    w.play("idle", &[code, more]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let env = w.verdicts("env");
+    assert!(env.len() >= 2 && env.iter().all(|judged| judged.verdict.is_pass()), "{env:?}");
+    let setups = std::fs::read_to_string(&count).unwrap().lines().count();
+    assert!(setups >= 2, "{setups}");
+}
+
+#[test]
 fn the_check_of_a_review_tells_its_reviewer_what_it_finds() {
     let w = World::new();
     w.config("skeptic: {enabled: false}\n");

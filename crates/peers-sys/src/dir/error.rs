@@ -137,6 +137,12 @@ impl FileError {
         matches!(self, Self::NotFound { .. })
     }
 
+    /// Whether this user may not do it.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+
     /// Whether the disk or a quota is full.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {

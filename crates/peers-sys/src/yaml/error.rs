@@ -57,9 +57,17 @@ impl YamlError {
 
     pub(super) fn new(name: &str, text: &str, error: &Saphyr) -> Self {
         let place = error.location().filter(|at| at.line() > 0);
-        let (line, column) = place.map(|at| place_in(text, at.line(), at.column())).unzip();
+        let (mut line, mut column) = place.map(|at| place_in(text, at.line(), at.column())).unzip();
         let key = line.zip(column).and_then(|(line, column)| key_at(text, line, column));
-        let (message, hint) = explain(error, key);
+        let (mut message, mut hint) = explain(error, key);
+        // The parser names the value before it.
+        if message.ends_with("found a tab")
+            && let Some(at) = line.and_then(|line| tab_from(text, line))
+        {
+            (line, column) = (Some(at), Some(1));
+            message = "a tab in the indentation".to_owned();
+            hint = Some("indent with blanks".to_owned());
+        }
         Self {
             name: term::inline(name),
             line,
@@ -107,6 +115,13 @@ pub(super) fn place_in(text: &str, line: u64, column: u64) -> (u32, u32) {
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let lines = if same.len() == head.len() { 1 } else { above.matches('\n').count() + 2 };
     (number(lines), number(same.chars().count() + 1))
+}
+
+/// The first line from this one on that begins with a tab, or with blanks and a tab.
+fn tab_from(text: &str, line: u32) -> Option<u32> {
+    let before = usize::try_from(line).ok()?.checked_sub(1)?;
+    let lines = text.lines().zip(1_u32..).skip(before);
+    lines.filter(|(text, _)| text.trim_start_matches(' ').starts_with('\t')).map(|(_, at)| at).next()
 }
 
 /// The key that the place belongs to, if it stands on the same line.

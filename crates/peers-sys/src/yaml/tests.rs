@@ -358,3 +358,9 @@ fn limits_of_the_parser_are_told_in_plain_words_with_their_place() {
         );
     }
 }
+
+#[test]
+fn a_tab_in_front_of_a_key_is_told_with_its_own_line() {
+    let error = from_str::<serde_json::Value>("goals", "goals:\n- id: real\n\ttype: hard\n").unwrap_err();
+    assert_eq!(error.to_string(), "goals:3:1: a tab in the indentation (indent with blanks)");
+}

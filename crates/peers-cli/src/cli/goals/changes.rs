@@ -145,17 +145,18 @@ fn wrapped(line: &str) -> Vec<String> {
     pieces
 }
 
-/// The changes between two pairs of goals and config. A file that does not parse gives none.
+/// The changes between two pairs of goals and config. A new file that does not parse gives none; beside an old
+/// one that does not, all that the new one runs is new.
 pub(super) fn between((old_goals, old_config): (&str, &str), (goals, config): (&str, &str)) -> Vec<Change> {
     let mut changes = Vec::new();
     let configs = (load::load_config(old_config).ok(), load::load_config(config).ok());
     let peers = |config: &Option<Config>| config.as_ref().map_or(2, |config| config.peers.len());
     let read = |text: &str, config| load::load_goals(text, peers(config), peers_checks::names()).ok();
-    if let (Some(old), Some(new)) = (read(old_goals, &configs.0), read(goals, &configs.1)) {
-        compare_goals(&old, &new, &mut changes);
+    if let Some(new) = read(goals, &configs.1) {
+        compare_goals(&read(old_goals, &configs.0).unwrap_or_default(), &new, &mut changes);
     }
-    if let (Some(old), Some(new)) = configs {
-        config::compare(&old, &new, &mut changes);
+    if let (old, Some(new)) = configs {
+        config::compare(&old.unwrap_or_else(|| config::idle(&new)), &new, &mut changes);
     }
     changes
 }

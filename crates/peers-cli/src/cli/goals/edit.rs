@@ -8,7 +8,7 @@ use peers_run::boot;
 use peers_store::layout::{peers, store};
 use peers_store::{Area, Disk as _, accept, load};
 use peers_sys::dir::SafeDir;
-use peers_sys::{clock, term};
+use peers_sys::{clock, signal, term};
 use serde_json::json;
 
 use super::accept::{Step, named};
@@ -171,7 +171,8 @@ impl Copy {
             // What an editor draws is no part of the result.
             command.stdout(std::io::stderr());
         }
-        let ended = command.status();
+        // Ctrl-C is the editor's while it has the terminal.
+        let ended = signal::beside_keyboard(|| command.status()).and_then(|ended| ended);
         let shown = term::line(editor, 80);
         let failed = |exit, what: String| {
             let same = self.dir.read(self.file, limits::CONFIG).is_ok_and(|now| now == begun);

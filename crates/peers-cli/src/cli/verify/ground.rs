@@ -47,6 +47,9 @@ impl Ground {
             )));
         }
         let place = cx.place()?;
+        if place.open_peers()?.is_none() && place.open_store()?.is_some() {
+            return Err(boot::BootError::from(boot::missing(&place)).into());
+        }
         cx::refuse_link(&place)?;
         let (mut disk, nothing, missing) = match place.open_view_disk() {
             Ok(disk) => (disk, None, None),

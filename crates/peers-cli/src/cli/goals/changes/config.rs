@@ -1,8 +1,8 @@
 //! The same for `config.yaml`.
 
 use peers_model::config::{
-    Budget, BugHunt, Config, GoalSettings, Health, Observability, PeerSpec, PromptSettings, Setup,
-    SkepticSettings, Verify, VerifyCommand,
+    Budget, BugHunt, Config, GoalSettings, Health, Observability, PeerSpec, PromptMode, PromptSettings, Role,
+    Setup, SkepticSettings, Verify, VerifyCommand,
 };
 use peers_modes::hooks::quoted;
 use serde::Serialize;
@@ -41,6 +41,16 @@ fn shown<T: Serialize>(value: &T) -> String {
         serde_json::Value::String(text) => visible(&text),
         other => visible(&other.to_string()),
     }
+}
+
+/// The same without anything that runs.
+pub(super) fn idle(config: &Config) -> Config {
+    let mut idle = config.clone();
+    idle.peers.clear();
+    idle.verify.commands.clear();
+    idle.setup.commands.clear();
+    idle.goals.env.clear();
+    idle
 }
 
 pub(super) fn compare(old: &Config, new: &Config, changes: &mut Vec<Change>) {
@@ -92,7 +102,10 @@ fn peers(old: &[PeerSpec], new: &[PeerSpec], book: &mut Book<'_>) {
             let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
             book.0.push(Change::runs(&format!("peer `{name}` runs"), &words.join(" "), ""));
         }
-        let Some(before) = before else { continue };
+        let Some(before) = before else {
+            added(peer, book);
+            continue;
+        };
         if before.tool_name() != peer.tool_name() {
             let about = format!(
                 "peer `{name}` is run as `{}`, with the login of that tool, not as `{}`",
@@ -122,6 +135,22 @@ fn peers(old: &[PeerSpec], new: &[PeerSpec], book: &mut Book<'_>) {
     if both(old, new) != both(new, old) {
         book.push(Effect::Other, "the peers take their turns in another order");
     }
+}
+
+/// What a new peer is besides its program.
+fn added(peer: &PeerSpec, book: &mut Book<'_>) {
+    let PeerSpec { name, tool: _, argv: _, prompt_mode, role, model, reasoning, provider } = peer;
+    if peer.tool_name() != name.as_str() {
+        let tool = format!("peer `{name}` is run as `{}`, with the login of that tool", peer.tool_name());
+        book.push(Effect::Wider, &tool);
+    }
+    if let Some(provider) = provider {
+        book.push(Effect::Wider, &format!("peer `{name}` asks {}", visible(provider)));
+    }
+    book.value(&format!("prompt_mode` of peer `{name}"), &PromptMode::default(), prompt_mode);
+    book.value(&format!("role` of peer `{name}"), &Role::default(), role);
+    book.value(&format!("model` of peer `{name}"), &None, model);
+    book.value(&format!("reasoning` of peer `{name}"), &None, reasoning);
 }
 
 fn verify(old: &Verify, new: &Verify, book: &mut Book<'_>) {

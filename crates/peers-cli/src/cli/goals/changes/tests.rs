@@ -63,8 +63,20 @@ fn further_attempts_and_time_limits_are_told() {
 }
 
 #[test]
-fn a_file_that_does_not_parse_gives_no_changes() {
+fn a_file_that_does_not_parse_gives_no_changes_and_beside_an_old_one_all_is_new() {
     assert_eq!(lines((GOALS, CONFIG), ("goals: [", CONFIG)), Vec::<String>::new());
+    let config = format!("{CONFIG}setup: {{commands: [{{cmd: make deps}}]}}\n");
+    assert_eq!(
+        lines(("", ""), (GOALS, &config)),
+        [
+            "stronger: goal `t` is new",
+            "runs: gate `t` runs `make test`",
+            "runs: peer `a` runs `one`",
+            "runs: peer `b` runs `two`",
+            "runs: `setup` runs `make deps`",
+        ],
+        "beside nothing everything is new"
+    );
 }
 
 /// The lines for another text in `config.yaml`, and those for the way back.
@@ -222,6 +234,17 @@ fn every_key_of_a_peer_is_told() {
     assert_eq!(with("model: m,"), ["changed: `model` of peer `a` is m, not none"]);
     assert_eq!(with("reasoning: high,"), ["changed: `reasoning` of peer `a` is high, not none"]);
     assert_eq!(with("provider: openrouter,"), ["runs: peer `a` asks openrouter, not the default"]);
+    let new =
+        format!("{CONFIG}- {{name: c, tool: claude, provider: openrouter, role: witness, argv: [sh]}}\n");
+    assert_eq!(
+        lines((GOALS, CONFIG), (GOALS, &new)),
+        [
+            "runs: peer `c` runs `sh`",
+            "runs: peer `c` is run as `claude`, with the login of that tool",
+            "runs: peer `c` asks openrouter",
+            "changed: `role` of peer `c` is witness, not default",
+        ]
+    );
     let words = CONFIG.replace("[one]", "['a b', c]");
     assert_eq!(lines((GOALS, CONFIG), (GOALS, &words)), ["runs: peer `a` runs `'a b' c`"]);
     let turned = "peers:\n- {name: b, argv: [two]}\n- {name: a, argv: [one]}\n";
