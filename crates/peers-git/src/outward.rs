@@ -14,6 +14,8 @@ use crate::error::{GitError, clean_bytes};
 use crate::files;
 use crate::objects::{self, MODE_LINK};
 
+/// Links that are told of: a commit may hold a million of them.
+const MOST: usize = 100;
 /// Longest target of a link.
 const TARGET_CAP: usize = 4096;
 
@@ -33,11 +35,17 @@ impl fmt::Display for OutwardLink {
 
 impl ControlDir {
     /// The links of a commit that lead out of `dir`, its clean checkout: by an absolute target, by more `..`
-    /// than there are directories above, or by way of another link.
+    /// than there are directories above, or by way of another link. Not those that `may_stay`, and the first
+    /// hundred at most.
     ///
     /// # Errors
     /// [`GitError::NotFound`], [`GitError::Corrupt`], [`GitError::Io`].
-    pub fn outward_links(&self, commit: &CommitId, dir: &Path) -> Result<Vec<OutwardLink>, GitError> {
+    pub fn outward_links(
+        &self,
+        commit: &CommitId,
+        dir: &Path,
+        mut may_stay: impl FnMut(&OutwardLink) -> bool,
+    ) -> Result<Vec<OutwardLink>, GitError> {
         let dir = files::canonical(dir)?;
         let top = files::open_dir(&dir).map_err(|source| GitError::io(&dir, source))?;
         let odb = objects::odb(&self.repo)?;
@@ -48,7 +56,13 @@ impl ControlDir {
             }
             let target = blob::read_capped(&odb, leaf.id, &leaf.path, TARGET_CAP)?;
             if leaves_by_words(&leaf.path, &target) || leaves_in_fact(&top, &dir, &leaf.path, &target) {
-                found.push(OutwardLink { path: leaf.path, target });
+                let link = OutwardLink { path: leaf.path, target };
+                if !may_stay(&link) {
+                    found.push(link);
+                }
+            }
+            if found.len() == MOST {
+                break;
             }
         }
         Ok(found)

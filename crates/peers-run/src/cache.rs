@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use peers_model::RunId;
+use peers_sys::digest::sha256_hex;
 use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
 use peers_sys::{FileError, clock};
@@ -47,6 +48,13 @@ fn id_of<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     name.strip_prefix(prefix).filter(|rest| rest.len() == 16 && rest.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
+/// The id that processes of the command with such a directory carry. No directory can be made that names the
+/// processes of a loop: the id is a digest.
+pub(crate) fn run_of(id: &str) -> Option<RunId> {
+    let digest = sha256_hex(format!("a command of {ONESHOT}{id}").as_bytes());
+    RunId::new(digest.get(..16)?.to_owned()).ok()
+}
+
 /// Makes the directory of a command outside of a loop. Whoever holds the lock works in it.
 pub(crate) fn begin(cache: &SafeDir, name: &str) -> Result<(SafeDir, FileLock), FileError> {
     let dir = cache.create_subdir(name)?;
@@ -65,7 +73,7 @@ pub(crate) fn clear_stale(cache: &SafeDir) -> Result<Vec<RunId>, FileError> {
         if let Some(id) = id_of(name, ONESHOT)
             && is_stale(cache, name)?
         {
-            ended.extend(RunId::new(id).ok());
+            ended.extend(run_of(id));
             remove_leftover(cache, name);
         }
     }
@@ -176,7 +184,9 @@ mod tests {
             left.sort();
             left
         };
-        assert_eq!(clear_stale(&cache).unwrap(), [RunId::new("00000000000000bb").unwrap()]);
+        let ended = clear_stale(&cache).unwrap();
+        assert_eq!(ended, [run_of("00000000000000bb").unwrap()]);
+        assert_ne!(ended, [RunId::new("00000000000000bb").unwrap()], "no name of a directory is a run's id");
         let about_to_begin = "oneshot-00000000000000cc";
         assert_eq!(left(), ["oneshot-00000000000000aa", about_to_begin, "proof-00000000000000aa"]);
         drop(held);

@@ -369,10 +369,11 @@ impl GitRepo {
 
     /// Only links that were there when the history began to be counted are the operator's.
     fn leads_out(&self, commit: &CommitId, checkout: &Path) -> Result<Option<String>, RepoFailure> {
-        let found = self.control.outward_links(commit, checkout).map_err(failure)?;
-        Ok(outward::refusal(&found, true, |link| {
+        let is_operators = |link: &peers_git::OutwardLink| {
             self.base.as_ref().is_some_and(|base| self.control.has_link(base, link).unwrap_or(false))
-        }))
+        };
+        let found = self.control.outward_links(commit, checkout, is_operators).map_err(failure)?;
+        Ok(outward::refusal(&found, true))
     }
 
     fn check_out(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure> {

@@ -18,7 +18,7 @@ use peers_model::check;
 use peers_model::goal::{GateRun, Goal, GoalKind, TreeChoice};
 use peers_model::record::Digests;
 use peers_model::verdict::{Judged, Place as Where, TreeKey};
-use peers_model::{CommitId, GoalId, RunId, TickNo, Timestamp, TreeId, exit};
+use peers_model::{CommitId, GoalId, TickNo, Timestamp, TreeId, exit};
 use peers_store::verdicts::Verdicts;
 use peers_sys::clock;
 use peers_sys::dir::SafeDir;
@@ -260,7 +260,7 @@ impl Bench {
         // Without a store nothing was kept.
         let verdicts = place.open_view_disk().map(|mut disk| Verdicts::read(&mut disk)).unwrap_or_default();
         let site = Site::new(SiteSpec {
-            run_id: RunId::new(random).map_err(|e| bug(e.to_string()))?,
+            run_id: cache::run_of(&random).ok_or_else(|| bug("a digest is no id".to_owned()))?,
             project: place.id().clone(),
             repo: place.work_dir().to_owned(),
             peers: None,

@@ -39,22 +39,16 @@ impl Operators {
     }
 }
 
-/// Why a clean checkout with these links proves nothing; nothing where all are the operator's.
+/// Why a clean checkout with these foreign links proves nothing; nothing where there is none.
 ///
-/// `known`: there is a record of which those are.
-pub(crate) fn refusal(
-    found: &[OutwardLink],
-    known: bool,
-    is_operators: impl Fn(&OutwardLink) -> bool,
-) -> Option<String> {
-    let foreign: Vec<String> =
-        found.iter().filter(|link| !is_operators(link)).map(ToString::to_string).collect();
-    if foreign.is_empty() {
+/// `known`: there is a record of which are the operator's.
+pub(crate) fn refusal(foreign: &[OutwardLink], known: bool) -> Option<String> {
+    let named: Vec<String> = foreign.iter().take(NAMED).map(ToString::to_string).collect();
+    if named.is_empty() {
         return None;
     }
-    let named = foreign.get(..NAMED).unwrap_or(&foreign).join(", ");
-    let more = foreign.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let more = if foreign.len() > NAMED { " and more" } else { "" };
+    let named = named.join(", ");
     let whose = if known {
         "Links that were there when peers was set up are the operator's and may stay. Of a later link of their own \
          the operator exempts a gate by `tree: live`."
@@ -76,27 +70,29 @@ pub(crate) fn look(
     (commit, checkout): (&CommitId, &std::path::Path),
     aside: impl FnOnce() -> Option<(std::path::PathBuf, Git)>,
 ) -> Result<Option<String>, peers_git::GitError> {
-    let found = control.outward_links(commit, checkout)?;
-    if found.is_empty() {
-        return Ok(None);
-    }
     let has = |control: &ControlDir, base: &CommitId, link: &OutwardLink| {
         control.has_link(base, link).unwrap_or(false)
     };
-    Ok(match operators {
-        Operators::All => None,
-        Operators::None => refusal(&found, false, |_| false),
+    let found = match operators {
+        Operators::All => return Ok(None),
+        Operators::None => control.outward_links(commit, checkout, |_| false)?,
         Operators::At(base) if control.facts().has(base) => {
-            refusal(&found, true, |link| has(control, base, link))
+            control.outward_links(commit, checkout, |link| has(control, base, link))?
         }
         Operators::At(base) => {
-            // One that cannot be had allows nothing.
-            let copy = aside().and_then(|(at, git)| {
-                let mut copy = ControlDir::open_or_create(&at, git).ok()?;
-                let _imported = copy.import(repo, Some(base)).ok()?;
-                Some(copy)
-            });
-            refusal(&found, true, |link| copy.as_ref().is_some_and(|copy| has(copy, base, link)))
+            let (mut aside, mut copy) = (Some(aside), None);
+            control.outward_links(commit, checkout, |link| {
+                // Brought in for the first link. One that cannot be had allows nothing.
+                if let Some(aside) = aside.take() {
+                    copy = aside().and_then(|(at, git)| {
+                        let mut copy = ControlDir::open_or_create(&at, git).ok()?;
+                        let _imported = copy.import(repo, Some(base)).ok()?;
+                        Some(copy)
+                    });
+                }
+                copy.as_ref().is_some_and(|copy| has(copy, base, link))
+            })?
         }
-    })
+    };
+    Ok(refusal(&found, *operators != Operators::None))
 }

@@ -4,6 +4,7 @@
 //! when it is first used, and again when a file that `setup.paths` names has changed, or when something
 //! that the commands made is no longer as they made it: all but what builds leave goes at each new commit.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,7 +12,9 @@ use std::time::Duration;
 use peers_model::limits;
 use peers_model::verdict::{Place, Verdict};
 use peers_store::{artifacts, layout};
+use peers_sys::SafeDir;
 use peers_sys::digest::sha256_hex;
+use peers_sys::dir::FileId;
 use peers_sys::spawn::RawExit;
 
 use super::command::{Company, Running};
@@ -60,18 +63,47 @@ impl Unready {
 pub(super) struct SetUp {
     /// What they depend on.
     mark: String,
-    /// Files that they made or changed, without those of builds.
-    made: Stamps,
+    /// Files that they made or changed.
+    made: Found,
+}
+
+/// What is looked at around the commands.
+#[derive(Debug)]
+struct Found {
+    /// Files, without those of builds.
+    files: Stamps,
+    /// The directories of builds themselves; what is in them changes with each build.
+    built: BTreeMap<&'static str, FileId>,
+}
+
+impl Found {
+    /// Nothing where there is too much.
+    fn look(dir: &Path) -> Option<Self> {
+        let files = ground::stamps(dir, &BUILT)?;
+        let top = SafeDir::open_shared(dir).ok()?;
+        let there = |name: &&'static str| Some((*name, top.stat(name).ok()??.id));
+        Some(Self { files, built: BUILT.iter().filter_map(there).collect() })
+    }
+
+    /// What is there that was not, or was another.
+    fn since(mut self, before: &Self) -> Self {
+        self.files.retain(|path, stamps| before.files.get(path) != Some(stamps));
+        self.built.retain(|name, id| before.built.get(name) != Some(id));
+        self
+    }
 }
 
 impl SetUp {
     /// All of it is as it was left.
     fn stands(&self, dir: &Path) -> bool {
-        if self.made.is_empty() {
+        let Found { files, built } = &self.made;
+        if files.is_empty() && built.is_empty() {
             return true;
         }
-        ground::stamps(dir, &BUILT)
-            .is_some_and(|now| self.made.iter().all(|(path, stamps)| now.get(path) == Some(stamps)))
+        Found::look(dir).is_some_and(|now| {
+            files.iter().all(|(path, stamps)| now.files.get(path) == Some(stamps))
+                && built.iter().all(|(name, id)| now.built.get(name) == Some(id))
+        })
     }
 }
 
@@ -90,7 +122,8 @@ pub(super) async fn run(
     let mark = job.setup.as_ref().map(|paths| sha256_hex(format!("{setup:?} {paths}").as_bytes()));
     if place == Place::GateTree {
         let done = site.set_up.borrow_mut().remove(dir);
-        if let (Some(done), Some(mark)) = (done, &mark)
+        let kept = job.copy.as_ref().is_some_and(|copy| !copy.fresh);
+        if let (Some(done), Some(mark)) = (done.filter(|_| kept), &mark)
             && done.mark == *mark
             && done.stands(dir)
         {
@@ -98,7 +131,7 @@ pub(super) async fn run(
             return None;
         }
     }
-    let before = ground::stamps(dir, &BUILT);
+    let before = (place == Place::GateTree).then(|| Found::look(dir)).flatten();
     let name = artifacts::tick_file(job.tick, "setup", artifacts::gate_log_suffix(place));
     let mut log = GateLog::new(site.spec.peers.as_ref(), layout::peers::LOG_GATES, name, limits::GATE_LOG);
     for command in &setup.commands {
@@ -112,11 +145,8 @@ pub(super) async fn run(
     }
     if let (Place::GateTree, Some(mark)) = (place, mark) {
         // Without stamps it is set up each time.
-        let made = before.zip(ground::stamps(dir, &BUILT)).map(|(before, mut after)| {
-            after.retain(|path, stamps| before.get(path) != Some(stamps));
-            after
-        });
-        if let Some(made) = made {
+        if let Some((before, after)) = before.zip(Found::look(dir)) {
+            let made = after.since(&before);
             site.set_up.borrow_mut().insert(dir.clone(), SetUp { mark, made });
         }
     }

@@ -281,6 +281,26 @@ fn a_copy_is_set_up_again_where_something_that_setup_made_is_gone() {
 }
 
 #[test]
+fn a_copy_is_set_up_again_where_a_gate_removes_what_setup_built_or_the_copy_itself() {
+    for harm in ["rm -rf target", "rm -rf ../tree"] {
+        let w = World::new();
+        w.ignoring_runs();
+        w.config("setup: {commands: [{cmd: 'mkdir -p target && echo x > target/a'}]}\nskeptic: {enabled: false}\n");
+        w.goals(&format!(
+            "- {{id: harm, type: hard, cmd: '{harm}', pass_when: exit_code == 0, tree: copy}}\n\
+             - {{id: built, type: hard, cmd: 'test -f target/a', pass_when: exit_code == 0, tree: copy}}\n\
+             - {{id: never, type: hard, cmd: 'test -f never', pass_when: exit_code == 0, tree: copy}}\n"
+        ));
+        let code: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff: Write code"];
+        let more: &[&str] = &["write: {path: b.py, text: 'b = 1'}", "handoff: Write more"];
+        w.play("idle", &[code, more]);
+        w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+        let built = w.verdicts("built");
+        assert!(built.len() >= 2 && built.iter().all(|judged| judged.verdict.is_pass()), "{harm}: {built:?}");
+    }
+}
+
+#[test]
 fn the_check_of_a_review_tells_its_reviewer_what_it_finds() {
     let w = World::new();
     w.config("skeptic: {enabled: false}\n");
