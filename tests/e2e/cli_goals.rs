@@ -375,6 +375,18 @@ fn keys_that_interrupt_belong_to_the_editor_while_it_runs() {
     assert!(world.read(".peers/goals.yaml").ends_with("# mine\n"));
 }
 
+#[test]
+fn without_a_terminal_or_a_file_an_edit_ends_at_once_and_leaves_no_copy() {
+    let world = World::ready("false");
+    let mut command = world.command(program());
+    command.env_remove("VISUAL").env_remove("EDITOR").args(["goals", "edit"]);
+    let refused = Ended::of(&command.output().unwrap()).exits(6);
+    assert!(refused.err.contains("no terminal for an editor"), "{}", refused.err);
+    let gone = edit(&world, "rm \"$1\"", &[]).exits(3);
+    assert!(gone.err.contains("left no file") && !gone.err.contains("the copy is"), "{}", gone.err);
+    assert_eq!(std::fs::read_dir(world.store().join("edits")).unwrap().count(), 0);
+}
+
 /// The copy that a message says is kept.
 fn kept_copy(ended: &Ended) -> String {
     let line = ended.err.lines().find_map(|line| line.split("the copy is kept: ").nth(1));

@@ -434,8 +434,9 @@ impl Ground {
             "`pipeline_gates` takes effect only where peers are confined, and here they are not: expensive gates run between turns".to_owned()
         });
         let gates = gitrepo::changed_since_gates(&git_dir);
-        let warnings =
-            waits.into_iter().chain(mirror).chain(dirty).chain(strays).chain(untagged).chain(gates);
+        let submodules = hollow(&repo, &loaded.config);
+        let warnings = waits.into_iter().chain(mirror).chain(dirty).chain(strays).chain(untagged);
+        let warnings = warnings.chain(gates).chain(submodules);
         for warning in warnings.chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
         }
@@ -648,6 +649,17 @@ fn lay_down_accepted(place: &Place, there: &Place) -> Result<(), BootError> {
         peers.create_subdir(dir).map_err(|e| io(&e))?;
     }
     Ok(())
+}
+
+/// A warning where gates miss in each checkout of ours what submodules hold in the work tree.
+fn hollow(repo: &PeerRepo, config: &Config) -> Option<String> {
+    let work = peers_sys::dir::SafeDir::open_shared(repo.work_dir()).ok()?;
+    let there = work.stat(".gitmodules").ok()?.is_some();
+    (there && config.setup.commands.is_empty()).then(|| {
+        "this repository has submodules, which are empty in the checkouts of a proof: where gates need them, \
+         let `setup` in .peers/config.yaml fetch them"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]

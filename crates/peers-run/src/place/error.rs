@@ -267,6 +267,10 @@ pub fn file_hint(error: &FileError) -> Option<String> {
     if error.is_denied() {
         return Some("run as the user who set this up, or give yourself access to it".to_owned());
     }
+    if error.is_read_only() {
+        let text = "nothing can be written there; XDG_CACHE_HOME names another place for caches, XDG_STATE_HOME one for trusted stores";
+        return Some(text.to_owned());
+    }
     error.is_disk_full().then(|| FREE_SPACE.to_owned())
 }
 

@@ -143,6 +143,12 @@ impl FileError {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
+    /// Whether the file system takes no writes.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
+    }
+
     /// Whether the disk or a quota is full.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {

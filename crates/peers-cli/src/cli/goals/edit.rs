@@ -142,6 +142,11 @@ impl Copy {
         loop {
             self.edit(begun, (args, cx))?;
             let new = self.dir.read(self.file, limits::CONFIG).map_err(|error| {
+                if error.is_not_found() {
+                    let _left = self.edits.remove_tree(&self.name);
+                    let message = "the editor left no file behind; nothing was changed";
+                    return CommandError::new(exit::INVALID, message);
+                }
                 CommandError::of(exit::INVALID, &error)
                     .hint(format!("nothing was changed; the copy is {}", self.path()))
             })?;
@@ -161,7 +166,16 @@ impl Copy {
 
     fn edit(&self, begun: &[u8], (args, cx): (&Args, &Cx)) -> Result<(), CommandError> {
         let named = |name: &str| cx.env.text(name).map(str::trim).filter(|text| !text.is_empty());
-        let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or("vi");
+        let editor = match named("VISUAL").or_else(|| named("EDITOR")) {
+            Some(editor) => editor,
+            None if cx.out.can_ask() => "vi",
+            None => {
+                let _left = self.edits.remove_tree(&self.name);
+                let message = "there is no terminal for an editor; nothing was changed";
+                return Err(CommandError::new(exit::ENVIRONMENT, message)
+                    .hint("name one that needs none: `EDITOR=\"sed -i s/old/new/\" peers goals edit`"));
+            }
+        };
         // As everybody does it: the variable may hold words and options.
         let mut command = Command::new("/bin/sh");
         command
@@ -204,7 +218,10 @@ impl Copy {
         (there, new, beside): (Option<&[u8]>, &[u8], &[u8]),
         (cx, place, disk): (&Cx, &peers_run::place::Place, &mut peers_store::FsDisk),
     ) -> Result<ExitCode, CommandError> {
-        let kept = |error: CommandError| error.hint(format!("the copy is kept: {}", self.path()));
+        let kept = |error: CommandError| {
+            let over = format!("`cp {} .peers/{}` and `peers goals accept` take it over", self.path(), self.file);
+            error.hint(format!("the copy is kept: {}", self.path())).hint(over)
+        };
         let both = pair(self.file, new, beside);
         let (goals, config) = (both.goals, both.config);
         let before = boot::acceptance(disk)?;
@@ -228,6 +245,10 @@ impl Copy {
                 cx.out.talk(
                     "what was accepted before cannot be read or never was: all of the file counts as new",
                 );
+            }
+            if asks {
+                // Whoever ends this at the question finds it.
+                cx.out.talk(&format!("the copy is {}", self.path()));
             }
             let digest = accept::together(&both.digests());
             let remedy = format!("make the same edit with `peers {} --widen {digest}`", self.command());
