@@ -360,6 +360,11 @@ fn take_review(
                 reject(j, format!("it is another peer's turn to review `{}`", claim.goal));
                 return;
             }
+            if claim.pass && (claim.checked.is_empty() || commit.unfounded.contains(&claim.goal)) {
+                let what = "it passes and names no file that is there in `checked` (`file:line what`)";
+                reject(j, what.to_owned());
+                return;
+            }
             // The last word of a turn on a goal is the one that counts.
             j.reviews.retain(|r| r.goal != claim.goal);
             j.reviews.push(AcceptedReview {

@@ -4,6 +4,9 @@ use regex::{Regex, RegexBuilder};
 
 use crate::classify_path::{PathKind, classify};
 
+/// What the operator wants, in his words: a document, but one that reviews are about.
+const TASK: &str = "TASK.md";
+
 /// One glob with `*`, `**` and `?`. A directory means everything below it.
 #[derive(Debug, Clone)]
 pub struct Glob(Regex);
@@ -35,7 +38,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// From globs; none = every file that is no documentation. One that cannot be compiled takes every
+    /// From globs; none = every file that is no documentation, and the task. One that cannot be compiled takes every
     /// path: too wide makes reviews stale too often, never too seldom.
     #[must_use]
     pub fn new(globs: &[String]) -> Self {
@@ -47,7 +50,7 @@ impl Scope {
     pub fn holds(&self, path: &str) -> bool {
         match classify(path) {
             PathKind::Control => false,
-            PathKind::Doc if self.globs.is_empty() => false,
+            PathKind::Doc if self.globs.is_empty() => path == TASK,
             PathKind::Doc | PathKind::Test | PathKind::Source => {
                 self.globs.is_empty() || self.globs.iter().any(|glob| glob.matches(path))
             }
@@ -92,6 +95,10 @@ mod tests {
         assert!(!scope(&["src/*.rs"]).holds("src/a/b.rs") && scope(&["./src/?.rs"]).holds("src/a.rs"));
         assert!(scope(&["docs/**"]).holds("docs/a.md"), "named documentation counts");
         assert!(!scope(&[]).holds("README.md") && scope(&[]).holds("src/a.rs"));
+        assert!(
+            scope(&[]).holds("TASK.md") && !scope(&[]).holds("docs/TASK.md"),
+            "another task, another review"
+        );
         assert!(!scope(&["**"]).holds(".peers/config.yaml"));
         for glob in ["src/**", "src", "**/*.py", "src/*/*.py"] {
             assert!(scope(&[glob]).holds("src/x\ny/bad.py"), "{glob}");

@@ -73,6 +73,14 @@ impl Facts<'_> {
         Ok(found.is_some_and(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK))
     }
 
+    /// Whether a tree has anything at this path.
+    ///
+    /// # Errors
+    /// As [`Facts::has_file`].
+    pub fn has_path(&self, tree: &TreeId, path: &[u8]) -> Result<bool, GitError> {
+        Ok(find(&objects::odb(self.repo)?, ids::tree_oid(tree)?, path)?.is_some())
+    }
+
     /// The id of the file `path` at `commit`.
     pub(crate) fn blob_id(&self, commit: &CommitId, path: &str) -> Result<Option<Oid>, GitError> {
         let odb = objects::odb(self.repo)?;

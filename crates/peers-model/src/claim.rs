@@ -71,12 +71,6 @@ impl CommitClaims {
         warnings.extend(bugs.warnings.iter().cloned());
         let (reviews, malformed) = read_reviews(&parsed);
         warnings.extend(malformed);
-        for claim in reviews.iter().flatten().filter(|c| c.pass && c.checked.is_empty()) {
-            warnings.push(format!(
-                "review of `{}` passes without saying what was `checked` (`file:line what`)",
-                claim.goal
-            ));
-        }
         Self {
             subject: parsed.subject.chars().take(200).collect(),
             handoff: Claimed::new(HandoffClaim::read(&parsed)),
@@ -126,14 +120,20 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_without_evidence_counts_with_a_warning() {
-        let read =
-            |json: &str| CommitClaims::read(&format!("s\n\n## Review\n{json}\n\nPeer-Review-Of: g-one\n"));
-        let bare = read(r#"{"pass": true}"#);
-        assert!(bare.reviews[0].is_ok());
-        assert_eq!(bare.warnings.len(), 1);
-        assert!(read(r#"{"pass": true, "checked": ["a.rs:1 x"]}"#).warnings.is_empty());
-        assert!(read(r#"{"pass": false}"#).warnings.is_empty());
+    fn what_a_review_names_is_read_from_the_begin_of_its_entries() {
+        let named = |entry: &str| {
+            let json = serde_json::json!({"pass": true, "checked": [entry]});
+            let claims = CommitClaims::read(&format!("s\n\n## Review\n{json}\n\nPeer-Review-Of: g-one\n"));
+            let review = claims.reviews[0].as_ref().unwrap().unverified();
+            review.named().map(str::to_owned).collect::<Vec<_>>()
+        };
+        for entry in
+            ["src/a.rs:10 x", "src/a.rs", "`src/a.rs` reads well", "./src/a.rs, all", "src/a.rs: all of it"]
+        {
+            assert!(named(entry).contains(&"src/a.rs".to_owned()), "{entry}: {:?}", named(entry));
+        }
+        assert!(named("my file.txt:3 x").contains(&"my file.txt".to_owned()));
+        assert!(named("src/: all").contains(&"src".to_owned()));
     }
 
     #[test]

@@ -61,6 +61,18 @@ pub struct ReviewClaim {
     pub issues: Vec<String>,
 }
 
+impl ReviewClaim {
+    /// The paths that the entries of `checked` may begin with (`file:line ...`), as they were written.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        self.checked.iter().flat_map(|entry| {
+            let entry = entry.trim_start_matches(['`', '\'', '"']).trim();
+            let to = |end: &[char]| entry.split(end).next().unwrap_or_default();
+            let whole = [entry, to(&[':']), to(&[':', ' ', '\t', ',', ';', '`', '\'', '"'])];
+            whole.map(|path| path.trim_start_matches("./").trim_end_matches('/'))
+        })
+    }
+}
+
 /// A review trailer whose review does not count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("review of `{goal}` does not count: {reason}")]

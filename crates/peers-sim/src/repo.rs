@@ -262,7 +262,7 @@ impl Repo for SimRepo {
                     } else {
                         Origin::Peer
                     };
-                    CommitSeen { id: id.clone(), message, origin, paths: Vec::new() }
+                    CommitSeen { id: id.clone(), message, origin, paths: Vec::new(), unfounded: Vec::new() }
                 })
                 .collect();
             commits.reverse();

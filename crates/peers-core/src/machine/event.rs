@@ -244,6 +244,8 @@ pub struct CommitSeen {
     pub origin: Origin,
     /// Paths that it touched, bounded.
     pub paths: Vec<String>,
+    /// Goals whose reviews in it pass and name nothing in `checked` that is there.
+    pub unfounded: Vec<GoalId>,
 }
 
 /// Where a commit came from, by observation.

@@ -205,8 +205,8 @@ fn one_commit_may_review_several_goals() {
     bench.soft("docs-read", OTHER);
     bench.soft("api-sane", OTHER);
     bench.cfg.max_ticks = Some(1);
-    let body =
-        "## Review\n{\"goal\": \"docs-read\", \"pass\": true}\n{\"goal\": \"api-sane\", \"pass\": false}\n\n";
+    let body = "## Review\n{\"goal\": \"docs-read\", \"pass\": true, \"checked\": [\"a.md:1\"]}\n\
+                {\"goal\": \"api-sane\", \"pass\": false}\n\n";
     let text = handoff_text(body, "Peer-Review-Of: docs-read\nPeer-Review-Of: api-sane\n");
     bench.play([Turn::nothing().and_commit("start", &text)]);
     bench.run();

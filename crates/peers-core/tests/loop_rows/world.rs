@@ -461,6 +461,7 @@ fn seen(commit: &Commit) -> CommitSeen {
         message: commit.message.clone(),
         origin: commit.origin,
         paths: vec!["src/lib.rs".into()],
+        unfounded: Vec::new(),
     }
 }
 

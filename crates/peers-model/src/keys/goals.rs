@@ -142,7 +142,7 @@ pub const GOAL: Table = Table {
             ..key(
                 "paths",
                 TEXTS,
-                "Globs. Soft: a later change there by somebody else makes the review stale; default: all but documentation. Hard, with `cacheable`: what a kept answer is about; default: everything.",
+                "Globs. Soft: a later change there by somebody else makes the review stale; default: all but documentation, and TASK.md. Hard, with `cacheable`: what a kept answer is about; default: everything.",
             )
         },
     ],

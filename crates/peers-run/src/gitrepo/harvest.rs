@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use peers_core::cheat::{TurnDiff, Uncommitted, Weakening, weakenings, weakenings_since};
 use peers_core::machine::{CommitSeen, HeadFacts, Origin};
-use peers_git::{CliError, Generation, GitError, NewCommit, PeerRepo, RepoError};
+use peers_git::{CliError, CommitFact, Generation, GitError, NewCommit, PeerRepo, RepoError};
+use peers_model::claim::{Claimed, CommitClaims};
 use peers_model::{CommitId, GoalId, TickNo, TreeId};
 use peers_sys::term;
 
@@ -14,6 +15,9 @@ use super::putback::{Stored, Whose, moved_words, not_back, text, texts};
 use super::turn::TurnMark;
 use super::{GitRepo, UNREADABLE_REFS, chain, correction_mark, failure, is_substrate, no_space, substrate};
 use crate::ports::{RepoFailure, RepoHarvest, Scopes};
+
+/// Paths that reviews of a turn name are looked up so many times; an honest one is found at once.
+const LOOKUPS: u32 = 2000;
 
 /// Identities named in a warning about committers.
 const COMMITTERS: usize = 5;
@@ -170,7 +174,7 @@ impl GitRepo {
             self.control.check_checkout(&old, &seen.at.head_tree)?;
             let new = self.control.new_commits(Some(from), &seen.at.head, known)?;
             seen.warnings.extend(committers(&new, ours.as_ref()));
-            seen.commits = origins(new, ours.as_ref());
+            seen.commits = self.origins(new, ours.as_ref());
             seen.diff = self.turn_diff(&old, &seen.at.head_tree)?;
             seen.uncommitted = self.uncommitted_around(&old, &seen.at, state.dirty, mark)?;
             seen.warnings.extend(self.tracked_below_peers(from, &seen.at.head)?);
@@ -424,6 +428,38 @@ impl GitRepo {
         }))
     }
 
+    fn origins(&self, new: Vec<NewCommit>, ours: Option<&CommitId>) -> Vec<CommitSeen> {
+        let mut left = LOOKUPS;
+        new.into_iter()
+            .map(|c| {
+                let origin = if ours == Some(&c.fact.id) {
+                    Origin::Own
+                } else if c.known {
+                    Origin::Known
+                } else {
+                    Origin::Peer
+                };
+                let unfounded =
+                    if origin == Origin::Peer { self.unfounded(&c.fact, &mut left) } else { Vec::new() };
+                let CommitFact { id, message, .. } = c.fact;
+                CommitSeen { id, message, origin, paths: Vec::new(), unfounded }
+            })
+            .collect()
+    }
+
+    /// Goals whose reviews in this commit pass and name nothing that is in its tree.
+    fn unfounded(&self, commit: &CommitFact, left: &mut u32) -> Vec<GoalId> {
+        let facts = self.control.facts();
+        // What cannot be looked up is not there.
+        let mut there = |path: &str| {
+            *left = left.saturating_sub(1);
+            *left > 0 && facts.has_path(&commit.tree, path.as_bytes()).unwrap_or(false)
+        };
+        let claims = CommitClaims::read(&commit.message);
+        let passing = claims.reviews.iter().flatten().map(Claimed::unverified).filter(|claim| claim.pass);
+        passing.filter(|claim| !claim.named().any(&mut there)).map(|claim| claim.goal.clone()).collect()
+    }
+
     /// HEAD, when it is our own correction of this tick, from before a crash. Asked before the peer's work
     /// is imported: what the peer made is not in the control dir yet, so it can only forge the mark.
     /// Known work with such a mark is ours only if it restores the very tree, which is harmless.
@@ -436,21 +472,6 @@ impl GitRepo {
             && facts.tree_of(from).is_ok_and(|tree| tree == fact.tree);
         ours.then_some(fact.id)
     }
-}
-
-fn origins(new: Vec<NewCommit>, ours: Option<&CommitId>) -> Vec<CommitSeen> {
-    new.into_iter()
-        .map(|c| {
-            let origin = if ours == Some(&c.fact.id) {
-                Origin::Own
-            } else if c.known {
-                Origin::Known
-            } else {
-                Origin::Peer
-            };
-            CommitSeen { id: c.fact.id, message: c.fact.message, origin, paths: Vec::new() }
-        })
-        .collect()
 }
 
 /// Every peer's git is told who it is: `NAME <NAME@peers.local>`. A commit by another committer was made

@@ -59,7 +59,7 @@ fn row_67_a_dry_run_leaves_no_review_bookmark_message_or_bug() {
         &[
             &[],
             &[
-                "review: {goal: quality, pass: true}",
+                "review: {goal: quality, pass: true, checked: .gitignore}",
                 "bug_report: {id: BUG-7731, severity: high, title: It breaks}",
                 "handoff: Work",
             ],

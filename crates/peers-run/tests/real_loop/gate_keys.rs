@@ -285,7 +285,9 @@ fn a_copy_is_set_up_again_where_a_gate_removes_what_setup_built_or_the_copy_itse
     for harm in ["rm -rf target", "rm -rf ../tree"] {
         let w = World::new();
         w.ignoring_runs();
-        w.config("setup: {commands: [{cmd: 'mkdir -p target && echo x > target/a'}]}\nskeptic: {enabled: false}\n");
+        w.config(
+            "setup: {commands: [{cmd: 'mkdir -p target && echo x > target/a'}]}\nskeptic: {enabled: false}\n",
+        );
         w.goals(&format!(
             "- {{id: harm, type: hard, cmd: '{harm}', pass_when: exit_code == 0, tree: copy}}\n\
              - {{id: built, type: hard, cmd: 'test -f target/a', pass_when: exit_code == 0, tree: copy}}\n\
@@ -298,6 +300,30 @@ fn a_copy_is_set_up_again_where_a_gate_removes_what_setup_built_or_the_copy_itse
         let built = w.verdicts("built");
         assert!(built.len() >= 2 && built.iter().all(|judged| judged.verdict.is_pass()), "{harm}: {built:?}");
     }
+}
+
+#[test]
+fn a_review_that_passes_names_a_file_that_is_there() {
+    let w = World::new();
+    w.config("skeptic: {enabled: false}\n");
+    w.goals(
+        "- {id: tests, type: hard, cmd: 'false', pass_when: exit_code == 0}\n\
+         - {id: read, type: soft, prompt: Read it, reviewer: other, review_interval: 1}\n",
+    );
+    let code: &[&str] = &["write: {path: src/a.py, text: 'a = 1'}", "handoff: Write code"];
+    let nowhere: &[&str] =
+        &["review: {goal: read, pass: true, checked: ['b.py:1 read', all of it]}", "handoff"];
+    let bare: &[&str] = &["review: {goal: read, pass: true}", "handoff"];
+    let there: &[&str] =
+        &["review: {goal: read, pass: true, checked: ['all', 'src/a.py:1 read']}", "handoff"];
+    w.play("idle", &[code, nowhere, bare, there]);
+    w.run(&["--max-ticks=4"]).stopped("max_ticks", 0);
+    for n in [2, 3] {
+        let tick = w.tick(n);
+        assert!(tick.reviews.is_empty(), "{n}: {:?}", tick.reviews);
+        assert!(w.prompt(n + 1).contains("names no file that is there in `checked`"), "{n}");
+    }
+    assert_eq!(w.tick(4).reviews.len(), 1);
 }
 
 #[test]

@@ -219,7 +219,8 @@ impl Copy {
         (cx, place, disk): (&Cx, &peers_run::place::Place, &mut peers_store::FsDisk),
     ) -> Result<ExitCode, CommandError> {
         let kept = |error: CommandError| {
-            let over = format!("`cp {} .peers/{}` and `peers goals accept` take it over", self.path(), self.file);
+            let over =
+                format!("`cp {} .peers/{}` and `peers goals accept` take it over", self.path(), self.file);
             error.hint(format!("the copy is kept: {}", self.path())).hint(over)
         };
         let both = pair(self.file, new, beside);
