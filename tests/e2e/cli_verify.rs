@@ -313,6 +313,29 @@ fn a_kept_answer_is_taken_by_the_next_verify_until_something_changes_or_fresh_is
     assert_eq!(runs(), 3);
     world.peers(&["verify", "--pristine"]).exits(0);
     assert_eq!(runs(), 4, "a clean checkout takes nobody's word");
+    std::fs::remove_file(world.at("untracked")).unwrap();
+    let code = std::fs::read_to_string(world.at("README.md")).unwrap();
+    world.write("README.md", "a tracked file, edited and not committed\n");
+    world.peers(&["verify"]).exits(0);
+    assert_eq!(runs(), 5);
+    world.write("README.md", &code);
+    world.peers(&["verify"]).exits(0);
+    world.peers(&["verify"]).exits(0);
+    let before = runs();
+    world.git(&["commit", "-q", "--allow-empty", "-m", "The same files"]);
+    world.peers(&["verify"]).exits(0);
+    assert_eq!(runs(), before + 1, "another commit");
+}
+
+#[test]
+fn goals_that_cannot_be_read_are_an_error_and_no_verdict() {
+    let world = World::ready("true");
+    world.peers(&["verify"]).exits(0);
+    world
+        .write(".peers/goals.yaml", "goals:\n- {id: real, type: hard, cmnd: x, pass_when: exit_code == 0}\n");
+    let done = world.peers(&["verify"]).exits(3);
+    assert!(done.err.contains("did you mean `cmd`") && done.out.is_empty(), "{done:?}");
+    assert!(!world.at(".peers/VERIFY.md").exists(), "an older report does not stay");
 }
 
 #[test]

@@ -516,6 +516,21 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_message_with_crlf_or_behind_a_cherry_pick_gives_the_same_report() {
+        let plain =
+            "subject\n\n## Bug-Report\n{\"id\":\"B1\",\"severity\":\"crit\"}\n\nBug-Report: B1\nPeer: a\n";
+        let picked =
+            plain.replace("Bug-Report: B1\n", "Bug-Report: B1\n(cherry picked from commit 0123456789)\n");
+        let expected = read(plain);
+        assert_eq!(expected.reports.len(), 1);
+        for text in [plain.replace('\n', "\r\n"), picked.clone(), picked.replace('\n', "\r\n")] {
+            assert_eq!(read(&text), expected, "{text:?}");
+        }
+        let done = "subject\n\nBug-Resolved: B1\nPeer: a\n";
+        assert_eq!(read(&done.replace('\n', "\r\n")), read(done));
+    }
+
+    #[test]
     fn row_10_a_decoy_cannot_demote_a_report() {
         let info = r#"{"id":"B1","severity":"info"}"#;
         let crit = r#"{"id":"B1","severity":"crit"}"#;

@@ -646,6 +646,33 @@ mod tests {
     }
 
     #[test]
+    fn each_of_our_files_and_directories_is_watched_for_each_kind_of_swap() {
+        let swaps: [(&str, fn(&Path, &Path)); 3] = [
+            ("symbolic link", |at, other| symlink(other, at).unwrap()),
+            ("special file", |at, _| {
+                let made = std::process::Command::new("mkfifo").arg(at).status().unwrap();
+                assert!(made.success());
+            }),
+            ("hard link", |at, other| {
+                fs::write(other, "x").unwrap();
+                fs::hard_link(other, at).unwrap();
+            }),
+        ];
+        for (kind, swap) in swaps {
+            let dirs: &[&str] = if kind == "hard link" { &[] } else { &DIRS };
+            for name in FILES.iter().chain(dirs) {
+                let mut place = Place::new();
+                let at = place.at(&format!(".peers/{name}"));
+                fs::create_dir_all(at.parent().unwrap()).unwrap();
+                drop(fs::remove_file(&at).or_else(|_| fs::remove_dir_all(&at)));
+                swap(&at, &place.at("other"));
+                let found = place.tampered().unwrap_or_else(|| panic!("{kind} at {name} was not found"));
+                assert!(found.contains(name) && found.contains(kind), "{name}: {found}");
+            }
+        }
+    }
+
+    #[test]
     fn a_directory_where_a_file_belongs_is_named_and_the_other_way_round() {
         let mut place = Place::new();
         fs::create_dir(place.at(".peers/state.json")).unwrap();

@@ -100,6 +100,111 @@ impl Board {
     }
 }
 
+/// Rule, peers, reviews of what `a` wrote (upper case objects), how many count, whether they are enough, who is
+/// asked, how many are left when `b` changes it.
+const MATRIX: &str = "
+    other 1|ab||0|no|b|0
+    other 1|ab|a|0|no|b|0
+    other 1|ab|b|1|yes||0
+    other 1|ab|ab|1|yes||0
+    other 1|ab|ba|1|yes||0
+    other 1|ab|aB|0|no|b|0
+    other 1|ab|Ba|0|no|b|0
+    other 2|ab||0|no|ab|0
+    other 2|ab|a|1|no|b|0
+    other 2|ab|b|1|no|a|1
+    other 2|ab|ab|2|yes||1
+    other 2|ab|ba|2|yes||1
+    other 2|ab|aB|0|no|ab|0
+    other 2|ab|Ba|0|no|b|0
+    both|ab||0|no|ab|0
+    both|ab|a|1|no|b|0
+    both|ab|b|1|no|a|1
+    both|ab|ab|2|yes||1
+    both|ab|ba|2|yes||1
+    both|ab|aB|0|no|ab|0
+    both|ab|Ba|0|no|b|0
+    alternating 2|ab||0|no|a|0
+    alternating 2|ab|a|1|no|b|0
+    alternating 2|ab|b|0|no|a|0
+    alternating 2|ab|ab|2|yes||1
+    alternating 2|ab|ba|1|no|b|0
+    alternating 2|ab|aB|0|no|a|0
+    alternating 2|ab|Ba|1|no|b|0
+    other 1|abc||0|no|bc|0
+    other 1|abc|a|0|no|bc|0
+    other 1|abc|b|1|yes||0
+    other 1|abc|ab|1|yes||0
+    other 1|abc|ba|1|yes||0
+    other 1|abc|c|1|yes||0
+    other 1|abc|bc|2|yes||0
+    other 1|abc|abc|2|yes||0
+    other 1|abc|aB|0|no|bc|0
+    other 1|abc|Ba|0|no|bc|0
+    other 2|abc||0|no|bc|0
+    other 2|abc|a|0|no|bc|0
+    other 2|abc|b|1|no|c|0
+    other 2|abc|ab|1|no|c|0
+    other 2|abc|ba|1|no|c|0
+    other 2|abc|c|1|no|b|0
+    other 2|abc|bc|2|yes||0
+    other 2|abc|abc|2|yes||0
+    other 2|abc|aB|0|no|bc|0
+    other 2|abc|Ba|0|no|bc|0
+    both|abc||0|no|abc|0
+    both|abc|a|1|no|bc|0
+    both|abc|b|1|no|ac|1
+    both|abc|ab|2|no|c|1
+    both|abc|ba|2|no|c|1
+    both|abc|c|1|no|ab|0
+    both|abc|bc|2|no|a|1
+    both|abc|abc|3|yes||1
+    both|abc|aB|0|no|abc|0
+    both|abc|Ba|0|no|bc|0
+    alternating 2|abc||0|no|a|0
+    alternating 2|abc|a|0|no|b|0
+    alternating 2|abc|b|0|no|a|0
+    alternating 2|abc|ab|1|no|c|0
+    alternating 2|abc|ba|0|no|b|0
+    alternating 2|abc|c|0|no|a|0
+    alternating 2|abc|bc|0|no|a|0
+    alternating 2|abc|abc|2|yes||0
+    alternating 2|abc|aB|0|no|c|0
+    alternating 2|abc|Ba|0|no|b|0
+    2 of 3|abc||0|no|abc|0
+    2 of 3|abc|a|0|no|bc|0
+    2 of 3|abc|b|1|no|ac|0
+    2 of 3|abc|ab|1|no|c|0
+    2 of 3|abc|ba|1|no|c|0
+    2 of 3|abc|c|1|no|ab|0
+    2 of 3|abc|bc|2|no|a|0
+    2 of 3|abc|abc|2|yes||0
+    2 of 3|abc|aB|0|no|bc|0
+    2 of 3|abc|Ba|0|no|bc|0
+";
+
+#[test]
+fn two_and_three_peers_agree_by_every_rule_as_the_matrix_says() {
+    let rules = [
+        ("other 1", OTHER1),
+        ("other 2", OTHER2),
+        ("both", BOTH),
+        ("alternating 2", TURNS2),
+        ("2 of 3", TWO_OF_THREE),
+    ];
+    let rows: Vec<&str> = MATRIX.trim().lines().map(str::trim).collect();
+    assert_eq!(rows.len(), 78);
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').collect();
+        let [what, names, reviews, have, enough, asks, left] = cells[..] else { panic!("{row}") };
+        let rule = rules.iter().find(|(name, _)| *name == what).unwrap().1;
+        let now = Board::new(rule, names).change("a", "s1").passes(reviews);
+        assert_eq!(now.have(), (have.parse().unwrap(), enough == "yes"), "{row}");
+        assert_eq!(now.asks(), asks, "{row}");
+        assert_eq!(now.change("b", "s2").have(), (left.parse().unwrap(), false), "{row}: stale");
+    }
+}
+
 #[test]
 fn row_51_the_same_peer_twice_is_one_review() {
     assert_eq!(Board::new(OTHER2, "ab").passes("aa").have(), (1, false));

@@ -19,12 +19,16 @@ fn entry(id: &str, cmd: &str, more: &str) -> String {
     format!("- {{id: {id}, type: hard, cmd: {}, pass_when: exit_code == 0{more}}}\n", Value::from(cmd))
 }
 
+/// A command of a gate that notes how much memory the loop had.
+fn note(w: &World) -> String {
+    format!("grep VmHWM /proc/$PPID/status > {}", w.path("peak").display())
+}
+
 /// Runs a loop of one idle turn with these gates one after the other, and a last one that notes how much
 /// memory the loop had.
 fn hostile(w: &World, entries: &str) -> Ran {
     w.config("goals: {parallel: 1}\n");
-    let note = format!("grep VmHWM /proc/$PPID/status > {}; false", w.path("peak").display());
-    w.goals(&(entries.to_owned() + &entry("zz-peak", &note, "")));
+    w.goals(&(entries.to_owned() + &entry("zz-peak", &format!("{}; false", note(w)), "")));
     w.run(&["--max-ticks=1", "--no-skeptic"])
 }
 
@@ -119,11 +123,13 @@ fn a_line_of_three_megabytes_that_is_no_text_is_shown_in_a_few_words() {
 #[test]
 fn a_gate_that_deletes_the_work_tree_stops_the_loop() {
     let w = World::new();
-    let ran = hostile(&w, &entry("hostile", "cp -a \"$PWD\" ../saved; rm -rf \"$PWD\"", ""));
+    let cmd = format!("cp -a \"$PWD\" ../saved; rm -rf \"$PWD\"; {}", note(&w));
+    let ran = hostile(&w, &entry("hostile", &cmd, ""));
     let reasons = ["tamper:peer-dir", "tamper:git-redirected"];
     let told = reasons.iter().any(|reason| ran.last_line() == format!("Stopped: {reason}"));
     assert!(told && ran.code == 5, "{ran:#?}");
     assert!(w.ticks().is_empty() && !w.repo().exists(), "nothing is made in its place");
+    assert!(peak(&w) < PEAK, "{} KiB", peak(&w));
     w.dead();
 }
 
@@ -138,9 +144,8 @@ fn a_gate_that_deletes_its_clean_checkout_is_judged_by_its_exit_and_spoils_no_ot
     );
     w.put(".gitignore", ".peers/\nreport.json\n");
     w.commit("Ignore the report");
-    w.goals(
-        &(entry("a-gone", gone, "") + &report + &entry("c-other", "test -f fixed && test -f readme.txt", "")),
-    );
+    let other = format!("{}; test -f fixed && test -f readme.txt", note(&w));
+    w.goals(&(entry("a-gone", gone, "") + &report + &entry("c-other", &other, "")));
     w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
     w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
     let proofs =
@@ -149,15 +154,17 @@ fn a_gate_that_deletes_its_clean_checkout_is_judged_by_its_exit_and_spoils_no_ot
     let words: Vec<(&str, &str)> = proof.iter().map(|j| (j.goal.as_str(), j.verdict.word())).collect();
     assert_eq!(words, [("a-gone", "pass"), ("b-report", "fail"), ("c-other", "pass")], "{proof:?}");
     assert!(proof.iter().all(|j| j.place == Place::Pristine));
+    assert!(peak(&w) < PEAK, "{} KiB", peak(&w));
     w.settled();
 }
 
 #[test]
 fn a_gate_that_makes_itself_green_by_an_edit_proves_nothing() {
     let w = World::new();
-    w.gate("test -f fixed || { echo yes > fixed; exit 1; }");
+    w.gate(&format!("{}; test -f fixed || {{ echo yes > fixed; exit 1; }}", note(&w)));
     w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("max_ticks", 0);
     assert!(w.has("fixed") && w.exit().proof.is_none());
+    assert!(peak(&w) < PEAK, "{} KiB", peak(&w));
     w.settled();
 }
 

@@ -161,6 +161,45 @@ fn row_05_a_second_name_of_a_control_file_stops_the_start() {
 }
 
 #[test]
+fn row_05_a_fifo_or_a_link_in_place_of_any_file_of_ours_stops_the_start_and_hangs_nothing() {
+    for name in [
+        ".peers/config.yaml",
+        ".peers/goals.yaml",
+        ".peers/state.json",
+        ".peers/log/runs.jsonl",
+        ".peers/last-stop-reason.txt",
+        "accepted.json",
+        "project.json",
+        "snapshot.json",
+        "tool-homes.json",
+        "run.lock",
+        "verdicts.json",
+    ] {
+        for fifo in [true, false] {
+            let w = World::new();
+            w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+            let at = if name.starts_with(".peers") { w.repo().join(name) } else { w.store().join(name) };
+            let target = w.path("target");
+            drop(fs::rename(&at, &target));
+            if fifo {
+                assert!(std::process::Command::new("mkfifo").arg(&at).status().unwrap().success());
+            } else {
+                symlink(&target, &at).unwrap();
+            }
+            let before = fs::read(&target).ok();
+            let ran = w.run(&["--max-ticks=1"]);
+            if name == "verdicts.json" {
+                // A cache: what cannot be read holds no answer.
+                ran.stopped("max_ticks", 0);
+            } else {
+                ran.refused(5, name);
+            }
+            assert_eq!(fs::read(&target).ok(), before, "{name}");
+        }
+    }
+}
+
+#[test]
 fn row_05_a_link_in_place_of_a_control_directory_stops_the_start_and_its_target_stays() {
     for name in [".peers", ".peers/log", ".peers/inbox"] {
         let w = World::new();
