@@ -41,6 +41,24 @@ fn a_red_gate_on_the_merged_tree_moves_nothing() {
 }
 
 #[test]
+fn a_gate_that_changes_what_a_build_tool_does_in_the_next_one_lands_nothing() {
+    let world = World::ready("true");
+    std::fs::create_dir(world.path("home/.cargo")).unwrap();
+    let at = world.path("home/.cargo/config.toml");
+    let at = at.display();
+    let change = format!("case $PWD in */proof-*) echo a > {at};; esac");
+    let gates = [("lint", change), ("next", format!("cat {at}")), ("z", format!("rm -f {at}"))];
+    let gates: Vec<_> = gates.iter().map(|(id, cmd)| (*id, cmd.as_str())).collect();
+    world.write(".peers/goals.yaml", &goals(&gates));
+    world.accept(&[]).exits(0);
+    let main = world.head();
+    world.peers(&["run", "--max-ticks", "1", "--branch", "work"]).exits(0);
+    let done = world.peers(&["land"]).exits(5);
+    assert!(done.err.contains("tamper:tool-home: "), "{}", done.err);
+    assert_eq!(world.git(&["rev-parse", "main"]), main);
+}
+
+#[test]
 fn a_merge_is_made_and_the_work_tree_that_has_the_branch_follows() {
     let world = on_a_branch("test -e ann.txt || test ! -e op.txt");
     let tip = world.head();

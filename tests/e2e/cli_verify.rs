@@ -370,9 +370,10 @@ fn where_a_gate_changes_a_file_of_the_commit_no_pass_stands() {
     world.commit("Code");
     let told: Vec<_> = rows(&world, &[]).into_iter().map(|(_, state)| state).collect();
     assert_eq!(told, ["error", "error"]);
-    // From here on it is what the operator has.
-    let done = world.peers(&["verify"]).exits(0);
-    assert!(done.out.contains("uncommitted"), "{}", done.out);
+    // From here on it is what the operator has, and is written again beside the other gate.
+    let done = world.peers(&["verify"]).exits(3);
+    let told = "files of the commit were written while gates ran together (code), and are what they were";
+    assert!(done.out.contains("uncommitted") && done.out.contains(told), "{}", done.out);
     world.write("code", "worse\n");
     let done = world.peers(&["verify"]).exits(3);
     assert!(done.out.contains("files of the commit changed while gates ran (code)"), "{}", done.out);
@@ -410,4 +411,147 @@ fn an_attempt_in_a_clean_checkout_finds_nothing_of_the_one_before() {
     world.accept(&[]).exits(0);
     world.peers(&["verify", "--pristine"]).exits(1);
     world.peers(&["verify"]).exits(0);
+}
+
+#[test]
+fn a_gate_that_changes_what_a_build_tool_does_in_the_next_one_is_refused() {
+    let world = World::ready("true");
+    std::fs::create_dir(world.path("home/.cargo")).unwrap();
+    let setting = world.path("home/.cargo/config.toml");
+    let at = setting.display();
+    // The last one would put it back.
+    let gates =
+        [("lint", format!("echo a > {at}")), ("next", format!("cat {at}")), ("z", format!("rm -f {at}"))];
+    let gates: Vec<_> = gates.iter().map(|(id, cmd)| (*id, cmd.as_str())).collect();
+    world.write(".peers/goals.yaml", &goals(&gates));
+    world.accept(&[]).exits(0);
+    let done = world.peers(&["verify", "--pristine"]).exits(5);
+    let told = format!("tamper:tool-home: `{at}`, which decides what build tools do in gates, was added");
+    assert!(done.err.contains(&told) && done.out.is_empty(), "{}", done.err);
+    assert!(setting.exists() && !world.at(".peers/VERIFY.md").exists());
+    // What was there when the command began is what counts.
+    world.write(".peers/goals.yaml", &goals(&[("lint", "true"), ("other", "true")]));
+    world.accept(&[]).exits(0);
+    world.peers(&["verify", "--pristine"]).exits(0);
+    world.write(".peers/goals.yaml", &goals(&[("lint", &format!("echo b > {at}"))]));
+    world.accept(&[]).exits(0);
+    let done = world.peers(&["verify"]).exits(5);
+    assert!(done.err.contains("was changed while gates ran"), "{}", done.err);
+}
+
+#[test]
+fn where_gates_that_run_together_write_a_file_of_the_commit_and_put_it_back_no_pass_stands() {
+    let world = World::ready("true");
+    world.write("code", "bad\n");
+    let (save, written, read) = (world.path("save"), world.fifo("written"), world.fifo("read"));
+    let (save, written, read) = (save.display(), written.display(), read.display());
+    let lint = format!("cp code {save}; echo good > code; echo > {written}; cat {read}; cp {save} code");
+    let code = format!("cat {written}; grep good code; was=$?; echo > {read}; exit $was");
+    world.write(".peers/config.yaml", &world.config("goals: {parallel: 2}\n"));
+    let text =
+        goals(&[("lint", &lint), ("code", &code)]).replace("0}", "0, cacheable: true, paths: [README.md]}");
+    world.write(".peers/goals.yaml", &text);
+    world.accept(&[]).exits(0);
+    world.commit("Code");
+    for _ in 0..2 {
+        let done = world.peers(&["verify"]).exits(3);
+        let told = "files of the commit were written while gates ran together (code), and are what they were";
+        assert!(done.out.contains(told) && done.out.contains("| code | error |"), "{}", done.out);
+    }
+    // In turn each finds what is there.
+    world.write(".peers/config.yaml", &world.config("goals: {strict_tree: true}\n"));
+    let lint = format!("cp code {save}; echo good > code; cp {save} code");
+    world.write(".peers/goals.yaml", &goals(&[("lint", &lint), ("code", "grep good code")]));
+    world.accept(&[]).exits(0);
+    let told: Vec<_> = rows(&world, &[]).into_iter().map(|(_, state)| state).collect();
+    assert_eq!(told, ["pass", "fail"]);
+}
+
+#[test]
+fn a_gate_that_writes_a_file_of_the_commit_as_it_was_is_green_alone_and_told() {
+    let world = World::ready("true");
+    world.write("code", "x\n");
+    let ran = world.path("ran");
+    let formats = format!("echo x >> {}; echo x > code", ran.display());
+    let keeps = "pass_when: exit_code == 0, cacheable: true, paths: [README.md]";
+    let alone = format!("goals:\n- {{id: formats, type: hard, cmd: '{formats}', {keeps}}}\n");
+    world.write(".peers/goals.yaml", &alone);
+    world.accept(&[]).exits(0);
+    world.commit("Code");
+    let told = "iles of the commit were written while gates ran, and are what they were: code";
+    for _ in 0..2 {
+        let done = world.peers(&["verify"]).exits(0);
+        assert!(done.out.contains(told), "{}", done.out);
+    }
+    assert_eq!(std::fs::read_to_string(&ran).unwrap().lines().count(), 2, "nothing was kept");
+    let json = world.peers(&["verify", "--json"]).exits(0).json("peers.verify/2");
+    assert_eq!(json["rewritten"], serde_json::json!(["code"]));
+    // Beside others it says how to run alone, and what needs it comes after it.
+    for (serial, code) in [("", 3), (", serial: true", 0)] {
+        let text = format!(
+            "goals:\n- {{id: other, type: hard, cmd: 'true', pass_when: exit_code == 0}}\n\
+             - {{id: formats, type: hard, cmd: '{formats}', pass_when: exit_code == 0{serial}}}\n\
+             - {{id: after, type: hard, cmd: 'true', pass_when: exit_code == 0, needs: [formats]}}\n"
+        );
+        world.write(".peers/goals.yaml", &text);
+        world.accept(&[]).exits(0);
+        let done = world.peers(&["verify"]).exits(code);
+        assert!(done.out.contains(told), "{}", done.out);
+        assert_eq!(done.out.contains("`serial: true`") || done.out.contains("serial: true"), code == 3);
+    }
+}
+
+/// One gate whose green answer is kept, and perhaps others.
+fn with_kept(world: &World, cmd: &str, more: &str) {
+    let text = format!(
+        "goals:\n- {{id: kept, type: hard, cmd: '{cmd}', pass_when: exit_code == 0, cacheable: true}}\n{more}"
+    );
+    world.write(".peers/goals.yaml", &text);
+    world.accept(&[]).exits(0);
+}
+
+#[test]
+fn a_red_answer_drops_the_kept_one_about_the_same() {
+    let world = World::ready("true");
+    let flag = world.path("flag");
+    with_kept(&world, &format!("test ! -e {}", flag.display()), "");
+    world.peers(&["verify"]).exits(0);
+    std::fs::write(&flag, "").unwrap();
+    world.peers(&["verify"]).exits(0);
+    world.peers(&["verify", "--fresh"]).exits(1);
+    world.peers(&["verify"]).exits(1);
+}
+
+#[test]
+fn an_answer_is_not_kept_where_another_gate_took_away_what_it_found() {
+    let world = World::ready("true");
+    world.write(".gitignore", "found\n.peers/\n");
+    let later = "- {id: later, type: hard, cmd: 'rm -f found', pass_when: exit_code == 0, needs: [kept]}\n";
+    with_kept(&world, "test -e found", later);
+    world.commit("Ignore");
+    world.write("found", "");
+    world.peers(&["verify"]).exits(0);
+    assert!(!world.at("found").exists());
+    world.peers(&["verify"]).exits(1);
+}
+
+#[test]
+fn a_kept_answer_is_about_what_a_link_leads_to() {
+    let world = World::ready("true");
+    world.write(".gitignore", "found\n.peers/\n");
+    with_kept(&world, "grep good found || grep good found/in", "");
+    world.commit("Ignore");
+    let there = world.path("there");
+    std::fs::write(&there, "good").unwrap();
+    std::os::unix::fs::symlink(&there, world.at("found")).unwrap();
+    world.peers(&["verify"]).exits(0);
+    std::fs::write(&there, "worse").unwrap();
+    world.peers(&["verify"]).exits(1);
+    // In a directory elsewhere nobody looks.
+    std::fs::remove_file(&there).unwrap();
+    std::fs::create_dir(&there).unwrap();
+    std::fs::write(there.join("in"), "good").unwrap();
+    world.peers(&["verify"]).exits(0);
+    std::fs::write(there.join("in"), "worse").unwrap();
+    world.peers(&["verify"]).exits(1);
 }

@@ -105,6 +105,16 @@ impl Facts<'_> {
             .collect())
     }
 
+    /// The paths of all files and links at `commit`, as they are, sorted. Untrusted bytes.
+    ///
+    /// # Errors
+    /// As [`Facts::list_tree`].
+    pub fn paths_of_files(&self, commit: &CommitId) -> Result<Vec<Vec<u8>>, GitError> {
+        let odb = objects::odb(self.repo)?;
+        let leaves = leaves(&odb, objects::commit_tree(self.repo, commit)?)?;
+        Ok(leaves.into_iter().filter(|leaf| leaf.mode != MODE_GITLINK).map(|leaf| leaf.path).collect())
+    }
+
     /// Every leaf at `commit` below the top-level directory `dir`, whatever its case; the file itself when
     /// it is one.
     ///

@@ -32,6 +32,7 @@ use crate::cache;
 use crate::drive;
 use crate::env::OperatorEnv;
 use crate::gitrepo::chain;
+use crate::guard::ToolHomes;
 use crate::inputs::Signals;
 use crate::outward::{self, Operators};
 use crate::perform::{after, in_order_of_need, one_more};
@@ -86,6 +87,9 @@ pub struct Verified {
     pub digests: Digests,
     /// Paths of the work tree that the gates made dirty, or why that is not known.
     pub dirtied: Dirtied,
+    /// Files of the commit that were written while gates ran, and are what they were; the first thousand of
+    /// those that ran together.
+    pub rewritten: Vec<String>,
     /// Wall time of everything, milliseconds.
     pub took_ms: u64,
     /// A loop works here at the same time.
@@ -113,7 +117,7 @@ pub fn verify(
     }
     let bench = Bench::new(place, env, &loaded)?;
     if options.fresh {
-        bench.site.forget_kept();
+        bench.site.ask_anew();
     }
     let (at, from) = (clock::now(), clock::mono());
     let head = match repo.facts().head() {
@@ -133,12 +137,12 @@ pub fn verify(
     let mut recordless = recordless(place, &loaded.goals);
     recordless.retain(|id| chosen(id.as_str()));
     let gates = bench.book.gates().iter().filter(|id| chosen(id.as_str()) && !recordless.contains(id));
-    let (judgement, dirtied) = if options.pristine {
+    let (judgement, dirtied, rewritten) = if options.pristine {
         let gates: Vec<GoalId> = gates.filter(|id| !exempt.contains(id)).cloned().collect();
         let key = TreeKey { head: head.clone(), tree: state.head_tree.clone() };
         let lent = control.lend(&repo).map_err(git)?;
         let judgement = bench.prove(&control, &key, &gates, &lent, &Rc::new(RefCell::new(show)))?;
-        (judgement, Err("they ran in a clean checkout"))
+        (judgement, Err("they ran in a clean checkout"), Vec::new())
     } else {
         let gates: Vec<GoalId> = gates.cloned().collect();
         let mut extra = Extra::all(&bench.book);
@@ -155,12 +159,12 @@ pub fn verify(
             state: &state,
             alone: beside.is_none(),
         };
-        let judgement = ground.judge(&gates, extra, show)?;
+        let (judgement, rewritten) = ground.judge(&gates, extra, show)?;
         let dirtied = match &beside {
             Some(_) => Err("a loop works here at the same time"),
             None => before.changed(&control, place.work_dir(), &head),
         };
-        (judgement, dirtied)
+        (judgement, dirtied, rewritten)
     };
     let Judgement { mut gates, extra, signal } = judgement;
     if shallow::is_cut(place, &repo) {
@@ -178,6 +182,7 @@ pub fn verify(
         recordless,
         digests: loaded.digests,
         dirtied,
+        rewritten,
         took_ms: u64::try_from(clock::mono().since(from).as_millis()).unwrap_or(u64::MAX),
         beside,
         signal,
@@ -226,6 +231,8 @@ pub(crate) struct Bench {
     scratch: PathBuf,
     env: Env,
     operators: Operators,
+    /// Settings of build tools, as they were before anything ran.
+    homes: ToolHomes,
 }
 
 impl Bench {
@@ -273,6 +280,7 @@ impl Bench {
             subreaper: peers_sys::reap::become_subreaper().is_ok(),
             verdicts,
         });
+        let homes = ToolHomes::look(site.tool_settings());
         Ok(Self {
             cache: dir,
             name,
@@ -284,6 +292,7 @@ impl Bench {
             scratch: scratch_path,
             env: env.clone(),
             operators: Operators::of(place),
+            homes,
         })
     }
 
@@ -319,9 +328,9 @@ impl Bench {
         Ok(outward::look((control, &repo), &self.operators, (head, dir), aside).map_err(git)?)
     }
 
-    /// These verdicts stand. Gives back the kept green answers where they are to be written anew.
-    pub(crate) fn stand(&self, judged: &[Judged]) -> Option<Verdicts> {
-        self.site.stand(judged)
+    /// What is kept after these verdicts, where it is to be written anew. Green ones are kept only if they stand.
+    pub(crate) fn kept(&self, judged: &[Judged], they_stand: bool) -> Option<Verdicts> {
+        if they_stand { self.site.stand(judged) } else { self.site.fall(judged) }
     }
 
     /// Runs gates one after the other, each in a clean checkout of its own, as the loop's proof does:
@@ -371,6 +380,8 @@ impl Bench {
     }
 
     /// Runs gates, then commands. A signal ends what runs; what has answered by then is kept.
+    ///
+    /// Refused where they changed what build tools do in the gates that come next.
     pub(crate) fn judge(
         &self,
         job: GateJob,
@@ -408,7 +419,17 @@ impl Bench {
             }
         });
         let judged: std::io::Result<Judgement> = done.map_err(|e| bug("the runtime does not start", e))?;
-        Ok(judged.map_err(|e| bug("signals", e))?)
+        let judged = judged.map_err(|e| bug("signals", e))?;
+        if let Some(what) = self.homes.changed_meanwhile() {
+            return Err(Finding::new(
+                exit::REFUSED,
+                what,
+                "look at it, put it back unless it is yours, and run this again; rustup and nvm write a missing \
+                 one when they are first used: use them once before",
+            )
+            .into());
+        }
+        Ok(judged)
     }
 }
 

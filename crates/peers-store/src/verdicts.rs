@@ -65,12 +65,6 @@ impl Verdicts {
         disk.publish(Area::Store, layout::store::VERDICTS, &bytes, false)
     }
 
-    /// Whether any answer of that gate is kept.
-    #[must_use]
-    pub fn has(&self, gate: &GoalId) -> bool {
-        self.passes.iter().any(|pass| pass.gate == *gate)
-    }
-
     /// The answer about exactly this.
     #[must_use]
     pub fn find(&self, gate: &GoalId, about: &str) -> Option<&Pass> {
@@ -84,6 +78,13 @@ impl Verdicts {
         while self.passes.len() > KEPT {
             self.passes.pop_front();
         }
+    }
+
+    /// Drops the answer about exactly this: another one was measured. Whether there was one.
+    pub fn forget(&mut self, gate: &GoalId, about: &str) -> bool {
+        let before = self.passes.len();
+        self.passes.retain(|pass| pass.about != about || pass.gate != *gate);
+        self.passes.len() < before
     }
 
     /// Whether nothing is kept.
@@ -113,6 +114,19 @@ mod tests {
         assert!(kept.find(&GoalId::new("lint").unwrap(), &format!("{:064x}", 1)).is_some());
         assert!(kept.find(&GoalId::new("test").unwrap(), &format!("{:064x}", 1)).is_none());
         assert!(kept.find(&GoalId::new("lint").unwrap(), &format!("{:064x}", 2)).is_none());
+    }
+
+    #[test]
+    fn only_the_answer_that_was_refuted_is_forgotten() {
+        let mut kept = Verdicts::default();
+        for (gate, about) in [("lint", 1), ("lint", 2), ("test", 1)] {
+            kept.keep(pass(gate, about));
+        }
+        let (lint, one) = (GoalId::new("lint").unwrap(), format!("{:064x}", 1));
+        assert!(kept.forget(&lint, &one) && !kept.forget(&lint, &one));
+        assert!(kept.find(&lint, &one).is_none());
+        assert!(kept.find(&lint, &format!("{:064x}", 2)).is_some());
+        assert!(kept.find(&GoalId::new("test").unwrap(), &one).is_some());
     }
 
     #[test]

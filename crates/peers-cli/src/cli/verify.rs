@@ -44,7 +44,8 @@ const SHOWN: usize = 10;
 /// `peers info` prints where it was.
 ///
 /// Exit codes: 0 all green, 1 something red or nothing to check, 3 something could not be judged, or an
-/// error in goals or config, 5 goals or config are not what was accepted, 70 a report cannot be written.
+/// error in goals or config, 5 goals or config are not what was accepted, or a gate changed a setting of a
+/// build tool outside of the repository, 70 a report cannot be written.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -55,7 +56,7 @@ pub(crate) struct Args {
     /// Run the hard goals in a clean checkout of HEAD, as the proof before `complete` does
     #[arg(long)]
     pristine: bool,
-    /// Run every gate; take no green answer that was kept (`cacheable`)
+    /// Run every gate; take no green answer that was kept (`cacheable`), and drop those that it refutes
     #[arg(long)]
     fresh: bool,
     /// Leave `.peers/VERIFY.md` as it is
@@ -216,6 +217,7 @@ fn report(verified: Verified, (args, only): (&Args, &[String]), ground: &Ground)
         digests: verified.digests,
         exempt: verified.exempt,
         dirtied: verified.dirtied,
+        rewritten: verified.rewritten,
         unasked,
         beside: verified.beside.is_some(),
         recordless: verified.recordless,

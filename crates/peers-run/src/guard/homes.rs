@@ -71,8 +71,26 @@ impl ToolHomes {
         store.publish(layout::store::TOOL_HOMES, &bytes)
     }
 
-    /// The first that is not what it was.
+    /// The first that is not what it was when the run began.
     pub(crate) fn changed(&self) -> Option<String> {
+        let Changed { path, what, before } = self.first_changed()?;
+        let since = if before { "the run that was killed began" } else { "the run began" };
+        Some(format!(
+            "{path}, which decides what build tools do in gates, {what} since {since}; look at it, put it \
+             back unless it is yours, and start again"
+        ))
+    }
+
+    /// The first that is not what it was when a command began that runs gates outside of a loop.
+    pub(crate) fn changed_meanwhile(&self) -> Option<String> {
+        let Changed { path, what, .. } = self.first_changed()?;
+        Some(format!(
+            "tamper:tool-home: {path}, which decides what build tools do in gates, {what} while gates ran, so \
+             that none of their answers stands"
+        ))
+    }
+
+    fn first_changed(&self) -> Option<Changed> {
         self.known.iter().find_map(|(path, before)| {
             let now = state(path);
             let what = match (before.as_str(), now.as_str()) {
@@ -81,18 +99,19 @@ impl ToolHomes {
                 (_, ABSENT) => "was removed",
                 _ => "was changed",
             };
-            let since = if self.before.contains(path) {
-                "the run that was killed began"
-            } else {
-                "the run began"
-            };
-            let path = term::inline(&path.to_string_lossy());
-            Some(format!(
-                "`{path}`, which decides what build tools do in gates, {what} since {since}; look at it, put it \
-                 back unless it is yours, and start again"
-            ))
+            let before = self.before.contains(path);
+            Some(Changed { path: format!("`{}`", term::inline(&path.to_string_lossy())), what, before })
         })
     }
+}
+
+/// A setting that is not what it was.
+struct Changed {
+    /// For people.
+    path: String,
+    what: &'static str,
+    /// A run that was killed knew something else.
+    before: bool,
 }
 
 /// What is at a path: where links lead, and the content there.
@@ -135,7 +154,8 @@ mod tests {
         let before = homes();
         assert_eq!(before.changed(), None);
         fs::write(&setting, "a").unwrap();
-        assert!(before.changed().unwrap().contains("was added"));
+        assert!(before.changed().unwrap().contains("was added since the run began"));
+        assert!(before.changed_meanwhile().unwrap().contains("was added while gates ran"));
         let before = homes();
         fs::write(&setting, "b").unwrap();
         assert!(before.changed().unwrap().contains("was changed"));

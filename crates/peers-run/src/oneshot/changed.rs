@@ -1,12 +1,18 @@
 //! What gates leave behind in the work tree.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use peers_git::{ControlDir, DirtyFile, DirtyStatus};
 use peers_model::{CommitId, TreeId};
+use peers_sys::SafeDir;
+use peers_sys::dir::{FileId, Kind};
 
 /// Uncommitted paths that are compared before and after the gates; with more of them nobody can tell.
 const COMPARED: usize = 10_000;
+/// Files of the commit that are named where they were written and put back.
+const NAMED: usize = 1000;
 /// The work tree could not be looked at.
 const UNSEEN: &str = "git could not look at it";
 
@@ -62,6 +68,71 @@ impl Before {
         let after = control.dirty_files(work_dir, head, COMPARED + 1).map_err(|_| UNSEEN)?;
         added(&before, after)
     }
+}
+
+/// The files of the commit as the kernel knows them: one that is written and put back is another one.
+pub(super) struct Stamps {
+    /// Of a commit with too many nobody can tell.
+    paths: Option<Vec<Vec<u8>>>,
+    now: Option<Vec<Stamp>>,
+}
+
+/// Which file, and its last change of any kind; nothing where there is no file.
+type Stamp = Option<(FileId, i64)>;
+
+/// Files of the commit that were written.
+pub(super) struct Written {
+    /// Some of them, for people.
+    pub(super) paths: Vec<String>,
+}
+
+impl Stamps {
+    pub(super) fn look(control: &ControlDir, work_dir: &Path, head: &CommitId) -> Self {
+        let paths = control.facts().paths_of_files(head).ok();
+        let now = paths.as_ref().and_then(|paths| stamps(work_dir, paths));
+        Self { paths, now }
+    }
+
+    /// What was written since the last look. Where nobody can tell, something was.
+    pub(super) fn written(&mut self, work_dir: &Path) -> Option<Written> {
+        let Some(paths) = &self.paths else { return Some(Written { paths: Vec::new() }) };
+        let now = stamps(work_dir, paths);
+        let before = std::mem::replace(&mut self.now, now);
+        let (Some(before), Some(now)) = (before, &self.now) else {
+            return Some(Written { paths: Vec::new() });
+        };
+        if before == *now {
+            return None;
+        }
+        let differ = before.iter().zip(now).zip(paths).filter(|((before, now), _)| before != now);
+        let named = differ.take(NAMED).map(|(_, path)| String::from_utf8_lossy(path).into_owned());
+        Some(Written { paths: named.collect() })
+    }
+}
+
+/// The stamps of these paths, which are sorted, so that each directory is opened once.
+fn stamps(work_dir: &Path, paths: &[Vec<u8>]) -> Option<Vec<Stamp>> {
+    let top = SafeDir::open_shared(work_dir).ok()?;
+    // The way to the file before, each with its directory, where it is one.
+    let mut way: Vec<(&[u8], Option<SafeDir>)> = Vec::new();
+    let mut found = Vec::with_capacity(paths.len());
+    for path in paths {
+        let mut names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+        let name = names.pop()?;
+        let same = way.iter().zip(&names).take_while(|((was, _), now)| was == *now).count();
+        way.truncate(same);
+        for name in names.into_iter().skip(same) {
+            let above = way.last().map_or(Some(&top), |(_, dir)| dir.as_ref());
+            let dir = above.and_then(|above| above.subdir(OsStr::from_bytes(name)).ok());
+            way.push((name, dir));
+        }
+        let dir = way.last().map_or(Some(&top), |(_, dir)| dir.as_ref());
+        let stat = dir.and_then(|dir| dir.stat(OsStr::from_bytes(name)).ok().flatten());
+        // What lies in a directory that stands there is no file of the commit.
+        let stat = stat.filter(|stat| stat.kind != Kind::Dir);
+        found.push(stat.map(|stat| (stat.id, stat.changed_ns)));
+    }
+    Some(found)
 }
 
 fn is_of_commit(file: &DirtyFile) -> bool {

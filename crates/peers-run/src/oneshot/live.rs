@@ -8,11 +8,11 @@ use std::rc::Rc;
 use peers_core::apply::bounded;
 use peers_core::scope::Scope;
 use peers_git::{ControlDir, Head, PeerRepo, TreeState};
-use peers_model::goal::{self, Goal, HardGoal};
+use peers_model::goal::{self, GateRun, Goal, HardGoal};
 use peers_model::verdict::{Judged, TreeKey, Verdict};
 use peers_model::{CommitId, GoalId, TickNo, limits};
 
-use super::changed::Before;
+use super::changed::{Before, Stamps, Written};
 use super::{Bench, Judgement, Show, git};
 use crate::boot::BootError;
 use crate::gitrepo::chain;
@@ -45,52 +45,57 @@ struct Moved {
     head: Option<String>,
 }
 
+/// What came of all gates.
+#[derive(Default)]
+struct Round {
+    done: Judgement,
+    /// Files of the commit were not what they were after some of the gates: uncommitted paths, for people.
+    changed: Option<String>,
+    /// Files of the commit that were written and put back.
+    rewritten: Vec<String>,
+}
+
 impl Ground<'_> {
     /// Runs gates, and then commands. Green answers that may be kept are kept if the tree stood still.
     ///
     /// Where gates change files of the commit no pass stands: one that reads what another one wrote was green
-    /// at no tree that has a name.
+    /// at no tree that has a name. Where they put back what they wrote, that holds for gates that ran together.
     pub(super) fn judge(
         mut self,
         gates: &[GoalId],
         extra: Vec<Extra>,
         show: Show,
-    ) -> Result<Judgement, BootError> {
+    ) -> Result<(Judgement, Vec<String>), BootError> {
         let show = Rc::new(RefCell::new(show));
         let shown = || -> Show {
             let show = Rc::clone(&show);
             Box::new(move |progress| (show.borrow_mut())(progress))
         };
-        let before = Before::with_content(self.control, self.place.work_dir(), self.head);
-        let (mut done, moved) = self.round(gates, &shown)?;
-        let strict = self.bench.book.config().goals.strict_tree;
-        if let Some(Moved { named, head: None, .. }) = moved
-            && !strict
-            && before.files_changed(self.control, self.place.work_dir(), self.head)
-        {
+        let Round { mut done, changed, rewritten } = self.round(gates, &shown)?;
+        if let Some(named) = changed {
             let why = format!(
                 "files of the commit changed while gates ran ({named}), so that no pass is about a tree that is \
                  there; `goals.strict_tree` tells which gate it is, `--pristine` gives each its own checkout"
             );
-            doubt(&mut done.gates, &why);
+            doubt(&mut done.gates, &why, |_| true);
         }
         let key = self.key()?;
-        self.then(done, &key, extra, shown())
+        Ok((self.then(done, &key, extra, shown())?, rewritten))
     }
 
     /// Each gate once, together where nothing is against it.
-    fn round(
-        &mut self,
-        gates: &[GoalId],
-        shown: &dyn Fn() -> Show,
-    ) -> Result<(Judgement, Option<Moved>), BootError> {
+    fn round(&mut self, gates: &[GoalId], shown: &dyn Fn() -> Show) -> Result<Round, BootError> {
+        let work_dir = self.place.work_dir();
         let strict = self.bench.book.config().goals.strict_tree;
         let mut key = self.key()?;
         let scopes = self.scopes(gates)?;
         let mut left = in_order_of_need(gates, self.goals);
-        let (mut done, mut all_moved) = (Judgement::default(), None);
+        let before = Before::with_content(self.control, work_dir, self.head);
+        let mut stamps = Stamps::look(self.control, work_dir, self.head);
+        let mut round = Round::default();
+        let done = &mut round.done;
         while !left.is_empty() && done.signal.is_none() {
-            let now = if strict { vec![left.remove(0)] } else { next_together(&mut left, self.goals) };
+            let now = if strict { vec![left.remove(0)] } else { self.together(&mut left) };
             let copied = now.iter().filter_map(|id| goal::gate_of(self.goals, id)).any(HardGoal::in_copy);
             let copy = if copied && !self.state.dirty {
                 let objects = self.control.lend(self.repo).map_err(git)?;
@@ -105,10 +110,11 @@ impl Ground<'_> {
             let mut judged = self.bench.judge(job, Vec::new(), shown())?;
             done.signal = judged.signal;
             let moved = self.moved(&key)?;
-            match &moved {
-                None => self.keep(&judged.gates),
+            let written = stamps.written(work_dir);
+            self.keep(&judged.gates, moved.is_none() && written.is_none());
+            match moved {
                 Some(Moved { head: Some(head), .. }) => {
-                    doubt(&mut judged.gates, head);
+                    doubt(&mut judged.gates, &head, |_| true);
                     let not_run = format!("it was not run: {head}");
                     let cut = left.drain(..).map(|id| unjudged(id, &key, &not_run));
                     judged.gates.extend(cut);
@@ -118,17 +124,62 @@ impl Ground<'_> {
                     key.tree = now.key().map_err(git)?;
                     for judged in judged.gates.iter_mut().filter(|judged| !judged.verdict.is_error()) {
                         judged.verdict =
-                            Verdict::Fail { diagnostic: changed_the_tree(named, &judged.verdict) };
+                            Verdict::Fail { diagnostic: changed_the_tree(&named, &judged.verdict) };
                     }
                 }
-                Some(_) => {}
+                Some(Moved { named, .. }) if before.files_changed(self.control, work_dir, self.head) => {
+                    round.changed = Some(named);
+                }
+                Some(_) | None => {
+                    if let Some(Written { paths }) = written {
+                        self.doubt_together(&mut judged.gates, &paths);
+                        round.rewritten.extend(paths);
+                    }
+                }
             }
             done.gates.append(&mut judged.gates);
-            all_moved = moved.or(all_moved);
         }
         // In the order of the file, whatever the order in which they ran.
         done.gates.sort_by_key(|judged| gates.iter().position(|id| *id == judged.goal));
-        Ok((done, all_moved))
+        round.rewritten.sort_unstable();
+        round.rewritten.dedup();
+        Ok(round)
+    }
+
+    /// As [`next_together`], but what the operator wants to have run alone is judged alone, too.
+    fn together(&self, left: &mut Vec<GoalId>) -> Vec<GoalId> {
+        let (mut now, mut later) = (Vec::new(), Vec::new());
+        for id in next_together(left, self.goals) {
+            let gate = goal::gate_of(self.goals, &id);
+            let waits =
+                gate.is_some_and(|gate| gate.serial || gate.needs.iter().any(|need| later.contains(need)));
+            if waits { later.push(id) } else { now.push(id) }
+        }
+        if now.is_empty() && !later.is_empty() {
+            now.push(later.remove(0));
+        }
+        left.splice(..0, later);
+        now
+    }
+
+    /// Files of the commit were written and put back: of commands that ran together none knows what it read.
+    fn doubt_together(&self, gates: &mut [Judged], written: &[String]) {
+        let command = |judged: &Judged| {
+            let gate = goal::gate_of(self.goals, &judged.goal);
+            // A check reads commits. What is kept, or needs what is red, did not run.
+            judged.attempts > 0 && gate.is_some_and(|gate| !matches!(gate.run, GateRun::Check { .. }))
+        };
+        if gates.iter().filter(|judged| command(judged)).count() < 2 {
+            return;
+        }
+        let named: Vec<String> = written.iter().take(3).map(|path| peers_sys::term::line(path, 60)).collect();
+        let named = if named.is_empty() { "which is not known".to_owned() } else { named.join(", ") };
+        let why = format!(
+            "files of the commit were written while gates ran together ({named}), and are what they were: nobody \
+             knows what another one read meanwhile; `serial: true` lets the gate that writes them run alone, \
+             `--pristine` gives each its own checkout"
+        );
+        doubt(gates, &why, command);
     }
 
     fn key(&self) -> Result<TreeKey, BootError> {
@@ -212,9 +263,9 @@ impl Ground<'_> {
         }
     }
 
-    /// Writes down green answers that may outlive this process. That this cannot be done costs a run of them.
-    fn keep(&self, judged: &[Judged]) {
-        let Some(kept) = self.bench.stand(judged) else { return };
+    /// Writes down green answers that may outlive this process, and drops those that others refute.
+    fn keep(&self, judged: &[Judged], they_stand: bool) {
+        let Some(kept) = self.bench.kept(judged, they_stand) else { return };
         if !self.alone {
             return;
         }
@@ -230,8 +281,8 @@ impl Ground<'_> {
 }
 
 /// No pass of these stands.
-fn doubt(gates: &mut [Judged], why: &str) {
-    for judged in gates.iter_mut().filter(|judged| judged.verdict.is_pass()) {
+fn doubt(gates: &mut [Judged], why: &str, of: impl Fn(&Judged) -> bool) {
+    for judged in gates.iter_mut().filter(|judged| judged.verdict.is_pass() && of(judged)) {
         judged.verdict = Verdict::Error { diagnostic: bounded(why, limits::DIAGNOSTIC) };
     }
 }

@@ -1,6 +1,6 @@
 //! Green answers that are kept, and those that will be once their tree is known to have stood still.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -27,52 +27,84 @@ pub(super) enum Worth {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     verdicts: RefCell<Verdicts>,
+    /// No kept answer is taken.
+    anew: Cell<bool>,
     /// What the answers that are being found will be about.
-    pending: RefCell<BTreeMap<GoalId, (String, Worth)>>,
+    pending: RefCell<BTreeMap<GoalId, Pending>>,
+}
+
+/// What an answer will be about.
+#[derive(Debug)]
+struct Pending {
+    about: String,
+    worth: Worth,
+    /// All of it, as it was before the gate ran.
+    whole: String,
+}
+
+/// Whether the tree stood still while gates ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stood {
+    Still,
+    /// No green answer is kept.
+    Moved,
 }
 
 impl Kept {
     pub(super) fn new(verdicts: Verdicts) -> Self {
-        Self { verdicts: RefCell::new(verdicts), pending: RefCell::default() }
+        Self { verdicts: RefCell::new(verdicts), ..Self::default() }
     }
 
-    /// Drops everything.
-    pub(super) fn forget(&self) {
-        *self.verdicts.borrow_mut() = Verdicts::default();
+    /// Takes no kept answer from here on. What is measured may refute one.
+    pub(super) fn ask_anew(&self) {
+        self.anew.set(true);
     }
 
     /// Whether a green answer of `gate` about this is kept. If not, the next one will be about it.
     pub(super) fn look(&self, gate: &GoalId, about: &str, worth: &Worth, work_dir: &Path) -> bool {
-        // A look at every file is spared where nothing is kept of the gate.
-        let known = self.verdicts.borrow().has(gate);
-        let found = known
-            && whole(about, worth, work_dir)
-                .is_some_and(|about| self.verdicts.borrow().find(gate, &about).is_some());
-        if found {
-            self.pending.borrow_mut().remove(gate);
-        } else {
-            self.pending.borrow_mut().insert(gate.clone(), (about.to_owned(), worth.clone()));
+        let whole = whole(about, worth, |globs| ground::digest(work_dir, globs));
+        let kept = |whole: &String| self.verdicts.borrow().find(gate, whole).is_some();
+        let found = !self.anew.get() && whole.as_ref().is_some_and(kept);
+        let mut pending = self.pending.borrow_mut();
+        pending.remove(gate);
+        if let Some(whole) = whole.filter(|_| !found) {
+            pending.insert(gate.clone(), Pending { about: about.to_owned(), worth: worth.clone(), whole });
         }
         found
     }
 
-    /// Keeps the green ones of these verdicts. Nothing when there is nothing new.
-    pub(super) fn stand(&self, verdicts: &[Judged], at: Timestamp, work_dir: &Path) -> Option<Verdicts> {
+    /// Keeps the green ones of these verdicts that are about the same before and after. One that is not green
+    /// drops what is kept about the same. Nothing when there is nothing new.
+    pub(super) fn stand(
+        &self,
+        verdicts: &[Judged],
+        stood: Stood,
+        at: Timestamp,
+        work_dir: &Path,
+    ) -> Option<Verdicts> {
         let mut pending = std::mem::take(&mut *self.pending.borrow_mut());
         let mut kept = self.verdicts.borrow_mut();
         let mut news = false;
-        for judged in verdicts.iter().filter(|judged| judged.verdict.is_pass() && !judged.cached) {
+        let mut files = BTreeMap::new();
+        let mut now = |globs: &[String]| {
+            files.entry(globs.to_vec()).or_insert_with(|| ground::digest(work_dir, globs)).clone()
+        };
+        for judged in verdicts.iter().filter(|judged| !judged.cached) {
+            let Some(Pending { about, worth, whole: before }) = pending.remove(&judged.goal) else {
+                continue;
+            };
             // One that was red first says nothing for sure about the next time.
-            if judged.is_flaky() {
+            if !judged.verdict.is_pass() || judged.is_flaky() {
+                news |= kept.forget(&judged.goal, &before);
                 continue;
             }
-            let Some((about, worth)) = pending.remove(&judged.goal) else { continue };
-            if worth == Worth::Nothing {
+            if stood == Stood::Moved || worth == Worth::Nothing {
                 continue;
             }
-            let Some(about) = whole(&about, &worth, work_dir) else { continue };
-            let gate = judged.goal.clone();
-            kept.keep(Pass { gate, about, tree: judged.at.tree.clone(), at });
+            if whole(&about, &worth, &mut now).as_ref() != Some(&before) {
+                continue;
+            }
+            kept.keep(Pass { gate: judged.goal.clone(), about: before, tree: judged.at.tree.clone(), at });
             news = true;
         }
         news.then(|| kept.clone())
@@ -80,11 +112,11 @@ impl Kept {
 }
 
 /// Everything that an answer is about; nothing where that cannot be told.
-fn whole(about: &str, worth: &Worth, work_dir: &Path) -> Option<String> {
+fn whole(about: &str, worth: &Worth, mut files: impl FnMut(&[String]) -> Option<String>) -> Option<String> {
     match worth {
         Worth::Keeping | Worth::Nothing => Some(about.to_owned()),
         Worth::With(globs) => {
-            let files = ground::digest(work_dir, globs)?;
+            let files = files(globs)?;
             Some(sha256_hex(format!("{about} {files}").as_bytes()))
         }
     }
@@ -105,19 +137,20 @@ mod tests {
         Judged::new(GoalId::new("lint").unwrap(), at, Place::Live, verdict)
     }
 
+    fn red() -> Judged {
+        judged(Verdict::Fail { diagnostic: String::new() })
+    }
+
     #[test]
     fn only_a_green_answer_that_stood_is_kept() {
         let (kept, lint) = (Kept::default(), GoalId::new("lint").unwrap());
         let now = Timestamp::from_millis(0);
         assert!(!kept.look(&lint, "one", &Worth::Keeping, Path::new("/")));
-        assert_eq!(
-            kept.stand(&[judged(Verdict::Fail { diagnostic: String::new() })], now, Path::new("/")),
-            None
-        );
+        assert_eq!(kept.stand(&[red()], Stood::Still, now, Path::new("/")), None);
         assert!(!kept.look(&lint, "one", &Worth::Keeping, Path::new("/")));
         // The tree moved: nobody said that it stands, and what comes next is about something else.
         assert!(!kept.look(&lint, "two", &Worth::Keeping, Path::new("/")));
-        assert!(kept.stand(&[judged(Verdict::Pass)], now, Path::new("/")).is_some());
+        assert!(kept.stand(&[judged(Verdict::Pass)], Stood::Still, now, Path::new("/")).is_some());
         assert!(kept.look(&lint, "two", &Worth::Keeping, Path::new("/")));
         assert!(!kept.look(&lint, "one", &Worth::Keeping, Path::new("/")));
     }
@@ -127,10 +160,61 @@ mod tests {
         let (kept, lint) = (Kept::default(), GoalId::new("lint").unwrap());
         let now = Timestamp::from_millis(0);
         assert!(!kept.look(&lint, "one", &Worth::Keeping, Path::new("/")));
-        assert!(kept.stand(&[judged(Verdict::Pass)], now, Path::new("/")).is_some());
+        assert!(kept.stand(&[judged(Verdict::Pass)], Stood::Still, now, Path::new("/")).is_some());
         assert!(kept.look(&lint, "one", &Worth::Keeping, Path::new("/")));
         let cached = Judged { cached: true, ..judged(Verdict::Pass) };
-        assert_eq!(kept.stand(&[cached], now, Path::new("/")), None);
+        assert_eq!(kept.stand(&[cached], Stood::Still, now, Path::new("/")), None);
+    }
+
+    #[test]
+    fn an_answer_that_is_not_green_drops_the_kept_one_about_the_same() {
+        let (lint, at) = (GoalId::new("lint").unwrap(), Path::new("/"));
+        let now = Timestamp::from_millis(0);
+        let error = || judged(Verdict::Error { diagnostic: String::new() });
+        let flaky = || Judged { attempts: 2, ..judged(Verdict::Pass) };
+        for (judged, stood) in
+            [(red(), Stood::Still), (red(), Stood::Moved), (error(), Stood::Still), (flaky(), Stood::Still)]
+        {
+            let mut verdicts = Verdicts::default();
+            for about in ["one", "two"] {
+                let tree = judged.at.tree.clone();
+                verdicts.keep(Pass { gate: lint.clone(), about: about.to_owned(), tree, at: now });
+            }
+            let kept = Kept::new(verdicts);
+            assert!(kept.look(&lint, "one", &Worth::Keeping, at));
+            kept.ask_anew();
+            assert!(!kept.look(&lint, "one", &Worth::Keeping, at));
+            let left = kept.stand(&[judged], stood, now, at).unwrap();
+            assert!(left.find(&lint, "one").is_none() && left.find(&lint, "two").is_some());
+        }
+    }
+
+    #[test]
+    fn a_tree_that_moved_keeps_nothing() {
+        let (kept, lint) = (Kept::default(), GoalId::new("lint").unwrap());
+        let (now, at) = (Timestamp::from_millis(0), Path::new("/"));
+        assert!(!kept.look(&lint, "one", &Worth::Keeping, at));
+        assert_eq!(kept.stand(&[judged(Verdict::Pass)], Stood::Moved, now, at), None);
+        assert!(!kept.look(&lint, "one", &Worth::Keeping, at));
+    }
+
+    #[test]
+    fn an_answer_is_kept_only_where_its_ground_is_the_same_before_and_after() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (kept, lint) = (Kept::default(), GoalId::new("lint").unwrap());
+        let now = Timestamp::from_millis(0);
+        let look = || kept.look(&lint, "one", &Worth::With(Vec::new()), tmp.path());
+        let stand = || kept.stand(&[judged(Verdict::Pass)], Stood::Still, now, tmp.path()).is_some();
+        let ignored = tmp.path().join("ignored");
+        // It found a file that another gate took away.
+        std::fs::write(&ignored, "x").unwrap();
+        assert!(!look());
+        std::fs::remove_file(&ignored).unwrap();
+        assert!(!stand() && !look());
+        // And the other way about.
+        std::fs::write(&ignored, "x").unwrap();
+        assert!(!stand() && !look());
+        assert!(stand() && look());
     }
 
     #[test]
@@ -138,9 +222,9 @@ mod tests {
         let (kept, lint) = (Kept::default(), GoalId::new("lint").unwrap());
         let (now, at) = (Timestamp::from_millis(0), Path::new("/"));
         assert!(!kept.look(&lint, "one", &Worth::Nothing, at));
-        assert_eq!(kept.stand(&[judged(Verdict::Pass)], now, at), None);
+        assert_eq!(kept.stand(&[judged(Verdict::Pass)], Stood::Still, now, at), None);
         assert!(!kept.look(&lint, "one", &Worth::Keeping, at));
-        assert!(kept.stand(&[judged(Verdict::Pass)], now, at).is_some());
+        assert!(kept.stand(&[judged(Verdict::Pass)], Stood::Still, now, at).is_some());
         assert!(kept.look(&lint, "one", &Worth::Nothing, at));
     }
 
@@ -153,7 +237,7 @@ mod tests {
             let globs = globs.iter().map(|glob| (*glob).to_owned()).collect();
             kept.look(&lint, "one", &Worth::With(globs), tmp.path())
         };
-        let stand = || kept.stand(&[judged(Verdict::Pass)], now, tmp.path()).is_some();
+        let stand = || kept.stand(&[judged(Verdict::Pass)], Stood::Still, now, tmp.path()).is_some();
         std::fs::create_dir(tmp.path().join("src")).unwrap();
         std::fs::write(tmp.path().join("src/a"), "x").unwrap();
         std::fs::write(tmp.path().join("other"), "x").unwrap();

@@ -62,7 +62,7 @@ pub use verify::{Extra, ExtraResult, run_extra};
 
 use crate::env::{Host, OperatorEnv};
 use crate::ports::{GateJob, Procs};
-use kept::Kept;
+use kept::{Kept, Stood};
 use leftover::Kin;
 
 /// The end of everything is waited for so long when the loop stops.
@@ -128,12 +128,17 @@ impl Site {
     /// where they are to be written anew.
     #[must_use]
     pub fn stand(&self, verdicts: &[Judged]) -> Option<Verdicts> {
-        self.kept.stand(verdicts, clock::now(), &self.spec.repo)
+        self.kept.stand(verdicts, Stood::Still, clock::now(), &self.spec.repo)
     }
 
-    /// From here on nothing was ever kept.
-    pub(crate) fn forget_kept(&self) {
-        self.kept.forget();
+    /// The same where the tree moved: no green one is kept, and one that is not drops what it refutes.
+    pub(crate) fn fall(&self, verdicts: &[Judged]) -> Option<Verdicts> {
+        self.kept.stand(verdicts, Stood::Moved, clock::now(), &self.spec.repo)
+    }
+
+    /// From here on no kept answer is taken.
+    pub(crate) fn ask_anew(&self) {
+        self.kept.ask_anew();
     }
 
     /// The redaction rules with the secrets of the operator's environment.

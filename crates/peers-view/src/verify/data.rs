@@ -8,7 +8,7 @@ use crate::json;
 
 /// The schema of [`verify_json`].
 const SCHEMA: &str = "peers.verify/2";
-/// Paths that the gates made dirty.
+/// Paths that the gates made dirty, or wrote.
 const LISTED: usize = 1000;
 
 /// The report as one JSON object. `exit_code` is what the process exits with: the report's own, or that of a
@@ -33,6 +33,7 @@ pub fn verify_json(report: &VerifyReport, exit_code: u8) -> String {
         "exempt": report.exempt,
         "dirtied": dirtied.map(|paths| paths.iter().take(LISTED).collect::<Vec<_>>()),
         "dirtied_count": dirtied.map(Vec::len),
+        "rewritten": report.rewritten.iter().take(LISTED).collect::<Vec<_>>(),
         "whole": report.unasked.is_empty(),
         "left_out": {"hard": report.unasked.hard, "verify": report.unasked.extra},
         "recordless": report.recordless,

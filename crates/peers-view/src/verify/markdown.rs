@@ -3,7 +3,7 @@
 use peers_model::GoalId;
 use peers_sys::term;
 
-use super::report::NO_RECORD;
+use super::report::{NO_RECORD, REWRITTEN};
 use super::{VerifyReport, VerifyRow};
 use crate::words;
 
@@ -70,6 +70,10 @@ pub fn verify_markdown(report: &VerifyReport) -> String {
         Ok(paths) => lines.push(format!("\nThe gates changed the work tree: {}", named(paths))),
         Err(_) if report.pristine => {}
         Err(why) => lines.push(format!("\nWhether the gates changed the work tree is not known: {why}")),
+    }
+    if !report.rewritten.is_empty() {
+        let (begin, rest) = REWRITTEN.split_at(1);
+        lines.push(format!("\n{}{rest}: {}", begin.to_uppercase(), named(&report.rewritten)));
     }
     lines.join("\n") + "\n"
 }

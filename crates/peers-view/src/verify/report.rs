@@ -45,6 +45,8 @@ pub struct VerifyReport {
     pub exempt: Vec<GoalId>,
     /// Paths that the gates made dirty, or why that is not known.
     pub dirtied: Result<Vec<String>, &'static str>,
+    /// Files of the commit that were written while gates ran, and are what they were.
+    pub rewritten: Vec<String>,
     /// What was not asked for: with anything here this is no whole verification.
     pub unasked: Unasked,
     /// A loop works in this repository at the same time.
@@ -304,6 +306,9 @@ impl VerifyReport {
             Err(_) if self.pristine || self.beside => {}
             Err(why) => found.push(format!("whether the gates changed the work tree is not known: {why}")),
         }
+        if !self.rewritten.is_empty() {
+            found.push(format!("{REWRITTEN}: {}", first(&self.rewritten)));
+        }
         if self.beside {
             found.push(
                 "a loop works in this repository at the same time: the tree may have moved under the gates"
@@ -341,6 +346,9 @@ impl VerifyReport {
         }
     }
 }
+
+/// What gates did that left nothing behind.
+pub(super) const REWRITTEN: &str = "files of the commit were written while gates ran, and are what they were";
 
 /// Why a gate was not asked.
 pub(super) const NO_RECORD: &str =

@@ -38,6 +38,7 @@ fn report(hard: Vec<VerifyRow>, extra: Vec<VerifyRow>) -> VerifyReport {
         extra,
         exempt: Vec::new(),
         dirtied: Ok(Vec::new()),
+        rewritten: Vec::new(),
         unasked: Unasked::default(),
         recordless: Vec::new(),
         beside: false,
@@ -95,6 +96,7 @@ fn all_hostile() -> VerifyReport {
     let mut report = report(hard, extra);
     report.dir = hostile().concat();
     report.dirtied = Ok(hostile());
+    report.rewritten = hostile();
     report.beside = true;
     let names = hostile();
     report.unasked = Unasked::of(names.iter().map(String::as_str), names.iter().map(String::as_str));
@@ -322,6 +324,7 @@ fn what_is_said_on_the_other_stream_is_no_command() {
 fn what_a_reader_has_to_know_besides_the_result_is_in_every_format() {
     let mut report = report(vec![row("green", &Verdict::Pass)], Vec::new());
     report.dirtied = Ok(vec!["left/a".to_owned()]);
+    report.rewritten = vec!["made/b".to_owned()];
     report.beside = true;
     report.unasked = Unasked::of(["real"].into_iter(), ["lint"].into_iter());
     assert_eq!(report.result(), "PASS (1 of 1 hard goal green; --only left out 2)");
@@ -331,9 +334,13 @@ fn what_a_reader_has_to_know_besides_the_result_is_in_every_format() {
         ("sarif", verify_sarif(&report)),
         ("github", verify_github(&report)),
     ] {
-        for says in
-            ["o whole verification", "changed the work tree: left/a", "real, lint", "loop works in this"]
-        {
+        for says in [
+            "o whole verification",
+            "changed the work tree: left/a",
+            "real, lint",
+            "loop works in this",
+            "what they were: made/b",
+        ] {
             assert!(text.contains(says), "{format} says nothing of {says}:\n{text}");
         }
     }
@@ -341,13 +348,14 @@ fn what_a_reader_has_to_know_besides_the_result_is_in_every_format() {
     assert_eq!((&json["whole"], &json["beside"]), (&false.into(), &true.into()));
     assert_eq!(json["left_out"], serde_json::json!({"hard": ["real"], "verify": ["lint"]}));
     assert_eq!(json["dirtied"], serde_json::json!(["left/a"]));
+    assert_eq!(json["rewritten"], serde_json::json!(["made/b"]));
     let junit = verify_junit(&report);
     assert!(junit.contains("<testcase name=\"real\" classname=\"peers.hard\"><skipped type=\"only\""));
     assert!(junit.contains("<testcase name=\"lint\" classname=\"peers.verify\"><skipped type=\"only\""));
     let log: Value = serde_json::from_str(&verify_sarif(&report)).unwrap();
     let told = &log["runs"][0]["invocations"][0]["toolExecutionNotifications"];
-    assert_eq!(told.as_array().unwrap().len(), 3, "{told}");
-    assert_eq!(verify_github(&report).matches("::warning title=peers verify::").count(), 3);
+    assert_eq!(told.as_array().unwrap().len(), 4, "{told}");
+    assert_eq!(verify_github(&report).matches("::warning title=peers verify::").count(), 4);
 }
 
 #[test]
