@@ -253,6 +253,11 @@ impl State {
                 *next = (*next).max(number);
             }
         }
+        if tick.outcome.is_neutral() {
+            // Nobody could work: no tick of a red streak, and none that changed nothing.
+            self.board.pass_over(tick.iteration);
+            self.changed_at = self.changed_at.next();
+        }
         if tick.tree_changed {
             self.changed_at = tick.iteration;
         }

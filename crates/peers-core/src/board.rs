@@ -1,7 +1,8 @@
 //! The gate board: which verdict belongs to which tree.
 //!
 //! A verdict is a function of the tree, so a stale green cannot converge: every question names the
-//! key that it is about. A red is counted once a tick, however often it is measured.
+//! key that it is about. A red is counted once a tick, however often it is measured; after a tick that counts for
+//! nobody, not at all.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ pub struct GateStanding {
     pub measured_at: TickNo,
     /// Ticks in a row that ended red.
     pub reds: u32,
-    /// The tick up to which reds are counted.
+    /// The tick up to which reds are counted, or were passed over.
     pub counted_at: TickNo,
     /// Could-not-judge answers in a row.
     pub errors: u32,
@@ -141,6 +142,13 @@ impl GateBoard {
             standing.last = Some(judged.clone());
             digest.clone_into(&mut standing.digest);
             standing.measured_at = ticks;
+        }
+    }
+
+    /// Tick `ticks` counts for nobody: what is red after it is no longer red than before.
+    pub(crate) fn pass_over(&mut self, ticks: TickNo) {
+        for standing in self.gates.values_mut() {
+            standing.counted_at = ticks;
         }
     }
 

@@ -45,7 +45,8 @@ pub struct State {
     pub asked: BTreeMap<PeerName, BTreeMap<GoalId, TickNo>>,
     /// Successful ticks in a row that filed nothing blocking.
     pub clean_ticks: u32,
-    /// The newest tick that changed the tree.
+    /// As many ticks as came after this one left the tree as it was. It is the newest tick that changed the tree,
+    /// moved on by each that counts for nobody.
     #[serde(default)]
     pub changed_at: TickNo,
     /// The skeptic.
