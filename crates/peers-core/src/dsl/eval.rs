@@ -63,6 +63,15 @@ impl Expr {
     }
 }
 
+/// What one part of an expression says of this evidence; `None` where it has no answer.
+pub(super) fn answer(node: &Node, evidence: &Evidence<'_>) -> Option<bool> {
+    let run = Run { evidence, files: RefCell::new(BTreeMap::new()) };
+    match run.value(node) {
+        Ok(Val::Bool(value)) => Some(value),
+        _ => None,
+    }
+}
+
 struct Run<'a> {
     evidence: &'a Evidence<'a>,
     /// One reading per path, so that an expression sees one state of each file.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::ast::{CmpOp, Kind, Method, Node, Ty};
 use super::compare;
-use super::eval::Evidence;
+use super::eval::{self, Evidence};
 use super::parse::Expr;
 
 /// The exit codes that a shell can end with.
@@ -43,41 +43,20 @@ impl Expr {
     /// printed but the shell's own complaint, no file.
     #[must_use]
     pub fn passes_when_not_found(&self) -> bool {
-        let evidence = Evidence {
-            exit_code: 127,
-            signal: None,
-            timed_out: false,
-            stdout: "",
-            stderr: "/bin/sh: 1: a-command-that-is-not-there: not found\n",
-            json: &|_| Err("no such file".to_owned()),
-        };
-        self.eval(&evidence).unwrap_or(false)
+        self.eval(&NOT_FOUND).unwrap_or(false)
     }
 
-    /// Whether all that is asked is that some text was printed: a command that fails can print it too.
+    /// Whether it may pass there as well where the files that `json()` reads lie there already.
+    #[must_use]
+    pub fn passes_by_files_alone(&self) -> bool {
+        !self.json_files().is_empty() && unrun(self.root()).yes
+    }
+
+    /// Whether all that is asked, or one of the things that each suffice, is what was printed: a command that
+    /// fails can print it too.
     #[must_use]
     pub fn asks_for_text_alone(&self) -> bool {
-        let mut at = self.root();
-        // Within parentheses, twice denied, compared with None: it stays the same question.
-        loop {
-            match &at.kind {
-                Kind::Regex { .. } | Kind::Method { method: Method::StartsWith | Method::EndsWith, .. } => {
-                    return true;
-                }
-                Kind::Compare { first, rest } => match rest.as_slice() {
-                    [(CmpOp::In, right)] => {
-                        return matches!(first.kind, Kind::Str(_)) && right.ty != Ty::Any;
-                    }
-                    [(CmpOp::Ne | CmpOp::IsNot, none)] if matches!(none.kind, Kind::Null) => at = first,
-                    _ => return false,
-                },
-                Kind::Not(inner) => match &inner.kind {
-                    Kind::Not(again) => at = again,
-                    _ => return false,
-                },
-                _ => return false,
-            }
-        }
+        text_alone(self.root())
     }
 
     /// The files that `json()` reads, each once, as paths below the tree.
@@ -98,6 +77,56 @@ impl Expr {
             return holds(truth(self.root(), EXIT_CODES));
         }
         EXIT_CODES.into_iter().all(|code| holds(truth(self.root(), code..=code)))
+    }
+}
+
+/// What is there where the shell did not find the command.
+const NOT_FOUND: Evidence<'_> = Evidence {
+    exit_code: 127,
+    signal: None,
+    timed_out: false,
+    stdout: "",
+    stderr: "/bin/sh: 1: a-command-that-is-not-there: not found\n",
+    json: &|_| Err("no such file".to_owned()),
+};
+
+/// The answers that a part can have there, when of the files nothing is known.
+fn unrun(node: &Node) -> Can {
+    if !any_node(node, &|node| matches!(node.kind, Kind::Json(_))) {
+        // Without an answer it is red.
+        return eval::answer(node, &NOT_FOUND).map_or(Can { yes: false, no: false, error: true }, Can::is);
+    }
+    match &node.kind {
+        Kind::Not(inner) => unrun(inner).denied(),
+        Kind::And(parts) => joined(parts.iter().map(unrun)),
+        Kind::Or(parts) => joined(parts.iter().map(|part| unrun(part).denied())).denied(),
+        _ => truth(node, NOT_FOUND.exit_code..=NOT_FOUND.exit_code),
+    }
+}
+
+/// Whether a condition is about what was printed and nothing else. Several of them joined by `and` were
+/// thought about, and are not meant.
+fn text_alone(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Regex { .. } | Kind::Method { method: Method::StartsWith | Method::EndsWith, .. } => true,
+        Kind::Not(inner) => match &inner.kind {
+            // Twice denied it stays the same question.
+            Kind::Not(again) => text_alone(again),
+            _ => false,
+        },
+        Kind::Or(parts) => parts.iter().any(text_alone),
+        Kind::Compare { first, rest } => match rest.as_slice() {
+            [(CmpOp::Ne | CmpOp::IsNot, none)] if matches!(none.kind, Kind::Null) => text_alone(first),
+            [(CmpOp::NotIn, _)] => false,
+            _ => {
+                let reads = |test: &dyn Fn(&Node) -> bool| {
+                    any_node(first, test) || rest.iter().any(|(_, node)| any_node(node, test))
+                };
+                reads(&|node| matches!(node.kind, Kind::Stdout | Kind::Stderr))
+                    && !reads(&|node| matches!(node.kind, Kind::ExitCode | Kind::Signal | Kind::Json(_)))
+            }
+        },
+        _ => false,
     }
 }
 

@@ -129,10 +129,18 @@ fn expression(cmd: &str, expr: &Expr, warn: &mut Warn<'_>) {
             "a gate that measures nothing is green",
             "ask for the exit code as well: `exit_code == 0 and …`",
         );
+    } else if expr.passes_by_files_alone() {
+        let files: Vec<String> = expr.json_files().into_iter().map(|file| format!("`{file}`")).collect();
+        warn(
+            "passes-unrun",
+            format!("`pass_when` asks nothing but {}", files.join(", ")),
+            "a file that lies there from before is enough, even where the command is not found",
+            "ask for the exit code as well: `exit_code == 0 and …`",
+        );
     } else if expr.asks_for_text_alone() {
         warn(
             "text-alone",
-            "`pass_when` only asks for some text".into(),
+            "some text is enough for `pass_when`".into(),
             "a run that fails and prints it too is green (`1 passed, 1 failed`)",
             "ask for the exit code as well: `exit_code == 0 and …`",
         );

@@ -1,7 +1,7 @@
 //! The outline of a shell command: which commands it has, and how they are joined.
 //!
-//! Enough of the grammar to see whose exit code the whole has. What is not understood (loops,
-//! conditions, here-documents) gives no outline at all, so nothing is said about it.
+//! Enough of the grammar to see whose exit code the whole has. What is not understood (`if`, `case`,
+//! functions, here-documents) gives no outline at all, so nothing is said about it.
 
 /// Deepest nesting.
 const DEPTH: usize = 16;
@@ -41,6 +41,8 @@ pub(super) enum Stage {
     Simple(Vec<Word>),
     /// `( … )` or `{ …; }`.
     Group(List),
+    /// What a `for`, `while` or `until` does each time.
+    Loop(List),
 }
 
 /// A word without its quotes.
@@ -311,11 +313,17 @@ impl Parser {
         hit
     }
 
+    /// Whether a list of commands ends here.
+    fn closes(&self) -> bool {
+        self.peek().is_none_or(|token| *token == Token::Close)
+            || self.bare().is_some_and(|word| matches!(word, "}" | "do" | "done"))
+    }
+
     fn list(&mut self) -> Option<List> {
         let mut list = List::default();
         loop {
             while self.take(&Token::End) {}
-            if self.peek().is_none_or(|token| *token == Token::Close) || self.bare() == Some("}") {
+            if self.closes() {
                 return Some(list);
             }
             let mut item = self.item()?;
@@ -323,7 +331,7 @@ impl Parser {
             item.background = item.joined || self.take(&Token::Background);
             let ended = item.background || self.peek() == Some(&Token::End);
             list.items.push(item);
-            if !ended && self.peek().is_some_and(|token| *token != Token::Close) && self.bare() != Some("}") {
+            if !ended && !self.closes() {
                 return None;
             }
         }
@@ -355,6 +363,29 @@ impl Parser {
         Some(Pipeline { negated, stages })
     }
 
+    /// What follows `for`, `while` or `until`, to the end of the loop.
+    fn repeated(&mut self, over_words: bool) -> Option<List> {
+        if over_words {
+            // The name, and what it stands for one after the other.
+            while matches!(self.peek(), Some(Token::Word(_))) && self.bare() != Some("do") {
+                self.at += 1;
+            }
+            while self.take(&Token::End) {}
+        } else if self.list()?.items.is_empty() {
+            return None;
+        }
+        if self.bare() != Some("do") {
+            return None;
+        }
+        self.at += 1;
+        let body = self.list()?;
+        if self.bare() != Some("done") || body.items.is_empty() {
+            return None;
+        }
+        self.at += 1;
+        Some(body)
+    }
+
     fn stage(&mut self) -> Option<Stage> {
         let brace = self.bare() == Some("{");
         if brace || self.peek() == Some(&Token::Open) {
@@ -372,6 +403,18 @@ impl Parser {
             self.depth -= 1;
             while self.take(&Token::Redirect) {}
             return Some(Stage::Group(list));
+        }
+        if let Some(word @ ("for" | "while" | "until")) = self.bare() {
+            let over_words = word == "for";
+            self.depth += 1;
+            if self.depth > DEPTH {
+                return None;
+            }
+            self.at += 1;
+            let body = self.repeated(over_words)?;
+            self.depth -= 1;
+            while self.take(&Token::Redirect) {}
+            return Some(Stage::Loop(body));
         }
         if self.bare().is_some_and(|word| COMPOUND.contains(&word)) {
             return None;

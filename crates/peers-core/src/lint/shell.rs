@@ -65,9 +65,7 @@ fn look(list: &List, mut options: Options, text: &str, depth: usize, flaws: &mut
             flaws.push(Flaw::Early);
         }
         real += usize::from(does_something(item));
-        let handled = item.background || item.rest.iter().any(|(join, _)| *join == Join::Or);
         if !options.errexit
-            && !handled
             && !saves_code
             && let Some(runner) = runner_of(item)
         {
@@ -78,6 +76,8 @@ fn look(list: &List, mut options: Options, text: &str, depth: usize, flaws: &mut
         && list.items.len().saturating_sub(at) > 2
         && !saves_code
     {
+        // One sentence about it is enough, here and below.
+        flaws.retain(|flaw| !matches!(flaw, Flaw::Lost(_)));
         flaws.push(Flaw::ErrexitOff);
     }
     if final_item.background {
@@ -91,27 +91,31 @@ fn look(list: &List, mut options: Options, text: &str, depth: usize, flaws: &mut
     if pipeline.negated {
         return;
     }
-    if let Some(shown) = cannot_fail(pipeline) {
-        match join {
-            Some(Join::Or) => flaws.push(Flaw::Forced(shown)),
-            Some(Join::And) => {}
-            None if real == 0 => flaws.push(Flaw::Nothing(shown)),
-            None if options.errexit => {}
-            None => {
-                // One sentence about it is enough.
-                flaws.retain(|flaw| !matches!(flaw, Flaw::Lost(_)));
-                flaws.push(Flaw::Ends(shown));
-            }
+    let green = |shown: String, flaws: &mut Vec<Flaw>| match join {
+        Some(Join::Or) => flaws.push(Flaw::Forced(shown)),
+        Some(Join::And) => {}
+        None if real == 0 => flaws.push(Flaw::Nothing(shown)),
+        None if options.errexit || before.iter().any(leaves) => {}
+        None => {
+            flaws.retain(|flaw| !matches!(flaw, Flaw::Lost(_)));
+            flaws.push(Flaw::Ends(shown));
         }
+    };
+    if let Some(shown) = cannot_fail(pipeline) {
+        green(shown, flaws);
         return;
     }
+    let mut inner = Vec::new();
     match pipeline.stages.as_slice() {
-        [Stage::Group(inner)] => look(inner, options, text, depth + 1, flaws),
+        [Stage::Group(list)] => look(list, options, text, depth + 1, &mut inner),
+        [Stage::Loop(_)] if !options.errexit && !saves_code => {
+            inner.extend(runner_of(final_item).map(Flaw::Lost));
+        }
         [Stage::Simple(words)] if depth < NESTED => {
             if let Some((script, options)) = script_of(words)
-                && let Some(inner) = outline(script)
+                && let Some(list) = outline(script)
             {
-                look(&inner, options, script, depth + 1, flaws);
+                look(&list, options, script, depth + 1, &mut inner);
             }
         }
         [.., Stage::Simple(words)] if !options.pipefail && pipeline.stages.len() > 1 => {
@@ -120,6 +124,13 @@ fn look(list: &List, mut options: Options, text: &str, depth: usize, flaws: &mut
             }
         }
         _ => {}
+    }
+    for flaw in inner {
+        match flaw {
+            // Nothing in there is not nothing in all.
+            Flaw::Nothing(shown) => green(shown, flaws),
+            other => flaws.push(other),
+        }
     }
 }
 
@@ -207,36 +218,114 @@ fn exits_early(item: &Item) -> bool {
 fn does_something(item: &Item) -> bool {
     const QUIET: [&str; 8] = ["set", "export", "cd", "echo", "printf", "true", ":", "unset"];
     match sole(item) {
-        Some(words) => name(words).map_or(!command(words).is_empty(), |name| !QUIET.contains(&name)),
+        Some(words) => {
+            let runs_within = words.iter().any(|word| word.text.contains("$(") || word.text.contains('`'));
+            name(words).map_or(runs_within || !command(words).is_empty(), |name| !QUIET.contains(&name))
+        }
         None => true,
     }
 }
 
+/// Whether the item may end the whole by itself, so that its author thought of the exit code.
+fn leaves(item: &Item) -> bool {
+    let pipelines = std::iter::once(&item.first).chain(item.rest.iter().map(|(_, pipeline)| pipeline));
+    pipelines.flat_map(|pipeline| &pipeline.stages).any(|stage| match stage {
+        Stage::Simple(words) => {
+            name(words) == Some("exit") && command(words).get(1).is_none_or(|word| word.text != "0")
+        }
+        Stage::Group(list) | Stage::Loop(list) => list.items.iter().any(leaves),
+    })
+}
+
 /// The command that proves something, if the item is one whose failure should not be lost.
 fn runner_of(item: &Item) -> Option<String> {
+    let exits = |pipeline: &Pipeline| matches!(pipeline.stages.as_slice(), [Stage::Simple(words)] if name(words) == Some("exit"));
+    let handled = item.background || item.rest.iter().any(|(join, then)| *join == Join::Or || exits(then));
+    if handled || leaves(item) {
+        return None;
+    }
     let mut all = std::iter::once(&item.first).chain(item.rest.iter().map(|(_, pipeline)| pipeline));
     all.find_map(|pipeline| match pipeline.stages.as_slice() {
         [Stage::Simple(words)] if !pipeline.negated => runner(words),
+        [Stage::Group(list)] if !pipeline.negated => list.items.iter().find_map(runner_of),
+        // Each turn goes on to the next, and the end of the loop tells of the last one.
+        [Stage::Loop(list)] if !pipeline.negated && !sets_errexit(list) => {
+            list.items.iter().find_map(runner_of)
+        }
         _ => None,
     })
 }
 
+fn sets_errexit(list: &List) -> bool {
+    let mut options = Options::default();
+    list.items.iter().filter_map(sole).for_each(|words| set(words, &mut options));
+    options.errexit
+}
+
+/// Words behind which another command stands, with those that follow them first.
+const WRAPPERS: [(&str, &[&str]); 10] = [
+    ("npx", &[]),
+    ("bunx", &[]),
+    ("uvx", &[]),
+    ("uv", &["run"]),
+    ("poetry", &["run"]),
+    ("pipenv", &["run"]),
+    ("pdm", &["run"]),
+    ("hatch", &["run"]),
+    ("bundle", &["exec"]),
+    ("xvfb-run", &[]),
+];
+
+/// A command whose failure is what a gate is there for: a runner of tests, a linter, a script.
 fn runner(words: &[Word]) -> Option<String> {
     let words = command(words);
+    let whole = words.first().filter(|word| word.literal)?.text.as_str();
     let name = name(words)?;
     let second = words.iter().skip(1).find(|word| !word.text.starts_with(['-', '+']));
     let second = second.map(|word| word.text.as_str()).unwrap_or_default();
-    let proves = match name {
-        "pytest" | "tox" | "mypy" | "ruff" | "eslint" | "tsc" | "ctest" | "bats" | "jest" | "vitest"
-        | "phpunit" | "rspec" => true,
-        "make" => matches!(second, "" | "test" | "check" | "lint"),
-        "cargo" => matches!(second, "test" | "clippy" | "check" | "nextest" | "fmt"),
-        "npm" | "pnpm" | "yarn" | "bun" => matches!(second, "test" | "run" | "t"),
-        "go" => matches!(second, "test" | "vet"),
-        "python" | "python3" => words.iter().any(|word| matches!(word.text.as_str(), "pytest" | "unittest")),
-        _ => false,
+    let wraps = |(wrapper, then): &(&str, &[&str])| {
+        *wrapper == name && (then.is_empty() && !second.is_empty() || then.contains(&second))
     };
-    proves.then(|| if second.is_empty() { name.to_owned() } else { format!("{name} {second}") })
+    let proves = match name {
+        "pytest" | "tox" | "nox" | "mypy" | "pyright" | "ruff" | "flake8" | "pylint" | "eslint" | "tsc"
+        | "ctest" | "bats" | "jest" | "vitest" | "mocha" | "phpunit" | "rspec" | "shellcheck"
+        | "golangci-lint" | "gradle" | "mvn" => true,
+        "make" | "just" | "rake" => matches!(second, "" | "test" | "check" | "lint"),
+        "cargo" => matches!(second, "test" | "clippy" | "check" | "nextest" | "fmt"),
+        "npm" | "bun" => matches!(second, "test" | "run" | "t"),
+        // These take the names of scripts for their own words.
+        "pnpm" | "yarn" => !matches!(
+            second,
+            "" | "install"
+                | "i"
+                | "add"
+                | "ci"
+                | "fetch"
+                | "import"
+                | "remove"
+                | "rm"
+                | "set"
+                | "config"
+                | "store"
+        ),
+        "go" | "dotnet" | "swift" | "mix" | "bazel" | "deno" => matches!(second, "test" | "vet"),
+        "python" | "python3" => {
+            words.iter().any(|word| matches!(word.text.as_str(), "pytest" | "unittest" | "mypy" | "ruff"))
+                || is_file(words, second, &["-m", "-c"])
+        }
+        "sh" | "bash" | "dash" | "zsh" | "ksh" => !second.is_empty() && script_of(words).is_none(),
+        "node" | "ruby" | "perl" | "php" => is_file(words, second, &["-e", "-p", "-r"]),
+        _ => WRAPPERS.iter().any(wraps),
+    };
+    // A program of the tree itself.
+    let own = whole.starts_with("./") || whole.starts_with("../");
+    let shown = if own { whole } else { name };
+    (proves || own).then(|| if second.is_empty() { shown.to_owned() } else { format!("{shown} {second}") })
+}
+
+/// Whether an interpreter is given a file, and not a text or a module.
+fn is_file(words: &[Word], second: &str, others: &[&str]) -> bool {
+    !second.is_empty() && !words.iter().any(|word| others.contains(&word.text.as_str()))
 }
 
 /// Whether a command at the end of a pipe passes text on and judges nothing.
