@@ -23,7 +23,11 @@ pub fn verify_github(report: &VerifyReport) -> String {
     }
     for row in report.rows().filter(|row| row.state != RowState::Pass) {
         let Place { path, line } = Place::of(row);
-        let text = format!("{}: {}\n{}", row.state.word(), row.cause(), row.diagnostic);
+        let cause = row.cause();
+        // Most causes are a part of the diagnostic; a short one is all of it.
+        let more =
+            if row.diagnostic.trim() == cause { String::new() } else { format!("\n{}", row.diagnostic) };
+        let text = format!("{}: {cause}{more}", row.state.word());
         let _ = writeln!(
             out,
             "::error file={},line={line},title={}::{}",

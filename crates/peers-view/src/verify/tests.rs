@@ -251,6 +251,14 @@ fn nothing_to_check_is_red_in_every_format() {
 }
 
 #[test]
+fn an_annotation_says_a_short_diagnostic_once() {
+    let text = verify_github(&report(vec![row("x", &fail("a shallow clone"))], Vec::new()));
+    assert_eq!(text.matches("a shallow clone").count(), 1, "{text}");
+    let text = verify_github(&report(vec![row("x", &fail("one\ntwo"))], Vec::new()));
+    assert!(text.contains("one | two%0Aone%0Atwo"), "{text}");
+}
+
+#[test]
 fn red_wins_over_not_judged_and_skipped_is_red() {
     let answer = |rows: &[Verdict]| report(rows.iter().map(|v| row("x", v)).collect(), Vec::new()).answer();
     let error = Verdict::Error { diagnostic: String::new() };
