@@ -437,3 +437,22 @@ fn what_is_no_report_is_left_and_git_is_no_place_for_one() {
     }
     assert!(linked.join(".git").exists() && world.at(".git/description").exists());
 }
+
+#[test]
+fn a_report_that_was_planted_behind_blanks_or_under_two_names_is_removed() {
+    let world = World::ready("true");
+    let green = format!("{}<testsuites tests=\"1\"/>", "\n".repeat(80));
+    let wide: Vec<u8> = green.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let planted = world.at("j.xml");
+    for bytes in [green.into_bytes(), [vec![0xFF, 0xFE], wide].concat()] {
+        std::fs::write(&planted, bytes).unwrap();
+        world.peers(&["verify", "--junit", "j.xml"]).exits(0);
+        assert!(text(&planted).contains("name=\"real\""), "{}", text(&planted));
+    }
+    std::fs::write(world.path("other"), "kept").unwrap();
+    std::fs::remove_file(&planted).unwrap();
+    std::fs::hard_link(world.path("other"), &planted).unwrap();
+    world.peers(&["verify", "--junit", "j.xml"]).exits(0);
+    assert!(text(&planted).contains("name=\"real\""));
+    assert_eq!(std::fs::read_to_string(world.path("other")).unwrap(), "kept");
+}

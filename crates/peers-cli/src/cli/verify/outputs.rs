@@ -154,24 +154,30 @@ impl Output {
     }
 }
 
-/// Whether what is there can be taken for a report of that kind: nothing else is removed.
+/// How far into what is there is looked for the beginning of a report, bytes.
+const LEAD: u64 = 64 * limits::KIB;
+
+/// Whether what is there can be taken for a report of that kind, by whatever reads it: nothing else is removed.
+/// What has further names is not lost with this one.
 fn is_report(kind: Kind, dir: &SafeDir, name: &OsStr) -> bool {
-    let mut head = [0; 64];
-    let read = dir.open_read(name).and_then(|mut file| {
-        file.read(&mut head).map_err(|source| FileError::Io {
-            path: dir.path().join(name),
-            op: "read",
-            source,
-        })
-    });
-    let Ok(read) = read else { return false };
-    let head = head.get(..read).unwrap_or_default();
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let file = match dir.open_read(name) {
+        Ok(file) => file,
+        Err(FileError::HardLinked { .. }) => return true,
+        Err(_) => return false,
+    };
+    let mut head = Vec::new();
+    file.take(LEAD).read_to_end(&mut head).is_ok() && begins_as(kind, &head)
+}
+
+/// Blanks, the marks of an encoding and the empty halves of UTF-16 may stand before the first character. Where
+/// nothing else is, there is nothing to lose.
+fn begins_as(kind: Kind, head: &[u8]) -> bool {
     let begins = match kind {
         Kind::Junit => b'<',
         Kind::Sarif => b'{',
     };
-    read == 0 || head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&begins)
+    let leads = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, 0 | 0xEF | 0xBB | 0xBF | 0xFE | 0xFF);
+    head.iter().find(|byte| !leads(**byte)).is_none_or(|byte| *byte == begins)
 }
 
 impl Opened {
@@ -240,6 +246,27 @@ fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_is_known_behind_blanks_and_in_other_encodings() {
+        let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        for head in [
+            b"<testsuites/>".to_vec(),
+            "\n".repeat(60_000).into_bytes(),
+            format!("{}<testsuites/>", " \r\n\t".repeat(1000)).into_bytes(),
+            "\u{feff} <testsuites/>".into(),
+            utf16("\u{feff}<testsuites/>"),
+            "\u{feff}\n<testsuites/>".encode_utf16().flat_map(u16::to_be_bytes).collect(),
+            Vec::new(),
+        ] {
+            assert!(begins_as(Kind::Junit, &head), "{head:?}");
+        }
+        assert!(begins_as(Kind::Sarif, &utf16("\u{feff}\n{}")));
+        for head in ["my notes", "{\"version\": 1}", "# <a>"] {
+            assert!(!begins_as(Kind::Junit, head.as_bytes()), "{head}");
+        }
+        assert!(!begins_as(Kind::Sarif, b"<testsuites/>"));
+    }
 
     #[test]
     fn a_summary_is_cut_at_a_line_and_says_so() {
