@@ -39,7 +39,7 @@ pub(super) struct Ground<'a> {
 /// How the work tree changed while gates ran.
 struct Moved {
     now: TreeState,
-    /// Uncommitted paths, for people.
+    /// What was written, for people.
     named: String,
     /// HEAD names something else, or cannot be read: in words.
     head: Option<String>,
@@ -107,10 +107,11 @@ impl Ground<'_> {
             let not_green = red.map(|judged| judged.goal.clone()).collect();
             let live = GateJob::live(now, key.clone(), TickNo(0));
             let job = GateJob { copy, not_green, scopes: scopes.clone(), ..live };
+            let around = Before::look(self.control, work_dir, self.head);
             let mut judged = self.bench.judge(job, Vec::new(), shown())?;
             done.signal = judged.signal;
-            let moved = self.moved(&key)?;
             let written = stamps.written(work_dir);
+            let moved = self.moved(&key, written.as_ref(), around)?;
             self.keep(&judged.gates, moved.is_none() && written.is_none());
             match moved {
                 Some(Moved { head: Some(head), .. }) => {
@@ -219,18 +220,26 @@ impl Ground<'_> {
         Ok(scopes)
     }
 
-    /// How the work tree differs from what it was; nothing if it does not.
-    fn moved(&self, key: &TreeKey) -> Result<Option<Moved>, BootError> {
+    /// How the work tree differs from what it was `around` the gates; nothing if it does not.
+    fn moved(
+        &self,
+        key: &TreeKey,
+        written: Option<&Written>,
+        around: Before,
+    ) -> Result<Option<Moved>, BootError> {
         let work: &Path = self.place.work_dir();
         let now = self.control.tree_state(work, self.head).map_err(git)?;
         let head = self.head_moved();
         if head.is_none() && now.key().map_err(git)? == key.tree {
             return Ok(None);
         }
-        let dirty = self.control.dirty_files(work, self.head, 4).map_err(git)?;
-        let named: Vec<String> =
-            dirty.iter().take(3).map(|file| peers_sys::term::line(&file.path, 60)).collect();
-        Ok(Some(Moved { now, named: named.join(", "), head }))
+        let mut paths = written.map(|written| written.paths.clone()).unwrap_or_default();
+        let added = around.changed(self.control, work, self.head).unwrap_or_default();
+        paths.extend(added.into_iter().filter(|path| !paths.contains(path)).collect::<Vec<_>>());
+        let named: Vec<String> = paths.iter().take(3).map(|path| peers_sys::term::line(path, 60)).collect();
+        let named =
+            if named.is_empty() { "files that were changed before".to_owned() } else { named.join(", ") };
+        Ok(Some(Moved { now, named, head }))
     }
 
     /// What HEAD is instead of what it was.
