@@ -117,6 +117,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         runs_in_a_checkout(&args.only, &ground.loaded)?;
     }
     let outputs = outputs.into_iter().collect::<Result<Vec<_>, _>>()?;
+    outputs::apart(&outputs)?;
     cleared?;
     let only = with_needs(&args.only, &ground.loaded.goals);
     let options = VerifyOptions { only: only.clone(), pristine: args.pristine, fresh: args.fresh };

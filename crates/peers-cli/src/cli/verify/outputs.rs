@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 
 use peers_model::{exit, limits};
 use peers_run::place::PEERS_DIR;
-use peers_store::layout::peers;
 use peers_sys::append::AppendLog;
 use peers_sys::dir::{FileError, FileMode, Kind as FileKind, SafeDir};
 use peers_sys::env::{self, Env};
@@ -104,9 +103,7 @@ impl Output {
         let below = below.filter(|path| path.components().all(|part| matches!(part, Component::Normal(_))));
         let dir = match below {
             Some(below) => {
-                if below == Path::new(PEERS_DIR)
-                    && [peers::GOALS, peers::CONFIG, peers::VERIFY].map(OsStr::new).contains(&&*name)
-                {
+                if below.starts_with(PEERS_DIR) {
                     return Err(CommandError::usage(format!("{} is no place for a report", shown(&path))));
                 }
                 SafeDir::open_shared(work).and_then(|dir| dir.open_path(below))
@@ -178,6 +175,17 @@ fn begins_as(kind: Kind, head: &[u8]) -> bool {
     };
     let leads = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, 0 | 0xEF | 0xBB | 0xBF | 0xFE | 0xFF);
     head.iter().find(|byte| !leads(**byte)).is_none_or(|byte| *byte == begins)
+}
+
+/// Refuses two reports of one name.
+pub(super) fn apart(outputs: &[Opened]) -> Result<(), CommandError> {
+    let real = |output: &Opened| (output.dir.path().canonicalize().ok(), output.name.clone());
+    match outputs {
+        [one, other] if real(one) == real(other) => {
+            Err(CommandError::usage("`--junit` and `--sarif` name one file"))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Opened {
