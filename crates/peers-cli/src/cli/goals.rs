@@ -45,7 +45,7 @@ enum What {
     },
     Accept(accept::Args),
     Edit(edit::Args),
-    /// Look for errors, for gates that cannot turn red, and for none that is watched; exit 1 if there are any
+    /// Look for errors, for gates that prove little, for none of your own and none watched; exit 1 if there are any
     Lint {
         /// Print the result as JSON
         #[arg(long)]

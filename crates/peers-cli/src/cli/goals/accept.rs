@@ -88,6 +88,9 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     unchanged(&goals, &config, &new)?;
     let first = loaded.accepted.is_none() && loaded.damaged.is_none();
     let step = Step::to(first, &mut disk, &goals, &config);
+    for warning in loaded.warnings() {
+        cx.out.talk(&format!("warning: {warning}"));
+    }
     if step.wider {
         // Without what was accepted there is no difference to look at.
         let look = if loaded.damaged.is_some() { "the files" } else { "`peers goals diff`" };
@@ -96,7 +99,8 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             to: To::Commands,
             digest: step.set.digest(),
             given: widen.as_deref(),
-            changes: step.changes.iter().filter(|change| change.widens()).collect(),
+            // The yes is to the files as they are, whatever asks for it.
+            changes: step.changes.iter().collect(),
             can_answer: !*as_json,
             remedy,
         };
@@ -111,9 +115,6 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         accept::write(disk, &goals, &config, clock::now(), &by, note.as_deref())?;
         Ok(())
     })?;
-    for warning in loaded.warnings() {
-        cx.out.talk(&format!("warning: {warning}"));
-    }
     if *as_json {
         cx.out
             .json("peers.goals-accept/1", &json!({"changed": true, "digests": new, "taken": taken.word()}))?;

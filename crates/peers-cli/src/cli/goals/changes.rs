@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 
 use crate::output::counted;
 
-/// Cells of a sentence.
-const SENTENCE: usize = 300;
-/// Cells of a command that stands in its sentence. A longer one has lines of its own.
+/// Cells of a text that stands in its sentence. A longer one has lines of its own.
 const INLINE: usize = 120;
-/// Cells of such a line.
+/// Cells of a sentence that stays in one line.
+const SENTENCE: usize = 160;
+/// Cells of a piece of a longer one.
 const WRAPPED: usize = 100;
 
 /// What a change does to what is proved, or to what runs.
@@ -49,36 +49,36 @@ impl Effect {
     }
 }
 
-/// One change.
+/// One change. Nothing of it is ever cut: whoever says yes to it has seen all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     effect: Effect,
     about: String,
-    /// What runs, in full: whoever says yes to it has seen all of it.
-    runs: Option<Runs>,
+    text: Option<Text>,
 }
 
-/// A command, and what stands behind it in the sentence.
+/// A text of the file that may have many lines: what runs, what is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Runs {
-    command: String,
-    behind: String,
+struct Text {
+    is: String,
+    was: Option<String>,
+    behind: &'static str,
 }
 
 impl Change {
     fn new(effect: Effect, about: &str) -> Self {
-        Self { effect, about: term::line(about, SENTENCE), runs: None }
+        Self { effect, about: spelled(about), text: None }
     }
 
     /// Something else that runs as the operator.
-    fn runs(about: &str, command: &str, behind: &str) -> Self {
-        let runs = Runs { command: visible(command), behind: term::line(behind, SENTENCE) };
-        Self { effect: Effect::Wider, about: term::line(about, SENTENCE), runs: Some(runs) }
+    fn runs(about: &str, command: &str) -> Self {
+        Self::of(Effect::Wider, about, command, None)
     }
 
-    /// Whether it belongs to what needs a yes of its own.
-    pub(super) fn widens(&self) -> bool {
-        self.effect == Effect::Wider
+    /// What ends in a text of the file, and the text that it replaces.
+    fn of(effect: Effect, about: &str, is: &str, was: Option<&str>) -> Self {
+        let text = Text { is: visible(is), was: was.map(visible), behind: "" };
+        Self { effect, about: spelled(about), text: Some(text) }
     }
 
     /// Whether more is proved by it, and nothing else changes.
@@ -86,33 +86,59 @@ impl Change {
         self.effect == Effect::Stronger
     }
 
-    /// For people: one line, and below it what runs where that is long.
+    /// For people: one line, and more below it where that is long.
     pub(super) fn text(&self) -> String {
-        let Self { effect, about, runs } = self;
-        let Some(Runs { command, behind }) = runs else { return format!("{}: {about}", effect.word()) };
-        if !command.contains('\n') && term::width(command) <= INLINE {
-            return format!("{}: {about} `{command}`{behind}", effect.word());
+        let word = self.effect.word();
+        let Some(Text { is, was, behind }) = &self.text else {
+            let mut pieces = wrapped(&format!("{word}: {}", self.about), SENTENCE).into_iter();
+            let first = pieces.next().unwrap_or_default();
+            return pieces.fold(first, |text, piece| text + "\n    > " + &piece);
+        };
+        let short = |text: &String| !text.contains('\n') && term::width(text) <= INLINE;
+        if short(is) && was.as_ref().is_none_or(short) {
+            return format!("{word}: {}", self.sentence());
         }
-        let mut text = format!("{}: {about} what follows{behind}", effect.word());
-        for line in command.lines() {
-            for (n, piece) in wrapped(line).iter().enumerate() {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "\n    {} {piece}", if n == 0 { '|' } else { '>' });
-            }
+        let mut text = format!("{word}: {} what follows{behind}", self.about);
+        if let Some(was) = was.as_ref().filter(|was| short(was)) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, " in place of `{was}`");
+        }
+        block(&mut text, is);
+        if let Some(was) = was.as_ref().filter(|was| !short(was)) {
+            text.push_str("\n  in place of");
+            block(&mut text, was);
         }
         text
     }
 
+    /// In one line.
+    fn sentence(&self) -> String {
+        let Some(Text { is, was, behind }) = &self.text else { return self.about.clone() };
+        let was = was.as_ref().map(|was| format!(" in place of `{was}`")).unwrap_or_default();
+        format!("{} `{is}`{behind}{was}", self.about)
+    }
+
     pub(super) fn json(&self) -> Value {
-        let about = match &self.runs {
-            Some(Runs { command, behind }) => format!("{} `{command}`{behind}", self.about),
-            None => self.about.clone(),
-        };
-        json!({"effect": self.effect.word(), "about": about})
+        json!({"effect": self.effect.word(), "about": self.sentence()})
     }
 }
 
-/// A command with everything in it that a terminal would not show as what it is written out.
+/// Adds the lines of a text, so that none of them can be taken for one of ours.
+fn block(text: &mut String, lines: &str) {
+    for line in lines.lines() {
+        for (n, piece) in wrapped(line, WRAPPED).iter().enumerate() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n    {} {piece}", if n == 0 { '|' } else { '>' });
+        }
+    }
+}
+
+/// As [`visible`], in one line.
+fn spelled(text: &str) -> String {
+    visible(text).replace('\n', "\\u{a}")
+}
+
+/// A text with everything in it that a terminal would not show as what it is written out.
 fn visible(command: &str) -> String {
     let mut text = String::with_capacity(command.len());
     for c in command.chars() {
@@ -128,8 +154,11 @@ fn visible(command: &str) -> String {
     text
 }
 
-/// A line in pieces.
-fn wrapped(line: &str) -> Vec<String> {
+/// A line in pieces, where it is longer than `most`.
+fn wrapped(line: &str, most: usize) -> Vec<String> {
+    if term::width(line) <= most {
+        return vec![line.to_owned()];
+    }
     let (mut pieces, mut used) = (vec![String::new()], 0);
     for c in line.chars() {
         let width = term::char_width(c);
@@ -177,7 +206,10 @@ fn compare_goals(old: &[Goal], new: &[Goal], changes: &mut Vec<Change>) {
         match before.get(id.as_str()).map(|old| (&old.kind, &goal.kind)) {
             None => {
                 changes.push(Change::new(Effect::Stronger, &format!("goal `{id}` is new")));
-                runs(id.as_str(), &goal.kind, changes);
+                if let Some(description) = &goal.description {
+                    changes.push(Change::of(Effect::Other, &format!("goal `{id}`: says"), description, None));
+                }
+                begins(id.as_str(), &goal.kind, changes);
             }
             Some((GoalKind::Hard(old), GoalKind::Hard(new))) => hard(id.as_str(), old, new, changes),
             Some((GoalKind::Soft(old), GoalKind::Soft(new))) => soft(id.as_str(), old, new, changes),
@@ -186,22 +218,57 @@ fn compare_goals(old: &[Goal], new: &[Goal], changes: &mut Vec<Change>) {
                     Effect::Weaker,
                     &format!("goal `{id}` is no longer measured, only reviewed"),
                 ));
+                begins(id.as_str(), &goal.kind, changes);
             }
             Some((GoalKind::Soft(_), GoalKind::Hard(_))) => {
                 changes.push(Change::new(Effect::Stronger, &format!("goal `{id}` is measured now")));
-                runs(id.as_str(), &goal.kind, changes);
+                begins(id.as_str(), &goal.kind, changes);
             }
         }
     }
 }
 
-fn runs(id: &str, kind: &GoalKind, changes: &mut Vec<Change>) {
-    let GoalKind::Hard(hard) = kind else { return };
-    if let GateRun::Shell { cmd, .. } = &hard.run {
-        changes.push(Change::runs(&format!("gate `{id}` runs"), cmd, ""));
+/// What a goal runs and asks that was none before, or none of its kind.
+fn begins(id: &str, kind: &GoalKind, changes: &mut Vec<Change>) {
+    let hard = match kind {
+        GoalKind::Hard(hard) => hard,
+        GoalKind::Soft(soft) => {
+            changes.push(Change::of(Effect::Other, &format!("review `{id}`: asks"), &soft.prompt, None));
+            if !soft.paths.is_empty() {
+                changes.push(Change::new(Effect::Other, &format!("review `{id}`: {}", about_files(soft))));
+            }
+            return;
+        }
+    };
+    match &hard.run {
+        GateRun::Shell { cmd, pass_when } => {
+            changes.push(Change::runs(&format!("gate `{id}` runs"), cmd));
+            if condition(USUAL, pass_when).is_some() {
+                let about = format!("gate `{id}`: passes when");
+                changes.push(Change::of(Effect::Other, &about, pass_when, None));
+            }
+        }
+        GateRun::Check { name, args } => {
+            changes.push(Change::new(Effect::Other, &format!("gate `{id}`: is the {}", check(name, args))));
+        }
     }
     if !hard.env.is_empty() {
         changes.push(Change::new(Effect::Wider, &format!("gate `{id}` asks for {}", hard.env.join(", "))));
+    }
+}
+
+/// The condition of most gates, of which nothing needs to be said.
+const USUAL: &str = "exit_code == 0";
+
+fn check(name: &str, args: &[String]) -> String {
+    let words: Vec<&str> = std::iter::once(name).chain(args.iter().map(String::as_str)).collect();
+    format!("check `{}`", words.join(" "))
+}
+
+fn about_files(soft: &SoftGoal) -> String {
+    match soft.paths.as_slice() {
+        [] => "is about all files that are no documentation".to_owned(),
+        globs => format!("is about {}", globs.join(", ")),
     }
 }
 
@@ -209,12 +276,13 @@ fn runs(id: &str, kind: &GoalKind, changes: &mut Vec<Change>) {
 fn told(old: &Goal, new: &Goal, changes: &mut Vec<Change>) {
     // In full, so that a new field does not build until there is a line about it.
     let Goal { id, description, group, weight, kind: _ } = new;
-    let mut push = |what: &str| changes.push(Change::new(Effect::Other, &format!("goal `{id}`: {what}")));
     if old.description != *description {
-        push("another description");
+        let (is, was) = (description.as_deref().unwrap_or_default(), old.description.as_deref());
+        changes.push(Change::of(Effect::Other, &format!("goal `{id}`: says"), is, was));
     }
+    let mut push = |what: &str| changes.push(Change::new(Effect::Other, &format!("goal `{id}`: {what}")));
     if old.group != *group {
-        push("is shown in another group");
+        push(&format!("is shown in the group `{}`", group.as_deref().unwrap_or_default()));
     }
     if old.weight != *weight {
         push("another weight where views say how far things are");
@@ -271,9 +339,12 @@ fn hard(id: &str, old: &HardGoal, new: &HardGoal, changes: &mut Vec<Change>) {
         };
         (Effect::Other, format!("needs {}, not {}", shown(is), shown(was)))
     });
-    field(was_paths, paths, &mut push, |_, is| {
-        let about = if is.is_empty() { "the whole tree".to_owned() } else { is.join(", ") };
-        (Effect::Other, format!("a kept answer is about {about}"))
+    field(was_paths, paths, &mut push, |was, is| {
+        let about = |globs: &[String]| match globs {
+            [] => "the whole tree".to_owned(),
+            globs => globs.join(", "),
+        };
+        (Effect::Other, format!("a kept answer is about {}, not {}", about(is), about(was)))
     });
     field(was_env, env, &mut push, |was, is| {
         let shown = if is.is_empty() { "no further variables".to_owned() } else { is.join(", ") };
@@ -313,21 +384,28 @@ fn what_runs(id: &str, old: &GateRun, new: &GateRun, changes: &mut Vec<Change>) 
     match (old, new) {
         (GateRun::Shell { cmd: was, pass_when: when }, GateRun::Shell { cmd, pass_when }) => {
             if was != cmd {
-                let was = term::line(&visible(was), INLINE);
-                changes.push(Change::runs(&about, cmd, &format!(" in place of `{was}`")));
+                changes.push(Change::of(Effect::Wider, &about, cmd, Some(was)));
             }
             if let Some(effect) = condition(when, pass_when) {
-                let about = format!("gate `{id}`: passes when `{pass_when}` in place of `{when}`");
-                changes.push(Change::new(effect, &about));
+                let about = format!("gate `{id}`: passes when");
+                changes.push(Change::of(effect, &about, pass_when, Some(when)));
             }
         }
-        (GateRun::Check { .. }, GateRun::Shell { cmd, .. }) => {
-            changes.push(Change::runs(&about, cmd, " in place of a check"));
+        (GateRun::Check { .. }, GateRun::Shell { cmd, pass_when }) => {
+            let mut change = Change::runs(&about, cmd);
+            if let Some(text) = &mut change.text {
+                text.behind = " in place of a check";
+            }
+            changes.push(change);
+            if condition(USUAL, pass_when).is_some() {
+                let about = format!("gate `{id}`: passes when");
+                changes.push(Change::of(Effect::Other, &about, pass_when, None));
+            }
         }
         (old, GateRun::Check { name, args }) => {
             if old != new {
-                let shown = [std::slice::from_ref(name), args.as_slice()].concat().join(" ");
-                changes.push(Change::new(Effect::Other, &format!("gate `{id}`: is the check `{shown}`")));
+                let about = format!("gate `{id}`: is the {}", check(name, args));
+                changes.push(Change::new(Effect::Other, &about));
             }
         }
     }
@@ -347,17 +425,18 @@ fn condition(old: &str, new: &str) -> Option<Effect> {
 }
 
 fn soft(id: &str, old: &SoftGoal, new: &SoftGoal, changes: &mut Vec<Change>) {
+    if old.prompt != new.prompt {
+        let about = format!("review `{id}`: asks");
+        changes.push(Change::of(Effect::Other, &about, &new.prompt, Some(&old.prompt)));
+    }
     let mut push = |effect, what: &str| changes.push(Change::new(effect, &format!("review `{id}`: {what}")));
     // A new field does not build until there is a line about it.
     let SoftGoal { prompt: _, rule: _, every: _, paths: _, check: _ } = new;
     if old.rule != new.rule {
         push(rule(old.rule, new.rule), "another rule says who must pass it");
     }
-    if old.prompt != new.prompt {
-        push(Effect::Other, "another instruction");
-    }
     if old.paths != new.paths {
-        push(Effect::Other, "is about other files");
+        push(Effect::Other, &format!("{}; before it {}", about_files(new), about_files(old)));
     }
     match (&old.check, &new.check) {
         (old, new) if old == new => {}

@@ -241,6 +241,9 @@ impl Copy {
                 cx.out.line(&change.text())?;
             }
         }
+        for warning in both.checked().unwrap_or_default() {
+            cx.out.talk(&format!("warning: {warning}"));
+        }
         if needs_yes {
             if step.blind && !args.json {
                 cx.out.talk(
@@ -288,9 +291,6 @@ impl Copy {
             |disk| Ok(disk.publish(Area::Peers, self.file, new, true)?),
         )
         .map_err(kept)?;
-        for warning in both.checked().unwrap_or_default() {
-            cx.out.talk(&format!("warning: {warning}"));
-        }
         if args.json {
             let body = json!({"changed": true, "digests": digests, "taken": taken.word(), "changes": rows});
             cx.out.json("peers.goals-edit/1", &body)?;

@@ -7,7 +7,7 @@ use peers_model::config::{
 use peers_modes::hooks::quoted;
 use serde::Serialize;
 
-use super::{Change, Effect, visible, wider_by};
+use super::{Change, Effect, wider_by};
 
 /// Collects the changes of one file.
 struct Book<'a>(&'a mut Vec<Change>);
@@ -38,8 +38,8 @@ impl Book<'_> {
 fn shown<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value).unwrap_or_default() {
         serde_json::Value::Null => "none".to_owned(),
-        serde_json::Value::String(text) => visible(&text),
-        other => visible(&other.to_string()),
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
     }
 }
 
@@ -100,7 +100,7 @@ fn peers(old: &[PeerSpec], new: &[PeerSpec], book: &mut Book<'_>) {
         let before = old.iter().find(|other| other.name == *name);
         if before.is_none_or(|before| before.argv != *argv) {
             let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
-            book.0.push(Change::runs(&format!("peer `{name}` runs"), &words.join(" "), ""));
+            book.0.push(Change::runs(&format!("peer `{name}` runs"), &words.join(" ")));
         }
         let Some(before) = before else {
             added(peer, book);
@@ -145,7 +145,7 @@ fn added(peer: &PeerSpec, book: &mut Book<'_>) {
         book.push(Effect::Wider, &tool);
     }
     if let Some(provider) = provider {
-        book.push(Effect::Wider, &format!("peer `{name}` asks {}", visible(provider)));
+        book.push(Effect::Wider, &format!("peer `{name}` asks {}", provider));
     }
     book.value(&format!("prompt_mode` of peer `{name}"), &PromptMode::default(), prompt_mode);
     book.value(&format!("role` of peer `{name}"), &Role::default(), role);
@@ -158,13 +158,12 @@ fn verify(old: &Verify, new: &Verify, book: &mut Book<'_>) {
     book.value("verify.timeout_s", &old.timeout_s, timeout_s);
     for command in commands {
         if !old.commands.iter().any(|other| other.cmd == command.cmd) {
-            book.0.push(Change::runs("`peers verify` runs", &command.cmd, ""));
+            book.0.push(Change::runs("`peers verify` runs", &command.cmd));
         }
     }
     for command in &old.commands {
         if !commands.iter().any(|other| other.cmd == command.cmd) {
-            let about = format!("`peers verify` no longer runs `{}`", visible(&command.cmd));
-            book.push(Effect::Weaker, &about);
+            book.0.push(Change::of(Effect::Weaker, "`peers verify` no longer runs", &command.cmd, None));
         }
     }
     let rest = |commands: &[VerifyCommand], others: &[VerifyCommand]| -> Vec<_> {
@@ -180,12 +179,12 @@ fn setup(old: &Setup, new: &Setup, book: &mut Book<'_>) {
     let Setup { commands, paths } = new;
     for command in commands {
         if !old.commands.iter().any(|other| other.cmd == command.cmd) {
-            book.0.push(Change::runs("`setup` runs", &command.cmd, ""));
+            book.0.push(Change::runs("`setup` runs", &command.cmd));
         }
     }
     for command in &old.commands {
         if !commands.iter().any(|other| other.cmd == command.cmd) {
-            book.push(Effect::Other, &format!("`setup` no longer runs `{}`", visible(&command.cmd)));
+            book.0.push(Change::of(Effect::Other, "`setup` no longer runs", &command.cmd, None));
         }
     }
     let rest = |these: &Setup, those: &Setup| -> Vec<_> {
@@ -250,13 +249,13 @@ fn bug_hunt(old: &BugHunt, new: &BugHunt, book: &mut Book<'_>) {
     for glob in old.test_globs.iter().filter(|glob| !test_globs.contains(glob)) {
         let about = format!(
             "`bug_hunt.test_globs`: `{}` is gone, so what happens to these tests is not measured",
-            visible(glob)
+            glob
         );
         book.push(Effect::Weaker, &about);
     }
     // More is measured, and more files can reproduce a bug.
     for glob in test_globs.iter().filter(|glob| !old.test_globs.contains(glob)) {
-        book.push(Effect::Other, &format!("`bug_hunt.test_globs`: `{}` holds tests, too", visible(glob)));
+        book.push(Effect::Other, &format!("`bug_hunt.test_globs`: `{}` holds tests, too", glob));
     }
 }
 

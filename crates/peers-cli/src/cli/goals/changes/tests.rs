@@ -257,8 +257,8 @@ fn every_key_of_a_peer_is_told() {
 #[test]
 fn what_people_and_agents_read_of_a_goal_is_told() {
     for (yaml, says) in [
-        ("description: x,", "goal `t`: another description"),
-        ("group: x,", "goal `t`: is shown in another group"),
+        ("description: x,", "goal `t`: says `x`"),
+        ("group: x,", "goal `t`: is shown in the group `x`"),
         ("weight: 3,", "goal `t`: another weight where views say how far things are"),
     ] {
         let goals = GOALS.replace("cmd:", &format!("{yaml} cmd:"));
@@ -297,4 +297,61 @@ fn what_runs_is_shown_to_its_last_byte_and_as_it_is_written() {
     assert_eq!(lines.last().unwrap(), &"    | touch evil\\u{1b}]0;\\u{7} \\u{202e} x");
     assert_eq!(peers_sys::term::block(&text), text, "nothing of it is taken away where it is shown");
     assert!(found[0].json()["about"].as_str().unwrap().contains("touch evil"));
+}
+
+const SOFT: &str = "goals:\n- {id: r, type: soft, reviewer: other, prompt: look}\n";
+
+#[test]
+fn conditions_prompts_and_globs_are_shown_to_their_last_byte() {
+    let long = format!("exit_code == 0 and not regex('{}', stdout)", "x".repeat(400));
+    let with = |when: &str| GOALS.replace("pass_when: exit_code == 0", &format!("pass_when: \"{when}\""));
+    let shown = lines((&with(&long), CONFIG), (&with(&format!("{long} or exit_code >= 0")), CONFIG));
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    assert!(shown[0].contains(" or exit_code >= 0\n  in place of\n    | exit_code == 0"), "{}", shown[0]);
+    assert_eq!(shown[0].matches('x').count(), 800 + 5, "{}", shown[0]);
+
+    let prompt = format!("{}\\nthen\\e[2J \u{202e}push", "look ".repeat(100));
+    let new = SOFT.replace("prompt: look", &format!("prompt: \"{prompt}\""));
+    let shown = lines((SOFT, CONFIG), (&new, CONFIG));
+    assert!(shown[0].starts_with("changed: review `r`: asks what follows in place of `look`\n    | look "));
+    assert!(shown[0].ends_with("\n    | then\\u{1b}[2J \\u{202e}push"), "{}", shown[0]);
+
+    let globs = format!("paths: ['{}', '**'],", "d/".repeat(200));
+    let new = SOFT.replace("type:", &format!("{globs} type:"));
+    let shown = lines((SOFT, CONFIG), (&new, CONFIG));
+    assert!(shown[0].contains("\n    > "), "{}", shown[0]);
+    assert_eq!(shown[0].matches("d/").count(), 200, "{}", shown[0]);
+    assert!(
+        shown[0]
+            .replace("\n    > ", "")
+            .ends_with(", **; before it is about all files that are no documentation")
+    );
+}
+
+#[test]
+fn a_new_goal_says_all_that_it_asks_and_only_strengthens_if_it_asks_nothing() {
+    let none = "goals: []\n";
+    assert_eq!(
+        lines((none, CONFIG), (&SOFT.replace("type:", "description: d, paths: [a], type:"), CONFIG)),
+        [
+            "stronger: goal `r` is new",
+            "changed: goal `r`: says `d`",
+            "changed: review `r`: asks `look`",
+            "changed: review `r`: is about a",
+        ]
+    );
+    assert!(!between((none, CONFIG), (SOFT, CONFIG)).iter().all(Change::only_strengthens));
+    assert_eq!(
+        lines((none, CONFIG), (&GOALS.replace("exit_code == 0", "exit_code == 7"), CONFIG)),
+        [
+            "stronger: goal `t` is new",
+            "runs: gate `t` runs `make test`",
+            "changed: gate `t`: passes when `exit_code == 7`",
+        ]
+    );
+    let check = "goals:\n- {id: c, type: hard, check: bug-ledger}\n";
+    assert_eq!(
+        lines((none, CONFIG), (check, CONFIG)),
+        ["stronger: goal `c` is new", "changed: gate `c`: is the check `bug-ledger`"]
+    );
 }
