@@ -584,3 +584,17 @@ fn an_undo_names_the_copy_from_the_start_as_data_too_and_only_where_something_we
     let done = world.peers(&["undo", "last", "--json"]).exits(0).json("peers.undo/1");
     assert!(done["start"].is_null());
 }
+
+#[test]
+fn a_start_on_a_detached_head_says_that_no_branch_holds_the_commits() {
+    let world = World::ready("true");
+    world.git(&["switch", "-q", "--detach"]);
+    let done = world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert!(
+        done.err.contains("on a detached HEAD") && done.err.contains("`peers run --branch NAME` makes one"),
+        "{}",
+        done.err
+    );
+    let done = world.peers(&["run", "--max-ticks", "1", "--branch", "work"]).exits(0);
+    assert!(!done.err.contains("--branch NAME"), "{}", done.err);
+}

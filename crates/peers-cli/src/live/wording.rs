@@ -31,9 +31,15 @@ pub(super) fn start(state: &State) -> Vec<String> {
     let at = run.map(|run| format!(" at {}", run.base.short())).unwrap_or_default();
     let id = run.map(|run| format!("run {}: ", run.id)).unwrap_or_default();
     let peers: Vec<&str> = state.rules.peers.iter().map(|peer| peer.name.as_str()).collect();
+    // Commits that no branch holds are lost to whoever switches away from them.
+    let hint = if state.branch.is_none() && !state.rules.dry_run {
+        "; no branch will hold their commits: `peers run --branch NAME` makes one"
+    } else {
+        ""
+    };
     let dry = if state.rules.dry_run { " (dry run: each turn is put back)" } else { "" };
     vec![
-        format!("{id}{} work on {branch}{at}{dry}", peers.join(" and ")),
+        format!("{id}{} work on {branch}{at}{dry}{hint}", peers.join(" and ")),
         "unconfined: agents and gates run as you, without a sandbox".to_owned(),
     ]
 }
