@@ -75,3 +75,23 @@ fn settings_of_peers_are_written_by_init_and_nothing_is_written_where_they_fit_n
     assert_eq!(text.matches("\n    model: gpt-5\n").count(), 1, "{text}");
     assert!(world.peers(&["info"]).exits(0).out.contains("gpt-5"));
 }
+
+#[test]
+fn the_schema_of_goals_refuses_what_the_program_refuses_of_one_key() {
+    let world = World::ready("true");
+    let schema = closed(&world, "goals");
+    let fits = |key: &str, value: Value| {
+        let mut goal = json!({"id": "t", "type": "hard", "cmd": "make", "pass_when": "exit_code == 0"});
+        goal[key] = value;
+        faults(&schema, &json!({"goals": [goal]})).is_empty()
+    };
+    for path in ["web", "web/app", ".github", "a/..b", "a b/.gitx"] {
+        assert!(fits("cwd", json!(path)), "{path}");
+    }
+    for path in ["", "/web", "..", "../web", "web/..", "web/../x", "./web", "web/", "web//app", ".git/hooks"]
+    {
+        assert!(!fits("cwd", json!(path)), "{path}");
+    }
+    assert!(fits("env", json!(["CI", "_A1"])) && !fits("env", json!(["A-B"])) && !fits("env", json!(["1A"])));
+    assert!(!fits("cmd", json!(" ")) && fits("cmd", json!("make")));
+}

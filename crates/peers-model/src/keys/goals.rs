@@ -17,6 +17,11 @@ pub const ID: Text = Text {
 };
 
 const ANY: Shape = Shape::Text(TEXT);
+/// What is wrong with an empty one the checks say, in their own words.
+const SAYING: Shape = Shape::Text(Text { pattern: Some("\\S"), ..TEXT });
+/// A directory of the repository, written plainly.
+const BELOW: Text =
+    Text { pattern: Some(r"^(?!(\.{0,2}|\.git)(/|$))[^/]+(/(?!(\.{0,2}|\.git)(/|$))[^/]+)*$"), ..FILLED };
 const POSITIVE: Shape = Shape::Whole { least: 1, most: U32 };
 const TEXTS: Shape = Shape::List { of: &ANY, least: 0, most: usize::MAX };
 
@@ -55,7 +60,7 @@ pub const GOAL: Table = Table {
             )
         },
         text("description", ANY, "Free text for people."),
-        text("cmd", ANY, "Hard: a shell command, run at the top of the tree; or `check`."),
+        text("cmd", SAYING, "Hard: a shell command, run at the top of the tree; or `check`."),
         text(
             "check",
             ANY,
@@ -100,14 +105,18 @@ pub const GOAL: Table = Table {
             ..key(
                 "env",
                 Shape::List {
-                    of: &Shape::Text(Text { wrong: Some(variable), ..FILLED }),
+                    of: &Shape::Text(Text {
+                        pattern: Some("^[A-Za-z_][A-Za-z0-9_]*$"),
+                        wrong: Some(variable),
+                        ..FILLED
+                    }),
                     least: 0,
                     most: usize::MAX,
                 },
                 "Hard, with `cmd`: names of environment variables that it asks for; your own sandbox.yaml decides.",
             )
         },
-        text("cwd", Shape::Text(FILLED), "Hard, with `cmd`: where it starts, from the top of the tree."),
+        text("cwd", Shape::Text(BELOW), "Hard, with `cmd`: where it starts, from the top of the tree."),
         text("group", Shape::Text(FILLED), "Under what views show it; at most 64 characters."),
         Key {
             default: Some("1"),
@@ -142,7 +151,7 @@ pub const GOAL: Table = Table {
             ..key(
                 "paths",
                 TEXTS,
-                "Globs. Soft: a later change there by somebody else makes the review stale; default: all but documentation, and TASK.md. Hard, with `cacheable`: what a kept answer is about; default: everything.",
+                "Globs from the top of the repository: `*` and `?` stay within one directory, `**` does not, a directory means all below it. Soft: a later change there by somebody else makes the review stale; default: all but documentation, and TASK.md. Hard, with `cacheable`: what a kept answer is about; default: everything.",
             )
         },
     ],
