@@ -98,7 +98,7 @@ impl Loaded {
     /// is a gate of the operator's own nothing can be named.
     #[must_use]
     pub fn unwatched(&self) -> Option<String> {
-        // Without the key all gates of one's own are watched.
+        // Without the key no gate of one's own is left out.
         let watched = self.config.goals.stuck_halt_gates.as_deref()?;
         let gates = rules(&self.config, &self.goals, false, false).gates;
         let asked = self.config.goals.stuck_halt_after > 0 && !watched.is_empty();
@@ -115,7 +115,7 @@ impl Loaded {
             more => (more.join(", "), "has none of these"),
         };
         Some(format!(
-            "no gate is watched for being stuck: `goals.stuck_halt_gates` names {names}, and goals.yaml {none}; name your gates there, or leave the key out, which watches all of them"
+            "no gate is watched for being stuck: `goals.stuck_halt_gates` names {names}, and goals.yaml {none}; name your gates there, or leave the key out"
         ))
     }
 }

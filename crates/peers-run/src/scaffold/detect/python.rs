@@ -34,14 +34,16 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
         || has_table(&project, "tool.tox");
     let (before, run) = runner(place, &project);
     let why = named.or(tests.map(|_| file));
-    // Without a test pytest ends with 5.
     if uses_tox && run == "python3 -m " {
         let file = if tox.is_some() { "tox.ini" } else { "pyproject.toml" };
         let gate = Gate { aim: Aim::Tests, stack: STACK, cmd: "tox", pass_when: "exit_code == 0", file };
         place.propose(&gate);
     } else if let Some(file) = why {
-        let cmd = format!("{before}{run}pytest -q");
-        place.propose(&Gate { aim: Aim::Tests, stack: STACK, cmd: &cmd, pass_when: "exit_code == 0", file });
+        // Without a test pytest ends with 5, with none but skipped ones with 0. The project may ask for `-q`
+        // itself, and twice of it leaves the sum out.
+        let cmd = format!("{before}{run}pytest");
+        let pass_when = "exit_code == 0 and regex('[1-9][0-9]* passed', stdout)";
+        place.propose(&Gate { aim: Aim::Tests, stack: STACK, cmd: &cmd, pass_when, file });
     }
     let ruff = place.first(&["ruff.toml", ".ruff.toml"]);
     if let Some(file) = ruff.or_else(|| has_table(&project, "tool.ruff").then_some("pyproject.toml")) {

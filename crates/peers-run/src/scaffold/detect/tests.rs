@@ -140,24 +140,43 @@ fn the_parts_of_a_workspace_are_run_from_its_root() {
 #[test]
 fn python_is_tested_by_what_it_is_set_up_with() {
     let ini = "[tool.pytest.ini_options]\n";
-    assert_eq!(found(&[("pyproject.toml", ini)]), rows(&[("tests-pass", "python3 -m pytest -q")]));
+    assert_eq!(found(&[("pyproject.toml", ini)]), rows(&[("tests-pass", "python3 -m pytest")]));
     assert_eq!(found(&[("pyproject.toml", "[project]\nname = 'x'\n")]), rows(&[]));
     let tests = [("pyproject.toml", "[project]\n"), ("tests/unit/test_x.py", "")];
-    assert_eq!(found(&tests), rows(&[("tests-pass", "python3 -m pytest -q")]));
+    assert_eq!(found(&tests), rows(&[("tests-pass", "python3 -m pytest")]));
     let uv = [("pyproject.toml", ini), ("uv.lock", "")];
-    assert_eq!(found(&uv), rows(&[("tests-pass", "uv run --frozen pytest -q")]));
+    assert_eq!(found(&uv), rows(&[("tests-pass", "uv run --frozen pytest")]));
     let poetry = [("pyproject.toml", "[tool.poetry]\n[tool.pytest.ini_options]\n[tool.ruff.lint]\n")];
     assert_eq!(
         found(&poetry),
         rows(&[
-            ("tests-pass", "poetry install --no-interaction && poetry run pytest -q"),
+            ("tests-pass", "poetry install --no-interaction && poetry run pytest"),
             ("lint-clean", "poetry install --no-interaction && poetry run ruff check ."),
         ])
     );
     let tox = [("tox.ini", "[tox]\nenv_list = py3\n"), ("setup.py", "")];
     assert_eq!(found(&tox), rows(&[("tests-pass", "tox")]));
     let loose = [("requirements.txt", "flask\npytest==8\n"), ("docs/requirements.txt", "pytest\n")];
-    assert_eq!(found(&loose), rows(&[("tests-pass", "python3 -m pytest -q")]));
+    assert_eq!(found(&loose), rows(&[("tests-pass", "python3 -m pytest")]));
+}
+
+#[test]
+fn pytest_is_not_green_where_every_test_is_skipped() {
+    let proposals = look(&tree(&[("pytest.ini", "[pytest]\n")])).proposals;
+    let pass_when = Expr::parse(&proposals[0].pass_when).unwrap();
+    let green = |stdout: &str| {
+        let evidence = Evidence {
+            exit_code: 0,
+            signal: None,
+            timed_out: false,
+            stdout,
+            stderr: "",
+            json: &|_| Err(String::new()),
+        };
+        pass_when.eval(&evidence).unwrap()
+    };
+    assert!(green("== 3 passed, 1 skipped in 0.02s ==\n") && green("10 passed in 1s\n"));
+    assert!(!green("== 1 skipped in 0.01s ==\n") && !green("1 xpassed in 0.01s\n"));
 }
 
 #[test]
