@@ -237,16 +237,16 @@ fn a_pristine_tree_is_set_up_each_time_and_a_copy_when_its_files_change() {
     let made = |stage: &Stage, name: &str| {
         std::fs::read_to_string(stage.at(name).join("made")).unwrap_or_default().lines().count()
     };
-    let copied = |setup: &str| GateJob {
-        copy: Some(GateCopy::made(stage.at("copy"))),
+    let copied = |setup: &str, fresh| GateJob {
+        copy: Some(GateCopy { dir: stage.at("copy"), fresh }),
         setup: Some(setup.into()),
         ..stage.job()
     };
-    let (one, two) = (copied("one"), copied("two"));
+    let jobs = [copied("one", true), copied("one", false), copied("two", false)];
     let verdicts = stage.with(stage.book("argv: [nobody]"), async |mut procs, mut arriving| {
         use peers_run::ports::Procs as _;
         let mut words = Vec::new();
-        for job in [one.clone(), one, two] {
+        for job in jobs {
             procs.judge(job);
             words.push(crate::stage::judged(&mut arriving).await[0].verdict.word());
         }
