@@ -300,7 +300,7 @@ fn sarif_points_at_the_finding_else_at_the_goal() {
 #[test]
 fn a_workflow_command_cannot_be_forged() {
     let text = verify_github(&all_hostile());
-    assert_eq!(text.lines().count(), 1 + 3 + 2 * hostile().len());
+    assert_eq!(text.lines().count(), 1 + 4 + 2 * hostile().len());
     for line in text.lines() {
         let begins = ["::error file=", "::error title=peers verify::", "::warning title=peers verify::"];
         assert!(begins.iter().any(|begin| line.starts_with(begin)) && !line.contains("##["), "{line}");
