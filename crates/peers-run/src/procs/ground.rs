@@ -63,7 +63,8 @@ fn leads_to(top: &Path, link: &[OsString], scope: Option<&Scope>) -> Option<Stri
     };
     let below =
         real.strip_prefix(top).ok().filter(|below| !LEFT_OUT.iter().any(|name| below.starts_with(name)));
-    let at = format!("{real:?}");
+    // Two names that differ in what is no UTF-8 are told apart by the stamps.
+    let at = real.to_string_lossy().into_owned();
     if below.is_some() && scope.is_none() {
         return Some(at);
     }

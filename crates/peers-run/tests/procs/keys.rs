@@ -110,15 +110,15 @@ fn how_a_command_ended_is_kept_with_its_verdict() {
     assert_eq!(ends, [(Some(7), None, 1, false), (None, Some(9), 1, false), (Some(0), None, 2, true)]);
 }
 
-/// A gate that counts its runs, and how often it has run.
+/// A gate that counts its runs outside of its tree, and how often it has run.
 fn counting() -> Stage {
     let mut stage = Stage::new();
-    stage.gate("g", "echo x >> runs", PASS).cacheable = true;
+    stage.gate("g", "echo x >> ../runs", PASS).cacheable = true;
     stage
 }
 
 fn runs(stage: &Stage) -> usize {
-    stage.read("runs").lines().count()
+    std::fs::read_to_string(stage.at("runs")).unwrap().lines().count()
 }
 
 #[test]
@@ -137,6 +137,16 @@ fn a_green_answer_outlives_the_process_for_the_same_tree_alone() {
 }
 
 #[test]
+fn a_gate_that_writes_into_its_tree_is_not_kept() {
+    let mut stage = Stage::new();
+    stage.gate("g", "echo x >> runs", PASS).cacheable = true;
+    for _ in 0..2 {
+        assert!(!stage.judge_and_keep(stage.job())[0].cached);
+        assert!(stage.verdicts.is_empty());
+    }
+}
+
+#[test]
 fn a_changed_definition_environment_or_tool_makes_a_cacheable_gate_run_again() {
     let mut stage = counting();
     std::fs::create_dir_all(stage.at("tools")).unwrap();
@@ -149,7 +159,7 @@ fn a_changed_definition_environment_or_tool_makes_a_cacheable_gate_run_again() {
     };
     write("#!/bin/sh\n");
     stage.goals.clear();
-    stage.gate("g", "mytool && echo x >> runs", PASS).cacheable = true;
+    stage.gate("g", "mytool && echo x >> ../runs", PASS).cacheable = true;
     stage.vars.retain(|(name, _)| name != "PATH");
     stage.vars.push(("PATH".into(), format!("{}:/usr/bin:/bin", stage.at("tools").display())));
     stage.chosen = OperatorEnv { peers: Vec::new(), gates: vec!["LEVEL".into()] };
@@ -168,7 +178,7 @@ fn a_changed_definition_environment_or_tool_makes_a_cacheable_gate_run_again() {
     asked(&mut stage, "another variable", false);
     asked(&mut stage, "the same variable", true);
     stage.goals.clear();
-    stage.gate("g", "mytool && echo x >> runs", "exit_code < 1").cacheable = true;
+    stage.gate("g", "mytool && echo x >> ../runs", "exit_code < 1").cacheable = true;
     asked(&mut stage, "another condition", false);
 }
 
@@ -193,7 +203,7 @@ fn only_green_answers_of_cacheable_gates_that_stood_are_kept() {
 fn paths_say_what_a_kept_answer_is_about() {
     let mut stage = counting();
     stage.goals.clear();
-    let hard = stage.gate("g", "echo x >> runs", PASS);
+    let hard = stage.gate("g", "echo x >> ../runs", PASS);
     hard.cacheable = true;
     hard.paths = vec!["src/**".into()];
     let job = |scope: &str, head: char| {
