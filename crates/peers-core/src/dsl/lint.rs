@@ -116,7 +116,7 @@ fn text_alone(node: &Node) -> bool {
         },
         Kind::Or(parts) => parts.iter().any(text_alone),
         Kind::Compare { first, rest } => match rest.as_slice() {
-            [(CmpOp::Ne | CmpOp::IsNot, none)] if matches!(none.kind, Kind::Null) => text_alone(first),
+            [(CmpOp::Ne | CmpOp::IsNot, right)] if matches!(right.kind, Kind::Null) => text_alone(first),
             [(CmpOp::NotIn, _)] => false,
             _ => {
                 let reads = |test: &dyn Fn(&Node) -> bool| {
