@@ -96,6 +96,7 @@ impl State {
                         head: proof.at.head.clone(),
                         tree: proof.at.tree.clone(),
                         gate: rule.digest.clone(),
+                        setup_failed: judged.setup_failed,
                         verdict: judged.verdict.clone(),
                     };
                     self.proofs.verdicts.insert(judged.goal.clone(), verdict);
@@ -155,8 +156,7 @@ impl State {
             }
             health.consecutive_fails = 0;
         }
-        // Could-not-judge is no answer to be kept: the operator may have mended what was missing.
-        self.proofs.verdicts.retain(|_, proof| !proof.verdict.is_error());
+        self.forget_unproved();
         if self.digests != started.digests {
             self.board.forget();
         }
@@ -176,6 +176,14 @@ impl State {
             ticks: 0,
             base: started.head.clone(),
             ended: false,
+        });
+    }
+
+    /// Drops proofs that are no answers about a tree: could-not-judge, what was skipped for another's sake, what
+    /// `setup` lost. The operator may have mended what was missing.
+    fn forget_unproved(&mut self) {
+        self.proofs.verdicts.retain(|_, proof| {
+            !proof.verdict.is_error() && !proof.verdict.is_skipped() && !proof.setup_failed
         });
     }
 
@@ -283,6 +291,7 @@ impl State {
             OperatorOp::Accepted { new, rules, .. } => {
                 self.digests = new.clone();
                 self.board.forget();
+                self.forget_unproved();
                 if let Some(rules) = rules {
                     let head = self.head.clone();
                     self.take_rules(rules, head.as_ref());

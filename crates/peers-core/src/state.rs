@@ -332,6 +332,9 @@ pub struct ProofVerdict {
     pub tree: TreeId,
     /// Digest of the gate's definition.
     pub gate: String,
+    /// It did not run: `setup` failed.
+    #[serde(default)]
+    pub setup_failed: bool,
     /// The answer.
     #[serde(flatten)]
     pub verdict: peers_model::verdict::Verdict,

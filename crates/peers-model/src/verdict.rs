@@ -132,6 +132,9 @@ pub struct Judged {
     /// It did not run: a kept green answer about the same things was taken.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
+    /// It did not run: a command of `setup` failed in its tree, which may have causes outside of that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub setup_failed: bool,
 }
 
 impl Judged {
@@ -149,6 +152,7 @@ impl Judged {
             exit_code: None,
             signal: None,
             cached: false,
+            setup_failed: false,
         }
     }
 

@@ -1,5 +1,5 @@
-//! The smallest program that a loop can run on: the spawn stub, the scripted peer, a check, `run`, `land`
-//! and `undo`.
+//! The smallest program that a loop can run on: the spawn stub, the scripted peer, a check, `run`, `verify`,
+//! `land` and `undo`.
 //! For the tests of this crate.
 
 use std::ffi::OsStr;
@@ -12,8 +12,10 @@ use peers_core::state::State;
 use peers_fake::{Io, Options, Prompt};
 use peers_run::boot::{self, BootError, RunOptions};
 use peers_run::land::{self, LandOptions};
+use peers_run::oneshot::{self, VerifyOptions};
 use peers_run::place::Place;
 use peers_run::ports::Observer;
+use peers_run::procs::{Live, Progress};
 use peers_sys::env::{Env, current_dir};
 
 struct Silent;
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Some("fake-peer") => fake_peer(args),
         Some("check") => check(),
         Some("run") => run(args),
+        Some("verify") => verify(args),
         Some("land") => land(args),
         Some("undo") => undo(args),
         _ => ExitCode::from(2),
@@ -102,6 +105,36 @@ fn done(what: Result<String, BootError>) -> ExitCode {
         }
         Err(error) => refused(&error),
     }
+}
+
+/// Says of each gate how far the round is when it runs. Gates wait until it was said: they read `held`.
+fn verify(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let target = PathBuf::from(args.next().unwrap_or_default());
+    let held = PathBuf::from(args.next().unwrap_or_default());
+    let options = VerifyOptions { pristine: args.any(|arg| arg == "--pristine"), ..VerifyOptions::default() };
+    let env = Env::current();
+    let (mut since, mut shown) = (None, None);
+    let show = move |progress: &Progress| {
+        let Some(Live::Gates(live)) = progress.now() else { return };
+        let Some(gate) = live.running.first() else { return };
+        if shown.replace(gate.clone()).as_ref() == Some(gate) {
+            return;
+        }
+        let clock =
+            if *since.get_or_insert(live.since) == live.since { "one clock" } else { "another clock" };
+        let _gone = writeln!(io::stdout(), "{gate}: {} of {}, {clock}", live.done, live.of);
+        let held = held.clone();
+        // Waits for its reader.
+        std::thread::spawn(move || std::fs::write(held, ""));
+    };
+    let verifying = || -> Result<String, BootError> {
+        let place = Place::locate(&target, &env).map_err(boot::Finding::from)?;
+        let loaded = boot::load(&mut place.open_store_disk().map_err(boot::Finding::from)?)?;
+        let verified = oneshot::verify(&place, &env, &loaded, &options, Box::new(show))?;
+        let words: Vec<&str> = verified.gates.iter().map(|judged| judged.verdict.word()).collect();
+        Ok(words.join(" "))
+    };
+    done(verifying())
 }
 
 fn land(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {

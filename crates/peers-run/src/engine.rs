@@ -12,7 +12,7 @@ use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::record::{ExitRecord, Record};
 use peers_store::{Area, Disk, DiskErrorKind, Store, StoreError, commands, layout, runs};
 
-use crate::ports::{Clock, Observer, Procs, World};
+use crate::ports::{Clock, Observer, Procs, Round, World};
 
 /// A running loop.
 pub struct Engine<W: World> {
@@ -47,6 +47,8 @@ pub(crate) struct Judging {
     /// What the others have answered, and how long that took.
     pub(crate) verdicts: Vec<peers_model::verdict::Judged>,
     pub(crate) took_ms: u64,
+    /// All of them together.
+    pub(crate) round: Option<Round>,
     /// The tree changed meanwhile.
     pub(crate) moved: bool,
     /// In what, for people.
@@ -70,6 +72,7 @@ impl Judging {
             tried: None,
             verdicts: Vec::new(),
             took_ms: 0,
+            round: None,
             moved: false,
             changed: String::new(),
         }

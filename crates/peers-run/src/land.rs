@@ -8,9 +8,7 @@ mod intent;
 mod moving;
 mod undo;
 
-use std::cell::RefCell;
 use std::path::Path;
-use std::rc::Rc;
 
 use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo, RepoError};
 use peers_model::goal::TreeChoice;
@@ -26,7 +24,7 @@ use peers_sys::{term, yaml};
 
 use crate::boot::{self, BootError, Finding, Loaded};
 use crate::gitrepo::substrate;
-use crate::oneshot::{self, Bench, Judgement, Show};
+use crate::oneshot::{self, Audience, Bench, Judgement, Show};
 use crate::place::{Place, is_gone, remade};
 use intent::Found;
 use moving::{advance, already, complete, refuse_locked};
@@ -405,7 +403,7 @@ impl Owed {
 
 /// Runs gates in clean checkouts of commits that need not be in any repository but ours.
 fn prove(bench: &Bench, ground: &mut Ground, owed: &Owed, show: Show) -> Result<Judgement, BootError> {
-    let show = Rc::new(RefCell::new(show));
+    let audience = Audience::of(show, owed.on_tree.len().saturating_add(owed.on_history.len()));
     let mut all = Judgement::default();
     if owed.on_tree.is_empty() && owed.on_history.is_empty() {
         return Ok(all);
@@ -415,7 +413,8 @@ fn prove(bench: &Bench, ground: &mut Ground, owed: &Owed, show: Show) -> Result<
         if all.signal.is_some() {
             break;
         }
-        let judged = bench.prove(&ground.control, key, gates, &lent, &show)?;
+        let now = audience.after(all.gates.len());
+        let judged = bench.prove(&ground.control, key, gates, &lent, &now)?;
         all.gates.extend(judged.gates);
         all.signal = judged.signal;
     }

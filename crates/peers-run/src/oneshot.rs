@@ -37,7 +37,7 @@ use crate::inputs::Signals;
 use crate::outward::{self, Operators};
 use crate::perform::{after, in_order_of_need, one_more};
 use crate::place::{FREE_SPACE, Holder, Place, file_hint, repo_exit, repo_hint};
-use crate::ports::GateJob;
+use crate::ports::{GateJob, Round};
 use crate::procs::{
     Book, Cancel, Extra, ExtraResult, Progress, Site, SiteSpec, reap_run, run_extra, run_gates,
 };
@@ -50,6 +50,31 @@ const SHOWN: Duration = Duration::from_millis(500);
 
 /// Called now and then while gates run.
 pub type Show = Box<dyn FnMut(&Progress)>;
+
+/// Who is shown how far gates are that make up one round.
+pub(crate) struct Audience {
+    show: Rc<RefCell<Show>>,
+    round: Round,
+}
+
+impl Audience {
+    /// Of so many gates, of which the first is about to start.
+    pub(crate) fn of(show: Show, gates: usize) -> Self {
+        let round = Round { since: clock::mono(), of: gates, done: 0 };
+        Self { show: Rc::new(RefCell::new(show)), round }
+    }
+
+    /// The same when so many more have answered.
+    pub(crate) fn after(&self, answered: usize) -> Self {
+        let done = self.round.done.saturating_add(answered);
+        Self { show: Rc::clone(&self.show), round: Round { done, ..self.round } }
+    }
+
+    fn show(&self) -> Show {
+        let show = Rc::clone(&self.show);
+        Box::new(move |progress| (show.borrow_mut())(progress))
+    }
+}
 
 /// What to verify.
 #[derive(Debug, Clone, Default)]
@@ -141,7 +166,7 @@ pub fn verify(
         let gates: Vec<GoalId> = gates.filter(|id| !exempt.contains(id)).cloned().collect();
         let key = TreeKey { head: head.clone(), tree: state.head_tree.clone() };
         let lent = control.lend(&repo).map_err(git)?;
-        let judgement = bench.prove(&control, &key, &gates, &lent, &Rc::new(RefCell::new(show)))?;
+        let judgement = bench.prove(&control, &key, &gates, &lent, &Audience::of(show, gates.len()))?;
         (judgement, Err("they ran in a clean checkout"), Vec::new())
     } else {
         let gates: Vec<GoalId> = gates.cloned().collect();
@@ -341,7 +366,7 @@ impl Bench {
         key: &TreeKey,
         gates: &[GoalId],
         lent: &SyntheticGit,
-        show: &Rc<RefCell<Show>>,
+        audience: &Audience,
     ) -> Result<Judgement, BootError> {
         let mut all = Judgement::default();
         for gate in in_order_of_need(gates, &self.goals) {
@@ -357,15 +382,16 @@ impl Bench {
                     not_green: not_green.clone(),
                     unfit,
                     tried: tried.as_ref().map_or(0, |tried| tried.attempts),
+                    round: Some(audience.after(all.gates.len()).round),
                     ..GateJob::live(vec![gate.clone()], key.clone(), TickNo(0))
                 };
-                let show = Rc::clone(show);
-                let mut found =
-                    self.judge(job, Vec::new(), Box::new(move |progress| (show.borrow_mut())(progress)))?;
+                let mut found = self.judge(job, Vec::new(), audience.show())?;
                 all.signal = found.signal;
                 let Some(judged) = found.gates.pop() else { break };
-                let judged = after(tried.take(), judged);
-                if all.signal.is_some() || !one_more(&self.goals, &judged) {
+                let previous = tried.take();
+                let judged = after(previous.clone(), judged);
+                let again = one_more(&self.goals, &all.gates, previous.as_ref(), &judged);
+                if all.signal.is_some() || !again {
                     all.gates.push(judged);
                     break;
                 }

@@ -12,7 +12,7 @@ use peers_core::state::{HandoffMark, State};
 use peers_model::outcome::TamperKind;
 use peers_model::record::{CorrectionPlanned, PeerSpawned};
 use peers_model::verdict::{Judged, Place, TreeKey};
-use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
+use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, TickNo, Timestamp};
 use peers_store::Authors;
 use peers_store::verdicts::Verdicts;
 use thiserror::Error;
@@ -284,6 +284,19 @@ pub struct GateJob {
     pub tried: u8,
     /// Why the clean checkout proves nothing, whatever a command says in it.
     pub unfit: Option<String>,
+    /// What these gates are a part of, for people; absent = they are all.
+    pub round: Option<Round>,
+}
+
+/// Gates that are judged for one purpose, in however many jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// When the first was started.
+    pub since: Mono,
+    /// How many there are.
+    pub of: usize,
+    /// How many have answered in earlier jobs.
+    pub done: usize,
 }
 
 /// A kept copy of a commit.
@@ -319,6 +332,7 @@ impl GateJob {
             setup: None,
             tried: 0,
             unfit: None,
+            round: None,
         }
     }
 }

@@ -342,6 +342,12 @@ impl Procs for SimProcs {
 
     fn judge(&mut self, job: GateJob) {
         let verb = self.points.pass(Kind::Other);
+        if job.round.is_none_or(|round| round.done + job.gates.len() > round.of) {
+            self.outside
+                .borrow_mut()
+                .violations
+                .push(format!("{:?} is no part of {:?}", job.gates, job.round));
+        }
         let ignored = self.outside.borrow().ignored && job.place == Place::Live;
         let tree = match job.place {
             Place::Live => self.repo.with(|r| r.work.clone()),
@@ -373,6 +379,7 @@ impl Procs for SimProcs {
                     exit_code: None,
                     signal: None,
                     cached: false,
+                    setup_failed: false,
                 }
             })
             .collect();

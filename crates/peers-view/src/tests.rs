@@ -357,6 +357,7 @@ fn judged(id: &str, head: char, verdict: Verdict) -> Judged {
         exit_code: None,
         signal: None,
         cached: false,
+        setup_failed: false,
     }
 }
 

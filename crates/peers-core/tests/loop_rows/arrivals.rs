@@ -197,6 +197,7 @@ fn a_verdict_about_another_tree_proves_nothing() {
         exit_code: None,
         signal: None,
         cached: false,
+        setup_failed: false,
     };
     bench.feed(Event::Judged { verdicts: vec![judged], took_ms: 1, moved: false, changed: String::new() });
     assert_eq!(bench.stopped(), None);

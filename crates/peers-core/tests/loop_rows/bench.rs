@@ -370,9 +370,16 @@ impl Bench {
     }
 
     fn one_judged(&self, id: &GoalId, key: &TreeKey, place: Place) -> Judged {
-        let verdict = self.gates.get(id).copied().unwrap_or(Gate::Cannot).judge(key, place);
+        let gate = self.gates.get(id).copied().unwrap_or(Gate::Cannot);
+        let verdict = gate.judge(key, place);
+        let setup_failed = gate == Gate::ProofNotSetUp && verdict.is_red();
         let duration_ms = self.gate_ms;
-        Judged { attempts: 1, duration_ms, ..Judged::new(id.clone(), key.clone(), place, verdict) }
+        Judged {
+            attempts: 1,
+            duration_ms,
+            setup_failed,
+            ..Judged::new(id.clone(), key.clone(), place, verdict)
+        }
     }
 
     /// What runs beside the peer answers now.

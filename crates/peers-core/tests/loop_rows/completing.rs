@@ -256,6 +256,31 @@ fn row_69_after_parking_the_operator_who_starts_it_again_is_believed() {
 }
 
 #[test]
+fn row_69_a_proof_that_setup_lost_stands_in_its_run_and_is_taken_again_in_the_next() {
+    let mut bench = Bench::green();
+    bench.gate("tests-pass", Gate::ProofNotSetUp);
+    bench.gate("lint-clean", Gate::Green);
+    bench.cfg.max_ticks = Some(3);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.judged(Place::Pristine).len(), 1);
+    bench.gate("tests-pass", Gate::Green);
+    assert_eq!(bench.run(), StopReason::Complete);
+    assert_eq!(bench.judged(Place::Pristine)[1].0, [goal("tests-pass")]);
+}
+
+#[test]
+fn row_69_what_was_skipped_for_a_gate_that_was_not_judged_is_proved_with_it_in_the_next_run() {
+    let mut bench = Bench::green();
+    bench.gate("tests-pass", Gate::ProofCannot);
+    bench.gate("lint-clean", Gate::ProofSkipped);
+    assert_eq!(bench.run(), StopReason::ParkedProof);
+    bench.gate("tests-pass", Gate::Green);
+    bench.gate("lint-clean", Gate::Green);
+    assert_eq!(bench.run(), StopReason::Complete);
+    assert_eq!(bench.judged(Place::Pristine)[1].0, [goal("tests-pass"), goal("lint-clean")]);
+}
+
+#[test]
 fn row_69_a_gate_marked_live_is_exempt_and_named() {
     let mut bench = Bench::green();
     bench.gate("tests-pass", Gate::ProofRed);
@@ -314,6 +339,7 @@ fn row_69_proofs_and_live_verdicts_never_stand_in_for_each_other() {
             exit_code: None,
             signal: None,
             cached: false,
+            setup_failed: false,
         })
         .collect();
     bench.feed(Event::Judged { verdicts, took_ms: 1, moved: false, changed: String::new() });

@@ -27,6 +27,18 @@ fn accepted(rules: Option<Rules>) -> PendingCommand {
 }
 
 #[test]
+fn row_69_what_is_accepted_beside_the_loop_may_mend_what_setup_lost() {
+    let mut bench = Bench::green();
+    bench.gate("tests-pass", Gate::ProofNotSetUp);
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 2);
+    bench.gate("tests-pass", Gate::Green);
+    bench.world.commands.push(accepted(Some(bench.cfg.rules.clone())));
+    assert_eq!(bench.finish(), StopReason::Complete);
+    assert_eq!(bench.judged(Place::Pristine).len(), 2);
+}
+
+#[test]
 fn row_45_a_file_that_is_not_the_accepted_one_stops_the_loop_before_any_gate() {
     for (file, what) in [
         ("goals.yaml", "changed"),

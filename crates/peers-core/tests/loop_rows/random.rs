@@ -126,6 +126,7 @@ fn stray(bench: &Bench, seed: u64) -> Event {
                 exit_code: None,
                 signal: None,
                 cached: false,
+                setup_failed: false,
             };
             let verdicts = ["tests-pass", "unknown"].map(judged).to_vec();
             Event::Judged {

@@ -40,6 +40,10 @@ pub(crate) enum Gate {
     ProofRed,
     /// Green where people work, not to be judged in a clean checkout.
     ProofCannot,
+    /// Green where people work, red in a clean checkout since `setup` fails there.
+    ProofNotSetUp,
+    /// Green where people work, skipped in a clean checkout.
+    ProofSkipped,
     /// Any answer, but always the same one at the same tree and place.
     Random(u64),
 }
@@ -52,9 +56,14 @@ impl Gate {
             Self::Cannot => error(),
             Self::At(label) if key.tree == tree(label) => Verdict::Pass,
             Self::Red | Self::At(_) => fail(),
-            Self::ProofRed if place == Place::Pristine => fail(),
+            Self::ProofRed | Self::ProofNotSetUp if place == Place::Pristine => fail(),
+            Self::ProofSkipped if place == Place::Pristine => {
+                Verdict::Skipped { diagnostic: "needs another".into() }
+            }
             Self::ProofCannot if place == Place::Pristine => error(),
-            Self::Green | Self::ProofRed | Self::ProofCannot => Verdict::Pass,
+            Self::Green | Self::ProofRed | Self::ProofCannot | Self::ProofNotSetUp | Self::ProofSkipped => {
+                Verdict::Pass
+            }
             Self::Random(salt) => {
                 let text = format!("{salt}{}{place:?}", key.tree);
                 match tree(&text).as_str().bytes().map(u32::from).sum::<u32>() % 8 {

@@ -11,6 +11,7 @@ use peers_git::{ControlDir, Head, PeerRepo, TreeState};
 use peers_model::goal::{self, GateRun, Goal, HardGoal};
 use peers_model::verdict::{Judged, TreeKey, Verdict};
 use peers_model::{CommitId, GoalId, TickNo, limits};
+use peers_sys::clock;
 
 use super::changed::{Before, Stamps, Written};
 use super::{Bench, Judgement, Show, git};
@@ -18,7 +19,7 @@ use crate::boot::BootError;
 use crate::gitrepo::chain;
 use crate::perform::{changed_the_tree, in_order_of_need, next_together};
 use crate::place::Place;
-use crate::ports::{GateCopy, GateJob};
+use crate::ports::{GateCopy, GateJob, Round};
 use crate::procs::Extra;
 
 /// What gates are run on.
@@ -47,7 +48,7 @@ struct Moved {
 
 /// What came of all gates.
 #[derive(Default)]
-struct Round {
+struct Came {
     done: Judgement,
     /// Files of the commit were not what they were after some of the gates: uncommitted paths, for people.
     changed: Option<String>,
@@ -71,7 +72,7 @@ impl Ground<'_> {
             let show = Rc::clone(&show);
             Box::new(move |progress| (show.borrow_mut())(progress))
         };
-        let Round { mut done, changed, rewritten } = self.round(gates, &shown)?;
+        let Came { mut done, changed, rewritten } = self.round(gates, &shown)?;
         if let Some(named) = changed {
             let why = format!(
                 "files of the commit changed while gates ran ({named}), so that no pass is about a tree that is \
@@ -84,7 +85,7 @@ impl Ground<'_> {
     }
 
     /// Each gate once, together where nothing is against it.
-    fn round(&mut self, gates: &[GoalId], shown: &dyn Fn() -> Show) -> Result<Round, BootError> {
+    fn round(&mut self, gates: &[GoalId], shown: &dyn Fn() -> Show) -> Result<Came, BootError> {
         let work_dir = self.place.work_dir();
         let strict = self.bench.book.config().goals.strict_tree;
         let mut key = self.key()?;
@@ -92,8 +93,9 @@ impl Ground<'_> {
         let mut left = in_order_of_need(gates, self.goals);
         let before = Before::with_content(self.control, work_dir, self.head);
         let mut stamps = Stamps::look(self.control, work_dir, self.head);
-        let mut round = Round::default();
-        let done = &mut round.done;
+        let mut came = Came::default();
+        let done = &mut came.done;
+        let since = clock::mono();
         while !left.is_empty() && done.signal.is_none() {
             let now = if strict { vec![left.remove(0)] } else { self.together(&mut left) };
             let copied = now.iter().filter_map(|id| goal::gate_of(self.goals, id)).any(HardGoal::in_copy);
@@ -106,7 +108,8 @@ impl Ground<'_> {
             let red = done.gates.iter().filter(|judged: &&Judged| !judged.verdict.is_pass());
             let not_green = red.map(|judged| judged.goal.clone()).collect();
             let live = GateJob::live(now, key.clone(), TickNo(0));
-            let job = GateJob { copy, not_green, scopes: scopes.clone(), ..live };
+            let round = Some(Round { since, of: gates.len(), done: done.gates.len() });
+            let job = GateJob { copy, not_green, round, scopes: scopes.clone(), ..live };
             let around = Before::look(self.control, work_dir, self.head);
             let mut judged = self.bench.judge(job, Vec::new(), shown())?;
             done.signal = judged.signal;
@@ -129,12 +132,12 @@ impl Ground<'_> {
                     }
                 }
                 Some(Moved { named, .. }) if before.files_changed(self.control, work_dir, self.head) => {
-                    round.changed = Some(named);
+                    came.changed = Some(named);
                 }
                 Some(_) | None => {
                     if let Some(Written { paths }) = written {
                         self.doubt_together(&mut judged.gates, &paths);
-                        round.rewritten.extend(paths);
+                        came.rewritten.extend(paths);
                     }
                 }
             }
@@ -142,9 +145,9 @@ impl Ground<'_> {
         }
         // In the order of the file, whatever the order in which they ran.
         done.gates.sort_by_key(|judged| gates.iter().position(|id| *id == judged.goal));
-        round.rewritten.sort_unstable();
-        round.rewritten.dedup();
-        Ok(round)
+        came.rewritten.sort_unstable();
+        came.rewritten.dedup();
+        Ok(came)
     }
 
     /// As [`next_together`], but what the operator wants to have run alone is judged alone, too.

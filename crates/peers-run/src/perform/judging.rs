@@ -12,7 +12,7 @@ use peers_sys::term;
 
 use super::Failure;
 use crate::engine::{Engine, Judging};
-use crate::ports::{Clock, GateJob, Guard, Observer, Procs, Repo, World};
+use crate::ports::{Clock, GateJob, Guard, Observer, Procs, Repo, Round, World};
 
 /// Paths that are named in a warning.
 const NAMED: usize = 3;
@@ -59,8 +59,20 @@ pub(crate) fn next_together(left: &mut Vec<GoalId>, goals: &[Goal]) -> Vec<GoalI
     now
 }
 
-/// Whether a gate gets another attempt in another clean checkout after this answer.
-pub(crate) fn one_more(goals: &[Goal], judged: &Judged) -> bool {
+/// Whether a gate gets another attempt in another clean checkout after this answer. `judged` is the newest
+/// attempt with those before it, of which `previous` is the last; `answered` are other gates of this proof.
+///
+/// Where `setup` failed there is one more, whatever the gate asks for: a network may have been away for a
+/// moment. After two failures in a row it was no moment, neither for this gate nor for those after it.
+pub(crate) fn one_more(
+    goals: &[Goal],
+    answered: &[Judged],
+    previous: Option<&Judged>,
+    judged: &Judged,
+) -> bool {
+    if judged.setup_failed {
+        return !previous.into_iter().chain(answered).any(|other| other.setup_failed);
+    }
     let retries = goal::gate_of(goals, &judged.goal).map_or(0, |gate| gate.retries);
     // One that did not run is red for a reason that is there the next time too.
     let ran = judged.exit_code.is_some() || judged.signal.is_some();
@@ -88,7 +100,8 @@ pub(crate) fn changed_the_tree(changed: &str, verdict: &Verdict) -> String {
 impl<W: World> Engine<W> {
     pub(super) fn judge(&mut self, gates: &[GoalId], key: &TreeKey, place: Place, tick: TickNo) {
         let left = in_order_of_need(gates, &self.cfg.goals);
-        self.judging = Some(Judging::begun(left, key, place, tick));
+        let round = Round { since: self.world.clock().now().mono, of: left.len(), done: 0 };
+        self.judging = Some(Judging { round: Some(round), ..Judging::begun(left, key, place, tick) });
         self.judge_next();
     }
 
@@ -168,10 +181,12 @@ impl<W: World> Engine<W> {
             }
         };
         let tried = judging.tried.as_ref().map_or(0, |tried| tried.attempts);
+        let round = judging.round.map(|round| Round { done: judging.verdicts.len(), ..round });
         Ok(GateJob {
             dir,
             copy,
             tried,
+            round,
             unfit,
             not_green,
             scopes,
@@ -249,8 +264,10 @@ impl<W: World> Engine<W> {
         if judging.place == Place::Pristine
             && let [judged] = verdicts.as_slice()
         {
-            let judged = after(judging.tried.take(), judged.clone());
-            if one_more(&self.cfg.goals, &judged) && !judging.moved {
+            let previous = judging.tried.take();
+            let judged = after(previous.clone(), judged.clone());
+            let again = one_more(&self.cfg.goals, &judging.verdicts, previous.as_ref(), &judged);
+            if again && !judging.moved {
                 judging.left.push_front(judged.goal.clone());
                 judging.tried = Some(judged);
                 verdicts.clear();

@@ -26,7 +26,7 @@ use super::progress::Progress;
 use super::unwritten::Unwritten;
 use super::{Book, Gate, Site, runtime, setup};
 use crate::env::{self, GateIdentity, Turn, Vars};
-use crate::ports::GateJob;
+use crate::ports::{GateJob, Round};
 
 /// Without a setting no more gates than this run at once.
 const MOST: usize = 4;
@@ -102,7 +102,8 @@ async fn run_batch(
     cancel: Cancel,
     (progress, beside): (&Progress, Beside),
 ) -> Vec<Judged> {
-    progress.gates(job.gates.len(), clock::mono());
+    let all = || Round { since: clock::mono(), of: job.gates.len(), done: 0 };
+    progress.gates(job.round.unwrap_or_else(all));
     let parallel = book.config.goals.parallel.map_or_else(usual_parallel, NonZeroU32::get);
     let batch = Rc::new(Batch {
         site: Rc::clone(site),
@@ -297,6 +298,12 @@ impl Batch {
                 }
                 let attempt = self.attempt((id, gate), &home, company, &mut log).await?;
                 judged.verdict = attempt.verdict;
+                judged.setup_failed = attempt.setup_failed;
+                if attempt.setup_failed {
+                    // It did not run, and takes none of its attempts.
+                    judged.attempts = judged.attempts.saturating_sub(1);
+                    break;
+                }
                 judged.leaked = judged.leaked.saturating_add(attempt.leaked);
                 (judged.exit_code, judged.signal) = match attempt.exit {
                     Some(RawExit::Code(code)) => (Some(code), None),
@@ -355,7 +362,8 @@ impl Batch {
         };
         let tree = self.tree_of(id);
         if let Some(why) = self.unready.borrow().get(tree) {
-            return Some(Attempt::none(why.verdict()));
+            let setup_failed = matches!(why, setup::Unready::Failed(_));
+            return Some(Attempt { setup_failed, ..Attempt::none(why.verdict()) });
         }
         // A check of ours reads commits and not the tree.
         if let (Some(why), Some(_)) = (&self.job.unfit, &gate.pass_when) {
@@ -392,7 +400,7 @@ impl Batch {
             Some(pass_when) => judging::shell(&finished, pass_when, (tree, &unwritten), &self.site.rules),
             None => judging::check(&finished, &self.site.rules),
         };
-        Some(Attempt { verdict, leaked: finished.leaked, exit: finished.exit })
+        Some(Attempt { leaked: finished.leaked, exit: finished.exit, ..Attempt::none(verdict) })
     }
 
     fn vars(&self, id: &GoalId, gate: &Gate, git_config: &Path, home: &Path) -> Vars {
@@ -474,12 +482,13 @@ struct Attempt {
     verdict: Verdict,
     leaked: u32,
     exit: Option<RawExit>,
+    setup_failed: bool,
 }
 
 impl Attempt {
     /// Nothing ran.
     fn none(verdict: Verdict) -> Self {
-        Self { verdict, leaked: 0, exit: None }
+        Self { verdict, leaked: 0, exit: None, setup_failed: false }
     }
 }
 

@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use peers_model::{GoalId, Mono, PeerName, TickNo};
 
+use crate::ports::Round;
+
 /// Cells of the text of a peer that are kept.
 const WORDS: usize = 160;
 
@@ -83,14 +85,9 @@ impl Progress {
         }
     }
 
-    pub(super) fn gates(&self, of: usize, at: Mono) {
-        self.0.replace(Some(Live::Gates(LiveGates {
-            since: at,
-            of,
-            done: 0,
-            running: Vec::new(),
-            setup: None,
-        })));
+    pub(super) fn gates(&self, round: Round) {
+        let Round { since, of, done } = round;
+        self.0.replace(Some(Live::Gates(LiveGates { since, of, done, running: Vec::new(), setup: None })));
     }
 
     /// A command of `setup` begins, or they are over.

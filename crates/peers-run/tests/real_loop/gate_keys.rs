@@ -2,7 +2,7 @@
 
 use peers_model::verdict::{Judged, Place};
 
-use crate::world::World;
+use crate::world::{World, program};
 use peers_model::record::Record;
 
 impl World {
@@ -183,6 +183,50 @@ fn row_69_a_setup_that_fails_makes_the_proof_red_and_the_next_turn_can_mend_it()
     w.run(&["--max-ticks=2"]).stopped("complete", 0);
     assert!(w.prompt(2).contains("ended with exit code 1: no lock file"), "{}", w.prompt(2));
     assert_eq!(w.proofs().iter().map(|proof| proof.passed).collect::<Vec<_>>(), [false, true]);
+    w.settled();
+}
+
+#[test]
+fn row_69_a_setup_that_fails_once_is_tried_again_in_the_next_checkout() {
+    let w = World::new();
+    let count = w.path("setups");
+    let at = count.display();
+    w.config(&format!(
+        "setup: {{commands: [{{cmd: 'echo x >> {at}; test $(wc -l < {at}) -ne 1'}}]}}\nskeptic: {{enabled: false}}\n"
+    ));
+    w.gate("test -f fixed");
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1"]).stopped("complete", 0);
+    let proof = w.proofs().pop().unwrap();
+    let tests = &proof.verdicts[0];
+    assert_eq!((proof.passed, tests.attempts, tests.setup_failed), (true, 1, false));
+    assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 2);
+    w.settled();
+}
+
+#[test]
+fn row_69_a_setup_that_fails_again_is_tried_no_more_and_the_next_run_proves_anew() {
+    let w = World::new();
+    let (count, away) = (w.path("setups"), w.path("away"));
+    std::fs::write(&away, "").unwrap();
+    w.config(&format!(
+        "setup: {{commands: [{{cmd: 'echo x >> {}; test ! -e {}'}}]}}\nskeptic: {{enabled: false}}\n",
+        count.display(),
+        away.display()
+    ));
+    // No number of retries makes more of it.
+    w.goals(
+        "- {id: a, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0, retry_on_fail: 3}\n\
+         - {id: b, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0, retry_on_fail: 3}\n",
+    );
+    let setups = || std::fs::read_to_string(&count).unwrap().lines().count();
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert_eq!(setups(), 3, "twice for the first gate, once for the other");
+    assert!(w.proofs()[0].verdicts.iter().all(|judged| judged.verdict.is_red() && judged.setup_failed));
+    std::fs::remove_file(&away).unwrap();
+    w.run(&["--max-ticks=1"]).stopped("complete", 0);
+    assert_eq!((setups(), w.proofs().len()), (5, 2));
     w.settled();
 }
 
@@ -373,4 +417,27 @@ fn globs_that_hold_no_file_or_a_link_are_no_scope_of_a_kept_answer() {
         w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
         assert_eq!(runs() > first, again, "{paths} {linked}");
     }
+}
+
+#[test]
+fn progress_counts_all_gates_with_one_clock_though_they_run_one_by_one() {
+    let w = World::new();
+    w.config("");
+    let held = w.path("held");
+    w.fifo("held");
+    let gate = |id: &str, more: &str| {
+        format!(
+            "- {{id: {id}, type: hard, cmd: 'cat {}', pass_when: exit_code == 0{more}}}\n",
+            held.display()
+        )
+    };
+    w.goals(&format!("{}{}{}", gate("a", ""), gate("b", ", tree: copy"), gate("c", ", tree: copy")));
+    let said = |more: &[&str]| {
+        let mut command = w.bare(program());
+        command.arg("verify").arg(w.repo()).arg(&held).args(more);
+        World::out(command).stdout
+    };
+    let expected = "a: 0 of 3, one clock\nb: 1 of 3, one clock\nc: 2 of 3, one clock\npass pass pass\n";
+    assert_eq!(said(&[]), expected);
+    assert_eq!(said(&["--pristine"]), expected);
 }

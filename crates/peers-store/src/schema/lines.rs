@@ -286,6 +286,7 @@ fn definitions() -> Value {
             ("exit_code?", "int", "Of the last attempt."),
             ("signal?", "int", "That ended the last attempt."),
             ("cached?", "bool", "It did not run: a kept green answer was taken."),
+            ("setup_failed?", "bool", "It did not run: `setup` failed in its tree."),
         ]),
         "review": object(&[
             ("goal", "text", "Which soft goal."),

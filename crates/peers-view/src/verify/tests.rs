@@ -414,6 +414,7 @@ fn a_row_of_a_gate_has_what_its_verdict_has() {
         exit_code: None,
         signal: None,
         cached: false,
+        setup_failed: false,
     };
     let row = VerifyRow::gate(&judged, source(4));
     assert_eq!((row.name.as_str(), row.state, row.attempts, row.duration_ms), ("real", RowState::Fail, 3, 9));
