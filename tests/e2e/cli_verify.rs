@@ -352,7 +352,8 @@ fn the_file_that_a_gate_changed_is_named_and_none_that_was_changed_before() {
 fn no_report_takes_the_place_of_a_file_of_ours_or_of_the_other_report() {
     let world = World::ready("true");
     std::fs::create_dir(world.at("r")).unwrap();
-    for name in [".peers/state.json", ".peers/accepted.json", ".peers/schema/goals.json", ".peers/log/x.json"] {
+    for name in [".peers/state.json", ".peers/accepted.json", ".peers/schema/goals.json", ".peers/log/x.json"]
+    {
         let before = std::fs::read(world.at(name)).ok();
         let err = world.peers(&["verify", "--sarif", name]).exits(2).err;
         assert!(err.contains("is no place for a report"), "{err}");

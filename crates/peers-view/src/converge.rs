@@ -47,6 +47,9 @@ pub(crate) fn view(
 ) -> ConvergeView {
     let mut missing = Vec::new();
     let mut miss = |kind, text: String| missing.push(Missing { kind, text });
+    if gates.is_empty() {
+        miss("no-gates", gateless(state).to_owned());
+    }
     gates_missing(gates, &mut miss);
     if here.clean == Some(false) {
         miss("dirty", "the work tree has uncommitted changes".to_owned());
@@ -76,10 +79,22 @@ pub(crate) fn view(
     }
 }
 
-fn gates_missing(gates: &[GateRow], miss: &mut impl FnMut(&'static str, String)) {
-    if gates.is_empty() {
-        miss("no-gates", "no gate is known; they are once a run has begun".to_owned());
+/// Why there is no gate to be asked.
+fn gateless(state: &State) -> &'static str {
+    match state.run {
+        None => "no gate is known; they are once a run has begun",
+        Some(_) => "there is no gate of your own, so no run completes",
     }
+}
+
+/// `not proved in a clean checkout (`tree: live`): big`; nothing where every gate is.
+pub(crate) fn unproved(converge: &ConvergeView) -> Option<String> {
+    let names: Vec<&str> = converge.exempt.iter().map(GoalId::as_str).collect();
+    (!names.is_empty())
+        .then(|| format!("not proved in a clean checkout (`tree: live`): {}", names.join(", ")))
+}
+
+fn gates_missing(gates: &[GateRow], miss: &mut impl FnMut(&'static str, String)) {
     let those = |wanted: &dyn Fn(&GateRow) -> bool| -> Vec<String> {
         gates.iter().filter(|gate| wanted(gate)).map(|gate| gate.id.to_string()).collect()
     };

@@ -5,6 +5,7 @@ use peers_model::outcome::{BudgetKind, StopReason};
 use peers_sys::term;
 
 use crate::budget::Amount;
+use crate::converge::unproved;
 use crate::diagnostic::cause;
 use crate::liveness::{Attention, Liveness, attention};
 use crate::loopview::{LoopView, REFUSED};
@@ -395,13 +396,17 @@ pub(crate) fn notable(view: &LoopView) -> Vec<String> {
     lines
 }
 
-/// The last lines of a run, before its stop reason: what is missing, what the operator must not
-/// overlook.
+/// The last lines of a run, before its stop reason: what is missing, or was left out of the proof; what the
+/// operator must not overlook.
 #[must_use]
 pub fn closing(view: &LoopView) -> Vec<String> {
     let complete =
         matches!(view.liveness.value(), Some(Liveness::Stopped { reason: StopReason::Complete, .. }));
-    let mut lines = if complete { Vec::new() } else { missing_lines(&missing(view)) };
+    let mut lines = if complete {
+        view.core.value().and_then(|core| unproved(&core.converge)).into_iter().collect()
+    } else {
+        missing_lines(&missing(view))
+    };
     lines.extend(
         view.core.value().and_then(|core| core.budget.uncounted()).map(|text| format!("warning: {text}")),
     );

@@ -4,6 +4,7 @@ use peers_core::state::PeerState;
 use peers_model::time;
 
 use crate::budget::BudgetRow;
+use crate::converge::unproved;
 use crate::diagnostic::{known_reason, last_words};
 use crate::gates::GateRow;
 use crate::json;
@@ -193,9 +194,8 @@ fn converge(page: &mut Page, core: &Core) {
             page.say(format!("  - {}", missing.text));
         }
     }
-    if !core.converge.exempt.is_empty() {
-        let names: Vec<String> = core.converge.exempt.iter().map(ToString::to_string).collect();
-        page.say(format!("  not proved in a clean checkout (`tree: live`): {}", names.join(", ")));
+    if let Some(unproved) = unproved(&core.converge) {
+        page.say(format!("  {unproved}"));
     }
 }
 

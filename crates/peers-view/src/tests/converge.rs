@@ -6,7 +6,7 @@ use peers_model::record::{AcceptedReview, ScopeMove, SkepticVerdict, TickRecord}
 use peers_model::verdict::Verdict;
 
 use super::{World, commit, gate, goal, judged, proof, red, rules, started};
-use crate::{Colour, LoopView, status_text};
+use crate::{Colour, LoopView, closing, status_text};
 
 fn kinds(view: &LoopView) -> Vec<&'static str> {
     view.core.value().unwrap().converge.missing.iter().map(|missing| missing.kind).collect()
@@ -131,6 +131,35 @@ fn exempt_gates_need_no_proof_and_are_named() {
     assert!(text.contains("  - 1 gate has no proof in a clean checkout: lint-clean\n"), "{text}");
     assert!(text.contains("  not proved in a clean checkout (`tree: live`): tests-pass\n"), "{text}");
     assert!(text.contains("  pass  tests-pass  at bbbbbbbb, live only\n"), "{text}");
+}
+
+#[test]
+fn a_run_that_is_complete_names_exempt_gates_in_its_last_lines() {
+    let ended = |exempt: bool| {
+        let mut world = World::new();
+        let mut some = rules();
+        if exempt {
+            some.gates[0].tree = TreeChoice::Live;
+        }
+        world.start(some);
+        world.exit(StopReason::Complete, "");
+        closing(&world.view())
+    };
+    assert_eq!(ended(true), ["not proved in a clean checkout (`tree: live`): tests-pass"]);
+    assert_eq!(ended(false), Vec::<String>::new());
+}
+
+#[test]
+fn without_a_gate_it_is_said_that_no_run_completes() {
+    let mut world = World::new();
+    let mut some = rules();
+    some.gates.clear();
+    world.start(some);
+    assert!(
+        world.text().contains("  - there is no gate of your own, so no run completes\n"),
+        "{}",
+        world.text()
+    );
 }
 
 #[test]

@@ -160,6 +160,7 @@ impl VerifyRow {
             exit_code: _,
             signal: _,
             cached: _,
+            setup_failed: _,
         } = judged;
         Self { attempts: (*attempts).max(1), ..Self::new(goal.as_str(), verdict, *duration_ms, source) }
     }
