@@ -647,7 +647,8 @@ mod tests {
 
     #[test]
     fn each_of_our_files_and_directories_is_watched_for_each_kind_of_swap() {
-        let swaps: [(&str, fn(&Path, &Path)); 3] = [
+        type Swap = (&'static str, fn(&Path, &Path));
+        let swaps: [Swap; 3] = [
             ("symbolic link", |at, other| symlink(other, at).unwrap()),
             ("special file", |at, _| {
                 let made = std::process::Command::new("mkfifo").arg(at).status().unwrap();

@@ -57,6 +57,23 @@ fn table(stdout: &str, rows: &[(&str, Answer)]) {
 }
 
 #[test]
+fn displays_and_stars_are_no_part_of_the_language() {
+    table(
+        "3 passed\n",
+        &[
+            ("{} == {}", Refused),
+            ("{1} == {1}", Refused),
+            ("{'a': 1} == {'a': 1}", Refused),
+            ("regex(*stdout)", Refused),
+            ("await stdout", Refused),
+            ("(yield 1) == 1", Refused),
+            ("+exit_code == 0", Refused),
+            ("~exit_code == -1", Refused),
+        ],
+    );
+}
+
+#[test]
 fn the_published_examples_have_the_published_verdicts() {
     let slow = format!("regex('(a+)+$', '{}b') == None", "a".repeat(44));
     let parens = format!("{}exit_code == 0{}", "(".repeat(300), ")".repeat(300));
@@ -141,14 +158,6 @@ fn the_published_examples_have_the_published_verdicts() {
             ("cwd == cwd", Refused),
             ("exit_code == 0; exit_code == 1", Refused),
             ("import os", Refused),
-            ("{} == {}", Refused),
-            ("{1} == {1}", Refused),
-            ("{'a': 1} == {'a': 1}", Refused),
-            ("regex(*stdout)", Refused),
-            ("await stdout", Refused),
-            ("(yield 1) == 1", Refused),
-            ("+exit_code == 0", Refused),
-            ("~exit_code == -1", Refused),
             ("", Refused),
             ("exit_code == 0 # c\n and stderr != ''", Refused),
             (&parens, Refused),

@@ -99,6 +99,7 @@ fn word(kind: Kind) -> &'static str {
 }
 
 /// A work tree without `.peers/`, though the project has a store.
+#[must_use]
 pub fn missing(place: &Place) -> Finding {
     let dir = term::inline(&place.work_dir().to_string_lossy());
     let message = format!("{dir} has no {PEERS_DIR} directory");

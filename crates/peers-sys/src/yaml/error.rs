@@ -59,15 +59,16 @@ impl YamlError {
         let place = error.location().filter(|at| at.line() > 0);
         let (mut line, mut column) = place.map(|at| place_in(text, at.line(), at.column())).unzip();
         let key = line.zip(column).and_then(|(line, column)| key_at(text, line, column));
-        let (mut message, mut hint) = explain(error, key);
+        let (message, hint) = explain(error, key);
         // The parser names the value before it.
-        if message.ends_with("found a tab")
-            && let Some(at) = line.and_then(|line| tab_from(text, line))
-        {
-            (line, column) = (Some(at), Some(1));
-            message = "a tab in the indentation".to_owned();
-            hint = Some("indent with blanks".to_owned());
-        }
+        let tab = line.filter(|_| message.ends_with("found a tab")).and_then(|line| tab_from(text, line));
+        let (message, hint) = match tab {
+            Some(at) => {
+                (line, column) = (Some(at), Some(1));
+                ("a tab in the indentation".to_owned(), Some("indent with blanks".to_owned()))
+            }
+            None => (message, hint),
+        };
         Self {
             name: term::inline(name),
             line,

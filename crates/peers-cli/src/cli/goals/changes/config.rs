@@ -145,7 +145,7 @@ fn added(peer: &PeerSpec, book: &mut Book<'_>) {
         book.push(Effect::Wider, &tool);
     }
     if let Some(provider) = provider {
-        book.push(Effect::Wider, &format!("peer `{name}` asks {}", provider));
+        book.push(Effect::Wider, &format!("peer `{name}` asks {provider}"));
     }
     book.value(&format!("prompt_mode` of peer `{name}"), &PromptMode::default(), prompt_mode);
     book.value(&format!("role` of peer `{name}"), &Role::default(), role);
@@ -248,14 +248,13 @@ fn bug_hunt(old: &BugHunt, new: &BugHunt, book: &mut Book<'_>) {
     let BugHunt { test_globs } = new;
     for glob in old.test_globs.iter().filter(|glob| !test_globs.contains(glob)) {
         let about = format!(
-            "`bug_hunt.test_globs`: `{}` is gone, so what happens to these tests is not measured",
-            glob
+            "`bug_hunt.test_globs`: `{glob}` is gone, so what happens to these tests is not measured"
         );
         book.push(Effect::Weaker, &about);
     }
     // More is measured, and more files can reproduce a bug.
     for glob in test_globs.iter().filter(|glob| !old.test_globs.contains(glob)) {
-        book.push(Effect::Other, &format!("`bug_hunt.test_globs`: `{}` holds tests, too", glob));
+        book.push(Effect::Other, &format!("`bug_hunt.test_globs`: `{glob}` holds tests, too"));
     }
 }
 
