@@ -159,7 +159,7 @@ fn a_changed_definition_environment_or_tool_makes_a_cacheable_gate_run_again() {
     };
     write("#!/bin/sh\n");
     stage.goals.clear();
-    stage.gate("g", "mytool && echo x >> ../runs", PASS).cacheable = true;
+    stage.gate("g", "mytool", PASS).cacheable = true;
     stage.vars.retain(|(name, _)| name != "PATH");
     stage.vars.push(("PATH".into(), format!("{}:/usr/bin:/bin", stage.at("tools").display())));
     stage.chosen = OperatorEnv { peers: Vec::new(), gates: vec!["LEVEL".into()] };
@@ -178,7 +178,7 @@ fn a_changed_definition_environment_or_tool_makes_a_cacheable_gate_run_again() {
     asked(&mut stage, "another variable", false);
     asked(&mut stage, "the same variable", true);
     stage.goals.clear();
-    stage.gate("g", "mytool && echo x >> ../runs", "exit_code < 1").cacheable = true;
+    stage.gate("g", "mytool", "exit_code < 1").cacheable = true;
     asked(&mut stage, "another condition", false);
 }
 
