@@ -365,6 +365,19 @@ fn no_report_takes_the_place_of_a_file_of_ours_or_of_the_other_report() {
 }
 
 #[test]
+fn gates_of_which_one_needs_the_other_did_not_run_together() {
+    let world = World::ready("true");
+    world.write(
+        ".peers/goals.yaml",
+        "goals:\n\
+         - {id: made, type: hard, cmd: 'touch README.md', pass_when: exit_code == 0}\n\
+         - {id: same, type: hard, cmd: 'git diff --exit-code', pass_when: exit_code == 0, needs: [made]}\n",
+    );
+    world.accept(&[]);
+    world.peers(&["verify"]).exits(0);
+}
+
+#[test]
 fn goals_that_cannot_be_read_are_an_error_and_no_verdict() {
     let world = World::ready("true");
     world.peers(&["verify"]).exits(0);
@@ -409,7 +422,7 @@ fn where_a_gate_changes_a_file_of_the_commit_no_pass_stands() {
     assert_eq!(told, ["error", "error"]);
     // From here on it is what the operator has, and is written again beside the other gate.
     let done = world.peers(&["verify"]).exits(3);
-    let told = "files of the commit were written while gates ran together (code), and are what they were";
+    let told = "files of the commit were written while these gates ran (code), and are what they were";
     assert!(done.out.contains("uncommitted") && done.out.contains(told), "{}", done.out);
     world.write("code", "worse\n");
     let done = world.peers(&["verify"]).exits(3);
@@ -492,7 +505,7 @@ fn where_gates_that_run_together_write_a_file_of_the_commit_and_put_it_back_no_p
     world.commit("Code");
     for _ in 0..2 {
         let done = world.peers(&["verify"]).exits(3);
-        let told = "files of the commit were written while gates ran together (code), and are what they were";
+        let told = "files of the commit were written while these gates ran (code), and are what they were";
         assert!(done.out.contains(told) && done.out.contains("| code | error |"), "{}", done.out);
     }
     // In turn each finds what is there.

@@ -73,12 +73,17 @@ impl Facts<'_> {
         Ok(found.is_some_and(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK))
     }
 
-    /// Whether a tree has anything at this path.
+    /// Calls back with the path of each leaf of a tree. One that is no UTF-8 is left out.
     ///
     /// # Errors
-    /// As [`Facts::has_file`].
-    pub fn has_path(&self, tree: &TreeId, path: &[u8]) -> Result<bool, GitError> {
-        Ok(find(&objects::odb(self.repo)?, ids::tree_oid(tree)?, path)?.is_some())
+    /// [`GitError::TooLarge`] beyond a million paths or 256 levels.
+    pub fn each_path(&self, tree: &TreeId, mut each: impl FnMut(&str)) -> Result<(), GitError> {
+        for leaf in leaves(&objects::odb(self.repo)?, ids::tree_oid(tree)?)? {
+            if let Ok(path) = std::str::from_utf8(&leaf.path) {
+                each(path);
+            }
+        }
+        Ok(())
     }
 
     /// The id of the file `path` at `commit`.

@@ -251,7 +251,7 @@ pub struct SoftGoal {
     pub rule: SoftRule,
     /// Ask at most every so many ticks.
     pub every: u32,
-    /// Globs that the review is about; empty = all files that are no documentation.
+    /// Globs that the review is about; empty = all files that are no documentation, and TASK.md.
     pub paths: Vec<String>,
     /// A built-in check whose findings the reviewer is shown. They decide nothing.
     pub check: Option<HardGoal>,

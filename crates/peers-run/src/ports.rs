@@ -79,7 +79,7 @@ pub struct RepoHarvest {
     pub unreadable: Option<String>,
 }
 
-/// A soft goal's scope: its globs, empty = every file that is no documentation.
+/// A soft goal's scope: its globs, empty = every file that is no documentation, and TASK.md.
 pub type Scopes = [(GoalId, Vec<String>)];
 
 /// The repository.

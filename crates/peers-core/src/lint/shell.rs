@@ -314,7 +314,9 @@ fn runner(words: &[Word]) -> Option<String> {
                 || is_file(words, second, &["-m", "-c"])
         }
         "sh" | "bash" | "dash" | "zsh" | "ksh" => !second.is_empty() && script_of(words).is_none(),
-        "node" | "ruby" | "perl" | "php" => is_file(words, second, &["-e", "-p", "-r"]),
+        "node" | "ruby" | "perl" | "php" => {
+            is_file(words, second, &["-e", "-p", "-r"]) && !words.iter().any(|word| is_bundle(&word.text))
+        }
         _ => WRAPPERS.iter().any(wraps),
     };
     // A program of the tree itself.
@@ -326,6 +328,12 @@ fn runner(words: &[Word]) -> Option<String> {
 /// Whether an interpreter is given a file, and not a text or a module.
 fn is_file(words: &[Word], second: &str, others: &[&str]) -> bool {
     !second.is_empty() && !words.iter().any(|word| others.contains(&word.text.as_str()))
+}
+
+/// Whether these are flags in one word (`-pe`, `-ne`, `-l`) that make an interpreter no runner of a file.
+fn is_bundle(word: &str) -> bool {
+    word.strip_prefix('-')
+        .is_some_and(|flags| !flags.starts_with('-') && flags.contains(['e', 'p', 'n', 'r', 'l']))
 }
 
 /// Whether a command at the end of a pipe passes text on and judges nothing.

@@ -16,8 +16,8 @@ use super::turn::TurnMark;
 use super::{GitRepo, UNREADABLE_REFS, chain, correction_mark, failure, is_substrate, no_space, substrate};
 use crate::ports::{RepoFailure, RepoHarvest, Scopes};
 
-/// Paths that reviews of a turn name are looked up so many times; an honest one is found at once.
-const LOOKUPS: u32 = 2000;
+/// A review that passes: of which goal, and the paths that it may name.
+type Passing = (GoalId, Vec<String>);
 
 /// Identities named in a warning about committers.
 const COMMITTERS: usize = 5;
@@ -174,7 +174,7 @@ impl GitRepo {
             self.control.check_checkout(&old, &seen.at.head_tree)?;
             let new = self.control.new_commits(Some(from), &seen.at.head, known)?;
             seen.warnings.extend(committers(&new, ours.as_ref()));
-            seen.commits = self.origins(new, ours.as_ref());
+            seen.commits = self.origins(new, ours.as_ref(), &seen.at.head_tree)?;
             seen.diff = self.turn_diff(&old, &seen.at.head_tree)?;
             seen.uncommitted = self.uncommitted_around(&old, &seen.at, state.dirty, mark)?;
             seen.warnings.extend(self.tracked_below_peers(from, &seen.at.head)?);
@@ -428,36 +428,55 @@ impl GitRepo {
         }))
     }
 
-    fn origins(&self, new: Vec<NewCommit>, ours: Option<&CommitId>) -> Vec<CommitSeen> {
-        let mut left = LOOKUPS;
-        new.into_iter()
-            .map(|c| {
-                let origin = if ours == Some(&c.fact.id) {
-                    Origin::Own
-                } else if c.known {
-                    Origin::Known
-                } else {
-                    Origin::Peer
-                };
-                let unfounded =
-                    if origin == Origin::Peer { self.unfounded(&c.fact, &mut left) } else { Vec::new() };
-                let CommitFact { id, message, .. } = c.fact;
-                CommitSeen { id, message, origin, paths: Vec::new(), unfounded }
-            })
-            .collect()
+    fn origins(
+        &self,
+        new: Vec<NewCommit>,
+        ours: Option<&CommitId>,
+        end: &TreeId,
+    ) -> Result<Vec<CommitSeen>, GitError> {
+        let mut seen: Vec<(CommitSeen, Vec<Passing>)> = Vec::new();
+        for c in new {
+            let origin = if ours == Some(&c.fact.id) {
+                Origin::Own
+            } else if c.known {
+                Origin::Known
+            } else {
+                Origin::Peer
+            };
+            let passing = if origin == Origin::Peer { passing(&c.fact.message) } else { Vec::new() };
+            let CommitFact { id, message, .. } = c.fact;
+            seen.push((
+                CommitSeen { id, message, origin, paths: Vec::new(), unfounded: Vec::new() },
+                passing,
+            ));
+        }
+        let wanted = seen.iter().flat_map(|(_, passing)| passing).flat_map(|(_, named)| named);
+        let there = self.there(end, wanted.map(String::as_str).collect())?;
+        let unfounded = |(mut seen, passing): (CommitSeen, Vec<Passing>)| {
+            let lacking =
+                passing.into_iter().filter(|(_, named)| !named.iter().any(|path| there.contains(path)));
+            seen.unfounded = lacking.map(|(goal, _)| goal).collect();
+            seen
+        };
+        Ok(seen.into_iter().map(unfounded).collect())
     }
 
-    /// Goals whose reviews in this commit pass and name nothing that is in its tree.
-    fn unfounded(&self, commit: &CommitFact, left: &mut u32) -> Vec<GoalId> {
-        let facts = self.control.facts();
-        // What cannot be looked up is not there.
-        let mut there = |path: &str| {
-            *left = left.saturating_sub(1);
-            *left > 0 && facts.has_path(&commit.tree, path.as_bytes()).unwrap_or(false)
-        };
-        let claims = CommitClaims::read(&commit.message);
-        let passing = claims.reviews.iter().flatten().map(Claimed::unverified).filter(|claim| claim.pass);
-        passing.filter(|claim| !claim.named().any(&mut there)).map(|claim| claim.goal.clone()).collect()
+    /// Which of these paths a tree has, files and directories: one walk, whatever is asked for.
+    fn there(&self, tree: &TreeId, wanted: HashSet<&str>) -> Result<HashSet<String>, GitError> {
+        let mut there = HashSet::new();
+        if wanted.is_empty() {
+            return Ok(there);
+        }
+        self.control.facts().each_path(tree, |path| {
+            let mut rest = Some(path);
+            while let Some(at) = rest {
+                if wanted.contains(at) {
+                    there.insert(at.to_owned());
+                }
+                rest = at.rsplit_once('/').map(|(above, _)| above);
+            }
+        })?;
+        Ok(there)
     }
 
     /// HEAD, when it is our own correction of this tick, from before a crash. Asked before the peer's work
@@ -472,6 +491,12 @@ impl GitRepo {
             && facts.tree_of(from).is_ok_and(|tree| tree == fact.tree);
         ours.then_some(fact.id)
     }
+}
+
+fn passing(message: &str) -> Vec<Passing> {
+    let claims = CommitClaims::read(message);
+    let passing = claims.reviews.iter().flatten().map(Claimed::unverified).filter(|claim| claim.pass);
+    passing.map(|claim| (claim.goal.clone(), claim.named().map(str::to_owned).collect())).collect()
 }
 
 /// Every peer's git is told who it is: `NAME <NAME@peers.local>`. A commit by another committer was made

@@ -63,10 +63,10 @@ impl Before {
     }
 
     /// The paths that are dirty now and were not.
-    pub(super) fn changed(self, control: &ControlDir, work_dir: &Path, head: &CommitId) -> Dirtied {
-        let before = self.files.ok_or(UNSEEN)?;
+    pub(super) fn changed(&self, control: &ControlDir, work_dir: &Path, head: &CommitId) -> Dirtied {
+        let before = self.files.as_ref().ok_or(UNSEEN)?;
         let after = control.dirty_files(work_dir, head, COMPARED + 1).map_err(|_| UNSEEN)?;
-        added(&before, after)
+        added(before, after)
     }
 }
 

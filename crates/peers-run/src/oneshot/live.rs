@@ -93,6 +93,7 @@ impl Ground<'_> {
         let mut left = in_order_of_need(gates, self.goals);
         let before = Before::with_content(self.control, work_dir, self.head);
         let mut stamps = Stamps::look(self.control, work_dir, self.head);
+        let mut around = Before::look(self.control, work_dir, self.head);
         let mut came = Came::default();
         let done = &mut came.done;
         let since = clock::mono();
@@ -110,11 +111,13 @@ impl Ground<'_> {
             let live = GateJob::live(now, key.clone(), TickNo(0));
             let round = Some(Round { since, of: gates.len(), done: done.gates.len() });
             let job = GateJob { copy, not_green, round, scopes: scopes.clone(), ..live };
-            let around = Before::look(self.control, work_dir, self.head);
             let mut judged = self.bench.judge(job, Vec::new(), shown())?;
             done.signal = judged.signal;
             let written = stamps.written(work_dir);
-            let moved = self.moved(&key, written.as_ref(), around)?;
+            let moved = self.moved(&key, written.as_ref(), &around)?;
+            if moved.is_some() {
+                around = Before::look(self.control, work_dir, self.head);
+            }
             self.keep(&judged.gates, moved.is_none() && written.is_none());
             match moved {
                 Some(Moved { head: Some(head), .. }) => {
@@ -155,8 +158,9 @@ impl Ground<'_> {
         let (mut now, mut later) = (Vec::new(), Vec::new());
         for id in next_together(left, self.goals) {
             let gate = goal::gate_of(self.goals, &id);
-            let waits =
-                gate.is_some_and(|gate| gate.serial || gate.needs.iter().any(|need| later.contains(need)));
+            let waits = gate.is_some_and(|gate| {
+                gate.serial || gate.needs.iter().any(|need| later.contains(need) || now.contains(need))
+            });
             if waits { later.push(id) } else { now.push(id) }
         }
         if now.is_empty() && !later.is_empty() {
@@ -179,7 +183,7 @@ impl Ground<'_> {
         let named: Vec<String> = written.iter().take(3).map(|path| peers_sys::term::line(path, 60)).collect();
         let named = if named.is_empty() { "which is not known".to_owned() } else { named.join(", ") };
         let why = format!(
-            "files of the commit were written while gates ran together ({named}), and are what they were: nobody \
+            "files of the commit were written while these gates ran ({named}), and are what they were: nobody \
              knows what another one read meanwhile; `serial: true` lets the gate that writes them run alone, \
              `--pristine` gives each its own checkout"
         );
@@ -228,7 +232,7 @@ impl Ground<'_> {
         &self,
         key: &TreeKey,
         written: Option<&Written>,
-        around: Before,
+        around: &Before,
     ) -> Result<Option<Moved>, BootError> {
         let work: &Path = self.place.work_dir();
         let now = self.control.tree_state(work, self.head).map_err(git)?;

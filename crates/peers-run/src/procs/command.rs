@@ -191,6 +191,13 @@ impl Command {
         }
         match self.phase {
             Phase::Running { .. } => {
+                // It may have ended in time, and we were busy.
+                if self.exit == Exit::Unseen {
+                    self.look_for_exit();
+                }
+                if self.exit != Exit::Unseen {
+                    return;
+                }
                 self.timed_out = true;
                 self.ask();
             }

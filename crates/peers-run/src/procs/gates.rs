@@ -103,6 +103,7 @@ async fn run_batch(
     (progress, beside): (&Progress, Beside),
 ) -> Vec<Judged> {
     let all = || Round { since: clock::mono(), of: job.gates.len(), done: 0 };
+    site.kept.begin();
     progress.gates(job.round.unwrap_or_else(all));
     let parallel = book.config.goals.parallel.map_or_else(usual_parallel, NonZeroU32::get);
     let batch = Rc::new(Batch {

@@ -31,6 +31,8 @@ pub(super) struct Kept {
     anew: Cell<bool>,
     /// What the answers that are being found will be about.
     pending: RefCell<BTreeMap<GoalId, Pending>>,
+    /// The ground when gates began to run, by globs: a look at every file is taken once for all of them.
+    grounds: RefCell<BTreeMap<Vec<String>, Option<String>>>,
 }
 
 /// What an answer will be about.
@@ -60,9 +62,17 @@ impl Kept {
         self.anew.set(true);
     }
 
+    /// Gates begin to run: what is there now is looked at when it is first asked for.
+    pub(super) fn begin(&self) {
+        self.grounds.borrow_mut().clear();
+    }
+
     /// Whether a green answer of `gate` about this is kept. If not, the next one will be about it.
     pub(super) fn look(&self, gate: &GoalId, about: &str, worth: &Worth, work_dir: &Path) -> bool {
-        let whole = whole(about, worth, |globs| ground::digest(work_dir, globs));
+        let whole = whole(about, worth, |globs| {
+            let mut grounds = self.grounds.borrow_mut();
+            grounds.entry(globs.to_vec()).or_insert_with(|| ground::digest(work_dir, globs)).clone()
+        });
         let kept = |whole: &String| self.verdicts.borrow().find(gate, whole).is_some();
         let found = !self.anew.get() && whole.as_ref().is_some_and(kept);
         let mut pending = self.pending.borrow_mut();
@@ -83,6 +93,7 @@ impl Kept {
         work_dir: &Path,
     ) -> Option<Verdicts> {
         let mut pending = std::mem::take(&mut *self.pending.borrow_mut());
+        self.begin();
         let mut kept = self.verdicts.borrow_mut();
         let mut news = false;
         let mut files = BTreeMap::new();
@@ -235,6 +246,7 @@ mod tests {
         let now = Timestamp::from_millis(0);
         let look = |globs: &[&str]| {
             let globs = globs.iter().map(|glob| (*glob).to_owned()).collect();
+            kept.begin();
             kept.look(&lint, "one", &Worth::With(globs), tmp.path())
         };
         let stand = || kept.stand(&[judged(Verdict::Pass)], Stood::Still, now, tmp.path()).is_some();

@@ -267,7 +267,7 @@ fn check(name: &str, args: &[String]) -> String {
 
 fn about_files(soft: &SoftGoal) -> String {
     match soft.paths.as_slice() {
-        [] => "is about all files that are no documentation".to_owned(),
+        [] => "is about all files that are no documentation, and TASK.md".to_owned(),
         globs => format!("is about {}", globs.join(", ")),
     }
 }

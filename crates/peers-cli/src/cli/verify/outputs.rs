@@ -163,7 +163,15 @@ fn is_report(kind: Kind, dir: &SafeDir, name: &OsStr) -> bool {
         Err(_) => return false,
     };
     let mut head = Vec::new();
-    file.take(LEAD).read_to_end(&mut head).is_ok() && begins_as(kind, &head)
+    let short = |head: &[u8]| head.len() < usize::try_from(LEAD).unwrap_or(usize::MAX);
+    let is_blank = |head: &[u8]| !head.iter().any(|byte| !leads(*byte));
+    file.take(LEAD).read_to_end(&mut head).is_ok()
+        && begins_as(kind, &head)
+        && (short(&head) || !is_blank(&head))
+}
+
+fn leads(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, 0 | 0xEF | 0xBB | 0xBF | 0xFE | 0xFF)
 }
 
 /// Blanks, the marks of an encoding and the empty halves of UTF-16 may stand before the first character. Where
@@ -173,7 +181,6 @@ fn begins_as(kind: Kind, head: &[u8]) -> bool {
         Kind::Junit => b'<',
         Kind::Sarif => b'{',
     };
-    let leads = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, 0 | 0xEF | 0xBB | 0xBF | 0xFE | 0xFF);
     head.iter().find(|byte| !leads(**byte)).is_none_or(|byte| *byte == begins)
 }
 

@@ -324,7 +324,7 @@ fn conditions_prompts_and_globs_are_shown_to_their_last_byte() {
     assert!(
         shown[0]
             .replace("\n    > ", "")
-            .ends_with(", **; before it is about all files that are no documentation")
+            .ends_with(", **; before it is about all files that are no documentation, and TASK.md")
     );
 }
 
