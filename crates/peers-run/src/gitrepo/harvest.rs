@@ -451,7 +451,7 @@ impl GitRepo {
             ));
         }
         let wanted = seen.iter().flat_map(|(_, passing)| passing).flat_map(|(_, named)| named);
-        let there = self.there(end, wanted.map(String::as_str).collect())?;
+        let there = self.there(end, &wanted.map(String::as_str).collect())?;
         let unfounded = |(mut seen, passing): (CommitSeen, Vec<Passing>)| {
             let lacking =
                 passing.into_iter().filter(|(_, named)| !named.iter().any(|path| there.contains(path)));
@@ -462,7 +462,7 @@ impl GitRepo {
     }
 
     /// Which of these paths a tree has, files and directories: one walk, whatever is asked for.
-    fn there(&self, tree: &TreeId, wanted: HashSet<&str>) -> Result<HashSet<String>, GitError> {
+    fn there(&self, tree: &TreeId, wanted: &HashSet<&str>) -> Result<HashSet<String>, GitError> {
         let mut there = HashSet::new();
         if wanted.is_empty() {
             return Ok(there);
