@@ -228,6 +228,8 @@ fn tick_record(iteration: TickNo, peer: PeerName, head: CommitId) -> TickRecord 
         soft_reviews_rejected: 0,
         scopes: std::collections::BTreeMap::new(),
         skeptic: None,
+        blocked_on: None,
+        bugs_closed: 0,
         prewarned: false,
         justification: None,
         verdicts: Vec::new(),

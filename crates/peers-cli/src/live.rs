@@ -310,6 +310,10 @@ impl Observer for Watcher {
             Notice::PeerCapped { peer, reached } => {
                 self.line(&format!("{peer} takes no more turns: it reached {}", term::line(reached, 200)));
             }
+            Notice::PeerWaits(cooling) => {
+                let wait = peers_model::time::human(cooling.until.since(at.wall));
+                self.line(&format!("{} waits {wait} ({})", cooling.peer, cooling.cause.word()));
+            }
             Notice::Waiting { until } => {
                 self.doing.borrow_mut().waiting = Some(*until);
                 let wait = peers_model::time::human(until.since(at.wall));

@@ -6,16 +6,15 @@
 mod after_tick;
 
 use peers_model::record::{
-    AckTarget, ExitRecord, OperatorOp, Record, Rules, RunStarted, TickRecord, TickStarted,
+    AckTarget, ExitRecord, OperatorOp, Record, Rules, RunStarted, TickOutcome, TickRecord, TickStarted,
 };
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp};
-use std::time::Duration;
 use thiserror::Error;
 
 use after_tick::clean_after;
 
 use crate::reviews;
-use crate::state::{HandoffMark, LastExit, OpenTick, PeerState, ProofVerdict, RunInfo, State};
+use crate::state::{HandoffMark, LastExit, OpenTick, PeerState, Progress, ProofVerdict, RunInfo, State};
 
 /// A record that cannot stand where it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -26,9 +25,6 @@ pub struct IllegalRecord {
     /// What is wrong.
     pub why: String,
 }
-
-/// Waits after 1, 2, 3, 4 and more rate limits in a row, seconds.
-const BACKOFF_S: [u64; 4] = [15, 30, 60, 120];
 
 impl State {
     /// Folds one record in. On error the state is unchanged.
@@ -86,6 +82,7 @@ impl State {
                 self.spent.gate_ms = self.spent.gate_ms.saturating_add(gates.took_ms);
                 let rules = self.rules.clone();
                 self.board.take(&rules, gates.iteration, &gates.verdicts);
+                self.note_progress(self.progress.closed);
             }
             Record::Proof(proof) => {
                 self.spent.gate_ms = self.spent.gate_ms.saturating_add(proof.took_ms);
@@ -106,6 +103,8 @@ impl State {
                 let health = self.peers.entry(cooling.peer.clone()).or_default();
                 health.not_before = Some(cooling.until);
                 health.rate_limit_streak = cooling.streak;
+                health.waits_for = Some(cooling.cause);
+                health.limited_since = cooling.since;
             }
             Record::Operator(record) => self.apply_operator(&record.op, &record.by),
             Record::CommitsSeen(seen) => {
@@ -153,7 +152,9 @@ impl State {
             if matches!(health.state, PeerState::Halted | PeerState::Unavailable) {
                 health.state = PeerState::Degraded;
                 health.recovery_due = true;
+                health.limited_since = None;
             }
+            health.blocked = None;
             health.consecutive_fails = 0;
         }
         self.forget_unproved();
@@ -179,6 +180,13 @@ impl State {
         });
     }
 
+    /// The operator did something: what is in a peer's way may be gone.
+    fn unblock(&mut self) {
+        for health in self.peers.values_mut() {
+            health.blocked = None;
+        }
+    }
+
     /// Drops proofs that are no answers about a tree: could-not-judge, what was skipped for another's sake, what
     /// `setup` lost. The operator may have mended what was missing.
     fn forget_unproved(&mut self) {
@@ -191,6 +199,15 @@ impl State {
     /// active, and the first contact of each pair is seeded, so that no first handoff is lost.
     fn take_rules(&mut self, rules: &Rules, head: Option<&CommitId>) {
         let active = self.turn_peer().cloned();
+        if !rules.gates.iter().map(|g| (&g.id, &g.digest)).eq(self
+            .rules
+            .gates
+            .iter()
+            .map(|g| (&g.id, &g.digest)))
+        {
+            // How many of other gates were green says nothing of these.
+            self.progress.greens = 0;
+        }
         self.rules = rules.clone();
         self.turn_index = active.and_then(|a| rules.peers.iter().position(|p| p.name == a)).unwrap_or(0);
         self.peers.retain(|name, _| rules.peers.iter().any(|p| p.name == *name));
@@ -268,6 +285,11 @@ impl State {
         }
         if tick.tree_changed {
             self.changed_at = tick.iteration;
+            // What was in the others' way may be gone; notes of one that is blocked itself take nothing away.
+            let others = self.peers.iter_mut().filter(|(name, _)| **name != tick.peer);
+            for (_, health) in others.filter(|_| tick.outcome != TickOutcome::Blocked) {
+                health.blocked = None;
+            }
         }
         if tick.product_change {
             self.last_product_author = Some(tick.peer.clone());
@@ -284,6 +306,17 @@ impl State {
         self.soft_after(tick);
         let rules = self.rules.clone();
         self.board.take(&rules, tick.iteration, &tick.verdicts);
+        self.note_progress(tick.bugs_closed);
+    }
+
+    /// Starts the count of what was spent anew where something is better than ever.
+    fn note_progress(&mut self, closed: u32) {
+        let greens = self.board.greens(&self.rules);
+        let Progress { greens: best, closed: most, .. } = self.progress;
+        if greens > best || closed > most {
+            self.progress =
+                Progress { greens: greens.max(best), closed: closed.max(most), ..Progress::default() };
+        }
     }
 
     fn apply_operator(&mut self, op: &OperatorOp, by: &str) {
@@ -292,14 +325,23 @@ impl State {
                 self.digests = new.clone();
                 self.board.forget();
                 self.forget_unproved();
+                self.unblock();
                 if let Some(rules) = rules {
                     let head = self.head.clone();
                     self.take_rules(rules, head.as_ref());
                     self.board.start_run(rules, self.ticks);
                 }
             }
-            OperatorOp::BudgetReset => self.spent = crate::state::Spent::default(),
+            OperatorOp::BudgetReset => {
+                self.spent = crate::state::Spent::default();
+                self.progress = Progress {
+                    greens: self.progress.greens,
+                    closed: self.progress.closed,
+                    ..Progress::default()
+                };
+            }
             OperatorOp::Ack { target, .. } => {
+                self.unblock();
                 self.acks.insert(target.clone());
                 if let AckTarget::Weakening(tick) = target {
                     // What that turn did is meant; the next weakening is a first one again.
@@ -343,13 +385,6 @@ impl State {
         }
         self.last_exit = Some(LastExit { reason, at: ts, in_gates: exit.in_gates });
     }
-}
-
-/// The wait after so many rate limits in a row.
-#[must_use]
-pub fn backoff(streak: u32) -> Duration {
-    let index = usize::try_from(streak.max(1) - 1).unwrap_or(usize::MAX).min(BACKOFF_S.len() - 1);
-    Duration::from_secs(BACKOFF_S.get(index).copied().unwrap_or(120))
 }
 
 /// Cuts at a character boundary; never panics.

@@ -85,6 +85,15 @@ impl GateBoard {
             .collect()
     }
 
+    /// How many gates are green by their newest verdicts.
+    #[must_use]
+    pub fn greens(&self, rules: &Rules) -> u32 {
+        let green = |g: &&GateRule| {
+            self.gates.get(&g.id).and_then(|s| s.last.as_ref()).is_some_and(|j| j.verdict.is_pass())
+        };
+        u32::try_from(rules.gates.iter().filter(green).count()).unwrap_or(u32::MAX)
+    }
+
     /// Whether every hard gate passes at exactly this key. An empty list is not green.
     #[must_use]
     pub fn ready(&self, rules: &Rules, key: &TreeKey) -> bool {

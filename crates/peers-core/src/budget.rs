@@ -1,12 +1,14 @@
 //! Caps and what they do. Caps are not state: they are recomputed for each run.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
-use peers_model::config::{Budget, UsdMode};
+use peers_model::config::{Budget, PositiveUsd, UsdMode};
 use peers_model::outcome::BudgetKind;
 use peers_model::{PeerName, Timestamp, Usd};
 
-use crate::state::State;
+use crate::machine::Ceiling;
+use crate::state::{Progress, State};
 use crate::turns;
 
 /// The caps in force.
@@ -66,6 +68,10 @@ pub fn exhausted(caps: &Caps, state: &State, now: Timestamp) -> Option<BudgetKin
         Some(BudgetKind::MaxTokens)
     } else if caps.usd_mode == UsdMode::Hard && b.max_usd.is_some_and(|m| spent.usd >= m.0) {
         Some(BudgetKind::MaxUsd)
+    } else if b.max_tokens_since_progress.is_some_and(|m| state.progress.tokens.0 >= m.get())
+        || b.max_usd_since_progress.is_some_and(|m| state.progress.usd >= m.0)
+    {
+        Some(BudgetKind::NoProgress)
     } else if nobody_may(caps, state) {
         Some(BudgetKind::PerPeer)
     } else {
@@ -91,6 +97,108 @@ pub fn reached(caps: &Caps, state: &State, peer: &PeerName) -> Option<String> {
     let usd = most.map(|most| format!("`budget.per_peer.{peer}.max_usd` ({} of {})", health.usd, most.0));
     let said: Vec<String> = tokens.into_iter().chain(usd).collect();
     (!said.is_empty()).then(|| said.join(" and "))
+}
+
+/// A turn is ended in its middle when it has brought the spending to so many percent of a cap.
+const OVER: u64 = 110;
+/// A median of fewer turns says nothing.
+const KNOWN_TURNS: usize = 3;
+
+/// What a turn of `peer` may spend before it is ended: up to 110 % of each cap that stops.
+#[must_use]
+pub fn ceiling(caps: &Caps, state: &State, peer: &PeerName) -> Ceiling {
+    let b = &caps.budget;
+    let own = b.per_peer.get(peer).copied().unwrap_or_default();
+    let used = state.health(peer);
+    let over = |cap: u64, spent: u64| {
+        u64::try_from(u128::from(cap) * u128::from(OVER) / 100).unwrap_or(u64::MAX).saturating_sub(spent)
+    };
+    let tokens = [
+        b.max_tokens.map(|cap| over(cap.get(), state.spent.tokens.0)),
+        own.max_tokens.map(|cap| over(cap.get(), used.tokens.0)),
+    ];
+    let money = [
+        b.max_usd.map(|cap| over(cap.0.as_micros(), state.spent.usd.as_micros())),
+        own.max_usd.map(|cap| over(cap.0.as_micros(), used.usd.as_micros())),
+    ];
+    let hard = caps.usd_mode == UsdMode::Hard;
+    Ceiling {
+        tokens: tokens.into_iter().flatten().min(),
+        usd: money.into_iter().flatten().min().filter(|_| hard).map(Usd::from_micros),
+    }
+}
+
+/// The cap of which less is left than a turn of `peer` usually costs, and what to say of it. Turns are
+/// started while that is not known.
+#[must_use]
+pub fn short(caps: &Caps, state: &State, peer: &PeerName) -> Option<(BudgetKind, String)> {
+    let b = &caps.budget;
+    let own = b.per_peer.get(peer).copied().unwrap_or_default();
+    let used = state.health(peer);
+    let usual_tokens = median(used.costs.iter().filter_map(|cost| Some(cost.tokens?.0)));
+    let usual_money = median(used.costs.iter().filter_map(|cost| Some(cost.usd?.as_micros())));
+    let hard = |cap: Option<PositiveUsd>| Some(cap?.0.as_micros()).filter(|_| caps.usd_mode == UsdMode::Hard);
+    let tokens = |n: u64| format!("{n} tokens");
+    let dollars = |n: u64| Usd::from_micros(n).to_string();
+    let of_all_tokens = Left::of(b.max_tokens.map(NonZeroU64::get), state.spent.tokens.0, usual_tokens);
+    let of_own_tokens = Left::of(own.max_tokens.map(NonZeroU64::get), used.tokens.0, usual_tokens);
+    let of_all_money = Left::of(hard(b.max_usd), state.spent.usd.as_micros(), usual_money);
+    let of_own_money = Left::of(hard(own.max_usd), used.usd.as_micros(), usual_money);
+    let said = |key: String, Left { left, usual }, words: &dyn Fn(u64) -> String| {
+        let (left, usual) = (words(left), words(usual));
+        format!("{left} are left of `budget.{key}`, and a turn of {peer} usually costs {usual}")
+    };
+    let all = |left: Left| (BudgetKind::MaxTokens, said("max_tokens".into(), left, &tokens));
+    let own_tokens =
+        |left: Left| (BudgetKind::PerPeer, said(format!("per_peer.{peer}.max_tokens"), left, &tokens));
+    let all_money = |left: Left| (BudgetKind::MaxUsd, said("max_usd".into(), left, &dollars));
+    let own_money =
+        |left: Left| (BudgetKind::PerPeer, said(format!("per_peer.{peer}.max_usd"), left, &dollars));
+    (of_all_tokens.map(all))
+        .or_else(|| of_own_tokens.map(own_tokens))
+        .or_else(|| of_all_money.map(all_money))
+        .or_else(|| of_own_money.map(own_money))
+}
+
+/// Less is left of a cap than a turn usually costs.
+struct Left {
+    left: u64,
+    usual: u64,
+}
+
+impl Left {
+    fn of(cap: Option<u64>, spent: u64, usual: Option<u64>) -> Option<Self> {
+        let left = cap?.saturating_sub(spent);
+        let usual = usual?;
+        (left < usual).then_some(Self { left, usual })
+    }
+}
+
+/// The middle one of enough numbers.
+fn median(numbers: impl Iterator<Item = u64>) -> Option<u64> {
+    let mut numbers: Vec<u64> = numbers.collect();
+    numbers.sort_unstable();
+    numbers.get(numbers.len() / 2).copied().filter(|_| numbers.len() >= KNOWN_TURNS)
+}
+
+/// What was spent since something got better, for people.
+#[must_use]
+pub fn without_progress(state: &State) -> String {
+    let Progress { tokens, usd, ticks, greens, closed } = &state.progress;
+    format!(
+        "{} tokens and {usd} in {ticks} ticks since the last progress; at best {greens} of {} gates were green together and {closed} bugs closed",
+        tokens.0,
+        state.rules.gates.len()
+    )
+}
+
+/// When the run ends by the clock, whatever happens.
+#[must_use]
+pub fn ends_at(caps: &Caps, state: &State) -> Option<Timestamp> {
+    let started = state.run.as_ref().map(|run| run.started_at);
+    let wall =
+        caps.budget.max_wall_s.zip(started).map(|(max, from)| from.plus(Duration::from_secs(max.get())));
+    caps.budget.deadline.into_iter().chain(wall).min()
 }
 
 /// Every peer that reached a cap of its own, with what [`reached`] says.

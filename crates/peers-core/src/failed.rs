@@ -18,6 +18,8 @@ pub fn why(tick: &TickRecord) -> Option<String> {
         (ExitClass::Signal, _, Some(signal)) => format!("its process died of signal {signal}"),
         (ExitClass::Idle, ..) => "its process was silent for too long and was ended".to_owned(),
         (ExitClass::Absolute, ..) => "its process reached its time limit and was ended".to_owned(),
+        (ExitClass::Hopeless, ..) => "its stream said that going on is of no use, so it was ended".to_owned(),
+        (ExitClass::Budget, ..) => "a cap or the run's time was used up, so it was ended".to_owned(),
         (ExitClass::Pattern, ..) => {
             "its process printed what `health` calls an error and was ended".to_owned()
         }

@@ -48,6 +48,8 @@ pub struct Judgement {
     pub warnings: Vec<String>,
     /// Something blocking was filed.
     pub blocking_report: bool,
+    /// What the peer says is in its way. Untrusted text.
+    pub blocked_on: Option<String>,
     /// The skeptic's answer.
     pub skeptic: Option<SkepticVerdict>,
     /// Files outside documentation changed.
@@ -177,9 +179,22 @@ fn outcome(mut j: Judgement, exit: &PeerExit, has_handoff: bool) -> Judgement {
         if exit.api == ApiClass::Transient {
             return fail(j, TickOutcome::RateLimited, "the service asked to wait");
         }
+        if exit.api == ApiClass::UsageCap {
+            return fail(j, TickOutcome::UsageCapped, "the usage cap of its subscription is reached");
+        }
+        if exit.class == ExitClass::Budget {
+            return fail(
+                j,
+                TickOutcome::Interrupted,
+                "a cap or the run's time was used up in the middle of the turn",
+            );
+        }
         if exit.class != ExitClass::Ok {
             let label = exit.classification();
             return fail(j, TickOutcome::PeerFailed, &format!("{BY_PROCESS}{label}"));
+        }
+        if let Some(on) = j.blocked_on.clone() {
+            return fail(j, TickOutcome::Blocked, &format!("it says that it is blocked: {on}"));
         }
         if j.commits.is_empty() {
             return fail(j, TickOutcome::NoHandoff, "no commit by peer this turn");
@@ -212,7 +227,7 @@ fn fail(mut j: Judgement, outcome: TickOutcome, reason: &str) -> Judgement {
 /// Whether a turn was ended before it was done: nothing that it left uncommitted was left on purpose.
 #[must_use]
 pub fn is_cut_short(exit: &PeerExit, commits: &[CommitSeen]) -> bool {
-    exit.class == ExitClass::Interrupted && !hands_off(commits)
+    matches!(exit.class, ExitClass::Interrupted | ExitClass::Budget) && !hands_off(commits)
 }
 
 fn handoff_in(harvest: &Harvest) -> bool {
@@ -242,6 +257,7 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         reviews_rejected: 0,
         warnings: Vec::new(),
         blocking_report: false,
+        blocked_on: None,
         skeptic: None,
         product_change: false,
         tree_changed: harvest.at.as_ref().is_some_and(|at| at.head_tree != started.tree_before),
@@ -264,6 +280,10 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
     for commit in harvest.commits.iter().filter(|c| c.origin == Origin::Peer) {
         let claims = CommitClaims::read(&commit.message);
         let handoff = claims.handoff.unverified();
+        // The newest word counts.
+        if handoff.status.is_some() {
+            j.blocked_on = handoff.blocked().map(str::to_owned);
+        }
         let trailer_matters = handoff.is_handoff() || handoff.peer.is_some();
         let other = trailer_matters && !handoff.names(&started.peer);
         if other {

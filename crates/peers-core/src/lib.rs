@@ -21,4 +21,5 @@ pub mod reviews;
 pub mod scope;
 pub mod state;
 pub mod turns;
+pub mod waiting;
 pub mod watch;

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use peers_model::outcome::StopReason;
+use peers_model::outcome::{StopReason, Usage};
 use peers_model::record::{
-    AckTarget, BranchMove, CorrectionPlanned, Digests, PeerSpawned, Rules, TickStarted, TurnEnded,
+    AckTarget, BranchMove, CorrectionPlanned, Digests, PeerSpawned, Rules, TickStarted, TurnEnded, WaitCause,
 };
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, TreeId, Usd};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,9 @@ pub struct State {
     pub peers: BTreeMap<PeerName, PeerHealth>,
     /// What was spent since the counters were last reset.
     pub spent: Spent,
+    /// What was spent since something got better.
+    #[serde(default)]
+    pub progress: Progress,
     /// Verdicts.
     pub board: GateBoard,
     /// Results of proof runs.
@@ -209,9 +212,21 @@ pub struct PeerHealth {
     /// It waits until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// Rate limits in a row.
+    /// Why it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitCause>,
+    /// Since when its service refuses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_since: Option<Timestamp>,
+    /// Refusals in a row.
     #[serde(default)]
     pub rate_limit_streak: u32,
+    /// It says that something is in its way; it has no turn until somebody else changes something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Blocked>,
+    /// What its newest turns cost that came to an end by themselves.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub costs: VecDeque<Usage>,
     /// Tokens of all its ticks.
     #[serde(default)]
     pub tokens: Tokens,
@@ -229,6 +244,33 @@ impl PeerHealth {
     pub fn recent_half_fails(&self) -> u32 {
         self.recent.iter().map(|h| u32::from(*h)).sum()
     }
+}
+
+/// What a peer says is in its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocked {
+    /// In which tick it said so.
+    pub tick: TickNo,
+    /// Its words. Untrusted text.
+    pub on: String,
+}
+
+/// What was spent since something got better, and how good it was.
+///
+/// Better is one more gate green than ever since the gates are what they are, or one more bug closed than
+/// ever: a gate that turns red and green again is no progress.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// Tokens since then, as far as known.
+    pub tokens: Tokens,
+    /// Money since then, as far as known.
+    pub usd: Usd,
+    /// Ticks since then.
+    pub ticks: u64,
+    /// Most gates that were ever green together.
+    pub greens: u32,
+    /// Most bugs that were ever closed.
+    pub closed: u32,
 }
 
 /// A peer's last tick.

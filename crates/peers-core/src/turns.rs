@@ -27,6 +27,22 @@ fn recovery_due(state: &State, peer: &PeerName, ticks: TickNo) -> bool {
 }
 
 fn can_go(state: &State, peer: &PeerName) -> bool {
+    !is_blocked(state, peer) && is_able(state, peer)
+}
+
+/// Whether a peer says that something is in its way, and nobody has changed anything since.
+fn is_blocked(state: &State, peer: &PeerName) -> bool {
+    state.peers.get(peer).is_some_and(|health| health.blocked.is_some())
+}
+
+/// Whether no peer can have a turn, and one of them could if it did not say that something is in its way.
+#[must_use]
+pub fn all_blocked(state: &State) -> bool {
+    let peers = || state.rules.peers.iter().map(|rule| &rule.name);
+    !peers().any(|peer| can_go(state, peer)) && peers().any(|peer| is_able(state, peer))
+}
+
+fn is_able(state: &State, peer: &PeerName) -> bool {
     match state.peers.get(peer).map(|h| h.state).unwrap_or_default() {
         PeerState::Healthy => true,
         PeerState::Degraded => recovery_due(state, peer, state.ticks),

@@ -13,8 +13,8 @@
 //! - A descendant that holds a pipe costs at most the drain limit.
 //! - A process that survives SIGKILL (uninterruptible sleep) is given up: reported, never reaped here.
 //! - Inputs of the same instant may come in any order; until the report is made the reason of the end
-//!   is the same: a stop request before a seen exit, before a pattern, before silence, before the
-//!   total limit.
+//!   is the same: a stop request before a seen exit, before a pattern or a hopeless stream, before a cap,
+//!   before silence, before the total limit.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,6 +26,9 @@ mod ports;
 mod tests;
 
 pub use ports::{EndReason, StopHow, Stream, WatchAct, WatchIn, WatchLimits, WatchOutcome, WatchSignal};
+
+/// At least so long lies between two looks at a child.
+const PROBE_APART: Duration = Duration::from_secs(2);
 
 /// One watched child.
 #[derive(Debug, Clone)]
@@ -45,6 +48,9 @@ pub struct Watch {
     open_tools: u32,
     /// When a halt pattern matched.
     halt: Option<Mono>,
+    /// When the child is looked at next, and whether the last look found nothing that moves.
+    probe_at: Option<Mono>,
+    was_still: bool,
     decided: Option<Decided>,
     killed: bool,
     exited: Option<Mono>,
@@ -99,6 +105,8 @@ impl Watch {
             err: StreamState::default(),
             open_tools: 0,
             halt: None,
+            probe_at: None,
+            was_still: false,
             decided: None,
             killed: false,
             exited: None,
@@ -121,6 +129,9 @@ impl Watch {
                 self.open_tools = self.open_tools.saturating_sub(1);
             }
             WatchIn::PatternHit { halt } => self.pattern(halt),
+            WatchIn::Hopeless => self.early(EndReason::Hopeless),
+            WatchIn::Spent => self.early(EndReason::Budget),
+            WatchIn::Probed { still } => self.probed(still),
             WatchIn::Exited => self.exit(),
             WatchIn::PipesClosed { stream } => {
                 let state = self.stream(stream);
@@ -145,6 +156,8 @@ impl Watch {
             State::Starting | State::Active => [
                 Some(self.idle_at()),
                 Some(self.absolute_at()),
+                self.budget_at(),
+                self.hang_at(),
                 self.halt_at(),
                 self.out.tail_at,
                 self.err.tail_at,
@@ -198,6 +211,8 @@ impl Watch {
         }
         self.alive = self.now;
         self.output = self.now;
+        self.was_still = false;
+        self.probe_at = None;
         let scan_at = self.now.plus(self.before_idle(self.limits.tail_quiet));
         let state = self.stream(stream);
         state.bytes = state.bytes.saturating_add(n);
@@ -215,6 +230,24 @@ impl Watch {
             // Once the exit was seen, the whole output is scanned by whoever classifies it.
             (State::Draining { .. } | State::Done { .. }, _) => {}
         }
+    }
+
+    /// Ends a child that runs. Once the exit was seen, how it ended is known.
+    fn early(&mut self, end: EndReason) {
+        if let State::Starting | State::Active = self.state {
+            self.end(end);
+        }
+    }
+
+    /// One look may fall between two moves of a child; two apart that find nothing do not.
+    fn probed(&mut self, still: bool) {
+        if still && self.was_still {
+            self.early(EndReason::Hung);
+        }
+        self.was_still = still;
+        let hang = self.limits.hang.unwrap_or(PROBE_APART);
+        let pause = if still { PROBE_APART } else { (hang / 4).max(PROBE_APART) };
+        self.probe_at = Some(self.now.plus(pause));
     }
 
     fn exit(&mut self) {
@@ -297,10 +330,16 @@ impl Watch {
                 }
                 if self.halt_at().is_some_and(|at| at <= self.now) {
                     self.end(EndReason::Pattern { halt: true });
+                } else if self.budget_at().is_some_and(|at| at <= self.now) {
+                    self.end(EndReason::Budget);
                 } else if self.idle_at() <= self.now {
                     self.end(EndReason::Idle);
                 } else if self.absolute_at() <= self.now {
                     self.end(EndReason::Absolute);
+                } else if self.hang_at().is_some_and(|at| at <= self.now) {
+                    // Not asked again before it is answered, or should have been.
+                    self.probe_at = Some(self.now.plus(PROBE_APART));
+                    self.act(WatchAct::Probe);
                 }
             }
             State::Ending(Step::Term { kill_at }) => {
@@ -338,6 +377,16 @@ impl Watch {
 
     fn absolute_at(&self) -> Mono {
         self.started.plus(self.limits.absolute)
+    }
+
+    fn budget_at(&self) -> Option<Mono> {
+        self.limits.budget.map(|limit| self.started.plus(limit))
+    }
+
+    /// When the child is looked at: after so much silence, a session file's moves included.
+    fn hang_at(&self) -> Option<Mono> {
+        let first = self.alive.plus(self.limits.hang?);
+        Some(self.probe_at.map_or(first, |at| at.max(first)))
     }
 
     fn halt_at(&self) -> Option<Mono> {

@@ -56,6 +56,8 @@ pub struct Config {
     pub skeptic: SkepticSettings,
     #[serde(default)]
     pub on_peer_unavailable: OnPeerUnavailable,
+    #[serde(default = "six_hours")]
+    pub rate_limit_max_wait_s: NonZeroU32,
     #[serde(default)]
     pub prompt: PromptSettings,
     #[serde(default)]
@@ -69,6 +71,9 @@ fn one() -> u32 {
 }
 fn eight() -> u32 {
     8
+}
+fn six_hours() -> NonZeroU32 {
+    nz32(21_600)
 }
 fn yes() -> bool {
     true
@@ -166,6 +171,7 @@ pub enum Role {
 pub struct Health {
     pub idle_timeout_s: NonZeroU32,
     pub absolute_max_runtime_s: NonZeroU32,
+    pub hang_kill_s: Option<NonZeroU32>,
     pub buf_cap_bytes: NonZeroU32,
     pub error_patterns: Option<Vec<String>>,
     pub halt_patterns: Option<Vec<String>>,
@@ -189,6 +195,7 @@ impl Default for Health {
         Self {
             idle_timeout_s: nz32(900),
             absolute_max_runtime_s: nz32(7200),
+            hang_kill_s: None,
             buf_cap_bytes: nz32(2 * 1024 * 1024),
             error_patterns: None,
             halt_patterns: None,
@@ -212,6 +219,8 @@ pub struct Budget {
     pub max_tokens: Option<NonZeroU64>,
     pub max_usd: Option<PositiveUsd>,
     pub max_usd_mode: UsdMode,
+    pub max_tokens_since_progress: Option<NonZeroU64>,
+    pub max_usd_since_progress: Option<PositiveUsd>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub per_peer: BTreeMap<PeerName, PeerBudget>,
 }
@@ -239,6 +248,8 @@ impl Default for Budget {
             max_tokens: None,
             max_usd: None,
             max_usd_mode: UsdMode::Auto,
+            max_tokens_since_progress: None,
+            max_usd_since_progress: None,
             per_peer: BTreeMap::new(),
         }
     }

@@ -12,6 +12,8 @@ pub struct HandoffClaim {
     pub status: Option<PeerStatus>,
     /// `Self-Review:`, the last one.
     pub self_review: Option<SelfReviewMark>,
+    /// `Blocked-On:`, the last one, on one line, at most 200 characters. Untrusted.
+    pub blocked_on: Option<String>,
     /// The text of the first `## Self-Review` section, trimmed. Untrusted.
     pub self_review_section: Option<String>,
 }
@@ -30,6 +32,8 @@ pub enum ClaimedPeer {
 pub enum PeerStatus {
     /// `handoff`: the turn is over.
     Handoff,
+    /// `blocked`: something outside of the repository is in the way.
+    Blocked,
     /// Anything else; at most 80 characters of it.
     Other(String),
 }
@@ -57,6 +61,8 @@ impl HandoffClaim {
             status: trailers.last("Peer-Status").map(|v| {
                 if v.eq_ignore_ascii_case("handoff") {
                     PeerStatus::Handoff
+                } else if v.eq_ignore_ascii_case("blocked") {
+                    PeerStatus::Blocked
                 } else {
                     PeerStatus::Other(short(v))
                 }
@@ -68,6 +74,12 @@ impl HandoffClaim {
                     SelfReviewMark::Other(short(v))
                 }
             }),
+            blocked_on: trailers
+                .last("Blocked-On")
+                .map(|v| {
+                    v.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect::<String>()
+                })
+                .filter(|v| !v.trim().is_empty()),
             self_review_section: message.sections("Self-Review").next().map(|s| s.trim().to_owned()),
         }
     }
@@ -76,6 +88,12 @@ impl HandoffClaim {
     #[must_use]
     pub fn is_handoff(&self) -> bool {
         self.status == Some(PeerStatus::Handoff) && self.self_review == Some(SelfReviewMark::Pass)
+    }
+
+    /// What the commit says is in its peer's way: `Peer-Status: blocked` with a `Blocked-On:` that says what.
+    #[must_use]
+    pub fn blocked(&self) -> Option<&str> {
+        self.blocked_on.as_deref().filter(|_| self.status == Some(PeerStatus::Blocked))
     }
 
     /// Whether there is a `## Self-Review` section, empty or not.
@@ -105,6 +123,16 @@ mod tests {
         assert!(!read("s\n\nPeer-Status: handoff\n").is_handoff());
         assert!(!read("s\n\nSelf-Review: pass\n").is_handoff());
         assert!(!read("s\n\nPeer-Status: working\nSelf-Review: pass\n").is_handoff());
+    }
+
+    #[test]
+    fn who_is_blocked_says_by_what() {
+        let said = read("s\n\nPeer-Status: Blocked\nBlocked-On: no licence\u{7} for the compiler\n");
+        assert_eq!(said.blocked(), Some("no licence  for the compiler"));
+        assert!(!said.is_handoff());
+        assert_eq!(read("s\n\nPeer-Status: blocked\n").blocked(), None);
+        assert_eq!(read("s\n\nPeer-Status: blocked\nBlocked-On: \n").blocked(), None);
+        assert_eq!(read("s\n\nPeer-Status: handoff\nBlocked-On: x\n").blocked(), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::exit;
 use crate::ids::{GoalId, PeerName};
 use crate::money::{Tokens, Usd};
+use crate::time::Timestamp;
 
 /// How the process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,11 @@ pub enum ExitClass {
     Absolute,
     /// Ended by us on a pattern that the operator configured.
     Pattern,
+    /// Ended by us because its stream said that going on is of no use: a login that is refused again and
+    /// again, replies without anything in them.
+    Hopeless,
+    /// Ended by us because a cap or the run's time is used up.
+    Budget,
     /// Ended by us because the loop was asked to stop, or found dead after a crash of the loop.
     Interrupted,
 }
@@ -39,9 +45,11 @@ pub enum ApiClass {
     None,
     /// A rate limit or an overload: try later.
     Transient,
+    /// The subscription's window is used up; it opens again by itself, often hours later.
+    UsageCap,
     /// The operator must log in.
     Auth,
-    /// The plan or the credit is used up.
+    /// No credit is left.
     Quota,
     /// Another failure of the service.
     Other,
@@ -60,10 +68,14 @@ impl ApiClass {
 pub fn classification(exit: ExitClass, api: ApiClass) -> &'static str {
     match (exit, api) {
         (ExitClass::Interrupted, _) => "interrupted",
+        (ExitClass::Budget, ApiClass::None | ApiClass::Transient | ApiClass::UsageCap) => "budget-kill",
         (ExitClass::SpawnFail, _) | (ExitClass::Nonzero | ExitClass::Signal, ApiClass::None) => {
             "process-fail"
         }
-        (_, ApiClass::Auth | ApiClass::Quota | ApiClass::Other) | (ExitClass::Pattern, _) => "api-error",
+        (_, ApiClass::UsageCap) => "usage-cap",
+        (_, ApiClass::Auth | ApiClass::Quota | ApiClass::Other)
+        | (ExitClass::Pattern, _)
+        | (ExitClass::Hopeless, ApiClass::None) => "api-error",
         (ExitClass::Idle, _) => "idle-timeout",
         (ExitClass::Absolute, _) => "absolute-timeout",
         (_, ApiClass::Transient) => "rate-limited",
@@ -116,6 +128,21 @@ pub struct PeerExit {
     /// Seconds after which the service wants to be asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u64>,
+    /// When the subscription's window opens again, as far as its stream or its words tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
+    /// What it used is a lower bound: it was ended before it gave its own account.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
+    /// Times that a session file, not its output, showed it alive.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub session_signs: u32,
+    /// The tool call that never came back, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished_tool: Option<String>,
+    /// What the next turn and the operator should know of how it ran. Untrusted text in parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// Last part of its standard output. Untrusted text.
     #[serde(default)]
     pub stdout_tail: String,
@@ -142,6 +169,11 @@ pub struct PeerExit {
     pub redactions: u64,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
 impl PeerExit {
     /// The exit of a peer whose end nobody saw.
     #[must_use]
@@ -156,6 +188,11 @@ impl PeerExit {
             model: None,
             matched: None,
             retry_after_s: None,
+            resets_at: None,
+            at_least: false,
+            session_signs: 0,
+            unfinished_tool: None,
+            remarks: Vec::new(),
             stdout_tail: String::new(),
             stderr_tail: String::new(),
             truncated: false,
@@ -222,6 +259,8 @@ pub enum StopReason {
     StuckGate(GoalId),
     /// The skeptic gave no verdict.
     StuckSkeptic,
+    /// Every peer that could go says that something outside of the repository is in its way.
+    ParkedBlocked,
     /// The proof run could not judge a gate.
     ParkedProof,
     /// A gate could not be judged three times in a row.
@@ -270,7 +309,7 @@ impl StopReason {
         match self {
             Self::Complete | Self::MaxTicks | Self::Drained => exit::OK,
             Self::Budget(_) => exit::BUDGET,
-            Self::StuckGate(_) | Self::StuckSkeptic | Self::ParkedProof => exit::STUCK,
+            Self::StuckGate(_) | Self::StuckSkeptic | Self::ParkedBlocked | Self::ParkedProof => exit::STUCK,
             Self::Unjudged(_) => exit::INVALID,
             Self::PeerUnavailable(_) | Self::AllPeersDegraded => exit::PEER,
             Self::GoalMutation(_) | Self::Tamper(_) => exit::REFUSED,
@@ -295,6 +334,9 @@ impl StopReason {
             Self::StuckSkeptic => {
                 Some("read the last ticks with `peers replay N`; the skeptic gave no usable verdict")
             }
+            Self::ParkedBlocked => Some(
+                "see to what the peers say is in their way (`peers status`), then run again: that is your answer to them",
+            ),
             Self::ParkedProof => Some(
                 "a gate cannot be judged in a clean checkout: make it build what it needs, or mark it `tree: live`",
             ),
@@ -323,6 +365,7 @@ impl fmt::Display for StopReason {
             Self::Budget(kind) => write!(f, "budget:{}", kind.word()),
             Self::StuckGate(id) => write!(f, "stuck:{id}"),
             Self::StuckSkeptic => f.write_str("stuck:skeptic"),
+            Self::ParkedBlocked => f.write_str("parked:blocked"),
             Self::ParkedProof => f.write_str("parked:proof"),
             Self::Unjudged(id) => write!(f, "unjudged:{id}"),
             Self::PeerUnavailable(peer) => write!(f, "peer-unavailable:{peer}"),
@@ -366,6 +409,7 @@ impl FromStr for StopReason {
             }
             ("stuck", Some("skeptic")) => Self::StuckSkeptic,
             ("stuck", Some(id)) => Self::StuckGate(id.parse().map_err(|_| bad())?),
+            ("parked", Some("blocked")) => Self::ParkedBlocked,
             ("parked", Some("proof")) => Self::ParkedProof,
             ("unjudged", Some(id)) => Self::Unjudged(id.parse().map_err(|_| bad())?),
             ("peer-unavailable", Some("all-peers-degraded")) => Self::AllPeersDegraded,
@@ -410,6 +454,7 @@ mod tests {
             StopReason::Drained,
             StopReason::StuckGate(gate.clone()),
             StopReason::StuckSkeptic,
+            StopReason::ParkedBlocked,
             StopReason::ParkedProof,
             StopReason::Unjudged(gate),
             StopReason::PeerUnavailable(PeerName::new("claude").unwrap()),
@@ -455,5 +500,15 @@ mod tests {
         assert_eq!(classification(ExitClass::Ok, ApiClass::Transient), "rate-limited");
         assert_eq!(classification(ExitClass::Ok, ApiClass::Quota), "api-error");
         assert_eq!(classification(ExitClass::Signal, ApiClass::None), "process-fail");
+    }
+
+    #[test]
+    fn a_usage_cap_is_neither_a_rate_limit_nor_an_error() {
+        for exit in [ExitClass::Ok, ExitClass::Nonzero, ExitClass::Hopeless, ExitClass::Idle] {
+            assert_eq!(classification(exit, ApiClass::UsageCap), "usage-cap", "{exit:?}");
+        }
+        assert!(!ApiClass::UsageCap.needs_operator());
+        assert_eq!(classification(ExitClass::Budget, ApiClass::None), "budget-kill");
+        assert_eq!(classification(ExitClass::Hopeless, ApiClass::Auth), "api-error");
     }
 }

@@ -273,8 +273,36 @@ pub struct Cooling {
     pub peer: PeerName,
     /// Until when.
     pub until: Timestamp,
-    /// How many rate limits in a row.
+    /// How many refusals in a row.
     pub streak: u32,
+    /// Why.
+    #[serde(default)]
+    pub cause: WaitCause,
+    /// Since when it is refused; absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+}
+
+/// Why a peer waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitCause {
+    /// Too many requests, or an overloaded service.
+    #[default]
+    RateLimit,
+    /// The subscription's window is used up.
+    UsageCap,
+}
+
+impl WaitCause {
+    /// For people.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::RateLimit => "rate limit",
+            Self::UsageCap => "usage cap",
+        }
+    }
 }
 
 /// Record `mirror-restored`.

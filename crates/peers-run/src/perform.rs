@@ -364,7 +364,7 @@ impl<W: World> Engine<W> {
             self.store.append(at, Some(&self.cfg.run_id), &[record])?;
             self.machine.state.clone_from(self.store.state());
         }
-        let open_bugs = self.ledger().map(|l| open_ids(&l)).unwrap_or_default();
+        let (open_bugs, bugs_closed) = self.ledger().map(|l| (open_ids(&l), closed(&l))).unwrap_or_default();
         // What the operator had not committed is nobody's leaving, as long as it is what it was.
         let mut dirty = found.dirty;
         let changed: BTreeSet<String> =
@@ -386,6 +386,7 @@ impl<W: World> Engine<W> {
             published,
             warnings,
             open_bugs,
+            bugs_closed,
             unreadable: found.unreadable,
             salvage: None,
         })
@@ -467,6 +468,10 @@ impl<W: World> Engine<W> {
 
 fn open_ids(ledger: &Ledger) -> Vec<BugId> {
     ledger.bugs.iter().filter(|(_, bug)| bug.open.is_some()).map(|(id, _)| id.clone()).collect()
+}
+
+fn closed(ledger: &Ledger) -> u32 {
+    u32::try_from(ledger.bugs.values().filter(|bug| bug.open.is_none()).count()).unwrap_or(u32::MAX)
 }
 
 /// Open bugs for a prompt, the worst first.

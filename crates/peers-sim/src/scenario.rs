@@ -205,6 +205,7 @@ impl Scenario {
             allow_no_gates: false,
             comm: Comm::Git,
             prompt_max: 65_536,
+            max_wait_s: 21_600,
             idle_s: 900,
             absolute_s: 7200,
             sandbox: "sim".into(),

@@ -11,6 +11,7 @@
 
 mod hunt;
 mod kill;
+mod still;
 mod table;
 
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ use peers_model::{RunId, TickNo};
 use thiserror::Error;
 
 pub use kill::{reap_zombies, tear_down};
+pub use still::{Stillness, stillness};
 use table::ProcTable;
 
 use crate::identity::{BootId, IdentityError, Pid, ProcIdentity};

@@ -14,7 +14,8 @@ impl From<FailureKind> for ApiClass {
     fn from(kind: FailureKind) -> Self {
         match kind {
             FailureKind::Auth => Self::Auth,
-            FailureKind::Quota | FailureKind::UsageCap { .. } => Self::Quota,
+            FailureKind::Quota => Self::Quota,
+            FailureKind::UsageCap { .. } => Self::UsageCap,
             FailureKind::RateLimit { .. } | FailureKind::Overload => Self::Transient,
             FailureKind::Other => Self::Other,
         }
@@ -101,6 +102,10 @@ pub fn classify(facts: Facts<'_>) -> Classified {
 /// The operator's list decides whether a person must act; the words only tell the kind.
 fn judge(hit: &PatternHit) -> FailureKind {
     let kind = judge_text(&hit.snippet);
+    if let FailureKind::UsageCap { .. } = kind {
+        // Nobody has to act: it passes.
+        return kind;
+    }
     match (hit.class, kind.halts()) {
         (HitClass::Halt, true) | (HitClass::Error, false) => kind,
         (HitClass::Halt, false) => FailureKind::Auth,
@@ -166,7 +171,7 @@ mod tests {
     fn a_structured_halt_overrides_every_exit_but_a_stop() {
         let report = failed(FailureKind::UsageCap { resets_at: None });
         for exit in [ExitClass::Ok, ExitClass::Nonzero, ExitClass::Signal, ExitClass::Idle] {
-            assert_eq!(label(exit, &report, None), ("api-error", ApiClass::Quota));
+            assert_eq!(label(exit, &report, None), ("usage-cap", ApiClass::UsageCap));
         }
         assert_eq!(label(ExitClass::Interrupted, &report, None).0, "interrupted");
     }
@@ -204,15 +209,17 @@ mod tests {
         let quiet = ToolReport::default();
         let api =
             |class, text: &str| label(ExitClass::Ok, &quiet, Some((&hit(class, text), HitTime::PostJoin))).1;
-        assert_eq!(api(HitClass::Halt, "ERROR usage limit reached"), ApiClass::Quota);
+        assert_eq!(api(HitClass::Halt, "ERROR usage limit reached"), ApiClass::UsageCap);
+        assert_eq!(api(HitClass::Halt, "ERROR quota exhausted"), ApiClass::Quota);
         assert_eq!(api(HitClass::Halt, "the licence server is gone"), ApiClass::Auth);
-        assert_eq!(api(HitClass::Error, "ERROR usage limit reached"), ApiClass::Other);
+        assert_eq!(api(HitClass::Error, "ERROR usage limit reached"), ApiClass::UsageCap);
+        assert_eq!(api(HitClass::Error, "ERROR quota exhausted"), ApiClass::Other);
     }
 
     #[test]
     fn a_stream_that_ended_well_outranks_a_pattern() {
         let done = ToolReport { terminal: Some(Terminal { ok: true }), ..ToolReport::default() };
-        let halt = hit(HitClass::Halt, "ERROR usage limit reached");
+        let halt = hit(HitClass::Halt, "ERROR quota exhausted");
         assert_eq!(label(ExitClass::Ok, &done, Some((&halt, HitTime::PostJoin))).0, "success");
         assert_eq!(label(ExitClass::Nonzero, &done, Some((&halt, HitTime::PostJoin))).0, "api-error");
     }

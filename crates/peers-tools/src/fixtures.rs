@@ -142,9 +142,14 @@ fn each_failure_is_judged_by_the_terminal_event() {
         assert_eq!(failure.kind, want, "{tool} {case}: {}", failure.text);
         assert!(failure.structured && !failure.text.is_empty(), "{tool} {case}");
         let verdict = classify(Facts { exit: ExitClass::Nonzero, report: &report, hit: None });
-        let label = if want.transient() { "rate-limited" } else { "api-error" };
+        let capped = matches!(want, UsageCap { .. });
+        let label = match want {
+            _ if want.transient() => "rate-limited",
+            _ if capped => "usage-cap",
+            _ => "api-error",
+        };
         assert_eq!(verdict.label(), label, "{tool} {case}");
-        assert_eq!(verdict.api.needs_operator(), want.halts(), "{tool} {case}");
+        assert_eq!(verdict.api.needs_operator(), want.halts() && !capped, "{tool} {case}");
     }
 }
 

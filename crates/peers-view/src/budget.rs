@@ -234,6 +234,21 @@ pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> Budget
     rows.push(row("tokens", "max_tokens", Amount::Tokens(spent.tokens), tokens));
     let usd = budget.and_then(|b| b.max_usd).map(|usd| Amount::Usd(usd.0));
     rows.push(row("money", "max_usd", Amount::Usd(spent.usd), usd));
+    let since = &state.progress;
+    let tokens = budget.and_then(|b| b.max_tokens_since_progress);
+    rows.extend(tokens.map(|n| {
+        let cap = Amount::Tokens(Tokens(n.get()));
+        row("tokens since progress", "max_tokens_since_progress", Amount::Tokens(since.tokens), Some(cap))
+    }));
+    let usd = budget.and_then(|b| b.max_usd_since_progress);
+    rows.extend(usd.map(|usd| {
+        row(
+            "money since progress",
+            "max_usd_since_progress",
+            Amount::Usd(since.usd),
+            Some(Amount::Usd(usd.0)),
+        )
+    }));
     rows.extend(caps.value().into_iter().flat_map(|caps| own(state, caps)));
     let mode = caps.value().filter(|caps| caps.budget.max_usd.is_some());
     BudgetView {

@@ -32,7 +32,8 @@ fn between_turns(view: &LoopView) -> String {
         .iter()
         .filter_map(|peer| {
             let until = peer.waits_until.filter(|until| *until > view.at)?;
-            Some(format!("{} waits {} for its service", peer.name, time::human(until.since(view.at))))
+            let why = peer.waits_for.unwrap_or_default().word();
+            Some(format!("{} waits {} for its service ({why})", peer.name, time::human(until.since(view.at))))
         })
         .collect();
     if waits.is_empty() {

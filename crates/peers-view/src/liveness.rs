@@ -254,6 +254,7 @@ pub fn attention(liveness: &Liveness) -> Attention {
             StopReason::Budget(_)
             | StopReason::StuckGate(_)
             | StopReason::StuckSkeptic
+            | StopReason::ParkedBlocked
             | StopReason::ParkedProof
             | StopReason::Unjudged(_)
             | StopReason::PeerUnavailable(_)
@@ -271,7 +272,7 @@ pub fn outcome(reason: &StopReason) -> &'static str {
         StopReason::MaxTicks | StopReason::Budget(_) => "limit",
         StopReason::Drained | StopReason::Interrupted(_) => "operator",
         StopReason::StuckGate(_) | StopReason::StuckSkeptic | StopReason::Unjudged(_) => "stuck",
-        StopReason::ParkedProof => "paused",
+        StopReason::ParkedBlocked | StopReason::ParkedProof => "paused",
         StopReason::PeerUnavailable(_) | StopReason::AllPeersDegraded => "peer",
         StopReason::GoalMutation(_) | StopReason::Tamper(_) => "integrity",
         StopReason::Error(ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => {

@@ -145,6 +145,7 @@ fn runs_again(view: &LoopView) -> bool {
         | StopReason::Budget(BudgetKind::MaxWall | BudgetKind::MaxConsecutiveFailures | BudgetKind::MaxUsd)
         | StopReason::StuckGate(_)
         | StopReason::Unjudged(_)
+        | StopReason::ParkedBlocked
         | StopReason::PeerUnavailable(_)
         | StopReason::AllPeersDegraded
         | StopReason::Error(_) => true,
@@ -282,8 +283,15 @@ fn budget(kind: BudgetKind, view: &LoopView) -> String {
         BudgetKind::MaxUsd
         | BudgetKind::MaxIterations
         | BudgetKind::MaxRuntime
-        | BudgetKind::MaxTokens
-        | BudgetKind::NoProgress => raise(key(kind)),
+        | BudgetKind::MaxTokens => raise(key(kind)),
+        BudgetKind::NoProgress => {
+            let rows = view.core.value().map(|core| core.budget.rows.as_slice()).unwrap_or_default();
+            let reached = rows.iter().find(|row| {
+                row.key.ends_with("_since_progress") && row.percent() >= Some(100)
+            });
+            let key = reached.map_or("max_usd_since_progress", |row| row.key.as_str());
+            format!("see what the last turns were spent on (`peers report`) and help them on, then {}", raise(key))
+        }
         BudgetKind::PerPeer => {
             let rows = view.core.value().map(|core| core.budget.rows.as_slice()).unwrap_or_default();
             let reached = rows.iter().filter(|row| row.peer.is_some() && row.percent() >= Some(100));

@@ -4,6 +4,7 @@ use peers_core::budget::{self, Caps};
 use peers_core::state::{LastRun, PeerState, State};
 use peers_core::turns::{self, Choice};
 use peers_model::config::Role;
+use peers_model::record::WaitCause;
 use peers_model::{PeerName, TickNo, Timestamp, Tokens, Usd};
 use serde::Serialize;
 
@@ -39,6 +40,10 @@ pub struct PeerRow {
     pub capped: bool,
     /// It waits until then.
     pub waits_until: Option<Timestamp>,
+    /// Why it waits.
+    pub waits_for: Option<WaitCause>,
+    /// What it says is in its way. Untrusted text.
+    pub blocked_on: Option<String>,
     /// Turns of it that were reverted since its last clean handoff.
     pub reverted: u32,
     /// It was warned about a test-only turn.
@@ -82,6 +87,8 @@ pub(crate) fn rows(state: &State, next: Option<&PeerName>, caps: Option<&Caps>) 
             since: health.degraded_at,
             capped: caps.is_some_and(|caps| !budget::may_go(caps, state, &rule.name)),
             waits_until: health.not_before,
+            waits_for: health.waits_for,
+            blocked_on: health.blocked.map(|blocked| blocked.on),
             reverted: health.failed_cheating,
             prewarned: health.prewarned,
             tokens: health.tokens,

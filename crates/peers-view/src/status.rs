@@ -333,7 +333,11 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
                 more.push(format!("{} reverted", count(peer.reverted.into(), "turn")));
             }
             if let Some(until) = peer.waits_until.filter(|until| *until > view.at) {
-                more.push(format!("waits {}", time::human(until.since(view.at))));
+                let why = peer.waits_for.unwrap_or_default().word();
+                more.push(format!("waits {} ({why})", time::human(until.since(view.at))));
+            }
+            if let Some(on) = &peer.blocked_on {
+                more.push(format!("says that it is blocked: {on}"));
             }
             if peer.capped {
                 more.push("has reached its own cap".to_owned());

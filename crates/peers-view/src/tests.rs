@@ -327,6 +327,8 @@ fn tick_record(tick: u64, peer: &str) -> TickRecord {
         soft_reviews_rejected: 0,
         scopes: std::collections::BTreeMap::new(),
         skeptic: None,
+        blocked_on: None,
+        bugs_closed: 0,
         prewarned: false,
         justification: None,
         verdicts: Vec::new(),

@@ -135,6 +135,8 @@ pub(crate) fn outcome_word(outcome: TickOutcome) -> &'static str {
         TickOutcome::Corrected => "corrected",
         TickOutcome::PeerFailed => "peer-failed",
         TickOutcome::RateLimited => "rate-limited",
+        TickOutcome::UsageCapped => "usage-capped",
+        TickOutcome::Blocked => "blocked",
         TickOutcome::NeedsOperator => "needs-operator",
         TickOutcome::Interrupted => "interrupted",
     }

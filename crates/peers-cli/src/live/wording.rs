@@ -104,9 +104,11 @@ pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> String {
     let outcome = match tick.outcome {
         TickOutcome::Handoff => "handoff",
         TickOutcome::NoHandoff => "no-handoff",
+        TickOutcome::Blocked => "blocked",
         TickOutcome::Corrected => "taken back",
         TickOutcome::PeerFailed
         | TickOutcome::RateLimited
+        | TickOutcome::UsageCapped
         | TickOutcome::NeedsOperator
         | TickOutcome::Interrupted => tick.classification.as_str(),
     };

@@ -8,7 +8,10 @@ use super::bounded;
 use crate::budget;
 use crate::failed;
 use crate::reviews;
-use crate::state::{LastRun, OpenTick, PeerHealth, PeerState, State, WarningEntry, Wasted};
+use crate::state::{Blocked, LastRun, OpenTick, PeerHealth, PeerState, State, WarningEntry, Wasted};
+
+/// So many turns' costs are kept of each peer.
+const COSTS: usize = 9;
 
 impl State {
     pub(super) fn account(&mut self, tick: &TickRecord) {
@@ -49,8 +52,23 @@ impl State {
                 spent.wasted.pop_front();
             }
         }
+        let progress = &mut self.progress;
+        progress.ticks = progress.ticks.saturating_add(1);
+        if let Some(tokens) = usage.tokens {
+            progress.tokens += tokens;
+        }
+        if let Some(usd) = usage.usd {
+            progress.usd = budget::add(progress.usd, usd);
+        }
         let health = self.peers.entry(tick.peer.clone()).or_default();
         health.ticks = health.ticks.saturating_add(1);
+        // What a refused or shortened turn cost says nothing of what the next one will.
+        if tick.exit.class == ExitClass::Ok && !tick.outcome.is_neutral() {
+            health.costs.push_back(usage);
+            while health.costs.len() > COSTS {
+                health.costs.pop_front();
+            }
+        }
         if let Some(tokens) = usage.tokens {
             health.tokens += tokens;
         }
@@ -65,7 +83,11 @@ impl State {
         let max_retries = self.rules.max_retries;
         let health = self.peers.entry(tick.peer.clone()).or_default();
         let pass_on = match tick.outcome {
-            TickOutcome::Handoff | TickOutcome::RateLimited | TickOutcome::NeedsOperator => {
+            TickOutcome::Handoff
+            | TickOutcome::RateLimited
+            | TickOutcome::UsageCapped
+            | TickOutcome::Blocked
+            | TickOutcome::NeedsOperator => {
                 health.consecutive_fails = 0;
                 true
             }
@@ -103,11 +125,18 @@ impl State {
             health.prewarned = true;
             health.warned_at = Some(tick.iteration);
         }
-        if tick.outcome == TickOutcome::RateLimited {
+        if tick.outcome.waits() {
             return;
+        }
+        health.blocked = None;
+        if tick.outcome == TickOutcome::Blocked && !self.rules.dry_run {
+            let on = tick.blocked_on.clone().unwrap_or_default();
+            health.blocked = Some(Blocked { tick: tick.iteration, on: bounded(&on, limits::WARNING) });
         }
         health.rate_limit_streak = 0;
         health.not_before = None;
+        health.waits_for = None;
+        health.limited_since = None;
         if tick.outcome.is_neutral() {
             // A turn that was cut short says nothing; a recovery turn stays due, as after a rate limit.
             return;
@@ -195,7 +224,8 @@ impl State {
                     if tick.blocking_report { 0 } else { self.skeptic.unreported.saturating_add(1) };
             }
             Some(SkepticVerdict::Clean | SkepticVerdict::Missing) | None => {
-                if tick.outcome != TickOutcome::Interrupted {
+                // Whose service refuses it has not failed to answer.
+                if tick.outcome != TickOutcome::Interrupted && !tick.outcome.waits() {
                     self.skeptic.attempts = self.skeptic.attempts.saturating_add(1);
                 }
             }

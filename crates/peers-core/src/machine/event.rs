@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use peers_model::config::Role;
 use peers_model::outcome::{ErrorKind, PeerExit, TamperKind};
-use peers_model::record::{CorrectionPlanned, OperatorRecord, PeerSpawned};
+use peers_model::record::{Cooling, CorrectionPlanned, OperatorRecord, PeerSpawned};
 use peers_model::verdict::{Judged, Place, TreeKey};
-use peers_model::{CommitId, GoalId, Mono, PeerName, TickNo, Timestamp, TreeId};
+use peers_model::{CommitId, GoalId, Mono, PeerName, TickNo, Timestamp, TreeId, Usd};
 
 use crate::cheat::{TurnDiff, Uncommitted};
 use crate::prompt::{BugLine, InboxItem, LastHandoff, PeerMessage};
@@ -214,6 +214,8 @@ pub struct Harvest {
     pub warnings: Vec<String>,
     /// Ids of bugs that are open.
     pub open_bugs: Vec<peers_model::BugId>,
+    /// How many of all bugs that were ever reported count as closed.
+    pub bugs_closed: u32,
     /// Why the turn's work could not be taken in. The branch is back where the turn began.
     pub unreadable: Option<String>,
     /// The work of an earlier attempt at this tick was corrected already.
@@ -364,8 +366,19 @@ pub struct RunPeer {
     pub prompt: String,
     /// Seconds that are left of the run's budget, where there is one.
     pub runtime_left_s: Option<u64>,
+    /// What it may spend before it is ended.
+    pub ceiling: Ceiling,
     /// A skeptic turn.
     pub skeptic: bool,
+}
+
+/// What a turn may spend. `None`: nothing ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ceiling {
+    /// Tokens.
+    pub tokens: Option<u64>,
+    /// Money.
+    pub usd: Option<Usd>,
 }
 
 /// Something for people.
@@ -414,6 +427,8 @@ pub enum Notice {
         /// Which cap, and what was spent of it.
         reached: String,
     },
+    /// A peer waits for its service.
+    PeerWaits(Cooling),
     /// Everyone waits.
     Waiting {
         /// Until when.

@@ -15,8 +15,8 @@ use peers_model::{GoalId, PeerName, RunId, Timestamp};
 
 pub use decide::{decide, start};
 pub use event::{
-    CommitSeen, ComposeFacts, Corrected, Effect, Event, Facts, Harvest, HeadFacts, Input, Mutation, Notice,
-    Now, Origin, PendingCommand, RunPeer, StopRequest,
+    Ceiling, CommitSeen, ComposeFacts, Corrected, Effect, Event, Facts, Harvest, HeadFacts, Input, Mutation,
+    Notice, Now, Origin, PendingCommand, RunPeer, StopRequest,
 };
 
 use crate::apply::IllegalRecord;
@@ -64,6 +64,8 @@ pub struct LoopConfig {
     pub comm: Comm,
     /// Largest prompt, bytes.
     pub prompt_max: usize,
+    /// A peer whose service refuses it longer than so many seconds is unavailable.
+    pub max_wait_s: u64,
     /// Silence that ends a peer, seconds.
     pub idle_s: u64,
     /// Time limit of a peer, seconds.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use peers_model::config::UsdMode;
 use peers_model::limits;
-use peers_model::outcome::StopReason;
+use peers_model::outcome::{ApiClass, PeerExit, StopReason};
 use peers_model::record::{
     Cooling, CorrectionKind, CorrectionPlanned, Record, ScopeMove, SkepticVerdict, TickOutcome, TickRecord,
 };
@@ -12,12 +12,10 @@ use peers_model::record::{
 use super::decide::{look, stop_reason, stop_with};
 use super::event::{Effect, Input, Notice, StopRequest};
 use super::{Decision, Draft, LoopConfig, Machine, Phase};
-use crate::apply::{backoff, bounded};
+use crate::apply::bounded;
 use crate::budget;
 use crate::state::{OpenTick, PeerState, State};
-
-/// No service is waited for longer, whatever it asks for: the number comes from a peer's output.
-const LONGEST_WAIT: Duration = Duration::from_hours(6);
+use crate::waiting::{self, Wait};
 
 /// What the judgement of a turn asks to be undone, as a plan.
 pub(super) fn plan_correction(open: &OpenTick, draft: &Draft) -> Option<CorrectionPlanned> {
@@ -43,19 +41,12 @@ pub(super) fn plan_correction(open: &OpenTick, draft: &Draft) -> Option<Correcti
 /// Writes the tick's record and says what comes next.
 pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input) -> Decision {
     let Some(open) = &m.state.open else { return super::decide::ignore(m) };
+    let draft = &waited_too_long(cfg, m, open, draft, input);
     let tick = record(cfg, &m.state, open, draft);
     let mut after = m.state.clone();
     let mut records = vec![Record::Tick(Box::new(tick.clone()))];
-    if tick.outcome == TickOutcome::RateLimited {
-        let streak = m.state.health(&tick.peer).rate_limit_streak.saturating_add(1);
-        let asked = draft.exit.retry_after_s.map(Duration::from_secs);
-        let wait = asked.map_or_else(|| backoff(streak), |wait| wait.min(LONGEST_WAIT));
-        records.push(Record::Cooling(Cooling {
-            peer: tick.peer.clone(),
-            until: input.at.wall.plus(wait),
-            streak,
-        }));
-    }
+    let cooling = cooling(cfg, m, &tick, input);
+    records.extend(cooling.clone().map(Record::Cooling));
     for record in &records {
         if let Err(error) = after.apply(input.at.wall, Some(&cfg.run_id), record) {
             let kind = peers_model::outcome::ErrorKind::Internal;
@@ -77,11 +68,41 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
     }
     effects.push(Effect::WriteProjections);
     effects.push(Effect::Tell(Notice::TickEnded(Box::new(tick))));
+    effects.extend(cooling.map(|cooling| Effect::Tell(Notice::PeerWaits(cooling))));
     effects.extend(worse);
     effects.extend(capped);
     effects.append(&mut d.effects);
     d.effects = effects;
     d
+}
+
+fn wait(cfg: &LoopConfig, state: &State, open: &OpenTick, exit: &PeerExit, input: &Input) -> Wait {
+    let at = (open.started.tick, cfg.run_id.as_str());
+    waiting::after(state, &open.started.peer, at, exit, Duration::from_secs(cfg.max_wait_s), input.at.wall)
+}
+
+/// A peer that would wait longer than the operator allows needs its operator.
+fn waited_too_long(cfg: &LoopConfig, m: &Machine, open: &OpenTick, draft: &Draft, input: &Input) -> Draft {
+    let mut draft = draft.clone();
+    if draft.judgement.outcome.waits()
+        && let Wait::TooLong(why) = wait(cfg, &m.state, open, &draft.exit, input)
+    {
+        draft.judgement.outcome = TickOutcome::NeedsOperator;
+        draft.judgement.reason = Some(why);
+    }
+    draft
+}
+
+/// The wait of a peer whose service refused it, also where its turn had handed off before.
+fn cooling(cfg: &LoopConfig, m: &Machine, tick: &TickRecord, input: &Input) -> Option<Cooling> {
+    let refused = matches!(tick.exit.api, ApiClass::Transient | ApiClass::UsageCap);
+    if !(tick.outcome.waits() || tick.success && refused) {
+        return None;
+    }
+    match wait(cfg, &m.state, m.state.open.as_ref()?, &tick.exit, input) {
+        Wait::Until(cooling) => Some(cooling),
+        Wait::TooLong(_) => None,
+    }
 }
 
 fn worsened(before: &State, after: &State, tick: &TickRecord) -> Option<Effect> {
@@ -175,6 +196,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
     if draft.exit.truncated {
         warnings.push("output was longer than the capture; its middle was dropped".into());
     }
+    warnings.extend(draft.exit.remarks.iter().map(|text| bounded(text, limits::WARNING)));
     if !draft.exit.survivors.is_empty() {
         warnings.push(format!("processes of this turn could not be ended: {:?}", draft.exit.survivors));
     }
@@ -253,6 +275,8 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
             Some(SkepticVerdict::Clean) if !success => Some(SkepticVerdict::Missing),
             said => said,
         },
+        blocked_on: j.blocked_on.clone().filter(|_| outcome == TickOutcome::Blocked),
+        bugs_closed: draft.harvest.bugs_closed,
         prewarned: j.prewarned,
         justification: j.justification.clone(),
         verdicts: draft.verdicts.clone(),

@@ -1,7 +1,7 @@
 //! Between ticks: exit rules in their fixed order, gates, convergence, the next turn.
 
 use peers_model::outcome::{StopReason, TamperKind};
-use peers_model::record::{CommitsSeen, GatesRecord, ProofRecord, Record, TickStarted};
+use peers_model::record::{CommitsSeen, GatesRecord, PeerRule, ProofRecord, Record, TickStarted};
 use peers_model::verdict::{Judged, Place};
 use peers_model::{GoalId, PeerName, Timestamp};
 
@@ -355,7 +355,9 @@ fn onwards(
         }
     }
     let now = input.at.wall;
-    let may = |peer: &PeerName| budget::may_go(&cfg.caps, state, peer);
+    let may = |peer: &PeerName| {
+        budget::may_go(&cfg.caps, state, peer) && budget::short(&cfg.caps, state, peer).is_none()
+    };
     let choice = if skeptic {
         let one_round = state.rules.skeptic_rounds <= 1;
         turns::choose_preferring(state, now, may, |p| {
@@ -378,17 +380,45 @@ fn onwards(
             d.effects.push(Effect::Compose { peer });
             d
         }
-        Choice::Wait(until) => {
-            let mut d = keep(m, Phase::CoolingDown);
-            d.effects.push(Effect::WriteProjections);
-            d.effects.push(Effect::Tell(Notice::Waiting { until }));
-            // The run ends at its deadline, also while everybody waits.
-            let until = cfg.caps.budget.deadline.map_or(until, |deadline| until.min(deadline));
-            d.effects.push(Effect::SetTimer(until));
-            d
+        Choice::Wait(until) => wait(cfg, m, until),
+        Choice::Nobody => {
+            let (reason, detail) = nobody(cfg, state);
+            stop_with(cfg, m, Some(facts), reason, &detail)
         }
-        Choice::Nobody => stop_with(cfg, m, Some(facts), StopReason::AllPeersDegraded, &peers_summary(state)),
     }
+}
+
+/// Everyone waits.
+fn wait(cfg: &LoopConfig, m: &Machine, until: Timestamp) -> Decision {
+    let mut d = keep(m, Phase::CoolingDown);
+    d.effects.push(Effect::WriteProjections);
+    d.effects.push(Effect::Tell(Notice::Waiting { until }));
+    // The run ends at its limits, also while everybody waits.
+    let until = budget::ends_at(&cfg.caps, &m.state).map_or(until, |at| until.min(at));
+    d.effects.push(Effect::SetTimer(until));
+    d
+}
+
+/// Why no peer can have a turn.
+fn nobody(cfg: &LoopConfig, state: &State) -> (StopReason, String) {
+    let short = state.rules.peers.iter().find_map(|rule| budget::short(&cfg.caps, state, &rule.name));
+    if let Some((kind, detail)) = short.filter(|_| !turns::all_blocked(state) && !turns::all_down(state)) {
+        return (StopReason::Budget(kind), detail);
+    }
+    if turns::all_blocked(state) {
+        let line = |rule: &PeerRule| {
+            let blocked = state.health(&rule.name).blocked?;
+            Some(format!(
+                "{} (tick {}): {}",
+                rule.name,
+                blocked.tick,
+                crate::apply::bounded(&blocked.on, 200)
+            ))
+        };
+        let said: Vec<String> = state.rules.peers.iter().filter_map(line).collect();
+        return (StopReason::ParkedBlocked, said.join("; "));
+    }
+    (StopReason::AllPeersDegraded, peers_summary(state))
 }
 
 fn answered(state: &State, peer: &PeerName) -> bool {
@@ -415,6 +445,7 @@ fn limit(cfg: &LoopConfig, state: &State, input: &Input) -> Option<(StopReason, 
             return Some((StopReason::PeerUnavailable(w.peer.clone()), detail));
         }
         let detail = match kind {
+            peers_model::outcome::BudgetKind::NoProgress => budget::without_progress(state),
             peers_model::outcome::BudgetKind::PerPeer => {
                 let over = budget::over(&cfg.caps, state);
                 over.iter()
@@ -500,6 +531,7 @@ pub(super) fn on_composed(
         role,
         prompt: prepared.prompt.text,
         runtime_left_s: budget::runtime_left(&cfg.caps, &m.state, now),
+        ceiling: budget::ceiling(&cfg.caps, &m.state, &composing.peer),
         skeptic: composing.skeptic,
     })));
     d

@@ -9,6 +9,11 @@ pub struct WatchLimits {
     pub idle: Duration,
     /// Time since the start after which the child is ended in any case.
     pub absolute: Duration,
+    /// Time since the start after which nothing is left of the run's time: the child is ended, and it is
+    /// not its fault.
+    pub budget: Option<Duration>,
+    /// Silence on both streams after which the executor looks whether the child hangs.
+    pub hang: Option<Duration>,
     /// Between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// Between the exit and the end of reading from pipes that others hold open.
@@ -31,6 +36,8 @@ impl WatchLimits {
         Self {
             idle,
             absolute,
+            budget: None,
+            hang: None,
             grace: Duration::from_secs(5),
             drain: Duration::from_secs(2),
             kill_wait: Duration::from_secs(1),
@@ -81,6 +88,16 @@ pub enum WatchIn {
         /// The operator has to act; confirmed by silence or by the exit.
         halt: bool,
     },
+    /// Its stream says that going on is of no use.
+    Hopeless,
+    /// It has spent what it may.
+    Spent,
+    /// What a look at the child found ([`WatchAct::Probe`]): nothing in its tree runs or waits for
+    /// anything from outside. Anything else is a sign of life for the probe alone.
+    Probed {
+        /// Nothing moved.
+        still: bool,
+    },
     /// The child exited and is not reaped yet.
     Exited,
     /// A stream reached its end.
@@ -108,6 +125,8 @@ pub enum WatchSignal {
 pub enum WatchAct {
     /// Signal the child's process group. Without effect if the child did not start.
     SignalGroup(WatchSignal),
+    /// Look whether the child hangs.
+    Probe,
     /// Scan the unterminated last line of a stream for patterns.
     ScanTail(Stream),
     /// Kill what is left of the process group.
@@ -127,8 +146,14 @@ pub enum EndReason {
     Exited,
     /// It was silent for too long.
     Idle,
+    /// It was silent, and twice in a row nothing in its tree moved.
+    Hung,
     /// It ran for too long.
     Absolute,
+    /// A cap, or the run's time, is used up.
+    Budget,
+    /// Its stream said that going on is of no use.
+    Hopeless,
     /// A pattern matched.
     Pattern {
         /// It was a halt pattern, confirmed by silence.
@@ -148,9 +173,12 @@ impl EndReason {
             Self::StoppedGraceful => 1,
             Self::Exited => 2,
             Self::Pattern { halt: true } => 3,
-            Self::Pattern { halt: false } => 4,
-            Self::Idle => 5,
-            Self::Absolute => 6,
+            Self::Hopeless => 4,
+            Self::Pattern { halt: false } => 5,
+            Self::Budget => 6,
+            Self::Hung => 7,
+            Self::Idle => 8,
+            Self::Absolute => 9,
         }
     }
 }

@@ -7,6 +7,8 @@ use super::*;
 const LIMITS: WatchLimits = WatchLimits {
     idle: ms(1000),
     absolute: ms(2000),
+    budget: None,
+    hang: None,
     grace: ms(500),
     drain: ms(200),
     kill_wait: ms(100),
@@ -349,11 +351,14 @@ fn check(inputs: &[WatchIn], outcome: &WatchOutcome, acts: &[(u64, WatchAct)]) {
         EndReason::Exited => assert!(outcome.exit_seen),
         EndReason::Pattern { halt: false } => assert!(inputs.contains(&ERROR)),
         EndReason::Pattern { halt: true } => assert!(inputs.contains(&HALT)),
+        EndReason::Hopeless => assert!(inputs.contains(&WatchIn::Hopeless)),
+        EndReason::Budget => assert!(inputs.contains(&WatchIn::Spent)),
+        EndReason::Hung => panic!("nobody looked"),
         EndReason::Idle | EndReason::Absolute => {}
     }
 }
 
-const ALPHABET: [WatchIn; 13] = [
+const ALPHABET: [WatchIn; 15] = [
     WatchIn::Started,
     bytes(7),
     WatchIn::Bytes { stream: Stream::Err, n: 1 },
@@ -361,6 +366,8 @@ const ALPHABET: [WatchIn; 13] = [
     WatchIn::ToolBegun,
     ERROR,
     HALT,
+    WatchIn::Hopeless,
+    WatchIn::Spent,
     WatchIn::Exited,
     CLOSED_OUT,
     CLOSED_ERR,
@@ -421,4 +428,76 @@ proptest! {
         let last = acts.last().map_or(0, |(at, _)| *at);
         prop_assert!(last <= before.max(now) + 2000 + 500 + 100 + 200, "bounded by the limits");
     }
+}
+
+impl Drive {
+    fn with(limits: WatchLimits) -> Self {
+        let watch = Watch::new(limits, Mono::from_millis(0));
+        Self { watch, now: 0, acts: Vec::new() }.at(0, WatchIn::Started)
+    }
+
+    fn asked(&self, act: WatchAct) -> Vec<u64> {
+        self.acts.iter().filter(|(_, done)| *done == act).map(|(at, _)| *at).collect()
+    }
+}
+
+const PATIENT: WatchLimits =
+    WatchLimits { idle: ms(60_000), absolute: ms(90_000), hang: Some(ms(10_000)), ..LIMITS };
+const STILL: WatchIn = WatchIn::Probed { still: true };
+const MOVES: WatchIn = WatchIn::Probed { still: false };
+
+#[test]
+fn row_21_two_looks_apart_that_find_nothing_moving_end_a_silent_child() {
+    let drive = Drive::with(PATIENT).at(10_000, WatchIn::Deadline);
+    assert_eq!(drive.asked(WatchAct::Probe), [10_000]);
+    let drive = drive.at(10_100, STILL).at(12_000, WatchIn::Deadline);
+    assert_eq!(drive.asked(WatchAct::Probe), [10_000], "the second look is two seconds after the first");
+    let drive = drive.at(12_100, WatchIn::Deadline).at(12_200, STILL);
+    assert_eq!(drive.asked(WatchAct::Probe), [10_000, 12_100]);
+    assert_eq!(drive.asked(TERM), [12_200]);
+    let drive = drive.at(12_300, WatchIn::Exited).at(12_301, CLOSED_OUT).at(12_302, CLOSED_ERR);
+    assert_eq!(drive.watch.outcome().unwrap().end, EndReason::Hung);
+}
+
+#[test]
+fn row_21_a_sign_of_life_between_two_looks_keeps_it() {
+    let drive = Drive::with(PATIENT).at(10_000, WatchIn::Deadline).at(10_100, STILL);
+    let drive =
+        drive.at(12_100, WatchIn::Deadline).at(12_200, MOVES).at(14_700, WatchIn::Deadline).at(14_800, STILL);
+    assert!(drive.asked(TERM).is_empty());
+    // Output starts the silence anew.
+    let drive = drive.at(15_000, bytes(1)).at(24_999, WatchIn::Deadline);
+    assert_eq!(drive.asked(WatchAct::Probe).len(), 3);
+    let drive = drive.at(25_000, WatchIn::Deadline).at(25_100, STILL);
+    assert!(drive.asked(TERM).is_empty(), "what was seen before the output does not count");
+}
+
+#[test]
+fn nobody_is_looked_at_without_the_limit_and_a_look_that_is_not_answered_is_asked_again() {
+    let drive = Drive::with(WatchLimits { hang: None, ..PATIENT }).at(59_000, WatchIn::Deadline);
+    assert!(drive.asked(WatchAct::Probe).is_empty());
+    let drive = Drive::with(PATIENT).at(15_000, WatchIn::Deadline);
+    assert_eq!(drive.asked(WatchAct::Probe), [10_000, 12_000, 14_000]);
+}
+
+#[test]
+fn a_hopeless_stream_and_a_cap_end_a_child_that_runs_and_no_other() {
+    for (input, end) in [(WatchIn::Hopeless, EndReason::Hopeless), (WatchIn::Spent, EndReason::Budget)] {
+        let drive = Drive::started().at(100, input);
+        assert_eq!(drive.asked(TERM), [100]);
+        let drive = drive.at(200, WatchIn::Exited).at(201, CLOSED_OUT).at(202, CLOSED_ERR);
+        assert_eq!(drive.watch.outcome().unwrap().end, end);
+        let late =
+            Drive::started().at(100, WatchIn::Exited).at(101, input).at(102, CLOSED_OUT).at(103, CLOSED_ERR);
+        assert_eq!(late.watch.outcome().unwrap().end, EndReason::Exited);
+    }
+}
+
+#[test]
+fn the_end_of_the_runs_time_is_not_the_childs_limit() {
+    let drive = Drive::with(WatchLimits { idle: ms(60_000), budget: Some(ms(1500)), ..LIMITS });
+    let drive =
+        drive.at(1600, WatchIn::Deadline).at(1700, WatchIn::Exited).at(1701, CLOSED_OUT).at(1702, CLOSED_ERR);
+    assert_eq!(drive.watch.outcome().unwrap().end, EndReason::Budget);
+    assert_eq!(drive.asked(TERM), [1500]);
 }

@@ -109,6 +109,7 @@ impl Bench {
             allow_no_gates: false,
             comm: Comm::Git,
             prompt_max: 65_536,
+            max_wait_s: 21_600,
             idle_s: 900,
             absolute_s: 7200,
             sandbox: "none".into(),
@@ -478,6 +479,11 @@ impl Bench {
     }
 
     /// Whose turn each tick was, as `ann bob ann`.
+    /// The detail of the newest exit.
+    pub(crate) fn stop_detail(&self) -> String {
+        self.exits().last().map(|exit| exit.detail.clone()).unwrap_or_default()
+    }
+
     pub(crate) fn order(&self) -> String {
         self.ticks().iter().map(|t| t.peer.as_str()).collect::<Vec<_>>().join(" ")
     }

@@ -1,12 +1,12 @@
 //! Peers that fail: who is left out, who comes back, who waits.
 
 use peers_core::machine::Effect;
-use peers_core::state::PeerState;
+use peers_core::state::{PeerHealth, PeerState};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::TickOutcome;
 
 use crate::bench::Bench;
-use crate::world::{Turn, handoff_text};
+use crate::world::{Turn, handoff_text, peer};
 
 fn failing() -> Turn {
     Turn::fails(ExitClass::Nonzero, ApiClass::None)
@@ -176,8 +176,11 @@ fn row_43_a_recovery_turn_stays_due_when_it_was_cut_short_or_rate_limited() {
             StopReason::MaxTicks,
             "nobody has failed since the operator started it again"
         );
-        assert_eq!(bench.health("ann").state, PeerState::Healthy);
-        assert_eq!(bench.health("bob").state, PeerState::Healthy);
+        // No time passes but in waits, so one that waits longer may still have its turn before it.
+        let (ann, bob) = (bench.health("ann"), bench.health("bob"));
+        let fine = |health: &PeerHealth| health.state == PeerState::Healthy || health.recovery_due;
+        assert!(fine(&ann) && fine(&bob), "{ann:?} {bob:?}");
+        assert!(ann.state == PeerState::Healthy || bob.state == PeerState::Healthy);
     }
 }
 
@@ -197,14 +200,17 @@ fn row_43_two_dead_peers_under_default_caps_stop_on_the_failure_cap() {
 
 #[test]
 fn row_44_rate_limits_wait_15_30_60_120_seconds_and_never_count_as_failures() {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann");
     bench.budget(|b| b.max_consecutive_failures = std::num::NonZeroU32::new(1));
     bench.cfg.max_ticks = Some(11);
     bench.play((0..10).map(|_| limited()));
     assert_eq!(bench.run(), StopReason::MaxTicks);
-    // Each peer has its own streak, and nobody waits while another can go.
-    assert_eq!(bench.order(), "ann bob ann bob ann bob ann bob ann bob ann");
-    assert_eq!(bench.waits, [15_000, 30_000, 60_000, 120_000, 120_000]);
+    // Each by up to a fifth more or less, so that loops that were refused together come back apart.
+    let about = [15_000, 30_000, 60_000].into_iter().chain([120_000; 7]);
+    assert_eq!(bench.waits.len(), 10);
+    for (waited, about) in bench.waits.iter().zip(about) {
+        assert!((about * 8 / 10..=about * 12 / 10).contains(waited), "{:?}", bench.waits);
+    }
     assert_eq!(bench.m.state.spent.consecutive_failures, 0);
     assert!(bench.health("ann").recent.iter().all(|half| *half == 0));
     assert_eq!(bench.m.state.spent.wasted_ms, 0);
@@ -222,29 +228,51 @@ fn row_44_a_healthy_peer_does_not_wait_for_a_limited_one() {
 }
 
 #[test]
-fn row_44_any_other_tick_ends_the_streak() {
+fn row_44_each_peer_has_its_own_streak_and_nobody_waits_while_another_can_go() {
     let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(6);
-    bench.play([limited(), limited(), Turn::says("", ""), limited(), limited()]);
+    bench.cfg.max_ticks = Some(9);
+    bench.play((0..8).map(|_| limited()));
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert!(bench.order().starts_with("ann bob "), "{}", bench.order());
+    let refused = |name: &str| bench.order().split(' ').take(8).filter(|peer| *peer == name).count();
+    assert!(refused("ann") >= 3 && refused("bob") >= 3, "{}", bench.order());
+    // Whoever can go first goes: the waits of two come to less than those of one.
+    let all: u64 = bench.waits.iter().sum();
+    assert!((180_000..=360_000).contains(&all), "{:?}", bench.waits);
+}
+
+#[test]
+fn row_44_any_other_tick_ends_the_streak() {
+    let mut bench = Bench::new("ann");
+    bench.cfg.max_ticks = Some(5);
+    bench.play([limited(), limited(), Turn::says("", ""), limited()]);
     bench.begin();
-    bench.until(|b| b.ticks().len() == 5);
-    // Ann's second limit is a first one again; Bob's streak goes on.
-    assert_eq!((bench.health("ann").rate_limit_streak, bench.health("bob").rate_limit_streak), (1, 2));
+    bench.until(|b| b.ticks().len() == 4);
+    assert_eq!(bench.health("ann").rate_limit_streak, 1);
     bench.finish();
-    assert_eq!(bench.order(), "ann bob ann bob ann ann");
-    assert_eq!(bench.waits, [15_000, 15_000]);
+    for (waited, about) in bench.waits.iter().zip([15_000, 30_000, 15_000]) {
+        assert!((about * 8 / 10..=about * 12 / 10).contains(waited), "{:?}", bench.waits);
+    }
+    assert_eq!(bench.waits.len(), 3);
 }
 
 #[test]
 fn row_44_a_wait_that_the_service_asks_for_is_kept_within_six_hours() {
-    for (asked, waited) in [(7, 7_000), (u64::MAX, 6 * 3_600_000)] {
+    for (asked, reason) in [
+        (7, StopReason::MaxTicks),
+        (6 * 3600, StopReason::MaxTicks),
+        (6 * 3600 + 1, StopReason::PeerUnavailable(peer("ann"))),
+        (u64::MAX, StopReason::PeerUnavailable(peer("ann"))),
+    ] {
         let mut bench = Bench::new("ann");
         bench.cfg.max_ticks = Some(2);
         let mut turn = limited();
         turn.exit.retry_after_s = Some(asked);
         bench.play([turn]);
-        assert_eq!(bench.run(), StopReason::MaxTicks);
-        assert_eq!(bench.waits, [waited]);
+        assert_eq!(bench.run(), reason);
+        for waited in &bench.waits {
+            assert!((asked * 1000..=asked * 1100).contains(waited), "{asked}: {waited}");
+        }
     }
 }
 
@@ -257,7 +285,8 @@ fn row_44_the_wait_is_durable_before_it_begins_and_outlives_a_crash() {
     bench.until(|b| b.effects.iter().any(|e| matches!(e, Effect::SetTimer(_))));
     bench.crash();
     bench.run();
-    assert_eq!(bench.waits, [15_000]);
+    assert_eq!(bench.waits.len(), 1);
+    assert!((12_000..=18_000).contains(&bench.waits[0]), "{:?}", bench.waits);
 }
 
 #[test]
@@ -269,7 +298,8 @@ fn row_44_a_timer_that_rings_early_changes_nothing() {
     bench.until(|b| b.effects.iter().any(|e| matches!(e, Effect::SetTimer(_))));
     bench.feed(peers_core::machine::Event::Timer);
     assert_eq!(bench.finish(), StopReason::MaxTicks);
-    assert_eq!(bench.waits, [15_000]);
+    assert_eq!(bench.waits.len(), 1);
+    assert!((12_000..=18_000).contains(&bench.waits[0]), "{:?}", bench.waits);
 }
 
 #[test]
@@ -279,5 +309,5 @@ fn a_rate_limit_after_a_complete_handoff_is_a_success() {
     bench.play([Turn::commit("work", &handoff_text("", "")).exit(ExitClass::Nonzero, ApiClass::Transient)]);
     bench.run();
     assert_eq!((bench.tick(1).outcome, bench.tick(1).rescued), (TickOutcome::Handoff, true));
-    assert_eq!(bench.health("ann").not_before, None);
+    assert!(bench.health("ann").not_before.is_some(), "its next turn would be refused");
 }

@@ -23,4 +23,5 @@ mod skeptics;
 mod stopping;
 mod streaks;
 mod turns;
+mod waiting;
 mod world;

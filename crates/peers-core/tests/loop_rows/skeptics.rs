@@ -106,11 +106,8 @@ fn row_54_a_turn_without_a_usable_verdict_arms_the_skeptic_again() {
 
 #[test]
 fn row_54_three_of_them_are_stuck() {
-    let turns: [fn() -> Turn; 3] = [
-        || Turn::says("", ""),
-        || Turn::fails(ExitClass::Nonzero, ApiClass::Transient),
-        || Turn::fails(ExitClass::Nonzero, ApiClass::None),
-    ];
+    let turns: [fn() -> Turn; 2] =
+        [|| Turn::says("", ""), || Turn::fails(ExitClass::Nonzero, ApiClass::None)];
     for turn in turns {
         let mut bench = Bench::green();
         bench.play((0..3).map(|_| turn()));
@@ -123,11 +120,18 @@ fn row_54_three_of_them_are_stuck() {
 }
 
 #[test]
-fn row_54_an_interrupted_attempt_does_not_count() {
-    let mut bench = Bench::green();
-    bench.play((0..5).map(|_| Turn::fails(ExitClass::Interrupted, ApiClass::None)));
-    assert_eq!(bench.run(), StopReason::Complete);
-    assert_eq!(bench.ticks().len(), 6);
+fn row_54_an_attempt_that_was_interrupted_or_refused_by_its_service_does_not_count() {
+    for (class, api) in [
+        (ExitClass::Interrupted, ApiClass::None),
+        (ExitClass::Budget, ApiClass::None),
+        (ExitClass::Nonzero, ApiClass::Transient),
+        (ExitClass::Nonzero, ApiClass::UsageCap),
+    ] {
+        let mut bench = Bench::green();
+        bench.play((0..5).map(|_| Turn::fails(class, api)));
+        assert_eq!(bench.run(), StopReason::Complete, "{class:?} {api:?}");
+        assert_eq!(bench.ticks().len(), 6);
+    }
 }
 
 #[test]

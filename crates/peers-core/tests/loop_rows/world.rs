@@ -116,6 +116,7 @@ pub(crate) struct Turn {
     pub(crate) ends_on: Option<Switch>,
     pub(crate) diff: TurnDiff,
     pub(crate) open_bugs: Vec<BugId>,
+    pub(crate) bugs_closed: u32,
     pub(crate) published: Vec<String>,
     pub(crate) tamper: Option<(TamperKind, String)>,
     /// Its commits are made before anybody can end it.
@@ -150,6 +151,7 @@ impl Turn {
             ends_on: None,
             diff: TurnDiff::default(),
             open_bugs: Vec::new(),
+            bugs_closed: 0,
             published: Vec::new(),
             tamper: None,
             quick: false,
@@ -414,6 +416,7 @@ impl World {
             published: turn.published,
             warnings: Vec::new(),
             open_bugs: turn.open_bugs,
+            bugs_closed: turn.bugs_closed,
             unreadable: self.unreadable.clone(),
             salvage: None,
         }

@@ -110,6 +110,14 @@ pub const CONFIG: Table = Table {
                 "What happens when a peer needs its operator.",
             )
         },
+        Key {
+            default: Some("21600"),
+            ..optional(
+                "rate_limit_max_wait_s",
+                POSITIVE,
+                "Seconds that a peer may wait for its service, rate limits and usage caps alike; beyond that it counts as unavailable.",
+            )
+        },
         optional("skeptic", Shape::Table(&SKEPTIC), "The adversarial turn before `complete`."),
         optional("prompt", Shape::Table(&PROMPT), "How prompts are made."),
         optional("setup", Shape::Table(&SETUP), "What a checkout needs before gates can judge it."),
@@ -131,10 +139,6 @@ pub const CONFIG: Table = Table {
             "this version confines no network access yet, so it has no `egress_allow`: remove it",
         ),
         ("research", "this version has no research workflow yet: remove `research`"),
-        (
-            "rate_limit_max_wait_s",
-            "this version has no `rate_limit_max_wait_s` yet: a rate-limited peer waits as long as its service says; `budget.max_wall_s` bounds the run",
-        ),
         (
             "prices",
             "this version has no `prices` yet: cost is what a tool reports; cap tools that report none with `budget.max_tokens`",
@@ -262,6 +266,14 @@ pub const HEALTH: Table = Table {
             ..optional("absolute_max_runtime_s", POSITIVE, "Seconds before it is ended in any case.")
         },
         Key {
+            null: true,
+            ..optional(
+                "hang_kill_s",
+                POSITIVE,
+                "Seconds without output after which a process is ended whose whole tree waits for nothing but itself: no thread runs or waits for input, no answer lies unread on a connection. Linux; `null` = off.",
+            )
+        },
+        Key {
             default: Some("2097152"),
             ..optional(
                 "buf_cap_bytes",
@@ -286,10 +298,7 @@ pub const HEALTH: Table = Table {
             )
         },
     ],
-    gone: &[(
-        "hang_kill_s",
-        "this version has no `hang_kill_s` yet: `idle_timeout_s` ends a process that gives no sign of life",
-    )],
+    gone: &[],
     either: &[],
 };
 
@@ -337,19 +346,23 @@ pub const BUDGET: Table = Table {
                 "What a reached cap in dollars does.",
             )
         },
+        cap(
+            "max_tokens_since_progress",
+            LARGE,
+            "Tokens of all peers since the last progress: one more gate green than ever since the goals were accepted, or a bug closed.",
+        ),
+        cap(
+            "max_usd_since_progress",
+            Shape::Amount,
+            "US dollars of all peers since the last progress; it binds whatever `max_usd_mode` says.",
+        ),
         optional(
             "per_peer",
             Shape::Named { name: NAME, of: &Shape::Table(&PER_PEER) },
             "Caps of single peers, by name. A peer that reached one takes no more turns.",
         ),
     ],
-    gone: &[
-        ("max_usd_since_progress", "this version has no `max_usd_since_progress` yet; use `max_usd`"),
-        (
-            "max_tokens_since_progress",
-            "this version has no `max_tokens_since_progress` yet; use `max_tokens`",
-        ),
-    ],
+    gone: &[],
     either: &[],
 };
 

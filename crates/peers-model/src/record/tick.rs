@@ -114,6 +114,10 @@ pub enum TickOutcome {
     PeerFailed,
     /// The service asked to wait: neutral.
     RateLimited,
+    /// The subscription's window is used up until it opens again: neutral.
+    UsageCapped,
+    /// It says that something outside of the repository is in its way: neutral.
+    Blocked,
     /// Only the operator can help.
     NeedsOperator,
     /// Cut short by us or by a crash: neutral.
@@ -124,7 +128,13 @@ impl TickOutcome {
     /// Whether the tick counts neither for nor against the peer.
     #[must_use]
     pub fn is_neutral(self) -> bool {
-        matches!(self, Self::RateLimited | Self::Interrupted)
+        matches!(self, Self::RateLimited | Self::UsageCapped | Self::Blocked | Self::Interrupted)
+    }
+
+    /// Whether its service asked to wait, for a moment or until a window opens again.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        matches!(self, Self::RateLimited | Self::UsageCapped)
     }
 
     /// Whether it stays what it is although the turn's work is undone or lost: one that counts for nobody
@@ -138,7 +148,7 @@ impl TickOutcome {
     /// twice than never.
     #[must_use]
     pub fn read_its_prompt(self) -> bool {
-        matches!(self, Self::Handoff | Self::NoHandoff | Self::Corrected)
+        matches!(self, Self::Handoff | Self::NoHandoff | Self::Corrected | Self::Blocked)
     }
 }
 
@@ -276,6 +286,12 @@ pub struct TickRecord {
     /// Size of the prompt.
     #[serde(default)]
     pub prompt_bytes: u64,
+    /// What is in the peer's way, in its own words, when it says that it is blocked. Untrusted text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_on: Option<String>,
+    /// Bugs that count as closed at its end, of all that were ever reported.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bugs_closed: u32,
     /// The soft money cap about which this tick warned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_warned: Option<Usd>,
@@ -288,6 +304,11 @@ pub struct TickRecord {
     pub spent_usd_total: Usd,
     /// The peer's health after the tick.
     pub peer_state_after: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// How the content that a soft goal is about moved in a tick.

@@ -334,6 +334,7 @@ impl Ground {
             allow_no_gates: options.allow_no_gates,
             comm: loaded.config.comm,
             prompt_max: 0,
+            max_wait_s: 0,
             idle_s: 0,
             absolute_s: 0,
             sandbox: UNCONFINED.into(),
@@ -502,6 +503,7 @@ pub(super) fn settings(cfg: &mut LoopConfig, config: &Config, max_usd: Option<Us
     cfg.setup_paths.clone_from(&config.setup.paths);
     cfg.comm = config.comm;
     cfg.prompt_max = usize::try_from(config.prompt.max_bytes.get()).unwrap_or(usize::MAX);
+    cfg.max_wait_s = config.rate_limit_max_wait_s.get().into();
     cfg.idle_s = config.health.idle_timeout_s.get().into();
     cfg.absolute_s = config.health.absolute_max_runtime_s.get().into();
 }
@@ -709,6 +711,7 @@ mod tests {
             allow_no_gates: false,
             comm: config.comm,
             prompt_max: 0,
+            max_wait_s: 0,
             idle_s: 0,
             absolute_s: 0,
             sandbox: String::new(),
@@ -734,6 +737,8 @@ mod tests {
             ("goals: {stuck_halt_after: 7}", "stuck_after: 7"),
             ("goals: {stuck_halt_gates: [mine]}", "stuck_gates: [GoalId(\"mine\")]"),
             ("goals: {soft_consensus_required: false}", "soft_required: false"),
+            ("rate_limit_max_wait_s: 60", "max_wait_s: 60"),
+            ("budget: {max_tokens_since_progress: 7}", "max_tokens_since_progress: Some(7)"),
             ("health: {idle_timeout_s: 61}", "idle_s: 61"),
             ("health: {absolute_max_runtime_s: 62}", "absolute_s: 62"),
             ("budget: {max_iterations: null}", "max_iterations: None"),

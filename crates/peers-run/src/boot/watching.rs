@@ -26,6 +26,7 @@ impl Observer for Watching {
             | Notice::TickStarted { .. }
             | Notice::PeerDegraded { .. }
             | Notice::PeerCapped { .. }
+            | Notice::PeerWaits(_)
             | Notice::Waiting { .. }
             | Notice::Warning(_)
             | Notice::Stopped { .. } => {}

@@ -11,10 +11,11 @@ use peers_core::machine::{Event, RunPeer};
 use peers_core::watch::{
     EndReason, StopHow, Watch, WatchAct, WatchIn, WatchLimits, WatchOutcome, WatchSignal,
 };
-use peers_model::Mono;
 use peers_model::outcome::{ApiClass, ErrorKind, ExitClass, PeerExit, Usage};
 use peers_model::record::PeerSpawned;
+use peers_model::{Mono, Timestamp};
 use peers_store::{artifacts, layout};
+use peers_sys::reap::{self, Stillness};
 use peers_sys::spawn::{Child, RawExit};
 use peers_sys::{clock, term};
 use peers_tools::{ExitKind, Facts, FailureKind, Stream, ToolKind, ToolReport, classify};
@@ -104,6 +105,7 @@ impl Turn {
             tidy_at: from.plus(TIDY),
             sessions,
             sessions_at: from,
+            session_signs: 0,
             since_signal: from,
         };
         let outcome = run.watch_over(&mut orders).await;
@@ -113,11 +115,13 @@ impl Turn {
     fn limits(&self) -> WatchLimits {
         let health = &self.book.config.health;
         let idle = Duration::from_secs(health.idle_timeout_s.get().into());
-        let mut absolute = Duration::from_secs(health.absolute_max_runtime_s.get().into());
-        if let Some(left) = self.launch.runtime_left_s {
-            absolute = absolute.min(Duration::from_secs(left).saturating_add(RUNTIME_GRACE));
+        let absolute = Duration::from_secs(health.absolute_max_runtime_s.get().into());
+        let left = self.launch.runtime_left_s.map(Duration::from_secs);
+        WatchLimits {
+            budget: left.map(|left| left.saturating_add(RUNTIME_GRACE)),
+            hang: health.hang_kill_s.map(|s| Duration::from_secs(s.get().into())),
+            ..WatchLimits::new(idle, absolute)
         }
-        WatchLimits::new(idle, absolute)
     }
 }
 
@@ -149,6 +153,8 @@ struct Supervised<'a> {
     /// What the agent writes besides its output, and when that is looked at again.
     sessions: Option<Transcripts>,
     sessions_at: Mono,
+    /// Times that this alone showed it alive.
+    session_signs: u32,
     /// No input is older than this: whatever is seen after a signal was sent may come of it.
     since_signal: Mono,
 }
@@ -200,6 +206,7 @@ impl Supervised<'_> {
                     self.streams.output.borrow_mut().scan_tails();
                     self.hear();
                 }
+                WatchAct::Probe => self.probe().await,
                 WatchAct::SweepGroup => self.sweep().await,
                 WatchAct::Reap => {
                     // Somebody else may have reaped it, which was noticed when its exit was looked at.
@@ -210,6 +217,24 @@ impl Supervised<'_> {
                 WatchAct::Report => {}
             }
         }
+    }
+
+    async fn probe(&mut self) {
+        let leader = self.child.pid();
+        // It reads a few files of each process.
+        let found = tokio::task::spawn_blocking(move || reap::stillness(leader)).await;
+        let still = match found {
+            Ok(Stillness::Still) => true,
+            Ok(Stillness::Alive(sign)) => {
+                tracing::debug!(sign, "a silent peer is alive");
+                false
+            }
+            Err(error) => {
+                tracing::error!(%error, "the look at a silent peer broke off");
+                false
+            }
+        };
+        self.watch.on(self.now(), WatchIn::Probed { still });
     }
 
     async fn sweep(&mut self) {
@@ -259,6 +284,8 @@ impl Supervised<'_> {
         if let Some(sessions) = self.sessions.as_mut().filter(|_| self.sessions_at <= now) {
             self.sessions_at = now.plus(Transcripts::interval(self.turn.limits().idle));
             if sessions.moved() {
+                // Only where its output would not have shown it.
+                self.session_signs = self.session_signs.saturating_add(u32::from(!self.streams.spoke()));
                 self.watch.on(now, WatchIn::Activity);
             }
         }
@@ -299,7 +326,7 @@ impl Supervised<'_> {
     }
 
     fn sum_up(&mut self, launched: &Launch, outcome: WatchOutcome, from: Mono) -> PeerExit {
-        let Self { turn, child, streams, exit, cleared, .. } = self;
+        let Self { turn, child, streams, exit, cleared, session_signs, .. } = self;
         let raw = exit.raw();
         let mut output = streams.output.borrow_mut();
         for stream in [Stream::Stdout, Stream::Stderr] {
@@ -339,6 +366,11 @@ impl Supervised<'_> {
             model: report.usage.model.clone().map(|model| term::line(&model, 80)),
             matched,
             retry_after_s: verdict.kind.and_then(retry_after),
+            resets_at: verdict.kind.and_then(resets_at),
+            at_least: false,
+            session_signs: *session_signs,
+            unfinished_tool: report.unfinished_tool.clone().filter(|_| class != ExitClass::Ok),
+            remarks: Vec::new(),
             stdout_tail: tail(&output.capture(Stream::Stdout).last(tails.0 * 8), tails.0),
             stderr_tail: match &stub {
                 Some(failure) => tail(&failure.to_string(), tails.1),
@@ -377,7 +409,9 @@ impl Turn {
 
 fn exit_class(end: EndReason, raw: Option<RawExit>) -> ExitClass {
     match end {
-        EndReason::Idle => ExitClass::Idle,
+        EndReason::Idle | EndReason::Hung => ExitClass::Idle,
+        EndReason::Hopeless => ExitClass::Hopeless,
+        EndReason::Budget => ExitClass::Budget,
         EndReason::Absolute => ExitClass::Absolute,
         EndReason::Pattern { .. } => ExitClass::Pattern,
         EndReason::StoppedGraceful | EndReason::StoppedNow => ExitClass::Interrupted,
@@ -401,12 +435,17 @@ fn usage(report: &ToolReport) -> Usage {
 fn retry_after(kind: FailureKind) -> Option<u64> {
     match kind {
         FailureKind::RateLimit { retry_after } => retry_after.map(|wait| millis(wait).div_ceil(1000)),
-        FailureKind::UsageCap { resets_at } => {
-            let left = resets_at?.saturating_sub(clock::now().as_millis() / 1000);
-            u64::try_from(left).ok().filter(|left| *left > 0)
-        }
-        FailureKind::Auth | FailureKind::Quota | FailureKind::Overload | FailureKind::Other => None,
+        FailureKind::UsageCap { .. }
+        | FailureKind::Auth
+        | FailureKind::Quota
+        | FailureKind::Overload
+        | FailureKind::Other => None,
     }
+}
+
+fn resets_at(kind: FailureKind) -> Option<Timestamp> {
+    let FailureKind::UsageCap { resets_at } = kind else { return None };
+    Some(Timestamp::from_millis(resets_at?.saturating_mul(1000)))
 }
 
 fn not_launched(error: &LaunchError, from: Mono) -> Result<PeerExit, Ours> {

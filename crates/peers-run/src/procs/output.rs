@@ -32,6 +32,7 @@ pub(super) struct Output {
     news: News,
     progress: Progress,
     first_words: Vec<u8>,
+    taken: u64,
 }
 
 /// One stream.
@@ -77,6 +78,7 @@ impl Output {
             news: News::default(),
             progress,
             first_words: Vec::new(),
+            taken: 0,
         }
     }
 
@@ -86,6 +88,7 @@ impl Output {
         let n = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         let bytes = if from == Stream::Stdout { &mut self.news.out } else { &mut self.news.err };
         *bytes = bytes.saturating_add(n);
+        self.taken = self.taken.saturating_add(n);
         self.progress.heard(n, now);
         self.spoke_after_halt |= self.halted();
         if from == Stream::Stderr && self.first_words.len() < FIRST_WORDS {
@@ -180,6 +183,11 @@ impl Output {
     /// The very first bytes of standard error, as they were written.
     pub(super) fn first_words(&self) -> &[u8] {
         &self.first_words
+    }
+
+    /// Bytes of both streams.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// Secrets that were hidden.

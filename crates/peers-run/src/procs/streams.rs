@@ -31,6 +31,8 @@ pub(super) struct Streams {
     /// Something was read.
     pub(super) heard: Rc<Notify>,
     tasks: Vec<JoinHandle<()>>,
+    /// Bytes when [`Streams::spoke`] was last asked.
+    known: u64,
     pub(super) written: Vec<Written>,
 }
 
@@ -47,6 +49,7 @@ impl Streams {
             output: Rc::new(RefCell::new(output)),
             heard: Rc::default(),
             tasks: Vec::new(),
+            known: 0,
             written: Vec::new(),
         };
         let pipes = [
@@ -83,6 +86,12 @@ impl Streams {
     /// Starts to write the prompt, beside the readers: a child may talk before it listens.
     pub(super) fn prompt(&mut self, text: String, pipe: OwnedFd) {
         self.tasks.push(tokio::task::spawn_local(write_prompt(text, pipe)));
+    }
+
+    /// Whether anything was printed since this was last asked.
+    pub(super) fn spoke(&mut self) -> bool {
+        let taken = self.output.borrow().taken();
+        std::mem::replace(&mut self.known, taken) != taken
     }
 
     /// Whoever still holds a pipe writes to nobody from now on.

@@ -150,6 +150,7 @@ fn config(run: &RunId, digests: &Digests) -> LoopConfig {
         allow_no_gates: true,
         comm: peers_model::config::Comm::Git,
         prompt_max: 65_536,
+        max_wait_s: 21_600,
         idle_s: 900,
         absolute_s: 7200,
         sandbox: "none".into(),

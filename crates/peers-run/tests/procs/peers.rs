@@ -79,7 +79,32 @@ fn row_20_a_silent_claude_that_writes_its_session_is_alive_and_a_silent_codex_is
         let argv = serde_json::to_string(&["/bin/sh", "-c", &script]).unwrap();
         let turn = stage.turn(&format!("tool: {tool}, argv: {argv}"), "");
         assert_eq!(turn.exit.class, class, "{tool}");
+        assert_eq!(
+            turn.exit.session_signs > 0,
+            class == ExitClass::Ok,
+            "{tool}: counted where it kept one alive"
+        );
         std::fs::remove_file(session.join("s.jsonl")).unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn row_21_a_tree_that_waits_for_nothing_but_itself_is_ended_and_one_that_reads_or_computes_is_kept() {
+    let mut stage = Stage::new();
+    stage.settings = "health: {hang_kill_s: 1, idle_timeout_s: 600}\n".into();
+    // Beyond two looks, each ends by itself.
+    let spin = "end=$(( $(date +%s) + 5 )); while [ $(date +%s) -lt $end ]; do :; done";
+    let reads = "(sleep 5; echo) | (read line)";
+    let waits = "sleep 600 & wait";
+    for (what, script, class) in [
+        ("waits", waits, ExitClass::Idle),
+        ("reads", reads, ExitClass::Ok),
+        ("computes", spin, ExitClass::Ok),
+    ] {
+        let turn = stage.shell(script);
+        assert_eq!(turn.exit.class, class, "{what}: {:?}", turn.exit);
+        assert!(turn.exit.survivors.is_empty(), "{what}");
     }
 }
 
@@ -184,8 +209,15 @@ fn row_26_an_unterminated_error_line_is_found_before_silence_ends_the_peer() {
 
 #[test]
 fn a_halt_line_of_a_peer_that_fails_needs_the_operator() {
-    let turn = Stage::new().shell("echo 'ERROR usage limit reached' >&2; exit 1");
-    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Pattern, ApiClass::Quota));
+    for (line, api) in [
+        ("ERROR quota exhausted", ApiClass::Quota),
+        ("ERROR invalid API key", ApiClass::Auth),
+        // That passes by itself.
+        ("ERROR usage limit reached", ApiClass::UsageCap),
+    ] {
+        let turn = Stage::new().shell(&format!("echo '{line}' >&2; exit 1"));
+        assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Pattern, api), "{line}");
+    }
 }
 
 #[test]

@@ -212,6 +212,7 @@ pub(crate) fn launch(prompt: &str) -> RunPeer {
         role: Role::Default,
         prompt: prompt.into(),
         runtime_left_s: None,
+        ceiling: peers_core::machine::Ceiling::default(),
         skeptic: false,
     }
 }

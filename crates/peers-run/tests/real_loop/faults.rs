@@ -13,7 +13,7 @@ fn row_23_a_genuine_halt_line_ends_the_run_with_everything_recorded() {
         &[&[
             "write: {path: a.py, text: 'a = 1'}",
             "commit: Half the work",
-            "emit: {stderr: ERROR usage limit reached}",
+            "emit: {stderr: ERROR invalid API key}",
             "exit: 1",
         ]],
     );

@@ -377,7 +377,7 @@ budget:
   max_usd: 6
   max_iterations: 0
   max_tokens: no
-health: {hang_kill_s: 3, error_patterns: ['[', ok]}
+health: {hang_s: 3, error_patterns: ['[', ok]}
 notify: {on: [complete]}
 skeptik: {}
 goals:
@@ -400,7 +400,7 @@ goals:
         (12, "duplicate key `max_usd`"),
         (13, "`budget.max_iterations` must be a whole number of at least 1, found the number `0`"),
         (14, "`budget.max_tokens` must be a whole number of at least 1, found `no`, which is `false`"),
-        (15, "unknown key `hang_kill_s`"),
+        (15, "unknown key `hang_s`"),
         (15, "health.error_patterns[0]: is not a usable regular expression: unclosed character class"),
         (16, "unknown key `notify`"),
         (17, "unknown key `skeptik`"),
@@ -415,7 +415,6 @@ goals:
         "did you mean `role`?",
         "did you mean `skeptic`?",
         "the first one stands in line 11; keep one of them",
-        "this version has no `hang_kill_s` yet: `idle_timeout_s` ends a process that gives no sign of life",
         "this version has no `notify` yet: act on the exit code of `peers run`",
     ] {
         assert!(hints.contains(&says), "{says}: {hints:?}");

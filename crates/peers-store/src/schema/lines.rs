@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::{Field, finish, object};
 
 /// How a process ended, in one word.
-pub(super) const CLASSIFICATION: &str =
-    "success|process-fail|api-error|rate-limited|idle-timeout|absolute-timeout|interrupted";
+pub(super) const CLASSIFICATION: &str = "success|process-fail|api-error|rate-limited|usage-cap|idle-timeout|absolute-timeout|budget-kill|interrupted";
 
 /// What every line has.
 const ENVELOPE: &[Field] = &[
@@ -107,11 +106,13 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
     ),
     (
         "cooling",
-        "A peer waits after a rate limit.",
+        "A peer waits for its service.",
         &[
             ("peer", "text", "Who waits."),
             ("until", "time", "Until when."),
-            ("streak", "int", "How many rate limits in a row."),
+            ("streak", "int", "How many refusals in a row."),
+            ("cause?", "rate-limit|usage-cap", "Why."),
+            ("since?", "time", "Since when it is refused."),
         ],
     ),
     (
@@ -186,7 +187,7 @@ const TICK: &[Field] = &[
     ("role", "default|recovery|witness|debater", "Its part."),
     (
         "outcome",
-        "handoff|no-handoff|corrected|peer-failed|rate-limited|needs-operator|interrupted",
+        "handoff|no-handoff|corrected|peer-failed|rate-limited|usage-capped|blocked|needs-operator|interrupted",
         "What it meant to the loop.",
     ),
     ("success", "bool", "A handoff that stood."),
@@ -217,6 +218,8 @@ const TICK: &[Field] = &[
     ("soft_reviews_rejected", "int", "Review claims rejected."),
     ("scopes?", "{#move}", "By soft goal: the digest of its content before and after."),
     ("skeptic?", "clean|found|missing", "The skeptic's answer."),
+    ("blocked_on?", "text", "What it says is in its way. Untrusted text."),
+    ("bugs_closed?", "int", "Bugs that count as closed at its end."),
     ("prewarned", "bool", "It stands with a warning about tests."),
     ("justification?", "text", "The reason that was given for tests alone."),
     ("verdicts?", "[#judged]", "Gates that ran again after the handoff."),
@@ -306,8 +309,8 @@ fn definitions() -> Value {
             ("source", "text", "Where it was seen."),
         ]),
         "exit": object(&[
-            ("class", "spawn-fail|ok|nonzero|signal|idle|absolute|pattern|interrupted", "How it ended."),
-            ("api", "none|transient|auth|quota|other", "What its service said."),
+            ("class", "spawn-fail|ok|nonzero|signal|idle|absolute|pattern|hopeless|budget|interrupted", "How it ended."),
+            ("api", "none|transient|usage-cap|auth|quota|other", "What its service said."),
             ("code", "code?", "Exit code, when it exited by itself."),
             ("signal", "code?", "Signal, when it died of one."),
             ("duration_ms", "int", "From its start to the end of the teardown."),
@@ -315,6 +318,11 @@ fn definitions() -> Value {
             ("model?", "text", "The model that the tool says it used."),
             ("matched?", "#matched", "What matched."),
             ("retry_after_s?", "int", "Seconds after which the service wants to be asked again."),
+            ("resets_at?", "time", "When the subscription's window opens again."),
+            ("at_least?", "bool", "The usage is a lower bound."),
+            ("session_signs?", "int", "Times that a session file showed it alive."),
+            ("unfinished_tool?", "text", "The tool call that never came back."),
+            ("remarks?", "[text]", "What is worth knowing of how it ran. Untrusted text in parts."),
             ("stdout_tail", "text", "Untrusted text."),
             ("stderr_tail", "text", "Untrusted text."),
             ("truncated", "bool", "Output was longer than what is kept."),

@@ -88,6 +88,7 @@ fn said(key: &'static str, value: impl Serialize, words: Option<String>) -> Sett
 /// All of them but the peers.
 pub(super) fn groups(config: &Config) -> Vec<Group> {
     let Config { driver, comm, peers, max_retries, recovery_interval, on_peer_unavailable, .. } = config;
+    let longest = config.rate_limit_max_wait_s;
     let decided = (*on_peer_unavailable == OnPeerUnavailable::Auto).then(|| {
         format!("auto: {} with {} peers", if peers.len() > 2 { "continue" } else { "halt" }, peers.len())
     });
@@ -97,6 +98,7 @@ pub(super) fn groups(config: &Config) -> Vec<Group> {
         setting("max_retries", max_retries),
         setting("recovery_interval", recovery_interval),
         said("on_peer_unavailable", on_peer_unavailable, decided),
+        setting("rate_limit_max_wait_s", longest),
     ];
     vec![
         Group { label: "config", settings: first },
@@ -140,6 +142,12 @@ fn budget(config: &Config) -> Vec<Setting> {
         setting("budget.max_tokens", budget.max_tokens),
         said("budget.max_usd", budget.max_usd, dollars),
         setting("budget.max_usd_mode", budget.max_usd_mode),
+        setting("budget.max_tokens_since_progress", budget.max_tokens_since_progress),
+        said(
+            "budget.max_usd_since_progress",
+            budget.max_usd_since_progress,
+            budget.max_usd_since_progress.map(|usd| usd.0.to_string()),
+        ),
         said("budget.per_peer", &budget.per_peer, Some(per_peer)),
     ]
 }
@@ -153,6 +161,7 @@ fn health(config: &Config) -> Vec<Setting> {
     vec![
         setting("health.idle_timeout_s", health.idle_timeout_s),
         setting("health.absolute_max_runtime_s", health.absolute_max_runtime_s),
+        setting("health.hang_kill_s", health.hang_kill_s),
         setting("health.buf_cap_bytes", health.buf_cap_bytes),
         said("health.error_patterns", &health.error_patterns, patterns(&health.error_patterns)),
         said("health.halt_patterns", &health.halt_patterns, patterns(&health.halt_patterns)),

@@ -67,6 +67,8 @@ fn world() -> World {
         peer: name("claude"),
         until: Timestamp::from_millis(world.now),
         streak: 1,
+        cause: peers_model::record::WaitCause::UsageCap,
+        since: None,
     }));
     world.append(Record::MirrorRestored(MirrorRestored { tick: None, what: evil() }));
     world.gates(1, vec![judged("lint-clean", 'b', Verdict::Error { diagnostic: evil() })]);

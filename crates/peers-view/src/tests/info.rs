@@ -69,16 +69,19 @@ peers:     2
      tokens and limits are known, cost is not
 config:    driver orchestrator (default), comm git (default),
            max_retries 1 (default), recovery_interval 8 (default),
-           on_peer_unavailable auto: halt with 2 peers (default)
+           on_peer_unavailable auto: halt with 2 peers (default),
+           rate_limit_max_wait_s 21600 (default)
 budget:    max_iterations 50, max_runtime_s 21600 (default),
            max_wall_s null (default), deadline null (default),
            max_consecutive_failures 5 (default), max_tokens null (default),
-           max_usd $12.50, max_usd_mode auto (default), per_peer none (default)
+           max_usd $12.50, max_usd_mode auto (default),
+           max_tokens_since_progress null (default),
+           max_usd_since_progress null (default), per_peer none (default)
            max_usd is hard (auto: how the peers are billed is unknown, and a cap
            must hold)
 health:    idle_timeout_s 1800, absolute_max_runtime_s 14400,
-           buf_cap_bytes 2097152 (default), error_patterns built-in (default),
-           halt_patterns built-in (default)
+           hang_kill_s null (default), buf_cap_bytes 2097152 (default),
+           error_patterns built-in (default), halt_patterns built-in (default)
 goals.*:   timeout_s 120 (default), convergence_n 3 (default),
            stuck_halt_after 5 (default),
            stuck_halt_gates tests-pass; others while nothing changes (default),

@@ -354,6 +354,8 @@ fn between_turns_a_wait_is_named() {
         peer: name("claude"),
         until: Timestamp::from_millis(world.now + 600_000),
         streak: 1,
+        cause: peers_model::record::WaitCause::UsageCap,
+        since: None,
     }));
     let text = status_text(&world.view_held(), Colour::Plain);
     assert!(text.contains("between turns: claude waits "), "{text}");

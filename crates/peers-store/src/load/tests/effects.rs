@@ -11,6 +11,7 @@ const REACHES: &str = "a_key_of_the_configuration_that_is_changed_changes_the_lo
 const BUDGETS: &str = "crates/peers-core/tests/loop_rows/budgets.rs";
 const HEALTH: &str = "crates/peers-core/tests/loop_rows/health.rs";
 const STREAKS: &str = "crates/peers-core/tests/loop_rows/streaks.rs";
+const WAITING: &str = "crates/peers-core/tests/loop_rows/waiting.rs";
 const SKEPTICS: &str = "crates/peers-core/tests/loop_rows/skeptics.rs";
 const PEERS: &str = "crates/peers-run/tests/procs/peers.rs";
 const GATES: &str = "crates/peers-run/tests/procs/gates.rs";
@@ -66,6 +67,11 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("health.idle_timeout_s", PEERS, "row_17_silence_beyond_the_limit_ends_the_whole_tree"),
     ("health.absolute_max_runtime_s", PEERS, "row_17_endless_output_ends_at_the_total_limit"),
     (
+        "health.hang_kill_s",
+        PEERS,
+        "row_21_a_tree_that_waits_for_nothing_but_itself_is_ended_and_one_that_reads_or_computes_is_kept",
+    ),
+    (
         "health.buf_cap_bytes",
         PEERS,
         "row_31_usage_of_a_structured_stream_is_read_even_where_the_capture_lost_it",
@@ -93,6 +99,8 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("budget.max_tokens", BUDGETS, "row_58_each_budget_stops_at_its_limit_and_the_last_tree_is_judged_once"),
     ("budget.max_usd", BUDGETS, "row_58_each_budget_stops_at_its_limit_and_the_last_tree_is_judged_once"),
     ("budget.max_usd_mode", BUDGETS, "row_58_auto_is_hard_because_nobody_knows_how_peers_are_billed"),
+    ("budget.max_tokens_since_progress", WAITING, "spending_without_progress_ends_the_run"),
+    ("budget.max_usd_since_progress", WAITING, "spending_without_progress_ends_the_run"),
     (
         "budget.per_peer",
         BUDGETS,
@@ -135,6 +143,7 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("max_retries", START, REACHES),
     ("recovery_interval", HEALTH, "row_41_an_interval_of_zero_never_tries_again"),
     ("on_peer_unavailable", START, REACHES),
+    ("rate_limit_max_wait_s", START, REACHES),
     ("skeptic", START, REACHES),
     ("skeptic.enabled", SKEPTICS, "row_53_without_a_skeptic_the_proof_comes_at_once"),
     ("skeptic.rounds", SKEPTICS, "row_53_two_rounds_are_by_two_peers"),

@@ -72,6 +72,7 @@ pub(super) fn compare(old: &Config, new: &Config, changes: &mut Vec<Change>) {
         observability: Observability { tee_stream },
         skeptic: _,
         on_peer_unavailable,
+        rate_limit_max_wait_s,
         prompt: PromptSettings { max_bytes },
         setup: _,
         pipeline_gates,
@@ -89,6 +90,7 @@ pub(super) fn compare(old: &Config, new: &Config, changes: &mut Vec<Change>) {
     book.value("max_retries", &old.max_retries, max_retries);
     book.value("recovery_interval", &old.recovery_interval, recovery_interval);
     book.value("on_peer_unavailable", &old.on_peer_unavailable, on_peer_unavailable);
+    book.value("rate_limit_max_wait_s", &old.rate_limit_max_wait_s, rate_limit_max_wait_s);
     book.value("observability.tee_stream", &old.observability.tee_stream, tee_stream);
     book.value("prompt.max_bytes", &old.prompt.max_bytes, max_bytes);
     book.value("pipeline_gates", &old.pipeline_gates, pipeline_gates);
@@ -259,9 +261,17 @@ fn bug_hunt(old: &BugHunt, new: &BugHunt, book: &mut Book<'_>) {
 }
 
 fn health(old: &Health, new: &Health, book: &mut Book<'_>) {
-    let Health { idle_timeout_s, absolute_max_runtime_s, buf_cap_bytes, error_patterns, halt_patterns } = new;
+    let Health {
+        idle_timeout_s,
+        absolute_max_runtime_s,
+        hang_kill_s,
+        buf_cap_bytes,
+        error_patterns,
+        halt_patterns,
+    } = new;
     book.value("health.idle_timeout_s", &old.idle_timeout_s, idle_timeout_s);
     book.value("health.absolute_max_runtime_s", &old.absolute_max_runtime_s, absolute_max_runtime_s);
+    book.value("health.hang_kill_s", &old.hang_kill_s, hang_kill_s);
     book.value("health.buf_cap_bytes", &old.buf_cap_bytes, buf_cap_bytes);
     book.value("health.error_patterns", &old.error_patterns, error_patterns);
     book.value("health.halt_patterns", &old.halt_patterns, halt_patterns);
@@ -277,6 +287,8 @@ fn budget(old: &Budget, new: &Budget, book: &mut Book<'_>) {
         max_tokens,
         max_usd,
         max_usd_mode,
+        max_tokens_since_progress,
+        max_usd_since_progress,
         per_peer,
     } = new;
     book.value("budget.max_iterations", &old.max_iterations, max_iterations);
@@ -287,5 +299,7 @@ fn budget(old: &Budget, new: &Budget, book: &mut Book<'_>) {
     book.value("budget.max_tokens", &old.max_tokens, max_tokens);
     book.value("budget.max_usd", &old.max_usd, max_usd);
     book.value("budget.max_usd_mode", &old.max_usd_mode, max_usd_mode);
+    book.value("budget.max_tokens_since_progress", &old.max_tokens_since_progress, max_tokens_since_progress);
+    book.value("budget.max_usd_since_progress", &old.max_usd_since_progress, max_usd_since_progress);
     book.value("budget.per_peer", &old.per_peer, per_peer);
 }

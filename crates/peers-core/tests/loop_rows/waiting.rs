@@ -1,0 +1,272 @@
+//! Peers whose service refuses them, peers that are blocked, and spending that leads nowhere.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use peers_core::machine::{Effect, Notice};
+use peers_model::Usd;
+use peers_model::config::{PeerBudget, PositiveUsd, UsdMode};
+use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
+use peers_model::record::TickOutcome;
+
+use crate::bench::Bench;
+use crate::world::{Gate, Turn, handoff_text, peer};
+
+const HOUR: u64 = 3_600_000;
+
+fn dollars(n: u64) -> Usd {
+    Usd::from_micros(n * 1_000_000)
+}
+
+fn capped(bench: &Bench, hours: u64) -> Turn {
+    let mut turn = Turn::fails(ExitClass::Nonzero, ApiClass::UsageCap);
+    turn.exit.resets_at = Some(bench.now.plus(Duration::from_hours(hours)));
+    turn
+}
+
+fn blocked(on: &str) -> Turn {
+    Turn::commit(on, &format!("what I tried\n\nPeer: {{me}}\nPeer-Status: blocked\nBlocked-On: {on}\n"))
+}
+
+#[test]
+fn a_peer_at_its_usage_cap_waits_until_it_opens_and_the_other_goes_on() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(4);
+    let cap = capped(&bench, 2);
+    let opens = cap.exit.resets_at.unwrap();
+    bench.play([cap, Turn::says("", ""), Turn::says("", ""), Turn::says("", "")]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob bob bob");
+    let first = &bench.ticks()[0];
+    assert_eq!((first.outcome, first.classification.as_str()), (TickOutcome::UsageCapped, "usage-cap"));
+    let until = bench.health("ann").not_before.unwrap();
+    assert!(until >= opens && until.since(opens) <= Duration::from_mins(1), "{until}");
+    assert!(bench.health("ann").recent.is_empty(), "it is no failure of the peer");
+    assert!(
+        bench
+            .effects
+            .iter()
+            .any(|e| matches!(e, Effect::Tell(Notice::PeerWaits(c)) if c.peer == peer("ann")))
+    );
+}
+
+#[test]
+fn when_all_are_at_their_caps_the_loop_waits_for_the_one_that_opens_first() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(3);
+    let (late, soon) = (capped(&bench, 4), capped(&bench, 1));
+    bench.play([late, soon, Turn::says("", "")]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob bob");
+    assert_eq!(bench.waits.len(), 1);
+    assert!((HOUR - 30_000..=HOUR + 60_000).contains(&bench.waits[0]), "{:?}", bench.waits);
+}
+
+#[test]
+fn a_cap_beyond_what_the_operator_allows_makes_the_peer_unavailable() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_wait_s = 3600;
+    bench.play([capped(&bench, 2)]);
+    assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("ann")));
+    assert!(bench.stop_detail().contains("usage cap lasts until"), "{}", bench.stop_detail());
+
+    let mut three = Bench::new("ann bob cal");
+    three.cfg.max_wait_s = 3600;
+    three.cfg.rules.continue_without_peer = true;
+    three.cfg.max_ticks = Some(3);
+    three.play([capped(&three, 2), Turn::says("", ""), Turn::says("", "")]);
+    assert_eq!(three.run(), StopReason::MaxTicks);
+    assert_eq!(three.order(), "ann bob cal");
+}
+
+#[test]
+fn a_peer_that_stays_refused_is_given_up_when_its_time_is_over() {
+    let mut bench = Bench::new("ann");
+    bench.cfg.max_wait_s = 600;
+    bench.cfg.max_ticks = Some(40);
+    bench.play((0..40).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::Transient)));
+    assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("ann")));
+    let waited: u64 = bench.waits.iter().sum();
+    assert!((590_000..=660_000).contains(&waited), "{:?}", bench.waits);
+}
+
+#[test]
+fn a_handoff_before_the_cap_counts_and_the_peer_waits_all_the_same() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(3);
+    let mut turn = Turn::commit("work", &handoff_text("", "")).exit(ExitClass::Nonzero, ApiClass::UsageCap);
+    turn.exit.resets_at = Some(bench.now.plus(Duration::from_hours(1)));
+    bench.play([turn, Turn::says("", ""), Turn::says("", "")]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert!(bench.ticks()[0].success && bench.ticks()[0].rescued);
+    assert_eq!(bench.order(), "ann bob bob");
+}
+
+#[test]
+fn who_is_blocked_has_no_turn_until_somebody_else_changes_something() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(4);
+    bench.play([blocked("no licence"), Turn::says("", ""), Turn::handoff("way"), Turn::says("", "")]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob bob ann");
+    let first = &bench.ticks()[0];
+    assert_eq!((first.outcome, first.blocked_on.as_deref()), (TickOutcome::Blocked, Some("no licence")));
+    assert!(bench.health("ann").blocked.is_none() && bench.health("ann").recent.len() == 1);
+}
+
+#[test]
+fn when_every_peer_is_blocked_the_run_ends_and_a_new_one_asks_them_again() {
+    let mut bench = Bench::new("ann bob");
+    bench.play([blocked("no licence"), blocked("the server is down")]);
+    let reason = bench.run();
+    assert_eq!((reason.to_string().as_str(), reason.exit_code()), ("parked:blocked", 11));
+    let detail = bench.stop_detail();
+    assert!(
+        detail.contains("ann (tick 1): no licence") && detail.contains("bob (tick 2): the server"),
+        "{detail}"
+    );
+    assert_eq!(bench.m.state.spent.consecutive_failures, 0);
+    bench.cfg.max_ticks = Some(1);
+    bench.play([Turn::says("", "")]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+}
+
+#[test]
+fn a_handoff_outranks_blocked_and_blocked_without_a_reason_is_no_handoff() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(2);
+    let both = handoff_text("", "Blocked-On: x\n");
+    bench.play([Turn::commit("a", &both), Turn::commit("b", "s\n\nPeer: {me}\nPeer-Status: blocked\n")]);
+    bench.run();
+    let outcomes: Vec<TickOutcome> = bench.ticks().iter().map(|t| t.outcome).collect();
+    assert_eq!(outcomes, [TickOutcome::Handoff, TickOutcome::NoHandoff]);
+}
+
+fn spending(money: bool) -> Bench {
+    let mut bench = Bench::new("ann bob");
+    bench.gate("tests-pass", Gate::Red);
+    bench.budget(|b| {
+        b.max_usd_mode = UsdMode::Off;
+        if money {
+            b.max_usd_since_progress = Some(PositiveUsd(dollars(3)));
+        } else {
+            b.max_tokens_since_progress = NonZeroU64::new(300);
+        }
+    });
+    bench.play((0..20).map(|n| Turn::handoff(&format!("t{n}")).uses(Some(100), Some(dollars(1)))));
+    bench
+}
+
+#[test]
+fn spending_without_progress_ends_the_run() {
+    for money in [true, false] {
+        let mut bench = spending(money);
+        assert_eq!(bench.run(), StopReason::Budget(BudgetKind::NoProgress));
+        assert_eq!(bench.ticks().len(), 3, "{money}");
+        assert!(
+            bench.stop_detail().contains("$3.00 in 3 ticks since the last progress"),
+            "{}",
+            bench.stop_detail()
+        );
+    }
+}
+
+#[test]
+fn a_gate_that_turns_green_or_a_bug_that_is_closed_starts_the_count_anew() {
+    let mut bench = spending(true);
+    bench.gate("lint", Gate::At("t1"));
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::NoProgress));
+    assert_eq!(bench.ticks().len(), 5, "two, then green, then three");
+
+    let mut bench = spending(true);
+    bench.script[1].bugs_closed = 1;
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::NoProgress));
+    assert_eq!(bench.ticks().len(), 5);
+}
+
+#[test]
+fn a_gate_that_flaps_is_no_progress() {
+    let mut bench = spending(true);
+    bench.gate("lint", Gate::At("again"));
+    for (n, turn) in bench.script.iter_mut().enumerate() {
+        *turn = Turn::handoff(if n % 2 == 0 { "again" } else { "away" }).uses(Some(100), Some(dollars(1)));
+    }
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::NoProgress));
+    assert_eq!(bench.ticks().len(), 4, "green once, then three");
+}
+
+#[test]
+fn a_turn_that_usually_costs_more_than_is_left_is_not_started() {
+    let mut bench = Bench::new("ann");
+    bench.budget(|b| b.max_tokens = NonZeroU64::new(450));
+    bench.play((0..9).map(|_| Turn::says("", "").uses(Some(100), None)));
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxTokens));
+    assert_eq!(bench.ticks().len(), 4);
+    let said = "50 tokens are left of `budget.max_tokens`, and a turn of ann usually costs 100 tokens";
+    assert_eq!(bench.stop_detail(), said);
+
+    // Another peer that costs less goes on.
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| {
+        let cap = PeerBudget { max_tokens: NonZeroU64::new(350), max_usd: None };
+        b.per_peer.insert(peer("ann"), cap);
+    });
+    bench.cfg.max_ticks = Some(9);
+    bench.play((0..9).map(|_| Turn::says("", "").uses(Some(100), None)));
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob ann bob ann bob bob bob bob");
+}
+
+#[test]
+fn a_turn_may_spend_up_to_a_tenth_over_each_cap_that_stops() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| {
+        b.max_tokens = NonZeroU64::new(1000);
+        b.max_usd = Some(PositiveUsd(dollars(10)));
+        b.max_usd_mode = UsdMode::Hard;
+        let cap = PeerBudget { max_tokens: NonZeroU64::new(500), max_usd: None };
+        b.per_peer.insert(peer("bob"), cap);
+    });
+    bench.cfg.max_ticks = Some(2);
+    bench.play((0..2).map(|_| Turn::says("", "").uses(Some(100), Some(dollars(1)))));
+    bench.run();
+    let ceilings: Vec<_> = bench
+        .effects
+        .iter()
+        .filter_map(|e| match e {
+            Effect::RunPeer(run) => Some((run.ceiling.tokens, run.ceiling.usd)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ceilings, [(Some(1100), Some(dollars(11))), (Some(550), Some(dollars(10)))]);
+
+    let mut soft = Bench::new("ann");
+    soft.budget(|b| {
+        b.max_usd = Some(PositiveUsd(dollars(10)));
+        b.max_usd_mode = UsdMode::Warn;
+    });
+    soft.cfg.max_ticks = Some(1);
+    soft.run();
+    assert!(soft.effects.iter().any(|e| matches!(e, Effect::RunPeer(run) if run.ceiling.usd.is_none())));
+}
+
+#[test]
+fn a_turn_that_is_ended_at_a_cap_is_no_failure_of_its_peer() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_tokens = NonZeroU64::new(1000));
+    bench.play([Turn::fails(ExitClass::Budget, ApiClass::None).uses(Some(1100), None)]);
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxTokens));
+    let tick = &bench.ticks()[0];
+    assert_eq!((tick.outcome, tick.classification.as_str()), (TickOutcome::Interrupted, "budget-kill"));
+    assert!(bench.health("ann").recent.is_empty());
+    assert_eq!(bench.m.state.spent.consecutive_failures, 0);
+}
+
+#[test]
+fn a_wait_ends_at_the_wall_time_of_the_run() {
+    let mut bench = Bench::new("ann");
+    bench.budget(|b| b.max_wall_s = NonZeroU64::new(600));
+    bench.play([capped(&bench, 5)]);
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxWall));
+    assert!(bench.waits[0] <= 600_000, "{:?}", bench.waits);
+}
