@@ -402,7 +402,8 @@ fn every_short_sequence_of_inputs_ends_properly() {
     }
     let mut seen = 0;
     go(&mut Vec::new(), 3, &mut seen);
-    assert_eq!(seen, 1 + 26 + 26 * 26 + 26 * 26 * 26);
+    let inputs = 2 * ALPHABET.len();
+    assert_eq!(seen, 1 + inputs + inputs.pow(2) + inputs.pow(3));
 }
 
 proptest! {
