@@ -168,7 +168,9 @@ pub struct Usage {
     pub input: Tokens,
     /// The part of `input` that was read from a cache.
     pub cached_input: Tokens,
-    /// Tokens that came back.
+    /// The part of `input` that was written to a cache, where the tool tells it.
+    pub cache_write: Tokens,
+    /// Tokens that came back, reasoning included.
     pub output: Tokens,
     /// The part of `output` spent on reasoning, where the tool tells it.
     pub reasoning: Tokens,
@@ -184,12 +186,14 @@ pub struct Usage {
 
 /// An increment of [`Usage`]. The increments of a stream add up to its report, unless a final
 /// account is smaller than what was counted on the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UsageDelta {
     /// More input tokens, cached ones included.
     pub input: Tokens,
     /// More cached input tokens.
     pub cached_input: Tokens,
+    /// More input tokens that were written to a cache.
+    pub cache_write: Tokens,
     /// More output tokens.
     pub output: Tokens,
     /// More reasoning tokens.
@@ -198,6 +202,8 @@ pub struct UsageDelta {
     pub total: Tokens,
     /// More money, if the stream tells money.
     pub usd: Option<Usd>,
+    /// The model that they were spent on, where the stream names one.
+    pub model: Option<String>,
 }
 
 /// What a finished stream says.

@@ -246,6 +246,7 @@ fn the_increments_of_usage_add_up_to_the_report() {
             if let ToolEvent::Usage(more) = event {
                 sum.input += more.input;
                 sum.cached_input += more.cached_input;
+                sum.cache_write += more.cache_write;
                 sum.output += more.output;
                 sum.reasoning += more.reasoning;
                 sum.total += more.total;
@@ -258,10 +259,12 @@ fn the_increments_of_usage_add_up_to_the_report() {
         let want = UsageDelta {
             input: usage.input,
             cached_input: usage.cached_input,
+            cache_write: usage.cache_write,
             output: usage.output,
             reasoning: usage.reasoning,
             total: usage.total,
             usd: usage.usd.filter(|usd| sum.usd.is_some() || *usd != Usd::ZERO),
+            model: None,
         };
         assert_eq!(sum, want, "{tool} {case}");
     }

@@ -14,6 +14,7 @@ const OPEN_TOOLS: usize = 64;
 pub(crate) struct Account {
     pub(crate) input: u64,
     pub(crate) cached_input: u64,
+    pub(crate) cache_write: u64,
     pub(crate) output: u64,
     pub(crate) reasoning: u64,
     pub(crate) total: u64,
@@ -26,6 +27,7 @@ impl Account {
         Self {
             input: self.input.saturating_sub(before.input),
             cached_input: self.cached_input.saturating_sub(before.cached_input),
+            cache_write: self.cache_write.saturating_sub(before.cache_write),
             output: self.output.saturating_sub(before.output),
             reasoning: self.reasoning.saturating_sub(before.reasoning),
             total: self.total.saturating_sub(before.total),
@@ -40,6 +42,7 @@ impl Account {
         Self {
             input: self.input.saturating_add(more.input),
             cached_input: self.cached_input.saturating_add(more.cached_input),
+            cache_write: self.cache_write.saturating_add(more.cache_write),
             output: self.output.saturating_add(more.output),
             reasoning: self.reasoning.saturating_add(more.reasoning),
             total: self.total.saturating_add(more.total),
@@ -131,7 +134,7 @@ impl Ledger {
     pub(crate) fn spend(&mut self, more: Account, out: &mut Vec<ToolEvent>) {
         if more != Account::default() {
             self.account = self.account.plus(more);
-            out.push(ToolEvent::Usage(delta(more)));
+            out.push(ToolEvent::Usage(self.delta(more)));
         }
     }
 
@@ -139,10 +142,23 @@ impl Ledger {
     pub(crate) fn settle(&mut self, account: Account, out: &mut Vec<ToolEvent>) {
         let more = account.beyond(self.account);
         if more != Account::default() {
-            out.push(ToolEvent::Usage(delta(more)));
+            out.push(ToolEvent::Usage(self.delta(more)));
         }
         self.account = account;
         self.report.usage_known = true;
+    }
+
+    fn delta(&self, account: Account) -> UsageDelta {
+        UsageDelta {
+            input: Tokens(account.input),
+            cached_input: Tokens(account.cached_input),
+            cache_write: Tokens(account.cache_write),
+            output: Tokens(account.output),
+            reasoning: Tokens(account.reasoning),
+            total: Tokens(account.total),
+            usd: account.usd,
+            model: self.report.usage.model.clone(),
+        }
     }
 
     pub(crate) fn spent(&self) -> Account {
@@ -194,6 +210,7 @@ impl Ledger {
         report.usage = Usage {
             input: Tokens(account.input),
             cached_input: Tokens(account.cached_input),
+            cache_write: Tokens(account.cache_write),
             output: Tokens(account.output),
             reasoning: Tokens(account.reasoning),
             total: Tokens(account.total),
@@ -204,16 +221,5 @@ impl Ledger {
         report.no_end_event = report.terminal.is_none();
         report.unfinished_tool = open.pop().map(|(_, name)| name);
         report
-    }
-}
-
-fn delta(account: Account) -> UsageDelta {
-    UsageDelta {
-        input: Tokens(account.input),
-        cached_input: Tokens(account.cached_input),
-        output: Tokens(account.output),
-        reasoning: Tokens(account.reasoning),
-        total: Tokens(account.total),
-        usd: account.usd,
     }
 }

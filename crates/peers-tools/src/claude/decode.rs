@@ -90,10 +90,12 @@ struct Details {
 impl Spent {
     fn account(&self) -> Account {
         let cached = self.cache_read.or_zero();
-        let input = self.uncached.or_zero() + self.cache_write.or_zero() + cached;
+        let cache_write = self.cache_write.or_zero();
+        let input = self.uncached.or_zero() + cache_write + cached;
         let output = self.output.or_zero();
         let reasoning = self.details.0.as_ref().map_or(0, |d| d.thinking_tokens.or_zero());
-        Account { input, cached_input: cached, output, reasoning, total: input + output, usd: None }
+        let total = input + output;
+        Account { input, cached_input: cached, cache_write, output, reasoning, total, usd: None }
     }
 }
 

@@ -39,6 +39,8 @@ struct Spent {
     input: Count,
     #[serde(rename = "cached_input_tokens")]
     cached_input: Count,
+    #[serde(rename = "cache_write_input_tokens")]
+    cache_write: Count,
     #[serde(rename = "output_tokens")]
     output: Count,
     #[serde(rename = "reasoning_output_tokens")]
@@ -167,6 +169,7 @@ impl State {
         let stated = Account {
             input,
             cached_input: usage.cached_input.or_zero(),
+            cache_write: usage.cache_write.or_zero(),
             output,
             reasoning: usage.reasoning.or_zero(),
             total: input + output,

@@ -178,12 +178,17 @@ impl State {
             let (read, write) =
                 tokens.cache.0.as_ref().map_or((0, 0), |cache| (cache.read.or_zero(), cache.write.or_zero()));
             let input = tokens.input.or_zero() + read + write;
-            let output = tokens.output.or_zero();
+            let reasoning = tokens.reasoning.or_zero();
+            // Releases differ in whether `output` holds the reasoning; the total always does.
+            let least = tokens.output.or_zero();
+            let most = least + reasoning;
+            let output = tokens.total.0.map_or(most, |total| total.saturating_sub(input).clamp(least, most));
             let account = Account {
                 input,
                 cached_input: read,
+                cache_write: write,
                 output,
-                reasoning: tokens.reasoning.or_zero(),
+                reasoning,
                 total: tokens.total.0.unwrap_or(input + output),
                 usd: part.cost.0,
             };
