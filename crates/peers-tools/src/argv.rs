@@ -137,6 +137,14 @@ pub(crate) fn option_values<'a>(argv: &'a [String], names: &'a [&'a str]) -> imp
     })
 }
 
+/// The model that a spec asks for: the last value of an option, else `setting`, else the field.
+pub(crate) fn asked(spec: &ToolSpec, options: &[&str], setting: Option<String>) -> Option<String> {
+    let option = option_values(&spec.argv, options).last().map(str::to_owned);
+    let model = option.or(setting).or_else(|| spec.model.clone())?;
+    let model = model.trim();
+    (!model.is_empty()).then(|| model.to_owned())
+}
+
 /// Where more options go: before the first argument that holds the prompt, else before `--`, else at
 /// the end.
 pub(crate) fn insert_position(argv: &[String]) -> usize {

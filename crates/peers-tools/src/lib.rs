@@ -10,12 +10,15 @@ pub mod billing;
 pub mod classify;
 pub mod claude;
 pub mod codex;
+pub mod cost;
 pub mod event;
 pub mod generic;
 pub mod jsonl;
 mod lenient;
+mod model;
 pub mod opencode;
 pub mod patterns;
+pub mod prices;
 pub mod registry;
 mod signals;
 mod stream;
@@ -26,8 +29,11 @@ mod echo;
 mod ledger;
 
 pub use classify::{Classified, Facts, HitTime, classify};
+pub use cost::{CostFrom, Meter, cost};
 pub use event::{Failure, FailureKind, Retry, Stream, Terminal, ToolEvent, ToolReport, Usage, UsageDelta};
+pub use model::other_model;
 pub use patterns::{HitClass, PatternError, PatternHit, PatternScanner, Patterns};
+pub use prices::{Price, Prices};
 pub use registry::adapter;
 pub use signals::judge_text;
 pub use tool::{

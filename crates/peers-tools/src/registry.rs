@@ -90,6 +90,39 @@ mod tests {
     }
 
     #[test]
+    fn the_model_asked_for_is_the_one_that_the_command_line_ends_up_with() {
+        for (argv, field, expected) in [
+            ("claude -p", None, None),
+            ("claude -p", Some("opus"), Some("opus")),
+            ("claude --model own -p", Some("opus"), Some("own")),
+            ("claude --model=a --model=own", None, Some("own")),
+            ("claude -m own", None, None),
+            ("claude --fallback-model own", Some("opus"), Some("opus")),
+            ("codex exec -", Some("m"), Some("m")),
+            ("codex exec -m own -c model=other", Some("m"), Some("own")),
+            ("codex -c model=\"own\" exec", Some("m"), Some("own")),
+            ("codex --config=model='own' exec", None, Some("own")),
+            ("codex -c model_x=own exec -- -m no", None, None),
+            ("opencode run -m a/b", Some("c/d"), Some("a/b")),
+            ("opencode run", Some("c/d"), Some("c/d")),
+            ("aider --model own", None, None),
+            ("codex exec -m", Some("m"), None),
+        ] {
+            let argv: Vec<String> = argv.split(' ').map(str::to_owned).collect();
+            let kind = ToolKind::from_name(&argv[0]);
+            let spec = ToolSpec {
+                kind: kind.clone(),
+                argv,
+                prompt_mode: PromptMode::Stdin,
+                model: field.map(str::to_owned),
+                reasoning: None,
+                provider: None,
+            };
+            assert_eq!(adapter(&kind).model_asked(&spec).as_deref(), expected, "{:?}", spec.argv);
+        }
+    }
+
+    #[test]
     fn a_provider_of_another_house_brings_its_key_and_only_that() {
         let key = |name: &str| (name.to_owned(), "OPENROUTER_API_KEY".to_owned());
         let claude = planned("claude -p", ["", "", "openrouter"]);

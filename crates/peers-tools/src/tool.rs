@@ -255,6 +255,10 @@ pub trait Tool: Sync {
     /// The variables of the tool's own login.
     fn login_env(&self) -> LoginEnv;
 
+    /// The model that the command line of `spec` asks for: an argument of it, else the field `model`.
+    /// `None`: it leaves the choice to the tool, or nobody here knows how to read it.
+    fn model_asked(&self, spec: &ToolSpec) -> Option<String>;
+
     /// The variables that must be set and not blank before `spec` can run.
     fn required_env(&self, spec: &ToolSpec) -> Vec<String>;
 }

@@ -1,6 +1,6 @@
 //! Command line of Claude Code.
 
-use crate::argv::{check, deliver, has_option, insert, insert_position, option_values};
+use crate::argv::{asked, check, deliver, has_option, insert, insert_position, option_values};
 use crate::tool::{Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, Tool, ToolKind, ToolSpec};
 
 /// The adapter for Claude Code.
@@ -56,6 +56,10 @@ impl Tool for Claude {
 
     fn login_env(&self) -> LoginEnv {
         LoginEnv { names: &["IS_SANDBOX"], prefixes: &["ANTHROPIC_", "CLAUDE_"] }
+    }
+
+    fn model_asked(&self, spec: &ToolSpec) -> Option<String> {
+        asked(spec, &["--model"], None)
     }
 
     fn required_env(&self, spec: &ToolSpec) -> Vec<String> {

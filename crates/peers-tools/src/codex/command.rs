@@ -1,6 +1,6 @@
 //! Command line of codex. Most settings travel as `-c key=value`, where the value is a TOML scalar.
 
-use crate::argv::{check, deliver, has_option, insert, insert_position, option_values};
+use crate::argv::{asked, check, deliver, has_option, insert, insert_position, option_values};
 use crate::tool::{Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, Tool, ToolKind, ToolSpec};
 
 const OPENROUTER: &str = "openrouter";
@@ -58,6 +58,10 @@ impl Tool for Codex {
 
     fn login_env(&self) -> LoginEnv {
         LoginEnv { names: &[], prefixes: &["OPENAI_", "CODEX_"] }
+    }
+
+    fn model_asked(&self, spec: &ToolSpec) -> Option<String> {
+        asked(spec, &["-m", "--model"], setting(&spec.argv, "model"))
     }
 
     fn required_env(&self, spec: &ToolSpec) -> Vec<String> {

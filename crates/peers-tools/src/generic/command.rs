@@ -37,6 +37,10 @@ impl Tool for Generic {
         LoginEnv { names: &[], prefixes: &[] }
     }
 
+    fn model_asked(&self, _spec: &ToolSpec) -> Option<String> {
+        None
+    }
+
     fn required_env(&self, _spec: &ToolSpec) -> Vec<String> {
         Vec::new()
     }

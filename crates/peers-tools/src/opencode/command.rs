@@ -1,6 +1,6 @@
 //! Command line of opencode.
 
-use crate::argv::{check, deliver, has_option, insert, insert_position, option_values};
+use crate::argv::{asked, check, deliver, has_option, insert, insert_position, option_values};
 use crate::tool::{Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, Tool, ToolKind, ToolSpec};
 
 /// The adapter for opencode.
@@ -43,6 +43,10 @@ impl Tool for Opencode {
 
     fn login_env(&self) -> LoginEnv {
         LoginEnv { names: &[], prefixes: &["OPENCODE_"] }
+    }
+
+    fn model_asked(&self, spec: &ToolSpec) -> Option<String> {
+        asked(spec, &["-m", "--model"], None)
     }
 
     fn required_env(&self, _spec: &ToolSpec) -> Vec<String> {
