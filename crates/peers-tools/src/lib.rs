@@ -20,6 +20,7 @@ pub mod opencode;
 pub mod patterns;
 pub mod prices;
 pub mod registry;
+pub mod reset;
 mod signals;
 mod stream;
 pub mod tool;
@@ -35,6 +36,7 @@ pub use model::other_model;
 pub use patterns::{HitClass, PatternError, PatternHit, PatternScanner, Patterns};
 pub use prices::{Price, Prices};
 pub use registry::adapter;
+pub use reset::{opens_at, reset_at};
 pub use signals::judge_text;
 pub use tool::{
     Ask, CommandPlan, Decoder, ExitKind, LoginEnv, PlanError, PlanWarning, PromptMode, Tool, ToolKind,

@@ -8,9 +8,9 @@ use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
 use thiserror::Error;
 
 use crate::echo::is_echo;
-use crate::event::{FAILURE_CHARS, Stream};
+use crate::event::Stream;
 use crate::jsonl::{Line, LineSplitter};
-use crate::lenient::one_line;
+use crate::reset::brief;
 
 /// Most entries of one list.
 pub const MAX_PATTERNS: usize = 50;
@@ -175,7 +175,7 @@ impl Patterns {
         Some(PatternHit {
             class: if at < self.halts { HitClass::Halt } else { HitClass::Error },
             pattern: self.texts.get(at).cloned().unwrap_or_default(),
-            snippet: one_line(&text, FAILURE_CHARS),
+            snippet: brief(&text),
             stream,
         })
     }

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use crate::event::{FAILURE_CHARS, Failure, FailureKind};
-use crate::lenient::one_line;
+use crate::event::{Failure, FailureKind};
+use crate::reset::{brief, epoch_in, wait_in};
 
 /// All that an error event says about itself.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Evidence<'a> {
 
 impl Evidence<'_> {
     pub(crate) fn failure(&self) -> Failure {
-        Failure { kind: self.kind(), text: one_line(self.text, FAILURE_CHARS), structured: true }
+        Failure { kind: self.kind(), text: brief(self.text), structured: true }
     }
 
     pub(crate) fn kind(&self) -> FailureKind {
@@ -39,8 +39,12 @@ impl Evidence<'_> {
 
     fn fill(&self, kind: FailureKind) -> FailureKind {
         match kind {
-            FailureKind::UsageCap { .. } => FailureKind::UsageCap { resets_at: self.resets_at },
-            FailureKind::RateLimit { .. } => FailureKind::RateLimit { retry_after: self.retry_after },
+            FailureKind::UsageCap { .. } => {
+                FailureKind::UsageCap { resets_at: self.resets_at.or_else(|| epoch_in(self.text)) }
+            }
+            FailureKind::RateLimit { .. } => {
+                FailureKind::RateLimit { retry_after: self.retry_after.or_else(|| wait_in(self.text)) }
+            }
             FailureKind::Auth | FailureKind::Quota | FailureKind::Overload | FailureKind::Other => kind,
         }
     }
@@ -183,6 +187,7 @@ fn normal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::FAILURE_CHARS;
 
     #[test]
     fn a_halt_beats_a_transient_status_and_transient_words() {

@@ -12,6 +12,7 @@ use crate::event::{FINAL_BYTES, Failure, ToolEvent};
 use crate::jsonl::Line;
 use crate::ledger::{Account, Ledger};
 use crate::lenient::{Amount, Count, Int, Obj, Shape, Text, parse_line};
+use crate::reset::header_wait;
 use crate::signals::Evidence;
 use crate::stream::{Lines, StreamDecoder};
 
@@ -96,7 +97,7 @@ struct ErrorData {
 #[serde(default)]
 struct Headers {
     #[serde(rename = "retry-after")]
-    retry_after: Text<32>,
+    retry_after: Text<64>,
     #[serde(rename = "retry-after-ms")]
     retry_after_ms: Text<32>,
 }
@@ -221,10 +222,11 @@ fn failure(error: &ErrorBody, timestamp_ms: Option<i64>) -> Failure {
                 Some(timestamp_ms?.div_euclid(1000).saturating_add(seconds))
             });
             let headers = data.headers.0.as_ref();
-            let wait = |text: &Text<32>| text.as_str().trim().parse::<u32>().ok().map(u64::from);
-            let retry_after = headers
-                .and_then(|headers| wait(&headers.retry_after_ms).map(Duration::from_millis))
-                .or_else(|| headers.and_then(|headers| wait(&headers.retry_after).map(Duration::from_secs)));
+            let retry_after = headers.and_then(|headers| {
+                let ms = headers.retry_after_ms.as_str().trim().parse::<u32>().ok();
+                ms.map(|ms| Duration::from_millis(ms.into()))
+                    .or_else(|| header_wait(headers.retry_after.as_str(), timestamp_ms))
+            });
             let text = if data.message.as_str().is_empty() { name } else { data.message.as_str() };
             Evidence {
                 status: data.status.0,
