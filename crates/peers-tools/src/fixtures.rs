@@ -1,38 +1,37 @@
 //! Recorded streams of the real programs, decoded as a whole and in pieces.
 
-use std::time::Duration;
+mod cases;
 
-use peers_model::Usd;
-use peers_model::outcome::ExitClass;
+use peers_model::outcome::{ApiClass, ExitClass};
+use peers_model::{Tokens, Usd};
 use proptest::prelude::*;
 
+use self::cases::{CASES, Case};
 use crate::classify::{Facts, classify};
+use crate::cost::{CostFrom, Meter, cost};
 use crate::event::{FailureKind, Stream, ToolEvent, ToolReport, UsageDelta};
+use crate::patterns::{PatternScanner, Patterns};
+use crate::prices::Prices;
 use crate::registry::adapter;
+use crate::reset::{opens_at, reset_at};
 use crate::tool::{ExitKind, ToolKind};
 
-macro_rules! fixtures {
-    ($($tool:literal: $($case:literal)*;)*) => {
-        const FIXTURES: &[(&str, &str, &[u8])] = &[
-            $($(($tool, $case, include_bytes!(concat!("../testdata/", $tool, "/", $case, ".jsonl")))),*),*
-        ];
-    };
+fn case(tool: &str, name: &str) -> &'static Case {
+    CASES.iter().find(|case| (case.tool, case.name) == (tool, name)).expect("a case of this name")
 }
 
-fixtures! {
-    "claude": "ok" "auth401" "auth401_oauth" "forbidden403" "bad_request400" "quota" "quota_plan"
-        "quota_plan_oauth" "rate429" "rate429_long" "rate429_once" "overloaded529" "server500" "cut" "cut_once"
-        "drop" "tool_fail" "bad_event" "bad_json" "stream_error" "resume" "resume_2" "hang" "stall" "text_huge";
-    "codex": "ok" "auth401" "forbidden403" "bad_request400" "quota" "quota_plan" "rate429" "rate429_long"
-        "rate429_once" "overloaded529" "server500" "cut" "cut_once" "drop" "tool_fail" "bad_event" "bad_json"
-        "stream_error" "resume" "resume_2" "hang" "stall" "text_huge";
-    "opencode": "ok" "auth401" "forbidden403" "bad_request400" "quota" "quota_plan" "rate429" "rate429_once"
-        "overloaded529" "server500" "cut" "cut_once" "drop" "tool_fail" "bad_event" "bad_json" "stream_error"
-        "resume" "resume_2" "stall" "text_huge";
+fn bytes(tool: &str, name: &str) -> &'static [u8] {
+    case(tool, name).stdout
 }
 
-fn bytes(tool: &str, case: &str) -> &'static [u8] {
-    FIXTURES.iter().find(|(t, c, _)| (*t, *c) == (tool, case)).expect("a fixture of this name").2
+/// The run as it was recorded.
+fn replay(case: &Case) -> (Vec<ToolEvent>, ToolReport) {
+    let mut decoder = adapter(&ToolKind::from_name(case.tool)).decoder();
+    let mut events = Vec::new();
+    decoder.feed(Stream::Stdout, case.stdout, &mut events);
+    decoder.feed(Stream::Stderr, case.stderr.as_bytes(), &mut events);
+    let report = decoder.finish(case.exit, &mut events);
+    (events, report)
 }
 
 fn decode(tool: &str, chunks: &[&[u8]], exit: ExitKind) -> (Vec<ToolEvent>, ToolReport) {
@@ -89,68 +88,101 @@ fn a_resumed_session_costs_only_its_own_part_where_the_stream_tells_it() {
 }
 
 #[test]
-fn each_failure_is_judged_by_the_terminal_event() {
-    use FailureKind::{Auth, Other, Overload, Quota, RateLimit, UsageCap};
-    let limit = RateLimit { retry_after: None };
-    let second = RateLimit { retry_after: Some(Duration::from_secs(1)) };
-    let cap = |resets_at| UsageCap { resets_at };
-    for (tool, case, want) in [
-        ("claude", "auth401", Auth),
-        ("claude", "auth401_oauth", Auth),
-        ("claude", "forbidden403", Auth),
-        ("claude", "bad_request400", Other),
-        ("claude", "quota", Quota),
-        ("claude", "quota_plan", limit),
-        ("claude", "quota_plan_oauth", cap(Some(1_795_166_922))),
-        ("claude", "rate429", limit),
-        ("claude", "rate429_long", limit),
-        ("claude", "overloaded529", Overload),
-        ("claude", "server500", Overload),
-        ("claude", "cut", Overload),
-        ("claude", "drop", Overload),
-        ("claude", "bad_event", Other),
-        ("claude", "bad_json", Other),
-        ("claude", "stream_error", Overload),
-        ("codex", "auth401", Auth),
-        ("codex", "forbidden403", Auth),
-        ("codex", "bad_request400", Other),
-        ("codex", "quota", Quota),
-        ("codex", "quota_plan", cap(None)),
-        ("codex", "rate429", limit),
-        ("codex", "overloaded529", Overload),
-        ("codex", "server500", Overload),
-        ("codex", "cut", Overload),
-        ("codex", "drop", Overload),
-        ("codex", "bad_json", Overload),
-        ("codex", "stream_error", Overload),
-        ("opencode", "auth401", Auth),
-        ("opencode", "forbidden403", Auth),
-        ("opencode", "bad_request400", Other),
-        ("opencode", "quota", Quota),
-        ("opencode", "quota_plan", cap(Some(1_795_166_654))),
-        ("opencode", "rate429", second),
-        ("opencode", "overloaded529", Overload),
-        ("opencode", "server500", Overload),
-        ("opencode", "cut", Overload),
-        ("opencode", "drop", Overload),
-        ("opencode", "bad_event", Other),
-        ("opencode", "stream_error", Overload),
-    ] {
-        let report = report(tool, case);
-        assert_eq!(report.terminal.map(|t| t.ok), Some(false), "{tool} {case}");
-        let failure = report.failure.clone().expect(case);
-        assert_eq!(failure.kind, want, "{tool} {case}: {}", failure.text);
-        assert!(failure.structured && !failure.text.is_empty(), "{tool} {case}");
-        let verdict = classify(Facts { exit: ExitClass::Nonzero, report: &report, hit: None });
-        let capped = matches!(want, UsageCap { .. });
-        let label = match want {
-            _ if want.transient() => "rate-limited",
-            _ if capped => "usage-cap",
-            _ => "api-error",
+fn each_recorded_run_is_judged_by_its_terminal_event() {
+    for case in CASES {
+        let (tool, name) = (case.tool, case.name);
+        let (_, report) = replay(case);
+        let exit = match case.exit {
+            ExitKind::Code(0) => ExitClass::Ok,
+            ExitKind::Code(_) => ExitClass::Nonzero,
+            ExitKind::Signal(_) | ExitKind::NotStarted | ExitKind::Unknown => ExitClass::Signal,
         };
-        assert_eq!(verdict.label(), label, "{tool} {case}");
-        assert_eq!(verdict.api.needs_operator(), want.halts() && !capped, "{tool} {case}");
+        let verdict = classify(Facts { exit, report: &report, hit: None });
+        assert_eq!((verdict.label(), verdict.kind), (case.label, case.kind), "{tool} {name}: {report:?}");
+        let api = case.kind.map_or(ApiClass::None, ApiClass::from);
+        assert_eq!(verdict.api, api, "{tool} {name}");
+        assert_eq!(api.needs_operator(), case.kind.is_some_and(FailureKind::halts), "{tool} {name}");
+        let ended = match case.exit {
+            ExitKind::Code(code) => Some(code == 0),
+            ExitKind::Signal(_) | ExitKind::NotStarted | ExitKind::Unknown => None,
+        };
+        assert_eq!(report.terminal.map(|terminal| terminal.ok), ended, "{tool} {name}");
+        assert_eq!(report.no_end_event, ended.is_none(), "{tool} {name}");
+        if let Some(failure) = &report.failure {
+            assert!(failure.structured && !failure.text.is_empty(), "{tool} {name}");
+        }
     }
+}
+
+#[test]
+fn no_recorded_run_matches_a_pattern() {
+    for case in CASES {
+        let mut scanner = PatternScanner::new(Patterns::defaults().expect("patterns"), true);
+        let mut hits = Vec::new();
+        scanner.feed(Stream::Stdout, case.stdout, &mut hits);
+        scanner.feed(Stream::Stderr, case.stderr.as_bytes(), &mut hits);
+        scanner.flush_tail(&mut hits);
+        assert_eq!(hits, [], "{} {}", case.tool, case.name);
+    }
+}
+
+#[test]
+fn what_a_plan_limit_says_of_its_end_is_found() {
+    // Recorded on 2026-11-20 at 07:52 and 07:58, where the local zone was UTC.
+    for (tool, name, now, at) in [
+        ("codex", "quota_plan", 1_795_161_120, 1_795_166_520),
+        ("claude", "quota_plan_oauth", 1_795_161_480, 1_795_166_922),
+    ] {
+        let failure = replay(case(tool, name)).1.failure.expect(name);
+        assert_eq!(opens_at(failure.kind, &failure.text, now, 0), Some(at), "{tool}: {}", failure.text);
+        let words = reset_at(&failure.text, now, 0).expect("the words say it, too");
+        assert!((0..60).contains(&(at - words)), "{tool}: {}", failure.text);
+    }
+}
+
+#[test]
+fn a_meter_ends_with_what_the_report_says() {
+    for case in CASES {
+        let kind = ToolKind::from_name(case.tool);
+        let asked = Some("openai/gpt-5");
+        let mut meter = Meter::new(kind.clone(), asked.map(str::to_owned), Prices::builtin());
+        let (events, report) = replay(case);
+        let mut before = Tokens::default();
+        for event in &events {
+            meter.feed(event);
+            let (tokens, _) = meter.spent();
+            assert!(tokens >= before);
+            before = tokens;
+        }
+        let (usd, from) = cost(&kind, &report, asked, &Prices::builtin());
+        assert_eq!(meter.spent().1, usd, "{} {}: {from:?}", case.tool, case.name);
+        let sure = match (case.tool, report.usage_known, report.no_end_event) {
+            (_, false, _) if report.usage.total == Tokens(0) => CostFrom::Unknown,
+            ("opencode", ..) if report.usage.total == Tokens(0) => CostFrom::Unknown,
+            (_, false, _) | (_, _, true) => CostFrom::AtLeast,
+            ("codex", true, false) => CostFrom::Table,
+            _ => CostFrom::Tool,
+        };
+        assert_eq!(from, sure, "{} {}", case.tool, case.name);
+    }
+}
+
+#[test]
+fn reasoning_is_a_part_of_the_output_in_each_release_of_opencode() {
+    let step = |tokens: &str| {
+        let line =
+            format!(r#"{{"type":"step_finish","part":{{"reason":"stop","tokens":{tokens},"cost":0.1}}}}"#);
+        let usage = decode("opencode", &[line.as_bytes()], ExitKind::Code(0)).1.usage;
+        (usage.input.0, usage.output.0, usage.reasoning.0, usage.total.0)
+    };
+    assert_eq!(step(r#"{"total":180,"input":100,"output":50,"reasoning":30}"#), (100, 80, 30, 180));
+    assert_eq!(step(r#"{"total":150,"input":100,"output":50,"reasoning":30}"#), (100, 50, 30, 150));
+    assert_eq!(step(r#"{"input":100,"output":50,"reasoning":30}"#), (100, 80, 30, 180));
+    assert_eq!(
+        step(r#"{"total":9000,"input":100,"output":50,"reasoning":30}"#).1,
+        80,
+        "not more than it can be"
+    );
 }
 
 #[test]
@@ -222,7 +254,7 @@ fn steps_that_bring_nothing_are_counted() {
             _ => None,
         })
         .collect();
-    assert_eq!(steps, [1, 2, 3, 4]);
+    assert_eq!(steps, (1..=35).collect::<Vec<_>>());
     assert!(report.no_end_event);
 }
 
@@ -239,8 +271,8 @@ fn a_subscription_window_is_reported() {
 
 #[test]
 fn the_increments_of_usage_add_up_to_the_report() {
-    for (tool, case, bytes) in FIXTURES {
-        let (events, report) = decode(tool, &[bytes], ExitKind::Code(0));
+    for Case { tool, name: case, stdout, .. } in CASES {
+        let (events, report) = decode(tool, &[stdout], ExitKind::Code(0));
         let mut sum = UsageDelta::default();
         for event in events {
             if let ToolEvent::Usage(more) = event {
@@ -363,7 +395,7 @@ proptest! {
         which in any::<prop::sample::Index>(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
-        let (tool, _, bytes) = which.get(FIXTURES);
+        let Case { tool, stdout: bytes, .. } = which.get(CASES);
         let whole = decode(tool, &[bytes], ExitKind::Code(1));
         prop_assert_eq!(decode(tool, &pieces(bytes, &cuts), ExitKind::Code(1)), whole);
     }
@@ -386,7 +418,7 @@ proptest! {
         byte in any::<u8>(),
         drop in 0usize..40,
     ) {
-        let (tool, _, bytes) = which.get(FIXTURES);
+        let Case { tool, stdout: bytes, .. } = which.get(CASES);
         let at = at.index(bytes.len() + 1);
         let mut damaged = bytes[..at].to_vec();
         damaged.push(byte);
