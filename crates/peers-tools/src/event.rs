@@ -84,6 +84,8 @@ pub struct Retry {
     pub delay: Option<Duration>,
     /// Why it retries.
     pub kind: FailureKind,
+    /// The tool's words on one line, at most [`FAILURE_CHARS`] characters; empty when it has none.
+    pub text: String,
 }
 
 /// Why a provider or a tool refused to go on.

@@ -10,6 +10,7 @@ use self::cases::{CASES, Case};
 use crate::classify::{Facts, classify};
 use crate::cost::{CostFrom, Meter, cost};
 use crate::event::{FailureKind, Stream, ToolEvent, ToolReport, UsageDelta};
+use crate::omens::Omens;
 use crate::patterns::{PatternScanner, Patterns};
 use crate::prices::Prices;
 use crate::registry::adapter;
@@ -157,8 +158,7 @@ fn a_meter_ends_with_what_the_report_says() {
         let (usd, from) = cost(&kind, &report, asked, &Prices::builtin());
         assert_eq!(meter.spent().1, usd, "{} {}: {from:?}", case.tool, case.name);
         let sure = match (case.tool, report.usage_known, report.no_end_event) {
-            (_, false, _) if report.usage.total == Tokens(0) => CostFrom::Unknown,
-            ("opencode", ..) if report.usage.total == Tokens(0) => CostFrom::Unknown,
+            (_, false, _) | ("opencode", ..) if report.usage.total == Tokens(0) => CostFrom::Unknown,
             (_, false, _) | (_, _, true) => CostFrom::AtLeast,
             ("codex", true, false) => CostFrom::Table,
             _ => CostFrom::Tool,
@@ -242,6 +242,42 @@ fn retries_on_bad_credentials_are_announced_at_once() {
         });
         assert_eq!(first, Some(FailureKind::Auth), "{tool}");
     }
+}
+
+#[test]
+fn a_hopeless_run_is_known_long_before_its_end() {
+    let omen_of = |tool: &str, stdout: &[u8]| {
+        let mut decoder = adapter(&ToolKind::from_name(tool)).decoder();
+        let mut omens = Omens::default();
+        let mut found = Vec::new();
+        for (number, line) in stdout.split_inclusive(|&b| b == b'\n').enumerate() {
+            let mut events = Vec::new();
+            decoder.feed(Stream::Stdout, line, &mut events);
+            found.extend(events.iter().filter_map(|event| omens.feed(event)).map(|omen| (number + 1, omen)));
+        }
+        found
+    };
+    for (tool, name, line, kind, text) in [
+        ("claude", "auth401", 3, FailureKind::Auth, "authentication_failed (status 401)"),
+        ("claude", "auth401_late", 5, FailureKind::Auth, "authentication_failed (status 401)"),
+        ("codex", "auth401", 5, FailureKind::Auth, "unexpected status 401 Unauthorized: "),
+        ("codex", "auth401_late", 7, FailureKind::Auth, "unexpected status 401 Unauthorized: "),
+        ("codex", "forbidden403", 5, FailureKind::Auth, "unexpected status 403 Forbidden: "),
+        ("opencode", "bad_json", 40, FailureKind::Other, "20 model steps in a row"),
+    ] {
+        let found = omen_of(tool, bytes(tool, name));
+        let [(at, omen)] = &found[..] else { panic!("{tool} {name}: {found:?}") };
+        assert_eq!((*at, omen.kind), (line, kind), "{tool} {name}");
+        assert!(omen.text.contains(text), "{tool} {name}: {}", omen.text);
+    }
+    for case in CASES {
+        let hopeless = matches!((case.tool, case.kind), (_, Some(FailureKind::Auth)) | ("opencode", None));
+        assert!(hopeless || omen_of(case.tool, case.stdout).is_empty(), "{} {}", case.tool, case.name);
+    }
+    let billing =
+        r#"{"type":"system","subtype":"api_retry","attempt":1,"error_status":400,"error":"billing_error"}"#;
+    let found = omen_of("claude", format!("{billing}\n{billing}\n").as_bytes());
+    assert_eq!(found.first().map(|(at, omen)| (*at, omen.kind)), Some((2, FailureKind::Quota)));
 }
 
 #[test]

@@ -8,10 +8,10 @@ use std::time::Duration;
 use peers_model::Usd;
 use serde::Deserialize;
 
-use crate::event::{FINAL_BYTES, FailureKind, Retry, TEXT_BYTES, ToolEvent};
+use crate::event::{FAILURE_CHARS, FINAL_BYTES, FailureKind, Retry, TEXT_BYTES, ToolEvent};
 use crate::jsonl::Line;
 use crate::ledger::{Account, Ledger};
-use crate::lenient::{Amount, CostByModel, Count, Flag, Int, List, Obj, Percent, Text, parse_line};
+use crate::lenient::{Amount, CostByModel, Count, Flag, Int, List, Obj, Percent, Text, one_line, parse_line};
 use crate::signals::Evidence;
 use crate::stream::{Lines, StreamDecoder};
 
@@ -160,9 +160,10 @@ impl Lines for State {
 
 impl State {
     fn retry(&mut self, event: &Event, out: &mut Vec<ToolEvent>) {
+        let code = event.error.as_str();
         let kind = Evidence {
             status: event.error_status.0,
-            codes: &[event.error.as_str()],
+            codes: &[code],
             resets_at: self.resets_at,
             ..Evidence::default()
         }
@@ -174,6 +175,10 @@ impl State {
             delay: event.retry_delay_ms.0.map(Duration::from_millis),
             // A retried failure without a cause is a connection that broke.
             kind: if kind == FailureKind::Other { FailureKind::Overload } else { kind },
+            text: match event.error_status.0 {
+                Some(status) => one_line(&format!("{code} (status {status})"), FAILURE_CHARS),
+                None => one_line(code, FAILURE_CHARS),
+            },
         };
         self.ledger.retry(retry, out);
     }

@@ -191,12 +191,13 @@ fn retry_notice(message: &str) -> Option<Retry> {
     let (counts, cause) = rest.split_once(' ').unwrap_or((rest, ""));
     let (attempt, of) = counts.split_once('/')?;
     let cause = cause.trim().trim_start_matches('(').trim_end_matches(')');
-    let kind = failure(cause).kind;
+    let Failure { kind, text, .. } = failure(cause);
     Some(Retry {
         attempt: attempt.parse().ok()?,
         of: of.parse().ok()?,
         delay: None,
         kind: if kind == FailureKind::Other { FailureKind::Overload } else { kind },
+        text,
     })
 }
 
