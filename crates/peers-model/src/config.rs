@@ -59,6 +59,8 @@ pub struct Config {
     #[serde(default = "six_hours")]
     pub rate_limit_max_wait_s: NonZeroU32,
     #[serde(default)]
+    pub prices: BTreeMap<String, Price>,
+    #[serde(default)]
     pub prompt: PromptSettings,
     #[serde(default)]
     pub setup: Setup,
@@ -302,6 +304,40 @@ impl<'de> Deserialize<'de> for UsdMode {
             "off" => Self::Off,
             _ => return Err(serde::de::Error::unknown_variant(&text, &["auto", "hard", "warn", "off"])),
         })
+    }
+}
+
+/// What a model costs, in dollars for one million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(
+    missing_docs,
+    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
+)]
+pub struct Price {
+    pub input: Rate,
+    #[serde(default)]
+    pub cached_input: Option<Rate>,
+    #[serde(default)]
+    pub cache_write: Option<Rate>,
+    pub output: Rate,
+}
+
+/// A price, zero included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Rate(pub Usd);
+
+impl TryFrom<f64> for Rate {
+    type Error = String;
+    fn try_from(dollars: f64) -> Result<Self, String> {
+        Usd::from_f64(dollars).map(Self).ok_or_else(|| format!("{dollars} is no price in dollars"))
+    }
+}
+
+impl From<Rate> for f64 {
+    fn from(rate: Rate) -> f64 {
+        rate.0.as_f64()
     }
 }
 

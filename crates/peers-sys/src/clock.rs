@@ -1,5 +1,6 @@
 //! The two clocks and the identity of this boot.
 
+use std::io::Read as _;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
@@ -57,6 +58,39 @@ pub fn boot_id() -> Option<&'static str> {
     .as_deref()
 }
 
+/// The most bytes that a time zone file may have.
+const ZONE: u64 = 64 * 1024;
+
+/// What the local zone is ahead of UTC at `at`, in seconds; `None` where that cannot be told. `tz`: the
+/// operator's variable `TZ`, a name of the zone database or empty for UTC; absent: the system's zone.
+#[must_use]
+pub fn local_offset(tz: Option<&str>, at: Timestamp) -> Option<i32> {
+    let name = tz.map(|tz| tz.trim_start_matches(':'));
+    if matches!(name, Some("" | "UTC" | "GMT")) {
+        return Some(0);
+    }
+    let path = match name {
+        None => "/etc/localtime".to_owned(),
+        Some(name) => {
+            let tame = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+');
+            if name.starts_with('/') || !name.chars().all(tame) {
+                return None;
+            }
+            format!("/usr/share/zoneinfo/{name}")
+        }
+    };
+    let mut bytes = Vec::new();
+    match std::fs::File::open(path) {
+        Ok(file) => std::io::Read::take(file, ZONE).read_to_end(&mut bytes).ok()?,
+        // A system without a zone runs on UTC.
+        Err(error) if name.is_none() && error.kind() == std::io::ErrorKind::NotFound => return Some(0),
+        Err(_) => return None,
+    };
+    let zone = jiff::tz::TimeZone::tzif("local", &bytes).ok()?;
+    let at = jiff::Timestamp::from_millisecond(at.as_millis()).ok()?;
+    Some(zone.to_offset(at).seconds())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -80,5 +114,22 @@ mod tests {
     #[test]
     fn a_boot_has_an_id() {
         assert_eq!(boot_id().map(str::len), Some(36));
+    }
+
+    #[test]
+    fn the_offset_of_a_zone_is_that_of_its_summer_or_winter() {
+        let summer = Timestamp::parse("2026-07-01T12:00:00Z").unwrap();
+        let winter = Timestamp::parse("2026-12-01T12:00:00Z").unwrap();
+        for tz in ["", "UTC", ":UTC"] {
+            assert_eq!(local_offset(Some(tz), summer), Some(0), "{tz}");
+        }
+        for tz in ["/etc/passwd", "../../../etc/passwd", "No/Such", "a b"] {
+            assert_eq!(local_offset(Some(tz), summer), None, "{tz}");
+        }
+        // Only where the machine has a zone database.
+        if std::path::Path::new("/usr/share/zoneinfo/Europe/Berlin").exists() {
+            let berlin = |at| local_offset(Some("Europe/Berlin"), at);
+            assert_eq!((berlin(summer), berlin(winter)), (Some(7200), Some(3600)));
+        }
     }
 }

@@ -6,7 +6,9 @@
 
 use peers_model::outcome::{ApiClass, ExitClass, Matched, classification};
 
-use crate::event::{FailureKind, ToolReport};
+use crate::event::{FAILURE_CHARS, FailureKind, Retry, ToolReport};
+use crate::lenient::one_line;
+use crate::omens::Omen;
 use crate::patterns::{HitClass, PatternHit};
 use crate::signals::judge_text;
 
@@ -40,6 +42,8 @@ pub struct Facts<'a> {
     pub report: &'a ToolReport,
     /// The decisive pattern hit, if any.
     pub hit: Option<(&'a PatternHit, HitTime)>,
+    /// The sign that going on was of no use, if there was one.
+    pub omen: Option<&'a Omen>,
 }
 
 /// The verdict over [`Facts`].
@@ -66,7 +70,7 @@ impl Classified {
 /// Classifies one turn's process.
 #[must_use]
 pub fn classify(facts: Facts<'_>) -> Classified {
-    let Facts { exit, report, hit } = facts;
+    let Facts { exit, report, hit, omen } = facts;
     let quiet = Classified { exit, api: ApiClass::None, kind: None, matched: None };
     if exit == ExitClass::SpawnFail {
         return quiet;
@@ -84,6 +88,21 @@ pub fn classify(facts: Facts<'_>) -> Classified {
             kind: Some(failure.kind),
             matched: Some(matched),
         };
+    }
+    // It was ended for what its stream told, or while it waited for what its stream told: that is why.
+    let told = match exit {
+        ExitClass::Hopeless => omen.map(|omen| (omen.kind, omen.text.clone())),
+        ExitClass::Idle | ExitClass::Absolute => {
+            let still =
+                |retry: &Retry| format!("still retrying ({} of {}): {}", retry.attempt, retry.of, retry.text);
+            report.retrying.as_ref().map(|retry| (retry.kind, one_line(&still(retry), FAILURE_CHARS)))
+        }
+        _ => None,
+    };
+    if let Some((kind, text)) = told {
+        let source = if kind.transient() { "structured-transient" } else { "structured" };
+        let matched = Matched { pattern: kind.as_str().to_owned(), snippet: text, source: source.to_owned() };
+        return Classified { exit, api: kind.into(), kind: Some(kind), matched: Some(matched) };
     }
     let ended_well = exit == ExitClass::Ok && report.terminal.is_some_and(|terminal| terminal.ok);
     let Some((hit, time)) = hit.filter(|_| !ended_well && exit != ExitClass::Interrupted) else {
@@ -146,7 +165,7 @@ mod tests {
         report: &ToolReport,
         hit: Option<(&PatternHit, HitTime)>,
     ) -> (&'static str, ApiClass) {
-        let verdict = classify(Facts { exit, report, hit });
+        let verdict = classify(Facts { exit, report, hit, omen: None });
         (verdict.label(), verdict.api)
     }
 
@@ -198,7 +217,7 @@ mod tests {
             (ExitClass::Pattern, HitTime::InLoop, "in-loop"),
             (ExitClass::Ok, HitTime::PostJoin, "post-join"),
         ] {
-            let verdict = classify(Facts { exit, report: &quiet, hit: Some((&limit, time)) });
+            let verdict = classify(Facts { exit, report: &quiet, hit: Some((&limit, time)), omen: None });
             assert_eq!((verdict.label(), verdict.api), ("api-error", ApiClass::Transient));
             assert_eq!(verdict.matched.map(|matched| matched.source).as_deref(), Some(source));
         }
@@ -222,6 +241,24 @@ mod tests {
         let halt = hit(HitClass::Halt, "ERROR quota exhausted");
         assert_eq!(label(ExitClass::Ok, &done, Some((&halt, HitTime::PostJoin))).0, "success");
         assert_eq!(label(ExitClass::Nonzero, &done, Some((&halt, HitTime::PostJoin))).0, "api-error");
+    }
+
+    #[test]
+    fn who_was_ended_while_its_service_refused_it_was_refused() {
+        let retry = |kind| Retry { attempt: 2, of: 5, delay: None, kind, text: "no".to_owned() };
+        let limit = FailureKind::RateLimit { retry_after: None };
+        let waiting = ToolReport { retrying: Some(retry(limit)), ..ToolReport::default() };
+        let verdict = classify(Facts { exit: ExitClass::Idle, report: &waiting, hit: None, omen: None });
+        assert_eq!((verdict.label(), verdict.api), ("idle-timeout", ApiClass::Transient));
+        assert_eq!(verdict.matched.map(|m| m.snippet).as_deref(), Some("still retrying (2 of 5): no"));
+        // Whoever was ended for something else, or ended by itself, is judged by that.
+        assert_eq!(label(ExitClass::Nonzero, &waiting, None), ("process-fail", ApiClass::None));
+        let omen = Omen { kind: FailureKind::Auth, text: "twice in vain".to_owned() };
+        let quiet = ToolReport::default();
+        let verdict =
+            classify(Facts { exit: ExitClass::Hopeless, report: &quiet, hit: None, omen: Some(&omen) });
+        assert_eq!((verdict.label(), verdict.api), ("api-error", ApiClass::Auth));
+        assert_eq!(verdict.matched.map(|m| m.snippet).as_deref(), Some("twice in vain"));
     }
 
     #[test]

@@ -98,11 +98,12 @@ fn each_recorded_run_is_judged_by_its_terminal_event() {
             ExitKind::Code(_) => ExitClass::Nonzero,
             ExitKind::Signal(_) | ExitKind::NotStarted | ExitKind::Unknown => ExitClass::Signal,
         };
-        let verdict = classify(Facts { exit, report: &report, hit: None });
+        let verdict = classify(Facts { exit, report: &report, hit: None, omen: None });
         assert_eq!((verdict.label(), verdict.kind), (case.label, case.kind), "{tool} {name}: {report:?}");
         let api = case.kind.map_or(ApiClass::None, ApiClass::from);
         assert_eq!(verdict.api, api, "{tool} {name}");
-        assert_eq!(api.needs_operator(), case.kind.is_some_and(FailureKind::halts), "{tool} {name}");
+        let needed = |kind: FailureKind| kind.halts() && !matches!(kind, FailureKind::UsageCap { .. });
+        assert_eq!(api.needs_operator(), case.kind.is_some_and(needed), "{tool} {name}");
         let ended = match case.exit {
             ExitKind::Code(code) => Some(code == 0),
             ExitKind::Signal(_) | ExitKind::NotStarted | ExitKind::Unknown => None,
@@ -191,7 +192,7 @@ fn a_failure_that_the_tool_recovered_from_is_none() {
         let (events, report) = decode(tool, &[bytes(tool, case)], ExitKind::Code(0));
         assert_eq!(report.failure, None, "{tool} {case}");
         assert!(!events.iter().any(|event| matches!(event, ToolEvent::Failure(_))), "{tool} {case}");
-        let verdict = classify(Facts { exit: ExitClass::Ok, report: &report, hit: None });
+        let verdict = classify(Facts { exit: ExitClass::Ok, report: &report, hit: None, omen: None });
         assert_eq!(verdict.label(), "success", "{tool} {case}");
     }
 }
@@ -263,7 +264,7 @@ fn a_hopeless_run_is_known_long_before_its_end() {
         ("codex", "auth401", 5, FailureKind::Auth, "unexpected status 401 Unauthorized: "),
         ("codex", "auth401_late", 7, FailureKind::Auth, "unexpected status 401 Unauthorized: "),
         ("codex", "forbidden403", 5, FailureKind::Auth, "unexpected status 403 Forbidden: "),
-        ("opencode", "bad_json", 40, FailureKind::Other, "20 model steps in a row"),
+        ("opencode", "bad_json", 40, FailureKind::Overload, "20 model steps in a row"),
     ] {
         let found = omen_of(tool, bytes(tool, name));
         let [(at, omen)] = &found[..] else { panic!("{tool} {name}: {found:?}") };

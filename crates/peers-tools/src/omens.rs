@@ -41,7 +41,8 @@ impl Omens {
                 })
             }
             ToolEvent::EmptyStep { in_a_row } => (*in_a_row == EMPTY_STEPS).then(|| Omen {
-                kind: FailureKind::Other,
+                // A service that answers with nothing is broken, and may be mended later.
+                kind: FailureKind::Overload,
                 text: format!("{in_a_row} model steps in a row brought neither text nor a tool call"),
             }),
             // Another fault in between: the provider is in trouble, which can pass.

@@ -402,7 +402,7 @@ fn every_short_sequence_of_inputs_ends_properly() {
     }
     let mut seen = 0;
     go(&mut Vec::new(), 3, &mut seen);
-    let inputs = 2 * ALPHABET.len();
+    let inputs = 2 * u32::try_from(ALPHABET.len()).unwrap();
     assert_eq!(seen, 1 + inputs + inputs.pow(2) + inputs.pow(3));
 }
 

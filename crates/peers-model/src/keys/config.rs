@@ -118,6 +118,11 @@ pub const CONFIG: Table = Table {
                 "Seconds that a peer may wait for its service, rate limits and usage caps alike; beyond that it counts as unavailable.",
             )
         },
+        optional(
+            "prices",
+            Shape::Named { name: MODEL_NAME, of: &Shape::Table(&PRICE) },
+            "What models cost, by id, for tools that report tokens alone; each in place of the entry of that id in the built-in table.",
+        ),
         optional("skeptic", Shape::Table(&SKEPTIC), "The adversarial turn before `complete`."),
         optional("prompt", Shape::Table(&PROMPT), "How prompts are made."),
         optional("setup", Shape::Table(&SETUP), "What a checkout needs before gates can judge it."),
@@ -139,10 +144,6 @@ pub const CONFIG: Table = Table {
             "this version confines no network access yet, so it has no `egress_allow`: remove it",
         ),
         ("research", "this version has no research workflow yet: remove `research`"),
-        (
-            "prices",
-            "this version has no `prices` yet: cost is what a tool reports; cap tools that report none with `budget.max_tokens`",
-        ),
         ("hooks", "this version has no `hooks` yet: it runs nothing of yours around turns and gates"),
         ("notify", "this version has no `notify` yet: act on the exit code of `peers run`"),
         (
@@ -375,6 +376,32 @@ pub const PER_PEER: Table = Table {
             Shape::Amount,
             "US dollars of this peer, over all runs; it binds where `max_usd_mode` is `hard`.",
         ),
+    ],
+    gone: &[],
+    either: &[],
+};
+
+const MODEL_NAME: Text = Text { most: 200, filled: true, ..TEXT };
+
+/// One entry of `prices`.
+pub const PRICE: Table = Table {
+    keys: &[
+        Key {
+            required: true,
+            ..optional("input", Shape::Price, "US dollars for a million tokens of input.")
+        },
+        Key {
+            null: true,
+            ..optional("cached_input", Shape::Price, "For input that was read from a cache; absent: `input`.")
+        },
+        Key {
+            null: true,
+            ..optional("cache_write", Shape::Price, "For input that was written to one; absent: `input`.")
+        },
+        Key {
+            required: true,
+            ..optional("output", Shape::Price, "For a million tokens of output, reasoning included.")
+        },
     ],
     gone: &[],
     either: &[],

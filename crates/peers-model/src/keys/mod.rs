@@ -22,6 +22,8 @@ pub enum Shape {
     },
     /// An amount of dollars above zero, fractions allowed.
     Amount,
+    /// A price in dollars, fractions and zero allowed.
+    Price,
     /// A text.
     Text(Text),
     /// One of a few words.
@@ -132,6 +134,11 @@ fn inside(shape: &'static Shape, path: String, each: &mut dyn FnMut(&str, &'stat
         Shape::Table(table) => below(table, &path, each),
         Shape::List { of, .. } => inside(of, path + "[]", each),
         Shape::Named { of, .. } => inside(of, path + ".*", each),
-        Shape::Switch | Shape::Whole { .. } | Shape::Amount | Shape::Text(_) | Shape::Word { .. } => {}
+        Shape::Switch
+        | Shape::Whole { .. }
+        | Shape::Amount
+        | Shape::Price
+        | Shape::Text(_)
+        | Shape::Word { .. } => {}
     }
 }

@@ -77,6 +77,11 @@ fn shape(of: &Shape, out: &mut Map<String, Value>) {
             set("exclusiveMinimum", json!(0));
             set("maximum", json!(1_000_000_000));
         }
+        Shape::Price => {
+            set("type", json!("number"));
+            set("minimum", json!(0));
+            set("maximum", json!(1_000_000_000));
+        }
         Shape::Text(of) => text(of, out),
         Shape::Word { words, any_case } => {
             let each: Vec<_> =

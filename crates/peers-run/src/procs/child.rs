@@ -18,7 +18,10 @@ use peers_store::{artifacts, layout};
 use peers_sys::reap::{self, Stillness};
 use peers_sys::spawn::{Child, RawExit};
 use peers_sys::{clock, term};
-use peers_tools::{ExitKind, Facts, FailureKind, Stream, ToolKind, ToolReport, classify};
+use peers_tools::{
+    CostFrom, ExitKind, Facts, FailureKind, Stream, ToolKind, ToolReport, classify, cost, opens_at,
+    other_model,
+};
 use tokio::sync::mpsc;
 
 use super::ending::{Ending, Exit, Woken, doze};
@@ -347,12 +350,18 @@ impl Supervised<'_> {
         let report = output.finish(kind);
         let class = if stub.is_some() { ExitClass::SpawnFail } else { exit_class(outcome.end, raw) };
         let confirmed = outcome.end == (EndReason::Pattern { halt: true }) || class != ExitClass::Ok;
-        let verdict = classify(Facts { exit: class, report: &report, hit: output.decisive(confirmed) });
+        let facts =
+            Facts { exit: class, report: &report, hit: output.decisive(confirmed), omen: output.omen() };
+        let verdict = classify(facts);
         let rules = &launched.rules;
         let matched = verdict.matched.map(|mut matched| {
             matched.snippet = rules.redact(&matched.snippet).into_owned();
             matched
         });
+        let said = report.failure.as_ref().map(|failure| failure.text.clone());
+        let said =
+            said.or_else(|| matched.as_ref().map(|matched| matched.snippet.clone())).unwrap_or_default();
+        let (usage, at_least) = self::usage(launched, &report, &output, &turn.book);
         let well = verdict.exit == ExitClass::Ok && verdict.api == ApiClass::None;
         let tails = if well { (200, 400) } else { (400, 800) };
         turn.keep(&output);
@@ -362,15 +371,15 @@ impl Supervised<'_> {
             code,
             signal,
             duration_ms: millis(clock::mono().since(from)),
-            usage: usage(&report),
+            usage,
             model: report.usage.model.clone().map(|model| term::line(&model, 80)),
             matched,
             retry_after_s: verdict.kind.and_then(retry_after),
-            resets_at: verdict.kind.and_then(resets_at),
-            at_least: false,
+            resets_at: verdict.kind.and_then(|kind| turn.resets_at(kind, &said)),
+            at_least,
             session_signs: *session_signs,
             unfinished_tool: report.unfinished_tool.clone().filter(|_| class != ExitClass::Ok),
-            remarks: Vec::new(),
+            remarks: remarks(launched, &report),
             stdout_tail: tail(&output.capture(Stream::Stdout).last(tails.0 * 8), tails.0),
             stderr_tail: match &stub {
                 Some(failure) => tail(&failure.to_string(), tails.1),
@@ -388,6 +397,22 @@ impl Supervised<'_> {
 }
 
 impl Turn {
+    /// When a usage cap is over, by numbers or by the words of the failure.
+    fn resets_at(&self, kind: FailureKind, said: &str) -> Option<Timestamp> {
+        let FailureKind::UsageCap { .. } = kind else { return None };
+        let now = clock::now();
+        // A clock time in words is the operator's; without a zone that is known it says nothing.
+        let tz = self.site.host.operator("TZ").and_then(|tz| tz.to_str());
+        let at = match clock::local_offset(tz, now) {
+            Some(offset) => opens_at(kind, said, now.as_millis().div_euclid(1000), offset),
+            None => match kind {
+                FailureKind::UsageCap { resets_at } => resets_at,
+                _ => None,
+            },
+        };
+        Some(Timestamp::from_millis(at?.saturating_mul(1000)))
+    }
+
     /// Keeps what was captured, for people. Best effort.
     fn keep(&self, output: &Output) {
         let Some(peers) = &self.site.spec.peers else { return };
@@ -423,13 +448,36 @@ fn exit_class(end: EndReason, raw: Option<RawExit>) -> ExitClass {
     }
 }
 
-fn usage(report: &ToolReport) -> Usage {
-    let seen = report.usage.total;
-    Usage {
-        // What was counted before a stream broke off was spent, even if it is not all.
-        tokens: (report.usage_known || seen.0 > 0).then_some(seen),
-        usd: report.usage.usd,
-    }
+/// What it used, and whether that is a lower bound.
+fn usage(launched: &Launch, report: &ToolReport, output: &Output, book: &Book) -> (Usage, bool) {
+    let (counted, priced) = output.spent();
+    // What was counted before a stream broke off was spent, even if it is not all.
+    let seen = report.usage.total.max(counted);
+    let (usd, from) = cost(&launched.tool.kind(), report, launched.asked.as_deref(), &book.prices);
+    // A turn that was ended in its middle has no account of its own; what was priced on the way stands.
+    let usd = usd.max(priced.filter(|_| report.no_end_event));
+    let usage = Usage { tokens: (report.usage_known || seen.0 > 0).then_some(seen), usd };
+    let some = usage.tokens.is_some() || usage.usd.is_some();
+    (usage, some && (from == CostFrom::AtLeast || !report.usage_known))
+}
+
+/// What is worth knowing of how it ran.
+fn remarks(launched: &Launch, report: &ToolReport) -> Vec<String> {
+    let asked_and_used = launched.asked.as_deref().zip(report.usage.model.as_deref());
+    let other = asked_and_used.filter(|(asked, used)| other_model(asked, used)).map(|(asked, used)| {
+        format!(
+            "asked for the model `{}`, and `{}` answered: its price and its work are those of that one",
+            term::line(asked, 80),
+            term::line(used, 80)
+        )
+    });
+    let dropped = (report.lines_dropped > 0).then(|| {
+        format!(
+            "{} lines of its output were too long to be read, so its account may lack something",
+            report.lines_dropped
+        )
+    });
+    other.into_iter().chain(dropped).collect()
 }
 
 fn retry_after(kind: FailureKind) -> Option<u64> {
@@ -441,11 +489,6 @@ fn retry_after(kind: FailureKind) -> Option<u64> {
         | FailureKind::Overload
         | FailureKind::Other => None,
     }
-}
-
-fn resets_at(kind: FailureKind) -> Option<Timestamp> {
-    let FailureKind::UsageCap { resets_at } = kind else { return None };
-    Some(Timestamp::from_millis(resets_at?.saturating_mul(1000)))
 }
 
 fn not_launched(error: &LaunchError, from: Mono) -> Result<PeerExit, Ours> {

@@ -22,6 +22,8 @@ pub(super) struct Launch {
     pub(super) stdin: Option<String>,
     pub(super) tool: &'static dyn Tool,
     pub(super) argv: Vec<String>,
+    /// The model that its command line asks for.
+    pub(super) asked: Option<String>,
     /// What must not reach a log.
     pub(super) rules: Rules,
     /// Gone when this is dropped.
@@ -113,6 +115,7 @@ pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Laun
     let Some(peer) = peer else { return Err(LaunchError::Unknown(ask.peer.to_string())) };
     let scratch = &site.spec.scratch;
     let spec = tool_spec(peer);
+    let asking = spec.clone();
     let tool = adapter(&spec.kind);
     let name = format!("prompt-{}-{}-{}.txt", site.spec.run_id, ask.tick, peer.name);
     let place = scratch.path().join(&name).into_os_string().into_string().ok();
@@ -141,7 +144,8 @@ pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Laun
     spawn.args = args.iter().map(Into::into).collect();
     spawn.env = vars;
     spawn.stdin = if stdin.is_some() { Stdin::Piped } else { Stdin::Null };
-    Ok(Launch { spawn, stdin, tool, argv, rules, _prompt: prompt })
+    let asked = tool.model_asked(&asking);
+    Ok(Launch { spawn, stdin, tool, argv, asked, rules, _prompt: prompt })
 }
 
 fn rules(site: &Site, plan: &CommandPlan) -> Rules {

@@ -48,7 +48,7 @@ use peers_sys::env::Env;
 use peers_sys::redact::Rules;
 use peers_sys::spawn::StubProgram;
 use peers_tools::patterns::{DEFAULT_ERROR_PATTERNS, DEFAULT_HALT_PATTERNS};
-use peers_tools::{PatternError, Patterns};
+use peers_tools::{PatternError, Patterns, Price, Prices};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -167,6 +167,7 @@ pub struct Book {
     gates: BTreeMap<GoalId, Gate>,
     order: Vec<GoalId>,
     patterns: Patterns,
+    prices: Prices,
 }
 
 /// A hard goal, ready to run.
@@ -223,7 +224,8 @@ impl Book {
             &or(&config.health.error_patterns, &DEFAULT_ERROR_PATTERNS),
             &or(&config.health.halt_patterns, &DEFAULT_HALT_PATTERNS),
         )?;
-        Ok(Self { config, gates, order, patterns })
+        let prices = prices(&config);
+        Ok(Self { config, gates, order, patterns, prices })
     }
 
     /// The configuration.
@@ -237,6 +239,22 @@ impl Book {
     pub fn gates(&self) -> &[GoalId] {
         &self.order
     }
+}
+
+/// The price table with the operator's entries over it.
+fn prices(config: &Config) -> Prices {
+    let own = config.prices.iter().map(|(model, price)| {
+        let peers_model::config::Price { input, cached_input, cache_write, output } = *price;
+        let rate = |rate: peers_model::config::Rate| rate.0;
+        let price = Price {
+            input: rate(input),
+            cached_input: cached_input.map(rate),
+            cache_write: cache_write.map(rate),
+            output: rate(output),
+        };
+        (model.clone(), price)
+    });
+    Prices::builtin().with(own)
 }
 
 /// The book in force. Whoever reloads goals and configuration turns the page here; what runs already

@@ -3,11 +3,13 @@
 //! Shared by the two readers of a child, which run on the same thread. Only the decoder and the
 //! pattern scanner see the bytes as they are; everything that is kept or shown is redacted first.
 
+use peers_core::machine::Ceiling;
 use peers_core::watch::{Stream as Channel, WatchIn};
-use peers_model::Mono;
+use peers_model::{Mono, Tokens, Usd};
 use peers_sys::redact::{Redactor, Rules};
 use peers_tools::{
-    Decoder, ExitKind, HitClass, HitTime, PatternHit, PatternScanner, Stream, ToolEvent, ToolReport,
+    Decoder, ExitKind, HitClass, HitTime, Meter, Omen, Omens, PatternHit, PatternScanner, Stream, ToolEvent,
+    ToolReport,
 };
 
 use super::capture::Capture;
@@ -19,6 +21,7 @@ const FIRST_WORDS: usize = 1024;
 /// One child's output so far.
 pub(super) struct Output {
     decoder: Option<Box<dyn Decoder>>,
+    accounts: Accounts,
     scanner: PatternScanner,
     out: Side,
     err: Side,
@@ -35,6 +38,37 @@ pub(super) struct Output {
     taken: u64,
 }
 
+/// What is counted and looked out for while a child runs.
+#[derive(Debug)]
+pub(super) struct Accounts {
+    pub(super) meter: Meter,
+    /// Beyond it the child is ended.
+    pub(super) ceiling: Ceiling,
+    pub(super) omens: Omens,
+    /// The first of them.
+    omen: Option<Omen>,
+    over: bool,
+}
+
+impl Accounts {
+    pub(super) fn new(meter: Meter, ceiling: Ceiling) -> Self {
+        Self { meter, ceiling, omens: Omens::default(), omen: None, over: false }
+    }
+
+    fn take(&mut self, event: &ToolEvent) {
+        self.meter.feed(event);
+        if let Some(omen) = self.omens.feed(event) {
+            self.omen.get_or_insert(omen);
+        }
+        if let ToolEvent::Usage(_) = event {
+            let (tokens, usd) = self.meter.spent();
+            let Ceiling { tokens: most, usd: most_usd } = self.ceiling;
+            self.over |= most.is_some_and(|most| tokens.0 > most)
+                || usd.zip(most_usd).is_some_and(|(usd, most)| usd > most);
+        }
+    }
+}
+
 /// One stream.
 struct Side {
     redactor: Redactor,
@@ -43,6 +77,7 @@ struct Side {
 
 /// What the watch machine does not know yet. Chunks of a flood add up, so this stays small.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "plain facts, each told once")]
 struct News {
     out: u64,
     err: u64,
@@ -53,11 +88,14 @@ struct News {
     errors: u32,
     out_closed: bool,
     err_closed: bool,
+    hopeless: bool,
+    spent: bool,
 }
 
 impl Output {
     pub(super) fn new(
         decoder: Box<dyn Decoder>,
+        accounts: Accounts,
         scanner: PatternScanner,
         rules: &Rules,
         cap: usize,
@@ -66,6 +104,7 @@ impl Output {
         let side = || Side { redactor: rules.redactor(), capture: Capture::mostly_tail(cap) };
         Self {
             decoder: Some(decoder),
+            accounts,
             scanner,
             out: side(),
             err: side(),
@@ -146,6 +185,12 @@ impl Output {
         }
         inputs.extend((0..news.begun).map(|_| WatchIn::ToolBegun));
         inputs.extend((0..news.ended).map(|_| WatchIn::ToolEnded));
+        if news.hopeless {
+            inputs.push(WatchIn::Hopeless);
+        }
+        if news.spent {
+            inputs.push(WatchIn::Spent);
+        }
         inputs.extend((0..news.halts).map(|_| WatchIn::PatternHit { halt: true }));
         inputs.extend((0..news.errors).map(|_| WatchIn::PatternHit { halt: false }));
         for (stream, closed) in [(Channel::Out, news.out_closed), (Channel::Err, news.err_closed)] {
@@ -160,7 +205,9 @@ impl Output {
     pub(super) fn finish(&mut self, exit: ExitKind) -> ToolReport {
         self.scan_tails();
         let report = self.decoder.take().map(|decoder| decoder.finish(exit, &mut self.events));
-        self.events.clear();
+        for event in self.events.drain(..) {
+            self.accounts.take(&event);
+        }
         report.unwrap_or_default()
     }
 
@@ -170,6 +217,16 @@ impl Output {
         let first = |class| self.hits.iter().find(|(hit, _)| hit.class == class);
         let halt = first(HitClass::Halt).filter(|_| confirmed || !self.spoke_after_halt);
         halt.or_else(|| first(HitClass::Error)).map(|(hit, time)| (hit, *time))
+    }
+
+    /// The sign that going on was of no use, if there was one.
+    pub(super) fn omen(&self) -> Option<&Omen> {
+        self.accounts.omen.as_ref()
+    }
+
+    /// Tokens and money as they were counted while it ran.
+    pub(super) fn spent(&self) -> (Tokens, Option<Usd>) {
+        self.accounts.meter.spent()
     }
 
     /// What is kept of a stream.
@@ -210,6 +267,7 @@ impl Output {
         // Of what a chunk says only the last is shown: a flood must not cost a sanitiser for each line.
         let mut words = None;
         for event in self.events.drain(..) {
+            self.accounts.take(&event);
             match event {
                 ToolEvent::ToolBegun { name, .. } => {
                     self.news.begun = self.news.begun.saturating_add(1);
@@ -229,6 +287,8 @@ impl Output {
                 | ToolEvent::Final { .. } => self.news.active = true,
             }
         }
+        self.news.hopeless |= self.accounts.omen.is_some();
+        self.news.spent |= self.accounts.over;
         let words = words.unwrap_or_default();
         // The end of what it said is the news.
         if let Some(line) = words.lines().rfind(|line| !line.trim().is_empty()) {
@@ -259,7 +319,9 @@ mod tests {
         let rules = Rules::new(secrets);
         let scanner = PatternScanner::new(Patterns::defaults().unwrap(), false);
         let decoder = adapter(&ToolKind::from_name("other")).decoder();
-        Output::new(decoder, scanner, &rules, 1 << 16, Progress::default())
+        let meter = Meter::new(ToolKind::from_name("other"), None, peers_tools::Prices::builtin());
+        let accounts = Accounts::new(meter, Ceiling::default());
+        Output::new(decoder, accounts, scanner, &rules, 1 << 16, Progress::default())
     }
 
     fn feed(output: &mut Output, from: Stream, text: &str) -> String {

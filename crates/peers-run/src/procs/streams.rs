@@ -8,7 +8,7 @@ use peers_model::limits;
 use peers_store::{artifacts, layout};
 use peers_sys::clock;
 use peers_sys::spawn::Child;
-use peers_tools::{PatternScanner, Stream};
+use peers_tools::{Meter, PatternScanner, Stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::child::Turn;
 use super::launch::Launch;
-use super::output::Output;
+use super::output::{Accounts, Output};
 use super::tee::{Tee, Written};
 
 /// What the files of standard output and standard error end in.
@@ -44,7 +44,9 @@ impl Streams {
         let scanner = PatternScanner::new(book.patterns.clone(), structured);
         let cap = usize::try_from(book.config.health.buf_cap_bytes.get()).unwrap_or(usize::MAX);
         let decoder = launched.tool.decoder_for(&launched.argv);
-        let output = Output::new(decoder, scanner, &launched.rules, cap, progress.clone());
+        let meter = Meter::new(launched.tool.kind(), launched.asked.clone(), book.prices.clone());
+        let accounts = Accounts::new(meter, launch.ceiling);
+        let output = Output::new(decoder, accounts, scanner, &launched.rules, cap, progress.clone());
         let mut streams = Self {
             output: Rc::new(RefCell::new(output)),
             heard: Rc::default(),

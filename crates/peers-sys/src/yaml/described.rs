@@ -260,11 +260,13 @@ impl Walk {
                 _ => self.mismatch(node, path, "`true` or `false`"),
             },
             Shape::Whole { least, most } => self.whole(node, path, *least, *most),
-            Shape::Amount => {
+            Shape::Amount | Shape::Price => {
                 const MOST: f64 = 1e9;
-                let wanted = "an amount of dollars above zero";
+                let free = matches!(shape, Shape::Price);
+                let wanted =
+                    if free { "a price in dollars, 0 or more" } else { "an amount of dollars above zero" };
                 match number(node) {
-                    Some(value) if value > 0.0 && value <= MOST => {
+                    Some(value) if (value > 0.0 || free && value == 0.0) && value <= MOST => {
                         serde_json::Number::from_f64(value).map(Value::Number)
                     }
                     Some(value) if value > MOST => {

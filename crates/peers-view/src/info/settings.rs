@@ -99,6 +99,7 @@ pub(super) fn groups(config: &Config) -> Vec<Group> {
         setting("recovery_interval", recovery_interval),
         said("on_peer_unavailable", on_peer_unavailable, decided),
         setting("rate_limit_max_wait_s", longest),
+        said("prices", &config.prices, Some(prices(config))),
     ];
     vec![
         Group { label: "config", settings: first },
@@ -118,6 +119,14 @@ pub(super) fn groups(config: &Config) -> Vec<Group> {
             ],
         },
     ]
+}
+
+/// The models whose prices the operator set.
+fn prices(config: &Config) -> String {
+    if config.prices.is_empty() {
+        return "built-in".to_owned();
+    }
+    format!("built-in, and for {}", list(config.prices.keys().cloned().collect::<Vec<_>>().into_iter()))
 }
 
 fn budget(config: &Config) -> Vec<Setting> {

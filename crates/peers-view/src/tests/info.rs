@@ -70,7 +70,7 @@ peers:     2
 config:    driver orchestrator (default), comm git (default),
            max_retries 1 (default), recovery_interval 8 (default),
            on_peer_unavailable auto: halt with 2 peers (default),
-           rate_limit_max_wait_s 21600 (default)
+           rate_limit_max_wait_s 21600 (default), prices built-in (default)
 budget:    max_iterations 50, max_runtime_s 21600 (default),
            max_wall_s null (default), deadline null (default),
            max_consecutive_failures 5 (default), max_tokens null (default),

@@ -54,7 +54,12 @@ fn spots(table: &'static Table) -> Vec<Spot> {
                     out,
                 );
             }
-            Shape::Switch | Shape::Whole { .. } | Shape::Amount | Shape::Text(_) | Shape::Word { .. } => {}
+            Shape::Switch
+            | Shape::Whole { .. }
+            | Shape::Amount
+            | Shape::Price
+            | Shape::Text(_)
+            | Shape::Word { .. } => {}
         }
     }
     let mut out = vec![Spot { path: String::new(), table, wrap: Box::new(|value| value) }];
@@ -89,7 +94,7 @@ fn sample(shape: &'static Shape) -> Value {
     match shape {
         Shape::Switch => json!(true),
         Shape::Whole { least, .. } => json!(least),
-        Shape::Amount => json!(1.5),
+        Shape::Amount | Shape::Price => json!(1.5),
         Shape::Text(text) => {
             let fits = |word: &&&str| text.wrong.is_none_or(|wrong| wrong(word).is_none());
             json!(["one", "2026-03-04T18:00:00Z"].iter().find(fits).unwrap())
@@ -130,6 +135,7 @@ fn values(shape: &'static Shape) -> Vec<Value> {
             out.extend(most.checked_add(1).map(|more| json!(more)));
         }
         Shape::Amount => out.extend([json!(0.01), json!(1e9), json!(1e10), json!(0.0)]),
+        Shape::Price => out.extend([json!(0.0), json!(0.01), json!(1e9), json!(1e10), json!(-1.0)]),
         Shape::Word { words, .. } => {
             out.extend(words.iter().flat_map(|(word, _)| [json!(word), json!(word.to_uppercase())]));
         }

@@ -14,6 +14,7 @@ const STREAKS: &str = "crates/peers-core/tests/loop_rows/streaks.rs";
 const WAITING: &str = "crates/peers-core/tests/loop_rows/waiting.rs";
 const SKEPTICS: &str = "crates/peers-core/tests/loop_rows/skeptics.rs";
 const PEERS: &str = "crates/peers-run/tests/procs/peers.rs";
+const AGENTS: &str = "crates/peers-run/tests/procs/agents.rs";
 const GATES: &str = "crates/peers-run/tests/procs/gates.rs";
 const TOOLS: &str = "crates/peers-tools/src/registry.rs";
 const LOAD: &str = "crates/peers-store/src/load/tests.rs";
@@ -144,6 +145,27 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("recovery_interval", HEALTH, "row_41_an_interval_of_zero_never_tries_again"),
     ("on_peer_unavailable", START, REACHES),
     ("rate_limit_max_wait_s", START, REACHES),
+    (
+        "prices",
+        AGENTS,
+        "what_a_tool_gives_no_figure_for_is_priced_by_the_table_and_the_operator_may_change_it",
+    ),
+    (
+        "prices.*.input",
+        AGENTS,
+        "what_a_tool_gives_no_figure_for_is_priced_by_the_table_and_the_operator_may_change_it",
+    ),
+    (
+        "prices.*.cached_input",
+        AGENTS,
+        "what_a_tool_gives_no_figure_for_is_priced_by_the_table_and_the_operator_may_change_it",
+    ),
+    ("prices.*.cache_write", "crates/peers-tools/src/prices.rs", ""),
+    (
+        "prices.*.output",
+        AGENTS,
+        "what_a_tool_gives_no_figure_for_is_priced_by_the_table_and_the_operator_may_change_it",
+    ),
     ("skeptic", START, REACHES),
     ("skeptic.enabled", SKEPTICS, "row_53_without_a_skeptic_the_proof_comes_at_once"),
     ("skeptic.rounds", SKEPTICS, "row_53_two_rounds_are_by_two_peers"),

@@ -73,6 +73,7 @@ pub(super) fn compare(old: &Config, new: &Config, changes: &mut Vec<Change>) {
         skeptic: _,
         on_peer_unavailable,
         rate_limit_max_wait_s,
+        prices,
         prompt: PromptSettings { max_bytes },
         setup: _,
         pipeline_gates,
@@ -91,6 +92,7 @@ pub(super) fn compare(old: &Config, new: &Config, changes: &mut Vec<Change>) {
     book.value("recovery_interval", &old.recovery_interval, recovery_interval);
     book.value("on_peer_unavailable", &old.on_peer_unavailable, on_peer_unavailable);
     book.value("rate_limit_max_wait_s", &old.rate_limit_max_wait_s, rate_limit_max_wait_s);
+    book.value("prices", &old.prices, prices);
     book.value("observability.tee_stream", &old.observability.tee_stream, tee_stream);
     book.value("prompt.max_bytes", &old.prompt.max_bytes, max_bytes);
     book.value("pipeline_gates", &old.pipeline_gates, pipeline_gates);

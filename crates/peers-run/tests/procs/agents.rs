@@ -1,0 +1,131 @@
+//! Peers that talk like real agents: what they cost, what ends them early, and what they wait for.
+
+use peers_core::machine::{Ceiling, RunPeer};
+use peers_model::Usd;
+use peers_model::outcome::{ApiClass, ExitClass};
+
+use crate::stage::{FOREVER, Stage, Turn, launch};
+
+/// A peer of `tool` whose lines a shell prints, and then `then`.
+fn prints(tool: &str, flags: &[&str], lines: &[&str], then: &str) -> String {
+    let said: Vec<String> = lines.iter().map(|line| format!("echo '{line}'")).collect();
+    let script = format!(":; {}{then}", said.iter().map(|line| format!("{line}; ")).collect::<String>());
+    let argv: Vec<&str> = ["/bin/sh", "-c", &script].into_iter().chain(flags.iter().copied()).collect();
+    format!("tool: {tool}, argv: {}", serde_json::to_string(&argv).unwrap())
+}
+
+const CLAUDE: [&str; 3] = ["--output-format", "stream-json", "--verbose"];
+const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"claude-opus-5-5"}"#;
+const CODEX_DONE: &str = r#"{"type":"turn.completed","usage":{"input_tokens":1000000,"cached_input_tokens":400000,"output_tokens":100000}}"#;
+
+#[test]
+fn what_a_tool_gives_no_figure_for_is_priced_by_the_table_and_the_operator_may_change_it() {
+    let mut stage = Stage::new();
+    let codex = |model: &str| prints("codex", &["--json", "-m", model], &[CODEX_DONE], "true");
+    let cost = |stage: &Stage, model: &str| stage.turn(&codex(model), "").exit.usage.usd;
+    let built_in = cost(&stage, "gpt-5");
+    assert!(built_in > Some(Usd::ZERO), "{built_in:?}");
+    assert_eq!(cost(&stage, "nobody-knows"), None, "unknown is not free");
+
+    stage.settings =
+        "prices: {gpt-5: {input: 10, cached_input: 1, output: 20}, own: {input: 0, output: 0}}\n".into();
+    assert_eq!(cost(&stage, "gpt-5"), Usd::from_f64(6.0 + 0.4 + 2.0));
+    assert_eq!(cost(&stage, "own"), Some(Usd::ZERO));
+    stage.settings = "prices: {gpt-5: {input: 10, output: 20}}\n".into();
+    assert_eq!(cost(&stage, "gpt-5"), Usd::from_f64(10.0 + 2.0), "cached input costs what other input does");
+}
+
+fn with_ceiling(stage: &Stage, peer: &str, ceiling: Ceiling) -> Turn {
+    stage.with(stage.book(peer), async |mut procs, mut arriving| {
+        use peers_run::ports::Procs as _;
+        procs.run_peer(&RunPeer { ceiling, ..launch("") });
+        Turn::over(&mut arriving).await
+    })
+}
+
+fn message(id: &str, tokens: u64) -> String {
+    format!(
+        r#"{{"type":"assistant","message":{{"id":"{id}","model":"claude-opus-5-5","content":[{{"type":"text","text":"x"}}],"usage":{{"input_tokens":{tokens},"output_tokens":0}}}}}}"#
+    )
+}
+
+#[test]
+fn a_turn_is_ended_in_its_middle_when_it_has_spent_more_than_it_may() {
+    let stage = Stage::new();
+    let (first, second) = (message("m1", 600_000), message("m2", 600_000));
+    let peer = prints("claude", &CLAUDE, &[INIT, &first, &second], FOREVER);
+    let dollars = |n: f64| Usd::from_f64(n);
+    for ceiling in
+        [Ceiling { tokens: Some(1_000_000), usd: None }, Ceiling { tokens: None, usd: dollars(3.0) }]
+    {
+        let turn = with_ceiling(&stage, &peer, ceiling);
+        assert_eq!((turn.exit.class, turn.exit.classification()), (ExitClass::Budget, "budget-kill"));
+        assert_eq!(turn.exit.usage.tokens.map(|t| t.0), Some(1_200_000));
+        // No account of its own: what was priced on the way is charged, and said to be a lower bound.
+        assert!(turn.exit.usage.usd > dollars(3.0) && turn.exit.at_least, "{:?}", turn.exit.usage);
+    }
+    let peer = prints("claude", &CLAUDE, &[INIT, &first, &second], "true");
+    let turn = with_ceiling(&stage, &peer, Ceiling { tokens: Some(1_200_000), usd: None });
+    assert_eq!(turn.exit.class, ExitClass::Ok, "what it may is not more than it may");
+}
+
+#[test]
+fn a_login_that_is_refused_again_and_again_ends_the_turn_at_once() {
+    let retry = |n: u32| {
+        format!(
+            r#"{{"type":"system","subtype":"api_retry","attempt":{n},"max_retries":10,"retry_delay_ms":600,"error_status":401,"error":"authentication_failed"}}"#
+        )
+    };
+    let turn = Stage::new().turn(&prints("claude", &CLAUDE, &[INIT, &retry(1), &retry(2)], FOREVER), "");
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Hopeless, ApiClass::Auth));
+    assert_eq!(turn.exit.matched.map(|m| (m.pattern, m.source)), Some(("auth".into(), "structured".into())));
+    // Once may be a hiccup.
+    let turn = Stage::new().turn(&prints("claude", &CLAUDE, &[INIT, &retry(1)], "exit 1"), "");
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Nonzero, ApiClass::None));
+}
+
+#[test]
+fn an_agent_that_spins_on_empty_replies_is_ended_and_its_service_waited_for() {
+    let start = r#"{"type":"step_start","part":{"type":"step-start"}}"#;
+    let finish = r#"{"type":"step_finish","part":{"type":"step-finish","reason":"unknown","tokens":{"input":0,"output":0},"cost":0}}"#;
+    let spin = format!("while :; do echo '{start}'; echo '{finish}'; done");
+    let turn = Stage::new().turn(&prints("opencode", &["--format", "json"], &[], &spin), "");
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Hopeless, ApiClass::Transient));
+    assert_eq!(turn.exit.classification(), "rate-limited");
+}
+
+#[test]
+fn silence_in_the_middle_of_a_retry_is_the_services_and_any_other_is_the_agents() {
+    let stage = Stage::limits(2, 60);
+    let retry = r#"{"type":"error","message":"Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)"}"#;
+    let codex = |line: &str| prints("codex", &["--json"], &[line], FOREVER);
+    let turn = stage.turn(&codex(retry), "");
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Idle, ApiClass::Transient));
+    let turn = stage.turn(&codex(r#"{"type":"turn.started"}"#), "");
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Idle, ApiClass::None));
+}
+
+#[test]
+fn a_usage_cap_names_its_end_by_a_number_or_by_the_clock_of_the_operator() {
+    let mut stage = Stage::new();
+    stage.vars.push(("TZ".into(), "UTC".into()));
+    let cap = r#"{"type":"turn.failed","error":{"message":"You have hit your usage limit. Try again in 2 hours."}}"#;
+    let before = peers_sys::clock::now();
+    let turn = stage.turn(&prints("codex", &["--json"], &[cap], "exit 1"), "");
+    assert_eq!((turn.exit.api, turn.exit.classification()), (ApiClass::UsageCap, "usage-cap"));
+    let left = turn.exit.resets_at.unwrap().since(before).as_secs();
+    assert!((7199..=7260).contains(&left), "{left}");
+}
+
+#[test]
+fn another_model_than_the_one_asked_for_is_told() {
+    let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"x","total_cost_usd":0.1,"usage":{"input_tokens":1,"output_tokens":1}}"#;
+    let flags = ["--output-format", "stream-json", "--verbose", "--model", "claude-haiku-4-5"];
+    let turn = Stage::new().turn(&prints("claude", &flags, &[INIT, done], "true"), "");
+    assert_eq!(turn.exit.model.as_deref(), Some("claude-opus-5-5"));
+    assert!(
+        turn.exit.remarks[0].contains("`claude-haiku-4-5`, and `claude-opus-5-5` answered"),
+        "{:?}",
+        turn.exit.remarks
+    );
+}
