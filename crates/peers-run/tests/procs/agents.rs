@@ -8,8 +8,8 @@ use crate::stage::{FOREVER, Stage, Turn, launch};
 
 /// A peer of `tool` whose lines a shell prints, and then `then`.
 fn prints(tool: &str, flags: &[&str], lines: &[&str], then: &str) -> String {
-    let said: Vec<String> = lines.iter().map(|line| format!("echo '{line}'")).collect();
-    let script = format!(":; {}{then}", said.iter().map(|line| format!("{line}; ")).collect::<String>());
+    let said = lines.iter().map(|line| format!("echo '{line}'")).chain([then.to_owned()]);
+    let script = said.collect::<Vec<_>>().join("; ");
     let argv: Vec<&str> = ["/bin/sh", "-c", &script].into_iter().chain(flags.iter().copied()).collect();
     format!("tool: {tool}, argv: {}", serde_json::to_string(&argv).unwrap())
 }
