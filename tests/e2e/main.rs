@@ -21,6 +21,8 @@ mod cli_money;
 #[cfg(test)]
 mod cli_operator;
 #[cfg(test)]
+mod cli_outside;
+#[cfg(test)]
 mod cli_run;
 #[cfg(test)]
 mod cli_schema;

@@ -113,6 +113,7 @@ impl World {
             inbox: std::collections::BTreeMap::new(),
             messages: Vec::new(),
             asked: Vec::new(),
+            outside: false,
         };
         self.append(Record::TickStarted(Box::new(started)));
     }
@@ -205,6 +206,7 @@ fn tick_record(iteration: TickNo, peer: PeerName, head: CommitId) -> TickRecord 
         soft_fail_reason: None,
         exit,
         recovered: false,
+        outside: false,
         rescued: false,
         started_at: Timestamp::default(),
         gate_ms: 0,

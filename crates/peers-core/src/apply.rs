@@ -251,7 +251,7 @@ impl State {
         self.ticks = tick.iteration;
         if let Some(run) = &mut self.run {
             // A tick that a crashed run began is none of this run's.
-            run.ticks = run.ticks.saturating_add(u64::from(!tick.recovered));
+            run.ticks = run.ticks.saturating_add(u64::from(!tick.recovered && !tick.outside));
         }
         self.head = Some(tick.head_after.clone());
         self.branch.clone_from(&tick.branch);

@@ -75,7 +75,7 @@ pub struct Scenario {
     /// Peers.
     pub peers: usize,
     /// Tick cap of a process.
-    pub max_ticks: Option<u64>,
+    max_ticks: Option<u64>,
     /// Iteration cap.
     pub max_iterations: u64,
     /// Dry run.
@@ -194,6 +194,7 @@ impl Scenario {
             rules: self.rules(),
             digests,
             caps: Caps::new(budget),
+            after: None,
             max_ticks: self.max_ticks,
             stuck_after: 5,
             stuck_gates: GoalId::new("tests-pass").into_iter().collect(),

@@ -283,6 +283,7 @@ fn started(tick: u64, peer: &str) -> TickStarted {
         inbox: std::collections::BTreeMap::new(),
         messages: Vec::new(),
         asked: Vec::new(),
+        outside: false,
     }
 }
 
@@ -304,6 +305,7 @@ fn tick_record(tick: u64, peer: &str) -> TickRecord {
         soft_fail_reason: None,
         exit,
         recovered: false,
+        outside: false,
         rescued: false,
         started_at: Timestamp::from_millis(BEGAN),
         gate_ms: 0,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::{Usd, exit};
 use peers_modes::hooks::quoted;
-use peers_run::boot::{self, RunOptions, RunSummary};
+use peers_run::boot::{self, After, RunOptions, RunSummary};
 use peers_run::place::{Place, is_gone};
 use peers_store::{runs, store};
 use peers_sys::{env, term};
@@ -75,11 +75,16 @@ fn dollars(text: &str) -> Result<Usd, String> {
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
-    start(args.max_ticks, &args.common, cx)
+    start(args.max_ticks, None, &args.common, cx)
 }
 
 /// Runs the loop with a cap of ticks, and says how it ended.
-pub(crate) fn start(max_ticks: Option<u64>, common: &Common, cx: &Cx) -> Result<ExitCode, CommandError> {
+pub(crate) fn start(
+    max_ticks: Option<u64>,
+    after: Option<After>,
+    common: &Common,
+    cx: &Cx,
+) -> Result<ExitCode, CommandError> {
     let Common {
         max_usd,
         branch,
@@ -92,6 +97,7 @@ pub(crate) fn start(max_ticks: Option<u64>, common: &Common, cx: &Cx) -> Result<
     let options = RunOptions {
         target: cx.target.clone(),
         max_ticks,
+        after,
         max_usd: *max_usd,
         branch: branch.clone(),
         worktree: worktree.clone(),

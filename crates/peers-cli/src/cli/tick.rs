@@ -1,18 +1,33 @@
 //! `peers tick`.
 
+use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
+
+use peers_run::boot::{self, BootError, Outside};
 
 use super::run::{self, Common};
 use crate::cx::Cx;
 use crate::error::CommandError;
 
+/// A hook's message is at most this long, in bytes.
+const MESSAGE: u64 = 1024 * 1024;
+
 /// Run the loop for one turn
 ///
 /// The same as `run --max-ticks 1`. Called from inside a turn of the same project it ends at once and says
 /// nothing, so that no agent and no hook of it starts a loop within the loop.
+///
+/// With `--after PEER` the turn of that peer ran outside, in a terminal say: what it committed since the loop
+/// last looked is taken in as its turn first, and then the next peer has one. An agent's own stop hook calls
+/// it so (`peers init --driver=hooks`). It ends at once and says nothing on standard output unless a new
+/// commit that names the peer hands over; where the hook's message on standard input names a directory
+/// outside of the project; and where another loop is at work, which sees the commits itself.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
+    /// Take in first what this peer did outside of the loop; its name, or that of its tool
+    #[arg(long, value_name = "PEER", conflicts_with_all = ["branch", "worktree", "dry_run"])]
+    after: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -23,5 +38,41 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     {
         return Ok(ExitCode::SUCCESS);
     }
-    run::start(Some(1), &args.common, cx)
+    let Some(who) = &args.after else { return run::start(Some(1), None, &args.common, cx) };
+    let place = cx.place()?;
+    if boot::is_inside(&message(), place.work_dir()) == Some(false) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if place.holder()?.is_some() {
+        cx.out.talk("note: another loop is at work here; it sees what was committed");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut disk = place.open_view_disk()?;
+    let loaded = boot::load(&mut disk)?;
+    let after = match boot::outside(&place, &mut disk, &loaded.config, who).map_err(BootError::from)? {
+        Outside::Nothing(peer) => {
+            cx.out.talk(&format!("note: there is no new commit of `{peer}`"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Outside::Unfinished(peer) => {
+            cx.out.talk(&format!(
+                "note: `{peer}` has committed and not handed over (`Peer-Status: handoff` with `Self-Review: pass`); its turn goes on"
+            ));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Outside::Over(after) => after,
+    };
+    run::start(Some(1), Some(after), &args.common, cx)
+}
+
+/// What the hook says on standard input; nothing where a person calls.
+fn message() -> Vec<u8> {
+    let stdin = std::io::stdin();
+    let mut bytes = Vec::new();
+    if !stdin.is_terminal()
+        && let Err(error) = stdin.lock().take(MESSAGE).read_to_end(&mut bytes)
+    {
+        tracing::debug!(%error, "no message on standard input");
+    }
+    bytes
 }

@@ -1,7 +1,8 @@
 //! The transition function.
 
-use peers_model::outcome::{ErrorKind, PeerExit, StopReason};
-use peers_model::record::{ExitProof, ExitRecord, Record, RunStarted, TurnEnded};
+use peers_model::claim::CommitClaims;
+use peers_model::outcome::{ErrorKind, ExitClass, PeerExit, StopReason};
+use peers_model::record::{ExitProof, ExitRecord, Record, RunStarted, TickStarted, TurnEnded};
 use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{GoalId, Timestamp};
 
@@ -351,13 +352,18 @@ fn on_booted(
 ) -> Decision {
     let open = m.state.open.as_ref();
     let unwitnessed = m.state.unwitnessed();
+    let outside = outside(cfg, m, facts).filter(|_| open.is_none() && !unwitnessed);
     let record = RunStarted {
         pid: cfg.pid,
         version: cfg.version.clone(),
         branch: facts.branch.clone(),
         head: facts.head.clone(),
         // What is new while a tick is open belongs to that tick; its harvest will say so.
-        operator: if open.is_some() || unwitnessed { Vec::new() } else { facts.arrived.clone() },
+        operator: if open.is_some() || unwitnessed || outside.is_some() {
+            Vec::new()
+        } else {
+            facts.arrived.clone()
+        },
         digests: cfg.digests.clone(),
         sandbox: cfg.sandbox.clone(),
         max_ticks: cfg.max_ticks,
@@ -366,6 +372,7 @@ fn on_booted(
     };
     let record = Record::RunStarted(Box::new(record));
     let mut d = match open {
+        None if let Some(started) = &outside => took_place(m, started),
         None if unwitnessed && !facts.arrived.is_empty() => {
             let mut state = m.state.clone();
             if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
@@ -395,6 +402,49 @@ fn on_booted(
         d.effects.insert(0, Effect::Tell(Notice::PeerCapped { peer, reached }));
     }
     d.effects.insert(0, Effect::Tell(Notice::RunStarted));
+    d
+}
+
+/// The turn that ran outside, where there is something of it.
+fn outside(cfg: &LoopConfig, m: &Machine, facts: &Facts) -> Option<TickStarted> {
+    let after = cfg.after.as_ref()?;
+    let listed = cfg.rules.peers.iter().any(|rule| rule.name == after.peer);
+    if !listed || facts.arrived.is_empty() || !facts.history_intact || facts.tamper.is_some() {
+        return None;
+    }
+    Some(TickStarted {
+        tick: m.state.ticks.next(),
+        peer: after.peer.clone(),
+        head_before: after.head.clone(),
+        tree_before: after.tree.clone(),
+        branch: facts.branch.clone(),
+        prompt_sha256: String::new(),
+        prompt_bytes: 0,
+        warnings_taken: 0,
+        skeptic: false,
+        inbox: std::collections::BTreeMap::new(),
+        messages: Vec::new(),
+        asked: Vec::new(),
+        outside: true,
+    })
+}
+
+/// A turn that is over before the loop hears of it: what it left is looked at as after any other.
+fn took_place(m: &Machine, started: &TickStarted) -> Decision {
+    let mut exit = PeerExit::interrupted(0);
+    exit.class = ExitClass::Ok;
+    let mut d = keep(m, Phase::Harvesting { exit: Box::new(exit), recovered: false });
+    d.records.push(Record::TickStarted(Box::new(started.clone())));
+    d.effects.push(Effect::Tell(Notice::TickStarted {
+        tick: started.tick,
+        peer: started.peer.clone(),
+        skeptic: false,
+    }));
+    d.effects.push(Effect::Harvest {
+        tick: started.tick,
+        peer: started.peer.clone(),
+        from: started.head_before.clone(),
+    });
     d
 }
 
@@ -484,7 +534,7 @@ fn on_harvested(
         // Wall time of a crashed tick is bounded by what the tick could have run.
         exit.duration_ms = exit.duration_ms.min(cfg.absolute_s.saturating_mul(1000));
     }
-    let harvest = &witnessed(open, harvest);
+    let harvest = &if open.started.outside { claimed(open, harvest) } else { witnessed(open, harvest) };
     let mut judgement = judging::judge(&m.state, open, &exit, harvest);
     if let Some(why) = &harvest.unreadable {
         judgement.lose(why);
@@ -538,6 +588,18 @@ fn on_harvested(
         d.records.push(Record::TurnEnded(TurnEnded { tick, head: at.head.clone(), exit: ended }));
     }
     d
+}
+
+/// Nobody watched a turn that ran outside, so the commits that name its peer are its peer's, and all others
+/// are nobody's.
+fn claimed(open: &OpenTick, harvest: &Harvest) -> Harvest {
+    let mut harvest = harvest.clone();
+    for commit in harvest.commits.iter_mut().filter(|c| c.origin != Origin::Own) {
+        let claims = CommitClaims::read(&commit.message);
+        let names = claims.handoff.unverified().names(&open.started.peer);
+        commit.origin = if names { Origin::Peer } else { Origin::Known };
+    }
+    harvest
 }
 
 /// After a crash: what appeared after the turn was looked at may be the work of a gate, and counts as

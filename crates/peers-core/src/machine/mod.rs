@@ -11,7 +11,7 @@ use peers_model::goal::Goal;
 use peers_model::outcome::{PeerExit, StopReason};
 use peers_model::record::{CorrectionKind, Digests, Record, Rules};
 use peers_model::verdict::{Judged, TreeKey};
-use peers_model::{GoalId, PeerName, RunId, Timestamp};
+use peers_model::{CommitId, GoalId, PeerName, RunId, Timestamp, TreeId};
 
 pub use decide::{decide, start};
 pub use event::{
@@ -41,6 +41,8 @@ pub struct LoopConfig {
     pub digests: Digests,
     /// Caps.
     pub caps: Caps,
+    /// A turn that ran outside and is over.
+    pub after: Option<After>,
     /// Tick cap of this process.
     pub max_ticks: Option<u64>,
     /// A watched gate that is red so many ticks stops the loop; 0 = never.
@@ -76,6 +78,17 @@ pub struct LoopConfig {
     pub torn: Option<u64>,
     /// Paths that were uncommitted before anybody of the loop had a turn, as they still are: the operator's.
     pub uncommitted: Vec<String>,
+}
+
+/// A turn that somebody else than the loop ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct After {
+    /// Whose turn it is said to have been.
+    pub peer: PeerName,
+    /// HEAD as it was last known before.
+    pub head: CommitId,
+    /// Its tree.
+    pub tree: TreeId,
 }
 
 /// Where the loop is between two inputs.

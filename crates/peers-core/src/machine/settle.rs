@@ -242,6 +242,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
         soft_fail_reason: reason,
         exit: draft.exit.clone(),
         recovered: draft.recovered,
+        outside: started.outside,
         rescued: j.rescued && success,
         started_at: open.at,
         gate_ms: draft.gate_ms,

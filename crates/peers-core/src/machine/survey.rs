@@ -517,6 +517,7 @@ pub(super) fn on_composed(
             .map(|(path, _)| path.clone())
             .collect(),
         asked: prepared.asked,
+        outside: false,
     };
     let mut d = keep(m, Phase::Running { spawned: false });
     d.records.push(Record::TickStarted(Box::new(started)));

@@ -1,6 +1,6 @@
 //! Commits that appear while no tick is open, and proofs under which the tree moves.
 
-use peers_core::machine::{Event, Phase};
+use peers_core::machine::{After, Event, Phase};
 use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind};
 use peers_model::record::{CommitsSeen, Record};
 use peers_model::verdict::Place;
@@ -344,4 +344,52 @@ fn what_a_gate_commits_each_time_it_runs_is_seen_before_anybody_has_the_turn() {
     let by_gates: Vec<_> = seen(&bench).into_iter().flat_map(|s| s.commits.clone()).collect();
     assert!(!bench.tick(1).commits.iter().any(|c| by_gates.contains(c)), "none of them is the peer's");
     assert_eq!(bench.started()[0].head_before, seen(&bench)[2].head);
+}
+
+fn says(bench: &mut Bench, label: &str, name: &str, handoff: bool) {
+    let end = if handoff { "Peer-Status: handoff\nSelf-Review: pass\n" } else { "" };
+    bench
+        .world
+        .outside_commits(label, &format!("work\n\n## Self-Review\nread it again\n\nPeer: {name}\n{end}"));
+}
+
+/// Two peers whose loop has run once, and a turn of `ann` that ran outside since.
+fn after_outside() -> Bench {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.run();
+    let head = bench.m.state.head.clone().unwrap();
+    let tree = crate::world::tree(&bench.world.tip().tree);
+    bench.cfg.after = Some(After { peer: peer("ann"), head, tree });
+    bench
+}
+
+#[test]
+fn a_turn_that_ran_outside_is_taken_in_first_and_the_next_peer_has_one_after_it() {
+    let mut bench = after_outside();
+    says(&mut bench, "half", "ann", false);
+    bench.world.operator_commits("by hand");
+    says(&mut bench, "done", "ann", true);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann ann bob");
+    let tick = bench.tick(2);
+    assert!(tick.outside && tick.success && !tick.recovered, "{tick:?}");
+    assert_eq!((tick.commits.len(), tick.foreign.len()), (2, 1), "the operator's is not hers");
+    assert_eq!((tick.exit.usage.tokens, tick.exit.duration_ms), (None, 0), "what it cost is not known");
+    assert_eq!(bench.prompts().len(), 2, "nobody was asked for it");
+    // Who takes it in again finds nothing new.
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.ticks().len(), 4);
+}
+
+#[test]
+fn a_turn_that_ran_outside_and_left_nothing_or_rewrote_history_is_no_turn() {
+    let mut bench = after_outside();
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.ticks().len(), 2);
+    let mut bench = after_outside();
+    says(&mut bench, "done", "ann", true);
+    bench.world.intact = false;
+    assert_eq!(bench.run(), StopReason::Tamper(TamperKind::History));
+    assert_eq!(bench.ticks().len(), 1);
 }

@@ -313,6 +313,12 @@ impl World {
         label.clone_into(&mut self.work);
     }
 
+    /// Somebody commits while no loop runs.
+    pub(crate) fn outside_commits(&mut self, label: &str, message: &str) {
+        self.push(label, message, Origin::Known, None);
+        label.clone_into(&mut self.work);
+    }
+
     /// A gate commits while the tick of a peer is open.
     pub(crate) fn gate_commit_in_turn(&mut self, label: &str, message: &str) {
         self.push(label, message, Origin::Peer, None);

@@ -42,6 +42,9 @@ pub struct TickStarted {
     /// Soft goals whose review was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<GoalId>,
+    /// The turn ran outside, and is over when this is written (`peers tick --after`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside: bool,
 }
 
 /// Record `peer-spawned`.
@@ -204,6 +207,9 @@ pub struct TickRecord {
     /// Found after a crash of the loop.
     #[serde(default)]
     pub recovered: bool,
+    /// The turn ran outside of the loop: nobody watched it, and what it cost is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside: bool,
     /// A handoff that counted although the process was ended by us.
     #[serde(default)]
     pub rescued: bool,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use peers_core::budget::Caps;
 use peers_core::classify_path::TestPaths;
-use peers_core::machine::{LoopConfig, Notice};
+use peers_core::machine::{After, LoopConfig, Notice};
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::config::{Config, PositiveUsd};
 use peers_model::outcome::StopReason;
@@ -59,6 +59,8 @@ pub struct RunOptions {
     pub branch: Option<String>,
     /// Work in a linked worktree, there or at the default place.
     pub worktree: Option<Option<PathBuf>>,
+    /// A turn that ran outside, to be taken in first ([`super::outside`]).
+    pub after: Option<After>,
     /// Nothing of a turn stays.
     pub dry_run: bool,
     /// Start without a real gate.
@@ -323,6 +325,7 @@ impl Ground {
             rules: rules(&loaded.config, &loaded.goals, options.no_skeptic, options.dry_run),
             digests: loaded.digests.clone(),
             caps: Caps::new(loaded.config.budget.clone()),
+            after: options.after.clone(),
             max_ticks: options.max_ticks,
             stuck_after: 0,
             stuck_gates: Vec::new(),
@@ -700,6 +703,7 @@ mod tests {
             rules: rules(&config, &[], false, false),
             digests: peers_model::record::Digests::default(),
             caps: Caps::new(config.budget.clone()),
+            after: None,
             max_ticks: None,
             stuck_after: 0,
             stuck_gates: Vec::new(),

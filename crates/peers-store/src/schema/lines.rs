@@ -50,6 +50,7 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
             ("inbox?", "{hash}", "Bookmarks after this prompt: sender to newest commit shown."),
             ("messages?", "[text]", "Messages shown."),
             ("asked?", "[text]", "Soft goals whose review was asked for."),
+            ("outside?", "bool", "The turn ran outside of the loop and is over."),
         ],
     ),
     (
@@ -195,6 +196,7 @@ const TICK: &[Field] = &[
     ("soft_fail_reason?", "text", "Why it was no success."),
     ("exit", "#exit", "Facts about the process."),
     ("recovered", "bool", "Closed by a later run, after a crash."),
+    ("outside?", "bool", "The turn ran outside of the loop; its commits are those that name the peer."),
     ("rescued", "bool", "The handoff counts although the process was ended by us or failed after it."),
     ("started_at", "time", "When the turn began."),
     ("gate_ms", "int", "Time of its gates."),
