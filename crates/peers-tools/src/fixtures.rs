@@ -411,6 +411,23 @@ fn a_line_beyond_the_cap_is_dropped_and_the_next_one_read() {
 }
 
 #[test]
+fn an_endless_line_is_held_up_to_the_cap_and_no_further() {
+    let chunk = vec![b'x'; 1024 * 1024];
+    for (tool, cap) in [("claude", 16 * 1024 * 1024), ("other", 2 * 4096)] {
+        let mut decoder = adapter(&ToolKind::from_name(tool)).decoder();
+        let mut scanner = PatternScanner::new(Patterns::defaults().expect("patterns"), true);
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            for _ in 0..20 {
+                decoder.feed(stream, &chunk, &mut Vec::new());
+                scanner.feed(stream, &chunk, &mut Vec::new());
+            }
+        }
+        assert_eq!(decoder.held(), cap, "{tool}");
+        assert_eq!(scanner.held(), 2 * 64 * 1024);
+    }
+}
+
+#[test]
 fn a_depth_bomb_is_no_event() {
     let bomb = format!("{{\"message\":{}", "{\"content\":[".repeat(200_000));
     for tool in ["claude", "codex", "opencode"] {

@@ -53,6 +53,12 @@ impl LineSplitter {
         self.open.then_some(Line { bytes: &self.held, cut: self.cut })
     }
 
+    /// How many bytes of the unfinished line it holds.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Hands out the unfinished line as the last one. Call it when the stream has ended.
     pub fn finish(&mut self, mut line: impl FnMut(Line<'_>)) {
         if self.open {

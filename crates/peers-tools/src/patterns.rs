@@ -4,6 +4,8 @@
 //! tool with a structured channel, lines of standard output that begin with `{` are its events and
 //! are never searched: an agent's words inside them prove nothing.
 
+use std::sync::Arc;
+
 use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
 use thiserror::Error;
 
@@ -125,9 +127,10 @@ pub enum PatternError {
 /// A compiled pair of pattern lists. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Patterns {
-    set: RegexSet,
+    /// Shared, with what it learns while it searches: a clone of the set itself would learn it anew.
+    set: Arc<RegexSet>,
     /// The source texts, halt patterns first.
-    texts: Vec<String>,
+    texts: Arc<[String]>,
     halts: usize,
 }
 
@@ -150,7 +153,7 @@ impl Patterns {
         let set = build(&texts, false)
             .or_else(|_| build(&texts, true))
             .map_err(|source| PatternError::TooBig(Box::new(source)))?;
-        Ok(Self { set, texts, halts: halt.len() })
+        Ok(Self { set: Arc::new(set), texts: texts.into(), halts: halt.len() })
     }
 
     /// The default lists.
@@ -267,6 +270,12 @@ impl PatternScanner {
                 scan(patterns, structured, from, line, hits, out);
             }
         });
+    }
+
+    /// How many bytes of unfinished lines it holds: at most 128 KiB.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.stdout.held() + self.stderr.held()
     }
 
     /// Looks at the unfinished lines, from their own starts. Call it when a stream has been quiet for a

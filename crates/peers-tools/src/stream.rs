@@ -42,6 +42,10 @@ impl<S: Lines> Decoder for StreamDecoder<S> {
         }
     }
 
+    fn held(&self) -> usize {
+        self.lines.held()
+    }
+
     fn finish(mut self: Box<Self>, exit: ExitKind, out: &mut Vec<ToolEvent>) -> ToolReport {
         let Self { lines, state } = &mut *self;
         lines.finish(|line| state.line(line, out));

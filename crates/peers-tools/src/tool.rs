@@ -269,6 +269,10 @@ pub trait Decoder: Send + fmt::Debug {
     /// Takes the next bytes of a stream.
     fn feed(&mut self, from: Stream, chunk: &[u8], out: &mut Vec<ToolEvent>);
 
+    /// How many bytes of unfinished lines it holds: never more than
+    /// [`STREAM_LINE`](peers_model::limits::STREAM_LINE).
+    fn held(&self) -> usize;
+
     /// Ends both streams; an unterminated last line counts as a line.
     fn finish(self: Box<Self>, exit: ExitKind, out: &mut Vec<ToolEvent>) -> ToolReport;
 }

@@ -38,6 +38,10 @@ impl Decoder for TextDecoder {
         }
     }
 
+    fn held(&self) -> usize {
+        self.stdout.held() + self.stderr.held()
+    }
+
     fn finish(mut self: Box<Self>, _exit: ExitKind, out: &mut Vec<ToolEvent>) -> ToolReport {
         let Self { stdout, stderr, state } = &mut *self;
         stdout.finish(|line| state.line(Stream::Stdout, line, out));
