@@ -22,6 +22,19 @@ pub enum CostFrom {
     Unknown,
 }
 
+impl CostFrom {
+    /// The name used in records: `tool`, `table`, `at-least`, `unknown`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Table => "table",
+            Self::AtLeast => "at-least",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// What a finished turn cost, and how that is known. There is a figure unless it is
 /// [`CostFrom::Unknown`].
 ///

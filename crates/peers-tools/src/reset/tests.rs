@@ -1,3 +1,5 @@
+//! What is read from texts of the real tools, and from texts that only look like them.
+
 use proptest::prelude::*;
 
 use super::*;
