@@ -11,7 +11,7 @@ use crate::player::Player;
 use crate::script::{Condition, Dialect, Script, Turn};
 use crate::step::Step;
 use crate::turn::{self, Choice};
-use crate::wire::{Session, Wire, tag};
+use crate::wire::{Asked, Session, Wire, tag};
 
 /// Longest prompt that is read, in bytes.
 const PROMPT_BYTES: u64 = 64 * 1024 * 1024;
@@ -81,7 +81,16 @@ pub fn run(options: &Options, io: Io<'_>) -> u8 {
         .or_else(|| options.env.text("PEERS_PEER_NAME"))
         .unwrap_or_else(|| dialect.as_str())
         .to_owned();
-    let mut prompt = Lazy { source: &options.prompt, cwd: &options.cwd, stdin, text: None };
+    let pid = std::process::id().to_string();
+    let asked = match dialect {
+        Dialect::Acp => match Asked::read(stdin, stdout, &tag(&[&peer, &pid]), PROMPT_BYTES) {
+            Ok(asked) => Some(asked),
+            Err(error) => return complain(stderr, format!("speak to the client: {error}")),
+        },
+        Dialect::Claude | Dialect::Codex | Dialect::Opencode | Dialect::Plain => None,
+    };
+    let text = asked.as_ref().map(|asked| asked.prompt.clone());
+    let mut prompt = Lazy { source: &options.prompt, cwd: &options.cwd, stdin, text };
     let selected = match script.turns.iter().find_map(|turn| selects(turn, &mut prompt, options)) {
         Some(Err(error)) => return complain(stderr, format!("read the prompt: {error}")),
         Some(Ok(turn)) => Some(turn),
@@ -94,13 +103,13 @@ pub fn run(options: &Options, io: Io<'_>) -> u8 {
         Err(_) if selected.is_some() => 1,
         Err(error) => return complain(stderr, chain(&error)),
     };
-    let pid = std::process::id().to_string();
     let session = Session {
         cwd: options.cwd.display().to_string(),
         model: script.model.clone().unwrap_or_else(|| "fake-model".to_owned()),
         tag: tag(&[&peer, &number.to_string(), &pid]),
         peer: peer.clone(),
         turn: number,
+        asked,
     };
     let mut player =
         Player { options, wire: Wire::new(dialect, session, stdout, stderr), prompt, peer, number };

@@ -50,6 +50,8 @@ pub enum Dialect {
     Codex,
     /// `opencode run --format json`.
     Opencode,
+    /// The Agent Client Protocol, as an agent.
+    Acp,
     /// Plain text.
     #[default]
     Plain,
@@ -73,6 +75,8 @@ impl Dialect {
             Self::Codex
         } else if has("run") && format("--format", &["json"]) {
             Self::Opencode
+        } else if has("acp") || has("--acp") {
+            Self::Acp
         } else {
             Self::Plain
         }
@@ -85,6 +89,7 @@ impl Dialect {
             Self::Claude => "claude",
             Self::Codex => "codex",
             Self::Opencode => "opencode",
+            Self::Acp => "acp",
             Self::Plain => "plain",
         }
     }
@@ -243,6 +248,7 @@ mod tests {
         assert_eq!(asked("--print --output-format=stream-json"), Dialect::Claude);
         assert_eq!(asked("-c model=\"x\" exec --json --skip-git-repo-check -"), Dialect::Codex);
         assert_eq!(asked("run --format json --auto"), Dialect::Opencode);
+        assert_eq!((asked("acp"), asked("-y --acp")), (Dialect::Acp, Dialect::Acp));
         for plain in ["", "-p", "--output-format text", "exec -", "--json"] {
             assert_eq!(asked(plain), Dialect::Plain, "{plain:?}");
         }

@@ -339,6 +339,61 @@ fn a_good_turn_reads_as_the_real_tools_stream() {
     }
 }
 
+/// What a client says until it waits for the answer.
+fn client(prompt: &str) -> String {
+    let ask = |id: u32, method: &str, params: serde_json::Value| {
+        serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string() + "\n"
+    };
+    let text = serde_json::json!({"sessionId": "s", "prompt": [{"type": "text", "text": prompt}]});
+    let hello = serde_json::json!({"protocolVersion": 1});
+    let open = serde_json::json!({"cwd": "/", "mcpServers": []});
+    ask(1, "initialize", hello) + &ask(2, "session/new", open) + &ask(3, "session/prompt", text)
+}
+
+#[test]
+fn an_agent_of_the_protocol_is_asked_by_it_and_answers_by_it() {
+    let mut bench = Bench::new();
+    bench.prompt = client("# Skeptic turn");
+    let played = bench.play(
+        "as: acp\nturns:\n- on: {prompt: Skeptic}\n  steps:\n  - say: Working\n  - shell: exit 3\n  - handoff: Done\n\
+         \x20 - emit: {usage: {input: 1200, cached: 300, output: 80, reasoning: 5, usd: 0.25}}\n",
+    );
+    assert_eq!(played.code, 0, "{}", played.stderr);
+    let lines: Vec<serde_json::Value> =
+        played.text().lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    assert_eq!((&lines[0]["id"], &lines[1]["id"]), (&1.into(), &2.into()));
+    let session = &lines[1]["result"]["sessionId"];
+    let kinds: Vec<_> = lines
+        .iter()
+        .filter(|line| line["method"] == "session/update")
+        .map(|line| {
+            assert_eq!(&line["params"]["sessionId"], session);
+            line["params"]["update"]["sessionUpdate"].as_str().expect("a kind")
+        })
+        .collect();
+    let call = ["tool_call", "tool_call_update"];
+    assert_eq!(kinds, [&["agent_message_chunk"], &call[..], &call[..], &["usage_update"]].concat());
+    let last = lines.last().expect("an answer");
+    assert_eq!((&last["id"], &last["result"]["stopReason"]), (&3.into(), &"end_turn".into()));
+    assert_eq!(last["result"]["usage"]["totalTokens"], 1280);
+    assert!(bench.claims(HandoffClaim::read).is_handoff());
+}
+
+#[test]
+fn an_agent_of_the_protocol_fails_by_an_error() {
+    let mut bench = Bench::new();
+    bench.prompt = client("go");
+    for (fault, code) in [("auth", -32000), ("quota", -32603)] {
+        let played = bench.play(&format!("as: acp\nafter: repeat\nturns:\n- - emit: {fault}\n"));
+        let text = played.text();
+        let last: serde_json::Value =
+            serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+        assert_eq!((played.code, &last["error"]["code"]), (FAILED, &code.into()), "{fault}");
+    }
+    bench.prompt = "no message\n".to_owned();
+    assert_eq!(bench.play("as: acp\nturns:\n- - say: hi\n").code, UNUSABLE);
+}
+
 #[test]
 fn an_unstated_cost_is_still_some_cost() {
     for tool in ["claude", "codex", "opencode"] {

@@ -125,6 +125,20 @@ pub struct PeerSpec {
     pub reasoning: Option<String>,
     #[serde(default)]
     pub provider: Option<String>,
+    /// Of the tool `acp` alone.
+    #[serde(default)]
+    pub permissions: Option<Permissions>,
+}
+
+/// What an agent is answered that asks whether it may use a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Permissions {
+    /// Yes, each time: nobody is there to be asked.
+    #[default]
+    Allow,
+    /// No, each time.
+    Reject,
 }
 
 impl PeerSpec {

@@ -1,4 +1,4 @@
-//! The smallest program that a loop can run on: the spawn stub, the scripted peer, a check, `run`, `verify`,
+//! The smallest program that a loop can run on: the spawn stub, the bridge, the scripted peer, a check, `run`, `verify`,
 //! `land` and `undo`.
 //! For the tests of this crate.
 
@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next().as_deref().and_then(OsStr::to_str) {
         Some("__spawn") => peers_sys::stub::main(args),
+        Some("__acp") => peers_acp::main(args),
         Some("fake-peer") => fake_peer(args),
         Some("check") => check(),
         Some("run") => run(args),

@@ -33,7 +33,7 @@ pub fn auth_files(kind: &ToolKind) -> &'static [&'static str] {
     match kind {
         ToolKind::Claude => &[CLAUDE_CREDENTIALS, CLAUDE_SETTINGS],
         ToolKind::Codex => &[CODEX_AUTH],
-        ToolKind::Opencode | ToolKind::Other(_) => &[],
+        ToolKind::Opencode | ToolKind::Acp | ToolKind::Other(_) => &[],
     }
 }
 
@@ -50,7 +50,7 @@ pub fn billing(spec: &ToolSpec, probe: &AuthProbe) -> Billing {
     match &spec.kind {
         ToolKind::Claude => claude(probe),
         ToolKind::Codex => codex(probe),
-        ToolKind::Opencode | ToolKind::Other(_) => Billing::Unknown,
+        ToolKind::Opencode | ToolKind::Acp | ToolKind::Other(_) => Billing::Unknown,
     }
 }
 
@@ -142,6 +142,8 @@ pub fn auto_cap_mode(tools: &[(&str, Billing)], explicit: bool) -> (CapMode, Str
 
 #[cfg(test)]
 mod tests {
+    use peers_model::config::Permissions;
+
     use super::*;
     use crate::tool::PromptMode;
 
@@ -153,6 +155,7 @@ mod tests {
             model: None,
             reasoning: None,
             provider: None,
+            permissions: Permissions::default(),
         }
     }
 

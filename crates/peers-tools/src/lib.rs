@@ -6,6 +6,7 @@
 //! Start reading at [`tool`] (the two traits), then [`claude`] as the fullest adapter. A new adapter
 //! is a directory and one line in [`registry`].
 
+pub mod acp;
 pub mod billing;
 pub mod classify;
 pub mod claude;

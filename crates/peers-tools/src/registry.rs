@@ -1,5 +1,6 @@
 //! The static table of adapters.
 
+use crate::acp::Acp;
 use crate::claude::Claude;
 use crate::codex::Codex;
 use crate::generic::Generic;
@@ -13,18 +14,21 @@ pub fn adapter(kind: &ToolKind) -> &'static dyn Tool {
         ToolKind::Claude => &Claude,
         ToolKind::Codex => &Codex,
         ToolKind::Opencode => &Opencode,
+        ToolKind::Acp => &Acp,
         ToolKind::Other(_) => &Generic,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use peers_model::config::Permissions;
+
     use super::*;
     use crate::tool::{Ask, CommandPlan, PromptMode, ToolSpec};
 
     #[test]
     fn each_kind_finds_its_adapter() {
-        for name in ["claude", "codex", "opencode"] {
+        for name in ["claude", "codex", "opencode", "acp"] {
             let kind = ToolKind::from_name(name);
             assert_eq!(adapter(&kind).kind(), kind);
         }
@@ -40,7 +44,15 @@ mod tests {
         let [model, reasoning, provider] = fields.map(field);
         let prompt_mode =
             if argv.contains("{PROMPT}") { PromptMode::ArgvSubstitute } else { PromptMode::Stdin };
-        let spec = ToolSpec { kind: kind.clone(), argv: words, prompt_mode, model, reasoning, provider };
+        let spec = ToolSpec {
+            kind: kind.clone(),
+            argv: words,
+            prompt_mode,
+            model,
+            reasoning,
+            provider,
+            permissions: Permissions::default(),
+        };
         let ask = Ask { prompt: "P".to_owned(), prompt_file: None };
         adapter(&kind).plan(&spec, &ask).unwrap()
     }

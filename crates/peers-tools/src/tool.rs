@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use peers_model::config::Permissions;
 use thiserror::Error;
 
 use crate::event::{Stream, ToolEvent, ToolReport};
@@ -22,6 +23,8 @@ pub enum ToolKind {
     Codex,
     /// opencode.
     Opencode,
+    /// Any program that speaks the Agent Client Protocol.
+    Acp,
     /// Any other program, by the name that the configuration gives it.
     Other(String),
 }
@@ -34,6 +37,7 @@ impl ToolKind {
             "claude" => Self::Claude,
             "codex" => Self::Codex,
             "opencode" => Self::Opencode,
+            "acp" => Self::Acp,
             other => Self::Other(other.to_owned()),
         }
     }
@@ -45,6 +49,7 @@ impl ToolKind {
             Self::Claude => "claude",
             Self::Codex => "codex",
             Self::Opencode => "opencode",
+            Self::Acp => "acp",
             Self::Other(name) => name,
         }
     }
@@ -56,7 +61,7 @@ impl ToolKind {
             Self::Claude => &["low", "medium", "high", "xhigh", "max"],
             Self::Codex => &["minimal", "low", "medium", "high", "xhigh"],
             Self::Opencode => &["minimal", "low", "medium", "high", "xhigh", "max"],
-            Self::Other(_) => &[],
+            Self::Acp | Self::Other(_) => &[],
         }
     }
 
@@ -66,7 +71,7 @@ impl ToolKind {
         match self {
             Self::Claude => &["anthropic", "openrouter"],
             Self::Codex => &["openai", "openrouter"],
-            Self::Opencode | Self::Other(_) => &[],
+            Self::Opencode | Self::Acp | Self::Other(_) => &[],
         }
     }
 }
@@ -104,6 +109,8 @@ pub struct ToolSpec {
     pub reasoning: Option<String>,
     /// The semantic field `provider`, lower case.
     pub provider: Option<String>,
+    /// What an agent is answered that asks through the protocol; means something for [`ToolKind::Acp`] alone.
+    pub permissions: Permissions,
 }
 
 /// One request to an agent.
@@ -120,6 +127,8 @@ pub struct Ask {
 pub struct CommandPlan {
     /// The program and its arguments.
     pub argv: Vec<String>,
+    /// Start our own program in its place, with these arguments and `argv` behind them.
+    pub bridge: Option<Vec<String>>,
     /// What to write to standard input; `None` means the null device.
     pub stdin: Option<String>,
     /// Variables to add to the environment.
@@ -155,6 +164,14 @@ pub enum PlanWarning {
         /// The option to add.
         hint: &'static str,
     },
+    /// The protocol leaves it to the agent what it tells.
+    #[error(
+        "`{tool}` tells what the agent chooses to tell: a cap on tokens or cost binds as far as that goes"
+    )]
+    AgentsOwnAccount {
+        /// The tool's name.
+        tool: String,
+    },
     /// Claude Code refuses to start this way.
     #[error("claude needs `--verbose` together with `--output-format stream-json`")]
     NeedsVerbose,
@@ -188,6 +205,12 @@ pub enum PlanError {
     /// A file is needed and the caller offered none.
     #[error("the prompt needs a file and there is no place for one")]
     NoPromptFile,
+    /// The tool gets its prompt in one way alone.
+    #[error("`{tool}` gets its prompt by the protocol: leave prompt_mode out")]
+    OnlyStdin {
+        /// The tool's name.
+        tool: String,
+    },
     /// The tool knows no such field or value.
     #[error("`{tool}` does not support {field} `{value}`")]
     Unsupported {
@@ -258,6 +281,11 @@ pub trait Tool: Sync {
     /// The model that the command line of `spec` asks for: an argument of it, else the field `model`.
     /// `None`: it leaves the choice to the tool, or nobody here knows how to read it.
     fn model_asked(&self, spec: &ToolSpec) -> Option<String>;
+
+    /// The variables of the login of what `argv` runs, for tools that are not one program.
+    fn login_env_for(&self, _argv: &[String]) -> LoginEnv {
+        self.login_env()
+    }
 
     /// The variables that must be set and not blank before `spec` can run.
     fn required_env(&self, spec: &ToolSpec) -> Vec<String>;

@@ -5,7 +5,7 @@ mod settings;
 use std::collections::BTreeSet;
 
 use peers_core::budget::Caps;
-use peers_model::config::{Budget, Config, PeerSpec};
+use peers_model::config::{Budget, Config, PeerSpec, Permissions};
 use peers_model::goal::{GateRun, Goal, GoalKind, TreeChoice};
 use peers_model::review::SoftRule;
 use peers_sys::term;
@@ -102,7 +102,8 @@ pub fn info_json(info: &Info<'_>) -> String {
         .enumerate()
         .map(|(at, peer)| {
             json!({"name": peer.name, "tool": peer.tool_name(), "prompt_mode": peer.prompt_mode, "role": peer.role,
-                "model": peer.model, "reasoning": peer.reasoning, "provider": peer.provider, "argv": peer.argv,
+                "model": peer.model, "reasoning": peer.reasoning, "provider": peer.provider,
+                "permissions": permissions(peer), "argv": peer.argv,
                 "accounting": accounting.get(at)})
         })
         .collect();
@@ -195,7 +196,15 @@ fn peer_words(peer: &PeerSpec) -> String {
             parts.push(format!("{key}={value}"));
         }
     }
+    if let Some(permissions) = permissions(peer) {
+        parts.push(format!("permissions={}", lower(&permissions)));
+    }
     format!("{} ({})", peer.name, parts.join(", "))
+}
+
+/// What an agent is answered that asks; others ask nobody.
+fn permissions(peer: &PeerSpec) -> Option<Permissions> {
+    (peer.tool_name() == "acp").then(|| peer.permissions.unwrap_or_default())
 }
 
 fn run_words(run: &GateRun) -> String {

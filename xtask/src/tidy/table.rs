@@ -75,6 +75,7 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("git2", &["peers-git"]),
     ("tokio", &["peers-run"]),
     ("clap", &["peers-cli"]),
+    ("agent-client-protocol-schema", &["peers-acp"]),
     ("anyhow", &["xtask"]),
 ];
 
@@ -144,6 +145,13 @@ pub(crate) const TABLE: &[Row] = &[
         may: &[Ambient],
     },
     Row {
+        name: "peers-acp",
+        ring: Ring::Product(3),
+        uses: &["peers-model", "peers-sys"],
+        third_party: ThirdParty::Never(&["git2", "tokio"]),
+        may: &[Spawn, Ambient, Print],
+    },
+    Row {
         name: "peers-fake",
         ring: Ring::Product(3),
         uses: &["peers-model", "peers-sys"],
@@ -180,6 +188,7 @@ pub(crate) const TABLE: &[Row] = &[
             "peers-checks",
             "peers-view",
             "peers-fake",
+            "peers-acp",
             "peers-run",
         ],
         third_party: ThirdParty::Never(&["git2", "ratatui"]),

@@ -22,6 +22,7 @@ use crate::output::table;
 ///     [peers, fake-peer, --script, FILE, -p, --output-format, stream-json, --verbose]    # tool: claude
 ///     [peers, fake-peer, --script, FILE, exec, --json, "-"]                              # tool: codex
 ///     [peers, fake-peer, --script, FILE, run, --format, json]                            # tool: opencode
+///     [peers, fake-peer, --script, FILE, acp]                                            # tool: acp
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

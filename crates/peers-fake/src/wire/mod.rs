@@ -1,5 +1,6 @@
 //! The output, in the format of the tool that is played.
 
+mod acp;
 mod claude;
 mod codex;
 mod opencode;
@@ -7,6 +8,8 @@ mod plain;
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub(crate) use acp::Asked;
 
 use crate::script::Dialect;
 use crate::step::{Fault, FaultKind, Retry, Stream, Usage, Window};
@@ -20,6 +23,8 @@ pub(crate) struct Session {
     pub(crate) model: String,
     /// Sixteen hex digits, different for each invocation.
     pub(crate) tag: String,
+    /// What a client of the protocol asked; only where one is spoken to.
+    pub(crate) asked: Option<Asked>,
 }
 
 impl Session {
@@ -83,7 +88,11 @@ impl<'a> Wire<'a> {
             Dialect::Claude => Box::new(claude::Claude::default()),
             Dialect::Codex => Box::new(codex::Codex::default()),
             Dialect::Opencode => Box::new(opencode::Opencode::default()),
-            Dialect::Plain => Box::new(plain::Plain),
+            Dialect::Plain | Dialect::Acp => Box::new(plain::Plain),
+        };
+        let format = match &session.asked {
+            Some(asked) => Box::new(acp::Acp::new(asked.clone())),
+            None => format,
         };
         Self {
             out,
@@ -170,7 +179,9 @@ impl<'a> Wire<'a> {
                 }
                 self.err.flush()
             }
-            Dialect::Plain | Dialect::Claude | Dialect::Codex | Dialect::Opencode => self.print(&lines),
+            Dialect::Plain | Dialect::Claude | Dialect::Codex | Dialect::Opencode | Dialect::Acp => {
+                self.print(&lines)
+            }
         }
     }
 

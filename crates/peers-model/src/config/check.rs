@@ -173,7 +173,29 @@ fn one_peer(peer: &PeerSpec, fail: &mut impl FnMut(&str, String)) {
     if let Some(what) = misplaced {
         fail("argv", what.into());
     }
-    semantic(peer, fail);
+    if peer.tool_name() == "acp" {
+        acp(peer, fail);
+    } else {
+        if peer.permissions.is_some() {
+            fail(
+                "permissions",
+                "`permissions` works for the tool acp only; others are told by their own switches in `argv`"
+                    .into(),
+            );
+        }
+        semantic(peer, fail);
+    }
+}
+
+/// What makes no sense for an agent that is spoken to by the protocol.
+fn acp(peer: &PeerSpec, fail: &mut impl FnMut(&str, String)) {
+    let fields = [("model", &peer.model), ("reasoning", &peer.reasoning), ("provider", &peer.provider)];
+    for (key, _) in fields.iter().filter(|(_, value)| value.is_some()) {
+        fail(key, format!("the tool acp has no `{key}`; set it in the agent's own configuration"));
+    }
+    if peer.prompt_mode != PromptMode::Stdin {
+        fail("prompt_mode", "the tool acp gets its prompt by the protocol; leave `prompt_mode` out".into());
+    }
 }
 
 /// `model`, `reasoning` and `provider`.

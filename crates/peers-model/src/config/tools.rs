@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{Config, PeerSpec, PromptMode, Role};
+use super::{Config, PeerSpec, Permissions, PromptMode, Role};
 use crate::ids::PeerName;
 
 /// The entries of `tools`, in the order of the file.
@@ -24,6 +24,8 @@ struct Entry {
     reasoning: Option<String>,
     #[serde(default)]
     provider: Option<String>,
+    #[serde(default)]
+    permissions: Option<Permissions>,
 }
 
 impl<'de> Deserialize<'de> for Tools {
@@ -39,9 +41,19 @@ impl<'de> Deserialize<'de> for Tools {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tools, A::Error> {
                 let mut peers = Vec::new();
                 while let Some((name, entry)) = map.next_entry::<PeerName, Entry>()? {
-                    let Entry { argv, prompt_mode, model, reasoning, provider } = entry;
+                    let Entry { argv, prompt_mode, model, reasoning, provider, permissions } = entry;
                     let (tool, role) = (Some(name.as_str().to_owned()), Role::Default);
-                    peers.push(PeerSpec { name, tool, argv, prompt_mode, role, model, reasoning, provider });
+                    peers.push(PeerSpec {
+                        name,
+                        tool,
+                        argv,
+                        prompt_mode,
+                        role,
+                        model,
+                        reasoning,
+                        provider,
+                        permissions,
+                    });
                 }
                 Ok(Tools(peers))
             }

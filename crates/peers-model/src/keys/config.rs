@@ -172,7 +172,7 @@ pub const PEER: Table = Table {
             ..optional(
                 "tool",
                 ANY,
-                "`claude`, `codex`, `opencode`, or another word for a program without an adapter of its own; absent: the name.",
+                "`claude`, `codex`, `opencode`, `acp` for a program that speaks the Agent Client Protocol, or another word for a program without an adapter of its own; absent: the name.",
             )
         },
         ARGV_KEY,
@@ -193,6 +193,7 @@ pub const PEER: Table = Table {
         MODEL,
         REASONING,
         PROVIDER,
+        PERMISSIONS,
     ],
     gone: &[],
     either: &[],
@@ -200,7 +201,7 @@ pub const PEER: Table = Table {
 
 /// One entry of `tools`.
 pub const TOOL: Table = Table {
-    keys: &[ARGV_KEY, PROMPT_MODE, MODEL, REASONING, PROVIDER],
+    keys: &[ARGV_KEY, PROMPT_MODE, MODEL, REASONING, PROVIDER, PERMISSIONS],
     gone: &[
         ("name", "the key of the entry is its name; write a list `peers` to choose both"),
         ("tool", "the key of the entry is its tool; write a list `peers` to choose both"),
@@ -248,6 +249,14 @@ const PROVIDER: Key = Key {
         "provider",
         SAID,
         "claude: anthropic, openrouter; codex: openai, openrouter; opencode: none, write `model: <provider>/<model>`.",
+    )
+};
+const PERMISSIONS: Key = Key {
+    null: true,
+    ..optional(
+        "permissions",
+        word(&[("allow", "yes, each time"), ("reject", "no, each time")]),
+        "Only for acp: what the agent is answered when it asks whether it may use a tool. Default: allow.",
     )
 };
 

@@ -495,7 +495,7 @@ fn not_launched(error: &LaunchError, from: Mono) -> Result<PeerExit, Ours> {
     let text = with_cause(error);
     match error.ours() {
         Some(kind) => Err((kind, text)),
-        None => Ok(not_started(126, &text, from)),
+        None => Ok(not_started(i32::from(error.exit_code()), &text, from)),
     }
 }
 

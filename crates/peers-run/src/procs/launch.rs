@@ -1,5 +1,6 @@
 //! From what the configuration says of a peer to a child that can be started.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -8,7 +9,7 @@ use peers_model::config::{PeerSpec, PromptMode as Configured};
 use peers_model::outcome::ErrorKind;
 use peers_sys::FileError;
 use peers_sys::redact::Rules;
-use peers_sys::spawn::{Spawn, Stdin};
+use peers_sys::spawn::{Spawn, SpawnError, Stdin, resolve_program};
 use peers_tools::{Ask, CommandPlan, PlanError, PlanWarning, PromptMode, Tool, ToolKind, ToolSpec, adapter};
 use thiserror::Error;
 
@@ -39,6 +40,9 @@ pub(super) enum LaunchError {
     /// Its command makes no sense.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// Its program is not there, or cannot be run.
+    #[error(transparent)]
+    Program(#[from] SpawnError),
     /// A file of ours could not be written, which is not the peer's fault.
     #[error("prepare the start of a peer")]
     Scratch(#[from] FileError),
@@ -50,7 +54,15 @@ impl LaunchError {
         match self {
             Self::Scratch(error) if error.is_disk_full() => Some(ErrorKind::DiskFull),
             Self::Scratch(_) => Some(ErrorKind::Io),
-            Self::Unknown(_) | Self::Plan(_) => None,
+            Self::Unknown(_) | Self::Plan(_) | Self::Program(_) => None,
+        }
+    }
+
+    /// The exit code that a shell would give for it.
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Program(error) => error.exit_code(),
+            Self::Unknown(_) | Self::Plan(_) | Self::Scratch(_) => 126,
         }
     }
 }
@@ -95,7 +107,10 @@ pub fn outlook(peer: &PeerSpec) -> Outlook {
     for warning in plan.map(|plan| plan.warnings).unwrap_or_default() {
         match warning {
             PlanWarning::NoStructuredOutput { hint, .. } => outlook.missing = Some(hint),
-            PlanWarning::PromptInArgv | PlanWarning::PromptSpilled { .. } | PlanWarning::NeedsVerbose => {
+            PlanWarning::PromptInArgv
+            | PlanWarning::PromptSpilled { .. }
+            | PlanWarning::NeedsVerbose
+            | PlanWarning::AgentsOwnAccount { .. } => {
                 outlook.doubts.push(warning.to_string());
             }
         }
@@ -134,14 +149,26 @@ pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Laun
     let config = format!("gitconfig-{}", peer.name);
     scratch.publish_unsynced(&config, &env::peer_git_config(&peer.name, &site.spec.repo))?;
     let turn = Turn { run: &site.spec.run_id, tick: ask.tick, git_config: &scratch.path().join(config) };
-    let who = PeerIdentity { name: &peer.name, project: &site.spec.project, login: tool.login_env() };
+    let who =
+        PeerIdentity { name: &peer.name, project: &site.spec.project, login: tool.login_env_for(&peer.argv) };
     let vars = env::of_peer(&site.host, &site.spec.chosen, turn, who, &plan);
     let rules = rules(site, &plan);
-    let CommandPlan { argv, stdin, .. } = plan;
+    let CommandPlan { argv, bridge, stdin, .. } = plan;
     let (program, args) =
         argv.split_first().ok_or_else(|| PlanError::EmptyArgv { tool: spec.kind.name().into() })?;
-    let mut spawn = Spawn::new(site.spec.stub.clone(), program, PathBuf::from(&site.spec.repo));
-    spawn.args = args.iter().map(Into::into).collect();
+    let repo = PathBuf::from(&site.spec.repo);
+    let mut spawn = if let Some(bridge) = &bridge {
+        // Without this only the bridge would know that there is nothing to start.
+        let path = vars.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        resolve_program(OsStr::new(program), path, &repo)?;
+        let mut spawn = Spawn::new(site.spec.stub.clone(), &site.spec.program, repo);
+        spawn.args = bridge.iter().chain(&argv).map(Into::into).collect();
+        spawn
+    } else {
+        let mut spawn = Spawn::new(site.spec.stub.clone(), program, repo);
+        spawn.args = args.iter().map(Into::into).collect();
+        spawn
+    };
     spawn.env = vars;
     spawn.stdin = if stdin.is_some() { Stdin::Piped } else { Stdin::Null };
     let asked = tool.model_asked(&asking);
@@ -170,6 +197,7 @@ fn tool_spec(peer: &PeerSpec) -> ToolSpec {
         model: peer.model.as_ref().map(|m| m.trim().to_owned()),
         reasoning: lower(&peer.reasoning),
         provider: lower(&peer.provider),
+        permissions: peer.permissions.unwrap_or_default(),
     }
 }
 

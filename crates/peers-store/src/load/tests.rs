@@ -3,6 +3,7 @@
 mod described;
 mod effects;
 mod texts;
+use peers_model::config::Permissions;
 use peers_model::goal::GoalKind;
 
 use super::*;
@@ -516,6 +517,8 @@ fn each_field_of_a_tool_is_that_of_its_peer() {
         load_config(&format!("tools: {{codex: {{{fields}}}, claude: {{argv: [claude]}}}}\n")).unwrap();
     let list = format!("peers: [{{name: codex, {fields}}}, {{name: claude, argv: [claude]}}]\n");
     let peers = load_config(&list).unwrap();
+    let asked = load_config("tools: {acp: {argv: [x], permissions: reject}, claude: {argv: [claude]}}\n");
+    assert_eq!(asked.unwrap().peers[0].permissions, Some(Permissions::Reject));
     for (a, b) in tools.peers.iter().zip(&peers.peers) {
         assert_eq!(
             (&a.argv, a.prompt_mode, &a.model, &a.reasoning, &a.provider),

@@ -70,6 +70,8 @@ impl Tool for Claude {
 
 #[cfg(test)]
 mod tests {
+    use peers_model::config::Permissions;
+
     use super::*;
     use crate::tool::PromptMode;
 
@@ -81,6 +83,7 @@ mod tests {
             model: None,
             reasoning: None,
             provider: None,
+            permissions: Permissions::default(),
         }
     }
 

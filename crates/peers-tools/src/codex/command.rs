@@ -133,6 +133,8 @@ fn toml_scalar(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use peers_model::config::Permissions;
+
     use super::*;
     use crate::tool::PromptMode;
 
@@ -144,6 +146,7 @@ mod tests {
             model: None,
             reasoning: None,
             provider: None,
+            permissions: Permissions::default(),
         }
     }
 

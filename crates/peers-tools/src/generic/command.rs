@@ -48,6 +48,8 @@ impl Tool for Generic {
 
 #[cfg(test)]
 mod tests {
+    use peers_model::config::Permissions;
+
     use super::*;
     use crate::tool::PromptMode;
 
@@ -60,6 +62,7 @@ mod tests {
             model: None,
             reasoning: None,
             provider: None,
+            permissions: Permissions::default(),
         };
         let ask = Ask { prompt: "p".to_owned(), prompt_file: None };
         assert!(Generic.plan(&plain, &ask).is_ok_and(|plan| plan.warnings.is_empty()));

@@ -56,6 +56,8 @@ impl Tool for Opencode {
 
 #[cfg(test)]
 mod tests {
+    use peers_model::config::Permissions;
+
     use super::*;
     use crate::tool::PromptMode;
 
@@ -71,6 +73,7 @@ mod tests {
             model: model.map(str::to_owned),
             reasoning: reasoning.map(str::to_owned),
             provider: provider.map(str::to_owned),
+            permissions: Permissions::default(),
         };
         match Opencode.plan(&spec, &Ask { prompt: "p".to_owned(), prompt_file: None }) {
             Ok(plan) => plan.argv.join(" "),

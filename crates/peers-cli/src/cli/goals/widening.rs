@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use peers_model::config::Config;
+use peers_model::config::{Config, Permissions};
 use peers_model::exit;
 use peers_model::goal::{GateRun, Goal, GoalKind};
 use peers_sys::digest::sha256_hex;
@@ -39,6 +39,9 @@ impl Widening {
             ];
             values.extend(peer.argv.iter().cloned());
             add("peer", values);
+            if peer.tool_name() == "acp" && peer.permissions.unwrap_or_default() == Permissions::Allow {
+                add("permissions", vec![peer.name.to_string()]);
+            }
         }
         for command in &config.verify.commands {
             add("verify", vec![command.cmd.clone()]);
@@ -193,6 +196,7 @@ mod tests {
             (CONFIG.replace("one", "1"), GOALS.to_owned()),
             (CONFIG.replace("argv: [one]", "tool: codex, argv: [one]"), GOALS.to_owned()),
             (CONFIG.replace("name: b", "name: c"), GOALS.to_owned()),
+            (CONFIG.replace("argv: [one]", "tool: acp, argv: [one]"), GOALS.to_owned()),
             (CONFIG.to_owned() + "verify: {commands: [{cmd: x}]}\n", GOALS.to_owned()),
             (CONFIG.to_owned() + "goals: {env: [CI]}\n", GOALS.to_owned()),
             (CONFIG.to_owned(), GOALS.replace("make test", "make test; x")),

@@ -17,6 +17,8 @@ const PEERS: &str = "crates/peers-run/tests/procs/peers.rs";
 const AGENTS: &str = "crates/peers-run/tests/procs/agents.rs";
 const GATES: &str = "crates/peers-run/tests/procs/gates.rs";
 const TOOLS: &str = "crates/peers-tools/src/registry.rs";
+const ACP: &str = "crates/peers-tools/src/acp/command.rs";
+const ASKS: &str = "crates/peers-acp/tests/bridge.rs";
 const LOAD: &str = "crates/peers-store/src/load/tests.rs";
 const REVIEWS: &str = "crates/peers-core/src/reviews/tests.rs";
 const KEYS: &str = "crates/peers-run/tests/procs/keys.rs";
@@ -58,12 +60,15 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("peers[].model", TOOLS, "model_reasoning_and_provider_become_arguments_only_where_they_are_absent"),
     ("peers[].reasoning", TOOLS, "model_reasoning_and_provider_become_arguments_only_where_they_are_absent"),
     ("peers[].provider", TOOLS, "a_provider_of_another_house_brings_its_key_and_only_that"),
+    ("peers[].permissions", ACP, "the_bridge_gets_the_prompt_and_the_agents_own_argv_stays_as_it_is"),
+    ("peers[].permissions", ASKS, "a_permission_is_answered_by_policy_and_never_for_good_where_once_will_do"),
     ("tools", LOAD, "a_tools_map_becomes_peers_in_the_order_of_the_file"),
     ("tools.*.argv", LOAD, "a_tools_map_becomes_peers_in_the_order_of_the_file"),
     ("tools.*.prompt_mode", LOAD, "each_field_of_a_tool_is_that_of_its_peer"),
     ("tools.*.model", LOAD, "each_field_of_a_tool_is_that_of_its_peer"),
     ("tools.*.reasoning", LOAD, "each_field_of_a_tool_is_that_of_its_peer"),
     ("tools.*.provider", LOAD, "each_field_of_a_tool_is_that_of_its_peer"),
+    ("tools.*.permissions", LOAD, "each_field_of_a_tool_is_that_of_its_peer"),
     ("health", START, REACHES),
     ("health.idle_timeout_s", PEERS, "row_17_silence_beyond_the_limit_ends_the_whole_tree"),
     ("health.absolute_max_runtime_s", PEERS, "row_17_endless_output_ends_at_the_total_limit"),

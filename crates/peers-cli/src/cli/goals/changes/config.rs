@@ -1,8 +1,8 @@
 //! The same for `config.yaml`.
 
 use peers_model::config::{
-    Budget, BugHunt, Config, GoalSettings, Health, Observability, PeerSpec, PromptMode, PromptSettings, Role,
-    Setup, SkepticSettings, Verify, VerifyCommand,
+    Budget, BugHunt, Config, GoalSettings, Health, Observability, PeerSpec, Permissions, PromptMode,
+    PromptSettings, Role, Setup, SkepticSettings, Verify, VerifyCommand,
 };
 use peers_modes::hooks::quoted;
 use serde::Serialize;
@@ -100,7 +100,8 @@ pub(super) fn compare(old: &Config, new: &Config, changes: &mut Vec<Change>) {
 
 fn peers(old: &[PeerSpec], new: &[PeerSpec], book: &mut Book<'_>) {
     for peer in new {
-        let PeerSpec { name, tool: _, argv, prompt_mode, role, model, reasoning, provider } = peer;
+        let PeerSpec { name, tool: _, argv, prompt_mode, role, model, reasoning, provider, permissions } =
+            peer;
         let before = old.iter().find(|other| other.name == *name);
         if before.is_none_or(|before| before.argv != *argv) {
             let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
@@ -124,6 +125,9 @@ fn peers(old: &[PeerSpec], new: &[PeerSpec], book: &mut Book<'_>) {
             let about = format!("peer `{name}` asks {}, not {}", named(provider), named(&before.provider));
             book.push(Effect::Wider, &about);
         }
+        if before.permissions.unwrap_or_default() != permissions.unwrap_or_default() {
+            book.push(permitted(*permissions), &format!("peer `{name}` is {}", answered(*permissions)));
+        }
         book.value(&format!("prompt_mode` of peer `{name}"), &before.prompt_mode, prompt_mode);
         book.value(&format!("role` of peer `{name}"), &before.role, role);
         book.value(&format!("model` of peer `{name}"), &before.model, model);
@@ -141,15 +145,34 @@ fn peers(old: &[PeerSpec], new: &[PeerSpec], book: &mut Book<'_>) {
     }
 }
 
+/// An agent that is allowed what it asks for can do more than one that is not.
+fn permitted(permissions: Option<Permissions>) -> Effect {
+    match permissions.unwrap_or_default() {
+        Permissions::Allow => Effect::Wider,
+        Permissions::Reject => Effect::Other,
+    }
+}
+
+fn answered(permissions: Option<Permissions>) -> &'static str {
+    match permissions.unwrap_or_default() {
+        Permissions::Allow => "allowed the tools that it asks for",
+        Permissions::Reject => "refused the tools that it asks for",
+    }
+}
+
 /// What a new peer is besides its program.
 fn added(peer: &PeerSpec, book: &mut Book<'_>) {
-    let PeerSpec { name, tool: _, argv: _, prompt_mode, role, model, reasoning, provider } = peer;
+    let PeerSpec { name, tool: _, argv: _, prompt_mode, role, model, reasoning, provider, permissions } =
+        peer;
     if peer.tool_name() != name.as_str() {
         let tool = format!("peer `{name}` is run as `{}`, with the login of that tool", peer.tool_name());
         book.push(Effect::Wider, &tool);
     }
     if let Some(provider) = provider {
         book.push(Effect::Wider, &format!("peer `{name}` asks {provider}"));
+    }
+    if permissions.is_some() {
+        book.push(permitted(*permissions), &format!("peer `{name}` is {}", answered(*permissions)));
     }
     book.value(&format!("prompt_mode` of peer `{name}"), &PromptMode::default(), prompt_mode);
     book.value(&format!("role` of peer `{name}"), &Role::default(), role);

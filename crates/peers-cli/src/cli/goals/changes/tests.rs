@@ -234,6 +234,16 @@ fn every_key_of_a_peer_is_told() {
     assert_eq!(with("model: m,"), ["changed: `model` of peer `a` is m, not none"]);
     assert_eq!(with("reasoning: high,"), ["changed: `reasoning` of peer `a` is high, not none"]);
     assert_eq!(with("provider: openrouter,"), ["runs: peer `a` asks openrouter, not the default"]);
+    let acp = |more: &str| CONFIG.replace("name: a,", &format!("name: a, tool: acp, {more}"));
+    let refused = acp("permissions: reject,");
+    assert_eq!(
+        lines((GOALS, &refused), (GOALS, &acp(""))),
+        ["runs: peer `a` is allowed the tools that it asks for"]
+    );
+    assert_eq!(
+        lines((GOALS, &acp("")), (GOALS, &refused)),
+        ["changed: peer `a` is refused the tools that it asks for"]
+    );
     let new =
         format!("{CONFIG}- {{name: c, tool: claude, provider: openrouter, role: witness, argv: [sh]}}\n");
     assert_eq!(

@@ -1,0 +1,372 @@
+//! The conversation with an agent: a pure machine from its lines to what is sent and printed.
+
+use std::path::PathBuf;
+
+use agent_client_protocol_schema::ProtocolVersion;
+use agent_client_protocol_schema::v1::{
+    AGENT_METHOD_NAMES, CLIENT_METHOD_NAMES, ContentBlock, ContentChunk, Error, Implementation,
+    InitializeRequest, InitializeResponse, NewSessionRequest, NewSessionResponse, PermissionOption,
+    PermissionOptionKind, PromptRequest, PromptResponse, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SelectedPermissionOutcome, SessionId, SessionNotification, SessionUpdate,
+    StopReason, TextContent, ToolCallStatus, ToolKind,
+};
+use peers_model::config::Permissions;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::message::{self, Message};
+use crate::report::{ID, NAME, Report, Spent, TEXT, cut};
+
+/// So many lines in a row that are no message, and the agent speaks something else.
+const NONSENSE: u32 = 10_000;
+/// So many open calls of tools are remembered.
+const OPEN_TOOLS: usize = 64;
+
+/// What is to be done next, in order.
+#[derive(Debug)]
+pub(crate) enum Act {
+    /// Send these bytes to the agent.
+    Send(Vec<u8>),
+    /// Print this line.
+    Print(Report),
+    /// It is over.
+    End(End),
+}
+
+/// How a conversation ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The agent ended its turn.
+    Done,
+    /// It ended the turn otherwise, or answered with an error.
+    Negative,
+    /// It does not do what the protocol says, in words that follow the agent's name.
+    Broken(String),
+}
+
+/// What we wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Initialize,
+    NewSession,
+    Prompt,
+    Over,
+}
+
+impl Step {
+    /// The number of the request; nothing answers to 0.
+    fn id(self) -> u64 {
+        match self {
+            Self::Initialize => 1,
+            Self::NewSession => 2,
+            Self::Prompt => 3,
+            Self::Over => 0,
+        }
+    }
+
+    fn method(self) -> &'static str {
+        match self {
+            Self::Initialize => AGENT_METHOD_NAMES.initialize,
+            Self::NewSession => AGENT_METHOD_NAMES.session_new,
+            Self::Prompt | Self::Over => AGENT_METHOD_NAMES.session_prompt,
+        }
+    }
+}
+
+/// One conversation: a session, a prompt, an answer.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    permissions: Permissions,
+    prompt: String,
+    cwd: PathBuf,
+    step: Step,
+    session: Option<SessionId>,
+    open: Vec<String>,
+    skipped: u64,
+    in_a_row: u32,
+    dropped: u64,
+}
+
+impl Talk {
+    pub(crate) fn new(permissions: Permissions, prompt: String, cwd: PathBuf) -> Self {
+        Self {
+            permissions,
+            prompt,
+            cwd,
+            step: Step::Initialize,
+            session: None,
+            open: Vec::new(),
+            skipped: 0,
+            in_a_row: 0,
+            dropped: 0,
+        }
+    }
+
+    /// The first words. No files and no terminal are offered: the agent has its own.
+    pub(crate) fn open() -> Vec<u8> {
+        let us = Implementation::new("peers", env!("CARGO_PKG_VERSION"));
+        let hello = InitializeRequest::new(ProtocolVersion::V1).client_info(us);
+        message::request(Step::Initialize.id(), Step::Initialize.method(), &hello)
+    }
+
+    /// A line of the agent.
+    pub(crate) fn heard(&mut self, line: &[u8]) -> Vec<Act> {
+        let mut acts = Vec::new();
+        let line = line.trim_ascii();
+        if line.is_empty() || self.step == Step::Over {
+            return acts;
+        }
+        let understood = match Message::parse(line) {
+            Some(Message::Answer { id, outcome }) if id == self.step.id() => {
+                self.answered(outcome, &mut acts);
+                true
+            }
+            Some(Message::Answer { .. }) | None => false,
+            Some(Message::Request { id, method, params }) => {
+                self.asked(id, &method, params, &mut acts);
+                true
+            }
+            Some(Message::Notification { method, params }) => {
+                self.told(&method, params, &mut acts);
+                true
+            }
+        };
+        if understood {
+            self.in_a_row = 0;
+        } else {
+            self.nonsense(&mut acts);
+        }
+        acts
+    }
+
+    /// A line beyond the limit was dropped unread.
+    pub(crate) fn dropped(&mut self) {
+        self.dropped = self.dropped.saturating_add(1);
+    }
+
+    fn nonsense(&mut self, acts: &mut Vec<Act>) {
+        self.skipped = self.skipped.saturating_add(1);
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        if self.in_a_row >= NONSENSE {
+            self.end(End::Broken(format!("printed {NONSENSE} lines in a row that are no messages")), acts);
+        }
+    }
+
+    fn end(&mut self, end: End, acts: &mut Vec<Act>) {
+        self.step = Step::Over;
+        acts.push(Act::End(end));
+    }
+
+    fn answered(&mut self, outcome: Result<&str, &str>, acts: &mut Vec<Act>) {
+        let result = match outcome {
+            Ok(result) => result,
+            Err(error) => return self.failed(error, acts),
+        };
+        let well = match self.step {
+            Step::Initialize => self.greeted(result, acts),
+            Step::NewSession => self.opened(result, acts),
+            Step::Prompt => self.finished(result, acts),
+            Step::Over => Some(()),
+        };
+        if well.is_none() {
+            let method = self.step.method();
+            self.end(End::Broken(format!("answered `{method}` with something else")), acts);
+        }
+    }
+
+    /// An error in place of the answer.
+    fn failed(&mut self, error: &str, acts: &mut Vec<Act>) {
+        let step = self.step;
+        let error = read::<Error>(error).unwrap_or_else(|| Error::new(0, "an error that is none"));
+        acts.push(Act::Print(Report::error(&error)));
+        if step == Step::Initialize {
+            let what = format!("refused `{}`: {}", step.method(), cut(&error.message, NAME));
+            self.end(End::Broken(what), acts);
+        } else {
+            self.end(End::Negative, acts);
+        }
+    }
+
+    fn greeted(&mut self, result: &str, acts: &mut Vec<Act>) -> Option<()> {
+        let hello: InitializeResponse = read(result)?;
+        if hello.protocol_version != ProtocolVersion::V1 {
+            let what = format!("speaks version {} of the protocol, this is 1", hello.protocol_version);
+            self.end(End::Broken(what), acts);
+            return Some(());
+        }
+        if let Some(Implementation { name, version, .. }) = &hello.agent_info {
+            acts.push(Act::Print(Report::Agent { name: cut(name, NAME), version: cut(version, NAME) }));
+        }
+        self.step = Step::NewSession;
+        let ask = NewSessionRequest::new(&self.cwd);
+        acts.push(Act::Send(message::request(self.step.id(), self.step.method(), &ask)));
+        Some(())
+    }
+
+    fn opened(&mut self, result: &str, acts: &mut Vec<Act>) -> Option<()> {
+        let NewSessionResponse { session_id, .. } = read(result)?;
+        acts.push(Act::Print(Report::Session { id: cut(&session_id.0, ID) }));
+        self.step = Step::Prompt;
+        let words = ContentBlock::Text(TextContent::new(std::mem::take(&mut self.prompt)));
+        let ask = PromptRequest::new(session_id.clone(), vec![words]);
+        acts.push(Act::Send(message::request(self.step.id(), self.step.method(), &ask)));
+        self.session = Some(session_id);
+        Some(())
+    }
+
+    fn finished(&mut self, result: &str, acts: &mut Vec<Act>) -> Option<()> {
+        let PromptResponse { stop_reason, usage, .. } = read(result)?;
+        if let Some(usage) = &usage {
+            acts.push(Act::Print(Report::Usage(Spent::from(usage))));
+        }
+        let (reason, end) = match stop_reason {
+            StopReason::EndTurn => ("end_turn", End::Done),
+            StopReason::MaxTokens => ("max_tokens", End::Negative),
+            StopReason::MaxTurnRequests => ("max_turn_requests", End::Negative),
+            StopReason::Refusal => ("refusal", End::Negative),
+            StopReason::Cancelled => ("cancelled", End::Negative),
+            _ => ("other", End::Negative),
+        };
+        acts.push(Act::Print(Report::End { reason, skipped: self.skipped, dropped: self.dropped }));
+        self.end(end, acts);
+        Some(())
+    }
+
+    /// A request of the agent.
+    fn asked(&mut self, id: &RawValue, method: &str, params: &str, acts: &mut Vec<Act>) {
+        let refusal = if method == CLIENT_METHOD_NAMES.session_request_permission {
+            if let Some(request) = read::<RequestPermissionRequest>(params) {
+                return self.permit(id, &request, acts);
+            }
+            Error::invalid_params()
+        } else {
+            Error::method_not_found()
+        };
+        acts.push(Act::Print(Report::other(method)));
+        acts.push(Act::Send(message::answer::<(), _>(id, Err(&refusal))));
+    }
+
+    fn permit(&mut self, id: &RawValue, request: &RequestPermissionRequest, acts: &mut Vec<Act>) {
+        let wanted: &[(PermissionOptionKind, &str)] = match self.permissions {
+            Permissions::Allow => &[
+                (PermissionOptionKind::AllowOnce, "allow_once"),
+                (PermissionOptionKind::AllowAlways, "allow_always"),
+            ],
+            // Never for good: what is refused for good is refused in the operator's own sessions, too.
+            Permissions::Reject => &[(PermissionOptionKind::RejectOnce, "reject_once")],
+        };
+        let of = |kind| request.options.iter().find(|option| option.kind == kind);
+        let chosen = wanted.iter().find_map(|(kind, word)| Some((of(*kind)?, *word)));
+        let (outcome, answer) = match chosen {
+            Some((PermissionOption { option_id, .. }, word)) => {
+                let chosen = SelectedPermissionOutcome::new(option_id.clone());
+                (RequestPermissionOutcome::Selected(chosen), word)
+            }
+            None => (RequestPermissionOutcome::Cancelled, "cancelled"),
+        };
+        let fields = &request.tool_call.fields;
+        let tool = fields.title.as_deref().unwrap_or_else(|| kind_word(fields.kind.unwrap_or_default()));
+        acts.push(Act::Print(Report::Permission { tool: cut(tool, NAME), answer }));
+        let response = RequestPermissionResponse::new(outcome);
+        acts.push(Act::Send(message::answer::<_, Error>(id, Ok(&response))));
+    }
+
+    /// A notification of the agent.
+    fn told(&mut self, method: &str, params: &str, acts: &mut Vec<Act>) {
+        let update = (method == CLIENT_METHOD_NAMES.session_update)
+            .then(|| read::<SessionNotification>(params))
+            .flatten()
+            .filter(|told| self.session.as_ref() == Some(&told.session_id));
+        let report = match update.map(|told| told.update) {
+            None => Report::other(method),
+            Some(SessionUpdate::AgentMessageChunk(ContentChunk { content, message_id, .. })) => match content
+            {
+                ContentBlock::Text(words) => Report::Text {
+                    message: message_id.map(|id| cut(&id.0, ID)),
+                    text: cut(&words.text, TEXT),
+                },
+                _ => Report::other("agent_message_chunk"),
+            },
+            Some(SessionUpdate::AgentThoughtChunk(_)) => Report::Thought,
+            Some(SessionUpdate::UsageUpdate(update)) => Report::Usage(Spent::from(&update)),
+            Some(SessionUpdate::ToolCall(call)) => {
+                let tool = Tool {
+                    id: &call.tool_call_id.0,
+                    name: call.name.as_deref(),
+                    kind: call.kind,
+                    title: &call.title,
+                };
+                return self.tool(&tool, call.status, acts);
+            }
+            Some(SessionUpdate::ToolCallUpdate(call)) => {
+                let fields = &call.fields;
+                let tool = Tool {
+                    id: &call.tool_call_id.0,
+                    name: fields.name.as_deref(),
+                    kind: fields.kind.unwrap_or_default(),
+                    title: fields.title.as_deref().unwrap_or_default(),
+                };
+                return self.tool(&tool, fields.status.unwrap_or_default(), acts);
+            }
+            Some(SessionUpdate::Plan(_)) => Report::other("plan"),
+            Some(_) => Report::other("update"),
+        };
+        acts.push(Act::Print(report));
+    }
+
+    /// A call begins when it is first heard of and ends once.
+    fn tool(&mut self, tool: &Tool<'_>, status: ToolCallStatus, acts: &mut Vec<Act>) {
+        let id = cut(tool.id, ID);
+        let known = self.open.iter().position(|open| *open == id);
+        if known.is_none() {
+            acts.push(Act::Print(Report::Tool {
+                id: id.clone(),
+                name: tool.name.map(|name| cut(name, NAME)),
+                kind: kind_word(tool.kind),
+                title: cut(tool.title, NAME),
+            }));
+        }
+        match (status, known) {
+            (ToolCallStatus::Completed | ToolCallStatus::Failed, known) => {
+                if let Some(at) = known {
+                    self.open.remove(at);
+                }
+                acts.push(Act::Print(Report::ToolEnd { id, error: status == ToolCallStatus::Failed }));
+            }
+            (_, None) => {
+                if self.open.len() >= OPEN_TOOLS {
+                    self.open.remove(0);
+                }
+                self.open.push(id);
+            }
+            (_, Some(_)) => acts.push(Act::Print(Report::other("tool_call_update"))),
+        }
+    }
+}
+
+/// What an update says of a tool.
+struct Tool<'a> {
+    id: &'a str,
+    name: Option<&'a str>,
+    kind: ToolKind,
+    title: &'a str,
+}
+
+fn read<T: DeserializeOwned>(json: &str) -> Option<T> {
+    serde_json::from_str(json).ok()
+}
+
+fn kind_word(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Read => "read",
+        ToolKind::Edit => "edit",
+        ToolKind::Delete => "delete",
+        ToolKind::Move => "move",
+        ToolKind::Search => "search",
+        ToolKind::Execute => "execute",
+        ToolKind::Think => "think",
+        ToolKind::Fetch => "fetch",
+        ToolKind::SwitchMode => "switch_mode",
+        _ => "other",
+    }
+}
