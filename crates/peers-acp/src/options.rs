@@ -108,7 +108,10 @@ mod tests {
             let mut words = plan.bridge.unwrap().into_iter().chain(plan.argv).map(OsString::from);
             assert_eq!(words.next().unwrap(), crate::ENTRY);
             let options = Options::parse(words).unwrap();
-            assert_eq!((options.permissions, options.argv), (permissions, vec!["agent".into(), "acp".into()]));
+            assert_eq!(
+                (options.permissions, options.argv),
+                (permissions, vec!["agent".into(), "acp".into()])
+            );
         }
     }
 

@@ -88,7 +88,9 @@ pub fn list_json() -> String {
             json!({"name": check.name, "about": check.about, "args": args})
         })
         .collect();
-    json!({"schema": "peers.checks/1", "checks": checks}).to_string()
+    let mut list = json!({"schema": "peers.checks/1", "checks": checks});
+    list.sort_all_objects();
+    list.to_string()
 }
 
 /// `name` without the mode that old goals put before it (`audit:self-review`).

@@ -225,6 +225,7 @@ impl Outcome {
         if let (Some(hint), Value::Object(map)) = (hint, &mut value) {
             map.insert("hint".to_owned(), json!(term::line(hint, LINE)));
         }
+        value.sort_all_objects();
         value.to_string()
     }
 }

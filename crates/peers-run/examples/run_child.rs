@@ -1,4 +1,4 @@
-//! What the tests of this crate start children with: the spawn stub, and a stand-in for the checks.
+//! What the tests of this crate start children with: the spawn stub, the bridge, and a stand-in for the checks.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -8,6 +8,7 @@ fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(first) if first == peers_sys::stub::ENTRY => peers_sys::stub::main(args),
+        Some(first) if first == peers_acp::ENTRY => peers_acp::main(args),
         Some(first) if first == "check" => check(args.collect()),
         _ => ExitCode::from(2),
     }

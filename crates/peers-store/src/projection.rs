@@ -88,7 +88,9 @@ fn peer(health: &PeerHealth) -> Value {
 /// # Errors
 /// [`DiskError`].
 pub fn write_state<D: Disk>(disk: &mut D, state: &State, at: &Position) -> Result<(), DiskError> {
-    let mut text = serde_json::to_string_pretty(&state_json(state, at)).unwrap_or_default();
+    let mut value = state_json(state, at);
+    value.sort_all_objects();
+    let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text.push('\n');
     disk.publish(Area::Peers, layout::peers::STATE, text.as_bytes(), false)
 }

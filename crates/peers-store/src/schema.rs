@@ -56,7 +56,9 @@ impl Described {
     /// The schema as a file: pretty, with a line end.
     #[must_use]
     pub fn text(self) -> String {
-        format!("{:#}\n", self.schema())
+        let mut schema = self.schema();
+        schema.sort_all_objects();
+        format!("{schema:#}\n")
     }
 
     /// Names it, and its version; no address.

@@ -88,6 +88,34 @@ fn a_resumed_session_costs_only_its_own_part_where_the_stream_tells_it() {
     assert_eq!(report("codex", "resume").session, report("codex", "resume_2").session);
 }
 
+/// `opencode acp` behind the bridge. Its tokens are those of the last step, its cost is that of all.
+#[test]
+fn a_real_agent_of_the_protocol_is_understood() {
+    let calls = |events: &[ToolEvent]| {
+        let begun = events.iter().filter(|event| matches!(event, ToolEvent::ToolBegun { .. })).count();
+        let failed = events
+            .iter()
+            .filter(|event| matches!(event, ToolEvent::ToolEnded { is_error: true, .. }))
+            .count();
+        (begun, failed)
+    };
+    for (case, words, tools, micros) in [
+        ("ok", "Committed one line.", (2, 0), 14_670),
+        ("ask", "Committed one line.", (2, 0), 14_670),
+        ("reject", "", (1, 1), 4_890),
+        ("tool_fail", "It failed.", (1, 0), 9_780),
+    ] {
+        let (events, report) = decode("acp", &[bytes("acp", case)], ExitKind::Code(0));
+        assert_eq!(report.terminal.map(|t| t.ok), Some(true), "{case}");
+        assert_eq!((report.final_text.as_str(), calls(&events)), (words, tools), "{case}");
+        assert_eq!(bill(&report), (1500, 300, 80, 1580, Some(micros), false), "{case}");
+        assert!(report.session.is_some_and(|id| id.starts_with("ses_")), "{case}");
+        assert_eq!((report.failure, report.unfinished_tool, report.no_end_event), (None, None, false));
+        let said = events.iter().any(|event| *event == ToolEvent::Text(words.to_owned()));
+        assert_eq!(said, !words.is_empty(), "{case}: a message is put together");
+    }
+}
+
 #[test]
 fn each_recorded_run_is_judged_by_its_terminal_event() {
     for case in CASES {
@@ -430,7 +458,7 @@ fn an_endless_line_is_held_up_to_the_cap_and_no_further() {
 #[test]
 fn a_depth_bomb_is_no_event() {
     let bomb = format!("{{\"message\":{}", "{\"content\":[".repeat(200_000));
-    for tool in ["claude", "codex", "opencode"] {
+    for tool in ["claude", "codex", "opencode", "acp"] {
         let (events, report) = decode(tool, &[bomb.as_bytes()], ExitKind::Code(0));
         assert!(events.is_empty() && report.terminal.is_none(), "{tool}");
     }
@@ -459,7 +487,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..600),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
-        for tool in ["claude", "codex", "opencode", "other"] {
+        for tool in ["claude", "codex", "opencode", "acp", "other"] {
             let whole = decode(tool, &[&bytes], ExitKind::Code(0));
             prop_assert_eq!(decode(tool, &pieces(&bytes, &cuts), ExitKind::Code(0)), whole);
         }

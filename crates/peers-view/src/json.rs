@@ -27,17 +27,16 @@ pub fn terminal_safe(json: &str) -> String {
 
 /// A document: `schema` and the fields of `value`, indented, keys sorted, a newline at the end.
 pub(crate) fn document(schema: &str, value: &impl Serialize) -> String {
-    let map = object(schema, value);
-    let text = serde_json::to_string_pretty(&Value::Object(map)).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&object(schema, value)).unwrap_or_default();
     terminal_safe(&text) + "\n"
 }
 
 /// The same on one line, for streams.
 pub(crate) fn line(schema: &str, value: &impl Serialize) -> String {
-    terminal_safe(&Value::Object(object(schema, value)).to_string()) + "\n"
+    terminal_safe(&object(schema, value).to_string()) + "\n"
 }
 
-fn object(schema: &str, value: &impl Serialize) -> Map<String, Value> {
+fn object(schema: &str, value: &impl Serialize) -> Value {
     let mut map = match serde_json::to_value(value) {
         Ok(Value::Object(map)) => map,
         Ok(other) => Map::from_iter([("value".to_owned(), other)]),
@@ -45,7 +44,9 @@ fn object(schema: &str, value: &impl Serialize) -> Map<String, Value> {
         Err(error) => Map::from_iter([("error".to_owned(), Value::String(error.to_string()))]),
     };
     map.insert("schema".to_owned(), Value::String(schema.to_owned()));
-    map
+    let mut value = Value::Object(map);
+    value.sort_all_objects();
+    value
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod messages;
 mod outcomes;
 mod own_copy;
 mod proof;
+mod protocol;
 mod signals;
 mod start;
 mod store;

@@ -64,6 +64,11 @@ impl Tool for Acp {
         }
     }
 
+    /// The agent's own configuration chooses it.
+    fn model_asked(&self, _spec: &ToolSpec) -> Option<String> {
+        None
+    }
+
     fn required_env(&self, _spec: &ToolSpec) -> Vec<String> {
         Vec::new()
     }

@@ -158,13 +158,14 @@ impl State {
     }
 
     fn spent(&mut self, event: &Event, out: &mut Vec<ToolEvent>) {
-        let Account { input, cached_input, output, reasoning, total, usd } = self.ledger.spent();
+        let Account { input, cached_input, cache_write, output, reasoning, total, usd } = self.ledger.spent();
         let (read, write) = (event.cached_read.or_zero(), event.cached_write.or_zero());
         let sent = event.input.or_zero().saturating_add(read).saturating_add(write);
         let said = event.output.or_zero().saturating_add(event.thought.or_zero());
         let stated = Account {
             input: input.max(sent),
             cached_input: cached_input.max(read),
+            cache_write: cache_write.max(write),
             output: output.max(said),
             reasoning: reasoning.max(event.thought.or_zero()),
             total: total.max(event.total.0.unwrap_or_else(|| sent.saturating_add(said))),
@@ -189,5 +190,107 @@ impl State {
         };
         let failure = Evidence { codes, text: &text, ..Evidence::default() }.failure();
         self.ledger.end_badly(failure, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use peers_model::Usd;
+
+    use super::*;
+    use crate::event::{FailureKind, Stream, ToolReport};
+    use crate::tool::Decoder;
+
+    fn decode(lines: &str) -> (Vec<ToolEvent>, ToolReport) {
+        let mut decoder = Box::new(AcpDecoder::new());
+        let mut events = Vec::new();
+        decoder.feed(Stream::Stdout, lines.as_bytes(), &mut events);
+        let report = decoder.finish(ExitKind::Code(0), &mut events);
+        (events, report)
+    }
+
+    fn texts(events: &[ToolEvent]) -> Vec<&str> {
+        fn text(event: &ToolEvent) -> Option<&str> {
+            if let ToolEvent::Text(text) = event { Some(text) } else { None }
+        }
+        events.iter().filter_map(text).collect()
+    }
+
+    fn text(message: &str, text: &str) -> String {
+        format!("{}\n", serde_json::json!({"type": "text", "message": message, "text": text}))
+    }
+
+    #[test]
+    fn pieces_of_a_message_become_lines_and_the_last_message_the_last_words() {
+        let end = "{\"type\":\"end\",\"reason\":\"end_turn\"}\n";
+        let (events, report) = decode(
+            &[
+                text("1", "Look"),
+                text("1", "ing\nat "),
+                text("1", "it"),
+                text("2", "Do"),
+                text("2", "ne."),
+                end.to_owned(),
+            ]
+            .concat(),
+        );
+        assert_eq!(texts(&events), ["Looking", "at it", "Done."]);
+        assert_eq!((report.final_text.as_str(), report.terminal.map(|end| end.ok)), ("Done.", Some(true)));
+        // A tool between two pieces ends a message that has no id.
+        let piece = |words: &str| format!("{{\"type\":\"text\",\"text\":\"{words}\"}}\n");
+        let tool = "{\"type\":\"tool\",\"id\":\"t\",\"kind\":\"read\",\"title\":\"\"}\n";
+        let (events, report) = decode(&[piece("a"), piece("b"), tool.to_owned(), piece("c")].concat());
+        assert_eq!((texts(&events), report.final_text.as_str()), (vec!["ab", "c"], "c"));
+        assert_eq!(report.unfinished_tool.as_deref(), Some("read"));
+        assert!(report.no_end_event);
+    }
+
+    #[test]
+    fn a_message_without_an_end_is_held_in_part() {
+        let (events, report) = decode(&text("1", &"x".repeat(4000)).repeat(100));
+        assert!(texts(&events).iter().all(|text| text.len() <= TEXT_BYTES));
+        assert_eq!(report.final_text.len(), FINAL_BYTES);
+    }
+
+    #[test]
+    fn costs_are_of_the_session_and_tokens_never_shrink() {
+        let usage = |json: &str| format!("{{\"type\":\"usage\",{json}}}\n");
+        let (_, report) = decode(
+            &[
+                usage("\"cost\":0.5,\"currency\":\"USD\",\"context\":900,\"window\":1000"),
+                usage("\"cost\":0.25,\"currency\":\"EUR\""),
+                usage("\"cost\":0.75,\"currency\":\"USD\""),
+                usage("\"input\":10,\"output\":5,\"thought\":2,\"cached_read\":20,\"cached_write\":1,\"total\":38"),
+                usage("\"input\":1,\"output\":1,\"total\":2"),
+            ]
+            .concat(),
+        );
+        let usage = &report.usage;
+        assert_eq!((usage.input.0, usage.cached_input.0, usage.output.0), (31, 20, 7));
+        assert_eq!((usage.reasoning.0, usage.total.0), (2, 38));
+        assert_eq!(usage.usd.map(Usd::as_micros), Some(750_000));
+        assert!(!report.usage_known, "a lower bound");
+        assert_eq!(decode("{\"type\":\"end\",\"reason\":\"end_turn\"}\n").1.usage.usd, None);
+    }
+
+    #[test]
+    fn an_error_is_judged_by_its_code_and_its_words() {
+        for (code, words, data, kind) in [
+            (-32000, "whatever", "", FailureKind::Auth),
+            (-32603, "Internal error: Incorrect API key provided.", "{}", FailureKind::Auth),
+            (-32603, "Internal error", "quota exceeded", FailureKind::Quota),
+            (-32603, "Internal error", "", FailureKind::Other),
+        ] {
+            let line = serde_json::json!({"type": "error", "code": code, "message": words, "data": data});
+            let (events, report) = decode(&format!("{line}\n"));
+            let failure = report.failure.expect("a failure");
+            assert_eq!((failure.kind, failure.structured), (kind, true), "{words}");
+            assert!(matches!(events.last(), Some(ToolEvent::Final { ok: false, .. })));
+        }
+        for reason in ["refusal", "max_tokens", "max_turn_requests", "cancelled"] {
+            let report = decode(&format!("{{\"type\":\"end\",\"reason\":\"{reason}\"}}\n")).1;
+            let failure = report.failure.expect("a failure");
+            assert!(failure.kind == FailureKind::Other && failure.text.ends_with(reason));
+        }
     }
 }

@@ -48,7 +48,7 @@ pub fn verify_sarif(report: &VerifyReport) -> String {
             report.rows().map(|row| (row.name.clone(), json!(row.duration_ms))).collect();
         fields.insert("properties".to_owned(), json!({"duration_ms": rows}));
     }
-    let log = json!({
+    let mut log = json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{
@@ -74,6 +74,7 @@ pub fn verify_sarif(report: &VerifyReport) -> String {
             "results": results,
         }],
     });
+    log.sort_all_objects();
     let text = serde_json::to_string_pretty(&log).unwrap_or_default();
     terminal_safe(&text) + "\n"
 }
