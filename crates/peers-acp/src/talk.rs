@@ -309,6 +309,7 @@ impl Talk {
                 return self.tool(&tool, fields.status.unwrap_or_default(), acts);
             }
             Some(SessionUpdate::Plan(_)) => Report::other("plan"),
+            Some(SessionUpdate::AvailableCommandsUpdate(_)) => Report::other("available_commands_update"),
             Some(_) => Report::other("update"),
         };
         acts.push(Act::Print(report));

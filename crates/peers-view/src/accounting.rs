@@ -12,6 +12,8 @@ pub struct Accounting {
     pub tokens: bool,
     /// Its cost.
     pub money: bool,
+    /// Both as far as the agent tells them, which its command line does not say.
+    pub vague: bool,
     /// The switch without which neither is known.
     pub missing: Option<String>,
     /// Other doubts about its command.
@@ -32,6 +34,7 @@ impl Accounting {
     #[must_use]
     pub fn words(&self) -> String {
         let known = match (self.tokens, self.money) {
+            (true, true) if self.vague => "tokens, cost and limits are known as far as the agent tells them",
             (true, true) => "tokens, cost and limits are known",
             (true, false) => "tokens and limits are known, cost is not",
             (false, _) => "tokens, cost and limits stay unknown",

@@ -87,6 +87,8 @@ pub struct Outlook {
     pub tokens: bool,
     /// What it cost will be known.
     pub money: bool,
+    /// Both as far as the agent tells them.
+    pub vague: bool,
     /// The switch without which neither is.
     pub missing: Option<&'static str>,
     /// Other doubts about the command, one sentence each.
@@ -107,10 +109,11 @@ pub fn outlook(peer: &PeerSpec) -> Outlook {
     for warning in plan.map(|plan| plan.warnings).unwrap_or_default() {
         match warning {
             PlanWarning::NoStructuredOutput { hint, .. } => outlook.missing = Some(hint),
-            PlanWarning::PromptInArgv
-            | PlanWarning::PromptSpilled { .. }
-            | PlanWarning::NeedsVerbose
-            | PlanWarning::AgentsOwnAccount { .. } => {
+            PlanWarning::AgentsOwnAccount { .. } => {
+                outlook.vague = true;
+                outlook.doubts.push(warning.to_string());
+            }
+            PlanWarning::PromptInArgv | PlanWarning::PromptSpilled { .. } | PlanWarning::NeedsVerbose => {
                 outlook.doubts.push(warning.to_string());
             }
         }
@@ -228,6 +231,8 @@ mod tests {
     fn codex_tells_tokens_and_no_money_and_an_unknown_tool_neither() {
         let codex = of("codex", "codex, exec, --json, '-'");
         assert_eq!((codex.tokens, codex.money, codex.missing), (true, false, None));
+        let acp = of("acp", "opencode, acp");
+        assert_eq!((acp.tokens, acp.money, acp.vague, acp.doubts.len()), (true, true, true, 1));
         let other = of("plain", "agent, --json");
         assert_eq!(other, Outlook::default());
     }

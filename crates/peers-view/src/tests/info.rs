@@ -163,8 +163,10 @@ fn a_cap_is_said_to_bind_nobody_only_where_it_is_set_and_holds() {
         tokens,
         money,
         missing: missing.map(str::to_owned),
-        doubts: Vec::new(),
+        ..Accounting::default()
     };
+    let vague = Accounting { vague: true, ..known(true, true, None) };
+    assert_eq!(vague.words(), "tokens, cost and limits are known as far as the agent tells them");
     let said = |budget: &str, usd: Option<u64>, accounting: [Accounting; 2]| -> Vec<String> {
         let config = load_config(&format!(
             "peers:\n- {{name: a, argv: [x]}}\n- {{name: b, argv: [y]}}\nbudget: {budget}\n"
