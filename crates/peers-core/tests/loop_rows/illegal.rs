@@ -172,7 +172,7 @@ fn the_same_records_at_their_places_are_taken() {
 
 #[test]
 fn a_checkpoint_stands_for_everything_before_it() {
-    for bench in vec![idle(), open(), ended()] {
+    for bench in [idle, open, ended].map(|make| Box::new(make())) {
         let record =
             Record::Checkpoint(CheckpointRecord { state: serde_json::to_value(&bench.m.state).unwrap() });
         let state = State::new().applied(bench.now, None, &record).unwrap();
