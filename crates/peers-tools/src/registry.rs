@@ -129,7 +129,7 @@ mod tests {
                 model: field.map(str::to_owned),
                 reasoning: None,
                 provider: None,
-                permissions: None,
+                permissions: peers_model::config::Permissions::Allow,
             };
             assert_eq!(adapter(&kind).model_asked(&spec).as_deref(), expected, "{:?}", spec.argv);
         }
