@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """A scripted model on 127.0.0.1: real agent command lines run against it without an account.
 
-It speaks the two wire APIs that the agents of this test use, streamed (SSE) or not:
+It speaks the three wire APIs that the agents of this test use, streamed (SSE) or not:
 
-    POST /p/<peer>/.../messages     Anthropic Messages   (claude)
-    POST /p/<peer>/.../responses    OpenAI Responses     (codex)
+    POST /p/<peer>/.../messages            Anthropic Messages        (claude)
+    POST /p/<peer>/.../responses           OpenAI Responses          (codex)
+    POST /p/<peer>/.../chat/completions    OpenAI Chat Completions   (opencode)
 
 and answers the side calls that they make.  A scenario file holds the turns of each peer, and a turn
 the tool calls that the client is made to perform, one after the other, and a final text:
@@ -12,10 +13,13 @@ the tool calls that the client is made to perform, one after the other, and a fi
     {"peers": {"<peer>": {"turns": [
         {"name": "fix", "on": {"prompt": ["needs: unresolved"], "without": ["# Skeptic turn"]},
          "calls": ["sh command for the client's own shell tool", {"tool": "Edit", "input": {...}}],
-         "say": "text beside each call", "text": "the last words"}]}}}
+         "say": "text beside each call", "text": "the last words", "once": true,
+         "faults": [{"kind": "rate_limit", "at": 1, "retry_after": 1}]}]}}}
 
 A new conversation gets the first turn whose `on` holds: all of `prompt` stand in what the user said,
 none of `without`.  So the answer follows from what was asked, in whatever order peers are asked.
+A turn with `once` is given to one conversation alone.  Faults are listed in faults.py.  A WebSocket is
+always refused, with the status in `websocket` of the peer, or 404.
 
     server.py --scenario FILE [--port N] [--log FILE.jsonl]
 
@@ -29,17 +33,20 @@ import hashlib
 import json
 import re
 import signal
+import socket
 import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 sys.dont_write_bytecode = True
-from wire import Reply, error_body  # noqa: E402  (wire.py lies next to this file)
+import faults  # noqa: E402  (both lie next to this file)
+from wire import Reply, error_body  # noqa: E402
 
-SHELL_TOOLS = ("Bash", "exec_command", "shell_command", "shell", "local_shell")
+APIS = (("/messages", "anthropic"), ("/responses", "responses"), ("/chat/completions", "chat"))
+SHELL_TOOLS = ("Bash", "bash", "exec_command", "shell_command", "shell", "local_shell")
 SESSION_HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "conversation_id",
-                   "thread-id")
+                   "thread-id", "x-session-affinity", "x-opencode-session", "x-session-id")
 SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "proxy-authorization", "cookie")
 TOOL_ID = re.compile(r"fk(\d{4})s(\d\d)")     # turn serial and step, inside the ids of tool calls
 NO_TURN = {"name": "idle", "calls": [], "text": "Nothing in this scenario fits what was asked."}
@@ -50,6 +57,10 @@ class Scenario:
 
     def __init__(self, doc):
         self.peers = {name: peer["turns"] for name, peer in doc["peers"].items()}
+        self.websocket = {name: peer.get("websocket", 404) for name, peer in doc["peers"].items()}
+        for turn in (turn for turns in self.peers.values() for turn in turns):
+            for fault in turn.get("faults", []):
+                faults.check(fault)
         self.lock = threading.Lock()
         self.opened = []                              # turns in the order in which they began
         self.by_conversation = {}                     # (peer, session) -> index in `opened`
@@ -70,7 +81,7 @@ class Scenario:
             serial = self.by_conversation.get((peer, req.session))
             if serial is not None and not self.opened[serial]["done"]:
                 return self.opened[serial], 0
-            turn = {"serial": len(self.opened), "peer": peer, "done": False,
+            turn = {"serial": len(self.opened), "peer": peer, "done": False, "served": {},
                     "script": self.choose(peer, "\n".join(req.prompts))}
             self.by_conversation[(peer, req.session)] = turn["serial"]
             self.opened.append(turn)
@@ -79,10 +90,22 @@ class Scenario:
     def choose(self, peer, asked):
         for turn in self.peers[peer]:
             on = turn.get("on", {})
+            if turn.get("once") and any(turn is earlier["script"] for earlier in self.opened):
+                continue
             if (all(text in asked for text in on.get("prompt", []))
                     and not any(text in asked for text in on.get("without", []))):
                 return turn
         return NO_TURN
+
+    def fault(self, turn, step):
+        """The fault that is due at this step of the turn, if any."""
+        for index, fault in enumerate(turn["script"].get("faults", [])):
+            with self.lock:
+                served = turn["served"].get(index, 0)
+                if fault.get("at", 0) == step and served < fault.get("times", served + 1):
+                    turn["served"][index] = served + 1
+                    return fault
+        return None
 
 
 def text_of(content):
@@ -94,13 +117,14 @@ def text_of(content):
 
 
 class Request:
-    """What both APIs have in common, read from the body of one request."""
+    """What the APIs have in common, read from the body of one request."""
 
     def __init__(self, api, body, headers):
         self.api, self.body = api, body
         self.model, self.stream = str(body.get("model", "")), bool(body.get("stream", False))
         self.tools = {}                               # name -> schema of the parameters
         for tool in body.get("tools") or []:
+            tool = tool.get("function", tool)
             self.tools[tool.get("name", tool.get("type", "?"))] = (
                 tool.get("input_schema") or tool.get("parameters") or {})
         self.prompts, self.results, self.result_ids = [], [], []
@@ -111,6 +135,8 @@ class Request:
             content = item.get("content")
             if str(item.get("type")).endswith("_call_output"):
                 self.add_result(item.get("call_id"), item.get("output"))
+            elif item.get("role") == "tool":
+                self.add_result(item.get("tool_call_id"), content)
             elif item.get("role") == "user":
                 results = [b for b in content if b.get("type") == "tool_result"] \
                     if isinstance(content, list) else []
@@ -155,11 +181,13 @@ class Handler(BaseHTTPRequestHandler):
         self.server.write_log({"ts": round(time.time(), 3), "method": self.command,
                                "path": self.path, "headers": headers, **fields})
 
-    def send_json(self, status, obj):
-        data = json.dumps(obj).encode()
+    def send_json(self, status, obj, headers=None):
+        self.send_body(status, json.dumps(obj).encode(), headers)
+
+    def send_body(self, status, data, headers=None):
         self.send_response(status)
-        for name, value in (("content-type", "application/json"), ("content-length", len(data)),
-                            ("request-id", "req_fake")):
+        for name, value in {"content-type": "application/json", "content-length": len(data),
+                            "request-id": "req_fake", **(headers or {})}.items():
             self.send_header(name, str(value))
         self.end_headers()
         if self.command != "HEAD":
@@ -180,6 +208,9 @@ class Handler(BaseHTTPRequestHandler):
             status, obj = 200, {"object": "list", "has_more": False, "data": [
                 {"id": "fake-model", "object": "model", "type": "model", "created": 1,
                  "display_name": "fake-model", "created_at": "2025-01-01T00:00:00Z"}]}
+        elif self.headers.get("upgrade") == "websocket":
+            to = re.match(r"/p/([^/]+)/", path)
+            status = self.server.scenario.websocket.get(to.group(1) if to else None, 404)
         elif path == "":
             status, obj = 200, {"ok": True}
         self.note(kind="side", status=status)
@@ -200,8 +231,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.send_json(200, {"input_tokens": max(1, len(raw) // 4)})
         to = re.match(r"/p/([^/]+)/", path)
         peer = to.group(1) if to else None
-        api = next((a for end, a in (("/messages", "anthropic"), ("/responses", "responses"))
-                    if path.endswith(end)), None)
+        api = next((api for end, api in APIS if path.endswith(end)), None)
         try:
             body = json.loads(raw)
         except ValueError:
@@ -227,7 +257,14 @@ class Handler(BaseHTTPRequestHandler):
             return self.send_reply(req, Reply(req, "ok", []))
         turn, step = self.server.scenario.locate(peer, req)
         script, calls = turn["script"], []
-        self.note(kind="reply", turn=script["name"], serial=turn["serial"], step=step, **log)
+        fault = self.server.scenario.fault(turn, step)
+        log.update(turn=script["name"], serial=turn["serial"], step=step)
+        if fault is not None:
+            self.note(kind="fault", fault=fault["kind"], **log)
+            if not (req.stream and fault["kind"] in faults.STREAM):
+                return self.serve_fault(req, fault)
+        else:
+            self.note(kind="reply", **log)
         if step < len(script["calls"]):
             text, call = script.get("say", ""), script["calls"][step]
             name, args = ((call["tool"], call["input"]) if isinstance(call, dict)
@@ -235,26 +272,59 @@ class Handler(BaseHTTPRequestHandler):
             calls.append(("fk%04ds%02d" % (turn["serial"], step), name, args))
         else:
             text = script.get("text", "Done.")
-        self.send_reply(req, Reply(req, text, calls))
-        if not calls:
+        if self.send_reply(req, Reply(req, text, calls), fault) and not calls:
             turn["done"] = True
         return None
 
-    def send_reply(self, req, reply):
+    def serve_fault(self, req, fault):
+        """Answers with a fault in place of a reply."""
+        kind = fault["kind"]
+        if kind in ("hang", "stall"):
+            self.server.ended.wait()
+        if kind in ("hang", "stall", "cut"):
+            return self.hard_close()
+        if kind in ("broken_body", "broken_event"):
+            return self.send_body(200, b'{"this is": not JSON')
+        status, headers, body = faults.refusal(req.api, fault)
+        return self.send_json(status, body, headers)
+
+    def hard_close(self):
+        self.close_connection = True
+        try:
+            self.connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass                                      # the client was faster
+
+    def send_reply(self, req, reply, fault=None):
+        """Sends a reply, spoilt half-way if the fault says so; true if all of it went out."""
+        kind = fault["kind"] if fault else None
         if not req.stream:
-            return self.send_json(200, reply.full())
+            self.send_json(200, reply.full())
+            return True
         self.send_response(200)
         for name, value in (("content-type", "text/event-stream"), ("cache-control", "no-cache"),
                             ("transfer-encoding", "chunked"), ("request-id", "req_fake")):
             self.send_header(name, value)
         self.end_headers()
-        for name, data in reply.events():
-            event = ("event: %s\ndata: %s\n\n" % (name, json.dumps(data))).encode()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
-            self.wfile.flush()
+        events = reply.events()
+        for number, (name, data) in enumerate(events):
+            if number == (1 if kind == "stall" else max(1, len(events) // 2)):
+                if kind == "stall":
+                    self.server.ended.wait()
+                if kind in ("stall", "cut"):
+                    self.hard_close()
+                    return False
+                if kind == "broken_event":
+                    self.send_event(name, "{not json")
+            self.send_event(name, data if isinstance(data, str) else json.dumps(data))
         self.wfile.write(b"0\r\n\r\n")
         self.wfile.flush()
-        return None
+        return True
+
+    def send_event(self, name, text):
+        event = (("event: %s\n" % name if name else "") + "data: %s\n\n" % text).encode()
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+        self.wfile.flush()
 
 
 class Server(ThreadingHTTPServer):
@@ -262,8 +332,13 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, port, doc, log_path):
         self.scenario, self.log_lock = Scenario(doc), threading.Lock()
+        self.ended = threading.Event()                # wakes what hangs on purpose
         self.log = open(log_path, "a", encoding="utf-8") if log_path else None
         super().__init__(("127.0.0.1", port), Handler)
+
+    def stop(self):
+        self.ended.set()
+        self.shutdown()
 
     def write_log(self, entry):
         if self.log:
@@ -286,7 +361,7 @@ def main():
         server = Server(args.port, json.load(file), args.log)
 
     def stop(*_):
-        threading.Thread(target=server.shutdown).start()
+        threading.Thread(target=server.stop).start()
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     print(server.server_address[1], flush=True)

@@ -1,12 +1,12 @@
 """The wire formats of the scripted model: one assistant message, or one error, in the shapes of the
-Anthropic Messages and the OpenAI Responses API.  Used by server.py."""
+Anthropic Messages, the OpenAI Responses and the OpenAI Chat Completions API.  Used by server.py."""
 import json
 import time
 
 
 class Reply:
     """One assistant message, a text and/or tool calls [(id, name, arguments)], in the API of the
-    request: full() is the JSON body, events() the stream as [(event name, data)]."""
+    request: full() is the JSON body, events() the stream as [(event name or None, data)]."""
 
     def __init__(self, req, text, calls):
         self.req, self.text, self.calls = req, text, calls
@@ -75,6 +75,35 @@ class Reply:
             out.append({"type": "response.output_item.done", "output_index": i, "item": item})
         out.append({"type": "response.completed", "response": full})
         return [(e["type"], dict(e, sequence_number=n)) for n, e in enumerate(out)]
+
+    def full_chat(self):
+        message = {"role": "assistant", "content": self.text or None}
+        if self.calls:
+            message["tool_calls"] = [
+                {"index": n, "id": "call_" + i, "type": "function",
+                 "function": {"name": name, "arguments": json.dumps(args)}}
+                for n, (i, name, args) in enumerate(self.calls)]
+        return {"id": "chatcmpl-" + self.id, "object": "chat.completion", "created": self.now,
+                "model": self.req.model,
+                "choices": [{"index": 0, "message": message,
+                             "finish_reason": "tool_calls" if self.calls else "stop"}],
+                "usage": {"prompt_tokens": self.tokens_in, "completion_tokens": self.tokens_out,
+                          "total_tokens": self.tokens_in + self.tokens_out,
+                          "prompt_tokens_details": {"cached_tokens": 0},
+                          "completion_tokens_details": {"reasoning_tokens": 0}}}
+
+    def events_chat(self):
+        full = self.full()
+        message, base = full["choices"][0]["message"], dict(full, object="chat.completion.chunk")
+        usage, end = base.pop("usage"), full["choices"][0]["finish_reason"]
+        deltas = [{"role": "assistant", "content": ""}] + [{"content": p} for p in self.pieces]
+        if self.calls:
+            deltas.append({"tool_calls": message["tool_calls"]})
+        choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+        choices.append({"index": 0, "delta": {}, "finish_reason": end})
+        out = [dict(base, choices=[choice]) for choice in choices]
+        out.append(dict(base, choices=[], usage=usage))
+        return [(None, e) for e in out] + [(None, "[DONE]")]
 
 
 def error_body(api, message):
