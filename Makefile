@@ -12,7 +12,7 @@ lint: ## what can be said without running anything
 demo: ## the whole loop on a sample project, without account or network
 	cargo run -p peers-cli -- demo
 
-test-real: ## the released claude and codex on a real project: needs node, npm, python3 and one download; no account
+test-real: ## the released claude, codex and opencode on a real project and through every fault: needs node, npm, python3 and one download; no account
 	tests/real/run.sh
 
 ci: ## everything that a change must pass

@@ -6,18 +6,6 @@ here=$1
 run=$2
 work=$run/project
 
-# Loopback is down in a new namespace. No `ip` is needed for that.
-python3 - <<'PYTHON'
-import fcntl, socket, struct
-SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
-with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-    ask = struct.pack("16sh14x", b"lo", 0)
-    flags = struct.unpack("16sh14x", fcntl.ioctl(s, SIOCGIFFLAGS, ask))[1]
-    if not flags & IFF_UP:
-        fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | IFF_UP))
-PYTHON
-printf 'network interfaces: %s\n' "$(tail -n +3 /proc/net/dev | cut -d: -f1 | xargs)"
-
 python3 "$here/fake-model/server.py" --scenario "$run/scenario.json" --log "$run/requests.jsonl" >"$run/port" &
 server=$!
 trap 'kill "$server" 2>/dev/null || true' EXIT

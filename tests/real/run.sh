@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
-# The loop with real agents: the released claude and codex command lines repair a defect in a
-# project that nobody here wrote, from a red test suite to `complete`.
+# The loop with real agents. Two parts, both unless one is named:
 #
-# No account, no money: a scripted model on 127.0.0.1 holds the answers (scenario.py); everything
-# else is real. The loop runs in a network namespace that has nothing but loopback.
+#   --loop     the released claude and codex command lines repair a defect in a project that nobody
+#              here wrote, from a red test suite to `complete`
+#   --matrix   claude, codex and opencode, each with every fault of cases.py, held against the table
+#              in docs/agents.md. Further arguments go to matrix.py: --only AGENT[/CASE], --jobs N,
+#              and --write, which puts what was measured into that table
+#
+# No account, no money: a scripted model on 127.0.0.1 holds the answers; everything else is real.
+# The loop runs in a network namespace that has nothing but loopback.
 #
 # Needs bash, git, cargo, node with npm, python3 (3.9 or newer, with pip and venv), and for the
-# namespace `unshare`. Downloads about 800 MB once: the agents from npm, the project from PyPI. All
+# namespace `unshare`. Downloads about 1.1 GB once: the agents from npm, the project from PyPI. All
 # of it stays in $PEERS_REAL_CACHE (default ~/.cache/peers-test-real), with the last few runs.
+# $PEERS_REAL_BIN names a program `peers` to take in place of a build.
 set -euo pipefail
 
 readonly claude_version=2.1.328
 readonly codex_version=0.169.0
+readonly opencode_version=1.18.33
 readonly project_name=docutils
 readonly project_version=0.22.2
 readonly project_sha256=9fdb771707c8784c8f2728b67cb2c691305933d68137ef95a75db5f4dfbc213d
@@ -124,17 +131,62 @@ TOML
 
 # A namespace with loopback alone; without one only the proxy setting shows what went outside.
 isolated() {
+  local bins=$run/bin name
+  for name in claude codex opencode; do bins+=:$cache/cli/$name/node_modules/.bin; done
+  local call=(env -i "PATH=$bins:$cache/python/bin:$PATH" "HOME=$run/home" "USER=$(id -un)"
+    "LOGNAME=$(id -un)" LANG=C.UTF-8 bash "$here/namespace.sh" "$@")
   if unshare -n true 2>/dev/null; then
-    unshare -n "$@"
+    unshare -n "${call[@]}"
   elif unshare -rn true 2>/dev/null; then
-    unshare -rn "$@"
+    unshare -rn "${call[@]}"
   else
     say 'note: no network namespace can be made here; the proxy settings alone show what wants to go outside'
-    "$@"
+    "${call[@]}"
   fi
 }
 
+peers() {
+  mkdir "$run/bin"
+  if [ -z "${PEERS_REAL_BIN:-}" ]; then
+    cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p peers-cli
+  fi
+  # A copy, so that a build in another terminal changes nothing here.
+  cp "${PEERS_REAL_BIN:-${CARGO_TARGET_DIR:-$root/target}/debug/peers}" "$run/bin/peers"
+  "$run/bin/peers" --version
+}
+
+# Two agents repair a project, until it is complete.
+loop() {
+  step 'project'
+  [ -x "$cache/python/bin/python3" ] || python3 -m venv --without-pip "$cache/python"
+  project
+
+  step 'run'
+  say 'The model is scripted and knows the answer (scenario.py); the dollars are what claude makes of its token'
+  say 'counts. The agents, their tools, git, the project, its tests and peers are real.'
+  home
+  python3 "$here/scenario.py" "$work" >"$run/scenario.json"
+  isolated bash "$here/inside.sh" "$here" "$run"
+
+  step 'result'
+  local passed=yes
+  suite || passed=no
+  say "tests: $(counts)"
+  python3 -B "$here/verdict.py" "$run" || passed=no
+  [ $passed = yes ] || fail "the run is not as it should be; everything is in $run"
+}
+
+# Each agent, each fault.
+matrix() {
+  step 'matrix'
+  say 'The model is scripted and fails on purpose (cases.py). The agents, git and peers are real.'
+  mkdir "$run/matrix"
+  isolated python3 -B "$here/matrix.py" "$run/matrix" "$root/docs/agents.md" "$@" ||
+    fail "not everything is as docs/agents.md says; everything is in $run/matrix"
+}
+
 main() {
+  local part=${1:-}
   need
   mkdir -p "$cache/runs"
   # The newest four stay, and this one.
@@ -144,42 +196,28 @@ main() {
   step 'agents'
   agent claude @anthropic-ai/claude-code "$claude_version"
   agent codex @openai/codex "$codex_version"
-
-  step 'project'
-  [ -x "$cache/python/bin/python3" ] || python3 -m venv --without-pip "$cache/python"
-  project
+  [ "$part" = --loop ] || agent opencode opencode-ai "$opencode_version"
 
   step 'peers'
-  cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p peers-cli
-  # A copy, so that a build in another terminal changes nothing here.
-  mkdir "$run/bin"
-  cp "${CARGO_TARGET_DIR:-$root/target}/debug/peers" "$run/bin/peers"
-  "$run/bin/peers" --version
+  peers
 
-  step 'run'
-  say 'The model is scripted and knows the answer (scenario.py); the dollars are what claude makes of its token'
-  say 'counts. The agents, their tools, git, the project, its tests and peers are real.'
-  home
-  python3 "$here/scenario.py" "$work" >"$run/scenario.json"
-  local path=$run/bin:$cache/cli/claude/node_modules/.bin:$cache/cli/codex/node_modules/.bin:$cache/python/bin
-  isolated env -i PATH="$path:$PATH" HOME="$run/home" USER="$(id -un)" LOGNAME="$(id -un)" LANG=C.UTF-8 \
-    bash "$here/inside.sh" "$here" "$run"
-
-  step 'result'
-  local passed=yes
-  suite || passed=no
-  say "tests: $(counts)"
-  python3 -B "$here/verdict.py" "$run" || passed=no
-  [ $passed = yes ] || fail "the run is not as it should be; everything is in $run"
+  [ "$part" = --matrix ] || loop
+  [ "$part" = --loop ] || matrix "${@:2}"
   say "passed; everything is in $run"
 }
 
 # Whatever way it ends, what was printed stays with the rest of the run.
 ended() { if [ -d "$run" ]; then mv "$cache/transcript.$$" "$run/transcript.txt"; else rm -f "$cache/transcript.$$"; fi; }
 
+case ${1:-} in
+  '' | --matrix) ;;
+  --loop) [ $# -eq 1 ] || fail '--loop takes no further arguments' ;;
+  *) fail "$1 is not --loop or --matrix" ;;
+esac
+
 run=$cache/runs/$(date -u +%Y%m%dT%H%M%SZ)-$$
 work=$run/project
 readonly run work
 mkdir -p "$cache"
 trap ended EXIT
-main 2>&1 | tee "$cache/transcript.$$"
+main "$@" 2>&1 | tee "$cache/transcript.$$"
