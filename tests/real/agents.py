@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Callable
 
 def claude(_home, url, login):
-    keys = {"ANTHROPIC_API_KEY": "scripted-key"} if login == "key" else {
-        "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-scripted"}
+    keys = {"key": {"ANTHROPIC_API_KEY": "scripted-key"},
+            "oauth": {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-scripted"}}.get(login, {})
     # As root it works unattended only where it is told that this is a sandbox.
     return {"ANTHROPIC_BASE_URL": url, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "IS_SANDBOX": "1", **keys}
 
@@ -36,19 +36,19 @@ def codex(home, url, login):
     else:
         text, key = CODEX % 'model_provider = "scripted"' + CODEX_PROVIDER % url, "OPENAI_API_KEY"
     (place / "config.toml").write_text(text)
-    return {key: "scripted-key"}
+    return {} if login == "none" else {key: "scripted-key"}
 
 
-def opencode(home, url, _login):
+def opencode(home, url, login):
     place = home / ".config/opencode"
     place.mkdir(parents=True)
     model = {"name": "fake-model", "limit": {"context": 200000, "output": 8192},
              "cost": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}}
+    options = {"baseURL": url + "/v1", **({} if login == "none" else {"apiKey": "scripted-key"})}
     (place / "opencode.json").write_text(json.dumps({
         "autoupdate": False, "share": "disabled", "model": "scripted/fake-model", "small_model": "scripted/fake-model",
         "provider": {"scripted": {"npm": "@ai-sdk/openai-compatible", "name": "scripted",
-                                  "options": {"baseURL": url + "/v1", "apiKey": "scripted-key"},
-                                  "models": {"fake-model": model}}}}, indent=1))
+                                  "options": options, "models": {"fake-model": model}}}}, indent=1))
     return {"OPENCODE_DISABLE_%s" % what: "1"
             for what in ("AUTOUPDATE", "MODELS_FETCH", "DEFAULT_PLUGINS", "LSP_DOWNLOAD")}
 
@@ -58,8 +58,8 @@ class Agent:
     """A peer: its adapter in `tool`, its command line, and what it finds of its operator.
 
     `set_up(home, url, login)` writes the agent's configuration below `home`; the answer is what
-    belongs into the environment. `login` is `key`, for claude also `oauth`, for codex `built-in`
-    (its own provider in place of a configured one).
+    belongs into the environment. `login` is `key` or `none`, for claude also `oauth`, for codex
+    `built-in` (its own provider in place of a configured one).
     """
     tool: str
     argv: list
