@@ -91,7 +91,7 @@ const TRANSIENT_CODES: [(&str, FailureKind); 10] = [
 /// All words of a row must occur, in any order.
 type Phrases = [(&'static [&'static str], FailureKind)];
 
-const HALT_PHRASES: [(&[&str], FailureKind); 29] = [
+const HALT_PHRASES: [(&[&str], FailureKind); 30] = [
     // Some providers word a limit per minute as a quota; it passes by itself.
     (&["quota", "per minute"], LIMIT),
     (&["quota", "per second"], LIMIT),
@@ -118,6 +118,8 @@ const HALT_PHRASES: [(&[&str], FailureKind); 29] = [
     (&["incorrect api key"], FailureKind::Auth),
     (&["missing api key"], FailureKind::Auth),
     (&["expired api key"], FailureKind::Auth),
+    // codex, where the key of a configured provider is not set.
+    (&["missing environment variable"], FailureKind::Auth),
     (&["invalid_api_key"], FailureKind::Auth),
     (&["not logged in"], FailureKind::Auth),
     (&["not signed in"], FailureKind::Auth),
@@ -211,6 +213,11 @@ mod tests {
     fn a_quota_per_minute_is_a_rate_limit() {
         assert_eq!(judge_text("Quota exceeded for requests per minute"), LIMIT);
         assert_eq!(judge_text("Quota exceeded. Check your plan and billing details."), FailureKind::Quota);
+    }
+
+    #[test]
+    fn a_key_that_is_not_set_is_a_login_that_is_missing() {
+        assert_eq!(judge_text("Missing environment variable: `OPENAI_API_KEY`."), FailureKind::Auth);
     }
 
     #[test]
