@@ -192,11 +192,13 @@ fn retry_notice(message: &str) -> Option<Retry> {
     let (attempt, of) = counts.split_once('/')?;
     let cause = cause.trim().trim_start_matches('(').trim_end_matches(')');
     let Failure { kind, text, .. } = failure(cause);
+    // A refused WebSocket is no refusal yet: codex then asks by HTTPS, and hears it again if it is one.
+    let passes = kind == FailureKind::Other || cause.contains("url: ws");
     Some(Retry {
         attempt: attempt.parse().ok()?,
         of: of.parse().ok()?,
         delay: None,
-        kind: if kind == FailureKind::Other { FailureKind::Overload } else { kind },
+        kind: if passes { FailureKind::Overload } else { kind },
         text,
     })
 }
@@ -235,5 +237,18 @@ mod tests {
         assert_eq!((retry.attempt, retry.of, retry.kind), (2, 5, FailureKind::Auth));
         assert_eq!(retry_notice("Reconnecting to the database"), None);
         assert_eq!(retry_notice("Reconnecting... 1/5").map(|r| r.kind), Some(FailureKind::Overload));
+    }
+
+    #[test]
+    fn a_refused_websocket_is_no_refusal_of_the_service() {
+        let notice = |scheme: &str| {
+            retry_notice(&format!(
+                "Reconnecting... 2/5 (unexpected status 403 Forbidden: x, url: {scheme}://host/v1/responses)"
+            ))
+        };
+        for scheme in ["ws", "wss"] {
+            assert_eq!(notice(scheme).map(|r| r.kind), Some(FailureKind::Overload));
+        }
+        assert_eq!(notice("https").map(|r| r.kind), Some(FailureKind::Auth));
     }
 }
