@@ -10,7 +10,6 @@ use crate::event::{FAILURE_CHARS, FailureKind, Retry, ToolReport};
 use crate::lenient::one_line;
 use crate::omens::Omen;
 use crate::patterns::{HitClass, PatternHit};
-use crate::signals::judge_text;
 
 impl From<FailureKind> for ApiClass {
     fn from(kind: FailureKind) -> Self {
@@ -120,7 +119,7 @@ pub fn classify(facts: Facts<'_>) -> Classified {
 
 /// The operator's list decides whether a person must act; the words only tell the kind.
 fn judge(hit: &PatternHit) -> FailureKind {
-    let kind = judge_text(&hit.snippet);
+    let kind = hit.kind;
     if let FailureKind::UsageCap { .. } = kind {
         // Nobody has to act: it passes.
         return kind;
@@ -136,6 +135,7 @@ fn judge(hit: &PatternHit) -> FailureKind {
 mod tests {
     use super::*;
     use crate::event::{Failure, Stream, Terminal};
+    use crate::signals::judge_text;
 
     const EXITS: [ExitClass; 8] = [
         ExitClass::SpawnFail,
@@ -157,7 +157,13 @@ mod tests {
     }
 
     fn hit(class: HitClass, snippet: &str) -> PatternHit {
-        PatternHit { class, pattern: "p".to_owned(), snippet: snippet.to_owned(), stream: Stream::Stderr }
+        PatternHit {
+            class,
+            pattern: "p".to_owned(),
+            snippet: snippet.to_owned(),
+            kind: judge_text(snippet),
+            stream: Stream::Stderr,
+        }
     }
 
     fn label(

@@ -10,10 +10,14 @@ use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
 use thiserror::Error;
 
 use crate::echo::is_echo;
-use crate::event::Stream;
+use crate::event::{FailureKind, Stream};
 use crate::jsonl::{Line, LineSplitter};
+use crate::lenient::cut;
 use crate::reset::brief;
+use crate::signals::judge_text;
 
+/// How much of a line that matched is judged: log lines begin with times, names and ids.
+pub const JUDGED_BYTES: usize = 4096;
 /// Most entries of one list.
 pub const MAX_PATTERNS: usize = 50;
 /// Longest pattern, in bytes.
@@ -63,6 +67,8 @@ pub struct PatternHit {
     pub pattern: String,
     /// The line, at most 200 characters, control characters replaced.
     pub snippet: String,
+    /// What the words of the line say, of its first [`JUDGED_BYTES`].
+    pub kind: FailureKind,
     /// Where the line was printed.
     pub stream: Stream,
 }
@@ -179,6 +185,7 @@ impl Patterns {
             class: if at < self.halts { HitClass::Halt } else { HitClass::Error },
             pattern: self.texts.get(at).cloned().unwrap_or_default(),
             snippet: brief(&text),
+            kind: judge_text(cut(&text, JUDGED_BYTES)),
             stream,
         })
     }
@@ -415,6 +422,15 @@ mod tests {
         scanner.feed(Stream::Stderr, b" now\nERROR quota exhausted\n", &mut out);
         let snippets: Vec<_> = out.iter().map(|hit| hit.snippet.as_str()).collect();
         assert_eq!(snippets, ["ERROR usage limit reached", "ERROR quota exhausted"]);
+    }
+
+    #[test]
+    fn a_line_is_judged_beyond_what_is_shown_of_it() {
+        let line =
+            format!("time=12:51 level=ERROR {} error.error=\"Rate limit reached\"\n", "id=1 ".repeat(50));
+        let hits = scan_all(true, Stream::Stderr, &[line.as_bytes()]);
+        let told: Vec<_> = hits.iter().map(|hit| (hit.class, hit.kind)).collect();
+        assert_eq!(told, [(HitClass::Error, FailureKind::RateLimit { retry_after: None })]);
     }
 
     #[test]
