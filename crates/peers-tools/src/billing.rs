@@ -88,7 +88,8 @@ fn codex(probe: &AuthProbe) -> Billing {
     }
     #[derive(Default, Deserialize)]
     struct Tokens {}
-    if probe.env.contains("OPENAI_API_KEY") {
+    // Its own provider takes the first one alone; a configured provider may name the second.
+    if ["CODEX_API_KEY", "OPENAI_API_KEY"].iter().any(|name| probe.env.contains(*name)) {
         return Billing::Metered;
     }
     let Some(auth) = probe.files.get(CODEX_AUTH).and_then(|bytes| parse_line::<Auth>(bytes)) else {
@@ -193,7 +194,9 @@ mod tests {
         ] {
             assert_eq!(billing(&codex, &with_file(CODEX_AUTH, text)), want, "{text}");
         }
-        assert_eq!(billing(&codex, &with_env("OPENAI_API_KEY")), Billing::Metered);
+        for name in ["CODEX_API_KEY", "OPENAI_API_KEY"] {
+            assert_eq!(billing(&codex, &with_env(name)), Billing::Metered);
+        }
     }
 
     #[test]
