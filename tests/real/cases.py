@@ -118,12 +118,11 @@ EXPECTED = {
 EXCEPTIONS = {
     # It knows plans only when it is logged in to one.
     ("claude", "plan"): ("rate-limited", "rate-limit", "waits"),
-    # They obey it in silence.
-    ("codex", "429-long"): ("idle-timeout", "none", "again"),
+    # They obey it in silence; codex tells why before.
+    ("codex", "429-long"): ("idle-timeout", "rate-limit", "waits"),
     ("opencode", "429-long"): ("idle-timeout", "none", "again"),
     # What they say then tells nothing about the service.
     ("claude", "empty"): ("api-error", "other", "again"),
-    ("opencode", "empty"): ("api-error", "other", "again"),
     ("opencode", "broken-event"): ("api-error", "other", "again"),
 }
 

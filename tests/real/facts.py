@@ -7,7 +7,7 @@ from cases import RESETS_IN, expected
 from run_case import OTHER
 
 ENDED = {"idle": "ended by us, silent", "absolute": "ended by us, too long", "pattern": "ended by us, a pattern",
-         "interrupted": "ended by us", "spawn-fail": "did not start"}
+         "hopeless": "ended by us, hopeless", "interrupted": "ended by us", "spawn-fail": "did not start"}
 
 
 def lines_of_json(path):
@@ -90,7 +90,7 @@ class Facts:
         child = self.first["exit"]
         how = {"ok": "exit 0", "nonzero": "exit %s" % child.get("code"), "signal": "signal %s" % child.get("signal")}
         kind = "" if self.kind == "none" else " (%s)" % self.kind
-        return [self.run.case.title, {**how, **ENDED}[child["class"]],
+        return [self.run.case.title, {**how, **ENDED}.get(child["class"], child["class"]),
                 "`%s`%s" % (self.first["classification"], kind), self.words,
                 str(len(self.first.get("commits", []))),
                 str(len([r for r in self.requests if r.get("turn") == "first"])),

@@ -14,9 +14,9 @@ def duration(seconds):
 
 
 def wait(seconds):
-    """A wait as it was meant: what has passed of it until it was written down is left out."""
+    """A wait in words. Short ones are a matter of chance, so that peers do not come back all at once."""
     if seconds < 100:
-        return "%d s" % round(seconds)
+        return "some seconds"
     return "%d min" % round(seconds / 60) if seconds < 5400 else "%d h" % round(seconds / 3600)
 
 
