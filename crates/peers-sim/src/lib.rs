@@ -9,6 +9,7 @@ pub mod check;
 pub mod disk;
 pub mod explore;
 pub mod fault;
+pub mod night;
 pub mod repo;
 pub mod run;
 pub mod scenario;

@@ -15,7 +15,7 @@ use crate::scenario::{Ask, Scenario};
 use crate::world::{Next, SimWorld};
 
 /// Most steps of one process.
-const FUEL: u64 = 3000;
+const FUEL: u64 = 8000;
 
 /// How a schedule went.
 #[derive(Debug)]

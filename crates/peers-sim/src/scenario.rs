@@ -75,7 +75,7 @@ pub struct Scenario {
     /// Peers.
     pub peers: usize,
     /// Tick cap of a process.
-    max_ticks: Option<u64>,
+    pub max_ticks: Option<u64>,
     /// Iteration cap.
     pub max_iterations: u64,
     /// Dry run.

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use peers_sim::explore::{Report, nested, one, quiet_crashes};
+use peers_sim::night::nights;
 use peers_sim::scenario::catalogue;
 
 /// Every so many pairs of faults are tried; all of them would take hours.
@@ -42,4 +43,16 @@ fn every_single_fault_and_a_sample_of_pairs_leave_the_invariants_intact() {
         report.join(nested(&scenario, None, STRIDE, 0));
     }
     verdict("every single fault, and pairs", &report, began);
+}
+
+/// The nights that are gone through: this many, or as many as `PEERS_NIGHTS` says.
+const NIGHTS: u64 = 20;
+
+#[test]
+fn nights_of_limits_hangs_crashes_and_forgeries_end_as_they_were_asked_to() {
+    quiet_crashes();
+    let began = Instant::now();
+    let asked = std::env::var("PEERS_NIGHTS").ok().map(|n| n.parse().unwrap());
+    let report = nights(0..asked.unwrap_or(NIGHTS));
+    verdict("nights", &report, began);
 }

@@ -96,7 +96,7 @@ pub fn signal_verified(identity: &ProcIdentity, signal: Signal) -> Result<(), Si
 /// [`SignalError::Refused`] for our own group and for group 1 (to the kernel, minus one is
 /// everybody), [`SignalError::Gone`] if the group has no member.
 pub fn signal_group(pgid: Pid, signal: Signal) -> Result<(), SignalError> {
-    if pgid.is_init() || Pid::from_raw(rustix::process::getpgrp()) == pgid {
+    if pgid.is_init() || own_group() == Some(pgid) {
         return Err(SignalError::Refused { pgid });
     }
     rustix::process::kill_process_group(pgid.raw(), signal.raw())
@@ -280,6 +280,12 @@ pub fn beside_keyboard<R>(child: impl FnOnce() -> R) -> io::Result<R> {
     Ok(ended)
 }
 
+/// Our process group; none that has a number where its leader is outside of our namespace. (The call of
+/// `rustix` has no way to say that.)
+fn own_group() -> Option<Pid> {
+    Pid::new(nix::unistd::getpgrp().as_raw())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,7 +294,7 @@ mod tests {
     fn neither_everybody_nor_our_own_group_can_be_signalled() {
         let init = Pid::new(1).unwrap();
         assert!(matches!(signal_group(init, Signal::Usr1), Err(SignalError::Refused { .. })));
-        let ours = Pid::from_raw(rustix::process::getpgrp());
+        let ours = own_group().unwrap();
         assert!(matches!(signal_group(ours, Signal::Usr1), Err(SignalError::Refused { .. })));
     }
 

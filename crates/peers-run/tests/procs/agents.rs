@@ -129,3 +129,114 @@ fn another_model_than_the_one_asked_for_is_told() {
         turn.exit.remarks
     );
 }
+
+const FLAGS: [(&str, &[&str]); 3] =
+    [("claude", &CLAUDE), ("codex", &["--json"]), ("opencode", &["--format", "json"])];
+
+#[test]
+fn row_25_an_echo_that_comes_in_two_pieces_is_no_halt() {
+    // What is read of the first piece must not make a line of the second one.
+    let script = "printf '1a2b3c4 docs: '; sleep 1; echo 'ERROR usage limit reached'; echo all is well";
+    let turn = Stage::new().shell(script);
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Ok, ApiClass::None));
+}
+
+#[test]
+fn row_27_a_failure_that_the_stream_states_counts_whatever_the_exit_code() {
+    let claude = |text: &str| {
+        format!(r#"{{"type":"result","subtype":"success","is_error":true,"result":"{text}","usage":{{}}}}"#)
+    };
+    let login = claude("Not logged in · Please run /login");
+    let key = claude("Invalid API key");
+    let limit = claude("Claude AI usage limit reached|1795166922");
+    let quota = r#"{"type":"turn.failed","error":{"message":"Quota exceeded. Check your plan and billing details."}}"#;
+    let refused = r#"{"type":"error","error":{"name":"APIError","data":{"message":"no","statusCode":401}}}"#;
+    for (tool, line, api) in [
+        ("claude", login.as_str(), ApiClass::Auth),
+        ("claude", &key, ApiClass::Auth),
+        ("claude", &limit, ApiClass::UsageCap),
+        ("codex", quota, ApiClass::Quota),
+        ("opencode", refused, ApiClass::Auth),
+    ] {
+        let flags = FLAGS.iter().find(|(name, _)| *name == tool).unwrap().1;
+        for end in ["true", "exit 1"] {
+            let turn = Stage::new().turn(&prints(tool, flags, &[line], end), "");
+            assert_eq!(turn.exit.api, api, "{tool} {line} {end}");
+            assert_eq!(turn.exit.matched.map(|m| m.source).as_deref(), Some("structured"), "{tool} {end}");
+        }
+    }
+}
+
+#[test]
+fn row_28_a_limit_or_an_overload_that_the_stream_states_is_a_rate_limit() {
+    for status in [429, 529] {
+        let line = format!(
+            r#"{{"type":"result","subtype":"success","is_error":true,"api_error_status":{status},"result":"no","usage":{{}}}}"#
+        );
+        let turn = Stage::new().turn(&prints("claude", &CLAUDE, &[&line], "exit 1"), "");
+        assert_eq!((turn.exit.api, turn.exit.classification()), (ApiClass::Transient, "rate-limited"));
+        assert_eq!(turn.exit.matched.map(|m| m.source).as_deref(), Some("structured-transient"));
+    }
+}
+
+#[test]
+fn row_29_a_retry_that_the_stream_got_over_is_none() {
+    let retry = r#"{"type":"error","message":"Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)"}"#;
+    let turn = Stage::new().turn(&prints("codex", &["--json"], &[retry, retry, CODEX_DONE], "true"), "");
+    assert_eq!((turn.exit.class, turn.exit.api, turn.exit.matched), (ExitClass::Ok, ApiClass::None, None));
+}
+
+#[test]
+fn row_30_words_of_the_agent_broken_json_and_silence_say_nothing_of_the_service() {
+    let words = "ERROR usage limit reached, authentication failed, rate limit, 429, 503";
+    let text =
+        format!(r#"{{"type":"assistant","message":{{"content":[{{"type":"text","text":"{words}"}}]}}}}"#);
+    let said = format!(r#"{{"type":"item.completed","item":{{"type":"agent_message","text":"{words}"}}}}"#);
+    let part = format!(r#"{{"type":"text","part":{{"type":"text","text":"{words}"}}}}"#);
+    let deep = "for i in $(seq 100000); do printf '{\"a\":['; done; echo";
+    for ((tool, flags), line) in FLAGS.into_iter().zip([&text, &said, &part]) {
+        for (lines, then) in [
+            (vec![line.as_str()], "true"),
+            (vec!["{\"type\":\"result\"", "{]", "[1]", "null"], "true"),
+            (vec![], deep),
+            (vec![], "true"),
+        ] {
+            let turn = Stage::new().turn(&prints(tool, flags, &lines, then), "");
+            assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Ok, ApiClass::None), "{tool} {lines:?}");
+            assert_eq!((turn.exit.usage.tokens, turn.exit.usage.usd), (None, None), "{tool} {lines:?}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_as_a_program_never_starts_and_says_so() {
+    let stage = Stage::new();
+    std::fs::create_dir(stage.repo("agent")).unwrap();
+    for (tool, flags) in FLAGS {
+        let argv: Vec<&str> = ["./agent"].into_iter().chain(flags.iter().copied()).collect();
+        let turn = stage.turn(&format!("tool: {tool}, argv: {}", serde_json::to_string(&argv).unwrap()), "");
+        assert_eq!((turn.exit.class, turn.exit.code), (ExitClass::SpawnFail, Some(126)), "{tool}");
+        assert!(turn.exit.stderr_tail.contains("./agent"), "{tool}: {}", turn.exit.stderr_tail);
+    }
+}
+
+#[test]
+fn a_child_that_closes_its_output_and_lives_on_is_ended_for_its_silence() {
+    let stage = Stage::limits(1, 60);
+    for (tool, flags) in FLAGS {
+        let turn = stage.turn(&prints(tool, flags, &["{}"], "exec >&- 2>&-; exec sleep 600"), "");
+        assert_eq!(turn.exit.class, ExitClass::Idle, "{tool}");
+        assert!(turn.exit.survivors.is_empty(), "{tool}");
+    }
+}
+
+#[test]
+fn a_line_of_two_hundred_megabytes_is_dropped_and_what_follows_is_read() {
+    let line = "head -c 200000000 /dev/zero | tr '\\0' x; echo";
+    let turn = Stage::new()
+        .turn(&prints("codex", &["--json", "-m", "gpt-5"], &[], &format!("{line}; echo '{CODEX_DONE}'")), "");
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Ok, ApiClass::None));
+    assert_eq!(turn.exit.usage.tokens.map(|t| t.0), Some(1_100_000));
+    assert!(turn.exit.truncated && turn.exit.bytes_out > 200_000_000);
+    assert!(turn.exit.remarks.iter().any(|r| r.contains("too long to be read")), "{:?}", turn.exit.remarks);
+}

@@ -56,8 +56,10 @@ pub(super) fn hunt(guard: Guard<'_>, ended: &Pids, limit: Duration) -> Pids {
 fn untracked_children(guard: Guard<'_>, ended: &Pids, live: &Pids) -> Vec<Pid> {
     let leader = |pid: Pid| live.contains(&pid) || guard.tracked.contains(&pid);
     let spared = |pid: Pid| {
-        let session = rustix::process::getsid(Some(pid.raw())).map(Pid::from_raw);
-        leader(pid) || session.is_ok_and(|s| leader(s) && !ended.contains(&s))
+        // A session whose leader is outside of our namespace has no number here.
+        let session = nix::unistd::getsid(Some(nix::unistd::Pid::from_raw(pid.get()))).ok();
+        let session = session.and_then(|session| Pid::new(session.as_raw()));
+        leader(pid) || session.is_some_and(|s| leader(s) && !ended.contains(&s))
     };
     direct_children().into_iter().filter(|pid| !spared(*pid)).collect()
 }
