@@ -25,9 +25,22 @@ const HONEST: &str =
     "after: repeat\nturns:\n- - write: {path: '{{peer}}.txt', append: '{{turn}}'}\n  - handoff: Work\n";
 
 #[test]
-fn a_used_up_plan_stops_the_run_because_the_peer_is_unavailable() {
+fn a_peer_at_its_usage_cap_waits_and_the_other_goes_on() {
+    let cap = "turns:\n- - emit: {usage_cap: {resets_in: 7200}}\nafter: repeat\n";
+    let world = documented(cap, HONEST);
+    let done = world.peers(&["run", "--max-ticks", "4"]).exits(0);
+    assert_eq!(done.last_line(), "Stopped: max_ticks", "{}", done.err);
+    let peers: Vec<_> = world.records("tick").iter().map(|tick| tick["peer"].clone()).collect();
+    assert_eq!(peers, ["alpha", "beta", "beta", "beta"]);
+    assert!(done.err.contains("alpha waits 2h (usage cap)"), "{}", done.err);
+    let text = world.peers(&["status"]).exits(0).out;
+    assert!(text.contains("(usage cap)"), "{text}");
+}
+
+#[test]
+fn credit_that_is_gone_or_a_cap_of_days_stops_the_run_because_the_peer_is_unavailable() {
     for (alpha, beta, who) in [
-        ("turns:\n- - emit: usage_cap\nafter: repeat\n", HONEST, "alpha"),
+        ("turns:\n- - emit: {usage_cap: {resets_in: 259200}}\nafter: repeat\n", HONEST, "alpha"),
         ("turns:\n- - emit: quota\nafter: repeat\n", HONEST, "alpha"),
         (HONEST, "turns:\n- - emit: quota\nafter: repeat\n", "beta"),
     ] {

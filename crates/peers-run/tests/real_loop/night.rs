@@ -4,6 +4,7 @@
 //! simulator does the same with many seeds and no processes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use peers_model::CommitId;
 use peers_model::record::{TickOutcome, TickRecord};
@@ -112,14 +113,13 @@ fn night(seed: u64) -> Vec<Kind> {
 
 fn world(kinds: &[Kind]) -> World {
     let w = World::new();
-    let turns: String = kinds
-        .iter()
-        .enumerate()
-        .map(|(at, kind)| {
-            let steps: String = kind.steps(at + 1).iter().map(|step| format!("  - {step}\n")).collect();
-            format!("-\n{steps}")
-        })
-        .collect();
+    let mut turns = String::new();
+    for (at, kind) in kinds.iter().enumerate() {
+        turns.push_str("-\n");
+        for step in kind.steps(at + 1) {
+            turns.extend(["  - ", &step, "\n"]);
+        }
+    }
     let mut peers = String::new();
     for (name, tool, flags) in [
         ("ann", "claude", "-p, --output-format, stream-json, --verbose"),
@@ -128,11 +128,9 @@ fn world(kinds: &[Kind]) -> World {
     ] {
         let script = w.path(&format!("{name}.yaml"));
         std::fs::write(&script, format!("as: {tool}\ncount: ticks\nturns:\n{turns}")).unwrap();
-        peers += &format!(
-            "- {{name: {name}, tool: {tool}, argv: [{:?}, fake-peer, {:?}, {name}, {flags}]}}\n",
-            program().display().to_string(),
-            script.display().to_string()
-        );
+        let argv = serde_json::json!([program(), "fake-peer", script, name]).to_string();
+        let argv = argv.trim_end_matches(']');
+        writeln!(peers, "- {{name: {name}, tool: {tool}, argv: {argv}, {flags}]}}").unwrap();
     }
     let more = "health: {idle_timeout_s: 2}\ngoals: {stuck_halt_after: 0}\nrecovery_interval: 2\n\
                 budget: {max_consecutive_failures: null, max_runtime_s: null}\n";
