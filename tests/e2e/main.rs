@@ -23,6 +23,8 @@ mod cli_operator;
 #[cfg(test)]
 mod cli_outside;
 #[cfg(test)]
+mod cli_prompt;
+#[cfg(test)]
 mod cli_run;
 #[cfg(test)]
 mod cli_schema;

@@ -224,6 +224,11 @@ impl GitRepo {
         Ok(PeerRepo::open_known(&self.work_dir, &self.common_dir)?)
     }
 
+    /// Imports what is there now, whoever made it. Not for a loop, which has to know whose it is.
+    pub(crate) fn bring_in(&mut self, peer: &PeerRepo) -> Result<(), GitError> {
+        self.import(peer)
+    }
+
     fn import(&mut self, peer: &PeerRepo) -> Result<(), GitError> {
         let base = self.base.clone();
         self.control.import(peer, base.as_ref()).map(drop)

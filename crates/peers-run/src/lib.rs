@@ -22,6 +22,7 @@ mod outward;
 pub mod perform;
 pub mod place;
 pub mod ports;
+pub mod preview;
 pub mod procs;
 pub mod pulse;
 pub mod scaffold;

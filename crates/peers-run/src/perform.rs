@@ -1,10 +1,12 @@
 //! Effects. Each is idempotent, or leaves a mark that a resumed run finds.
 
+mod composing;
 mod judging;
 
+pub(crate) use composing::{Known, facts as compose_facts};
 pub(crate) use judging::{after, changed_the_tree, in_order_of_need, next_together, one_more};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use peers_core::bugs::Ledger;
 use peers_core::cheat::weakenings;
@@ -12,10 +14,9 @@ use peers_core::compose;
 use peers_core::machine::{
     CommitSeen, ComposeFacts, Effect, Event, Facts, Harvest, Mutation, Notice, PendingCommand, Phase,
 };
-use peers_core::prompt::{BugLine, InboxItem};
 use peers_model::goal::GoalKind;
 use peers_model::outcome::{ErrorKind, StopReason, TamperKind};
-use peers_model::record::{AckTarget, OperatorOp, OperatorRecord, Record};
+use peers_model::record::{OperatorOp, OperatorRecord, Record};
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, limits};
 use peers_store::{
     Area, Author, Disk, DiskErrorKind, StoreError, artifacts, commands, layout, projection, runs,
@@ -55,6 +56,15 @@ impl From<StoreError> for Failure {
 impl From<peers_store::DiskError> for Failure {
     fn from(error: peers_store::DiskError) -> Self {
         Self::Store(error.into())
+    }
+}
+
+impl From<composing::Unread> for Failure {
+    fn from(error: composing::Unread) -> Self {
+        match error {
+            composing::Unread::Repo(failure) => failure.into(),
+            composing::Unread::Disk(error) => error.into(),
+        }
     }
 }
 
@@ -271,41 +281,15 @@ impl<W: World> Engine<W> {
 
     fn compose(&mut self, peer: &PeerName) -> Result<ComposeFacts, Failure> {
         let nonce = self.world.clock().nonce();
-        let state = self.machine.state.clone();
-        let mut inbox = Vec::new();
-        let mut bookmarks: BTreeMap<PeerName, CommitId> = BTreeMap::new();
-        let marks = state.bookmarks.get(peer).cloned().unwrap_or_default();
-        for (sender, mark) in marks {
-            for (commit, message) in self.world.repo().commits_since(&mark)? {
-                let by_sender = matches!(self.store.authors().of(&commit), Some(Author::Peer { name, .. }) if *name == sender);
-                if !by_sender {
-                    continue;
-                }
-                let subject = message.lines().next().unwrap_or_default().to_owned();
-                inbox.push(InboxItem { from: sender.clone(), subject, sha: commit.clone() });
-                bookmarks.insert(sender.clone(), commit);
-            }
-        }
-        let messages = messages::deliver(self.store.disk(), peer, &state.messages)?;
-        let last_handoff = match &state.last_handoff {
-            Some(mark) if mark.peer != *peer => self.world.repo().last_handoff(mark)?,
-            _ => None,
-        };
-        let ledger = self.ledger()?;
-        Ok(ComposeFacts { nonce, inbox, bookmarks, messages, last_handoff, open_bugs: bug_lines(&ledger) })
+        let authors = self.store.authors().clone();
+        let known = Known { state: &self.machine.state, authors: &authors };
+        Ok(composing::facts(self.world.repo(), self.store.disk(), known, peer, nonce)?)
     }
 
     fn ledger(&mut self) -> Result<Ledger, Failure> {
         let authors = self.store.authors().clone();
-        let commits = self.world.repo().ledger(&authors)?;
-        let acks = self
-            .machine
-            .state
-            .acks
-            .iter()
-            .filter_map(|a| if let AckTarget::Bug(id) = a { Some(id.clone()) } else { None })
-            .collect();
-        Ok(Ledger::read(&commits, &acks))
+        let known = Known { state: &self.machine.state, authors: &authors };
+        Ok(composing::ledger(self.world.repo(), known)?)
     }
 
     fn keep_prompt(&mut self, tick: TickNo, peer: &PeerName, prompt: &str) {
@@ -472,22 +456,6 @@ fn open_ids(ledger: &Ledger) -> Vec<BugId> {
 
 fn closed(ledger: &Ledger) -> u32 {
     u32::try_from(ledger.bugs.values().filter(|bug| bug.open.is_none()).count()).unwrap_or(u32::MAX)
-}
-
-/// Open bugs for a prompt, the worst first.
-fn bug_lines(ledger: &Ledger) -> Vec<BugLine> {
-    ledger
-        .open_from(peers_model::bug::Severity::Info)
-        .into_iter()
-        .map(|bug| BugLine {
-            id: bug.id.clone(),
-            severity: bug.severity.to_string(),
-            title: bug.title.clone(),
-            location: bug.location.clone().unwrap_or_default(),
-            reporter: bug.found_by.to_string(),
-            needs: bug.open.as_ref().map(|o| o.as_str().to_owned()).unwrap_or_default(),
-        })
-        .collect()
 }
 
 /// The record behind an operator's command.

@@ -12,6 +12,7 @@ mod info;
 mod init;
 mod land;
 mod man;
+mod prompt;
 mod replay;
 mod report;
 mod run;
@@ -87,6 +88,7 @@ enum Command {
     Report(report::Args),
     Replay(replay::Args),
     Watch(watch::Args),
+    Prompt(prompt::Args),
     Ack(ack::Args),
     Salvage(salvage::Args),
     Undo(undo::Args),
@@ -187,6 +189,7 @@ impl Command {
             Self::Report(args) => report::run(args, cx),
             Self::Replay(args) => replay::run(args, cx),
             Self::Watch(args) => watch::run(args, cx),
+            Self::Prompt(args) => prompt::run(args, cx),
             Self::Ack(args) => ack::run(args, cx),
             Self::Salvage(args) => salvage::run(args, cx),
             Self::Undo(args) => undo::run(args, cx),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use peers_model::config::Config;
 use peers_model::{PeerName, exit, limits};
 use peers_run::boot;
 use peers_store::layout::peers;
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (_, mut disk) = cx.view()?;
     match &args.receiver {
         None => follow(args, &mut disk, cx),
-        Some(name) => messages(&receiver(name, &mut disk)?, args, &mut disk, cx),
+        Some(name) => messages(&peer_of(name, &boot::load(&mut disk)?.config)?, args, &mut disk, cx),
     }
 }
 
@@ -80,9 +81,9 @@ fn follow(args: &Args, disk: &mut FsDisk, cx: &Cx) -> Result<ExitCode, CommandEr
     }
 }
 
-fn receiver(name: &str, disk: &mut FsDisk) -> Result<PeerName, CommandError> {
+/// The peer of this name.
+pub(super) fn peer_of(name: &str, config: &Config) -> Result<PeerName, CommandError> {
     let peer = PeerName::new(name).map_err(|error| CommandError::usage(error.to_string()))?;
-    let config = boot::load(disk)?.config;
     if config.peers.iter().any(|known| known.name == peer) {
         return Ok(peer);
     }

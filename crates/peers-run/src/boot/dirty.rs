@@ -51,9 +51,19 @@ pub(super) fn looked_at(
     Ok((found.into_iter().map(|file| file.path).collect(), refusal))
 }
 
+/// The uncommitted paths as a prompt names them, against a commit that was imported before.
+pub(crate) fn uncommitted_paths(
+    control: &ControlDir,
+    repo: &PeerRepo,
+    head: &CommitId,
+) -> Result<Vec<String>, GitError> {
+    let found = control.dirty_files(repo.work_dir(), head, COUNTED)?;
+    Ok(found.iter().map(|file| term::inline(&file.path)).collect())
+}
+
 /// Uncommitted changes are the operator's when nothing of the loop has left any. What a turn left is no
 /// reason to refuse a start: the next turn is told of it.
-pub(super) fn are_operators(state: &State) -> bool {
+pub(crate) fn are_operators(state: &State) -> bool {
     !state.dirty && !state.unwitnessed()
 }
 

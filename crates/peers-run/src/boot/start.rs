@@ -41,9 +41,9 @@ use crate::place::{Place, PlaceError, file_exit};
 use crate::ports::{Clock as _, Guard as _, Observer, World};
 use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec};
 
-/// Bytes kept free for the last record on a full disk.
 /// The backend that confines nothing.
 const UNCONFINED: &str = "none";
+/// Bytes kept free for the last record on a full disk.
 const RESERVE: usize = 64 * 1024;
 
 /// What `peers run` was asked.
@@ -317,38 +317,11 @@ impl Ground {
         };
 
         let head = repo.facts().head().map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
-        let mut cfg = LoopConfig {
-            run_id: run_id.clone(),
-            pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            goals: loaded.goals.clone(),
-            rules: rules(&loaded.config, &loaded.goals, options.no_skeptic, options.dry_run),
-            digests: loaded.digests.clone(),
-            caps: Caps::new(loaded.config.budget.clone()),
-            after: options.after.clone(),
-            max_ticks: options.max_ticks,
-            stuck_after: 0,
-            stuck_gates: Vec::new(),
-            idle_gates: Vec::new(),
-            soft_required: true,
-            overlap: false,
-            strict_tree: false,
-            setup_paths: Vec::new(),
-            allow_no_gates: options.allow_no_gates,
-            comm: loaded.config.comm,
-            prompt_max: 0,
-            max_wait_s: 0,
-            idle_s: 0,
-            absolute_s: 0,
-            sandbox: UNCONFINED.into(),
-            torn: report.torn,
-            uncommitted: if theirs {
-                changes.iter().map(|path| term::inline(path)).collect()
-            } else {
-                Vec::new()
-            },
-        };
-        settings(&mut cfg, &loaded.config, options.max_usd);
+        let mut cfg = configured(&loaded, options, &run_id);
+        cfg.torn = report.torn;
+        if theirs {
+            cfg.uncommitted = changes.iter().map(|path| term::inline(path)).collect();
+        }
         let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
         let record = RunRecord {
             v: 1,
@@ -491,6 +464,39 @@ impl Ground {
         drop(engine);
         Ok(summary)
     }
+}
+
+/// What a loop goes by, as the operator's files and the command line have it.
+pub(crate) fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) -> LoopConfig {
+    let mut cfg = LoopConfig {
+        run_id: run_id.clone(),
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        goals: loaded.goals.clone(),
+        rules: rules(&loaded.config, &loaded.goals, options.no_skeptic, options.dry_run),
+        digests: loaded.digests.clone(),
+        caps: Caps::new(loaded.config.budget.clone()),
+        after: options.after.clone(),
+        max_ticks: options.max_ticks,
+        stuck_after: 0,
+        stuck_gates: Vec::new(),
+        idle_gates: Vec::new(),
+        soft_required: true,
+        overlap: false,
+        strict_tree: false,
+        setup_paths: Vec::new(),
+        allow_no_gates: options.allow_no_gates,
+        comm: loaded.config.comm,
+        prompt_max: 0,
+        max_wait_s: 0,
+        idle_s: 0,
+        absolute_s: 0,
+        sandbox: UNCONFINED.into(),
+        torn: None,
+        uncommitted: Vec::new(),
+    };
+    settings(&mut cfg, &loaded.config, options.max_usd);
+    cfg
 }
 
 /// The settings that a reload may change: those of the configuration, and over them what the command line
@@ -695,35 +701,10 @@ mod tests {
         let peers = "peers:\n- {name: ann, argv: [a]}\n- {name: bob, argv: [b]}\n";
         let config = peers_store::load::load_config(&format!("{peers}{rest}\n"));
         let config = config.unwrap_or_else(|error| panic!("{error}"));
-        let mut cfg = LoopConfig {
-            run_id: RunId::new("0123456789abcdef").unwrap(),
-            pid: 1,
-            version: String::new(),
-            goals: Vec::new(),
-            rules: rules(&config, &[], false, false),
-            digests: peers_model::record::Digests::default(),
-            caps: Caps::new(config.budget.clone()),
-            after: None,
-            max_ticks: None,
-            stuck_after: 0,
-            stuck_gates: Vec::new(),
-            idle_gates: Vec::new(),
-            overlap: false,
-            strict_tree: false,
-            setup_paths: Vec::new(),
-            soft_required: true,
-            allow_no_gates: false,
-            comm: config.comm,
-            prompt_max: 0,
-            max_wait_s: 0,
-            idle_s: 0,
-            absolute_s: 0,
-            sandbox: String::new(),
-            torn: None,
-            uncommitted: Vec::new(),
-        };
-        settings(&mut cfg, &config, None);
-        format!("{cfg:?}")
+        let digests = peers_model::record::Digests::default();
+        let loaded = Loaded { config, goals: Vec::new(), digests, accepted: None, damaged: None };
+        let run = RunId::new("0123456789abcdef").unwrap();
+        format!("{:?}", configured(&loaded, &RunOptions::default(), &run))
     }
 
     #[test]

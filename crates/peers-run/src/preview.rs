@@ -1,0 +1,429 @@
+//! The next prompt, without sending it: `peers prompt`.
+//!
+//! The machine of the loop is asked what it would do, in memory: its records are folded into a copy of the
+//! state and are never written. What has to be read of the repository is imported into a control git directory
+//! that lives as long as the call, so it works beside a running loop. Gates are not run: the prompt shows what
+//! they last answered, and [`Preview::owed`] says which of them a loop would ask first.
+
+mod forecast;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use peers_core::classify_path::TestPaths;
+use peers_core::compose;
+use peers_core::machine::{Composing, Facts};
+use peers_core::prompt::Prompt;
+use peers_core::state::State;
+use peers_core::turns::{self, Choice};
+use peers_git::{ControlDir, PeerRepo};
+use peers_model::goal::{Goal, GoalKind};
+use peers_model::outcome::{StopReason, Usage};
+use peers_model::record::Record;
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd, exit};
+use peers_modes::hooks::quoted;
+use peers_store::{Authors, FsDisk, commands, project, runs, store};
+use peers_sys::dir::SafeDir;
+use peers_sys::env::Env;
+use peers_sys::lock::FileLock;
+use peers_sys::{clock, term};
+
+use crate::anchor;
+use crate::boot::{self, BootError, Finding, Loaded, RunOptions};
+use crate::cache;
+use crate::clock::SysClock;
+use crate::gitrepo::{GitRepo, GitRepoParts, chain};
+use crate::oneshot::{file, git, locate};
+use crate::perform::{Known, compose_facts};
+use crate::place::Place;
+use crate::ports::{Clock as _, Repo as _, RepoFacts, RepoFailure};
+use forecast::Forecast;
+
+/// Turns of a peer that an estimate rests on.
+const TURNS: usize = 10;
+/// Gates that a note names.
+const NAMED: usize = 8;
+
+/// The next prompt and what is known about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preview {
+    /// Who would get it.
+    pub peer: PeerName,
+    /// The tick that it would begin.
+    pub tick: TickNo,
+    /// It is that of a skeptic turn.
+    pub skeptic: bool,
+    /// The prompt. Its nonce, and with it its digest, is another one each time.
+    pub prompt: Prompt,
+    /// What the loop would do next, as far as that is known without running gates.
+    pub next: Next,
+    /// Gates that would be judged first; the prompt shows their last answers.
+    pub owed: Vec<GoalId>,
+    /// The open tick, if there is one: the prompt is that of the turn after it, as things stand.
+    pub open: Option<Open>,
+    /// What turns of this peer cost.
+    pub past: Past,
+}
+
+/// What the loop would do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// This peer gets a prompt.
+    Turn(PeerName),
+    /// The gates run in a clean checkout; no prompt is sent if they pass.
+    Proof,
+    /// Every peer waits; the first may go then.
+    Wait(Timestamp),
+    /// It stops.
+    Stop(StopReason),
+}
+
+/// The open tick.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// Which.
+    pub tick: TickNo,
+    /// Whose turn it is.
+    pub peer: PeerName,
+    /// A loop runs it. Else it was cut short, and the next run sees to it first.
+    pub live: bool,
+}
+
+/// The last turns of a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Past {
+    /// How many were looked at.
+    pub turns: usize,
+    /// The median of the tokens that a turn used, and of how many turns they are known.
+    pub tokens: Option<(Tokens, usize)>,
+    /// The same of its cost.
+    pub usd: Option<(Usd, usize)>,
+}
+
+/// Composes the next prompt, of the peer whose turn it is or of the one that was asked for.
+///
+/// # Errors
+/// [`BootError`] where files, journal or repository cannot be read, and exit 4 where the loop that runs works in
+/// another work tree.
+pub fn next_prompt(
+    place: &Place,
+    env: &Env,
+    loaded: &Loaded,
+    asked: Option<&PeerName>,
+) -> Result<Preview, BootError> {
+    let mut disk = place.open_view_disk().map_err(Finding::from)?;
+    let Journal { mut state, mut authors, uses } = Journal::read(&mut disk)?;
+    let looped = place.holder().map_err(Finding::from)?.is_some_and(|holder| holder.command.is_none());
+    let running = state.live_run().filter(|_| looped).map(|run| run.id.clone());
+    if let Some(run) = &running {
+        works_here(place, run, &mut disk)?;
+    }
+    let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
+    let head = match repo.facts().head() {
+        Ok(head) => head.commit,
+        Err(peers_git::GitError::Repo(error)) => return Err(boot::repo_finding(place, &error).into()),
+        Err(error) => return Err(git(error).into()),
+    };
+    let run_id = running.clone().map_or_else(any_run, Ok)?;
+    let mut cfg = boot::configured(loaded, &RunOptions::default(), &run_id);
+    let now = clock::now();
+    if running.is_some() {
+        // A loop goes by what was accepted when it began, or since.
+        cfg.rules = state.rules.clone();
+    } else {
+        for (_, record) in commands::waiting(&mut disk).map_err(Finding::from)? {
+            // What does not fit is told by the start that records it.
+            let _applied = state.apply(now, None, &Record::Operator(record));
+        }
+    }
+    let open = close(&mut state, running.is_some());
+    let scratch = Scratch::new(place)?;
+    let base = base(&mut disk, &head)?;
+    let mut source = scratch.source(env, loaded, &repo, base)?;
+    if boot::are_operators(&state) {
+        cfg.uncommitted = boot::uncommitted_paths(source.control(), &repo, &head).map_err(git)?;
+    }
+    let scopes: Vec<(GoalId, Vec<String>)> = cfg.goals.iter().filter_map(scope).collect();
+    let found = source.survey(state.head.as_ref(), &scopes, true).map_err(unread)?;
+    let mut facts = facts(found);
+    if open.is_some() {
+        // They are the turn's that is open, which nobody has seen to.
+        facts.arrived.clear();
+    }
+    let forecast = Forecast::of(&cfg, state, (&facts, &mut authors), running.is_some())?;
+    let Forecast { state, composing, next, owed } = forecast;
+    let skeptic = composing.as_ref().is_some_and(|composing| composing.skeptic);
+    let peer =
+        asked.cloned().or_else(|| composing.map(|composing| composing.peer)).or_else(|| in_turn(&state));
+    let peer = peer.ok_or_else(|| Finding::plain(exit::INVALID, "no peer is configured"))?;
+    facts.arrived.clear();
+    let composing = Composing { facts, peer: peer.clone(), skeptic };
+    let known = Known { state: &state, authors: &authors };
+    let more = compose_facts(&mut source, &mut disk, known, &peer, SysClock.nonce())
+        .map_err(|error| Finding::plain(exit::INVALID, chain(&error)))?;
+    let prompt = compose::prepare(&cfg, &state, &composing, &more, now).prompt;
+    let past = uses.get(&peer).map(Past::of).unwrap_or_default();
+    Ok(Preview { tick: state.ticks.next(), peer, skeptic, prompt, next, owed, open, past })
+}
+
+/// What the journal says, read once.
+#[derive(Default)]
+struct Journal {
+    state: State,
+    authors: Authors,
+    /// Of each peer what its newest turns used, oldest first.
+    uses: BTreeMap<PeerName, VecDeque<Usage>>,
+}
+
+impl Journal {
+    fn read(disk: &mut FsDisk) -> Result<Self, Finding> {
+        let mut read = Self::default();
+        let (state, _, _) = store::read_each(disk, |line| {
+            read.authors.take(&line.record);
+            if let Record::Tick(tick) = &line.record {
+                let uses = read.uses.entry(tick.peer.clone()).or_default();
+                uses.push_back(tick.exit.usage);
+                if uses.len() > TURNS {
+                    uses.pop_front();
+                }
+            }
+        })
+        .map_err(Finding::from)?;
+        Ok(Self { state, ..read })
+    }
+}
+
+impl Preview {
+    /// What to know of the prompt before it is believed, one sentence each, for people.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(Open { tick, peer, live }) = &self.open {
+            notes.push(if *live {
+                format!("tick {tick} of `{peer}` runs: this is what the turn after it is told, as things stand")
+            } else {
+                format!("tick {tick} of `{peer}` was cut short: the next run sees to it first, and it may change this")
+            });
+        }
+        let many = self.owed.len() > 1;
+        if !self.owed.is_empty() {
+            let names: Vec<String> = self.owed.iter().take(NAMED).map(|gate| format!("`{gate}`")).collect();
+            let more = match self.owed.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let (verb, last) =
+                if many { ("are", "their last answers, if any") } else { ("is", "its last answer, if any") };
+            notes.push(format!("{}{more} {verb} judged first: the prompt has {last}", names.join(", ")));
+        }
+        let given = match self.owed.len() {
+            0 => String::new(),
+            1 => "if that gate answers as it last did, ".to_owned(),
+            _ => "if those gates answer as they last did, ".to_owned(),
+        };
+        match &self.next {
+            Next::Turn(peer) if *peer == self.peer => {}
+            Next::Turn(peer) => notes.push(format!("{given}it is the turn of `{peer}`")),
+            Next::Proof => notes.push(format!(
+                "{given}the gates run in a clean checkout next, and no prompt is sent if they pass there"
+            )),
+            Next::Wait(until) => notes.push(format!("{given}every peer waits, the first one until {until}")),
+            Next::Stop(reason) => {
+                notes.push(format!("{given}no prompt is sent: the loop stops with `{reason}`"));
+            }
+        }
+        notes
+    }
+
+    /// Tokens of the prompt, at four bytes for one. What a tool adds to it is not known.
+    #[must_use]
+    pub fn tokens(&self) -> Tokens {
+        Tokens(u64::try_from(self.prompt.text.len().div_ceil(4)).unwrap_or(u64::MAX))
+    }
+}
+
+impl Past {
+    fn of(uses: &VecDeque<Usage>) -> Self {
+        let tokens = median(uses.iter().filter_map(|usage| usage.tokens).map(|tokens| tokens.0).collect());
+        let usd = median(uses.iter().filter_map(|usage| usage.usd).map(Usd::as_micros).collect());
+        Self {
+            turns: uses.len(),
+            tokens: tokens.map(|(tokens, of)| (Tokens(tokens), of)),
+            usd: usd.map(|(usd, of)| (Usd::from_micros(usd), of)),
+        }
+    }
+}
+
+/// The median, the lower one of two, and of how many.
+fn median(mut of: Vec<u64>) -> Option<(u64, usize)> {
+    of.sort_unstable();
+    let at = of.len().checked_sub(1)? / 2;
+    of.get(at).map(|found| (*found, of.len()))
+}
+
+/// Refuses where the loop that runs has a work tree of its own: here nothing says what it sees.
+fn works_here(place: &Place, run: &RunId, disk: &mut FsDisk) -> Result<(), Finding> {
+    let records = runs::all(disk).map_err(Finding::from)?;
+    let elsewhere = records.into_iter().find(|record| record.run_id == *run).map(|record| record.workdir);
+    let Some(dir) = elsewhere.filter(|dir| *dir != place.work_dir().to_string_lossy()) else { return Ok(()) };
+    let shown = term::inline(&dir);
+    Err(Finding::new(
+        exit::CONFLICT,
+        format!("the loop that runs works in another work tree, {shown}"),
+        format!("`peers -C {} prompt`", quoted(&dir)),
+    ))
+}
+
+/// Takes the open tick for ended: what it was told counts as read, and nothing else is known of it.
+fn close(state: &mut State, live: bool) -> Option<Open> {
+    let open = state.open.take()?.started;
+    let told = usize::try_from(open.warnings_taken).unwrap_or(usize::MAX).min(state.warnings.len());
+    state.warnings.drain(..told);
+    state.messages.retain(|message| !open.messages.contains(message));
+    state.bookmarks.entry(open.peer.clone()).or_default().extend(open.inbox);
+    state.ticks = open.tick;
+    if live && let Some(at) = state.rules.peers.iter().position(|rule| rule.name == open.peer) {
+        // As after a handoff.
+        state.turn_index = (at + 1) % state.rules.peers.len();
+    }
+    Some(Open { tick: open.tick, peer: open.peer, live })
+}
+
+/// Where the history of the loop begins.
+fn base(disk: &mut FsDisk, head: &CommitId) -> Result<CommitId, Finding> {
+    let known = project::read(disk).map_err(Finding::from)?.and_then(|project| project.base);
+    let began = match known {
+        Some(base) => Some(base),
+        None => anchor::of_runs(disk).map_err(Finding::from)?,
+    };
+    Ok(began.unwrap_or_else(|| head.clone()))
+}
+
+/// An id for the run that a start would make. It is in no record.
+fn any_run() -> Result<RunId, Finding> {
+    let random =
+        peers_sys::rand::hex::<8>().map_err(|e| Finding::plain(exit::BUG, format!("random bytes: {e}")))?;
+    RunId::new(random).map_err(|e| Finding::plain(exit::BUG, e.to_string()))
+}
+
+fn scope(goal: &Goal) -> Option<(GoalId, Vec<String>)> {
+    match &goal.kind {
+        GoalKind::Soft(soft) => Some((goal.id.clone(), soft.paths.clone())),
+        GoalKind::Hard(_) => None,
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err` as it is")]
+fn unread(failure: RepoFailure) -> Finding {
+    let code = match &failure {
+        RepoFailure::Git(_) => exit::INVALID,
+        RepoFailure::DiskFull(_) => exit::BUG,
+        RepoFailure::Weakened(_) | RepoFailure::Redirected(_) => exit::REFUSED,
+    };
+    Finding::plain(code, failure.to_string())
+}
+
+fn facts(found: RepoFacts) -> Facts {
+    let RepoFacts { at, dirty, since, intact, scopes, git_state } = found;
+    Facts {
+        head: at.head,
+        head_tree: at.head_tree,
+        worktree: at.worktree,
+        branch: at.branch,
+        dirty,
+        arrived: since,
+        arrived_weaken: Vec::new(),
+        history_intact: intact,
+        mutation: None,
+        tamper: None,
+        scopes,
+        commands: Vec::new(),
+        git_state,
+        unstable: false,
+    }
+}
+
+/// The peer at whose place the rotation stands.
+fn in_turn(state: &State) -> Option<PeerName> {
+    match turns::choose(state, clock::now()) {
+        Choice::Peer(_, peer) => Some(peer),
+        Choice::Wait(_) | Choice::Nobody => state.turn_peer().cloned(),
+    }
+}
+
+/// A private directory, removed with the value.
+struct Scratch {
+    cache: SafeDir,
+    name: String,
+    dir: SafeDir,
+    /// As long as it is held nobody takes this for a leftover.
+    _owned: FileLock,
+}
+
+impl Scratch {
+    fn new(place: &Place) -> Result<Self, BootError> {
+        boot::open_files()?;
+        let random = peers_sys::rand::hex::<8>()
+            .map_err(|e| Finding::plain(exit::BUG, format!("random bytes: {e}")))?;
+        let cache = SafeDir::create_root(place.cache_dir()).map_err(|e| file(&e))?;
+        let name = format!("{}{random}", cache::ONESHOT);
+        let (dir, owned) = cache::begin(&cache, &name).map_err(|e| file(&e))?;
+        Ok(Self { cache, name, dir, _owned: owned })
+    }
+
+    /// The repository as a loop sees it, over a control git directory of our own.
+    fn source(
+        &self,
+        env: &Env,
+        loaded: &Loaded,
+        repo: &PeerRepo,
+        base: CommitId,
+    ) -> Result<GitRepo, BootError> {
+        let control = ControlDir::open_or_create(&self.dir.path().join("control.git"), locate(env)?)
+            .map_err(git)?
+            .with_excludes(peers_git::operator_excludes());
+        let parts = GitRepoParts {
+            work_dir: repo.work_dir().to_owned(),
+            common_dir: repo.common_dir().to_owned(),
+            git_dir: self.dir.create_subdir("marks").map_err(|e| file(&e))?,
+            pristine: self.dir.path().join("none"),
+            base: Some(base),
+            tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
+        };
+        let mut source = GitRepo::new(control, parts);
+        // What follows reads HEAD there.
+        source.bring_in(repo).map_err(git)?;
+        Ok(source)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What stays is in the cache, private, and costs disk space only.
+        if let Err(error) = self.cache.remove_tree(&self.name) {
+            tracing::warn!(error = %chain(&error), "a scratch directory was not removed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_an_amount_that_was_there() {
+        assert_eq!(median(Vec::new()), None);
+        assert_eq!(median(vec![7]), Some((7, 1)));
+        assert_eq!(median(vec![9, 1, 5]), Some((5, 3)));
+        assert_eq!(median(vec![9, 1]), Some((1, 2)));
+    }
+
+    #[test]
+    fn turns_whose_use_is_not_known_are_not_counted_as_nothing() {
+        let usage = |tokens, usd: Option<u64>| Usage { tokens, usd: usd.map(Usd::from_micros) };
+        let uses = [usage(Some(Tokens(10)), None), usage(Some(Tokens(30)), Some(5)), usage(None, None)];
+        let past = Past::of(&VecDeque::from(uses));
+        assert_eq!(past.turns, 3);
+        assert_eq!(past.tokens, Some((Tokens(10), 2)));
+        assert_eq!(past.usd, Some((Usd::from_micros(5), 1)));
+    }
+}
