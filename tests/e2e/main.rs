@@ -9,6 +9,8 @@ mod cli_ci;
 #[cfg(test)]
 mod cli_demo;
 #[cfg(test)]
+mod cli_doctor;
+#[cfg(test)]
 mod cli_goals;
 #[cfg(test)]
 mod cli_hints;

@@ -349,7 +349,8 @@ fn marker(set: &mut Builder, turn: Turn<'_>) {
     }
 }
 
-fn peer_email(name: &PeerName) -> String {
+/// The address under which a peer commits.
+pub(crate) fn peer_email(name: &PeerName) -> String {
     format!("{name}@peers.local")
 }
 

@@ -22,20 +22,18 @@ use peers_model::record::Record;
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd, exit};
 use peers_modes::hooks::quoted;
 use peers_store::{Authors, FsDisk, commands, project, runs, store};
-use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
-use peers_sys::lock::FileLock;
 use peers_sys::{clock, term};
 
 use crate::anchor;
 use crate::boot::{self, BootError, Finding, Loaded, RunOptions};
-use crate::cache;
 use crate::clock::SysClock;
 use crate::gitrepo::{GitRepo, GitRepoParts, chain};
 use crate::oneshot::{file, git, locate};
 use crate::perform::{Known, compose_facts};
 use crate::place::Place;
 use crate::ports::{Clock as _, Repo as _, RepoFacts, RepoFailure};
+use crate::scratch::Scratch;
 use forecast::Forecast;
 
 /// Turns of a peer that an estimate rests on.
@@ -123,7 +121,9 @@ pub fn next_prompt(
         Err(peers_git::GitError::Repo(error)) => return Err(boot::repo_finding(place, &error).into()),
         Err(error) => return Err(git(error).into()),
     };
-    let run_id = running.clone().map_or_else(any_run, Ok)?;
+    let scratch = Scratch::new(place)?;
+    // The run that a start would make has another id; it is in no record.
+    let run_id = running.clone().unwrap_or_else(|| scratch.run_id().clone());
     let mut cfg = boot::configured(loaded, &RunOptions::default(), &run_id);
     let now = clock::now();
     if running.is_some() {
@@ -136,9 +136,8 @@ pub fn next_prompt(
         }
     }
     let open = close(&mut state, running.is_some());
-    let scratch = Scratch::new(place)?;
     let base = base(&mut disk, &head)?;
-    let mut source = scratch.source(env, loaded, &repo, base)?;
+    let mut source = source(&scratch, env, loaded, &repo, base)?;
     if boot::are_operators(&state) {
         cfg.uncommitted = boot::uncommitted_paths(source.control(), &repo, &head).map_err(git)?;
     }
@@ -298,13 +297,6 @@ fn base(disk: &mut FsDisk, head: &CommitId) -> Result<CommitId, Finding> {
     Ok(began.unwrap_or_else(|| head.clone()))
 }
 
-/// An id for the run that a start would make. It is in no record.
-fn any_run() -> Result<RunId, Finding> {
-    let random =
-        peers_sys::rand::hex::<8>().map_err(|e| Finding::plain(exit::BUG, format!("random bytes: {e}")))?;
-    RunId::new(random).map_err(|e| Finding::plain(exit::BUG, e.to_string()))
-}
-
 fn scope(goal: &Goal) -> Option<(GoalId, Vec<String>)> {
     match &goal.kind {
         GoalKind::Soft(soft) => Some((goal.id.clone(), soft.paths.clone())),
@@ -350,59 +342,30 @@ fn in_turn(state: &State) -> Option<PeerName> {
     }
 }
 
-/// A private directory, removed with the value.
-struct Scratch {
-    cache: SafeDir,
-    name: String,
-    dir: SafeDir,
-    /// As long as it is held nobody takes this for a leftover.
-    _owned: FileLock,
-}
-
-impl Scratch {
-    fn new(place: &Place) -> Result<Self, BootError> {
-        boot::open_files()?;
-        let random = peers_sys::rand::hex::<8>()
-            .map_err(|e| Finding::plain(exit::BUG, format!("random bytes: {e}")))?;
-        let cache = SafeDir::create_root(place.cache_dir()).map_err(|e| file(&e))?;
-        let name = format!("{}{random}", cache::ONESHOT);
-        let (dir, owned) = cache::begin(&cache, &name).map_err(|e| file(&e))?;
-        Ok(Self { cache, name, dir, _owned: owned })
-    }
-
-    /// The repository as a loop sees it, over a control git directory of our own.
-    fn source(
-        &self,
-        env: &Env,
-        loaded: &Loaded,
-        repo: &PeerRepo,
-        base: CommitId,
-    ) -> Result<GitRepo, BootError> {
-        let control = ControlDir::open_or_create(&self.dir.path().join("control.git"), locate(env)?)
-            .map_err(git)?
-            .with_excludes(peers_git::operator_excludes());
-        let parts = GitRepoParts {
-            work_dir: repo.work_dir().to_owned(),
-            common_dir: repo.common_dir().to_owned(),
-            git_dir: self.dir.create_subdir("marks").map_err(|e| file(&e))?,
-            pristine: self.dir.path().join("none"),
-            base: Some(base),
-            tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
-        };
-        let mut source = GitRepo::new(control, parts);
-        // What follows reads HEAD there.
-        source.bring_in(repo).map_err(git)?;
-        Ok(source)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What stays is in the cache, private, and costs disk space only.
-        if let Err(error) = self.cache.remove_tree(&self.name) {
-            tracing::warn!(error = %chain(&error), "a scratch directory was not removed");
-        }
-    }
+/// The repository as a loop sees it, over a control git directory of our own.
+fn source(
+    scratch: &Scratch,
+    env: &Env,
+    loaded: &Loaded,
+    repo: &PeerRepo,
+    base: CommitId,
+) -> Result<GitRepo, BootError> {
+    let dir = scratch.dir();
+    let control = ControlDir::open_or_create(&dir.path().join("control.git"), locate(env)?)
+        .map_err(git)?
+        .with_excludes(peers_git::operator_excludes());
+    let parts = GitRepoParts {
+        work_dir: repo.work_dir().to_owned(),
+        common_dir: repo.common_dir().to_owned(),
+        git_dir: dir.create_subdir("marks").map_err(|e| file(&e))?,
+        pristine: dir.path().join("none"),
+        base: Some(base),
+        tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
+    };
+    let mut source = GitRepo::new(control, parts);
+    // What follows reads HEAD there.
+    source.bring_in(repo).map_err(git)?;
+    Ok(source)
 }
 
 #[cfg(test)]

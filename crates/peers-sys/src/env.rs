@@ -153,6 +153,12 @@ pub fn program_stat(path: &Path) -> Option<FileStat> {
     rustix::fs::stat(path).ok().map(|stat| FileStat::new(&stat))
 }
 
+/// Whether this process is root's.
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// The arguments of this process, the program name first.
 #[must_use]
 pub fn args() -> Vec<OsString> {

@@ -6,6 +6,7 @@ mod check;
 mod completions;
 mod deinit;
 mod demo;
+mod doctor;
 mod fake_peer;
 mod goals;
 mod info;
@@ -81,6 +82,7 @@ enum Command {
     Tick(tick::Args),
     Status(status::Args),
     Info(info::Args),
+    Doctor(doctor::Args),
     Verify(verify::Args),
     Goals(goals::Args),
     Check(check::Args),
@@ -182,6 +184,7 @@ impl Command {
             Self::Tick(args) => tick::run(args, cx),
             Self::Status(args) => status::run(args, cx),
             Self::Info(args) => info::run(args, cx),
+            Self::Doctor(args) => doctor::run(args, cx),
             Self::Verify(args) => verify::run(args, cx),
             Self::Goals(args) => goals::run(args, cx),
             Self::Check(args) => check::run(args, cx),

@@ -149,7 +149,7 @@ pub(super) fn kept_copies(disk: &mut FsDisk) -> Vec<(String, CommitId)> {
 }
 
 /// Processes that may be left from a run that was killed and carry no mark of it, for people.
-pub(super) fn strays(disk: &mut FsDisk, run: &RunId, place: &Place) -> Option<String> {
+pub(crate) fn strays(disk: &mut FsDisk, run: &RunId, place: &Place) -> Option<String> {
     let record = runs::all(disk).ok()?.into_iter().find(|record| record.run_id == *run)?;
     // In another life of the machine nothing of it is left.
     if record.boot_id.as_deref() != peers_sys::clock::boot_id() {

@@ -14,12 +14,13 @@ mod start;
 mod watching;
 
 pub use control::missing;
+pub(crate) use control::strays;
 pub(crate) use dirty::{are_operators, differs, uncommitted_paths};
 pub use finding::{BootError, Finding};
 pub use load::{Acceptance, Loaded, acceptance, load, rules};
 pub use outside::{Outside, is_inside, outside};
 pub use peers_core::machine::After;
-pub use preflight::{full, refusals};
+pub use preflight::{Examined, Part, examine, full, refusals};
 pub(crate) use preflight::{open_files, repo_finding, take_up};
 pub(crate) use start::configured;
 pub use start::{RunOptions, RunSummary, run};

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use peers_core::state::State;
 use peers_git::{ControlDir, Git, PeerRepo, RepoError};
-use peers_model::config::Config;
+use peers_model::config::{Config, PeerSpec};
 use peers_model::record::Rules;
-use peers_model::{exit, limits};
+use peers_model::{PeerName, exit, limits};
 use peers_modes::hooks::quoted;
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, FsDisk, store};
@@ -142,42 +142,115 @@ pub(crate) fn repo_finding(place: &Place, error: &RepoError) -> Finding {
     Finding::new(place::repo_exit(error), message, hint)
 }
 
+/// What a start looks at, part by part in its order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// The path of the repository.
+    Path,
+    /// The trusted store, and what lies in it and in `.peers/`.
+    Files,
+    /// Goals and configuration.
+    Setup,
+    /// Whether they are accepted and measure anything.
+    Acceptance,
+    /// The journal.
+    Journal,
+    /// The repository.
+    Repository,
+    /// The program `git`.
+    Git,
+    /// What a peer needs.
+    Peer(PeerName),
+    /// Free disk space.
+    Space,
+    /// What the work tree lives by.
+    WorkTree,
+}
+
+/// What a start would say of each part, and what it loads.
+#[derive(Debug)]
+pub struct Examined {
+    /// Each part that could be looked at, with what stands against a start.
+    pub parts: Vec<(Part, Vec<Finding>)>,
+    /// Goals and configuration, where they are valid.
+    pub loaded: Option<Loaded>,
+}
+
 /// What a start would refuse for now, by the checks that write nothing. Whether goals are accepted and
 /// measure anything is left out.
 #[must_use]
 pub fn refusals(place: &Place, env: &Env) -> Vec<Finding> {
-    let mut out = Vec::new();
-    path(place, &mut out);
+    let parts = examine(place, env).parts.into_iter();
+    parts.filter(|(part, _)| *part != Part::Acceptance).flat_map(|(_, findings)| findings).collect()
+}
+
+/// Looks at what a start looks at, by the checks that write nothing.
+#[must_use]
+pub fn examine(place: &Place, env: &Env) -> Examined {
+    let mut parts = Vec::new();
+    let mut of = |part: Part, look: &mut dyn FnMut(&mut Vec<Finding>)| {
+        let mut found = Vec::new();
+        look(&mut found);
+        parts.push((part, found));
+    };
+    of(Part::Path, &mut |out| path(place, out));
     let mut disk = match place.open_view_disk() {
         Ok(disk) => disk,
         Err(error) => {
-            out.push(error.into());
-            return out;
+            parts.push((Part::Files, vec![error.into()]));
+            return rest(place, env, Examined { parts, loaded: None }, None);
         }
     };
-    control::files(&mut disk, &mut out);
-    let mut config = None;
-    if disk.dir(Area::Peers).is_none() {
-        out.push(control::missing(place));
-    } else {
+    of(Part::Files, &mut |out| control::files(&mut disk, out));
+    let mut loaded = None;
+    of(Part::Setup, &mut |out| {
+        if disk.dir(Area::Peers).is_none() {
+            out.push(control::missing(place));
+            return;
+        }
         match super::load::load(&mut disk) {
-            Ok(loaded) => {
-                out.extend(loaded.damaged);
-                config = Some(loaded.config);
+            Ok(found) => {
+                out.extend(found.damaged.clone());
+                loaded = Some(found);
             }
             Err(error) => out.extend(error.findings),
         }
+    });
+    if let Some(loaded) = &loaded {
+        of(Part::Acceptance, &mut |out| {
+            accepted(loaded, &RunOptions::default(), out);
+            out.retain(|finding| Some(finding) != loaded.damaged.as_ref());
+        });
     }
-    if let Err(error) = store::read_each(&mut disk, |_| {}) {
-        out.push(error.into());
-    }
-    let cut_short = cut_short(&mut disk).is_some();
+    of(Part::Journal, &mut |out| {
+        if let Err(error) = store::read_each(&mut disk, |_| {}) {
+            out.push(error.into());
+        }
+    });
+    rest(place, env, Examined { parts, loaded }, Some(&mut disk))
+}
+
+/// The parts that do not need what `init` makes.
+fn rest(place: &Place, env: &Env, known: Examined, disk: Option<&mut FsDisk>) -> Examined {
+    let Examined { mut parts, loaded } = known;
+    let mut of = |part: Part, out: Vec<Finding>| parts.push((part, out));
+    let mut disk = disk;
+    let cut_short = disk.as_mut().is_some_and(|disk| cut_short(disk).is_some());
+    let mut out = Vec::new();
     let repo = repository(place, cut_short, &mut out);
-    let git = machine(place, config.as_ref(), env, &mut out);
-    if let (Some(repo), Some(git), false) = (repo, git, cut_short) {
-        out.extend(unfollowed(place, &repo, git, &mut disk));
+    of(Part::Repository, std::mem::take(&mut out));
+    let git = git_program(env, &mut out);
+    of(Part::Git, std::mem::take(&mut out));
+    for peer in loaded.iter().flat_map(|loaded| &loaded.config.peers) {
+        self::peer(place, peer, env, &mut out);
+        of(Part::Peer(peer.name.clone()), std::mem::take(&mut out));
     }
-    out
+    space(place, &mut out);
+    of(Part::Space, std::mem::take(&mut out));
+    if let (Some(repo), Some(git), Some(disk), false) = (repo, git, disk, cut_short) {
+        of(Part::WorkTree, unfollowed(place, &repo, git, disk).into_iter().collect());
+    }
+    Examined { parts, loaded }
 }
 
 /// The refusal of a work tree that lives by what is not followed, where an earlier run left a copy of the
@@ -210,47 +283,52 @@ pub(super) fn machine(
     env: &Env,
     out: &mut Vec<Finding>,
 ) -> Option<Git> {
-    let path = env.var("PATH").unwrap_or(OsStr::new(""));
-    let git = match Git::locate(path) {
-        Ok(git) => match git.version() {
-            Ok(_) => Some(git),
-            Err(error) => {
-                out.push(Finding::new(exit::ENVIRONMENT, chain(&error), "install git 2.30 or newer"));
-                None
-            }
-        },
+    let git = git_program(env, out);
+    for peer in config.map(|c| c.peers.as_slice()).unwrap_or_default() {
+        self::peer(place, peer, env, out);
+    }
+    space(place, out);
+    git
+}
+
+/// The program `git`, new enough.
+fn git_program(env: &Env, out: &mut Vec<Finding>) -> Option<Git> {
+    let found = Git::locate(env.var("PATH").unwrap_or_default());
+    match found.and_then(|git| git.version().map(|_| git)) {
+        Ok(git) => Some(git),
         Err(error) => {
             out.push(Finding::new(exit::ENVIRONMENT, chain(&error), "install git 2.30 or newer"));
             None
         }
-    };
-    for peer in config.map(|c| c.peers.as_slice()).unwrap_or_default() {
-        let Some(program) = peer.argv.first() else { continue };
-        if let Err(error) = resolve_program(OsStr::new(program), Some(path), place.work_dir()) {
-            // A path names a file of the operator's, not something that can be installed.
-            let get = if program.contains('/') { "make" } else { "install" };
+    }
+}
+
+/// What a peer cannot start without.
+fn peer(place: &Place, peer: &PeerSpec, env: &Env, out: &mut Vec<Finding>) {
+    let Some(program) = peer.argv.first() else { return };
+    let path = env.var("PATH").unwrap_or_default();
+    if let Err(error) = resolve_program(OsStr::new(program), Some(path), place.work_dir()) {
+        // A path names a file of the operator's, not something that can be installed.
+        let get = if program.contains('/') { "make" } else { "install" };
+        out.push(Finding::new(
+            exit::ENVIRONMENT,
+            format!("peer `{}`: {}", peer.name, chain(&error)),
+            format!(
+                "{get} `{}`, or correct `argv` of this peer in .peers/config.yaml",
+                term::inline(program)
+            ),
+        ));
+    }
+    for name in procs::required_env(peer) {
+        if env.text(&name).is_none_or(|key| key.trim().is_empty()) {
+            let name = term::inline(&name);
             out.push(Finding::new(
                 exit::ENVIRONMENT,
-                format!("peer `{}`: {}", peer.name, chain(&error)),
-                format!(
-                    "{get} `{}`, or correct `argv` of this peer in .peers/config.yaml",
-                    term::inline(program)
-                ),
+                format!("peer `{}`: provider openrouter needs {name}", peer.name),
+                "set it in the environment of `peers run`",
             ));
         }
-        for name in procs::required_env(peer) {
-            if env.text(&name).is_none_or(|key| key.trim().is_empty()) {
-                let name = term::inline(&name);
-                out.push(Finding::new(
-                    exit::ENVIRONMENT,
-                    format!("peer `{}`: provider openrouter needs {name}", peer.name),
-                    "set it in the environment of `peers run`",
-                ));
-            }
-        }
     }
-    space(place, out);
-    git
 }
 
 /// Free space where we write: beside the agents, in the trusted store, in the cache.

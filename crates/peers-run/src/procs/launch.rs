@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use peers_core::machine::RunPeer;
+use peers_model::TickNo;
 use peers_model::config::{PeerSpec, PromptMode as Configured};
 use peers_model::outcome::ErrorKind;
 use peers_sys::FileError;
@@ -133,7 +134,6 @@ pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Laun
     let Some(peer) = peer else { return Err(LaunchError::Unknown(ask.peer.to_string())) };
     let scratch = &site.spec.scratch;
     let spec = tool_spec(peer);
-    let asking = spec.clone();
     let tool = adapter(&spec.kind);
     let name = format!("prompt-{}-{}-{}.txt", site.spec.run_id, ask.tick, peer.name);
     let place = scratch.path().join(&name).into_os_string().into_string().ok();
@@ -149,23 +149,37 @@ pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Laun
             Some(file)
         }
     };
+    let spawn = spawn(site, peer, ask.tick, &plan)?;
+    let rules = rules(site, &plan);
+    let asked = tool.model_asked(&spec);
+    let CommandPlan { argv, stdin, .. } = plan;
+    Ok(Launch { spawn, stdin, tool, argv, asked, rules, _prompt: prompt })
+}
+
+/// The program of a plan, in the environment of its peer.
+pub(super) fn spawn(
+    site: &Site,
+    peer: &PeerSpec,
+    tick: TickNo,
+    plan: &CommandPlan,
+) -> Result<Spawn, LaunchError> {
+    let scratch = &site.spec.scratch;
+    let tool = adapter(&tool_spec(peer).kind);
     let config = format!("gitconfig-{}", peer.name);
     scratch.publish_unsynced(&config, &env::peer_git_config(&peer.name, &site.spec.repo))?;
-    let turn = Turn { run: &site.spec.run_id, tick: ask.tick, git_config: &scratch.path().join(config) };
+    let turn = Turn { run: &site.spec.run_id, tick, git_config: &scratch.path().join(config) };
     let who =
         PeerIdentity { name: &peer.name, project: &site.spec.project, login: tool.login_env_for(&peer.argv) };
-    let vars = env::of_peer(&site.host, &site.spec.chosen, turn, who, &plan);
-    let rules = rules(site, &plan);
-    let CommandPlan { argv, bridge, stdin, .. } = plan;
-    let (program, args) =
-        argv.split_first().ok_or_else(|| PlanError::EmptyArgv { tool: spec.kind.name().into() })?;
+    let vars = env::of_peer(&site.host, &site.spec.chosen, turn, who, plan);
+    let empty = || PlanError::EmptyArgv { tool: peer.tool_name().to_owned() };
+    let (program, args) = plan.argv.split_first().ok_or_else(empty)?;
     let repo = PathBuf::from(&site.spec.repo);
-    let mut spawn = if let Some(bridge) = &bridge {
+    let mut spawn = if let Some(bridge) = &plan.bridge {
         // Without this only the bridge would know that there is nothing to start.
         let path = vars.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
         resolve_program(OsStr::new(program), path, &repo)?;
         let mut spawn = Spawn::new(site.spec.stub.clone(), &site.spec.program, repo);
-        spawn.args = bridge.iter().chain(&argv).map(Into::into).collect();
+        spawn.args = bridge.iter().chain(&plan.argv).map(Into::into).collect();
         spawn
     } else {
         let mut spawn = Spawn::new(site.spec.stub.clone(), program, repo);
@@ -173,9 +187,8 @@ pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Laun
         spawn
     };
     spawn.env = vars;
-    spawn.stdin = if stdin.is_some() { Stdin::Piped } else { Stdin::Null };
-    let asked = tool.model_asked(&asking);
-    Ok(Launch { spawn, stdin, tool, argv, asked, rules, _prompt: prompt })
+    spawn.stdin = if plan.stdin.is_some() { Stdin::Piped } else { Stdin::Null };
+    Ok(spawn)
 }
 
 fn rules(site: &Site, plan: &CommandPlan) -> Rules {
@@ -187,7 +200,9 @@ fn rules(site: &Site, plan: &CommandPlan) -> Rules {
     Rules::new(site.secrets.iter().map(String::as_str).chain(more))
 }
 
-fn tool_spec(peer: &PeerSpec) -> ToolSpec {
+/// What an adapter needs to know of a peer.
+#[must_use]
+pub fn tool_spec(peer: &PeerSpec) -> ToolSpec {
     let lower = |value: &Option<String>| value.as_ref().map(|v| v.trim().to_ascii_lowercase());
     ToolSpec {
         kind: ToolKind::from_name(peer.tool_name()),

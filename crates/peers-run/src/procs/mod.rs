@@ -16,6 +16,7 @@ mod kept;
 mod launch;
 mod leftover;
 mod output;
+mod probe;
 mod progress;
 mod recover;
 mod runtime;
@@ -55,7 +56,8 @@ use tokio::task::JoinHandle;
 
 pub use capture::Capture;
 pub use gates::{Cancel, run_gates};
-pub use launch::{Outlook, outlook, required_env};
+pub use launch::{Outlook, outlook, required_env, tool_spec};
+pub(crate) use probe::{Said, ask, program};
 pub use progress::{Live, LiveGates, LivePeer, Progress};
 pub(crate) use recover::reap_run;
 pub use verify::{Extra, ExtraResult, run_extra};

@@ -1,0 +1,229 @@
+//! The program of one peer, its login and its arguments, as far as they can be known without spending.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use peers_model::config::{PeerSpec, PromptMode};
+use peers_model::{exit, limits};
+use peers_sys::dir::SafeDir;
+use peers_sys::env::{self, Env};
+use peers_sys::spawn::resolve_program;
+use peers_sys::term;
+use peers_tools::billing::{AuthProbe, Billing, auth_files, billing};
+use peers_tools::{ToolKind, adapter};
+
+use super::Check;
+use crate::place::Place;
+use crate::procs::{self, Outlook, Said, Site, tool_spec};
+
+/// A program answers such a question at once, or it waits for something.
+const LIMIT: Duration = Duration::from_secs(20);
+/// Characters of an answer that are shown.
+const SHOWN: usize = 120;
+/// The oldest major version of node with which the known tools run.
+const NODE: u32 = 18;
+/// Bytes of a program that say how it is interpreted.
+const FIRST: u64 = 256;
+
+/// Looks at one peer whose program is there.
+pub(super) async fn look(site: &Rc<Site>, place: &Place, env: &Env, peer: &PeerSpec) -> Vec<Check> {
+    let about = format!("peer {}", peer.name);
+    let mut found = Vec::new();
+    let path = env.var("PATH").unwrap_or_default();
+    let program = peer.argv.first().map(OsStr::new).unwrap_or_default();
+    let Ok(program) = resolve_program(program, Some(path), place.work_dir()) else { return found };
+    let kind = tool_spec(peer).kind;
+    let ours = program.file_name() == Some(OsStr::new(kind.name()));
+    found.push(version(site, peer, &about, (&program, is_known(&kind) && ours)).await);
+    found.extend(node(site, peer, &about, &program).await);
+    found.push(login(&about, env, peer));
+    found.push(prompt(&about, peer));
+    found.extend(output(&about, peer));
+    found.extend(root(&about, env, peer));
+    found.push(arguments(site, peer, &about, &program, ours).await);
+    found
+}
+
+fn is_known(kind: &ToolKind) -> bool {
+    match kind {
+        ToolKind::Claude | ToolKind::Codex | ToolKind::Opencode => true,
+        ToolKind::Other(_) => false,
+    }
+}
+
+async fn version(site: &Rc<Site>, peer: &PeerSpec, about: &str, (program, asks): (&Path, bool)) -> Check {
+    let shown = term::inline(&program.to_string_lossy());
+    if !asks {
+        // A program of unknown ways might begin to work.
+        return Check::ok(about, format!("the program is {shown}; its version is not asked"));
+    }
+    let argv = vec![program.to_string_lossy().into_owned(), "--version".to_owned()];
+    match procs::program(site, peer, argv, LIMIT).await {
+        Ok(Said { code: Some(0), text, .. }) => {
+            let version = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+            Check::ok(about, format!("the program is {shown}, version {}", term::line(version, SHOWN)))
+        }
+        Ok(Said { timed_out: true, .. }) => Check::warning(
+            about,
+            format!("{shown} did not answer `--version` within {} s", LIMIT.as_secs()),
+            format!("see what it waits for: `{shown} --version`"),
+        ),
+        Ok(Said { text, .. }) => broken(about, &shown, &text),
+        Err(why) => broken(about, &shown, &why),
+    }
+}
+
+fn broken(about: &str, shown: &str, said: &str) -> Check {
+    Check::error(
+        about,
+        exit::ENVIRONMENT,
+        format!("{shown} does not run: {}", term::line(said.trim(), SHOWN)),
+        format!("install it again, until `{shown} --version` answers"),
+    )
+}
+
+/// A script that node runs needs one, and not an old one.
+async fn node(site: &Rc<Site>, peer: &PeerSpec, about: &str, program: &Path) -> Option<Check> {
+    let real = program.canonicalize().ok()?;
+    let mut file = SafeDir::open_shared(real.parent()?).ok()?.open_read(real.file_name()?).ok()?.take(FIRST);
+    let mut first = Vec::new();
+    file.read_to_end(&mut first).ok()?;
+    let first = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let interpreter = String::from_utf8_lossy(first.strip_prefix(b"#!")?).into_owned();
+    interpreter.split(['/', ' ']).any(|word| word == "node").then_some(())?;
+    let argv = vec!["node".to_owned(), "--version".to_owned()];
+    let Ok(Said { code: Some(0), text, .. }) = procs::program(site, peer, argv, LIMIT).await else {
+        let what = "its program is a script of node, and `node` is not found or does not run";
+        return Some(Check::error(about, exit::ENVIRONMENT, what, format!("install node {NODE} or newer")));
+    };
+    let text = text.trim();
+    let major = text.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let shown = term::line(text, SHOWN);
+    match major {
+        Some(major) if major < NODE => Some(Check::warning(
+            about,
+            format!("node is {shown}, and the agents need {NODE} or newer"),
+            format!("install node {NODE} or newer"),
+        )),
+        _ => Some(Check::ok(about, format!("node is {shown}"))),
+    }
+}
+
+/// The login, as far as files and variables tell.
+fn login(about: &str, env: &Env, peer: &PeerSpec) -> Check {
+    let spec = tool_spec(peer);
+    let fix = match spec.kind {
+        ToolKind::Claude => "log in: start `claude` and type `/login`, or set ANTHROPIC_API_KEY",
+        ToolKind::Codex => "log in: `codex login`, or set OPENAI_API_KEY",
+        ToolKind::Opencode | ToolKind::Other(_) => {
+            return Check::ok(about, "whether it is logged in is not known; `peers doctor --live` asks it");
+        }
+    };
+    let passes = adapter(&spec.kind).login_env();
+    let set = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| {
+        let name = name.to_str().filter(|name| passes.passes(name))?;
+        value.to_str().is_some_and(|value| !value.trim().is_empty()).then(|| name.to_owned())
+    };
+    let home = env.home();
+    let files = auth_files(&spec.kind).iter().filter_map(|name| {
+        let path = moved(name, env).or_else(|| home.as_ref().map(|home| home.join(name)))?;
+        let dir = SafeDir::open_shared(path.parent()?).ok()?;
+        Some((*name, dir.read_opt(path.file_name()?, limits::MIB).ok()??))
+    });
+    let probe = AuthProbe { env: env.vars().iter().filter_map(set).collect(), files: files.collect() };
+    match billing(&spec, &probe) {
+        Billing::Metered => Check::ok(about, "it has a key: every turn is paid for"),
+        Billing::Subscription => Check::ok(about, "it is logged in with a subscription"),
+        Billing::Unknown => Check::warning(
+            about,
+            "no login of it is found; it may have one that peers does not know (`--live` asks it)",
+            fix,
+        ),
+    }
+}
+
+/// Where a file of the login lies if its tool was told another place.
+fn moved(name: &str, env: &Env) -> Option<PathBuf> {
+    if let Some(below) = name.strip_prefix(".codex/") {
+        return env.absolute("CODEX_HOME").map(|dir| dir.join(below));
+    }
+    let dir = env.absolute("CLAUDE_CONFIG_DIR")?;
+    Some(dir.join(name.strip_prefix(".claude/").unwrap_or(name)))
+}
+
+fn prompt(about: &str, peer: &PeerSpec) -> Check {
+    let how = match peer.prompt_mode {
+        PromptMode::Stdin => "on standard input",
+        PromptMode::File => "in a private file",
+        PromptMode::ArgvSubstitute => "as an argument",
+    };
+    Check::ok(about, format!("it gets its prompt {how}"))
+}
+
+/// Whether its output will say what it used.
+fn output(about: &str, peer: &PeerSpec) -> Vec<Check> {
+    let Outlook { tokens, money, missing, doubts } = procs::outlook(peer);
+    let edit = "`peers goals edit --config`";
+    let mut found: Vec<Check> = doubts
+        .into_iter()
+        .map(|doubt| Check::warning(about, doubt, format!("change its `argv`: {edit}")))
+        .collect();
+    found.push(match (missing, tokens, money) {
+        (Some(switch), ..) => Check::warning(
+            about,
+            "it runs without structured output, so tokens and cost stay unknown and no cap on them holds",
+            format!("add `{switch}` to its `argv`: {edit}"),
+        ),
+        (None, true, true) => Check::ok(about, "its tokens and cost will be known"),
+        (None, true, false) => Check::ok(about, "its tokens will be known, its cost will not"),
+        (None, false, _) => Check::ok(about, "its tokens and cost stay unknown: no adapter reads this tool"),
+    });
+    found
+}
+
+/// Claude Code refuses to work unattended as root.
+fn root(about: &str, env: &Env, peer: &PeerSpec) -> Option<Check> {
+    let unattended = |arg: &String| arg == "--dangerously-skip-permissions";
+    let refuses = tool_spec(peer).kind == ToolKind::Claude && peer.argv.iter().any(unattended);
+    if !refuses || !env::is_root() {
+        return None;
+    }
+    Some(if env.text("IS_SANDBOX").is_some_and(|value| value == "1") {
+        Check::ok(about, "this is root, and IS_SANDBOX=1 lets claude work as root")
+    } else {
+        Check::error(
+            about,
+            exit::ENVIRONMENT,
+            "claude refuses `--dangerously-skip-permissions` as root",
+            "run as another user, or, where this machine is a sandbox, `export IS_SANDBOX=1` first",
+        )
+    })
+}
+
+/// Whether the program takes its arguments, where it can be asked without working.
+async fn arguments(site: &Rc<Site>, peer: &PeerSpec, about: &str, program: &Path, ours: bool) -> Check {
+    let spec = tool_spec(peer);
+    if spec.kind != ToolKind::Codex || !ours {
+        return Check::ok(about, "its arguments are not tried: it has no dry run (`--live` tries them)");
+    }
+    let mut argv: Vec<String> = vec![program.to_string_lossy().into_owned()];
+    // The parser meets what stands before, and works no more after it.
+    argv.extend(spec.argv.iter().skip(1).filter(|arg| arg.as_str() != "-").cloned());
+    argv.push("--help".to_owned());
+    match procs::program(site, peer, argv, LIMIT).await {
+        Ok(Said { code: Some(0), .. }) => Check::ok(about, "it takes its arguments"),
+        Ok(Said { code: Some(_), text, .. }) => {
+            let said = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+            Check::error(
+                about,
+                exit::ENVIRONMENT,
+                format!("it refuses its arguments: {}", term::line(said, SHOWN)),
+                "correct its `argv`: `peers goals edit --config`",
+            )
+        }
+        Ok(_) | Err(_) => Check::ok(about, "its arguments could not be tried"),
+    }
+}

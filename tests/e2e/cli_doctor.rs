@@ -1,0 +1,221 @@
+//! `peers doctor`.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Ended, World, program};
+
+/// Lays down a program in a directory that stands first in `PATH`.
+fn tool(world: &World, name: &str, script: &str) {
+    let dir = world.path("bin");
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(dir.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn doctor(world: &World, vars: &[(&str, &str)]) -> Ended {
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", world.path("bin").display());
+    let mut command = world.command(program());
+    command.args(["doctor", "--json"]).env("PATH", path).envs(vars.iter().copied());
+    Ended::of(&command.output().unwrap())
+}
+
+/// The messages about one thing, each with its level.
+fn about(found: &Value, what: &str) -> Vec<(String, String)> {
+    let checks = found["checks"].as_array().unwrap().iter().filter(|check| check["about"] == what);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    checks.map(|check| (text(&check["level"]), text(&check["message"]))).collect()
+}
+
+#[test]
+fn a_repository_that_is_ready_has_nothing_to_mend() {
+    let world = World::ready("true");
+    let page = world.peers(&["doctor"]).exits(0);
+    assert_eq!(page.last_line(), "0 errors, 0 warnings");
+    assert!(page.out.contains("peer ann") && page.out.contains("its version is not asked"), "{}", page.out);
+    let found = world.peers(&["doctor", "--json"]).exits(0).json("peers.doctor/1");
+    assert!(found["checks"].as_array().unwrap().iter().all(|check| check["level"] == "ok"), "{found}");
+    assert_eq!((&found["answers"], &found["exit_code"]), (&serde_json::json!([]), &0.into()));
+}
+
+#[test]
+fn what_a_run_would_refuse_for_is_told_in_its_words_and_with_its_code() {
+    type Break = fn(&World);
+    let missing: Break = |world| {
+        world.write(".peers/config.yaml", &world.config("").replacen("\"fake-peer\"", "\"x\"", 1));
+        let config =
+            world.read(".peers/config.yaml").replacen(program().to_str().unwrap(), "no-such-agent", 1);
+        world.write(".peers/config.yaml", &config);
+        world.accept(&[]);
+    };
+    let unaccepted: Break = |world| world.write(".peers/config.yaml", &world.config("comm: hybrid\n"));
+    let invalid: Break = |world| world.write(".peers/config.yaml", &world.config("colour: red\n"));
+    let locked: Break = |world| world.write(".git/index.lock", "");
+    for (harm, code) in [(missing, 6), (unaccepted, 5), (invalid, 3), (locked, 4)] {
+        let world = World::ready("true");
+        harm(&world);
+        let refused = world.peers(&["run", "--max-ticks", "1"]).exits(code);
+        let found = world.peers(&["doctor", "--json"]).exits(code).json("peers.doctor/1");
+        let checks = found["checks"].as_array().unwrap().clone();
+        let errors: Vec<&Value> = checks.iter().filter(|check| check["level"] == "error").collect();
+        assert_eq!(errors.len(), 1, "{found}");
+        let first = errors[0]["message"].as_str().unwrap().lines().next().unwrap();
+        assert!(refused.err.contains(first), "{first}\n{}", refused.err);
+        if let Some(fix) = errors[0]["fix"].as_str() {
+            assert!(refused.err.contains(fix), "{fix}\n{}", refused.err);
+        }
+        let page = world.peers(&["doctor"]).exits(code);
+        assert_eq!(page.last_line(), "1 error, 0 warnings");
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_set_up_is_looked_at_all_the_same() {
+    let world = World::bare();
+    world.git(&["init", "-q", "-b", "main"]);
+    let page = world.peers(&["doctor"]).exits(3);
+    for says in ["run `peers init`", "has no commit yet", "ok     git"] {
+        assert!(page.out.contains(says), "{says}: {}", page.out);
+    }
+}
+
+/// A world with `claude` and `codex`, as scripts that answer what a doctor asks.
+fn with_tools(argv_of_codex: &str) -> World {
+    let world = World::ready("true");
+    tool(&world, "claude", "[ \"$1\" = --version ] && echo '9.8.7 (Claude Code)'");
+    tool(
+        &world,
+        "codex",
+        "case \"$*\" in --version) echo codex-cli 1.2.3;; *--bogus*) echo \"error: unexpected argument '--bogus' found\" >&2; exit 2;; *--help) ;; *) exit 9;; esac",
+    );
+    world.write(
+        ".peers/config.yaml",
+        &format!(
+            "peers:\n- {{name: claude, argv: [claude, -p, --dangerously-skip-permissions, --output-format, stream-json, --verbose]}}\n\
+             - {{name: codex, argv: [{argv_of_codex}]}}\n"
+        ),
+    );
+    world.accept(&[]);
+    world
+}
+
+#[test]
+fn programs_versions_logins_and_arguments_of_known_tools_are_looked_at() {
+    let world = with_tools("codex, exec, --json, '-'");
+    let root = world.command("id").arg("-u").output().unwrap().stdout == b"0\n";
+    let found = doctor(&world, &[("IS_SANDBOX", "1")]).exits(0).json("peers.doctor/1");
+    let claude = about(&found, "peer claude");
+    assert!(claude[0].1.ends_with("/bin/claude, version 9.8.7 (Claude Code)"), "{claude:?}");
+    assert!(
+        claude.iter().any(|(level, text)| level == "warning" && text.starts_with("no login")),
+        "{claude:?}"
+    );
+    assert_eq!(claude.iter().any(|(_, text)| text.contains("this is root")), root);
+    let codex = about(&found, "peer codex");
+    assert!(codex.contains(&("ok".into(), "it takes its arguments".into())), "{codex:?}");
+    assert!(
+        codex.contains(&("ok".into(), "its tokens will be known, its cost will not".into())),
+        "{codex:?}"
+    );
+
+    std::fs::create_dir_all(world.path("elsewhere")).unwrap();
+    std::fs::write(world.path("elsewhere/auth.json"), r#"{"auth_mode":"chatgpt"}"#).unwrap();
+    let home = world.path("elsewhere");
+    let vars = [("ANTHROPIC_API_KEY", "k"), ("CODEX_HOME", home.to_str().unwrap())];
+    let done = doctor(&world, &vars);
+    let found = done.json("peers.doctor/1");
+    let (claude, codex) = (about(&found, "peer claude"), about(&found, "peer codex"));
+    assert!(claude.iter().any(|(_, text)| text == "it has a key: every turn is paid for"), "{claude:?}");
+    assert!(codex.iter().any(|(_, text)| text == "it is logged in with a subscription"), "{codex:?}");
+    let refuses = claude.iter().any(|(level, text)| level == "error" && text.contains("as root"));
+    assert_eq!((refuses, done.code), (root, Some(if root { 6 } else { 0 })));
+}
+
+#[test]
+fn arguments_that_a_tool_refuses_and_a_program_that_does_not_run_are_errors() {
+    let world = with_tools("codex, exec, --bogus, '-'");
+    tool(&world, "claude", "echo broken >&2; exit 1");
+    let found = doctor(&world, &[("IS_SANDBOX", "1")]).exits(6).json("peers.doctor/1");
+    let claude = about(&found, "peer claude");
+    assert!(claude[0].0 == "error" && claude[0].1.ends_with("does not run: broken"), "{claude:?}");
+    let codex = about(&found, "peer codex");
+    assert!(
+        codex.iter().any(|(level, text)| level == "error" && text.contains("'--bogus' found")),
+        "{codex:?}"
+    );
+    assert!(
+        codex.iter().any(|(level, text)| level == "warning" && text.contains("without structured output")),
+        "{codex:?}"
+    );
+}
+
+#[test]
+fn a_script_of_node_needs_one_that_is_not_old() {
+    let world = with_tools("codex, exec, --json, '-'");
+    tool(&world, "node", "echo v16.20.0");
+    let claude = world.path("bin/claude");
+    std::fs::write(claude, "#!/usr/bin/env node\n").unwrap();
+    let found = doctor(&world, &[("IS_SANDBOX", "1")]).json("peers.doctor/1");
+    let claude = about(&found, "peer claude");
+    assert!(claude.iter().any(|(level, text)| level == "warning" && text.contains("v16.20.0")), "{claude:?}");
+}
+
+#[test]
+fn a_peer_that_is_asked_answers_or_says_why_not() {
+    let world = World::ready("true");
+    let head = world.head();
+    let config = world.config("").replacen("tool: plain", "tool: claude", 1);
+    let config = config.replacen("\"]\n", "\",\"--output-format\",\"stream-json\",\"--verbose\"]\n", 1);
+    world.write(".peers/config.yaml", &config);
+    world.accept(&[]);
+    world.script(
+        "ann",
+        "after: repeat\nturns:\n- - emit: {usage: {input: 100, output: 20, usd: 0.25}}\n  - say: OK\n",
+    );
+    let done = world.peers(&["doctor", "--live", "--json"]).exits(0);
+    assert!(done.err.contains("costs what a short turn costs"), "{}", done.err);
+    let found = done.json("peers.doctor/1");
+    let ann = &found["answers"][0];
+    assert_eq!((&ann["peer"], &ann["classification"]), (&"ann".into(), &"success".into()));
+    assert_eq!((&ann["tokens"], &ann["usd"]), (&120.into(), &0.25.into()));
+    assert_eq!(found["answers"][1]["usd"], Value::Null);
+    assert_eq!((world.head(), world.records("run-started").len()), (head, 0), "nothing is done here");
+    world.script("ann", "after: repeat\nturns:\n- - emit: quota\n");
+    let done = world.peers(&["doctor", "--live"]).exits(13);
+    assert!(done.out.contains("no answer after") && done.out.contains("(api-error)"), "{}", done.out);
+    world.script("ann", "after: repeat\nturns:\n- - exit: 3\n");
+    world.peers(&["doctor", "--live"]).exits(6);
+}
+
+#[test]
+fn whoever_works_here_and_what_a_run_left_are_told() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let run = world.records("run-started").pop().unwrap()["run_id"].as_str().unwrap().to_owned();
+    let mut left = world
+        .command("cat")
+        .envs([("PEERS_RUN_ID", run.as_str()), ("PEERS_ITERATION", "1")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let found = world.peers(&["doctor", "--json"]).exits(0).json("peers.doctor/1");
+    let checks = found["checks"].as_array().unwrap();
+    let told = checks.iter().find(|check| check["about"] == "leftovers").unwrap();
+    assert_eq!(told["level"], "warning", "{found}");
+    assert!(told["fix"].as_str().unwrap().contains(&format!("`kill {}`", left.id())), "{told}");
+    drop(left.stdin.take());
+    left.wait().unwrap();
+    let found = world.peers(&["doctor", "--json"]).exits(0).json("peers.doctor/1");
+    assert_eq!(about(&found, "leftovers")[0].0, "ok");
+
+    world.write(".git/index.lock", "");
+    let held = world.hold_lock(serde_json::json!({"run_id": run}));
+    let found = world.peers(&["doctor", "--json"]).exits(0).json("peers.doctor/1");
+    let lock = &about(&found, "lock")[0].1;
+    assert!(lock.contains(&run) && lock.contains(&held.process.id().to_string()), "{lock}");
+    assert!(about(&found, "repository").is_empty(), "whoever works here may hold that lock: {found}");
+}
