@@ -47,7 +47,60 @@ fn staged_files_are_left_out_of_the_commit_and_no_commit_makes_none() {
     assert_eq!(world.head(), before);
     assert_eq!(world.git(&["status", "--porcelain"]), "");
     assert!(!world.at(".peers/hooks").exists());
-    world.peers(&["init", "--upgrade", "--driver", "hooks"]).exits(2);
+    world.peers(&["init", "--upgrade", "--driver", "nobody"]).exits(2);
+}
+
+#[test]
+fn stop_hooks_are_laid_down_installed_and_taken_out_again() {
+    let world = World::repo();
+    std::fs::create_dir(world.path("home/.claude")).unwrap();
+    let settings = world.path("home/.claude/settings.json");
+    std::fs::write(&settings, r#"{"theme": "dark", "hooks": {"Stop": [{"hooks": [{"command": "say"}]}]}}"#)
+        .unwrap();
+    let done = world.peers(&["init", "--install"]).exits(0);
+    assert!(done.err.contains("--install does nothing without --driver=hooks"), "{}", done.err);
+    assert!(!world.path("home/.codex").exists() && !world.at(".peers/hooks").exists());
+
+    let done = world.peers(&["init", "--upgrade", "--driver=hooks", "--install"]).exits(0);
+    assert!(
+        done.out.contains("installed the stop hook of claude in ") && done.out.contains(".bak.peers-"),
+        "{}",
+        done.out
+    );
+    assert!(done.err.contains("only once you have trusted it"), "{}", done.err);
+    assert!(world.read(".peers/config.yaml").contains("\ndriver: hooks"));
+    let top = world.at("").canonicalize().unwrap();
+    let top = top.display();
+    let read = |path: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(world.path(path)).unwrap()).unwrap()
+    };
+    let merged = read("home/.claude/settings.json");
+    assert_eq!(
+        (&merged["theme"], &merged["hooks"]["Stop"][0]["hooks"][0]["command"]),
+        (&"dark".into(), &"say".into())
+    );
+    let says = format!("peers -C {top} tick --after claude # peers:{top}");
+    assert_eq!(merged["hooks"]["Stop"][1]["hooks"][0]["command"], says);
+    let snippet = read("repo/.peers/hooks/codex-hooks.json");
+    assert_eq!(read("home/.codex/hooks.json"), snippet);
+
+    let again = world.peers(&["init", "--upgrade", "--driver=hooks", "--install", "--json"]).exits(0);
+    let again = again.json("peers.init/1");
+    assert_eq!(
+        (&again["host_hooks"][0]["did"], &again["host_hooks"][1]["did"]),
+        (&"noop".into(), &"noop".into())
+    );
+    let done = world.peers(&["init", "--uninstall"]).exits(0);
+    assert!(done.out.contains("removed the stop hook of codex from "), "{}", done.out);
+    assert_eq!(read("home/.claude/settings.json")["hooks"]["Stop"].as_array().unwrap().len(), 1);
+    assert!(!world.path("home/.codex/hooks.json").exists() && world.at(".peers/hooks").exists());
+
+    world.peers(&["init", "--upgrade", "--driver=hooks", "--install"]).exits(0);
+    std::fs::write(world.path("home/.codex/hooks.json"), "{").unwrap();
+    let done = world.peers(&["deinit"]).exits(0);
+    assert!(done.out.contains("removed the stop hook of claude from "), "{}", done.out);
+    assert!(done.err.contains("skipped codex: ") && done.err.contains("is not valid JSON"), "{}", done.err);
+    assert_eq!(read("home/.claude/settings.json")["hooks"]["Stop"].as_array().unwrap().len(), 1);
 }
 
 #[test]

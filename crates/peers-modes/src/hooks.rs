@@ -1,9 +1,51 @@
-//! What takes the place of the snippets for the agents' stop hooks, which this version does not drive:
-//! a directory of them that an older version laid down gets hooks that do nothing.
+//! The stop hooks of agents: snippets for `.peers/hooks/`, and our entry in the settings of a tool.
+//!
+//! A hook runs `peers tick --after TOOL` when an agent of the operator's has ended its turn. The comment behind
+//! the command, `# peers:` and the path of the repository, is the mark by which an entry is found again.
+
+mod merge;
+mod ordered;
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::json;
+
+pub use merge::{Merged, merge, unmerge};
+
+/// Stands before the path in the mark of a command.
+const MARK: &str = " # peers:";
+
+/// A tool whose stop hooks can call us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// Claude Code: `settings.json`.
+    Claude,
+    /// Codex: `hooks.json`.
+    Codex,
+}
+
+impl Tool {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Claude, Self::Codex];
+
+    /// Its name, as `tick --after` takes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+        }
+    }
+
+    /// The file of `.peers/hooks/` that is for it.
+    #[must_use]
+    pub fn snippet(self) -> &'static str {
+        match self {
+            Self::Claude => "claude-stop-hook.json",
+            Self::Codex => "codex-hooks.json",
+        }
+    }
+}
 
 /// A file of `.peers/hooks/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,26 +56,38 @@ pub struct Snippet {
     pub text: String,
 }
 
-/// The files for the repository at `target`, an absolute path. `None` when the path is not UTF-8, which
-/// JSON cannot hold, or has control characters, which could end the comment that marks our command.
+/// The files for the repository at `target`, an absolute path. `None` where [`usable`] has none.
 #[must_use]
 pub fn snippets(target: &Path) -> Option<Vec<Snippet>> {
-    let target = target.to_str().filter(|target| !target.chars().any(char::is_control))?;
-    let json = |name: &'static str, tool: &str| {
-        let hook = json!({ "hooks": { "Stop": [entry(target, tool)] } });
-        Snippet { name, text: format!("{hook:#}\n") }
+    let target = usable(target)?;
+    let readme = Snippet { name: "README.md", text: crate::HOOKS_README.to_owned() };
+    let of = |tool: Tool| {
+        let hook = json!({ "type": "command", "command": command(target, tool) });
+        let file = json!({ "hooks": { "Stop": [{ "matcher": "", "hooks": [hook] }] } });
+        Snippet { name: tool.snippet(), text: format!("{file:#}\n") }
     };
-    Some(vec![
-        Snippet { name: "README.md", text: crate::HOOKS_README.to_owned() },
-        json("claude-stop-hook.json", "claude"),
-        json("codex-hooks.json", "codex"),
-    ])
+    Some([readme].into_iter().chain(Tool::ALL.map(of)).collect())
 }
 
-/// The entry of the list of stop hooks. Its comment is the mark by which it is found again.
-fn entry(target: &str, tool: &str) -> Value {
-    let command = format!("true # peers:{target} ({tool}): not driven by hooks in this version");
-    json!({ "matcher": "", "hooks": [{ "type": "command", "command": command }] })
+/// The path as it can stand in a hook. `None` when it is not UTF-8, which JSON cannot hold, or has control
+/// characters, which could end the comment that marks our command, or a mark itself.
+#[must_use]
+pub fn usable(target: &Path) -> Option<&str> {
+    target.to_str().filter(|target| !target.chars().any(char::is_control) && !target.contains(MARK))
+}
+
+/// The command of a hook, with its mark.
+#[must_use]
+pub fn command(target: &str, tool: Tool) -> String {
+    format!("peers -C {} tick --after {}{MARK}{target}", quoted(target), tool.name())
+}
+
+/// Whether a command has the mark of this repository, and not of one whose path only begins alike. Hooks that
+/// do nothing, of a version that was not driven by them, count.
+fn is_ours(command: &str, target: &str) -> bool {
+    let Some((_, marked)) = command.split_once(MARK) else { return false };
+    let idle = |tool: Tool| format!("{target} ({}): not driven by hooks in this version", tool.name());
+    marked == target || Tool::ALL.into_iter().any(|tool| marked == idle(tool))
 }
 
 /// `text` as one word of a POSIX shell.
@@ -49,7 +103,9 @@ pub fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::Value;
+
+    use super::{Path, Snippet, is_ours, quoted, snippets};
 
     fn command(snippet: &Snippet) -> String {
         let value: Value = serde_json::from_str(&snippet.text).unwrap();
@@ -61,8 +117,9 @@ mod tests {
         let files = snippets(Path::new("/srv/app")).unwrap();
         let [readme, claude, codex] = files.as_slice() else { panic!("{files:?}") };
         assert!(readme.text.contains(claude.name) && readme.text.contains(codex.name));
-        for snippet in [claude, codex] {
-            assert!(command(snippet).starts_with("true # peers:/srv/app "), "{snippet:?}");
+        for (snippet, tool) in [(claude, "claude"), (codex, "codex")] {
+            let says = format!("peers -C /srv/app tick --after {tool} # peers:/srv/app");
+            assert_eq!(command(snippet), says);
         }
     }
 
@@ -71,11 +128,14 @@ mod tests {
         let path = "/tmp/it's \"$(touch x)\" `y`\\";
         assert_eq!(quoted(path), r#"'/tmp/it'\''s "$(touch x)" `y`\'"#);
         assert_eq!((quoted("/srv/app").as_str(), quoted("").as_str()), ("/srv/app", "''"));
-        assert!(command(&snippets(Path::new(path)).unwrap()[1]).starts_with("true # "));
+        let hook = command(&snippets(Path::new(path)).unwrap()[1]);
+        assert!(hook.starts_with(&format!("peers -C {} tick ", quoted(path))), "{hook}");
+        assert!(is_ours(&hook, path));
     }
 
     #[test]
     fn a_line_end_in_the_path_cannot_end_the_comment() {
         assert_eq!(snippets(Path::new("/tmp/a\nrm -rf x")), None);
+        assert_eq!(snippets(Path::new("/tmp/a # peers:/p")), None, "nor have a mark of its own");
     }
 }

@@ -10,8 +10,8 @@ use crate::error::CommandError;
 
 /// Take away what `init` laid down
 ///
-/// Removes `.peers/` and the ignore line. The trusted store stays, so that a later `init` goes on with
-/// it; `--purge` removes it too, with every backup, salvage and the cache. What is in git stays either
+/// Removes `.peers/`, the ignore line and our entries in the stop hooks of claude and codex. The trusted
+/// store stays, so that a later `init` goes on with it; `--purge` removes it too, with every backup, salvage and the cache. What is in git stays either
 /// way: branches, the tag `peers-baseline`, notes.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -44,5 +44,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     for change in &report.changes {
         cx.out.line(&format!("  {} {}", change.action.word(), term::inline(&change.what)))?;
     }
+    if dry_run {
+        return super::init::would(&report.host, cx).map(|()| ExitCode::SUCCESS);
+    }
+    super::init::told(&report.host, None, cx)?;
     Ok(ExitCode::SUCCESS)
 }

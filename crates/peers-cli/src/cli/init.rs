@@ -9,7 +9,7 @@ use peers_model::exit;
 use peers_modes::hooks::quoted;
 use peers_run::boot;
 use peers_run::scaffold::{
-    self, Action, Change, Existing, Field, InitOptions, InitReport, Outcome, PeerSetting,
+    self, Action, Change, Did, Existing, Field, HostHook, InitOptions, InitReport, Outcome, PeerSetting,
 };
 use peers_sys::term;
 
@@ -38,9 +38,15 @@ pub(crate) struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Who calls the loop, for people: the loop does not read it
+    /// Who calls the loop, for people: the loop does not read it. `hooks` also lays down `.peers/hooks/`
     #[arg(long, value_enum, value_name = "WHO")]
     driver: Option<Driver>,
+    /// With --driver=hooks: put our entry into the stop hooks of claude and codex, beside what is there
+    #[arg(long, conflicts_with = "uninstall")]
+    install: bool,
+    /// Take our entries out of the stop hooks of claude and codex, and do nothing else
+    #[arg(long, conflicts_with_all = ["force", "upgrade"])]
+    uninstall: bool,
     /// Ignore `.peers/` in `.git/info/exclude`, without a commit
     #[arg(long)]
     no_commit: bool,
@@ -59,12 +65,15 @@ pub(crate) struct Args {
 enum Driver {
     /// `peers run`
     Orchestrator,
+    /// The stop hooks of your own sessions of an agent
+    Hooks,
     /// A terminal for each agent
     Sessions,
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let Args { force, upgrade, dry_run, json, driver, no_commit, .. } = *args;
+    let Args { force, upgrade, dry_run, json, driver, no_commit, install, uninstall, .. } = *args;
+    let hooks = matches!(driver, Some(Driver::Hooks));
     let settings = [
         (Field::Model, &args.peer_model),
         (Field::Reasoning, &args.peer_reasoning),
@@ -75,7 +84,13 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         .flat_map(|(field, texts)| texts.iter().map(move |text| PeerSetting { field, text: text.clone() }))
         .collect();
     cx.operators_alone_here("init")?;
+    if uninstall {
+        return uninstalled(dry_run, json, cx);
+    }
     top_of_a_repository(cx)?;
+    if install && !hooks {
+        cx.out.talk("note: --install does nothing without --driver=hooks");
+    }
     let options = InitOptions {
         target: cx.target.clone(),
         existing: match (force, upgrade) {
@@ -86,10 +101,12 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         dry_run,
         driver: driver.map(|driver| match driver {
             Driver::Orchestrator => ConfigDriver::Orchestrator,
+            Driver::Hooks => ConfigDriver::Hooks,
             Driver::Sessions => ConfigDriver::Sessions,
         }),
         no_commit,
         settings,
+        install: install && hooks,
     };
     let report = scaffold::init(&options, &cx.env)?;
     for note in &report.notes {
@@ -102,6 +119,55 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.json("peers.init/1", &Told { report: &report, refusals: &refusals })?;
     } else {
         say(&report, &refusals, unborn.as_deref(), cx)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What became of the stop hooks of the operator's tools: what was done is data, what was left alone is talk.
+pub(super) fn told(host: &[HostHook], snippets: Option<&str>, cx: &Cx) -> Result<(), CommandError> {
+    for HostHook { tool, file, did, why, backup } in host {
+        let file = term::inline(file);
+        let kept = backup.as_ref().map(|name| format!("; what it was is kept as {}", term::inline(name)));
+        let kept = kept.unwrap_or_default();
+        match did {
+            Did::Installed => cx.out.line(&format!("installed the stop hook of {tool} in {file}{kept}"))?,
+            Did::Updated => cx.out.line(&format!("updated the stop hook of {tool} in {file}{kept}"))?,
+            Did::Removed => cx.out.line(&format!("removed the stop hook of {tool} from {file}{kept}"))?,
+            Did::Noop => cx.out.line(&format!("noop: nothing to change for {tool} in {file}"))?,
+            Did::Skipped => {
+                let why = why.as_deref().map(|why| term::line(why, 300)).unwrap_or_default();
+                let by_hand = snippets.map(|dir| format!("; by hand: {dir}/README.md")).unwrap_or_default();
+                cx.out.talk(&format!("skipped {tool}: {file} {why}{by_hand}"));
+            }
+        }
+    }
+    if host.iter().any(|hook| hook.tool == "codex" && matches!(hook.did, Did::Installed | Did::Updated)) {
+        cx.out.talk("codex runs the hook only once you have trusted it: start `codex`, it asks");
+    }
+    if !host.is_empty() && host.iter().all(|hook| hook.did == Did::Skipped) {
+        cx.out.talk("hint: no stop hook was changed; `peers run` needs none");
+    }
+    Ok(())
+}
+
+/// What would become of them.
+pub(super) fn would(host: &[HostHook], cx: &Cx) -> Result<(), CommandError> {
+    for HostHook { tool, file, did, .. } in host {
+        cx.out.line(&format!("  {} the stop hook of {tool} in {}", did.word(), term::inline(file)))?;
+    }
+    Ok(())
+}
+
+/// `--uninstall`: works also where there is no repository any more.
+fn uninstalled(dry_run: bool, json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let host = scaffold::uninstall_host_hooks(&cx.target, &cx.env, dry_run);
+    if json {
+        cx.out
+            .json("peers.init-uninstall/1", &serde_json::json!({"dry_run": dry_run, "host_hooks": host}))?;
+    } else if dry_run {
+        would(&host, cx)?;
+    } else {
+        told(&host, None, cx)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -199,7 +265,8 @@ fn say(report: &InitReport, refusals: &[String], unborn: Option<&str>, cx: &Cx) 
     let dir = term::inline(&report.peers_dir.to_string_lossy());
     if report.dry_run {
         cx.out.line(&format!("Would set up {dir}; nothing was written"))?;
-        return listed(report, cx);
+        listed(report, cx)?;
+        return would(&report.host, cx);
     }
     let done = match report.outcome {
         Outcome::Fresh => "Initialized peers control plane in",
@@ -209,10 +276,10 @@ fn say(report: &InitReport, refusals: &[String], unborn: Option<&str>, cx: &Cx) 
     cx.out.line(&format!("{done} {dir}"))?;
     listed(report, cx)?;
     if let Some(hooks) = &report.hooks {
-        cx.out.line(&format!(
-            "The stop hooks in {hooks} do nothing in this version; its README.md says more"
-        ))?;
+        cx.out
+            .line(&format!("Stop hooks for the agents are in {hooks}; its README.md says where they go"))?;
     }
+    told(&report.host, report.hooks.as_deref(), cx)?;
     // A commit is missing: what comes next says it, and a note did.
     let known = |refusal: &String| unborn.is_some_and(|unborn| refusal.starts_with(unborn));
     for refusal in refusals.iter().filter(|refusal| !known(refusal)) {

@@ -50,7 +50,7 @@ pub const CONFIG: Table = Table {
                 "driver",
                 word(&[
                     ("orchestrator", "`peers run`"),
-                    ("hooks", "reserved: this version is not driven by the stop hooks of agents"),
+                    ("hooks", "the stop hooks of your own sessions of an agent"),
                     ("sessions", "a terminal per agent"),
                 ]),
                 "Who calls the loop. For people; the loop does not read it.",

@@ -10,6 +10,7 @@ use peers_sys::clock;
 use peers_sys::dir::{FileError, Kind, SafeDir};
 use peers_sys::env::Env;
 
+use super::host::{self, Did, HostHooks};
 use super::report::{Action, DeinitReport, Steps};
 use super::{ScaffoldError, backup, ignore, target};
 use crate::place::{PEERS_DIR, Place, PlaceError};
@@ -73,12 +74,15 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
         steps.note("the trusted store stays; a later `peers init` goes on with it, `peers deinit --purge` removes it");
     }
     drop(lock);
-    if steps.changes.is_empty() {
+    let mut host = host::apply(HostHooks::Uninstall, place.work_dir(), env, options.dry_run);
+    host.retain(|hook| hook.did != Did::Noop);
+    if steps.changes.is_empty() && host.iter().all(|hook| hook.did == Did::Skipped) {
         return Err(ScaffoldError::NothingThere { path: place.work_dir().to_owned() });
     }
     Ok(DeinitReport {
         dry_run: options.dry_run,
         store: place.store_dir().to_owned(),
+        host,
         changes: steps.changes,
         notes: steps.notes,
     })

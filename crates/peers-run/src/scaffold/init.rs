@@ -20,6 +20,7 @@ use peers_sys::env::Env;
 use peers_sys::term;
 
 use super::backup::{self, Extent};
+use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
 use super::settings::{PeerSetting, configure};
@@ -57,6 +58,8 @@ pub struct InitOptions {
     pub no_commit: bool,
     /// Written into the entries of peers in the configuration.
     pub settings: Vec<PeerSetting>,
+    /// Also put our entry into the stop hooks of the operator's tools.
+    pub install: bool,
 }
 
 /// Sets a repository up. Goals and configuration that a clone brought along stay, for its operator to accept.
@@ -276,6 +279,11 @@ impl Site {
             backup::prune(&self.work, self.store.as_ref(), &mut steps)?;
         }
         drop(lock);
+        let host = if options.install {
+            host::apply(HostHooks::Install, self.place.work_dir(), env, options.dry_run)
+        } else {
+            Vec::new()
+        };
         Ok(InitReport {
             dry_run: options.dry_run,
             outcome,
@@ -285,6 +293,7 @@ impl Site {
             base,
             commit,
             hooks,
+            host,
             changes: steps.changes,
             notes: steps.notes,
         })

@@ -8,6 +8,7 @@ mod backup;
 mod deinit;
 pub mod detect;
 mod error;
+mod host;
 mod ignore;
 mod init;
 mod report;
@@ -19,6 +20,7 @@ pub(crate) mod world;
 
 pub use deinit::{DeinitOptions, deinit};
 pub use error::ScaffoldError;
+pub use host::{Did, HostHook, HostHooks, uninstall_host_hooks};
 pub use init::{Existing, InitOptions, init};
 pub use report::{Action, Change, DeinitReport, InitReport, Outcome};
 pub use settings::{Field, PeerSetting};

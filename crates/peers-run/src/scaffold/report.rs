@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use peers_model::{CommitId, ProjectId};
 use serde::{Serialize, Serializer};
 
-use super::ScaffoldError;
+use super::{HostHook, ScaffoldError};
 
 /// A kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -88,6 +88,9 @@ pub struct InitReport {
     pub commit: Option<CommitId>,
     /// The directory of hook snippets, if they were written.
     pub hooks: Option<String>,
+    /// The stop hooks of the operator's tools, where they were to be changed.
+    #[serde(rename = "host_hooks")]
+    pub host: Vec<HostHook>,
     /// In order.
     pub changes: Vec<Change>,
     /// What the operator should know.
@@ -102,6 +105,9 @@ pub struct DeinitReport {
     /// The trusted store, which stays unless it was purged.
     #[serde(serialize_with = "lossy")]
     pub store: PathBuf,
+    /// The stop hooks of the operator's tools, without those in which there was nothing of ours.
+    #[serde(rename = "host_hooks")]
+    pub host: Vec<HostHook>,
     /// In order.
     pub changes: Vec<Change>,
     /// What the operator should know.

@@ -67,6 +67,7 @@ impl World {
             driver: None,
             no_commit: false,
             settings: Vec::new(),
+            install: false,
         };
         change(&mut options);
         init(&options, &self.env)

@@ -219,6 +219,7 @@ impl World {
             driver: None,
             no_commit: false,
             settings: Vec::new(),
+            install: false,
         };
         init(&options, &w.env()).unwrap();
         w.place().store_dir().clone_into(&mut w.store);
@@ -336,6 +337,7 @@ impl World {
             driver: None,
             no_commit: false,
             settings: Vec::new(),
+            install: false,
         };
         init(&options, &self.env()).unwrap()
     }

@@ -28,6 +28,8 @@ pub enum FileMode {
     Plain,
     /// 0755: an executable file of the work tree.
     Executable,
+    /// These permission bits: a file of somebody else's, as it was.
+    As(u32),
 }
 
 impl FileMode {
@@ -38,6 +40,20 @@ impl FileMode {
             Self::Private => private,
             Self::Plain => plain,
             Self::Executable => plain | Mode::XUSR | Mode::XGRP | Mode::XOTH,
+            Self::As(bits) => {
+                let all = [
+                    (0o400, Mode::RUSR),
+                    (0o200, Mode::WUSR),
+                    (0o100, Mode::XUSR),
+                    (0o040, Mode::RGRP),
+                    (0o020, Mode::WGRP),
+                    (0o010, Mode::XGRP),
+                    (0o004, Mode::ROTH),
+                    (0o002, Mode::WOTH),
+                    (0o001, Mode::XOTH),
+                ];
+                all.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, mode)| mode).collect()
+            }
         }
     }
 }
@@ -84,6 +100,22 @@ impl SafeDir {
     /// [`FileError::AlreadyExists`], [`FileError::Io`].
     pub fn publish_new(&self, name: impl AsRef<OsStr>, bytes: &[u8]) -> Result<(), FileError> {
         self.put(name.as_ref(), bytes, FileMode::Private, Durability::Synced, Taken::Refuse)
+    }
+
+    /// Like [`SafeDir::publish`] with the permission bits that the file had, for files of the operator's.
+    ///
+    /// # Errors
+    /// As [`SafeDir::publish`].
+    pub fn publish_as(&self, name: impl AsRef<OsStr>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+        self.put(name.as_ref(), bytes, FileMode::As(mode), Durability::Synced, Taken::Replace)
+    }
+
+    /// Like [`SafeDir::publish_as`], for a name that must be free.
+    ///
+    /// # Errors
+    /// [`FileError::AlreadyExists`], [`FileError::Io`].
+    pub fn publish_new_as(&self, name: impl AsRef<OsStr>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+        self.put(name.as_ref(), bytes, FileMode::As(mode), Durability::Synced, Taken::Refuse)
     }
 
     /// Like [`SafeDir::publish_unsynced`] with permissions, for files of the work tree.

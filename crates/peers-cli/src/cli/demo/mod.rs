@@ -158,6 +158,7 @@ impl Demo {
             driver: None,
             no_commit: false,
             settings: Vec::new(),
+            install: false,
         };
         let report = scaffold::init(&options, &cx.env)?;
         for note in report.notes {
