@@ -37,6 +37,8 @@ mod cli_store;
 #[cfg(test)]
 mod cli_streams;
 #[cfg(test)]
+mod cli_tmux;
+#[cfg(test)]
 mod cli_verify;
 #[cfg(test)]
 mod cli_views;

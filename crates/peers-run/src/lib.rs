@@ -28,3 +28,4 @@ pub mod procs;
 pub mod pulse;
 pub mod scaffold;
 mod scratch;
+pub mod tmux;

@@ -23,6 +23,7 @@ mod state;
 mod status;
 mod store;
 mod tick;
+mod tmux;
 mod undo;
 mod verify;
 mod watch;
@@ -91,6 +92,7 @@ enum Command {
     Replay(replay::Args),
     Watch(watch::Args),
     Prompt(prompt::Args),
+    Tmux(tmux::Args),
     Ack(ack::Args),
     Salvage(salvage::Args),
     Undo(undo::Args),
@@ -193,6 +195,7 @@ impl Command {
             Self::Replay(args) => replay::run(args, cx),
             Self::Watch(args) => watch::run(args, cx),
             Self::Prompt(args) => prompt::run(args, cx),
+            Self::Tmux(args) => tmux::run(args, cx),
             Self::Ack(args) => ack::run(args, cx),
             Self::Salvage(args) => salvage::run(args, cx),
             Self::Undo(args) => undo::run(args, cx),

@@ -1,0 +1,154 @@
+//! `peers tmux`.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+
+use clap::Subcommand;
+use peers_model::exit;
+use peers_run::boot;
+use peers_run::place::Place;
+use peers_run::tmux;
+use peers_sys::spawn::resolve_program;
+use peers_sys::{env, term};
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+
+/// Open a terminal for each agent in a session of tmux, beside what happens
+///
+/// One window for each peer, in which its tool goes on with its last session (`claude --continue`, `codex
+/// resume --last`, `opencode --continue`; another tool: a shell), and a window with `peers watch` and the
+/// messages to each peer. These are your own sessions: what is said there is no turn of a loop.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// The socket of another tmux server
+    #[arg(long, value_name = "NAME", global = true, hide = true)]
+    socket: Option<String>,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Start the session `peers-<directory>`; exit 4 if it is there
+    Up,
+    /// End the session, with all that runs in it; exit 1 if there is none
+    Down,
+    /// Look at the session; exit 1 if there is none
+    Attach,
+}
+
+/// The tmux of this machine.
+struct Tmux<'a> {
+    program: PathBuf,
+    socket: Option<&'a str>,
+    session: String,
+}
+
+pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let (place, mut disk) = cx.view()?;
+    cx.operators_alone(&place, "tmux")?;
+    let tmux = Tmux::locate(args.socket.as_deref(), &place, cx)?;
+    match args.what {
+        What::Up => {
+            let loaded = boot::load(&mut disk)?;
+            tmux.up(&place, &loaded.config.peers, cx)
+        }
+        What::Down => tmux.down(cx),
+        What::Attach => tmux.attach(cx),
+    }
+}
+
+impl<'a> Tmux<'a> {
+    fn locate(socket: Option<&'a str>, place: &Place, cx: &Cx) -> Result<Self, CommandError> {
+        let path = cx.env.var("PATH").unwrap_or_default();
+        let program = resolve_program(OsStr::new("tmux"), Some(path), place.work_dir())
+            .map_err(|error| CommandError::of(exit::ENVIRONMENT, &error).hint("install tmux"))?;
+        Ok(Self { program, socket, session: tmux::session_name(place.work_dir()) })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        if let Some(socket) = self.socket {
+            command.args(["-L", socket]);
+        }
+        command
+    }
+
+    /// Calls it. Whether it succeeded, and what it said.
+    fn call(&self, args: &[String]) -> Result<(bool, String), CommandError> {
+        let done = self.command().args(args).stdin(Stdio::null()).output();
+        let done = done
+            .map_err(|error| CommandError::new(exit::ENVIRONMENT, format!("tmux does not start: {error}")))?;
+        Ok((done.status.success(), term::line(&String::from_utf8_lossy(&done.stderr), 300)))
+    }
+
+    fn is_up(&self) -> Result<bool, CommandError> {
+        let args = ["has-session", "-t", &format!("={}", self.session)].map(str::to_owned);
+        Ok(self.call(&args)?.0)
+    }
+
+    fn none(&self) -> CommandError {
+        CommandError::new(exit::NEGATIVE, format!("there is no session `{}`", self.session))
+            .hint("`peers tmux up` starts it")
+    }
+
+    fn up(
+        &self,
+        place: &Place,
+        peers: &[peers_model::config::PeerSpec],
+        cx: &Cx,
+    ) -> Result<ExitCode, CommandError> {
+        if self.is_up()? {
+            return Err(CommandError::new(
+                exit::CONFLICT,
+                format!("the session `{}` is there already", self.session),
+            )
+            .hint("`peers tmux attach` shows it, `peers tmux down` ends it"));
+        }
+        let program = env::current_exe().map_err(|error| {
+            CommandError::new(exit::BUG, format!("the path of this program is unknown: {error}"))
+        })?;
+        let (dir, program) = (place.work_dir().to_string_lossy(), program.to_string_lossy());
+        for args in tmux::up(&self.session, &dir, &program, peers) {
+            let (done, said) = self.call(&args)?;
+            if !done {
+                // Half a session is none; if it was never made there is nothing to end.
+                let _ended = self.end()?;
+                let what = args.first().map(String::as_str).unwrap_or_default();
+                return Err(CommandError::new(exit::NEGATIVE, format!("tmux {what}: {said}")));
+            }
+        }
+        cx.out.line(&self.session)?;
+        cx.out.talk("`peers tmux attach` shows it, `peers tmux down` ends it");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn end(&self) -> Result<bool, CommandError> {
+        let args = ["kill-session", "-t", &format!("={}", self.session)].map(str::to_owned);
+        Ok(self.call(&args)?.0)
+    }
+
+    fn down(&self, cx: &Cx) -> Result<ExitCode, CommandError> {
+        if !self.is_up()? || !self.end()? {
+            return Err(self.none());
+        }
+        cx.out.talk(&format!("the session `{}` is over", self.session));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Hands the terminal over. Within tmux the client changes to the session, since they do not nest.
+    fn attach(&self, cx: &Cx) -> Result<ExitCode, CommandError> {
+        if !self.is_up()? {
+            return Err(self.none());
+        }
+        let inside = self.socket.is_none() && cx.env.text("TMUX").is_some_and(|at| !at.is_empty());
+        let word = if inside { "switch-client" } else { "attach-session" };
+        let done = self.command().args([word, "-t", &format!("={}", self.session)]).status();
+        let done = done
+            .map_err(|error| CommandError::new(exit::ENVIRONMENT, format!("tmux does not start: {error}")))?;
+        Ok(ExitCode::from(if done.success() { exit::OK } else { exit::NEGATIVE }))
+    }
+}

@@ -1,0 +1,65 @@
+//! `peers tmux`, with a real tmux on a socket of its own.
+
+use std::process::Command;
+
+use crate::support::{Ended, World, program};
+
+/// A tmux server of this test alone, ended with the value.
+struct Server<'w> {
+    world: &'w World,
+}
+
+impl Server<'_> {
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = self.world.command(program);
+        command.env("TMUX_TMPDIR", self.world.path("home")).env("SHELL", "/bin/sh");
+        command
+    }
+
+    fn peers(&self, what: &str) -> Ended {
+        Ended::of(&self.command(program()).args(["tmux", what, "--socket", "test"]).output().unwrap())
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let done = self.command("tmux").args(["-L", "test"]).args(args).output().unwrap();
+        Ended::of(&done).exits(0).out
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        // Gone already where the last session was ended.
+        let _over = self.command("tmux").args(["-L", "test", "kill-server"]).output();
+    }
+}
+
+#[test]
+fn a_session_is_started_once_and_ended_once() {
+    let world = World::ready("true");
+    if world.command("tmux").arg("-V").output().is_err() {
+        eprintln!("tmux is not there: nothing was tried");
+        return;
+    }
+    let server = Server { world: &world };
+    server.peers("down").exits(1);
+    assert!(server.peers("attach").exits(1).err.contains("`peers tmux up`"));
+    let up = server.peers("up").exits(0);
+    assert_eq!(up.out, "peers-repo\n");
+    let windows = server.tmux(&["list-windows", "-t", "=peers-repo", "-F", "#{window_name} #{window_panes}"]);
+    assert_eq!(windows, "watch 3\nann 1\nben 1\n");
+    let panes = server.tmux(&["list-panes", "-t", "=peers-repo:watch", "-F", "#{pane_start_command}"]);
+    assert_eq!(panes.lines().filter(|pane| pane.contains("watch")).count(), 3, "{panes}");
+    let again = server.peers("up").exits(4);
+    assert!(again.err.contains("`peers tmux down`"), "{}", again.err);
+    server.peers("down").exits(0);
+    server.peers("down").exits(1);
+}
+
+#[test]
+fn without_tmux_the_environment_is_missing() {
+    let world = World::ready("true");
+    let empty = world.path("home");
+    let done = Ended::of(&world.command(program()).args(["tmux", "up"]).env("PATH", empty).output().unwrap());
+    assert!(done.exits(6).err.contains("install tmux"));
+    World::repo().peers(&["tmux", "up"]).exits(3);
+}
