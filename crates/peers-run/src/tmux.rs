@@ -40,7 +40,7 @@ pub fn interactive(peer: &PeerSpec) -> Vec<String> {
     let switches: &[&str] = match kind {
         ToolKind::Claude | ToolKind::Opencode => &["--continue"],
         ToolKind::Codex => &["resume", "--last"],
-        ToolKind::Other(_) => return Vec::new(),
+        ToolKind::Acp | ToolKind::Other(_) => return Vec::new(),
     };
     // The configured one, unless something else is called that calls the tool.
     let configured = peer.argv.first().filter(|program| program.rsplit('/').next() == Some(kind.name()));

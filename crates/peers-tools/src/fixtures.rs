@@ -187,6 +187,8 @@ fn a_meter_ends_with_what_the_report_says() {
         let (usd, from) = cost(&kind, &report, asked, &Prices::builtin());
         assert_eq!(meter.spent().1, usd, "{} {}: {from:?}", case.tool, case.name);
         let sure = match (case.tool, report.usage_known, report.no_end_event) {
+            // Its tokens are those of one step, its money is that of all.
+            ("acp", ..) if report.usage.usd.is_some() => CostFrom::Tool,
             (_, false, _) | ("opencode", ..) if report.usage.total == Tokens(0) => CostFrom::Unknown,
             (_, false, _) | (_, _, true) => CostFrom::AtLeast,
             ("codex", true, false) => CostFrom::Table,

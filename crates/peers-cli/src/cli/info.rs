@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use peers_model::config::Config;
+use peers_model::config::{Config, PeerSpec};
 use peers_model::goal::Goal;
 use peers_model::limits;
 use peers_run::boot;
@@ -31,8 +31,8 @@ pub(crate) struct Args {
 
 /// What will be known of the use of each peer.
 pub(crate) fn accounting(config: &Config) -> Vec<Accounting> {
-    let of = |peer| {
-        let Outlook { tokens, money, vague, missing, doubts } = procs::outlook(peer);
+    let of = |peer: &PeerSpec| {
+        let Outlook { tokens, money, vague, missing, doubts } = procs::outlook(peer, &config.prices);
         Accounting { tokens, money, vague, missing: missing.map(str::to_owned), doubts }
     };
     config.peers.iter().map(of).collect()

@@ -80,6 +80,7 @@ pub(super) fn check(answer: &Answer) -> Check {
         said.into_iter().find(|tail| !tail.is_empty()).map(|tail| format!(": {tail}")).unwrap_or_default();
     let (code, fix) = match exit.api {
         ApiClass::Auth => (exit::PEER, "log in with this tool, or give it a key"),
+        ApiClass::UsageCap => (exit::PEER, "wait until its subscription's window opens again"),
         ApiClass::Quota => (exit::PEER, "wait for the quota, or buy more"),
         ApiClass::Transient => (exit::PEER, "its service is busy: try again later"),
         ApiClass::Other => (exit::PEER, "read what it said; its service refused"),

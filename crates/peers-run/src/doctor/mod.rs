@@ -331,7 +331,7 @@ fn ask_peers(
     let at = report.checks.iter().rposition(|check| check.about.starts_with("peer ")).map(|at| at + 1);
     let mut more = Vec::new();
     for peer in loaded.config.peers.iter().filter(|peer| runnable.contains(&peer.name)) {
-        let looked = peers::look(&site, place, env, peer);
+        let looked = peers::look(&site, place, env, (&loaded.config, peer));
         more.extend(
             drive::on_this_thread(looked)
                 .map_err(|e| Finding::plain(exit::BUG, format!("the runtime does not start: {e}")))?,

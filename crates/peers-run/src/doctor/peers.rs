@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use peers_model::config::{PeerSpec, PromptMode};
+use peers_model::config::{Config, PeerSpec, PromptMode};
 use peers_model::{exit, limits};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::{self, Env};
@@ -29,7 +29,12 @@ const NODE: u32 = 18;
 const FIRST: u64 = 256;
 
 /// Looks at one peer whose program is there.
-pub(super) async fn look(site: &Rc<Site>, place: &Place, env: &Env, peer: &PeerSpec) -> Vec<Check> {
+pub(super) async fn look(
+    site: &Rc<Site>,
+    place: &Place,
+    env: &Env,
+    (config, peer): (&Config, &PeerSpec),
+) -> Vec<Check> {
     let about = format!("peer {}", peer.name);
     let mut found = Vec::new();
     let path = env.var("PATH").unwrap_or_default();
@@ -41,7 +46,7 @@ pub(super) async fn look(site: &Rc<Site>, place: &Place, env: &Env, peer: &PeerS
     found.extend(node(site, peer, &about, &program).await);
     found.push(login(&about, env, peer));
     found.push(prompt(&about, peer));
-    found.extend(output(&about, peer));
+    found.extend(output(&about, config, peer));
     found.extend(root(&about, env, peer));
     found.push(arguments(site, peer, &about, &program, ours).await);
     found
@@ -50,7 +55,8 @@ pub(super) async fn look(site: &Rc<Site>, place: &Place, env: &Env, peer: &PeerS
 fn is_known(kind: &ToolKind) -> bool {
     match kind {
         ToolKind::Claude | ToolKind::Codex | ToolKind::Opencode => true,
-        ToolKind::Other(_) => false,
+        // What speaks the protocol may be any program.
+        ToolKind::Acp | ToolKind::Other(_) => false,
     }
 }
 
@@ -118,11 +124,11 @@ fn login(about: &str, env: &Env, peer: &PeerSpec) -> Check {
     let fix = match spec.kind {
         ToolKind::Claude => "log in: start `claude` and type `/login`, or set ANTHROPIC_API_KEY",
         ToolKind::Codex => "log in: `codex login`, or set OPENAI_API_KEY",
-        ToolKind::Opencode | ToolKind::Other(_) => {
+        ToolKind::Opencode | ToolKind::Acp | ToolKind::Other(_) => {
             return Check::ok(about, "whether it is logged in is not known; `peers doctor --live` asks it");
         }
     };
-    let passes = adapter(&spec.kind).login_env();
+    let passes = adapter(&spec.kind).login_env_for(&peer.argv);
     let set = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| {
         let name = name.to_str().filter(|name| passes.passes(name))?;
         value.to_str().is_some_and(|value| !value.trim().is_empty()).then(|| name.to_owned())
@@ -164,8 +170,8 @@ fn prompt(about: &str, peer: &PeerSpec) -> Check {
 }
 
 /// Whether its output will say what it used.
-fn output(about: &str, peer: &PeerSpec) -> Vec<Check> {
-    let Outlook { tokens, money, missing, doubts } = procs::outlook(peer);
+fn output(about: &str, config: &Config, peer: &PeerSpec) -> Vec<Check> {
+    let Outlook { tokens, money, missing, vague, doubts } = procs::outlook(peer, &config.prices);
     let edit = "`peers goals edit --config`";
     let mut found: Vec<Check> = doubts
         .into_iter()
@@ -177,6 +183,9 @@ fn output(about: &str, peer: &PeerSpec) -> Vec<Check> {
             "it runs without structured output, so tokens and cost stay unknown and no cap on them holds",
             format!("add `{switch}` to its `argv`: {edit}"),
         ),
+        (None, true, _) if vague => {
+            Check::ok(about, "its tokens and cost will be known as far as the agent tells them")
+        }
         (None, true, true) => Check::ok(about, "its tokens and cost will be known"),
         (None, true, false) => Check::ok(about, "its tokens will be known, its cost will not"),
         (None, false, _) => Check::ok(about, "its tokens and cost stay unknown: no adapter reads this tool"),

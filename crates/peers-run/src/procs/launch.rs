@@ -1,12 +1,13 @@
 //! From what the configuration says of a peer to a child that can be started.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use peers_core::machine::RunPeer;
 use peers_model::TickNo;
-use peers_model::config::{PeerSpec, PromptMode as Configured};
+use peers_model::config::{PeerSpec, Price, PromptMode as Configured};
 use peers_model::outcome::ErrorKind;
 use peers_sys::FileError;
 use peers_sys::redact::Rules;
@@ -96,14 +97,19 @@ pub struct Outlook {
     pub doubts: Vec<String>,
 }
 
-/// Looks at the command line of a peer. Nothing is started, and the prompt does not matter.
+/// Looks at the command line of a peer. Nothing is started, and the prompt does not matter. `prices`: what
+/// the operator says that models cost.
 #[must_use]
-pub fn outlook(peer: &PeerSpec) -> Outlook {
+pub fn outlook(peer: &PeerSpec, prices: &BTreeMap<String, Price>) -> Outlook {
     let spec = tool_spec(peer);
     let tool = adapter(&spec.kind);
     let tokens = tool.structured(&spec.argv);
-    // Codex counts tokens and names no price.
-    let money = tokens && spec.kind != ToolKind::Codex;
+    // Codex counts tokens and names no price; the table has one for the model that it is asked for, or not.
+    let has_price = || {
+        let table = super::prices(prices);
+        tool.model_asked(&spec).is_some_and(|model| table.find(&model).is_some())
+    };
+    let money = tokens && (spec.kind != ToolKind::Codex || has_price());
     let mut outlook = Outlook { tokens, money, ..Outlook::default() };
     // A command that cannot be planned is an error of the configuration, which others report.
     let plan = tool.plan(&spec, &Ask { prompt: String::new(), prompt_file: Some(String::new()) });
@@ -227,7 +233,8 @@ mod tests {
         let yaml = format!(
             "peers:\n- {{name: ann, tool: {tool}, argv: [{argv}]}}\n- {{name: ben, tool: plain, argv: [x]}}\n"
         );
-        outlook(&peers_store::load::load_config(&yaml).unwrap().peers[0])
+        let config = peers_store::load::load_config(&yaml).unwrap();
+        outlook(&config.peers[0], &config.prices)
     }
 
     #[test]
@@ -246,6 +253,10 @@ mod tests {
     fn codex_tells_tokens_and_no_money_and_an_unknown_tool_neither() {
         let codex = of("codex", "codex, exec, --json, '-'");
         assert_eq!((codex.tokens, codex.money, codex.missing), (true, false, None));
+        assert!(
+            of("codex", "codex, exec, --json, -m, gpt-5, '-'").money,
+            "the table knows what that model costs"
+        );
         let acp = of("acp", "opencode, acp");
         assert_eq!((acp.tokens, acp.money, acp.vague, acp.doubts.len()), (true, true, true, 1));
         let other = of("plain", "agent, --json");

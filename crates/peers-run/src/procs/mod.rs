@@ -226,7 +226,7 @@ impl Book {
             &or(&config.health.error_patterns, &DEFAULT_ERROR_PATTERNS),
             &or(&config.health.halt_patterns, &DEFAULT_HALT_PATTERNS),
         )?;
-        let prices = prices(&config);
+        let prices = prices(&config.prices);
         Ok(Self { config, gates, order, patterns, prices })
     }
 
@@ -244,8 +244,8 @@ impl Book {
 }
 
 /// The price table with the operator's entries over it.
-fn prices(config: &Config) -> Prices {
-    let own = config.prices.iter().map(|(model, price)| {
+fn prices(own: &BTreeMap<String, peers_model::config::Price>) -> Prices {
+    let own = own.iter().map(|(model, price)| {
         let peers_model::config::Price { input, cached_input, cache_write, output } = *price;
         let rate = |rate: peers_model::config::Rate| rate.0;
         let price = Price {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use peers_core::machine::{Event, RunPeer};
+use peers_core::machine::{Ceiling, Event, RunPeer};
 use peers_model::TickNo;
 use peers_model::config::PeerSpec;
 use peers_model::outcome::PeerExit;
@@ -71,6 +71,7 @@ pub(crate) async fn ask(
         role: peer.role,
         prompt: prompt.to_owned(),
         runtime_left_s: None,
+        ceiling: Ceiling::default(),
         skeptic: false,
     });
     let ended = loop {
