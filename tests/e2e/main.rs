@@ -15,6 +15,8 @@ mod cli_goals;
 #[cfg(test)]
 mod cli_hints;
 #[cfg(test)]
+mod cli_hooks;
+#[cfg(test)]
 mod cli_init;
 #[cfg(test)]
 mod cli_land;

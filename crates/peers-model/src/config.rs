@@ -4,6 +4,7 @@
 //! mistake at its place. What needs two keys to be seen together is checked by [`Config::check`].
 
 mod check;
+mod hooks;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -15,8 +16,9 @@ use crate::ids::{GoalId, PeerName};
 use crate::money::Usd;
 use crate::time::Timestamp;
 
-pub use check::{ConfigError, Step, check_peers};
+pub use check::{ConfigError, Step, check_hooks, check_peers};
 pub(crate) use check::{argument, not_an_argument, pattern, reserved, variable};
+pub use hooks::{Hook, HookCommand, Hooks};
 pub use tools::Tools;
 
 /// The whole file.
@@ -66,6 +68,8 @@ pub struct Config {
     pub setup: Setup,
     #[serde(default)]
     pub pipeline_gates: bool,
+    #[serde(default)]
+    pub hooks: Hooks,
 }
 
 fn one() -> u32 {

@@ -39,6 +39,8 @@ pub const STREAM_CAPTURE: u64 = 2 * MIB;
 pub const STREAM_TEE: u64 = 64 * MIB;
 /// Full gate log on disk.
 pub const GATE_LOG: u64 = 64 * MIB;
+/// What one command of a hook adds to the log of that hook.
+pub const HOOK_LOG: u64 = MIB;
 /// Head (and tail) of a gate's output kept in memory.
 pub const GATE_CAPTURE_HALF: u64 = 512 * KIB;
 /// One line of a tool's structured output.

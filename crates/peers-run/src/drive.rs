@@ -2,15 +2,22 @@
 
 use std::future::ready;
 use std::io;
+use std::time::Duration;
 
 use peers_core::machine::{Event, StopRequest};
 use peers_model::outcome::StopReason;
+use peers_sys::clock;
 use tokio::task::{LocalSet, yield_now};
 
 use crate::engine::Engine;
 use crate::inputs::Signals;
-use crate::ports::World;
+use crate::ports::{Procs, World};
 use crate::procs::{Arriving, RealProcs};
+
+/// After a signal hooks may take so long.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// A hook that is told to end has ended by then.
+const ENDING: Duration = Duration::from_secs(8);
 
 /// Feeds the engine until it has stopped and nothing that it started runs any more.
 ///
@@ -21,10 +28,14 @@ pub async fn drive<W: World<Procs = RealProcs>>(
     arriving: &mut Arriving,
     signals: &mut Signals,
 ) -> StopReason {
+    let hooks = engine.world().procs().hook_news();
     loop {
+        engine.after_hooks();
         if let Some(reason) = engine.stopped().cloned() {
             let finished = engine.world().procs().finish();
             finished.await;
+            engine.wind_up();
+            last_hooks(engine, signals, &reason).await;
             return reason;
         }
         if let Some(request) = waiting(signals).await {
@@ -32,15 +43,49 @@ pub async fn drive<W: World<Procs = RealProcs>>(
         } else if let Some(event) = engine.next_pending() {
             engine.feed(event);
         } else {
-            // Both arms can be dropped at any await: what was not taken stays where it is.
+            // All arms can be dropped at any await: what was not taken stays where it is.
             let event = tokio::select! {
                 biased;
                 request = signals.next() => Event::Stop(request),
+                () = hooks.changed() => continue,
                 Some(event) = arriving.recv() => event,
             };
             engine.feed(event);
         }
     }
+}
+
+/// Runs the hook of the end and waits for it and for those before it: for as long as they may take, and after
+/// a signal for a few seconds.
+async fn last_hooks<W: World<Procs = RealProcs>>(
+    engine: &mut Engine<W>,
+    signals: &mut Signals,
+    reason: &StopReason,
+) {
+    engine.last_hook();
+    let hooks = engine.world().procs().hook_news();
+    let mut until = matches!(reason, StopReason::Interrupted(_)).then(|| clock::mono().plus(FAREWELL));
+    while engine.world().procs().hooks_run() {
+        let left = until.map(|until| until.since(clock::mono()));
+        // All arms can be dropped at any await.
+        tokio::select! {
+            biased;
+            request = signals.next() => match request {
+                StopRequest::AfterTick => {}
+                StopRequest::Graceful(_) => until = until.or_else(|| Some(clock::mono().plus(FAREWELL))),
+                StopRequest::Now(_) => break,
+            },
+            () = hooks.changed() => {}
+            () = tokio::time::sleep(left.unwrap_or_default()), if left.is_some() => break,
+        }
+    }
+    if engine.world().procs().hooks_run() {
+        engine.world().procs().end_hooks();
+        if tokio::time::timeout(ENDING, hooks.idle()).await.is_err() {
+            tracing::warn!("a hook still runs that was told to end");
+        }
+    }
+    engine.after_hooks();
 }
 
 /// A signal that has come already.

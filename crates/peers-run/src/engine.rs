@@ -6,12 +6,13 @@
 
 use std::collections::VecDeque;
 
-use peers_core::machine::{self, Effect, Event, Input, LoopConfig, Machine, Notice, Phase};
+use peers_core::machine::{self, Effect, Event, Input, LoopConfig, Machine, Notice, Phase, StopRequest};
 use peers_core::state::State;
 use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::record::{ExitRecord, Record};
 use peers_store::{Area, Disk, DiskErrorKind, Store, StoreError, commands, layout, runs};
 
+use crate::perform::Hooking;
 use crate::ports::{Clock, Observer, Procs, Round, World};
 
 /// A running loop.
@@ -31,6 +32,7 @@ pub struct Engine<W: World> {
     pub(crate) detail: String,
     /// Files in drop boxes whose messages are published and not yet recorded.
     pub(crate) taken: Vec<String>,
+    pub(crate) hooking: Hooking,
 }
 
 /// What the running gates are about.
@@ -111,6 +113,7 @@ impl<W: World> Engine<W> {
             last_exit: None,
             detail: String::new(),
             taken: Vec::new(),
+            hooking: Hooking::default(),
         }
     }
 
@@ -207,6 +210,9 @@ impl<W: World> Engine<W> {
     /// Feeds one event, stamped with the time of now.
     pub fn feed(&mut self, event: Event) {
         let Some(event) = self.finish_judging(event) else { return };
+        if let Event::Stop(StopRequest::Graceful(_) | StopRequest::Now(_)) = event {
+            self.world.procs().end_hooks();
+        }
         let at = self.world.clock().now();
         let input = Input { at, event };
         let decision = machine::decide(&self.cfg, &self.machine, &input);
@@ -256,6 +262,7 @@ impl<W: World> Engine<W> {
         self.detail.clone_from(&detail);
         self.world.procs().end_peer(true);
         self.world.procs().cancel_gates();
+        self.world.procs().end_hooks();
         // Losing the reserve is its purpose.
         let _freed = self.store.disk().remove(Area::Store, layout::store::RESERVE);
         let at = self.world.clock().now();

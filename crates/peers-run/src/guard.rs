@@ -44,11 +44,12 @@ const FILES: [&str; 16] = [
     "hooks/README.md",
 ];
 /// Directories of `.peers/`.
-const DIRS: [&str; 9] = [
+const DIRS: [&str; 10] = [
     "log",
     layout::peers::LOG_PEERS,
     layout::peers::LOG_PROMPTS,
     layout::peers::LOG_GATES,
+    layout::peers::LOG_HOOKS,
     layout::peers::COMMS,
     layout::peers::INBOX,
     "hooks",

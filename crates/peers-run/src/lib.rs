@@ -14,6 +14,7 @@ pub mod engine;
 pub mod env;
 pub mod gitrepo;
 pub mod guard;
+pub mod hooks;
 pub mod inputs;
 pub mod land;
 mod messages;

@@ -1,9 +1,11 @@
 //! Effects. Each is idempotent, or leaves a mark that a resumed run finds.
 
 mod composing;
+mod hooking;
 mod judging;
 
 pub(crate) use composing::{Known, facts as compose_facts};
+pub(crate) use hooking::Hooking;
 pub(crate) use judging::{after, changed_the_tree, in_order_of_need, next_together, one_more};
 
 use std::collections::BTreeSet;
@@ -96,6 +98,12 @@ impl Failure {
 impl<W: World> Engine<W> {
     /// Performs one effect. Answers of synchronous effects go to the pending queue.
     pub(crate) fn perform(&mut self, effect: &Effect) {
+        if !self.hold(effect) {
+            self.perform_now(effect);
+        }
+    }
+
+    fn perform_now(&mut self, effect: &Effect) {
         match effect {
             Effect::Survey => {
                 let event = match self.survey() {
@@ -117,6 +125,7 @@ impl<W: World> Engine<W> {
                 if let Some(judging) = &mut self.judging {
                     judging.left.clear();
                 }
+                self.cancel_held_gates();
                 self.world.procs().cancel_gates();
             }
             Effect::Compose { peer } => {
@@ -172,7 +181,10 @@ impl<W: World> Engine<W> {
                     self.finish_run(&reason, &detail);
                 }
             }
-            Effect::Tell(notice) => self.tell(notice),
+            Effect::Tell(notice) => {
+                self.tell(notice);
+                self.hook_after(notice);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use peers_core::cheat::{TurnDiff, Uncommitted};
 use peers_core::machine::{CommitSeen, Corrected, HeadFacts, Notice, Now, RunPeer};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::{HandoffMark, State};
+use peers_model::config::Hook;
 use peers_model::outcome::TamperKind;
 use peers_model::record::{CorrectionPlanned, PeerSpawned};
 use peers_model::verdict::{Judged, Place, TreeKey};
@@ -16,6 +17,8 @@ use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, TickNo, Timestamp};
 use peers_store::Authors;
 use peers_store::verdicts::Verdicts;
 use thiserror::Error;
+
+use crate::hooks::HookEvent;
 
 /// Why the repository could not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -363,6 +366,25 @@ pub trait Procs {
     fn last_sign(&mut self, tick: TickNo, peer: &PeerName) -> Option<Timestamp> {
         let (_, _) = (tick, peer);
         None
+    }
+    /// Whether the operator wants something to run then, and it still may.
+    fn has_hook(&self, hook: Hook) -> bool {
+        let _ = hook;
+        false
+    }
+    /// Runs it, after those hooks that run and wait already.
+    fn run_hook(&mut self, event: &HookEvent) {
+        let _ = event;
+    }
+    /// Whether a hook runs or waits.
+    fn hooks_run(&self) -> bool {
+        false
+    }
+    /// Ends the hook that runs. From here on none begins but those of the end of the loop.
+    fn end_hooks(&mut self) {}
+    /// What people must know of hooks that have ended; each is told once.
+    fn told_by_hooks(&mut self) -> Vec<String> {
+        Vec::new()
     }
     /// `Timer` follows then.
     fn set_timer(&mut self, at: Timestamp);

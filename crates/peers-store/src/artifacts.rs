@@ -7,7 +7,12 @@ use crate::disk::{Area, Disk, DiskError};
 use crate::layout;
 
 /// The directories that share the budget.
-const GROUPS: [&str; 3] = [layout::peers::LOG_PEERS, layout::peers::LOG_PROMPTS, layout::peers::LOG_GATES];
+const GROUPS: [&str; 4] = [
+    layout::peers::LOG_PEERS,
+    layout::peers::LOG_PROMPTS,
+    layout::peers::LOG_GATES,
+    layout::peers::LOG_HOOKS,
+];
 
 /// Name of a per-tick file: `tick-00012-claude.stdout.log`.
 #[must_use]

@@ -46,6 +46,8 @@ pub mod peers {
     pub const LOG_PROMPTS: &str = "log/prompts";
     /// Output of gates.
     pub const LOG_GATES: &str = "log/gates";
+    /// Output of the operator's hooks.
+    pub const LOG_HOOKS: &str = "log/hooks";
     /// Drop boxes.
     pub const INBOX: &str = "inbox";
     /// Published messages.

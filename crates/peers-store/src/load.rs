@@ -195,7 +195,9 @@ pub fn load_config(text: &str) -> Result<Config, LoadError> {
     let source = Source::Config;
     let document = Document::read(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
     let Findings { mut mistakes, sound } = document.check(&keys::config::CONFIG);
-    mistakes.extend(peers_together(&sound).into_iter().map(|error| {
+    let hooks = sound.get("hooks").and_then(|hooks| serde_json::from_value(hooks.clone()).ok());
+    let hooks = config::check_hooks(&hooks.unwrap_or_default());
+    mistakes.extend(peers_together(&sound).into_iter().chain(hooks).map(|error| {
         let ConfigError { at, what, path } = error;
         Mistake { at: document.place(&path), message: format!("{at}: {what}"), hint: None }
     }));
@@ -214,7 +216,7 @@ pub fn load_config(text: &str) -> Result<Config, LoadError> {
     let config = config.promote();
     match config.check() {
         Ok(()) => Ok(config),
-        // The same was asked of the same peers above.
+        // The same was asked of the same peers and hooks above.
         Err(errors) => Err(told(
             source,
             &document,

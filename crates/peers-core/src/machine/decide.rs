@@ -87,6 +87,21 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
+        Event::Outdated => match &m.phase {
+            Phase::Composing(_) => look(m),
+            Phase::Booting { .. }
+            | Phase::Reaping
+            | Phase::Surveying(_)
+            | Phase::Judging(..)
+            | Phase::Running { .. }
+            | Phase::Harvesting { .. }
+            | Phase::Correcting(_)
+            | Phase::Refreshing(_)
+            | Phase::Proving(..)
+            | Phase::AwaitingGates
+            | Phase::CoolingDown
+            | Phase::Stopped(_) => ignore(m),
+        },
         Event::PeerSpawned(spawned) => match &m.phase {
             // The first word about the process of the open tick is recorded, and no other.
             Phase::Running { spawned: false }

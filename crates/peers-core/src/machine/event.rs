@@ -63,6 +63,8 @@ pub enum Event {
     },
     /// Answer to [`Effect::Compose`].
     Composed(Box<ComposeFacts>),
+    /// The other answer to it: the repository is no longer as it was found, though no turn has begun.
+    Outdated,
     /// The peer's process runs.
     PeerSpawned(PeerSpawned),
     /// The peer's process, and all that it started, is gone.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use super::{Config, PeerSpec, PromptMode, RESERVED_NAMES, Role};
+use super::{Config, Hook, Hooks, PeerSpec, PromptMode, RESERVED_NAMES, Role};
 use crate::ids::PeerName;
 
 /// Longest argument of a program that the kernel takes, in bytes.
@@ -97,7 +97,8 @@ impl Config {
     pub fn check(&self) -> Result<(), Vec<ConfigError>> {
         let peers: Vec<_> = self.peers.iter().map(Some).collect();
         let capped: Vec<_> = self.budget.per_peer.keys().collect();
-        let errors = check_peers(&peers, !self.tools.0.is_empty(), &capped);
+        let mut errors = check_peers(&peers, !self.tools.0.is_empty(), &capped);
+        errors.extend(check_hooks(&self.hooks));
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 }
@@ -148,6 +149,24 @@ pub fn check_peers(peers: &[Option<&PeerSpec>], from_tools: bool, capped: &[&Pee
             what: "there is no peer of this name".into(),
             path: vec!["budget".into(), "per_peer".into(), name.as_str().into()],
         });
+    }
+    errors
+}
+
+/// Commands of hooks that name no program.
+#[must_use]
+pub fn check_hooks(hooks: &Hooks) -> Vec<ConfigError> {
+    let mut errors = Vec::new();
+    for hook in Hook::ALL {
+        for (i, command) in hooks.of(hook).iter().enumerate() {
+            if command.cmd.first().is_none_or(|program| program.trim().is_empty()) {
+                errors.push(ConfigError {
+                    at: format!("hooks.{}[{i}]", hook.word()),
+                    what: "`cmd` names no program; give the program and its arguments".into(),
+                    path: vec!["hooks".into(), hook.word().into(), i.into(), "cmd".into()],
+                });
+            }
+        }
     }
     errors
 }

@@ -1,5 +1,7 @@
 //! The keys of `config.yaml`.
 
+mod hooks;
+
 use super::{FILLED, Key, Shape, TEXT, Table, Text, U32};
 use crate::config::{argument, pattern, reserved, variable};
 use crate::ids::PeerName;
@@ -135,6 +137,7 @@ pub const CONFIG: Table = Table {
             )
         },
         optional("verify", Shape::Table(&VERIFY), "`peers verify`."),
+        optional("hooks", Shape::Table(&hooks::HOOKS), "Commands of yours around turns and gates."),
         optional("observability", Shape::Table(&OBSERVABILITY), "What is kept for looking at."),
     ],
     gone: &[
@@ -144,7 +147,6 @@ pub const CONFIG: Table = Table {
             "this version confines no network access yet, so it has no `egress_allow`: remove it",
         ),
         ("research", "this version has no research workflow yet: remove `research`"),
-        ("hooks", "this version has no `hooks` yet: it runs nothing of yours around turns and gates"),
         ("notify", "this version has no `notify` yet: act on the exit code of `peers run`"),
         (
             "sandbox",

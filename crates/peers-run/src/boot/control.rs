@@ -18,13 +18,14 @@ use crate::place::{self, PEERS_DIR, Place};
 use layout::{peers, store};
 
 /// Directories and files below `.peers/`; configuration and goals are looked at when they are read.
-const PEERS: [(&str, Kind); 12] = [
+const PEERS: [(&str, Kind); 13] = [
     ("log", Kind::Dir),
     (peers::INBOX, Kind::Dir),
     (peers::COMMS, Kind::Dir),
     (peers::LOG_PEERS, Kind::Dir),
     (peers::LOG_PROMPTS, Kind::Dir),
     (peers::LOG_GATES, Kind::Dir),
+    (peers::LOG_HOOKS, Kind::Dir),
     (peers::MIRROR, Kind::File),
     (peers::STATE, Kind::File),
     (peers::STOP_REASON, Kind::File),

@@ -451,7 +451,6 @@ impl Ground {
         let mut engine = Engine::new(cfg, store, world, record).with_reloader(Box::new(reloader));
         engine.start().map_err(Finding::from)?;
         let reason = drive::drive(&mut engine, &mut arriving, &mut signals).await;
-        engine.wind_up();
         engine.record_late();
         let summary = RunSummary {
             detail: engine.detail(),

@@ -278,7 +278,8 @@ impl<W: World> Engine<W> {
         judging.verdicts.extend(verdicts);
         judging.took_ms = judging.took_ms.saturating_add(took_ms);
         if judging.left.is_empty() {
-            let Judging { verdicts, took_ms, moved, changed, .. } = judging;
+            let Judging { verdicts, took_ms, moved, changed, tick, place, .. } = judging;
+            self.hook_after_gates(tick, place, &verdicts, took_ms);
             return Some(Event::Judged { verdicts, took_ms, moved, changed });
         }
         self.judging = Some(judging);

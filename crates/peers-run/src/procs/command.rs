@@ -1,4 +1,4 @@
-//! One command with a time limit: a gate, a check, an extra command of `peers verify`.
+//! One command with a time limit: a gate, a check, an extra command of `peers verify`, a hook.
 //!
 //! ```text
 //! running ── exit ──▶ draining (pipes, 2 s) ──▶ leftovers ended, leader reaped
@@ -22,6 +22,7 @@ use super::ending::{Ending, Exit, doze};
 use super::gate_log::GateLog;
 use super::gates::Cancel;
 use super::leftover::Cleared;
+use super::streams;
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
@@ -81,10 +82,24 @@ enum Phase {
 
 impl Running<'_> {
     /// Runs the command to its end.
-    pub(super) async fn run(mut self, spawn: &Spawn, log: &mut GateLog) -> Result<Finished, SpawnError> {
+    pub(super) async fn run(self, spawn: &Spawn, log: &mut GateLog) -> Result<Finished, SpawnError> {
+        self.run_fed(spawn, None, log).await
+    }
+
+    /// The same, with something on its standard input, which must be piped then.
+    pub(super) async fn run_fed(
+        mut self,
+        spawn: &Spawn,
+        input: Option<String>,
+        log: &mut GateLog,
+    ) -> Result<Finished, SpawnError> {
         let from = clock::mono();
         let mut child = spawn.start()?;
         let known = self.site.kin.know(child.pid());
+        // Beside the readers: it may talk before it listens.
+        let fed = input
+            .zip(child.take_stdin())
+            .map(|(text, pipe)| tokio::task::spawn_local(streams::write_input(text, OwnedFd::from(pipe))));
         let mut command = Command {
             stdout: Side::open(child.take_stdout().map(OwnedFd::from), &self.site.rules),
             stderr: Side::open(child.take_stderr().map(OwnedFd::from), &self.site.rules),
@@ -95,6 +110,9 @@ impl Running<'_> {
             child,
         };
         command.watch_over(&mut self.cancel, log).await;
+        if let Some(fed) = fed {
+            fed.abort();
+        }
         let open = !command.stdout.closed() || !command.stderr.closed();
         let cleared = self.clear(&command.child, open).await;
         // As long as the leader is not reaped this reaches its group or nobody.

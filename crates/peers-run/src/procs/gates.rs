@@ -50,7 +50,7 @@ impl Cancel {
         Self(Some(asked))
     }
 
-    fn is_asked(&self) -> bool {
+    pub(super) fn is_asked(&self) -> bool {
         self.0.as_ref().is_some_and(|asked| *asked.borrow())
     }
 

@@ -11,6 +11,7 @@ mod ending;
 mod gate_log;
 mod gates;
 mod ground;
+mod hooks;
 mod judging;
 mod kept;
 mod launch;
@@ -36,7 +37,7 @@ use std::time::Duration;
 use peers_core::dsl::{DslError, Expr};
 use peers_core::machine::{Event, RunPeer};
 use peers_core::watch::StopHow;
-use peers_model::config::Config;
+use peers_model::config::{Config, Hook};
 use peers_model::goal::{GateRun, Goal, HardGoal};
 use peers_model::record::PeerSpawned;
 use peers_model::verdict::Judged;
@@ -56,6 +57,7 @@ use tokio::task::JoinHandle;
 
 pub use capture::Capture;
 pub use gates::{Cancel, run_gates};
+pub use hooks::HookNews;
 pub use launch::{Outlook, outlook, required_env, tool_spec};
 pub(crate) use probe::{Said, ask, program};
 pub use progress::{Live, LiveGates, LivePeer, Progress};
@@ -63,7 +65,9 @@ pub(crate) use recover::reap_run;
 pub use verify::{Extra, ExtraResult, run_extra};
 
 use crate::env::{Host, OperatorEnv};
+use crate::hooks::HookEvent;
 use crate::ports::{GateJob, Procs};
+use command::Company;
 use kept::{Kept, Stood};
 use leftover::Kin;
 
@@ -314,6 +318,7 @@ pub struct RealProcs {
     gates: Option<(watch::Sender<bool>, JoinHandle<()>)>,
     behind: Option<Overlapping>,
     timer: Option<JoinHandle<()>>,
+    hooks: hooks::Queue,
 }
 
 impl RealProcs {
@@ -329,6 +334,7 @@ impl RealProcs {
             gates: None,
             behind: None,
             timer: None,
+            hooks: hooks::Queue::default(),
         }
     }
 
@@ -338,7 +344,13 @@ impl RealProcs {
         self.progress.clone()
     }
 
-    /// Ends what runs and waits for it, a few seconds at most. Events that it still sends are nobody's.
+    /// Tells when a hook has ended.
+    #[must_use]
+    pub fn hook_news(&self) -> HookNews {
+        self.hooks.news()
+    }
+
+    /// Ends what runs but hooks, and waits for it, a few seconds at most. Events that it still sends are nobody's.
     pub fn finish(&mut self) -> impl Future<Output = ()> + use<> {
         if let Some(timer) = self.timer.take() {
             timer.abort();
@@ -438,6 +450,28 @@ impl Procs for RealProcs {
 
     fn stand(&mut self, verdicts: &[Judged]) -> Option<Verdicts> {
         self.site.stand(verdicts)
+    }
+
+    fn has_hook(&self, hook: Hook) -> bool {
+        self.hooks.takes(&self.book.read(), hook)
+    }
+
+    fn run_hook(&mut self, event: &HookEvent) {
+        let beside = self.behind.as_ref().is_some_and(|behind| !behind.task.is_finished());
+        let company = if beside { Company::Others } else { Company::Alone };
+        self.hooks.start(&self.site, &self.book.read(), event, company);
+    }
+
+    fn hooks_run(&self) -> bool {
+        self.hooks.runs()
+    }
+
+    fn end_hooks(&mut self) {
+        self.hooks.end();
+    }
+
+    fn told_by_hooks(&mut self) -> Vec<String> {
+        self.hooks.told()
     }
 
     fn cancel_gates(&mut self) {

@@ -87,7 +87,7 @@ impl Streams {
 
     /// Starts to write the prompt, beside the readers: a child may talk before it listens.
     pub(super) fn prompt(&mut self, text: String, pipe: OwnedFd) {
-        self.tasks.push(tokio::task::spawn_local(write_prompt(text, pipe)));
+        self.tasks.push(tokio::task::spawn_local(write_input(text, pipe)));
     }
 
     /// Whether anything was printed since this was last asked.
@@ -128,13 +128,13 @@ async fn read(
     tee.write(rest).await;
 }
 
-/// A child that does not read its prompt, or not to the end, is no error.
-async fn write_prompt(text: String, pipe: OwnedFd) {
+/// A child that does not read its input, or not to the end, is no error.
+pub(super) async fn write_input(text: String, pipe: OwnedFd) {
     let written = match pipe::Sender::from_owned_fd(pipe) {
         Ok(mut pipe) => pipe.write_all(text.as_bytes()).await,
         Err(error) => Err(error),
     };
     if let Err(error) = written {
-        tracing::debug!(%error, "the prompt was not read to its end");
+        tracing::debug!(%error, "the input of a child was not read to its end");
     }
 }

@@ -20,6 +20,7 @@ mod gate_keys;
 mod git_dir;
 mod goals;
 mod history;
+mod hooks;
 mod hostile_gates;
 mod hostile_git;
 mod inbox;

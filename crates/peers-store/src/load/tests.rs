@@ -477,6 +477,29 @@ goals:
 }
 
 #[test]
+fn a_hook_is_a_program_with_arguments_and_a_limit() {
+    let with = |hooks: &str| {
+        load_config(&format!("peers:\n- {{name: a, argv: [x]}}\n- {{name: b, argv: [x]}}\nhooks: {hooks}\n"))
+    };
+    let config = with("{pre_turn: [{cmd: [a, '']}, {cmd: [b], timeout_s: 3}]}").unwrap();
+    let found: Vec<_> =
+        config.hooks.pre_turn.iter().map(|one| (one.cmd.len(), one.timeout_s.get())).collect();
+    assert_eq!(found, [(2, 30), (1, 3)]);
+    for (hooks, says) in [
+        ("{halt: [{cmd: []}]}", "needs at least 1 entry, has 0"),
+        ("{halt: [{cmd: [' ', x]}]}", "hooks.halt[0]: `cmd` names no program"),
+        ("{halt: [{cmd: touch x}]}", "`hooks.halt[0].cmd` must be a list"),
+        ("{halt: [{cmd: [x], timeout_s: 0}]}", "must be a whole number of at least 1"),
+        ("{halt: {cmd: [x]}}", "`hooks.halt` must be a list"),
+        ("{on_stop: []}", "unknown key `on_stop`"),
+    ] {
+        let error = with(hooks).unwrap_err();
+        assert_eq!(error.problems()[0].line, Some(4), "{error}");
+        assert!(error.to_string().contains(says), "{hooks}: {error}");
+    }
+}
+
+#[test]
 fn a_tools_map_becomes_peers_in_the_order_of_the_file() {
     let text = "tools:\n  codex: {argv: [codex, exec]}\n  claude:\n    argv: [claude, -p]\n    model: opus\n";
     let config = load_config(text).unwrap_or_else(|e| panic!("{e}"));

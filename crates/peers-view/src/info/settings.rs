@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use peers_model::PeerName;
-use peers_model::config::{Config, OnPeerUnavailable, PeerBudget};
+use peers_model::config::{Config, Hook, OnPeerUnavailable, PeerBudget};
 use peers_sys::yaml;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -109,6 +109,7 @@ pub(super) fn groups(config: &Config) -> Vec<Group> {
         Group { label: "skeptic", settings: skeptic(config) },
         Group { label: "setup", settings: setup(config) },
         Group { label: "verify", settings: verify(config) },
+        Group { label: "hooks", settings: hooks(config) },
         Group {
             label: "more",
             settings: vec![
@@ -212,6 +213,22 @@ fn setup(config: &Config) -> Vec<Setting> {
         .collect();
     let names = setup.commands.iter().map(|command| command.cmd.clone());
     vec![said("setup.commands", commands, Some(list(names))), setting("setup.paths", &setup.paths)]
+}
+
+fn hooks(config: &Config) -> Vec<Setting> {
+    let one = |hook| {
+        let key = match hook {
+            Hook::PreTurn => "hooks.pre_turn",
+            Hook::PostTurn => "hooks.post_turn",
+            Hook::PreGate => "hooks.pre_gate",
+            Hook::PostGate => "hooks.post_gate",
+            Hook::Converge => "hooks.converge",
+            Hook::Halt => "hooks.halt",
+        };
+        let commands = config.hooks.of(hook);
+        said(key, commands, Some(list(commands.iter().map(|command| command.cmd.join(" ")))))
+    };
+    Hook::ALL.into_iter().map(one).collect()
 }
 
 fn verify(config: &Config) -> Vec<Setting> {

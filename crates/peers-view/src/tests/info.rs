@@ -91,6 +91,8 @@ goals.*:   timeout_s 120 (default), convergence_n 3 (default),
 skeptic:   enabled true (default), rounds 1 (default), max_attempts 3 (default)
 setup:     commands [] (default), paths [] (default)
 verify:    timeout_s 120, as goals.* (default), commands [] (default)
+hooks:     pre_turn [] (default), post_turn [] (default), pre_gate [] (default),
+           post_gate [] (default), converge [] (default), halt [] (default)
 more:      pipeline_gates false (default), bug_hunt.test_globs [] (default),
            prompt.max_bytes 65536 (default),
            observability.tee_stream true (default)

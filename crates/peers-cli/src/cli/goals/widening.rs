@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use peers_model::config::{Config, Permissions};
+use peers_model::config::{Config, Hook, Permissions};
 use peers_model::exit;
 use peers_model::goal::{GateRun, Goal, GoalKind};
 use peers_sys::digest::sha256_hex;
@@ -48,6 +48,13 @@ impl Widening {
         }
         for command in &config.setup.commands {
             add("setup", vec![command.cmd.clone()]);
+        }
+        for hook in Hook::ALL {
+            for command in config.hooks.of(hook) {
+                let mut values = vec![hook.word().to_owned()];
+                values.extend(command.cmd.iter().cloned());
+                add("hook", values);
+            }
         }
         for name in &config.goals.env {
             add("env", vec![name.clone()]);
@@ -198,6 +205,7 @@ mod tests {
             (CONFIG.replace("name: b", "name: c"), GOALS.to_owned()),
             (CONFIG.replace("argv: [one]", "tool: acp, argv: [one]"), GOALS.to_owned()),
             (CONFIG.to_owned() + "verify: {commands: [{cmd: x}]}\n", GOALS.to_owned()),
+            (CONFIG.to_owned() + "hooks: {halt: [{cmd: [x]}]}\n", GOALS.to_owned()),
             (CONFIG.to_owned() + "goals: {env: [CI]}\n", GOALS.to_owned()),
             (CONFIG.to_owned(), GOALS.replace("make test", "make test; x")),
         ] {

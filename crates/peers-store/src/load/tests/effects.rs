@@ -24,6 +24,10 @@ const REVIEWS: &str = "crates/peers-core/src/reviews/tests.rs";
 const KEYS: &str = "crates/peers-run/tests/procs/keys.rs";
 const GATE_KEYS: &str = "crates/peers-run/tests/real_loop/gate_keys.rs";
 const STATUS: &str = "crates/peers-view/src/tests/status.rs";
+const HOOKS: &str = "crates/peers-run/tests/real_loop/hooks.rs";
+const AROUND: &str = "hooks_run_one_after_the_other_around_turns_and_gates_and_at_the_end";
+const HALT: &str = "halt_runs_for_every_other_stop_once_the_exit_is_recorded";
+const FAILING: &str = "a_hook_that_fails_hangs_or_is_not_there_is_told_and_changes_nothing";
 const REVIEWING: &str = "crates/peers-core/tests/loop_rows/reviewing.rs";
 
 /// Key, file of the test, the test. A key may have several.
@@ -220,6 +224,25 @@ const CONFIG: &[(&str, &str, &str)] = &[
         PEERS,
         "a_silent_peer_leaves_no_log_and_no_copy_is_made_where_none_is_wanted",
     ),
+    ("hooks", HOOKS, AROUND),
+    ("hooks.pre_turn", HOOKS, AROUND),
+    ("hooks.pre_turn[].cmd", HOOKS, AROUND),
+    ("hooks.pre_turn[].timeout_s", HOOKS, FAILING),
+    ("hooks.post_turn", HOOKS, AROUND),
+    ("hooks.post_turn[].cmd", HOOKS, AROUND),
+    ("hooks.post_turn[].timeout_s", HOOKS, FAILING),
+    ("hooks.pre_gate", HOOKS, AROUND),
+    ("hooks.pre_gate[].cmd", HOOKS, AROUND),
+    ("hooks.pre_gate[].timeout_s", HOOKS, FAILING),
+    ("hooks.post_gate", HOOKS, AROUND),
+    ("hooks.post_gate[].cmd", HOOKS, AROUND),
+    ("hooks.post_gate[].timeout_s", HOOKS, FAILING),
+    ("hooks.converge", HOOKS, AROUND),
+    ("hooks.converge[].cmd", HOOKS, AROUND),
+    ("hooks.converge[].timeout_s", HOOKS, FAILING),
+    ("hooks.halt", HOOKS, HALT),
+    ("hooks.halt[].cmd", HOOKS, HALT),
+    ("hooks.halt[].timeout_s", HOOKS, FAILING),
 ];
 
 const GOALS: &[(&str, &str, &str)] = &[

@@ -1,8 +1,8 @@
 //! The same for `config.yaml`.
 
 use peers_model::config::{
-    Budget, BugHunt, Config, GoalSettings, Health, Observability, PeerSpec, Permissions, PromptMode,
-    PromptSettings, Role, Setup, SkepticSettings, Verify, VerifyCommand,
+    Budget, BugHunt, Config, GoalSettings, Health, Hook, HookCommand, Hooks, Observability, PeerSpec,
+    Permissions, PromptMode, PromptSettings, Role, Setup, SkepticSettings, Verify, VerifyCommand,
 };
 use peers_modes::hooks::quoted;
 use serde::Serialize;
@@ -49,6 +49,7 @@ pub(super) fn idle(config: &Config) -> Config {
     idle.peers.clear();
     idle.verify.commands.clear();
     idle.setup.commands.clear();
+    idle.hooks = Hooks::default();
     idle.goals.env.clear();
     idle
 }
@@ -77,10 +78,12 @@ pub(super) fn compare(old: &Config, new: &Config, changes: &mut Vec<Change>) {
         prompt: PromptSettings { max_bytes },
         setup: _,
         pipeline_gates,
+        hooks: _,
     } = new;
     peers(&old.peers, &new.peers, &mut book);
     verify(&old.verify, &new.verify, &mut book);
     setup(&old.setup, &new.setup, &mut book);
+    hooks(&old.hooks, &new.hooks, &mut book);
     goals(&old.goals, &new.goals, &mut book);
     skeptic(&old.skeptic, &new.skeptic, &mut book);
     bug_hunt(&old.bug_hunt, &new.bug_hunt, &mut book);
@@ -223,6 +226,29 @@ fn setup(old: &Setup, new: &Setup, book: &mut Book<'_>) {
         book.push(Effect::Other, "time limits or the order of `setup.commands`");
     }
     book.value("setup.paths", &old.paths, paths);
+}
+
+fn hooks(old: &Hooks, new: &Hooks, book: &mut Book<'_>) {
+    for hook in Hook::ALL {
+        let (old, new) = (old.of(hook), new.of(hook));
+        let word = hook.word();
+        let has = |all: &[HookCommand], one: &HookCommand| all.iter().any(|other| other.cmd == one.cmd);
+        let line =
+            |command: &HookCommand| command.cmd.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        for command in new.iter().filter(|command| !has(old, command)) {
+            book.0.push(Change::runs(&format!("hook `{word}` runs"), &line(command)));
+        }
+        for command in old.iter().filter(|command| !has(new, command)) {
+            let about = format!("hook `{word}` no longer runs");
+            book.0.push(Change::of(Effect::Other, &about, &line(command), None));
+        }
+        let rest = |these: &[HookCommand], those: &[HookCommand]| -> Vec<_> {
+            these.iter().filter(|command| has(those, command)).cloned().collect()
+        };
+        if rest(old, new) != rest(new, old) {
+            book.push(Effect::Other, &format!("time limits or the order of `hooks.{word}`"));
+        }
+    }
 }
 
 fn goals(old: &GoalSettings, new: &GoalSettings, book: &mut Book<'_>) {

@@ -224,6 +224,23 @@ fn what_setup_runs_and_how_long_is_told() {
 }
 
 #[test]
+fn what_each_hook_runs_and_how_long_is_told() {
+    for hook in peers_model::config::Hook::ALL.map(peers_model::config::Hook::word) {
+        both(
+            &format!("hooks: {{{hook}: [{{cmd: [a]}}]}}\n"),
+            &format!("hooks: {{{hook}: [{{cmd: [a]}}, {{cmd: [b, 'c d']}}]}}\n"),
+            &format!("runs: hook `{hook}` runs `b 'c d'`"),
+            &format!("changed: hook `{hook}` no longer runs `b 'c d'`"),
+        );
+        let (there, _) = config(
+            &format!("hooks: {{{hook}: [{{cmd: [a]}}]}}\n"),
+            &format!("hooks: {{{hook}: [{{cmd: [a], timeout_s: 3}}]}}\n"),
+        );
+        assert_eq!(there, [format!("changed: time limits or the order of `hooks.{hook}`")]);
+    }
+}
+
+#[test]
 fn every_key_of_a_peer_is_told() {
     let with = |more: &str| {
         let config = CONFIG.replace("name: a,", &format!("name: a, tool: claude, {more}"));

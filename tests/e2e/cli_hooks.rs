@@ -1,0 +1,54 @@
+//! Hooks of the operator, from the acceptance of the file to the end of a run.
+
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+const KINDS: [&str; 6] = ["pre_turn", "post_turn", "pre_gate", "post_gate", "converge", "halt"];
+
+/// Six hooks, each of which keeps what it is told.
+fn hooks(world: &World) -> String {
+    let keep = format!("cat >> {}; echo kept by $PEERS_HOOK", world.path("heard").display());
+    let hook = |kind: &&str| ((*kind).to_owned(), json!([{"cmd": ["/bin/sh", "-c", keep]}]));
+    let all: Value = KINDS.iter().map(hook).collect();
+    format!("skeptic: {{enabled: false}}\nhooks: {all}\n")
+}
+
+#[test]
+fn hooks_are_shown_before_they_are_accepted_and_run_around_everything() {
+    let world = World::ready("test -f ben.txt");
+    world.write(".peers/config.yaml", &world.config(&hooks(&world)));
+    let diff = world.peers(&["goals", "diff", "--json"]).json("peers.goals-diff/1");
+    assert_eq!(diff["widening"]["needed"], true);
+    let digest = diff["widening"]["digest"].as_str().unwrap().to_owned();
+    let refused = world.peers(&["goals", "accept"]).exits(5);
+    for kind in KINDS {
+        assert!(refused.err.contains(&format!("runs: hook `{kind}` runs")), "{}", refused.err);
+    }
+    assert!(refused.err.contains("cat >> "), "{}", refused.err);
+    world.peers(&["goals", "accept", "--widen", &digest]).exits(0);
+    let info = world.peers(&["info"]).exits(0).out;
+    assert!(info.contains("hooks:") && info.contains("halt [/bin/sh -c cat >> "), "{info}");
+
+    let ran = world.peers(&["run"]).exits(0);
+    assert_eq!(ran.last_line(), "Stopped: complete");
+    assert!(!ran.err.contains("hook `") && !ran.err.contains("kept by"), "{}", ran.err);
+    let capped = world.peers(&["run", "--max-ticks", "1"]);
+    let heard = std::fs::read_to_string(world.path("heard")).unwrap();
+    let heard: Vec<Value> = heard.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for kind in &KINDS[..5] {
+        assert!(heard.iter().any(|event| event["hook"] == *kind), "{kind}: {heard:#?}");
+        assert!(heard.iter().all(|event| event["schema"] == "peers.hook/1"));
+    }
+    assert_eq!(capped.last_line(), "Stopped: complete", "nothing is left to do");
+    assert!(world.read(".peers/log/hooks/tick-00001-pre_turn.log").contains("kept by pre_turn\n"));
+
+    world.write("ben.txt.keep", "x");
+    world.git(&["rm", "-q", "ben.txt"]);
+    world.commit("Break it");
+    world.script("ann", "after: repeat\nturns:\n- - handoff: Nothing\n");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let heard = std::fs::read_to_string(world.path("heard")).unwrap();
+    let last: Value = serde_json::from_str(heard.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["hook"], &last["reason"]), (&json!("halt"), &json!("max_ticks")));
+}
