@@ -28,7 +28,7 @@ fn hooks_are_shown_before_they_are_accepted_and_run_around_everything() {
     assert!(refused.err.contains("cat >> "), "{}", refused.err);
     world.peers(&["goals", "accept", "--widen", &digest]).exits(0);
     let info = world.peers(&["info"]).exits(0).out;
-    assert!(info.contains("hooks:") && info.contains("halt [/bin/sh -c cat >> "), "{info}");
+    assert!(info.contains("hooks:") && info.contains("converge [/bin/sh -c"), "{info}");
 
     let ran = world.peers(&["run"]).exits(0);
     assert_eq!(ran.last_line(), "Stopped: complete");
