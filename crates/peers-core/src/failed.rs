@@ -1,7 +1,9 @@
 //! Why a turn failed, in words.
 
-use peers_model::outcome::ExitClass;
+use peers_model::outcome::{ApiClass, ExitClass};
 use peers_model::record::TickRecord;
+
+use crate::apply::bounded;
 
 /// How a turn is named that failed for no reason but the end of its process; its classification follows.
 pub const BY_PROCESS: &str = "run classification ";
@@ -12,6 +14,9 @@ pub fn why(tick: &TickRecord) -> Option<String> {
     let reason = tick.soft_fail_reason.as_ref()?;
     if !reason.starts_with(BY_PROCESS) {
         return Some(reason.clone());
+    }
+    if let Some(said) = refusal(tick) {
+        return Some(said);
     }
     Some(match (tick.exit.class, tick.exit.code, tick.exit.signal) {
         (ExitClass::SpawnFail, ..) => "its program did not start".to_owned(),
@@ -30,4 +35,11 @@ pub fn why(tick: &TickRecord) -> Option<String> {
             format!("its process ended as {}", tick.classification)
         }
     })
+}
+
+/// What its service said, where the stream of the tool told it: the process only ended for it.
+fn refusal(tick: &TickRecord) -> Option<String> {
+    let matched = tick.exit.matched.as_ref().filter(|matched| matched.source.starts_with("structured"))?;
+    let said = bounded(matched.snippet.trim(), 200);
+    (tick.exit.api != ApiClass::None && !said.is_empty()).then(|| format!("its service refused it: {said}"))
 }

@@ -2,7 +2,7 @@
 
 use peers_core::machine::Effect;
 use peers_core::state::{PeerHealth, PeerState};
-use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
+use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, Matched, StopReason};
 use peers_model::record::TickOutcome;
 
 use crate::bench::Bench;
@@ -310,4 +310,21 @@ fn a_rate_limit_after_a_complete_handoff_is_a_success() {
     bench.run();
     assert_eq!((bench.tick(1).outcome, bench.tick(1).rescued), (TickOutcome::Handoff, true));
     assert!(bench.health("ann").not_before.is_some(), "its next turn would be refused");
+}
+
+#[test]
+fn a_failure_that_the_stream_told_is_named_by_its_words_and_not_by_the_exit_code() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    let mut turn = Turn::fails(ExitClass::Nonzero, ApiClass::Other);
+    turn.exit.code = Some(1);
+    turn.exit.matched = Some(Matched {
+        pattern: "other".into(),
+        snippet: "bad request: no such model".into(),
+        source: "structured".into(),
+    });
+    bench.play([turn]);
+    bench.run();
+    let why = peers_core::failed::why(bench.tick(1)).unwrap();
+    assert_eq!(why, "its service refused it: bad request: no such model");
 }
