@@ -1,6 +1,6 @@
 //! What is carried from one turn to the next: commits, messages, warnings, and what a dry run leaves.
 
-use peers_core::machine::{Effect, Phase};
+use peers_core::machine::{Effect, Event, Phase};
 use peers_model::config::Comm;
 use peers_model::outcome::{ApiClass, ExitClass, StopReason};
 use peers_model::record::{CorrectionKind, Record, TickOutcome};
@@ -343,4 +343,22 @@ fn row_67_a_dry_run_that_crashed_after_its_reset_puts_nothing_back_twice() {
     bench.run();
     assert_eq!(bench.tick(1).tree_after, tree("start"));
     assert_eq!((bench.tick(1).outcome, bench.tick(1).success), (TickOutcome::Interrupted, false));
+}
+
+#[test]
+fn a_repository_that_moved_before_a_turn_is_looked_at_again_and_no_tick_is_opened() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.begin();
+    bench.until_phase(|phase| matches!(phase, Phase::Composing(_)));
+    bench.feed(Event::Outdated);
+    assert!(matches!(bench.m.phase, Phase::Surveying(0)) && bench.m.state.open.is_none());
+    bench.finish();
+    assert_eq!(bench.order(), "ann", "the turn was not used up");
+    // Once a turn has begun it says nothing.
+    let mut bench = Bench::new("ann bob");
+    bench.begin();
+    bench.until_phase(|phase| matches!(phase, Phase::Running { .. }));
+    bench.feed(Event::Outdated);
+    assert!(matches!(bench.m.phase, Phase::Running { .. }));
 }

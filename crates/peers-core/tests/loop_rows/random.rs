@@ -156,6 +156,7 @@ fn stray(bench: &Bench, seed: u64) -> Event {
             salvage: None,
             told: Vec::new(),
         })),
+        9 if seed & 0x100 == 0 => Event::Outdated,
         9 => Event::Timer,
         10 => Event::Composed(Box::new(ComposeFacts {
             messages: Vec::new(),
