@@ -48,7 +48,9 @@ pub(crate) fn stop_detail(reason: Option<&StopReason>, detail: &str) -> String {
 /// What a process that failed said last on standard error.
 #[must_use]
 pub fn complaint(tick: &TickRecord) -> Option<String> {
-    if tick.success || tick.exit.class == ExitClass::Ok {
+    // Where the stream told why, the rest of what was printed only leads astray.
+    let told = tick.exit.matched.as_ref().is_some_and(|matched| matched.source.starts_with("structured"));
+    if tick.success || told || tick.exit.class == ExitClass::Ok {
         return None;
     }
     let last = tick.exit.stderr_tail.lines().map(str::trim).rfind(|line| !line.is_empty());
