@@ -103,6 +103,8 @@ impl State {
                 let health = self.peers.entry(cooling.peer.clone()).or_default();
                 health.not_before = Some(cooling.until);
                 health.rate_limit_streak = cooling.streak;
+                let wait = u64::try_from(cooling.until.since(ts).as_millis()).unwrap_or(u64::MAX);
+                health.waited_ms = health.waited_ms.saturating_add(wait);
                 health.waits_for = Some(cooling.cause);
                 health.limited_since = cooling.since;
             }
@@ -152,8 +154,11 @@ impl State {
             if matches!(health.state, PeerState::Halted | PeerState::Unavailable) {
                 health.state = PeerState::Degraded;
                 health.recovery_due = true;
-                health.limited_since = None;
             }
+            // What a run waited says nothing of what the next one may; a wait that is not over goes on.
+            health.limited_since = None;
+            health.waited_ms = 0;
+            health.rate_limit_streak = 0;
             health.blocked = None;
             health.consecutive_fails = 0;
         }

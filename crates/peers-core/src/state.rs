@@ -218,6 +218,9 @@ pub struct PeerHealth {
     /// Since when its service refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_since: Option<Timestamp>,
+    /// How long it was told to wait since then, milliseconds.
+    #[serde(default)]
+    pub waited_ms: u64,
     /// Refusals in a row.
     #[serde(default)]
     pub rate_limit_streak: u32,

@@ -2,7 +2,8 @@
 //!
 //! A rate limit passes within minutes: the wait that the service names, else a growing one. A usage cap
 //! passes when the subscription's window opens again, often hours later: asking before is of no use. Both
-//! are bounded by what the operator allows (`rate_limit_max_wait_s`), counted from the first refusal.
+//! are bounded by what the operator allows (`rate_limit_max_wait_s`): the waits since the first refusal
+//! add up. Turns of others in between, and the time while no loop runs, are no waits.
 
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ pub fn after(
         let about = Duration::from_secs(table.get(at).copied().unwrap_or(120));
         about.mul_f64(0.8 + 0.4 * share)
     };
-    let left = most.saturating_sub(now.since(since));
+    let left = most.saturating_sub(Duration::from_millis(health.waited_ms));
     if named.unwrap_or_default() > left || left.is_zero() {
         let word = cause.word();
         return Wait::TooLong(match exit.resets_at.filter(|_| cause == WaitCause::UsageCap) {
@@ -111,11 +112,12 @@ mod tests {
         }
     }
 
-    fn refused(times: u32, since: u64) -> State {
+    fn refused(times: u32, waited: u64) -> State {
         let mut state = State::new();
         let health = state.peers.entry(PeerName::new("ann").unwrap()).or_default();
         health.rate_limit_streak = times;
-        health.limited_since = Some(at(since));
+        health.limited_since = Some(at(0));
+        health.waited_ms = waited * 1000;
         state
     }
 
@@ -164,8 +166,13 @@ mod tests {
         let Wait::TooLong(why) = ask(&State::new(), &capped, 0) else { panic!("waits") };
         assert!(why.contains("usage cap lasts until 1970-01-01T07:00:00"), "{why}");
         let limited = exit(ApiClass::Transient);
-        assert_eq!(waits(&refused(99, 0), &limited, 6 * HOUR - 5), 5, "one last attempt");
-        let Wait::TooLong(why) = ask(&refused(99, 0), &limited, 6 * HOUR) else { panic!("waits") };
+        assert_eq!(waits(&refused(99, 6 * HOUR - 5), &limited, 7 * HOUR), 5, "one last attempt");
+        assert_eq!(
+            waits(&refused(99, HOUR), &limited, 99 * HOUR) / 60,
+            waits(&refused(99, 0), &limited, 0) / 60,
+            "only waits count"
+        );
+        let Wait::TooLong(why) = ask(&refused(99, 6 * HOUR), &limited, 6 * HOUR) else { panic!("waits") };
         assert!(why.contains("rate limit"), "{why}");
     }
 }

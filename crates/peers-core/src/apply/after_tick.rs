@@ -137,6 +137,7 @@ impl State {
         health.not_before = None;
         health.waits_for = None;
         health.limited_since = None;
+        health.waited_ms = 0;
         if tick.outcome.is_neutral() {
             // A turn that was cut short says nothing; a recovery turn stays due, as after a rate limit.
             return;

@@ -270,3 +270,29 @@ fn a_wait_ends_at_the_wall_time_of_the_run() {
     assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxWall));
     assert!(bench.waits[0] <= 600_000, "{:?}", bench.waits);
 }
+
+#[test]
+fn a_new_run_begins_with_all_the_patience_that_the_operator_allows() {
+    let mut bench = Bench::new("ann");
+    bench.cfg.max_wait_s = 60;
+    bench.cfg.max_ticks = Some(1);
+    bench.play((0..2).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::Transient)));
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.now = bench.now.plus(Duration::from_hours(10));
+    assert_eq!(bench.run(), StopReason::MaxTicks, "the night between two runs is no wait");
+    let health = bench.health("ann");
+    assert!(health.rate_limit_streak == 1 && health.waited_ms < 20_000, "{health:?}");
+}
+
+#[test]
+fn a_long_turn_of_another_peer_is_no_wait() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_wait_s = 60;
+    bench.cfg.max_ticks = Some(3);
+    bench.play([Turn::fails(ExitClass::Nonzero, ApiClass::Transient)]);
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 1);
+    bench.now = bench.now.plus(Duration::from_hours(1));
+    bench.play([Turn::says("", ""), Turn::fails(ExitClass::Nonzero, ApiClass::Transient)]);
+    assert_eq!(bench.finish(), StopReason::MaxTicks);
+}

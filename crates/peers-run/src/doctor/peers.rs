@@ -123,7 +123,7 @@ fn login(about: &str, env: &Env, peer: &PeerSpec) -> Check {
     let spec = tool_spec(peer);
     let fix = match spec.kind {
         ToolKind::Claude => "log in: start `claude` and type `/login`, or set ANTHROPIC_API_KEY",
-        ToolKind::Codex => "log in: `codex login`, or set OPENAI_API_KEY",
+        ToolKind::Codex => "log in: `codex login`, or set CODEX_API_KEY",
         ToolKind::Opencode | ToolKind::Acp | ToolKind::Other(_) => {
             return Check::ok(about, "whether it is logged in is not known; `peers doctor --live` asks it");
         }
