@@ -12,6 +12,10 @@ use serde_json::json;
 
 pub use merge::{Merged, merge, unmerge};
 
+/// Seconds that a tool lets our hook run, which holds a turn of the next peer and the gates. The tools' own
+/// default, ten minutes at most, would end it in the middle of that.
+const TIMEOUT_S: u64 = 21_600;
+
 /// Stands before the path in the mark of a command.
 const MARK: &str = " # peers:";
 
@@ -62,7 +66,7 @@ pub fn snippets(target: &Path) -> Option<Vec<Snippet>> {
     let target = usable(target)?;
     let readme = Snippet { name: "README.md", text: crate::HOOKS_README.to_owned() };
     let of = |tool: Tool| {
-        let hook = json!({ "type": "command", "command": command(target, tool) });
+        let hook = json!({ "type": "command", "command": command(target, tool), "timeout": TIMEOUT_S });
         let file = json!({ "hooks": { "Stop": [{ "matcher": "", "hooks": [hook] }] } });
         Snippet { name: tool.snippet(), text: format!("{file:#}\n") }
     };

@@ -1,7 +1,7 @@
 //! Our entry in the stop hooks of a tool, among those of others.
 
 use super::ordered::Ordered;
-use super::{Tool, command, is_ours};
+use super::{TIMEOUT_S, Tool, command, is_ours};
 
 /// What became of a file of settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,13 +25,20 @@ pub fn merge(text: Option<&str>, target: &str, tool: Tool) -> Result<Merged, &'s
     let stop = stop_list(&mut root)?;
     let mut found = false;
     let mut changed = false;
-    for text in stop.iter_mut().flat_map(commands_mut) {
-        if text.as_str().is_some_and(|text| is_ours(text, target)) {
-            found = true;
-            if text.as_str() != Some(&wanted) {
-                *text = Ordered::text(&wanted);
-                changed = true;
-            }
+    for hook in stop.iter_mut().flat_map(hooks_mut) {
+        let Some(text) = hook.get_mut("command") else { continue };
+        if !text.as_str().is_some_and(|text| is_ours(text, target)) {
+            continue;
+        }
+        found = true;
+        if text.as_str() != Some(&wanted) {
+            *text = Ordered::text(&wanted);
+            changed = true;
+        }
+        // A limit that somebody chose stays.
+        if hook.get("timeout").is_none() {
+            hook.put("timeout", limit());
+            changed = true;
         }
     }
     if found {
@@ -40,6 +47,7 @@ pub fn merge(text: Option<&str>, target: &str, tool: Tool) -> Result<Merged, &'s
     let hook = Ordered::Map(vec![
         ("type".to_owned(), Ordered::text("command")),
         ("command".to_owned(), Ordered::text(&wanted)),
+        ("timeout".to_owned(), limit()),
     ]);
     stop.push(Ordered::Map(vec![
         ("matcher".to_owned(), Ordered::text("")),
@@ -106,10 +114,16 @@ fn child<'a>(of: &'a mut Ordered, key: &str, missing: Ordered) -> Option<&'a mut
     pairs.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value)
 }
 
-/// The commands of a group of hooks.
-fn commands_mut(group: &mut Ordered) -> Vec<&mut Ordered> {
-    let Some(Ordered::List(hooks)) = group.get_mut("hooks") else { return Vec::new() };
-    hooks.iter_mut().filter_map(|hook| hook.get_mut("command")).collect()
+/// The hooks of a group.
+fn hooks_mut(group: &mut Ordered) -> &mut [Ordered] {
+    match group.get_mut("hooks") {
+        Some(Ordered::List(hooks)) => hooks,
+        _ => &mut [],
+    }
+}
+
+fn limit() -> Ordered {
+    Ordered::Leaf(TIMEOUT_S.into())
 }
 
 fn written(root: &Ordered) -> Result<String, &'static str> {
@@ -139,11 +153,23 @@ mod tests {
         let ours = &value["hooks"]["Stop"][1];
         assert_eq!((&ours["matcher"], &ours["hooks"][0]["type"]), (&"".into(), &"command".into()));
         assert_eq!(ours["hooks"][0]["command"], "peers -C /p/a tick --after claude # peers:/p/a");
+        assert_eq!(ours["hooks"][0]["timeout"], super::TIMEOUT_S);
         assert_eq!(merge(Some(&text), "/p/a", Tool::Claude), Ok(Merged::Same));
         let gone = unmerge(&text, "/p/a").unwrap().unwrap();
         let was: serde_json::Value = serde_json::from_str(OWN).unwrap();
         assert_eq!(serde_json::from_str::<serde_json::Value>(&gone).unwrap(), was);
         assert_eq!(unmerge(&gone, "/p/a"), Ok(None));
+    }
+
+    #[test]
+    fn an_entry_without_a_time_limit_gets_ours_and_one_with_another_keeps_it() {
+        let text = installed(None, "/p/a");
+        let ours = format!(",\n            \"timeout\": {TIMEOUT_S}");
+        assert!(text.contains(&ours), "{text}");
+        let without = text.replace(&ours, "");
+        assert_eq!(merge(Some(&without), "/p/a", Tool::Claude), Ok(Merged::Updated(text.clone())));
+        let other = text.replace(&TIMEOUT_S.to_string(), "90");
+        assert_eq!(merge(Some(&other), "/p/a", Tool::Claude), Ok(Merged::Same));
     }
 
     #[test]

@@ -34,6 +34,13 @@ impl Ordered {
         pairs.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
+    /// Adds a key, at the end, to an object that has none of that name.
+    pub(super) fn put(&mut self, key: &str, value: Self) {
+        if let Self::Map(pairs) = self {
+            pairs.push((key.to_owned(), value));
+        }
+    }
+
     /// Removes a key from an object.
     pub(super) fn remove(&mut self, key: &str) {
         if let Self::Map(pairs) = self {
