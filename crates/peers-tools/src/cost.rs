@@ -85,6 +85,8 @@ pub struct Meter {
     tokens: Tokens,
     /// Money that the tool stated.
     stated: Option<Usd>,
+    /// The money that is not open any more: what was stated, and never less than what was counted before.
+    settled: Option<Usd>,
     /// Tokens that no statement covers yet, by model.
     open: Vec<(Option<String>, Usage)>,
 }
@@ -93,7 +95,7 @@ impl Meter {
     /// A meter for one child. `asked`: the model that its command line asks for.
     #[must_use]
     pub fn new(kind: ToolKind, asked: Option<String>, prices: Prices) -> Self {
-        Self { kind, asked, prices, tokens: Tokens::default(), stated: None, open: Vec::new() }
+        Self { kind, asked, prices, tokens: Tokens::default(), stated: None, settled: None, open: Vec::new() }
     }
 
     /// Takes an event of the child, in order.
@@ -101,9 +103,14 @@ impl Meter {
         let ToolEvent::Usage(more) = event else { return };
         self.tokens += more.total;
         if let Some(usd) = more.usd.filter(|usd| is_figure(&self.kind, *usd)) {
-            self.stated = Some(self.stated.unwrap_or_default() + usd);
-            if self.kind != ToolKind::Opencode {
-                // A final account; opencode's figures are each for one step.
+            let stated = self.stated.unwrap_or_default() + usd;
+            self.stated = Some(stated);
+            if self.kind == ToolKind::Opencode {
+                // One step's; others are accounts of all that was before.
+                self.settled = self.stated;
+            } else {
+                // A line that looks like an account may come from the agent, so it takes nothing back.
+                self.settled = self.spent().1.max(Some(stated));
                 self.open.clear();
             }
             return;
@@ -124,8 +131,8 @@ impl Meter {
     }
 
     /// Tokens and money so far. The money is `None` as long as nothing is known of it, and a lower
-    /// bound where a model has no price. A tool's own account replaces what was priced before it,
-    /// which can be more or less.
+    /// bound where a model has no price. A tool's own account replaces what was priced before it where
+    /// it is more: neither figure ever falls.
     #[must_use]
     pub fn spent(&self) -> (Tokens, Option<Usd>) {
         let priced = self
@@ -133,7 +140,7 @@ impl Meter {
             .iter()
             .filter(|(_, usage)| counted(usage))
             .filter_map(|(model, usage)| self.prices.price(model.as_deref()?, usage));
-        (self.tokens, priced.chain(self.stated).reduce(|sum, usd| sum + usd))
+        (self.tokens, priced.chain(self.settled).reduce(|sum, usd| sum + usd))
     }
 }
 
@@ -247,10 +254,22 @@ mod tests {
         assert_eq!(spent(&meter), (1000, Some(4000)));
         meter.feed(&spend(1000, None, Some("claude-haiku-4-5")));
         assert_eq!(spent(&meter), (2000, Some(5000)));
-        meter.feed(&spend(10, Some(4900), Some("claude-opus-5-5")));
-        assert_eq!(spent(&meter), (2010, Some(4900)));
+        meter.feed(&spend(10, Some(5100), Some("claude-opus-5-5")));
+        assert_eq!(spent(&meter), (2010, Some(5100)));
         meter.feed(&spend(1000, None, Some("claude-haiku-4-5")));
-        assert_eq!(spent(&meter), (3010, Some(5900)), "another conversation in the same stream");
+        assert_eq!(spent(&meter), (3010, Some(6100)), "another conversation in the same stream");
+        meter.feed(&spend(0, Some(1200), None));
+        assert_eq!(spent(&meter), (3010, Some(6300)), "its account covers what was open");
+    }
+
+    #[test]
+    fn an_account_that_says_less_than_was_counted_takes_nothing_back() {
+        let mut meter = meter("claude", Some("opus"));
+        for _ in 0..10 {
+            meter.feed(&spend(1000, None, Some("claude-opus-5-5")));
+            meter.feed(&spend(0, Some(1), None));
+        }
+        assert_eq!(spent(&meter), (10_000, Some(40_000)));
     }
 
     #[test]

@@ -38,6 +38,19 @@ impl Account {
         }
     }
 
+    /// Field by field the larger of both.
+    fn at_least(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            cached_input: self.cached_input.max(other.cached_input),
+            cache_write: self.cache_write.max(other.cache_write),
+            output: self.output.max(other.output),
+            reasoning: self.reasoning.max(other.reasoning),
+            total: self.total.max(other.total),
+            usd: self.usd.max(other.usd),
+        }
+    }
+
     pub(crate) fn plus(self, more: Self) -> Self {
         Self {
             input: self.input.saturating_add(more.input),
@@ -138,13 +151,14 @@ impl Ledger {
         }
     }
 
-    /// Replaces what was counted on the way by the tool's own account.
+    /// Takes over the tool's own account. What it leaves out of what was counted on the way was spent all
+    /// the same: a line that looks like a tool's account may come from the agent.
     pub(crate) fn settle(&mut self, account: Account, out: &mut Vec<ToolEvent>) {
         let more = account.beyond(self.account);
         if more != Account::default() {
             out.push(ToolEvent::Usage(self.delta(more)));
         }
-        self.account = account;
+        self.account = account.at_least(self.account);
         self.report.usage_known = true;
     }
 

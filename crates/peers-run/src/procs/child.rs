@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use peers_core::machine::{Event, RunPeer};
+use peers_core::machine::{Ceiling, Event, RunPeer};
 use peers_core::watch::{
     EndReason, StopHow, Watch, WatchAct, WatchIn, WatchLimits, WatchOutcome, WatchSignal,
 };
@@ -379,7 +379,11 @@ impl Supervised<'_> {
             at_least,
             session_signs: *session_signs,
             unfinished_tool: report.unfinished_tool.clone().filter(|_| class != ExitClass::Ok),
-            remarks: remarks(launched, &report),
+            remarks: turn
+                .cut_short(outcome.end, &output)
+                .into_iter()
+                .chain(remarks(launched, &report))
+                .collect(),
             stdout_tail: tail(&output.capture(Stream::Stdout).last(tails.0 * 8), tails.0),
             stderr_tail: match &stub {
                 Some(failure) => tail(&failure.to_string(), tails.1),
@@ -411,6 +415,35 @@ impl Turn {
             },
         };
         Some(Timestamp::from_millis(at?.saturating_mul(1000)))
+    }
+
+    /// By which limit a turn was ended that the class alone does not name, with the key that sets it.
+    fn cut_short(&self, end: EndReason, output: &Output) -> Option<String> {
+        match end {
+            EndReason::Hung => {
+                let after = self.book.config.health.hang_kill_s?;
+                Some(format!(
+                    "ended: it was silent for {after} s (`health.hang_kill_s`), and none of its processes ran or waited for anything"
+                ))
+            }
+            EndReason::Budget => {
+                let Ceiling { tokens: most, usd: most_usd } = self.launch.ceiling;
+                let (tokens, usd) = output.spent();
+                let beyond =
+                    most.filter(|most| tokens.0 > *most).map(|most| format!("{tokens} of {most} tokens"));
+                let beyond = beyond.or_else(|| {
+                    let (usd, most) = usd.zip(most_usd).filter(|(usd, most)| usd > most)?;
+                    Some(format!("{usd} of {most}"))
+                });
+                Some(match beyond {
+                    Some(beyond) => {
+                        format!("ended in its middle: it had used {beyond} that it may use (a cap in `budget` and a tenth)")
+                    }
+                    None => "ended in its middle: the time of the run is over (`budget.max_runtime_s`, `max_wall_s` or `deadline`)".to_owned(),
+                })
+            }
+            _ => None,
+        }
     }
 
     /// Keeps what was captured, for people. Best effort.
@@ -453,12 +486,14 @@ fn usage(launched: &Launch, report: &ToolReport, output: &Output, book: &Book) -
     let (counted, priced) = output.spent();
     // What was counted before a stream broke off was spent, even if it is not all.
     let seen = report.usage.total.max(counted);
-    let (usd, from) = cost(&launched.tool.kind(), report, launched.asked.as_deref(), &book.prices);
-    // A turn that was ended in its middle has no account of its own; what was priced on the way stands.
-    let usd = usd.max(priced.filter(|_| report.no_end_event));
+    let (told, from) = cost(&launched.tool.kind(), report, launched.asked.as_deref(), &book.prices);
+    // What was priced on the way stands, whatever an account at the end says or whether there is one: a line
+    // that looks like an account may come from the agent.
+    let usd = told.max(priced);
     let usage = Usage { tokens: (report.usage_known || seen.0 > 0).then_some(seen), usd };
     let some = usage.tokens.is_some() || usage.usd.is_some();
-    (usage, some && (from == CostFrom::AtLeast || !report.usage_known))
+    let bound = from == CostFrom::AtLeast || !report.usage_known || (told.is_none() && usd.is_some());
+    (usage, some && bound)
 }
 
 /// What is worth knowing of how it ran.
