@@ -180,6 +180,23 @@ fn an_act_beside_another_command_waits_for_the_next_run_and_says_so() {
 }
 
 #[test]
+fn a_blocked_peer_is_acknowledged_by_its_name_and_only_while_it_is_blocked() {
+    let world = World::ready("true");
+    world.script("ann", "turns:\n- - commit: {subject: Stuck, allow_empty: true, trailers: {Peer-Status: blocked, Blocked-On: no database}}\n");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let refused = world.peers(&["ack", "blocked:ben", "--reason", "up again"]).exits(3);
+    assert!(
+        refused.err.contains("`ben` is not blocked") && refused.err.contains("who is: ann"),
+        "{}",
+        refused.err
+    );
+    world.peers(&["ack", "blocked:ann", "--reason", "up again"]).exits(0);
+    assert_eq!(world.records("operator").last().unwrap()["target"], json!({"kind": "blocked", "id": "ann"}));
+    let refused = world.peers(&["ack", "blocked:ann", "--reason", "up again"]).exits(3);
+    assert!(refused.err.contains("no peer is"), "{}", refused.err);
+}
+
+#[test]
 fn without_a_name_init_records_the_number_of_the_user() {
     let world = World::repo();
     assert!(world.command(program()).env_remove("USER").arg("init").status().unwrap().success());

@@ -28,6 +28,8 @@ pub struct OpenTurn {
     pub tick: TickNo,
     /// HEAD before it.
     pub from: CommitId,
+    /// It ran outside of the loop.
+    pub outside: bool,
 }
 
 impl Attribution {
@@ -53,6 +55,7 @@ impl Attribution {
             peer: open.started.peer,
             tick: open.started.tick,
             from: open.started.head_before,
+            outside: open.started.outside,
         });
         Ok(found)
     }
@@ -125,6 +128,12 @@ impl<'a> Whose<'a> {
             Some(open) if self.turn.contains(commit) => LedgerAuthor::Peer(open.peer.clone()),
             _ => LedgerAuthor::Unattributed,
         }
+    }
+
+    /// Whether whose it is was only claimed. Such a commit can report a bug, and speaks for nobody's work.
+    pub(crate) fn is_unwatched(&self, commit: &CommitId) -> bool {
+        let of_open = self.attribution.open.as_ref().is_some_and(|open| open.outside);
+        self.attribution.authors.is_unwatched(commit) || (of_open && self.turn.contains(commit))
     }
 
     /// Whether the commit belongs to a turn whose work was taken back.

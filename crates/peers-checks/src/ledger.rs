@@ -35,7 +35,8 @@ pub fn read(cx: &CheckCx) -> Result<LedgerReading, CouldNot> {
     let mut claims = Vec::new();
     let count = walked.len();
     for commit in walked.into_iter().filter(|commit| BugClaims::may_be_in(&commit.message)) {
-        let author = whose.as_ref().map_or(Author::Unattributed, |whose| whose.author(&commit.id));
+        let watched = whose.as_ref().filter(|whose| !whose.is_unwatched(&commit.id));
+        let author = watched.map_or(Author::Unattributed, |whose| whose.author(&commit.id));
         let voided = whose.as_ref().is_some_and(|whose| whose.is_voided(&commit.id));
         let paths = touched(cx.tests(), &facts, &commit)?;
         let CommitFact { id, time, message, .. } = commit;

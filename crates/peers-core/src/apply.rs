@@ -6,7 +6,7 @@
 mod after_tick;
 
 use peers_model::record::{
-    AckTarget, ExitRecord, OperatorOp, Record, Rules, RunStarted, TickOutcome, TickRecord, TickStarted,
+    AckTarget, ExitRecord, OperatorOp, Record, Rules, RunStarted, TickRecord, TickStarted,
 };
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp};
 use thiserror::Error;
@@ -290,9 +290,9 @@ impl State {
         }
         if tick.tree_changed {
             self.changed_at = tick.iteration;
-            // What was in the others' way may be gone; notes of one that is blocked itself take nothing away.
+            // What was in the others' way may be gone, if this turn got something done.
             let others = self.peers.iter_mut().filter(|(name, _)| **name != tick.peer);
-            for (_, health) in others.filter(|_| tick.outcome != TickOutcome::Blocked) {
+            for (_, health) in others.filter(|_| tick.success) {
                 health.blocked = None;
             }
         }
@@ -344,6 +344,11 @@ impl State {
                     closed: self.progress.closed,
                     ..Progress::default()
                 };
+            }
+            OperatorOp::Ack { target: AckTarget::Blocked(peer), .. } => {
+                if let Some(health) = self.peers.get_mut(peer) {
+                    health.blocked = None;
+                }
             }
             OperatorOp::Ack { target, .. } => {
                 self.unblock();

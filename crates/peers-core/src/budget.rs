@@ -221,11 +221,11 @@ pub fn usd_warning(caps: &Caps, state: &State) -> Option<Usd> {
         .then_some(cap)
 }
 
-/// Seconds that are left until the run time or the deadline is reached, for clamping a tick's own limit.
+/// Seconds that are left until the run time, the wall time or the deadline is reached, for clamping a tick's own limit.
 #[must_use]
 pub fn runtime_left(caps: &Caps, state: &State, now: Timestamp) -> Option<u64> {
     let spent = state.spent.peer_ms.saturating_add(state.spent.gate_ms) / 1000;
     let runtime = caps.budget.max_runtime_s.map(|max| max.get().saturating_sub(spent));
-    let deadline = caps.budget.deadline.map(|deadline| deadline.since(now).as_secs());
-    runtime.into_iter().chain(deadline).min()
+    let clock = ends_at(caps, state).map(|at| at.since(now).as_secs());
+    runtime.into_iter().chain(clock).min()
 }

@@ -5,7 +5,7 @@
 
 use peers_model::claim::CommitClaims;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit};
-use peers_model::record::{AcceptedReview, CorrectionKind, SkepticVerdict, TickOutcome};
+use peers_model::record::{AcceptedReview, CorrectionKind, SkepticVerdict, TickOutcome, TickStarted};
 use peers_model::{CommitId, PeerName, limits};
 
 use crate::apply::bounded;
@@ -274,6 +274,12 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         .any(|f| matches!(classify_path::classify(&f.path), PathKind::Source | PathKind::Test));
     // What we saw ourselves comes before what the peer's own words give cause for.
     warn_of_traces(&started.peer, harvest, &mut j);
+    if started.outside {
+        j.warn(&format!(
+            "this turn ran outside of the loop, so that it was {}'s is only what its commits say: its reviews and what it says of bugs that others reported or fixed do not count; the gates do",
+            started.peer
+        ));
+    }
     let mut seen_section = false;
     let mut skeptic_clean = false;
     let mut told_of = Vec::new();
@@ -302,7 +308,7 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
             }
         }
         for review in &claims.reviews {
-            take_review(state, &started.peer, commit, review, &mut j);
+            take_review(state, started, commit, review, &mut j);
         }
         seen_section |= claims.has_review_section;
         let skeptic = claims.skeptic.unverified();
@@ -355,7 +361,7 @@ fn ids(harvest: &Harvest, origin: Origin) -> Vec<CommitId> {
 
 fn take_review(
     state: &State,
-    peer: &PeerName,
+    started: &TickStarted,
     commit: &CommitSeen,
     review: &Result<
         peers_model::claim::Claimed<peers_model::review::ReviewClaim>,
@@ -368,6 +374,11 @@ fn take_review(
         j.reviews_rejected = j.reviews_rejected.saturating_add(1);
         j.warn(&format!("review in commit {} was not counted: {why}", commit.id.short()));
     };
+    if started.outside {
+        // Who reviews must be seen to be another than who wrote.
+        reject(j, "nobody watched the turn; reviews count from turns that the loop runs".to_owned());
+        return;
+    }
     match review {
         Ok(claim) => {
             let claim = claim.unverified();
@@ -376,7 +387,7 @@ fn take_review(
                 return;
             };
             let status = state.soft.get(&claim.goal).cloned().unwrap_or_default();
-            if !eligible(&status, soft.rule, &crate::converge::roster(state), peer) {
+            if !eligible(&status, soft.rule, &crate::converge::roster(state), &started.peer) {
                 reject(j, format!("it is another peer's turn to review `{}`", claim.goal));
                 return;
             }

@@ -1,6 +1,9 @@
 //! Whose turn it is.
 
+use std::time::Duration;
+
 use peers_model::config::Role;
+use peers_model::record::WaitCause;
 use peers_model::{PeerName, TickNo, Timestamp};
 
 use crate::state::{PeerState, State};
@@ -115,6 +118,27 @@ fn choose_from(
         }
     }
     earliest.map_or(Choice::Nobody, Choice::Wait)
+}
+
+/// Who waits longer than `most` and why, where all who can go do. A minute is left for what is added to a
+/// named time so that not all come back at once.
+#[must_use]
+pub fn waits_too_long(state: &State, now: Timestamp, most: Duration) -> Option<(PeerName, String)> {
+    let latest = now.plus(most.saturating_add(Duration::from_mins(1)));
+    let waits = |peer: &PeerName| {
+        let health = state.peers.get(peer)?;
+        Some((health.not_before.filter(|at| *at > latest)?, peer.clone(), health.waits_for))
+    };
+    let able = || state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| can_go(state, peer));
+    if !able().all(|peer| waits(peer).is_some()) {
+        return None;
+    }
+    let (at, peer, cause) = able().filter_map(waits).min_by_key(|(at, ..)| *at)?;
+    let word = cause.map_or("wait", WaitCause::word);
+    let why = format!(
+        "its {word} lasts until {at}, longer than `rate_limit_max_wait_s` allows, and nobody else can go"
+    );
+    Some((peer, why))
 }
 
 /// Whether no peer is left that could ever go in this run.

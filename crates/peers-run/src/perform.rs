@@ -10,7 +10,7 @@ pub(crate) use judging::{after, changed_the_tree, in_order_of_need, next_togethe
 
 use std::collections::BTreeSet;
 
-use peers_core::bugs::Ledger;
+use peers_core::bugs::{Bug, Ledger};
 use peers_core::cheat::weakenings;
 use peers_core::compose;
 use peers_core::machine::{
@@ -466,8 +466,15 @@ fn open_ids(ledger: &Ledger) -> Vec<BugId> {
     ledger.bugs.iter().filter(|(_, bug)| bug.open.is_some()).map(|(id, _)| id.clone()).collect()
 }
 
+/// Bugs whose closing is progress: they blocked, and another than who closed them had a part in it, by the
+/// report or by the verification. Else a peer could report and close small things for ever.
 fn closed(ledger: &Ledger) -> u32 {
-    u32::try_from(ledger.bugs.values().filter(|bug| bug.open.is_none()).count()).unwrap_or(u32::MAX)
+    let counts = |bug: &&Bug| {
+        let closer = bug.resolution.as_ref().map(|resolution| &resolution.by);
+        let mut others = bug.verified_by.iter().chain([&bug.found_by]);
+        bug.open.is_none() && bug.severity.blocks() && others.any(|by| Some(by) != closer)
+    };
+    u32::try_from(ledger.bugs.values().filter(counts).count()).unwrap_or(u32::MAX)
 }
 
 /// The record behind an operator's command.

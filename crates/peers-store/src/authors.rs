@@ -32,6 +32,7 @@ pub struct Authors {
     map: BTreeMap<CommitId, Author>,
     ticks: BTreeMap<TickNo, Vec<CommitId>>,
     voided: BTreeSet<CommitId>,
+    unwatched: BTreeSet<CommitId>,
 }
 
 impl Authors {
@@ -45,6 +46,12 @@ impl Authors {
     #[must_use]
     pub fn is_voided(&self, commit: &CommitId) -> bool {
         self.voided.contains(commit)
+    }
+
+    /// Whether the commit belongs to a turn that ran outside of the loop: whose it is was claimed and not seen.
+    #[must_use]
+    pub fn is_unwatched(&self, commit: &CommitId) -> bool {
+        self.unwatched.contains(commit)
     }
 
     /// How many commits are known.
@@ -84,6 +91,9 @@ impl Authors {
                 let author = Author::Peer { name: tick.peer.clone(), tick: tick.iteration };
                 self.put(&tick.commits, &author);
                 self.put(&tick.foreign, &Author::Foreign);
+                if tick.outside {
+                    self.unwatched.extend(tick.commits.iter().cloned());
+                }
                 if tick.corrected.is_some() {
                     self.voided.extend(tick.commits.iter().cloned());
                 }

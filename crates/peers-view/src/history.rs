@@ -354,6 +354,7 @@ pub(crate) fn operator_words(op: &OperatorOp) -> String {
                 AckTarget::Bug(id) => format!("bug {id}"),
                 AckTarget::Concern(id) => format!("concern {id}"),
                 AckTarget::Weakening(tick) => format!("the weakening of tick {tick}"),
+                AckTarget::Blocked(peer) => format!("that {peer} is no longer blocked"),
             };
             format!("acknowledged {target}: {reason}")
         }

@@ -55,6 +55,23 @@ fn a_high_fix_closes_when_another_peer_has_verified_it() {
 }
 
 #[test]
+fn a_turn_that_ran_outside_can_report_a_bug_and_speak_for_no_fix() {
+    let mut world = World::running();
+    world.begin_tick("claude");
+    let report = world.commit(&report("B1", "high"), &[]);
+    world.end_tick("claude", vec![report], |tick| tick.outside = true);
+    assert_eq!(verdict(&world), Verdict::Fail);
+    world.turn_with("codex", &resolve("B1", "fixed"), &[("src/a.rs", "fixed\n")]);
+    let verified = "v\n\nBug-Verified: B1\n";
+    world.begin_tick("claude");
+    let claimed = world.commit(verified, &[]);
+    world.end_tick("claude", vec![claimed], |tick| tick.outside = true);
+    assert_eq!(verdict(&world), Verdict::Error, "who verified it is only claimed");
+    world.turn("claude", verified);
+    assert_eq!(verdict(&world), Verdict::Pass);
+}
+
+#[test]
 fn a_high_deferral_counts_once_the_operator_agrees() {
     let mut world = World::running();
     world.turn("claude", &report("B1", "high"));

@@ -16,17 +16,18 @@ use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::operator;
 
-/// Acknowledge what only a person can: a bug that is put off, or a turn that weakened tests
+/// Acknowledge what only a person can: a bug that is put off, a turn that weakened tests, a mended obstacle
 ///
 /// `bug:ID` lets a bug of severity high stay deferred, so that it no longer blocks; `weakening:TICK`
-/// takes back the warning that this turn got, so that the next weakening is a first one again.
+/// takes back the warning that this turn got, so that the next weakening is a first one again;
+/// `blocked:PEER` says that what was in the way of this peer is gone, so that it has its turns again.
 ///
 /// The reason is recorded in the journal with your login name. While a loop runs, it takes this up before
 /// its next tick; while another command works here, such as `land`, the next run does.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// What is acknowledged: `bug:ID` or `weakening:TICK`
+    /// What is acknowledged: `bug:ID`, `weakening:TICK` or `blocked:PEER`
     #[arg(value_name = "WHAT")]
     target: Target,
     /// Why
@@ -44,7 +45,7 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = "expected `bug:ID` or `weakening:TICK`";
+        let wanted = "expected `bug:ID`, `weakening:TICK` or `blocked:PEER`";
         let (kind, id) = text.split_once(':').ok_or(wanted)?;
         let target = match kind {
             "bug" => AckTarget::Bug(BugId::new(id).map_err(|error| error.to_string())?),
@@ -53,6 +54,7 @@ impl FromStr for Target {
                 let tick = id.parse().ok().filter(|tick| *tick > 0);
                 AckTarget::Weakening(TickNo(tick.ok_or("the number of a tick stands after `weakening:`")?))
             }
+            "blocked" => AckTarget::Blocked(PeerName::new(id).map_err(|error| error.to_string())?),
             _ => return Err(wanted.to_owned()),
         };
         Ok(Self(target))
@@ -150,11 +152,26 @@ fn known(target: &AckTarget, place: &Place, disk: &mut FsDisk, cx: &Cx) -> Resul
                     .hint_opt(near.map(|near| format!("did you mean `{near}`?"))));
             }
         }
+        AckTarget::Blocked(peer) => {
+            let state = peers_store::store::read_state(disk)?;
+            if state.health(peer).blocked.is_none() {
+                let blocked: Vec<&str> = (state.peers.iter())
+                    .filter(|(_, health)| health.blocked.is_some())
+                    .map(|(name, _)| name.as_str())
+                    .collect();
+                let hint = if blocked.is_empty() {
+                    "no peer is; a new run asks each of them again anyway".to_owned()
+                } else {
+                    format!("who is: {}", blocked.join(", "))
+                };
+                return Err(CommandError::new(exit::INVALID, format!("`{peer}` is not blocked")).hint(hint));
+            }
+        }
         // Recorded it would be, and nobody would ask for it: no grant at all is better than one that
         // does nothing.
         AckTarget::Concern(_) => {
             return Err(CommandError::new(exit::INVALID, "no gate of this version asks about concerns")
-                .hint("what can be acknowledged: `bug:ID` and `weakening:TICK`"));
+                .hint("what can be acknowledged: `bug:ID`, `weakening:TICK` and `blocked:PEER`"));
         }
     }
     Ok(())

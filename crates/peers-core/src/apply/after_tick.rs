@@ -31,7 +31,8 @@ impl State {
             spent.usd_warned_for = tick.usd_warned;
         }
         if tick.success || tick.outcome.is_neutral() {
-            if tick.outcome != TickOutcome::Interrupted {
+            // Whom a service refuses did start; who is blocked or was cut short has shown nothing.
+            if tick.success || tick.outcome.waits() {
                 spent.consecutive_failures = 0;
                 spent.spawn_failures = 0;
             }
@@ -91,7 +92,8 @@ impl State {
                 health.consecutive_fails = 0;
                 true
             }
-            TickOutcome::Interrupted => false,
+            // Who used up a cap in one turn does not get the next one as well.
+            TickOutcome::Interrupted => tick.exit.class == ExitClass::Budget,
             // A reverted turn is taken again by the same peer; two of them degrade it.
             TickOutcome::Corrected if tick.corrected == Some(CorrectionKind::Revert) => false,
             TickOutcome::Corrected if tick.success => {
@@ -281,10 +283,10 @@ pub(super) fn clean_after(before: u32, tick: &TickRecord, dry_run: bool) -> u32 
         before
     } else if !tick.success || tick.blocking_report {
         0
-    } else if tick.evidence {
+    } else if tick.evidence && !tick.outside {
         before.saturating_add(1)
     } else {
-        // A turn that changed nothing and reviewed nothing proves nothing.
+        // A turn that changed nothing and reviewed nothing proves nothing, nor does one that nobody watched.
         before
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use peers_model::config::UsdMode;
-use peers_model::limits;
 use peers_model::outcome::{ApiClass, PeerExit, StopReason};
 use peers_model::record::{
     Cooling, CorrectionKind, CorrectionPlanned, Record, ScopeMove, SkepticVerdict, TickOutcome, TickRecord,
 };
+use peers_model::{PeerName, limits};
 
 use super::decide::{look, stop_reason, stop_with};
 use super::event::{Effect, Input, Notice, StopRequest};
@@ -15,6 +15,7 @@ use super::{Decision, Draft, LoopConfig, Machine, Phase};
 use crate::apply::bounded;
 use crate::budget;
 use crate::state::{OpenTick, PeerState, State};
+use crate::turns;
 use crate::waiting::{self, Wait};
 
 /// What the judgement of a turn asks to be undone, as a plan.
@@ -58,7 +59,7 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
     // Gates that ran have answered: an exit from here cuts none of them off.
     let phase = Phase::Surveying(u8::from(draft.moved));
     let ahead = Machine { state: after, phase, stop: m.stop, behind: m.behind.clone() };
-    let mut d = next(cfg, &ahead, draft, &tick);
+    let mut d = next(cfg, &ahead, draft, &tick, input);
     records.append(&mut d.records);
     d.records = records;
     let mut effects = vec![Effect::Attest];
@@ -81,16 +82,32 @@ fn wait(cfg: &LoopConfig, state: &State, open: &OpenTick, exit: &PeerExit, input
     waiting::after(state, &open.started.peer, at, exit, Duration::from_secs(cfg.max_wait_s), input.at.wall)
 }
 
-/// A peer that would wait longer than the operator allows needs its operator.
+/// A peer that would wait longer than the operator allows needs its operator, unless enough others go on.
 fn waited_too_long(cfg: &LoopConfig, m: &Machine, open: &OpenTick, draft: &Draft, input: &Input) -> Draft {
     let mut draft = draft.clone();
     if draft.judgement.outcome.waits()
-        && let Wait::TooLong(why) = wait(cfg, &m.state, open, &draft.exit, input)
+        && let Wait::TooLong { why, .. } = wait(cfg, &m.state, open, &draft.exit, input)
+        && !others_go_on(cfg, &m.state, &open.started.peer, input)
     {
         draft.judgement.outcome = TickOutcome::NeedsOperator;
         draft.judgement.reason = Some(why);
     }
     draft
+}
+
+/// Whether the loop goes on without `peer`: the operator said that it may, and two others can have turns, now
+/// or after a wait that the operator allows.
+fn others_go_on(cfg: &LoopConfig, state: &State, peer: &PeerName, input: &Input) -> bool {
+    let latest = input.at.wall.plus(Duration::from_secs(cfg.max_wait_s));
+    let goes = |name: &PeerName| {
+        let health = state.health(name);
+        turns::may_ever_go(state, name)
+            && health.blocked.is_none()
+            && health.not_before.is_none_or(|at| at <= latest)
+            && budget::may_go(&cfg.caps, state, name)
+    };
+    let others = state.rules.peers.iter().filter(|rule| rule.name != *peer && goes(&rule.name));
+    state.rules.continue_without_peer && others.count() >= 2
 }
 
 /// The wait of a peer whose service refused it, also where its turn had handed off before.
@@ -101,7 +118,7 @@ fn cooling(cfg: &LoopConfig, m: &Machine, tick: &TickRecord, input: &Input) -> O
     }
     match wait(cfg, &m.state, m.state.open.as_ref()?, &tick.exit, input) {
         Wait::Until(cooling) => Some(cooling),
-        Wait::TooLong(_) => None,
+        Wait::TooLong { cooling, .. } => tick.outcome.waits().then_some(cooling),
     }
 }
 
@@ -124,7 +141,7 @@ fn capped(cfg: &LoopConfig, before: &State, after: &State, tick: &TickRecord) ->
 }
 
 /// What follows a tick. `m.state` is the state after it.
-fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord) -> Decision {
+fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord, input: &Input) -> Decision {
     if let Some((kind, detail)) = &draft.harvest.tamper {
         return stop_with(
             cfg,
@@ -141,7 +158,7 @@ fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord) -> Deci
         // `AfterTick` is answered by the next survey.
         Some(StopRequest::AfterTick) | None => {}
     }
-    if tick.outcome == TickOutcome::NeedsOperator && !may_continue(m) {
+    if tick.outcome == TickOutcome::NeedsOperator && !others_go_on(cfg, &m.state, &tick.peer, input) {
         let detail = tick.soft_fail_reason.clone().unwrap_or_default();
         return stop_with(cfg, m, None, StopReason::PeerUnavailable(tick.peer.clone()), &detail);
     }
@@ -150,16 +167,6 @@ fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord) -> Deci
         d.phase = Phase::Surveying(1);
     }
     d
-}
-
-fn may_continue(m: &Machine) -> bool {
-    let able = m
-        .state
-        .rules
-        .peers
-        .iter()
-        .filter(|p| !matches!(m.state.health(&p.name).state, PeerState::Unavailable | PeerState::Halted));
-    m.state.rules.continue_without_peer && able.count() >= 2
 }
 
 #[expect(clippy::too_many_lines, reason = "one record, field by field")]

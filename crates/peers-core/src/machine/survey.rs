@@ -1,5 +1,7 @@
 //! Between ticks: exit rules in their fixed order, gates, convergence, the next turn.
 
+use std::time::Duration;
+
 use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{CommitsSeen, GatesRecord, PeerRule, ProofRecord, Record, TickStarted};
 use peers_model::verdict::{Judged, Place};
@@ -11,7 +13,7 @@ use super::{Behind, Composing, Decision, LoopConfig, Machine, Phase};
 use crate::budget;
 use crate::compose;
 use crate::converge::{self, Standing};
-use crate::state::State;
+use crate::state::{PeerState, State};
 use crate::turns::{self, Choice};
 
 /// So many skeptic turns in a row may mend something without a report.
@@ -380,7 +382,11 @@ fn onwards(
             d.effects.push(Effect::Compose { peer });
             d
         }
-        Choice::Wait(until) => wait(cfg, m, until),
+        Choice::Wait(until) => match turns::waits_too_long(state, now, Duration::from_secs(cfg.max_wait_s)) {
+            // Those who went on without it are out by now.
+            Some((peer, why)) => stop_with(cfg, m, Some(facts), StopReason::PeerUnavailable(peer), &why),
+            None => wait(cfg, m, until),
+        },
         Choice::Nobody => {
             let (reason, detail) = nobody(cfg, state);
             stop_with(cfg, m, Some(facts), reason, &detail)
@@ -415,7 +421,13 @@ fn nobody(cfg: &LoopConfig, state: &State) -> (StopReason, String) {
                 crate::apply::bounded(&blocked.on, 200)
             ))
         };
-        let said: Vec<String> = state.rules.peers.iter().filter_map(line).collect();
+        let down = |rule: &PeerRule| {
+            let state = state.health(&rule.name).state;
+            matches!(state, PeerState::Degraded | PeerState::Halted | PeerState::Unavailable)
+                .then(|| format!("{} is {}", rule.name, state.word()))
+        };
+        let peers = state.rules.peers.iter();
+        let said: Vec<String> = peers.filter_map(|rule| line(rule).or_else(|| down(rule))).collect();
         return (StopReason::ParkedBlocked, said.join("; "));
     }
     (StopReason::AllPeersDegraded, peers_summary(state))

@@ -3,10 +3,11 @@
 use peers_core::machine::{After, Event, Phase};
 use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind};
 use peers_model::record::{CommitsSeen, Record};
+use peers_model::review::SoftRule;
 use peers_model::verdict::Place;
 
 use crate::bench::Bench;
-use crate::world::{Gate, Habit, Turn, peer};
+use crate::world::{Gate, Habit, Turn, handoff_text, peer};
 
 fn seen(bench: &Bench) -> Vec<&CommitsSeen> {
     bench.log.iter().filter_map(|r| if let Record::CommitsSeen(s) = r { Some(s) } else { None }).collect()
@@ -380,6 +381,23 @@ fn a_turn_that_ran_outside_is_taken_in_first_and_the_next_peer_has_one_after_it(
     // Who takes it in again finds nothing new.
     assert_eq!(bench.run(), StopReason::MaxTicks);
     assert_eq!(bench.ticks().len(), 4);
+}
+
+#[test]
+fn a_turn_that_ran_outside_reviews_nothing_and_proves_nothing_clean() {
+    let mut bench = after_outside();
+    bench.soft("docs-read", SoftRule::Other { needed: 1 });
+    let review = "## Review\n{\"pass\": true, \"checked\": [\"src/lib.rs:1 read\"]}\n\n";
+    let message = handoff_text(review, "Peer-Review-Of: docs-read\n").replace("{me}", "ann");
+    bench.world.outside_commits("reviewed", &message);
+    let clean = bench.m.state.clean_ticks;
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 2);
+    let tick = bench.tick(2);
+    assert!(tick.outside && tick.success, "{tick:?}");
+    assert_eq!((tick.soft_reviews_seen, tick.soft_reviews_rejected, tick.reviews.len()), (1, 1, 0));
+    assert_eq!(bench.warned("ran outside of the loop"), 1);
+    assert_eq!(bench.m.state.clean_ticks, clean);
 }
 
 #[test]

@@ -253,6 +253,10 @@ fn row_58_no_turn_begins_after_the_deadline_and_a_running_one_is_cut_at_it() {
         |left: Duration| budget::runtime_left(&caps(Some(bench.now.plus(left))), &bench.m.state, bench.now);
     assert_eq!(at(Duration::from_secs(5)), Some(5));
     assert!(budget::runtime_left(&caps(None), &bench.m.state, bench.now) > Some(5));
+    let started = bench.m.state.run.as_ref().unwrap().started_at;
+    let wall = Caps::new(Budget { max_wall_s: NonZeroU64::new(100), ..Budget::default() });
+    let left = budget::runtime_left(&wall, &bench.m.state, started.plus(Duration::from_secs(93)));
+    assert_eq!(left, Some(7), "the wall time of the run ends a turn as well");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use peers_core::machine::{Effect, Notice};
+use peers_core::machine::{Effect, Notice, PendingCommand};
 use peers_model::Usd;
 use peers_model::config::{PeerBudget, PositiveUsd, UsdMode};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
-use peers_model::record::TickOutcome;
+use peers_model::record::{AckTarget, OperatorOp, OperatorRecord, TickOutcome};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Turn, handoff_text, peer};
@@ -77,6 +77,42 @@ fn a_cap_beyond_what_the_operator_allows_makes_the_peer_unavailable() {
     three.play([capped(&three, 2), Turn::says("", ""), Turn::says("", "")]);
     assert_eq!(three.run(), StopReason::MaxTicks);
     assert_eq!(three.order(), "ann bob cal");
+    assert_eq!(three.ticks()[0].outcome, TickOutcome::UsageCapped, "it needs nobody: it waits");
+}
+
+#[test]
+fn where_two_others_go_on_a_peer_waits_for_as_long_as_it_takes_and_comes_back() {
+    let mut bench = Bench::new("ann bob cal");
+    bench.cfg.max_wait_s = 3600;
+    bench.cfg.rules.continue_without_peer = true;
+    bench.cfg.max_ticks = Some(4);
+    let cap = capped(&bench, 2);
+    let opens = cap.exit.resets_at.unwrap();
+    bench.play([cap, Turn::says("", "").takes(2 * HOUR), Turn::says("", ""), Turn::says("", "")]);
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 3);
+    assert!(bench.health("ann").not_before.unwrap() >= opens);
+    bench.now = opens.plus(Duration::from_mins(2));
+    assert_eq!(bench.finish(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob cal ann");
+
+    // When nobody else is left the bound holds again.
+    let mut bench = Bench::new("ann bob cal");
+    bench.cfg.max_wait_s = 3600;
+    bench.cfg.rules.continue_without_peer = true;
+    bench.play([capped(&bench, 5), capped(&bench, 5)]);
+    assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("bob")));
+    let mut bench = Bench::new("ann bob cal");
+    bench.cfg.max_wait_s = 3600;
+    bench.cfg.rules.continue_without_peer = true;
+    bench.cfg.rules.recovery_interval = 0;
+    let gone = |_| Turn::fails(ExitClass::Nonzero, ApiClass::None);
+    bench.play([capped(&bench, 50)]);
+    bench.play((0..40).map(gone));
+    bench.budget(|b| b.max_consecutive_failures = None);
+    assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("ann")));
+    assert!(bench.stop_detail().contains("nobody else can go"), "{}", bench.stop_detail());
+    assert!(bench.waits.is_empty(), "{:?}", bench.waits);
 }
 
 #[test]
@@ -129,6 +165,60 @@ fn when_every_peer_is_blocked_the_run_ends_and_a_new_one_asks_them_again() {
     bench.cfg.max_ticks = Some(1);
     bench.play([Turn::says("", "")]);
     assert_eq!(bench.run(), StopReason::MaxTicks);
+}
+
+#[test]
+fn a_turn_that_gets_nothing_done_takes_nothing_out_of_anybodys_way() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(4);
+    bench.cfg.rules.max_retries = 9;
+    let half = |n: &str| Turn::commit(n, "half done");
+    bench.play([blocked("no licence"), half("a"), half("b"), half("c")]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob bob bob");
+    assert!(bench.health("ann").blocked.is_some());
+}
+
+#[test]
+fn blocked_turns_between_failures_do_not_hide_the_streak() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.rules.max_retries = 0;
+    let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
+    bench.play([fails(), blocked("no licence"), fails(), fails()]);
+    bench.cfg.max_ticks = Some(4);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob ann ann");
+    assert_eq!(bench.m.state.spent.consecutive_failures, 3);
+}
+
+#[test]
+fn an_operator_can_say_that_what_was_in_the_way_is_gone() {
+    let mut bench = Bench::new("ann bob cal");
+    bench.cfg.max_ticks = Some(4);
+    bench.play([blocked("no licence"), blocked("no network"), Turn::says("", ""), Turn::says("", "")]);
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 2 && b.m.state.open.is_some());
+    let op = OperatorOp::Ack { target: AckTarget::Blocked(peer("ann")), reason: "bought".into() };
+    let record = OperatorRecord { op, by: "operator".into() };
+    bench.world.commands = vec![PendingCommand { id: "01".into(), record }];
+    assert_eq!(bench.finish(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob cal ann");
+    assert!(bench.health("bob").blocked.is_some(), "nobody said anything of that one");
+}
+
+#[test]
+fn the_end_of_a_blocked_run_names_those_who_are_out_as_well() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.rules.max_retries = 0;
+    bench.cfg.rules.recovery_interval = 99;
+    bench.budget(|b| b.max_consecutive_failures = None);
+    bench
+        .play((0..3).flat_map(|n| {
+            [Turn::handoff(&format!("t{n}")), Turn::fails(ExitClass::Nonzero, ApiClass::None)]
+        }));
+    bench.play([blocked("no licence")]);
+    assert_eq!(bench.run(), StopReason::ParkedBlocked);
+    assert_eq!(bench.stop_detail(), "ann (tick 7): no licence; bob is degraded");
 }
 
 #[test]
@@ -260,6 +350,13 @@ fn a_turn_that_is_ended_at_a_cap_is_no_failure_of_its_peer() {
     assert_eq!((tick.outcome, tick.classification.as_str()), (TickOutcome::Interrupted, "budget-kill"));
     assert!(bench.health("ann").recent.is_empty());
     assert_eq!(bench.m.state.spent.consecutive_failures, 0);
+
+    // Where a cap of its own ended it, the next one has its turn.
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(2);
+    bench.play([Turn::fails(ExitClass::Budget, ApiClass::None).uses(Some(1), None), Turn::says("", "")]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob");
 }
 
 #[test]

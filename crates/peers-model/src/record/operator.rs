@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Digests, Rules};
-use crate::ids::{BugId, CommitId, RunId, TickNo};
+use crate::ids::{BugId, CommitId, PeerName, RunId, TickNo};
 
 /// Record `operator`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,4 +108,6 @@ pub enum AckTarget {
     Concern(String),
     /// A turn that weakened tests.
     Weakening(TickNo),
+    /// What a peer said is in its way.
+    Blocked(PeerName),
 }

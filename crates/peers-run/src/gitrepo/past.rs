@@ -166,10 +166,10 @@ impl GitRepo {
     }
 }
 
-/// The author as the ledger knows authors.
+/// The author as the ledger knows authors. Of a turn that ran outside of the loop nobody knows who made it.
 #[must_use]
 pub fn ledger_author(authors: &Authors, id: &CommitId) -> LedgerAuthor {
-    match authors.of(id) {
+    match authors.of(id).filter(|_| !authors.is_unwatched(id)) {
         Some(peers_store::Author::Peer { name, .. }) => LedgerAuthor::Peer(name.clone()),
         Some(peers_store::Author::Operator) => LedgerAuthor::Operator,
         Some(peers_store::Author::Foreign) => LedgerAuthor::Foreign,

@@ -221,7 +221,11 @@ const TICK: &[Field] = &[
     ("scopes?", "{#move}", "By soft goal: the digest of its content before and after."),
     ("skeptic?", "clean|found|missing", "The skeptic's answer."),
     ("blocked_on?", "text", "What it says is in its way. Untrusted text."),
-    ("bugs_closed?", "int", "Bugs that count as closed at its end."),
+    (
+        "bugs_closed?",
+        "int",
+        "Closed bugs at its end that blocked, and in which another than who closed them had a part.",
+    ),
     ("prewarned", "bool", "It stands with a warning about tests."),
     ("justification?", "text", "The reason that was given for tests alone."),
     ("verdicts?", "[#judged]", "Gates that ran again after the handoff."),
@@ -300,7 +304,7 @@ fn definitions() -> Value {
             ("notes?", "text", "Untrusted text."),
         ]),
         "move": object(&[("before", "text", "Digest before."), ("after", "text", "Digest after.")]),
-        "ack": object(&[("kind", "bug|concern|weakening", "Of what kind."), ("id", "any", "Which.")]),
+        "ack": object(&[("kind", "bug|concern|weakening|blocked", "Of what kind."), ("id", "any", "Which.")]),
         "usage": object(&[
             ("tokens", "int?", "All tokens; null: not known."),
             ("usd", "money?", "Cost; null: not known."),
