@@ -2,11 +2,14 @@
 
 use serde_json::Value;
 
-use crate::support::{World, program};
+use crate::support::{World, heard, program};
 
 /// A world whose peers are configured exactly as the documentation of scripts shows.
 fn documented(alpha: &str, beta: &str) -> World {
-    let world = World::ready("true");
+    configured(World::ready("true"), alpha, beta)
+}
+
+fn configured(world: World, alpha: &str, beta: &str) -> World {
     let page = include_str!("../../docs/formats/fake-peer.md");
     let block = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let config = block
@@ -49,6 +52,33 @@ fn credit_that_is_gone_or_a_cap_of_days_stops_the_run_because_the_peer_is_unavai
         assert_eq!(done.last_line(), format!("Stopped: peer-unavailable:{who}"), "{}", done.err);
         assert!(!done.err.contains("without `"), "nothing is missing in argv: {}", done.err);
     }
+}
+
+#[test]
+fn what_a_peer_had_told_before_its_loop_was_killed_is_charged_as_a_lower_bound() {
+    let message = r#"{"type":"assistant","message":{"id":"m1","model":"claude-opus-5-5","content":[{"type":"text","text":"x"}],"usage":{"input_tokens":5000,"output_tokens":100}}}"#;
+    let world = World::ready("true");
+    let pipe = world.fifo("pipe");
+    let announce = format!("echo up > {}", pipe.display());
+    let turn = serde_json::json!([{"emit": {"line": message}}, {"shell": announce}, {"hang": "sleep"}]);
+    let slow = serde_json::json!({"as": "claude", "turns": [turn], "after": "repeat"}).to_string();
+    let world = configured(world, &slow, HONEST);
+    let mut child = world
+        .command(program())
+        .args(["run", "--max-ticks", "1"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    heard(&pipe);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.script("alpha", HONEST);
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let tick = world.records("tick")[0].clone();
+    assert_eq!((&tick["recovered"], &tick["exit"]["at_least"]), (&true.into(), &true.into()), "{tick}");
+    assert_eq!(tick["exit"]["usage"]["tokens"], 5100);
+    assert!(tick["exit"]["usage"]["usd"].as_f64().is_some_and(|usd| usd > 0.0), "{tick}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use peers_core::bugs::{Bug, Ledger};
 use peers_core::cheat::weakenings;
 use peers_core::compose;
 use peers_core::machine::{
-    CommitSeen, ComposeFacts, Effect, Event, Facts, Harvest, Mutation, Notice, PendingCommand, Phase,
+    CommitSeen, ComposeFacts, Effect, Event, Facts, Harvest, Left, Mutation, Notice, PendingCommand, Phase,
 };
 use peers_model::goal::GoalKind;
 use peers_model::outcome::{ErrorKind, StopReason, TamperKind};
@@ -116,8 +116,12 @@ impl<W: World> Engine<W> {
                 let run = self.machine.state.run.as_ref().map(|r| r.id.clone());
                 let survivors = self.world.procs().reap(run.as_ref(), *tick, spawned.as_ref());
                 let open = self.machine.state.open.as_ref().map(|o| (o.started.tick, o.started.peer.clone()));
-                let last_sign = open.and_then(|(tick, peer)| self.world.procs().last_sign(tick, &peer));
-                self.pending.push_back(Event::OrphansGone { survivors, last_sign });
+                let mut left = Left { survivors, ..Left::default() };
+                if let Some((tick, peer)) = &open {
+                    left.last_sign = self.world.procs().last_sign(*tick, peer);
+                    left.usage = self.world.procs().used(*tick, peer);
+                }
+                self.pending.push_back(Event::OrphansGone(left));
             }
             Effect::Judge { gates, key, place, tick } => self.judge(gates, key, *place, *tick),
             Effect::JudgeBehind { gates, key, tick } => self.judge_behind(gates, key, *tick),

@@ -10,7 +10,7 @@ use peers_core::machine::{CommitSeen, Corrected, HeadFacts, Notice, Now, RunPeer
 use peers_core::prompt::LastHandoff;
 use peers_core::state::{HandoffMark, State};
 use peers_model::config::Hook;
-use peers_model::outcome::TamperKind;
+use peers_model::outcome::{TamperKind, Usage};
 use peers_model::record::{CorrectionPlanned, PeerSpawned};
 use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, TickNo, Timestamp};
@@ -366,6 +366,11 @@ pub trait Procs {
     fn last_sign(&mut self, tick: TickNo, peer: &PeerName) -> Option<Timestamp> {
         let (_, _) = (tick, peer);
         None
+    }
+    /// What this peer's stream says that it used in this tick, as far as it was written down: a lower bound.
+    fn used(&mut self, tick: TickNo, peer: &PeerName) -> Usage {
+        let (_, _) = (tick, peer);
+        Usage::default()
     }
     /// Whether the operator wants something to run then, and it still may.
     fn has_hook(&self, hook: Hook) -> bool {

@@ -1,12 +1,12 @@
 //! The transition function.
 
+use peers_model::GoalId;
 use peers_model::claim::CommitClaims;
-use peers_model::outcome::{ErrorKind, ExitClass, PeerExit, StopReason};
+use peers_model::outcome::{ErrorKind, ExitClass, PeerExit, StopReason, Usage};
 use peers_model::record::{ExitProof, ExitRecord, Record, RunStarted, TickStarted, TurnEnded};
 use peers_model::verdict::{Judged, TreeKey};
-use peers_model::{GoalId, Timestamp};
 
-use super::event::{Effect, Event, Facts, Harvest, Input, Notice, Origin, StopRequest};
+use super::event::{Effect, Event, Facts, Harvest, Input, Left, Notice, Origin, StopRequest};
 use super::{Behind, Decision, Draft, LoopConfig, Machine, Phase, settle, survey};
 use crate::apply::bounded;
 use crate::budget;
@@ -25,7 +25,7 @@ pub fn start(state: &State) -> (Phase, Vec<Effect>) {
     if tick.is_some() || state.live_run().is_some() {
         return (Phase::Reaping, vec![Effect::ReapOrphans { tick, spawned }]);
     }
-    (Phase::Booting { survivors: Vec::new(), last_sign: None }, vec![Effect::Survey])
+    (Phase::Booting(Left::default()), vec![Effect::Survey])
 }
 
 /// Says what follows from an input. Pure: the same machine and input give the same answer.
@@ -36,7 +36,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
         Event::Failed { kind, detail } => on_failed(cfg, m, StopReason::Error(*kind), detail),
         Event::Tampered { kind, detail } => on_failed(cfg, m, StopReason::Tamper(*kind), detail),
         Event::Surveyed(facts) => match &m.phase {
-            Phase::Booting { survivors, last_sign } => on_booted(cfg, m, facts, survivors, *last_sign, input),
+            Phase::Booting(left) => on_booted(cfg, m, facts, left, input),
             Phase::Surveying(unstable) => survey::on_facts(cfg, m, facts, *unstable, input),
             Phase::Reaping
             | Phase::Judging(..)
@@ -50,7 +50,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::CoolingDown
             | Phase::Stopped(_) => ignore(m),
         },
-        Event::OrphansGone { survivors, last_sign } => on_orphans_gone(m, survivors, *last_sign),
+        Event::OrphansGone(left) => on_orphans_gone(m, left),
         Event::Judged { verdicts, took_ms, moved, changed } => match &m.phase {
             Phase::Judging(facts, unstable) => {
                 let moved = moved.then_some(changed.as_str());
@@ -357,14 +357,7 @@ fn on_failed(cfg: &LoopConfig, m: &Machine, reason: StopReason, detail: &str) ->
     d
 }
 
-fn on_booted(
-    cfg: &LoopConfig,
-    m: &Machine,
-    facts: &Facts,
-    survivors: &[u32],
-    last_sign: Option<Timestamp>,
-    input: &Input,
-) -> Decision {
+fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, left: &Left, input: &Input) -> Decision {
     let open = m.state.open.as_ref();
     let unwitnessed = m.state.unwitnessed();
     let outside = outside(cfg, m, facts).filter(|_| open.is_none() && !unwitnessed);
@@ -403,12 +396,16 @@ fn on_booted(
         }
         Some(open) => {
             // While nothing ran, nothing was spent.
-            let until = last_sign.map_or(input.at.wall, |sign| sign.min(input.at.wall));
+            let until = left.last_sign.map_or(input.at.wall, |sign| sign.min(input.at.wall));
             let elapsed = u64::try_from(until.since(open.at).as_millis()).unwrap_or(u64::MAX);
             // Where the turn was over and gates ran, how it ended is known.
             let ended = open.ended.as_ref().map(|ended| ended.exit.as_ref().clone());
-            let mut exit = ended.unwrap_or_else(|| PeerExit::interrupted(elapsed));
-            exit.survivors.extend(survivors.iter().copied());
+            let mut exit = ended.unwrap_or_else(|| PeerExit {
+                usage: left.usage,
+                at_least: left.usage != Usage::default(),
+                ..PeerExit::interrupted(elapsed)
+            });
+            exit.survivors.extend(left.survivors.iter().copied());
             harvest_now(m, exit, true)
         }
     };
@@ -463,10 +460,10 @@ fn took_place(m: &Machine, started: &TickStarted) -> Decision {
     d
 }
 
-fn on_orphans_gone(m: &Machine, survivors: &[u32], last_sign: Option<Timestamp>) -> Decision {
+fn on_orphans_gone(m: &Machine, left: &Left) -> Decision {
     match &m.phase {
         Phase::Reaping => {
-            let mut d = keep(m, Phase::Booting { survivors: survivors.to_vec(), last_sign });
+            let mut d = keep(m, Phase::Booting(left.clone()));
             d.effects.push(Effect::Survey);
             d
         }

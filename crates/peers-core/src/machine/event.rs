@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use peers_model::config::Role;
-use peers_model::outcome::{ErrorKind, PeerExit, TamperKind};
+use peers_model::outcome::{ErrorKind, PeerExit, TamperKind, Usage};
 use peers_model::record::{Cooling, CorrectionPlanned, OperatorRecord, PeerSpawned};
 use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{CommitId, GoalId, Mono, PeerName, TickNo, Timestamp, TreeId, Usd};
@@ -29,18 +29,24 @@ pub struct Input {
     pub event: Event,
 }
 
+/// What a crashed loop left behind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Left {
+    /// Processes that could not be ended.
+    pub survivors: Vec<u32>,
+    /// When the peer of the open tick was last heard of, if that is known.
+    pub last_sign: Option<Timestamp>,
+    /// What that peer's stream says that it used until then: a lower bound.
+    pub usage: Usage,
+}
+
 /// What happened outside.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// Answer to [`Effect::Survey`].
     Surveyed(Box<Facts>),
     /// Answer to [`Effect::ReapOrphans`].
-    OrphansGone {
-        /// Processes that could not be ended.
-        survivors: Vec<u32>,
-        /// When the peer of the open tick was last heard of, if that is known.
-        last_sign: Option<Timestamp>,
-    },
+    OrphansGone(Left),
     /// Answer to [`Effect::Judge`]: all verdicts that were asked for.
     Judged {
         /// The verdicts.

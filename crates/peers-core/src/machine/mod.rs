@@ -15,8 +15,8 @@ use peers_model::{CommitId, GoalId, PeerName, RunId, Timestamp, TreeId};
 
 pub use decide::{decide, start};
 pub use event::{
-    Ceiling, CommitSeen, ComposeFacts, Corrected, Effect, Event, Facts, Harvest, HeadFacts, Input, Mutation,
-    Notice, Now, Origin, PendingCommand, RunPeer, StopRequest,
+    Ceiling, CommitSeen, ComposeFacts, Corrected, Effect, Event, Facts, Harvest, HeadFacts, Input, Left,
+    Mutation, Notice, Now, Origin, PendingCommand, RunPeer, StopRequest,
 };
 
 use crate::apply::IllegalRecord;
@@ -97,12 +97,7 @@ pub enum Phase {
     /// Waits until a crashed loop's leftovers are gone. Nothing is looked at before.
     Reaping,
     /// Waits for the first facts.
-    Booting {
-        /// Leftovers of a crashed loop that could not be ended.
-        survivors: Vec<u32>,
-        /// When the peer of the open tick was last heard of, if that is known.
-        last_sign: Option<Timestamp>,
-    },
+    Booting(Left),
     /// Waits for facts. How often in a row the tree moved while gates ran.
     Surveying(u8),
     /// Waits for the verdicts owed at these facts; with the count of [`Phase::Surveying`].
@@ -219,12 +214,7 @@ impl Machine {
     /// A machine that resumes from a folded state.
     #[must_use]
     pub fn new(state: State) -> Self {
-        Self {
-            state,
-            phase: Phase::Booting { survivors: Vec::new(), last_sign: None },
-            stop: None,
-            behind: Behind::Idle,
-        }
+        Self { state, phase: Phase::Booting(Left::default()), stop: None, behind: Behind::Idle }
     }
 
     /// Takes a decision over, after its records became durable.

@@ -1,10 +1,11 @@
 //! Commits that appear while no tick is open, and proofs under which the tree moves.
 
 use peers_core::machine::{After, Event, Phase};
-use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind};
+use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind, Usage};
 use peers_model::record::{CommitsSeen, Record};
 use peers_model::review::SoftRule;
 use peers_model::verdict::Place;
+use peers_model::{Tokens, Usd};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Habit, Turn, handoff_text, peer};
@@ -291,10 +292,25 @@ fn the_time_in_which_nothing_ran_after_a_crash_is_not_charged() {
     bench.until(|b| b.m.state.open.is_some());
     let began = bench.now;
     bench.crash();
-    bench.last_sign = Some(began.plus(std::time::Duration::from_secs(7)));
+    bench.left.last_sign = Some(began.plus(std::time::Duration::from_secs(7)));
     bench.now = began.plus(std::time::Duration::from_secs(5000));
     bench.run();
-    assert_eq!(bench.tick(1).exit.duration_ms, 7000);
+    let exit = &bench.tick(1).exit;
+    assert_eq!((exit.duration_ms, exit.usage, exit.at_least), (7000, Usage::default(), false));
+}
+
+#[test]
+fn what_a_peer_had_used_before_a_crash_is_charged_as_a_lower_bound() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.begin();
+    bench.until(|b| b.m.state.open.is_some());
+    bench.crash();
+    bench.left.usage = Usage { tokens: Some(Tokens(900)), usd: Usd::from_f64(0.5) };
+    bench.run();
+    let exit = &bench.tick(1).exit;
+    assert!(exit.usage == bench.left.usage && exit.at_least, "{exit:?}");
+    assert!(bench.m.state.spent.tokens.0 >= 900 && bench.m.state.spent.usd >= Usd::from_f64(0.5).unwrap());
 }
 
 #[test]

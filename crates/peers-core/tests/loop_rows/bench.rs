@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use peers_core::budget::Caps;
 use peers_core::machine::{
-    self, ComposeFacts, Effect, Event, Input, LoopConfig, Machine, Now, Phase, RunPeer, StopRequest,
+    self, ComposeFacts, Effect, Event, Input, Left, LoopConfig, Machine, Now, Phase, RunPeer, StopRequest,
 };
 use peers_core::prompt::{InboxItem, PeerMessage};
 use peers_core::state::{PeerHealth, State};
@@ -36,8 +36,8 @@ pub(crate) struct Bench {
     pub(crate) now: Timestamp,
     /// What a gate run takes.
     pub(crate) gate_ms: u64,
-    /// When the peer of a crashed turn was last heard of.
-    pub(crate) last_sign: Option<Timestamp>,
+    /// What a crash left behind.
+    pub(crate) left: Left,
     /// The journal.
     pub(crate) log: Vec<Record>,
     /// Everything that was to be performed.
@@ -126,7 +126,7 @@ impl Bench {
             habit: Habit::Empty,
             now: Timestamp::from_millis(1_700_000_000_000),
             gate_ms: 0,
-            last_sign: None,
+            left: Left::default(),
             log: Vec::new(),
             effects: Vec::new(),
             waits: Vec::new(),
@@ -324,9 +324,7 @@ impl Bench {
     fn perform(&mut self, effect: &Effect) {
         let answer = match effect {
             Effect::Survey => Event::Surveyed(Box::new(self.world.facts(&self.m.state))),
-            Effect::ReapOrphans { .. } => {
-                Event::OrphansGone { survivors: Vec::new(), last_sign: self.last_sign }
-            }
+            Effect::ReapOrphans { .. } => Event::OrphansGone(self.left.clone()),
             Effect::Judge { gates, key, place, .. } => self.judge(gates, key, *place),
             Effect::JudgeBehind { gates, key, .. } => {
                 let verdicts = gates.iter().map(|id| self.one_judged(id, key, Place::GateTree)).collect();

@@ -1,7 +1,7 @@
 //! Anything at any time: the machine keeps its promises. [`Bench::feed`] checks them at every step.
 
 use peers_core::machine::{
-    ComposeFacts, Corrected, Event, Harvest, Mutation, PendingCommand, Phase, StopRequest,
+    ComposeFacts, Corrected, Event, Harvest, Left, Mutation, PendingCommand, Phase, StopRequest,
 };
 use peers_model::outcome::{ApiClass, ErrorKind, ExitClass, StopReason, TamperKind};
 use peers_model::record::{
@@ -110,10 +110,11 @@ fn stray(bench: &Bench, seed: u64) -> Event {
             facts.history_intact = seed & 0x100 != 0;
             Event::Surveyed(Box::new(facts))
         }
-        1 => Event::OrphansGone {
+        1 => Event::OrphansGone(Left {
             survivors: vec![9],
             last_sign: (seed & 0x1000 == 0).then(|| Timestamp::from_millis(5)),
-        },
+            ..Left::default()
+        }),
         2 => {
             let judged = |id: &str| Judged {
                 goal: goal(id),

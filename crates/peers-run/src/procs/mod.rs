@@ -39,6 +39,7 @@ use peers_core::machine::{Event, RunPeer};
 use peers_core::watch::StopHow;
 use peers_model::config::{Config, Hook};
 use peers_model::goal::{GateRun, Goal, HardGoal};
+use peers_model::outcome::Usage;
 use peers_model::record::PeerSpawned;
 use peers_model::verdict::Judged;
 use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo, Timestamp};
@@ -493,6 +494,12 @@ impl Procs for RealProcs {
             Some(Timestamp::from_millis(stat.changed_ns.div_euclid(1_000_000)))
         };
         streams::SUFFIXES.iter().filter_map(changed).max()
+    }
+
+    fn used(&mut self, tick: TickNo, peer: &PeerName) -> Usage {
+        let dir =
+            self.site.spec.peers.as_ref().and_then(|peers| peers.open_path(layout::peers::LOG_PEERS).ok());
+        dir.map(|dir| recover::used(&dir, &self.book.read(), tick, peer)).unwrap_or_default()
     }
 
     fn set_timer(&mut self, at: Timestamp) {

@@ -1,14 +1,25 @@
 //! After a crash of the loop: ending what it left running.
 
+use std::io::Read as _;
 use std::time::Duration;
 
+use peers_model::outcome::Usage;
 use peers_model::record::PeerSpawned;
-use peers_model::{RunId, TickNo};
+use peers_model::{PeerName, RunId, TickNo, limits};
+use peers_store::artifacts;
+use peers_sys::SafeDir;
 use peers_sys::identity::{Pid, ProcIdentity, is_alive};
 use peers_sys::reap::{self, Guard, ReapError};
 use peers_sys::signal::{ProcHandle, Signal};
+use peers_tools::{ExitKind, Meter, Stream, adapter};
 
+use super::Book;
+use super::launch::tool_spec;
 use super::leftover::number;
+use super::streams::SUFFIXES;
+
+/// Bytes of a stream that are decoded at once.
+const PIECE: usize = 64 * 1024;
 
 /// Between asking and killing. Shorter than for a living peer: nobody reads its output any more.
 const GRACE: Duration = Duration::from_secs(2);
@@ -38,6 +49,31 @@ pub(crate) fn reap_run(run: &RunId) {
     if !survivors.is_empty() {
         tracing::warn!(?survivors, "processes of a killed command could not be ended");
     }
+}
+
+/// What the live copy of a peer's output says that it used. The copy lies where agents can write, so this is as
+/// much a claim as the stream itself was; what is not there was not used as far as anybody knows.
+pub(super) fn used(dir: &SafeDir, book: &Book, tick: TickNo, peer: &PeerName) -> Usage {
+    let Some(peer) = book.config.peers.iter().find(|spec| spec.name == *peer) else {
+        return Usage::default();
+    };
+    let name = artifacts::tick_file(tick, peer.name.as_str(), SUFFIXES[0]);
+    let Ok(copy) = dir.open_read(name) else { return Usage::default() };
+    let mut copy = copy.take(limits::STREAM_TEE);
+    let spec = tool_spec(peer);
+    let tool = adapter(&spec.kind);
+    let mut decoder = tool.decoder_for(&peer.argv);
+    let mut meter = Meter::new(spec.kind.clone(), tool.model_asked(&spec), book.prices.clone());
+    let mut events = Vec::new();
+    let mut piece = vec![0; PIECE];
+    while let Ok(n @ 1..) = copy.read(&mut piece) {
+        decoder.feed(Stream::Stdout, piece.get(..n).unwrap_or_default(), &mut events);
+        events.drain(..).for_each(|event| meter.feed(&event));
+    }
+    decoder.finish(ExitKind::Unknown, &mut events);
+    events.drain(..).for_each(|event| meter.feed(&event));
+    let (tokens, usd) = meter.spent();
+    Usage { tokens: (tokens.0 > 0).then_some(tokens), usd }
 }
 
 /// Asks everybody to end, and waits a little for the first of them.
