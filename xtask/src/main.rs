@@ -7,6 +7,7 @@ mod bench;
 mod crates;
 mod ground;
 mod soak;
+mod stream;
 mod tidy;
 mod workspace;
 
@@ -62,6 +63,16 @@ const COMMANDS: &[Command] = &[
         summary: "Measure the overhead of a tick (--ticks 40 --files 200)",
         run: Run::With(bench::run),
     },
+    Command {
+        name: "bench-stream",
+        summary: "Measure a turn with a large stream: under 2 s and 64 MiB (--mb 300 --rounds 3)",
+        run: Run::With(stream::stream),
+    },
+    Command {
+        name: "bench-idle",
+        summary: "Measure the loop while a peer thinks: under 0.5 % of a core (--seconds 30)",
+        run: Run::With(stream::idle),
+    },
 ];
 
 /// Exit codes: 0 fine, 1 a negative answer, 2 usage, 3 could not measure.
@@ -107,9 +118,9 @@ fn finish(result: Result<Outcome, Failure>, talk: &mut dyn Write) -> u8 {
 fn usage(to: &mut dyn Write) -> io::Result<()> {
     writeln!(to, "Usage: cargo xtask COMMAND\n\nCommands:")?;
     for command in COMMANDS {
-        writeln!(to, "  {:<12}{}", command.name, command.summary)?;
+        writeln!(to, "  {:<13}{}", command.name, command.summary)?;
     }
-    writeln!(to, "  {:<12}Print this text", "help")
+    writeln!(to, "  {:<13}Print this text", "help")
 }
 
 #[cfg(test)]
