@@ -219,3 +219,57 @@ fn whoever_works_here_and_what_a_run_left_are_told() {
     assert!(lock.contains(&run) && lock.contains(&held.process.id().to_string()), "{lock}");
     assert!(about(&found, "repository").is_empty(), "whoever works here may hold that lock: {found}");
 }
+
+/// A configuration that nobody accepted, whose programs leave a mark where they are started: `claude`,
+/// `codex`, one that node runs, and what speaks a protocol. Returns where the mark would be.
+fn with_traps(world: &World) -> std::path::PathBuf {
+    let mark = world.path("started");
+    let leaves = format!("echo \"$0 $*\" >> '{}'", mark.display());
+    for name in ["claude", "codex", "node", "gamma"] {
+        tool(world, name, &leaves);
+    }
+    std::fs::write(world.path("bin/claude"), "#!/usr/bin/env node\n").unwrap();
+    let bin = world.path("bin");
+    let bin = bin.display();
+    world.write(
+        ".peers/config.yaml",
+        &format!(
+            "peers:\n- {{name: claude, argv: [{bin}/claude, -p]}}\n\
+             - {{name: codex, argv: [{bin}/codex, exec, --json, '-']}}\n\
+             - {{name: gamma, tool: acp, argv: [{bin}/gamma, acp]}}\n"
+        ),
+    );
+    mark
+}
+
+#[test]
+fn what_an_unaccepted_configuration_names_is_looked_at_and_not_started() {
+    let world = World::ready("true");
+    let mark = with_traps(&world);
+    let found = doctor(&world, &[("IS_SANDBOX", "1")]).exits(5).json("peers.doctor/1");
+    for name in ["claude", "codex"] {
+        let said = about(&found, &format!("peer {name}"));
+        let left_out = ("warning".to_owned(), "not started: config.yaml is not accepted".to_owned());
+        assert!(said.contains(&left_out), "{said:?}");
+        assert!(said.iter().any(|(_, text)| text.contains(&format!("/bin/{name}"))), "{said:?}");
+        assert!(said.iter().any(|(_, text)| text.starts_with("no login")), "{said:?}");
+    }
+    let fixes = found["checks"].as_array().unwrap().iter().filter_map(|check| check["fix"].as_str());
+    assert!(fixes.filter(|fix| fix.contains("`peers goals accept`")).count() >= 3, "{found}");
+    assert!(!mark.exists(), "{}", std::fs::read_to_string(mark).unwrap());
+
+    let done = world.peers(&["doctor", "--live", "--json"]).exits(5);
+    let found = done.json("peers.doctor/1");
+    let answers = found["answers"].as_array().unwrap();
+    assert_eq!(answers.len(), 3, "{found}");
+    for answer in answers {
+        assert_eq!(answer["error"], "not started: config.yaml is not accepted", "{answer}");
+        assert_eq!(answer["classification"], Value::Null);
+    }
+    assert!(!mark.exists(), "{}", std::fs::read_to_string(mark).unwrap());
+
+    // The trap works.
+    world.accept(&[]);
+    doctor(&world, &[("IS_SANDBOX", "1")]);
+    assert!(std::fs::read_to_string(mark).unwrap().contains("codex --version"));
+}

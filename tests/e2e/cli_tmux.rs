@@ -1,5 +1,6 @@
 //! `peers tmux`, with a real tmux on a socket of its own.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::support::{Ended, World, program};
@@ -53,6 +54,30 @@ fn a_session_is_started_once_and_ended_once() {
     assert!(again.err.contains("`peers tmux down`"), "{}", again.err);
     server.peers("down").exits(0);
     server.peers("down").exits(1);
+}
+
+#[test]
+fn no_session_is_made_of_a_configuration_that_nobody_accepted() {
+    let world = World::ready("true");
+    let mark = world.path("started");
+    let bin = world.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    // Neither tmux nor the program of a peer is called.
+    for name in ["tmux", "claude"] {
+        std::fs::write(bin.join(name), format!("#!/bin/sh\necho $0 >> '{}'\n", mark.display())).unwrap();
+        std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let up = || {
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        Ended::of(&world.command(program()).args(["tmux", "up"]).env("PATH", path).output().unwrap())
+    };
+    let config = world.config("").replacen("tool: plain", "tool: claude", 1);
+    world.write(".peers/config.yaml", &config.replacen(program().to_str().unwrap(), "claude", 1));
+    let refused = up().exits(5);
+    for says in ["config.yaml changed since it was accepted", "`peers goals accept`"] {
+        assert!(refused.err.contains(says), "{says}: {}", refused.err);
+    }
+    assert!(!mark.exists(), "{}", std::fs::read_to_string(mark).unwrap());
 }
 
 #[test]

@@ -15,7 +15,8 @@ use crate::output;
 ///
 /// Looks at the set-up, the repository, `git`, the disk, locks, leftovers of a killed run, the clock, and
 /// for each peer at its program, its version, its login and its arguments. What `peers run` would refuse
-/// for is told in the same words. Nothing is changed, and nothing is spent without `--live`.
+/// for is told in the same words. Nothing is changed, and nothing is spent without `--live`. What a
+/// `config.yaml` names that is not accepted is looked at and not started.
 ///
 /// Exit codes: 0 when there is no error, else that of the first one: 3 invalid, 4 conflict, 5 refused,
 /// 6 the environment lacks something, 13 a peer did not answer.

@@ -20,6 +20,8 @@ use crate::error::CommandError;
 /// One window for each peer, in which its tool goes on with its last session (`claude --continue`, `codex
 /// resume --last`, `opencode --continue`; another tool: a shell), and a window with `peers watch` and the
 /// messages to each peer. These are your own sessions: what is said there is no turn of a loop.
+///
+/// Nothing is started from a `config.yaml` that is not what was accepted: `up` exits 5, as `peers run` does.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -54,6 +56,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     match args.what {
         What::Up => {
             let loaded = boot::load(&mut disk)?;
+            if let Some(refused) = loaded.refused_start() {
+                return Err(boot::BootError::from(refused).into());
+            }
             tmux.up(&place, &loaded.config.peers, cx)
         }
         What::Down => tmux.down(cx),

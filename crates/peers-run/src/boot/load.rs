@@ -15,6 +15,9 @@ use super::finding::{BootError, Finding};
 use crate::engine::Reload;
 use crate::procs::{Book, OpenBook};
 
+/// What to do about files that are not what was accepted.
+pub(crate) const ACCEPT: &str = "review with `peers goals diff`, then run `peers goals accept`";
+
 /// What the operator wrote, and whether it is what was accepted.
 #[derive(Debug, Clone)]
 pub struct Loaded {
@@ -40,6 +43,22 @@ impl Loaded {
             (layout::peers::CONFIG, accepted.digests.config != self.digests.config),
         ];
         pairs.into_iter().filter(|(_, differs)| *differs).map(|(file, _)| file).collect()
+    }
+
+    /// Whether `config.yaml` is what was accepted: only then may what it names be started.
+    #[must_use]
+    pub fn may_start(&self) -> bool {
+        self.accepted.as_ref().is_some_and(|accepted| accepted.digests.config == self.digests.config)
+    }
+
+    /// Why nothing that `config.yaml` names may be started, as a start of the loop tells it; `None` where it may.
+    #[must_use]
+    pub fn refused_start(&self) -> Option<Finding> {
+        if self.may_start() {
+            return None;
+        }
+        let changed = self.changed().map(|changed| Finding::new(exit::REFUSED, changed, ACCEPT));
+        self.damaged.clone().or(changed)
     }
 
     /// That files are not what was accepted, for people; `None` when they are.

@@ -17,6 +17,7 @@ pub use control::missing;
 pub(crate) use control::strays;
 pub(crate) use dirty::{are_operators, differs, uncommitted_paths};
 pub use finding::{BootError, Finding};
+pub(crate) use load::ACCEPT;
 pub use load::{Acceptance, Loaded, acceptance, load, rules};
 pub use outside::{Outside, is_inside, outside};
 pub use peers_core::machine::After;

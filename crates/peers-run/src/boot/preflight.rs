@@ -50,11 +50,7 @@ pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Find
         return;
     }
     if let Some(changed) = loaded.changed() {
-        out.push(Finding::new(
-            exit::REFUSED,
-            changed,
-            "review with `peers goals diff`, then run `peers goals accept`",
-        ));
+        out.push(Finding::new(exit::REFUSED, changed, super::load::ACCEPT));
     }
 }
 

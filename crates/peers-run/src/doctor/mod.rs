@@ -329,9 +329,10 @@ fn ask_peers(
     let empty = scratch.dir().create_subdir("empty").map_err(|e| file(&e))?;
     let site = spec(empty.path().to_owned(), scratch.dir())?;
     let at = report.checks.iter().rposition(|check| check.about.starts_with("peer ")).map(|at| at + 1);
+    let start = peers::Start::of(loaded);
     let mut more = Vec::new();
     for peer in loaded.config.peers.iter().filter(|peer| runnable.contains(&peer.name)) {
-        let looked = peers::look(&site, place, env, (&loaded.config, peer));
+        let looked = peers::look(&site, place, env, (&loaded.config, peer), start);
         more.extend(
             drive::on_this_thread(looked)
                 .map_err(|e| Finding::plain(exit::BUG, format!("the runtime does not start: {e}")))?,
@@ -342,6 +343,12 @@ fn ask_peers(
     report.checks.splice(at..at, more);
     if ask == Ask::EachPeer {
         for peer in loaded.config.peers.iter().filter(|peer| runnable.contains(&peer.name)) {
+            if start == peers::Start::Refused {
+                let (name, why) = (peer.name.clone(), peers::NOT_STARTED);
+                report.checks.push(Check::error(&format!("peer {name}"), exit::REFUSED, why, boot::ACCEPT));
+                report.answers.push(Answer { peer: name, exit: Err(why.to_owned()) });
+                continue;
+            }
             let dir = scratch.dir().create_subdir(format!("live-{}", peer.name)).map_err(|e| file(&e))?;
             let repo = live::repository(&dir, env)?;
             let answer = live::ask(spec(repo, scratch.dir())?, loaded, peer)?;

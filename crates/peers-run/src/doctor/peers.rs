@@ -16,6 +16,7 @@ use peers_tools::billing::{AuthProbe, Billing, auth_files, billing};
 use peers_tools::{ToolKind, adapter};
 
 use super::Check;
+use crate::boot::{ACCEPT, Loaded};
 use crate::place::Place;
 use crate::procs::{self, Outlook, Said, Site, tool_spec};
 
@@ -28,12 +29,32 @@ const NODE: u32 = 18;
 /// Bytes of a program that say how it is interpreted.
 const FIRST: u64 = 256;
 
+/// Whether programs that the configuration names may be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// The operator accepted it.
+    Accepted,
+    /// Somebody else may have written it.
+    Refused,
+}
+
+impl Start {
+    /// By what was accepted.
+    pub(super) fn of(loaded: &Loaded) -> Self {
+        if loaded.may_start() { Self::Accepted } else { Self::Refused }
+    }
+}
+
+/// Why something is left out.
+pub(super) const NOT_STARTED: &str = "not started: config.yaml is not accepted";
+
 /// Looks at one peer whose program is there.
 pub(super) async fn look(
     site: &Rc<Site>,
     place: &Place,
     env: &Env,
     (config, peer): (&Config, &PeerSpec),
+    start: Start,
 ) -> Vec<Check> {
     let about = format!("peer {}", peer.name);
     let mut found = Vec::new();
@@ -42,13 +63,27 @@ pub(super) async fn look(
     let Ok(program) = resolve_program(program, Some(path), place.work_dir()) else { return found };
     let kind = tool_spec(peer).kind;
     let ours = program.file_name() == Some(OsStr::new(kind.name()));
-    found.push(version(site, peer, &about, (&program, is_known(&kind) && ours)).await);
-    found.extend(node(site, peer, &about, &program).await);
+    let asks = is_known(&kind) && ours;
+    match start {
+        Start::Accepted => {
+            found.push(version(site, peer, &about, (&program, asks)).await);
+            found.extend(node(site, peer, &about, &program).await);
+        }
+        Start::Refused => {
+            let shown = term::inline(&program.to_string_lossy());
+            found.push(Check::ok(&about, format!("the program is {shown}; its version is not asked")));
+            if asks || is_of_node(&program) {
+                found.push(Check::warning(&about, NOT_STARTED, ACCEPT));
+            }
+        }
+    }
     found.push(login(&about, env, peer));
     found.push(prompt(&about, peer));
     found.extend(output(&about, config, peer));
     found.extend(root(&about, env, peer));
-    found.push(arguments(site, peer, &about, &program, ours).await);
+    if start == Start::Accepted {
+        found.push(arguments(site, peer, &about, &program, ours).await);
+    }
     found
 }
 
@@ -91,15 +126,22 @@ fn broken(about: &str, shown: &str, said: &str) -> Check {
     )
 }
 
+/// Whether a program is a script that node runs.
+fn is_of_node(program: &Path) -> bool {
+    let interpreter = || {
+        let real = program.canonicalize().ok()?;
+        let dir = SafeDir::open_shared(real.parent()?).ok()?;
+        let mut first = Vec::new();
+        dir.open_read(real.file_name()?).ok()?.take(FIRST).read_to_end(&mut first).ok()?;
+        let first = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        Some(String::from_utf8_lossy(first.strip_prefix(b"#!")?).into_owned())
+    };
+    interpreter().is_some_and(|line| line.split(['/', ' ']).any(|word| word == "node"))
+}
+
 /// A script that node runs needs one, and not an old one.
 async fn node(site: &Rc<Site>, peer: &PeerSpec, about: &str, program: &Path) -> Option<Check> {
-    let real = program.canonicalize().ok()?;
-    let mut file = SafeDir::open_shared(real.parent()?).ok()?.open_read(real.file_name()?).ok()?.take(FIRST);
-    let mut first = Vec::new();
-    file.read_to_end(&mut first).ok()?;
-    let first = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let interpreter = String::from_utf8_lossy(first.strip_prefix(b"#!")?).into_owned();
-    interpreter.split(['/', ' ']).any(|word| word == "node").then_some(())?;
+    is_of_node(program).then_some(())?;
     let argv = vec!["node".to_owned(), "--version".to_owned()];
     let Ok(Said { code: Some(0), text, .. }) = procs::program(site, peer, argv, LIMIT).await else {
         let what = "its program is a script of node, and `node` is not found or does not run";
