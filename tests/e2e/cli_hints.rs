@@ -340,7 +340,7 @@ fn a_start_over_on_a_full_disk_says_where_the_copy_lies_and_how_to_go_back() {
 fn a_money_cap_beside_turns_of_unknown_cost_is_warned_of() {
     let world = World::ready("true");
     let first = world.peers(&["run", "--max-ticks", "1", "--max-usd", "5"]).exits(0);
-    let said = "warning: the cost of 1 turn is not known: the money cap counts only what is, $0.00 so far";
+    let said = "warning: the cost of 1 turn is not known: the money cap counts only what is, nothing so far";
     assert_eq!(first.err.matches(said).count(), 1, "at the end: {}", first.err);
     let again = world.peers(&["run", "--max-ticks", "1", "--max-usd", "5"]).exits(0);
     assert!(again.err.contains(said), "at the start: {}", again.err);

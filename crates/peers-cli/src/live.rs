@@ -257,7 +257,7 @@ impl Observer for Watcher {
     fn notice(&mut self, notice: &Notice, state: &State, at: Now) {
         {
             let mut doing = self.doing.borrow_mut();
-            doing.spend = wording::spend(state);
+            doing.spend = peers_view::spend(state);
             doing.waiting = None;
         }
         match notice {

@@ -236,6 +236,12 @@ pub struct PeerHealth {
     /// Money of all its ticks.
     #[serde(default)]
     pub usd: Usd,
+    /// Ticks of which not all tokens are known.
+    #[serde(default)]
+    pub vague_tokens: u64,
+    /// Ticks of which not all money is known.
+    #[serde(default)]
+    pub vague_usd: u64,
     /// Its ticks.
     #[serde(default)]
     pub ticks: u64,

@@ -180,7 +180,8 @@ impl Journal {
             read.authors.take(&line.record);
             if let Record::Tick(tick) = &line.record {
                 let uses = read.uses.entry(tick.peer.clone()).or_default();
-                uses.push_back(tick.exit.usage);
+                // A turn that was cut off says nothing of a whole one.
+                uses.push_back(if tick.exit.at_least { Usage::default() } else { tick.exit.usage });
                 if uses.len() > TURNS {
                     uses.pop_front();
                 }

@@ -5,6 +5,8 @@ use peers_model::Usd;
 use peers_model::config::{Config, PeerSpec, UsdMode};
 use serde::Serialize;
 
+use crate::words;
+
 /// What will be known of a peer's use while it runs, as its command line tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Accounting {
@@ -52,18 +54,21 @@ impl Accounting {
 pub fn doubts(config: &Config, accounting: &[Accounting], max_usd: Option<Usd>) -> Vec<Doubt> {
     let caps = Caps::new(config.budget.clone());
     let money = max_usd.or(caps.budget.max_usd.map(|usd| usd.0)).filter(|_| caps.usd_mode != UsdMode::Off);
-    let tokens = caps.budget.max_tokens.is_some();
     let mut found = Vec::new();
     for (peer, known) in config.peers.iter().zip(accounting) {
         let own = caps.budget.per_peer.get(&peer.name).copied().unwrap_or_default();
         let of_its_own = |cap: &str| format!("`budget.per_peer.{}.{cap}`", peer.name);
         let mut unbound = Vec::new();
-        if money.is_some() && !known.money {
-            unbound.push("`max_usd`".to_owned());
-        }
-        if tokens && !known.tokens {
-            unbound.push("`max_tokens`".to_owned());
-        }
+        let global = [
+            ("max_usd", money.is_some(), known.money),
+            ("max_tokens", caps.budget.max_tokens.is_some(), known.tokens),
+            // These stop in every mode.
+            ("max_usd_since_progress", caps.budget.max_usd_since_progress.is_some(), known.money),
+            ("max_tokens_since_progress", caps.budget.max_tokens_since_progress.is_some(), known.tokens),
+        ];
+        unbound.extend(
+            global.iter().filter(|(_, set, known)| *set && !known).map(|(cap, ..)| format!("`{cap}`")),
+        );
         if own.max_usd.is_some() && caps.usd_mode == UsdMode::Hard && !known.money {
             unbound.push(of_its_own("max_usd"));
         }
@@ -91,7 +96,7 @@ fn unknown(peer: &PeerSpec, known: &Accounting, unbound: &[String]) -> String {
     let (name, tool) = (&peer.name, peer.tool_name());
     let so = match unbound.len() {
         0 => String::new(),
-        n => format!(", so {} {} not bind it", unbound.join(" and "), if n == 1 { "does" } else { "do" }),
+        n => format!(", so {} {} not bind it", words::listed(unbound), if n == 1 { "does" } else { "do" }),
     };
     if let Some(switch) = &known.missing {
         return format!(

@@ -1,7 +1,7 @@
 //! What was spent, of what.
 
 use peers_core::budget::Caps;
-use peers_core::state::{State, Wasted};
+use peers_core::state::{PeerHealth, State, Wasted};
 use peers_model::config::{Config, PositiveUsd, UsdMode};
 use peers_model::{PeerName, Timestamp, Tokens, Usd};
 use serde::Serialize;
@@ -29,9 +29,11 @@ pub struct BudgetView {
     pub wasted_ms: u64,
     /// The last failed turns, at most twenty.
     pub wasted: Vec<Wasted>,
-    /// Turns whose cost nobody knows; tokens and money are at least what is shown.
+    /// Turns whose tokens nobody knows.
     pub unknown_usage: u64,
-    /// Some turns told no money: what is shown is the least.
+    /// Turns whose cost nobody knows, or not all of it.
+    pub unknown_usd: u64,
+    /// Some turns told no money, or not all of it: what is shown is the least.
     pub usd_is_least: bool,
 }
 
@@ -44,8 +46,10 @@ pub struct BudgetRow {
     pub key: String,
     /// Whose own cap it is; of everybody together where absent.
     pub peer: Option<PeerName>,
-    /// Spent so far.
+    /// Spent so far, as far as known.
     pub spent: Amount,
+    /// What was spent is not known, or not all of it: it is at least that much.
+    pub at_least: bool,
     /// The cap; absent when there is none.
     pub cap: Option<Amount>,
 }
@@ -103,44 +107,66 @@ impl Serialize for Amount {
 }
 
 impl BudgetRow {
-    /// Whole per cent of the cap.
+    /// Whole per cent of the cap; of nothing known there is no share.
     #[must_use]
     pub fn percent(&self) -> Option<u64> {
-        words::percent(self.spent.raw(), self.cap?.raw())
-    }
-}
-
-impl BudgetView {
-    /// The row shows at least what was spent: the cost of some turns is not known.
-    #[must_use]
-    pub fn is_least(&self, row: &BudgetRow) -> bool {
-        if row.peer.is_some() {
-            // What is not known may be its.
-            return self.unknown_usage > 0 || (row.spent.is_zero() && self.usd_is_least);
-        }
-        match row.key.as_str() {
-            "max_tokens" => self.unknown_usage > 0,
-            "max_usd" => self.usd_is_least,
-            _ => false,
-        }
+        words::percent(self.known()?.raw(), self.cap?.raw())
     }
 
-    /// That the money cap counts less than what is spent, if there is one and some turns told no cost.
+    /// What was spent; `None` where nothing is known of it.
     #[must_use]
-    pub fn uncounted(&self) -> Option<String> {
-        let row = self.rows.iter().find(|row| row.key == "max_usd")?;
-        row.cap.filter(|_| self.unknown_usage > 0 && self.usd_mode != Some(UsdMode::Off))?;
-        let (turns, spent) = (words::count(self.unknown_usage, "turn"), row.spent.words());
-        Some(format!("the cost of {turns} is not known: the money cap counts only what is, {spent} so far"))
+    pub fn known(&self) -> Option<Amount> {
+        Some(self.spent).filter(|spent| !(self.at_least && spent.is_zero()))
     }
 
     /// What was spent, for people; unknown is not zero.
-    pub(crate) fn spent_words(&self, row: &BudgetRow) -> String {
-        match (self.is_least(row), row.spent.raw()) {
-            (false, _) => row.spent.words(),
-            (true, 0) => "unknown".to_owned(),
-            (true, _) => format!("at least {}", row.spent.words()),
+    pub(crate) fn words(&self) -> String {
+        words::at_least(self.known().map(Amount::words), self.at_least)
+    }
+}
+
+/// What was spent so far, for people; empty while nothing is known. `$1.50, 1,200 tokens`.
+#[must_use]
+pub fn spend(state: &State) -> String {
+    let [money, tokens] = totals(state);
+    let money = money.known().filter(|usd| !usd.is_zero()).map(|_| money.words());
+    let count = state.spent.tokens.0;
+    let tokens = (count > 0).then(|| words::at_least(Some(words::count(count, "token")), tokens.at_least));
+    money.into_iter().chain(tokens).collect::<Vec<_>>().join(", ")
+}
+
+/// Money and tokens of everybody, without their caps.
+pub(crate) fn totals(state: &State) -> [BudgetRow; 2] {
+    let sum = |of: fn(&PeerHealth) -> u64| state.peers.values().map(of).fold(0, u64::saturating_add);
+    let row = |name: &str, key: &str, spent, vague: u64| BudgetRow {
+        name: name.to_owned(),
+        key: key.to_owned(),
+        peer: None,
+        spent,
+        // A snapshot may be older than the counts of peers.
+        at_least: vague > 0 || state.spent.unknown_usage > 0,
+        cap: None,
+    };
+    [
+        row("money", "max_usd", Amount::Usd(state.spent.usd), sum(|peer| peer.vague_usd)),
+        row("tokens", "max_tokens", Amount::Tokens(state.spent.tokens), sum(|peer| peer.vague_tokens)),
+    ]
+}
+
+impl BudgetView {
+    /// That a money cap counts less than what is spent, if there is one and some turns told no cost.
+    #[must_use]
+    pub fn uncounted(&self) -> Option<String> {
+        let capped = |key: &str| self.rows.iter().find(|row| row.key == key && row.cap.is_some());
+        let over_all = capped("max_usd").filter(|_| self.usd_mode != Some(UsdMode::Off));
+        let row = over_all.or_else(|| capped("max_usd_since_progress"))?;
+        if self.unknown_usd == 0 {
+            return None;
         }
+        let turns = words::count(self.unknown_usd, "turn");
+        let since = if over_all.is_some() { "so far" } else { "since progress" };
+        let spent = if row.spent.is_zero() { "nothing".to_owned() } else { row.spent.words() };
+        Some(format!("the cost of {turns} is not known: the money cap counts only what is, {spent} {since}"))
     }
 }
 
@@ -149,23 +175,25 @@ fn own(state: &State, caps: &Caps) -> Vec<BudgetRow> {
     let mut rows = Vec::new();
     for (peer, cap) in &caps.budget.per_peer {
         let health = state.health(peer);
-        let row = |what: &str, cap: &str, spent, most| BudgetRow {
+        let row = |what: &str, cap: &str, (spent, vague): (Amount, u64), most| BudgetRow {
             name: format!("{what} of {peer}"),
             key: format!("per_peer.{peer}.{cap}"),
             peer: Some(peer.clone()),
             spent,
+            at_least: vague > 0,
             cap: Some(most),
         };
         if let Some(most) = cap.max_tokens {
             rows.push(row(
                 "tokens",
                 "max_tokens",
-                Amount::Tokens(health.tokens),
+                (Amount::Tokens(health.tokens), health.vague_tokens),
                 Amount::Tokens(Tokens(most.get())),
             ));
         }
         if let Some(most) = cap.max_usd.filter(|_| caps.usd_mode == UsdMode::Hard) {
-            rows.push(row("money", "max_usd", Amount::Usd(health.usd), Amount::Usd(most.0)));
+            let spent = (Amount::Usd(health.usd), health.vague_usd);
+            rows.push(row("money", "max_usd", spent, Amount::Usd(most.0)));
         }
     }
     rows
@@ -173,12 +201,13 @@ fn own(state: &State, caps: &Caps) -> Vec<BudgetRow> {
 
 impl Serialize for BudgetRow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut row = serializer.serialize_struct("BudgetRow", 7)?;
+        let mut row = serializer.serialize_struct("BudgetRow", 8)?;
         row.serialize_field("name", &self.name)?;
         row.serialize_field("key", &self.key)?;
         row.serialize_field("peer", &self.peer)?;
         row.serialize_field("unit", self.spent.unit())?;
-        row.serialize_field("spent", &self.spent)?;
+        row.serialize_field("spent", &self.known())?;
+        row.serialize_field("at_least", &self.at_least)?;
         row.serialize_field("cap", &self.cap)?;
         row.serialize_field("percent", &self.percent())?;
         row.end()
@@ -204,6 +233,7 @@ pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> Budget
         key: key.to_owned(),
         peer: None,
         spent,
+        at_least: false,
         cap,
     };
     let mut rows = vec![
@@ -230,24 +260,24 @@ pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> Budget
         Amount::Count(spent.consecutive_failures.into()),
         budget.and_then(|b| b.max_consecutive_failures).map(|n| Amount::Count(n.get().into())),
     ));
-    let tokens = budget.and_then(|b| b.max_tokens).map(|n| Amount::Tokens(Tokens(n.get())));
-    rows.push(row("tokens", "max_tokens", Amount::Tokens(spent.tokens), tokens));
-    let usd = budget.and_then(|b| b.max_usd).map(|usd| Amount::Usd(usd.0));
-    rows.push(row("money", "max_usd", Amount::Usd(spent.usd), usd));
+    let [money, tokens] = totals(state);
+    let (money_least, tokens_least) = (money.at_least, tokens.at_least);
+    let cap = budget.and_then(|b| b.max_tokens).map(|n| Amount::Tokens(Tokens(n.get())));
+    rows.push(BudgetRow { cap, ..tokens });
+    let cap = budget.and_then(|b| b.max_usd).map(|usd| Amount::Usd(usd.0));
+    rows.push(BudgetRow { cap, ..money });
     let since = &state.progress;
-    let tokens = budget.and_then(|b| b.max_tokens_since_progress);
-    rows.extend(tokens.map(|n| {
-        let cap = Amount::Tokens(Tokens(n.get()));
-        row("tokens since progress", "max_tokens_since_progress", Amount::Tokens(since.tokens), Some(cap))
+    // In which turns something stayed unknown is not kept; before the first one nothing is.
+    let some = since.ticks > 0;
+    let cap = budget.and_then(|b| b.max_tokens_since_progress).map(|n| Amount::Tokens(Tokens(n.get())));
+    rows.extend(cap.map(|_| BudgetRow {
+        at_least: some && tokens_least,
+        ..row("tokens since progress", "max_tokens_since_progress", Amount::Tokens(since.tokens), cap)
     }));
-    let usd = budget.and_then(|b| b.max_usd_since_progress);
-    rows.extend(usd.map(|usd| {
-        row(
-            "money since progress",
-            "max_usd_since_progress",
-            Amount::Usd(since.usd),
-            Some(Amount::Usd(usd.0)),
-        )
+    let cap = budget.and_then(|b| b.max_usd_since_progress).map(|usd| Amount::Usd(usd.0));
+    rows.extend(cap.map(|_| BudgetRow {
+        at_least: some && money_least,
+        ..row("money since progress", "max_usd_since_progress", Amount::Usd(since.usd), cap)
     }));
     rows.extend(caps.value().into_iter().flat_map(|caps| own(state, caps)));
     let mode = caps.value().filter(|caps| caps.budget.max_usd.is_some());
@@ -261,8 +291,12 @@ pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> Budget
         wasted_ms: spent.wasted_ms,
         wasted: spent.wasted.iter().cloned().collect(),
         unknown_usage: spent.unknown_usage,
-        // A tool that counts tokens and names no price has spent something.
-        usd_is_least: spent.unknown_usage > 0
-            || state.peers.values().any(|peer| peer.tokens > Tokens(0) && peer.usd == Usd::ZERO),
+        unknown_usd: state
+            .peers
+            .values()
+            .map(|peer| peer.vague_usd)
+            .fold(0, u64::saturating_add)
+            .max(spent.unknown_usage),
+        usd_is_least: money_least,
     }
 }

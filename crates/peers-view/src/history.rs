@@ -94,6 +94,7 @@ pub struct GateHistory {
 
 /// What a peer cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(into = "CostRow")]
 pub struct PeerCost {
     /// Turns.
     pub ticks: u64,
@@ -113,8 +114,51 @@ pub struct PeerCost {
     pub unknown: u64,
     /// Turns whose price nobody knows.
     pub unknown_usd: u64,
+    /// Turns that used at least what is counted.
+    pub at_least: u64,
     /// Commits.
     pub commits: u64,
+}
+
+/// The same for programs: what is not known is no number.
+#[derive(Serialize)]
+struct CostRow {
+    ticks: u64,
+    handoffs: u64,
+    neutral: u64,
+    ms: u64,
+    wasted_ms: u64,
+    tokens: Option<Tokens>,
+    tokens_at_least: bool,
+    usd: Option<Usd>,
+    usd_at_least: bool,
+    unknown: u64,
+    unknown_usd: u64,
+    at_least: u64,
+    commits: u64,
+}
+
+impl From<PeerCost> for CostRow {
+    fn from(cost: PeerCost) -> Self {
+        let PeerCost { ticks, handoffs, neutral, ms, wasted_ms, tokens, usd, .. } = cost;
+        let PeerCost { unknown, unknown_usd, at_least, commits, .. } = cost;
+        let known = |unknown: u64| ticks == 0 || unknown < ticks;
+        Self {
+            ticks,
+            handoffs,
+            neutral,
+            ms,
+            wasted_ms,
+            tokens: known(unknown).then_some(tokens),
+            tokens_at_least: unknown > 0 || at_least > 0,
+            usd: known(unknown_usd).then_some(usd),
+            usd_at_least: unknown_usd > 0 || at_least > 0,
+            unknown,
+            unknown_usd,
+            at_least,
+            commits,
+        }
+    }
 }
 
 /// Something that was undone.
@@ -284,6 +328,7 @@ impl Fold {
         cost.usd += tick.exit.usage.usd.unwrap_or_default();
         cost.unknown += u64::from(tick.exit.usage.tokens.is_none());
         cost.unknown_usd += u64::from(tick.exit.usage.usd.is_none());
+        cost.at_least += u64::from(tick.exit.at_least);
         cost.commits = cost.commits.saturating_add(u64::try_from(tick.commits.len()).unwrap_or(u64::MAX));
         let planned = self.planned.take().filter(|plan| plan.tick == tick.iteration);
         if let Some(kind) = tick.corrected {

@@ -41,7 +41,7 @@ mod words;
 mod tests;
 
 pub use accounting::{Accounting, Doubt, doubts};
-pub use budget::{Amount, BudgetRow, BudgetView, uncounted};
+pub use budget::{Amount, BudgetRow, BudgetView, spend, uncounted};
 pub use bugs::{BugRow, BugsView};
 pub use caveats::Caveats;
 pub use converge::{ConvergeView, Missing};

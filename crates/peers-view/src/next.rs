@@ -311,16 +311,16 @@ fn more_money(view: &LoopView) -> String {
     let core = view.core.value();
     let row = core.and_then(|core| core.budget.rows.iter().find(|row| row.key == "max_usd"));
     let amounts = row.and_then(|row| match (row.spent, row.cap) {
-        (Amount::Usd(spent), Some(Amount::Usd(cap))) => Some((spent, cap)),
+        (Amount::Usd(spent), Some(Amount::Usd(cap))) => Some((spent, row.words(), cap)),
         _ => None,
     });
     let or = "raise `budget.max_usd` in .peers/config.yaml (then `peers goals accept`), or leave it as it is";
-    let Some((spent, cap)) = amounts else {
+    let Some((spent, said, cap)) = amounts else {
         return format!("go on with a higher `--max-usd`, or {or}");
     };
     let twice = Usd::from_micros(spent.max(cap).as_micros().saturating_mul(2)).to_string();
     format!(
-        "{spent} are spent over all runs, and the cap was {cap}: name one above that, such as `peers{at} run --max-usd {}`; or {or}",
+        "{said} are spent over all runs, and the cap was {cap}: name one above that, such as `peers{at} run --max-usd {}`; or {or}",
         twice.trim_start_matches('$')
     )
 }
@@ -344,8 +344,7 @@ fn key(kind: BudgetKind) -> &'static str {
 pub(crate) fn spent(kind: BudgetKind, view: &LoopView) -> Option<String> {
     let budget = &view.core.value()?.budget;
     let row = budget.rows.iter().find(|row| row.key == key(kind))?;
-    let least = if budget.is_least(row) { "at least " } else { "" };
-    Some(format!("{least}{} of {}", row.spent.words(), row.cap?.words()))
+    Some(format!("{} of {}", row.words(), row.cap?.words()))
 }
 
 /// What the gate that a run stopped for said, in short, and where the whole of it is.

@@ -48,10 +48,14 @@ pub struct PeerRow {
     pub reverted: u32,
     /// It was warned about a test-only turn.
     pub prewarned: bool,
-    /// Tokens of all its turns, as far as known.
-    pub tokens: Tokens,
-    /// Money of all its turns, as far as known.
-    pub usd: Usd,
+    /// Tokens of all its turns; `None` where nothing is known of them.
+    pub tokens: Option<Tokens>,
+    /// It used at least these tokens: of some turns it is not known.
+    pub tokens_at_least: bool,
+    /// Money of all its turns; `None` where nothing is known of it.
+    pub usd: Option<Usd>,
+    /// It cost at least this money: of some turns it is not known.
+    pub usd_at_least: bool,
 }
 
 /// Who has the next turn: one that reached its own cap is passed over. Nobody where none may go now.
@@ -91,8 +95,10 @@ pub(crate) fn rows(state: &State, next: Option<&PeerName>, caps: Option<&Caps>) 
             blocked_on: health.blocked.map(|blocked| blocked.on),
             reverted: health.failed_cheating,
             prewarned: health.prewarned,
-            tokens: health.tokens,
-            usd: health.usd,
+            tokens: Some(health.tokens).filter(|tokens| health.vague_tokens == 0 || tokens.0 > 0),
+            tokens_at_least: health.vague_tokens > 0,
+            usd: Some(health.usd).filter(|usd| health.vague_usd == 0 || *usd > Usd::ZERO),
+            usd_at_least: health.vague_usd > 0,
         }
     };
     state.rules.peers.iter().map(row).collect()

@@ -16,7 +16,7 @@ use crate::markdown::{Document, code};
 use crate::next::next_step;
 use crate::notable::Notable;
 use crate::sourced::Sourced;
-use crate::status::{dirty, excluded, spent_is_known, unseen};
+use crate::status::{dirty, excluded, unseen};
 use crate::words::{count, duration_ms, thousands};
 
 /// Terminal cells of a diagnostic or reason.
@@ -302,20 +302,15 @@ fn budget(doc: &mut Document, core: &Core) {
                 (None, Sourced::Fresh(())) => "no cap".to_owned(),
                 (None, _) => "not known".to_owned(),
             };
-            let percent = row
-                .percent()
-                .filter(|_| spent_is_known(core, row))
-                .map(|p| format!("{p}%"))
-                .unwrap_or_default();
-            vec![row.name.clone(), core.budget.spent_words(row), cap, percent]
+            let percent = row.percent().map(|p| format!("{p}%")).unwrap_or_default();
+            vec![row.name.clone(), row.words(), cap, percent]
         })
         .collect();
     doc.table(&["what", "spent", "cap", ""], &rows);
-    if core.budget.unknown_usage > 0 {
-        let turns = count(core.budget.unknown_usage, "turn");
-        doc.paragraph(&format!(
-            "The cost of {turns} is not known, so tokens and money are at least that much."
-        ));
+    if core.budget.unknown_usd > 0 {
+        let turns = count(core.budget.unknown_usd, "turn");
+        let what = if core.budget.unknown_usage > 0 { "tokens and money are" } else { "money is" };
+        doc.paragraph(&format!("The cost of {turns} is not known, so {what} at least that much."));
     }
 }
 
@@ -346,11 +341,13 @@ fn peers(doc: &mut Document, report: &Report, core: &Core) {
 
 /// Unknown is not zero.
 fn cost_words(cost: &PeerCost) -> String {
-    let PeerCost { tokens, usd, unknown, unknown_usd, ticks, .. } = cost;
+    let PeerCost { tokens, usd, unknown, unknown_usd, at_least, ticks, .. } = cost;
     if *ticks == 0 {
         return "nothing yet".to_owned();
     }
     let share = |known: String, unknown: u64, what: &str| match unknown {
+        // Of a turn that was cut off the rest is not known.
+        0 if *at_least > 0 => format!("at least {known}"),
         0 => known,
         n if n >= *ticks => format!("{what} unknown"),
         n => format!("at least {known} ({} unknown)", count(n, "turn")),

@@ -3,7 +3,6 @@
 use peers_core::state::PeerState;
 use peers_model::time;
 
-use crate::budget::BudgetRow;
 use crate::converge::unproved;
 use crate::diagnostic::{known_reason, last_words};
 use crate::gates::GateRow;
@@ -383,16 +382,15 @@ fn budget(page: &mut Page, core: &Core) {
                 (None, Sourced::Fresh(())) => "no cap".to_owned(),
                 (None, _) => "cap not known".to_owned(),
             };
-            let percent = row.percent().filter(|_| spent_is_known(core, row));
+            let percent = row.percent();
             let tone = match percent {
                 Some(100..) => Tone::Bad,
                 Some(80..) => Tone::Care,
                 _ => Tone::Plain,
             };
-            let spent = budget.spent_words(row);
             vec![
                 Cell::new(Tone::Plain, row.name.as_str()),
-                Cell::new(tone, spent),
+                Cell::new(tone, row.words()),
                 Cell::new(Tone::Faint, of),
                 Cell::new(tone, percent.map(|p| format!("{p}%")).unwrap_or_default()),
             ]
@@ -406,8 +404,8 @@ fn budget(page: &mut Page, core: &Core) {
     ));
     if let Some(uncounted) = budget.uncounted() {
         page.line(&[Cell::new(Tone::Care, format!("  {uncounted}"))]);
-    } else if budget.unknown_usage > 0 {
-        page.say(format!("  the cost of {} is not known", count(budget.unknown_usage, "turn")));
+    } else if budget.unknown_usd > 0 {
+        page.say(format!("  the cost of {} is not known", count(budget.unknown_usd, "turn")));
     }
     if budget.wasted_ms > 0 {
         let skip = budget.wasted.len().saturating_sub(WASTED);
@@ -419,11 +417,6 @@ fn budget(page: &mut Page, core: &Core) {
             .collect();
         page.say(format!("  wasted {}; last: {}", duration_ms(budget.wasted_ms), last.join(", ")));
     }
-}
-
-/// A share of nothing known is no share.
-pub(crate) fn spent_is_known(core: &Core, row: &BudgetRow) -> bool {
-    !core.budget.is_least(row) || !row.spent.is_zero()
 }
 
 fn bugs(page: &mut Page, view: &LoopView) {

@@ -5,6 +5,7 @@ mod converge;
 mod feed;
 mod hostile;
 mod info;
+mod money;
 mod next;
 mod notable;
 mod replay;

@@ -48,6 +48,8 @@ pub struct TickRow {
     pub tokens: Option<Tokens>,
     /// Money, or unknown.
     pub usd: Option<Usd>,
+    /// What is known of both is a lower bound.
+    pub at_least: bool,
     /// Warnings that it left.
     pub warnings: usize,
     /// Guarded files of `.git` that it changed. Untrusted text.
@@ -81,6 +83,7 @@ impl TickRow {
             rescued: tick.rescued,
             tokens: tick.exit.usage.tokens,
             usd: tick.exit.usage.usd,
+            at_least: tick.exit.at_least,
             warnings: tick.warnings_emitted.len(),
             git_tampered: tick.git_tampered.clone(),
             complaint: complaint(tick),
@@ -118,11 +121,13 @@ impl TickRow {
 
     /// What it cost, as far as known.
     pub(crate) fn cost(&self) -> String {
-        match (self.tokens, self.usd) {
+        let least = |known: String| words::at_least(Some(known), self.at_least);
+        let tokens = self.tokens.map(|tokens| least(format!("{} tokens", words::thousands(tokens.0))));
+        match (tokens, self.usd.map(|usd| least(usd.to_string()))) {
             (None, None) => "cost unknown".to_owned(),
-            (Some(tokens), None) => format!("{} tokens", words::thousands(tokens.0)),
-            (None, Some(usd)) => usd.to_string(),
-            (Some(tokens), Some(usd)) => format!("{} tokens, {usd}", words::thousands(tokens.0)),
+            (Some(tokens), None) => format!("{tokens}, cost unknown"),
+            (None, Some(usd)) => usd,
+            (Some(tokens), Some(usd)) => format!("{tokens}, {usd}"),
         }
     }
 }

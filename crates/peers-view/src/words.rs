@@ -95,6 +95,23 @@ pub(crate) fn list_of(first: &[String], shown: usize, (total, more): (u64, bool)
     }
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed(items: &[String]) -> String {
+    match items.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => items.concat(),
+    }
+}
+
+/// An amount of which more may be than is known; unknown is not zero.
+pub(crate) fn at_least(known: Option<String>, least: bool) -> String {
+    match known {
+        None => "unknown".to_owned(),
+        Some(known) if least => format!("at least {known}"),
+        Some(known) => known,
+    }
+}
+
 /// Text as one word of a POSIX shell.
 pub(crate) fn shell_word(text: &str) -> String {
     let plain =
@@ -156,6 +173,7 @@ mod tests {
         let items: Vec<String> = (0..5).map(|n| n.to_string()).collect();
         assert_eq!(list(&items, 3), "0, 1, 2 and 2 more");
         assert_eq!(list(&items, 9), "0, 1, 2, 3, 4");
+        assert_eq!([0, 1, 2, 3].map(|n| listed(&items[..n])), ["", "0", "0 and 1", "0, 1 and 2"]);
         assert_eq!(list_of(&items, 9, (5, false)), "0, 1, 2, 3, 4");
         assert_eq!(list_of(&items, 2, (1200, false)), "0, 1 and 1,198 more");
         assert_eq!(list_of(&items, 2, (1000, true)), "0, 1 and more than 998 more");

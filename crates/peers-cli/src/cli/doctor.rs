@@ -75,6 +75,7 @@ fn as_json(report: &Report) -> serde_json::Value {
                 "model": exit.model,
                 "tokens": exit.usage.tokens,
                 "usd": exit.usage.usd,
+                "at_least": exit.at_least,
                 "duration_ms": exit.duration_ms,
             }),
             Err(why) => json!({"peer": peer, "classification": null, "error": why}),

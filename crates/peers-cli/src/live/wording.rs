@@ -44,18 +44,6 @@ pub(super) fn start(state: &State) -> Vec<String> {
     ]
 }
 
-/// What was spent so far; empty while nothing is known.
-pub(super) fn spend(state: &State) -> String {
-    let mut parts = Vec::new();
-    if state.spent.usd > Usd::ZERO {
-        parts.push(state.spent.usd.to_string());
-    }
-    if state.spent.tokens.0 > 0 {
-        parts.push(counted(state.spent.tokens.0, "token"));
-    }
-    parts.join(", ")
-}
-
 /// `gates: 3 of 4 green, 850ms; not green: lint`. Gates that had their verdict already count too.
 pub(super) fn gates_done(state: &State, verdicts: &[Judged], took_ms: u64, place: Place) -> String {
     let took = human(Duration::from_millis(took_ms));
@@ -116,9 +104,9 @@ pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> String {
     let mut parts =
         vec![outcome.to_owned(), commit.to_owned(), human(Duration::from_millis(tick.exit.duration_ms))];
     let tokens = || tick.exit.usage.tokens.map(|tokens| counted(tokens.0, "token"));
-    parts.extend(
-        tick.exit.usage.usd.filter(|usd| *usd > Usd::ZERO).map(|usd| usd.to_string()).or_else(tokens),
-    );
+    let used = tick.exit.usage.usd.filter(|usd| *usd > Usd::ZERO).map(|usd| usd.to_string()).or_else(tokens);
+    let least = if tick.exit.at_least { "at least " } else { "" };
+    parts.extend(used.map(|used| format!("{least}{used}")));
     let part = if skeptic { " (skeptic)" } else { "" };
     let mut said = vec![format!("tick {} {}{part}: {}", tick.iteration, tick.peer, parts.join(", "))];
     if !tick.success {

@@ -70,6 +70,9 @@ impl State {
                 health.costs.pop_front();
             }
         }
+        let vague = |known: bool| u64::from(!known || tick.exit.at_least);
+        health.vague_tokens = health.vague_tokens.saturating_add(vague(usage.tokens.is_some()));
+        health.vague_usd = health.vague_usd.saturating_add(vague(usage.usd.is_some()));
         if let Some(tokens) = usage.tokens {
             health.tokens += tokens;
         }

@@ -91,7 +91,8 @@ pub(super) fn check(answer: &Answer) -> Check {
 
 fn used(exit: &PeerExit) -> String {
     let model = exit.model.as_ref().map(|model| format!("; model {}", term::line(model, 80)));
-    let tokens = exit.usage.tokens.map(|tokens| format!("; {tokens} tokens"));
-    let usd = exit.usage.usd.map(|usd| format!("; {usd}"));
+    let least = if exit.at_least { "at least " } else { "" };
+    let tokens = exit.usage.tokens.map(|tokens| format!("; {least}{tokens} tokens"));
+    let usd = exit.usage.usd.map(|usd| format!("; {least}{usd}"));
     [model, tokens, usd].into_iter().flatten().collect()
 }

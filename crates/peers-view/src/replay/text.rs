@@ -4,6 +4,7 @@ use peers_core::state::State;
 use peers_model::record::{Record, TickRecord};
 
 use super::Replay;
+use crate::budget;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::ticks::TickRow;
 use crate::watch::record_cells;
@@ -104,6 +105,7 @@ fn changes(page: &mut Page, replay: &Replay) {
 
 /// What every state has.
 fn facts(state: &State) -> Vec<(&'static str, String)> {
+    let [money, tokens] = budget::totals(state);
     let short = |id: Option<&str>| id.and_then(|id| id.get(..8)).unwrap_or("-").to_owned();
     vec![
         ("ticks", state.ticks.to_string()),
@@ -113,8 +115,8 @@ fn facts(state: &State) -> Vec<(&'static str, String)> {
         ("clean ticks", state.clean_ticks.to_string()),
         ("skeptics passed", state.skeptic.passed.len().to_string()),
         ("failures in a row", state.spent.consecutive_failures.to_string()),
-        ("tokens", thousands(state.spent.tokens.0)),
-        ("money", state.spent.usd.to_string()),
+        ("tokens", tokens.words()),
+        ("money", money.words()),
         ("run time", duration_ms(state.spent.peer_ms.saturating_add(state.spent.gate_ms))),
         ("warnings waiting", state.warnings.len().to_string()),
     ]

@@ -191,6 +191,17 @@ fn a_cap_is_said_to_bind_nobody_only_where_it_is_set_and_holds() {
             "loud: b (b): its cost stays unknown, so `max_usd` does not bind it",
         ]
     );
+    assert_eq!(
+        said(
+            "{max_usd_mode: 'off', max_usd: 1, max_usd_since_progress: 1, max_tokens_since_progress: 9}",
+            None,
+            [plain(), known(true, false, None)]
+        ),
+        [
+            "loud: a (a): its tokens, cost and limits stay unknown, so `max_usd_since_progress` and `max_tokens_since_progress` do not bind it",
+            "loud: b (b): its cost stays unknown, so `max_usd_since_progress` does not bind it",
+        ]
+    );
     let own = "{per_peer: {a: {max_tokens: 9, max_usd: 1}, b: {max_usd: 1}}}";
     assert_eq!(
         said(own, None, [plain(), known(true, false, None)]),
