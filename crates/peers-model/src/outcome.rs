@@ -335,13 +335,15 @@ impl StopReason {
                 Some("read the last ticks with `peers replay N`; the skeptic gave no usable verdict")
             }
             Self::ParkedBlocked => Some(
-                "see to what the peers say is in their way (`peers status`), then run again: that is your answer to them",
+                "see to what is in the way of the peers (`peers status`) and say so (`peers ack blocked:PEER --reason TEXT`), then run again",
             ),
             Self::ParkedProof => Some(
                 "a gate cannot be judged in a clean checkout: make it build what it needs, or mark it `tree: live`",
             ),
             Self::Unjudged(_) => Some("fix the gate's command or its tool, then run again"),
-            Self::PeerUnavailable(_) => Some("log in or wait for the quota, then run again"),
+            Self::PeerUnavailable(_) => {
+                Some("see what was the matter with it (`peers status`, `peers doctor`), then run again")
+            }
             Self::AllPeersDegraded => Some("read .peers/HALTED.md, fix the cause, then run again"),
             Self::GoalMutation(_) => {
                 Some("review with `peers goals diff`, then `peers goals accept` or restore the file")

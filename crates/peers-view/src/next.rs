@@ -1,5 +1,7 @@
 //! What an operator does next, and what a run's last lines say.
 
+mod peer;
+
 use peers_model::Usd;
 use peers_model::outcome::{BudgetKind, StopReason};
 use peers_sys::term;
@@ -86,6 +88,8 @@ fn next(view: &LoopView) -> Option<Step> {
             return Some(Step::Run(more_money(view)));
         }
         Liveness::Stopped { reason: StopReason::Budget(kind), .. } => budget(*kind, view),
+        Liveness::Stopped { reason: StopReason::PeerUnavailable(name), .. } => peer::unavailable(name, view),
+        Liveness::Stopped { reason: StopReason::ParkedBlocked, .. } => peer::blocked(view),
         Liveness::Stopped { reason, .. } => match reason.next_step() {
             Some(step) => step.to_owned(),
             // It was told to stop, and goes on when it is told to.

@@ -1,6 +1,7 @@
 //! Ticks as rows, and the newest of them from the end of the journal.
 
 use peers_model::config::Role;
+use peers_model::outcome::{ApiClass, ExitClass};
 use peers_model::record::{CorrectionKind, Line, Record, SkepticVerdict, TickOutcome, TickRecord};
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd, limits};
 use peers_store::{Area, Disk, DiskError, journal, layout};
@@ -54,6 +55,12 @@ pub struct TickRow {
     pub warnings: usize,
     /// Guarded files of `.git` that it changed. Untrusted text.
     pub git_tampered: Vec<String>,
+    /// How its process ended, and what its service said.
+    #[serde(skip)]
+    pub(crate) end: (ExitClass, ApiClass),
+    /// When a limit of its service ends, as that said.
+    #[serde(skip)]
+    pub(crate) resets_at: Option<Timestamp>,
     /// The last line of its standard error, where the process failed. Untrusted text.
     pub complaint: Option<String>,
 }
@@ -86,6 +93,8 @@ impl TickRow {
             at_least: tick.exit.at_least,
             warnings: tick.warnings_emitted.len(),
             git_tampered: tick.git_tampered.clone(),
+            end: (tick.exit.class, tick.exit.api),
+            resets_at: tick.exit.resets_at,
             complaint: complaint(tick),
         }
     }

@@ -50,6 +50,14 @@ pub fn ago(now: Timestamp, then: Timestamp) -> String {
     }
 }
 
+/// `18:30 UTC`, with its date where that is not the one of today.
+pub(crate) fn clock(now: Timestamp, at: Timestamp) -> String {
+    let (today, text) = (now.to_string(), at.to_string());
+    let (day, time) = text.split_once('T').unwrap_or_default();
+    let time = time.get(..5).unwrap_or_default();
+    if today.starts_with(day) { format!("{time} UTC") } else { format!("{day} {time} UTC") }
+}
+
 /// `700 bytes`, `1.5 KiB`, `64.0 MiB`.
 #[must_use]
 pub fn bytes(n: u64) -> String {
@@ -166,6 +174,13 @@ mod tests {
         let at = Timestamp::from_millis;
         assert_eq!(ago(at(1000), at(9000)), "just now");
         assert_eq!(ago(at(7_500_000), at(0)), "2h 5m ago");
+    }
+
+    #[test]
+    fn a_time_of_another_day_has_its_date() {
+        let at = |minutes: i64| Timestamp::from_millis(minutes * 60_000);
+        assert_eq!(clock(at(5), at(65)), "01:05 UTC");
+        assert_eq!(clock(at(5), at(24 * 60)), "1970-01-02 00:00 UTC");
     }
 
     #[test]

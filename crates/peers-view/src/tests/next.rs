@@ -1,10 +1,12 @@
 //! What an operator is told to do next, and what a gate said that is red.
 
-use peers_model::outcome::{BudgetKind, ErrorKind, StopReason, TamperKind};
+use peers_model::Timestamp;
+use peers_model::outcome::{ApiClass, BudgetKind, ErrorKind, ExitClass, StopReason, TamperKind};
+use peers_model::record::{TickOutcome, TickRecord};
 use peers_store::runs;
 use serde_json::Value;
 
-use super::{World, commit, goal, judged, red};
+use super::{World, commit, goal, judged, name, red};
 use crate::{Lock, LoopView, next_step, red_gate, status_json};
 
 /// Writes goals and, as they were accepted but for a last line, the configuration.
@@ -82,6 +84,58 @@ fn how_a_run_in_a_worktree_goes_on_is_said_once() {
         let step = next_step(&world.view()).unwrap();
         assert_eq!(step.matches("`peers -C /data/apart run`").count(), 1, "{step}");
         assert!(!step.contains("run again") && !step.contains("to go on"), "{step}");
+    }
+}
+
+#[test]
+fn what_helps_a_peer_that_is_unavailable_is_told_by_its_cause() {
+    let step = |change: &dyn Fn(&mut TickRecord)| {
+        let mut world = World::running();
+        world.tick(1, "claude", |tick| {
+            (tick.success, tick.outcome) = (false, TickOutcome::NeedsOperator);
+            change(tick);
+        });
+        world.exit(StopReason::PeerUnavailable(name("claude")), "why");
+        next_step(&world.view()).unwrap()
+    };
+    let api = |api: ApiClass| step(&move |tick| tick.exit.api = api);
+    for (step, says) in [
+        (api(ApiClass::Auth), ["log `claude` in (start `claude` and type `/login`", "`peers doctor --live`"]),
+        (api(ApiClass::Quota), ["buy credit for the account of `claude`", "`peers goals edit --config`"]),
+        (
+            api(ApiClass::UsageCap),
+            ["wait until the usage cap of `claude` is over", "raise `rate_limit_max_wait_s`"],
+        ),
+        (api(ApiClass::Transient), ["wait until the rate limit of", "`peers goals accept`"]),
+        (
+            step(&|tick| tick.exit.class = ExitClass::SpawnFail),
+            ["install the program of `claude`", "correct its `argv`"],
+        ),
+        (api(ApiClass::Other), ["`peers replay 1`", "`peers doctor`"]),
+    ] {
+        assert!(says.iter().all(|says| step.contains(says)), "{step}");
+        assert_eq!(step.matches("then run again").count(), 1, "{step}");
+    }
+    let timed = step(&|tick| {
+        tick.exit.api = ApiClass::UsageCap;
+        tick.exit.resets_at = Some(Timestamp::from_millis(9_223_372_036_854));
+    });
+    assert!(timed.starts_with("wait until 2262-"), "{timed}");
+}
+
+#[test]
+fn who_is_blocked_goes_on_by_the_command_that_says_what_was_done() {
+    let mut world = World::running();
+    for (tick, peer) in [(1, "claude"), (2, "codex")] {
+        world.tick(tick, peer, |tick| {
+            (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
+            tick.soft_fail_reason = Some("no database".into());
+        });
+    }
+    world.exit(StopReason::ParkedBlocked, "claude (tick 1): no database");
+    let step = next_step(&world.view()).unwrap();
+    for says in ["`peers ack blocked:claude --reason TEXT`, `peers ack blocked:codex ", "then run again"] {
+        assert!(step.contains(says), "{step}");
     }
 }
 

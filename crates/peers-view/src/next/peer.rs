@@ -1,0 +1,95 @@
+//! What helps a peer that the run stopped for, by what was the matter.
+
+use peers_model::PeerName;
+use peers_model::outcome::{ApiClass, ExitClass};
+use peers_model::record::WaitCause;
+
+use crate::loopview::LoopView;
+use crate::words;
+
+/// What was the matter.
+enum Trouble {
+    Login,
+    Credit,
+    /// Its service refuses it for longer than a run may wait.
+    Refused(WaitCause),
+    Program,
+    Unknown,
+}
+
+/// How to get `peer` back.
+pub(super) fn unavailable(peer: &PeerName, view: &LoopView) -> String {
+    let row = view.core.value().and_then(|core| core.peers.iter().find(|row| row.name == *peer));
+    let ticks = view.journal.value().map(|tail| tail.ticks.as_slice()).unwrap_or_default();
+    let newest = ticks.iter().rev().find(|tick| tick.peer == *peer);
+    let waits = row.and_then(|row| row.waits_for);
+    let trouble = match (newest.map(|tick| tick.end), waits) {
+        (Some((ExitClass::SpawnFail, _)), _) => Trouble::Program,
+        (Some((_, ApiClass::Auth)), _) => Trouble::Login,
+        (Some((_, ApiClass::Quota)), _) => Trouble::Credit,
+        (_, Some(cause)) => Trouble::Refused(cause),
+        (Some((_, ApiClass::UsageCap)), None) => Trouble::Refused(WaitCause::UsageCap),
+        (Some((_, ApiClass::Transient)), None) => Trouble::Refused(WaitCause::RateLimit),
+        (Some((_, ApiClass::None | ApiClass::Other)) | None, None) => Trouble::Unknown,
+    };
+    match trouble {
+        Trouble::Login => {
+            let how = login(row.map(|row| row.tool.as_str()).unwrap_or_default());
+            format!("log `{peer}` in ({how}), ask it for a word with `peers doctor --live`, then run again")
+        }
+        Trouble::Credit => format!(
+            "buy credit for the account of `{peer}`, or give it another model or tool (`peers goals edit --config`), then run again"
+        ),
+        Trouble::Refused(cause) => {
+            let word = cause.word();
+            let until =
+                row.and_then(|row| row.waits_until).or_else(|| newest.and_then(|tick| tick.resets_at));
+            let after = until.filter(|until| *until > view.at).map_or_else(
+                || format!("wait until the {word} of `{peer}` is over"),
+                |until| {
+                    format!(
+                        "wait until {}, when the {word} of `{peer}` is over",
+                        words::clock(view.at, until)
+                    )
+                },
+            );
+            format!(
+                "{after}, then run again; or raise `rate_limit_max_wait_s` in .peers/config.yaml (then `peers goals accept`), and a run waits that long by itself"
+            )
+        }
+        Trouble::Program => format!(
+            "install the program of `{peer}`, or correct its `argv` (`peers goals edit --config`), until `peers doctor` finds it, then run again"
+        ),
+        Trouble::Unknown => {
+            let replay = newest
+                .map_or_else(|| "peers status".to_owned(), |tick| format!("peers replay {}", tick.tick));
+            format!("see what was the matter with `{peer}` (`{replay}`, `peers doctor`), then run again")
+        }
+    }
+}
+
+/// How somebody logs a tool in.
+fn login(tool: &str) -> &'static str {
+    match tool {
+        "claude" => "start `claude` and type `/login`, or set ANTHROPIC_API_KEY",
+        "codex" => "`codex login`, or set CODEX_API_KEY",
+        "opencode" => "`opencode auth login`",
+        _ => "as its tool has it, or by a key in its environment",
+    }
+}
+
+/// How peers go on that say that something is in their way.
+pub(super) fn blocked(view: &LoopView) -> String {
+    let peers = view.core.value().map(|core| core.peers.as_slice()).unwrap_or_default();
+    let blocked: Vec<&str> =
+        peers.iter().filter(|peer| peer.blocked_on.is_some()).map(|peer| peer.name.as_str()).collect();
+    let (them, acks) = match blocked.as_slice() {
+        [] => ("the peers", "`peers ack blocked:PEER --reason TEXT`".to_owned()),
+        [one] => (*one, format!("`peers ack blocked:{one} --reason TEXT`")),
+        more => {
+            let acks = more.iter().map(|peer| format!("`peers ack blocked:{peer} --reason TEXT`"));
+            ("them", acks.collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!("see to what is in the way of {them} (`peers status`) and say so ({acks}), then run again")
+}
