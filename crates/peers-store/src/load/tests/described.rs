@@ -291,7 +291,7 @@ fn every_default_that_is_described_is_the_one_in_effect() {
     }
 }
 
-fn whole(described: Described, text: &str) -> bool {
+pub(super) fn whole(described: Described, text: &str) -> bool {
     let value: Value = yaml::from_str("f", text).unwrap();
     let value = if value.is_null() { Value::Object(Map::new()) } else { value };
     jsonschema::validator_for(&described.schema()).unwrap().is_valid(&value)
