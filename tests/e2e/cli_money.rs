@@ -35,7 +35,9 @@ fn a_peer_at_its_usage_cap_waits_and_the_other_goes_on() {
     assert_eq!(done.last_line(), "Stopped: max_ticks", "{}", done.err);
     let peers: Vec<_> = world.records("tick").iter().map(|tick| tick["peer"].clone()).collect();
     assert_eq!(peers, ["alpha", "beta", "beta", "beta"]);
-    assert!(done.err.contains("alpha waits 2h (usage cap)"), "{}", done.err);
+    let waits = done.err.lines().find(|line| line.contains("alpha waits until ")).unwrap_or_default();
+    assert!(waits.contains(" UTC, 2h ") && waits.ends_with(" from now (usage cap)"), "{}", done.err);
+    assert!(!done.err.contains("no commit"), "{}", done.err);
     let text = world.peers(&["status"]).exits(0).out;
     assert!(text.contains("(usage cap)"), "{text}");
 }

@@ -311,13 +311,13 @@ impl Observer for Watcher {
                 self.line(&format!("{peer} takes no more turns: it reached {}", term::line(reached, 200)));
             }
             Notice::PeerWaits(cooling) => {
-                let wait = peers_model::time::human(cooling.until.since(at.wall));
-                self.line(&format!("{} waits {wait} ({})", cooling.peer, cooling.cause.word()));
+                let until = peers_view::ahead(at.wall, cooling.until);
+                self.line(&format!("{} waits until {until} ({})", cooling.peer, cooling.cause.word()));
             }
             Notice::Waiting { until } => {
                 self.doing.borrow_mut().waiting = Some(*until);
-                let wait = peers_model::time::human(until.since(at.wall));
-                self.line(&format!("every peer waits; the next turn begins in {wait}"));
+                let when = peers_view::ahead(at.wall, *until);
+                self.line(&format!("every peer waits; the next turn begins at {when}"));
             }
             Notice::Warning(text) => self.line(&format!("warning: {}", term::line(text, 300))),
             // Said by whoever started the loop, on standard output.

@@ -11,7 +11,7 @@ use crate::loopview::{LoopView, Silence};
 use crate::next;
 use crate::page::Tone;
 use crate::sourced::Sourced;
-use crate::words::{ago, duration_ms};
+use crate::words::{ago, ahead, clock, duration_ms};
 
 /// A silence of a peer that is worth a word, milliseconds.
 const SILENT_MS: u64 = 10_000;
@@ -31,9 +31,8 @@ fn between_turns(view: &LoopView) -> String {
     let waits: Vec<String> = peers
         .iter()
         .filter_map(|peer| {
-            let until = peer.waits_until.filter(|until| *until > view.at)?;
-            let why = peer.waits_for.unwrap_or_default().word();
-            Some(format!("{} waits {} for its service ({why})", peer.name, time::human(until.since(view.at))))
+            let (until, why) = peer.waiting(view.at)?;
+            Some(format!("{} waits for its service until {} ({why})", peer.name, ahead(view.at, until)))
         })
         .collect();
     if waits.is_empty() {
@@ -42,11 +41,10 @@ fn between_turns(view: &LoopView) -> String {
     format!(", between turns: {}", waits.join(", "))
 }
 
-/// `, gates since 16:05 (1m 3s), on what tick 4 of ann left`. The time is UTC, as everywhere.
+/// `, gates since 16:05 UTC (1m 3s), on what tick 4 of ann left`.
 fn gates_words(view: &LoopView, since: Option<Timestamp>, turn: Option<&OpenTurn>) -> String {
     let Some(since) = since else { return String::new() };
-    let text = since.to_string();
-    let clock = text.split('T').nth(1).and_then(|time| time.get(..5)).unwrap_or_default();
+    let clock = clock(view.at, since);
     let on =
         turn.map(|turn| format!(", on what tick {} of {} left", turn.tick, turn.peer)).unwrap_or_default();
     format!(", gates since {clock} ({}){on}", whole_seconds(view.at.since(since)))

@@ -8,6 +8,9 @@ use peers_sys::term;
 /// that none is cut.
 const WIDEST: usize = 2000;
 
+/// Terminal cells to which the cells of a column are filled up; wider ones stick out.
+const COLUMN: usize = 48;
+
 /// Foreign text as a code span: one line, nothing in it means anything. Empty text gives nothing.
 pub(crate) fn code(text: &str, width: usize) -> String {
     let text = term::line(text, width);
@@ -70,14 +73,34 @@ impl Document {
         let _ = writeln!(self.out, "- {}", plain(text));
     }
 
-    /// A table. Cells are our own words, or foreign text made by [`code`].
+    /// A table, its columns below each other as it stands. Cells are our own words, or foreign text made by
+    /// [`code`].
     pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
+        let head: Vec<String> = head.iter().map(|&cell| plain(cell)).collect();
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
+        let mut widths = vec![3; head.len()];
+        for row in rows.iter().chain([&head]) {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = term::width(cell).min(COLUMN).max(*width);
+            }
+        }
+        // Nothing stands behind the last column.
+        if let Some(last) = widths.last_mut() {
+            *last = 3;
+        }
+        let line = |row: &[String]| {
+            let pad = |(cell, width): (&String, &usize)| {
+                format!("{cell}{}", " ".repeat(width.saturating_sub(term::width(cell))))
+            };
+            row.iter().zip(&widths).map(pad).collect::<Vec<_>>().join(" | ")
+        };
         self.gap();
-        let _ = writeln!(self.out, "| {} |", head.join(" | "));
-        let _ = writeln!(self.out, "|{}", "---|".repeat(head.len()));
-        for row in rows {
-            let cells: Vec<String> = row.iter().map(|cell| plain(cell)).collect();
-            let _ = writeln!(self.out, "| {} |", cells.join(" | "));
+        let _ = writeln!(self.out, "| {} |", line(&head));
+        let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+        let _ = writeln!(self.out, "| {} |", rule.join(" | "));
+        for row in &rows {
+            let _ = writeln!(self.out, "| {} |", line(row));
         }
     }
 
@@ -116,6 +139,22 @@ mod tests {
         doc.commands("Alert:", "x is gone: `a | b 'c'`");
         assert_eq!(doc.finish(), "\nAlert: `` x is gone: `a | b 'c'` ``\n");
         assert_eq!(verbatim("a``b`\n# c"), "``` a``b` # c ```");
+    }
+
+    #[test]
+    fn the_columns_of_a_table_stand_below_each_other() {
+        let mut doc = Document::default();
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        doc.table(&["what", "spent"], &[row(["tokens", "1"]), row(["\u{30c6}\u{30b9}\u{30c8}", "12345678"])]);
+        let lines = ["| what   | spent |", "| ------ | --- |", "| tokens | 1   |"];
+        let text = doc.finish();
+        assert!(text.trim_start().starts_with(&lines.join("\n")), "{text}");
+        let ends: Vec<usize> = text
+            .trim()
+            .lines()
+            .map(|line| term::width(line.rsplitn(3, '|').last().unwrap_or_default()))
+            .collect();
+        assert_eq!(ends, [ends[0]; 4], "{text}");
     }
 
     #[test]

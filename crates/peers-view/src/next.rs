@@ -279,7 +279,7 @@ fn budget(kind: BudgetKind, view: &LoopView) -> String {
         BudgetKind::MaxWall => "run again: this time is counted anew for each run".to_owned(),
         BudgetKind::MaxConsecutiveFailures => {
             let ticks = view.journal.value().map(|tail| tail.ticks.as_slice()).unwrap_or_default();
-            let newest = ticks.iter().rev().find(|tick| !tick.success);
+            let newest = ticks.iter().rev().find(|tick| tick.failed());
             let replay =
                 newest.map_or("peers status".to_owned(), |tick| format!("peers replay {}", tick.tick));
             format!("find out why the last turns failed (`{replay}`), then run again: a new run counts anew")

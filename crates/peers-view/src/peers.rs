@@ -8,6 +8,8 @@ use peers_model::record::WaitCause;
 use peers_model::{PeerName, TickNo, Timestamp, Tokens, Usd};
 use serde::Serialize;
 
+use crate::diagnostic::known_reason;
+
 /// One peer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PeerRow {
@@ -38,12 +40,15 @@ pub struct PeerRow {
     pub since: Option<TickNo>,
     /// It reached a cap of its own and takes no more turns.
     pub capped: bool,
-    /// It waits until then.
+    /// It has no turn before then.
+    #[serde(rename = "not_before")]
     pub waits_until: Option<Timestamp>,
     /// Why it waits.
     pub waits_for: Option<WaitCause>,
     /// What it says is in its way. Untrusted text.
     pub blocked_on: Option<String>,
+    /// In which tick it said so.
+    pub blocked_at: Option<TickNo>,
     /// Turns of it that were reverted since its last clean handoff.
     pub reverted: u32,
     /// It was warned about a test-only turn.
@@ -92,6 +97,7 @@ pub(crate) fn rows(state: &State, next: Option<&PeerName>, caps: Option<&Caps>) 
             capped: caps.is_some_and(|caps| !budget::may_go(caps, state, &rule.name)),
             waits_until: health.not_before,
             waits_for: health.waits_for,
+            blocked_at: health.blocked.as_ref().map(|blocked| blocked.tick),
             blocked_on: health.blocked.map(|blocked| blocked.on),
             reverted: health.failed_cheating,
             prewarned: health.prewarned,
@@ -105,8 +111,36 @@ pub(crate) fn rows(state: &State, next: Option<&PeerName>, caps: Option<&Caps>) 
 }
 
 impl PeerRow {
+    /// Until when it waits, and why; `None` where it does not.
+    pub(crate) fn waiting(&self, now: Timestamp) -> Option<(Timestamp, &'static str)> {
+        let until = self.waits_until.filter(|until| *until > now)?;
+        Some((until, self.waits_for.unwrap_or_default().word()))
+    }
+
+    /// `says since tick 3 that it is blocked: no database`.
+    pub(crate) fn blocked(&self) -> Option<String> {
+        let on = self.blocked_on.as_ref()?;
+        let since = self.blocked_at.map(|tick| format!(" since tick {tick}")).unwrap_or_default();
+        Some(format!("says{since} that it is blocked: {on}"))
+    }
+
+    /// Why its last turn was no success, unless something else that is said of it tells the same.
+    pub(crate) fn why_last(&self, now: Timestamp) -> Option<&str> {
+        let why = known_reason(self.last.as_ref()?.soft_fail_reason.as_deref())?;
+        let ill = self.reason.as_deref().filter(|_| self.state != PeerState::Healthy);
+        let told = self.waiting(now).is_some()
+            || self.blocked_on.as_deref().is_some_and(|on| why.contains(on))
+            || ill.is_some_and(|reason| reason.contains(why));
+        (!told).then_some(why)
+    }
+
     /// `of its last 3 turns 1 failed, 1 left work without a handoff`; `None` where all went well.
     pub(crate) fn recent_fails(&self) -> Option<String> {
+        let ill = self.reason.as_deref().filter(|_| self.state != PeerState::Healthy);
+        if ill.is_some_and(|reason| reason.starts_with("its last ")) {
+            // That tells it, and why.
+            return None;
+        }
         let of = |kind: u32| self.recent.iter().filter(|turn| **turn == kind).count();
         let (unfinished, failed) = (of(1), of(2));
         let said = [(failed, "failed"), (unfinished, "left work without a handoff")];

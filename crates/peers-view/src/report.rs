@@ -2,6 +2,7 @@
 
 mod past;
 
+use peers_model::Timestamp;
 use peers_model::outcome::StopReason;
 use peers_store::Disk;
 use serde::Serialize;
@@ -15,6 +16,7 @@ use crate::loopview::{Asked, Core, LoopView, REFUSED};
 use crate::markdown::{Document, code};
 use crate::next::next_step;
 use crate::notable::Notable;
+use crate::peers::PeerRow;
 use crate::sourced::Sourced;
 use crate::status::{dirty, excluded, unseen};
 use crate::words::{count, duration_ms, thousands};
@@ -332,11 +334,18 @@ fn peers(doc: &mut Document, report: &Report, core: &Core) {
                 duration_ms(cost.ms),
                 duration_ms(cost.wasted_ms),
                 cost_words(&cost),
-                code(peer.reason.as_deref().unwrap_or_default(), TEXT),
+                code(&idle_words(peer, report.view.at), TEXT),
             ]
         })
         .collect();
-    doc.table(&["peer", "state", "handoffs", "run time", "of it wasted", "cost", "why not healthy"], &rows);
+    let head = ["peer", "state", "handoffs", "run time", "of it wasted", "cost", "why not at work"];
+    doc.table(&head, &rows);
+}
+
+/// Why a peer has no turn, or is not healthy. Times stand whole, since the report is kept.
+fn idle_words(peer: &PeerRow, now: Timestamp) -> String {
+    let waits = peer.waiting(now).map(|(until, why)| format!("waits until {until} ({why})"));
+    [peer.reason.clone(), waits, peer.blocked()].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Unknown is not zero.

@@ -1,10 +1,9 @@
 //! `peers status`.
 
 use peers_core::state::PeerState;
-use peers_model::time;
 
 use crate::converge::unproved;
-use crate::diagnostic::{known_reason, last_words};
+use crate::diagnostic::last_words;
 use crate::gates::GateRow;
 use crate::json;
 use crate::live::{Stamp, live_words};
@@ -319,9 +318,7 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             let last = match &peer.last {
                 None => "no turn yet".to_owned(),
                 Some(last) => {
-                    let why = known_reason(last.soft_fail_reason.as_deref())
-                        .map(|why| format!(", {why}"))
-                        .unwrap_or_default();
+                    let why = peer.why_last(view.at).map(|why| format!(", {why}")).unwrap_or_default();
                     let took = duration_ms(last.duration_ms);
                     format!("tick {}: {} in {took}{why}", last.tick, last.classification)
                 }
@@ -331,13 +328,10 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             if peer.reverted > 0 {
                 more.push(format!("{} reverted", count(peer.reverted.into(), "turn")));
             }
-            if let Some(until) = peer.waits_until.filter(|until| *until > view.at) {
-                let why = peer.waits_for.unwrap_or_default().word();
-                more.push(format!("waits {} ({why})", time::human(until.since(view.at))));
+            if let Some((until, why)) = peer.waiting(view.at) {
+                more.push(format!("waits until {} ({why})", words::ahead(view.at, until)));
             }
-            if let Some(on) = &peer.blocked_on {
-                more.push(format!("says that it is blocked: {on}"));
-            }
+            more.extend(peer.blocked());
             if peer.capped {
                 more.push("has reached its own cap".to_owned());
             }
@@ -356,7 +350,14 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
     page.table(2, &rows);
     let ticks = view.journal.value().map(|tail| tail.ticks.as_slice()).unwrap_or_default();
     for peer in &core.peers {
-        let newest = ticks.iter().rev().find(|tick| tick.peer == peer.name).filter(|tick| !tick.success);
+        if peer.blocked_on.is_some() {
+            page.line(&[
+                Cell::new(Tone::Faint, format!("  {} has a turn again after ", peer.name)),
+                Cell::new(Tone::Plain, format!("`peers ack blocked:{} --reason TEXT`", peer.name)),
+                Cell::new(Tone::Faint, ", or when something changes"),
+            ]);
+        }
+        let newest = ticks.iter().rev().find(|tick| tick.peer == peer.name).filter(|tick| tick.failed());
         let Some(tick) = newest else { continue };
         let said = tick.complaint.as_deref().map(|said| format!("`{said}`; ")).unwrap_or_default();
         page.line(&[

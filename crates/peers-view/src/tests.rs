@@ -239,6 +239,14 @@ fn rules() -> Rules {
     }
 }
 
+/// Runs of blanks as one: cells of a table are filled up.
+fn squeezed(text: &str) -> String {
+    let lines = text
+        .lines()
+        .map(|line| line.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 fn run_record(id: &RunId) -> RunRecord {
     RunRecord {
         v: 1,

@@ -128,6 +128,11 @@ impl TickRow {
         text
     }
 
+    /// It was a failure: one that counts for nobody is none.
+    pub(crate) fn failed(&self) -> bool {
+        !self.success && !self.outcome.is_neutral()
+    }
+
     /// What it cost, as far as known.
     pub(crate) fn cost(&self) -> String {
         let least = |known: String| words::at_least(Some(known), self.at_least);

@@ -124,7 +124,13 @@ fn words_of(line: &Line) -> (Tone, String) {
         }
         Record::Cooling(cooling) => (
             Tone::Care,
-            format!("{} waits until {} (limit {} in a row)", cooling.peer, cooling.until, cooling.streak),
+            format!(
+                "{} waits until {} ({}, {} in a row)",
+                cooling.peer,
+                words::ahead(line.ts, cooling.until),
+                cooling.cause.word(),
+                cooling.streak
+            ),
         ),
         Record::CommitsSeen(seen) if seen.commits.is_empty() => {
             (Tone::Faint, "the gates that were cut off have committed nothing".to_owned())

@@ -51,11 +51,21 @@ pub fn ago(now: Timestamp, then: Timestamp) -> String {
 }
 
 /// `18:30 UTC`, with its date where that is not the one of today.
-pub(crate) fn clock(now: Timestamp, at: Timestamp) -> String {
+#[must_use]
+pub fn clock(now: Timestamp, at: Timestamp) -> String {
     let (today, text) = (now.to_string(), at.to_string());
     let (day, time) = text.split_once('T').unwrap_or_default();
     let time = time.get(..5).unwrap_or_default();
     if today.starts_with(day) { format!("{time} UTC") } else { format!("{day} {time} UTC") }
+}
+
+/// `18:30 UTC, 2h from now`.
+#[must_use]
+pub fn ahead(now: Timestamp, at: Timestamp) -> String {
+    let left = at.since(now);
+    // Milliseconds of a wait say nothing.
+    let left = if left < Duration::from_secs(1) { left } else { Duration::from_secs(left.as_secs()) };
+    format!("{}, {} from now", clock(now, at), time::human(left))
 }
 
 /// `700 bytes`, `1.5 KiB`, `64.0 MiB`.

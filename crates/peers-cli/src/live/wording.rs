@@ -112,7 +112,10 @@ pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> String {
     if !tick.success {
         said.extend(peers_view::why_failed(tick).map(|reason| term::line(&reason, COMPLAINT)));
     }
-    said.extend(peers_view::complaint(tick));
+    // The stream or the gates may have told the same.
+    let told = |complaint: &String| said.iter().any(|text| text.contains(complaint.as_str()));
+    let complaint = peers_view::complaint(tick).filter(|complaint| !told(complaint));
+    said.extend(complaint);
     if !tick.success {
         said.push(format!("see `peers replay {}`", tick.iteration));
     }
@@ -138,7 +141,10 @@ pub(super) fn live(progress: &Progress, doing: &Doing) -> String {
         Some(procs::Live::Peer(live)) => peer(&live, doing.skeptic, now),
         Some(procs::Live::Gates(live)) => format!("{} · {}", doing.what(), gates(&live, now)),
         None => match doing.waiting {
-            Some(until) => format!("waiting · {} left", human(until.since(clock::now()))),
+            Some(until) => {
+                let now = clock::now();
+                format!("waiting until {} · {} left", peers_view::clock(now, until), human(until.since(now)))
+            }
             None => "looking at the repository".to_owned(),
         },
     };

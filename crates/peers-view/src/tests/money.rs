@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::World;
+use super::{World, squeezed};
 use crate::{Lock, Report, report_json, report_markdown, status_json};
 
 #[test]
@@ -60,7 +60,7 @@ fn money_that_is_known_in_part_is_a_lower_bound_in_every_view() {
     assert_eq!((&peers[1]["usd"], &peers[1]["usd_at_least"]), (&Value::Null, &true.into()));
     assert_eq!((&peers[1]["tokens"], &peers[1]["tokens_at_least"]), (&1500.into(), &false.into()));
     let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
-    let page = report_markdown(&report);
+    let page = squeezed(&report_markdown(&report));
     for cell in [
         "| at least 1,500 tokens, at least $0.50 |",
         "| 1,500 tokens, money unknown |",

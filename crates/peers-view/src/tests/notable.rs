@@ -9,7 +9,7 @@ use peers_model::record::{
 use peers_model::{TickNo, Timestamp};
 use peers_store::{Area, Disk as _, runs};
 
-use super::{World, commit, goal, is_harmless, name, operator, rules, run_record};
+use super::{World, commit, goal, is_harmless, name, operator, rules, run_record, squeezed};
 use crate::{
     Colour, GitFacts, Lock, LoopView, Paths, Report, Sourced, closing, next_step, report_json,
     report_markdown, status_json, status_text,
@@ -357,8 +357,72 @@ fn between_turns_a_wait_is_named() {
         cause: peers_model::record::WaitCause::UsageCap,
         since: None,
     }));
+    let view = world.view_held();
+    let text = status_text(&view, Colour::Plain);
+    let until = Timestamp::from_millis(world.now + 599_000).to_string();
+    let clock = &until[11..16];
+    assert!(text.contains("between turns: claude waits for its service until "), "{text}");
+    assert!(text.contains(&format!("{clock} UTC, ")) && text.contains(" from now (usage cap)"), "{text}");
+    // It was refused, which is no failure, and why is told once in a line.
+    let row = text.lines().find(|line| line.trim().starts_with("healthy  claude")).unwrap();
+    assert!(row.contains("; waits until ") && !row.contains("the service asked to wait"), "{row}");
+    assert!(!text.contains("failed last"), "{text}");
+    let peers = serde_json::to_value(&view.core.value().unwrap().peers).unwrap();
+    assert_eq!(
+        (&peers[0]["not_before"], &peers[0]["waits_for"]),
+        (&until_json(world.now), &"usage-cap".into())
+    );
+    let report = report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+    assert!(report.contains("(usage cap)` |"), "{report}");
+    // Nor is a turn that was cut short one.
+    world.tick(2, "codex", |tick| {
+        (tick.success, tick.outcome) = (false, TickOutcome::Interrupted);
+    });
+    assert!(!world.text().contains("failed last"), "{}", world.text());
+    world.tick(3, "codex", |tick| {
+        (tick.success, tick.outcome) = (false, TickOutcome::PeerFailed);
+    });
+    assert!(world.text().contains("codex failed last: see `peers replay 3`"), "{}", world.text());
+}
+
+/// The end of the wait above, as JSON has it.
+fn until_json(now: i64) -> serde_json::Value {
+    serde_json::to_value(Timestamp::from_millis(now + 599_000)).unwrap()
+}
+
+#[test]
+fn what_is_in_the_way_of_a_peer_is_told_once_with_the_command_that_answers() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
+        tick.blocked_on = Some("no database here".into());
+        tick.soft_fail_reason = Some("it says that it is blocked: no database here".into());
+    });
     let text = status_text(&world.view_held(), Colour::Plain);
-    assert!(text.contains("between turns: claude waits "), "{text}");
+    let row = text.lines().find(|line| line.trim().starts_with("healthy  claude")).unwrap();
+    assert!(row.ends_with("; says since tick 1 that it is blocked: no database here"), "{row}");
+    assert_eq!(row.matches("no database here").count(), 1, "{row}");
+    assert!(
+        text.contains("claude has a turn again after `peers ack blocked:claude --reason TEXT`"),
+        "{text}"
+    );
+    assert!(!text.contains("failed last"), "{text}");
+}
+
+#[test]
+fn why_a_peer_is_not_healthy_is_told_once() {
+    let mut world = World::running();
+    for tick in 1..=3 {
+        world.tick(tick, "claude", |tick| {
+            (tick.success, tick.outcome) = (false, TickOutcome::NoHandoff);
+            tick.commits.clear();
+            tick.soft_fail_reason = Some("no commit by peer this turn".into());
+        });
+    }
+    let text = world.text();
+    let row = text.lines().find(|line| line.trim().starts_with("degraded  claude")).unwrap();
+    assert_eq!(row.matches("no commit by peer this turn").count(), 1, "{row}");
+    assert_eq!(row.matches("turns failed").count() + row.matches("turns 3 failed").count(), 1, "{row}");
 }
 
 #[test]
@@ -396,11 +460,11 @@ fn a_snapshot_that_does_not_fit_the_journal_is_named() {
 fn an_unknown_cost_is_unknown_and_never_nothing() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| tick.exit.usage = Usage::default());
-    let report = report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+    let report = squeezed(&report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free))));
     assert!(report.contains("tokens unknown, money unknown") && !report.contains("$0.00"), "{report}");
     assert!(report.contains("| money | unknown | $5.00 |"), "{report}");
     world.tick(2, "claude", |tick| tick.exit.usage.usd = None);
-    let report = report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+    let report = squeezed(&report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free))));
     assert!(report.contains("at least 1,500 tokens (1 turn unknown), money unknown"), "{report}");
 }
 

@@ -12,7 +12,7 @@ use peers_model::verdict::Verdict;
 use peers_model::{RunId, TickNo, Timestamp};
 use serde_json::Value;
 
-use super::{World, commit, is_harmless, judged, name, red, rules, tree};
+use super::{World, commit, is_harmless, judged, name, red, rules, squeezed, tree};
 use crate::{GitFacts, Lock, Paths, Report, Sourced, report_json, report_markdown};
 
 fn report(world: &World) -> Report {
@@ -37,7 +37,7 @@ fn the_outcome_comes_first() {
         in_gates: false,
     };
     world.append(Record::Exit(Box::new(exit)));
-    let text = report_markdown(&report(&world));
+    let text = squeezed(&report_markdown(&report(&world)));
     assert!(text.starts_with("# peers report\n\n**Complete**: `stopped 2023-11-14T22:13:24.000Z, complete (exit 0)`\n\nSandbox: **unconfined: peers run without a sandbox**\n"), "{text}");
     assert!(text.contains("Every gate passed in a clean checkout of tree `111111111111`, but for these, which were judged in the work tree only: tests-pass\n"), "{text}");
 }
@@ -46,7 +46,7 @@ fn the_outcome_comes_first() {
 fn a_stop_that_wants_somebody_says_so_with_the_next_step() {
     let mut world = World::running();
     world.exit(StopReason::GoalMutation("goals.yaml".into()), "goals.yaml changed");
-    let text = report_markdown(&report(&world));
+    let text = squeezed(&report_markdown(&report(&world)));
     assert!(
         text.contains(
             "**Stopped: look before you do anything else**: `stopped 2023-11-14T22:13:22.000Z, goal-mutation:goals.yaml"
@@ -73,12 +73,12 @@ fn gates_have_their_first_red_and_last_green() {
     assert_eq!(history.first_red.unwrap().tick, TickNo(1));
     assert_eq!(history.last_red.unwrap().tick, TickNo(2));
     assert_eq!(history.last_green.unwrap().tick, TickNo(0));
-    let text = report_markdown(&report);
+    let text = squeezed(&report_markdown(&report));
     assert_eq!(
         line(&text, "| tests-pass"),
         "| tests-pass | fail | `bbbbbbbb` | tick 1 | tick 0 | 1/2/0 | `2 failed` |"
     );
-    assert_eq!(line(&text, "| lint-clean"), "| lint-clean | unknown |  | never | never | 0/0/0 |  |");
+    assert_eq!(line(&text, "| lint-clean"), "| lint-clean | unknown | | never | never | 0/0/0 | |");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn the_timeline_has_the_last_fifty_ticks() {
     let history = report.history.value().unwrap();
     assert_eq!((history.ticks, history.timeline.len()), (60, 50));
     assert_eq!(history.timeline.front().unwrap().tick, TickNo(11));
-    let text = report_markdown(&report);
+    let text = squeezed(&report_markdown(&report));
     assert!(text.contains("60 ticks in 1 run; the last 50, newest first."), "{text}");
     assert!(
         line(&text, "| 60 |")
@@ -121,7 +121,7 @@ fn what_was_undone_is_listed_with_its_salvage_ref() {
         tick: Some(TickNo(1)),
         what: "had other content".into(),
     }));
-    let text = report_markdown(&report(&world));
+    let text = squeezed(&report_markdown(&report(&world)));
     assert!(text.contains("| 1 | claude | reverted | `bbbbbbbb` | `aaaaaaaa` | `refs/peers/salvage/00000000000000aa/1-claude` | `a test-only turn after a warning` |"), "{text}");
     assert!(text.contains("- the mirror of the journal, 1 time\n"), "{text}");
     assert!(line(&text, "| claude |").contains("| 0 of 1 | 3m | 3m |"), "wasted: {text}");
@@ -138,9 +138,9 @@ fn runs_that_never_ended_are_listed_among_the_ends() {
     let exits = &report.history.value().unwrap().exits;
     assert_eq!(exits.len(), 2);
     assert_eq!((exits[0].reason.as_ref(), exits[0].ticks_in_run), (None, 1));
-    let text = report_markdown(&report);
+    let text = squeezed(&report_markdown(&report));
     assert!(text.contains("| 00000000000000aa | killed or lost | 1 tick | `it never ended` |"), "{text}");
-    assert!(text.contains("| 00000000000000bb | `drained` | 1 tick |  |"), "{text}");
+    assert!(text.contains("| 00000000000000bb | `drained` | 1 tick | |"), "{text}");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn bugs_go_from_found_to_fixed_with_their_commits() {
         scopes: std::collections::BTreeMap::new(),
     });
     let report = Report::read(&mut world.disk(), &asked);
-    let text = report_markdown(&report);
+    let text = squeezed(&report_markdown(&report));
     assert!(text.contains("2 reported, 1 open, 1 of them blocking."), "{text}");
     assert_eq!(
         line(&text, "| B1"),
@@ -212,7 +212,7 @@ fn an_empty_project_has_a_report_too() {
     let world = World::new();
     let report = report(&world);
     assert_eq!(report.history, Sourced::Missing);
-    let text = report_markdown(&report);
+    let text = squeezed(&report_markdown(&report));
     assert!(text.contains("**No run yet**") && !text.contains("Timeline"), "{text}");
     assert!(is_harmless(&report_json(&report)));
 }

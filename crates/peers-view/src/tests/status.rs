@@ -198,7 +198,7 @@ fn gates_that_run_are_what_the_loop_does_whether_a_turn_is_open_or_not() {
     };
     let since = Timestamp::from_millis(world.now + 120_000 - 63_000).to_string();
     let clock = since.split_once('T').unwrap().1[..5].to_owned();
-    assert!(text(true, false).contains(&format!(", gates since {clock} (1m 3s) (process 7)\n")));
+    assert!(text(true, false).contains(&format!(", gates since {clock} UTC (1m 3s) (process 7)\n")));
     assert!(text(false, false).contains(", between turns: a look at the repository"));
     assert!(!text(true, true).contains("gates since"), "what another system writes is not ours");
 }
