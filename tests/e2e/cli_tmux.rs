@@ -57,7 +57,7 @@ fn a_session_is_started_once_and_ended_once() {
 }
 
 #[test]
-fn no_session_is_made_of_a_configuration_that_nobody_accepted() {
+fn no_session_is_made_of_what_nobody_accepted_or_what_is_not_there() {
     let world = World::ready("true");
     let mark = world.path("started");
     let bin = world.path("bin");
@@ -77,6 +77,21 @@ fn no_session_is_made_of_a_configuration_that_nobody_accepted() {
     for says in ["config.yaml changed since it was accepted", "`peers goals accept`"] {
         assert!(refused.err.contains(says), "{says}: {}", refused.err);
     }
+    assert!(!mark.exists(), "{}", std::fs::read_to_string(&mark).unwrap());
+
+    // Accepted, and what the second peer's window would run is not there.
+    let missing = config.replacen(program().to_str().unwrap(), "claude", 1);
+    let missing = missing.replacen("tool: plain", "tool: codex", 1);
+    let missing = missing.replacen(program().to_str().unwrap(), "/nowhere/codex", 1);
+    world.write(".peers/config.yaml", &missing);
+    world.accept(&[]);
+    let refused = up().exits(6);
+    assert!(
+        refused.err.contains("peer `ben`: ") && refused.err.contains("/nowhere/codex"),
+        "{}",
+        refused.err
+    );
+    assert!(refused.err.contains("nothing was started") && !refused.err.contains("`ann`"), "{}", refused.err);
     assert!(!mark.exists(), "{}", std::fs::read_to_string(mark).unwrap());
 }
 

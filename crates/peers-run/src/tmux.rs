@@ -42,13 +42,23 @@ pub fn interactive(peer: &PeerSpec) -> Vec<String> {
         ToolKind::Codex => &["resume", "--last"],
         ToolKind::Acp | ToolKind::Other(_) => return Vec::new(),
     };
-    // The configured one, unless something else is called that calls the tool.
-    let configured = peer.argv.first().filter(|program| program.rsplit('/').next() == Some(kind.name()));
-    let program = configured.map_or_else(|| kind.name().to_owned(), Clone::clone);
+    let Some(program) = program(peer) else { return Vec::new() };
     let mut argv: Vec<String> = ["sh", "-c", GO_ON, "sh"].map(str::to_owned).into();
     argv.push(program);
     argv.extend(switches.iter().map(|&switch| switch.to_owned()));
     argv
+}
+
+/// The program of a peer's window; `None` where that is a login shell.
+#[must_use]
+pub fn program(peer: &PeerSpec) -> Option<String> {
+    let kind = tool_spec(peer).kind;
+    if matches!(kind, ToolKind::Acp | ToolKind::Other(_)) {
+        return None;
+    }
+    // The configured one, unless something else is called that calls the tool.
+    let configured = peer.argv.first().filter(|program| program.rsplit('/').next() == Some(kind.name()));
+    Some(configured.map_or_else(|| kind.name().to_owned(), Clone::clone))
 }
 
 /// The calls of tmux that make a session, in order: a window in which panes follow what happens and the

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use clap::Subcommand;
+use peers_model::config::PeerSpec;
 use peers_model::exit;
 use peers_run::boot;
 use peers_run::place::Place;
@@ -13,7 +14,7 @@ use peers_sys::spawn::resolve_program;
 use peers_sys::{env, term};
 
 use crate::cx::Cx;
-use crate::error::CommandError;
+use crate::error::{self, CommandError};
 
 /// Open a terminal for each agent in a session of tmux, beside what happens
 ///
@@ -22,6 +23,7 @@ use crate::error::CommandError;
 /// messages to each peer. These are your own sessions: what is said there is no turn of a loop.
 ///
 /// Nothing is started from a `config.yaml` that is not what was accepted: `up` exits 5, as `peers run` does.
+/// Where tmux or the program of a peer is missing it exits 6, and makes no session.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -59,11 +61,29 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             if let Some(refused) = loaded.refused_start() {
                 return Err(boot::BootError::from(refused).into());
             }
+            programs(&loaded.config.peers, &place, cx)?;
             tmux.up(&place, &loaded.config.peers, cx)
         }
         What::Down => tmux.down(cx),
         What::Attach => tmux.attach(cx),
     }
+}
+
+/// That each window has something to run: a session with a dead window is none.
+fn programs(peers: &[PeerSpec], place: &Place, cx: &Cx) -> Result<(), CommandError> {
+    let path = cx.env.var("PATH").unwrap_or_default();
+    let missing = peers.iter().filter_map(|peer| {
+        let program = tmux::program(peer)?;
+        let error = resolve_program(OsStr::new(&program), Some(path), place.work_dir()).err()?;
+        Some(format!("peer `{}`: {}", peer.name, error::chain(&error)))
+    });
+    let missing: Vec<String> = missing.collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(CommandError::new(exit::ENVIRONMENT, missing.join("; ")).hint(
+        "install what is missing, or correct `argv` (`peers goals edit --config`); nothing was started",
+    ))
 }
 
 impl<'a> Tmux<'a> {
@@ -100,12 +120,7 @@ impl<'a> Tmux<'a> {
             .hint("`peers tmux up` starts it")
     }
 
-    fn up(
-        &self,
-        place: &Place,
-        peers: &[peers_model::config::PeerSpec],
-        cx: &Cx,
-    ) -> Result<ExitCode, CommandError> {
+    fn up(&self, place: &Place, peers: &[PeerSpec], cx: &Cx) -> Result<ExitCode, CommandError> {
         if self.is_up()? {
             return Err(CommandError::new(
                 exit::CONFLICT,
