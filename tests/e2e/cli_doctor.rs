@@ -129,9 +129,64 @@ fn programs_versions_logins_and_arguments_of_known_tools_are_looked_at() {
     let found = done.json("peers.doctor/1");
     let (claude, codex) = (about(&found, "peer claude"), about(&found, "peer codex"));
     assert!(claude.iter().any(|(_, text)| text == "it has a key: every turn is paid for"), "{claude:?}");
-    assert!(codex.iter().any(|(_, text)| text == "it is logged in with a subscription"), "{codex:?}");
+    let file = format!("it is logged in with a subscription ({})", home.join("auth.json").display());
+    assert!(codex.iter().any(|(_, text)| *text == file), "{codex:?}");
     let refuses = claude.iter().any(|(level, text)| level == "error" && text.contains("as root"));
     assert_eq!((refuses, done.code), (root, Some(if root { 6 } else { 0 })));
+}
+
+#[test]
+fn how_codex_is_billed_is_told_and_the_key_that_does_not_log_it_in() {
+    let world = with_tools("codex, exec, --json, '-'");
+    let codex = |vars: &[(&str, &str)]| {
+        let vars = [vars, &[("IS_SANDBOX", "1")]].concat();
+        about(&doctor(&world, &vars).exits(0).json("peers.doctor/1"), "peer codex")
+    };
+    let alone = codex(&[("OPENAI_API_KEY", "k")]);
+    let says = |text: &String| text.starts_with("no login of it is found but OPENAI_API_KEY");
+    assert!(alone.iter().any(|(level, text)| level == "warning" && says(text)), "{alone:?}");
+    let paid = ("ok".to_owned(), "it has a key (CODEX_API_KEY): every turn is paid for".to_owned());
+    for vars in [&[("CODEX_API_KEY", "k")][..], &[("CODEX_API_KEY", "k"), ("OPENAI_API_KEY", "k")]] {
+        assert!(codex(vars).contains(&paid), "{:?}", codex(vars));
+    }
+    let home = world.path("elsewhere");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("auth.json"), r#"{"auth_mode":"apikey","OPENAI_API_KEY":"k"}"#).unwrap();
+    let file = codex(&[("CODEX_HOME", home.to_str().unwrap()), ("OPENAI_API_KEY", "k")]);
+    let paid = format!("it has a key ({}): every turn is paid for", home.join("auth.json").display());
+    assert!(file.iter().any(|(_, text)| *text == paid), "{file:?}");
+}
+
+#[test]
+fn an_agent_of_the_protocol_is_asked_to_begin_a_session_or_says_why_not() {
+    let world = World::ready("true");
+    let config =
+        world.config("").replacen("tool: plain", "tool: acp", 2).replace("yaml\"]", "yaml\",\"acp\"]");
+    world.write(".peers/config.yaml", &config);
+    world.accept(&[]);
+    world.script("ann", "after: repeat\nturns:\n- - say: OK\n");
+    world.script("ben", "after: repeat\nturns:\n- - say: OK\n");
+    let found = world.peers(&["doctor", "--json"]).exits(0).json("peers.doctor/1");
+    let ann = about(&found, "peer ann");
+    assert!(ann.iter().any(|(_, text)| text.contains("Agent Client Protocol") && text.contains("not tried")));
+    let found = world.peers(&["doctor", "--live", "--json"]).exits(0).json("peers.doctor/1");
+    let ann = about(&found, "peer ann");
+    let began = "it began a session by the Agent Client Protocol and answered in ";
+    assert!(ann.iter().any(|(level, text)| level == "ok" && text.starts_with(began)), "{ann:?}");
+    // It answers, and in no protocol.
+    tool(&world, "gamma", "echo hello");
+    let gamma = world.path("bin/gamma");
+    let entry = format!("peers:\n  - {{name: gamma, tool: acp, argv: [{}]}}\n", gamma.display());
+    world.write(".peers/config.yaml", &config.replacen("peers:\n", &entry, 1));
+    world.accept(&[]);
+    let found = world.peers(&["doctor", "--live", "--json"]).exits(6).json("peers.doctor/1");
+    let checks = found["checks"].as_array().unwrap();
+    let failed =
+        checks.iter().find(|check| check["about"] == "peer gamma" && check["level"] == "error").unwrap();
+    assert!(
+        failed["fix"].as_str().unwrap().contains("speaks the Agent Client Protocol, version 1"),
+        "{failed}"
+    );
 }
 
 #[test]

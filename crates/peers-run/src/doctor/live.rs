@@ -25,6 +25,8 @@ use crate::procs::{self, Book, Site};
 const PROMPT: &str = "Answer with the one word OK. Use no tools and change no files.\n";
 /// So long a peer may take, seconds.
 const LIMIT_S: NonZeroU32 = NonZeroU32::new(120).unwrap();
+/// The exit code of the bridge to an agent that did not begin, or broke off (`docs/formats/acp-bridge.md`).
+const NO_SESSION: i32 = 3;
 /// Characters of what it said last.
 const SAID: usize = 200;
 
@@ -61,8 +63,8 @@ pub(super) fn ask(site: Rc<Site>, loaded: &Loaded, peer: &PeerSpec) -> Result<An
     Ok(Answer { peer: peer.name.clone(), exit })
 }
 
-/// What that says of the peer.
-pub(super) fn check(answer: &Answer) -> Check {
+/// What that says of the peer, of which `by_protocol` tells whether it speaks the Agent Client Protocol.
+pub(super) fn check(answer: &Answer, by_protocol: bool) -> Check {
     let about = format!("peer {}", answer.peer);
     let exit = match &answer.exit {
         Ok(exit) => exit,
@@ -72,7 +74,8 @@ pub(super) fn check(answer: &Answer) -> Check {
     };
     let took = human(Duration::from_millis(exit.duration_ms));
     if exit.class == ExitClass::Ok && exit.api == ApiClass::None {
-        return Check::ok(&about, format!("it answered in {took}{}", used(exit)));
+        let began = if by_protocol { "it began a session by the Agent Client Protocol and" } else { "it" };
+        return Check::ok(&about, format!("{began} answered in {took}{}", used(exit)));
     }
     let class = classification(exit.class, exit.api);
     let said = [&exit.stderr_tail, &exit.stdout_tail].into_iter().map(|tail| term::line(tail.trim(), SAID));
@@ -84,6 +87,10 @@ pub(super) fn check(answer: &Answer) -> Check {
         ApiClass::Quota => (exit::PEER, "wait for the quota, or buy more"),
         ApiClass::Transient => (exit::PEER, "its service is busy: try again later"),
         ApiClass::Other => (exit::PEER, "read what it said; its service refused"),
+        ApiClass::None if by_protocol && exit.code == Some(NO_SESSION) => (
+            exit::ENVIRONMENT,
+            "see that its `argv` starts an agent that speaks the Agent Client Protocol, version 1, on standard input",
+        ),
         ApiClass::None => (exit::ENVIRONMENT, "run the command of this peer by hand in an empty repository"),
     };
     Check::error(&about, code, format!("no answer after {took} ({class}){said}"), fix)

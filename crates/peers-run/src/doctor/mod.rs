@@ -18,6 +18,7 @@ use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::spawn::StubProgram;
 use peers_sys::{clock, reap, term};
+use peers_tools::ToolKind;
 use serde::Serialize;
 
 use crate::boot::{self, BootError, Examined, Finding, Loaded, Part};
@@ -26,7 +27,7 @@ use crate::env::{OperatorEnv, peer_email};
 use crate::gitrepo::chain;
 use crate::oneshot::file;
 use crate::place::{Holder, Place};
-use crate::procs::{Site, SiteSpec};
+use crate::procs::{Site, SiteSpec, tool_spec};
 use crate::scratch::Scratch;
 
 /// Processes that a finding names.
@@ -352,7 +353,8 @@ fn ask_peers(
             let dir = scratch.dir().create_subdir(format!("live-{}", peer.name)).map_err(|e| file(&e))?;
             let repo = live::repository(&dir, env)?;
             let answer = live::ask(spec(repo, scratch.dir())?, loaded, peer)?;
-            report.checks.push(live::check(&answer));
+            let by_protocol = tool_spec(peer).kind == ToolKind::Acp;
+            report.checks.push(live::check(&answer, by_protocol));
             report.answers.push(answer);
         }
     }

@@ -13,7 +13,7 @@ use peers_sys::env::{self, Env};
 use peers_sys::spawn::resolve_program;
 use peers_sys::term;
 use peers_tools::billing::{AuthProbe, Billing, auth_files, billing};
-use peers_tools::{ToolKind, adapter};
+use peers_tools::{ToolKind, ToolSpec, adapter};
 
 use super::Check;
 use crate::boot::{ACCEPT, Loaded};
@@ -26,6 +26,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 const SHOWN: usize = 120;
 /// The oldest major version of node with which the known tools run.
 const NODE: u32 = 18;
+/// The key that codex is often expected to take.
+const OPENAI_KEY: &str = "OPENAI_API_KEY";
 /// Bytes of a program that say how it is interpreted.
 const FIRST: u64 = 256;
 
@@ -181,16 +183,40 @@ fn login(about: &str, env: &Env, peer: &PeerSpec) -> Check {
         let dir = SafeDir::open_shared(path.parent()?).ok()?;
         Some((*name, dir.read_opt(path.file_name()?, limits::MIB).ok()??))
     });
-    let probe = AuthProbe { env: env.vars().iter().filter_map(set).collect(), files: files.collect() };
+    let mut probe = AuthProbe { env: env.vars().iter().filter_map(set).collect(), files: files.collect() };
+    // The provider that is built into codex takes no login from this one; that is asked for below.
+    let other_key = spec.kind == ToolKind::Codex && probe.env.remove(OPENAI_KEY);
+    let by = login_of_codex(&spec, &probe, env).map(|by| format!(" ({by})")).unwrap_or_default();
     match billing(&spec, &probe) {
-        Billing::Metered => Check::ok(about, "it has a key: every turn is paid for"),
-        Billing::Subscription => Check::ok(about, "it is logged in with a subscription"),
+        Billing::Metered => Check::ok(about, format!("it has a key{by}: every turn is paid for")),
+        Billing::Subscription => Check::ok(about, format!("it is logged in with a subscription{by}")),
+        Billing::Unknown if other_key => Check::warning(
+            about,
+            format!(
+                "no login of it is found but {OPENAI_KEY}, which alone does not log `codex exec` in: only a provider of its own configuration may name it"
+            ),
+            format!("log in: `codex login`, or `export CODEX_API_KEY=\"${OPENAI_KEY}\"`"),
+        ),
         Billing::Unknown => Check::warning(
             about,
             "no login of it is found; it may have one that peers does not know (`--live` asks it)",
             fix,
         ),
     }
+}
+
+/// What codex is logged in by: its key goes before its file.
+fn login_of_codex(spec: &ToolSpec, probe: &AuthProbe, env: &Env) -> Option<String> {
+    const KEY: &str = "CODEX_API_KEY";
+    if spec.kind != ToolKind::Codex || spec.provider.is_some() {
+        return None;
+    }
+    if probe.env.contains(KEY) {
+        return Some(KEY.to_owned());
+    }
+    let name = auth_files(&spec.kind).iter().find(|name| probe.files.contains_key(*name))?;
+    let path = moved(name, env).or_else(|| Some(env.home()?.join(name)))?;
+    Some(term::inline(&path.to_string_lossy()))
 }
 
 /// Where a file of the login lies if its tool was told another place.
@@ -257,6 +283,11 @@ fn root(about: &str, env: &Env, peer: &PeerSpec) -> Option<Check> {
 /// Whether the program takes its arguments, where it can be asked without working.
 async fn arguments(site: &Rc<Site>, peer: &PeerSpec, about: &str, program: &Path, ours: bool) -> Check {
     let spec = tool_spec(peer);
+    if spec.kind == ToolKind::Acp {
+        let what =
+            "whether it speaks the Agent Client Protocol with these arguments is not tried (`--live` does)";
+        return Check::ok(about, what);
+    }
     if spec.kind != ToolKind::Codex || !ours {
         return Check::ok(about, "its arguments are not tried: it has no dry run (`--live` tries them)");
     }
