@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::World;
+use crate::support::{World, program};
 
 const KINDS: [&str; 6] = ["pre_turn", "post_turn", "pre_gate", "post_gate", "converge", "halt"];
 
@@ -52,4 +52,22 @@ fn hooks_are_shown_before_they_are_accepted_and_run_around_everything() {
     let heard = std::fs::read_to_string(world.path("heard")).unwrap();
     let last: Value = serde_json::from_str(heard.lines().last().unwrap()).unwrap();
     assert_eq!((&last["hook"], &last["reason"]), (&json!("halt"), &json!("max_ticks")));
+}
+
+#[test]
+fn the_live_line_says_which_hook_runs() {
+    let world = World::ready("true");
+    let gate = world.fifo("gate");
+    let hook = json!([{"cmd": ["/bin/cat", gate], "timeout_s": 60}]);
+    world.write(".peers/config.yaml", &world.config(&format!("hooks: {{halt: {hook}}}\n")));
+    world.accept(&[]);
+    let mut command = world.command(program());
+    command.args(["run", "--max-ticks", "1"]).env("TERM", "xterm");
+    // The hook waits until the line was seen.
+    let (code, shown) = World::on_terminal_until(command, "", "hook halt \u{b7} ", || {
+        std::fs::write(&gate, "go on").unwrap();
+    });
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains(" \u{b7} /bin/cat"), "{shown}");
+    assert!(!shown.contains("was ended at its limit"), "{shown}");
 }

@@ -185,7 +185,17 @@ impl World {
     }
 
     /// A command in front of a terminal on which this is typed: how it ended, and what stood there.
-    pub(crate) fn on_terminal(mut command: Command, typed: &str) -> (Option<i32>, String) {
+    pub(crate) fn on_terminal(command: Command, typed: &str) -> (Option<i32>, String) {
+        Self::on_terminal_until(command, typed, "\0", || {})
+    }
+
+    /// The same, and what is done once this stands there.
+    pub(crate) fn on_terminal_until(
+        mut command: Command,
+        typed: &str,
+        seen: &str,
+        then: impl FnOnce(),
+    ) -> (Option<i32>, String) {
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&terminal).unwrap();
@@ -197,10 +207,15 @@ impl World {
         let mut terminal = std::fs::File::from(terminal);
         // It waits there until it is asked for.
         terminal.write_all(typed.as_bytes()).unwrap();
-        let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
+        let (mut shown, mut piece, mut then) = (Vec::new(), [0; 4096], Some(then));
         // The last end was closed: an error, as terminals tell it.
         while let Ok(read @ 1..) = terminal.read(&mut piece) {
             shown.extend_from_slice(&piece[..read]);
+            if String::from_utf8_lossy(&shown).contains(seen)
+                && let Some(then) = then.take()
+            {
+                then();
+            }
         }
         (child.wait().unwrap().code(), String::from_utf8(shown).unwrap().replace('\r', ""))
     }

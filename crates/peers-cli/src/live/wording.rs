@@ -8,7 +8,7 @@ use peers_model::record::{TickOutcome, TickRecord};
 use peers_model::time::human;
 use peers_model::verdict::{Judged, Place};
 use peers_model::{GoalId, Mono, Usd};
-use peers_run::procs::{self, LiveGates, LivePeer, Progress};
+use peers_run::procs::{self, LiveGates, LiveHook, LivePeer, Progress};
 use peers_sys::{clock, term};
 
 use super::Doing;
@@ -139,6 +139,7 @@ pub(super) fn live(progress: &Progress, doing: &Doing) -> String {
     let now = clock::mono();
     let what = match progress.now() {
         Some(procs::Live::Peer(live)) => peer(&live, doing.skeptic, now),
+        Some(procs::Live::Hook(live)) => hook(&live, now),
         Some(procs::Live::Gates(live)) => format!("{} · {}", doing.what(), gates(&live, now)),
         None => match doing.waiting {
             Some(until) => {
@@ -163,6 +164,12 @@ fn peer(live: &LivePeer, skeptic: bool, now: Mono) -> String {
         parts.push(last.clone());
     }
     parts.join(" · ")
+}
+
+/// `hook pre_turn · 3s · /home/me/bin/note`.
+fn hook(live: &LiveHook, now: Mono) -> String {
+    let LiveHook { hook, program, since } = live;
+    format!("hook {} · {} · {program}", hook.word(), seconds(now.since(*since)))
 }
 
 /// `2 of 5 done · 12s · tests-pass`, or `0 of 5 done · 12s · setup: npm ci`.

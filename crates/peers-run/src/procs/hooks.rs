@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use super::command::{Company, Finished, Running};
 use super::gate_log::GateLog;
 use super::gates::{Cancel, Home};
+use super::progress::Progress;
 use super::{Book, Site};
 use crate::env::{self, GateIdentity, Turn};
 use crate::hooks::HookEvent;
@@ -112,7 +113,13 @@ impl Queue {
     }
 
     /// Starts the commands of a hook, after those that run and wait.
-    pub(super) fn start(&mut self, site: &Rc<Site>, book: &Rc<Book>, event: &HookEvent, company: Company) {
+    pub(super) fn start(
+        &mut self,
+        site: &Rc<Site>,
+        book: &Rc<Book>,
+        event: &HookEvent,
+        (company, progress): (Company, &Progress),
+    ) {
         let hook = event.about.hook();
         if !self.takes(book, hook) {
             return;
@@ -131,6 +138,7 @@ impl Queue {
             input: event.json(&spec.run_id, &spec.project, clock::now(), &site.rules),
             cancel: Cancel::by(self.cancel.subscribe()),
             company,
+            progress: progress.clone(),
         };
         let (before, counted) = (self.last.take(), Counted::new(&self.news));
         self.last = Some(tokio::task::spawn_local(async move {
@@ -154,6 +162,7 @@ struct OneHook {
     input: String,
     cancel: Cancel,
     company: Company,
+    progress: Progress,
 }
 
 impl OneHook {
@@ -171,8 +180,11 @@ impl OneHook {
             log.go_on();
             let head = format!("[peers: command {} of {}, {}]\n", i + 1, commands.len(), clock::now());
             log.write(head.as_bytes());
-            if let Some(why) = self.one(command, &mut log).await {
-                let program = command.cmd.first().map(|word| term::line(word, PROGRAM)).unwrap_or_default();
+            let program = command.cmd.first().map(|word| term::line(word, PROGRAM)).unwrap_or_default();
+            self.progress.hook(self.hook, &program, clock::mono());
+            let failed = self.one(command, &mut log).await;
+            self.progress.hook_done();
+            if let Some(why) = failed {
                 let kept =
                     peers.map(|_| format!("; its output is in .peers/{}/{name}", layout::peers::LOG_HOOKS));
                 told.push(format!(

@@ -61,7 +61,7 @@ pub use gates::{Cancel, run_gates};
 pub use hooks::HookNews;
 pub use launch::{Outlook, outlook, required_env, tool_spec};
 pub(crate) use probe::{Said, ask, program};
-pub use progress::{Live, LiveGates, LivePeer, Progress};
+pub use progress::{Live, LiveGates, LiveHook, LivePeer, Progress};
 pub(crate) use recover::reap_run;
 pub use verify::{Extra, ExtraResult, run_extra};
 
@@ -460,7 +460,7 @@ impl Procs for RealProcs {
     fn run_hook(&mut self, event: &HookEvent) {
         let beside = self.behind.as_ref().is_some_and(|behind| !behind.task.is_finished());
         let company = if beside { Company::Others } else { Company::Alone };
-        self.hooks.start(&self.site, &self.book.read(), event, company);
+        self.hooks.start(&self.site, &self.book.read(), event, (company, &self.progress));
     }
 
     fn hooks_run(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use peers_model::config::Hook;
 use peers_model::{GoalId, Mono, PeerName, TickNo};
 
 use crate::ports::Round;
@@ -21,6 +22,19 @@ pub enum Live {
     Peer(LivePeer),
     /// Gates.
     Gates(LiveGates),
+    /// A command of a hook.
+    Hook(LiveHook),
+}
+
+/// A running command of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveHook {
+    /// Of which hook.
+    pub hook: Hook,
+    /// Its program, one line that is safe to show.
+    pub program: String,
+    /// When it was started.
+    pub since: Mono,
 }
 
 /// A running peer.
@@ -108,6 +122,16 @@ impl Progress {
             live.running.retain(|g| g != gate);
             live.done += 1;
         }
+    }
+
+    pub(super) fn hook(&self, hook: Hook, program: &str, at: Mono) {
+        let program = peers_sys::term::line(program, WORDS);
+        self.0.replace(Some(Live::Hook(LiveHook { hook, program, since: at })));
+    }
+
+    /// The command of a hook is over. What else runs stays.
+    pub(super) fn hook_done(&self) {
+        self.0.replace_with(|live| live.take().filter(|live| !matches!(live, Live::Hook(_))));
     }
 
     pub(super) fn idle(&self) {
