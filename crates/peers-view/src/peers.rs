@@ -12,6 +12,7 @@ use crate::diagnostic::known_reason;
 
 /// One peer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "a flat row for programs")]
 pub struct PeerRow {
     /// Its name.
     pub name: PeerName,
