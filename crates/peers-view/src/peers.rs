@@ -64,11 +64,12 @@ pub struct PeerRow {
     pub usd_at_least: bool,
 }
 
-/// Who has the next turn: one that reached its own cap is passed over. Nobody where none may go now.
+/// Who has the next turn: one that reached its own cap, or waits, is passed over. Nobody where none may go now.
 pub(crate) fn next(state: &State, caps: Option<&Caps>, now: Timestamp) -> Option<PeerName> {
     let first = state.turn_peer()?;
     let may = |peer: &PeerName| caps.is_none_or(|caps| budget::may_go(caps, state, peer));
-    if may(first) {
+    let waits = state.peers.get(first).and_then(|health| health.not_before).is_some_and(|until| until > now);
+    if may(first) && !waits {
         return Some(first.clone());
     }
     match turns::choose_within(state, now, may) {

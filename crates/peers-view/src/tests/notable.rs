@@ -363,6 +363,7 @@ fn between_turns_a_wait_is_named() {
     let clock = &until[11..16];
     assert!(text.contains("between turns: claude waits for its service until "), "{text}");
     assert!(text.contains(&format!("{clock} UTC, ")) && text.contains(" from now (usage cap)"), "{text}");
+    assert_eq!(view.core.value().unwrap().turn.as_ref().map(ToString::to_string).as_deref(), Some("codex"));
     // It was refused, which is no failure, and why is told once in a line.
     let row = text.lines().find(|line| line.trim().starts_with("healthy  claude")).unwrap();
     assert!(row.contains("; waits until ") && !row.contains("the service asked to wait"), "{row}");
