@@ -68,10 +68,21 @@ impl Ground {
         );
         fs::write(ground.repo().join(".peers/config.yaml"), config)?;
         fs::write(ground.repo().join(".peers/goals.yaml"), goals)?;
-        ground
-            .peers(&["goals", "accept", "--widen-yes", "--note", "soak"])
-            .or_else(|_| ground.peers(&["goals", "accept", "--note", "soak"]))?;
+        ground.accept()?;
         Ok(ground)
+    }
+
+    /// Accepts goals and configuration as they are. Commands that are new are accepted by the digest that the
+    /// refusal names.
+    pub(crate) fn accept(&self) -> Result<(), Failure> {
+        let refused = self.command(&["goals", "accept"]).output()?;
+        if refused.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let digest = said.split("--widen ").nth(1).and_then(|rest| rest.split('`').next());
+        self.peers(&["goals", "accept", "--widen", digest.ok_or(said.as_str())?])?;
+        Ok(())
     }
 
     pub(crate) fn repo(&self) -> PathBuf {

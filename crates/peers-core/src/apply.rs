@@ -111,6 +111,9 @@ impl State {
             Record::Operator(record) => self.apply_operator(&record.op, &record.by),
             Record::CommitsSeen(seen) => {
                 self.head = Some(seen.head.clone());
+                if seen.while_gates {
+                    self.strangers_came();
+                }
                 // After the exit: the gates that were cut off have ended, and this is all there was.
                 if self.live_run().is_none()
                     && let Some(exit) = &mut self.last_exit
@@ -297,7 +300,8 @@ impl State {
             }
         }
         if tick.product_change {
-            self.last_product_author = Some(tick.peer.clone());
+            self.last_product_author = Some(tick.peer.clone()).filter(|_| !tick.outside);
+            self.strangers = tick.outside;
         }
         if tick.success && !self.rules.dry_run {
             self.last_handoff = Some(HandoffMark {
@@ -321,6 +325,15 @@ impl State {
         if greens > best || closed > most {
             self.progress =
                 Progress { greens: greens.max(best), closed: closed.max(most), ..Progress::default() };
+        }
+    }
+
+    /// Commits came in of which nobody saw who made them: any peer may have.
+    fn strangers_came(&mut self) {
+        self.strangers = true;
+        self.last_product_author = None;
+        for soft in &self.rules.soft {
+            self.soft.entry(soft.id.clone()).or_default().strangers = true;
         }
     }
 
@@ -373,6 +386,7 @@ impl State {
                 self.clean_ticks = 0;
                 self.last_handoff = None;
                 self.last_product_author = None;
+                self.strangers = false;
             }
             OperatorOp::Moving(what) => {
                 self.moving = Some(crate::state::OpenMove { what: what.clone(), by: by.to_owned() });

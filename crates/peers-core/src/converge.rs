@@ -70,10 +70,20 @@ pub fn has_real_gate(state: &State) -> bool {
     state.rules.gates.iter().any(|g| !g.shipped)
 }
 
+/// How many peers have to be skeptics: two at least where nobody knows who of them made the newest change.
+#[must_use]
+pub fn skeptic_rounds(state: &State) -> u32 {
+    match state.rules.skeptic_rounds {
+        0 => 0,
+        rounds if state.strangers => rounds.max(2),
+        rounds => rounds,
+    }
+}
+
 /// Whether the skeptic has found nothing at this tree, by enough peers.
 #[must_use]
 pub fn skeptic_passed(state: &State, tree: &TreeId) -> bool {
-    let rounds = usize::try_from(state.rules.skeptic_rounds).unwrap_or(usize::MAX);
+    let rounds = usize::try_from(skeptic_rounds(state)).unwrap_or(usize::MAX);
     let able = state.rules.peers.len().max(1);
     rounds == 0
         || (state.skeptic.tree.as_ref() == Some(tree) && state.skeptic.passed.len() >= rounds.min(able))
@@ -177,10 +187,28 @@ pub fn roster(state: &State) -> Vec<RosterEntry> {
         .collect()
 }
 
+/// Whether this peer has found nothing at this tree as a skeptic.
+#[must_use]
+pub fn skeptic_answered(state: &State, peer: &PeerName, tree: &TreeId) -> bool {
+    state.skeptic.tree.as_ref() == Some(tree) && state.skeptic.passed.contains(peer)
+}
+
+/// Whether a turn of this peer can bring one of these soft goals further: by a review that counts, or, while
+/// somebody objects, by work.
+#[must_use]
+pub fn review_helps(state: &State, facts: &Facts, goals: &[GoalId], peer: &PeerName) -> bool {
+    let roster = roster(state);
+    state.rules.soft.iter().filter(|soft| goals.contains(&soft.id)).any(|soft| {
+        let scope = facts.scopes.get(&soft.id).map(String::as_str).unwrap_or_default();
+        let status = state.soft.get(&soft.id).cloned().unwrap_or_default();
+        reviews::objected(&status, &roster, scope)
+            || reviews::pending(&status, soft.rule, &roster, peer, scope)
+    })
+}
+
 /// Whom the skeptic turn should go to: somebody who did not write the newest product change and has
 /// not answered for this tree.
 #[must_use]
 pub fn skeptic_prefers(state: &State, peer: &PeerName, tree: &TreeId) -> bool {
-    let answered = state.skeptic.tree.as_ref() == Some(tree) && state.skeptic.passed.contains(peer);
-    !answered && state.last_product_author.as_ref() != Some(peer)
+    !skeptic_answered(state, peer, tree) && state.last_product_author.as_ref() != Some(peer)
 }

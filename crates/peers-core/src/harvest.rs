@@ -62,6 +62,8 @@ pub struct Judgement {
     pub prewarned: bool,
     /// A test-only turn that was justified.
     pub justification: Option<String>,
+    /// What a turn outside of the loop did to the tests.
+    pub distrust: Option<String>,
     /// What must be undone, and why.
     pub undo: Option<(CorrectionKind, String)>,
     /// Warnings that were too many.
@@ -264,6 +266,7 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         evidence: false,
         prewarned: false,
         justification: None,
+        distrust: None,
         undo: None,
         unsaid: 0,
     };
@@ -416,11 +419,23 @@ pub(crate) fn weakened(state: &State, open: &OpenTick, j: &mut Judgement, why: &
         return;
     }
     let why = format!("{WEAKENED}{why}");
+    if open.started.outside {
+        distrust(j, &why);
+        return;
+    }
     if state.health(&open.started.peer).prewarned {
         take_back(open, j, &why);
     } else {
         prewarn(open, j, &why);
     }
+}
+
+/// Weakened tests of which nobody saw whose doing they are: nobody is charged, nothing is taken back, and the
+/// operator has to look.
+fn distrust(j: &mut Judgement, why: &str) {
+    let why = bounded(why, limits::WARNING - 200);
+    j.warn_first(&format!("{why} (outside of the loop, so nobody is charged)"));
+    j.distrust.get_or_insert(why);
 }
 
 fn prewarn(open: &OpenTick, j: &mut Judgement, why: &str) {
@@ -448,6 +463,15 @@ fn take_back(open: &OpenTick, j: &mut Judgement, why: &str) {
 fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgement) {
     let started = &open.started;
     let prewarned = state.health(&started.peer).prewarned;
+    if started.outside {
+        let OfTurn { own, taken_over, .. } =
+            cheat::weakenings_of_turn(&harvest.diff, &harvest.uncommitted, false);
+        let found: Vec<Weakening> = own.into_iter().chain(taken_over).collect();
+        if !found.is_empty() {
+            distrust(j, &cheat::weakened_words(&found));
+        }
+        return;
+    }
     // Who was cut short may have meant to go on.
     let left_counts = j.outcome != TickOutcome::Interrupted;
     let OfTurn { own: found, taken_over, found_there } =

@@ -78,6 +78,9 @@ pub struct State {
     pub acks: BTreeSet<AckTarget>,
     /// Who last changed the product.
     pub last_product_author: Option<PeerName>,
+    /// Since then something came in of which nobody saw who made it.
+    #[serde(default)]
+    pub strangers: bool,
     /// The newest handoff.
     pub last_handoff: Option<HandoffMark>,
     /// How the last run ended.

@@ -90,6 +90,24 @@ pub fn choose_preferring(
     }
 }
 
+/// Like [`choose_within`], among those who are `asked` for, though others could go.
+#[must_use]
+pub fn choose_asked(
+    state: &State,
+    now: Timestamp,
+    may: impl Fn(&PeerName) -> bool,
+    asked: impl Fn(&PeerName) -> bool,
+) -> Choice {
+    choose_from(state, now, may, asked)
+}
+
+/// Whether somebody is `asked` for who could go if it did not say that something is in its way.
+#[must_use]
+pub fn asked_is_blocked(state: &State, asked: impl Fn(&PeerName) -> bool) -> bool {
+    let mut peers = state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| asked(peer));
+    peers.any(|peer| is_blocked(state, peer) && is_able(state, peer))
+}
+
 fn choose_from(
     state: &State,
     now: Timestamp,
@@ -120,16 +138,22 @@ fn choose_from(
     earliest.map_or(Choice::Nobody, Choice::Wait)
 }
 
-/// Who waits longer than `most` and why, where all who can go do. A minute is left for what is added to a
+/// Who waits longer than `most` and why, where all who can go and are `asked` for do. A minute is left for what is added to a
 /// named time so that not all come back at once.
 #[must_use]
-pub fn waits_too_long(state: &State, now: Timestamp, most: Duration) -> Option<(PeerName, String)> {
+pub fn waits_too_long(
+    state: &State,
+    now: Timestamp,
+    most: Duration,
+    asked: impl Fn(&PeerName) -> bool,
+) -> Option<(PeerName, String)> {
     let latest = now.plus(most.saturating_add(Duration::from_mins(1)));
     let waits = |peer: &PeerName| {
         let health = state.peers.get(peer)?;
         Some((health.not_before.filter(|at| *at > latest)?, peer.clone(), health.waits_for))
     };
-    let able = || state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| can_go(state, peer));
+    let able =
+        || state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| can_go(state, peer) && asked(peer));
     if !able().all(|peer| waits(peer).is_some()) {
         return None;
     }

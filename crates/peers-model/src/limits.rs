@@ -35,6 +35,10 @@ pub const NOTES: usize = 2 * 1024;
 pub const WARNINGS_KEPT: usize = 500;
 /// Captured output of one peer stream (`health.buf_cap_bytes`).
 pub const STREAM_CAPTURE: u64 = 2 * MIB;
+/// Tokens of one turn that are believed. A stream may say anything; what is added to the caps of all runs may not.
+pub const TURN_TOKENS: u64 = 1_000_000_000;
+/// Dollars of one turn that are believed.
+pub const TURN_USD: u64 = 100_000;
 /// Live tee of one peer stream to disk.
 pub const STREAM_TEE: u64 = 64 * MIB;
 /// Full gate log on disk.

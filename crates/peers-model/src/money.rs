@@ -14,10 +14,13 @@ impl Usd {
     /// No money.
     pub const ZERO: Self = Self(0);
 
-    /// From micro-dollars.
+    /// The most that is told: a billion dollars. Nothing adds up to more, so that what is written can be read.
+    pub const MAX: Self = Self(1_000_000_000_000_000);
+
+    /// From micro-dollars, [`MAX`](Self::MAX) at most.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros)
+        if micros > Self::MAX.0 { Self::MAX } else { Self(micros) }
     }
 
     /// In micro-dollars.
@@ -53,7 +56,7 @@ impl Usd {
 impl Add for Usd {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
+        Self::from_micros(self.0.saturating_add(other.0))
     }
 }
 
@@ -121,6 +124,15 @@ impl fmt::Display for Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_sum_is_more_than_can_be_read_again() {
+        let most = Usd::from_f64(9e8).unwrap();
+        for sum in [most + most, Usd::from_micros(u64::MAX), [most; 9].into_iter().sum()] {
+            assert_eq!(sum, Usd::MAX);
+            assert_eq!(serde_json::from_str::<Usd>(&serde_json::to_string(&sum).unwrap()).unwrap(), sum);
+        }
+    }
 
     #[test]
     fn dollars_survive_json_exactly() {

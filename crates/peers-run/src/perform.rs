@@ -230,13 +230,14 @@ impl<W: World> Engine<W> {
         let found = found.map_err(|failure| Failure::or_tamper(failure, sweep.tamper.clone()))?;
         let authors = self.store.authors();
         let arrived: Vec<CommitId> = found.since.into_iter().filter(|c| authors.of(c).is_none()).collect();
-        let gates_ran = match self.machine.phase {
+        let nobody_saw = match self.machine.phase {
+            Phase::Surveying(_) | Phase::Booting { .. } if settled && self.cfg.unwatched => true,
             Phase::Surveying(moved) => moved > 0,
             Phase::Booting { .. } => settled && self.machine.state.unwitnessed(),
             _ => false,
         };
         let arrived_weaken = match known {
-            Some(known) if gates_ran && !arrived.is_empty() => {
+            Some(known) if nobody_saw && !arrived.is_empty() => {
                 let diff = self.world.repo().diff(&known, &found.at.head)?;
                 weakenings(&diff).iter().map(ToString::to_string).collect()
             }
@@ -474,9 +475,10 @@ fn open_ids(ledger: &Ledger) -> Vec<BugId> {
 /// report or by the verification. Else a peer could report and close small things for ever.
 fn closed(ledger: &Ledger) -> u32 {
     let counts = |bug: &&Bug| {
-        let closer = bug.resolution.as_ref().map(|resolution| &resolution.by);
-        let mut others = bug.verified_by.iter().chain([&bug.found_by]);
-        bug.open.is_none() && bug.severity.blocks() && others.any(|by| Some(by) != closer)
+        let Some(closer) = bug.resolution.as_ref().map(|resolution| &resolution.by) else { return false };
+        let mut others = bug.verified_by.iter().chain([&bug.found_by]).filter(|by| by.is_attested());
+        let known = bug.open.is_none() && bug.severity.blocks() && closer.is_attested();
+        known && others.any(|by| by != closer)
     };
     u32::try_from(ledger.bugs.values().filter(counts).count()).unwrap_or(u32::MAX)
 }

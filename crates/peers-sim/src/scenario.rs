@@ -194,6 +194,7 @@ impl Scenario {
             rules: self.rules(),
             digests,
             caps: Caps::new(budget),
+            unwatched: false,
             after: None,
             max_ticks: self.max_ticks,
             stuck_after: 5,

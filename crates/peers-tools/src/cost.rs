@@ -119,11 +119,16 @@ impl Meter {
         let known = self.open.iter().position(|(name, _)| name.as_ref() == model);
         let at = match known {
             Some(at) => at,
-            None if self.open.len() < MODELS => {
+            // What has no price takes no place from what has.
+            None if !model.is_some_and(|model| self.prices.knows(model)) => return,
+            None => {
+                if self.open.len() >= MODELS {
+                    self.settled = self.spent().1;
+                    self.open.clear();
+                }
                 self.open.push((model.cloned(), Usage::default()));
                 self.open.len() - 1
             }
-            None => return,
         };
         if let Some((_, usage)) = self.open.get_mut(at) {
             add(usage, more);
@@ -263,6 +268,16 @@ mod tests {
     }
 
     #[test]
+    fn any_number_of_models_takes_no_price_from_one_that_has_one() {
+        let mut meter = meter("claude", Some("opus"));
+        for n in 0..100 {
+            meter.feed(&spend(1, None, Some(&format!("invented-{n}"))));
+        }
+        meter.feed(&spend(1000, None, Some("claude-opus-5-5")));
+        assert_eq!(spent(&meter), (1100, Some(4000)));
+    }
+
+    #[test]
     fn an_account_that_says_less_than_was_counted_takes_nothing_back() {
         let mut meter = meter("claude", Some("opus"));
         for _ in 0..10 {
@@ -290,6 +305,6 @@ mod tests {
         for n in 0..1000 {
             many.feed(&spend(1, None, Some(&format!("m{n}"))));
         }
-        assert_eq!((spent(&many), many.open.len()), ((1000, None), MODELS));
+        assert_eq!((spent(&many), many.open.len()), ((1000, None), 0));
     }
 }

@@ -114,6 +114,12 @@ impl Prices {
             .or_else(|| names().filter_map(undated).find_map(|name| self.models.get(name)))
     }
 
+    /// Whether the table has a price for this model.
+    #[must_use]
+    pub fn knows(&self, model: &str) -> bool {
+        self.find(model).is_some()
+    }
+
     /// What `usage` of `model` costs; `None` when the table does not know the model, or when `usage` is
     /// only a total.
     #[must_use]

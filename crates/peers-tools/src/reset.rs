@@ -51,6 +51,7 @@ pub fn opens_at(kind: FailureKind, text: &str, now: i64, offset_s: i32) -> Optio
         }
         FailureKind::Quota | FailureKind::Overload | FailureKind::Other => None,
     };
+    let told = told.filter(|at| at.checked_sub(now).is_some_and(|wait| wait <= MOST_S));
     told.or_else(|| reset_at(text, now, offset_s))
 }
 

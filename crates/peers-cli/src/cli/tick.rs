@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use peers_run::boot::{self, BootError, Outside};
 
@@ -11,6 +12,8 @@ use crate::error::CommandError;
 
 /// A hook's message is at most this long, in bytes.
 const MESSAGE: u64 = 1024 * 1024;
+/// How long the end of a hook's message is waited for.
+const MESSAGE_WAIT: Duration = Duration::from_secs(5);
 
 /// Run the loop for one turn
 ///
@@ -68,14 +71,19 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     run::start(Some(1), Some(after), &args.common, cx)
 }
 
-/// What the hook says on standard input; nothing where a person calls.
+/// What the hook says on standard input; nothing where a person calls, or where nobody ends it in time.
 fn message() -> Vec<u8> {
-    let stdin = std::io::stdin();
-    let mut bytes = Vec::new();
-    if !stdin.is_terminal()
-        && let Err(error) = stdin.lock().take(MESSAGE).read_to_end(&mut bytes)
-    {
-        tracing::debug!(%error, "no message on standard input");
+    if std::io::stdin().is_terminal() {
+        return Vec::new();
     }
-    bytes
+    let (told, telling) = std::sync::mpsc::channel();
+    // It ends with the process, should the other side never end.
+    let _reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Err(error) = std::io::stdin().lock().take(MESSAGE).read_to_end(&mut bytes) {
+            tracing::debug!(%error, "no message on standard input");
+        }
+        let _heard = told.send(bytes);
+    });
+    telling.recv_timeout(MESSAGE_WAIT).unwrap_or_default()
 }

@@ -30,7 +30,9 @@ impl State {
         if tick.usd_warned.is_some() {
             spent.usd_warned_for = tick.usd_warned;
         }
-        if tick.success || tick.outcome.is_neutral() {
+        if tick.outside {
+            // Nobody watched it: it shows nothing of its peer.
+        } else if tick.success || tick.outcome.is_neutral() {
             // Whom a service refuses did start; who is blocked or was cut short has shown nothing.
             if tick.success || tick.outcome.waits() {
                 spent.consecutive_failures = 0;
@@ -87,6 +89,7 @@ impl State {
         let max_retries = self.rules.max_retries;
         let health = self.peers.entry(tick.peer.clone()).or_default();
         let pass_on = match tick.outcome {
+            TickOutcome::Handoff if tick.outside => true,
             TickOutcome::Handoff
             | TickOutcome::RateLimited
             | TickOutcome::UsageCapped
@@ -125,6 +128,10 @@ impl State {
             soft_fail_reason: tick.soft_fail_reason.clone(),
             pattern: tick.exit.matched.as_ref().map(|m| m.pattern.clone()),
         });
+        if tick.outside {
+            // Whose it was is only claimed: it neither heals nor charges anybody.
+            return;
+        }
         // A weakening is one however the turn ended.
         if !self.rules.dry_run && (tick.prewarned || tick.corrected == Some(CorrectionKind::Revert)) {
             health.prewarned = true;
@@ -209,14 +216,17 @@ impl State {
             self.skeptic.attempts = 0;
         }
         if !open.started.skeptic || self.rules.dry_run {
-            if !self.rules.dry_run && !tick.outcome.is_neutral() {
+            if !self.rules.dry_run && !tick.outcome.is_neutral() && !tick.outside {
                 self.skeptic.unreported = 0;
             }
             return;
         }
         match tick.skeptic {
             Some(SkepticVerdict::Clean) if !tick.tree_changed => {
-                if !self.skeptic.passed.contains(&tick.peer) {
+                if self.skeptic.passed.contains(&tick.peer) {
+                    // Said again by the same, it is one try more for those who have not answered.
+                    self.skeptic.attempts = self.skeptic.attempts.saturating_add(1);
+                } else {
                     self.skeptic.passed.push(tick.peer.clone());
                 }
                 self.skeptic.tree = Some(tick.tree_after.clone());
@@ -247,7 +257,8 @@ impl State {
         for soft in &rules.soft {
             let status = self.soft.entry(soft.id.clone()).or_default();
             if let Some(moved) = tick.scopes.get(&soft.id).filter(|m| m.before != m.after) {
-                reviews::scope_changed(status, &tick.peer, &moved.before, &moved.after);
+                let by = Some(&tick.peer).filter(|_| !tick.outside);
+                reviews::scope_changed(status, by, &moved.before, &moved.after);
             }
             let scope = tick.scopes.get(&soft.id).map(|m| m.after.as_str()).unwrap_or_default();
             for review in tick.reviews.iter().filter(|r| r.goal == soft.id) {

@@ -35,7 +35,8 @@ pub enum Author {
 
 impl Author {
     /// Whether this is somebody whose word about another's work can count.
-    pub(super) fn is_attested(&self) -> bool {
+    #[must_use]
+    pub fn is_attested(&self) -> bool {
         match self {
             Self::Peer(_) | Self::Operator => true,
             Self::Substrate | Self::Foreign | Self::Unattributed => false,
@@ -416,7 +417,7 @@ impl Fold {
         let Some(draft) = self.known(commit, id, "Bug-Ack") else { return };
         let mut used = false;
         if let Some((lower, proposer)) = draft.lower.clone() {
-            if commit.author.is_attested() && commit.author != proposer && proposer != Author::Unattributed {
+            if commit.author.is_attested() && commit.author != proposer && proposer.is_attested() {
                 draft.severity = lower;
                 draft.lower = None;
                 draft.note(commit, format!("lowered to {lower}"));

@@ -327,17 +327,16 @@ fn open_reason(
     }
 }
 
-/// Somebody known who did not fix it has verified the fix. A fixer of whom nothing is known might
-/// be anybody, the verifier too.
+/// Somebody known who did not fix it has verified the fix. A fixer whom nobody saw at it, also one whose commit
+/// was brought in by another's turn, might be anybody, the verifier too.
 fn verified(draft: &Draft, resolution: &Resolution) -> bool {
-    resolution.by != Author::Unattributed
-        && draft.verified_by.iter().any(|by| by.is_attested() && *by != resolution.by)
+    resolution.by.is_attested() && draft.verified_by.iter().any(|by| by.is_attested() && *by != resolution.by)
 }
 
 /// Somebody known other than the resolver agrees, or the only reporter takes his report back.
 fn acked(draft: &Draft, resolution: &Resolution) -> bool {
     draft.acked_by.iter().filter(|by| by.is_attested()).any(|by| {
-        let another = *by != resolution.by && resolution.by != Author::Unattributed;
+        let another = *by != resolution.by && resolution.by.is_attested();
         let only_reporter = draft.reporters.len() == 1 && draft.reporters.contains(by);
         another || only_reporter
     })

@@ -556,3 +556,19 @@ proptest! {
         prop_assert_eq!(ledger.summary().total, ledger.bugs.len());
     }
 }
+
+#[test]
+fn who_brings_in_a_fix_that_nobody_made_in_a_turn_cannot_speak_for_it() {
+    let fixed = |by: &str, word: &str| {
+        let message = format!("s\n\n{word}: B1\n");
+        Log::default().report("ben", "B1", "crit").resolve(by, "B1", "fixed").commit("ann", &message)
+    };
+    assert_eq!(fixed("foreign", "Bug-Verified").open(), Some(OpenReason::AwaitsVerification));
+    assert_eq!(fixed("?", "Bug-Verified").open(), Some(OpenReason::AwaitsVerification));
+    assert_eq!(fixed("ben", "Bug-Verified").open(), None);
+    let invalid = |by: &str| {
+        let log = Log::default().report("ben", "B1", "crit").resolve(by, "B1", "invalid");
+        log.commit("ann", "s\n\nBug-Ack: B1\n").open()
+    };
+    assert_eq!((invalid("foreign"), invalid("cal")), (Some(OpenReason::AwaitsAck), None));
+}

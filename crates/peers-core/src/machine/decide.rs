@@ -361,13 +361,14 @@ fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, left: &Left, input: &
     let open = m.state.open.as_ref();
     let unwitnessed = m.state.unwitnessed();
     let outside = outside(cfg, m, facts).filter(|_| open.is_none() && !unwitnessed);
+    let nobodys = unwitnessed || cfg.unwatched;
     let record = RunStarted {
         pid: cfg.pid,
         version: cfg.version.clone(),
         branch: facts.branch.clone(),
         head: facts.head.clone(),
         // What is new while a tick is open belongs to that tick; its harvest will say so.
-        operator: if open.is_some() || unwitnessed || outside.is_some() {
+        operator: if open.is_some() || nobodys || outside.is_some() {
             Vec::new()
         } else {
             facts.arrived.clone()
@@ -381,13 +382,13 @@ fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, left: &Left, input: &
     let record = Record::RunStarted(Box::new(record));
     let mut d = match open {
         None if let Some(started) = &outside => took_place(m, started),
-        None if unwitnessed && !facts.arrived.is_empty() => {
+        None if nobodys && !facts.arrived.is_empty() => {
             let mut state = m.state.clone();
             if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
                 return stop_with(cfg, m, None, StopReason::Error(ErrorKind::Internal), &error.to_string());
             }
             let ahead = Machine { state, phase: m.phase.clone(), stop: m.stop, behind: m.behind.clone() };
-            survey::on_arrived(cfg, &ahead, facts, 1)
+            survey::on_arrived(cfg, &ahead, facts, u8::from(unwitnessed))
         }
         None => {
             let mut d = look(m);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use peers_model::config::UsdMode;
-use peers_model::outcome::{ApiClass, PeerExit, StopReason};
+use peers_model::outcome::{ApiClass, PeerExit, StopReason, TamperKind};
 use peers_model::record::{
     Cooling, CorrectionKind, CorrectionPlanned, Record, ScopeMove, SkepticVerdict, TickOutcome, TickRecord,
 };
@@ -150,6 +150,14 @@ fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord, input: 
             StopReason::Tamper(*kind),
             &format!("in tick {} of {}: {detail}", tick.iteration, tick.peer),
         );
+    }
+    if let Some(why) = &draft.judgement.distrust {
+        let detail = format!(
+            "before tick {}, while no loop ran: {why}; look at {}, take it back or keep it, and start again",
+            tick.iteration,
+            tick.head_after.short()
+        );
+        return stop_with(cfg, m, None, StopReason::Tamper(TamperKind::History), &detail);
     }
     match m.stop {
         Some(request @ (StopRequest::Graceful(_) | StopRequest::Now(_))) => {

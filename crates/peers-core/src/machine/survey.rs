@@ -138,7 +138,12 @@ fn after(state: &State) -> String {
 
 /// Commits are recorded as soon as they are seen: gates that ask whose they are find an answer.
 pub(super) fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8) -> Decision {
-    let while_gates = unstable > 0;
+    let while_gates = unstable > 0 || cfg.unwatched;
+    let whence = if unstable > 0 {
+        "while gates ran or after a run broke off, so a gate may have made them"
+    } else {
+        "while nobody watched, and with this `driver` agents may work then"
+    };
     let seen = Record::CommitsSeen(CommitsSeen {
         head: facts.head.clone(),
         commits: facts.arrived.clone(),
@@ -146,8 +151,7 @@ pub(super) fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable:
     });
     let mut d = if while_gates && !facts.arrived_weaken.is_empty() {
         let detail = format!(
-            "commits appeared while gates ran or after a run broke off, so a gate may have made them, and \
-             they weaken tests ({}); \
+            "commits appeared {whence}, and they weaken tests ({}); \
              look at {}, take it back or keep it, and start again",
             facts.arrived_weaken.join("; "),
             facts.head.short()
@@ -158,8 +162,7 @@ pub(super) fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable:
         d.phase = Phase::Surveying(unstable);
         if while_gates {
             let text = format!(
-                "commits up to {} appeared while gates ran or after a run broke off, so a gate may have made them: \
-                 they count as nobody's, and no review or bug report in them counts",
+                "commits up to {} appeared {whence}: they count as nobody's, and no review or bug report in them counts",
                 facts.head.short()
             );
             d.effects.insert(0, Effect::Tell(Notice::Warning(text)));
@@ -360,13 +363,33 @@ fn onwards(
     let may = |peer: &PeerName| {
         budget::may_go(&cfg.caps, state, peer) && budget::short(&cfg.caps, state, peer).is_none()
     };
+    let tree = &facts.worktree;
+    let asked_for: Box<dyn Fn(&PeerName) -> bool> = match &standing {
+        Standing::SkepticOwed => Box::new(|peer| !converge::skeptic_answered(state, peer, tree)),
+        Standing::SoftPending(goals) => Box::new(|peer| converge::review_helps(state, facts, goals, peer)),
+        _ => Box::new(|_| true),
+    };
     let choice = if skeptic {
-        let one_round = state.rules.skeptic_rounds <= 1;
+        let one_round = converge::skeptic_rounds(state) <= 1;
         turns::choose_preferring(state, now, may, |p| {
-            converge::skeptic_prefers(state, p, &facts.worktree) || (!one_round && !answered(state, p))
+            converge::skeptic_prefers(state, p, tree) || (!one_round && asked_for(p))
         })
     } else {
         turns::choose_within(state, now, may)
+    };
+    // Where only an answer of those is missing who wait for their service, others have nothing to do meanwhile.
+    let choice = match choice {
+        Choice::Peer(_, peer) if !asked_for(&peer) => {
+            match turns::choose_asked(state, now, may, &asked_for) {
+                Choice::Nobody if turns::asked_is_blocked(state, &asked_for) => {
+                    return stop_with(cfg, m, Some(facts), StopReason::ParkedBlocked, &blocked_words(state));
+                }
+                // Nobody's answer can help any more: what remains is work.
+                Choice::Nobody => turns::choose_within(state, now, may),
+                chosen => chosen,
+            }
+        }
+        other => other,
     };
     match choice {
         Choice::Peer(_, peer) => {
@@ -382,11 +405,13 @@ fn onwards(
             d.effects.push(Effect::Compose { peer });
             d
         }
-        Choice::Wait(until) => match turns::waits_too_long(state, now, Duration::from_secs(cfg.max_wait_s)) {
-            // Those who went on without it are out by now.
-            Some((peer, why)) => stop_with(cfg, m, Some(facts), StopReason::PeerUnavailable(peer), &why),
-            None => wait(cfg, m, until),
-        },
+        Choice::Wait(until) => {
+            match turns::waits_too_long(state, now, Duration::from_secs(cfg.max_wait_s), &asked_for) {
+                // Those who went on without it are out by now.
+                Some((peer, why)) => stop_with(cfg, m, Some(facts), StopReason::PeerUnavailable(peer), &why),
+                None => wait(cfg, m, until),
+            }
+        }
         Choice::Nobody => {
             let (reason, detail) = nobody(cfg, state);
             stop_with(cfg, m, Some(facts), reason, &detail)
@@ -412,29 +437,25 @@ fn nobody(cfg: &LoopConfig, state: &State) -> (StopReason, String) {
         return (StopReason::Budget(kind), detail);
     }
     if turns::all_blocked(state) {
-        let line = |rule: &PeerRule| {
-            let blocked = state.health(&rule.name).blocked?;
-            Some(format!(
-                "{} (tick {}): {}",
-                rule.name,
-                blocked.tick,
-                crate::apply::bounded(&blocked.on, 200)
-            ))
-        };
-        let down = |rule: &PeerRule| {
-            let state = state.health(&rule.name).state;
-            matches!(state, PeerState::Degraded | PeerState::Halted | PeerState::Unavailable)
-                .then(|| format!("{} is {}", rule.name, state.word()))
-        };
-        let peers = state.rules.peers.iter();
-        let said: Vec<String> = peers.filter_map(|rule| line(rule).or_else(|| down(rule))).collect();
-        return (StopReason::ParkedBlocked, said.join("; "));
+        return (StopReason::ParkedBlocked, blocked_words(state));
     }
     (StopReason::AllPeersDegraded, peers_summary(state))
 }
 
-fn answered(state: &State, peer: &PeerName) -> bool {
-    state.skeptic.passed.contains(peer)
+/// Who says that something is in its way, and who is down.
+fn blocked_words(state: &State) -> String {
+    let line = |rule: &PeerRule| {
+        let blocked = state.health(&rule.name).blocked?;
+        let on = crate::apply::bounded(&blocked.on, 200);
+        Some(format!("{} (tick {}): {on}", rule.name, blocked.tick))
+    };
+    let down = |rule: &PeerRule| {
+        let state = state.health(&rule.name).state;
+        matches!(state, PeerState::Degraded | PeerState::Halted | PeerState::Unavailable)
+            .then(|| format!("{} is {}", rule.name, state.word()))
+    };
+    let peers = state.rules.peers.iter();
+    peers.filter_map(|rule| line(rule).or_else(|| down(rule))).collect::<Vec<_>>().join("; ")
 }
 
 /// The first limit that is reached, in the order of the stop-reason table.

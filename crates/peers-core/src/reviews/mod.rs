@@ -12,4 +12,4 @@ mod verdict;
 pub use status::{
     Ingested, PeerTally, RosterEntry, SoftReview, SoftStatus, eligible, ingest, scope_changed, void,
 };
-pub use verdict::{SoftVerdict, pending, satisfied};
+pub use verdict::{SoftVerdict, objected, pending, satisfied};

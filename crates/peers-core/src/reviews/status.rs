@@ -48,6 +48,8 @@ pub struct SoftStatus {
     pub scope: String,
     /// Who made the newest change that we saw, and to what scope it led.
     pub changed: Option<ScopeChange>,
+    /// Since that change something came in of which nobody saw who made it.
+    pub strangers: bool,
 }
 
 /// The newest change of a goal's scope in a turn.
@@ -166,12 +168,17 @@ fn least_telling(history: &[SoftReview], scope: &str) -> usize {
     stale.or_else(superseded).unwrap_or(0)
 }
 
-/// Notes that the scope changed from `before` to `after` in the turn of `by`. His own reviews of
+/// Notes that the scope changed from `before` to `after` in the turn of `by`; `None` where nobody saw whose it was. His own reviews of
 /// `before` go with the change; those of others stay behind and are stale.
-pub fn scope_changed(status: &mut SoftStatus, by: &PeerName, before: &str, after: &str) {
+pub fn scope_changed(status: &mut SoftStatus, by: Option<&PeerName>, before: &str, after: &str) {
     if before == after {
         return;
     }
+    status.strangers = by.is_none();
+    let Some(by) = by else {
+        status.changed = None;
+        return;
+    };
     for review in status.history.iter_mut().filter(|r| r.reviewer == *by && r.scope == before) {
         after.clone_into(&mut review.scope);
     }

@@ -63,7 +63,7 @@ impl Board {
     }
 
     fn change(mut self, by: &str, to: &str) -> Self {
-        scope_changed(&mut self.status, &peer(by), &self.scope, to);
+        scope_changed(&mut self.status, Some(&peer(by)), &self.scope, to);
         self.scope = to.into();
         self
     }

@@ -36,6 +36,12 @@ pub fn satisfied(status: &SoftStatus, rule: SoftRule, roster: &[RosterEntry], sc
     }
 }
 
+/// Whether somebody objects to the scope as it is now.
+#[must_use]
+pub fn objected(status: &SoftStatus, roster: &[RosterEntry], scope: &str) -> bool {
+    objector(status, scope, &|name| in_roster(roster, name)).is_some()
+}
+
 /// Whether to ask this peer for a review: it may answer, the goal is not green, and an answer of
 /// it could help.
 #[must_use]
@@ -71,6 +77,16 @@ fn newest_author<'a>(status: &'a SoftStatus, scope: &str) -> Option<&'a PeerName
     status.changed.as_ref().filter(|c| c.scope == scope).map(|c| &c.by)
 }
 
+/// Distinct passes that are needed: one more than the rule says where the newest change may be of any of those who
+/// pass it, so that one of them is not its author.
+fn needed(status: &SoftStatus, roster: &[RosterEntry], scope: &str, need: u32) -> u32 {
+    if !status.strangers || newest_author(status, scope).is_some() {
+        return need;
+    }
+    let all = count(roster.iter().filter(|r| r.counts()).count());
+    need.saturating_add(1).min(all).max(need).max(2)
+}
+
 /// The author of the newest change, while there are others enough to do without his word.
 fn excluded_author<'a>(
     status: &'a SoftStatus,
@@ -95,13 +111,14 @@ fn verdict(have: u32, need: u32, why: Option<String>) -> SoftVerdict {
     SoftVerdict { have, need, ok: why.is_none(), why: why.unwrap_or_default() }
 }
 
-fn distinct(status: &SoftStatus, roster: &[RosterEntry], scope: &str, need: u32) -> SoftVerdict {
+fn distinct(status: &SoftStatus, roster: &[RosterEntry], scope: &str, rule: u32) -> SoftVerdict {
+    let need = needed(status, roster, scope, rule);
     let known = |name: &PeerName| in_roster(roster, name);
     if let Some(by) = objector(status, scope, &known) {
         return verdict(0, need, Some(format!("{by} objects")));
     }
     let passes = passes(status, scope, &known);
-    let without = excluded_author(status, roster, scope, need);
+    let without = excluded_author(status, roster, scope, rule);
     let counting = passes.iter().filter(|p| Some(**p) != without).count();
     let only_author = passes.len() == 1 && passes.first().copied() == newest_author(status, scope);
     let why = if counting >= 1 && only_author {
@@ -130,11 +147,13 @@ fn both(status: &SoftStatus, roster: &[RosterEntry], scope: &str) -> SoftVerdict
     verdict(have, need, why)
 }
 
-fn quorum(status: &SoftStatus, roster: &[RosterEntry], scope: &str, need: u32, of: usize) -> SoftVerdict {
+fn quorum(status: &SoftStatus, roster: &[RosterEntry], scope: &str, rule: u32, of: usize) -> SoftVerdict {
+    let need = needed(status, roster, scope, rule);
+    let of = if need > rule { of.max(usize::try_from(need).unwrap_or(usize::MAX)) } else { of };
     let answers: Vec<_> =
         fresh(status, scope).into_iter().filter(|r| in_roster(roster, &r.reviewer)).collect();
     let last = answers.iter().rev().take(of);
-    let without = excluded_author(status, roster, scope, need);
+    let without = excluded_author(status, roster, scope, rule);
     let passes: BTreeSet<&PeerName> =
         last.clone().filter(|r| r.pass && Some(&r.reviewer) != without).map(|r| &r.reviewer).collect();
     let only_author = passes.len() == 1 && passes.first().copied() == newest_author(status, scope);

@@ -1,5 +1,6 @@
 //! Commits that appear while no tick is open, and proofs under which the tree moves.
 
+use peers_core::converge;
 use peers_core::machine::{After, Event, Phase};
 use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind, Usage};
 use peers_model::record::{CommitsSeen, Record};
@@ -372,8 +373,13 @@ fn says(bench: &mut Bench, label: &str, name: &str, handoff: bool) {
 
 /// Two peers whose loop has run once, and a turn of `ann` that ran outside since.
 fn after_outside() -> Bench {
+    after_turn(Turn::handoff("first"))
+}
+
+fn after_turn(turn: Turn) -> Bench {
     let mut bench = Bench::new("ann bob");
     bench.cfg.max_ticks = Some(1);
+    bench.play([turn]);
     bench.run();
     let head = bench.m.state.head.clone().unwrap();
     let tree = crate::world::tree(&bench.world.tip().tree);
@@ -426,4 +432,47 @@ fn a_turn_that_ran_outside_and_left_nothing_or_rewrote_history_is_no_turn() {
     bench.world.intact = false;
     assert_eq!(bench.run(), StopReason::Tamper(TamperKind::History));
     assert_eq!(bench.ticks().len(), 1);
+}
+
+#[test]
+fn what_ran_outside_charges_and_heals_nobody_and_weakened_tests_there_stop_the_loop() {
+    let mut bench = after_turn(Turn::handoff("tests").diff(vec![crate::cheating::test_file()]));
+    assert!(bench.health("ann").prewarned);
+    says(&mut bench, "done", "ann", true);
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 2);
+    let health = bench.health("ann");
+    assert!(health.prewarned && health.recent.len() == 1, "{health:?}");
+    // Fewer tests: whose doing it was nobody saw, so nobody is charged and the operator has to look.
+    let mut bench = after_outside();
+    bench.world.turn = Some(Turn::nothing().diff(crate::cheating::weaker()));
+    says(&mut bench, "done", "ann", true);
+    assert_eq!(bench.run(), StopReason::Tamper(TamperKind::History));
+    let tick = bench.tick(2);
+    assert!(!tick.prewarned && tick.corrected.is_none(), "{tick:?}");
+    assert!(bench.stop_detail().contains("start again"), "{}", bench.stop_detail());
+    assert!(!bench.health("ann").prewarned);
+}
+
+#[test]
+fn where_agents_work_unwatched_what_appears_is_nobodys_and_one_review_is_not_enough() {
+    let passed = |unwatched: bool| {
+        let mut bench = Bench::bare("ann bob");
+        bench.gate("tests-pass", crate::world::Gate::Red);
+        bench.soft("docs-read", SoftRule::Other { needed: 1 });
+        bench.cfg.unwatched = unwatched;
+        bench.cfg.max_ticks = Some(1);
+        bench.run();
+        bench.world.operator_commits("in a terminal");
+        bench.play([Turn::says("", ""), Turn::review("docs-read", true)]);
+        bench.cfg.max_ticks = Some(2);
+        bench.run();
+        let pending = |b: &Bench| converge::soft_pending(&b.m.state, &b.world.facts(&b.m.state));
+        let one = pending(&bench).is_empty();
+        bench.play([Turn::review("docs-read", true), Turn::review("docs-read", true)]);
+        bench.run();
+        (one, pending(&bench).is_empty(), converge::skeptic_rounds(&bench.m.state))
+    };
+    assert_eq!(passed(false), (true, true, 1), "the operator's own");
+    assert_eq!(passed(true), (false, true, 2), "it may be of the one who passed it");
 }

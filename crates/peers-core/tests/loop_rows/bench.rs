@@ -98,6 +98,7 @@ impl Bench {
             rules,
             digests: Digests { goals: "goals".into(), config: "config".into() },
             caps: Caps::new(unlimited),
+            unwatched: false,
             after: None,
             max_ticks: Some(40),
             stuck_after: 0,

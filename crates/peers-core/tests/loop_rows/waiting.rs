@@ -393,3 +393,43 @@ fn a_long_turn_of_another_peer_is_no_wait() {
     bench.play([Turn::says("", ""), Turn::fails(ExitClass::Nonzero, ApiClass::Transient)]);
     assert_eq!(bench.finish(), StopReason::MaxTicks);
 }
+
+#[test]
+fn while_only_an_answer_of_one_who_waits_is_missing_nobody_else_has_a_turn() {
+    // A second skeptic.
+    let mut bench = Bench::green();
+    bench.cfg.rules.skeptic_rounds = 2;
+    bench.play([Turn::skeptic(), capped(&bench, 2)]);
+    assert_eq!(bench.run(), StopReason::Complete);
+    assert_eq!(bench.order(), "ann bob bob");
+    // A review of the one who did not make the change.
+    let mut bench = Bench::converging();
+    bench.world.whole_tree = true;
+    bench.play([Turn::handoff("good"), capped(&bench, 2)]);
+    assert_eq!(bench.run(), StopReason::Complete);
+    assert!(bench.order().starts_with("ann bob bob"), "{}", bench.order());
+}
+
+#[test]
+fn an_answer_that_cannot_come_ends_the_run_and_is_not_asked_of_others_again_and_again() {
+    // The wait is longer than the operator allows.
+    let mut bench = Bench::green();
+    bench.cfg.rules.skeptic_rounds = 3;
+    bench.cfg.rules.continue_without_peer = true;
+    for name in ["cal"] {
+        let rule = bench.cfg.rules.peers[0].clone();
+        bench.cfg.rules.peers.push(peers_model::record::PeerRule { name: peer(name), ..rule });
+    }
+    bench.play([Turn::skeptic(), Turn::skeptic(), capped(&bench, 100)]);
+    assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("cal")));
+    assert_eq!(bench.order(), "ann bob cal");
+    // It says that something is in its way.
+    let mut bench = Bench::green();
+    bench.cfg.rules.skeptic_rounds = 2;
+    bench.play([
+        Turn::skeptic(),
+        Turn::commit("start", "s\n\nPeer: {me}\nPeer-Status: blocked\nBlocked-On: x\n"),
+    ]);
+    assert_eq!(bench.run(), StopReason::ParkedBlocked);
+    assert_eq!(bench.order(), "ann bob");
+}

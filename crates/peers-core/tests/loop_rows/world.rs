@@ -266,7 +266,7 @@ pub(crate) struct World {
     pub(crate) whole_tree: bool,
     made: u64,
     /// The newest turn: its tick and what was not in commits.
-    turn: Option<Turn>,
+    pub(crate) turn: Option<Turn>,
 }
 
 impl World {

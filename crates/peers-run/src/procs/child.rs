@@ -13,7 +13,7 @@ use peers_core::watch::{
 };
 use peers_model::outcome::{ApiClass, ErrorKind, ExitClass, PeerExit, Usage};
 use peers_model::record::PeerSpawned;
-use peers_model::{Mono, Timestamp};
+use peers_model::{Mono, Timestamp, Tokens, Usd, limits};
 use peers_store::{artifacts, layout};
 use peers_sys::reap::{self, Stillness};
 use peers_sys::spawn::{Child, RawExit};
@@ -490,10 +490,19 @@ fn usage(launched: &Launch, report: &ToolReport, output: &Output, book: &Book) -
     // What was priced on the way stands, whatever an account at the end says or whether there is one: a line
     // that looks like an account may come from the agent.
     let usd = told.max(priced);
-    let usage = Usage { tokens: (report.usage_known || seen.0 > 0).then_some(seen), usd };
+    let usage = believed(Usage { tokens: (report.usage_known || seen.0 > 0).then_some(seen), usd });
     let some = usage.tokens.is_some() || usage.usd.is_some();
     let bound = from == CostFrom::AtLeast || !report.usage_known || (told.is_none() && usd.is_some());
     (usage, some && bound)
+}
+
+/// What of these figures a turn can have used.
+pub(super) fn believed(usage: Usage) -> Usage {
+    let most = Usd::from_micros(limits::TURN_USD.saturating_mul(1_000_000));
+    Usage {
+        tokens: usage.tokens.map(|tokens| tokens.min(Tokens(limits::TURN_TOKENS))),
+        usd: usage.usd.map(|usd| usd.min(most)),
+    }
 }
 
 /// What is worth knowing of how it ran.

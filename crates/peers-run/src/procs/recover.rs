@@ -14,6 +14,7 @@ use peers_sys::signal::{ProcHandle, Signal};
 use peers_tools::{ExitKind, Meter, Stream, adapter};
 
 use super::Book;
+use super::child::believed;
 use super::launch::tool_spec;
 use super::leftover::number;
 use super::streams::SUFFIXES;
@@ -73,7 +74,7 @@ pub(super) fn used(dir: &SafeDir, book: &Book, tick: TickNo, peer: &PeerName) ->
     decoder.finish(ExitKind::Unknown, &mut events);
     events.drain(..).for_each(|event| meter.feed(&event));
     let (tokens, usd) = meter.spent();
-    Usage { tokens: (tokens.0 > 0).then_some(tokens), usd }
+    believed(Usage { tokens: (tokens.0 > 0).then_some(tokens), usd })
 }
 
 /// Asks everybody to end, and waits a little for the first of them.

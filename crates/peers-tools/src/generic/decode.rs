@@ -99,10 +99,11 @@ impl State {
             .or_else(|| was_announced.then_some(lower.as_str()))
             .and_then(number)
         {
-            self.tokens = Some(n);
+            // The agent can print such a line as well: it takes nothing back.
+            self.tokens = self.tokens.max(Some(n));
         } else if let Some(cost) = lower.strip_prefix("total cost:") {
             let dollars = cost.trim().strip_prefix('$').and_then(|n| n.parse::<f64>().ok());
-            self.usd = dollars.and_then(Usd::from_f64).or(self.usd);
+            self.usd = self.usd.max(dollars.and_then(Usd::from_f64));
         }
     }
 }
