@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal as NixSignal};
 use peers_model::{RunId, TickNo};
 use peers_sys::identity::{Pid, ProcIdentity, is_alive};
-use peers_sys::reap::{self, Guard, Orphans, Sweep};
+use peers_sys::reap::{self, Guard, Orphans, Stillness, Sweep};
 use peers_sys::signal::{Signal, SignalError, signal_verified};
 use peers_sys::spawn::{Child, Limits, RawExit, Spawn, SpawnError, Stdin, StubProgram, WaitError};
 use peers_sys::stub::{Mark, StubFailureKind};
@@ -694,5 +694,34 @@ fn a_zombie_is_not_listed_as_living() {
         child.kill().unwrap();
         await_exit(&mut child);
         assert_eq!(pids(&reap::descendants(Pid::of_self()).unwrap()), []);
+    });
+}
+
+#[test]
+fn a_sleep_is_still_until_it_was_stopped_once() {
+    isolated("a_sleep_is_still_until_it_was_stopped_once", || {
+        let child = program("sleep", &["600"]).start().unwrap();
+        let pid = child.pid();
+        let until = |what: &str, reached: &dyn Fn() -> bool| {
+            let end = Instant::now() + DEADLINE;
+            while !reached() {
+                assert!(Instant::now() < end, "never {what}: {:?}", reap::stillness(pid));
+                std::thread::yield_now();
+            }
+        };
+        let alive = || matches!(reap::stillness(pid), Stillness::Alive(_));
+        until("still", &|| !alive());
+        let raw = nix::unistd::Pid::from_raw(pid.to_string().parse().unwrap());
+        let file = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
+
+        nix::sys::signal::kill(raw, NixSignal::SIGSTOP).unwrap();
+        until("stopped", &|| file("stat").contains(") T "));
+        assert!(alive(), "who knows what it would do");
+
+        // The kernel goes on with the sleep by a call that may as well be the rest of a `poll`.
+        nix::sys::signal::kill(raw, NixSignal::SIGCONT).unwrap();
+        let rest = format!("{} ", nix::libc::SYS_restart_syscall);
+        until("asleep again", &|| file("stat").contains(") S ") && file("syscall").starts_with(&rest));
+        assert!(alive(), "what it waits for cannot be told");
     });
 }

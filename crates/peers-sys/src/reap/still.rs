@@ -70,8 +70,9 @@ fn sign(task: &std::path::Path) -> Option<String> {
         stat.rsplit_once(") ").and_then(|(_, rest)| rest.bytes().next())
     });
     match state {
-        // Dead; or stopped, and it does nothing until somebody makes it go on.
-        Some(b'Z' | b'X' | b'T' | b't') => return None,
+        Some(b'Z' | b'X') => return None,
+        // Who stopped it may make it go on, and what it would wait for cannot be told.
+        Some(b'T' | b't') => return Some("a thread is stopped".to_owned()),
         Some(b'S') => {}
         Some(other) => return Some(format!("a thread is in state {}", char::from(other))),
         None => return Some("a thread cannot be read".to_owned()),
@@ -88,6 +89,8 @@ fn sign(task: &std::path::Path) -> Option<String> {
 }
 
 /// Calls that wait for another thread, a child, a signal, or time, and for nothing from outside.
+///
+/// `restart_syscall` is none: a stop makes it of a sleep, but of a `poll` as well.
 fn waits_for_itself(number: libc::c_long) -> bool {
     OWN.contains(&number)
 }
@@ -107,7 +110,6 @@ const OWN: &[libc::c_long] = &[
     libc::SYS_waitid,
     libc::SYS_rt_sigsuspend,
     libc::SYS_rt_sigtimedwait,
-    libc::SYS_restart_syscall,
     libc::SYS_sched_yield,
     PAUSE,
 ];
@@ -193,5 +195,25 @@ mod tests {
         for call in [libc::SYS_read, libc::SYS_recvfrom, libc::SYS_ppoll, libc::SYS_epoll_pwait, -1] {
             assert!(!waits_for_itself(call));
         }
+        assert!(!waits_for_itself(libc::SYS_restart_syscall), "of what call it is the rest is not known");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_was_stopped_or_is_traced_is_alive() {
+        let task = tempfile::tempdir().unwrap();
+        let sign_of = |state: &str, call: libc::c_long| {
+            fs::write(task.path().join("stat"), format!("7 (a) S) {state} 1 7 7 0 -1")).unwrap();
+            fs::write(task.path().join("syscall"), format!("{call} 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2"))
+                .unwrap();
+            sign(task.path())
+        };
+        assert_eq!(sign_of("S", libc::SYS_clock_nanosleep), None);
+        assert_eq!(sign_of("Z", libc::SYS_read), None, "it is dead");
+        for state in ["T", "t"] {
+            assert_eq!(sign_of(state, libc::SYS_clock_nanosleep).as_deref(), Some("a thread is stopped"));
+        }
+        assert!(sign_of("R", libc::SYS_clock_nanosleep).is_some());
+        assert!(sign_of("S", libc::SYS_restart_syscall).is_some());
     }
 }
