@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +17,9 @@ use thiserror::Error;
 use crate::options::Options;
 
 /// So many messages to the agent may wait for it to read them.
-const UNREAD: usize = 1024;
+pub(crate) const UNREAD: usize = 1024;
+/// So many bytes of answers may.
+pub(crate) const UNREAD_BYTES: usize = 256 * 1024;
 /// Between two looks whether the agent still lives, while it says nothing.
 const LOOK: Duration = Duration::from_millis(250);
 /// The same while its end is awaited.
@@ -49,12 +53,22 @@ pub(crate) enum Heard {
     Ended(ExitStatus),
 }
 
+/// A message to the agent.
+#[derive(Debug)]
+struct Words {
+    bytes: Vec<u8>,
+    /// So many of its bytes count as an answer.
+    counted: usize,
+}
+
 /// The running agent.
 #[derive(Debug)]
 pub(crate) struct Agent {
     child: Child,
     /// The writer ends with this, and with it the agent's input.
-    words: Option<SyncSender<Vec<u8>>>,
+    words: Option<SyncSender<Words>>,
+    /// Bytes of answers that are not written yet.
+    unread: Arc<AtomicUsize>,
     heard: Receiver<Heard>,
 }
 
@@ -78,18 +92,37 @@ impl Agent {
             .spawn()
             .map_err(failed)?;
         let (words, to_write) = sync_channel(UNREAD);
+        let unread = Arc::new(AtomicUsize::new(0));
         // One line may wait while one is looked at and one is read.
         let (say, heard) = sync_channel(1);
         if let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) {
-            thread::spawn(move || write(stdin, &to_write));
+            let unread = Arc::clone(&unread);
+            thread::spawn(move || write(stdin, &to_write, &unread));
             thread::spawn(move || read(stdout, &say));
         }
-        Ok(Self { child, words: Some(words), heard })
+        Ok(Self { child, words: Some(words), unread, heard })
     }
 
-    /// Queues a message. False: the agent does not read what it is told.
-    pub(crate) fn send(&self, message: Vec<u8>) -> bool {
-        match self.words.as_ref().map(|words| words.try_send(message)) {
+    /// Queues a request of ours. False: the agent does not read what it is told.
+    pub(crate) fn send(&self, bytes: Vec<u8>) -> bool {
+        self.queue(Words { bytes, counted: 0 })
+    }
+
+    /// Queues an answer. The agent decides how many there are, so their bytes are counted. False: it does
+    /// not read what it is told.
+    pub(crate) fn answer(&self, bytes: Vec<u8>) -> bool {
+        let counted = bytes.len();
+        // Nobody else adds to it.
+        let all = self.unread.load(Ordering::Relaxed).saturating_add(counted);
+        if all > UNREAD_BYTES {
+            return false;
+        }
+        self.unread.fetch_add(counted, Ordering::Relaxed);
+        self.queue(Words { bytes, counted })
+    }
+
+    fn queue(&self, words: Words) -> bool {
+        match self.words.as_ref().map(|queue| queue.try_send(words)) {
             Some(Err(TrySendError::Full(_))) => false,
             // Nobody reads any more: its end will be heard.
             Some(Err(TrySendError::Disconnected(_)) | Ok(())) | None => true,
@@ -137,11 +170,12 @@ impl Agent {
     }
 }
 
-fn write(mut stdin: ChildStdin, messages: &Receiver<Vec<u8>>) {
-    for message in messages {
-        if stdin.write_all(&message).is_err() {
+fn write(mut stdin: ChildStdin, messages: &Receiver<Words>, unread: &AtomicUsize) {
+    for Words { bytes, counted } in messages {
+        if stdin.write_all(&bytes).is_err() {
             return;
         }
+        unread.fetch_sub(counted, Ordering::Relaxed);
     }
 }
 
@@ -178,7 +212,32 @@ fn next_line(lines: &mut impl BufRead, cap: u64) -> Heard {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
+    use peers_model::config::Permissions;
+    use peers_sys::env::Env;
+
     use super::*;
+
+    #[test]
+    fn answers_wait_up_to_so_many_bytes_and_our_own_words_do_not_count() {
+        let options = Options {
+            permissions: Permissions::Allow,
+            argv: ["tail", "-f", "/dev/null"].map(OsString::from).to_vec(),
+            cwd: std::env::temp_dir(),
+            env: Env::from_pairs([("PATH", "/usr/bin:/bin")]),
+            patience: Duration::ZERO,
+        };
+        let agent = Agent::start(&options).unwrap();
+        // Beyond what a pipe holds, so that the writer stays with it.
+        assert!(agent.send(vec![b'p'; 4 * UNREAD_BYTES]));
+        let piece = UNREAD_BYTES / 4;
+        let taken = (0..UNREAD).take_while(|_| agent.answer(vec![b'a'; piece])).count();
+        assert_eq!(taken, 4);
+        assert!(!agent.answer(vec![b'a']), "it is full");
+        assert!(agent.send(vec![b'p'; piece]), "what we ask is bounded by ourselves");
+        agent.finish(Duration::ZERO);
+    }
 
     #[test]
     fn lines_are_read_one_by_one_and_a_long_one_is_dropped_alone() {

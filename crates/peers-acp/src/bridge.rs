@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use peers_model::exit;
 use peers_model::limits::STREAM_LINE;
 
-use crate::agent::{Agent, Heard};
+use crate::agent::{Agent, Heard, UNREAD, UNREAD_BYTES};
 use crate::options::Options;
 use crate::talk::{Act, End, Talk};
 
@@ -87,16 +87,21 @@ fn converse(options: &Options, prompt: String, stdout: &mut dyn Write) -> End {
 /// Some: it is over.
 fn perform(act: Act, agent: &Agent, stdout: &mut dyn Write) -> Option<End> {
     match act {
-        Act::Send(message) => {
-            let taken = agent.send(message);
-            (!taken).then(|| End::Broken("asks and does not read the answers".to_owned()))
-        }
+        Act::Send(message) => unread(agent.send(message)),
+        Act::Answer(message) => unread(agent.answer(message)),
         Act::Print(report) => {
             let printed = stdout.write_all(&report.line()).and_then(|()| stdout.flush());
             printed.err().map(|error| End::Broken(format!("is not heard any more: {error}")))
         }
         Act::End(end) => Some(end),
     }
+}
+
+fn unread(taken: bool) -> Option<End> {
+    let what = || {
+        format!("asks and does not read the answers: {UNREAD} of them or {UNREAD_BYTES} bytes wait for it")
+    };
+    (!taken).then(|| End::Broken(what()))
 }
 
 fn gone(status: ExitStatus) -> String {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// Longest id that an agent may give a request of its own, in bytes.
-const REQUEST_ID: usize = 1024;
+/// Longest id that is given back to an agent, in bytes.
+pub(crate) const ECHOED_ID: usize = 1024;
 
 /// A message of the agent, its payload unread.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub(crate) enum Message<'a> {
     Answer { id: u64, outcome: Result<&'a str, &'a str> },
     /// A request of the agent's own; `id` is given back as it stands.
     Request { id: &'a RawValue, method: String, params: &'a str },
+    /// A request whose id is longer than [`ECHOED_ID`].
+    LongId,
     /// Something that needs no answer.
     Notification { method: String, params: &'a str },
 }
@@ -37,9 +39,8 @@ impl<'a> Message<'a> {
         let Envelope { id, method, params, result, error } = serde_json::from_slice(line).ok()?;
         let params = params.map_or("null", RawValue::get);
         match (method, id) {
-            (Some(method), Some(id)) => {
-                (id.get().len() <= REQUEST_ID).then_some(Self::Request { id, method, params })
-            }
+            (Some(_), Some(id)) if id.get().len() > ECHOED_ID => Some(Self::LongId),
+            (Some(method), Some(id)) => Some(Self::Request { id, method, params }),
             (Some(method), None) => Some(Self::Notification { method, params }),
             (None, Some(id)) => {
                 let id = id.get().parse().ok()?;
@@ -126,9 +127,14 @@ mod tests {
         ] {
             assert!(Message::parse(line.as_bytes()).is_none(), "{line}");
         }
-        let long = format!(r#"{{"id":"{}","method":"m"}}"#, "x".repeat(REQUEST_ID));
-        assert!(Message::parse(long.as_bytes()).is_none());
         assert!(Message::parse(b"{\"method\":\"\xff\"}").is_none());
+    }
+
+    #[test]
+    fn an_id_is_given_back_up_to_a_length() {
+        let id = |length: usize| format!(r#"{{"id":"{}","method":"m"}}"#, "x".repeat(length - 2));
+        assert!(matches!(Message::parse(id(ECHOED_ID).as_bytes()), Some(Message::Request { .. })));
+        assert!(matches!(Message::parse(id(ECHOED_ID + 1).as_bytes()), Some(Message::LongId)));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use peers_model::config::Permissions;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::message::{self, Message};
+use crate::message::{self, ECHOED_ID, Message};
 use crate::report::{ID, NAME, Report, Spent, TEXT, cut};
 
 /// So many lines in a row that are no message, and the agent speaks something else.
@@ -25,8 +25,10 @@ const OPEN_TOOLS: usize = 64;
 /// What is to be done next, in order.
 #[derive(Debug)]
 pub(crate) enum Act {
-    /// Send these bytes to the agent.
+    /// Send this request of ours to the agent.
     Send(Vec<u8>),
+    /// Send this answer to something that it asked.
+    Answer(Vec<u8>),
     /// Print this line.
     Print(Report),
     /// It is over.
@@ -126,6 +128,10 @@ impl Talk {
                 self.asked(id, &method, params, &mut acts);
                 true
             }
+            Some(Message::LongId) => {
+                self.long_id("a request", &mut acts);
+                true
+            }
             Some(Message::Notification { method, params }) => {
                 self.told(&method, params, &mut acts);
                 true
@@ -150,6 +156,11 @@ impl Talk {
         if self.in_a_row >= NONSENSE {
             self.end(End::Broken(format!("printed {NONSENSE} lines in a row that are no messages")), acts);
         }
+    }
+
+    /// It may not make us hold or send more than we read.
+    fn long_id(&mut self, of: &str, acts: &mut Vec<Act>) {
+        self.end(End::Broken(format!("gave {of} an id of more than {ECHOED_ID} bytes")), acts);
     }
 
     fn end(&mut self, end: End, acts: &mut Vec<Act>) {
@@ -205,6 +216,10 @@ impl Talk {
 
     fn opened(&mut self, result: &str, acts: &mut Vec<Act>) -> Option<()> {
         let NewSessionResponse { session_id, .. } = read(result)?;
+        if session_id.0.len() > ECHOED_ID {
+            self.long_id("its session", acts);
+            return Some(());
+        }
         acts.push(Act::Print(Report::Session { id: cut(&session_id.0, ID) }));
         self.step = Step::Prompt;
         let words = ContentBlock::Text(TextContent::new(std::mem::take(&mut self.prompt)));
@@ -243,7 +258,7 @@ impl Talk {
             Error::method_not_found()
         };
         acts.push(Act::Print(Report::other(method)));
-        acts.push(Act::Send(message::answer::<(), _>(id, Err(&refusal))));
+        acts.push(Act::Answer(message::answer::<(), _>(id, Err(&refusal))));
     }
 
     fn permit(&mut self, id: &RawValue, request: &RequestPermissionRequest, acts: &mut Vec<Act>) {
@@ -257,6 +272,9 @@ impl Talk {
         };
         let of = |kind| request.options.iter().find(|option| option.kind == kind);
         let chosen = wanted.iter().find_map(|(kind, word)| Some((of(*kind)?, *word)));
+        if chosen.is_some_and(|(option, _)| option.option_id.0.len() > ECHOED_ID) {
+            return self.long_id("an option of a permission", acts);
+        }
         let (outcome, answer) = match chosen {
             Some((PermissionOption { option_id, .. }, word)) => {
                 let chosen = SelectedPermissionOutcome::new(option_id.clone());
@@ -268,7 +286,7 @@ impl Talk {
         let tool = fields.title.as_deref().unwrap_or_else(|| kind_word(fields.kind.unwrap_or_default()));
         acts.push(Act::Print(Report::Permission { tool: cut(tool, NAME), answer }));
         let response = RequestPermissionResponse::new(outcome);
-        acts.push(Act::Send(message::answer::<_, Error>(id, Ok(&response))));
+        acts.push(Act::Answer(message::answer::<_, Error>(id, Ok(&response))));
     }
 
     /// A notification of the agent.

@@ -389,3 +389,50 @@ fn nobody_who_listens_ends_the_agent() {
         peers_acp::run(&options, Io { stdin: &mut prompt, stdout: &mut Deaf, stderr: &mut Vec::new() });
     assert_eq!(code, 3);
 }
+
+#[test]
+fn an_id_that_would_be_given_back_and_is_too_long_ends_the_agent() {
+    let (fits, long) = ("i".repeat(1024), "i".repeat(1025));
+    let permission = |option: &str| {
+        format!(
+            r#"say '{{"id":1,"method":"session/request_permission","params":{{"sessionId":"s1","toolCall":{{"toolCallId":"t"}},"options":[{{"optionId":"{option}","name":"x","kind":"allow_once"}}]}}}}'
+hear; case $line in *'"optionId":"{option}"'*) ;; *) exit 8;; esac
+"#
+        )
+    };
+    let request = |id: &str| {
+        format!(
+            r#"say '{{"id":"{id}","method":"terminal/create"}}'
+hear; case $line in *'"id":"{id}"'*) ;; *) exit 8;; esac
+"#
+        )
+    };
+    let session = |id: &str| SESSION.replace("s1", id);
+    let talk = |session: &str, turn: &str| {
+        agent(&format!("{HELLO}{session}{turn}{DONE}"), Permissions::Allow, b"the prompt")
+    };
+    // The quotes of a request's id count.
+    let good = talk(&session(&fits), "");
+    assert_eq!((good.code, good.said.as_str()), (0, ""));
+    let good = talk(SESSION, &format!("{}{}", permission(&fits), request(&fits[2..])));
+    assert_eq!((good.code, good.said.as_str()), (0, ""));
+    for (broken, what) in [
+        (talk(&session(&long), ""), "its session"),
+        (talk(SESSION, &permission(&long)), "an option of a permission"),
+        (talk(SESSION, &request(&fits)), "a request"),
+    ] {
+        let said = format!("peers: the agent `sh` gave {what} an id of more than 1024 bytes\n");
+        assert_eq!((broken.code, broken.said), (3, said));
+    }
+}
+
+#[test]
+fn an_agent_that_reads_its_answers_may_ask_for_as_long_as_it_likes() {
+    let id = "i".repeat(1000);
+    let ran = turn(&format!(
+        r#"n=0
+while [ $n -lt 400 ]; do say '{{"id":"{id}","method":"terminal/create"}}'; hear; n=$((n + 1)); done
+{DONE}"#
+    ));
+    assert_eq!((ran.code, ran.said.as_str()), (0, ""));
+}
