@@ -16,6 +16,7 @@ use peers_model::record::PeerSpawned;
 use peers_model::{Mono, Timestamp, Tokens, Usd, limits};
 use peers_store::{artifacts, layout};
 use peers_sys::reap::{self, Stillness};
+use peers_sys::redact::Rules;
 use peers_sys::spawn::{Child, RawExit};
 use peers_sys::{clock, term};
 use peers_tools::{
@@ -372,13 +373,17 @@ impl Supervised<'_> {
             signal,
             duration_ms: millis(clock::mono().since(from)),
             usage,
-            model: report.usage.model.clone().map(|model| term::line(&model, 80)),
+            model: report.usage.model.as_deref().map(|model| told(rules, model)),
             matched,
             retry_after_s: verdict.kind.and_then(retry_after),
             resets_at: verdict.kind.and_then(|kind| turn.resets_at(kind, &said)),
             at_least,
             session_signs: *session_signs,
-            unfinished_tool: report.unfinished_tool.clone().filter(|_| class != ExitClass::Ok),
+            unfinished_tool: report
+                .unfinished_tool
+                .as_deref()
+                .filter(|_| class != ExitClass::Ok)
+                .map(|name| told(rules, name)),
             remarks: turn
                 .cut_short(outcome.end, &output)
                 .into_iter()
@@ -505,14 +510,20 @@ pub(super) fn believed(usage: Usage) -> Usage {
     }
 }
 
+/// A name from the stream, fit to be recorded. What steers a terminal may stand within a secret, and be
+/// part of one.
+fn told(rules: &Rules, name: &str) -> String {
+    term::line(&rules.redact(&term::inline(&rules.redact(name))), 80)
+}
+
 /// What is worth knowing of how it ran.
 fn remarks(launched: &Launch, report: &ToolReport) -> Vec<String> {
     let asked_and_used = launched.asked.as_deref().zip(report.usage.model.as_deref());
     let other = asked_and_used.filter(|(asked, used)| other_model(asked, used)).map(|(asked, used)| {
         format!(
             "asked for the model `{}`, and `{}` answered: its price and its work are those of that one",
-            term::line(asked, 80),
-            term::line(used, 80)
+            told(&launched.rules, asked),
+            told(&launched.rules, used)
         )
     });
     let dropped = (report.lines_dropped > 0).then(|| {

@@ -138,6 +138,26 @@ fn a_usage_cap_names_its_end_by_a_number_or_by_the_clock_of_the_operator() {
 }
 
 #[test]
+fn names_from_the_stream_are_recorded_without_secrets_and_escapes() {
+    let mut stage = Stage::new();
+    stage.vars.push(("DEPLOY_TOKEN".into(), "top-secret-value".into()));
+    let init = r#"{"type":"system","subtype":"init","model":"opus-5 \u001b]0;x\u0007 top-secret-value"}"#;
+    let tool = r#"{"type":"assistant","message":{"id":"1","content":[{"type":"tool_use","id":"t","name":"B\u001b]0;x\u0007 top-\u001b[31msecret-value\u000aend"}]}}"#;
+    let flags = ["--output-format", "stream-json", "--verbose", "--model", "claude-haiku-4-5"];
+    let exit = stage.turn(&prints("claude", &flags, &[init, tool], "exit 1"), "").exit;
+    let unfinished = exit.unfinished_tool.unwrap();
+    assert!(unfinished.starts_with("B [redacted:secret:") && unfinished.ends_with("] end"), "{unfinished:?}");
+    let model = exit.model.unwrap();
+    assert!(model.starts_with("opus-5  [redacted:secret:") && model.ends_with(']'), "{model:?}");
+    assert!(
+        exit.remarks[0]
+            .ends_with(&format!("and `{model}` answered: its price and its work are those of that one")),
+        "{:?}",
+        exit.remarks
+    );
+}
+
+#[test]
 fn another_model_than_the_one_asked_for_is_told() {
     let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"x","total_cost_usd":0.1,"usage":{"input_tokens":1,"output_tokens":1}}"#;
     let flags = ["--output-format", "stream-json", "--verbose", "--model", "claude-haiku-4-5"];
