@@ -75,13 +75,15 @@ pub(crate) fn epoch_in(text: &str) -> Option<i64> {
 /// even when it comes last.
 pub(crate) fn brief(text: &str) -> String {
     let line = one_line(text, FAILURE_CHARS);
-    let Some((place, _)) = statements(text).next() else { return line };
-    let phrase = one_line(text.get(place).unwrap_or_default(), PHRASE_CHARS);
-    if line.contains(&phrase) {
+    let Some((place, said)) = statements(text).next() else { return line };
+    // Not by its words: a longer number that says nothing may contain them.
+    if statements(&line).next().is_some_and(|(_, there)| there == said) {
         return line;
     }
+    let before = text.get(..place.start).unwrap_or_default();
+    let phrase = one_line(text.get(place).unwrap_or_default(), PHRASE_CHARS);
     let room = FAILURE_CHARS.saturating_sub(phrase.chars().count() + 3);
-    format!("{} \u{2026} {phrase}", one_line(text, room))
+    format!("{} \u{2026} {phrase}", one_line(before, room))
 }
 
 fn whole_seconds(wait: Duration) -> i64 {

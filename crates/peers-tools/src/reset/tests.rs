@@ -244,6 +244,19 @@ proptest! {
 }
 
 #[test]
+fn a_cut_text_says_it_also_where_its_words_stand_in_what_says_nothing() {
+    // The longer number contains the words, and the cut falls into what says it.
+    let text = format!("{}. |17951669229:10|1795166922", "x".repeat(173));
+    assert_eq!(reset_at(&text, NOW, 0), Some(1_795_166_922));
+    assert_eq!(reset_at(&brief(&text), NOW, 0), Some(1_795_166_922));
+    // A cut within the words would say something else.
+    for filler in 150..200 {
+        let text = format!("{} try again in 3 days 4 hours 12 minutes", "x".repeat(filler));
+        assert_eq!(reset_at(&brief(&text), NOW, 0), reset_at(&text, NOW, 0), "{filler}");
+    }
+}
+
+#[test]
 fn a_header_tells_seconds_or_a_date() {
     let read = |value| header_wait(value, Some(NOW * 1000)).map(|wait| wait.as_millis());
     for (value, ms) in [
