@@ -1,13 +1,17 @@
 //! Signs, while a child still runs, that waiting for its end is of no use.
 //!
-//! Some tools retry for minutes what only a person can mend, or spin on empty replies for ever. The
-//! child's own end would say the same, later.
+//! Some tools retry for minutes what only a person can mend, wait for as long as a service asks them to, or
+//! spin on empty replies for ever. The child's own end would say the same, later.
 
-use crate::event::{FailureKind, ToolEvent};
+use std::time::Duration;
+
+use crate::event::{FailureKind, Retry, ToolEvent};
 use crate::reset::brief;
 
 /// How many retries for the same hopeless reason are believed; one may be a hiccup.
 const RETRIES: u32 = 2;
+/// A child that waits longer than this before it tries again holds up whoever could work meanwhile.
+const LONGEST_WAIT: Duration = Duration::from_mins(10);
 /// How many model steps in a row may bring nothing.
 const EMPTY_STEPS: u32 = 20;
 
@@ -21,17 +25,39 @@ pub struct Omen {
 }
 
 /// Watches the events of one child.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Omens {
     /// Hopeless retries in a row.
     retries: u32,
+    longest_wait: Duration,
+}
+
+impl Default for Omens {
+    fn default() -> Self {
+        Self::of_patience(Duration::MAX)
+    }
 }
 
 impl Omens {
+    /// For a child that is ended when it is silent for so long.
+    #[must_use]
+    pub fn of_patience(idle: Duration) -> Self {
+        Self { retries: 0, longest_wait: LONGEST_WAIT.min(idle) }
+    }
+
     /// Takes an event, in order. A row of failures gives its sign once; whatever gets the child further
     /// ends the row.
     pub fn feed(&mut self, event: &ToolEvent) -> Option<Omen> {
         match event {
+            ToolEvent::RetryNotice(Retry { delay: Some(delay), kind, text, .. })
+                if *delay >= self.longest_wait =>
+            {
+                let why = if text.is_empty() { kind.as_str() } else { text };
+                let text = brief(&format!("waits {} s before it tries again: {why}", delay.as_secs()));
+                // It is worth another attempt then, and not before.
+                let wait = FailureKind::RateLimit { retry_after: Some(*delay) };
+                Some(Omen { kind: if kind.halts() { *kind } else { wait }, text })
+            }
             ToolEvent::RetryNotice(retry) if retry.kind.halts() => {
                 self.retries = self.retries.saturating_add(1);
                 (self.retries == RETRIES).then(|| {
@@ -66,7 +92,7 @@ impl Omens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Retry, UsageDelta};
+    use crate::event::UsageDelta;
 
     fn retry(kind: FailureKind) -> ToolEvent {
         ToolEvent::RetryNotice(Retry { attempt: 1, of: 10, delay: None, kind, text: "why".to_owned() })
@@ -110,6 +136,28 @@ mod tests {
         {
             assert_eq!(omens(&[retry(kind), retry(kind), retry(kind)]), [None; 3]);
         }
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_for_a_turn_is_an_omen_at_once() {
+        let told = |mut omens: Omens, kind, seconds| {
+            let delay = Some(Duration::from_secs(seconds));
+            let event = Retry { attempt: 1, of: 10, delay, kind, text: "why".to_owned() };
+            omens.feed(&ToolEvent::RetryNotice(event)).map(|omen| (omen.kind, omen.text))
+        };
+        let wait = |seconds| FailureKind::RateLimit { retry_after: Some(Duration::from_secs(seconds)) };
+        let limit = FailureKind::RateLimit { retry_after: None };
+        assert_eq!(told(Omens::default(), limit, 599), None);
+        for kind in [limit, FailureKind::Overload] {
+            let text = "waits 600 s before it tries again: why".to_owned();
+            assert_eq!(told(Omens::default(), kind, 600), Some((wait(600), text)));
+        }
+        let cap = FailureKind::UsageCap { resets_at: Some(5) };
+        assert_eq!(told(Omens::default(), cap, 7200).map(|(kind, _)| kind), Some(cap));
+        // Whoever is ended for its silence before does not come to the end of the wait.
+        let short = || Omens::of_patience(Duration::from_secs(40));
+        assert_eq!(told(short(), limit, 39), None);
+        assert_eq!(told(short(), limit, 40).map(|(kind, _)| kind), Some(wait(40)));
     }
 
     #[test]

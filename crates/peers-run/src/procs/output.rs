@@ -51,8 +51,8 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    pub(super) fn new(meter: Meter, ceiling: Ceiling) -> Self {
-        Self { meter, ceiling, omens: Omens::default(), omen: None, over: false }
+    pub(super) fn new(meter: Meter, ceiling: Ceiling, omens: Omens) -> Self {
+        Self { meter, ceiling, omens, omen: None, over: false }
     }
 
     fn take(&mut self, event: &ToolEvent) {
@@ -320,7 +320,7 @@ mod tests {
         let scanner = PatternScanner::new(Patterns::defaults().unwrap(), false);
         let decoder = adapter(&ToolKind::from_name("other")).decoder();
         let meter = Meter::new(ToolKind::from_name("other"), None, peers_tools::Prices::builtin());
-        let accounts = Accounts::new(meter, Ceiling::default());
+        let accounts = Accounts::new(meter, Ceiling::default(), Omens::default());
         Output::new(decoder, accounts, scanner, &rules, 1 << 16, Progress::default())
     }
 

@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::time::Duration;
 
 use peers_model::limits;
 use peers_store::{artifacts, layout};
 use peers_sys::clock;
 use peers_sys::spawn::Child;
-use peers_tools::{Meter, PatternScanner, Stream};
+use peers_tools::{Meter, Omens, PatternScanner, Stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
@@ -45,7 +46,8 @@ impl Streams {
         let cap = usize::try_from(book.config.health.buf_cap_bytes.get()).unwrap_or(usize::MAX);
         let decoder = launched.tool.decoder_for(&launched.argv);
         let meter = Meter::new(launched.tool.kind(), launched.asked.clone(), book.prices.clone());
-        let accounts = Accounts::new(meter, launch.ceiling);
+        let idle = Duration::from_secs(book.config.health.idle_timeout_s.get().into());
+        let accounts = Accounts::new(meter, launch.ceiling, Omens::of_patience(idle));
         let output = Output::new(decoder, accounts, scanner, &launched.rules, cap, progress.clone());
         let mut streams = Self {
             output: Rc::new(RefCell::new(output)),
