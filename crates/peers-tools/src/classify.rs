@@ -92,8 +92,10 @@ pub fn classify(facts: Facts<'_>) -> Classified {
     let told = match exit {
         ExitClass::Hopeless => omen.map(|omen| (omen.kind, omen.text.clone())),
         ExitClass::Idle | ExitClass::Absolute => {
-            let still =
-                |retry: &Retry| format!("still retrying ({} of {}): {}", retry.attempt, retry.of, retry.text);
+            let still = |Retry { attempt, of, text, .. }: &Retry| match attempt {
+                0 => format!("still retrying: {text}"),
+                attempt => format!("still retrying ({attempt} of {of}): {text}"),
+            };
             report.retrying.as_ref().map(|retry| (retry.kind, one_line(&still(retry), FAILURE_CHARS)))
         }
         _ => None,
@@ -257,6 +259,12 @@ mod tests {
         let verdict = classify(Facts { exit: ExitClass::Idle, report: &waiting, hit: None, omen: None });
         assert_eq!((verdict.label(), verdict.api), ("idle-timeout", ApiClass::Transient));
         assert_eq!(verdict.matched.map(|m| m.snippet).as_deref(), Some("still retrying (2 of 5): no"));
+        let untold = ToolReport {
+            retrying: Some(Retry { attempt: 0, of: 0, ..retry(limit) }),
+            ..ToolReport::default()
+        };
+        let verdict = classify(Facts { exit: ExitClass::Idle, report: &untold, hit: None, omen: None });
+        assert_eq!(verdict.matched.map(|m| m.snippet).as_deref(), Some("still retrying: no"));
         // Whoever was ended for something else, or ended by itself, is judged by that.
         assert_eq!(label(ExitClass::Nonzero, &waiting, None), ("process-fail", ApiClass::None));
         let omen = Omen { kind: FailureKind::Auth, text: "twice in vain".to_owned() };

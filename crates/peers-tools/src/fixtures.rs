@@ -443,7 +443,7 @@ fn a_line_beyond_the_cap_is_dropped_and_the_next_one_read() {
 #[test]
 fn an_endless_line_is_held_up_to_the_cap_and_no_further() {
     let chunk = vec![b'x'; 1024 * 1024];
-    for (tool, cap) in [("claude", 16 * 1024 * 1024), ("other", 2 * 4096)] {
+    for (tool, cap) in [("claude", (16 * 1024 + 16) * 1024), ("other", 2 * 4096)] {
         let mut decoder = adapter(&ToolKind::from_name(tool)).decoder();
         let mut scanner = PatternScanner::new(Patterns::defaults().expect("patterns"), true);
         for stream in [Stream::Stdout, Stream::Stderr] {

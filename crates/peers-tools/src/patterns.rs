@@ -2,7 +2,8 @@
 //!
 //! Only complete lines are matched, so the split into chunks cannot cut a line's start away. For a
 //! tool with a structured channel, lines of standard output that begin with `{` are its events and
-//! are never searched: an agent's words inside them prove nothing.
+//! are never searched: an agent's words inside them prove nothing. Neither are lines of standard error in
+//! which opencode tells of a request that it makes again: its decoder reads them.
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::echo::is_echo;
 use crate::event::{FailureKind, Stream};
 use crate::jsonl::{Line, LineSplitter};
 use crate::lenient::cut;
+use crate::opencode::is_failed_request;
 use crate::reset::brief;
 use crate::signals::judge_text;
 
@@ -251,7 +253,7 @@ pub struct PatternScanner {
 }
 
 impl PatternScanner {
-    /// A scanner for one child. `structured`: standard output carries JSON events.
+    /// A scanner for one child. `structured`: its decoder reads events.
     #[must_use]
     pub fn new(patterns: Patterns, structured: bool) -> Self {
         Self {
@@ -270,7 +272,7 @@ impl PatternScanner {
         let Self { patterns, structured, stdout, stderr, reported: [out_told, err_told], hits } = self;
         let (splitter, told, structured) = match from {
             Stream::Stdout => (stdout, out_told, *structured),
-            Stream::Stderr => (stderr, err_told, false),
+            Stream::Stderr => (stderr, err_told, *structured),
         };
         splitter.feed(chunk, |line| {
             if !std::mem::replace(told, false) {
@@ -289,12 +291,12 @@ impl PatternScanner {
     /// while; the line may still go on.
     pub fn flush_tail(&mut self, out: &mut Vec<PatternHit>) {
         let Self { patterns, structured, stdout, stderr, reported: [out_told, err_told], hits } = self;
-        for (from, splitter, told, structured) in
-            [(Stream::Stdout, &*stdout, out_told, *structured), (Stream::Stderr, &*stderr, err_told, false)]
+        for (from, splitter, told) in
+            [(Stream::Stdout, &*stdout, out_told), (Stream::Stderr, &*stderr, err_told)]
         {
             if let Some(line) = splitter.tail().filter(|_| !*told) {
                 let before = out.len();
-                scan(patterns, structured, from, line, hits, out);
+                scan(patterns, *structured, from, line, hits, out);
                 *told = out.len() > before;
             }
         }
@@ -309,8 +311,11 @@ fn scan(
     hits: &mut usize,
     out: &mut Vec<PatternHit>,
 ) {
-    let event = structured && line.bytes.trim_ascii_start().first() == Some(&b'{');
-    if event || *hits >= MAX_HITS {
+    let event = || match from {
+        Stream::Stdout => line.bytes.trim_ascii_start().first() == Some(&b'{'),
+        Stream::Stderr => is_failed_request(line.bytes),
+    };
+    if (structured && event()) || *hits >= MAX_HITS {
         return;
     }
     let bytes = line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes);
@@ -338,6 +343,20 @@ mod tests {
 
     fn classes(line: &str) -> Vec<HitClass> {
         scan_all(false, Stream::Stderr, &[line.as_bytes(), b"\n"]).into_iter().map(|hit| hit.class).collect()
+    }
+
+    #[test]
+    fn a_request_that_fails_in_the_log_of_opencode_is_no_hit_where_its_decoder_reads() {
+        let line =
+            b"timestamp=T level=ERROR run=R message=\"stream error\" error.error=\"Rate limit reached\"\n";
+        assert_eq!(scan_all(true, Stream::Stderr, &[line]), []);
+        assert_eq!(scan_all(true, Stream::Stderr, &[&line[..line.len() - 1]]), [], "nor without its end");
+        assert_eq!(scan_all(false, Stream::Stderr, &[line]).len(), 1);
+        assert_eq!(scan_all(true, Stream::Stdout, &[line]).len(), 1);
+        assert_eq!(
+            scan_all(true, Stream::Stderr, &[b"level=ERROR message=\"stream error\" rate limit\n"]).len(),
+            1
+        );
     }
 
     #[test]

@@ -126,6 +126,38 @@ fn silence_in_the_middle_of_a_retry_is_the_services_and_any_other_is_the_agents(
 }
 
 #[test]
+fn the_log_of_opencode_tells_of_retries_and_ends_no_turn_by_itself() {
+    let stage = Stage::limits(2, 60);
+    let refused = r#"timestamp=T level=ERROR run=R message="stream error" small=false error.error="Rate limit reached""#;
+    let said = format!("echo '{refused}' >&2");
+    let done = r#"{"type":"step_finish","part":{"type":"step-finish","reason":"stop"}}"#;
+    let opencode = |then: &str| prints("opencode", &["--format", "json"], &[], &format!("{said}; {then}"));
+    let turn = stage.turn(&opencode(&format!("{said}; {said}; echo '{done}'")), "");
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Ok, ApiClass::None));
+    let turn = stage.turn(&opencode(FOREVER), "");
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Idle, ApiClass::Transient));
+    assert_eq!(turn.exit.matched.unwrap().snippet, "still retrying: Rate limit reached");
+}
+
+#[test]
+fn a_wait_that_a_turn_does_not_outlive_ends_it_and_is_the_loops() {
+    let stage = Stage::limits(50, 100);
+    let retry = |ms: u32| {
+        format!(
+            r#"{{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":{ms},"error_status":429,"error":"rate_limit"}}"#
+        )
+    };
+    let turn = stage.turn(&prints("claude", &CLAUDE, &[INIT, &retry(7_200_000)], FOREVER), "");
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Hopeless, ApiClass::Transient));
+    assert_eq!((turn.exit.classification(), turn.exit.retry_after_s), ("rate-limited", Some(7200)));
+    // What it lives to see the end of is its own to wait.
+    let turn = stage.turn(&prints("claude", &CLAUDE, &[INIT, &retry(49_000)], "true"), "");
+    assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Ok, ApiClass::None));
+    let turn = stage.turn(&prints("claude", &CLAUDE, &[INIT, &retry(50_000)], FOREVER), "");
+    assert_eq!(turn.exit.retry_after_s, Some(50), "it would be ended for its silence");
+}
+
+#[test]
 fn a_usage_cap_names_its_end_by_a_number_or_by_the_clock_of_the_operator() {
     let mut stage = Stage::new();
     stage.vars.push(("TZ".into(), "UTC".into()));

@@ -2,19 +2,21 @@
 //!
 //! Usage is stated per step and summed. There is no end marker: a `step_finish` with reason `stop`
 //! ends the conversation well, an `error` ends it badly, and a new step takes either back. Nothing is
-//! printed while a tool runs or a request is retried.
+//! printed while a tool runs or a request is retried, but for the log that `--print-logs` asks for.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::event::{FINAL_BYTES, Failure, ToolEvent};
+use crate::event::{FINAL_BYTES, Failure, FailureKind, Retry, ToolEvent};
 use crate::jsonl::Line;
 use crate::ledger::{Account, Ledger};
 use crate::lenient::{Amount, Count, Int, Obj, Shape, Text, parse_line};
 use crate::reset::header_wait;
 use crate::signals::Evidence;
 use crate::stream::{Lines, StreamDecoder};
+
+use super::log::failed_request;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -135,6 +137,7 @@ impl Lines for State {
             return;
         }
         let Some(event) = parse_line::<Event>(line.bytes) else { return };
+        self.ledger.progress();
         self.ledger.session(event.session.0.as_ref());
         if event.kind.as_str() == "error" {
             let body = event.error.0.unwrap_or_default();
@@ -165,6 +168,19 @@ impl Lines for State {
             ("step_finish", _) | (_, "step-finish") => self.step_finish(part, out),
             _ => out.push(ToolEvent::Activity),
         }
+    }
+
+    fn aside(&mut self, line: Line<'_>, out: &mut Vec<ToolEvent>) {
+        let Some(text) = failed_request(line.bytes).filter(|_| !line.cut) else { return };
+        let Failure { kind, text, .. } = Evidence { text: &text, ..Evidence::default() }.failure();
+        let kind = match kind {
+            // A request that fails for no known cause is a connection that broke.
+            FailureKind::Other => FailureKind::Overload,
+            // When the window opens again only the error event at the end says.
+            FailureKind::UsageCap { .. } => FailureKind::RateLimit { retry_after: None },
+            kind => kind,
+        };
+        self.ledger.retry(Retry { attempt: 0, of: 0, delay: None, kind, text }, out);
     }
 
     fn into_ledger(self) -> Ledger {
@@ -237,5 +253,62 @@ fn failure(error: &ErrorBody, timestamp_ms: Option<i64>) -> Failure {
             }
             .failure()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Stream, ToolReport};
+    use crate::tool::{Decoder, ExitKind};
+
+    fn decode(parts: &[(Stream, &str)]) -> (Vec<ToolEvent>, ToolReport) {
+        let mut decoder = Box::new(OpencodeDecoder::new());
+        let mut events = Vec::new();
+        for (stream, text) in parts {
+            decoder.feed(*stream, text.as_bytes(), &mut events);
+        }
+        let report = decoder.finish(ExitKind::Code(0), &mut events);
+        (events, report)
+    }
+
+    fn logged(error: &str) -> String {
+        format!(
+            "timestamp=T level=ERROR run=R message=\"stream error\" small=false error.error=\"{error}\"\n"
+        )
+    }
+
+    #[test]
+    fn a_failed_request_in_the_log_is_a_retry_until_the_stream_goes_on() {
+        for (error, kind) in [
+            (
+                "AI_APICallError: Rate limit reached for requests.",
+                FailureKind::RateLimit { retry_after: None },
+            ),
+            ("AI_APICallError: The server is overloaded.", FailureKind::Overload),
+            ("AI_APICallError: You exceeded your current quota, please check your plan.", FailureKind::Quota),
+            ("AI_APICallError: Incorrect API key provided.", FailureKind::Auth),
+            (
+                "AI_APICallError: The usage limit has been reached",
+                FailureKind::RateLimit { retry_after: None },
+            ),
+            ("AI_JSONParseError: JSON parsing failed", FailureKind::Overload),
+        ] {
+            let line = logged(error);
+            let notice = (Stream::Stderr, line.as_str());
+            let (events, report) = decode(&[notice]);
+            let retry = Retry { attempt: 0, of: 0, delay: None, kind, text: error.to_owned() };
+            assert_eq!(events, [ToolEvent::RetryNotice(retry.clone())]);
+            assert_eq!((report.retrying, report.failure), (Some(retry), None));
+            let step = (Stream::Stdout, "{\"type\":\"step_start\",\"part\":{\"type\":\"step-start\"}}\n");
+            assert_eq!(decode(&[notice, step]).1.retrying, None, "{error}");
+        }
+    }
+
+    #[test]
+    fn other_lines_of_the_log_and_a_line_that_was_cut_are_no_events() {
+        let info = logged("x").replace("ERROR", "INFO");
+        let long = logged(&"x".repeat(20_000));
+        assert_eq!(decode(&[(Stream::Stderr, &info), (Stream::Stderr, &long)]).0, []);
     }
 }

@@ -2,5 +2,7 @@
 
 mod command;
 mod decode;
+mod log;
 
 pub use command::Opencode;
+pub(crate) use log::is_failed_request;
