@@ -6,7 +6,7 @@ use peers_model::outcome::ExitClass;
 use peers_model::{Tokens, Usd};
 use peers_tools::event::{FAILURE_CHARS, FINAL_BYTES, TEXT_BYTES};
 use peers_tools::{
-    CostFrom, Decoder, ExitKind, Facts, FailureKind, HitTime, Meter, Omens, PatternHit, PatternScanner,
+    CostFrom, Decoder, ExitKind, Facts, FailureKind, HitTime, Meter, Omen, Omens, PatternHit, PatternScanner,
     Patterns, Prices, Stream, ToolEvent, ToolKind, ToolReport, UsageDelta, adapter, classify, cost,
     judge_text, opens_at, other_model, reset_at,
 };
@@ -33,12 +33,14 @@ struct Play<'a> {
 /// its output is cut to pieces. Standard error begins after a line `==`.
 pub fn check(data: &[u8]) {
     let [tool, cut, other_cut, output @ ..] = data else { return };
-    let (tool, structured) = match tool % 5 {
-        0 => ("opencode", true),
-        1 => ("aider", false),
-        2 => ("claude", true),
-        3 => ("codex", true),
-        _ => ("claude", false),
+    // From `a` on.
+    let (tool, structured) = match tool % 6 {
+        1 => ("claude", true),
+        2 => ("codex", true),
+        3 => ("claude", false),
+        4 => ("opencode", true),
+        5 => ("aider", false),
+        _ => ("acp", true),
     };
     let end = output.windows(4).position(|part| part == b"\n==\n");
     let (stdout, stderr) = end.map_or((output, &[][..]), |at| (&output[..at + 1], &output[at + 4..]));
@@ -59,8 +61,8 @@ pub fn check(data: &[u8]) {
     assert!(events.len() <= data.len() + 8, "{} events", events.len());
     bounded(&events, &report);
     let spent = sum(&events);
-    accounts(play, &events, &report, &spent);
-    verdicts(&report, &hits);
+    let omen = accounts(play, &events, &report, &spent);
+    verdicts(&report, &hits, omen.as_ref());
     times(&String::from_utf8_lossy(output), &[(NOW, -5 * 3600)]);
     times(&report.final_text, &[(NOW, 0), (0, i32::MAX), (i64::MAX, 1), (i64::MIN, -1)]);
 }
@@ -156,13 +158,15 @@ fn sum(events: &[ToolEvent]) -> UsageDelta {
     })
 }
 
-/// What was spent: the increments cover the report, a figure has a source, unknown is no figure.
-fn accounts(play: Play<'_>, events: &[ToolEvent], report: &ToolReport, spent: &UsageDelta) {
+/// What was spent: the increments cover the report, a figure has a source, unknown is no figure. Returns
+/// the first sign that going on was of no use.
+fn accounts(play: Play<'_>, events: &[ToolEvent], report: &ToolReport, spent: &UsageDelta) -> Option<Omen> {
     let usage = &report.usage;
     assert!(spent.input >= usage.input && spent.output >= usage.output && spent.total >= usage.total);
     let kind = ToolKind::from_name(play.tool);
     let mut meter = Meter::new(kind.clone(), Some("gpt-5".to_owned()), PRICES.clone());
     let mut omens = Omens::default();
+    let mut first = None;
     let mut before = Tokens::default();
     for event in events {
         meter.feed(event);
@@ -171,7 +175,9 @@ fn accounts(play: Play<'_>, events: &[ToolEvent], report: &ToolReport, spent: &U
         before = tokens;
         if let Some(omen) = omens.feed(event) {
             line(&omen.text);
-            assert!(omen.kind.halts() || omen.kind == FailureKind::Other);
+            let waits = FailureKind::RateLimit { retry_after: None };
+            assert!(omen.kind != FailureKind::Other && omen.kind != waits, "{omen:?}");
+            first.get_or_insert(omen);
         }
     }
     assert_eq!(before, spent.total);
@@ -187,13 +193,14 @@ fn accounts(play: Play<'_>, events: &[ToolEvent], report: &ToolReport, spent: &U
         let _: bool = other_model("opus", model);
         let _: Option<Usd> = PRICES.price(model, usage);
     }
+    first
 }
 
 /// A structured failure outranks a hit, and whatever is said has a word for the log.
-fn verdicts(report: &ToolReport, hits: &[PatternHit]) {
-    for exit in [ExitClass::Ok, ExitClass::Nonzero, ExitClass::Signal, ExitClass::Idle] {
+fn verdicts(report: &ToolReport, hits: &[PatternHit], omen: Option<&Omen>) {
+    for exit in [ExitClass::Ok, ExitClass::Nonzero, ExitClass::Signal, ExitClass::Idle, ExitClass::Hopeless] {
         let hit = hits.first().map(|hit| (hit, HitTime::PostJoin));
-        let verdict = classify(Facts { exit, report, hit });
+        let verdict = classify(Facts { exit, report, hit, omen });
         assert!(!verdict.label().is_empty());
         if let Some(failure) = &report.failure {
             assert_eq!(verdict.kind, Some(failure.kind));
