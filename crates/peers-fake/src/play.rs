@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
+use peers_sys::clock;
 use peers_sys::env::Env;
 
 use crate::UNUSABLE;
@@ -58,6 +59,12 @@ pub struct Io<'a> {
     pub stderr: &'a mut dyn Write,
 }
 
+/// What the local zone is ahead of UTC; UTC where that cannot be told.
+fn zone(env: &Env) -> i32 {
+    let tz = env.var("TZ").and_then(|tz| tz.to_str());
+    clock::local_offset(tz, clock::now()).unwrap_or(0)
+}
+
 /// Plays the turn that is due and returns the exit code.
 ///
 /// Problems of the script itself are reported on standard error with exit code 3.
@@ -109,6 +116,7 @@ pub fn run(options: &Options, io: Io<'_>) -> u8 {
         tag: tag(&[&peer, &number.to_string(), &pid]),
         peer: peer.clone(),
         turn: number,
+        zone: zone(&options.env),
         asked,
     };
     let mut player =

@@ -435,6 +435,41 @@ fn each_failure_is_known_by_the_real_tools_decoder() {
 }
 
 #[test]
+fn codex_tells_the_end_of_a_cap_by_the_clock_of_its_zone() {
+    let clock = || peers_sys::clock::now().as_millis().div_euclid(1000);
+    for zone in ["UTC", "Etc/GMT-3"] {
+        // A machine may have no zones.
+        let Some(offset) = peers_sys::clock::local_offset(Some(zone), peers_sys::clock::now()) else {
+            continue;
+        };
+        for hours in [2, 30, 100] {
+            let mut bench = Bench::new();
+            bench.env.push(("TZ".to_owned(), zone.to_owned()));
+            let before = clock();
+            let played =
+                bench.play(&format!("as: codex\nturns:\n- - emit: {{usage_cap: {{resets_in: {hours}h}}}}\n"));
+            let failure = decode("codex", &played).1.failure.expect("a failure");
+            let at =
+                peers_tools::opens_at(failure.kind, &failure.text, clock(), offset).expect(&failure.text);
+            // Its clock has no seconds.
+            let (earliest, latest) = (before + hours * 3600 - 60, clock() + hours * 3600);
+            assert!((earliest..=latest).contains(&at), "{zone} {hours}: {}", failure.text);
+        }
+    }
+}
+
+#[test]
+fn claude_tells_how_long_it_waits_before_it_tries_again() {
+    let played = Bench::new().play("as: claude\nturns:\n- - emit: {retry: {why: rate_limit, delay: 2h}}\n");
+    let (events, _) = decode("claude", &played);
+    let delay = events.iter().find_map(|event| match event {
+        ToolEvent::RetryNotice(retry) => retry.delay,
+        _ => None,
+    });
+    assert_eq!(delay, Some(std::time::Duration::from_hours(2)));
+}
+
+#[test]
 fn a_plain_failure_is_an_error_line_on_standard_error() {
     let patterns = peers_tools::Patterns::defaults().expect("patterns");
     for (fault, class) in [

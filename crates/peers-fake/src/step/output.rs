@@ -239,6 +239,9 @@ pub struct Retry {
     /// Why: the name of a failure.
     #[serde(default = "overload")]
     pub why: String,
+    /// How long it waits first.
+    #[serde(default, deserialize_with = "duration_opt")]
+    pub delay: Option<Duration>,
 }
 
 fn one() -> u32 {

@@ -140,7 +140,7 @@ impl Format for Claude {
             "subtype": "api_retry",
             "attempt": retry.attempt,
             "max_retries": retry.of,
-            "retry_delay_ms": 500,
+            "retry_delay_ms": retry.delay.map_or(500, |delay| delay.as_millis()),
             "error_status": status(kind),
             "error": code(kind),
             "session_id": session.uuid(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Call, Format, Outcome, Session, status};
+use super::{Call, Format, Outcome, Session, resets_at, status, wall_clock};
 use crate::step::{Fault, FaultKind, Retry, Usage, Window};
 
 #[derive(Debug, Default)]
@@ -91,13 +91,25 @@ impl Format for Codex {
         vec![line.to_string()]
     }
 
-    fn failed(&mut self, _session: &Session, fault: &Fault, _usage: &Usage) -> Vec<String> {
-        let text = fault.message.clone().unwrap_or_else(|| words(fault.kind));
+    fn failed(&mut self, session: &Session, fault: &Fault, _usage: &Usage) -> Vec<String> {
+        let told = || match fault {
+            Fault { kind: FaultKind::UsageCap, resets_at: None, resets_in: None, .. } => words(fault.kind),
+            Fault { kind: FaultKind::UsageCap, .. } => {
+                let at = resets_at(fault.resets_at, fault.resets_in);
+                cap(&wall_clock(at, session.zone))
+            }
+            Fault { kind, .. } => words(*kind),
+        };
+        let text = fault.message.clone().unwrap_or_else(told);
         vec![
             json!({"type": "error", "message": text}).to_string(),
             json!({"type": "turn.failed", "error": {"message": text}}).to_string(),
         ]
     }
+}
+
+fn cap(until: &str) -> String {
+    format!("You\u{2019}ve hit your usage limit. Upgrade your plan or try again at {until}.")
 }
 
 fn words(kind: FaultKind) -> String {
@@ -107,9 +119,7 @@ fn words(kind: FaultKind) -> String {
             format!("unexpected status {} Unauthorized: Incorrect API key provided., {url}", status(kind))
         }
         FaultKind::Quota => "Quota exceeded. Check your plan and billing details.".to_owned(),
-        FaultKind::UsageCap => {
-            "You\u{2019}ve hit your usage limit. Upgrade your plan or try again at 9:22 AM.".to_owned()
-        }
+        FaultKind::UsageCap => cap("9:22 AM"),
         FaultKind::RateLimit => "exceeded retry limit, last status: 429 Too Many Requests".to_owned(),
         FaultKind::Overload => format!(
             "unexpected status {} <unknown status code>: The server is overloaded., {url}",

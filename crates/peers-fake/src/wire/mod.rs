@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) use acp::Asked;
+use peers_model::Timestamp;
 
 use crate::script::Dialect;
 use crate::step::{Fault, FaultKind, Retry, Stream, Usage, Window};
@@ -23,6 +24,8 @@ pub(crate) struct Session {
     pub(crate) model: String,
     /// Sixteen hex digits, different for each invocation.
     pub(crate) tag: String,
+    /// What the local zone is ahead of UTC, in seconds.
+    pub(crate) zone: i32,
     /// What a client of the protocol asked; only where one is spoken to.
     pub(crate) asked: Option<Asked>,
 }
@@ -247,6 +250,31 @@ fn resets_at(at: Option<i64>, after: Option<Duration>) -> i64 {
         let after = after.unwrap_or(Duration::from_mins(90)).as_secs();
         i64::try_from((now_ms() / 1000).saturating_add(after)).unwrap_or(i64::MAX)
     })
+}
+
+/// A moment as codex words it: `9:10 AM`, on another day than today `Nov 25th, 2026 9:10 AM`.
+fn wall_clock(at: i64, zone: i32) -> String {
+    let local = |seconds: i64| {
+        let moment =
+            Timestamp::from_millis(seconds.saturating_add(zone.into()).saturating_mul(1000)).to_string();
+        let number = |from: usize, to: usize| moment.get(from..to).and_then(|digits| digits.parse().ok());
+        [(0, 4), (5, 7), (8, 10), (11, 13), (14, 16)].map(|(from, to)| number(from, to).unwrap_or(0usize))
+    };
+    let [year, month, day, hour, minute] = local(at);
+    let half = if hour < 12 { "AM" } else { "PM" };
+    let time = format!("{}:{minute:02} {half}", (hour + 11) % 12 + 1);
+    if local(i64::try_from(now_ms() / 1000).unwrap_or(i64::MAX)).starts_with(&[year, month, day]) {
+        return time;
+    }
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let month = months.get(month.wrapping_sub(1)).copied().unwrap_or("Jan");
+    let nth = match day {
+        1 | 21 | 31 => "st",
+        2 | 22 => "nd",
+        3 | 23 => "rd",
+        _ => "th",
+    };
+    format!("{month} {day}{nth}, {year} {time}")
 }
 
 /// A hash for names that need not be secret.
