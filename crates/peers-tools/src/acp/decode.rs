@@ -25,10 +25,10 @@ struct Event {
     id: Text<80>,
     message: Text<4096>,
     text: Text<4096>,
-    name: Text<200>,
-    title: Text<200>,
+    name: Text<80>,
+    title: Text<80>,
     #[serde(rename = "kind")]
-    tool_kind: Text<200>,
+    tool_kind: Text<80>,
     error: Flag,
     code: Int,
     data: Text<4096>,
@@ -243,6 +243,17 @@ mod tests {
         assert_eq!((texts(&events), report.final_text.as_str()), (vec!["ab", "c"], "c"));
         assert_eq!(report.unfinished_tool.as_deref(), Some("read"));
         assert!(report.no_end_event);
+    }
+
+    #[test]
+    fn the_name_of_a_tool_is_as_short_as_those_of_other_programs() {
+        for field in ["name", "title", "kind"] {
+            let line = serde_json::json!({"type": "tool", "id": "t", field: "x".repeat(200)});
+            let (events, report) = decode(&format!("{line}\n"));
+            let name = "x".repeat(80);
+            assert_eq!(events, [ToolEvent::ToolBegun { name: name.clone(), id: "t".to_owned() }], "{field}");
+            assert_eq!(report.unfinished_tool, Some(name), "{field}");
+        }
     }
 
     #[test]
