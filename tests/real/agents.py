@@ -71,4 +71,6 @@ AGENTS = {
                                "--verbose"], claude),
     "codex": Agent("codex", ["codex", "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "-"], codex),
     "opencode": Agent("opencode", ["opencode", "run", "--format", "json", "--auto"], opencode),
+    # The same program by the protocol, behind the bridge.
+    "acp": Agent("acp", ["opencode", "acp"], opencode),
 }

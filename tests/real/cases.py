@@ -123,9 +123,16 @@ EXCEPTIONS = {
     # They obey it in silence; codex tells why before.
     ("codex", "429-long"): ("idle-timeout", "rate-limit", "waits"),
     ("opencode", "429-long"): ("idle-timeout", "none", "again"),
+    ("acp", "429-long"): ("idle-timeout", "none", "again"),
+    # Its errors are words alone, which do not say when the window opens again.
+    ("acp", "plan"): ("usage-cap", "usage-cap", "waits"),
+    ("acp", "plan-far"): ("usage-cap", "usage-cap", "waits"),
     # What they say then tells nothing about the service.
     ("claude", "empty"): ("api-error", "other", "again"),
+    # It asks again and again without a word, where its own output tells of each step.
+    ("acp", "empty"): ("idle-timeout", "none", "again"),
     ("opencode", "broken-event"): ("api-error", "other", "again"),
+    ("acp", "broken-event"): ("api-error", "other", "again"),
 }
 
 

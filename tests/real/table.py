@@ -14,10 +14,12 @@ def duration(seconds):
 
 
 def wait(seconds):
-    """A wait in words. Short ones are a matter of chance, so that peers do not come back all at once."""
+    """A wait in words. Chance has a part in it, so that peers do not come back all at once."""
     if seconds < 100:
         return "some seconds"
-    return "%d min" % round(seconds / 60) if seconds < 5400 else "%d h" % round(seconds / 3600)
+    if seconds < 450:
+        return "some minutes"
+    return "about %d min" % (round(seconds / 900) * 15) if seconds < 5400 else "%d h" % round(seconds / 3600)
 
 
 def read(document):
