@@ -35,6 +35,8 @@ pub const NOTES: usize = 2 * 1024;
 pub const WARNINGS_KEPT: usize = 500;
 /// Captured output of one peer stream (`health.buf_cap_bytes`).
 pub const STREAM_CAPTURE: u64 = 2 * MIB;
+/// Longest wait that a service can ask for, in seconds: a week, and a day for clocks and zones.
+pub const SERVICE_WAIT_S: u64 = 8 * 24 * 3600;
 /// Tokens of one turn that are believed. A stream may say anything; what is added to the caps of all runs may not.
 pub const TURN_TOKENS: u64 = 1_000_000_000;
 /// Dollars of one turn that are believed.

@@ -360,36 +360,9 @@ fn onwards(
         }
     }
     let now = input.at.wall;
-    let may = |peer: &PeerName| {
-        budget::may_go(&cfg.caps, state, peer) && budget::short(&cfg.caps, state, peer).is_none()
-    };
-    let tree = &facts.worktree;
-    let asked_for: Box<dyn Fn(&PeerName) -> bool> = match &standing {
-        Standing::SkepticOwed => Box::new(|peer| !converge::skeptic_answered(state, peer, tree)),
-        Standing::SoftPending(goals) => Box::new(|peer| converge::review_helps(state, facts, goals, peer)),
-        _ => Box::new(|_| true),
-    };
-    let choice = if skeptic {
-        let one_round = converge::skeptic_rounds(state) <= 1;
-        turns::choose_preferring(state, now, may, |p| {
-            converge::skeptic_prefers(state, p, tree) || (!one_round && asked_for(p))
-        })
-    } else {
-        turns::choose_within(state, now, may)
-    };
-    // Where only an answer of those is missing who wait for their service, others have nothing to do meanwhile.
-    let choice = match choice {
-        Choice::Peer(_, peer) if !asked_for(&peer) => {
-            match turns::choose_asked(state, now, may, &asked_for) {
-                Choice::Nobody if turns::asked_is_blocked(state, &asked_for) => {
-                    return stop_with(cfg, m, Some(facts), StopReason::ParkedBlocked, &blocked_words(state));
-                }
-                // Nobody's answer can help any more: what remains is work.
-                Choice::Nobody => turns::choose_within(state, now, may),
-                chosen => chosen,
-            }
-        }
-        other => other,
+    let asked_for = asked_for(state, facts, &standing);
+    let Some(choice) = whom(cfg, state, facts, &standing, &asked_for, now) else {
+        return stop_with(cfg, m, Some(facts), StopReason::ParkedBlocked, &blocked_words(state));
     };
     match choice {
         Choice::Peer(_, peer) => {
@@ -440,6 +413,52 @@ fn nobody(cfg: &LoopConfig, state: &State) -> (StopReason, String) {
         return (StopReason::ParkedBlocked, blocked_words(state));
     }
     (StopReason::AllPeersDegraded, peers_summary(state))
+}
+
+/// Whose answer can help where only answers are missing; else everybody's work can.
+fn asked_for<'a>(
+    state: &'a State,
+    facts: &'a Facts,
+    standing: &'a Standing,
+) -> Box<dyn Fn(&PeerName) -> bool + 'a> {
+    match standing {
+        Standing::SkepticOwed => Box::new(|peer| !converge::skeptic_answered(state, peer, &facts.worktree)),
+        Standing::SoftPending(goals) => Box::new(|peer| converge::review_helps(state, facts, goals, peer)),
+        _ => Box::new(|_| true),
+    }
+}
+
+/// Who has the next turn. Where only answers are missing, nobody has one whose answer cannot help; `None`: those
+/// who are asked for all say that something is in their way.
+fn whom(
+    cfg: &LoopConfig,
+    state: &State,
+    facts: &Facts,
+    standing: &Standing,
+    asked_for: &dyn Fn(&PeerName) -> bool,
+    now: Timestamp,
+) -> Option<Choice> {
+    let may = |peer: &PeerName| {
+        budget::may_go(&cfg.caps, state, peer) && budget::short(&cfg.caps, state, peer).is_none()
+    };
+    let first = if *standing == Standing::SkepticOwed {
+        let one_round = converge::skeptic_rounds(state) <= 1;
+        turns::choose_preferring(state, now, may, |peer| {
+            converge::skeptic_prefers(state, peer, &facts.worktree) || (!one_round && asked_for(peer))
+        })
+    } else {
+        turns::choose_within(state, now, may)
+    };
+    match &first {
+        Choice::Peer(_, peer) if !asked_for(peer) => {}
+        _ => return Some(first),
+    }
+    match turns::choose_asked(state, now, may, asked_for) {
+        Choice::Nobody if turns::asked_is_blocked(state, asked_for) => None,
+        // No answer can help any more: what remains is work.
+        Choice::Nobody => Some(first),
+        chosen => Some(chosen),
+    }
 }
 
 /// Who says that something is in its way, and who is down.

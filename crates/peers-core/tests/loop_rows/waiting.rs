@@ -416,10 +416,8 @@ fn an_answer_that_cannot_come_ends_the_run_and_is_not_asked_of_others_again_and_
     let mut bench = Bench::green();
     bench.cfg.rules.skeptic_rounds = 3;
     bench.cfg.rules.continue_without_peer = true;
-    for name in ["cal"] {
-        let rule = bench.cfg.rules.peers[0].clone();
-        bench.cfg.rules.peers.push(peers_model::record::PeerRule { name: peer(name), ..rule });
-    }
+    let rule = bench.cfg.rules.peers[0].clone();
+    bench.cfg.rules.peers.push(peers_model::record::PeerRule { name: peer("cal"), ..rule });
     bench.play([Turn::skeptic(), Turn::skeptic(), capped(&bench, 100)]);
     assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("cal")));
     assert_eq!(bench.order(), "ann bob cal");

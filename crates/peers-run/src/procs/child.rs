@@ -412,12 +412,10 @@ impl Turn {
         let now = clock::now();
         // A clock time in words is the operator's; without a zone that is known it says nothing.
         let tz = self.site.host.operator("TZ").and_then(|tz| tz.to_str());
+        let seconds = now.as_millis().div_euclid(1000);
         let at = match clock::local_offset(tz, now) {
-            Some(offset) => opens_at(kind, said, now.as_millis().div_euclid(1000), offset),
-            None => match kind {
-                FailureKind::UsageCap { resets_at } => resets_at,
-                _ => None,
-            },
+            Some(offset) => opens_at(kind, said, seconds, offset),
+            None => opens_at(kind, "", seconds, 0),
         };
         Some(Timestamp::from_millis(at?.saturating_mul(1000)))
     }
@@ -537,7 +535,9 @@ fn remarks(launched: &Launch, report: &ToolReport) -> Vec<String> {
 
 fn retry_after(kind: FailureKind) -> Option<u64> {
     match kind {
-        FailureKind::RateLimit { retry_after } => retry_after.map(|wait| millis(wait).div_ceil(1000)),
+        FailureKind::RateLimit { retry_after } => {
+            retry_after.map(|wait| millis(wait).div_ceil(1000)).filter(|wait| *wait <= limits::SERVICE_WAIT_S)
+        }
         FailureKind::UsageCap { .. }
         | FailureKind::Auth
         | FailureKind::Quota

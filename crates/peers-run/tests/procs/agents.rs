@@ -90,6 +90,21 @@ fn a_line_that_looks_like_a_small_bill_takes_nothing_off_what_was_counted() {
 }
 
 #[test]
+fn figures_that_no_turn_can_reach_are_cut_to_what_one_can_and_can_be_read_again() {
+    let stage = Stage::new();
+    let huge = message("m1", 1_000_000_000_000_000);
+    let turn = stage.turn(&prints("claude", &CLAUDE, &[INIT, &huge, &message("m2", 1 << 60)], "true"), "");
+    assert_eq!(turn.exit.usage.tokens, Some(Tokens(peers_model::limits::TURN_TOKENS)));
+    assert_eq!(turn.exit.usage.usd.map(Usd::as_f64), Some(100_000.0));
+    let text = serde_json::to_string(&turn.exit).unwrap();
+    assert_eq!(serde_json::from_str::<peers_model::outcome::PeerExit>(&text).unwrap(), turn.exit);
+    let step = r#"{"type":"step_finish","part":{"type":"step-finish","reason":"stop","cost":900000000,"tokens":{"input":1,"output":1}}}"#;
+    let flags = ["run", "--format", "json"];
+    let turn = stage.turn(&prints("opencode", &flags, &[step, step], "true"), "");
+    assert_eq!(turn.exit.usage.usd.map(Usd::as_f64), Some(100_000.0), "{:?}", turn.exit.usage);
+}
+
+#[test]
 fn a_login_that_is_refused_again_and_again_ends_the_turn_at_once() {
     let retry = |n: u32| {
         format!(

@@ -176,6 +176,9 @@ fn numbers_of_the_failure_outrank_its_words() {
     let at = |kind| opens_at(kind, text, NOW, 0).map(|at| at - NOW);
     assert_eq!(at(FailureKind::UsageCap { resets_at: Some(NOW + 7) }), Some(7));
     assert_eq!(at(FailureKind::UsageCap { resets_at: Some(NOW - 7) }), Some(300), "a past one is none");
+    for far in [NOW + 9 * 24 * 3600, i64::MAX] {
+        assert_eq!(at(FailureKind::UsageCap { resets_at: Some(far) }), Some(300), "no limit lasts so long");
+    }
     assert_eq!(at(FailureKind::UsageCap { resets_at: None }), Some(300));
     assert_eq!(at(FailureKind::RateLimit { retry_after: Some(Duration::from_millis(1500)) }), Some(2));
     assert_eq!(at(FailureKind::Overload), Some(300));
