@@ -25,8 +25,8 @@ pub fn goals_with(proposals: &str) -> String {
     let Some(((before, _), (_, after))) = cut else { return GOALS.to_owned() };
     format!(
         "{before}  # Proposed for this repository (`peers goals detect` shows it again). Remove the `#` before what you
-  # want, adapt it, delete the placeholder. Each gate of yours that stays red stops the run
-  # (`goals.stuck_halt_after` in config.yaml).
+  # want, adapt it, delete the placeholder. `tests-pass` stops the run when it stays red for
+  # some ticks (`goals.stuck_halt_after` in config.yaml), another gate of yours when those changed nothing.
   # The gates of a proof run in a fresh checkout: what they need must be committed or made by the command.
 {proposals}
 {}{after}",

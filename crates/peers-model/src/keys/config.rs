@@ -55,7 +55,7 @@ pub const CONFIG: Table = Table {
                     ("hooks", "the stop hooks of your own sessions of an agent"),
                     ("sessions", "a terminal per agent"),
                 ]),
-                "Who calls the loop. For people; the loop does not read it.",
+                "Who calls the loop. With `hooks` and `sessions`, commits that appear while no turn runs are nobody's.",
             )
         },
         Key {
@@ -348,7 +348,7 @@ pub const BUDGET: Table = Table {
                 "max_usd_mode",
                 Shape::Word {
                     words: &[
-                        ("auto", "decided from how the peers are billed"),
+                        ("auto", "as `hard` in this version"),
                         ("hard", "stop"),
                         ("warn", "one warning per cap"),
                         ("off", "ignore"),
