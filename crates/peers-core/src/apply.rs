@@ -114,6 +114,9 @@ impl State {
                 if seen.while_gates {
                     self.strangers_came();
                 }
+                if seen.weakens {
+                    self.distrusted = Some(self.ticks.max(TickNo(1)));
+                }
                 // After the exit: the gates that were cut off have ended, and this is all there was.
                 if self.live_run().is_none()
                     && let Some(exit) = &mut self.last_exit
@@ -257,6 +260,11 @@ impl State {
     fn apply_tick(&mut self, ts: Timestamp, open: &OpenTick, tick: &TickRecord) {
         self.open = None;
         self.ticks = tick.iteration;
+        if tick.outside && tick.prewarned {
+            self.distrusted = Some(tick.iteration);
+        }
+        // What it committed may be another's: left uncommitted before it, or brought in from elsewhere.
+        let unsure = tick.outside || self.dirty || !tick.foreign.is_empty();
         if let Some(run) = &mut self.run {
             // A tick that a crashed run began is none of this run's.
             run.ticks = run.ticks.saturating_add(u64::from(!tick.recovered && !tick.outside));
@@ -301,7 +309,7 @@ impl State {
         }
         if tick.product_change {
             self.last_product_author = Some(tick.peer.clone()).filter(|_| !tick.outside);
-            self.strangers = tick.outside;
+            self.strangers |= unsure;
         }
         if tick.success && !self.rules.dry_run {
             self.last_handoff = Some(HandoffMark {
@@ -312,7 +320,8 @@ impl State {
         }
         self.clean_ticks = clean_after(self.clean_ticks, tick, self.rules.dry_run);
         self.skeptic_after(open, tick);
-        self.soft_after(tick);
+        self.soft_after(tick, unsure);
+        self.strangers |= self.rules.unwatched;
         let rules = self.rules.clone();
         self.board.take(&rules, tick.iteration, &tick.verdicts);
         self.note_progress(tick.bugs_closed);
@@ -367,6 +376,7 @@ impl State {
                 self.unblock();
                 self.acks.insert(target.clone());
                 if let AckTarget::Weakening(tick) = target {
+                    self.distrusted = self.distrusted.filter(|at| at != tick);
                     // What that turn did is meant; the next weakening is a first one again.
                     for health in self.peers.values_mut().filter(|h| h.warned_at == Some(*tick)) {
                         health.prewarned = false;
@@ -386,7 +396,7 @@ impl State {
                 self.clean_ticks = 0;
                 self.last_handoff = None;
                 self.last_product_author = None;
-                self.strangers = false;
+                self.strangers_came();
             }
             OperatorOp::Moving(what) => {
                 self.moving = Some(crate::state::OpenMove { what: what.clone(), by: by.to_owned() });

@@ -435,6 +435,7 @@ pub(crate) fn weakened(state: &State, open: &OpenTick, j: &mut Judgement, why: &
 fn distrust(j: &mut Judgement, why: &str) {
     let why = bounded(why, limits::WARNING - 200);
     j.warn_first(&format!("{why} (outside of the loop, so nobody is charged)"));
+    j.prewarned = true;
     j.distrust.get_or_insert(why);
 }
 

@@ -78,9 +78,12 @@ pub struct State {
     pub acks: BTreeSet<AckTarget>,
     /// Who last changed the product.
     pub last_product_author: Option<PeerName>,
-    /// Since then something came in of which nobody saw who made it.
+    /// Something came in of which nobody saw who made it, and two skeptics have not looked at it.
     #[serde(default)]
     pub strangers: bool,
+    /// Tests were weakened where nobody saw by whom: the operator names this tick when he has looked.
+    #[serde(default)]
+    pub distrusted: Option<TickNo>,
     /// The newest handoff.
     pub last_handoff: Option<HandoffMark>,
     /// How the last run ended.

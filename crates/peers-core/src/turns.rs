@@ -98,7 +98,7 @@ pub fn choose_asked(
     may: impl Fn(&PeerName) -> bool,
     asked: impl Fn(&PeerName) -> bool,
 ) -> Choice {
-    choose_from(state, now, may, asked)
+    choose_from(state, now, |peer| may(peer) && asked(peer), |_| true)
 }
 
 /// Whether somebody is `asked` for who could go if it did not say that something is in its way.

@@ -119,6 +119,9 @@ pub struct Rules {
     pub skeptic_rounds: u32,
     /// Skeptic attempts without a usable verdict before the loop is stuck.
     pub skeptic_attempts: u32,
+    /// Agents may work while no loop does, in terminals say: what appears then is not the operator's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unwatched: bool,
     /// Nothing of a tick stays (`--dry-run`).
     pub dry_run: bool,
 }
@@ -237,6 +240,9 @@ pub struct CommitsSeen {
     /// tells whether the operator made them: they are nobody's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub while_gates: bool,
+    /// They weaken tests, and agents may have made them unwatched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub weakens: bool,
 }
 
 /// Record `gates`.

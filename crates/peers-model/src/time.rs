@@ -6,6 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+/// The last moment that RFC 3339 can say, in milliseconds, within the range of calendars.
+const MOST: i64 = 253_402_207_200_000;
+
 /// A point in wall time, milliseconds since the Unix epoch. Serialised as RFC 3339 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
@@ -14,7 +17,10 @@ impl Timestamp {
     /// From milliseconds since the Unix epoch.
     #[must_use]
     pub const fn from_millis(ms: i64) -> Self {
-        Self(ms)
+        if ms > MOST {
+            return Self(MOST);
+        }
+        Self(if ms < -MOST { -MOST } else { ms })
     }
 
     /// Milliseconds since the Unix epoch.
@@ -36,7 +42,7 @@ impl Timestamp {
     /// This instant moved forward.
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+        Self::from_millis(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }
 
     /// How much later this is than `earlier`; zero when it is not later (clocks jump).

@@ -231,7 +231,7 @@ impl<W: World> Engine<W> {
         let authors = self.store.authors();
         let arrived: Vec<CommitId> = found.since.into_iter().filter(|c| authors.of(c).is_none()).collect();
         let nobody_saw = match self.machine.phase {
-            Phase::Surveying(_) | Phase::Booting { .. } if settled && self.cfg.unwatched => true,
+            Phase::Surveying(_) | Phase::Booting { .. } if settled && self.cfg.rules.unwatched => true,
             Phase::Surveying(moved) => moved > 0,
             Phase::Booting { .. } => settled && self.machine.state.unwitnessed(),
             _ => false,

@@ -143,6 +143,7 @@ impl Scenario {
             continue_without_peer: self.peers > 2,
             skeptic_rounds: 1,
             skeptic_attempts: 3,
+            unwatched: false,
             dry_run: self.dry_run,
         }
     }
@@ -194,7 +195,6 @@ impl Scenario {
             rules: self.rules(),
             digests,
             caps: Caps::new(budget),
-            unwatched: false,
             after: None,
             max_ticks: self.max_ticks,
             stuck_after: 5,

@@ -235,6 +235,7 @@ fn rules() -> Rules {
         continue_without_peer: false,
         skeptic_rounds: 1,
         skeptic_attempts: 3,
+        unwatched: false,
         dry_run: false,
     }
 }

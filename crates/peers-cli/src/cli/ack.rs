@@ -107,7 +107,7 @@ fn standing(target: &AckTarget, disk: &mut FsDisk) -> Result<Option<Vec<Warned>>
             found_there = record.warnings_emitted.iter().any(|text| text.starts_with(TAKEN_OVER));
         }
     })?;
-    if found_there {
+    if found_there || state.distrusted == Some(*tick) {
         return Ok(None);
     }
     let warned: Vec<Warned> = state
@@ -138,8 +138,9 @@ fn not_cleared(target: &AckTarget, others: &[Warned]) -> String {
 fn known(target: &AckTarget, place: &Place, disk: &mut FsDisk, cx: &Cx) -> Result<(), CommandError> {
     match target {
         AckTarget::Weakening(tick) => {
-            let ticks = peers_store::store::read_state(disk)?.ticks;
-            if *tick > ticks {
+            let state = peers_store::store::read_state(disk)?;
+            let ticks = state.ticks;
+            if *tick > ticks && state.distrusted != Some(*tick) {
                 let message = format!("there is no tick {tick} yet; the newest is {ticks}");
                 return Err(CommandError::new(exit::INVALID, message));
             }

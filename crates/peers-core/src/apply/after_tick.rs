@@ -89,7 +89,7 @@ impl State {
         let max_retries = self.rules.max_retries;
         let health = self.peers.entry(tick.peer.clone()).or_default();
         let pass_on = match tick.outcome {
-            TickOutcome::Handoff if tick.outside => true,
+            _ if tick.outside => true,
             TickOutcome::Handoff
             | TickOutcome::RateLimited
             | TickOutcome::UsageCapped
@@ -230,6 +230,9 @@ impl State {
                     self.skeptic.passed.push(tick.peer.clone());
                 }
                 self.skeptic.tree = Some(tick.tree_after.clone());
+                if self.skeptic.passed.len() > 1 {
+                    self.strangers = false;
+                }
             }
             Some(SkepticVerdict::Found) => {
                 self.skeptic.passed.clear();
@@ -248,7 +251,7 @@ impl State {
         }
     }
 
-    pub(super) fn soft_after(&mut self, tick: &TickRecord) {
+    pub(super) fn soft_after(&mut self, tick: &TickRecord, unsure: bool) {
         if self.rules.dry_run {
             return;
         }
@@ -259,11 +262,17 @@ impl State {
             if let Some(moved) = tick.scopes.get(&soft.id).filter(|m| m.before != m.after) {
                 let by = Some(&tick.peer).filter(|_| !tick.outside);
                 reviews::scope_changed(status, by, &moved.before, &moved.after);
+                status.strangers |= unsure;
             }
             let scope = tick.scopes.get(&soft.id).map(|m| m.after.as_str()).unwrap_or_default();
             for review in tick.reviews.iter().filter(|r| r.goal == soft.id) {
                 reviews::ingest(status, soft.rule, &roster, &tick.peer, review, scope, tick.iteration);
             }
+            // Once enough have passed it whoever made it, it is as any other content.
+            if status.strangers && reviews::satisfied(status, soft.rule, &roster, scope).ok {
+                status.strangers = false;
+            }
+            status.strangers |= rules.unwatched;
         }
     }
 }

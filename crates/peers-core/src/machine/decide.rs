@@ -1,10 +1,10 @@
 //! The transition function.
 
-use peers_model::GoalId;
 use peers_model::claim::CommitClaims;
-use peers_model::outcome::{ErrorKind, ExitClass, PeerExit, StopReason, Usage};
-use peers_model::record::{ExitProof, ExitRecord, Record, RunStarted, TickStarted, TurnEnded};
+use peers_model::outcome::{ErrorKind, ExitClass, PeerExit, StopReason, TamperKind, Usage};
+use peers_model::record::{CommitsSeen, ExitProof, ExitRecord, Record, RunStarted, TickStarted, TurnEnded};
 use peers_model::verdict::{Judged, TreeKey};
+use peers_model::{GoalId, TickNo};
 
 use super::event::{Effect, Event, Facts, Harvest, Input, Left, Notice, Origin, StopRequest};
 use super::{Behind, Decision, Draft, LoopConfig, Machine, Phase, settle, survey};
@@ -360,15 +360,16 @@ fn on_failed(cfg: &LoopConfig, m: &Machine, reason: StopReason, detail: &str) ->
 fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, left: &Left, input: &Input) -> Decision {
     let open = m.state.open.as_ref();
     let unwitnessed = m.state.unwitnessed();
-    let outside = outside(cfg, m, facts).filter(|_| open.is_none() && !unwitnessed);
-    let nobodys = unwitnessed || cfg.unwatched;
+    let distrusted = m.state.distrusted.filter(|_| open.is_none());
+    let outside = outside(cfg, m, facts).filter(|_| open.is_none() && !unwitnessed && distrusted.is_none());
+    let nobodys = unwitnessed || cfg.rules.unwatched;
     let record = RunStarted {
         pid: cfg.pid,
         version: cfg.version.clone(),
         branch: facts.branch.clone(),
         head: facts.head.clone(),
         // What is new while a tick is open belongs to that tick; its harvest will say so.
-        operator: if open.is_some() || nobodys || outside.is_some() {
+        operator: if open.is_some() || nobodys || outside.is_some() || distrusted.is_some() {
             Vec::new()
         } else {
             facts.arrived.clone()
@@ -381,6 +382,7 @@ fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, left: &Left, input: &
     };
     let record = Record::RunStarted(Box::new(record));
     let mut d = match open {
+        None if let Some(tick) = distrusted => distrusts(cfg, m, facts, tick),
         None if let Some(started) = &outside => took_place(m, started),
         None if nobodys && !facts.arrived.is_empty() => {
             let mut state = m.state.clone();
@@ -415,6 +417,22 @@ fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, left: &Left, input: &
         d.effects.insert(0, Effect::Tell(Notice::PeerCapped { peer, reached }));
     }
     d.effects.insert(0, Effect::Tell(Notice::RunStarted));
+    d
+}
+
+/// Nothing goes on before the operator has said what becomes of tests that were weakened unseen.
+fn distrusts(cfg: &LoopConfig, m: &Machine, facts: &Facts, tick: TickNo) -> Decision {
+    let detail = format!(
+        "tests were weakened before or in tick {tick}, and nobody saw by whom; look at {}, take it back or keep \
+         it, and say so by `peers ack weakening:{tick} --reason TEXT`",
+        facts.head.short()
+    );
+    let mut d = stop_with(cfg, m, Some(facts), StopReason::Tamper(TamperKind::History), &detail);
+    if !facts.arrived.is_empty() {
+        let (head, commits) = (facts.head.clone(), facts.arrived.clone());
+        d.records
+            .insert(0, Record::CommitsSeen(CommitsSeen { head, commits, while_gates: true, weakens: false }));
+    }
     d
 }
 

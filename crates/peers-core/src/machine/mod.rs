@@ -41,8 +41,6 @@ pub struct LoopConfig {
     pub digests: Digests,
     /// Caps.
     pub caps: Caps,
-    /// Agents may work while no loop does, in terminals say: what appears then is not the operator's.
-    pub unwatched: bool,
     /// A turn that ran outside and is over.
     pub after: Option<After>,
     /// Tick cap of this process.

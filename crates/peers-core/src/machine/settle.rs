@@ -153,9 +153,10 @@ fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord, input: 
     }
     if let Some(why) = &draft.judgement.distrust {
         let detail = format!(
-            "before tick {}, while no loop ran: {why}; look at {}, take it back or keep it, and start again",
+            "before tick {}, while no loop ran: {why}; look at {}, take it back or keep it, and say so by `peers ack weakening:{} --reason TEXT`",
             tick.iteration,
-            tick.head_after.short()
+            tick.head_after.short(),
+            tick.iteration
         );
         return stop_with(cfg, m, None, StopReason::Tamper(TamperKind::History), &detail);
     }

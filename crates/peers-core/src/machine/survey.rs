@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use peers_model::outcome::{StopReason, TamperKind};
+use peers_model::outcome::{BudgetKind, StopReason, TamperKind};
 use peers_model::record::{CommitsSeen, GatesRecord, PeerRule, ProofRecord, Record, TickStarted};
 use peers_model::verdict::{Judged, Place};
 use peers_model::{GoalId, PeerName, Timestamp};
@@ -138,7 +138,7 @@ fn after(state: &State) -> String {
 
 /// Commits are recorded as soon as they are seen: gates that ask whose they are find an answer.
 pub(super) fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable: u8) -> Decision {
-    let while_gates = unstable > 0 || cfg.unwatched;
+    let while_gates = unstable > 0 || cfg.rules.unwatched;
     let whence = if unstable > 0 {
         "while gates ran or after a run broke off, so a gate may have made them"
     } else {
@@ -148,6 +148,7 @@ pub(super) fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable:
         head: facts.head.clone(),
         commits: facts.arrived.clone(),
         while_gates,
+        weakens: cfg.rules.unwatched && !facts.arrived_weaken.is_empty(),
     });
     let mut d = if while_gates && !facts.arrived_weaken.is_empty() {
         let detail = format!(
@@ -361,8 +362,9 @@ fn onwards(
     }
     let now = input.at.wall;
     let asked_for = asked_for(state, facts, &standing);
-    let Some(choice) = whom(cfg, state, facts, &standing, &asked_for, now) else {
-        return stop_with(cfg, m, Some(facts), StopReason::ParkedBlocked, &blocked_words(state));
+    let choice = match whom(cfg, state, facts, &standing, &asked_for, now) {
+        Ok(choice) => choice,
+        Err((reason, detail)) => return stop_with(cfg, m, Some(facts), reason, &detail),
     };
     match choice {
         Choice::Peer(_, peer) => {
@@ -415,6 +417,15 @@ fn nobody(cfg: &LoopConfig, state: &State) -> (StopReason, String) {
     (StopReason::AllPeersDegraded, peers_summary(state))
 }
 
+/// Whether the newest turn was of this peer, and ended well.
+fn had_last(state: &State, peer: &PeerName) -> bool {
+    state
+        .peers
+        .get(peer)
+        .and_then(|health| health.last_run.as_ref())
+        .is_some_and(|run| run.success && run.tick == state.ticks)
+}
+
 /// Whose answer can help where only answers are missing; else everybody's work can.
 fn asked_for<'a>(
     state: &'a State,
@@ -428,8 +439,10 @@ fn asked_for<'a>(
     }
 }
 
-/// Who has the next turn. Where only answers are missing, nobody has one whose answer cannot help; `None`: those
-/// who are asked for all say that something is in their way.
+/// Who has the next turn. Where only answers are missing, nobody has one whose answer cannot help.
+///
+/// # Errors
+/// Why to stop: those who are asked for say that something is in their way, or may spend no more.
 fn whom(
     cfg: &LoopConfig,
     state: &State,
@@ -437,7 +450,7 @@ fn whom(
     standing: &Standing,
     asked_for: &dyn Fn(&PeerName) -> bool,
     now: Timestamp,
-) -> Option<Choice> {
+) -> Result<Choice, (StopReason, String)> {
     let may = |peer: &PeerName| {
         budget::may_go(&cfg.caps, state, peer) && budget::short(&cfg.caps, state, peer).is_none()
     };
@@ -451,13 +464,27 @@ fn whom(
     };
     match &first {
         Choice::Peer(_, peer) if !asked_for(peer) => {}
-        _ => return Some(first),
+        _ => return Ok(first),
     }
     match turns::choose_asked(state, now, may, asked_for) {
-        Choice::Nobody if turns::asked_is_blocked(state, asked_for) => None,
-        // No answer can help any more: what remains is work.
-        Choice::Nobody => Some(first),
-        chosen => Some(chosen),
+        Choice::Nobody if turns::asked_is_blocked(state, asked_for) => {
+            Err((StopReason::ParkedBlocked, blocked_words(state)))
+        }
+        Choice::Nobody => {
+            let names = || state.rules.peers.iter().map(|rule| &rule.name);
+            let shut = names().find(|peer| asked_for(peer) && turns::may_ever_go(state, peer) && !may(peer));
+            match shut {
+                Some(peer) => Err((
+                    StopReason::Budget(BudgetKind::PerPeer),
+                    format!("only an answer of {peer} is missing, and it may spend no more"),
+                )),
+                // No answer can help any more: what remains is work.
+                None => Ok(first),
+            }
+        }
+        // Who was asked just now and did not answer does not get all turns.
+        Choice::Peer(_, peer) if *standing != Standing::SkepticOwed && had_last(state, &peer) => Ok(first),
+        chosen => Ok(chosen),
     }
 }
 

@@ -48,7 +48,7 @@ pub struct SoftStatus {
     pub scope: String,
     /// Who made the newest change that we saw, and to what scope it led.
     pub changed: Option<ScopeChange>,
-    /// Since that change something came in of which nobody saw who made it.
+    /// Something came in of which nobody saw who made it, and not enough have passed it since.
     pub strangers: bool,
 }
 
@@ -174,7 +174,7 @@ pub fn scope_changed(status: &mut SoftStatus, by: Option<&PeerName>, before: &st
     if before == after {
         return;
     }
-    status.strangers = by.is_none();
+    status.strangers |= by.is_none();
     let Some(by) = by else {
         status.changed = None;
         return;

@@ -77,10 +77,10 @@ fn newest_author<'a>(status: &'a SoftStatus, scope: &str) -> Option<&'a PeerName
     status.changed.as_ref().filter(|c| c.scope == scope).map(|c| &c.by)
 }
 
-/// Distinct passes that are needed: one more than the rule says where the newest change may be of any of those who
+/// Distinct passes that are needed: one more than the rule says where what is there may be of any of those who
 /// pass it, so that one of them is not its author.
-fn needed(status: &SoftStatus, roster: &[RosterEntry], scope: &str, need: u32) -> u32 {
-    if !status.strangers || newest_author(status, scope).is_some() {
+fn needed(status: &SoftStatus, roster: &[RosterEntry], need: u32) -> u32 {
+    if !status.strangers {
         return need;
     }
     let all = count(roster.iter().filter(|r| r.counts()).count());
@@ -95,7 +95,8 @@ fn excluded_author<'a>(
     needed: u32,
 ) -> Option<&'a PeerName> {
     let others_enough = count(roster.iter().filter(|r| r.counts()).count()) > needed;
-    newest_author(status, scope).filter(|_| others_enough)
+    // With one review more than the rule asks for, his own is one of them at most.
+    newest_author(status, scope).filter(|_| others_enough && !status.strangers)
 }
 
 fn count(n: usize) -> u32 {
@@ -112,7 +113,7 @@ fn verdict(have: u32, need: u32, why: Option<String>) -> SoftVerdict {
 }
 
 fn distinct(status: &SoftStatus, roster: &[RosterEntry], scope: &str, rule: u32) -> SoftVerdict {
-    let need = needed(status, roster, scope, rule);
+    let need = needed(status, roster, rule);
     let known = |name: &PeerName| in_roster(roster, name);
     if let Some(by) = objector(status, scope, &known) {
         return verdict(0, need, Some(format!("{by} objects")));
@@ -148,7 +149,7 @@ fn both(status: &SoftStatus, roster: &[RosterEntry], scope: &str) -> SoftVerdict
 }
 
 fn quorum(status: &SoftStatus, roster: &[RosterEntry], scope: &str, rule: u32, of: usize) -> SoftVerdict {
-    let need = needed(status, roster, scope, rule);
+    let need = needed(status, roster, rule);
     let of = if need > rule { of.max(usize::try_from(need).unwrap_or(usize::MAX)) } else { of };
     let answers: Vec<_> =
         fresh(status, scope).into_iter().filter(|r| in_roster(roster, &r.reviewer)).collect();

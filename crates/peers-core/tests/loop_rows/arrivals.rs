@@ -3,7 +3,7 @@
 use peers_core::converge;
 use peers_core::machine::{After, Event, Phase};
 use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind, Usage};
-use peers_model::record::{CommitsSeen, Record};
+use peers_model::record::{AckTarget, CommitsSeen, OperatorOp, OperatorRecord, Record};
 use peers_model::review::SoftRule;
 use peers_model::verdict::Place;
 use peers_model::{Tokens, Usd};
@@ -449,9 +449,20 @@ fn what_ran_outside_charges_and_heals_nobody_and_weakened_tests_there_stop_the_l
     says(&mut bench, "done", "ann", true);
     assert_eq!(bench.run(), StopReason::Tamper(TamperKind::History));
     let tick = bench.tick(2);
-    assert!(!tick.prewarned && tick.corrected.is_none(), "{tick:?}");
-    assert!(bench.stop_detail().contains("start again"), "{}", bench.stop_detail());
+    assert!(tick.prewarned && tick.corrected.is_none(), "{tick:?}");
+    assert!(bench.stop_detail().contains("ack weakening:2"), "{}", bench.stop_detail());
     assert!(!bench.health("ann").prewarned);
+    // Nothing goes on before the operator has said that he looked.
+    says(&mut bench, "more", "ann", true);
+    assert_eq!(bench.run(), StopReason::Tamper(TamperKind::History));
+    assert_eq!(bench.ticks().len(), 2);
+    let op = OperatorOp::Ack { target: AckTarget::Weakening(bench.tick(2).iteration), reason: "mine".into() };
+    let record = Record::Operator(OperatorRecord { op, by: "operator".into() });
+    let now = bench.now;
+    bench.folded.apply(now, None, &record).unwrap();
+    bench.cfg.after = None;
+    let ended = bench.run();
+    assert_eq!(ended, StopReason::MaxTicks, "{}", bench.stop_detail());
 }
 
 #[test]
@@ -460,7 +471,7 @@ fn where_agents_work_unwatched_what_appears_is_nobodys_and_one_review_is_not_eno
         let mut bench = Bench::bare("ann bob");
         bench.gate("tests-pass", crate::world::Gate::Red);
         bench.soft("docs-read", SoftRule::Other { needed: 1 });
-        bench.cfg.unwatched = unwatched;
+        bench.cfg.rules.unwatched = unwatched;
         bench.cfg.max_ticks = Some(1);
         bench.run();
         bench.world.operator_commits("in a terminal");

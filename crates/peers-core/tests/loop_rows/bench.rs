@@ -45,7 +45,7 @@ pub(crate) struct Bench {
     /// How long was waited, milliseconds, each time.
     pub(crate) waits: Vec<u64>,
     /// What is left when the journal is read back and folded.
-    folded: State,
+    pub(crate) folded: State,
     queue: VecDeque<Event>,
     timer: Option<Timestamp>,
     /// The peer that runs.
@@ -82,6 +82,7 @@ impl Bench {
             continue_without_peer: false,
             skeptic_rounds: 1,
             skeptic_attempts: 3,
+            unwatched: false,
             dry_run: false,
         };
         let unlimited = Budget {
@@ -98,7 +99,6 @@ impl Bench {
             rules,
             digests: Digests { goals: "goals".into(), config: "config".into() },
             caps: Caps::new(unlimited),
-            unwatched: false,
             after: None,
             max_ticks: Some(40),
             stuck_after: 0,

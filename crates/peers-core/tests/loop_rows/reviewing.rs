@@ -244,3 +244,54 @@ fn the_check_of_a_review_is_asked_again_at_each_tree() {
     assert_eq!(at.len(), 3, "at the start and after each turn");
     assert!(at[0] != at[1] && at[1] != at[2]);
 }
+
+#[test]
+fn what_another_left_uncommitted_is_not_passed_by_one_alone() {
+    let agreed = |first: Turn| {
+        let mut bench = Bench::new("ann bob");
+        bench.soft("docs-read", SoftRule::Other { needed: 1 });
+        bench.world.whole_tree = true;
+        bench.cfg.max_ticks = Some(3);
+        bench.play([first, Turn::handoff("b"), Turn::review("docs-read", true)]);
+        bench.run();
+        let one = bench.agreed();
+        bench.play([Turn::review("docs-read", true)]);
+        bench.cfg.max_ticks = Some(1);
+        bench.run();
+        (one, bench.agreed())
+    };
+    assert_eq!(agreed(Turn::handoff("a")), (true, true), "ann passes what bob made");
+    assert_eq!(agreed(Turn::handoff("a").leaves("b")), (false, true), "bob committed what ann left");
+}
+
+#[test]
+fn a_spare_answers_where_only_its_answer_is_missing() {
+    let mut bench = Bench::bare("ann BEN");
+    bench.gate("tests-pass", Gate::Green);
+    bench.habit = Habit::Good("start");
+    bench.cfg.rules.skeptic_rounds = 2;
+    bench.cfg.max_ticks = Some(9);
+    assert_eq!(bench.run(), StopReason::Complete);
+    assert_eq!(bench.order(), "ann ben");
+}
+
+#[test]
+fn a_reviewer_who_may_spend_no_more_ends_the_run_and_who_does_not_review_keeps_not_all_turns() {
+    let mut bench = Bench::converging();
+    bench.world.whole_tree = true;
+    bench.budget(|b| {
+        let cap =
+            peers_model::config::PeerBudget { max_tokens: std::num::NonZeroU64::new(50), max_usd: None };
+        b.per_peer.insert(crate::world::peer("bob"), cap);
+    });
+    bench.habit = Habit::NoReview("good");
+    let reason = bench.run();
+    assert_eq!(reason.to_string(), "budget:per_peer", "{}", bench.order());
+    assert!(bench.stop_detail().contains("only an answer of bob is missing"), "{}", bench.stop_detail());
+    let mut bench = Bench::converging();
+    bench.world.whole_tree = true;
+    bench.habit = Habit::NoReview("good");
+    bench.cfg.max_ticks = Some(6);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob ann bob ann bob");
+}

@@ -1,7 +1,7 @@
 //! Config and goals as accepted, and what follows from them.
 
 use peers_core::machine::LoopConfig;
-use peers_model::config::{Config, OnPeerUnavailable, Setup};
+use peers_model::config::{Config, Driver, OnPeerUnavailable, Setup};
 use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, PLACEHOLDER, SHIPPED_GATES};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
 use peers_model::{Usd, exit, limits};
@@ -276,6 +276,7 @@ pub fn rules(config: &Config, goals: &[Goal], no_skeptic: bool, dry_run: bool) -
         continue_without_peer,
         skeptic_rounds: if skeptic.enabled && !no_skeptic { skeptic.rounds.get() } else { 0 },
         skeptic_attempts: skeptic.max_attempts.get(),
+        unwatched: config.driver != Driver::Orchestrator,
         dry_run,
     }
 }

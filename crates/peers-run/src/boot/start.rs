@@ -7,7 +7,7 @@ use peers_core::budget::Caps;
 use peers_core::classify_path::TestPaths;
 use peers_core::machine::{After, LoopConfig, Notice};
 use peers_git::{ControlDir, Git, PeerRepo};
-use peers_model::config::{Config, Driver, PositiveUsd};
+use peers_model::config::{Config, PositiveUsd};
 use peers_model::outcome::StopReason;
 use peers_model::record::{GateRule, MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, GoalId, RunId, Usd, exit};
@@ -475,7 +475,6 @@ pub(crate) fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) 
         rules: rules(&loaded.config, &loaded.goals, options.no_skeptic, options.dry_run),
         digests: loaded.digests.clone(),
         caps: Caps::new(loaded.config.budget.clone()),
-        unwatched: loaded.config.driver != Driver::Orchestrator,
         after: options.after.clone(),
         max_ticks: options.max_ticks,
         stuck_after: 0,

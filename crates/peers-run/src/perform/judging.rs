@@ -315,7 +315,12 @@ impl<W: World> Engine<W> {
             return;
         };
         if self.last_exit.as_ref().is_some_and(|exit| exit.in_gates) {
-            let seen = Record::CommitsSeen(CommitsSeen { head, commits: Vec::new(), while_gates: true });
+            let seen = Record::CommitsSeen(CommitsSeen {
+                head,
+                commits: Vec::new(),
+                while_gates: true,
+                weakens: false,
+            });
             // Lost, it costs the operator's next commits their author.
             let _kept = self.store.append(at.wall, Some(&self.cfg.run_id), &[seen]);
             let _cached = self.store.write_snapshot();

@@ -139,7 +139,6 @@ fn config(run: &RunId, digests: &Digests) -> LoopConfig {
         rules: Rules { peers: vec![rule("a"), rule("b")], max_retries: 9, ..Rules::default() },
         digests: digests.clone(),
         caps: Caps::new(Budget::default()),
-        unwatched: false,
         after: None,
         max_ticks: Some(3),
         stuck_after: 0,

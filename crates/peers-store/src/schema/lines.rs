@@ -122,7 +122,8 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
         &[
             ("head", "hash", "HEAD with them."),
             ("commits", "[hash]", "Oldest first."),
-            ("while_gates?", "bool", "Nobody's: gates ran, or a run broke off."),
+            ("while_gates?", "bool", "Nobody's: gates ran, a run broke off, or agents may work unwatched."),
+            ("weakens?", "bool", "They weaken tests, and agents may have made them unwatched."),
         ],
     ),
     (
@@ -251,6 +252,7 @@ fn definitions() -> Value {
             ("continue_without_peer", "bool", "Go on without a peer that needs its operator."),
             ("skeptic_rounds", "int", "Skeptic rounds that must be clean; 0 = no skeptic."),
             ("skeptic_attempts", "int", "Attempts before the loop is stuck."),
+            ("unwatched?", "bool", "The driver is `hooks` or `sessions`: agents may work while no turn runs."),
             ("dry_run", "bool", "Nothing of a tick stays."),
         ]),
         "peer_rule": object(&[
