@@ -33,7 +33,18 @@ pub(crate) fn stream(args: &[String], out: &mut dyn Write) -> Result<Outcome, Fa
         let began = Instant::now();
         drain(&file)?;
         let plain = began.elapsed();
-        let ground = ground(&dir.join(format!("round{round}")), &peers, &["/bin/cat", &text(&file)])?;
+        // The switches that tell that it is a stream of claude's stand where the shell ignores them.
+        let cat = [
+            "/bin/sh",
+            "-c",
+            "exec cat \"$0\"",
+            &text(&file),
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+        ];
+        let ground = ground(&dir.join(format!("round{round}")), &peers, &cat)?;
         let mut run = spawn(&ground)?;
         let peak = peak_kib(&mut run)?;
         let tick = turn(&ground)?;

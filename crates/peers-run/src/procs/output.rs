@@ -48,11 +48,13 @@ pub(super) struct Accounts {
     /// The first of them.
     omen: Option<Omen>,
     over: bool,
+    /// What was read last went beyond the ceiling; whether the tool ends with it is not known yet.
+    beyond: bool,
 }
 
 impl Accounts {
     pub(super) fn new(meter: Meter, ceiling: Ceiling, omens: Omens) -> Self {
-        Self { meter, ceiling, omens, omen: None, over: false }
+        Self { meter, ceiling, omens, omen: None, over: false, beyond: false }
     }
 
     fn take(&mut self, event: &ToolEvent) {
@@ -63,9 +65,19 @@ impl Accounts {
         if let ToolEvent::Usage(_) = event {
             let (tokens, usd) = self.meter.spent();
             let Ceiling { tokens: most, usd: most_usd } = self.ceiling;
-            self.over |= most.is_some_and(|most| tokens.0 > most)
+            self.beyond = most.is_some_and(|most| tokens.0 > most)
                 || usd.zip(most_usd).is_some_and(|(usd, most)| usd > most);
         }
+        // An account that comes with the end has nothing left to cut short.
+        if let ToolEvent::Final { .. } = event {
+            self.beyond = false;
+        }
+    }
+
+    /// Whether it has to be ended, once all that was read is taken in.
+    fn over(&mut self) -> bool {
+        self.over |= std::mem::take(&mut self.beyond);
+        self.over
     }
 }
 
@@ -288,7 +300,7 @@ impl Output {
             }
         }
         self.news.hopeless |= self.accounts.omen.is_some();
-        self.news.spent |= self.accounts.over;
+        self.news.spent |= self.accounts.over();
         let words = words.unwrap_or_default();
         // The end of what it said is the news.
         if let Some(line) = words.lines().rfind(|line| !line.trim().is_empty()) {

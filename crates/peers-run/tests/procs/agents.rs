@@ -69,6 +69,14 @@ fn a_turn_is_ended_in_its_middle_when_it_has_spent_more_than_it_may() {
     let peer = prints("claude", &CLAUDE, &[INIT, &first, &second], "true");
     let turn = with_ceiling(&stage, &peer, Ceiling { tokens: Some(1_200_000), usd: None });
     assert_eq!(turn.exit.class, ExitClass::Ok, "what it may is not more than it may");
+    // Claude tells its money at the end: nothing is left to be cut short then.
+    let bill = r#"{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":9.5,"usage":{"input_tokens":1,"output_tokens":1}}"#;
+    let turn = with_ceiling(
+        &stage,
+        &prints("claude", &CLAUDE, &[INIT, bill], "true"),
+        Ceiling { tokens: None, usd: dollars(3.0) },
+    );
+    assert_eq!((turn.exit.class, turn.exit.remarks.len()), (ExitClass::Ok, 0), "{:?}", turn.exit);
 }
 
 #[test]
