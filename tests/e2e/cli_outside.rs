@@ -65,11 +65,32 @@ fn a_turn_that_goes_on_another_directory_and_a_loop_at_work_are_left_alone() {
     assert!(done.out.is_empty() && done.err.contains("another loop is at work"), "{done:?}");
     drop(held);
     assert!(world.records("tick").is_empty());
-    let done = hook(&world, "nobody", "").exits(2);
+    let done = hook(&world, "nobody", "").exits(3);
     assert!(done.err.contains("the peers are ann, ben"), "{}", done.err);
+    // 2 would tell the agent to go on.
+    let done = hook(&world, "nobody", &message(&world.at("."))).exits(0);
+    assert!(done.out.is_empty(), "{}", done.out);
+    assert_eq!(
+        done.err,
+        "note: nothing is taken in: no peer is called `nobody` or run as it; the peers are ann, ben\n"
+    );
     // Several are run as `plain`; a person who calls says which by hand.
-    let done = hook(&world, "plain", "no message").exits(2);
+    let done = hook(&world, "plain", "no message").exits(3);
     assert!(done.err.contains("several peers are run as `plain`"), "{}", done.err);
     hook(&world, "ann", "").exits(0);
     assert_eq!(world.records("tick").len(), 2);
+}
+
+#[test]
+fn commits_that_name_nobody_are_told_with_what_a_handoff_has() {
+    let world = World::ready("true");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let done = hook(&world, "ann", &message(&world.at("."))).exits(0);
+    assert!(done.err.contains("no new commit of `ann`"), "{}", done.err);
+    world.write("own.txt", "x");
+    world.commit("Work without a name");
+    let done = hook(&world, "ann", &message(&world.at("."))).exits(0);
+    let says =
+        "no new commit says `Peer: ann`; a session hands over by a commit with a section `## Self-Review`";
+    assert!(done.out.is_empty() && done.err.contains(says), "{}", done.err);
 }

@@ -86,6 +86,19 @@ impl CommandError {
         self
     }
 
+    /// The same with another exit code.
+    pub(crate) fn with_exit(mut self, exit: u8) -> Self {
+        self.kind = Kind::Exit(exit);
+        self
+    }
+
+    /// What happened and what to do, in one line.
+    pub(crate) fn summary(&self) -> String {
+        let texts =
+            self.problems.iter().flat_map(|Problem { message, hints }| std::iter::once(message).chain(hints));
+        texts.map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+
     /// The exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {

@@ -4,6 +4,7 @@ use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use peers_model::exit;
 use peers_run::boot::{self, BootError, Outside};
 
 use super::run::{self, Common};
@@ -22,9 +23,9 @@ const MESSAGE_WAIT: Duration = Duration::from_secs(5);
 ///
 /// With `--after PEER` the turn of that peer ran outside, in a terminal say: what it committed since the loop
 /// last looked is taken in as its turn first, and then the next peer has one. An agent's own stop hook calls
-/// it so (`peers init --driver=hooks`). It ends at once and says nothing on standard output unless a new
-/// commit that names the peer hands over; where the hook's message on standard input names a directory
-/// outside of the project; and where another loop is at work, which sees the commits itself.
+/// it so (`peers init --driver=hooks`). It ends at once, and says nothing on standard output, in three cases:
+/// no new commit that names the peer hands over; the hook's message names a directory outside of the project;
+/// another loop is at work, which sees the commits itself.
 ///
 /// Nobody watched that turn, so reviews in it, and what it says of bugs that others reported or fixed, do not
 /// count; the gates judge its work as any other.
@@ -45,8 +46,26 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::SUCCESS);
     }
     let Some(who) = &args.after else { return run::start(Some(1), None, &args.common, cx) };
+    let message = message();
+    after(args, who, &message, cx).or_else(|error| not_as_usage(error, &message, cx))
+}
+
+/// Exit code 2 of a stop hook tells an agent to go on, and what stands on standard error goes to its model: a
+/// turn that somebody pays for. A hook is told that nothing is to be done, a person that the name is wrong.
+fn not_as_usage(error: CommandError, message: &[u8], cx: &Cx) -> Result<ExitCode, CommandError> {
+    if error.exit_code() != exit::USAGE {
+        return Err(error);
+    }
+    if !matches!(serde_json::from_slice(message), Ok(serde_json::Value::Object(_))) {
+        return Err(error.with_exit(exit::INVALID));
+    }
+    cx.out.talk(&format!("note: nothing is taken in: {}", error.summary()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn after(args: &Args, who: &str, message: &[u8], cx: &Cx) -> Result<ExitCode, CommandError> {
     let place = cx.place()?;
-    if boot::is_inside(&message(), place.work_dir()) == Some(false) {
+    if boot::is_inside(message, place.work_dir()) == Some(false) {
         return Ok(ExitCode::SUCCESS);
     }
     if place.holder()?.is_some() {
@@ -58,6 +77,12 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let after = match boot::outside(&place, &mut disk, &loaded.config, who).map_err(BootError::from)? {
         Outside::Nothing(peer) => {
             cx.out.talk(&format!("note: there is no new commit of `{peer}`"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Outside::Unnamed(peer) => {
+            cx.out.talk(&format!(
+                "note: no new commit says `Peer: {peer}`; a session hands over by a commit with a section `## Self-Review` that ends in `Peer: {peer}`, `Peer-Status: handoff`, `Self-Review: pass`"
+            ));
             return Ok(ExitCode::SUCCESS);
         }
         Outside::Unfinished(peer) => {

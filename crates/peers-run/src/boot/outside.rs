@@ -24,8 +24,10 @@ const COMMITS: usize = 10_000;
 /// What there is of a turn that ran outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outside {
-    /// No commit of that peer is new.
+    /// No commit is new.
     Nothing(PeerName),
+    /// There are new commits, and none says that it is of that peer.
+    Unnamed(PeerName),
     /// It has committed, and not handed over: its turn goes on.
     Unfinished(PeerName),
     /// It is over.
@@ -65,7 +67,7 @@ pub fn outside(place: &Place, disk: &mut FsDisk, config: &Config, who: &str) -> 
             }
         }
     }
-    Ok(if any { Outside::Unfinished(peer) } else { Outside::Nothing(peer) })
+    Ok(if any { Outside::Unfinished(peer) } else { Outside::Unnamed(peer) })
 }
 
 /// The peer of that name, else the only one of that tool.
