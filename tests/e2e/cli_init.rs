@@ -57,11 +57,16 @@ fn stop_hooks_are_laid_down_installed_and_taken_out_again() {
     let settings = world.path("home/.claude/settings.json");
     std::fs::write(&settings, r#"{"theme": "dark", "hooks": {"Stop": [{"hooks": [{"command": "say"}]}]}}"#)
         .unwrap();
-    let done = world.peers(&["init", "--install"]).exits(0);
-    assert!(done.err.contains("--install does nothing without --driver=hooks"), "{}", done.err);
-    assert!(!world.path("home/.codex").exists() && !world.at(".peers/hooks").exists());
+    for args in [&["init", "--install"][..], &["init", "--install", "--driver=sessions"]] {
+        let done = world.peers(args).exits(2);
+        assert!(done.err.contains("--install goes with --driver=hooks"), "{}", done.err);
+        assert!(!world.path("home/.codex").exists() && !world.at(".peers").exists());
+    }
 
-    let done = world.peers(&["init", "--upgrade", "--driver=hooks", "--install"]).exits(0);
+    let done = world.peers(&["init", "--driver=hooks", "--install"]).exits(0);
+    let next = "`peers goals accept`, then work in a session of claude or codex; a handoff there calls the next turn\n";
+    assert!(done.err.contains(next), "{}", done.err);
+    assert!(!done.err.contains("is left out"), "{}", done.err);
     assert!(
         done.out.contains("installed the stop hook of claude in ") && done.out.contains(".bak.peers-"),
         "{}",
@@ -101,6 +106,21 @@ fn stop_hooks_are_laid_down_installed_and_taken_out_again() {
     assert!(done.out.contains("removed the stop hook of claude from "), "{}", done.out);
     assert!(done.err.contains("skipped codex: ") && done.err.contains("is not valid JSON"), "{}", done.err);
     assert_eq!(read("home/.claude/settings.json")["hooks"]["Stop"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_tool_that_no_peer_runs_gets_no_stop_hook() {
+    let world = World::repo();
+    world.peers(&["init"]).exits(0);
+    world.write(
+        ".peers/config.yaml",
+        "driver: orchestrator\npeers:\n- {name: ann, tool: codex, argv: [codex, exec, --json, '-']}\n- {name: claude, tool: codex, argv: [codex, exec, --json, '-']}\n",
+    );
+    let done = world.peers(&["init", "--upgrade", "--driver=hooks", "--install"]).exits(0);
+    assert!(done.err.contains("note: no peer runs claude; its stop hook is left out"), "{}", done.err);
+    assert!(!done.err.contains("no peer runs codex"), "{}", done.err);
+    assert!(done.out.contains("installed the stop hook of codex in "), "{}", done.out);
+    assert!(!world.path("home/.claude/settings.json").exists());
 }
 
 #[test]

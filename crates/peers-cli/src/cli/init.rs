@@ -38,7 +38,8 @@ pub(crate) struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Who calls the loop, for people: the loop does not read it. `hooks` also lays down `.peers/hooks/`
+    /// Who calls the loop; with `hooks` and `sessions`, commits that appear while no turn runs are not the
+    /// operator's. `hooks` also lays down `.peers/hooks/`
     #[arg(long, value_enum, value_name = "WHO")]
     driver: Option<Driver>,
     /// With --driver=hooks: put our entry into the stop hooks of claude and codex, beside what is there
@@ -83,14 +84,14 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         .into_iter()
         .flat_map(|(field, texts)| texts.iter().map(move |text| PeerSetting { field, text: text.clone() }))
         .collect();
+    if install && !hooks {
+        return Err(CommandError::usage("--install goes with --driver=hooks"));
+    }
     cx.operators_alone_here("init")?;
     if uninstall {
         return uninstalled(dry_run, json, cx);
     }
     top_of_a_repository(cx)?;
-    if install && !hooks {
-        cx.out.talk("note: --install does nothing without --driver=hooks");
-    }
     let options = InitOptions {
         target: cx.target.clone(),
         existing: match (force, upgrade) {
@@ -106,7 +107,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         }),
         no_commit,
         settings,
-        install: install && hooks,
+        install,
     };
     let report = scaffold::init(&options, &cx.env)?;
     for note in &report.notes {
@@ -118,7 +119,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     if json {
         cx.out.json("peers.init/1", &Told { report: &report, refusals: &refusals })?;
     } else {
-        say(&report, &refusals, unborn.as_deref(), cx)?;
+        say(&report, &refusals, (unborn.as_deref(), hooks), cx)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -208,26 +209,40 @@ fn top_of_a_repository(cx: &Cx) -> Result<(), CommandError> {
     }
 }
 
-/// What comes before the first run, by the goals that are there.
-fn next(cx: &Cx) -> &'static str {
-    const PLACEHOLDER: &str =
-        "replace the placeholder gate in .peers/goals.yaml, `peers goals accept`, `peers run`";
-    let Ok((_, mut disk)) = cx.view() else { return PLACEHOLDER };
+/// What comes before the first turn, by the goals that are there, and how that turn begins.
+fn next(by_hooks: bool, cx: &Cx) -> String {
+    let begin = if by_hooks {
+        "then work in a session of claude or codex; a handoff there calls the next turn"
+    } else {
+        "`peers run`"
+    };
+    match before(cx) {
+        Some(steps) => format!("{steps}, {begin}"),
+        None => begin.trim_start_matches("then ").to_owned(),
+    }
+}
+
+/// What comes before the first turn.
+fn before(cx: &Cx) -> Option<&'static str> {
+    const PLACEHOLDER: &str = "replace the placeholder gate in .peers/goals.yaml, `peers goals accept`";
+    let Ok((_, mut disk)) = cx.view() else { return Some(PLACEHOLDER) };
     let Ok(loaded) = boot::load(&mut disk) else {
-        return "mend .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), `peers goals accept`, `peers run`";
+        return Some(
+            "mend .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), `peers goals accept`",
+        );
     };
     let gates = boot::rules(&loaded.config, &loaded.goals, false, false).gates;
     if !gates.iter().any(|gate| !gate.shipped) {
-        return if gates.iter().any(|gate| gate.id.as_str() == peers_view::PLACEHOLDER) {
+        let placeholder = gates.iter().any(|gate| gate.id.as_str() == peers_view::PLACEHOLDER);
+        return Some(if placeholder {
             PLACEHOLDER
         } else {
-            "a hard gate in .peers/goals.yaml that runs your tests, `peers goals accept`, `peers run`"
-        };
+            "a hard gate in .peers/goals.yaml that runs your tests, `peers goals accept`"
+        });
     }
-    if loaded.unaccepted().is_empty() {
-        return "`peers run`";
-    }
-    "look at .peers/goals.yaml and .peers/config.yaml (`peers goals diff`), `peers goals accept`, `peers run`"
+    (!loaded.unaccepted().is_empty()).then_some(
+        "look at .peers/goals.yaml and .peers/config.yaml (`peers goals diff`), `peers goals accept`",
+    )
 }
 
 /// The changes, one line each. What lies in a directory that was made now is part of it, but for the files
@@ -261,7 +276,12 @@ fn unborn(cx: &Cx) -> Option<String> {
     Some(found.to_string())
 }
 
-fn say(report: &InitReport, refusals: &[String], unborn: Option<&str>, cx: &Cx) -> Result<(), CommandError> {
+fn say(
+    report: &InitReport,
+    refusals: &[String],
+    (unborn, by_hooks): (Option<&str>, bool),
+    cx: &Cx,
+) -> Result<(), CommandError> {
     let dir = term::inline(&report.peers_dir.to_string_lossy());
     if report.dry_run {
         cx.out.line(&format!("Would set up {dir}; nothing was written"))?;
@@ -292,7 +312,7 @@ fn say(report: &InitReport, refusals: &[String], unborn: Option<&str>, cx: &Cx) 
         }
     } else {
         let first = if refusals.iter().any(known) { "make the first commit, then " } else { "" };
-        cx.out.talk(&format!("next: {first}{}", next(cx)));
+        cx.out.talk(&format!("next: {first}{}", next(by_hooks, cx)));
         cx.out.talk(
             "goals say when it is done; what the agents are to do, write into TASK.md at the top and commit it",
         );

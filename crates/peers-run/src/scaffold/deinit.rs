@@ -6,6 +6,7 @@ mod tests;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use peers_modes::hooks;
 use peers_sys::clock;
 use peers_sys::dir::{FileError, Kind, SafeDir};
 use peers_sys::env::Env;
@@ -74,7 +75,8 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
         steps.note("the trusted store stays; a later `peers init` goes on with it, `peers deinit --purge` removes it");
     }
     drop(lock);
-    let mut host = host::apply(HostHooks::Uninstall, place.work_dir(), env, options.dry_run);
+    let mut host =
+        host::apply(HostHooks::Uninstall, &hooks::Tool::ALL, (place.work_dir(), env), options.dry_run);
     host.retain(|hook| hook.did != Did::Noop);
     if steps.changes.is_empty() && host.iter().all(|hook| hook.did == Did::Skipped) {
         return Err(ScaffoldError::NothingThere { path: place.work_dir().to_owned() });

@@ -68,8 +68,13 @@ pub struct HostHook {
     pub backup: Option<String>,
 }
 
-/// Does it for every tool, or with `dry_run` only says what would be done.
-pub(super) fn apply(act: HostHooks, top: &Path, env: &Env, dry_run: bool) -> Vec<HostHook> {
+/// Does it for these tools, or with `dry_run` only says what would be done.
+pub(super) fn apply(
+    act: HostHooks,
+    tools: &[Tool],
+    (top, env): (&Path, &Env),
+    dry_run: bool,
+) -> Vec<HostHook> {
     let one = |tool: Tool| {
         let path = place(tool, env)?;
         let done = match (act, hooks::usable(top)) {
@@ -84,7 +89,7 @@ pub(super) fn apply(act: HostHooks, top: &Path, env: &Env, dry_run: bool) -> Vec
         };
         Some(HostHook { tool: tool.name(), file: path.to_string_lossy().into_owned(), did, why, backup })
     };
-    Tool::ALL.into_iter().filter_map(one).collect()
+    tools.iter().copied().filter_map(one).collect()
 }
 
 /// The file of a tool; nothing where there is no home.
@@ -192,7 +197,8 @@ fn stamp() -> String {
 /// Takes our entries out of the stop hooks of the operator's tools, and does nothing else.
 #[must_use]
 pub fn uninstall_host_hooks(top: &Path, env: &Env, dry_run: bool) -> Vec<HostHook> {
-    apply(HostHooks::Uninstall, &top.canonicalize().unwrap_or_else(|_| top.to_owned()), env, dry_run)
+    let top = top.canonicalize().unwrap_or_else(|_| top.to_owned());
+    apply(HostHooks::Uninstall, &Tool::ALL, (&top, env), dry_run)
 }
 
 #[cfg(test)]
@@ -213,22 +219,22 @@ mod tests {
         let settings = dir.join("settings.json");
         std::fs::write(&settings, "{\"model\": \"x\"}").unwrap();
         std::fs::set_permissions(&settings, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
-        let dry = apply(HostHooks::Install, &repo, &world.env, true);
+        let dry = apply(HostHooks::Install, &Tool::ALL, (&repo, &world.env), true);
         assert_eq!(did(&dry), [(Did::Installed, None), (Did::Installed, None)]);
         assert!(!world.root.join("home/.codex").exists(), "a dry run makes nothing");
-        let found = apply(HostHooks::Install, &repo, &world.env, false);
+        let found = apply(HostHooks::Install, &Tool::ALL, (&repo, &world.env), false);
         assert_eq!(did(&found), [(Did::Installed, None), (Did::Installed, None)]);
         let backup = dir.join(found[0].backup.as_ref().unwrap());
         assert_eq!(std::fs::read_to_string(&backup).unwrap(), "{\"model\": \"x\"}");
         assert_eq!((mode(settings.clone()), mode(backup)), (0o640, 0o640));
         assert_eq!(found[1].backup, None, "there was nothing to keep");
-        let again = apply(HostHooks::Install, &repo, &world.env, false);
+        let again = apply(HostHooks::Install, &Tool::ALL, (&repo, &world.env), false);
         assert_eq!(did(&again), [(Did::Noop, None), (Did::Noop, None)]);
-        let gone = apply(HostHooks::Uninstall, &repo, &world.env, false);
+        let gone = apply(HostHooks::Uninstall, &Tool::ALL, (&repo, &world.env), false);
         assert_eq!(did(&gone), [(Did::Removed, None), (Did::Removed, None)]);
         assert_eq!(std::fs::read_to_string(&settings).unwrap(), "{\n  \"model\": \"x\"\n}\n");
         assert!(!world.root.join("home/.codex/hooks.json").exists(), "nothing was in it but ours");
-        let none = apply(HostHooks::Uninstall, &repo, &world.env, false);
+        let none = apply(HostHooks::Uninstall, &Tool::ALL, (&repo, &world.env), false);
         assert_eq!(did(&none), [(Did::Noop, None), (Did::Noop, None)]);
     }
 
@@ -240,7 +246,7 @@ mod tests {
         symlink(world.root.join("real.json"), claude.join("settings.json")).unwrap();
         std::fs::hard_link(world.root.join("real.json"), codex.join("hooks.json")).unwrap();
         for act in [HostHooks::Install, HostHooks::Uninstall] {
-            let found = apply(act, &repo, &world.env, false);
+            let found = apply(act, &Tool::ALL, (&repo, &world.env), false);
             let why = [Some("is a symbolic link"), Some("has more than one name (a hard link)")];
             assert_eq!(did(&found), why.map(|why| (Did::Skipped, why)));
         }

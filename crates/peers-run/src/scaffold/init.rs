@@ -11,6 +11,7 @@ use peers_model::{CommitId, Timestamp, limits};
 use peers_modes::{CONFIG, GOALS, hooks, key};
 use peers_store::accept::{self, Accepted};
 use peers_store::layout::peers;
+use peers_store::load::{self, Source};
 use peers_store::project::{self, Project};
 use peers_store::schema::Described;
 use peers_store::{FsDisk, StoreError};
@@ -107,6 +108,20 @@ struct Laid {
     bytes: Vec<u8>,
     /// It was there and stays.
     kept: bool,
+}
+
+/// The tools whose sessions may hand over: those that a peer runs. Of a configuration that cannot be read
+/// nothing is known, so all of them.
+fn tools_to_hook(config: &[u8], steps: &mut Steps) -> Vec<hooks::Tool> {
+    let config = load::decode(Source::Config, config).and_then(load::load_config);
+    let Ok(config) = config else { return hooks::Tool::ALL.to_vec() };
+    let (run, idle): (Vec<_>, Vec<_>) = hooks::Tool::ALL
+        .into_iter()
+        .partition(|tool| config.peers.iter().any(|peer| peer.tool_name() == tool.name()));
+    for tool in idle {
+        steps.note(format!("no peer runs {}; its stop hook is left out", tool.name()));
+    }
+    run
 }
 
 impl Site {
@@ -280,7 +295,8 @@ impl Site {
         }
         drop(lock);
         let host = if options.install {
-            host::apply(HostHooks::Install, self.place.work_dir(), env, options.dry_run)
+            let tools = tools_to_hook(&config_now, &mut steps);
+            host::apply(HostHooks::Install, &tools, (self.place.work_dir(), env), options.dry_run)
         } else {
             Vec::new()
         };
