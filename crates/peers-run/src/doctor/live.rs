@@ -13,7 +13,9 @@ use peers_model::time::human;
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::term;
+use peers_tools::ToolKind;
 
+use super::peers::log_in;
 use super::{Answer, Check};
 use crate::boot::{BootError, Finding, Loaded};
 use crate::drive;
@@ -63,8 +65,9 @@ pub(super) fn ask(site: Rc<Site>, loaded: &Loaded, peer: &PeerSpec) -> Result<An
     Ok(Answer { peer: peer.name.clone(), exit })
 }
 
-/// What that says of the peer, of which `by_protocol` tells whether it speaks the Agent Client Protocol.
-pub(super) fn check(answer: &Answer, by_protocol: bool) -> Check {
+/// What that says of the peer, which is a tool of this kind.
+pub(super) fn check(answer: &Answer, kind: &ToolKind) -> Check {
+    let by_protocol = *kind == ToolKind::Acp;
     let about = format!("peer {}", answer.peer);
     let exit = match &answer.exit {
         Ok(exit) => exit,
@@ -78,11 +81,9 @@ pub(super) fn check(answer: &Answer, by_protocol: bool) -> Check {
         return Check::ok(&about, format!("{began} answered in {took}{}", used(exit)));
     }
     let class = classification(exit.class, exit.api);
-    let said = [&exit.stderr_tail, &exit.stdout_tail].into_iter().map(|tail| term::line(tail.trim(), SAID));
-    let said =
-        said.into_iter().find(|tail| !tail.is_empty()).map(|tail| format!(": {tail}")).unwrap_or_default();
+    let said = said(exit).map(|said| format!(": {said}")).unwrap_or_default();
     let (code, fix) = match exit.api {
-        ApiClass::Auth => (exit::PEER, "log in with this tool, or give it a key"),
+        ApiClass::Auth => (exit::PEER, log_in(kind)),
         ApiClass::UsageCap => (exit::PEER, "wait until its subscription's window opens again"),
         ApiClass::Quota => (exit::PEER, "wait for the quota, or buy more"),
         ApiClass::Transient => (exit::PEER, "its service is busy: try again later"),
@@ -96,10 +97,88 @@ pub(super) fn check(answer: &Answer, by_protocol: bool) -> Check {
     Check::error(&about, code, format!("no answer after {took} ({class}){said}"), fix)
 }
 
+/// Why there was no answer, in the words of a run; a tool's stream is for programs and is not shown.
+fn said(exit: &PeerExit) -> Option<String> {
+    let known = match (exit.api, exit.resets_at) {
+        (ApiClass::Auth, _) => Some("it is not logged in".to_owned()),
+        (ApiClass::Quota, _) => Some("its quota is used up".to_owned()),
+        (ApiClass::UsageCap, Some(at)) => Some(format!("its usage cap lasts until {at}")),
+        (ApiClass::UsageCap, None) => Some("the usage cap of its subscription is reached".to_owned()),
+        (ApiClass::Transient | ApiClass::Other | ApiClass::None, _) => None,
+    };
+    let told = exit.matched.as_ref().map(|matched| matched.snippet.as_str()).filter(|text| is_prose(text));
+    let last = || {
+        let tails = [&exit.stderr_tail, &exit.stdout_tail].into_iter();
+        tails.filter_map(|tail| tail.lines().map(str::trim).rfind(|line| is_prose(line))).next()
+    };
+    let words = told.or_else(|| last().filter(|_| known.is_none()));
+    let words = words.map(|words| term::line(words.trim(), SAID));
+    let all: Vec<String> = known.into_iter().chain(words).collect();
+    (!all.is_empty()).then(|| all.join(": "))
+}
+
+/// Whether a line is for people, and neither a line of a stream nor what is left of one that was cut.
+fn is_prose(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && !line.starts_with(['{', '[']) && !line.ends_with(['}', ']'])
+}
+
 fn used(exit: &PeerExit) -> String {
     let model = exit.model.as_ref().map(|model| format!("; model {}", term::line(model, 80)));
     let least = if exit.at_least { "at least " } else { "" };
     let tokens = exit.usage.tokens.map(|tokens| format!("; {least}{tokens} tokens"));
     let usd = exit.usage.usd.map(|usd| format!("; {least}{usd}"));
     [model, tokens, usd].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use peers_model::PeerName;
+    use peers_model::outcome::Matched;
+
+    use super::*;
+
+    const STREAM: &str = "ult\",\"x\":1}\n{\"type\":\"result\",\"is_error\":true}\n";
+
+    fn failed(api: ApiClass, told: Option<&str>) -> PeerExit {
+        let matched = told.map(|text| Matched {
+            pattern: "x".into(),
+            snippet: text.into(),
+            source: "structured".into(),
+        });
+        let stdout_tail = STREAM.to_owned();
+        PeerExit { class: ExitClass::Nonzero, api, matched, stdout_tail, ..PeerExit::interrupted(1) }
+    }
+
+    fn words(exit: PeerExit, kind: &ToolKind) -> (String, String) {
+        let answer = Answer { peer: PeerName::new("ann").unwrap(), exit: Ok(exit) };
+        let check = check(&answer, kind);
+        (
+            check.message.split_once("): ").map(|(_, said)| said.to_owned()).unwrap_or_default(),
+            check.fix.unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_peer_without_a_login_is_told_in_words_with_the_command_of_its_tool() {
+        let (said, fix) = words(failed(ApiClass::Auth, Some("Invalid API key")), &ToolKind::Claude);
+        assert_eq!(said, "it is not logged in: Invalid API key");
+        assert!(
+            fix.contains("`claude` and type `/login`") && fix.contains("CLAUDE_CODE_OAUTH_TOKEN"),
+            "{fix}"
+        );
+        let (said, fix) = words(failed(ApiClass::Auth, None), &ToolKind::Codex);
+        assert_eq!((said.as_str(), fix.contains("`codex login`")), ("it is not logged in", true));
+    }
+
+    #[test]
+    fn no_line_of_a_stream_is_shown_and_the_last_line_for_people_is() {
+        assert_eq!(words(failed(ApiClass::Other, None), &ToolKind::Claude).0, "");
+        assert_eq!(words(failed(ApiClass::Other, Some(r#"{"a":1}"#)), &ToolKind::Claude).0, "");
+        let exit = PeerExit { stderr_tail: "a\nno such model\n{}\n".into(), ..failed(ApiClass::Other, None) };
+        assert_eq!(words(exit, &ToolKind::Claude).0, "no such model");
+        let at = peers_model::Timestamp::from_millis(0);
+        let capped = PeerExit { resets_at: Some(at), ..failed(ApiClass::UsageCap, None) };
+        assert_eq!(words(capped, &ToolKind::Claude).0, format!("its usage cap lasts until {at}"));
+    }
 }

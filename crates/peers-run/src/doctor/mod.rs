@@ -18,7 +18,6 @@ use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::spawn::StubProgram;
 use peers_sys::{clock, reap, term};
-use peers_tools::ToolKind;
 use serde::Serialize;
 
 use crate::boot::{self, BootError, Examined, Finding, Loaded, Part};
@@ -353,8 +352,7 @@ fn ask_peers(
             let dir = scratch.dir().create_subdir(format!("live-{}", peer.name)).map_err(|e| file(&e))?;
             let repo = live::repository(&dir, env)?;
             let answer = live::ask(spec(repo, scratch.dir())?, loaded, peer)?;
-            let by_protocol = tool_spec(peer).kind == ToolKind::Acp;
-            report.checks.push(live::check(&answer, by_protocol));
+            report.checks.push(live::check(&answer, &tool_spec(peer).kind));
             report.answers.push(answer);
         }
     }

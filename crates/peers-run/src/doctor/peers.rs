@@ -162,16 +162,25 @@ async fn node(site: &Rc<Site>, peer: &PeerSpec, about: &str, program: &Path) -> 
     }
 }
 
+/// How somebody logs a tool in.
+pub(super) fn log_in(kind: &ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Claude => {
+            "log in: start `claude` and type `/login`, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN"
+        }
+        ToolKind::Codex => "log in: `codex login`, or set CODEX_API_KEY",
+        ToolKind::Opencode => "log in: `opencode auth login`",
+        ToolKind::Acp | ToolKind::Other(_) => "log in with this tool, or give it a key",
+    }
+}
+
 /// The login, as far as files and variables tell.
 fn login(about: &str, env: &Env, peer: &PeerSpec) -> Check {
     let spec = tool_spec(peer);
-    let fix = match spec.kind {
-        ToolKind::Claude => "log in: start `claude` and type `/login`, or set ANTHROPIC_API_KEY",
-        ToolKind::Codex => "log in: `codex login`, or set CODEX_API_KEY",
-        ToolKind::Opencode | ToolKind::Acp | ToolKind::Other(_) => {
-            return Check::ok(about, "whether it is logged in is not known; `peers doctor --live` asks it");
-        }
-    };
+    if !matches!(spec.kind, ToolKind::Claude | ToolKind::Codex) {
+        return Check::ok(about, "whether it is logged in is not known; `peers doctor --live` asks it");
+    }
+    let fix = log_in(&spec.kind);
     let passes = adapter(&spec.kind).login_env_for(&peer.argv);
     let set = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| {
         let name = name.to_str().filter(|name| passes.passes(name))?;
@@ -241,10 +250,14 @@ fn prompt(about: &str, peer: &PeerSpec) -> Check {
 fn output(about: &str, config: &Config, peer: &PeerSpec) -> Vec<Check> {
     let Outlook { tokens, money, missing, vague, doubts } = procs::outlook(peer, &config.prices);
     let edit = "`peers goals edit --config`";
-    let mut found: Vec<Check> = doubts
-        .into_iter()
-        .map(|doubt| Check::warning(about, doubt, format!("change its `argv`: {edit}")))
-        .collect();
+    // No command line makes an agent of the protocol tell more.
+    let fix = if vague {
+        "cap what always holds: `max_iterations`, `max_runtime_s`, `deadline`".to_owned()
+    } else {
+        format!("change its `argv`: {edit}")
+    };
+    let mut found: Vec<Check> =
+        doubts.into_iter().map(|doubt| Check::warning(about, doubt, fix.clone())).collect();
     found.push(match (missing, tokens, money) {
         (Some(switch), ..) => Check::warning(
             about,
