@@ -328,3 +328,25 @@ fn what_an_unaccepted_configuration_names_is_looked_at_and_not_started() {
     doctor(&world, &[("IS_SANDBOX", "1")]);
     assert!(std::fs::read_to_string(mark).unwrap().contains("codex --version"));
 }
+
+#[test]
+fn a_hook_without_its_program_and_a_driver_that_nobody_calls_for_are_told() {
+    let world = World::ready("true");
+    let config = "driver: hooks\nhooks: {halt: [{cmd: [call-me-not-there]}], converge: [{cmd: [true]}]}\n"
+        .replace("[true]", "[\"true\"]");
+    world.write(".peers/config.yaml", &world.config(&config));
+    world.accept(&[]);
+    let found = world.peers(&["doctor", "--json"]).exits(0).json("peers.doctor/1");
+    let missing = "`halt` starts `call-me-not-there`, which is not found".to_owned();
+    assert_eq!(about(&found, "hooks"), [("warning".to_owned(), missing)]);
+    let uncalled = "`driver: hooks`, but no stop hook is installed".to_owned();
+    assert_eq!(about(&found, "driver"), [("warning".to_owned(), uncalled)]);
+    let top = world.at("").canonicalize().unwrap();
+    let command = format!("peers -C {0} tick --after claude # peers:{0}", top.display());
+    let settings =
+        serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}});
+    std::fs::create_dir_all(world.path("home/.claude")).unwrap();
+    std::fs::write(world.path("home/.claude/settings.json"), settings.to_string()).unwrap();
+    let found = world.peers(&["doctor", "--json"]).exits(0).json("peers.doctor/1");
+    assert_eq!(about(&found, "driver"), []);
+}

@@ -130,6 +130,12 @@ impl Host {
         Self { operator: operator.clone(), repo: repo.to_owned(), path, home, toolchain }
     }
 
+    /// The search path of gates and hooks.
+    #[must_use]
+    pub fn path(&self) -> &OsStr {
+        &self.path
+    }
+
     /// The work tree.
     #[must_use]
     pub fn repo(&self) -> &Path {

@@ -3,6 +3,7 @@
 //! What a start refuses for is asked of the start itself ([`crate::boot::examine`]), so both say the same
 //! words. What comes on top is about the programs of the peers, leftovers and the clock. Nothing is changed.
 
+mod hooks;
 mod live;
 mod peers;
 
@@ -152,6 +153,9 @@ pub fn examine(place: &Place, env: &Env, ask: Ask) -> Result<Report, BootError> 
             report.checks.extend(fine(&part, &about, place, env, loaded.as_ref()));
         }
         report.checks.extend(findings.into_iter().map(|finding| Check::found(&about, finding)));
+    }
+    if let Some(loaded) = &loaded {
+        report.checks.extend(hooks::look(place, env, &loaded.config));
     }
     report.checks.push(lock(holder.as_ref()));
     report.checks.extend(leftovers(place, holder.as_ref()));

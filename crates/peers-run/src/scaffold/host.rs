@@ -194,6 +194,12 @@ fn stamp() -> String {
     plain
 }
 
+/// Whether one of the operator's tools has a stop hook for this repository.
+pub(crate) fn is_hooked(top: &Path, env: &Env) -> bool {
+    let would = apply(HostHooks::Install, &Tool::ALL, (top, env), true);
+    would.iter().any(|hook| matches!(hook.did, Did::Noop | Did::Updated))
+}
+
 /// Takes our entries out of the stop hooks of the operator's tools, and does nothing else.
 #[must_use]
 pub fn uninstall_host_hooks(top: &Path, env: &Env, dry_run: bool) -> Vec<HostHook> {

@@ -20,6 +20,7 @@ pub(crate) mod world;
 
 pub use deinit::{DeinitOptions, deinit};
 pub use error::ScaffoldError;
+pub(crate) use host::is_hooked;
 pub use host::{Did, HostHook, HostHooks, uninstall_host_hooks};
 pub use init::{Existing, InitOptions, init};
 pub use report::{Action, Change, DeinitReport, InitReport, Outcome};

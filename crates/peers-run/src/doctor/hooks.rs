@@ -1,0 +1,39 @@
+//! What runs around turns, and what calls the loop. Nothing is started.
+
+use std::ffi::OsStr;
+
+use peers_model::config::{Config, Driver, Hook};
+use peers_sys::env::Env;
+use peers_sys::spawn::resolve_program;
+use peers_sys::term;
+
+use super::Check;
+use crate::env::Host;
+use crate::place::Place;
+use crate::scaffold;
+
+/// Cells of a program's name.
+const PROGRAM: usize = 80;
+
+/// Programs of hooks that are not there, and a loop that nobody would call.
+pub(super) fn look(place: &Place, env: &Env, config: &Config) -> Vec<Check> {
+    let host = Host::look(env, place.work_dir());
+    let mut found = Vec::new();
+    for hook in Hook::ALL {
+        for program in config.hooks.of(hook).iter().filter_map(|command| command.cmd.first()) {
+            if resolve_program(OsStr::new(program), Some(host.path()), place.work_dir()).is_err() {
+                let shown = term::line(program, PROGRAM);
+                let what = format!("`{}` starts `{shown}`, which is not found", hook.word());
+                found.push(Check::warning("hooks", what, "correct `hooks` (`peers goals edit --config`)"));
+            }
+        }
+    }
+    if config.driver == Driver::Hooks && !scaffold::is_hooked(place.work_dir(), env) {
+        found.push(Check::warning(
+            "driver",
+            "`driver: hooks`, but no stop hook is installed",
+            "`peers init --upgrade --driver=hooks --install`",
+        ));
+    }
+    found
+}
