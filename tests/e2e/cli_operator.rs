@@ -184,6 +184,10 @@ fn a_blocked_peer_is_acknowledged_by_its_name_and_only_while_it_is_blocked() {
     let world = World::ready("true");
     world.script("ann", "turns:\n- - commit: {subject: Stuck, allow_empty: true, trailers: {Peer-Status: blocked, Blocked-On: no database}}\n");
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let refused = world.peers(&["ack", "blocked:zed", "--reason", "up again"]).exits(3);
+    assert!(refused.err.contains("no peer is called `zed`"), "{}", refused.err);
+    let refused = world.peers(&["ack", "bug:NOPE", "--reason", "up again"]).exits(3);
+    assert!(refused.err.contains("`peers bug-hunt summary` lists them"), "{}", refused.err);
     let refused = world.peers(&["ack", "blocked:ben", "--reason", "up again"]).exits(3);
     assert!(
         refused.err.contains("`ben` is not blocked") && refused.err.contains("who is: ann"),

@@ -6,12 +6,13 @@ use std::str::FromStr;
 use peers_core::cheat::TAKEN_OVER;
 use peers_model::record::{AckTarget, OperatorOp, Record};
 use peers_model::{BugId, PeerName, TickNo, exit};
+use peers_run::boot;
 use peers_run::place::Place;
 use peers_store::FsDisk;
 use peers_sys::yaml;
 use serde_json::json;
 
-use super::bug_hunt;
+use super::{bug_hunt, watch};
 use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::operator;
@@ -150,10 +151,14 @@ fn known(target: &AckTarget, place: &Place, disk: &mut FsDisk, cx: &Cx) -> Resul
             if !ledger.bugs.contains_key(id) {
                 let near = yaml::closest(id.as_str(), ledger.bugs.keys().map(BugId::as_str));
                 return Err(CommandError::new(exit::INVALID, format!("no commit reports the bug `{id}`"))
-                    .hint_opt(near.map(|near| format!("did you mean `{near}`?"))));
+                    .hint_opt(near.map(|near| format!("did you mean `{near}`?")))
+                    .hint("`peers bug-hunt summary` lists them"));
             }
         }
         AckTarget::Blocked(peer) => {
+            if let Ok(loaded) = boot::load(disk) {
+                watch::peer_of(peer.as_str(), &loaded.config).map_err(|e| e.with_exit(exit::INVALID))?;
+            }
             let state = peers_store::store::read_state(disk)?;
             if state.health(peer).blocked.is_none() {
                 let blocked: Vec<&str> = (state.peers.iter())

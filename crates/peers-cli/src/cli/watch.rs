@@ -87,9 +87,11 @@ pub(super) fn peer_of(name: &str, config: &Config) -> Result<PeerName, CommandEr
     if config.peers.iter().any(|known| known.name == peer) {
         return Ok(peer);
     }
-    let near = yaml::closest(name, config.peers.iter().map(|known| known.name.as_str()));
+    let names: Vec<&str> = config.peers.iter().map(|known| known.name.as_str()).collect();
+    let near = yaml::closest(name, names.iter().copied());
     Err(CommandError::usage(format!("no peer is called `{peer}`"))
-        .hint_opt(near.map(|near| format!("did you mean `{near}`?"))))
+        .hint_opt(near.map(|near| format!("did you mean `{near}`?")))
+        .hint(format!("the peers are {}", names.join(", "))))
 }
 
 fn messages(to: &PeerName, args: &Args, disk: &mut FsDisk, cx: &Cx) -> Result<ExitCode, CommandError> {

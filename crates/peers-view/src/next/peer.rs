@@ -71,7 +71,7 @@ pub(super) fn unavailable(peer: &PeerName, view: &LoopView) -> String {
 /// How somebody logs a tool in.
 fn login(tool: &str) -> &'static str {
     match tool {
-        "claude" => "start `claude` and type `/login`, or set ANTHROPIC_API_KEY",
+        "claude" => "start `claude` and type `/login`, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN",
         "codex" => "`codex login`, or set CODEX_API_KEY",
         "opencode" => "`opencode auth login`",
         _ => "as its tool has it, or by a key in its environment",

@@ -19,8 +19,8 @@ use crate::operator;
 /// Accept goals and config as they are now
 ///
 /// What lets other commands run as you than those that were accepted (a gate's `cmd`, a peer's `argv`,
-/// tool or provider, `verify.commands`, `goals.env`) needs a `yes` typed on a terminal, or the digest that
-/// `peers goals diff` prints: `--widen DIGEST`.
+/// tool or provider, `setup.commands`, `hooks`, `verify.commands`, `goals.env`) needs a `yes` typed on a
+/// terminal, or the digest that `peers goals diff` prints: `--widen DIGEST`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
