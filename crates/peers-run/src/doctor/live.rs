@@ -108,8 +108,8 @@ fn said(exit: &PeerExit) -> Option<String> {
     };
     let told = exit.matched.as_ref().map(|matched| matched.snippet.as_str()).filter(|text| is_prose(text));
     let last = || {
-        let tails = [&exit.stderr_tail, &exit.stdout_tail].into_iter();
-        tails.filter_map(|tail| tail.lines().map(str::trim).rfind(|line| is_prose(line))).next()
+        let mut tails = [&exit.stderr_tail, &exit.stdout_tail].into_iter();
+        tails.find_map(|tail| tail.lines().map(str::trim).rfind(|line| is_prose(line)))
     };
     let words = told.or_else(|| last().filter(|_| known.is_none()));
     let words = words.map(|words| term::line(words.trim(), SAID));
