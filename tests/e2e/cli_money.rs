@@ -61,7 +61,9 @@ fn what_a_peer_had_told_before_its_loop_was_killed_is_charged_as_a_lower_bound()
     let message = r#"{"type":"assistant","message":{"id":"m1","model":"claude-opus-5-5","content":[{"type":"text","text":"x"}],"usage":{"input_tokens":5000,"output_tokens":100}}}"#;
     let world = World::ready("true");
     let pipe = world.fifo("pipe");
-    let announce = format!("echo up > {}", pipe.display());
+    // What was printed is on disk before anybody hears of it.
+    let announce =
+        format!("until grep -qs opus .peers/log/peers/*; do :; done; echo up > {}", pipe.display());
     let turn = serde_json::json!([{"emit": {"line": message}}, {"shell": announce}, {"hang": "sleep"}]);
     let slow = serde_json::json!({"as": "claude", "turns": [turn], "after": "repeat"}).to_string();
     let world = configured(world, &slow, HONEST);

@@ -62,11 +62,17 @@ impl Accounts {
         if let Some(omen) = self.omens.feed(event) {
             self.omen.get_or_insert(omen);
         }
-        if let ToolEvent::Usage(_) = event {
+        if let ToolEvent::Usage(more) = event {
             let (tokens, usd) = self.meter.spent();
             let Ceiling { tokens: most, usd: most_usd } = self.ceiling;
-            self.beyond = most.is_some_and(|most| tokens.0 > most)
+            let beyond = most.is_some_and(|most| tokens.0 > most)
                 || usd.zip(most_usd).is_some_and(|(usd, most)| usd > most);
+            // Only an account in money can be the one that comes with the end.
+            if more.usd.is_some() {
+                self.beyond |= beyond;
+            } else {
+                self.over |= beyond;
+            }
         }
         // An account that comes with the end has nothing left to cut short.
         if let ToolEvent::Final { .. } = event {
