@@ -90,17 +90,6 @@ pub fn choose_preferring(
     }
 }
 
-/// Like [`choose_within`], among those who are `asked` for, though others could go.
-#[must_use]
-pub fn choose_asked(
-    state: &State,
-    now: Timestamp,
-    may: impl Fn(&PeerName) -> bool,
-    asked: impl Fn(&PeerName) -> bool,
-) -> Choice {
-    choose_from(state, now, |peer| may(peer) && asked(peer), |_| true)
-}
-
 /// Whether somebody is `asked` for who could go if it did not say that something is in its way.
 #[must_use]
 pub fn asked_is_blocked(state: &State, asked: impl Fn(&PeerName) -> bool) -> bool {

@@ -466,7 +466,7 @@ fn whom(
         Choice::Peer(_, peer) if !asked_for(peer) => {}
         _ => return Ok(first),
     }
-    match turns::choose_asked(state, now, may, asked_for) {
+    match turns::choose_within(state, now, |peer| may(peer) && asked_for(peer)) {
         Choice::Nobody if turns::asked_is_blocked(state, asked_for) => {
             Err((StopReason::ParkedBlocked, blocked_words(state)))
         }

@@ -1,6 +1,6 @@
 //! After a crash of the loop: ending what it left running.
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::time::Duration;
 
 use peers_model::outcome::Usage;
@@ -67,8 +67,13 @@ pub(super) fn used(dir: &SafeDir, book: &Book, tick: TickNo, peer: &PeerName) ->
     let mut meter = Meter::new(spec.kind.clone(), tool.model_asked(&spec), book.prices.clone());
     let mut events = Vec::new();
     let mut piece = vec![0; PIECE];
-    while let Ok(n @ 1..) = copy.read(&mut piece) {
-        decoder.feed(Stream::Stdout, piece.get(..n).unwrap_or_default(), &mut events);
+    loop {
+        let read = match copy.read(&mut piece) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Ok(0) | Err(_) => break,
+            Ok(n) => piece.get(..n).unwrap_or_default(),
+        };
+        decoder.feed(Stream::Stdout, read, &mut events);
         events.drain(..).for_each(|event| meter.feed(&event));
     }
     decoder.finish(ExitKind::Unknown, &mut events);
