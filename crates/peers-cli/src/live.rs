@@ -314,10 +314,11 @@ impl Observer for Watcher {
                 let until = peers_view::ahead(at.wall, cooling.until);
                 self.line(&format!("{} waits until {until} ({})", cooling.peer, cooling.cause.word()));
             }
-            Notice::Waiting { until } => {
+            Notice::Waiting { until, why } => {
                 self.doing.borrow_mut().waiting = Some(*until);
                 let when = peers_view::ahead(at.wall, *until);
-                self.line(&format!("every peer waits; the next turn begins at {when}"));
+                let why = if why.is_empty() { String::new() } else { format!(": {}", term::line(why, 300)) };
+                self.line(&format!("nobody can have a turn before {when}{why}"));
             }
             Notice::Warning(text) => self.line(&format!("warning: {}", term::line(text, 300))),
             // Said by whoever started the loop, on standard output.

@@ -165,7 +165,7 @@ impl State {
             health.limited_since = None;
             health.waited_ms = 0;
             health.rate_limit_streak = 0;
-            health.blocked = None;
+            health.unblock();
             health.consecutive_fails = 0;
         }
         self.forget_unproved();
@@ -194,7 +194,7 @@ impl State {
     /// The operator did something: what is in a peer's way may be gone.
     fn unblock(&mut self) {
         for health in self.peers.values_mut() {
-            health.blocked = None;
+            health.unblock();
         }
     }
 
@@ -294,7 +294,7 @@ impl State {
                 *next = (*next).max(number);
             }
         }
-        if tick.outcome.is_neutral() {
+        if !tick.outcome.could_work() {
             // Nobody could work: no tick of a red streak, and none that changed nothing.
             self.board.pass_over(tick.iteration);
             self.changed_at = self.changed_at.next();
@@ -304,7 +304,7 @@ impl State {
             // What was in the others' way may be gone, if this turn got something done.
             let others = self.peers.iter_mut().filter(|(name, _)| **name != tick.peer);
             for (_, health) in others.filter(|_| tick.success) {
-                health.blocked = None;
+                health.others_moved();
             }
         }
         if tick.product_change {
@@ -369,7 +369,7 @@ impl State {
             }
             OperatorOp::Ack { target: AckTarget::Blocked(peer), .. } => {
                 if let Some(health) = self.peers.get_mut(peer) {
-                    health.blocked = None;
+                    health.unblock();
                 }
             }
             OperatorOp::Ack { target, .. } => {
@@ -410,9 +410,9 @@ impl State {
         // As a reader of the journal has it: the text form of a reason does not name the signal.
         let reason = exit.reason.to_string().parse().unwrap_or_else(|_| exit.reason.clone());
         if reason == peers_model::outcome::StopReason::AllPeersDegraded {
-            for health in self.peers.values_mut() {
-                health.state = PeerState::Halted;
-            }
+            // Who needs its operator still does.
+            let others = self.peers.values_mut().filter(|health| health.state != PeerState::Unavailable);
+            others.for_each(|health| health.state = PeerState::Halted);
         }
         if let Some(run) = &mut self.run {
             run.ended = true;

@@ -230,9 +230,12 @@ pub struct PeerHealth {
     /// Refusals in a row.
     #[serde(default)]
     pub rate_limit_streak: u32,
-    /// It says that something is in its way; it has no turn until somebody else changes something.
+    /// It says that something is in its way; it has no turn until others have changed something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
+    /// How often in a row it said so when it was asked.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub blocked_times: u32,
     /// What its newest turns cost that came to an end by themselves.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub costs: VecDeque<Usage>,
@@ -254,6 +257,23 @@ pub struct PeerHealth {
 }
 
 impl PeerHealth {
+    /// What was in its way is gone, or may be: it is asked as if it had never said so.
+    pub(crate) fn unblock(&mut self) {
+        self.blocked = None;
+        self.blocked_times = 0;
+    }
+
+    /// Another peer got something done. Who said once that something is in its way is asked again then; who
+    /// said so again is asked after twice as many turns each time.
+    pub(crate) fn others_moved(&mut self) {
+        let Some(blocked) = &mut self.blocked else { return };
+        blocked.changes = blocked.changes.saturating_add(1);
+        let doubled = 1_u32.checked_shl(self.blocked_times.saturating_sub(1)).unwrap_or(MOST_CHANGES);
+        if blocked.changes >= doubled.min(MOST_CHANGES) {
+            self.blocked = None;
+        }
+    }
+
     /// Failures among the last five ticks, in halves.
     #[must_use]
     pub fn recent_half_fails(&self) -> u32 {
@@ -268,6 +288,17 @@ pub struct Blocked {
     pub tick: TickNo,
     /// Its words. Untrusted text.
     pub on: String,
+    /// Turns of others since then that got something done.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub changes: u32,
+}
+
+/// Most turns of others that it takes until a peer is asked again whether something is still in its way.
+const MOST_CHANGES: u32 = 32;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// What was spent since something got better, and how good it was.

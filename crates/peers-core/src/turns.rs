@@ -154,6 +154,44 @@ pub fn waits_too_long(
     Some((peer, why))
 }
 
+/// Who is degraded and has its recovery turn while everybody else waits: its interval is counted in turns of
+/// others, of which there are none then. One that failed its newest recovery turn does not.
+#[must_use]
+pub fn recovers_meanwhile(
+    state: &State,
+    now: Timestamp,
+    may: impl Fn(&PeerName) -> bool,
+) -> Option<PeerName> {
+    let due = |peer: &PeerName| {
+        let health = state.peers.get(peer)?;
+        let free = health.blocked.is_none() && health.not_before.is_none_or(|until| until <= now);
+        let first = health.state == PeerState::Degraded && health.recovery_cooldown.is_none();
+        (first && free && may(peer)).then(|| peer.clone())
+    };
+    let peers = state.rules.peers.iter().filter(|rule| rule.role != Role::Recovery);
+    peers.map(|rule| &rule.name).find_map(due).filter(|_| state.rules.recovery_interval > 0)
+}
+
+/// What each peer is waiting for or why it is out, for people; nothing of those who only wait for their turn.
+#[must_use]
+pub fn why_not(state: &State, now: Timestamp) -> String {
+    let why = |peer: &PeerName| {
+        let health = state.peers.get(peer)?;
+        let waits = health.not_before.is_some_and(|until| until > now);
+        Some(match health.state {
+            _ if health.blocked.is_some() => format!("{peer} says that it is blocked"),
+            PeerState::Halted | PeerState::Unavailable | PeerState::Degraded if !waits => {
+                format!("{peer} is {}", health.state.word())
+            }
+            _ if waits => {
+                format!("{peer} waits for the end of its {}", health.waits_for.unwrap_or_default().word())
+            }
+            _ => return None,
+        })
+    };
+    state.rules.peers.iter().filter_map(|rule| why(&rule.name)).collect::<Vec<_>>().join(", ")
+}
+
 /// Whether no peer is left that could ever go in this run.
 #[must_use]
 pub fn all_down(state: &State) -> bool {

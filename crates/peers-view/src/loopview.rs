@@ -30,6 +30,8 @@ use crate::words::chain;
 
 /// The kind of an alert about what a start would refuse for.
 pub(crate) const REFUSED: &str = "refused";
+/// The kind of an alert about a peer that has no turns.
+const PEER: &str = "peer";
 /// Warnings in a view.
 const WARNINGS: usize = 20;
 /// Ticks in a view, unless asked otherwise.
@@ -270,7 +272,7 @@ impl LoopView {
         if let Some(why) = asked.git.why().filter(|why| !told(why)) {
             alerts.push(Alert { kind: "git", text: format!("the repository cannot be read: {why}") });
         }
-        Self {
+        let mut view = Self {
             at: asked.now,
             project,
             liveness: Sourced::from_read(live.map(Some)),
@@ -292,7 +294,10 @@ impl LoopView {
             gone: asked.gone,
             silence,
             alerts,
-        }
+        };
+        let out = crate::next::out(&view).into_iter();
+        view.alerts.extend(out.map(|text| Alert { kind: PEER, text }));
+        view
     }
 
     /// [`LoopView::read`], again where a loop seems to have crashed only because it began or ended

@@ -2,6 +2,8 @@
 
 mod peer;
 
+pub(crate) use peer::out;
+
 use peers_model::Usd;
 use peers_model::outcome::{BudgetKind, StopReason};
 use peers_sys::term;
@@ -422,6 +424,7 @@ pub fn closing(view: &LoopView) -> Vec<String> {
         view.core.value().and_then(|core| core.budget.uncounted()).map(|text| format!("warning: {text}")),
     );
     lines.extend(notable_lines(&notable(view)));
+    lines.extend(out(view));
     lines
 }
 

@@ -143,7 +143,11 @@ impl State {
         health.blocked = None;
         if tick.outcome == TickOutcome::Blocked && !self.rules.dry_run {
             let on = tick.blocked_on.clone().unwrap_or_default();
-            health.blocked = Some(Blocked { tick: tick.iteration, on: bounded(&on, limits::WARNING) });
+            let on = bounded(&on, limits::WARNING);
+            health.blocked = Some(Blocked { tick: tick.iteration, on, changes: 0 });
+            health.blocked_times = health.blocked_times.saturating_add(1);
+        } else if !tick.outcome.is_neutral() {
+            health.blocked_times = 0;
         }
         health.rate_limit_streak = 0;
         health.not_before = None;

@@ -437,10 +437,12 @@ pub enum Notice {
     },
     /// A peer waits for its service.
     PeerWaits(Cooling),
-    /// Everyone waits.
+    /// Nobody can have a turn now.
     Waiting {
         /// Until when.
         until: Timestamp,
+        /// Who waits for what, and who is out, for people.
+        why: String,
     },
     /// The loop stopped.
     Stopped {

@@ -367,24 +367,24 @@ fn onwards(
         Err((reason, detail)) => return stop_with(cfg, m, Some(facts), reason, &detail),
     };
     match choice {
-        Choice::Peer(_, peer) => {
-            let composing = Composing { facts: facts.clone(), peer: peer.clone(), skeptic };
-            let mut d = keep(m, Phase::Composing(Box::new(composing)));
-            // One at a time: what runs at an older tree still tells the peers something.
-            if let Heavy::CanWait(gates) = heavy
-                && m.behind == Behind::Idle
-            {
-                d.behind = Behind::Running(facts.key());
-                d.effects.push(Effect::JudgeBehind { gates, key: facts.key(), tick: state.ticks });
-            }
-            d.effects.push(Effect::Compose { peer });
-            d
-        }
+        Choice::Peer(_, peer) => has_turn(m, facts, heavy, peer, skeptic),
         Choice::Wait(until) => {
+            // One more failure must not end a run that only waits.
+            let failures = state.spent.consecutive_failures.saturating_add(1);
+            let bears = cfg.caps.budget.max_consecutive_failures.is_none_or(|max| failures < max.get());
+            let may = |peer: &PeerName| {
+                bears
+                    && asked_for(peer)
+                    && budget::may_go(&cfg.caps, state, peer)
+                    && budget::short(&cfg.caps, state, peer).is_none()
+            };
+            if let Some(peer) = turns::recovers_meanwhile(state, now, may) {
+                return has_turn(m, facts, heavy, peer, skeptic);
+            }
             match turns::waits_too_long(state, now, Duration::from_secs(cfg.max_wait_s), &asked_for) {
                 // Those who went on without it are out by now.
                 Some((peer, why)) => stop_with(cfg, m, Some(facts), StopReason::PeerUnavailable(peer), &why),
-                None => wait(cfg, m, until),
+                None => wait(cfg, m, until, now),
             }
         }
         Choice::Nobody => {
@@ -394,11 +394,27 @@ fn onwards(
     }
 }
 
-/// Everyone waits.
-fn wait(cfg: &LoopConfig, m: &Machine, until: Timestamp) -> Decision {
+/// This peer has the next turn.
+fn has_turn(m: &Machine, facts: &Facts, heavy: Heavy, peer: PeerName, skeptic: bool) -> Decision {
+    let composing = Composing { facts: facts.clone(), peer: peer.clone(), skeptic };
+    let mut d = keep(m, Phase::Composing(Box::new(composing)));
+    // One at a time: what runs at an older tree still tells the peers something.
+    if let Heavy::CanWait(gates) = heavy
+        && m.behind == Behind::Idle
+    {
+        d.behind = Behind::Running(facts.key());
+        d.effects.push(Effect::JudgeBehind { gates, key: facts.key(), tick: m.state.ticks });
+    }
+    d.effects.push(Effect::Compose { peer });
+    d
+}
+
+/// Nobody can have a turn before `until`.
+fn wait(cfg: &LoopConfig, m: &Machine, until: Timestamp, now: Timestamp) -> Decision {
     let mut d = keep(m, Phase::CoolingDown);
     d.effects.push(Effect::WriteProjections);
-    d.effects.push(Effect::Tell(Notice::Waiting { until }));
+    let why = turns::why_not(&m.state, now);
+    d.effects.push(Effect::Tell(Notice::Waiting { until, why }));
     // The run ends at its limits, also while everybody waits.
     let until = budget::ends_at(&cfg.caps, &m.state).map_or(until, |at| until.min(at));
     d.effects.push(Effect::SetTimer(until));

@@ -85,6 +85,16 @@ fn row_56_turns_that_leave_nothing_count_alike() {
 }
 
 #[test]
+fn row_56_a_gate_is_not_stuck_because_nobody_comes_to_work_on_it() {
+    let mut bench = watched(3);
+    bench.cfg.rules.max_retries = 0;
+    bench.cfg.rules.recovery_interval = 0;
+    bench.play((0..9).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::None)));
+    assert_eq!(bench.run(), StopReason::AllPeersDegraded);
+    assert_eq!(bench.ticks().len(), 6);
+}
+
+#[test]
 fn row_56_a_threshold_of_zero_never_stops() {
     let mut bench = watched(0);
     assert_eq!(bench.run(), StopReason::MaxTicks);

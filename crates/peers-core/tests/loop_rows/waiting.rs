@@ -151,6 +151,70 @@ fn who_is_blocked_has_no_turn_until_somebody_else_changes_something() {
 }
 
 #[test]
+fn who_says_again_that_it_is_blocked_is_asked_ever_more_seldom() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(12);
+    let work = |n: &str| Turn::handoff(n);
+    bench.play([blocked("no licence"), work("a"), blocked("no licence"), work("b"), work("c")]);
+    bench.play([blocked("no licence"), work("d"), work("e"), work("f"), work("g"), work("h"), work("i")]);
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 6);
+    assert_eq!(bench.order(), "ann bob ann bob bob ann", "after one turn of another, then after two");
+    assert_eq!(bench.health("ann").blocked_times, 3);
+    assert_eq!(bench.finish(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob ann bob bob ann bob bob bob bob ann bob", "after four");
+    // It worked: what it says next is said for the first time.
+    assert_eq!((bench.health("ann").blocked, bench.health("ann").blocked_times), (None, 0));
+}
+
+#[test]
+fn who_is_degraded_has_one_turn_while_all_others_wait_for_their_services() {
+    for (mends, order) in [(true, "ann ann ann bob ann ann"), (false, "ann ann ann bob ann bob")] {
+        let mut bench = Bench::new("ann bob");
+        bench.cfg.rules.max_retries = 9;
+        bench.cfg.max_ticks = Some(6);
+        let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
+        let cap = capped(&bench, 2);
+        let last = if mends { Turn::handoff("mended") } else { fails() };
+        bench.play([fails(), fails(), fails(), cap, last, Turn::says("", "")]);
+        assert_eq!(bench.run(), StopReason::MaxTicks);
+        assert_eq!(bench.order(), order);
+        assert_eq!(bench.waits.len(), usize::from(!mends), "who is well again goes on");
+    }
+}
+
+#[test]
+fn who_is_degraded_costs_a_run_that_waits_neither_its_last_failure_nor_a_turn_it_may_not_have() {
+    let bench = |change: &dyn Fn(&mut Bench)| {
+        let mut bench = Bench::new("ann bob");
+        bench.cfg.rules.max_retries = 9;
+        bench.cfg.max_ticks = Some(5);
+        change(&mut bench);
+        let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
+        let cap = capped(&bench, 2);
+        bench.play([cap, fails(), fails(), fails(), Turn::says("", "")]);
+        assert_eq!(bench.run(), StopReason::MaxTicks);
+        bench
+    };
+    let usual = bench(&|_| {});
+    assert_eq!(usual.order(), "ann bob bob bob bob");
+    let told: Vec<&str> = usual.effects.iter().filter_map(waiting).collect();
+    assert_eq!(told, [""; 0]);
+    for strict in [
+        bench(&|b| b.budget(|b| b.max_consecutive_failures = std::num::NonZeroU32::new(4))),
+        bench(&|b| b.cfg.rules.recovery_interval = 0),
+    ] {
+        assert_eq!(strict.order(), "ann bob bob bob ann");
+        let told: Vec<&str> = strict.effects.iter().filter_map(waiting).collect();
+        assert_eq!(told, ["ann waits for the end of its usage cap, bob is degraded"]);
+    }
+}
+
+fn waiting(effect: &Effect) -> Option<&str> {
+    if let Effect::Tell(Notice::Waiting { why, .. }) = effect { Some(why) } else { None }
+}
+
+#[test]
 fn when_every_peer_is_blocked_the_run_ends_and_a_new_one_asks_them_again() {
     let mut bench = Bench::new("ann bob");
     bench.play([blocked("no licence"), blocked("the server is down")]);

@@ -134,6 +134,12 @@ impl TickOutcome {
         matches!(self, Self::RateLimited | Self::UsageCapped | Self::Blocked | Self::Interrupted)
     }
 
+    /// Whether its peer came to work at all: what is red after any other tick is red by nobody's doing.
+    #[must_use]
+    pub fn could_work(self) -> bool {
+        !self.is_neutral() && !matches!(self, Self::PeerFailed | Self::NeedsOperator)
+    }
+
     /// Whether its service asked to wait, for a moment or until a window opens again.
     #[must_use]
     pub fn waits(self) -> bool {

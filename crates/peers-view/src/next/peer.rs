@@ -1,11 +1,18 @@
 //! What helps a peer that the run stopped for, by what was the matter.
 
+use peers_core::apply::bounded;
+use peers_core::state::PeerState;
 use peers_model::PeerName;
-use peers_model::outcome::{ApiClass, ExitClass};
+use peers_model::outcome::{ApiClass, ExitClass, StopReason};
 use peers_model::record::WaitCause;
 
+use crate::liveness::Liveness;
 use crate::loopview::LoopView;
+use crate::peers::PeerRow;
 use crate::words;
+
+/// Characters of why a peer has no turns.
+const WHY: usize = 200;
 
 /// What was the matter.
 enum Trouble {
@@ -17,8 +24,47 @@ enum Trouble {
     Unknown,
 }
 
-/// How to get `peer` back.
+/// How to get back `peer`, for which the run stopped.
 pub(super) fn unavailable(peer: &PeerName, view: &LoopView) -> String {
+    remedy(peer, view, ", then run again")
+}
+
+/// The peers that have no turns, each with why and what helps it: a run may go on, and end well, without
+/// them. Whom the run stopped for is in its reason and in the next step.
+pub(crate) fn out(view: &LoopView) -> Vec<String> {
+    let (Some(live), Some(core)) = (view.liveness.value(), view.core.value()) else { return Vec::new() };
+    let reason = if let Liveness::Stopped { reason, .. } = live { Some(reason) } else { None };
+    let one = |row: &PeerRow| {
+        if reason == Some(&StopReason::PeerUnavailable(row.name.clone())) {
+            return None;
+        }
+        let peer = &row.name;
+        let since = row.last.as_ref().map(|last| format!(" after tick {}", last.tick)).unwrap_or_default();
+        let why = row.reason.as_deref().map(|why| format!(": {}", bounded(why, WHY))).unwrap_or_default();
+        match row.state {
+            PeerState::Unavailable => {
+                let help = remedy(peer, view, "");
+                return Some(format!("{peer} has no turns{since}, it needs its operator{why}; {help}"));
+            }
+            _ if reason.is_none() => return None,
+            PeerState::Degraded | PeerState::Halted if reason != Some(&StopReason::AllPeersDegraded) => {
+                return Some(format!("{peer} had no turns{since}, it is {}{why}", row.state.word()));
+            }
+            PeerState::Healthy | PeerState::Degraded | PeerState::Halted => {}
+        }
+        if let Some((until, why)) = row.waiting(view.at) {
+            let until = words::ahead(view.at, until);
+            return Some(format!("{peer} had no turns{since}, it waits until {until} ({why})"));
+        }
+        let says = row.blocked().filter(|_| reason != Some(&StopReason::ParkedBlocked))?;
+        let ack = format!("`peers ack blocked:{peer} --reason TEXT`");
+        Some(format!("{peer} {}; once that is seen to: {ack}", bounded(&says, WHY)))
+    };
+    core.peers.iter().filter_map(one).collect()
+}
+
+/// What helps `peer`; `then` follows what the operator does.
+fn remedy(peer: &PeerName, view: &LoopView, then: &str) -> String {
     let row = view.core.value().and_then(|core| core.peers.iter().find(|row| row.name == *peer));
     let ticks = view.journal.value().map(|tail| tail.ticks.as_slice()).unwrap_or_default();
     let newest = ticks.iter().rev().find(|tick| tick.peer == *peer);
@@ -35,10 +81,10 @@ pub(super) fn unavailable(peer: &PeerName, view: &LoopView) -> String {
     match trouble {
         Trouble::Login => {
             let how = login(row.map(|row| row.tool.as_str()).unwrap_or_default());
-            format!("log `{peer}` in ({how}), ask it for a word with `peers doctor --live`, then run again")
+            format!("log `{peer}` in ({how}), ask it for a word with `peers doctor --live`{then}")
         }
         Trouble::Credit => format!(
-            "buy credit for the account of `{peer}`, or give it another model or tool (`peers goals edit --config`), then run again"
+            "buy credit for the account of `{peer}`, or give it another model or tool (`peers goals edit --config`){then}"
         ),
         Trouble::Refused(cause) => {
             let word = cause.word();
@@ -54,16 +100,16 @@ pub(super) fn unavailable(peer: &PeerName, view: &LoopView) -> String {
                 },
             );
             format!(
-                "{after}, then run again; or raise `rate_limit_max_wait_s` in .peers/config.yaml (then `peers goals accept`), and a run waits that long by itself"
+                "{after}{then}; or raise `rate_limit_max_wait_s` in .peers/config.yaml (then `peers goals accept`), and a run waits that long by itself"
             )
         }
         Trouble::Program => format!(
-            "install the program of `{peer}`, or correct its `argv` (`peers goals edit --config`), until `peers doctor` finds it, then run again"
+            "install the program of `{peer}`, or correct its `argv` (`peers goals edit --config`), until `peers doctor` finds it{then}"
         ),
         Trouble::Unknown => {
             let replay = newest
                 .map_or_else(|| "peers status".to_owned(), |tick| format!("peers replay {}", tick.tick));
-            format!("see what was the matter with `{peer}` (`{replay}`, `peers doctor`), then run again")
+            format!("see what was the matter with `{peer}` (`{replay}`, `peers doctor`){then}")
         }
     }
 }

@@ -7,7 +7,7 @@ use peers_store::runs;
 use serde_json::Value;
 
 use super::{World, commit, goal, judged, name, red};
-use crate::{Lock, LoopView, next_step, red_gate, status_json};
+use crate::{Lock, LoopView, closing, next_step, red_gate, status_json};
 
 /// Writes goals and, as they were accepted but for a last line, the configuration.
 fn write_files(world: &World, goals: &str, more: Option<&str>) {
@@ -121,6 +121,66 @@ fn what_helps_a_peer_that_is_unavailable_is_told_by_its_cause() {
         tick.exit.resets_at = Some(Timestamp::from_millis(9_223_372_036_854));
     });
     assert!(timed.starts_with("wait until 2262-"), "{timed}");
+}
+
+#[test]
+fn a_run_that_ended_without_a_peer_names_it_and_what_helps_it() {
+    let ended = |reason: StopReason| {
+        let mut world = World::running();
+        world.tick(1, "claude", |_| {});
+        world.tick(2, "codex", |tick| {
+            (tick.success, tick.outcome) = (false, TickOutcome::NeedsOperator);
+            tick.exit.api = ApiClass::Auth;
+            tick.soft_fail_reason = Some("its service does not know it".into());
+        });
+        world.tick(3, "claude", |_| {});
+        world.exit(reason, "");
+        let view = world.view();
+        let alerts: Vec<String> =
+            view.alerts.iter().filter(|alert| alert.kind == "peer").map(|alert| alert.text.clone()).collect();
+        let closing = closing(&view);
+        assert!(alerts.iter().all(|alert| closing.contains(alert)), "{closing:?}");
+        assert!(alerts.iter().all(|alert| world.text().contains(alert)), "{}", world.text());
+        (alerts, next_step(&view).unwrap_or_default())
+    };
+    let (alerts, _) = ended(StopReason::Complete);
+    let [alert] = alerts.as_slice() else { panic!("{alerts:?}") };
+    for says in
+        ["codex has no turns after tick 2, it needs its operator: ", "; log `codex` in (`codex login`"]
+    {
+        assert!(alert.contains(says), "{alert}");
+    }
+    assert!(!alert.contains("run again"), "{alert}");
+    // Beside the one for which the run stopped, whose remedy is the next step.
+    let (alerts, next) = ended(StopReason::PeerUnavailable(name("claude")));
+    assert!(alerts.len() == 1 && next.contains("`claude`") && !next.contains("codex"), "{alerts:?} {next}");
+    assert_eq!(ended(StopReason::PeerUnavailable(name("codex"))).0, [""; 0]);
+}
+
+#[test]
+fn who_is_degraded_or_waits_or_is_blocked_is_named_at_the_end_only() {
+    let mut world = World::running();
+    for tick in 1..=3 {
+        world.tick(tick, "claude", |tick| {
+            (tick.success, tick.outcome) = (false, TickOutcome::PeerFailed);
+            tick.exit.class = ExitClass::Nonzero;
+        });
+    }
+    world.tick(4, "codex", |tick| {
+        (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
+        tick.blocked_on = Some("no database".into());
+    });
+    assert_eq!(world.view_held().alerts, []);
+    world.exit(StopReason::MaxTicks, "");
+    let view = world.view();
+    let alerts: Vec<&str> = view.alerts.iter().map(|alert| alert.text.as_str()).collect();
+    let [first, second] = alerts.as_slice() else { panic!("{alerts:?}") };
+    assert!(
+        first.starts_with("claude had no turns after tick 3, it is degraded: its last 3 turns"),
+        "{first}"
+    );
+    let says = "codex says since tick 4 that it is blocked: no database; once that is seen to: ";
+    assert_eq!(*second, format!("{says}`peers ack blocked:codex --reason TEXT`"));
 }
 
 #[test]
