@@ -204,6 +204,13 @@ pub struct Alert {
     pub text: String,
 }
 
+impl Alert {
+    /// Whether there are commands in its text, which are of no use when it is cut.
+    pub(crate) fn has_commands(&self) -> bool {
+        matches!(self.kind, REFUSED | PEER)
+    }
+}
+
 impl LoopView {
     /// Reads everything once. Writes nothing. Nothing here fails: what cannot be read says so.
     pub fn read<D: Disk>(disk: &mut D, asked: &Asked) -> Self {

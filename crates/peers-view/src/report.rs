@@ -145,7 +145,7 @@ fn result(doc: &mut Document, report: &Report) {
         if alert.kind == REFUSED {
             doc.commands("**Alert**:", &alert.text);
         } else {
-            doc.paragraph(&format!("**Alert**: {}", code(&alert.text, 300)));
+            doc.paragraph(&format!("**Alert**: {}", code(&alert.text, 600)));
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::gates::GateRow;
 use crate::json;
 use crate::live::{Stamp, live_words};
 use crate::liveness::{Attention, Liveness, attention};
-use crate::loopview::{Core, LoopView, REFUSED};
+use crate::loopview::{Core, LoopView};
 use crate::next::{self, next_step};
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::sourced::Sourced;
@@ -109,8 +109,7 @@ fn head(page: &mut Page, view: &LoopView) {
     };
     page.field("sandbox", tone, view.confinement.words());
     for alert in &view.alerts {
-        if alert.kind == REFUSED {
-            // Commands in it are pasted.
+        if alert.has_commands() {
             page.whole("alert", Tone::Bad, &alert.text);
         } else {
             page.field("alert", Tone::Bad, &alert.text);

@@ -141,6 +141,13 @@ fn a_run_that_ended_without_a_peer_names_it_and_what_helps_it() {
         let closing = closing(&view);
         assert!(alerts.iter().all(|alert| closing.contains(alert)), "{closing:?}");
         assert!(alerts.iter().all(|alert| world.text().contains(alert)), "{}", world.text());
+        let report =
+            crate::report_markdown(&crate::Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+        assert_eq!(
+            report.matches("**Alert**: `codex has no turns after tick 2").count(),
+            alerts.len(),
+            "{report}"
+        );
         (alerts, next_step(&view).unwrap_or_default())
     };
     let (alerts, _) = ended(StopReason::Complete);
