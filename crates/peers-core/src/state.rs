@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use peers_model::outcome::{StopReason, Usage};
 use peers_model::record::{
-    AckTarget, BranchMove, CorrectionPlanned, Digests, PeerSpawned, Rules, TickStarted, TurnEnded, WaitCause,
+    AckTarget, BranchMove, CorrectionPlanned, Digests, PeerSpawned, Rules, TickOutcome, TickStarted,
+    TurnEnded, WaitCause,
 };
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, TreeId, Usd};
 use serde::{Deserialize, Serialize};
@@ -326,6 +327,9 @@ pub struct LastRun {
     pub tick: TickNo,
     /// Whether it was a success.
     pub success: bool,
+    /// What the loop made of it; absent in snapshots of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<TickOutcome>,
     /// The legacy label.
     pub classification: String,
     /// Milliseconds.

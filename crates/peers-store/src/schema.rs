@@ -274,6 +274,7 @@ fn state(id: &str) -> Value {
         "run": object(&[
             ("tick", "int", "Which tick."),
             ("success", "bool", "Whether it was a handoff that stood."),
+            ("outcome?", lines::OUTCOME, "What the loop made of it."),
             ("classification", lines::CLASSIFICATION, "How its process ended."),
             ("duration_ms", "int", "How long it ran."),
             ("soft_fail_reason?", "text", "Why it was no success."),

@@ -1,6 +1,6 @@
 //! `peers status`.
 
-use peers_core::state::PeerState;
+use peers_core::state::{LastRun, PeerState};
 
 use crate::converge::unproved;
 use crate::diagnostic::last_words;
@@ -12,6 +12,7 @@ use crate::loopview::{Core, LoopView};
 use crate::next::{self, next_step};
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::sourced::Sourced;
+use crate::ticks::outcome_word;
 use crate::words::{self, ago, count, count_of, duration_ms};
 
 /// Bugs shown.
@@ -319,7 +320,7 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
                 Some(last) => {
                     let why = peer.why_last(view.at).map(|why| format!(", {why}")).unwrap_or_default();
                     let took = duration_ms(last.duration_ms);
-                    format!("tick {}: {} in {took}{why}", last.tick, last.classification)
+                    format!("tick {}: {} in {took}{why}", last.tick, last_outcome(last))
                 }
             };
             let mut more = Vec::new();
@@ -363,6 +364,14 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             Cell::new(Tone::Faint, format!("  {} failed last: ", peer.name)),
             Cell::new(Tone::Plain, format!("{said}see `peers replay {}`", tick.tick)),
         ]);
+    }
+}
+
+/// What the loop made of a peer's last turn; what became of its process, where nothing else is known.
+fn last_outcome(last: &LastRun) -> &str {
+    match last.outcome {
+        Some(outcome) => outcome_word(outcome),
+        None => &last.classification,
     }
 }
 

@@ -123,6 +123,7 @@ impl State {
         health.last_run = Some(LastRun {
             tick: tick.iteration,
             success: tick.success,
+            outcome: Some(tick.outcome),
             classification: tick.classification.clone(),
             duration_ms: tick.exit.duration_ms,
             soft_fail_reason: tick.soft_fail_reason.clone(),

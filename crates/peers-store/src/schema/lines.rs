@@ -7,6 +7,10 @@ use super::{Field, finish, object};
 /// How a process ended, in one word.
 pub(super) const CLASSIFICATION: &str = "success|process-fail|api-error|rate-limited|usage-cap|idle-timeout|absolute-timeout|budget-kill|interrupted";
 
+/// What a turn meant to the loop.
+pub(super) const OUTCOME: &str =
+    "handoff|no-handoff|corrected|peer-failed|rate-limited|usage-capped|blocked|needs-operator|interrupted";
+
 /// What every line has.
 const ENVELOPE: &[Field] = &[
     ("v", "int", "Format version, 1."),
@@ -187,11 +191,7 @@ const TICK: &[Field] = &[
     ("peer", "text", "Whose turn it was."),
     ("tool", "text", "Its tool."),
     ("role", "default|recovery|witness|debater", "Its part."),
-    (
-        "outcome",
-        "handoff|no-handoff|corrected|peer-failed|rate-limited|usage-capped|blocked|needs-operator|interrupted",
-        "What it meant to the loop.",
-    ),
+    ("outcome", OUTCOME, "What it meant to the loop."),
     ("success", "bool", "A handoff that stood."),
     ("classification", CLASSIFICATION, "How the process ended."),
     ("soft_fail_reason?", "text", "Why it was no success."),

@@ -367,7 +367,7 @@ fn the_budget_has_caps_shares_and_what_was_wasted() {
         ),
         "{text}"
     );
-    assert!(text.contains("  healthy  codex   1 turn  tick 2: success in 3m, no commit by peer this turn; its last turn left work without a handoff\n"), "{text}");
+    assert!(text.contains("  healthy  codex   1 turn  tick 2: no-handoff in 3m, no commit by peer this turn; its last turn left work without a handoff\n"), "{text}");
 }
 
 #[test]
