@@ -289,8 +289,8 @@ impl Observer for Watcher {
             }
             Notice::TickEnded(tick) => {
                 self.line(&wording::tick(tick, self.doing.borrow().skeptic));
-                for warning in &tick.warnings_emitted {
-                    self.line(&format!("  warning: {}", term::line(warning, 300)));
+                for warning in peers_view::warnings(tick) {
+                    self.line(&format!("  {warning}"));
                 }
                 for judged in &tick.verdicts {
                     let before = self.states.insert(judged.goal.clone(), judged.verdict.word());

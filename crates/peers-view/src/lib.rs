@@ -65,7 +65,7 @@ pub use setup::{Broken, PLACEHOLDER, Setup};
 pub use soft::SoftRow;
 pub use sourced::Sourced;
 pub use status::{status_json, status_text};
-pub use ticks::{JournalTail, TickRow};
+pub use ticks::{JournalTail, TickRow, warnings};
 pub use verify::{
     Answer, Lines, RowState, Source, Unasked, VerifyReport, VerifyRow, verify_github, verify_json,
     verify_junit, verify_markdown, verify_sarif, without_commands,

@@ -6,6 +6,7 @@ use peers_model::record::{CorrectionKind, Line, Record, SkepticVerdict, TickOutc
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd, limits};
 use peers_store::{Area, Disk, DiskError, journal, layout};
 use peers_sys::digest::sha256_hex;
+use peers_sys::term;
 use serde::Serialize;
 
 use crate::diagnostic::complaint;
@@ -14,6 +15,8 @@ use crate::words;
 
 /// So much of the journal's end is looked through for ticks.
 const TAIL: u64 = 16 * limits::MIB;
+/// Terminal cells of a warning.
+const WARNING: usize = 300;
 /// So much is read at first; most often it is enough.
 const FIRST: u64 = 256 * limits::KIB;
 
@@ -144,6 +147,11 @@ impl TickRow {
             (Some(tokens), Some(usd)) => format!("{tokens}, {usd}"),
         }
     }
+}
+
+/// What a turn is warned of, one line each, fit for a terminal: `warning: TEXT`.
+pub fn warnings(tick: &TickRecord) -> impl Iterator<Item = String> {
+    tick.warnings_emitted.iter().map(|text| format!("warning: {}", term::line(text, WARNING)))
 }
 
 /// The word for an outcome.

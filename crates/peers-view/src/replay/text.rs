@@ -6,12 +6,14 @@ use peers_model::record::{Record, TickRecord};
 use super::Replay;
 use crate::budget;
 use crate::page::{Cell, Colour, Page, Tone};
-use crate::ticks::TickRow;
+use crate::ticks::{TickRow, warnings};
 use crate::watch::record_cells;
 use crate::words::{bytes, count, count_of, duration_ms, thousands};
 
 /// Lines of an output tail.
 const TAIL: usize = 20;
+/// Terminal cells of a warning, which is cut already.
+const WARNING: usize = 400;
 
 /// The tick for a terminal. Ends in a newline.
 #[must_use]
@@ -55,6 +57,9 @@ fn ended(page: &mut Page, record: &TickRecord) {
     page.field("head", Tone::Plain, heads);
     if let Some(salvage) = &record.salvage {
         page.field("kept as", Tone::Plain, salvage);
+    }
+    for warning in warnings(record) {
+        page.line(&[Cell::cut(Tone::Care, warning, WARNING)]);
     }
 }
 
