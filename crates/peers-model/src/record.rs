@@ -254,6 +254,12 @@ pub struct GatesRecord {
     pub took_ms: u64,
     /// The verdicts.
     pub verdicts: Vec<Judged>,
+    /// How many gates are green after them, those that did not run too; absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub green: Option<u32>,
+    /// How many gates there are; absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<u32>,
 }
 
 /// Record `proof`.

@@ -71,4 +71,4 @@ pub use verify::{
     verify_junit, verify_markdown, verify_sarif, without_commands,
 };
 pub use watch::{watch_json, watch_line};
-pub use words::{ago, ahead, bytes, clock, count, duration_ms, percent, thousands};
+pub use words::{ago, ahead, bytes, clock, count, duration_ms, gates_green, percent, thousands};

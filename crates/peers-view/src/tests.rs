@@ -134,7 +134,13 @@ impl World {
     }
 
     fn gates(&mut self, tick: u64, verdicts: Vec<Judged>) {
-        self.append(Record::Gates(GatesRecord { iteration: TickNo(tick), took_ms: 100, verdicts }));
+        self.append(Record::Gates(GatesRecord {
+            iteration: TickNo(tick),
+            took_ms: 100,
+            verdicts,
+            green: None,
+            of: None,
+        }));
     }
 
     fn exit(&mut self, reason: StopReason, detail: &str) {

@@ -116,9 +116,9 @@ fn words_of(line: &Line) -> (Tone, String) {
             );
             (if row.success { Tone::Good } else { Tone::Care }, text)
         }
-        Record::Gates(gates) => verdicts(&gates.verdicts, gates.took_ms),
+        Record::Gates(gates) => verdicts(&gates.verdicts, gates.took_ms, gates.green.zip(gates.of)),
         Record::Proof(proof) => {
-            let (tone, text) = verdicts(&proof.verdicts, proof.took_ms);
+            let (tone, text) = verdicts(&proof.verdicts, proof.took_ms, None);
             let result = if proof.passed { "passed" } else { "did not pass" };
             (tone, format!("{result} at {}: {text}", proof.at.head.short()))
         }
@@ -156,16 +156,20 @@ fn words_of(line: &Line) -> (Tone, String) {
     }
 }
 
-fn verdicts(verdicts: &[Judged], took_ms: u64) -> (Tone, String) {
-    let green = verdicts.iter().filter(|judged| judged.verdict.is_pass()).count();
+/// `counted` is how many gates are green and how many there are; where no record says so, of those that ran.
+fn verdicts(verdicts: &[Judged], took_ms: u64, counted: Option<(u32, u32)>) -> (Tone, String) {
+    let n = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let others: Vec<String> = verdicts
         .iter()
         .filter(|judged| !judged.verdict.is_pass())
-        .map(|judged| format!("{} {}", judged.goal, judged.verdict.word()))
+        .map(|judged| format!("{} ({})", judged.goal, judged.verdict.word()))
         .collect();
-    let took = duration_ms(took_ms);
-    if others.is_empty() {
-        return (Tone::Good, format!("{} green in {took}", count_of(verdicts, "gate")));
-    }
-    (Tone::Bad, format!("{green} of {} green in {took}; {}", verdicts.len(), words::list(&others, 8)))
+    let ran = (n(verdicts.len() - others.len()), n(verdicts.len()));
+    let (green, of) = counted.map_or(ran, |(green, of)| (green.into(), of.into()));
+    let tone = match others.is_empty() {
+        true if green == of => Tone::Good,
+        true => Tone::Plain,
+        false => Tone::Bad,
+    };
+    (tone, words::gates_green((green, of), took_ms, &others))
 }

@@ -14,6 +14,13 @@ pub fn count(n: u64, word: &str) -> String {
     format!("{} {word}{end}", thousands(n))
 }
 
+/// `2 of 3 gates green in 1s; not green: lint`. Not green may be more than are named.
+#[must_use]
+pub fn gates_green((green, of): (u64, u64), took_ms: u64, others: &[String]) -> String {
+    let green = format!("{} of {} green in {}", thousands(green), count(of, "gate"), duration_ms(took_ms));
+    if others.is_empty() { green } else { format!("{green}; not green: {}", list(others, 8)) }
+}
+
 /// [`count`] for a length.
 pub(crate) fn count_of<T>(items: &[T], word: &str) -> String {
     count(u64::try_from(items.len()).unwrap_or(u64::MAX), word)
@@ -167,6 +174,12 @@ mod tests {
         assert_eq!(count(1200, "patch"), "1,200 patches");
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(thousands(999), "999");
+    }
+
+    #[test]
+    fn green_gates_are_counted_among_all() {
+        assert_eq!(gates_green((1, 1), 1000, &[]), "1 of 1 gate green in 1s");
+        assert_eq!(gates_green((2, 3), 0, &["lint".into()]), "2 of 3 gates green in 0s; not green: lint");
     }
 
     #[test]

@@ -44,9 +44,9 @@ pub(super) fn start(state: &State) -> Vec<String> {
     ]
 }
 
-/// `gates: 3 of 4 green, 850ms; not green: lint`. Gates that had their verdict already count too.
+/// `3 of 4 gates green in 850ms; not green: lint`. Gates that had their verdict already count too.
 pub(super) fn gates_done(state: &State, verdicts: &[Judged], took_ms: u64, place: Place) -> String {
-    let took = human(Duration::from_millis(took_ms));
+    let n = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     if place == Place::Pristine {
         let green = verdicts.iter().filter(|judged| judged.verdict.is_pass()).count();
         let before = verdicts.first().map(|judged| converge::proved(state, &judged.at)).unwrap_or_default();
@@ -56,8 +56,11 @@ pub(super) fn gates_done(state: &State, verdicts: &[Judged], took_ms: u64, place
         } else {
             format!(" ({before} of them proved before at this tree)")
         };
-        let (green, all) = (green + before, verdicts.len() + before);
-        return format!("proof in a clean checkout: {green} of {all} green{known}, {took}");
+        let counted = (n(green + before), n(verdicts.len() + before));
+        return format!(
+            "proof in a clean checkout: {}{known}",
+            peers_view::gates_green(counted, took_ms, &[])
+        );
     }
     let gates = &state.rules.gates;
     let is_green = |id: &GoalId| {
@@ -65,10 +68,9 @@ pub(super) fn gates_done(state: &State, verdicts: &[Judged], took_ms: u64, place
         let known = || state.board.gates.get(id).and_then(|standing| standing.last.as_ref());
         new.or_else(known).is_some_and(|judged| judged.verdict.is_pass())
     };
-    let others: Vec<&str> =
-        gates.iter().map(|gate| &gate.id).filter(|id| !is_green(id)).map(GoalId::as_str).collect();
-    let all = format!("gates: {} of {} green, {took}", gates.len() - others.len(), gates.len());
-    if others.is_empty() { all } else { format!("{all}; not green: {}", others.join(", ")) }
+    let others: Vec<String> =
+        gates.iter().map(|gate| &gate.id).filter(|id| !is_green(id)).map(ToString::to_string).collect();
+    peers_view::gates_green((n(gates.len() - others.len()), n(gates.len())), took_ms, &others)
 }
 
 /// A gate that has another answer than before, or a first one that is not green.

@@ -91,9 +91,18 @@ fn on_answered_behind(m: &Machine, verdicts: &[Judged], took_ms: u64, unstable: 
             0,
             Effect::Tell(Notice::GatesDone { verdicts: verdicts.clone(), took_ms, place: Place::GateTree }),
         );
-        d.records.push(Record::Gates(GatesRecord { iteration: m.state.ticks, took_ms, verdicts }));
+        d.records.push(gates_record(&m.state, took_ms, verdicts));
     }
     d
+}
+
+/// The record of verdicts, with what all gates amount to after them.
+fn gates_record(state: &State, took_ms: u64, verdicts: Vec<Judged>) -> Record {
+    let (rules, iteration) = (&state.rules, state.ticks);
+    let mut board = state.board.clone();
+    board.take(rules, iteration, &verdicts);
+    let (green, of) = (Some(board.greens(rules)), u32::try_from(rules.gates.len()).ok());
+    Record::Gates(GatesRecord { iteration, took_ms, verdicts, green, of })
 }
 
 /// What becomes of the expensive gates that are owed here.
@@ -209,7 +218,7 @@ pub(super) fn on_verdicts(
         // Their passes may not stand once it rests again.
         kept.retain(|j| cfg.strict_tree || !j.verdict.is_pass());
     }
-    let record = Record::Gates(GatesRecord { iteration: m.state.ticks, took_ms, verdicts: kept });
+    let record = gates_record(&m.state, took_ms, kept);
     let mut state = m.state.clone();
     if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
         return stop_with(

@@ -96,6 +96,8 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
             ("iteration", "int", "Ticks completed when they ran."),
             ("took_ms", "int", "Wall time."),
             ("verdicts", "[#judged]", "The verdicts."),
+            ("green?", "int", "How many gates are green after them."),
+            ("of?", "int", "How many gates there are."),
         ],
     ),
     (

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use peers_git::{Git, PeerRepo};
-use peers_model::record::{PeerSpawned, Record};
+use peers_model::record::{GatesRecord, PeerSpawned, Record};
 use peers_model::verdict::Verdict;
 use peers_model::{CommitId, TickNo};
 use serde_json::Value;
@@ -59,6 +59,37 @@ fn the_state_before_and_after_is_the_fold_up_to_there() {
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
+}
+
+#[test]
+fn what_a_turn_is_warned_of_is_told_as_the_run_tells_it() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        tick.warnings_emitted = vec![
+            "output was longer than the capture; its middle was dropped".into(),
+            "processes of this turn could not be ended: [\u{1b}[31m77]".into(),
+        ];
+    });
+    let replay = get(&world, 1).unwrap();
+    let told: Vec<String> = crate::warnings(replay.record().unwrap()).collect();
+    assert_eq!(told[1], "warning: processes of this turn could not be ended: [77]");
+    let text = replay_text(&replay, Colour::Plain);
+    assert!(text.contains(&format!("{}\n", told.join("\n"))), "{text}");
+    assert!(is_harmless(&text));
+}
+
+#[test]
+fn gates_are_counted_as_the_run_counts_them() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    let verdicts = vec![judged("tests-pass", 'b', Verdict::Pass), judged("lint-clean", 'b', Verdict::Pass)];
+    let counted = GatesRecord { iteration: TickNo(1), took_ms: 100, verdicts, green: Some(2), of: Some(3) };
+    let old = GatesRecord { green: None, of: None, ..counted.clone() };
+    world.append(Record::Gates(counted));
+    world.append(Record::Gates(old));
+    let text = replay_text(&get(&world, 1).unwrap(), Colour::Plain);
+    assert!(text.contains("gates              2 of 3 gates green in 100ms\n"), "{text}");
+    assert!(text.contains("gates              2 of 2 gates green in 100ms\n"), "{text}");
 }
 
 #[test]
