@@ -14,7 +14,7 @@ mod resolve;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use thiserror::Error;
@@ -56,6 +56,19 @@ pub enum Stdin {
     Piped,
 }
 
+/// What makes a file executable; nothing does that for a directory.
+fn remedy(path: &Path) -> String {
+    if path.is_dir() {
+        return format!("{} is a directory", path.display());
+    }
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');
+    if !text.starts_with('-') && text.chars().all(plain) {
+        return format!("`chmod +x {text}`");
+    }
+    format!("`chmod +x -- '{}'`", text.replace('\'', r"'\''"))
+}
+
 /// Why a child was not started.
 #[derive(Debug, Error)]
 pub enum SpawnError {
@@ -66,7 +79,7 @@ pub enum SpawnError {
         program: OsString,
     },
     /// There is a file of that name, but it cannot be executed.
-    #[error("start {}: {} is not executable", program.display(), path.display())]
+    #[error("not executable: {}", remedy(path))]
     NotExecutable {
         /// The program as it was asked for.
         program: OsString,

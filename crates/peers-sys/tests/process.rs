@@ -237,6 +237,15 @@ fn a_missing_program_is_found_out_before_anything_starts() {
     assert!(matches!(missing, SpawnError::NotFound { .. }));
     let refused = program("/etc/passwd", &[]).start().unwrap_err();
     assert!(matches!(refused, SpawnError::NotExecutable { .. }));
+    assert_eq!(refused.to_string(), "not executable: `chmod +x /etc/passwd`");
+    let odd = tempfile::tempdir().unwrap();
+    let odd = odd.path().canonicalize().unwrap().join("a b's");
+    std::fs::write(&odd, "").unwrap();
+    let refused = program(odd.to_str().unwrap(), &[]).start().unwrap_err();
+    let shown = odd.to_str().unwrap().replace('\'', r"'\''");
+    assert_eq!(refused.to_string(), format!("not executable: `chmod +x -- '{shown}'`"));
+    let refused = program("/etc", &[]).start().unwrap_err();
+    assert_eq!(refused.to_string(), "not executable: /etc is a directory");
 }
 
 #[test]
