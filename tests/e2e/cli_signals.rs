@@ -63,7 +63,12 @@ fn a_killed_loop_is_seen_as_crashed_and_its_turn_is_recovered_once() {
     assert!(world.peers(&["status"]).exits(0).out.contains("crashed"));
     world.peers(&["undo", "last"]).exits(4);
     // The tick that was cut short is none of those that this run may take.
-    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let again = world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let killed = world.records("run-started")[0]["run_id"].as_str().unwrap().to_owned();
+    let left = "what tick 1 of ann left is judged like any turn, its time and cost are lower bounds";
+    assert!(again.err.contains(&format!("run {killed} was killed or lost: {left}\n")), "{}", again.err);
+    let report = world.peers(&["report"]).exits(0).out;
+    assert!(report.contains(&format!("it never ended; {left}")), "{report}");
     let ticks = world.records("tick");
     assert_eq!(ticks.len(), 2);
     assert_eq!((&ticks[0]["recovered"], &ticks[0]["classification"]), (&true.into(), &"interrupted".into()));

@@ -266,6 +266,7 @@ impl Observer for Watcher {
                     self.line(&line);
                 }
             }
+            Notice::Recovering(recovery) => self.line(&peers_view::recovery_words(recovery)),
             Notice::GatesStarted { place, .. } => self.doing.borrow_mut().place = Some(*place),
             Notice::GatesDone { verdicts, took_ms, place } => {
                 self.line(&wording::gates_done(state, verdicts, *took_ms, *place));

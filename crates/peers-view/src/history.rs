@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use peers_core::machine::Recovery;
 use peers_core::state::State;
-use peers_model::outcome::StopReason;
+use peers_model::outcome::{ExitClass, StopReason};
 use peers_model::record::{
     CommitsSeen, CorrectionKind, ExitProof, Line, OperatorOp, Record, TickOutcome, TickRecord,
 };
@@ -312,6 +313,12 @@ impl Fold {
         history.ticks += 1;
         history.git_tampered += u64::from(!tick.git_tampered.is_empty());
         if let Some((_, _, ticks)) = &mut self.open_run {
+        if let Some(broken) = history.exits.back_mut().filter(|_| tick.recovered) {
+            let done = tick.exit.class != ExitClass::Interrupted;
+            let taken_up = taken_up(tick.iteration, &tick.peer, done);
+            let before = if broken.detail.is_empty() { "" } else { "; " };
+            broken.detail = format!("{}{before}{taken_up}", broken.detail);
+        }
             *ticks += 1;
         }
         keep(&mut history.timeline, TickRow::of(line.ts, line.run_id.as_ref(), tick), TICKS);
@@ -351,6 +358,23 @@ impl Fold {
 }
 
 /// Appends, and drops the oldest beyond `most`.
+/// What becomes of a turn during which its run broke off; `done`: how the peer ended was recorded.
+fn taken_up(tick: TickNo, peer: &PeerName, done: bool) -> String {
+    let known = if done { "" } else { ", its time and cost are lower bounds" };
+    format!("what tick {tick} of {peer} left is judged like any turn{known}")
+}
+
+/// For people: that an earlier run broke off, and what becomes of what it left.
+#[must_use]
+pub fn recovery_words(recovery: &Recovery) -> String {
+    let Recovery { run, killed, turn, done } = recovery;
+    let broke = if *killed { "was killed or lost" } else { "stopped in the middle of a turn" };
+    match turn {
+        Some((tick, peer)) => format!("run {run} {broke}: {}", taken_up(*tick, peer, *done)),
+        None => format!("run {run} {broke}: no turn was open, and what it left running was ended"),
+    }
+}
+
 fn keep<T>(rows: &mut VecDeque<T>, row: T, most: usize) {
     rows.push_back(row);
     if rows.len() > most {

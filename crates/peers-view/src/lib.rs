@@ -49,7 +49,9 @@ pub use diagnostic::{cause, complaint, last_words};
 pub use facts::{GitFacts, Paths};
 pub use feed::{Feed, FeedItem, Polled};
 pub use gates::{GateRow, ProofFact};
-pub use history::{CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost, When};
+pub use history::{
+    CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost, When, recovery_words,
+};
 pub use info::{Info, info_json, info_text, keys};
 pub use json::terminal_safe;
 pub use liveness::{Attention, Confinement, CrashKind, Liveness, Lock, OpenTurn, attention, outcome};

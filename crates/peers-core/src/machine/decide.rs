@@ -6,7 +6,7 @@ use peers_model::record::{CommitsSeen, ExitProof, ExitRecord, Record, RunStarted
 use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{GoalId, TickNo};
 
-use super::event::{Effect, Event, Facts, Harvest, Input, Left, Notice, Origin, StopRequest};
+use super::event::{Effect, Event, Facts, Harvest, Input, Left, Notice, Origin, Recovery, StopRequest};
 use super::{Behind, Decision, Draft, LoopConfig, Machine, Phase, settle, survey};
 use crate::apply::bounded;
 use crate::budget;
@@ -416,8 +416,23 @@ fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, left: &Left, input: &
     for (peer, reached) in budget::over(&cfg.caps, &m.state) {
         d.effects.insert(0, Effect::Tell(Notice::PeerCapped { peer, reached }));
     }
+    if let Some(recovery) = recovery(&m.state) {
+        d.effects.insert(0, Effect::Tell(Notice::Recovering(recovery)));
+    }
     d.effects.insert(0, Effect::Tell(Notice::RunStarted));
     d
+}
+
+/// What an earlier run left half done, if it did.
+fn recovery(before: &State) -> Option<Recovery> {
+    let (run, open) = (before.run.as_ref()?, before.open.as_ref());
+    let killed = !run.ended;
+    (killed || open.is_some()).then(|| Recovery {
+        run: run.id.clone(),
+        killed,
+        turn: open.map(|open| (open.started.tick, open.started.peer.clone())),
+        done: open.is_some_and(|open| open.ended.is_some()),
+    })
 }
 
 /// Nothing goes on before the operator has said what becomes of tests that were weakened unseen.

@@ -6,7 +6,7 @@ use peers_model::config::Role;
 use peers_model::outcome::{ErrorKind, PeerExit, TamperKind, Usage};
 use peers_model::record::{Cooling, CorrectionPlanned, OperatorRecord, PeerSpawned};
 use peers_model::verdict::{Judged, Place, TreeKey};
-use peers_model::{CommitId, GoalId, Mono, PeerName, TickNo, Timestamp, TreeId, Usd};
+use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, TickNo, Timestamp, TreeId, Usd};
 
 use crate::cheat::{TurnDiff, Uncommitted};
 use crate::prompt::{BugLine, InboxItem, LastHandoff, PeerMessage};
@@ -389,11 +389,26 @@ pub struct Ceiling {
     pub usd: Option<Usd>,
 }
 
+/// A run that broke off, as a later one finds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovery {
+    /// Which run.
+    pub run: RunId,
+    /// It never said that it ended: it was killed, or the machine went down.
+    pub killed: bool,
+    /// The turn that was open.
+    pub turn: Option<(TickNo, PeerName)>,
+    /// The peer of that turn was done, and how is recorded.
+    pub done: bool,
+}
+
 /// Something for people.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
     /// The run begins.
     RunStarted,
+    /// An earlier run broke off, and what it left is taken up.
+    Recovering(Recovery),
     /// Gates run.
     GatesStarted {
         /// How many.

@@ -16,7 +16,7 @@ use peers_model::{CommitId, GoalId, PeerName, RunId, Timestamp, TreeId};
 pub use decide::{decide, start};
 pub use event::{
     Ceiling, CommitSeen, ComposeFacts, Corrected, Effect, Event, Facts, Harvest, HeadFacts, Input, Left,
-    Mutation, Notice, Now, Origin, PendingCommand, RunPeer, StopRequest,
+    Mutation, Notice, Now, Origin, PendingCommand, Recovery, RunPeer, StopRequest,
 };
 
 use crate::apply::IllegalRecord;

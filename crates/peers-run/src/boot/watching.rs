@@ -23,6 +23,7 @@ impl Observer for Watching {
             // Nothing else is told while gates run. The guard compares the content as it is in a turn.
             Notice::GatesDone { .. } | Notice::TickEnded(_) => self.lock.tell(None),
             Notice::RunStarted
+            | Notice::Recovering(_)
             | Notice::TickStarted { .. }
             | Notice::PeerDegraded { .. }
             | Notice::PeerCapped { .. }
