@@ -124,7 +124,7 @@ impl State {
                     exit.in_gates = false;
                 }
             }
-            Record::MirrorRestored(_) => {}
+            Record::MirrorRestored(_) | Record::HookFailed(_) => {}
             Record::Checkpoint(checkpoint) => match serde_json::from_value(checkpoint.state.clone()) {
                 Ok(state) => *self = state,
                 Err(error) => return illegal(format!("its state cannot be read: {error}")),

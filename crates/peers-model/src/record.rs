@@ -8,7 +8,7 @@ mod tick;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::Role;
+use crate::config::{Hook, Role};
 use crate::goal::TreeChoice;
 use crate::ids::{CommitId, GoalId, PeerName, RunId, TickNo, TreeId};
 use crate::outcome::StopReason;
@@ -71,6 +71,8 @@ pub enum Record {
     Operator(OperatorRecord),
     /// The mirror differed from the journal and was rewritten.
     MirrorRestored(MirrorRestored),
+    /// A hook of the operator failed.
+    HookFailed(HookFailed),
     /// The whole state, first record of a rotated segment.
     Checkpoint(CheckpointRecord),
     /// The loop stopped.
@@ -94,6 +96,7 @@ impl Record {
             Self::CommitsSeen(_) => "commits-seen",
             Self::Operator(_) => "operator",
             Self::MirrorRestored(_) => "mirror-restored",
+            Self::HookFailed(_) => "hook-failed",
             Self::Checkpoint(_) => "checkpoint",
             Self::Exit(_) => "exit",
         }
@@ -325,6 +328,28 @@ pub struct MirrorRestored {
     pub tick: Option<TickNo>,
     /// What differed.
     pub what: String,
+}
+
+/// Record `hook-failed`: at most one for each hook in a tick.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookFailed {
+    /// The tick that the hook was told.
+    pub tick: TickNo,
+    /// Which.
+    pub hook: Hook,
+    /// Which program, what became of it, and where its output is. Untrusted text in parts.
+    pub what: String,
+    /// How many of its commands failed since the last such record of it, this one included.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub times: u32,
+}
+
+impl HookFailed {
+    /// For people, one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("hook `{}`: {}", self.hook.word(), self.what)
+    }
 }
 
 /// Record `checkpoint`. The state is opaque here, since ring 0 does not know it.

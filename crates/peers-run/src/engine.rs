@@ -245,7 +245,7 @@ impl<W: World> Engine<W> {
 
     /// The journal cannot be written: nothing that was decided is performed, what runs is ended, and
     /// one last record is tried with the space that was kept for it.
-    fn emergency(&mut self, error: &StoreError) {
+    pub(crate) fn emergency(&mut self, error: &StoreError) {
         let kind = match error.disk().map(|d| d.kind) {
             Some(DiskErrorKind::Full) => ErrorKind::DiskFull,
             Some(

@@ -11,7 +11,7 @@ use peers_core::prompt::LastHandoff;
 use peers_core::state::{HandoffMark, State};
 use peers_model::config::Hook;
 use peers_model::outcome::{TamperKind, Usage};
-use peers_model::record::{CorrectionPlanned, PeerSpawned};
+use peers_model::record::{CorrectionPlanned, HookFailed, PeerSpawned};
 use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, TickNo, Timestamp};
 use peers_store::Authors;
@@ -388,7 +388,7 @@ pub trait Procs {
     /// Ends the hook that runs. From here on none begins but those of the end of the loop.
     fn end_hooks(&mut self) {}
     /// What people must know of hooks that have ended; each is told once.
-    fn told_by_hooks(&mut self) -> Vec<String> {
+    fn told_by_hooks(&mut self) -> Vec<HookFailed> {
         Vec::new()
     }
     /// `Timer` follows then.

@@ -114,6 +114,7 @@ impl Authors {
             | Record::Proof(_)
             | Record::Cooling(_)
             | Record::MirrorRestored(_)
+            | Record::HookFailed(_)
             | Record::Checkpoint(_)
             | Record::Exit(_) => {}
         }

@@ -304,6 +304,7 @@ impl Fold {
             | Record::PeerSpawned(_)
             | Record::TurnEnded(_)
             | Record::Cooling(_)
+            | Record::HookFailed(_)
             | Record::Checkpoint(_) => {}
         }
     }
@@ -312,13 +313,13 @@ impl Fold {
         let history = &mut self.history;
         history.ticks += 1;
         history.git_tampered += u64::from(!tick.git_tampered.is_empty());
-        if let Some((_, _, ticks)) = &mut self.open_run {
         if let Some(broken) = history.exits.back_mut().filter(|_| tick.recovered) {
             let done = tick.exit.class != ExitClass::Interrupted;
             let taken_up = taken_up(tick.iteration, &tick.peer, done);
             let before = if broken.detail.is_empty() { "" } else { "; " };
             broken.detail = format!("{}{before}{taken_up}", broken.detail);
         }
+        if let Some((_, _, ticks)) = &mut self.open_run {
             *ticks += 1;
         }
         keep(&mut history.timeline, TickRow::of(line.ts, line.run_id.as_ref(), tick), TICKS);
@@ -357,7 +358,6 @@ impl Fold {
     }
 }
 
-/// Appends, and drops the oldest beyond `most`.
 /// What becomes of a turn during which its run broke off; `done`: how the peer ended was recorded.
 fn taken_up(tick: TickNo, peer: &PeerName, done: bool) -> String {
     let known = if done { "" } else { ", its time and cost are lower bounds" };
@@ -375,6 +375,7 @@ pub fn recovery_words(recovery: &Recovery) -> String {
     }
 }
 
+/// Appends, and drops the oldest beyond `most`.
 fn keep<T>(rows: &mut VecDeque<T>, row: T, most: usize) {
     rows.push_back(row);
     if rows.len() > most {

@@ -57,7 +57,7 @@ pub use json::terminal_safe;
 pub use liveness::{Attention, Confinement, CrashKind, Liveness, Lock, OpenTurn, attention, outcome};
 pub use loopview::{Alert, Asked, Core, LoopView, RunBrief, Silence};
 pub use next::{closing, next_step, red_gate};
-pub use notable::{AcceptedRow, LandedRow, Notable, UndoneRow, WeakenedRow};
+pub use notable::{AcceptedRow, HookRow, LandedRow, Notable, UndoneRow, WeakenedRow};
 pub use page::Colour;
 pub use peers::PeerRow;
 pub use peers_core::failed::why as why_failed;

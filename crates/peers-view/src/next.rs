@@ -13,7 +13,7 @@ use crate::converge::unproved;
 use crate::diagnostic::cause;
 use crate::liveness::{Attention, Liveness, attention};
 use crate::loopview::{LoopView, REFUSED};
-use crate::notable::{LOOK, WeakenedRow};
+use crate::notable::{HookRow, LOOK, WeakenedRow};
 use crate::setup::Setup;
 use crate::sourced::Sourced;
 use crate::words::{self, count, count_of};
@@ -400,6 +400,7 @@ pub(crate) fn notable(view: &LoopView) -> Vec<String> {
             lines.push(format!("and {} more before that; `peers report` {lists}", count(older, what)));
         }
     }
+    lines.extend(found.hooks.iter().map(HookRow::words));
     if found.cut {
         lines.push(format!(
             "only the last {} of the journal were looked through for accepted goals and weakened tests; `peers report` reads all of it",

@@ -1,11 +1,12 @@
 //! What an operator must not overlook, whatever else a view says: goals or configuration that were
-//! accepted while a run was live, turns that weakened tests and stand, and runs that were landed or
-//! undone.
+//! accepted while a run was live, turns that weakened tests and stand, hooks that failed, and runs that were
+//! landed or undone.
 
 use std::collections::BTreeSet;
 
 use peers_core::cheat::{TAKEN_OVER, WEAKENED};
-use peers_model::record::{AckTarget, Digests, Line, OperatorOp, Record, Rules, TickRecord};
+use peers_model::config::Hook;
+use peers_model::record::{AckTarget, Digests, HookFailed, Line, OperatorOp, Record, Rules, TickRecord};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, limits};
 use peers_store::{Area, Disk, DiskError, layout};
 use serde::Serialize;
@@ -30,6 +31,8 @@ pub struct Notable {
     pub weakened: Vec<WeakenedRow>,
     /// Older ones that are not named, and that nobody acknowledged.
     pub weakened_left_out: u64,
+    /// Hooks that failed in the newest run, by hook.
+    pub hooks: Vec<HookRow>,
     /// Runs whose branch was landed.
     pub landed: Vec<LandedRow>,
     /// Runs that were taken back.
@@ -72,6 +75,21 @@ pub struct WeakenedRow {
     pub taken_over: bool,
     /// The operator acknowledged it.
     pub acknowledged: bool,
+}
+
+/// A hook that failed in the newest run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HookRow {
+    /// Which.
+    pub hook: Hook,
+    /// How many of its commands failed.
+    pub times: u64,
+    /// When that was recorded last.
+    pub ts: Timestamp,
+    /// In which tick.
+    pub tick: TickNo,
+    /// Which program failed last, and what became of it. Untrusted text in parts.
+    pub what: String,
 }
 
 /// A run whose branch was landed.
@@ -136,6 +154,18 @@ impl WeakenedRow {
     }
 }
 
+impl HookRow {
+    /// For people, one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let times = match self.times {
+            1 => String::new(),
+            n => format!(" {}, last", words::count(n, "time")),
+        };
+        format!("hook `{}` failed{times} in tick {}: {}", self.hook.word(), self.tick, self.what)
+    }
+}
+
 impl LandedRow {
     /// For people, one line.
     #[must_use]
@@ -173,6 +203,7 @@ impl Collector {
             Record::RunStarted(run) => {
                 self.rules = Some(run.rules.clone());
                 self.last = None;
+                self.found.hooks.clear();
                 self.open.clone_from(&line.run_id);
             }
             Record::Tick(tick) => {
@@ -180,6 +211,7 @@ impl Collector {
                 self.tick(line.run_id.as_ref(), tick);
             }
             Record::Operator(operator) => self.operator(line, &operator.op, &operator.by),
+            Record::HookFailed(failed) => self.hook(line.ts, failed),
             Record::TickStarted(_)
             | Record::PeerSpawned(_)
             | Record::TurnEnded(_)
@@ -215,6 +247,15 @@ impl Collector {
         if let Some(text) = own.find_map(|text| text.strip_prefix(WEAKENED)).filter(|_| tick.prewarned) {
             self.weakened(row(text, false));
         }
+    }
+
+    fn hook(&mut self, ts: Timestamp, failed: &HookFailed) {
+        let HookFailed { tick, hook, what, times } = failed;
+        let before = self.found.hooks.iter().position(|row| row.hook == *hook);
+        // The newest one last.
+        let before = before.map_or(0, |at| self.found.hooks.remove(at).times);
+        let times = before.saturating_add(u64::from(*times));
+        self.found.hooks.push(HookRow { hook: *hook, times, ts, tick: *tick, what: what.clone() });
     }
 
     fn weakened(&mut self, row: WeakenedRow) {
@@ -345,8 +386,13 @@ pub(crate) fn read<D: Disk>(disk: &mut D) -> Result<Notable, DiskError> {
 }
 
 /// The records that are looked at, as they are written.
-const TAGS: [&[u8]; 4] =
-    [b"\"event\":\"run-started\"", b"\"event\":\"tick\"", b"\"event\":\"operator\"", b"\"event\":\"exit\""];
+const TAGS: [&[u8]; 5] = [
+    b"\"event\":\"run-started\"",
+    b"\"event\":\"tick\"",
+    b"\"event\":\"operator\"",
+    b"\"event\":\"hook-failed\"",
+    b"\"event\":\"exit\"",
+];
 
 /// Whether a line can hold one of the records that are looked at. In a text of a record every quote is
 /// escaped, so none of it looks like the tag.

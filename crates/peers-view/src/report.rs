@@ -152,9 +152,17 @@ fn result(doc: &mut Document, report: &Report) {
 
 /// What must not be overlooked.
 fn look_at(doc: &mut Document, notable: &Notable) {
-    let Notable { accepted, accepted_left_out, weakened, weakened_left_out, landed: _, undone: _, cut } =
-        notable;
-    if accepted.is_empty() && weakened.is_empty() {
+    let Notable {
+        accepted,
+        accepted_left_out,
+        weakened,
+        weakened_left_out,
+        hooks,
+        landed: _,
+        undone: _,
+        cut,
+    } = notable;
+    if accepted.is_empty() && weakened.is_empty() && hooks.is_empty() {
         return;
     }
     doc.section("Look at this first");
@@ -163,6 +171,9 @@ fn look_at(doc: &mut Document, notable: &Notable) {
     }
     for row in weakened {
         doc.item(&format!("tests or gates were weakened, and that stands: {}", code(&row.words(), 300)));
+    }
+    for row in hooks {
+        doc.item(&format!("{} {}", row.ts, code(&row.words(), 400)));
     }
     if !accepted.is_empty() {
         doc.paragraph(

@@ -144,6 +144,10 @@ fn words_of(line: &Line) -> (Tone, String) {
             let tick = restored.tick.map(|tick| format!(" after tick {tick}")).unwrap_or_default();
             (Tone::Care, format!("the mirror{tick} {}", restored.what))
         }
+        Record::HookFailed(failed) => {
+            let times = if failed.times > 1 { format!(" ({} times)", failed.times) } else { String::new() };
+            (Tone::Care, format!("tick {}: {}{times}", failed.tick, failed.words()))
+        }
         Record::Checkpoint(_) => (Tone::Faint, "the journal goes on in a new segment".to_owned()),
         Record::Exit(exit) => {
             let detail = stop_detail(Some(&exit.reason), &exit.detail);

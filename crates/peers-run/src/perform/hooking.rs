@@ -3,16 +3,17 @@
 //! Whatever looks at the repository or lets others work in it waits until no hook runs. What a hook changed is
 //! then found by the next look, with no tick open and no gate running: it is the operator's, and no peer's.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use peers_core::machine::{Effect, Event, Notice, Phase};
 use peers_model::config::Hook;
+use peers_model::record::{HookFailed, Record};
 use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{PeerName, TickNo};
 
 use crate::engine::Engine;
 use crate::hooks::{HookAbout, HookEvent};
-use crate::ports::{Procs, Repo, World};
+use crate::ports::{Clock as _, Procs, Repo, World};
 
 /// What the engine remembers of hooks.
 #[derive(Debug, Default)]
@@ -23,6 +24,46 @@ pub(crate) struct Hooking {
     before: Option<TreeKey>,
     /// The turn before which `pre_turn` has run.
     prepared: Option<(TickNo, PeerName)>,
+    failures: Failures,
+}
+
+/// Hooks that failed, of which one record is made for each hook and tick: one that fails whenever it runs must
+/// not fill the journal.
+#[derive(Debug, Default)]
+struct Failures(BTreeMap<Hook, Failure>);
+
+#[derive(Debug)]
+struct Failure {
+    /// The tick of its newest record.
+    recorded: TickNo,
+    /// What came since then.
+    more: Option<HookFailed>,
+}
+
+impl Failures {
+    /// The record to make now, if one is to be made.
+    fn take(&mut self, mut failed: HookFailed) -> Option<HookFailed> {
+        let Some(known) = self.0.get_mut(&failed.hook) else {
+            let first = Failure { recorded: failed.tick, more: None };
+            // There was none.
+            let _none = self.0.insert(failed.hook, first);
+            return Some(failed);
+        };
+        if let Some(before) = known.more.take() {
+            failed.times = failed.times.saturating_add(before.times);
+        }
+        if known.recorded == failed.tick {
+            known.more = Some(failed);
+            return None;
+        }
+        known.recorded = failed.tick;
+        Some(failed)
+    }
+
+    /// What stands in no record yet.
+    fn rest(&mut self) -> Vec<HookFailed> {
+        self.0.values_mut().filter_map(|known| known.more.take()).collect()
+    }
 }
 
 /// Whether the repository must rest for this.
@@ -119,8 +160,16 @@ impl<W: World> Engine<W> {
 
     /// Tells what is to be told of hooks, and goes on with what waited when none runs any more.
     pub fn after_hooks(&mut self) {
-        for text in self.world.procs().told_by_hooks() {
-            self.tell(&Notice::Warning(text));
+        for failed in self.world.procs().told_by_hooks() {
+            self.tell(&Notice::Warning(failed.words()));
+            if let Some(failed) = self.hooking.failures.take(failed) {
+                self.record_failure(failed);
+            }
+        }
+        if self.stopped().is_some() {
+            for failed in self.hooking.failures.rest() {
+                self.record_failure(failed);
+            }
         }
         if self.world.procs().hooks_run() {
             return;
@@ -141,6 +190,18 @@ impl<W: World> Engine<W> {
                 }
                 _ => self.perform_now(&effect),
             }
+        }
+    }
+
+    /// Makes it durable, for who does not see what is told.
+    fn record_failure(&mut self, failed: HookFailed) {
+        let at = self.world.clock().now().wall;
+        match self.store.append(at, Some(&self.cfg.run_id), &[Record::HookFailed(failed)]) {
+            Ok(()) => self.machine.state.clone_from(self.store.state()),
+            Err(error) if self.stopped().is_some() => {
+                tracing::warn!(%error, "that a hook failed was not recorded");
+            }
+            Err(error) => self.emergency(&error),
         }
     }
 
@@ -170,5 +231,27 @@ impl<W: World> Engine<W> {
             let (verdicts, changed) = (Vec::new(), String::new());
             self.pending.push_back(Event::Judged { verdicts, took_ms: 0, moved: false, changed });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_that_fails_again_and_again_has_one_record_in_a_tick_and_none_is_lost() {
+        let failed =
+            |hook, tick| HookFailed { tick: TickNo(tick), hook, what: "`note` died".into(), times: 1 };
+        let mut failures = Failures::default();
+        let times = |taken: Option<HookFailed>| taken.map(|failed| failed.times);
+        assert_eq!(times(failures.take(failed(Hook::PreGate, 1))), Some(1));
+        assert_eq!(times(failures.take(failed(Hook::PreTurn, 1))), Some(1));
+        for _ in 0..100 {
+            assert_eq!(failures.take(failed(Hook::PreGate, 1)), None);
+        }
+        assert_eq!(times(failures.take(failed(Hook::PreGate, 2))), Some(101));
+        assert_eq!(failures.take(failed(Hook::PreGate, 2)), None);
+        let rest: Vec<u32> = failures.rest().iter().map(|failed| failed.times).collect();
+        assert_eq!((rest, failures.rest()), (vec![1], Vec::new()));
     }
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use peers_model::config::{Hook, HookCommand};
+use peers_model::record::HookFailed;
 use peers_model::{TickNo, limits};
 use peers_store::{artifacts, layout};
 use peers_sys::spawn::{RawExit, Spawn, Stdin};
@@ -25,6 +26,8 @@ use crate::hooks::HookEvent;
 
 /// Cells of a program's name in a warning.
 const PROGRAM: usize = 80;
+/// Cells of what became of it.
+const WHY: usize = 200;
 
 /// Tells when something about hooks is to be looked at. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +36,7 @@ pub struct HookNews(Rc<News>);
 #[derive(Debug, Default)]
 struct News {
     running: Cell<usize>,
-    told: RefCell<Vec<String>>,
+    told: RefCell<Vec<HookFailed>>,
     changed: Notify,
 }
 
@@ -96,7 +99,7 @@ impl Queue {
     }
 
     /// What is to be told of those that have ended.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn told(&self) -> Vec<HookFailed> {
         self.news.0.told.take()
     }
 
@@ -167,7 +170,7 @@ struct OneHook {
 
 impl OneHook {
     /// Runs them one after the other. One that fails is told and the next one runs.
-    async fn run(self) -> Vec<String> {
+    async fn run(self) -> Vec<HookFailed> {
         let mut told = Vec::new();
         let commands = self.book.config.hooks.of(self.hook);
         for (i, command) in commands.iter().enumerate() {
@@ -180,18 +183,18 @@ impl OneHook {
             log.go_on();
             let head = format!("[peers: command {} of {}, {}]\n", i + 1, commands.len(), clock::now());
             log.write(head.as_bytes());
-            let program = command.cmd.first().map(|word| term::line(word, PROGRAM)).unwrap_or_default();
+            let rules = &self.site.rules;
+            let program = command.cmd.first().map(|word| term::line(&rules.redact(word), PROGRAM));
+            let program = program.unwrap_or_default();
             self.progress.hook(self.hook, &program, clock::mono());
             let failed = self.one(command, &mut log).await;
             self.progress.hook_done();
             if let Some(why) = failed {
                 let kept =
                     peers.map(|_| format!("; its output is in .peers/{}/{name}", layout::peers::LOG_HOOKS));
-                told.push(format!(
-                    "hook `{}`: `{program}` {why}{}",
-                    self.hook.word(),
-                    kept.unwrap_or_default()
-                ));
+                let why = term::line(&rules.redact(&why), WHY);
+                let what = format!("`{program}` {why}{}", kept.unwrap_or_default());
+                told.push(HookFailed { tick: self.tick, hook: self.hook, what, times: 1 });
             }
         }
         told

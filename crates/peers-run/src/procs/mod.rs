@@ -40,7 +40,7 @@ use peers_core::watch::StopHow;
 use peers_model::config::{Config, Hook};
 use peers_model::goal::{GateRun, Goal, HardGoal};
 use peers_model::outcome::Usage;
-use peers_model::record::PeerSpawned;
+use peers_model::record::{HookFailed, PeerSpawned};
 use peers_model::verdict::Judged;
 use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo, Timestamp};
 use peers_store::verdicts::Verdicts;
@@ -471,7 +471,7 @@ impl Procs for RealProcs {
         self.hooks.end();
     }
 
-    fn told_by_hooks(&mut self) -> Vec<String> {
+    fn told_by_hooks(&mut self) -> Vec<HookFailed> {
         self.hooks.told()
     }
 

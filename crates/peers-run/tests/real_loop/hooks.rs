@@ -1,6 +1,7 @@
 //! The operator's hooks: when they run, what they are told, and that they change no verdict.
 
-use peers_model::record::Record;
+use peers_model::config::Hook;
+use peers_model::record::{HookFailed, Record};
 use peers_sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -135,6 +136,18 @@ fn a_hook_that_fails_hangs_or_is_not_there_is_told_and_changes_nothing() {
         assert!(ran.stderr.contains(told), "`{told}` is not in {}", ran.stderr);
     }
     assert!(!ran.stderr.contains("to-be-kept"), "never shown raw: {}", ran.stderr);
+    let recorded = |r| if let Record::HookFailed(failed) = r { Some(failed) } else { None };
+    let recorded: Vec<HookFailed> = w.records().into_iter().filter_map(recorded).collect();
+    for hook in [Hook::PreTurn, Hook::PostTurn, Hook::PreGate, Hook::PostGate, Hook::Converge] {
+        let of: Vec<&HookFailed> = recorded.iter().filter(|failed| failed.hook == hook).collect();
+        assert!(of.iter().all(|failed| ran.stderr.contains(&failed.words())), "{of:?}");
+        let mut ticks: Vec<u64> = of.iter().map(|failed| failed.tick.0).collect();
+        ticks.dedup();
+        assert!(!of.is_empty() && (hook == Hook::PreTurn || ticks.len() == of.len()), "{of:?}");
+        let times: u32 = of.iter().map(|failed| failed.times).sum();
+        let told = ran.stderr.matches(&format!("hook `{}`: ", hook.word())).count();
+        assert_eq!(usize::try_from(times).unwrap(), told, "{of:?}");
+    }
     assert!(w.get(".peers/log/hooks/tick-00001-pre_turn.log").contains("to-be-kept\n"));
     let pid = w.noted("orphan");
     assert!(!std::fs::exists(format!("/proc/{}", pid.trim())).unwrap(), "ended with all that it started");

@@ -169,6 +169,20 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
         ],
     ),
     (
+        "hook-failed",
+        "A hook of the operator failed; at most one for each hook in a tick.",
+        &[
+            ("tick", "int", "The tick that the hook was told."),
+            ("hook", "pre_turn|post_turn|pre_gate|post_gate|converge|halt", "Which."),
+            ("what", "text", "Which program, and what became of it. Untrusted text in parts."),
+            (
+                "times?",
+                "int",
+                "How many of its commands failed since the last such record of it; 1 where it is absent.",
+            ),
+        ],
+    ),
+    (
         "checkpoint",
         "First record of a new segment.",
         &[("state", "any", "The whole state, in the program's own shape.")],

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use peers_core::bugs::{Author, Ledger, LedgerCommit};
+use peers_model::config::Hook;
 use peers_model::outcome::{ApiClass, ExitClass, Matched, StopReason};
 use peers_model::record::{
-    AcceptedReview, Cooling, CorrectionKind, CorrectionPlanned, MirrorRestored, OperatorOp, OperatorRecord,
-    Record, ScopeMove, TickOutcome,
+    AcceptedReview, Cooling, CorrectionKind, CorrectionPlanned, HookFailed, MirrorRestored, OperatorOp,
+    OperatorRecord, Record, ScopeMove, TickOutcome,
 };
 use peers_model::verdict::Verdict;
 use peers_model::{TickNo, Timestamp};
@@ -71,6 +72,12 @@ fn world() -> World {
         since: None,
     }));
     world.append(Record::MirrorRestored(MirrorRestored { tick: None, what: evil() }));
+    world.append(Record::HookFailed(HookFailed {
+        tick: TickNo(1),
+        hook: Hook::PostTurn,
+        what: evil(),
+        times: 2,
+    }));
     world.gates(1, vec![judged("lint-clean", 'b', Verdict::Error { diagnostic: evil() })]);
     world.append(proof(vec![judged("tests-pass", 'b', red(EVIL))]));
     let attached = OperatorOp::StoreAttached { old_path: evil() };

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use peers_model::config::Hook;
 use peers_model::outcome::{BudgetKind, StopReason, Usage};
 use peers_model::record::{
-    AcceptedReview, AckTarget, Digests, OperatorOp, OperatorRecord, Record, Rules, ScopeMove, TickOutcome,
+    AcceptedReview, AckTarget, Digests, HookFailed, OperatorOp, OperatorRecord, Record, Rules, ScopeMove,
+    TickOutcome,
 };
-use peers_model::{TickNo, Timestamp};
+use peers_model::{RunId, TickNo, Timestamp};
 use peers_store::{Area, Disk as _, runs};
 
 use super::{World, commit, goal, is_harmless, name, operator, rules, run_record, squeezed};
@@ -500,4 +502,35 @@ fn a_turn_that_committed_weakened_tests_of_nobody_known_is_named_until_it_is_ack
     let op = OperatorOp::Ack { target: AckTarget::Weakening(TickNo(1)), reason: "mine".into() };
     world.alone(operator(op));
     assert_eq!(closing(&world.view()), Vec::<String>::new());
+}
+
+#[test]
+fn hooks_that_failed_in_the_newest_run_are_named_with_their_last_failure() {
+    let mut world = World::running();
+    let failed = |hook, tick, times, what: &str| {
+        Record::HookFailed(HookFailed { tick: TickNo(tick), hook, what: what.into(), times })
+    };
+    world.tick(1, "claude", |_| {});
+    world.append(failed(Hook::PostTurn, 1, 1, "`note` ended with exit code 1"));
+    world.append(failed(Hook::PreGate, 1, 7, "`warm` died of signal 9"));
+    world.append(failed(Hook::PostTurn, 2, 1, "`note` ended with exit code 3"));
+    let seen = [
+        "hook `pre_gate` failed 7 times, last in tick 1: `warm` died of signal 9",
+        "hook `post_turn` failed 2 times, last in tick 2: `note` ended with exit code 3",
+    ];
+    let (text, report) =
+        (world.text(), report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free))));
+    for line in seen {
+        assert!(text.contains(&format!("look at:   {line}\n")), "{text}");
+        assert!(report.contains(&line.replace('`', "'")), "{report}");
+    }
+    assert!(!text.contains("exit code 1"), "{text}");
+    world.exit(StopReason::MaxTicks, "");
+    world.append(failed(Hook::Halt, 2, 1, "`told` ended with exit code 70"));
+    assert!(
+        world.text().contains("look at:   hook `halt` failed in tick 2: `told` ended with exit code 70\n")
+    );
+    world.run = RunId::new("00000000000000bb").unwrap();
+    world.start(super::rules());
+    assert!(!world.text().contains("hook `"), "a new run begins anew");
 }
