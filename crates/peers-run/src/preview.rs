@@ -91,10 +91,21 @@ pub struct Open {
 pub struct Past {
     /// How many were looked at.
     pub turns: usize,
-    /// The median of the tokens that a turn used, and of how many turns they are known.
-    pub tokens: Option<(Tokens, usize)>,
-    /// The same of its cost.
-    pub usd: Option<(Usd, usize)>,
+    /// The tokens that a turn used.
+    pub tokens: Option<Median<Tokens>>,
+    /// What it cost.
+    pub usd: Option<Median<Usd>>,
+}
+
+/// What turns used in the middle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Median<T> {
+    /// The lower one of two.
+    pub middle: T,
+    /// It may be more: only a part is known of a turn that used no more than this.
+    pub at_least: bool,
+    /// Of how many turns something is known.
+    pub of: usize,
 }
 
 /// Composes the next prompt, of the peer whose turn it is or of the one that was asked for.
@@ -169,8 +180,8 @@ pub fn next_prompt(
 struct Journal {
     state: State,
     authors: Authors,
-    /// Of each peer what its newest turns used, oldest first.
-    uses: BTreeMap<PeerName, VecDeque<Usage>>,
+    /// Of each peer what its newest turns used, and whether they may have used more, oldest first.
+    uses: BTreeMap<PeerName, VecDeque<(Usage, bool)>>,
 }
 
 impl Journal {
@@ -180,8 +191,7 @@ impl Journal {
             read.authors.take(&line.record);
             if let Record::Tick(tick) = &line.record {
                 let uses = read.uses.entry(tick.peer.clone()).or_default();
-                // A turn that was cut off says nothing of a whole one.
-                uses.push_back(if tick.exit.at_least { Usage::default() } else { tick.exit.usage });
+                uses.push_back((tick.exit.usage, tick.exit.at_least));
                 if uses.len() > TURNS {
                     uses.pop_front();
                 }
@@ -242,22 +252,21 @@ impl Preview {
 }
 
 impl Past {
-    fn of(uses: &VecDeque<Usage>) -> Self {
-        let tokens = median(uses.iter().filter_map(|usage| usage.tokens).map(|tokens| tokens.0).collect());
-        let usd = median(uses.iter().filter_map(|usage| usage.usd).map(Usd::as_micros).collect());
-        Self {
-            turns: uses.len(),
-            tokens: tokens.map(|(tokens, of)| (Tokens(tokens), of)),
-            usd: usd.map(|(usd, of)| (Usd::from_micros(usd), of)),
-        }
+    fn of(uses: &VecDeque<(Usage, bool)>) -> Self {
+        let known = uses.iter().map(|(usage, part)| (usage.tokens, usage.usd, *part));
+        let tokens = median(known.clone().filter_map(|(tokens, _, part)| Some((tokens?, part))).collect());
+        let usd = median(known.filter_map(|(_, usd, part)| Some((usd?, part))).collect());
+        Self { turns: uses.len(), tokens, usd }
     }
 }
 
-/// The median, the lower one of two, and of how many.
-fn median(mut of: Vec<u64>) -> Option<(u64, usize)> {
+/// The median of what is known, each with whether it is a part. What is above the middle may grow and
+/// changes nothing.
+fn median<T: Copy + Ord>(mut of: Vec<(T, bool)>) -> Option<Median<T>> {
     of.sort_unstable();
-    let at = of.len().checked_sub(1)? / 2;
-    of.get(at).map(|found| (*found, of.len()))
+    let (middle, _) = *of.get(of.len().checked_sub(1)? / 2)?;
+    let at_least = of.iter().any(|(used, part)| *part && *used <= middle);
+    Some(Median { middle, at_least, of: of.len() })
 }
 
 /// Refuses where the loop that runs has a work tree of its own: here nothing says what it sees.
@@ -375,19 +384,36 @@ mod tests {
 
     #[test]
     fn a_median_is_an_amount_that_was_there() {
-        assert_eq!(median(Vec::new()), None);
-        assert_eq!(median(vec![7]), Some((7, 1)));
-        assert_eq!(median(vec![9, 1, 5]), Some((5, 3)));
-        assert_eq!(median(vec![9, 1]), Some((1, 2)));
+        let middle = |of: &[u64]| {
+            median(of.iter().map(|used| (*used, false)).collect()).map(|found| (found.middle, found.of))
+        };
+        assert_eq!(middle(&[]), None);
+        assert_eq!(middle(&[7]), Some((7, 1)));
+        assert_eq!(middle(&[9, 1, 5]), Some((5, 3)));
+        assert_eq!(middle(&[9, 1]), Some((1, 2)));
+    }
+
+    #[test]
+    fn a_part_that_may_move_the_median_makes_it_a_lower_bound() {
+        let least = |of: &[(u64, bool)]| median(of.to_vec()).map(|found| (found.middle, found.at_least));
+        assert_eq!(least(&[(9, false), (1, true), (5, false)]), Some((5, true)));
+        assert_eq!(least(&[(9, false), (1, false), (5, true)]), Some((5, true)));
+        assert_eq!(
+            least(&[(9, true), (1, false), (5, false)]),
+            Some((5, false)),
+            "more than 9 is above 5 too"
+        );
+        assert_eq!(least(&[(5, true), (5, false), (1, false)]), Some((5, true)));
     }
 
     #[test]
     fn turns_whose_use_is_not_known_are_not_counted_as_nothing() {
         let usage = |tokens, usd: Option<u64>| Usage { tokens, usd: usd.map(Usd::from_micros) };
         let uses = [usage(Some(Tokens(10)), None), usage(Some(Tokens(30)), Some(5)), usage(None, None)];
-        let past = Past::of(&VecDeque::from(uses));
+        let past = Past::of(&uses.map(|usage| (usage, usage.usd.is_some())).into());
         assert_eq!(past.turns, 3);
-        assert_eq!(past.tokens, Some((Tokens(10), 2)));
-        assert_eq!(past.usd, Some((Usd::from_micros(5), 1)));
+        assert_eq!(past.tokens, Some(Median { middle: Tokens(10), at_least: false, of: 2 }));
+        let usd = Usd::from_micros(5);
+        assert_eq!(past.usd, Some(Median { middle: usd, at_least: true, of: 1 }));
     }
 }

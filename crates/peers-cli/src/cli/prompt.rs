@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use peers_run::boot;
-use peers_run::preview::{self, Next, Open, Past, Preview};
+use peers_run::preview::{self, Median, Next, Open, Past, Preview};
 use peers_sys::term;
 use peers_view::{count, thousands};
 use serde_json::json;
@@ -23,7 +23,7 @@ const WIDTH: usize = 100;
 /// Composes what the peer whose turn it is would be told now, and writes nothing: no turn begins, no
 /// message counts as delivered. It works beside a running loop. Gates are not run: the prompt has their
 /// last answers, and a note names those that a loop would ask first. What a turn costs is the median of
-/// the last 10 turns of this peer, as far as its tool told.
+/// the last 10 turns of this peer, as far as its tool told; "at least" where it told a part.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -88,8 +88,8 @@ fn cost(peer: &str, past: &Past) -> String {
     if *turns == 0 {
         return format!("nothing is known of what one costs: `{peer}` had none yet");
     }
-    let tokens = tokens.map(|(tokens, of)| format!("{} tokens (median of {of})", thousands(tokens.0)));
-    let usd = usd.map(|(usd, of)| format!("{usd} (median of {of})"));
+    let tokens = tokens.map(|found| middle(&format!("{} tokens", thousands(found.middle.0)), &found));
+    let usd = usd.map(|found| middle(&found.middle.to_string(), &found));
     match (usd, tokens) {
         (Some(usd), Some(tokens)) => format!("the last ones of `{peer}` cost {usd} and used {tokens}"),
         (Some(usd), None) => format!("the last ones of `{peer}` cost {usd}; tokens are not known"),
@@ -99,6 +99,16 @@ fn cost(peer: &str, past: &Past) -> String {
         (None, None) => {
             format!("what they cost is not known: the tool of `{peer}` tells neither tokens nor money")
         }
+    }
+}
+
+/// A median that was worded already.
+fn middle<T>(words: &str, found: &Median<T>) -> String {
+    let Median { middle: _, at_least, of } = found;
+    if *at_least {
+        format!("at least {words} (median of {of}; its tool tells a part)")
+    } else {
+        format!("{words} (median of {of})")
     }
 }
 
@@ -127,12 +137,36 @@ fn as_json(found: &Preview, full: bool) -> serde_json::Value {
         "open": open,
         "past": {
             "turns": past.turns,
-            "tokens": past.tokens.map(|(tokens, _)| tokens),
-            "tokens_of": past.tokens.map_or(0, |(_, of)| of),
-            "usd": past.usd.map(|(usd, _)| usd),
-            "usd_of": past.usd.map_or(0, |(_, of)| of),
+            "tokens": past.tokens.map(|found| found.middle),
+            "tokens_at_least": past.tokens.is_some_and(|found| found.at_least),
+            "tokens_of": past.tokens.map_or(0, |found| found.of),
+            "usd": past.usd.map(|found| found.middle),
+            "usd_at_least": past.usd.is_some_and(|found| found.at_least),
+            "usd_of": past.usd.map_or(0, |found| found.of),
         },
         "notes": found.notes(),
         "text": full.then_some(&prompt.text),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use peers_model::{Tokens, Usd};
+
+    use super::*;
+
+    #[test]
+    fn what_is_known_in_part_is_said_to_be_a_lower_bound() {
+        let usd = Median { middle: Usd::from_micros(250_000), at_least: true, of: 3 };
+        let past = Past { turns: 4, tokens: None, usd: Some(usd) };
+        assert_eq!(
+            cost("ann", &past),
+            "the last ones of `ann` cost at least $0.25 (median of 3; its tool tells a part); tokens are not known"
+        );
+        let tokens = Median { middle: Tokens(12_000), at_least: false, of: 4 };
+        assert_eq!(
+            cost("ann", &Past { tokens: Some(tokens), ..past }),
+            "the last ones of `ann` cost at least $0.25 (median of 3; its tool tells a part) and used 12,000 tokens (median of 4)"
+        );
+    }
 }
