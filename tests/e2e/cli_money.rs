@@ -93,7 +93,9 @@ fn money_that_a_script_states_counts_against_the_cap_and_stands_in_the_status() 
     let done = world.peers(&["run", "--max-ticks", "9", "--max-usd", "1.5"]).exits(10);
     assert_eq!(done.last_line(), "Stopped: budget:max_usd", "{}", done.err);
     assert!(
-        done.err.contains("warning: beta (codex): its cost stays unknown, so `max_usd` does not bind it"),
+        done.err.contains(
+            "warning: beta (codex): its cost stays unknown, so `max_usd` does not bind it; set its `model: NAME` in "
+        ),
         "{}",
         done.err
     );

@@ -18,6 +18,8 @@ pub struct Accounting {
     pub vague: bool,
     /// The switch without which neither is known.
     pub missing: Option<String>,
+    /// What to do where a part stays unknown, and no switch is missing.
+    pub remedy: Option<String>,
     /// Other doubts about its command.
     pub doubts: Vec<String>,
 }
@@ -104,5 +106,6 @@ fn unknown(peer: &PeerSpec, known: &Accounting, unbound: &[String]) -> String {
         );
     }
     let verb = if known.tokens { "stays" } else { "stay" };
-    format!("{name} ({tool}): its {what} {verb} unknown{so}")
+    let remedy = known.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    format!("{name} ({tool}): its {what} {verb} unknown{so}{remedy}")
 }

@@ -32,8 +32,8 @@ pub(crate) struct Args {
 /// What will be known of the use of each peer.
 pub(crate) fn accounting(config: &Config) -> Vec<Accounting> {
     let of = |peer: &PeerSpec| {
-        let Outlook { tokens, money, vague, missing, doubts } = procs::outlook(peer, &config.prices);
-        Accounting { tokens, money, vague, missing: missing.map(str::to_owned), doubts }
+        let Outlook { tokens, money, vague, missing, remedy, doubts } = procs::outlook(peer, &config.prices);
+        Accounting { tokens, money, vague, missing: missing.map(str::to_owned), remedy, doubts }
     };
     config.peers.iter().map(of).collect()
 }

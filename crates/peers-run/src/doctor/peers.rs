@@ -18,7 +18,7 @@ use peers_tools::{ToolKind, ToolSpec, adapter};
 use super::Check;
 use crate::boot::{ACCEPT, Loaded};
 use crate::place::Place;
-use crate::procs::{self, Outlook, Said, Site, tool_spec};
+use crate::procs::{self, ALWAYS_HOLDS, Outlook, Said, Site, tool_spec};
 
 /// A program answers such a question at once, or it waits for something.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -248,14 +248,10 @@ fn prompt(about: &str, peer: &PeerSpec) -> Check {
 
 /// Whether its output will say what it used.
 fn output(about: &str, config: &Config, peer: &PeerSpec) -> Vec<Check> {
-    let Outlook { tokens, money, missing, vague, doubts } = procs::outlook(peer, &config.prices);
+    let Outlook { tokens, money, missing, vague, remedy, doubts } = procs::outlook(peer, &config.prices);
     let edit = "`peers goals edit --config`";
     // No command line makes an agent of the protocol tell more.
-    let fix = if vague {
-        "cap what always holds: `max_iterations`, `max_runtime_s`, `deadline`".to_owned()
-    } else {
-        format!("change its `argv`: {edit}")
-    };
+    let fix = if vague { ALWAYS_HOLDS.to_owned() } else { format!("change its `argv`: {edit}") };
     let mut found: Vec<Check> =
         doubts.into_iter().map(|doubt| Check::warning(about, doubt, fix.clone())).collect();
     found.push(match (missing, tokens, money) {
@@ -268,10 +264,18 @@ fn output(about: &str, config: &Config, peer: &PeerSpec) -> Vec<Check> {
             Check::ok(about, "its tokens and cost will be known as far as the agent tells them")
         }
         (None, true, true) => Check::ok(about, "its tokens and cost will be known"),
-        (None, true, false) => Check::ok(about, "its tokens will be known, its cost will not"),
-        (None, false, _) => Check::ok(about, "its tokens and cost stay unknown: no adapter reads this tool"),
+        (None, true, false) => unknown(about, "its tokens will be known, its cost will not", remedy),
+        (None, false, _) => {
+            unknown(about, "its tokens and cost stay unknown: no adapter reads this tool", remedy)
+        }
     });
     found
+}
+
+/// What is not wrong, and can be had.
+fn unknown(about: &str, what: &str, remedy: Option<String>) -> Check {
+    let remedy = remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    Check::ok(about, format!("{what}{remedy}"))
 }
 
 /// Claude Code refuses to work unattended as root.

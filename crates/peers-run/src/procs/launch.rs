@@ -12,6 +12,7 @@ use peers_model::outcome::ErrorKind;
 use peers_sys::FileError;
 use peers_sys::redact::Rules;
 use peers_sys::spawn::{Spawn, SpawnError, Stdin, resolve_program};
+use peers_sys::term;
 use peers_tools::{Ask, CommandPlan, PlanError, PlanWarning, PromptMode, Tool, ToolKind, ToolSpec, adapter};
 use thiserror::Error;
 
@@ -93,6 +94,8 @@ pub struct Outlook {
     pub vague: bool,
     /// The switch without which neither is.
     pub missing: Option<&'static str>,
+    /// What to do where a part stays unknown, and no switch is missing.
+    pub remedy: Option<String>,
     /// Other doubts about the command, one sentence each.
     pub doubts: Vec<String>,
 }
@@ -105,10 +108,8 @@ pub fn outlook(peer: &PeerSpec, prices: &BTreeMap<String, Price>) -> Outlook {
     let tool = adapter(&spec.kind);
     let tokens = tool.structured(&spec.argv);
     // Codex counts tokens and names no price; the table has one for the model that it is asked for, or not.
-    let has_price = || {
-        let table = super::prices(prices);
-        tool.model_asked(&spec).is_some_and(|model| table.find(&model).is_some())
-    };
+    let asked = tool.model_asked(&spec);
+    let has_price = || asked.as_deref().is_some_and(|model| super::prices(prices).find(model).is_some());
     let money = tokens && (spec.kind != ToolKind::Codex || has_price());
     let mut outlook = Outlook { tokens, money, ..Outlook::default() };
     // A command that cannot be planned is an error of the configuration, which others report.
@@ -125,7 +126,29 @@ pub fn outlook(peer: &PeerSpec, prices: &BTreeMap<String, Price>) -> Outlook {
             }
         }
     }
+    outlook.remedy = match outlook.missing {
+        Some(_) => None,
+        None if !tokens => Some(ALWAYS_HOLDS.to_owned()),
+        None => (!money).then(|| priced(asked.as_deref())),
+    };
     outlook
+}
+
+/// What to cap where a peer tells nothing, or what it likes.
+pub(crate) const ALWAYS_HOLDS: &str = "cap what always holds: `max_iterations`, `max_runtime_s`, `deadline`";
+
+/// Cells of a model's name that are shown.
+const NAME: usize = 80;
+
+/// How the tokens of a tool get a price that names neither a price nor a model.
+fn priced(asked: Option<&str>) -> String {
+    let model = asked.map(|model| term::line(model, NAME));
+    match model {
+        None => "set its `model: NAME` in `.peers/config.yaml` (`peers goals edit --config`): tokens are priced by the model that is asked for, and none is".to_owned(),
+        Some(model) => format!(
+            "write what the model `{model}` costs under `prices` in `.peers/config.yaml` (`peers goals edit --config`): the built-in table does not have it"
+        ),
+    }
 }
 
 /// The environment variables of the operator's without which a peer cannot work.
@@ -253,13 +276,19 @@ mod tests {
     fn codex_tells_tokens_and_no_money_and_an_unknown_tool_neither() {
         let codex = of("codex", "codex, exec, --json, '-'");
         assert_eq!((codex.tokens, codex.money, codex.missing), (true, false, None));
+        assert!(codex.remedy.unwrap().starts_with("set its `model: NAME` in `.peers/config.yaml` "));
+        let odd = of("codex", "codex, exec, --json, -m, \"own\\emodel\", '-'");
+        let remedy = odd.remedy.filter(|_| !odd.money).unwrap();
+        assert!(remedy.starts_with("write what the model `own") && !remedy.contains('\u{1b}'), "{remedy}");
         assert!(
             of("codex", "codex, exec, --json, -m, gpt-5, '-'").money,
             "the table knows what that model costs"
         );
+        assert_eq!(of("codex", "codex, exec, --json, -m, gpt-5, '-'").remedy, None);
+        assert_eq!(of("codex", "codex, exec").remedy, None, "a switch is missing");
         let acp = of("acp", "opencode, acp");
         assert_eq!((acp.tokens, acp.money, acp.vague, acp.doubts.len()), (true, true, true, 1));
         let other = of("plain", "agent, --json");
-        assert_eq!(other, Outlook::default());
+        assert_eq!(other, Outlook { remedy: Some(ALWAYS_HOLDS.to_owned()), ..Outlook::default() });
     }
 }

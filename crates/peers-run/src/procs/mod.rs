@@ -59,6 +59,7 @@ use tokio::task::JoinHandle;
 pub use capture::Capture;
 pub use gates::{Cancel, run_gates};
 pub use hooks::HookNews;
+pub(crate) use launch::ALWAYS_HOLDS;
 pub use launch::{Outlook, outlook, required_env, tool_spec};
 pub(crate) use probe::{Said, ask, program};
 pub use progress::{Live, LiveGates, LiveHook, LivePeer, Progress};

@@ -39,7 +39,7 @@ fn with<T>(use_it: impl FnOnce(&Info<'_>) -> T) -> T {
     let warnings = ["goal `x`: \u{1b}[31mred".to_owned()];
     let accounting = [
         Accounting { missing: Some("--verbose".into()), ..Accounting::default() },
-        Accounting { tokens: true, ..Accounting::default() },
+        Accounting { tokens: true, remedy: Some("set its `model`".into()), ..Accounting::default() },
     ];
     use_it(&Info {
         target: "/home/ann/repo",
@@ -102,7 +102,7 @@ goals:     3 (2 hard, 1 soft)
  - docs-read (soft): reviewer=both, consensus_needed=1, asked at most every 2 ticks
 warning:   goal `x`: red
 warning:   claude runs claude without `--verbose`: its tokens, cost and limits stay unknown, so `max_usd` does not bind it; add it to its argv
-warning:   codex (codex): its cost stays unknown, so `max_usd` does not bind it
+warning:   codex (codex): its cost stays unknown, so `max_usd` does not bind it; set its `model`
 ";
     assert_eq!(text, expected);
 }
