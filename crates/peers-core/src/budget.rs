@@ -23,7 +23,8 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Resolves `auto`. Unknown billing counts as metered: a cap must hold.
+    /// Resolves `auto`. What tells how a peer is billed lies where agents can write, so each counts as
+    /// metered: a cap must hold.
     #[must_use]
     pub fn new(budget: Budget) -> Self {
         let (usd_mode, why) = match budget.max_usd_mode {

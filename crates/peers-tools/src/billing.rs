@@ -1,4 +1,7 @@
-//! Who pays: decides what `max_usd_mode: auto` means. Given names and bytes, reads nothing.
+//! Who pays, as far as names and files tell. Given names and bytes, reads nothing.
+//!
+//! For people. No cap rests on it: agents that are not confined can write those files, and there are logins
+//! that it does not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,39 +111,6 @@ fn codex(probe: &AuthProbe) -> Billing {
     }
 }
 
-/// What a dollar cap does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CapMode {
-    /// Stop the run.
-    Hard,
-    /// Warn once per cap value.
-    Warn,
-}
-
-/// What `max_usd_mode: auto` means for these tools, and why. `explicit`: the operator wrote a cap.
-///
-/// Any metered tool makes the cap hard, subscriptions alone make it a warning. When some are unknown
-/// an explicit cap holds: a local model costs nothing and never meets it.
-#[must_use]
-pub fn auto_cap_mode(tools: &[(&str, Billing)], explicit: bool) -> (CapMode, String) {
-    let named = |wanted: Billing| {
-        let names: Vec<&str> =
-            tools.iter().filter(|(_, billing)| *billing == wanted).map(|(name, _)| *name).collect();
-        names.join(", ")
-    };
-    let metered = named(Billing::Metered);
-    let unknown = named(Billing::Unknown);
-    if !metered.is_empty() {
-        (CapMode::Hard, format!("metered: {metered}"))
-    } else if unknown.is_empty() && !tools.is_empty() {
-        (CapMode::Warn, "every tool runs on a subscription".to_owned())
-    } else if explicit {
-        (CapMode::Hard, format!("a cap was set and the billing is unknown: {unknown}"))
-    } else {
-        (CapMode::Warn, format!("the billing is unknown: {unknown}"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use peers_model::config::Permissions;
@@ -204,15 +174,5 @@ mod tests {
         let routed = ToolSpec { provider: Some("openrouter".to_owned()), ..spec("claude") };
         assert_eq!(billing(&routed, &with_file(CLAUDE_CREDENTIALS, "x")), Billing::Metered);
         assert_eq!(billing(&spec("aider"), &with_env("OPENAI_API_KEY")), Billing::Unknown);
-    }
-
-    #[test]
-    fn an_explicit_cap_holds_unless_all_are_subscribed() {
-        let mode = |tools: &[(&str, Billing)], explicit| auto_cap_mode(tools, explicit).0;
-        let (m, s, u) = (("a", Billing::Metered), ("b", Billing::Subscription), ("c", Billing::Unknown));
-        assert_eq!(mode(&[m, s], false), CapMode::Hard);
-        assert_eq!(mode(&[s, s], true), CapMode::Warn);
-        assert_eq!(mode(&[s, u], true), CapMode::Hard);
-        assert_eq!(mode(&[s, u], false), CapMode::Warn);
     }
 }
