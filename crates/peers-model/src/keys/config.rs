@@ -322,11 +322,11 @@ pub const BUDGET: Table = Table {
             default: Some("21600"),
             ..cap("max_runtime_s", LARGE, "Seconds that ticks took, over all runs.")
         },
-        cap("max_wall_s", LARGE, "Seconds of wall time of one run."),
+        cap("max_wall_s", LARGE, "Seconds of wall time of one run, which then ends as at a deadline."),
         cap(
             "deadline",
             MOMENT,
-            "The point in time (RFC 3339) after which no turn begins and a running one is cut short.",
+            "The point in time (RFC 3339) after which no turn begins. One that runs then has a minute more.",
         ),
         Key {
             default: Some("5"),
@@ -348,7 +348,7 @@ pub const BUDGET: Table = Table {
                 "max_usd_mode",
                 Shape::Word {
                     words: &[
-                        ("auto", "as `hard` in this version"),
+                        ("auto", "as `hard`, whoever pays"),
                         ("hard", "stop"),
                         ("warn", "one warning per cap"),
                         ("off", "ignore"),
