@@ -25,9 +25,8 @@ pub fn why(tick: &TickRecord) -> Option<String> {
         (ExitClass::Absolute, ..) => "its process reached its time limit and was ended".to_owned(),
         (ExitClass::Hopeless, ..) => "its stream said that going on is of no use, so it was ended".to_owned(),
         (ExitClass::Budget, ..) => "a cap or the run's time was used up, so it was ended".to_owned(),
-        (ExitClass::Pattern, ..) => {
-            "its process printed what `health` calls an error and was ended".to_owned()
-        }
+        (ExitClass::Pattern, ..) => by_pattern(tick)
+            .unwrap_or_else(|| "its process printed what `health` calls an error and was ended".to_owned()),
         (ExitClass::Nonzero | ExitClass::Signal, Some(code), _) => {
             format!("its process ended with exit code {code}")
         }
@@ -42,4 +41,11 @@ fn refusal(tick: &TickRecord) -> Option<String> {
     let matched = tick.exit.matched.as_ref().filter(|matched| matched.source.starts_with("structured"))?;
     let said = bounded(matched.snippet.trim(), 200);
     (tick.exit.api != ApiClass::None && !said.is_empty()).then(|| format!("its service refused it: {said}"))
+}
+
+/// Which pattern of the operator's matched, and the line: the pattern itself says less.
+pub(crate) fn by_pattern(tick: &TickRecord) -> Option<String> {
+    let matched = tick.exit.matched.as_ref()?;
+    let key = bounded(matched.key.as_ref()?, 60);
+    Some(format!("its output matched `{key}`: {}", bounded(matched.snippet.trim(), 200)))
 }

@@ -88,6 +88,9 @@ pub fn classification(exit: ExitClass, api: ApiClass) -> &'static str {
 pub struct Matched {
     /// The pattern, or the name of the structured field.
     pub pattern: String,
+    /// Where the operator wrote the pattern, such as `health.error_patterns[1]`; from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// At most 200 characters of what matched. Untrusted text.
     pub snippet: String,
     /// `in-loop`, `post-join`, `structured` or `structured-transient`.

@@ -78,6 +78,7 @@ pub fn classify(facts: Facts<'_>) -> Classified {
         let source = if failure.kind.transient() { "structured-transient" } else { "structured" };
         let matched = Matched {
             pattern: failure.kind.as_str().to_owned(),
+            key: None,
             snippet: failure.text.clone(),
             source: source.to_owned(),
         };
@@ -102,7 +103,12 @@ pub fn classify(facts: Facts<'_>) -> Classified {
     };
     if let Some((kind, text)) = told {
         let source = if kind.transient() { "structured-transient" } else { "structured" };
-        let matched = Matched { pattern: kind.as_str().to_owned(), snippet: text, source: source.to_owned() };
+        let matched = Matched {
+            pattern: kind.as_str().to_owned(),
+            key: None,
+            snippet: text,
+            source: source.to_owned(),
+        };
         return Classified { exit, api: kind.into(), kind: Some(kind), matched: Some(matched) };
     }
     let ended_well = exit == ExitClass::Ok && report.terminal.is_some_and(|terminal| terminal.ok);
@@ -114,8 +120,12 @@ pub fn classify(facts: Facts<'_>) -> Classified {
         HitTime::InLoop => "in-loop",
         HitTime::PostJoin => "post-join",
     };
-    let matched =
-        Matched { pattern: hit.pattern.clone(), snippet: hit.snippet.clone(), source: source.to_owned() };
+    let matched = Matched {
+        pattern: hit.pattern.clone(),
+        key: Some(hit.key.clone()),
+        snippet: hit.snippet.clone(),
+        source: source.to_owned(),
+    };
     Classified { exit: ExitClass::Pattern, api: kind.into(), kind: Some(kind), matched: Some(matched) }
 }
 
@@ -162,6 +172,7 @@ mod tests {
         PatternHit {
             class,
             pattern: "p".to_owned(),
+            key: "health.error_patterns[0]".to_owned(),
             snippet: snippet.to_owned(),
             kind: judge_text(snippet),
             stream: Stream::Stderr,

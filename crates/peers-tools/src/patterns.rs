@@ -51,6 +51,10 @@ pub const DEFAULT_HALT_PATTERNS: [&str; 6] = [
     r"^Error: authentication_(?:failed|error)\b",
 ];
 
+/// The keys of the two lists.
+const HALTS: &str = "health.halt_patterns";
+const ERRORS: &str = "health.error_patterns";
+
 /// What a match means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HitClass {
@@ -67,6 +71,8 @@ pub struct PatternHit {
     pub class: HitClass,
     /// The pattern as the operator wrote it.
     pub pattern: String,
+    /// Where it stands, such as `health.error_patterns[1]`.
+    pub key: String,
     /// The line, at most 200 characters, control characters replaced.
     pub snippet: String,
     /// What the words of the line say, of its first [`JUDGED_BYTES`].
@@ -149,7 +155,7 @@ impl Patterns {
     /// # Errors
     /// [`PatternError`] names the entry and what is wrong with it.
     pub fn compile(error: &[String], halt: &[String]) -> Result<Self, PatternError> {
-        for (list, patterns) in [("health.halt_patterns", halt), ("health.error_patterns", error)] {
+        for (list, patterns) in [(HALTS, halt), (ERRORS, error)] {
             if patterns.len() > MAX_PATTERNS {
                 return Err(PatternError::TooMany { list, count: patterns.len() });
             }
@@ -183,8 +189,13 @@ impl Patterns {
         let text = String::from_utf8_lossy(line);
         let echo = is_echo(&text);
         let at = matches.iter().find(|&at| at >= self.halts || !echo)?;
+        let (class, list, index) = match at.checked_sub(self.halts) {
+            None => (HitClass::Halt, HALTS, at),
+            Some(at) => (HitClass::Error, ERRORS, at),
+        };
         Some(PatternHit {
-            class: if at < self.halts { HitClass::Halt } else { HitClass::Error },
+            class,
+            key: format!("{list}[{index}]"),
             pattern: self.texts.get(at).cloned().unwrap_or_default(),
             snippet: brief(&text),
             kind: judge_text(cut(&text, JUDGED_BYTES)),
@@ -357,6 +368,17 @@ mod tests {
             scan_all(true, Stream::Stderr, &[b"level=ERROR message=\"stream error\" rate limit\n"]).len(),
             1
         );
+    }
+
+    #[test]
+    fn a_hit_says_where_its_pattern_stands() {
+        let keys = |line: &str| -> Vec<String> {
+            let hits = scan_all(false, Stream::Stderr, &[line.as_bytes(), b"\n"]);
+            hits.into_iter().map(|hit| hit.key).collect()
+        };
+        assert_eq!(keys("Error: rate_limit"), ["health.error_patterns[2]"]);
+        assert_eq!(keys("ERROR rate limit"), ["health.error_patterns[0]"]);
+        assert_eq!(keys("Error: authentication_failed"), ["health.halt_patterns[5]"]);
     }
 
     #[test]

@@ -290,10 +290,12 @@ fn heal(health: &mut PeerHealth) {
 }
 
 fn cause(tick: &TickRecord) -> String {
-    let pattern =
-        tick.exit.matched.as_ref().map(|m| format!(": {}", bounded(&m.pattern, 60))).unwrap_or_default();
     let why = failed::why(tick).unwrap_or_else(|| "it failed".to_owned());
-    format!("{}{pattern}", bounded(&why, 200))
+    // The kind that the stream gave.
+    let kind = tick.exit.matched.as_ref().filter(|matched| matched.source.starts_with("structured"));
+    let kind = kind.map(|matched| format!(": {}", bounded(&matched.pattern, 60)));
+    let line = failed::by_pattern(tick).filter(|line| *line != why).map(|line| format!("; {line}"));
+    format!("{}{}", bounded(&why, 200), kind.or(line).unwrap_or_default())
 }
 
 /// How many of the newest turns failed, and why the last one did.

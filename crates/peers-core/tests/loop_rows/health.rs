@@ -320,6 +320,7 @@ fn a_failure_that_the_stream_told_is_named_by_its_words_and_not_by_the_exit_code
     turn.exit.code = Some(1);
     turn.exit.matched = Some(Matched {
         pattern: "other".into(),
+        key: None,
         snippet: "bad request: no such model".into(),
         source: "structured".into(),
     });
@@ -327,4 +328,30 @@ fn a_failure_that_the_stream_told_is_named_by_its_words_and_not_by_the_exit_code
     bench.run();
     let why = peers_core::failed::why(bench.tick(1)).unwrap();
     assert_eq!(why, "its service refused it: bad request: no such model");
+}
+
+#[test]
+fn a_pattern_that_matched_is_named_by_its_place_and_the_line_and_not_by_itself() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(2);
+    let mut turn = Turn::fails(ExitClass::Pattern, ApiClass::Auth);
+    turn.exit.matched = Some(Matched {
+        pattern: "^[^a-z]+login".into(),
+        key: Some("health.halt_patterns[1]".into()),
+        snippet: format!("no login: {}", "x".repeat(300)),
+        source: "in-loop".into(),
+    });
+    bench.play([turn.clone(), turn]);
+    bench.run();
+    let said = "its output matched `health.halt_patterns[1]`: no login: xxx";
+    let halted = bench.health("ann").degraded_reason.clone().unwrap();
+    let so = format!("it is not logged in; only the operator can help; {said}");
+    assert!(halted.starts_with(&so) && halted.len() < 400 && !halted.contains("[^a-z]"), "{halted}");
+    let mut old = bench.tick(1).clone();
+    old.soft_fail_reason = Some("run classification api-error".into());
+    let why = peers_core::failed::why(&old).unwrap();
+    assert!(why.starts_with(said) && why.len() < 300, "{why}");
+    old.exit.matched.as_mut().unwrap().key = None;
+    let why = peers_core::failed::why(&old).unwrap();
+    assert_eq!(why, "its process printed what `health` calls an error and was ended");
 }

@@ -143,6 +143,7 @@ mod tests {
     fn failed(api: ApiClass, told: Option<&str>) -> PeerExit {
         let matched = told.map(|text| Matched {
             pattern: "x".into(),
+            key: None,
             snippet: text.into(),
             source: "structured".into(),
         });

@@ -195,6 +195,7 @@ fn row_22_an_error_pattern_ends_a_peer_that_would_go_on() {
     assert_eq!(turn.exit.classification(), "api-error");
     let matched = turn.exit.matched.unwrap();
     assert_eq!((matched.source.as_str(), matched.snippet.as_str()), ("in-loop", "ERROR rate limit reached"));
+    assert_eq!(matched.key.as_deref(), Some("health.error_patterns[0]"));
 }
 
 #[test]

@@ -329,6 +329,7 @@ fn definitions() -> Value {
         ]),
         "matched": object(&[
             ("pattern", "text", "The pattern, or the name of the structured field."),
+            ("key?", "text", "The key of config.yaml that has the pattern, with its index from 0."),
             ("snippet", "text", "What matched. Untrusted text."),
             ("source", "text", "Where it was seen."),
         ]),

@@ -48,7 +48,8 @@ fn ended(page: &mut Page, record: &TickRecord) {
     let took = duration_ms(exit.duration_ms);
     page.field("process", Tone::Plain, format!("{}{code}, {took}", record.classification));
     if let Some(matched) = &exit.matched {
-        let text = format!("{} ({}): {}", matched.pattern, matched.source, matched.snippet);
+        let place = matched.key.as_ref().map(|key| format!("`{key}`, ")).unwrap_or_default();
+        let text = format!("{place}{} ({}): {}", matched.pattern, matched.source, matched.snippet);
         page.field("matched", Tone::Care, text);
     }
     page.field("cost", Tone::Plain, row.cost());

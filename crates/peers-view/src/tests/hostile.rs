@@ -48,7 +48,8 @@ fn world() -> World {
         tick.exit.class = ExitClass::Nonzero;
         tick.exit.api = ApiClass::Auth;
         tick.exit.model = Some(evil());
-        tick.exit.matched = Some(Matched { pattern: evil(), snippet: evil(), source: evil() });
+        tick.exit.matched =
+            Some(Matched { pattern: evil(), key: Some(evil()), snippet: evil(), source: evil() });
         (tick.exit.stdout_tail, tick.exit.stderr_tail) = (evil(), evil());
         tick.branch = Some(evil());
         tick.corrected = Some(CorrectionKind::Revert);
