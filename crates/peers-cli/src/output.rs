@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use peers_modes::hooks::quoted;
 use peers_view::Colour;
+pub(crate) use peers_view::count as counted;
 use serde::Serialize;
 
 use crate::error::CommandError;
@@ -161,11 +162,6 @@ impl Out {
     }
 }
 
-/// `1 tick`, `2 ticks`.
-pub(crate) fn counted(n: u64, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
-}
-
 /// Columns of text, as wide as their widest cell, two blanks between them.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = Vec::new();
@@ -217,6 +213,7 @@ mod tests {
     #[test]
     fn one_is_singular() {
         assert_eq!([counted(0, "tick"), counted(1, "tick")], ["0 ticks", "1 tick"]);
+        assert_eq!(counted(12_000, "token"), "12,000 tokens");
     }
 
     #[test]

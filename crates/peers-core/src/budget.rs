@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use peers_model::config::{Budget, PositiveUsd, UsdMode};
 use peers_model::outcome::BudgetKind;
-use peers_model::{PeerName, Timestamp, Usd};
+use peers_model::{PeerName, Timestamp, Tokens, Usd};
 
 use crate::machine::Ceiling;
-use crate::state::{Progress, State};
+use crate::state::{PeerHealth, Progress, State};
 use crate::turns;
 
 /// The caps in force.
@@ -92,8 +92,9 @@ pub fn reached(caps: &Caps, state: &State, peer: &PeerName) -> Option<String> {
     let cap = caps.budget.per_peer.get(peer)?;
     let health = state.peers.get(peer)?;
     let most = cap.max_tokens.filter(|most| health.tokens.0 >= most.get());
-    let tokens =
-        most.map(|most| format!("`budget.per_peer.{peer}.max_tokens` ({} of {most})", health.tokens.0));
+    let tokens = most.map(|most| {
+        format!("`budget.per_peer.{peer}.max_tokens` ({} of {})", health.tokens, Tokens(most.get()))
+    });
     let most = cap.max_usd.filter(|most| caps.usd_mode == UsdMode::Hard && health.usd >= most.0);
     let usd = most.map(|most| format!("`budget.per_peer.{peer}.max_usd` ({} of {})", health.usd, most.0));
     let said: Vec<String> = tokens.into_iter().chain(usd).collect();
@@ -139,7 +140,7 @@ pub fn short(caps: &Caps, state: &State, peer: &PeerName) -> Option<(BudgetKind,
     let usual_tokens = median(used.costs.iter().filter_map(|cost| Some(cost.tokens?.0)));
     let usual_money = median(used.costs.iter().filter_map(|cost| Some(cost.usd?.as_micros())));
     let hard = |cap: Option<PositiveUsd>| Some(cap?.0.as_micros()).filter(|_| caps.usd_mode == UsdMode::Hard);
-    let tokens = |n: u64| format!("{n} tokens");
+    let tokens = |n: u64| format!("{} tokens", Tokens(n));
     let dollars = |n: u64| Usd::from_micros(n).to_string();
     let of_all_tokens = Left::of(b.max_tokens.map(NonZeroU64::get), state.spent.tokens.0, usual_tokens);
     let of_own_tokens = Left::of(own.max_tokens.map(NonZeroU64::get), used.tokens.0, usual_tokens);
@@ -186,9 +187,15 @@ fn median(numbers: impl Iterator<Item = u64>) -> Option<u64> {
 #[must_use]
 pub fn without_progress(state: &State) -> String {
     let Progress { tokens, usd, ticks, greens, closed } = &state.progress;
+    // In which turns something stayed unknown is not kept.
+    let least = |vague: fn(&PeerHealth) -> u64| {
+        let some = state.spent.unknown_usage > 0 || state.peers.values().any(|peer| vague(peer) > 0);
+        if some { "at least " } else { "" }
+    };
     format!(
-        "{} tokens and {usd} in {ticks} ticks since the last progress; at best {greens} of {} gates were green together and {closed} bugs closed",
-        tokens.0,
+        "{}{tokens} tokens and {}{usd} in {ticks} ticks since the last progress; at best {greens} of {} gates were green together and {closed} bugs closed",
+        least(|peer| peer.vague_tokens),
+        least(|peer| peer.vague_usd),
         state.rules.gates.len()
     )
 }

@@ -116,9 +116,24 @@ impl AddAssign for Tokens {
 }
 
 impl fmt::Display for Tokens {
+    /// `1,234,567`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.write_str(&thousands(self.0))
     }
+}
+
+/// `1,234,567`.
+#[must_use]
+pub fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -132,6 +147,13 @@ mod tests {
             assert_eq!(sum, Usd::MAX);
             assert_eq!(serde_json::from_str::<Usd>(&serde_json::to_string(&sum).unwrap()).unwrap(), sum);
         }
+    }
+
+    #[test]
+    fn tokens_are_shown_in_thousands_and_kept_as_numbers() {
+        let shown: Vec<String> = [0, 999, 1000, 1_234_567].map(|n| Tokens(n).to_string()).into();
+        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(serde_json::to_string(&Tokens(1_234_567)).unwrap(), "1234567");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use peers_model::money::thousands;
 use peers_model::{Timestamp, time};
 
 /// `1 gate`, `3 gates`; the plural is made with `s` unless the word ends in `s`, `x` or `ch`.
@@ -24,20 +25,6 @@ pub fn gates_green((green, of): (u64, u64), took_ms: u64, others: &[String]) -> 
 /// [`count`] for a length.
 pub(crate) fn count_of<T>(items: &[T], word: &str) -> String {
     count(u64::try_from(items.len()).unwrap_or(u64::MAX), word)
-}
-
-/// `1,234,567`.
-#[must_use]
-pub fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// `3m 20s`; `0s` for nothing.

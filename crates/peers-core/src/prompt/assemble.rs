@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use peers_model::Tokens;
 use peers_model::time::human;
 use sha2::{Digest, Sha256};
 
@@ -123,7 +124,7 @@ fn tick(input: &PromptInput) -> String {
         left.push(format!("{} of run time", span(s)));
     }
     if let Some(n) = tokens {
-        left.push(format!("{n} tokens"));
+        left.push(format!("{} tokens", Tokens(n)));
     }
     if let Some(usd) = usd {
         left.push(usd.to_string());

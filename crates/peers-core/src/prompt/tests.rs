@@ -174,7 +174,7 @@ fn a_full_prompt_says_everything() {
         "## Skeptic",
         "at least five failure modes",
         "## Tick 7",
-        "12 ticks, 1h of run time, 5000 tokens, $1.25",
+        "12 ticks, 1h of run time, 5,000 tokens, $1.25",
         "after 30m without any output, and after 4h in all",
         "3 red, 1 that could not be judged, 0 not judged yet, 1 green",
         "- `tests-pass`: fail (was pass), 3 times in a row: plain",

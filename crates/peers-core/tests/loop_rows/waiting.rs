@@ -322,7 +322,25 @@ fn spending_without_progress_ends_the_run() {
             "{}",
             bench.stop_detail()
         );
+        assert!(!bench.stop_detail().contains("at least"), "{}", bench.stop_detail());
     }
+}
+
+#[test]
+fn what_was_spent_without_progress_is_a_lower_bound_where_a_turn_told_a_part() {
+    let said = |part: fn(&mut Turn)| {
+        let mut bench = spending(true);
+        for turn in &mut bench.script {
+            *turn = turn.clone().uses(Some(1500), Some(dollars(1)));
+        }
+        part(&mut bench.script[1]);
+        assert_eq!(bench.run(), StopReason::Budget(BudgetKind::NoProgress));
+        bench.stop_detail()
+    };
+    let both = said(|turn| turn.exit.at_least = true);
+    assert!(both.starts_with("at least 4,500 tokens and at least $3.00 in 3 ticks"), "{both}");
+    let money = said(|turn| turn.exit.usage.usd = None);
+    assert!(money.starts_with("6,000 tokens and at least $3.00 in 4 ticks"), "{money}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use peers_model::config::{Config, PeerSpec, PromptMode};
+use peers_model::time::human;
 use peers_model::{exit, limits};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::{self, Env};
@@ -111,7 +112,7 @@ async fn version(site: &Rc<Site>, peer: &PeerSpec, about: &str, (program, asks):
         }
         Ok(Said { timed_out: true, .. }) => Check::warning(
             about,
-            format!("{shown} did not answer `--version` within {} s", LIMIT.as_secs()),
+            format!("{shown} did not answer `--version` within {}", human(LIMIT)),
             format!("see what it waits for: `{shown} --version`"),
         ),
         Ok(Said { text, .. }) => broken(about, &shown, &text),

@@ -13,6 +13,7 @@ use peers_core::watch::{
 };
 use peers_model::outcome::{ApiClass, ErrorKind, ExitClass, PeerExit, Usage};
 use peers_model::record::PeerSpawned;
+use peers_model::time::human;
 use peers_model::{Mono, Timestamp, Tokens, Usd, limits};
 use peers_store::{artifacts, layout};
 use peers_sys::reap::{self, Stillness};
@@ -424,16 +425,18 @@ impl Turn {
     fn cut_short(&self, end: EndReason, output: &Output) -> Option<String> {
         match end {
             EndReason::Hung => {
-                let after = self.book.config.health.hang_kill_s?;
+                let after = human(Duration::from_secs(self.book.config.health.hang_kill_s?.get().into()));
                 Some(format!(
-                    "ended: it was silent for {after} s (`health.hang_kill_s`), and none of its processes ran or waited for anything"
+                    "ended: it was silent for {after} (`health.hang_kill_s`), and none of its processes ran or waited for anything"
                 ))
             }
             EndReason::Budget => {
                 let Ceiling { tokens: most, usd: most_usd } = self.launch.ceiling;
                 let (tokens, usd) = output.spent();
-                let beyond =
-                    most.filter(|most| tokens.0 > *most).map(|most| format!("{tokens} of {most} tokens"));
+                let beyond = most
+                    .map(Tokens)
+                    .filter(|most| tokens > *most)
+                    .map(|most| format!("{tokens} of {most} tokens"));
                 let beyond = beyond.or_else(|| {
                     let (usd, most) = usd.zip(most_usd).filter(|(usd, most)| usd > most)?;
                     Some(format!("{usd} of {most}"))

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use peers_model::config::{Hook, HookCommand};
 use peers_model::record::HookFailed;
+use peers_model::time::human;
 use peers_model::{TickNo, limits};
 use peers_store::{artifacts, layout};
 use peers_sys::spawn::{RawExit, Spawn, Stdin};
@@ -224,7 +225,7 @@ impl OneHook {
             };
         match exit {
             _ if cancelled => Some("was ended, since the loop stops".to_owned()),
-            _ if timed_out => Some(format!("was ended at its limit of {} s", limit.as_secs())),
+            _ if timed_out => Some(format!("was ended at its limit of {}", human(limit))),
             _ if stub.is_some() => stub.map(|failure| format!("could not be started: {failure}")),
             Some(RawExit::Code(0)) => None,
             Some(RawExit::Code(code)) => Some(format!("ended with exit code {code}")),

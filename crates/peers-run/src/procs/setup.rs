@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use peers_model::limits;
+use peers_model::time::human;
 use peers_model::verdict::{Place, Verdict};
 use peers_store::{artifacts, layout};
 use peers_sys::SafeDir;
@@ -190,7 +191,7 @@ async fn one(
     match finished.exit {
         _ if finished.cancelled => not_run("was cut off".to_owned()),
         _ if finished.stub.is_some() => not_run(format!("was not started{}", said())),
-        _ if finished.timed_out => failed(format!("reached its limit of {} s{}", limit.as_secs(), said())),
+        _ if finished.timed_out => failed(format!("reached its limit of {}{}", human(limit), said())),
         Some(RawExit::Code(0)) => None,
         Some(RawExit::Code(code)) => failed(format!("ended with exit code {code}{}", said())),
         Some(RawExit::Signal(signal)) => failed(format!("died of signal {signal}{}", said())),

@@ -56,7 +56,7 @@ fn a_turn_is_ended_in_its_middle_when_it_has_spent_more_than_it_may() {
     let peer = prints("claude", &CLAUDE, &[INIT, &first, &second], FOREVER);
     let dollars = |n: f64| Usd::from_f64(n);
     for (ceiling, said) in [
-        (Ceiling { tokens: Some(1_000_000), usd: None }, "1200000 of 1000000 tokens"),
+        (Ceiling { tokens: Some(1_000_000), usd: None }, "1,200,000 of 1,000,000 tokens"),
         (Ceiling { tokens: None, usd: dollars(3.0) }, " of $3.00"),
     ] {
         let turn = with_ceiling(&stage, &peer, ceiling);

@@ -321,5 +321,5 @@ fn a_setup_at_its_limit_is_red() {
     let clean = GateJob { place: Place::Pristine, dir: Some(stage.at("clean")), ..stage.job() };
     let verdicts = stage.judge_job(clean);
     assert_eq!(verdicts[0].verdict.word(), "fail", "{verdicts:?}");
-    assert!(verdicts[0].verdict.diagnostic().contains("reached its limit of 1 s"), "{verdicts:?}");
+    assert!(verdicts[0].verdict.diagnostic().contains("reached its limit of 1s"), "{verdicts:?}");
 }

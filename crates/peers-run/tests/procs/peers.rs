@@ -105,8 +105,7 @@ fn row_21_a_tree_that_waits_for_nothing_but_itself_is_ended_and_one_that_reads_o
         let turn = stage.shell(script);
         assert_eq!(turn.exit.class, class, "{what}: {:?}", turn.exit);
         assert!(turn.exit.survivors.is_empty(), "{what}");
-        let said =
-            turn.exit.remarks.iter().any(|text| text.contains("silent for 1 s (`health.hang_kill_s`)"));
+        let said = turn.exit.remarks.iter().any(|text| text.contains("silent for 1s (`health.hang_kill_s`)"));
         assert_eq!(said, class == ExitClass::Idle, "{what}: {:?}", turn.exit.remarks);
     }
 }

@@ -128,7 +128,7 @@ fn a_hook_that_fails_hangs_or_is_not_there_is_told_and_changes_nothing() {
     for told in [
         "hook `pre_turn`: `/bin/sh` ended with exit code 3; its output is in .peers/log/hooks/tick-00001-pre_turn.log",
         "hook `pre_turn`: `./no-such-program` could not be started",
-        "hook `post_turn`: `/bin/sh` was ended at its limit of 1 s",
+        "hook `post_turn`: `/bin/sh` was ended at its limit of 1s",
         "hook `pre_gate`: `/bin/sh` died of signal 9",
         "hook `post_gate`: `/bin/sh` ended with exit code 1",
         "hook `converge`: `/bin/sh` ended with exit code 70",

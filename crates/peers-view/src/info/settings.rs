@@ -8,7 +8,7 @@ use peers_sys::yaml;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::words::count_of;
+use crate::words::{count, count_of};
 
 /// Texts of a list that are named.
 const NAMED: usize = 8;
@@ -134,7 +134,7 @@ fn budget(config: &Config) -> Vec<Setting> {
     let budget = &config.budget;
     let dollars = budget.max_usd.map(|usd| usd.0.to_string());
     let own = |(name, cap): (&PeerName, &PeerBudget)| {
-        let tokens = cap.max_tokens.map(|most| format!("{most} tokens"));
+        let tokens = cap.max_tokens.map(|most| count(most.get(), "token"));
         let usd = cap.max_usd.map(|most| most.0.to_string());
         let caps: Vec<_> = [tokens, usd].into_iter().flatten().collect();
         format!("{name} {}", if caps.is_empty() { "no cap".to_owned() } else { caps.join(" and ") })
