@@ -323,10 +323,7 @@ fn definitions() -> Value {
         ]),
         "move": object(&[("before", "text", "Digest before."), ("after", "text", "Digest after.")]),
         "ack": object(&[("kind", "bug|concern|weakening|blocked", "Of what kind."), ("id", "any", "Which.")]),
-        "usage": object(&[
-            ("tokens", "int?", "All tokens; null: not known."),
-            ("usd", "money?", "Cost; null: not known."),
-        ]),
+        "usage": object(&[("tokens", "int?", "All, or not known."), ("usd", "money?", "Cost, or not known.")]),
         "matched": object(&[
             ("pattern", "text", "The pattern, or the name of the structured field."),
             ("key?", "text", "The key of config.yaml that has the pattern, with its index from 0."),
