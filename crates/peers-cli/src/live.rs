@@ -107,7 +107,7 @@ impl Screen {
 }
 
 /// Breaks lines at blanks, so that words stay whole, and commands, which stand between backticks.
-fn folded(text: &str, columns: usize) -> String {
+pub(crate) fn folded(text: &str, columns: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut used = 0;
     let (mut word, mut quoted) = (String::new(), false);
@@ -117,7 +117,7 @@ fn folded(text: &str, columns: usize) -> String {
             word.push(c);
             continue;
         }
-        let width = term::width(&word);
+        let width = shown(&word);
         if used > 0 && used + 1 + width > columns {
             out.push_str("\n      ");
             used = 6;
@@ -135,6 +135,14 @@ fn folded(text: &str, columns: usize) -> String {
     }
     out.truncate(out.trim_end_matches('\n').len());
     out
+}
+
+/// The cells of a word, in which our colours take none.
+fn shown(word: &str) -> usize {
+    let mut parts = word.split("\u{1b}[");
+    let first = parts.next().map_or(0, term::width);
+    let coloured = parts.map(|part| term::width(part.split_once('m').map_or(part, |(_, text)| text)));
+    first + coloured.sum::<usize>()
 }
 
 /// Log lines keep out of the way of the live line.
@@ -379,5 +387,9 @@ mod tests {
         assert_eq!(folded("  one two three four", 12), "  one two\n      three\n      four");
         assert_eq!(folded("go on: `peers -C /a/b run`", 20), "go on:\n      `peers -C /a/b run`");
         assert_eq!(folded("one\ntwo", 20), "one\ntwo");
+        let coloured = "\u{1b}[1mstate:\u{1b}[0m  \u{1b}[31mred and long\u{1b}[0m";
+        assert_eq!(folded(coloured, 20), coloured, "colours take no room");
+        assert_eq!(folded("state:  red and long", 15), "state:  red and\n      long");
+        assert_eq!(folded("\na  b\n\n", 15), "\na  b");
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Out {
     colour: bool,
     live: bool,
     columns: usize,
+    /// The width of the terminal that standard output is, in cells.
+    page: Option<usize>,
     /// The directory that the command was pointed at, as a word of a shell, if it is not the current one.
     target: Option<String>,
 }
@@ -43,11 +45,17 @@ impl Out {
     pub(crate) fn new(env: &peers_sys::env::Env, target: &Path) -> Self {
         let dumb = env.text("TERM") == Some("dumb");
         let terminal = io::stderr().is_terminal() && !dumb;
-        let columns = env.text("COLUMNS").and_then(|n| n.parse().ok()).unwrap_or(80);
+        let told = || env.text("COLUMNS").and_then(|n| n.parse().ok()).unwrap_or(80);
+        let columns = peers_sys::term::columns(io::stderr()).unwrap_or_else(told);
+        let page = io::stdout().is_terminal().then(|| {
+            let columns = peers_sys::term::columns(io::stdout()).unwrap_or_else(told);
+            columns.max(COLUMNS.0)
+        });
         Self {
             colour: io::stdout().is_terminal() && !dumb && env.text("NO_COLOR").is_none(),
             live: terminal,
             columns: columns.clamp(COLUMNS.0, COLUMNS.1),
+            page,
             target: (target != Path::new(".")).then(|| quoted(&target.to_string_lossy())),
         }
     }
@@ -92,6 +100,14 @@ impl Out {
     /// Writes one line of data.
     pub(crate) fn line(&self, text: &str) -> Result<(), CommandError> {
         self.data(&format!("{text}\n"))
+    }
+
+    /// Writes data for people: folded at the width of the terminal, and whole where there is none.
+    pub(crate) fn page(&self, text: &str) -> Result<(), CommandError> {
+        match self.page {
+            Some(columns) => self.data(&format!("{}\n", crate::live::folded(text, columns))),
+            None => self.data(text),
+        }
     }
 
     /// Writes data as it is, in one call.

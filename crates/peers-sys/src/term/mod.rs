@@ -8,6 +8,7 @@ mod width;
 
 use std::borrow::Cow;
 use std::iter::Peekable;
+use std::os::fd::AsFd;
 use std::str::Chars;
 
 pub use width::{char_width, width};
@@ -16,6 +17,13 @@ pub use width::{char_width, width};
 const STRING_MAX: usize = 4096;
 /// Marks stacked on one base character; more would draw over other lines.
 const MARKS_MAX: usize = 4;
+
+/// How many cells wide the terminal behind this is; `None` where there is none, or it does not say.
+#[must_use]
+pub fn columns(terminal: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
 
 /// `text` with its lines and tabs, all else that steers a terminal removed.
 ///
