@@ -15,6 +15,7 @@ mod excluded;
 mod facts;
 mod feed;
 mod gates;
+mod halted;
 mod history;
 mod info;
 mod json;
@@ -49,6 +50,7 @@ pub use diagnostic::{cause, complaint, last_words};
 pub use facts::{GitFacts, Paths};
 pub use feed::{Feed, FeedItem, Polled};
 pub use gates::{GateRow, ProofFact};
+pub use halted::halted_markdown;
 pub use history::{
     CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost, When, recovery_words,
 };

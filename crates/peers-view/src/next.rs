@@ -14,6 +14,7 @@ use crate::diagnostic::cause;
 use crate::liveness::{Attention, Liveness, attention};
 use crate::loopview::{LoopView, REFUSED};
 use crate::notable::{HookRow, LOOK, WeakenedRow};
+use crate::peers::PeerRow;
 use crate::setup::Setup;
 use crate::sourced::Sourced;
 use crate::words::{self, count, count_of};
@@ -379,6 +380,11 @@ pub fn red_gate(view: Option<&LoopView>, reason: &StopReason, detail: &str) -> O
     };
     let said = view.and_then(|view| said(view, reason)).unwrap_or_else(|| term::line(&cause(detail), CAUSE));
     Some(if said.is_empty() { is } else { format!("{is}: {said}") })
+}
+
+/// How to get a peer back that needs its operator, one sentence.
+pub(crate) fn back(row: &PeerRow, view: &LoopView) -> String {
+    if row.blocked_on.is_some() { peer::blocked(view) } else { peer::unavailable(&row.name, view) }
 }
 
 /// What must not be overlooked, one line each.

@@ -195,7 +195,7 @@ fn newest_exit(report: &Report) -> Option<&ExitRow> {
     report.history.value().and_then(|history| history.exits.back()).filter(|_| stopped)
 }
 
-fn headline(view: &LoopView) -> &'static str {
+pub(crate) fn headline(view: &LoopView) -> &'static str {
     match view.liveness.value() {
         None => "Not known",
         Some(Liveness::Running { .. }) => "Running",
@@ -354,7 +354,7 @@ fn peers(doc: &mut Document, report: &Report, core: &Core) {
 }
 
 /// Why a peer has no turn, or is not healthy. Times stand whole, since the report is kept.
-fn idle_words(peer: &PeerRow, now: Timestamp) -> String {
+pub(crate) fn idle_words(peer: &PeerRow, now: Timestamp) -> String {
     let waits = peer.waiting(now).map(|(until, why)| format!("waits until {until} ({why})"));
     [peer.reason.clone(), waits, peer.blocked()].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

@@ -1,6 +1,7 @@
 //! `peers status`.
 
 use peers_core::state::{LastRun, PeerState};
+use peers_model::Timestamp;
 
 use crate::converge::unproved;
 use crate::diagnostic::last_words;
@@ -11,6 +12,7 @@ use crate::liveness::{Attention, Liveness, attention};
 use crate::loopview::{Core, LoopView};
 use crate::next::{self, next_step};
 use crate::page::{Cell, Colour, Page, Tone};
+use crate::peers::PeerRow;
 use crate::sourced::Sourced;
 use crate::ticks::outcome_word;
 use crate::words::{self, ago, count, count_of, duration_ms};
@@ -315,14 +317,7 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
                 PeerState::Degraded => Tone::Care,
                 PeerState::Halted | PeerState::Unavailable => Tone::Bad,
             };
-            let last = match &peer.last {
-                None => "no turn yet".to_owned(),
-                Some(last) => {
-                    let why = peer.why_last(view.at).map(|why| format!(", {why}")).unwrap_or_default();
-                    let took = duration_ms(last.duration_ms);
-                    format!("tick {}: {} in {took}{why}", last.tick, last_outcome(last))
-                }
-            };
+            let last = last_turn(peer, view.at);
             let mut more = Vec::new();
             more.extend(peer.recent_fails());
             if peer.reverted > 0 {
@@ -365,6 +360,13 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             Cell::new(Tone::Plain, format!("{said}see `peers replay {}`", tick.tick)),
         ]);
     }
+}
+
+/// `tick 3: no-handoff in 12s, why`: a peer's last turn.
+pub(crate) fn last_turn(peer: &PeerRow, now: Timestamp) -> String {
+    let Some(last) = &peer.last else { return "no turn yet".to_owned() };
+    let why = peer.why_last(now).map(|why| format!(", {why}")).unwrap_or_default();
+    format!("tick {}: {} in {}{why}", last.tick, last_outcome(last), duration_ms(last.duration_ms))
 }
 
 /// What the loop made of a peer's last turn; what became of its process, where nothing else is known.

@@ -8,7 +8,8 @@ use peers_model::{Usd, exit};
 use peers_modes::hooks::quoted;
 use peers_run::boot::{self, After, RunOptions, RunSummary};
 use peers_run::place::{Place, is_gone};
-use peers_store::{runs, store};
+use peers_store::layout::peers;
+use peers_store::{Area, Disk as _, runs, store};
 use peers_sys::{env, term};
 use peers_view::LoopView;
 
@@ -134,6 +135,12 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
         }
     };
     let view = end(options, &summary, cx);
+    if let Some(view) = view.as_ref().filter(|_| summary.reason == StopReason::AllPeersDegraded)
+        && let Err(error) = halted(view, &summary, cx)
+    {
+        // What the loop itself wrote stands there.
+        tracing::warn!(?error, "`.peers/HALTED.md` says less than `peers status`");
+    }
     if let Some(red) = peers_view::red_gate(view.as_ref(), &summary.reason, &summary.detail) {
         cx.out.talk(&red);
     } else if !summary.detail.is_empty() {
@@ -159,6 +166,14 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
     }
     stopped(&summary.reason, cx);
     Ok(summary)
+}
+
+/// Writes what the operator is needed for, in place of the little that the loop itself knows of it.
+fn halted(view: &LoopView, summary: &RunSummary, cx: &Cx) -> Result<(), CommandError> {
+    let text = peers_view::halted_markdown(view);
+    let mut disk = Place::locate(&summary.work_dir, &cx.env)?.open_store_disk()?;
+    disk.publish(Area::Peers, peers::HALTED, text.as_bytes(), false)?;
+    Ok(())
 }
 
 /// How things stand at the end; nothing where that cannot be read, for the stop reason says the rest.

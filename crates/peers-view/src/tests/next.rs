@@ -272,3 +272,33 @@ fn files_of_a_worktree_are_looked_at_and_accepted_there() {
     let step = next_step(&LoopView::read(&mut world.disk(), &asked)).unwrap();
     assert!(step.starts_with("correct /data/apart/.peers/goals.yaml line "), "{step}");
 }
+
+#[test]
+fn the_text_about_a_halt_says_what_status_says_and_who_needs_the_operator() {
+    let mut world = World::running();
+    world.tick(1, "codex", |_| {});
+    for tick in 2..=6 {
+        world.tick(tick, "claude", |tick| {
+            (tick.success, tick.outcome) = (false, TickOutcome::NeedsOperator);
+            tick.exit.api = ApiClass::Auth;
+            tick.soft_fail_reason = Some("not logged in: \u{1b}[31m`rm -rf`".into());
+        });
+    }
+    world.exit(StopReason::AllPeersDegraded, "");
+    let mut view = world.view();
+    if let crate::Sourced::Fresh(core) = &mut view.core {
+        (core.clean, core.dirty, core.dirty_count) = (Some(false), vec!["?? notes.txt".into()], Some(1));
+    }
+    let text = crate::halted_markdown(&view);
+    for line in [
+        "# No peer is left\n",
+        "peer-unavailable:all-peers-degraded",
+        "- claude is halted: `not logged in: 'rm -rf'`; `tick 6: needs-operator in 3m`",
+        "- next step for claude: log `claude` in (start `claude` and type `/login`",
+        "1 uncommitted path: ?? notes.txt",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    assert!(super::is_harmless(&text), "{text}");
+    assert!(!text.contains("HALTED.md"), "{text}");
+}
