@@ -1,6 +1,6 @@
 //! `peers watch`: the journal, decoded line by line.
 
-use peers_model::record::{CorrectionKind, Line, Record};
+use peers_model::record::{CorrectionKind, Line, Record, RunStarted};
 use peers_model::verdict::Judged;
 use serde_json::json;
 
@@ -57,22 +57,7 @@ pub fn watch_json(item: &FeedItem) -> String {
 
 fn words_of(line: &Line) -> (Tone, String) {
     match &line.record {
-        Record::RunStarted(run) => {
-            let branch = run.branch.as_deref().unwrap_or("a detached HEAD");
-            let confined = if run.sandbox == "none" {
-                "unconfined".to_owned()
-            } else {
-                format!("sandbox {}", run.sandbox)
-            };
-            let peers: Vec<String> = run.rules.peers.iter().map(|p| p.name.to_string()).collect();
-            let text = format!(
-                "at {} on {branch}, {}, {}; {confined}",
-                run.head.short(),
-                count_of(&run.rules.gates, "gate"),
-                peers.join(" and ")
-            );
-            (Tone::Strong, text)
-        }
+        Record::RunStarted(run) => (Tone::Strong, started(run)),
         Record::TickStarted(tick) => {
             let kind = if tick.skeptic { " as skeptic" } else { "" };
             let at = tick.head_before.short();
@@ -158,6 +143,19 @@ fn words_of(line: &Line) -> (Tone, String) {
             )
         }
     }
+}
+
+fn started(run: &RunStarted) -> String {
+    let branch = run.branch.as_deref().unwrap_or("a detached HEAD");
+    let confined =
+        if run.sandbox == "none" { "unconfined".to_owned() } else { format!("sandbox {}", run.sandbox) };
+    let peers: Vec<String> = run.rules.peers.iter().map(|p| p.name.to_string()).collect();
+    format!(
+        "at {} on {branch}, {}, {}; {confined}",
+        run.head.short(),
+        count_of(&run.rules.gates, "gate"),
+        peers.join(" and ")
+    )
 }
 
 /// `counted` is how many gates are green and how many there are; where no record says so, of those that ran.
