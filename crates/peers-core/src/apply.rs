@@ -156,8 +156,9 @@ impl State {
     fn apply_run_started(&mut self, ts: Timestamp, id: &RunId, started: &RunStarted) {
         self.take_rules(&started.rules, Some(&started.head));
         for health in self.peers.values_mut() {
-            // An operator who starts a run has seen to what only an operator can see to.
-            if matches!(health.state, PeerState::Halted | PeerState::Unavailable) {
+            // An operator who starts a run has seen to what only an operator can see to, and may have mended
+            // what made a peer fail.
+            if health.state != PeerState::Healthy {
                 health.state = PeerState::Degraded;
                 health.recovery_due = true;
             }
@@ -294,7 +295,8 @@ impl State {
                 *next = (*next).max(number);
             }
         }
-        if !tick.outcome.could_work() {
+        let worked = tick.tree_changed || !tick.commits.is_empty();
+        if tick.outcome.is_neutral() || !(tick.outcome.could_work() || worked) {
             // Nobody could work: no tick of a red streak, and none that changed nothing.
             self.board.pass_over(tick.iteration);
             self.changed_at = self.changed_at.next();

@@ -19,6 +19,9 @@ pub enum Choice {
     Nobody,
 }
 
+/// So many reverted turns in a row degrade a peer.
+pub(crate) const MOST_REVERTED: u32 = 2;
+
 fn recovery_due(state: &State, peer: &PeerName, ticks: TickNo) -> bool {
     let Some(health) = state.peers.get(peer) else { return false };
     if health.recovery_due {
@@ -33,7 +36,17 @@ fn can_go(state: &State, peer: &PeerName) -> bool {
     !is_blocked(state, peer) && is_able(state, peer)
 }
 
-/// Whether a peer says that something is in its way, and nobody has changed anything since.
+/// Whether a peer says that something is in its way, others have got something done since, and it has its
+/// turn again only when nobody else can have one.
+fn may_be_free(state: &State, peer: &PeerName) -> bool {
+    state
+        .peers
+        .get(peer)
+        .and_then(|health| health.blocked.as_ref())
+        .is_some_and(|blocked| blocked.changes > 0)
+}
+
+/// Whether a peer says that something is in its way, and too little has changed since.
 fn is_blocked(state: &State, peer: &PeerName) -> bool {
     state.peers.get(peer).is_some_and(|health| health.blocked.is_some())
 }
@@ -103,13 +116,29 @@ fn choose_from(
     may: impl Fn(&PeerName) -> bool,
     accept: impl Fn(&PeerName) -> bool,
 ) -> Choice {
+    let first = choose_among(state, now, |peer| can_go(state, peer) && may(peer), &accept);
+    if matches!(first, Choice::Peer(..)) {
+        return first;
+    }
+    // Rather than that nobody has a turn, who said that it is blocked is asked again.
+    let again = |peer: &PeerName| is_able(state, peer) && may_be_free(state, peer) && may(peer);
+    match choose_among(state, now, again, &accept) {
+        chosen @ Choice::Peer(..) => chosen,
+        Choice::Wait(_) | Choice::Nobody => first,
+    }
+}
+
+fn choose_among(
+    state: &State,
+    now: Timestamp,
+    may: impl Fn(&PeerName) -> bool,
+    accept: impl Fn(&PeerName) -> bool,
+) -> Choice {
     let peers = &state.rules.peers;
     let n = peers.len();
     let order: Vec<usize> = (0..n).map(|k| (state.turn_index + k) % n.max(1)).collect();
-    let able: Vec<usize> = order
-        .into_iter()
-        .filter(|i| peers.get(*i).is_some_and(|p| can_go(state, &p.name) && may(&p.name)))
-        .collect();
+    let able: Vec<usize> =
+        order.into_iter().filter(|i| peers.get(*i).is_some_and(|p| may(&p.name))).collect();
     let is_spare = |i: &usize| peers.get(*i).is_some_and(|p| p.role == Role::Recovery);
     let pool: Vec<usize> = if able.iter().any(|i| !is_spare(i)) {
         able.into_iter().filter(|i| !is_spare(i)).collect()
@@ -166,7 +195,8 @@ pub fn recovers_meanwhile(
         let health = state.peers.get(peer)?;
         let free = health.blocked.is_none() && health.not_before.is_none_or(|until| until <= now);
         let first = health.state == PeerState::Degraded && health.recovery_cooldown.is_none();
-        (first && free && may(peer)).then(|| peer.clone())
+        // Who weakened tests stays out as long as it was meant to.
+        (first && free && health.failed_cheating < MOST_REVERTED && may(peer)).then(|| peer.clone())
     };
     let peers = state.rules.peers.iter().filter(|rule| rule.role != Role::Recovery);
     peers.map(|rule| &rule.name).find_map(due).filter(|_| state.rules.recovery_interval > 0)

@@ -59,7 +59,7 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
     // Gates that ran have answered: an exit from here cuts none of them off.
     let phase = Phase::Surveying(u8::from(draft.moved));
     let ahead = Machine { state: after, phase, stop: m.stop, behind: m.behind.clone() };
-    let mut d = next(cfg, &ahead, draft, &tick, input);
+    let mut d = next(cfg, &ahead, was_out(&m.state, &tick.peer), draft, &tick, input);
     records.append(&mut d.records);
     d.records = records;
     let mut effects = vec![Effect::Attest];
@@ -95,6 +95,19 @@ fn waited_too_long(cfg: &LoopConfig, m: &Machine, open: &OpenTick, draft: &Draft
     draft
 }
 
+/// Whether the loop did without `peer` before its turn: it was out for its failures, nobody started the run to
+/// see whether it is well again, and another one is well.
+fn was_out(before: &State, peer: &PeerName) -> bool {
+    let health = before.health(peer);
+    let well = |name: &PeerName| {
+        let other = before.health(name);
+        *name != *peer && other.state == PeerState::Healthy && other.blocked.is_none()
+    };
+    health.state == PeerState::Degraded
+        && !health.recovery_due
+        && before.rules.peers.iter().any(|rule| well(&rule.name))
+}
+
 /// Whether the loop goes on without `peer`: the operator said that it may, and two others can have turns, now
 /// or after a wait that the operator allows.
 fn others_go_on(cfg: &LoopConfig, state: &State, peer: &PeerName, input: &Input) -> bool {
@@ -102,7 +115,7 @@ fn others_go_on(cfg: &LoopConfig, state: &State, peer: &PeerName, input: &Input)
     let goes = |name: &PeerName| {
         let health = state.health(name);
         turns::may_ever_go(state, name)
-            && health.blocked.is_none()
+            && health.blocked.is_none_or(|blocked| blocked.changes > 0)
             && health.not_before.is_none_or(|at| at <= latest)
             && budget::may_go(&cfg.caps, state, name)
     };
@@ -140,8 +153,15 @@ fn capped(cfg: &LoopConfig, before: &State, after: &State, tick: &TickRecord) ->
         .then(|| Effect::Tell(Notice::PeerCapped { peer: peer.clone(), reached }))
 }
 
-/// What follows a tick. `m.state` is the state after it.
-fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord, input: &Input) -> Decision {
+/// What follows a tick. `m.state` is the state after it; `spared`: the loop did without its peer before.
+fn next(
+    cfg: &LoopConfig,
+    m: &Machine,
+    spared: bool,
+    draft: &Draft,
+    tick: &TickRecord,
+    input: &Input,
+) -> Decision {
     if let Some((kind, detail)) = &draft.harvest.tamper {
         return stop_with(
             cfg,
@@ -167,7 +187,8 @@ fn next(cfg: &LoopConfig, m: &Machine, draft: &Draft, tick: &TickRecord, input: 
         // `AfterTick` is answered by the next survey.
         Some(StopRequest::AfterTick) | None => {}
     }
-    if tick.outcome == TickOutcome::NeedsOperator && !others_go_on(cfg, &m.state, &tick.peer, input) {
+    let spared = spared || others_go_on(cfg, &m.state, &tick.peer, input);
+    if tick.outcome == TickOutcome::NeedsOperator && !spared {
         let detail = tick.soft_fail_reason.clone().unwrap_or_default();
         return stop_with(cfg, m, None, StopReason::PeerUnavailable(tick.peer.clone()), &detail);
     }

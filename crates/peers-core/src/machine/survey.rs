@@ -13,7 +13,7 @@ use super::{Behind, Composing, Decision, LoopConfig, Machine, Phase};
 use crate::budget;
 use crate::compose;
 use crate::converge::{self, Standing};
-use crate::state::{PeerState, State};
+use crate::state::{PeerState, Skeptic, State};
 use crate::turns::{self, Choice};
 
 /// So many skeptic turns in a row may mend something without a report.
@@ -378,9 +378,7 @@ fn onwards(
     match choice {
         Choice::Peer(_, peer) => has_turn(m, facts, heavy, peer, skeptic),
         Choice::Wait(until) => {
-            // One more failure must not end a run that only waits.
-            let failures = state.spent.consecutive_failures.saturating_add(1);
-            let bears = cfg.caps.budget.max_consecutive_failures.is_none_or(|max| failures < max.get());
+            let bears = bears_a_failure(cfg, state, skeptic);
             let may = |peer: &PeerName| {
                 bears
                     && asked_for(peer)
@@ -416,6 +414,23 @@ fn has_turn(m: &Machine, facts: &Facts, heavy: Heavy, peer: PeerName, skeptic: b
     }
     d.effects.push(Effect::Compose { peer });
     d
+}
+
+/// Whether a turn that leads nowhere would not end the run, which only waits.
+fn bears_a_failure(cfg: &LoopConfig, state: &State, skeptic: bool) -> bool {
+    let failures = state.spent.consecutive_failures.saturating_add(1);
+    let Skeptic { attempts, unreported, .. } = &state.skeptic;
+    let watched: Vec<GoalId> = cfg.stuck_gates.iter().chain(&cfg.idle_gates).cloned().collect();
+    let red = match cfg.stuck_after {
+        0 => true,
+        1 => false,
+        after => state.board.stuck(&watched, after - 1).is_none(),
+    };
+    let doubts = attempts.saturating_add(1) < state.rules.skeptic_attempts
+        && unreported.saturating_add(1) < MAX_UNREPORTED;
+    cfg.caps.budget.max_consecutive_failures.is_none_or(|max| failures < max.get())
+        && red
+        && (!skeptic || doubts)
 }
 
 /// Nobody can have a turn before `until`.

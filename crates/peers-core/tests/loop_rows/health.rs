@@ -164,6 +164,18 @@ fn row_43_a_restart_with_the_cause_still_there_ends_again_after_one_turn_each() 
 }
 
 #[test]
+fn row_43_a_restart_gives_a_turn_to_one_that_is_degraded_beside_others() {
+    let mut bench = ann_degraded("ann bob");
+    bench.cfg.max_ticks = Some(4);
+    assert_eq!(bench.finish(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann ann ann bob");
+    bench.cfg.max_ticks = Some(2);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann ann ann bob ann bob");
+    assert_eq!(bench.health("ann").state, PeerState::Healthy);
+}
+
+#[test]
 fn row_43_a_recovery_turn_stays_due_when_it_was_cut_short_or_rate_limited() {
     for neutral in [limited(), Turn::fails(ExitClass::Interrupted, ApiClass::None)] {
         let mut bench = Bench::new("ann bob");

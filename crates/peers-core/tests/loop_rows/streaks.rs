@@ -95,6 +95,16 @@ fn row_56_a_gate_is_not_stuck_because_nobody_comes_to_work_on_it() {
 }
 
 #[test]
+fn row_56_turns_that_work_and_then_crash_count() {
+    let mut bench = watched(3);
+    bench.cfg.rules.max_retries = 0;
+    let crash = |n: &str| Turn::commit(n, "half done").exit(ExitClass::Nonzero, ApiClass::None);
+    bench.play([crash("a"), crash("b"), crash("c")]);
+    assert_eq!(bench.run(), StopReason::StuckGate(goal("tests-pass")));
+    assert_eq!(bench.order(), "ann bob ann");
+}
+
+#[test]
 fn row_56_a_threshold_of_zero_never_stops() {
     let mut bench = watched(0);
     assert_eq!(bench.run(), StopReason::MaxTicks);

@@ -4,13 +4,15 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use peers_core::machine::{Effect, Notice, PendingCommand};
+use peers_core::state::{PeerHealth, PeerState};
+use peers_core::turns;
 use peers_model::Usd;
 use peers_model::config::{PeerBudget, PositiveUsd, UsdMode};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::{AckTarget, OperatorOp, OperatorRecord, TickOutcome};
 
 use crate::bench::Bench;
-use crate::world::{Gate, Turn, handoff_text, peer};
+use crate::world::{Gate, Turn, goal, handoff_text, peer};
 
 const HOUR: u64 = 3_600_000;
 
@@ -208,6 +210,65 @@ fn who_is_degraded_costs_a_run_that_waits_neither_its_last_failure_nor_a_turn_it
         let told: Vec<&str> = strict.effects.iter().filter_map(waiting).collect();
         assert_eq!(told, ["ann waits for the end of its usage cap, bob is degraded"]);
     }
+}
+
+#[test]
+fn a_recovery_turn_while_others_wait_ends_no_run_that_only_waits() {
+    let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
+    // It turns out that only the operator can help it.
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.rules.max_retries = 9;
+    bench.cfg.max_ticks = Some(6);
+    let cap = capped(&bench, 2);
+    let login = Turn::fails(ExitClass::Nonzero, ApiClass::Auth);
+    bench.play([fails(), fails(), fails(), cap, login, Turn::says("", "")]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann ann ann bob ann bob");
+    assert_eq!(bench.health("ann").state, PeerState::Unavailable);
+    // Its turn would be the red tick that makes a gate stuck.
+    let mut bench = Bench::new("ann bob");
+    bench.gate("tests-pass", Gate::At("good"));
+    (bench.cfg.stuck_after, bench.cfg.stuck_gates) = (3, vec![goal("tests-pass")]);
+    bench.cfg.rules.max_retries = 9;
+    bench.cfg.max_ticks = Some(7);
+    let cap = capped(&bench, 2);
+    let half = |n: &str| Turn::commit(n, "half done");
+    bench.play([fails(), half("a"), half("b"), fails(), cap, Turn::handoff("good")]);
+    bench.run();
+    assert!(bench.order().starts_with("ann ann ann ann bob bob"), "{}", bench.order());
+}
+
+#[test]
+fn who_weakened_tests_has_no_turn_because_others_wait() {
+    let mut bench = Bench::new("ann bob");
+    let health = PeerHealth {
+        state: PeerState::Degraded,
+        failed_cheating: 2,
+        degraded_at: Some(bench.m.state.ticks),
+        ..PeerHealth::default()
+    };
+    bench.cfg.max_ticks = Some(1);
+    bench.run();
+    let now = bench.now;
+    let mut state = bench.m.state.clone();
+    state.peers.insert(peer("ann"), health.clone());
+    assert_eq!(turns::recovers_meanwhile(&state, now, |_| true), None);
+    state.peers.insert(peer("ann"), PeerHealth { failed_cheating: 1, ..health });
+    assert_eq!(turns::recovers_meanwhile(&state, now, |_| true), Some(peer("ann")));
+}
+
+#[test]
+fn who_said_often_that_it_is_blocked_is_asked_before_a_run_ends_for_it() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.rules.max_retries = 9;
+    let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
+    bench.play([blocked("a schema"), Turn::handoff("a"), blocked("a schema"), Turn::handoff("schema")]);
+    bench.play([fails(), fails(), fails(), Turn::handoff("way"), blocked("a schema")]);
+    bench.cfg.max_ticks = Some(12);
+    bench.cfg.rules.recovery_interval = 99;
+    assert_eq!(bench.run(), StopReason::ParkedBlocked);
+    // The eighth turn is one that nobody else could have; after the next one nothing has changed.
+    assert_eq!(bench.order(), "ann bob ann bob bob bob bob ann ann");
 }
 
 fn waiting(effect: &Effect) -> Option<&str> {
