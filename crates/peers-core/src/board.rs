@@ -94,6 +94,13 @@ impl GateBoard {
         u32::try_from(rules.gates.iter().filter(green).count()).unwrap_or(u32::MAX)
     }
 
+    /// How many gates pass at exactly this key.
+    #[must_use]
+    pub fn greens_at(&self, rules: &Rules, key: &TreeKey) -> u32 {
+        let green = |gate: &&GateRule| self.fresh(gate, key).is_some_and(|j| j.verdict.is_pass());
+        u32::try_from(rules.gates.iter().filter(green).count()).unwrap_or(u32::MAX)
+    }
+
     /// Whether every hard gate passes at exactly this key. An empty list is not green.
     #[must_use]
     pub fn ready(&self, rules: &Rules, key: &TreeKey) -> bool {

@@ -257,10 +257,11 @@ pub struct GatesRecord {
     pub took_ms: u64,
     /// The verdicts.
     pub verdicts: Vec<Judged>,
-    /// How many gates are green after them, those that did not run too; absent in records of older versions.
+    /// How many gates are green after them at the tree that they are about, those that did not run too; absent
+    /// where that tree is gone, and in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub green: Option<u32>,
-    /// How many gates there are; absent in records of older versions.
+    /// How many gates there are; absent where `green` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<u32>,
 }

@@ -160,6 +160,10 @@ fn started(run: &RunStarted) -> String {
 
 /// `counted` is how many gates are green and how many there are; where no record says so, of those that ran.
 fn verdicts(verdicts: &[Judged], took_ms: u64, counted: Option<(u32, u32)>) -> (Tone, String) {
+    if verdicts.is_empty() {
+        // The tree moved under the gates, or they were cut off.
+        return (Tone::Care, format!("no verdict stands, after {}", duration_ms(took_ms)));
+    }
     let n = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let others: Vec<String> = verdicts
         .iter()

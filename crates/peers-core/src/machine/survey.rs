@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use peers_model::outcome::{BudgetKind, StopReason, TamperKind};
 use peers_model::record::{CommitsSeen, GatesRecord, PeerRule, ProofRecord, Record, TickStarted};
-use peers_model::verdict::{Judged, Place};
+use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{GoalId, PeerName, Timestamp};
 
 use super::decide::{keep, look, stop_reason, stop_with};
@@ -55,7 +55,7 @@ pub(super) fn on_facts(
         return on_arrived(cfg, m, facts, unstable);
     }
     if let Behind::Answered { verdicts, took_ms } = &m.behind {
-        return on_answered_behind(m, verdicts, *took_ms, unstable);
+        return on_answered_behind(m, facts, verdicts, *took_ms, unstable);
     }
     if unstable > MAX_UNSTABLE {
         // A gate that edits the tree each time would be measured for ever; a tree that never rests is not clean.
@@ -81,7 +81,13 @@ fn is_expensive(state: &State, gate: &GoalId) -> bool {
 
 /// Verdicts of gates that ran beside a peer are recorded, whatever the tree is by now: each names its own, so
 /// that of another tree satisfies nothing. One that could not be judged is none: its gate is run again.
-fn on_answered_behind(m: &Machine, verdicts: &[Judged], took_ms: u64, unstable: u8) -> Decision {
+fn on_answered_behind(
+    m: &Machine,
+    facts: &Facts,
+    verdicts: &[Judged],
+    took_ms: u64,
+    unstable: u8,
+) -> Decision {
     let mut d = look(m);
     d.phase = Phase::Surveying(unstable);
     d.behind = Behind::Idle;
@@ -91,17 +97,21 @@ fn on_answered_behind(m: &Machine, verdicts: &[Judged], took_ms: u64, unstable: 
             0,
             Effect::Tell(Notice::GatesDone { verdicts: verdicts.clone(), took_ms, place: Place::GateTree }),
         );
-        d.records.push(gates_record(&m.state, took_ms, verdicts));
+        let key = facts.key();
+        let here = verdicts.iter().all(|judged| judged.at == key).then_some(&key);
+        d.records.push(gates_record(&m.state, took_ms, verdicts, here));
     }
     d
 }
 
-/// The record of verdicts, with what all gates amount to after them.
-fn gates_record(state: &State, took_ms: u64, verdicts: Vec<Judged>) -> Record {
+/// The record of verdicts. With what all gates amount to after them at the tree that is `here`, unless they are
+/// about another one.
+fn gates_record(state: &State, took_ms: u64, verdicts: Vec<Judged>, here: Option<&TreeKey>) -> Record {
     let (rules, iteration) = (&state.rules, state.ticks);
     let mut board = state.board.clone();
     board.take(rules, iteration, &verdicts);
-    let (green, of) = (Some(board.greens(rules)), u32::try_from(rules.gates.len()).ok());
+    let green = here.map(|key| board.greens_at(rules, key));
+    let of = green.and_then(|_| u32::try_from(rules.gates.len()).ok());
     Record::Gates(GatesRecord { iteration, took_ms, verdicts, green, of })
 }
 
@@ -218,7 +228,8 @@ pub(super) fn on_verdicts(
         // Their passes may not stand once it rests again.
         kept.retain(|j| cfg.strict_tree || !j.verdict.is_pass());
     }
-    let record = gates_record(&m.state, took_ms, kept);
+    let key = facts.key();
+    let record = gates_record(&m.state, took_ms, kept, Some(&key).filter(|_| moved.is_none()));
     let mut state = m.state.clone();
     if let Err(error) = state.apply(input.at.wall, Some(&cfg.run_id), &record) {
         return stop_with(

@@ -7,7 +7,7 @@ use peers_core::prompt::GateState;
 use peers_model::goal::TreeChoice;
 use peers_model::outcome::{BudgetKind, StopReason};
 use peers_model::record::Record;
-use peers_model::verdict::Place;
+use peers_model::verdict::{Place, TreeKey};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Habit, Turn, goal, tree};
@@ -126,6 +126,22 @@ fn complete_is_impossible_on_verdicts_measured_while_the_tree_moved() {
     assert!(bench.prompts()[0].contains("a gate changes the work tree each time it runs"));
     assert_eq!(bench.finish(), StopReason::Complete);
     assert_eq!(bench.judged(Place::Live).len(), 4, "a pass that belongs to no tree is not kept");
+    let counted =
+        |r: &Record| if let Record::Gates(g) = r { Some((g.verdicts.len(), g.green, g.of)) } else { None };
+    let counted: Vec<_> = bench.log.iter().filter_map(counted).collect();
+    assert_eq!(counted, [(0, None, None), (1, Some(1), Some(1))], "nor is it counted");
+}
+
+#[test]
+fn a_gate_is_counted_green_only_at_the_tree_that_was_judged() {
+    let mut bench = Bench::new("ann bob");
+    bench.gate("lint-clean", Gate::Green);
+    bench.cfg.max_ticks = Some(1);
+    bench.run();
+    let (rules, board) = (&bench.m.state.rules, &bench.m.state.board);
+    let key = board.gates.values().find_map(|standing| standing.last.as_ref()).unwrap().at.clone();
+    assert_eq!(board.greens_at(rules, &key), 1);
+    assert_eq!(board.greens_at(rules, &TreeKey { tree: tree("elsewhere"), ..key }), 0);
 }
 
 #[test]

@@ -104,6 +104,12 @@ fn row_65_an_answer_about_another_tree_satisfies_nothing() {
         _ => false,
     });
     assert!(red_here, "it was measured where things stand now");
+    let behind = |j: &peers_model::verdict::Judged| j.place == Place::GateTree;
+    let counted = bench.log.iter().find_map(|record| match record {
+        Record::Gates(gates) if gates.verdicts.iter().any(behind) => Some((gates.green, gates.of)),
+        _ => None,
+    });
+    assert_eq!(counted, Some((None, None)), "of a tree that is gone nothing is counted");
 }
 
 #[test]
