@@ -28,7 +28,8 @@ const FILES: usize = 500;
 pub struct Replay {
     /// Its number.
     pub tick: TickNo,
-    /// Its records and those that follow it, up to the next tick.
+    /// Its records and those that follow it, up to the next tick; of hooks that failed those of this tick alone,
+    /// also from before it and from later.
     pub records: Vec<Line>,
     /// Records that were left out.
     pub records_left_out: u64,
@@ -88,7 +89,7 @@ pub fn replay<D: Disk>(
     tick: TickNo,
     git: Option<&Facts<'_>>,
 ) -> Result<Option<Replay>, StoreError> {
-    let mut fold = Fold { tick, state: State::new(), found: None };
+    let mut fold = Fold { tick, state: State::new(), before: Vec::new(), found: None, over: false };
     let read = Journal::open(disk, &Position::default(), false, |read| fold.take(read.line));
     match (read, &fold.found) {
         // What is damaged behind the tick does not concern it.
@@ -128,16 +129,29 @@ impl Replay {
 struct Fold {
     tick: TickNo,
     state: State,
+    /// Of hooks that failed before it began.
+    before: Vec<Line>,
     found: Option<Replay>,
+    /// The next tick has begun.
+    over: bool,
 }
 
 impl Fold {
     fn take(&mut self, line: Line) -> Result<(), Stop> {
+        if self.over {
+            match &line.record {
+                // What failed in a run is written down by its end.
+                Record::RunStarted(_) => return Err(Stop::Enough),
+                Record::HookFailed(failed) if failed.tick == self.tick => self.keep(line),
+                _ => {}
+            }
+            return Ok(());
+        }
         if let Record::TickStarted(started) = &line.record {
             if started.tick == self.tick {
                 self.found = Some(Replay {
                     tick: self.tick,
-                    records: Vec::new(),
+                    records: std::mem::take(&mut self.before),
                     records_left_out: 0,
                     before: Box::new(self.state.clone()),
                     after: None,
@@ -146,21 +160,37 @@ impl Fold {
                     files: Vec::new(),
                 });
             } else if self.found.is_some() {
-                return Err(Stop::Enough);
+                self.over = true;
+                return Ok(());
             }
         }
         let applied = self.state.apply(line.ts, line.run_id.as_ref(), &line.record);
         applied.map_err(|source| Stop::Store(StoreError::Illegal { seq: line.seq, source }))?;
-        let Some(found) = &mut self.found else { return Ok(()) };
-        if matches!(&line.record, Record::Tick(tick) if tick.iteration == self.tick) {
-            found.after = Some(Box::new(self.state.clone()));
+        if let Record::HookFailed(failed) = &line.record
+            && failed.tick != self.tick
+        {
+            return Ok(());
         }
+        match &mut self.found {
+            None if matches!(line.record, Record::HookFailed(_)) => self.before.push(line),
+            None => {}
+            Some(found) => {
+                if matches!(&line.record, Record::Tick(tick) if tick.iteration == self.tick) {
+                    found.after = Some(Box::new(self.state.clone()));
+                }
+                self.keep(line);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, line: Line) {
+        let Some(found) = &mut self.found else { return };
         if found.records.len() < RECORDS {
             found.records.push(slim(line));
         } else {
             found.records_left_out += 1;
         }
-        Ok(())
     }
 }
 

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use peers_git::{Git, PeerRepo};
-use peers_model::record::{GatesRecord, PeerSpawned, Record};
+use peers_model::config::Hook;
+use peers_model::record::{GatesRecord, HookFailed, Line, PeerSpawned, Record};
 use peers_model::verdict::Verdict;
 use peers_model::{CommitId, TickNo};
 use serde_json::Value;
@@ -85,11 +86,41 @@ fn gates_are_counted_as_the_run_counts_them() {
     let verdicts = vec![judged("tests-pass", 'b', Verdict::Pass), judged("lint-clean", 'b', Verdict::Pass)];
     let counted = GatesRecord { iteration: TickNo(1), took_ms: 100, verdicts, green: Some(2), of: Some(3) };
     let old = GatesRecord { green: None, of: None, ..counted.clone() };
-    world.append(Record::Gates(counted));
+    world.append(Record::Gates(counted.clone()));
     world.append(Record::Gates(old));
+    let none = GatesRecord { verdicts: Vec::new(), ..counted.clone() };
+    world.append(Record::Gates(none.clone()));
     let text = replay_text(&get(&world, 1).unwrap(), Colour::Plain);
     assert!(text.contains("gates              2 of 3 gates green in 100ms\n"), "{text}");
     assert!(text.contains("gates              2 of 2 gates green in 100ms\n"), "{text}");
+    assert!(text.contains("gates              no verdict stands, after 100ms\n"), "{text}");
+    let coloured = replay_text(&get(&world, 1).unwrap(), Colour::Ansi);
+    let line = coloured.lines().find(|line| line.contains("no verdict stands")).unwrap();
+    assert!(!line.contains("\u{1b}[32m"), "nothing is green where nothing was judged: {line}");
+}
+
+#[test]
+fn a_hook_that_failed_is_listed_with_the_tick_it_was_about() {
+    let mut world = World::running();
+    let failed = |hook, tick, times| {
+        Record::HookFailed(HookFailed { tick: TickNo(tick), hook, what: "`x` died".into(), times })
+    };
+    world.append(failed(Hook::PreTurn, 1, 1));
+    world.tick(1, "claude", |_| {});
+    world.append(failed(Hook::PostTurn, 1, 1));
+    world.append(failed(Hook::PreTurn, 2, 1));
+    world.tick(2, "codex", |_| {});
+    world.append(failed(Hook::PostGate, 1, 4));
+    world.append(failed(Hook::PostTurn, 2, 2));
+    let of = |tick: u64| -> Vec<String> {
+        let told = |line: &Line| match &line.record {
+            Record::HookFailed(failed) => format!("{:?} {} {}", failed.hook, failed.tick, failed.times),
+            record => record.event().to_owned(),
+        };
+        get(&world, tick).unwrap().records.iter().map(told).collect()
+    };
+    assert_eq!(of(1), ["PreTurn 1 1", "tick-started", "tick", "PostTurn 1 1", "PostGate 1 4"]);
+    assert_eq!(of(2), ["PreTurn 2 1", "tick-started", "tick", "PostTurn 2 2"]);
 }
 
 #[test]
