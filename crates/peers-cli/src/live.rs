@@ -313,8 +313,8 @@ impl Observer for Watcher {
                     }
                 }
             }
-            Notice::PeerDegraded { peer, reason } => {
-                self.line(&format!("{peer} is degraded: {}", term::line(reason, 200)));
+            Notice::PeerDegraded { peer, state, reason } => {
+                self.line(&wording::worse(peer, *state, reason));
             }
             Notice::PeerCapped { peer, reached } => {
                 self.line(&format!("{peer} takes no more turns: it reached {}", term::line(reached, 200)));
@@ -380,6 +380,14 @@ impl Doing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whom_only_the_operator_can_help_is_not_called_degraded() {
+        let ann = peers_model::PeerName::new("ann").unwrap();
+        let says = |state| wording::worse(&ann, state, "not \u{1b}[31mlogged in");
+        assert_eq!(says(peers_core::state::PeerState::Unavailable), "ann is unavailable: not logged in");
+        assert_eq!(says(peers_core::state::PeerState::Degraded), "ann is degraded: not logged in");
+    }
 
     #[test]
     fn a_long_line_is_folded_at_blanks_and_a_command_stays_whole() {

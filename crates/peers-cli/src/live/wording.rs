@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use peers_core::converge;
-use peers_core::state::State;
+use peers_core::state::{PeerState, State};
 use peers_model::record::{TickOutcome, TickRecord};
 use peers_model::time::human;
 use peers_model::verdict::{Judged, Place};
-use peers_model::{GoalId, Mono, Usd};
+use peers_model::{GoalId, Mono, PeerName, Usd};
 use peers_run::procs::{self, LiveGates, LiveHook, LivePeer, Progress};
 use peers_sys::{clock, term};
 
@@ -42,6 +42,11 @@ pub(super) fn start(state: &State) -> Vec<String> {
         format!("{id}{} work on {branch}{at}{dry}{hint}", peers.join(" and ")),
         "unconfined: agents and gates run as you, without a sandbox".to_owned(),
     ]
+}
+
+/// `ann is unavailable: its service does not know it`.
+pub(super) fn worse(peer: &PeerName, state: PeerState, reason: &str) -> String {
+    format!("{peer} is {}: {}", state.word(), term::line(reason, 200))
 }
 
 /// `3 of 4 gates green in 850ms; not green: lint`. Gates that had their verdict already count too.

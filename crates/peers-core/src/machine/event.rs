@@ -10,6 +10,7 @@ use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, TickNo, Timestamp, Tr
 
 use crate::cheat::{TurnDiff, Uncommitted};
 use crate::prompt::{BugLine, InboxItem, LastHandoff, PeerMessage};
+use crate::state::PeerState;
 
 /// Both clocks, read once for each input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -440,6 +441,8 @@ pub enum Notice {
     PeerDegraded {
         /// Who.
         peer: PeerName,
+        /// What it is now.
+        state: PeerState,
         /// Why.
         reason: String,
     },

@@ -140,6 +140,7 @@ fn worsened(before: &State, after: &State, tick: &TickRecord) -> Option<Effect> 
     (old.state == PeerState::Healthy && new.state != PeerState::Healthy).then(|| {
         Effect::Tell(Notice::PeerDegraded {
             peer: tick.peer.clone(),
+            state: new.state,
             reason: new.degraded_reason.unwrap_or_else(|| new.state.word().to_owned()),
         })
     })

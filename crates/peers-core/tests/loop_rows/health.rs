@@ -1,6 +1,6 @@
 //! Peers that fail: who is left out, who comes back, who waits.
 
-use peers_core::machine::Effect;
+use peers_core::machine::{Effect, Notice};
 use peers_core::state::{PeerHealth, PeerState};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, Matched, StopReason};
 use peers_model::record::TickOutcome;
@@ -53,6 +53,25 @@ fn row_12_three_real_failures_degrade() {
     assert_eq!(why, "its last 3 turns failed (the last one: its process ended as process-fail)");
     assert_eq!(bench.tick(2).peer_state_after, "healthy");
     assert_eq!(bench.tick(3).peer_state_after, "degraded");
+}
+
+#[test]
+fn a_peer_that_gets_worse_is_told_as_what_it_is() {
+    let told = |turn: &dyn Fn() -> Turn| {
+        let mut bench = Bench::new("ann bob");
+        bench.cfg.rules.max_retries = 9;
+        bench.cfg.max_ticks = Some(3);
+        bench.play((0..3).map(|_| turn()));
+        bench.run();
+        let state = |effect: &Effect| match effect {
+            Effect::Tell(Notice::PeerDegraded { state, .. }) => Some(*state),
+            _ => None,
+        };
+        bench.effects.iter().filter_map(state).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&failing), [PeerState::Degraded]);
+    let refused = || Turn::fails(ExitClass::Nonzero, ApiClass::Auth);
+    assert_eq!(told(&refused), [PeerState::Unavailable]);
 }
 
 #[test]
