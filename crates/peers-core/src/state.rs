@@ -269,10 +269,18 @@ impl PeerHealth {
     pub(crate) fn others_moved(&mut self) {
         let Some(blocked) = &mut self.blocked else { return };
         blocked.changes = blocked.changes.saturating_add(1);
-        let doubled = 1_u32.checked_shl(self.blocked_times.saturating_sub(1)).unwrap_or(MOST_CHANGES);
-        if blocked.changes >= doubled.min(MOST_CHANGES) {
+        if self.asked_after() == Some(0) {
             self.blocked = None;
         }
+    }
+
+    /// How many more turns of others that get something done it takes until it is asked again whether
+    /// something is still in its way; `None` where nothing is.
+    #[must_use]
+    pub fn asked_after(&self) -> Option<u32> {
+        let blocked = self.blocked.as_ref()?;
+        let doubled = 1_u32.checked_shl(self.blocked_times.saturating_sub(1)).unwrap_or(MOST_CHANGES);
+        Some(doubled.min(MOST_CHANGES).saturating_sub(blocked.changes))
     }
 
     /// Failures among the last five ticks, in halves.

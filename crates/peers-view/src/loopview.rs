@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use peers_core::budget::Caps;
+use peers_core::budget::{self as core_budget, Caps};
 use peers_core::state::{State, WarningEntry};
+use peers_core::turns::{self, Choice};
 use peers_model::config::{Config, PositiveUsd};
 use peers_model::record::MoveKind;
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Usd, exit, limits};
@@ -26,12 +27,14 @@ use crate::setup::{self, Setup};
 use crate::soft::{self, SoftRow};
 use crate::sourced::Sourced;
 use crate::ticks::{self, JournalTail};
-use crate::words::chain;
+use crate::words::{self, chain};
 
 /// The kind of an alert about what a start would refuse for.
 pub(crate) const REFUSED: &str = "refused";
 /// The kind of an alert about a peer that has no turns.
 const PEER: &str = "peer";
+/// The kind of an alert that nobody can have a turn now.
+const WAITING: &str = "waiting";
 /// Warnings in a view.
 const WARNINGS: usize = 20;
 /// Ticks in a view, unless asked otherwise.
@@ -209,6 +212,11 @@ impl Alert {
     pub(crate) fn has_commands(&self) -> bool {
         matches!(self.kind, REFUSED | PEER)
     }
+
+    /// Whether something is wrong; a wait ends by itself.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.kind != WAITING
+    }
 }
 
 impl LoopView {
@@ -270,6 +278,10 @@ impl LoopView {
                 }
             };
             alerts.push(Alert { kind: "moving", text });
+        }
+        if let (Some(state), Ok(live)) = (known, &live) {
+            let caps = config.value().map(|config| caps(config.clone(), runs.last()));
+            alerts.extend(waiting(state, live, caps.as_ref(), asked.now));
         }
         let git = asked.git.value();
         for refusal in &asked.refusals {
@@ -414,6 +426,22 @@ fn core(
         warnings: state.warnings_history.iter().skip(excess).cloned().collect(),
         warnings_waiting: state.warnings.len(),
     }
+}
+
+/// That the run works on nothing now, since everybody who could have a turn waits.
+fn waiting(state: &State, live: &Liveness, caps: Option<&Caps>, now: Timestamp) -> Option<Alert> {
+    let idle = matches!(live, Liveness::Running { foreign: false, turn: None, gates_since: None, .. });
+    // What a run that has not begun yet will do is decided when it has.
+    if !idle || state.live_run().is_none() {
+        return None;
+    }
+    let may = |peer: &PeerName| caps.is_none_or(|caps| core_budget::may_go(caps, state, peer));
+    let Choice::Wait(until) = turns::choose_within(state, now, may) else { return None };
+    if turns::recovers_meanwhile(state, now, may).is_some() {
+        return None;
+    }
+    let (until, why) = (words::clock(now, until), turns::why_not(state, now));
+    Some(Alert { kind: WAITING, text: format!("nobody can have a turn before {until}: {why}") })
 }
 
 /// The caps of the configuration, with the one that the newest run was given on its command line.

@@ -92,6 +92,10 @@ fn next(view: &LoopView) -> Option<Step> {
         }
         Liveness::Stopped { reason: StopReason::Budget(kind), .. } => budget(*kind, view),
         Liveness::Stopped { reason: StopReason::PeerUnavailable(name), .. } => peer::unavailable(name, view),
+        // The operator has said that it is seen to.
+        Liveness::Stopped { reason: StopReason::ParkedBlocked, .. } if nobody_is_blocked(view) => {
+            return Some(Step::Run(goes_on(view)));
+        }
         Liveness::Stopped { reason: StopReason::ParkedBlocked, .. } => peer::blocked(view),
         Liveness::Stopped { reason, .. } => match reason.next_step() {
             Some(step) => step.to_owned(),
@@ -172,6 +176,11 @@ fn runs_again(view: &LoopView) -> bool {
         | StopReason::Tamper(_)
         | StopReason::LockHeld => false,
     }
+}
+
+/// Whether no peer says any more that something is in its way.
+fn nobody_is_blocked(view: &LoopView) -> bool {
+    view.core.value().is_some_and(|core| core.peers.iter().all(|peer| peer.blocked_on.is_none()))
 }
 
 /// The command that goes on with a run that was interrupted, as it was.

@@ -50,6 +50,8 @@ pub struct PeerRow {
     pub blocked_on: Option<String>,
     /// In which tick it said so.
     pub blocked_at: Option<TickNo>,
+    /// After so many more turns of others that get something done it is asked again.
+    pub asked_after: Option<u32>,
     /// Turns of it that were reverted since its last clean handoff.
     pub reverted: u32,
     /// It was warned about a test-only turn.
@@ -83,6 +85,7 @@ pub(crate) fn rows(state: &State, next: Option<&PeerName>, caps: Option<&Caps>) 
     let turn = state.open.as_ref().map(|open| &open.started.peer).or(next);
     let row = |rule: &peers_model::record::PeerRule| {
         let health = state.health(&rule.name);
+        let asked_after = health.asked_after();
         PeerRow {
             name: rule.name.clone(),
             tool: rule.tool.clone(),
@@ -99,6 +102,7 @@ pub(crate) fn rows(state: &State, next: Option<&PeerName>, caps: Option<&Caps>) 
             capped: caps.is_some_and(|caps| !budget::may_go(caps, state, &rule.name)),
             waits_until: health.not_before,
             waits_for: health.waits_for,
+            asked_after,
             blocked_at: health.blocked.as_ref().map(|blocked| blocked.tick),
             blocked_on: health.blocked.map(|blocked| blocked.on),
             reverted: health.failed_cheating,
@@ -119,9 +123,9 @@ impl PeerRow {
         Some((until, self.waits_for.unwrap_or_default().word()))
     }
 
-    /// `says since tick 3 that it is blocked: no database`.
-    pub(crate) fn blocked(&self) -> Option<String> {
-        let on = self.blocked_on.as_ref()?;
+    /// `says since tick 3 that it is blocked: no database`; `said` makes of its words what is shown of them.
+    pub(crate) fn blocked(&self, said: impl Fn(&str) -> String) -> Option<String> {
+        let on = said(self.blocked_on.as_ref()?);
         let since = self.blocked_at.map(|tick| format!(" since tick {tick}")).unwrap_or_default();
         Some(format!("says{since} that it is blocked: {on}"))
     }

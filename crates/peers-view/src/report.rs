@@ -356,7 +356,11 @@ fn peers(doc: &mut Document, report: &Report, core: &Core) {
 /// Why a peer has no turn, or is not healthy. Times stand whole, since the report is kept.
 pub(crate) fn idle_words(peer: &PeerRow, now: Timestamp) -> String {
     let waits = peer.waiting(now).map(|(until, why)| format!("waits until {until} ({why})"));
-    [peer.reason.clone(), waits, peer.blocked()].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [peer.reason.clone(), waits, peer.blocked(str::to_owned)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// Unknown is not zero.

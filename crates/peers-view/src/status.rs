@@ -112,10 +112,11 @@ fn head(page: &mut Page, view: &LoopView) {
     };
     page.field("sandbox", tone, view.confinement.words());
     for alert in &view.alerts {
+        let tone = if alert.is_damage() { Tone::Bad } else { Tone::Care };
         if alert.has_commands() {
-            page.whole("alert", Tone::Bad, &alert.text);
+            page.whole("alert", tone, &alert.text);
         } else {
-            page.field("alert", Tone::Bad, &alert.text);
+            page.field("alert", tone, &alert.text);
         }
     }
     if let Some(why) = view.run.why() {
@@ -326,7 +327,7 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             if let Some((until, why)) = peer.waiting(view.at) {
                 more.push(format!("waits until {} ({why})", words::ahead(view.at, until)));
             }
-            more.extend(peer.blocked());
+            more.extend(peer.blocked(str::to_owned));
             if peer.capped {
                 more.push("has reached its own cap".to_owned());
             }
@@ -345,21 +346,35 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
     page.table(2, &rows);
     let ticks = view.journal.value().map(|tail| tail.ticks.as_slice()).unwrap_or_default();
     for peer in &core.peers {
-        if peer.blocked_on.is_some() {
+        if let Some(turns) = peer.asked_after {
             page.line(&[
                 Cell::new(Tone::Faint, format!("  {} has a turn again after ", peer.name)),
                 Cell::new(Tone::Plain, format!("`peers ack blocked:{} --reason TEXT`", peer.name)),
-                Cell::new(Tone::Faint, ", or when something changes"),
+                Cell::new(Tone::Faint, format!(", in a new run, or after {}", changes(turns))),
             ]);
         }
         let newest = ticks.iter().rev().find(|tick| tick.peer == peer.name).filter(|tick| tick.failed());
         let Some(tick) = newest else { continue };
-        let said = tick.complaint.as_deref().map(|said| format!("`{said}`; ")).unwrap_or_default();
+        let said = tick
+            .complaint
+            .as_deref()
+            .map(|said| format!("`{}`; ", said.replace('`', "'")))
+            .unwrap_or_default();
         page.line(&[
             Cell::new(Tone::Faint, format!("  {} failed last: ", peer.name)),
             Cell::new(Tone::Plain, format!("{said}see `peers replay {}`", tick.tick)),
         ]);
     }
+}
+
+/// After how many turns of others a peer is asked again that says that it is blocked.
+fn changes(turns: u32) -> String {
+    if turns <= 1 {
+        return "1 more turn of another peer that succeeds and changes something".to_owned();
+    }
+    format!(
+        "{turns} more turns of others that succeed and change something (sooner where nobody else can have one)"
+    )
 }
 
 /// `tick 3: no-handoff in 12s, why`: a peer's last turn.

@@ -14,6 +14,9 @@ use crate::words;
 /// Characters of why a peer has no turns.
 const WHY: usize = 200;
 
+/// A failure among the last turns of a peer.
+const FAILED: u32 = 2;
+
 /// What was the matter.
 enum Trouble {
     Login,
@@ -40,7 +43,7 @@ pub(crate) fn out(view: &LoopView) -> Vec<String> {
         }
         let peer = &row.name;
         let since = row.last.as_ref().map(|last| format!(" after tick {}", last.tick)).unwrap_or_default();
-        let why = row.reason.as_deref().map(|why| format!(": {}", bounded(why, WHY))).unwrap_or_default();
+        let why = row.reason.as_deref().map(|why| format!(": {}", said(why))).unwrap_or_default();
         match row.state {
             PeerState::Unavailable => {
                 let help = remedy(peer, view, "");
@@ -56,11 +59,36 @@ pub(crate) fn out(view: &LoopView) -> Vec<String> {
             let until = words::ahead(view.at, until);
             return Some(format!("{peer} had no turns{since}, it waits until {until} ({why})"));
         }
-        let says = row.blocked().filter(|_| reason != Some(&StopReason::ParkedBlocked))?;
-        let ack = format!("`peers ack blocked:{peer} --reason TEXT`");
-        Some(format!("{peer} {}; once that is seen to: {ack}", bounded(&says, WHY)))
+        if let Some(says) = row.blocked(said) {
+            let ack = format!("`peers ack blocked:{peer} --reason TEXT`");
+            return (reason != Some(&StopReason::ParkedBlocked))
+                .then(|| format!("{peer} {says}; once that is seen to: {ack}"));
+        }
+        useless(row, view)
     };
     core.peers.iter().filter_map(one).collect()
+}
+
+/// Words of somebody else beside commands of ours: in quotes, and nothing in them looks like a command.
+fn said(words: &str) -> String {
+    format!("\"{}\"", bounded(&words.replace(['`', '"'], "'"), WHY))
+}
+
+/// That a peer which still has its turns failed in every one of the last.
+fn useless(row: &PeerRow, view: &LoopView) -> Option<String> {
+    let turns = row.recent.len();
+    if turns < 2 || row.recent.iter().any(|turn| *turn != FAILED) {
+        return None;
+    }
+    let ticks = view.journal.value().map(|tail| tail.ticks.as_slice()).unwrap_or_default();
+    let newest = ticks.iter().rev().find(|tick| tick.peer == row.name && tick.failed());
+    let (tick, why) = match (newest, &row.last) {
+        (Some(tick), _) => (tick.tick, tick.reason.as_deref()),
+        (None, Some(last)) => (last.tick, last.soft_fail_reason.as_deref()),
+        (None, None) => return None,
+    };
+    let why = why.map(|why| format!(": {}", said(why))).unwrap_or_default();
+    Some(format!("{} failed in each of its last {turns} turns{why}; see `peers replay {tick}`", row.name))
 }
 
 /// What helps `peer`; `then` follows what the operator does.

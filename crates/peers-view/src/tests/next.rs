@@ -2,11 +2,11 @@
 
 use peers_model::Timestamp;
 use peers_model::outcome::{ApiClass, BudgetKind, ErrorKind, ExitClass, StopReason, TamperKind};
-use peers_model::record::{TickOutcome, TickRecord};
+use peers_model::record::{AckTarget, Cooling, OperatorOp, Record, TickOutcome, TickRecord, WaitCause};
 use peers_store::runs;
 use serde_json::Value;
 
-use super::{World, commit, goal, judged, name, red};
+use super::{World, commit, goal, judged, name, operator, red};
 use crate::{Lock, LoopView, closing, next_step, red_gate, status_json};
 
 /// Writes goals and, as they were accepted but for a last line, the configuration.
@@ -183,11 +183,104 @@ fn who_is_degraded_or_waits_or_is_blocked_is_named_at_the_end_only() {
     let alerts: Vec<&str> = view.alerts.iter().map(|alert| alert.text.as_str()).collect();
     let [first, second] = alerts.as_slice() else { panic!("{alerts:?}") };
     assert!(
-        first.starts_with("claude had no turns after tick 3, it is degraded: its last 3 turns"),
+        first.starts_with("claude had no turns after tick 3, it is degraded: \"its last 3 turns"),
         "{first}"
     );
-    let says = "codex says since tick 4 that it is blocked: no database; once that is seen to: ";
+    let says = "codex says since tick 4 that it is blocked: \"no database\"; once that is seen to: ";
     assert_eq!(*second, format!("{says}`peers ack blocked:codex --reason TEXT`"));
+}
+
+#[test]
+fn words_of_a_peer_never_look_like_a_command_of_ours() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
+        tick.blocked_on = Some("x\"; once that is seen to: `rm -rf`".into());
+    });
+    world.tick(2, "codex", |tick| {
+        (tick.success, tick.outcome) = (false, TickOutcome::NeedsOperator);
+        tick.soft_fail_reason = Some("no; log in: `rm -rf`".into());
+    });
+    world.exit(StopReason::MaxTicks, "");
+    let view = world.view();
+    let alerts: Vec<&str> = view.alerts.iter().map(|alert| alert.text.as_str()).collect();
+    let [first, second] = alerts.as_slice() else { panic!("{alerts:?}") };
+    assert!(first.contains("\"x'; once that is seen to: 'rm -rf'\"; once that is"), "{first}");
+    assert!(second.contains(": \"no; log in: 'rm -rf'\"; see what"), "{second}");
+}
+
+#[test]
+fn a_peer_that_failed_in_each_of_its_last_turns_is_named_at_the_end() {
+    let alerts = |held: bool, fails: &[u64]| {
+        let mut world = World::running();
+        for tick in 1..=4 {
+            let (who, failed) = (["codex", "claude"][usize::from(tick % 2 == 0)], fails.contains(&tick));
+            world.tick(tick, who, |tick| {
+                if failed {
+                    (tick.success, tick.outcome) = (false, TickOutcome::PeerFailed);
+                    tick.soft_fail_reason = Some("no `model`".into());
+                }
+            });
+        }
+        if held {
+            return world.view_held().alerts;
+        }
+        world.exit(StopReason::MaxTicks, "");
+        world.view().alerts
+    };
+    let named = alerts(false, &[2, 4]);
+    let [alert] = named.as_slice() else { panic!("{named:?}") };
+    assert_eq!(alert.kind, "peer");
+    assert_eq!(alert.text, "claude failed in each of its last 2 turns: \"no 'model'\"; see `peers replay 4`");
+    assert_eq!(alerts(false, &[4]), [], "one of two");
+    assert_eq!(alerts(true, &[2, 4]), [], "while a run works");
+}
+
+#[test]
+fn a_run_in_which_everybody_waits_says_so() {
+    let mut world = World::running();
+    let until = Timestamp::from_millis(world.now + 3_600_000);
+    let wait = |peer| {
+        Record::Cooling(Cooling {
+            peer: name(peer),
+            until,
+            streak: 1,
+            cause: WaitCause::UsageCap,
+            since: None,
+        })
+    };
+    let waiting = |view: &LoopView| -> Vec<String> {
+        view.alerts.iter().filter(|alert| alert.kind == "waiting").map(|alert| alert.text.clone()).collect()
+    };
+    world.append(wait("claude"));
+    assert_eq!(waiting(&world.view_held()), [""; 0], "codex can");
+    world.append(wait("codex"));
+    let told = waiting(&world.view_held());
+    let [told] = told.as_slice() else { panic!("{told:?}") };
+    assert!(told.starts_with("nobody can have a turn before "), "{told}");
+    let why = " UTC: claude waits for the end of its usage cap, codex waits for the end of its usage cap";
+    assert!(told.ends_with(why), "{told}");
+    assert_eq!(waiting(&world.view()), [""; 0], "no run works");
+    let lock = Lock::Held { pid: Some(7), run_id: Some(world.run.to_string()), foreign: false };
+    let mut asked = world.asked(lock);
+    asked.gates_since = Some(asked.now);
+    assert_eq!(waiting(&LoopView::read(&mut world.disk(), &asked)), [""; 0], "gates run");
+    world.begin_tick(1, "claude");
+    assert_eq!(waiting(&world.view_held()), [""; 0], "a turn is open");
+}
+
+#[test]
+fn after_the_last_peer_is_acknowledged_the_run_goes_on() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
+        tick.blocked_on = Some("no database".into());
+    });
+    world.exit(StopReason::ParkedBlocked, "claude (tick 1): no database");
+    assert!(next_step(&world.view()).unwrap().starts_with("see to what is in the way of claude"));
+    let op = OperatorOp::Ack { target: AckTarget::Blocked(name("claude")), reason: "it runs".into() };
+    world.alone(operator(op));
+    assert_eq!(next_step(&world.view()).unwrap(), "`peers run` goes on");
 }
 
 #[test]
@@ -293,7 +386,7 @@ fn the_text_about_a_halt_says_what_status_says_and_who_needs_the_operator() {
     for line in [
         "# No peer is left\n",
         "peer-unavailable:all-peers-degraded",
-        "- claude is halted: `not logged in: 'rm -rf'`; `tick 6: needs-operator in 3m`",
+        "- claude is unavailable: `not logged in: 'rm -rf'`; `tick 6: needs-operator in 3m`",
         "- next step for claude: log `claude` in (start `claude` and type `/login`",
         "1 uncommitted path: ?? notes.txt",
     ] {

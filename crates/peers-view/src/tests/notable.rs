@@ -6,7 +6,7 @@ use peers_model::config::Hook;
 use peers_model::outcome::{BudgetKind, StopReason, Usage};
 use peers_model::record::{
     AcceptedReview, AckTarget, Digests, HookFailed, OperatorOp, OperatorRecord, Record, Rules, ScopeMove,
-    TickOutcome,
+    TickOutcome, TickRecord,
 };
 use peers_model::{RunId, TickNo, Timestamp};
 use peers_store::{Area, Disk as _, runs};
@@ -409,7 +409,32 @@ fn what_is_in_the_way_of_a_peer_is_told_once_with_the_command_that_answers() {
         text.contains("claude has a turn again after `peers ack blocked:claude --reason TEXT`"),
         "{text}"
     );
+    assert!(
+        text.contains(" TEXT`, in a new run, or after 1 more turn of another peer that succeeds and "),
+        "{text}"
+    );
     assert!(!text.contains("failed last"), "{text}");
+}
+
+#[test]
+fn how_many_turns_of_others_a_blocked_peer_lacks_is_told() {
+    let mut world = World::running();
+    let blocked = |tick: &mut TickRecord| {
+        (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
+        tick.blocked_on = Some("no database here".into());
+    };
+    let moves = |tick: &mut TickRecord| tick.tree_changed = true;
+    let left = |world: &World| world.view_held().core.value().unwrap().peers[0].asked_after;
+    world.tick(1, "claude", blocked);
+    assert_eq!(left(&world), Some(1));
+    world.tick(2, "codex", moves);
+    assert_eq!(left(&world), None);
+    world.tick(3, "claude", blocked);
+    assert_eq!(left(&world), Some(2));
+    let text = world.text();
+    assert!(text.contains("or after 2 more turns of others that succeed and change something ("), "{text}");
+    world.tick(4, "codex", moves);
+    assert_eq!(left(&world), Some(1));
 }
 
 #[test]
