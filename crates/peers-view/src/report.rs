@@ -322,8 +322,15 @@ fn budget(doc: &mut Document, core: &Core) {
     doc.table(&["what", "spent", "cap", ""], &rows);
     if core.budget.unknown_usd > 0 {
         let turns = count(core.budget.unknown_usd, "turn");
-        let what = if core.budget.unknown_usage > 0 { "tokens and money are" } else { "money is" };
-        doc.paragraph(&format!("The cost of {turns} is not known, so {what} at least that much."));
+        let shown = |key: &str| core.budget.rows.iter().any(|row| row.key == key && row.known().is_some());
+        let tokens = core.budget.unknown_usage > 0 && shown("max_tokens");
+        let least = match (tokens, shown("max_usd")) {
+            (true, true) => ", so tokens and money are at least that much",
+            (true, false) => ", so tokens are at least that much",
+            (false, true) => ", so money is at least that much",
+            (false, false) => "",
+        };
+        doc.paragraph(&format!("The cost of {turns} is not known{least}."));
     }
 }
 

@@ -75,3 +75,18 @@ fn money_that_is_known_in_part_is_a_lower_bound_in_every_view() {
     let ticks = &json["history"]["value"]["timeline"];
     assert_eq!((&ticks[0]["usd"], &ticks[1]["at_least"]), (&Value::Null, &true.into()));
 }
+
+#[test]
+fn of_a_cost_that_is_not_known_at_all_nothing_is_a_lower_bound() {
+    let mut world = World::running();
+    let told = |world: &World| {
+        let text = report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+        text.lines().find(|line| line.starts_with("The cost of ")).map(str::to_owned).unwrap_or_default()
+    };
+    world.tick(1, "codex", |tick| tick.exit.usage = peers_model::outcome::Usage::default());
+    assert_eq!(told(&world), "The cost of 1 turn is not known.");
+    world.tick(2, "claude", |tick| tick.exit.usage.usd = None);
+    assert_eq!(told(&world), "The cost of 2 turns is not known, so tokens are at least that much.");
+    world.tick(3, "claude", |_| {});
+    assert_eq!(told(&world), "The cost of 2 turns is not known, so tokens and money are at least that much.");
+}
