@@ -1,5 +1,6 @@
 //! The only place that writes to the terminal: data to standard output, talk to standard error.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,9 +105,14 @@ impl Out {
 
     /// Writes data for people: folded at the width of the terminal, and whole where there is none.
     pub(crate) fn page(&self, text: &str) -> Result<(), CommandError> {
+        self.data(&self.folded(text))
+    }
+
+    /// Text for people, which ends in a newline, as a terminal of this width shows it best.
+    pub(crate) fn folded<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.page {
-            Some(columns) => self.data(&format!("{}\n", crate::live::folded(text, columns))),
-            None => self.data(text),
+            Some(columns) => Cow::Owned(format!("{}\n", crate::live::folded(text, columns))),
+            None => Cow::Borrowed(text),
         }
     }
 
@@ -224,6 +230,13 @@ mod tests {
             out("a b").pasteable(text),
             "`peers -C 'a b' run`, `peers -C /x run`: `git -C 'a b' worktree prune && git -C 'a b' add x && peers -C /x run`"
         );
+    }
+
+    #[test]
+    fn a_text_is_folded_at_words_on_a_terminal_only() {
+        let out = |page| Out { page, ..Out::new(&peers_sys::env::Env::current(), Path::new(".")) };
+        assert_eq!(out(Some(20)).folded("one two three four five\n"), "one two three four\n      five\n");
+        assert_eq!(out(None).folded("one two three four five\n"), "one two three four five\n");
     }
 
     #[test]

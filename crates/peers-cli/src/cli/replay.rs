@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     } else if args.json {
         cx.out.data(&replay_json(&replay))?;
     } else {
-        cx.out.data(&replay_text(&replay, cx.out.colour()))?;
+        cx.out.page(&replay_text(&replay, cx.out.colour()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -68,8 +68,11 @@ fn follow(args: &Args, disk: &mut FsDisk, cx: &Cx) -> Result<ExitCode, CommandEr
     loop {
         let polled = feed.poll(disk).map_err(unreadable)?;
         for item in &polled.items {
-            let line = if args.json { watch_json(item) } else { watch_line(item, cx.out.colour()) };
-            cx.out.stream(line.as_bytes())?;
+            if args.json {
+                cx.out.stream(watch_json(item).as_bytes())?;
+            } else {
+                cx.out.stream(cx.out.folded(&watch_line(item, cx.out.colour())).as_bytes())?;
+            }
         }
         if polled.more {
             continue;
