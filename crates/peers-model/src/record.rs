@@ -331,7 +331,8 @@ pub struct MirrorRestored {
     pub what: String,
 }
 
-/// Record `hook-failed`: at most one for each hook in a tick.
+/// Record `hook-failed`: at most one for each hook in a tick, and one at the end of the run for what stands in
+/// none yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookFailed {
     /// The tick that the hook was told.

@@ -27,8 +27,8 @@ pub(crate) struct Hooking {
     failures: Failures,
 }
 
-/// Hooks that failed, of which one record is made for each hook and tick: one that fails whenever it runs must
-/// not fill the journal.
+/// Hooks that failed, of which one record is made for each hook and tick, and one at the end for what is left:
+/// one that fails whenever it runs must not fill the journal.
 #[derive(Debug, Default)]
 struct Failures(BTreeMap<Hook, Failure>);
 

@@ -147,10 +147,13 @@ fn row_33_a_prompt_that_is_too_long_for_an_argument_goes_through_a_private_file(
 fn row_35_a_program_that_is_not_there_or_cannot_be_run_never_starts() {
     let stage = Stage::new();
     std::fs::write(stage.repo("text"), "no program").unwrap();
-    for (argv, code) in [("[no-such-program]", 127), ("[./text]", 126)] {
+    for (argv, code, why) in [
+        ("[no-such-program]", 127, "start no-such-program: not found"),
+        ("[./text]", 126, "not executable: `chmod +x /"),
+    ] {
         let turn = stage.turn(&format!("tool: other, argv: {argv}"), "");
         assert_eq!((turn.exit.class, turn.exit.code), (ExitClass::SpawnFail, Some(code)), "{argv}");
-        assert!(turn.spawned.is_none() && turn.exit.stderr_tail.starts_with("start "), "{:?}", turn.exit);
+        assert!(turn.spawned.is_none() && turn.exit.stderr_tail.starts_with(why), "{:?}", turn.exit);
         assert_eq!(turn.exit.classification(), "process-fail");
     }
 }

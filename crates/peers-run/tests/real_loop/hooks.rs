@@ -143,7 +143,8 @@ fn a_hook_that_fails_hangs_or_is_not_there_is_told_and_changes_nothing() {
         assert!(of.iter().all(|failed| ran.stderr.contains(&failed.words())), "{of:?}");
         let mut ticks: Vec<u64> = of.iter().map(|failed| failed.tick.0).collect();
         ticks.dedup();
-        assert!(!of.is_empty() && (hook == Hook::PreTurn || ticks.len() == of.len()), "{of:?}");
+        // One in each tick, and one at the end for what failed again in a tick that has one.
+        assert!(!of.is_empty() && of.len() <= ticks.len() + 1, "{of:?}");
         let times: u32 = of.iter().map(|failed| failed.times).sum();
         let told = ran.stderr.matches(&format!("hook `{}`: ", hook.word())).count();
         assert_eq!(usize::try_from(times).unwrap(), told, "{of:?}");

@@ -170,7 +170,7 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
     ),
     (
         "hook-failed",
-        "A hook of the operator failed; at most one for each hook in a tick.",
+        "A hook of the operator failed; at most one for each hook in a tick, and one at the end of the run.",
         &[
             ("tick", "int", "The tick that the hook was told."),
             ("hook", "pre_turn|post_turn|pre_gate|post_gate|converge|halt", "Which."),
