@@ -126,7 +126,7 @@ impl HookEvent {
             outcome: record.outcome,
             success: record.success,
             classification: record.classification.clone(),
-            reason: record.soft_fail_reason.as_deref().map(|reason| bounded(reason, limits::WARNING)),
+            reason: record.soft_fail_reason.clone(),
             commits: record.commits.clone(),
             head: record.head_after.clone(),
             usage: record.exit.usage,
@@ -143,7 +143,7 @@ impl HookEvent {
         let told = |judged: &Judged| VerdictTold {
             id: judged.goal.clone(),
             verdict: judged.verdict.word(),
-            diagnostic: bounded(judged.verdict.diagnostic(), limits::WARNING),
+            diagnostic: judged.verdict.diagnostic().to_owned(),
         };
         let verdicts = verdicts.iter().map(told).collect();
         Self { tick, about: HookAbout::PostGate { verdicts, place, took_ms } }
@@ -154,7 +154,7 @@ impl HookEvent {
     pub fn stop(tick: TickNo, reason: &StopReason, detail: &str, record: Option<&ExitRecord>) -> Self {
         let told = Box::new(StopTold {
             reason: reason.to_string(),
-            detail: bounded(detail, limits::WARNING),
+            detail: detail.to_owned(),
             exit_code: reason.exit_code(),
             head: record.and_then(|record| record.head.clone()),
             proof: record.and_then(|record| record.proof.clone()),
@@ -168,7 +168,8 @@ impl HookEvent {
     #[must_use]
     pub fn json(&self, run: &RunId, project: &ProjectId, at: Timestamp, rules: &Rules) -> String {
         let mut about = self.about.clone();
-        let clean = |text: &mut String| *text = rules.redact(text).into_owned();
+        // In this order: what a cut leaves of a secret is not recognised.
+        let clean = |text: &mut String| *text = bounded(&rules.redact(text), limits::WARNING);
         match &mut about {
             HookAbout::PostTurn(turn) => {
                 if let Some(reason) = &mut turn.reason {
@@ -241,6 +242,10 @@ mod tests {
         assert_eq!(told["hook"], "halt");
         assert_eq!((&told["exit_code"], &told["proof"]), (&reason.exit_code().into(), &Value::Null));
         assert!(!told.to_string().contains("hunter2"), "{told}");
+        let long = format!("{}hunter2-hunter2", "x".repeat(limits::WARNING - 8));
+        let told = value(&HookEvent::stop(TickNo(1), &reason, &long, None), &rules);
+        assert!(!told.to_string().contains("hunter2"), "across the cut: {told}");
+        assert!(told["detail"].as_str().unwrap().len() <= limits::WARNING, "{told}");
         assert_eq!(HookEvent::stop(TickNo(1), &StopReason::Complete, "", None).about.hook(), Hook::Converge);
     }
 }

@@ -6,10 +6,10 @@
 
 use peers_model::outcome::{ApiClass, ExitClass, Matched, classification};
 
-use crate::event::{FAILURE_CHARS, FailureKind, Retry, ToolReport};
-use crate::lenient::one_line;
+use crate::event::{FailureKind, Retry, ToolReport};
 use crate::omens::Omen;
 use crate::patterns::{HitClass, PatternHit};
+use crate::reset::words;
 
 impl From<FailureKind> for ApiClass {
     fn from(kind: FailureKind) -> Self {
@@ -54,7 +54,8 @@ pub struct Classified {
     pub api: ApiClass,
     /// The failure in full, for waits and reset times.
     pub kind: Option<FailureKind>,
-    /// What led here, when it was not the exit alone.
+    /// What led here, when it was not the exit alone. Its snippet is long and may hold secrets: for
+    /// [`crate::brief`].
     pub matched: Option<Matched>,
 }
 
@@ -97,7 +98,7 @@ pub fn classify(facts: Facts<'_>) -> Classified {
                 0 => format!("still retrying: {text}"),
                 attempt => format!("still retrying ({attempt} of {of}): {text}"),
             };
-            report.retrying.as_ref().map(|retry| (retry.kind, one_line(&still(retry), FAILURE_CHARS)))
+            report.retrying.as_ref().map(|retry| (retry.kind, words(&still(retry))))
         }
         _ => None,
     };

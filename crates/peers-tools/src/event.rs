@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 pub const TEXT_BYTES: usize = 4 * 1024;
 /// Longest [`ToolReport::final_text`], in bytes.
 pub const FINAL_BYTES: usize = 64 * 1024;
-/// Longest [`Failure::text`], in characters.
+/// Longest words of a failure that are recorded, in characters.
 pub const FAILURE_CHARS: usize = 200;
+/// Longest words of a failure as long as secrets may stand in them, in characters: what a cut leaves of a
+/// secret is not recognised any more.
+pub const WORDS_CHARS: usize = 4096;
 
 /// One of a child's two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,7 +87,7 @@ pub struct Retry {
     pub delay: Option<Duration>,
     /// Why it retries.
     pub kind: FailureKind,
-    /// The tool's words on one line, at most [`FAILURE_CHARS`] characters; empty when it has none.
+    /// The tool's words, at most [`WORDS_CHARS`] characters, secrets and all; empty when it has none.
     pub text: String,
 }
 
@@ -149,7 +152,8 @@ impl FailureKind {
 pub struct Failure {
     /// What kind of failure.
     pub kind: FailureKind,
-    /// The tool's words on one line, at most [`FAILURE_CHARS`] characters, control characters replaced.
+    /// The tool's words as they are, at most [`WORDS_CHARS`] characters, secrets and all: for
+    /// [`crate::brief`].
     pub text: String,
     /// It came from the tool's event channel, not from a guess over free text.
     pub structured: bool,

@@ -508,6 +508,6 @@ proptest! {
         damaged.push(byte);
         damaged.extend(&bytes[(at + drop).min(bytes.len())..]);
         let (_, report) = decode(tool, &[&damaged], ExitKind::Unknown);
-        prop_assert!(report.failure.is_none_or(|failure| failure.text.chars().count() <= 200));
+        prop_assert!(report.failure.is_none_or(|failure| failure.text.chars().count() <= crate::event::WORDS_CHARS));
     }
 }

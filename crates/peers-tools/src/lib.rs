@@ -39,7 +39,7 @@ pub use omens::{Omen, Omens};
 pub use patterns::{HitClass, PatternError, PatternHit, PatternScanner, Patterns};
 pub use prices::{Price, Prices};
 pub use registry::adapter;
-pub use reset::{opens_at, reset_at};
+pub use reset::{brief, opens_at, reset_at};
 pub use signals::judge_text;
 pub use tool::{
     Ask, CommandPlan, Decoder, ExitKind, LoginEnv, PlanError, PlanWarning, PromptMode, Tool, ToolKind,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::event::{FailureKind, Retry, ToolEvent};
-use crate::reset::brief;
+use crate::reset::words;
 
 /// How many retries for the same hopeless reason are believed; one may be a hiccup.
 const RETRIES: u32 = 2;
@@ -20,7 +20,7 @@ const EMPTY_STEPS: u32 = 20;
 pub struct Omen {
     /// What the child's own failure would be.
     pub kind: FailureKind,
-    /// Why, on one line of at most [`crate::event::FAILURE_CHARS`] characters.
+    /// Why, in at most [`crate::event::WORDS_CHARS`] characters, secrets and all: for [`crate::brief`].
     pub text: String,
 }
 
@@ -53,7 +53,7 @@ impl Omens {
                 if *delay >= self.longest_wait =>
             {
                 let why = if text.is_empty() { kind.as_str() } else { text };
-                let text = brief(&format!("waits {} s before it tries again: {why}", delay.as_secs()));
+                let text = words(&format!("waits {} s before it tries again: {why}", delay.as_secs()));
                 // It is worth another attempt then, and not before.
                 let wait = FailureKind::RateLimit { retry_after: Some(*delay) };
                 Some(Omen { kind: if kind.halts() { *kind } else { wait }, text })
@@ -62,7 +62,7 @@ impl Omens {
                 self.retries = self.retries.saturating_add(1);
                 (self.retries == RETRIES).then(|| {
                     let why = if retry.text.is_empty() { retry.kind.as_str() } else { &retry.text };
-                    let text = brief(&format!("tried {RETRIES} times in a row in vain: {why}"));
+                    let text = words(&format!("tried {RETRIES} times in a row in vain: {why}"));
                     Omen { kind: retry.kind, text }
                 })
             }

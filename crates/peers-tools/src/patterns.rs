@@ -15,7 +15,7 @@ use crate::event::{FailureKind, Stream};
 use crate::jsonl::{Line, LineSplitter};
 use crate::lenient::cut;
 use crate::opencode::is_failed_request;
-use crate::reset::brief;
+use crate::reset::words;
 use crate::signals::judge_text;
 
 /// How much of a line that matched is judged: log lines begin with times, names and ids.
@@ -73,7 +73,8 @@ pub struct PatternHit {
     pub pattern: String,
     /// Where it stands, such as `health.error_patterns[1]`.
     pub key: String,
-    /// The line, at most 200 characters, control characters replaced.
+    /// The line without escape sequences, at most [`crate::event::WORDS_CHARS`] characters, secrets and all: for
+    /// [`crate::brief`].
     pub snippet: String,
     /// What the words of the line say, of its first [`JUDGED_BYTES`].
     pub kind: FailureKind,
@@ -197,7 +198,7 @@ impl Patterns {
             class,
             key: format!("{list}[{index}]"),
             pattern: self.texts.get(at).cloned().unwrap_or_default(),
-            snippet: brief(&text),
+            snippet: words(&text),
             kind: judge_text(cut(&text, JUDGED_BYTES)),
             stream,
         })

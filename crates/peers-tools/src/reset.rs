@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use peers_model::Timestamp;
 
-use crate::event::{FAILURE_CHARS, FailureKind};
+use crate::event::{FAILURE_CHARS, FailureKind, WORDS_CHARS};
 use crate::lenient::{cut, one_line};
 use read::{Reader, month};
 
@@ -72,9 +72,21 @@ pub(crate) fn epoch_in(text: &str) -> Option<i64> {
 }
 
 /// `text` on one line of at most [`FAILURE_CHARS`] characters, in which what it says of a reset stays
-/// even when it comes last.
-pub(crate) fn brief(text: &str) -> String {
-    let line = one_line(text, FAILURE_CHARS);
+/// even when it comes last. Secrets have to be out of it before.
+#[must_use]
+pub fn brief(text: &str) -> String {
+    cut_around(text, FAILURE_CHARS, one_line)
+}
+
+/// What is kept of `text` until secrets are out of it, for [`brief`]: at most [`WORDS_CHARS`] characters as
+/// they are.
+pub(crate) fn words(text: &str) -> String {
+    cut_around(text, WORDS_CHARS, |text, chars| text.trim().chars().take(chars).collect())
+}
+
+/// `text` cut by `cut` to `chars` characters, with what it says of a reset.
+fn cut_around(text: &str, chars: usize, cut: impl Fn(&str, usize) -> String) -> String {
+    let line = cut(text, chars);
     let Some((place, said)) = statements(text).next() else { return line };
     // Not by its words: a longer number that says nothing may contain them.
     if statements(&line).next().is_some_and(|(_, there)| there == said) {
@@ -82,8 +94,8 @@ pub(crate) fn brief(text: &str) -> String {
     }
     let before = text.get(..place.start).unwrap_or_default();
     let phrase = one_line(text.get(place).unwrap_or_default(), PHRASE_CHARS);
-    let room = FAILURE_CHARS.saturating_sub(phrase.chars().count() + 3);
-    format!("{} \u{2026} {phrase}", one_line(before, room))
+    let room = chars.saturating_sub(phrase.chars().count() + 3);
+    format!("{} \u{2026} {phrase}", cut(before, room))
 }
 
 fn whole_seconds(wait: Duration) -> i64 {

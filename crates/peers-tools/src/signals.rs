@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::event::{Failure, FailureKind};
-use crate::reset::{brief, epoch_in, wait_in};
+use crate::reset::{epoch_in, wait_in, words};
 
 /// All that an error event says about itself.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Evidence<'a> {
 
 impl Evidence<'_> {
     pub(crate) fn failure(&self) -> Failure {
-        Failure { kind: self.kind(), text: brief(self.text), structured: true }
+        Failure { kind: self.kind(), text: words(self.text), structured: true }
     }
 
     pub(crate) fn kind(&self) -> FailureKind {
@@ -189,7 +189,8 @@ fn normal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::FAILURE_CHARS;
+    use crate::event::{FAILURE_CHARS, WORDS_CHARS};
+    use crate::reset::brief;
 
     #[test]
     fn a_halt_beats_a_transient_status_and_transient_words() {
@@ -228,8 +229,10 @@ mod tests {
     }
 
     #[test]
-    fn failure_text_is_one_short_line() {
-        let failure = Evidence { text: &"x\n".repeat(500), ..Evidence::default() }.failure();
-        assert!(failure.text.chars().count() <= FAILURE_CHARS && !failure.text.contains('\n'));
+    fn failure_text_is_bounded_and_briefly_one_short_line() {
+        let failure = Evidence { text: &"x\n".repeat(5000), ..Evidence::default() }.failure();
+        assert_eq!(failure.text.chars().count(), WORDS_CHARS);
+        let brief = brief(&failure.text);
+        assert!(brief.chars().count() <= FAILURE_CHARS && !brief.contains('\n'));
     }
 }

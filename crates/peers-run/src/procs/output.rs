@@ -7,6 +7,7 @@ use peers_core::machine::Ceiling;
 use peers_core::watch::{Stream as Channel, WatchIn};
 use peers_model::{Mono, Tokens, Usd};
 use peers_sys::redact::{Redactor, Rules};
+use peers_tools::event::TEXT_BYTES;
 use peers_tools::{
     Decoder, ExitKind, HitClass, HitTime, Meter, Omen, Omens, PatternHit, PatternScanner, Stream, ToolEvent,
     ToolReport,
@@ -308,9 +309,17 @@ impl Output {
         self.news.hopeless |= self.accounts.omen.is_some();
         self.news.spent |= self.accounts.over();
         let words = words.unwrap_or_default();
+        let mut clean = Vec::with_capacity(words.len());
+        let mut redactor = self.rules.redactor();
+        redactor.feed(words.as_bytes(), &mut clean);
+        // What a cut leaves of a secret stays back.
+        if words.len() + 3 < TEXT_BYTES {
+            redactor.finish(&mut clean);
+        }
         // The end of what it said is the news.
-        if let Some(line) = words.lines().rfind(|line| !line.trim().is_empty()) {
-            self.progress.said(&self.rules.redact(line));
+        let clean = String::from_utf8_lossy(&clean);
+        if let Some(line) = clean.lines().rfind(|line| !line.trim().is_empty()) {
+            self.progress.said(line);
         }
     }
 
@@ -329,8 +338,10 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
+    use peers_model::{PeerName, TickNo};
     use peers_tools::{Patterns, ToolKind, adapter};
 
+    use super::super::progress::Live;
     use super::*;
 
     fn output(secrets: &[&str]) -> Output {
@@ -356,6 +367,23 @@ mod tests {
         assert!(all.starts_with("it is [redacted:secret:") && all.ends_with(" indeed"), "{all}");
         assert_eq!(output.capture(Stream::Stdout).text(), all);
         assert_eq!(output.redactions(), 1);
+    }
+
+    #[test]
+    fn a_secret_that_a_cut_leaves_a_part_of_is_not_shown_live() {
+        let mut output = output(&["hunter2-hunter2"]);
+        let at = Mono::from_millis(0);
+        output.progress.peer(TickNo(1), PeerName::new("ann").unwrap(), at);
+        for room in 0..20 {
+            let text = format!("{}\nit is hunter2-hunter2", "x".repeat(TEXT_BYTES - 7 - room));
+            output.events.push(ToolEvent::Text(text.get(..TEXT_BYTES).unwrap_or(&text).to_owned()));
+            output.digest_events();
+            let Some(Live::Peer(live)) = output.progress.now() else { panic!("a peer runs") };
+            assert!(!live.last.contains("hunter"), "{room}: {}", live.last);
+        }
+        output.events.push(ToolEvent::Text("its class".to_owned()));
+        output.digest_events();
+        assert!(matches!(output.progress.now(), Some(Live::Peer(live)) if live.last == "its class"));
     }
 
     #[test]

@@ -193,6 +193,26 @@ fn a_usage_cap_names_its_end_by_a_number_or_by_the_clock_of_the_operator() {
 }
 
 #[test]
+fn a_secret_across_the_cut_of_what_a_failure_says_is_not_recorded() {
+    let mut stage = Stage::new();
+    stage.vars.push(("DEPLOY_TOKEN".into(), "top-secret-value".into()));
+    let long = |begin: &str, chars: usize| format!("{begin}{} top-secret-value", "x".repeat(chars));
+    for chars in [155, 160, 165, 170] {
+        let line = long("ERROR rate limit reached ", chars);
+        let failed = format!(r#"{{"type":"turn.failed","error":{{"message":"{}"}}}}"#, long("", chars + 25));
+        for turn in [
+            stage.shell(&format!("echo '{line}' >&2; exit 1")),
+            stage.turn(&prints("codex", &["--json"], &[&failed], "exit 1"), ""),
+        ] {
+            let matched = turn.exit.matched.unwrap();
+            assert!(!matched.snippet.contains("top"), "{matched:?}");
+            assert!(matched.snippet.contains("xxx [red"), "{matched:?}");
+            assert_eq!(matched.snippet.chars().count(), 200);
+        }
+    }
+}
+
+#[test]
 fn names_from_the_stream_are_recorded_without_secrets_and_escapes() {
     let mut stage = Stage::new();
     stage.vars.push(("DEPLOY_TOKEN".into(), "top-secret-value".into()));

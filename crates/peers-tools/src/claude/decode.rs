@@ -8,10 +8,11 @@ use std::time::Duration;
 use peers_model::Usd;
 use serde::Deserialize;
 
-use crate::event::{FAILURE_CHARS, FINAL_BYTES, FailureKind, Retry, TEXT_BYTES, ToolEvent};
+use crate::event::{FINAL_BYTES, FailureKind, Retry, TEXT_BYTES, ToolEvent};
 use crate::jsonl::Line;
 use crate::ledger::{Account, Ledger};
-use crate::lenient::{Amount, CostByModel, Count, Flag, Int, List, Obj, Percent, Text, one_line, parse_line};
+use crate::lenient::{Amount, CostByModel, Count, Flag, Int, List, Obj, Percent, Text, parse_line};
+use crate::reset::words;
 use crate::signals::Evidence;
 use crate::stream::{Lines, StreamDecoder};
 
@@ -176,8 +177,8 @@ impl State {
             // A retried failure without a cause is a connection that broke.
             kind: if kind == FailureKind::Other { FailureKind::Overload } else { kind },
             text: match event.error_status.0 {
-                Some(status) => one_line(&format!("{code} (status {status})"), FAILURE_CHARS),
-                None => one_line(code, FAILURE_CHARS),
+                Some(status) => words(&format!("{code} (status {status})")),
+                None => words(code),
             },
         };
         self.ledger.retry(retry, out);
