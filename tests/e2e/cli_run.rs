@@ -62,6 +62,41 @@ fn a_missing_program_of_a_peer_is_the_environments_fault() {
 }
 
 #[test]
+fn a_program_that_is_there_and_cannot_be_started_has_the_one_remedy_that_helps() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::ready("true");
+    let agent = world.path("agent");
+    let config =
+        world.config("").replace(&crate::support::program().display().to_string(), agent.to_str().unwrap());
+    world.write(".peers/config.yaml", &config);
+    world.accept(&[]);
+    let correct = "correct `argv` of this peer in .peers/config.yaml";
+    for (text, mode, message) in [
+        ("#!/bin/sh\n", 0o644, format!("not executable: `chmod +x {}`", agent.display())),
+        (
+            "#!/no/such/interpreter\n",
+            0o755,
+            format!(
+                "{} is there, but the interpreter that its first line names is not: `/no/such/interpreter`; install it, or correct that line",
+                agent.display()
+            ),
+        ),
+    ] {
+        std::fs::write(&agent, text).unwrap();
+        std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(mode)).unwrap();
+        let said = world.peers(&["run"]).exits(6).err;
+        let both = format!("peer `ann`: {message}\nhint: do that, or {correct}\n");
+        assert!(said.contains(&both) && !said.contains("make `"), "{said}");
+        let found = world.peers(&["doctor", "--json"]).json("peers.doctor/1");
+        let checks = found["checks"].as_array().unwrap();
+        let error = |check: &&serde_json::Value| {
+            check["level"] == "error" && check["message"].as_str().unwrap().contains(&message)
+        };
+        assert!(checks.iter().any(|check| error(&check)), "{found}");
+    }
+}
+
+#[test]
 fn a_held_lock_is_a_stop_reason_and_changes_nothing() {
     let world = World::ready("true");
     world.peers(&["tick"]).exits(0);

@@ -9,6 +9,7 @@
 //! know for an orphan of some agent.
 
 mod child;
+mod interpreter;
 pub(crate) mod live;
 mod resolve;
 
@@ -61,6 +62,8 @@ fn remedy(path: &Path) -> String {
     if path.is_dir() {
         return format!("{} is a directory", path.display());
     }
+    // Without the `.` of a path that was given relative.
+    let path: PathBuf = path.components().collect();
     let text = path.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');
     if !text.starts_with('-') && text.chars().all(plain) {
@@ -85,6 +88,16 @@ pub enum SpawnError {
         program: OsString,
         /// The file.
         path: PathBuf,
+    },
+    /// It is a script, and what its first line names is not there.
+    #[error("{}", interpreter::words(path, interpreter))]
+    NoInterpreter {
+        /// The program as it was asked for.
+        program: OsString,
+        /// The file.
+        path: PathBuf,
+        /// What interprets it.
+        interpreter: OsString,
     },
     /// The working directory is not there, or not absolute.
     #[error("start {} in {}", program.display(), cwd.display())]
@@ -133,7 +146,7 @@ impl SpawnError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::NotFound { .. } => EXIT_NOT_FOUND,
+            Self::NotFound { .. } | Self::NoInterpreter { .. } => EXIT_NOT_FOUND,
             Self::NotExecutable { .. }
             | Self::WorkDir { .. }
             | Self::Stub { .. }

@@ -65,7 +65,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Err(problem) => return report(&format!("peers-stub: {problem}\n"), EXIT_NOT_EXECUTABLE),
     };
     let failure = match prepare(&options) {
-        Ok(()) => StubFailure::exec(&become_program(&options)),
+        Ok(()) => StubFailure::exec(&options.exec, &become_program(&options)),
         Err((step, error)) => StubFailure::setup(step, &error),
     };
     report(&options.mark.line(&failure), failure.exit_code())

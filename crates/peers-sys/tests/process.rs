@@ -270,8 +270,14 @@ fn script(dir: &Path, text: &str) -> String {
 #[test]
 fn a_failed_exec_is_told_from_a_program_that_exits_127() {
     let dir = tempfile::tempdir().unwrap();
-    let interpreter = format!("#!{}/none\n", dir.path().display());
-    let mut child = program(&script(dir.path(), &interpreter), &[]).start().unwrap();
+    let none = script(dir.path(), &format!("#!{}/none\n", dir.path().display()));
+    let refused = program(&none, &[]).start().unwrap_err();
+    assert!(matches!(refused, SpawnError::NoInterpreter { .. }) && refused.exit_code() == 127, "{refused}");
+    let told = refused.to_string();
+    assert!(told.starts_with(&none) && told.contains("/none`; install it, or correct that line"), "{told}");
+    // What only the kernel finds out: the interpreter has none of its own.
+    let below = tempfile::tempdir().unwrap();
+    let mut child = program(&script(below.path(), &format!("#!{none}\n")), &[]).start().unwrap();
     let err = read_to_end(&mut child.take_stderr().unwrap());
     let exit = await_exit(&mut child);
     assert_eq!(exit, RawExit::Code(127));

@@ -13,7 +13,7 @@ use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, FsDisk, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
-use peers_sys::spawn::resolve_program;
+use peers_sys::spawn::{SpawnError, resolve_program};
 use peers_sys::term;
 
 use super::control;
@@ -304,15 +304,19 @@ fn peer(place: &Place, peer: &PeerSpec, env: &Env, out: &mut Vec<Finding>) {
     let Some(program) = peer.argv.first() else { return };
     let path = env.var("PATH").unwrap_or_default();
     if let Err(error) = resolve_program(OsStr::new(program), Some(path), place.work_dir()) {
-        // A path names a file of the operator's, not something that can be installed.
-        let get = if program.contains('/') { "make" } else { "install" };
+        let shown = term::inline(program);
+        let first = match &error {
+            // The message says what helps.
+            SpawnError::NotExecutable { path, .. } if path.is_dir() => String::new(),
+            SpawnError::NotExecutable { .. } | SpawnError::NoInterpreter { .. } => "do that, or ".to_owned(),
+            // A path names a file of the operator's, not something that can be installed.
+            _ if program.contains('/') => format!("make `{shown}`, or "),
+            _ => format!("install `{shown}`, or "),
+        };
         out.push(Finding::new(
             exit::ENVIRONMENT,
             format!("peer `{}`: {}", peer.name, chain(&error)),
-            format!(
-                "{get} `{}`, or correct `argv` of this peer in .peers/config.yaml",
-                term::inline(program)
-            ),
+            format!("{first}correct `argv` of this peer in .peers/config.yaml"),
         ));
     }
     for name in procs::required_env(peer) {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use peers_model::config::{Config, Driver, Hook};
 use peers_sys::env::Env;
-use peers_sys::spawn::resolve_program;
+use peers_sys::spawn::{SpawnError, resolve_program};
 use peers_sys::term;
 
 use super::Check;
@@ -21,9 +21,13 @@ pub(super) fn look(place: &Place, env: &Env, config: &Config) -> Vec<Check> {
     let mut found = Vec::new();
     for hook in Hook::ALL {
         for program in config.hooks.of(hook).iter().filter_map(|command| command.cmd.first()) {
-            if resolve_program(OsStr::new(program), Some(host.path()), place.work_dir()).is_err() {
+            if let Err(error) = resolve_program(OsStr::new(program), Some(host.path()), place.work_dir()) {
                 let shown = term::line(program, PROGRAM);
-                let what = format!("`{}` starts `{shown}`, which is not found", hook.word());
+                let why = match error {
+                    SpawnError::NotFound { .. } => "which is not found".to_owned(),
+                    error => format!("which cannot be: {error}"),
+                };
+                let what = format!("`{}` starts `{shown}`, {why}", hook.word());
                 found.push(Check::warning("hooks", what, "correct `hooks` (`peers goals edit --config`)"));
             }
         }

@@ -166,7 +166,11 @@ fn a_program_whose_interpreter_is_missing_counts_as_not_started() {
     std::fs::set_permissions(stage.repo("tool"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let turn = stage.turn("tool: other, argv: [./tool]", "");
     assert_eq!((turn.exit.class, turn.exit.code), (ExitClass::SpawnFail, Some(127)));
-    assert!(!turn.exit.stderr_tail.contains("peers-stub"), "{}", turn.exit.stderr_tail);
+    let told = &turn.exit.stderr_tail;
+    assert!(
+        told.contains("names is not: `/no/such/interpreter`; install it") && turn.spawned.is_none(),
+        "{told}"
+    );
 }
 
 #[test]

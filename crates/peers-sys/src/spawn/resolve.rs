@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::SpawnError;
+use super::{SpawnError, interpreter};
 
 /// The file that `program` means, absolute.
 ///
@@ -15,7 +15,7 @@ use super::SpawnError;
 /// slash is taken relative to `cwd`.
 ///
 /// # Errors
-/// [`SpawnError::NotFound`] or [`SpawnError::NotExecutable`].
+/// [`SpawnError::NotFound`], [`SpawnError::NotExecutable`] or [`SpawnError::NoInterpreter`].
 pub fn resolve_program(program: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Result<PathBuf, SpawnError> {
     let mut refused = None;
     for candidate in candidates(program, path, cwd) {
@@ -25,7 +25,14 @@ pub fn resolve_program(program: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Res
                 refused = Some(candidate);
             }
         } else if rustix::fs::access(&candidate, Access::EXEC_OK).is_ok() {
-            return Ok(candidate);
+            return match interpreter::absent(&candidate, cwd) {
+                None => Ok(candidate),
+                Some(interpreter) => Err(SpawnError::NoInterpreter {
+                    program: program.to_owned(),
+                    path: candidate,
+                    interpreter,
+                }),
+            };
         } else {
             refused.get_or_insert(candidate);
         }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -31,13 +31,13 @@ pub struct Mark(String);
 
 /// Why the stub did not become the program.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{message} (error {errno})")]
+#[error("{message}")]
 pub struct StubFailure {
     /// Whether the program itself was at fault.
     pub kind: StubFailureKind,
     /// The system's error number; 0 if there was none.
     pub errno: i32,
-    /// The system's words for it, without control characters.
+    /// The system's words for it and what it is about, without control characters.
     pub message: String,
 }
 
@@ -136,9 +136,11 @@ impl fmt::Debug for Mark {
 }
 
 impl StubFailure {
-    pub(crate) fn exec(error: &io::Error) -> Self {
+    pub(crate) fn exec(program: &Path, error: &io::Error) -> Self {
         let errno = error.raw_os_error().unwrap_or(0);
-        Self { kind: StubFailureKind::Exec, errno, message: tame(&error.to_string()) }
+        // The path last, for it may be cut.
+        let message = tame(&format!("{error}: start {}", program.display()));
+        Self { kind: StubFailureKind::Exec, errno, message }
     }
 
     pub(crate) fn setup(step: &str, error: &io::Error) -> Self {
@@ -229,7 +231,7 @@ mod tests {
     }
 
     fn failure() -> StubFailure {
-        StubFailure::exec(&io::Error::from_raw_os_error(2))
+        StubFailure::exec(Path::new("/bin/x"), &io::Error::from_raw_os_error(2))
     }
 
     #[test]
@@ -260,6 +262,7 @@ mod tests {
         let mark = Mark::random().unwrap();
         let line = mark.line(&failure());
         assert_eq!(mark.failure(RawExit::Code(127), line.as_bytes()), Some(failure()));
+        assert_eq!(failure().to_string(), "No such file or directory (os error 2): start /bin/x");
     }
 
     #[test]
