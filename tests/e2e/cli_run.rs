@@ -1,6 +1,7 @@
 //! `peers run` and `peers tick`.
 
 use std::fs::File;
+use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
@@ -160,6 +161,35 @@ fn a_red_gate_never_completes_and_its_answer_is_shown() {
     let done = world.peers(&["run", "--max-ticks", "1"]).exits(0);
     assert!(done.err.contains("real is red"), "{}", done.err);
     assert!(done.err.contains("no such luck"), "{}", done.err);
+}
+
+#[test]
+fn a_program_that_went_missing_during_a_run_is_named_at_its_end_as_by_the_status() {
+    let world = World::ready("true");
+    let agent = world.path("agent");
+    symlink(crate::support::program(), &agent).unwrap();
+    let real = format!("[\"{}\"", crate::support::program().display());
+    let config = world.config("").replacen(&real, &format!("[\"{}\"", agent.display()), 1);
+    assert!(config.contains(agent.to_str().unwrap()), "{config}");
+    world.write(".peers/config.yaml", &config);
+    world.accept(&[]);
+    let done = world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    assert!(!done.err.contains("alert: "), "{}", done.err);
+    let gone = format!(
+        "after: repeat\nturns:\n- - shell: rm {}\n  - write: {{path: ann.txt, append: x}}\n  - handoff: Work\n",
+        agent.display()
+    );
+    world.script("ben", &gone);
+    let done = world.peers(&["run", "--max-ticks", "1"]).exits(0);
+    let status = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
+    let alerts = status["alerts"].as_array().unwrap();
+    let alert = alerts.iter().find(|alert| alert["kind"] == "refused").expect("the status says so");
+    let text = alert["text"].as_str().unwrap();
+    assert!(text.contains(agent.to_str().unwrap()), "{text}");
+    assert!(done.err.contains(&format!("\nalert: {text}\n")), "{text}\n{}", done.err);
+    let next = status["next_step"].as_str().unwrap();
+    assert!(next.starts_with("see to what `peers run` would refuse for"), "{next}");
+    assert!(done.err.contains(&format!("\nhint: {next}\n")), "{next}\n{}", done.err);
 }
 
 #[test]

@@ -18,6 +18,9 @@ use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::live::Live;
 
+/// The kind of the alerts about what a start would refuse for.
+const REFUSED: &str = "refused";
+
 /// Run the loop until a stop reason
 ///
 /// Checks everything first; nothing is started before. All problems of the start are reported at once.
@@ -157,6 +160,10 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
     for line in view.as_ref().map(peers_view::closing).unwrap_or_default() {
         cx.out.talk(&line);
     }
+    let alerts = view.iter().flat_map(|view| &view.alerts).filter(|alert| alert.kind == REFUSED);
+    for alert in alerts {
+        cx.out.talk(&format!("alert: {}", alert.text));
+    }
     let next = match &view {
         Some(view) => peers_view::next_step(view),
         None => summary.reason.next_step().map(str::to_owned),
@@ -181,6 +188,8 @@ fn end(options: &RunOptions, summary: &RunSummary, cx: &Cx) -> Option<LoopView> 
     let place = Place::locate(&summary.work_dir, &cx.env).ok()?;
     let mut disk = place.open_view_disk().ok()?;
     let mut asked = cx.asked(&place, &mut disk);
+    // As `peers status` asks where this was started.
+    asked.refusals = cx.place().map(|place| cx.refusals(&place, &asked.lock)).unwrap_or_default();
     let here = options.target.canonicalize().ok()?;
     // A worktree of the run's own has files of its own.
     asked.files_in = (place.work_dir() != here).then(|| place.work_dir().to_string_lossy().into_owned());
