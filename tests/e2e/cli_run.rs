@@ -193,6 +193,28 @@ fn a_program_that_went_missing_during_a_run_is_named_at_its_end_as_by_the_status
 }
 
 #[test]
+fn after_a_run_that_no_peer_is_left_of_a_file_says_what_the_status_says() {
+    let world = World::ready("false");
+    for peer in ["ann", "ben"] {
+        world.script(peer, "after: repeat\nturns:\n- - exit: 3\n");
+    }
+    world.write(".peers/config.yaml", &world.config("budget: {max_consecutive_failures: 50}\n"));
+    world.accept(&[]);
+    let done = world.peers(&["run"]);
+    assert_eq!(done.last_line(), "Stopped: peer-unavailable:all-peers-degraded", "{}", done.err);
+    let halted = world.read(".peers/HALTED.md");
+    let status = world.peers(&["status"]).out;
+    let why = "its last 3 turns failed (the last one: its process ended with exit code 3)";
+    for (peer, tick) in [("ann", 5), ("ben", 6)] {
+        let replay = format!("`peers replay {tick}`");
+        assert!(halted.contains(&format!("{peer} is halted: `{why}`")), "{halted}");
+        assert!(halted.contains(&format!("see what was the matter with `{peer}` ({replay}")), "{halted}");
+        assert!(status.contains(&format!("halted  {peer}")) && status.contains(why), "{status}");
+        assert!(status.contains(&format!("{peer} failed last: see {replay}")), "{status}");
+    }
+}
+
+#[test]
 fn a_degraded_peer_is_told_in_words() {
     let world = World::ready("false");
     world.script("ann", "after: repeat\nturns:\n- - exit: 3\n");
