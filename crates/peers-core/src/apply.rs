@@ -157,8 +157,9 @@ impl State {
         self.take_rules(&started.rules, Some(&started.head));
         for health in self.peers.values_mut() {
             // An operator who starts a run has seen to what only an operator can see to, and may have mended
-            // what made a peer fail.
-            if health.state != PeerState::Healthy {
+            // what made a peer fail. One turn each by `tick` are a run of many parts: nothing was mended between.
+            let out = matches!(health.state, PeerState::Halted | PeerState::Unavailable);
+            if out || (health.state == PeerState::Degraded && started.max_ticks != Some(1)) {
                 health.state = PeerState::Degraded;
                 health.recovery_due = true;
             }

@@ -97,7 +97,7 @@ pub fn choose_preferring(
     may: impl Fn(&PeerName) -> bool,
     preferred: impl Fn(&PeerName) -> bool,
 ) -> Choice {
-    match choose_from(state, now, &may, &preferred) {
+    match choose_among(state, now, |peer| can_go(state, peer) && may(peer), &preferred) {
         chosen @ Choice::Peer(..) => chosen,
         Choice::Wait(_) | Choice::Nobody => choose_within(state, now, may),
     }
@@ -121,11 +121,28 @@ fn choose_from(
         return first;
     }
     // Rather than that nobody has a turn, who said that it is blocked is asked again.
-    let again = |peer: &PeerName| is_able(state, peer) && may_be_free(state, peer) && may(peer);
-    match choose_among(state, now, again, &accept) {
-        chosen @ Choice::Peer(..) => chosen,
-        Choice::Wait(_) | Choice::Nobody => first,
+    match (first, choose_again(state, now, &may, &accept)) {
+        (_, chosen @ Choice::Peer(..)) => chosen,
+        (Choice::Wait(one), Choice::Wait(other)) => Choice::Wait(one.min(other)),
+        (wait @ Choice::Wait(_), _) | (_, wait) => wait,
     }
+}
+
+/// Chooses among those who said that they are blocked and whom others may have helped. A spare of them goes
+/// only where no other peer is able.
+fn choose_again(
+    state: &State,
+    now: Timestamp,
+    may: impl Fn(&PeerName) -> bool,
+    accept: impl Fn(&PeerName) -> bool,
+) -> Choice {
+    let peers = || state.rules.peers.iter();
+    let is_spare = |peer: &PeerName| peers().any(|p| p.name == *peer && p.role == Role::Recovery);
+    let others = peers().any(|p| p.role != Role::Recovery && is_able(state, &p.name) && may(&p.name));
+    let again = |peer: &PeerName| {
+        is_able(state, peer) && may_be_free(state, peer) && may(peer) && !(others && is_spare(peer))
+    };
+    choose_among(state, now, again, accept)
 }
 
 fn choose_among(
@@ -170,8 +187,8 @@ pub fn waits_too_long(
         let health = state.peers.get(peer)?;
         Some((health.not_before.filter(|at| *at > latest)?, peer.clone(), health.waits_for))
     };
-    let able =
-        || state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| can_go(state, peer) && asked(peer));
+    let goes = |peer: &PeerName| can_go(state, peer) || (is_able(state, peer) && may_be_free(state, peer));
+    let able = || state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| goes(peer) && asked(peer));
     if !able().all(|peer| waits(peer).is_some()) {
         return None;
     }

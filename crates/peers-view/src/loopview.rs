@@ -437,9 +437,6 @@ fn waiting(state: &State, live: &Liveness, caps: Option<&Caps>, now: Timestamp) 
     }
     let may = |peer: &PeerName| caps.is_none_or(|caps| core_budget::may_go(caps, state, peer));
     let Choice::Wait(until) = turns::choose_within(state, now, may) else { return None };
-    if turns::recovers_meanwhile(state, now, may).is_some() {
-        return None;
-    }
     let (until, why) = (words::clock(now, until), turns::why_not(state, now));
     Some(Alert { kind: WAITING, text: format!("nobody can have a turn before {until}: {why}") })
 }
@@ -447,17 +444,20 @@ fn waiting(state: &State, live: &Liveness, caps: Option<&Caps>, now: Timestamp) 
 /// The caps of the configuration, with the one that the newest run was given on its command line.
 fn caps(config: Config, record: Option<&RunRecord>) -> Caps {
     let mut caps = Caps::new(config.budget);
-    let argv = record.map(|record| record.argv.as_slice()).unwrap_or_default();
-    let spaced = argv.windows(2).find_map(|pair| match pair {
-        [flag, value] if flag == "--max-usd" => Some(value.as_str()),
-        _ => None,
-    });
-    let given = spaced.or_else(|| argv.iter().find_map(|word| word.strip_prefix("--max-usd=")));
-    let usd = given.and_then(|text| text.trim_start_matches('$').parse().ok()).and_then(Usd::from_f64);
-    if let Some(usd) = usd {
+    if let Some(usd) = record.and_then(given_usd) {
         caps.budget.max_usd = Some(PositiveUsd(usd));
     }
     caps
+}
+
+/// The cap of money that a run was given on its command line.
+pub(crate) fn given_usd(record: &RunRecord) -> Option<Usd> {
+    let spaced = record.argv.windows(2).find_map(|pair| match pair {
+        [flag, value] if flag == "--max-usd" => Some(value.as_str()),
+        _ => None,
+    });
+    let given = spaced.or_else(|| record.argv.iter().find_map(|word| word.strip_prefix("--max-usd=")));
+    given.and_then(|text| text.trim_start_matches('$').parse().ok()).and_then(Usd::from_f64)
 }
 
 /// The snapshot file.

@@ -12,7 +12,7 @@ use crate::budget::Amount;
 use crate::converge::unproved;
 use crate::diagnostic::cause;
 use crate::liveness::{Attention, Liveness, attention};
-use crate::loopview::{LoopView, REFUSED};
+use crate::loopview::{LoopView, REFUSED, given_usd};
 use crate::notable::{HookRow, LOOK, WeakenedRow};
 use crate::peers::PeerRow;
 use crate::setup::Setup;
@@ -183,16 +183,24 @@ fn nobody_is_blocked(view: &LoopView) -> bool {
     view.core.value().is_some_and(|core| core.peers.iter().all(|peer| peer.blocked_on.is_none()))
 }
 
+/// What the command that goes on needs so that the run is as it was: a cap of money holds for one start.
+fn flags(dry: bool, view: &LoopView) -> String {
+    let usd = view.run.value().and_then(given_usd);
+    let usd =
+        usd.map(|usd| format!(" --max-usd {}", usd.to_string().trim_start_matches('$').replace(',', "")));
+    format!("{}{}", if dry { " --dry-run" } else { "" }, usd.unwrap_or_default())
+}
+
 /// The command that goes on with a run that was interrupted, as it was.
 fn goes_on(view: &LoopView) -> String {
-    let flag = if is_dry(view) { " --dry-run" } else { "" };
+    let flag = flags(is_dry(view), view);
     let at = apart(view).map(|dir| format!(" -C {}", words::shell_word(dir))).unwrap_or_default();
     format!("`peers{at} run{flag}` goes on")
 }
 
 /// Where and how the run that crashed goes on. A turn that is open is taken up as it began.
 fn after_a_crash(open: bool, view: &LoopView) -> Step {
-    let flag = if is_dry(view) && open { " --dry-run" } else { "" };
+    let flag = flags(is_dry(view) && open, view);
     let dir = apart(view);
     Step::Run(match (dir, view.gone, open) {
         (None, ..) => format!("`peers run{flag}` goes on: the journal knows where it stopped"),

@@ -71,7 +71,8 @@ pub(crate) fn next(state: &State, caps: Option<&Caps>, now: Timestamp) -> Option
     let first = state.turn_peer()?;
     let may = |peer: &PeerName| caps.is_none_or(|caps| budget::may_go(caps, state, peer));
     let waits = state.peers.get(first).and_then(|health| health.not_before).is_some_and(|until| until > now);
-    if may(first) && !waits {
+    let health = state.health(first);
+    if may(first) && !waits && health.state == PeerState::Healthy && health.blocked.is_none() {
         return Some(first.clone());
     }
     match turns::choose_within(state, now, may) {

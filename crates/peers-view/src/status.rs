@@ -369,11 +369,10 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
 
 /// After how many turns of others a peer is asked again that says that it is blocked.
 fn changes(turns: u32) -> String {
-    if turns <= 1 {
-        return "1 more turn of another peer that succeeds and changes something".to_owned();
-    }
+    let done = if turns == 1 { "succeeds and changes" } else { "succeed and change" };
     format!(
-        "{turns} more turns of others that succeed and change something (sooner where nobody else can have one)"
+        "{} of others that {done} something; sooner where nobody else can have one",
+        count(turns.into(), "more turn")
     )
 }
 

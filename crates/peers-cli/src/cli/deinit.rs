@@ -11,8 +11,8 @@ use crate::error::CommandError;
 /// Take away what `init` laid down
 ///
 /// Removes `.peers/`, the ignore line and our entries in the stop hooks of claude and codex. The trusted
-/// store stays, so that a later `init` goes on with it; `--purge` removes it too, with every backup, salvage and the cache. What is in git stays either
-/// way: branches, the tag `peers-baseline`, notes.
+/// store stays, so that a later `init` goes on with it; `--purge` removes it too, with every backup,
+/// salvage and the cache. What is in git stays either way: branches, the tag `peers-baseline`, notes.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

@@ -249,8 +249,8 @@ impl State {
                     if tick.blocking_report { 0 } else { self.skeptic.unreported.saturating_add(1) };
             }
             Some(SkepticVerdict::Clean | SkepticVerdict::Missing) | None => {
-                // Whose service refuses it has not failed to answer.
-                if tick.outcome != TickOutcome::Interrupted && !tick.outcome.waits() {
+                // Whose service refuses it, or who is blocked, has not failed to answer.
+                if !tick.outcome.is_neutral() {
                     self.skeptic.attempts = self.skeptic.attempts.saturating_add(1);
                 }
             }

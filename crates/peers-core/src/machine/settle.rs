@@ -101,7 +101,9 @@ fn was_out(before: &State, peer: &PeerName) -> bool {
     let health = before.health(peer);
     let well = |name: &PeerName| {
         let other = before.health(name);
-        *name != *peer && other.state == PeerState::Healthy && other.blocked.is_none()
+        *name != *peer
+            && other.state == PeerState::Healthy
+            && other.blocked.is_none_or(|blocked| blocked.changes > 0)
     };
     health.state == PeerState::Degraded
         && !health.recovery_due

@@ -431,7 +431,10 @@ fn has_turn(m: &Machine, facts: &Facts, heavy: Heavy, peer: PeerName, skeptic: b
 fn bears_a_failure(cfg: &LoopConfig, state: &State, skeptic: bool) -> bool {
     let failures = state.spent.consecutive_failures.saturating_add(1);
     let Skeptic { attempts, unreported, .. } = &state.skeptic;
-    let watched: Vec<GoalId> = cfg.stuck_gates.iter().chain(&cfg.idle_gates).cloned().collect();
+    let after = u64::from(cfg.stuck_after);
+    let idle = state.ticks.0.saturating_add(1).saturating_sub(state.changed_at.0) >= after;
+    let watched = cfg.stuck_gates.iter().chain(cfg.idle_gates.iter().filter(|_| idle));
+    let watched: Vec<GoalId> = watched.cloned().collect();
     let red = match cfg.stuck_after {
         0 => true,
         1 => false,

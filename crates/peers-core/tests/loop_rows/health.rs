@@ -195,6 +195,17 @@ fn row_43_a_restart_gives_a_turn_to_one_that_is_degraded_beside_others() {
 }
 
 #[test]
+fn row_43_turns_that_are_a_run_each_do_not_bring_back_who_is_degraded() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.max_ticks = Some(1);
+    bench.play((0..3).map(|_| failing()));
+    for _ in 0..6 {
+        assert_eq!(bench.run(), StopReason::MaxTicks);
+    }
+    assert_eq!(bench.order(), "ann ann ann bob bob bob");
+}
+
+#[test]
 fn row_43_a_recovery_turn_stays_due_when_it_was_cut_short_or_rate_limited() {
     for neutral in [limited(), Turn::fails(ExitClass::Interrupted, ApiClass::None)] {
         let mut bench = Bench::new("ann bob");

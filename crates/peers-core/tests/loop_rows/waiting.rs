@@ -4,12 +4,12 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use peers_core::machine::{Effect, Notice, PendingCommand};
-use peers_core::state::{PeerHealth, PeerState};
-use peers_core::turns;
-use peers_model::Usd;
+use peers_core::state::{Blocked, PeerHealth, PeerState, State};
+use peers_core::turns::{self, Choice};
 use peers_model::config::{PeerBudget, PositiveUsd, UsdMode};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::{AckTarget, OperatorOp, OperatorRecord, TickOutcome};
+use peers_model::{TickNo, Usd};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Turn, goal, handoff_text, peer};
@@ -269,6 +269,48 @@ fn who_said_often_that_it_is_blocked_is_asked_before_a_run_ends_for_it() {
     assert_eq!(bench.run(), StopReason::ParkedBlocked);
     // The eighth turn is one that nobody else could have; after the next one nothing has changed.
     assert_eq!(bench.order(), "ann bob ann bob bob bob bob ann ann");
+}
+
+#[test]
+fn who_is_asked_again_and_refused_by_its_service_is_waited_for() {
+    let mut bench = Bench::new("ann bob");
+    bench.cfg.rules.max_retries = 9;
+    bench.cfg.rules.recovery_interval = 0;
+    bench.cfg.max_ticks = Some(9);
+    let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
+    bench.play([blocked("a schema"), Turn::handoff("a"), blocked("a schema"), Turn::handoff("schema")]);
+    bench.play([fails(), fails(), fails(), Turn::fails(ExitClass::Nonzero, ApiClass::Transient)]);
+    bench.play([Turn::handoff("way")]);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    assert_eq!(bench.order(), "ann bob ann bob bob bob bob ann ann");
+    assert_eq!(bench.waits.len(), 1);
+}
+
+#[test]
+fn who_is_free_is_the_skeptic_before_one_that_says_it_is_blocked() {
+    let mut bench = Bench::new("ann bob SAM");
+    bench.cfg.max_ticks = Some(1);
+    bench.run();
+    let now = bench.now;
+    let mut state = bench.m.state.clone();
+    let half = Blocked { tick: TickNo(1), on: "x".into(), changes: 1 };
+    state.peers.insert(
+        peer("bob"),
+        PeerHealth { blocked: Some(half.clone()), blocked_times: 2, ..PeerHealth::default() },
+    );
+    let preferring =
+        |state: &State| turns::choose_preferring(state, now, |_| true, |name| *name == peer("bob"));
+    let chosen = |choice: Choice| if let Choice::Peer(_, name) = choice { Some(name) } else { None };
+    assert_eq!(chosen(preferring(&state)), Some(peer("ann")));
+    // While ann waits bob is asked, and not the spare; where the spare is blocked it waits with ann.
+    let later = now.plus(Duration::from_hours(1));
+    let waits = PeerHealth { not_before: Some(later), ..PeerHealth::default() };
+    state.peers.insert(peer("ann"), waits);
+    assert_eq!(chosen(preferring(&state)), Some(peer("bob")));
+    let sam = PeerHealth { blocked: Some(half), blocked_times: 2, ..PeerHealth::default() };
+    state.peers.insert(peer("sam"), sam);
+    state.peers.insert(peer("bob"), PeerHealth { state: PeerState::Degraded, ..PeerHealth::default() });
+    assert_eq!(turns::choose(&state, now), Choice::Wait(later));
 }
 
 fn waiting(effect: &Effect) -> Option<&str> {

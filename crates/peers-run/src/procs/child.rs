@@ -20,6 +20,7 @@ use peers_sys::reap::{self, Stillness};
 use peers_sys::redact::Rules;
 use peers_sys::spawn::{Child, RawExit};
 use peers_sys::{clock, term};
+use peers_tools::event::WORDS_CHARS;
 use peers_tools::{
     CostFrom, ExitKind, Facts, FailureKind, Stream, ToolKind, ToolReport, classify, cost, opens_at,
     other_model,
@@ -358,7 +359,7 @@ impl Supervised<'_> {
         let rules = &launched.rules;
         let matched = verdict.matched.map(|mut matched| {
             // In this order: what a cut leaves of a secret is not recognised.
-            matched.snippet = peers_tools::brief(&rules.redact(&matched.snippet));
+            matched.snippet = peers_tools::brief(&without_secrets(rules, &matched.snippet));
             matched
         });
         let said = report.failure.as_ref().map(|failure| failure.text.clone());
@@ -510,6 +511,21 @@ pub(super) fn believed(usage: Usage) -> Usage {
         tokens: usage.tokens.map(|tokens| tokens.min(Tokens(limits::TURN_TOKENS))),
         usd: usage.usd.map(|usd| usd.min(most)),
     }
+}
+
+/// Words of a failure with secrets out of them. Where the words are as long as they may be, what a cut leaves
+/// of a secret stays back, also before a phrase that was kept from behind the cut.
+fn without_secrets(rules: &Rules, words: &str) -> String {
+    const BEHIND: &str = " \u{2026} ";
+    if words.chars().count() + BEHIND.len() < WORDS_CHARS {
+        return rules.redact(words).into_owned();
+    }
+    let (head, phrase) =
+        words.rsplit_once(BEHIND).map_or((words, None), |(head, phrase)| (head, Some(phrase)));
+    let mut clean = Vec::with_capacity(head.len());
+    rules.redactor().feed(head.as_bytes(), &mut clean);
+    let clean = String::from_utf8_lossy(&clean);
+    phrase.map_or_else(|| clean.to_string(), |phrase| format!("{clean}{BEHIND}{}", rules.redact(phrase)))
 }
 
 /// A name from the stream, fit to be recorded. What steers a terminal may stand within a secret, and be

@@ -213,6 +213,17 @@ fn a_secret_across_the_cut_of_what_a_failure_says_is_not_recorded() {
 }
 
 #[test]
+fn a_secret_across_the_cut_of_all_that_is_kept_of_a_line_is_not_recorded() {
+    let mut stage = Stage::new();
+    let secret = format!("begin-{}-of-it", "secret".repeat(380));
+    stage.vars.push(("DEPLOY_TOKEN".into(), secret.clone()));
+    let line = format!("ERROR rate limit {secret} {secret} {secret}");
+    let matched = stage.shell(&format!("echo '{line}' >&2; exit 1")).exit.matched.unwrap();
+    assert!(matched.snippet.starts_with("ERROR rate limit [redacted"), "{matched:?}");
+    assert!(!matched.snippet.contains("secretsecret") && !matched.snippet.contains("begin-"), "{matched:?}");
+}
+
+#[test]
 fn names_from_the_stream_are_recorded_without_secrets_and_escapes() {
     let mut stage = Stage::new();
     stage.vars.push(("DEPLOY_TOKEN".into(), "top-secret-value".into()));

@@ -64,6 +64,11 @@ fn a_run_at_its_tick_limit_goes_on_or_is_taken_home_by_commands() {
     record.workdir = "/data/apart".into();
     runs::write(world.store.disk(), &record).unwrap();
     assert_eq!(next_step(&world.view()).unwrap(), format!("`peers -C /data/apart run` {land}"));
+    // A cap of money that holds for one start is given again.
+    record.argv = ["peers", "run", "--max-usd", "20.5"].map(str::to_owned).to_vec();
+    runs::write(world.store.disk(), &record).unwrap();
+    let step = next_step(&world.view()).unwrap();
+    assert!(step.starts_with("`peers -C /data/apart run --max-usd 20.50` "), "{step}");
 }
 
 #[test]

@@ -410,7 +410,7 @@ fn what_is_in_the_way_of_a_peer_is_told_once_with_the_command_that_answers() {
         "{text}"
     );
     assert!(
-        text.contains(" TEXT`, in a new run, or after 1 more turn of another peer that succeeds and "),
+        text.contains(" TEXT`, in a new run, or after 1 more turn of others that succeeds and "),
         "{text}"
     );
     assert!(!text.contains("failed last"), "{text}");
@@ -432,7 +432,10 @@ fn how_many_turns_of_others_a_blocked_peer_lacks_is_told() {
     world.tick(3, "claude", blocked);
     assert_eq!(left(&world), Some(2));
     let text = world.text();
-    assert!(text.contains("or after 2 more turns of others that succeed and change something ("), "{text}");
+    assert!(
+        text.contains("or after 2 more turns of others that succeed and change something; sooner"),
+        "{text}"
+    );
     world.tick(4, "codex", moves);
     assert_eq!(left(&world), Some(1));
 }
