@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use peers_model::outcome::ExitClass;
 use peers_model::{Tokens, Usd};
-use peers_tools::event::{FAILURE_CHARS, FINAL_BYTES, TEXT_BYTES};
+use peers_tools::event::{FAILURE_CHARS, FINAL_BYTES, TEXT_BYTES, WORDS_CHARS};
 use peers_tools::{
     CostFrom, Decoder, ExitKind, Facts, FailureKind, HitTime, Meter, Omen, Omens, PatternHit, PatternScanner,
-    Patterns, Prices, Stream, ToolEvent, ToolKind, ToolReport, UsageDelta, adapter, classify, cost,
+    Patterns, Prices, Stream, ToolEvent, ToolKind, ToolReport, UsageDelta, adapter, brief, classify, cost,
     judge_text, opens_at, other_model, reset_at,
 };
 
@@ -117,10 +117,12 @@ fn scan(play: Play<'_>, seed: u8) -> Vec<PatternHit> {
     hits
 }
 
-/// A text for logs.
+/// Words of a failure, and what records have of them.
 fn line(text: &str) {
-    assert!(text.chars().count() <= FAILURE_CHARS, "{text:?}");
-    assert!(!text.contains(char::is_control), "{text:?}");
+    assert!(text.chars().count() <= WORDS_CHARS, "{text:?}");
+    let brief = brief(text);
+    assert!(brief.chars().count() <= FAILURE_CHARS, "{brief:?}");
+    assert!(!brief.contains(char::is_control), "{brief:?}");
 }
 
 fn bounded(events: &[ToolEvent], report: &ToolReport) {
