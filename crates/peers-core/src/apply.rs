@@ -296,8 +296,8 @@ impl State {
                 *next = (*next).max(number);
             }
         }
-        let worked = tick.tree_changed || !tick.commits.is_empty();
-        if tick.outcome.is_neutral() || !(tick.outcome.could_work() || worked) {
+        let left_nothing = !tick.tree_changed && tick.commits.is_empty();
+        if tick.outcome.is_neutral() || (tick.outcome.is_breakdown() && left_nothing) {
             // Nobody could work: no tick of a red streak, and none that changed nothing.
             self.board.pass_over(tick.iteration);
             self.changed_at = self.changed_at.next();

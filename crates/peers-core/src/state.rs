@@ -157,6 +157,9 @@ pub struct OpenTick {
     pub correction: Option<CorrectionPlanned>,
 }
 
+/// So many reverted turns in a row degrade a peer.
+pub(crate) const MOST_REVERTED: u32 = 2;
+
 /// A peer's standing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -6,7 +6,7 @@ use peers_model::config::Role;
 use peers_model::record::WaitCause;
 use peers_model::{PeerName, TickNo, Timestamp};
 
-use crate::state::{PeerState, State};
+use crate::state::{MOST_REVERTED, PeerState, State};
 
 /// The answer of [`choose`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +18,6 @@ pub enum Choice {
     /// No peer can go.
     Nobody,
 }
-
-/// So many reverted turns in a row degrade a peer.
-pub(crate) const MOST_REVERTED: u32 = 2;
 
 fn recovery_due(state: &State, peer: &PeerName, ticks: TickNo) -> bool {
     let Some(health) = state.peers.get(peer) else { return false };
@@ -36,14 +33,10 @@ fn can_go(state: &State, peer: &PeerName) -> bool {
     !is_blocked(state, peer) && is_able(state, peer)
 }
 
-/// Whether a peer says that something is in its way, others have got something done since, and it has its
-/// turn again only when nobody else can have one.
+/// Whether a peer could go but for something that it says is in its way, of which others may have cleared some.
 fn may_be_free(state: &State, peer: &PeerName) -> bool {
-    state
-        .peers
-        .get(peer)
-        .and_then(|health| health.blocked.as_ref())
-        .is_some_and(|blocked| blocked.changes > 0)
+    let blocked = state.peers.get(peer).and_then(|health| health.blocked.as_ref());
+    is_able(state, peer) && blocked.is_some_and(|blocked| blocked.changes > 0)
 }
 
 /// Whether a peer says that something is in its way, and too little has changed since.
@@ -86,7 +79,21 @@ pub fn choose(state: &State, now: Timestamp) -> Choice {
 /// Like [`choose`], among the peers that `may` go. A spare goes also where no other peer may.
 #[must_use]
 pub fn choose_within(state: &State, now: Timestamp, may: impl Fn(&PeerName) -> bool) -> Choice {
-    choose_from(state, now, may, |_| true)
+    let first = choose_among(state, now, |peer| can_go(state, peer) && may(peer), |_| true);
+    if matches!(first, Choice::Peer(..)) {
+        return first;
+    }
+    // Rather than that nobody has a turn, who said that it is blocked is asked again; a spare of them only where
+    // no other peer is able.
+    let rules = || state.rules.peers.iter();
+    let others = rules().any(|p| p.role != Role::Recovery && is_able(state, &p.name) && may(&p.name));
+    let is_spare = |peer: &PeerName| rules().any(|p| p.name == *peer && p.role == Role::Recovery);
+    let again = |peer: &PeerName| may_be_free(state, peer) && may(peer) && !(others && is_spare(peer));
+    match (first, choose_among(state, now, again, |_| true)) {
+        (_, chosen @ Choice::Peer(..)) => chosen,
+        (Choice::Wait(one), Choice::Wait(other)) => Choice::Wait(one.min(other)),
+        (wait @ Choice::Wait(_), _) | (_, wait) => wait,
+    }
 }
 
 /// Like [`choose`], but prefers a peer for which `preferred` holds; falls back to any other.
@@ -108,41 +115,6 @@ pub fn choose_preferring(
 pub fn asked_is_blocked(state: &State, asked: impl Fn(&PeerName) -> bool) -> bool {
     let mut peers = state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| asked(peer));
     peers.any(|peer| is_blocked(state, peer) && is_able(state, peer))
-}
-
-fn choose_from(
-    state: &State,
-    now: Timestamp,
-    may: impl Fn(&PeerName) -> bool,
-    accept: impl Fn(&PeerName) -> bool,
-) -> Choice {
-    let first = choose_among(state, now, |peer| can_go(state, peer) && may(peer), &accept);
-    if matches!(first, Choice::Peer(..)) {
-        return first;
-    }
-    // Rather than that nobody has a turn, who said that it is blocked is asked again.
-    match (first, choose_again(state, now, &may, &accept)) {
-        (_, chosen @ Choice::Peer(..)) => chosen,
-        (Choice::Wait(one), Choice::Wait(other)) => Choice::Wait(one.min(other)),
-        (wait @ Choice::Wait(_), _) | (_, wait) => wait,
-    }
-}
-
-/// Chooses among those who said that they are blocked and whom others may have helped. A spare of them goes
-/// only where no other peer is able.
-fn choose_again(
-    state: &State,
-    now: Timestamp,
-    may: impl Fn(&PeerName) -> bool,
-    accept: impl Fn(&PeerName) -> bool,
-) -> Choice {
-    let peers = || state.rules.peers.iter();
-    let is_spare = |peer: &PeerName| peers().any(|p| p.name == *peer && p.role == Role::Recovery);
-    let others = peers().any(|p| p.role != Role::Recovery && is_able(state, &p.name) && may(&p.name));
-    let again = |peer: &PeerName| {
-        is_able(state, peer) && may_be_free(state, peer) && may(peer) && !(others && is_spare(peer))
-    };
-    choose_among(state, now, again, accept)
 }
 
 fn choose_among(
@@ -173,8 +145,8 @@ fn choose_among(
     earliest.map_or(Choice::Nobody, Choice::Wait)
 }
 
-/// Who waits longer than `most` and why, where all who can go and are `asked` for do. A minute is left for what is added to a
-/// named time so that not all come back at once.
+/// Who waits longer than `most` and why, where all who can go and are `asked` for do. A minute is left for what
+/// is added to a named time so that not all come back at once.
 #[must_use]
 pub fn waits_too_long(
     state: &State,
@@ -187,7 +159,7 @@ pub fn waits_too_long(
         let health = state.peers.get(peer)?;
         Some((health.not_before.filter(|at| *at > latest)?, peer.clone(), health.waits_for))
     };
-    let goes = |peer: &PeerName| can_go(state, peer) || (is_able(state, peer) && may_be_free(state, peer));
+    let goes = |peer: &PeerName| can_go(state, peer) || may_be_free(state, peer);
     let able = || state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| goes(peer) && asked(peer));
     if !able().all(|peer| waits(peer).is_some()) {
         return None;

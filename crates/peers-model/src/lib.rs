@@ -13,6 +13,7 @@ pub mod handoff;
 pub mod ids;
 pub mod keys;
 pub mod limits;
+pub mod login;
 pub mod money;
 pub mod outcome;
 pub mod record;

@@ -448,7 +448,8 @@ pub fn closing(view: &LoopView) -> Vec<String> {
         view.core.value().and_then(|core| core.budget.uncounted()).map(|text| format!("warning: {text}")),
     );
     lines.extend(notable_lines(&notable(view)));
-    lines.extend(out(view));
+    let told = view.alerts.iter().filter(|alert| alert.has_commands());
+    lines.extend(told.map(|alert| format!("alert: {}", alert.text)));
     lines
 }
 

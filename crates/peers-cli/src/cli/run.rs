@@ -18,9 +18,6 @@ use crate::cx::Cx;
 use crate::error::CommandError;
 use crate::live::Live;
 
-/// The kind of the alerts about what a start would refuse for.
-const REFUSED: &str = "refused";
-
 /// Run the loop until a stop reason
 ///
 /// Checks everything first; nothing is started before. All problems of the start are reported at once.
@@ -159,10 +156,6 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
     }
     for line in view.as_ref().map(peers_view::closing).unwrap_or_default() {
         cx.out.talk(&line);
-    }
-    let alerts = view.iter().flat_map(|view| &view.alerts).filter(|alert| alert.kind == REFUSED);
-    for alert in alerts {
-        cx.out.talk(&format!("alert: {}", alert.text));
     }
     let next = match &view {
         Some(view) => peers_view::next_step(view),

@@ -8,8 +8,9 @@ use super::bounded;
 use crate::budget;
 use crate::failed;
 use crate::reviews;
-use crate::state::{Blocked, LastRun, OpenTick, PeerHealth, PeerState, State, WarningEntry, Wasted};
-use crate::turns;
+use crate::state::{
+    Blocked, LastRun, MOST_REVERTED, OpenTick, PeerHealth, PeerState, State, WarningEntry, Wasted,
+};
 
 /// So many turns' costs are kept of each peer.
 const COSTS: usize = 9;
@@ -195,7 +196,7 @@ impl State {
         }
         if health.state == PeerState::Degraded {
             health.recovery_cooldown = Some(tick.iteration);
-        } else if health.recent_half_fails() >= 6 || health.failed_cheating >= turns::MOST_REVERTED {
+        } else if health.recent_half_fails() >= 6 || health.failed_cheating >= MOST_REVERTED {
             health.state = PeerState::Degraded;
             health.degraded_at = Some(tick.iteration);
             health.degraded_reason = Some(causes(health, tick));

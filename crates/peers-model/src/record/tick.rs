@@ -134,10 +134,10 @@ impl TickOutcome {
         matches!(self, Self::RateLimited | Self::UsageCapped | Self::Blocked | Self::Interrupted)
     }
 
-    /// Whether its peer came to work at all: what is red after any other tick is red by nobody's doing.
+    /// Whether its peer broke down. Where such a turn left nothing, its peer did not come to work at all.
     #[must_use]
-    pub fn could_work(self) -> bool {
-        !self.is_neutral() && !matches!(self, Self::PeerFailed | Self::NeedsOperator)
+    pub fn is_breakdown(self) -> bool {
+        matches!(self, Self::PeerFailed | Self::NeedsOperator)
     }
 
     /// Whether its service asked to wait, for a moment or until a window opens again.

@@ -82,8 +82,9 @@ pub(super) fn check(answer: &Answer, kind: &ToolKind) -> Check {
     }
     let class = classification(exit.class, exit.api);
     let said = said(exit).map(|said| format!(": {said}")).unwrap_or_default();
+    let login = log_in(kind);
     let (code, fix) = match exit.api {
-        ApiClass::Auth => (exit::PEER, log_in(kind)),
+        ApiClass::Auth => (exit::PEER, login.as_str()),
         ApiClass::UsageCap => (exit::PEER, "wait until its subscription's window opens again"),
         ApiClass::Quota => (exit::PEER, "wait for the quota, or buy more"),
         ApiClass::Transient => (exit::PEER, "its service is busy: try again later"),

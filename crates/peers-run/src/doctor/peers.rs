@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use peers_model::config::{Config, PeerSpec, PromptMode};
 use peers_model::time::human;
-use peers_model::{exit, limits};
+use peers_model::{exit, limits, login};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::{self, Env};
 use peers_sys::spawn::resolve_program;
@@ -164,15 +164,9 @@ async fn node(site: &Rc<Site>, peer: &PeerSpec, about: &str, program: &Path) -> 
 }
 
 /// How somebody logs a tool in.
-pub(super) fn log_in(kind: &ToolKind) -> &'static str {
-    match kind {
-        ToolKind::Claude => {
-            "log in: start `claude` and type `/login`, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN"
-        }
-        ToolKind::Codex => "log in: `codex login`, or set CODEX_API_KEY",
-        ToolKind::Opencode => "log in: `opencode auth login`",
-        ToolKind::Acp | ToolKind::Other(_) => "log in with this tool, or give it a key",
-    }
+pub(super) fn log_in(kind: &ToolKind) -> String {
+    let how = login::how(kind.name());
+    how.map_or_else(|| "log in with this tool, or give it a key".to_owned(), |how| format!("log in: {how}"))
 }
 
 /// The login, as far as files and variables tell.

@@ -2,9 +2,9 @@
 
 use peers_core::apply::bounded;
 use peers_core::state::PeerState;
-use peers_model::PeerName;
 use peers_model::outcome::{ApiClass, ExitClass, StopReason};
 use peers_model::record::WaitCause;
+use peers_model::{PeerName, login};
 
 use crate::liveness::Liveness;
 use crate::loopview::LoopView;
@@ -108,7 +108,8 @@ fn remedy(peer: &PeerName, view: &LoopView, then: &str) -> String {
     };
     match trouble {
         Trouble::Login => {
-            let how = login(row.map(|row| row.tool.as_str()).unwrap_or_default());
+            let how = row.and_then(|row| login::how(&row.tool));
+            let how = how.unwrap_or("as its tool has it, or by a key in its environment");
             format!("log `{peer}` in ({how}), ask it for a word with `peers doctor --live`{then}")
         }
         Trouble::Credit => format!(
@@ -139,16 +140,6 @@ fn remedy(peer: &PeerName, view: &LoopView, then: &str) -> String {
                 .map_or_else(|| "peers status".to_owned(), |tick| format!("peers replay {}", tick.tick));
             format!("see what was the matter with `{peer}` (`{replay}`, `peers doctor`){then}")
         }
-    }
-}
-
-/// How somebody logs a tool in.
-fn login(tool: &str) -> &'static str {
-    match tool {
-        "claude" => "start `claude` and type `/login`, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN",
-        "codex" => "`codex login`, or set CODEX_API_KEY",
-        "opencode" => "`opencode auth login`",
-        _ => "as its tool has it, or by a key in its environment",
     }
 }
 

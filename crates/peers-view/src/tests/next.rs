@@ -144,7 +144,7 @@ fn a_run_that_ended_without_a_peer_names_it_and_what_helps_it() {
         let alerts: Vec<String> =
             view.alerts.iter().filter(|alert| alert.kind == "peer").map(|alert| alert.text.clone()).collect();
         let closing = closing(&view);
-        assert!(alerts.iter().all(|alert| closing.contains(alert)), "{closing:?}");
+        assert!(alerts.iter().all(|alert| closing.contains(&format!("alert: {alert}"))), "{closing:?}");
         assert!(alerts.iter().all(|alert| world.text().contains(alert)), "{}", world.text());
         let report =
             crate::report_markdown(&crate::Report::read(&mut world.disk(), &world.asked(Lock::Free)));
