@@ -6,7 +6,7 @@
 mod after_tick;
 
 use peers_model::record::{
-    AckTarget, ExitRecord, OperatorOp, Record, Rules, RunStarted, TickRecord, TickStarted,
+    AckTarget, CapSet, ExitRecord, OperatorOp, Record, Rules, RunStarted, TickRecord, TickStarted,
 };
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp};
 use thiserror::Error;
@@ -14,7 +14,9 @@ use thiserror::Error;
 use after_tick::clean_after;
 
 use crate::reviews;
-use crate::state::{HandoffMark, LastExit, OpenTick, PeerState, Progress, ProofVerdict, RunInfo, State};
+use crate::state::{
+    HandoffMark, LastExit, OpenTick, PeerState, Progress, ProofVerdict, Raised, RunInfo, State,
+};
 
 /// A record that cannot stand where it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -108,7 +110,7 @@ impl State {
                 health.waits_for = Some(cooling.cause);
                 health.limited_since = cooling.since;
             }
-            Record::Operator(record) => self.apply_operator(&record.op, &record.by),
+            Record::Operator(record) => self.apply_operator(ts, &record.op, &record.by),
             Record::CommitsSeen(seen) => {
                 self.head = Some(seen.head.clone());
                 if seen.while_gates {
@@ -349,7 +351,7 @@ impl State {
         }
     }
 
-    fn apply_operator(&mut self, op: &OperatorOp, by: &str) {
+    fn apply_operator(&mut self, ts: Timestamp, op: &OperatorOp, by: &str) {
         match op {
             OperatorOp::Accepted { new, rules, .. } => {
                 self.digests = new.clone();
@@ -363,12 +365,26 @@ impl State {
                 }
             }
             OperatorOp::BudgetReset => {
+                self.raised.clear();
                 self.spent = crate::state::Spent::default();
                 self.progress = Progress {
                     greens: self.progress.greens,
                     closed: self.progress.closed,
                     ..Progress::default()
                 };
+            }
+            OperatorOp::BudgetSet { caps, until } => {
+                for CapSet { cap, value } in caps {
+                    let raised = Raised { value: *value, until: *until, at: ts, by: by.to_owned() };
+                    self.raised.insert(*cap, raised);
+                }
+            }
+            OperatorOp::Resumed => {
+                self.unblock();
+                for health in self.peers.values_mut().filter(|health| health.state != PeerState::Healthy) {
+                    health.state = PeerState::Degraded;
+                    health.recovery_due = true;
+                }
             }
             OperatorOp::Ack { target: AckTarget::Blocked(peer), .. } => {
                 if let Some(health) = self.peers.get_mut(peer) {

@@ -1,21 +1,24 @@
 //! Caps and what they do. Caps are not state: they are recomputed for each run.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use peers_model::config::{Budget, PositiveUsd, UsdMode};
 use peers_model::outcome::BudgetKind;
+use peers_model::record::Cap;
 use peers_model::{PeerName, Timestamp, Tokens, Usd};
 
 use crate::machine::Ceiling;
 use crate::state::{PeerHealth, Progress, State};
 use crate::turns;
 
-/// The caps in force.
+/// Caps: those of the configuration and the command line, or ([`Caps::in_force`]) those that hold now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Caps {
-    /// As configured, with flags on top.
+    /// The values.
     pub budget: Budget,
+    /// The money cap is that of the command line, over which nothing stands.
+    pub given_usd: bool,
     /// What a reached money cap does; never `Auto`.
     pub usd_mode: UsdMode,
     /// Why.
@@ -33,7 +36,44 @@ impl Caps {
             }
             mode @ (UsdMode::Hard | UsdMode::Warn | UsdMode::Off) => (mode, "as configured"),
         };
-        Self { budget, usd_mode, usd_mode_reason: why.into() }
+        Self { budget, given_usd: false, usd_mode, usd_mode_reason: why.into() }
+    }
+
+    /// With the money cap of the command line, if one was given.
+    #[must_use]
+    pub fn given(mut self, usd: Option<Usd>) -> Self {
+        if let Some(usd) = usd {
+            self.budget.max_usd = Some(PositiveUsd(usd));
+            self.given_usd = true;
+        }
+        self
+    }
+
+    /// The caps that hold now: what the operator set stands over the configuration for as long as it was set,
+    /// and the command line over both.
+    #[must_use]
+    pub fn in_force(&self, state: &State, now: Timestamp) -> Self {
+        let mut caps = self.clone();
+        for (cap, raised) in &state.raised {
+            if raised.until.is_some_and(|until| now >= until) {
+                continue;
+            }
+            let value = NonZeroU64::new(raised.value);
+            let budget = &mut caps.budget;
+            match cap {
+                Cap::MaxIterations => budget.max_iterations = value,
+                Cap::MaxRuntimeS => budget.max_runtime_s = value,
+                Cap::MaxWallS => budget.max_wall_s = value,
+                Cap::MaxConsecutiveFailures => {
+                    budget.max_consecutive_failures =
+                        NonZeroU32::new(u32::try_from(raised.value).unwrap_or(u32::MAX));
+                }
+                Cap::MaxTokens => budget.max_tokens = value,
+                Cap::MaxUsd if caps.given_usd => {}
+                Cap::MaxUsd => budget.max_usd = value.map(|usd| PositiveUsd(Usd::from_micros(usd.get()))),
+            }
+        }
+        caps
     }
 }
 

@@ -162,7 +162,8 @@ fn gate_state(verdict: &Verdict) -> GateState {
 
 /// What this peer may still use: of all caps, and of its own.
 fn budget_left(cfg: &LoopConfig, state: &State, peer: &PeerName, now: Timestamp) -> BudgetLeft {
-    let b = &cfg.caps.budget;
+    let caps = cfg.caps.in_force(state, now);
+    let b = &caps.budget;
     let spent = &state.spent;
     let own = b.per_peer.get(peer).copied().unwrap_or_default();
     let used = state.health(peer);
@@ -174,7 +175,7 @@ fn budget_left(cfg: &LoopConfig, state: &State, peer: &PeerName, now: Timestamp)
     let least_usd = [dollars(b.max_usd, spent.usd), dollars(own.max_usd, used.usd)];
     BudgetLeft {
         iterations: b.max_iterations.map(|m| m.get().saturating_sub(spent.iterations)),
-        runtime_s: crate::budget::runtime_left(&cfg.caps, state, now),
+        runtime_s: crate::budget::runtime_left(&caps, state, now),
         tokens: least_tokens.into_iter().flatten().min(),
         usd: least_usd.into_iter().flatten().min(),
         idle_s: cfg.idle_s,

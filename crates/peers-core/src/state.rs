@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use peers_model::outcome::{StopReason, Usage};
 use peers_model::record::{
-    AckTarget, BranchMove, CorrectionPlanned, Digests, PeerSpawned, Rules, TickOutcome, TickStarted,
+    AckTarget, BranchMove, Cap, CorrectionPlanned, Digests, PeerSpawned, Rules, TickOutcome, TickStarted,
     TurnEnded, WaitCause,
 };
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, TreeId, Usd};
@@ -36,6 +36,9 @@ pub struct State {
     pub peers: BTreeMap<PeerName, PeerHealth>,
     /// What was spent since the counters were last reset.
     pub spent: Spent,
+    /// Caps that the operator set over those of the configuration.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub raised: BTreeMap<Cap, Raised>,
     /// What was spent since something got better.
     #[serde(default)]
     pub progress: Progress,
@@ -92,6 +95,20 @@ pub struct State {
     /// A landing or an undo that has begun and is not known to have ended.
     #[serde(default)]
     pub moving: Option<OpenMove>,
+}
+
+/// A cap that the operator set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Raised {
+    /// In the unit of the cap.
+    pub value: u64,
+    /// It holds before this instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// When it was set.
+    pub at: Timestamp,
+    /// Login name of who set it.
+    pub by: String,
 }
 
 /// A landing or an undo that has begun.

@@ -178,6 +178,7 @@ fn run_record(id: &peers_model::RunId, digests: &Digests) -> RunRecord {
         starttime: None,
         boot_id: None,
         started_at: peers_model::Timestamp::default(),
+        ready_at: None,
         ended_at: None,
         reason: None,
         detail: String::new(),

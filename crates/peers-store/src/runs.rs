@@ -34,6 +34,8 @@ pub struct RunRecord {
     pub starttime: Option<u64>,
     pub boot_id: Option<String>,
     pub started_at: Timestamp,
+    #[serde(default)]
+    pub ready_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     pub reason: Option<StopReason>,
     pub detail: String,

@@ -142,6 +142,7 @@ fn run(id: &str, iteration: u64) -> RunRecord {
         starttime: None,
         boot_id: None,
         started_at: at(),
+        ready_at: Some(at()),
         ended_at: Some(at()),
         reason: Some(StopReason::Error(outcome::ErrorKind::Io)),
         detail: String::new(),

@@ -33,6 +33,8 @@ pub enum Sharing {
 pub struct FileLock {
     file: File,
     path: PathBuf,
+    /// Another handle of the same open file goes on holding it.
+    handed_over: bool,
 }
 
 /// The answer to asking for a lock.
@@ -100,12 +102,40 @@ impl FileLock {
             // While we waited the name may have been given to another file; a lock on the old one
             // excludes nobody.
             if still_named(dir, name, stat.id)? {
-                return Ok(Acquired::Held(Self { file, path }));
+                return Ok(Acquired::Held(Self { file, path, handed_over: false }));
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(FileError::Swapped { path });
             }
         }
+    }
+
+    /// Gives the lock away: whoever has the returned handle, or inherits it, holds it. It is released when the
+    /// last such handle is closed; at no instant before that is it free.
+    ///
+    /// # Errors
+    /// [`FileError::Io`] when no handle is left; the lock is released then.
+    pub fn hand_over(mut self) -> Result<File, FileError> {
+        let file = self.file.try_clone().map_err(|e| io_error(&self.path, "clone the lock", e))?;
+        self.handed_over = true;
+        Ok(file)
+    }
+
+    /// Takes over a lock that was handed over: `file` has to be the file `name` in `dir`, and held through
+    /// this very handle.
+    ///
+    /// # Errors
+    /// [`FileError::Swapped`] when it is another file, [`FileError::Io`] when somebody else holds the lock.
+    pub fn adopt(dir: &SafeDir, name: impl AsRef<OsStr>, file: File) -> Result<Self, FileError> {
+        let name = name.as_ref();
+        let path = dir.full(name);
+        let stat = rustix::fs::fstat(&file).map_err(|e| io_error(&path, "stat", e))?;
+        if !still_named(dir, name, crate::dir::FileStat::new(&stat).id)? {
+            return Err(FileError::Swapped { path });
+        }
+        // For the handle that holds it this changes nothing.
+        file.try_lock().map_err(|e| io_error(&path, "take over the lock", std::io::Error::from(e)))?;
+        Ok(Self { file, path, handed_over: false })
     }
 
     /// Looks whether the lock is held, without waiting and without making the file.
@@ -155,6 +185,9 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
+        if self.handed_over {
+            return;
+        }
         // Closing releases the lock as well, unless a forked child still has the handle: then this
         // does. When it fails there is nothing better to do.
         drop(self.file.unlock());
@@ -273,6 +306,31 @@ mod tests {
         drop(held);
         let Acquired::Held(lock) = waiter.join().unwrap() else { panic!("free") };
         assert!(lock.still_at(&dir, "run.lock").unwrap());
+    }
+
+    #[test]
+    fn a_lock_that_is_handed_over_is_held_all_the_time() {
+        let (_tmp, dir) = root();
+        let Acquired::Held(lock) = take(&dir, Sharing::Exclusive) else { panic!("free") };
+        let handle = lock.hand_over().unwrap();
+        assert!(matches!(take(&dir, Sharing::Exclusive), Acquired::Busy { .. }));
+        let lock = FileLock::adopt(&dir, "run.lock", handle).unwrap();
+        assert!(matches!(take(&dir, Sharing::Exclusive), Acquired::Busy { .. }));
+        drop(lock);
+        assert!(matches!(take(&dir, Sharing::Exclusive), Acquired::Held(_)));
+    }
+
+    #[test]
+    fn only_the_lock_itself_is_taken_over() {
+        let (tmp, dir) = root();
+        let held = take(&dir, Sharing::Exclusive);
+        let other = File::options().read(true).write(true).open(tmp.path().join("run.lock")).unwrap();
+        assert!(FileLock::adopt(&dir, "run.lock", other).is_err(), "somebody else holds it");
+        drop(held);
+        std::fs::write(tmp.path().join("other"), "").unwrap();
+        let other = File::open(tmp.path().join("other")).unwrap();
+        let error = FileLock::adopt(&dir, "run.lock", other).unwrap_err();
+        assert!(matches!(error, FileError::Swapped { .. }), "{error}");
     }
 
     #[test]

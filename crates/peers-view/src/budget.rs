@@ -217,10 +217,7 @@ impl Serialize for BudgetRow {
 /// [`BudgetView::uncounted`] before a run. `max_usd` is the cap of its command line.
 #[must_use]
 pub fn uncounted(config: &Config, max_usd: Option<Usd>, state: &State) -> Option<String> {
-    let mut caps = Caps::new(config.budget.clone());
-    if let Some(usd) = max_usd {
-        caps.budget.max_usd = Some(PositiveUsd(usd));
-    }
+    let caps = Caps::new(config.budget.clone()).given(max_usd);
     view(state, Sourced::Fresh(caps), Timestamp::default()).uncounted()
 }
 

@@ -6,7 +6,7 @@ use peers_core::machine::Recovery;
 use peers_core::state::State;
 use peers_model::outcome::{ExitClass, StopReason};
 use peers_model::record::{
-    CommitsSeen, CorrectionKind, ExitProof, Line, OperatorOp, Record, TickOutcome, TickRecord,
+    Cap, CapSet, CommitsSeen, CorrectionKind, ExitProof, Line, OperatorOp, Record, TickOutcome, TickRecord,
 };
 use peers_model::verdict::{Judged, Verdict};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
@@ -411,6 +411,16 @@ pub(crate) fn seen_words(seen: &CommitsSeen) -> String {
     format!("committed up to {} ({}{when})", seen.head.short(), words::count_of(&seen.commits, "commit"))
 }
 
+/// `max_runtime_s to 4h`.
+fn cap_words(set: &CapSet) -> String {
+    let value = match set.cap {
+        Cap::MaxRuntimeS | Cap::MaxWallS => duration_ms(set.value.saturating_mul(1000)),
+        Cap::MaxUsd => Usd::from_micros(set.value).to_string(),
+        Cap::MaxIterations | Cap::MaxConsecutiveFailures | Cap::MaxTokens => words::thousands(set.value),
+    };
+    format!("{} to {value}", set.cap.key())
+}
+
 pub(crate) fn operator_words(op: &OperatorOp) -> String {
     use peers_model::record::AckTarget;
     match op {
@@ -419,6 +429,12 @@ pub(crate) fn operator_words(op: &OperatorOp) -> String {
             None => "accepted goals and config".to_owned(),
         },
         OperatorOp::BudgetReset => "reset the budget".to_owned(),
+        OperatorOp::BudgetSet { caps, until } => {
+            let caps: Vec<String> = caps.iter().map(cap_words).collect();
+            let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+            format!("set {}{until}", caps.join(", "))
+        }
+        OperatorOp::Resumed => "lets everybody have turns again".to_owned(),
         OperatorOp::Ack { target, reason } => {
             let target = match target {
                 AckTarget::Bug(id) => format!("bug {id}"),

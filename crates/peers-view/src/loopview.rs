@@ -280,7 +280,8 @@ impl LoopView {
             alerts.push(Alert { kind: "moving", text });
         }
         if let (Some(state), Ok(live)) = (known, &live) {
-            let caps = config.value().map(|config| caps(config.clone(), runs.last()));
+            let caps =
+                config.value().map(|config| caps(config.clone(), runs.last()).in_force(state, asked.now));
             alerts.extend(waiting(state, live, caps.as_ref(), asked.now));
         }
         let git = asked.git.value();
@@ -382,7 +383,7 @@ fn core(
     let gates = gates::rows(state, &here);
     let soft = soft::rows(state, git);
     let soft_required = config.value().is_none_or(|config| config.goals.soft_consensus_required);
-    let caps = config.clone().map(|config| caps(config, record));
+    let caps = config.clone().map(|config| caps(config, record).in_force(state, now));
     let turn = peers::next(state, caps.value(), now);
     let converge = converge::view(state, &here, &gates, &soft, soft_required);
     let excess = state.warnings_history.len().saturating_sub(WARNINGS);
@@ -443,11 +444,7 @@ fn waiting(state: &State, live: &Liveness, caps: Option<&Caps>, now: Timestamp) 
 
 /// The caps of the configuration, with the one that the newest run was given on its command line.
 fn caps(config: Config, record: Option<&RunRecord>) -> Caps {
-    let mut caps = Caps::new(config.budget);
-    if let Some(usd) = record.and_then(given_usd) {
-        caps.budget.max_usd = Some(PositiveUsd(usd));
-    }
-    caps
+    Caps::new(config.budget).given(record.and_then(given_usd))
 }
 
 /// The cap of money that a run was given on its command line.

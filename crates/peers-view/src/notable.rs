@@ -300,6 +300,8 @@ impl Collector {
             }
             OperatorOp::Ack { .. }
             | OperatorOp::BudgetReset
+            | OperatorOp::BudgetSet { .. }
+            | OperatorOp::Resumed
             | OperatorOp::StoreAttached { .. }
             | OperatorOp::Moving(_)
             | OperatorOp::Moved => {}

@@ -272,6 +272,7 @@ fn run_record(id: &RunId) -> RunRecord {
         starttime: Some(1),
         boot_id: Some(BOOT.into()),
         started_at: Timestamp::from_millis(BEGAN),
+        ready_at: None,
         ended_at: None,
         reason: None,
         detail: String::new(),

@@ -7,13 +7,13 @@ use peers_model::outcome::{ApiClass, PeerExit, StopReason, TamperKind};
 use peers_model::record::{
     Cooling, CorrectionKind, CorrectionPlanned, Record, ScopeMove, SkepticVerdict, TickOutcome, TickRecord,
 };
-use peers_model::{PeerName, limits};
+use peers_model::{PeerName, Timestamp, limits};
 
 use super::decide::{look, stop_reason, stop_with};
 use super::event::{Effect, Input, Notice, StopRequest};
 use super::{Decision, Draft, LoopConfig, Machine, Phase};
 use crate::apply::bounded;
-use crate::budget;
+use crate::budget::{self, Caps};
 use crate::state::{OpenTick, PeerState, State};
 use crate::turns;
 use crate::waiting::{self, Wait};
@@ -43,7 +43,7 @@ pub(super) fn plan_correction(open: &OpenTick, draft: &Draft) -> Option<Correcti
 pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input) -> Decision {
     let Some(open) = &m.state.open else { return super::decide::ignore(m) };
     let draft = &waited_too_long(cfg, m, open, draft, input);
-    let tick = record(cfg, &m.state, open, draft);
+    let tick = record(cfg, &m.state, open, draft, input.at.wall);
     let mut after = m.state.clone();
     let mut records = vec![Record::Tick(Box::new(tick.clone()))];
     let cooling = cooling(cfg, m, &tick, input);
@@ -203,7 +203,7 @@ fn next(
 }
 
 #[expect(clippy::too_many_lines, reason = "one record, field by field")]
-fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> TickRecord {
+fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft, now: Timestamp) -> TickRecord {
     let started = &open.started;
     let j = &draft.judgement;
     let corrected = draft.correction.as_ref();
@@ -229,7 +229,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
     let mut warnings = j.warnings.clone();
     let told = draft.correction.iter().flat_map(|correction| &correction.told);
     warnings.extend(told.map(|text| bounded(text, limits::WARNING)));
-    let usd_warned = usd_crossed(cfg, state, spent_usd_total);
+    let usd_warned = usd_crossed(&cfg.caps.in_force(state, now), state, spent_usd_total);
     if let Some(cap) = usd_warned {
         warnings.push(format!("the money cap of {cap} is reached ({spent_usd_total} spent); `max_usd_mode: warn` lets the run go on"));
     }
@@ -341,11 +341,11 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft) -> Ti
 }
 
 /// The soft money cap, when this tick is the one that reached it.
-fn usd_crossed(cfg: &LoopConfig, state: &State, total: peers_model::Usd) -> Option<peers_model::Usd> {
-    if cfg.caps.usd_mode != UsdMode::Warn {
+fn usd_crossed(caps: &Caps, state: &State, total: peers_model::Usd) -> Option<peers_model::Usd> {
+    if caps.usd_mode != UsdMode::Warn {
         return None;
     }
     let mut ahead = state.clone();
     ahead.spent.usd = total;
-    budget::usd_warning(&cfg.caps, &ahead)
+    budget::usd_warning(caps, &ahead)
 }

@@ -389,12 +389,13 @@ fn onwards(
     match choice {
         Choice::Peer(_, peer) => has_turn(m, facts, heavy, peer, skeptic),
         Choice::Wait(until) => {
-            let bears = bears_a_failure(cfg, state, skeptic);
+            let bears = bears_a_failure(cfg, state, skeptic, now);
+            let caps = cfg.caps.in_force(state, now);
             let may = |peer: &PeerName| {
                 bears
                     && asked_for(peer)
-                    && budget::may_go(&cfg.caps, state, peer)
-                    && budget::short(&cfg.caps, state, peer).is_none()
+                    && budget::may_go(&caps, state, peer)
+                    && budget::short(&caps, state, peer).is_none()
             };
             if let Some(peer) = turns::recovers_meanwhile(state, now, may) {
                 return has_turn(m, facts, heavy, peer, skeptic);
@@ -406,7 +407,7 @@ fn onwards(
             }
         }
         Choice::Nobody => {
-            let (reason, detail) = nobody(cfg, state);
+            let (reason, detail) = nobody(cfg, state, now);
             stop_with(cfg, m, Some(facts), reason, &detail)
         }
     }
@@ -428,7 +429,7 @@ fn has_turn(m: &Machine, facts: &Facts, heavy: Heavy, peer: PeerName, skeptic: b
 }
 
 /// Whether a turn that leads nowhere would not end the run, which only waits.
-fn bears_a_failure(cfg: &LoopConfig, state: &State, skeptic: bool) -> bool {
+fn bears_a_failure(cfg: &LoopConfig, state: &State, skeptic: bool, now: Timestamp) -> bool {
     let failures = state.spent.consecutive_failures.saturating_add(1);
     let Skeptic { attempts, unreported, .. } = &state.skeptic;
     let after = u64::from(cfg.stuck_after);
@@ -442,9 +443,8 @@ fn bears_a_failure(cfg: &LoopConfig, state: &State, skeptic: bool) -> bool {
     };
     let doubts = attempts.saturating_add(1) < state.rules.skeptic_attempts
         && unreported.saturating_add(1) < MAX_UNREPORTED;
-    cfg.caps.budget.max_consecutive_failures.is_none_or(|max| failures < max.get())
-        && red
-        && (!skeptic || doubts)
+    let most = cfg.caps.in_force(state, now).budget.max_consecutive_failures;
+    most.is_none_or(|max| failures < max.get()) && red && (!skeptic || doubts)
 }
 
 /// Nobody can have a turn before `until`.
@@ -454,14 +454,16 @@ fn wait(cfg: &LoopConfig, m: &Machine, until: Timestamp, now: Timestamp) -> Deci
     let why = turns::why_not(&m.state, now);
     d.effects.push(Effect::Tell(Notice::Waiting { until, why }));
     // The run ends at its limits, also while everybody waits.
-    let until = budget::ends_at(&cfg.caps, &m.state).map_or(until, |at| until.min(at));
+    let until =
+        budget::ends_at(&cfg.caps.in_force(&m.state, now), &m.state).map_or(until, |at| until.min(at));
     d.effects.push(Effect::SetTimer(until));
     d
 }
 
 /// Why no peer can have a turn.
-fn nobody(cfg: &LoopConfig, state: &State) -> (StopReason, String) {
-    let short = state.rules.peers.iter().find_map(|rule| budget::short(&cfg.caps, state, &rule.name));
+fn nobody(cfg: &LoopConfig, state: &State, now: Timestamp) -> (StopReason, String) {
+    let caps = cfg.caps.in_force(state, now);
+    let short = state.rules.peers.iter().find_map(|rule| budget::short(&caps, state, &rule.name));
     if let Some((kind, detail)) = short.filter(|_| !turns::all_blocked(state) && !turns::all_down(state)) {
         return (StopReason::Budget(kind), detail);
     }
@@ -505,9 +507,9 @@ fn whom(
     asked_for: &dyn Fn(&PeerName) -> bool,
     now: Timestamp,
 ) -> Result<Choice, (StopReason, String)> {
-    let may = |peer: &PeerName| {
-        budget::may_go(&cfg.caps, state, peer) && budget::short(&cfg.caps, state, peer).is_none()
-    };
+    let caps = cfg.caps.in_force(state, now);
+    let may =
+        |peer: &PeerName| budget::may_go(&caps, state, peer) && budget::short(&caps, state, peer).is_none();
     let first = if *standing == Standing::SkepticOwed {
         let one_round = converge::skeptic_rounds(state) <= 1;
         turns::choose_preferring(state, now, may, |peer| {
@@ -567,7 +569,8 @@ fn limit(cfg: &LoopConfig, state: &State, input: &Input) -> Option<(StopReason, 
     if cfg.max_ticks.is_some_and(|max| in_run >= max) {
         return Some((StopReason::MaxTicks, String::new()));
     }
-    if let Some(kind) = budget::exhausted(&cfg.caps, state, input.at.wall) {
+    let caps = cfg.caps.in_force(state, input.at.wall);
+    if let Some(kind) = budget::exhausted(&caps, state, input.at.wall) {
         // A streak that is nothing but failed starts is a peer that is not there.
         let failures = state.spent.consecutive_failures;
         if kind == peers_model::outcome::BudgetKind::MaxConsecutiveFailures
@@ -580,7 +583,7 @@ fn limit(cfg: &LoopConfig, state: &State, input: &Input) -> Option<(StopReason, 
         let detail = match kind {
             peers_model::outcome::BudgetKind::NoProgress => budget::without_progress(state),
             peers_model::outcome::BudgetKind::PerPeer => {
-                let over = budget::over(&cfg.caps, state);
+                let over = budget::over(&caps, state);
                 over.iter()
                     .map(|(peer, what)| format!("{peer} reached {what}"))
                     .collect::<Vec<_>>()
@@ -627,6 +630,7 @@ pub(super) fn on_composed(
     {
         return stop_with(cfg, m, Some(&composing.facts), stop_reason(request), "");
     }
+    let caps = cfg.caps.in_force(&m.state, now);
     let prepared = compose::prepare(cfg, &m.state, composing, facts, now);
     let tick = m.state.ticks.next();
     let role =
@@ -664,8 +668,8 @@ pub(super) fn on_composed(
         peer: composing.peer.clone(),
         role,
         prompt: prepared.prompt.text,
-        runtime_left_s: budget::runtime_left(&cfg.caps, &m.state, now),
-        ceiling: budget::ceiling(&cfg.caps, &m.state, &composing.peer),
+        runtime_left_s: budget::runtime_left(&caps, &m.state, now),
+        ceiling: budget::ceiling(&caps, &m.state, &composing.peer),
         skeptic: composing.skeptic,
     })));
     d

@@ -8,7 +8,7 @@ use peers_core::machine::Effect;
 use peers_model::Usd;
 use peers_model::config::{Budget, PeerBudget, PositiveUsd, UsdMode};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
-use peers_model::record::{OperatorOp, OperatorRecord};
+use peers_model::record::{Cap, CapSet, OperatorOp, OperatorRecord};
 use peers_model::verdict::Place;
 
 use crate::bench::Bench;
@@ -211,6 +211,65 @@ fn row_59_what_was_spent_outlives_a_run_until_the_operator_resets_it() {
     assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
     assert_eq!(bench.ticks().len(), 4, "two more");
     assert_eq!(bench.m.state.spent.iterations, 2);
+}
+
+fn told(op: OperatorOp) -> Vec<peers_core::machine::PendingCommand> {
+    let record = OperatorRecord { op, by: "operator".into() };
+    vec![peers_core::machine::PendingCommand { id: "01".into(), record }]
+}
+
+#[test]
+fn row_59_a_cap_that_the_operator_sets_stands_over_the_configuration_and_a_reset_takes_it_back() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_iterations = NonZeroU64::new(2));
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
+    let caps = vec![CapSet { cap: Cap::MaxIterations, value: 5 }];
+    bench.world.commands = told(OperatorOp::BudgetSet { caps, until: None });
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
+    assert_eq!(bench.ticks().len(), 5, "the raise that waits is taken before the cap is asked");
+    bench.world.commands = told(OperatorOp::BudgetReset);
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
+    assert_eq!(bench.ticks().len(), 7, "two more, by the configuration");
+}
+
+#[test]
+fn row_59_a_cap_that_was_set_for_a_time_ends_with_it() {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| b.max_iterations = NonZeroU64::new(2));
+    bench.play((0..9).map(|_| costly()));
+    let until = bench.now.plus(Duration::from_mins(1));
+    let caps = vec![CapSet { cap: Cap::MaxIterations, value: 9 }];
+    bench.world.commands = told(OperatorOp::BudgetSet { caps, until: Some(until) });
+    bench.begin();
+    bench.until(|b| b.ticks().len() == 4);
+    bench.now = until;
+    assert_eq!(bench.finish(), StopReason::Budget(BudgetKind::MaxIterations));
+    let ticks = bench.ticks().len();
+    assert!((4..=5).contains(&ticks), "{ticks}");
+}
+
+#[test]
+fn every_cap_can_be_set_and_the_money_of_the_command_line_stands_over_it() {
+    let mut bench = Bench::new("ann bob");
+    let all = [
+        (Cap::MaxIterations, 1),
+        (Cap::MaxRuntimeS, 2),
+        (Cap::MaxWallS, 3),
+        (Cap::MaxConsecutiveFailures, 4),
+        (Cap::MaxTokens, 5),
+        (Cap::MaxUsd, 6_000_000),
+    ];
+    let caps = all.map(|(cap, value)| CapSet { cap, value }).to_vec();
+    let record = OperatorRecord { op: OperatorOp::BudgetSet { caps, until: None }, by: "operator".into() };
+    bench.m.state.apply(bench.now, None, &peers_model::record::Record::Operator(record)).unwrap();
+    let configured = Caps::new(Budget { max_usd: Some(PositiveUsd(dollars(9))), ..Budget::default() });
+    let budget = configured.in_force(&bench.m.state, bench.now).budget;
+    let n = NonZeroU64::new;
+    assert_eq!((budget.max_iterations, budget.max_runtime_s, budget.max_wall_s), (n(1), n(2), n(3)));
+    assert_eq!((budget.max_consecutive_failures, budget.max_tokens), (NonZeroU32::new(4), n(5)));
+    assert_eq!(budget.max_usd, Some(PositiveUsd(dollars(6))));
+    let given = configured.given(Some(dollars(7))).in_force(&bench.m.state, bench.now);
+    assert_eq!(given.budget.max_usd, Some(PositiveUsd(dollars(7))));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Digests, Rules};
+use crate::Timestamp;
 use crate::ids::{BugId, CommitId, PeerName, RunId, TickNo};
 
 /// Record `operator`.
@@ -31,8 +32,19 @@ pub enum OperatorOp {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rules: Option<Box<Rules>>,
     },
-    /// Spent counters were zeroed.
+    /// Spent counters were zeroed, and caps that an operator had set are those of the configuration again.
     BudgetReset,
+    /// Caps were set over those of the configuration.
+    BudgetSet {
+        /// Which, each with its value.
+        caps: Vec<CapSet>,
+        /// They hold before this instant; without one until they are set anew or reset.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    /// What kept peers from their turns counts as dealt with: nobody is blocked any more, and who was out has
+    /// a recovery turn.
+    Resumed,
     /// A bug, a concern or a weakening was acknowledged.
     Ack {
         /// What.
@@ -69,6 +81,48 @@ pub enum OperatorOp {
     Moving(BranchMove),
     /// That move is done, or nothing of it was.
     Moved,
+}
+
+/// A cap that an operator sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapSet {
+    /// Which.
+    pub cap: Cap,
+    /// Its value, above zero, in the unit of the cap.
+    pub value: u64,
+}
+
+/// The caps of everybody together that an operator may set while the configuration stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cap {
+    /// Ticks, over all runs.
+    MaxIterations,
+    /// Run time of peers and gates, seconds, over all runs.
+    MaxRuntimeS,
+    /// Wall time of one run, seconds.
+    MaxWallS,
+    /// Failed turns in a row.
+    MaxConsecutiveFailures,
+    /// Tokens, over all runs.
+    MaxTokens,
+    /// Millionths of a dollar, over all runs.
+    MaxUsd,
+}
+
+impl Cap {
+    /// The key below `budget` in the configuration.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::MaxIterations => "max_iterations",
+            Self::MaxRuntimeS => "max_runtime_s",
+            Self::MaxWallS => "max_wall_s",
+            Self::MaxConsecutiveFailures => "max_consecutive_failures",
+            Self::MaxTokens => "max_tokens",
+            Self::MaxUsd => "max_usd",
+        }
+    }
 }
 
 /// A branch that is about to be moved, so that a crash in between can be finished.

@@ -340,6 +340,7 @@ impl Ground {
             starttime: identity.as_ref().and_then(|i| i.start_time),
             boot_id: peers_sys::clock::boot_id().map(str::to_owned),
             started_at: peers_sys::clock::now(),
+            ready_at: Some(peers_sys::clock::now()),
             ended_at: None,
             reason: None,
             detail: String::new(),
@@ -535,11 +536,7 @@ fn is_confined(backend: &str) -> bool {
 }
 
 fn caps(config: &Config, max_usd: Option<Usd>) -> Caps {
-    let mut caps = Caps::new(config.budget.clone());
-    if let Some(usd) = max_usd {
-        caps.budget.max_usd = Some(PositiveUsd(usd));
-    }
-    caps
+    Caps::new(config.budget.clone()).given(max_usd)
 }
 
 fn io(error: &FileError) -> Finding {

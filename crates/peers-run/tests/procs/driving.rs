@@ -178,6 +178,7 @@ fn record(run: &RunId, digests: &Digests) -> RunRecord {
         starttime: None,
         boot_id: None,
         started_at: peers_sys::clock::now(),
+        ready_at: None,
         ended_at: None,
         reason: None,
         detail: String::new(),

@@ -138,7 +138,7 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
         &[
             (
                 "op",
-                "accepted|budget-reset|ack|store-attached|undone|landed|moving|moved",
+                "accepted|budget-reset|budget-set|resumed|ack|store-attached|undone|landed|moving|moved",
                 "What; the other fields depend on it.",
             ),
             ("by", "text", "Login name."),
@@ -158,6 +158,8 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
             ("kind?", "land|undo", "On whose behalf a branch is moved."),
             ("branch?", "text", "The branch that is moved."),
             ("workdir?", "text?", "The work tree that has it checked out."),
+            ("caps?", "[#cap]", "Caps that were set over those of the configuration."),
+            ("until?", "time", "They hold before this instant."),
         ],
     ),
     (
@@ -322,6 +324,10 @@ fn definitions() -> Value {
             ("notes?", "text", "Untrusted text."),
         ]),
         "move": object(&[("before", "text", "Digest before."), ("after", "text", "Digest after.")]),
+        "cap": object(&[
+            ("cap", "max_iterations|max_runtime_s|max_wall_s|max_consecutive_failures|max_tokens|max_usd", "Which."),
+            ("value", "int", "In the unit of the cap; money in millionths of a dollar."),
+        ]),
         "ack": object(&[("kind", "bug|concern|weakening|blocked", "Of what kind."), ("id", "any", "Which.")]),
         "usage": object(&[("tokens", "int?", "All, or not known."), ("usd", "money?", "Cost, or not known.")]),
         "matched": object(&[
