@@ -1,16 +1,15 @@
 //! What a person sees while the loop runs: permanent lines for what happened, and on a terminal one
 //! line, drawn again and again, for what is going on.
 
-mod pen;
 mod wording;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use peers_console::output::Out;
+use peers_console::screen::screen;
 use peers_core::machine::{Notice, Now, StopRequest};
 use peers_core::state::State;
 use peers_model::GoalId;
@@ -18,168 +17,12 @@ use peers_model::verdict::{Place, Verdict};
 use peers_run::inputs::Signals;
 use peers_run::ports::Observer;
 use peers_run::procs::{self, Progress};
-use peers_sys::env::Env;
 use peers_sys::{clock, term};
-
-use self::pen::Pen;
-use crate::output::Out;
 
 /// The live line is drawn this often.
 const REDRAW: Duration = Duration::from_millis(500);
 /// A signal is acknowledged within this time.
 const HEARD: Duration = Duration::from_millis(100);
-/// A reader who stopped reading is waited for at the end.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Erases the line that the cursor is in.
-const ERASE: &str = "\r\u{1b}[2K";
-
-/// Standard error with at most one line that is not permanent.
-#[derive(Debug, Clone)]
-struct Screen(Arc<Mutex<Drawn>>);
-
-#[derive(Debug)]
-struct Drawn {
-    /// Standard error is a terminal.
-    live: bool,
-    columns: usize,
-    /// A live line stands there now.
-    on: bool,
-    /// Who writes while a loop runs.
-    pen: Option<Pen>,
-    /// Whoever reads takes lines of a certain form for commands.
-    commanded: bool,
-}
-
-impl Drawn {
-    /// Writes at once, or has it written.
-    fn put(&mut self, mut bytes: Vec<u8>) {
-        if self.commanded {
-            bytes = peers_view::without_commands(&String::from_utf8_lossy(&bytes)).into_bytes();
-        }
-        if let Some(pen) = &mut self.pen {
-            return pen.write(bytes);
-        }
-        let mut err = io::stderr().lock();
-        // Whoever closed standard error does not want to be told.
-        let _unheard = err.write_all(&bytes).and_then(|()| err.flush());
-    }
-}
-
-impl Screen {
-    fn lock(&self) -> MutexGuard<'_, Drawn> {
-        // A panic while drawing leaves nothing that matters.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes a permanent line. The text is sanitised, and folded on a terminal.
-    fn line(&self, text: &str) {
-        let text = term::block(text);
-        let (live, columns) = {
-            let drawn = self.lock();
-            (drawn.live, drawn.columns)
-        };
-        let text = if live { folded(&text, columns) } else { text.into_owned() };
-        self.raw(format!("{text}\n").as_bytes());
-    }
-
-    fn raw(&self, bytes: &[u8]) {
-        let mut drawn = self.lock();
-        let erase = if std::mem::take(&mut drawn.on) { ERASE.as_bytes() } else { b"" };
-        if !(erase.is_empty() && bytes.is_empty()) {
-            drawn.put([erase, bytes].concat());
-        }
-    }
-
-    /// Draws the line that is not permanent, unless older words still wait for their reader.
-    fn draw(&self, text: &str) {
-        let mut drawn = self.lock();
-        if !drawn.live || drawn.pen.as_ref().is_some_and(|pen| !pen.is_idle()) {
-            return;
-        }
-        let text = term::line(text, drawn.columns.saturating_sub(1));
-        drawn.put(format!("{ERASE}{text}").into_bytes());
-        drawn.on = true;
-    }
-
-    fn clear(&self) {
-        self.raw(b"");
-    }
-}
-
-/// Breaks lines at blanks, so that words stay whole, and commands, which stand between backticks.
-pub(crate) fn folded(text: &str, columns: usize) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut used = 0;
-    let (mut word, mut quoted) = (String::new(), false);
-    for c in text.chars().chain(['\n']) {
-        quoted ^= c == '`';
-        if c != '\n' && (c != ' ' || quoted || (used == 0 && word.trim().is_empty())) {
-            word.push(c);
-            continue;
-        }
-        let width = shown(&word);
-        if used > 0 && used + 1 + width > columns {
-            out.push_str("\n      ");
-            used = 6;
-        } else if used > 0 {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(&word);
-        used += width;
-        word.clear();
-        if c == '\n' {
-            out.push('\n');
-            (used, quoted) = (0, false);
-        }
-    }
-    out.truncate(out.trim_end_matches('\n').len());
-    out
-}
-
-/// The cells of a word, in which our colours take none.
-fn shown(word: &str) -> usize {
-    let mut parts = word.split("\u{1b}[");
-    let first = parts.next().map_or(0, term::width);
-    let coloured = parts.map(|part| term::width(part.split_once('m').map_or(part, |(_, text)| text)));
-    first + coloured.sum::<usize>()
-}
-
-/// Log lines keep out of the way of the live line.
-impl Write for Screen {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.raw(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The screen of this process.
-fn screen() -> &'static Screen {
-    static SCREEN: std::sync::OnceLock<Screen> = std::sync::OnceLock::new();
-    SCREEN.get_or_init(|| {
-        let drawn = Drawn { live: false, columns: 80, on: false, pen: None, commanded: false };
-        Screen(Arc::new(Mutex::new(drawn)))
-    })
-}
-
-/// Starts logging to standard error: warnings, or what `PEERS_LOG` asks for.
-pub(crate) fn log(env: &Env) {
-    let filter = env.text("PEERS_LOG").unwrap_or("warn");
-    let filter = tracing_subscriber::EnvFilter::try_new(filter)
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(|| screen().clone())
-        .with_ansi(false)
-        .with_target(false)
-        .without_time()
-        .init();
-}
-
 /// The view of one run.
 #[derive(Debug)]
 pub(crate) struct Live {
@@ -189,12 +32,7 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new(out: &Out, verbose: bool) -> Self {
-        let mut drawn = screen().lock();
-        drawn.live = out.live();
-        drawn.columns = out.columns();
-        // Without a thread the words are written at once.
-        drawn.pen = Pen::start(io::stderr()).ok();
-        drop(drawn);
+        screen().open(out);
         Self { verbose, out: out.clone() }
     }
 
@@ -208,23 +46,8 @@ impl Live {
     /// holds up no end.
     #[expect(clippy::unused_self, reason = "whoever opened the view closes it")]
     pub(crate) fn close(&self) {
-        screen().clear();
-        let mut drawn = screen().lock();
-        drawn.live = false;
-        if drawn.pen.as_mut().is_some_and(|pen| pen.settle(PATIENCE)) {
-            drawn.pen = None;
-        }
+        screen().close();
     }
-}
-
-/// Writes to standard error; through the view of a run that nobody reads, without waiting.
-pub(crate) fn say(bytes: &[u8]) {
-    screen().raw(bytes);
-}
-
-/// From here on nothing on standard error is a workflow command, whatever names and output it tells.
-pub(crate) fn say_no_commands() {
-    screen().lock().commanded = true;
 }
 
 /// Draws what gates and extra commands are doing; for commands that run gates without a loop.
@@ -291,7 +114,7 @@ impl Observer for Watcher {
             }
             Notice::TickStarted { tick, peer, skeptic } => {
                 self.doing.borrow_mut().skeptic = *skeptic;
-                if !screen().lock().live {
+                if !screen().is_live() {
                     let part = if *skeptic { " as the skeptic" } else { "" };
                     self.line(&format!("tick {tick}: {peer} begins{part}"));
                 }
@@ -337,7 +160,7 @@ impl Observer for Watcher {
 
     fn progress(&mut self, progress: Progress) {
         acknowledge_signals();
-        if !screen().lock().live {
+        if !screen().is_live() {
             return;
         }
         let doing = Rc::clone(&self.doing);
@@ -387,17 +210,5 @@ mod tests {
         let says = |state| wording::worse(&ann, state, "not \u{1b}[31mlogged in");
         assert_eq!(says(peers_core::state::PeerState::Unavailable), "ann is unavailable: not logged in");
         assert_eq!(says(peers_core::state::PeerState::Degraded), "ann is degraded: not logged in");
-    }
-
-    #[test]
-    fn a_long_line_is_folded_at_blanks_and_a_command_stays_whole() {
-        assert_eq!(folded("  one two three", 40), "  one two three");
-        assert_eq!(folded("  one two three four", 12), "  one two\n      three\n      four");
-        assert_eq!(folded("go on: `peers -C /a/b run`", 20), "go on:\n      `peers -C /a/b run`");
-        assert_eq!(folded("one\ntwo", 20), "one\ntwo");
-        let coloured = "\u{1b}[1mstate:\u{1b}[0m  \u{1b}[31mred and long\u{1b}[0m";
-        assert_eq!(folded(coloured, 20), coloured, "colours take no room");
-        assert_eq!(folded("state:  red and long", 15), "state:  red and\n      long");
-        assert_eq!(folded("\na  b\n\n", 15), "\na  b");
     }
 }

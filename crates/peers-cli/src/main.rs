@@ -4,12 +4,7 @@
 //! decides anything. Start reading at [`cli`].
 
 mod cli;
-mod cx;
-mod error;
 mod live;
-mod operator;
-mod origin;
-mod output;
 mod textdiff;
 
 use std::process::ExitCode;

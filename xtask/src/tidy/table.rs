@@ -17,7 +17,7 @@ pub(crate) struct Row {
 /// Where a crate stands. Arrows point to lower or, where the table lists it, equal rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ring {
-    /// 0 data, 1 pure logic, 2 edges to the world, 3 assemblies, 4 commands.
+    /// 0 data, 1 pure logic, 2 edges to the world, 3 assemblies, 4 what commands share, 5 commands.
     Product(u8),
     /// Only ever a dev-dependency of the product.
     Development,
@@ -175,8 +175,25 @@ pub(crate) const TABLE: &[Row] = &[
         may: &[Spawn, Ambient],
     },
     Row {
-        name: "peers-cli",
+        name: "peers-console",
         ring: Ring::Product(4),
+        uses: &[
+            "peers-model",
+            "peers-core",
+            "peers-sys",
+            "peers-git",
+            "peers-store",
+            "peers-modes",
+            "peers-checks",
+            "peers-view",
+            "peers-run",
+        ],
+        third_party: ThirdParty::Never(&["git2", "tokio", "clap", "ratatui"]),
+        may: &[Ambient, Print],
+    },
+    Row {
+        name: "peers-cli",
+        ring: Ring::Product(5),
         uses: &[
             "peers-model",
             "peers-core",
@@ -190,6 +207,7 @@ pub(crate) const TABLE: &[Row] = &[
             "peers-fake",
             "peers-acp",
             "peers-run",
+            "peers-console",
         ],
         third_party: ThirdParty::Never(&["git2", "ratatui"]),
         may: &[Spawn, Ambient, Print],

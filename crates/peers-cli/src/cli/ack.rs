@@ -3,6 +3,10 @@
 use std::process::ExitCode;
 use std::str::FromStr;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::ledger;
+use peers_console::operator;
 use peers_core::cheat::TAKEN_OVER;
 use peers_model::record::{AckTarget, OperatorOp, Record};
 use peers_model::{BugId, PeerName, TickNo, exit};
@@ -12,10 +16,7 @@ use peers_store::FsDisk;
 use peers_sys::yaml;
 use serde_json::json;
 
-use super::{bug_hunt, watch};
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::operator;
+use super::watch;
 
 /// Acknowledge what only a person can: a bug that is put off, a turn that weakened tests, a mended obstacle
 ///
@@ -147,7 +148,7 @@ fn known(target: &AckTarget, place: &Place, disk: &mut FsDisk, cx: &Cx) -> Resul
             }
         }
         AckTarget::Bug(id) => {
-            let Ok(ledger) = bug_hunt::ledger(place, disk, cx) else { return Ok(()) };
+            let Ok(ledger) = ledger::ledger(place, disk, cx) else { return Ok(()) };
             if !ledger.bugs.contains_key(id) {
                 let near = yaml::closest(id.as_str(), ledger.bugs.keys().map(BugId::as_str));
                 return Err(CommandError::new(exit::INVALID, format!("no commit reports the bug `{id}`"))

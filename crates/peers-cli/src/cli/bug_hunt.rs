@@ -1,18 +1,15 @@
 //! `peers bug-hunt`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
-use peers_checks::{Asked, CheckCx, CouldNot, DEFAULT_LIMIT, Outcome, bug_hunt, read_ledger};
-use peers_core::bugs::Ledger;
+use peers_checks::{CheckCx, CouldNot, DEFAULT_LIMIT, Outcome, bug_hunt};
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_model::exit;
-use peers_run::place::Place;
-use peers_store::FsDisk;
 
 use super::check::Common;
-use crate::cx::Cx;
-use crate::error::CommandError;
 
 /// Read the bug ledger: what commit messages report, resolve and verify
 #[derive(Debug, clap::Args)]
@@ -102,17 +99,4 @@ fn summary(asked: &Common, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandEr
         cx.out.data(&bug_hunt::summary_text(&summary))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The ledger at HEAD of a place that is set up.
-pub(crate) fn ledger(place: &Place, disk: &mut FsDisk, cx: &Cx) -> Result<Ledger, String> {
-    ledger_at(place, place.work_dir(), disk, cx)
-}
-
-/// The ledger at HEAD of a work tree of a place.
-pub(crate) fn ledger_at(place: &Place, repo: &Path, disk: &mut FsDisk, cx: &Cx) -> Result<Ledger, String> {
-    let control = cx.control(place).map_err(|error| error.render().trim_end().to_owned())?;
-    let asked = Asked { repo, control, head: None, base: None };
-    let opened = CheckCx::open(asked, Some(disk)).map_err(|why| why.to_string())?;
-    read_ledger(&opened).map(|reading| reading.ledger).map_err(|why| why.to_string())
 }

@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use peers_checks::{ArgKind, Asked, Check, CheckCx, CouldNot, DEFAULT_LIMIT, Outcome};
+use peers_console::cx::Cx;
+use peers_console::error::{self, CommandError};
+use peers_console::output::table;
 use peers_run::place::{Place, PlaceError};
 use peers_sys::term;
 use serde_json::json;
-
-use crate::cx::Cx;
-use crate::error::{self, CommandError};
-use crate::output::table;
 
 /// Run one built-in check
 ///

@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 
 /// Print a completion script for a shell
 #[derive(Debug, clap::Args)]

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_run::scaffold::{self, DeinitOptions};
 use peers_sys::term;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
 
 /// Take away what `init` laid down
 ///

@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::output;
 use peers_model::outcome::classification;
 use peers_run::doctor::{self, Answer, Ask, Check, Level, Report};
 use peers_sys::term;
 use serde_json::json;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::output;
 
 /// Look whether a run can start here and what its peers need, with what mends each finding
 ///

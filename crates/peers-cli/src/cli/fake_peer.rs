@@ -4,14 +4,13 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::output::table;
 use peers_fake::{EXAMPLES, Io, Options, Prompt};
 use peers_model::exit;
 use peers_sys::{env, term, yaml};
 use serde_json::json;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::output::table;
 
 /// Play a script as if it were an agent
 ///

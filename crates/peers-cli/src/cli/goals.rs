@@ -10,6 +10,9 @@ mod widening;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::output::counted;
 use peers_model::{exit, limits};
 use peers_run::boot;
 use peers_store::layout::peers;
@@ -19,9 +22,6 @@ use serde_json::json;
 
 use self::accept::Step;
 use self::changes::Change;
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::output::counted;
 use crate::textdiff;
 
 /// Show, accept and try goals and configuration

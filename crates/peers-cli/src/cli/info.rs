@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use peers_console::cx::{self, Cx};
+use peers_console::error::CommandError;
 use peers_model::config::{Config, PeerSpec};
 use peers_model::goal::Goal;
 use peers_model::limits;
@@ -13,9 +15,6 @@ use peers_store::{Area, Disk, accept};
 use peers_sys::env::Env;
 use peers_sys::term;
 use peers_view::{Accounting, Confinement, Info, info_json, info_text, keys};
-
-use crate::cx::{self, Cx};
-use crate::error::CommandError;
 
 /// Show what is configured; run nothing
 ///

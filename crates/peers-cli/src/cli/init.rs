@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use peers_console::cx::{self, Cx};
+use peers_console::error::CommandError;
 use peers_git::{PeerRepo, RepoError};
 use peers_model::config::Driver as ConfigDriver;
 use peers_model::exit;
@@ -12,9 +14,6 @@ use peers_run::scaffold::{
     self, Action, Change, Did, Existing, Field, HostHook, InitOptions, InitReport, Outcome, PeerSetting,
 };
 use peers_sys::term;
-
-use crate::cx::{self, Cx};
-use crate::error::CommandError;
 
 /// Set a repository up: `.peers/` with configuration and goals, and the trusted store
 ///

@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use peers_console::cx::{self, Cx};
+use peers_console::error::CommandError;
+use peers_console::output::counted;
 use peers_model::exit;
 use peers_model::verdict::Verdict;
 use peers_modes::hooks::quoted;
@@ -15,10 +18,7 @@ use peers_sys::{clock, dir::SafeDir, term};
 use peers_view::{Asked, Caveats, LoopView, cause};
 use serde_json::{Value, json};
 
-use crate::cx::{self, Cx};
-use crate::error::CommandError;
 use crate::live::{self, Live};
-use crate::output::counted;
 
 /// Take the newest run with a branch of its own into another branch
 ///

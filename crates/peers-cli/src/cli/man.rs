@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::output::counted;
 use peers_sys::dir::{FileMode, SafeDir};
 use peers_sys::term;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::output::counted;
 
 /// Print the manual page, or write the pages of all commands into a directory
 #[derive(Debug, clap::Args)]

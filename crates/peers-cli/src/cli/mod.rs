@@ -1,7 +1,7 @@
 //! The command line: one file for each subcommand, with its `Args` and its `run`.
 
 mod ack;
-pub(crate) mod bug_hunt;
+mod bug_hunt;
 mod check;
 mod completions;
 mod deinit;
@@ -36,13 +36,12 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::output::Out;
+use peers_console::screen;
 use peers_model::exit;
 use peers_sys::env::Env;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::live;
-use crate::output::Out;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or not measurable, 4 conflict,
@@ -129,7 +128,7 @@ pub(crate) fn main() -> ExitCode {
     };
     let env = Env::current();
     let out = Out::new(&env, &cli.global.target);
-    live::log(&env);
+    screen::log(&env);
     let cx = Cx { env, target: cli.global.target, out };
     match cli.command.run(&cx) {
         Ok(code) => code,

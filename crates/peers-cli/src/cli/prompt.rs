@@ -2,6 +2,9 @@
 
 use std::process::ExitCode;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::output;
 use peers_run::boot;
 use peers_run::preview::{self, Median, Next, Open, Past, Preview};
 use peers_sys::term;
@@ -9,9 +12,6 @@ use peers_view::{count, thousands};
 use serde_json::json;
 
 use super::watch;
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::output;
 
 /// Lines of the prompt that are shown without `--full`.
 const LINES: usize = 12;

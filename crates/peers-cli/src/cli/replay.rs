@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_git::Facts;
 use peers_model::{TickNo, exit, limits};
 use peers_store::{Area, Disk, FsDisk};
 use peers_sys::term;
 use peers_view::{Replay, replay_json, replay_text};
-
-use crate::cx::Cx;
-use crate::error::CommandError;
 
 /// Longest diff that is printed, in bytes.
 const DIFF: usize = 16 * 1024 * 1024;

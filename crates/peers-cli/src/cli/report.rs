@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_model::exit;
 use peers_store::layout::peers;
 use peers_store::{Area, Disk};
 use peers_view::{Report, report_json, report_markdown};
-
-use crate::cx::Cx;
-use crate::error::CommandError;
 
 /// Tell what the loop did, as Markdown
 ///

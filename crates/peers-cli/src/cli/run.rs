@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::{Usd, exit};
 use peers_modes::hooks::quoted;
@@ -14,8 +16,6 @@ use peers_sys::{env, term};
 use peers_view::LoopView;
 
 use super::info::{accounting, withheld};
-use crate::cx::Cx;
-use crate::error::CommandError;
 use crate::live::Live;
 
 /// Run the loop until a stop reason

@@ -3,6 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::output::table;
 use peers_git::SalvageRef;
 use peers_model::exit;
 use peers_run::gitrepo::substrate;
@@ -11,10 +14,6 @@ use peers_store::FsDisk;
 use peers_sys::dir::SafeDir;
 use peers_sys::{clock, term, yaml};
 use serde_json::json;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::output::table;
 
 /// List or bring back what peers undid, and your uncommitted changes at a start
 ///

@@ -3,10 +3,9 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_store::schema::Described;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
 
 /// Print the JSON Schema of a file
 ///

@@ -3,12 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_model::exit;
 use peers_store::{Store, projection, store};
 use serde_json::json;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
 
 /// Check or rebuild what is derived from the journal
 ///
@@ -100,7 +99,7 @@ fn rebuild(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
     cx.out.line(&format!(
         "rebuilt from {}: tick {}",
-        crate::output::counted(position.seq, "record"),
+        peers_console::output::counted(position.seq, "record"),
         state.ticks
     ))?;
     Ok(ExitCode::SUCCESS)

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
+use peers_console::cx::{self, Cx};
+use peers_console::error::CommandError;
 use peers_model::exit;
 use peers_view::{LoopView, status_json, status_text};
-
-use crate::cx::{self, Cx};
-use crate::error::CommandError;
 
 /// Show where the loop stands
 ///

@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::operator;
 use peers_model::exit;
 use peers_model::record::OperatorOp;
 use peers_run::place::{Place, cut_off, project_id, sign};
@@ -12,10 +15,6 @@ use peers_sys::dir::SafeDir;
 use peers_sys::lock::{Acquired, FileLock, Sharing};
 use peers_sys::{env, term};
 use serde_json::json;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::operator;
 
 /// Attach the trusted store of a repository that was moved
 #[derive(Debug, clap::Args)]

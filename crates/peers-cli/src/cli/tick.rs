@@ -4,12 +4,12 @@ use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_model::exit;
 use peers_run::boot::{self, BootError, Outside};
 
 use super::run::{self, Common};
-use crate::cx::Cx;
-use crate::error::CommandError;
 
 /// A hook's message is at most this long, in bytes.
 const MESSAGE: u64 = 1024 * 1024;

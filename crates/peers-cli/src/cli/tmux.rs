@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use clap::Subcommand;
+use peers_console::cx::Cx;
+use peers_console::error::{self, CommandError};
 use peers_model::config::PeerSpec;
 use peers_model::exit;
 use peers_run::boot;
@@ -12,9 +14,6 @@ use peers_run::place::Place;
 use peers_run::tmux;
 use peers_sys::spawn::resolve_program;
 use peers_sys::{env, term};
-
-use crate::cx::Cx;
-use crate::error::{self, CommandError};
 
 /// Open a terminal for each agent in a session of tmux, beside what happens
 ///

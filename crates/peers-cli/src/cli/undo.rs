@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
+use peers_console::cx::{self, Cx};
+use peers_console::error::CommandError;
 use peers_model::exit;
 use peers_model::record::MoveKind;
 use peers_run::land::{self, Finished, StartCopy, Undone};
 use peers_sys::term;
 use serde_json::json;
-
-use crate::cx::{self, Cx};
-use crate::error::CommandError;
 
 /// Set a run's branch back to the commit that the run began at
 ///

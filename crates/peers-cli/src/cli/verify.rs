@@ -9,6 +9,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::screen;
 use peers_model::{exit, goal};
 use peers_run::boot::Loaded;
 use peers_run::oneshot::{self, Verified, VerifyOptions};
@@ -21,8 +24,6 @@ use peers_view::{
 
 use self::ground::Ground;
 use self::outputs::Output;
-use crate::cx::Cx;
-use crate::error::CommandError;
 use crate::live::{self, Live};
 
 /// Paths that are named in a note.
@@ -98,7 +99,7 @@ enum Format {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     if !args.json && args.format == Format::Github {
-        live::say_no_commands();
+        screen::say_no_commands();
     }
     // First of all what is there goes away: no early end leaves an older report in the place of this one.
     let (outputs, named) = Output::all(args.junit.as_deref(), args.sarif.as_deref());

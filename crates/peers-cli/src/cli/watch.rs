@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_model::config::Config;
 use peers_model::{PeerName, exit, limits};
 use peers_run::boot;
@@ -13,9 +15,6 @@ use peers_sys::dir::Kind;
 use peers_sys::{term, yaml};
 use peers_view::{Feed, watch_json, watch_line};
 use serde_json::json;
-
-use crate::cx::Cx;
-use crate::error::CommandError;
 
 /// Where delivered messages are kept, below `comms/`.
 const ARCHIVE: &str = "archive/";

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use peers_console::output::counted;
 use peers_core::converge;
 use peers_core::state::{PeerState, State};
 use peers_model::record::{TickOutcome, TickRecord};
@@ -12,7 +13,6 @@ use peers_run::procs::{self, LiveGates, LiveHook, LivePeer, Progress};
 use peers_sys::{clock, term};
 
 use super::Doing;
-use crate::output::counted;
 
 /// Cells of a diagnostic in a line.
 const DIAGNOSTIC: usize = 160;

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use clap::ValueEnum;
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::operator;
 use peers_model::exit;
 use peers_model::outcome::StopReason;
 use peers_model::record::OperatorOp;
@@ -23,9 +26,6 @@ use peers_sys::{clock, env, term};
 
 use self::project::Kind;
 use super::run;
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::operator;
 
 /// The demonstration needs six ticks; more than this would be a mistake of ours.
 const MAX_TICKS: u64 = 12;

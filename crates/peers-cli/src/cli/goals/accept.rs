@@ -2,6 +2,9 @@
 
 use std::process::ExitCode;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::operator;
 use peers_model::record::{Digests, OperatorOp};
 use peers_model::{exit, limits};
 use peers_run::boot;
@@ -12,9 +15,6 @@ use serde_json::json;
 
 use super::changes::{self, Change};
 use super::widening::{self, Asked, To, Widening};
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::operator;
 
 /// Accept goals and config as they are now
 ///

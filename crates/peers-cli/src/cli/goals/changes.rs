@@ -7,6 +7,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use peers_console::output::counted;
 use peers_core::dsl::{Comparison, Expr};
 use peers_model::GoalId;
 use peers_model::config::Config;
@@ -15,8 +16,6 @@ use peers_model::review::SoftRule;
 use peers_store::load;
 use peers_sys::term;
 use serde_json::{Value, json};
-
-use crate::output::counted;
 
 /// Cells of a text that stands in its sentence. A longer one has lines of its own.
 const INLINE: usize = 120;

@@ -2,6 +2,9 @@
 
 use std::process::ExitCode;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::output::counted;
 use peers_model::exit;
 use peers_model::goal::Goal;
 use peers_run::boot;
@@ -9,10 +12,6 @@ use peers_run::scaffold::detect::{self, Proposal};
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
 use serde_json::{Value, json};
-
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::output::counted;
 
 /// Propose gates that fit what lies in the work tree, as YAML for goals.yaml; exit 1 if nothing was found
 ///

@@ -2,6 +2,9 @@
 
 use std::process::{Command, ExitCode};
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::operator;
 use peers_model::record::OperatorOp;
 use peers_model::{exit, limits};
 use peers_run::boot;
@@ -14,9 +17,6 @@ use serde_json::json;
 use super::accept::{Step, named};
 use super::changes::Change;
 use super::widening::{self, Asked, To};
-use crate::cx::Cx;
-use crate::error::CommandError;
-use crate::operator;
 
 /// Edit a copy of goals.yaml and accept it in one step
 ///

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_core::dsl::{Evidence, Expr, MAX_JSON_BYTES, strict_json};
 use peers_model::exit;
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
 use serde_json::{Value, json};
-
-use crate::cx::Cx;
-use crate::error::CommandError;
 
 /// Most of a file that stands for output, bytes. A gate keeps 1 MiB of each stream.
 const OUTPUT: u64 = 8 * 1024 * 1024;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
 use peers_model::config::{Config, Hook, Permissions};
 use peers_model::exit;
 use peers_model::goal::{GateRun, Goal, GoalKind};
@@ -9,8 +11,6 @@ use peers_sys::digest::sha256_hex;
 use serde::Serialize;
 
 use super::changes::Change;
-use crate::cx::Cx;
-use crate::error::CommandError;
 
 /// One thing that runs, or that what runs is given.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -1,5 +1,7 @@
 //! Where `verify` works: with the trusted store, or by a digest that somebody names.
 
+use peers_console::cx::{self, Cx};
+use peers_console::error::CommandError;
 use peers_model::{exit, limits};
 use peers_run::boot::{self, Loaded};
 use peers_run::place::{PEERS_DIR, Place, PlaceError};
@@ -7,9 +9,6 @@ use peers_store::layout::peers;
 use peers_store::{Area, Disk, FsDisk, accept};
 use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::term;
-
-use crate::cx::{self, Cx};
-use crate::error::CommandError;
 
 /// Hex digits of a SHA-256.
 const DIGITS: usize = 64;

@@ -4,14 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
+use peers_console::error::{self, CommandError};
 use peers_model::{exit, limits};
 use peers_run::place::PEERS_DIR;
 use peers_sys::append::AppendLog;
 use peers_sys::dir::{FileError, FileMode, Kind as FileKind, SafeDir};
 use peers_sys::env::{self, Env};
 use peers_sys::term;
-
-use crate::error::{self, CommandError};
 
 /// Where a job of GitHub Actions collects what it shows on its page.
 const SUMMARY: &str = "GITHUB_STEP_SUMMARY";

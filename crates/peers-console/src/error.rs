@@ -18,14 +18,14 @@ use serde_json::json;
 
 /// What a command ends with when it cannot do what was asked.
 #[derive(Debug)]
-pub(crate) struct CommandError {
+pub struct CommandError {
     kind: Kind,
     problems: Vec<Problem>,
 }
 
 /// Decides the exit code, alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A row of the table of exit codes.
     Exit(u8),
     /// The reader of our output is gone: nothing to say, and nobody to say it to.
@@ -40,23 +40,27 @@ struct Problem {
 
 impl CommandError {
     /// From a message of ours; foreign text in it has passed the sanitiser.
-    pub(crate) fn new(exit: u8, message: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn new(exit: u8, message: impl Into<String>) -> Self {
         let problem = Problem { message: message.into(), hints: Vec::new() };
         Self { kind: Kind::Exit(exit), problems: vec![problem] }
     }
 
     /// From an error of a library, with its causes.
-    pub(crate) fn of(exit: u8, error: &dyn Error) -> Self {
+    #[must_use]
+    pub fn of(exit: u8, error: &dyn Error) -> Self {
         Self::new(exit, chain(error))
     }
 
     /// A wrong use of the command line that the parser cannot see.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn usage(message: impl Into<String>) -> Self {
         Self::new(exit::USAGE, message)
     }
 
     /// Adds what to do about it.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         if let Some(last) = self.problems.last_mut() {
             last.hints.push(hint.into());
         }
@@ -64,12 +68,14 @@ impl CommandError {
     }
 
     /// Whether it says what to do about it.
-    pub(crate) fn has_hint(&self) -> bool {
+    #[must_use]
+    pub fn has_hint(&self) -> bool {
         self.problems.iter().any(|problem| !problem.hints.is_empty())
     }
 
     /// Adds what to do about it, if that is known.
-    pub(crate) fn hint_opt(self, hint: Option<impl Into<String>>) -> Self {
+    #[must_use]
+    pub fn hint_opt(self, hint: Option<impl Into<String>>) -> Self {
         match hint {
             Some(hint) => self.hint(hint),
             None => self,
@@ -77,7 +83,8 @@ impl CommandError {
     }
 
     /// The same with every text rewritten.
-    pub(crate) fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
+    #[must_use]
+    pub fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
         for Problem { message, hints } in &mut self.problems {
             for text in std::iter::once(message).chain(hints) {
                 *text = reword(text);
@@ -87,20 +94,23 @@ impl CommandError {
     }
 
     /// The same with another exit code.
-    pub(crate) fn with_exit(mut self, exit: u8) -> Self {
+    #[must_use]
+    pub fn with_exit(mut self, exit: u8) -> Self {
         self.kind = Kind::Exit(exit);
         self
     }
 
     /// What happened and what to do, in one line.
-    pub(crate) fn summary(&self) -> String {
+    #[must_use]
+    pub fn summary(&self) -> String {
         let texts =
             self.problems.iter().flat_map(|Problem { message, hints }| std::iter::once(message).chain(hints));
         texts.map(String::as_str).collect::<Vec<_>>().join("; ")
     }
 
     /// The exit code.
-    pub(crate) fn exit_code(&self) -> u8 {
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
         match self.kind {
             Kind::Exit(code) => code,
             Kind::BrokenPipe => exit::OK,
@@ -108,12 +118,14 @@ impl CommandError {
     }
 
     /// Whether there is nobody to tell.
-    pub(crate) fn is_silent(&self) -> bool {
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
         self.kind == Kind::BrokenPipe
     }
 
     /// The failure for machines, schema `peers.error/1`, with its line end.
-    pub(crate) fn json(&self) -> String {
+    #[must_use]
+    pub fn json(&self) -> String {
         let rows: Vec<_> = self
             .problems
             .iter()
@@ -131,7 +143,8 @@ impl CommandError {
     }
 
     /// The text for standard error, line ends included; empty when there is nothing to say.
-    pub(crate) fn render(&self) -> String {
+    #[must_use]
+    pub fn render(&self) -> String {
         let mut text = String::new();
         if self.kind == Kind::BrokenPipe {
             return text;
@@ -152,7 +165,7 @@ impl CommandError {
 }
 
 /// An error with its causes, in one line. A cause that its parent quotes already is left out.
-pub(crate) fn chain(error: &dyn Error) -> String {
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut at = error.source();
     while let Some(cause) = at {

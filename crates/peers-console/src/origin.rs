@@ -23,7 +23,7 @@ impl Cx {
     ///
     /// # Errors
     /// Exit code 5.
-    pub(crate) fn operators_alone(&self, place: &Place, command: &str) -> Result<(), CommandError> {
+    pub fn operators_alone(&self, place: &Place, command: &str) -> Result<(), CommandError> {
         let Some(how) = self.inside(place) else { return Ok(()) };
         Err(CommandError::new(
             exit::REFUSED,
@@ -33,7 +33,10 @@ impl Cx {
     }
 
     /// [`Cx::operators_alone`] where the place may not be known yet.
-    pub(crate) fn operators_alone_here(&self, command: &str) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    /// Exit code 5.
+    pub fn operators_alone_here(&self, command: &str) -> Result<(), CommandError> {
         // Whoever goes on says what is wrong with the place.
         self.place().map_or(Ok(()), |place| self.operators_alone(&place, command))
     }

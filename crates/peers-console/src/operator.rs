@@ -11,7 +11,7 @@ use crate::error::CommandError;
 
 /// Where an act went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub enum Taken {
     /// It stands in the journal.
     Recorded,
     /// A loop runs: it takes the act up at its next tick boundary.
@@ -25,7 +25,8 @@ pub(crate) enum Taken {
 
 impl Taken {
     /// The word in JSON.
-    pub(crate) fn word(&self) -> &'static str {
+    #[must_use]
+    pub fn word(&self) -> &'static str {
         match self {
             Self::Recorded => "recorded",
             Self::Handed => "handed-to-the-loop",
@@ -34,7 +35,8 @@ impl Taken {
     }
 
     /// For people, after a sentence.
-    pub(crate) fn said(&self) -> String {
+    #[must_use]
+    pub fn said(&self) -> String {
         match self {
             Self::Recorded => String::new(),
             Self::Handed => "; the running loop takes it up before its next tick".to_owned(),
@@ -45,7 +47,10 @@ impl Taken {
 
 /// Records an act of this command, or hands it to the loop that runs. `before` is done first, under the lock if no
 /// loop runs.
-pub(crate) fn act(
+///
+/// # Errors
+/// Another machine holds the lock, the journal or the command cannot be written, or `before` fails.
+pub fn act(
     cx: &Cx,
     place: &Place,
     (command, op): (&str, OperatorOp),
@@ -73,7 +78,10 @@ pub(crate) fn act(
 /// No run sees a file that was not accepted. Where none runs, the file comes first: cut short, the change stands
 /// there unaccepted, and `goals diff` shows it. A loop that runs is told first; it leaves the message lying until
 /// the file is what was accepted, so that it takes over both or neither.
-pub(crate) fn exchange(
+///
+/// # Errors
+/// Another machine holds the lock, the journal or the command cannot be written, or a step given fails.
+pub fn exchange(
     cx: &Cx,
     place: &Place,
     (command, op): (&str, OperatorOp),

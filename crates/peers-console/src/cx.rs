@@ -14,8 +14,8 @@ use peers_sys::env::Env;
 use peers_sys::{clock, term};
 use peers_view::{Asked, GitFacts, Lock, Sourced};
 
-use crate::cli::bug_hunt;
 use crate::error::{self, CommandError};
+use crate::ledger;
 use crate::output::Out;
 
 /// Log files that are looked at.
@@ -23,23 +23,29 @@ const LOGS: usize = 20_000;
 
 /// What every subcommand is given.
 #[derive(Debug)]
-pub(crate) struct Cx {
+pub struct Cx {
     /// The environment.
-    pub(crate) env: Env,
+    pub env: Env,
     /// The directory that the command is about.
-    pub(crate) target: PathBuf,
+    pub target: PathBuf,
     /// The terminal.
-    pub(crate) out: Out,
+    pub out: Out,
 }
 
 impl Cx {
     /// Where the things of the target lie.
-    pub(crate) fn place(&self) -> Result<Place, CommandError> {
+    ///
+    /// # Errors
+    /// The directory, its repository, or the home of the trusted stores cannot be found.
+    pub fn place(&self) -> Result<Place, CommandError> {
         Ok(Place::locate(&self.target, &self.env)?)
     }
 
     /// The place with its store, for looking.
-    pub(crate) fn view(&self) -> Result<(Place, FsDisk), CommandError> {
+    ///
+    /// # Errors
+    /// The place cannot be found, its store cannot be opened, or `.peers` leads elsewhere.
+    pub fn view(&self) -> Result<(Place, FsDisk), CommandError> {
         let place = self.place()?;
         refuse_link(&place)?;
         let disk = place.open_view_disk()?;
@@ -47,14 +53,20 @@ impl Cx {
     }
 
     /// The place with its store, for a command that writes.
-    pub(crate) fn store(&self) -> Result<(Place, FsDisk), CommandError> {
+    ///
+    /// # Errors
+    /// The place cannot be found, or its store cannot be opened for writing.
+    pub fn store(&self) -> Result<(Place, FsDisk), CommandError> {
         let place = self.place()?;
         let disk = place.open_store_disk()?;
         Ok((place, disk))
     }
 
     /// The repository at the target.
-    pub(crate) fn repo(place: &Place) -> Result<PeerRepo, CommandError> {
+    ///
+    /// # Errors
+    /// There is no repository, or it cannot be read; the hint says which.
+    pub fn repo(place: &Place) -> Result<PeerRepo, CommandError> {
         PeerRepo::open(place.work_dir()).map_err(|error| {
             let (message, hint) = place.repo_problem(&error);
             CommandError::new(peers_run::place::repo_exit(&error), message).hint(hint)
@@ -62,7 +74,10 @@ impl Cx {
     }
 
     /// The control git directory of the place; `None` while there is none.
-    pub(crate) fn control(&self, place: &Place) -> Result<Option<ControlDir>, CommandError> {
+    ///
+    /// # Errors
+    /// There is no `git`, or the directory is unsafe or cannot be opened.
+    pub fn control(&self, place: &Place) -> Result<Option<ControlDir>, CommandError> {
         let path = place.control_git_path();
         if !path.exists() {
             return Ok(None);
@@ -71,13 +86,16 @@ impl Cx {
     }
 
     /// The `git` program.
-    pub(crate) fn git(&self) -> Result<Git, CommandError> {
+    ///
+    /// # Errors
+    /// There is no `git` on the search path, or it is too old.
+    pub fn git(&self) -> Result<Git, CommandError> {
         Ok(Git::locate(self.env.var("PATH").unwrap_or_default())?)
     }
 
     /// What a view is asked for: now, the lock, and what a look at the repository shows. The repository
     /// is looked at where the newest run worked.
-    pub(crate) fn asked(&self, place: &Place, disk: &mut FsDisk) -> Asked {
+    pub fn asked(&self, place: &Place, disk: &mut FsDisk) -> Asked {
         let (lock, gates_since) = look(place);
         let mut asked = Asked::new(clock::now(), clock::boot_id().map(str::to_owned), lock);
         asked.gates_since = gates_since;
@@ -104,7 +122,7 @@ impl Cx {
             if asked.lock == Lock::Free {
                 self.take_dirty(&mut facts, place, &repo);
             }
-            let ledger = bug_hunt::ledger_at(place, there, disk, self);
+            let ledger = ledger::ledger_at(place, there, disk, self);
             facts.bugs = ledger.map_or_else(Sourced::Unreadable, Sourced::Fresh);
             Ok(facts)
         });
@@ -121,7 +139,8 @@ impl Cx {
 
     /// What a start would refuse for now, each with what to do about it; nothing while somebody works
     /// here, who may be in the middle of it.
-    pub(crate) fn refusals(&self, place: &Place, lock: &Lock) -> Vec<String> {
+    #[must_use]
+    pub fn refusals(&self, place: &Place, lock: &Lock) -> Vec<String> {
         if *lock != Lock::Free {
             return Vec::new();
         }
@@ -150,13 +169,14 @@ impl Cx {
     }
 
     /// Who asks, as it is recorded.
-    pub(crate) fn operator(&self) -> String {
+    #[must_use]
+    pub fn operator(&self) -> String {
         peers_run::operator::name(&self.env)
     }
 }
 
 /// What to know of a run whose worktree somebody removed by hand.
-pub(crate) fn gone(disk: &mut FsDisk, run: &RunId) -> Option<String> {
+pub fn gone(disk: &mut FsDisk, run: &RunId) -> Option<String> {
     let (records, _) = runs::list(disk).ok()?;
     let record = records.into_iter().find(|record| record.run_id == *run)?;
     is_gone(Path::new(&record.workdir)).then(|| {
@@ -211,7 +231,8 @@ fn gate_logs(work_dir: &Path) -> Option<BTreeSet<String>> {
 }
 
 /// What a look at the run lock shows.
-pub(crate) fn lock(place: &Place) -> Lock {
+#[must_use]
+pub fn lock(place: &Place) -> Lock {
     look(place).0
 }
 
@@ -228,7 +249,10 @@ fn look(place: &Place) -> (Lock, Option<Timestamp>) {
 }
 
 /// Commands that only look refuse a control directory that leads elsewhere.
-pub(crate) fn refuse_link(place: &Place) -> Result<(), CommandError> {
+///
+/// # Errors
+/// Exit code 5 for a symbolic link; otherwise the work directory cannot be looked at.
+pub fn refuse_link(place: &Place) -> Result<(), CommandError> {
     let found = place.open_work()?.stat(peers_run::place::PEERS_DIR)?;
     if found.is_some_and(|stat| stat.kind == peers_sys::dir::Kind::Symlink) {
         return Err(CommandError::new(peers_model::exit::REFUSED, ".peers is a symbolic link")

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use peers_modes::hooks::quoted;
 use peers_view::Colour;
-pub(crate) use peers_view::count as counted;
+pub use peers_view::count as counted;
 use serde::Serialize;
 
 use crate::error::CommandError;
 
 /// Where a command writes.
 #[derive(Debug, Clone)]
-pub(crate) struct Out {
+pub struct Out {
     colour: bool,
     live: bool,
     columns: usize,
@@ -43,7 +43,8 @@ const COLUMNS: (usize, usize) = (20, 200);
 
 impl Out {
     /// Looks at the terminal. `NO_COLOR`, pipes and dumb terminals lose nothing but colour.
-    pub(crate) fn new(env: &peers_sys::env::Env, target: &Path) -> Self {
+    #[must_use]
+    pub fn new(env: &peers_sys::env::Env, target: &Path) -> Self {
         let dumb = env.text("TERM") == Some("dumb");
         let terminal = io::stderr().is_terminal() && !dumb;
         let told = || env.text("COLUMNS").and_then(|n| n.parse().ok()).unwrap_or(80);
@@ -62,7 +63,8 @@ impl Out {
     }
 
     /// A text whose commands work where this one was typed: each names the directory that it is about.
-    pub(crate) fn pasteable(&self, text: &str) -> String {
+    #[must_use]
+    pub fn pasteable(&self, text: &str) -> String {
         let Some(target) = &self.target else { return text.to_owned() };
         let mut text = text.to_owned();
         for begins in ["`peers ", "`git ", "&& peers ", "&& git "] {
@@ -75,7 +77,7 @@ impl Out {
 
     /// Writes the one object that stands for a failed command that was asked for JSON, unless it has
     /// given a result already.
-    pub(crate) fn failure(error: &CommandError) {
+    pub fn failure(error: &CommandError) {
         if !SAID.load(Ordering::Relaxed) && !error.is_silent() {
             let text = peers_view::terminal_safe(&error.json());
             // The exit code says it too; whoever closed the pipe does not want to be told.
@@ -84,46 +86,62 @@ impl Out {
     }
 
     /// Whether standard output takes colour.
-    pub(crate) fn colour(&self) -> Colour {
+    #[must_use]
+    pub fn colour(&self) -> Colour {
         if self.colour { Colour::Ansi } else { Colour::Plain }
     }
 
     /// Whether a line on standard error can be drawn again.
-    pub(crate) fn live(&self) -> bool {
+    #[must_use]
+    pub fn live(&self) -> bool {
         self.live
     }
 
     /// The width of the terminal in cells.
-    pub(crate) fn columns(&self) -> usize {
+    #[must_use]
+    pub fn columns(&self) -> usize {
         self.columns
     }
 
     /// Writes one line of data.
-    pub(crate) fn line(&self, text: &str) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn line(&self, text: &str) -> Result<(), CommandError> {
         self.data(&format!("{text}\n"))
     }
 
     /// Writes data for people: folded at the width of the terminal, and whole where there is none.
-    pub(crate) fn page(&self, text: &str) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn page(&self, text: &str) -> Result<(), CommandError> {
         self.data(&self.folded(text))
     }
 
     /// Text for people, which ends in a newline, as a terminal of this width shows it best.
-    pub(crate) fn folded<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    #[must_use]
+    pub fn folded<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.page {
-            Some(columns) => Cow::Owned(format!("{}\n", crate::live::folded(text, columns))),
+            Some(columns) => Cow::Owned(format!("{}\n", crate::screen::folded(text, columns))),
             None => Cow::Borrowed(text),
         }
     }
 
     /// Writes data as it is, in one call.
-    pub(crate) fn data(&self, text: &str) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn data(&self, text: &str) -> Result<(), CommandError> {
         self.bytes(text.as_bytes())
     }
 
     /// Writes bytes as they are, in one call. A reader that has closed the pipe changes nothing: what the
     /// command found still decides its exit code.
-    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    /// Standard output cannot be written, unless nobody reads it.
+    pub fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         match self.stream(bytes) {
             Err(error) if error.is_silent() => Ok(()),
             written => written,
@@ -131,8 +149,10 @@ impl Out {
     }
 
     /// Writes bytes of something without an end. Fails, silently, when nobody reads it any more.
-    #[expect(clippy::unused_self, reason = "whoever has no output module has nothing to print with")]
-    pub(crate) fn stream(&self, bytes: &[u8]) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn stream(&self, bytes: &[u8]) -> Result<(), CommandError> {
         SAID.store(true, Ordering::Relaxed);
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
@@ -141,7 +161,10 @@ impl Out {
     }
 
     /// Writes a result for machines. `body` serialises to an object.
-    pub(crate) fn json<T: Serialize>(&self, schema: &str, body: &T) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    /// The result is none that JSON can hold, or standard output cannot be written.
+    pub fn json<T: Serialize>(&self, schema: &str, body: &T) -> Result<(), CommandError> {
         let mut text = serde_json::to_string_pretty(&Document { schema, body })
             .map_err(|error| CommandError::of(peers_model::exit::BUG, &error))?;
         text.push('\n');
@@ -149,43 +172,47 @@ impl Out {
     }
 
     /// Says something to the person in front of the terminal.
-    pub(crate) fn talk(&self, text: &str) {
+    pub fn talk(&self, text: &str) {
         let text = self.pasteable(text);
         let text = peers_sys::term::block(&text);
-        crate::live::say(format!("{text}\n").as_bytes());
+        crate::screen::say(format!("{text}\n").as_bytes());
     }
 
     /// Whether a person can be asked.
-    #[expect(clippy::unused_self, reason = "whoever has no output module has nobody to ask")]
-    pub(crate) fn can_ask(&self) -> bool {
+    #[must_use]
+    pub fn can_ask(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
     /// Asks on the terminal and gives the line that was typed; `None` where nobody can be asked.
-    pub(crate) fn ask(&self, question: &str) -> Result<Option<String>, CommandError> {
+    ///
+    /// # Errors
+    /// The terminal cannot be read.
+    pub fn ask(&self, question: &str) -> Result<Option<String>, CommandError> {
         if !self.can_ask() {
             return Ok(None);
         }
-        crate::live::say(question.as_bytes());
+        crate::screen::say(question.as_bytes());
         let mut answer = Vec::new();
         io::stdin().lock().take(ANSWER).read_until(b'\n', &mut answer)?;
         Ok(Some(String::from_utf8_lossy(&answer).into_owned()))
     }
 
     /// Says that there was no run yet, and what comes before the first.
-    pub(crate) fn nothing_ran(&self, view: &peers_view::LoopView) {
+    pub fn nothing_ran(&self, view: &peers_view::LoopView) {
         let next = peers_view::next_step(view).unwrap_or_else(|| "start with `peers run`".to_owned());
         self.talk(&format!("hint: nothing ran yet; {next}"));
     }
 
     /// Text for standard error that ends in its own line feeds.
-    pub(crate) fn complain(text: &str) {
-        crate::live::say(text.as_bytes());
+    pub fn complain(text: &str) {
+        crate::screen::say(text.as_bytes());
     }
 }
 
 /// Columns of text, as wide as their widest cell, two blanks between them.
-pub(crate) fn table(rows: &[Vec<String>]) -> String {
+#[must_use]
+pub fn table(rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
         for (at, cell) in row.iter().enumerate() {

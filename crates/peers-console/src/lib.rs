@@ -1,0 +1,13 @@
+//! What the commands share: how they write, how they fail, what they are about, and what an operator does.
+//!
+//! A command is a thin skin of arguments. It is given a [`Cx`](cx::Cx), says what it found through
+//! [`Out`](output::Out), fails with a [`CommandError`](error::CommandError), and changes a project through
+//! [`operator`]. This crate knows no subcommand and parses no command line. Start reading at [`cx`].
+
+pub mod cx;
+pub mod error;
+pub mod ledger;
+pub mod operator;
+mod origin;
+pub mod output;
+pub mod screen;
