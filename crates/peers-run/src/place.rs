@@ -302,6 +302,15 @@ impl Place {
         }
     }
 
+    /// Takes over the run lock, which whoever started this process held and handed over.
+    ///
+    /// # Errors
+    /// [`PlaceError::File`] when this is not the lock of this project, or somebody else holds it.
+    pub fn adopt_lock(&self, handed: std::fs::File) -> Result<FileLock, PlaceError> {
+        let Some(store) = self.open_store()? else { return Err(self.no_store(self.open_peers()?.is_some())) };
+        Ok(FileLock::adopt(&store, layout::store::RUN_LOCK, handed)?)
+    }
+
     /// Who holds the run lock, if somebody does. Makes and changes nothing.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use peers_core::budget::Caps;
 use peers_core::state::{PeerHealth, State, Wasted};
-use peers_model::config::{Config, PositiveUsd, UsdMode};
+use peers_model::config::{Config, UsdMode};
 use peers_model::{PeerName, Timestamp, Tokens, Usd};
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};

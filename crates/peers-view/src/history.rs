@@ -414,7 +414,7 @@ pub(crate) fn seen_words(seen: &CommitsSeen) -> String {
 /// `max_runtime_s to 4h`.
 fn cap_words(set: &CapSet) -> String {
     let value = match set.cap {
-        Cap::MaxRuntimeS | Cap::MaxWallS => duration_ms(set.value.saturating_mul(1000)),
+        Cap::MaxRuntimeS | Cap::MaxWallS => words::duration_ms(set.value.saturating_mul(1000)),
         Cap::MaxUsd => Usd::from_micros(set.value).to_string(),
         Cap::MaxIterations | Cap::MaxConsecutiveFailures | Cap::MaxTokens => words::thousands(set.value),
     };

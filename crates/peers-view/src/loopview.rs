@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use peers_core::budget::{self as core_budget, Caps};
 use peers_core::state::{State, WarningEntry};
 use peers_core::turns::{self, Choice};
-use peers_model::config::{Config, PositiveUsd};
+use peers_model::config::Config;
 use peers_model::record::MoveKind;
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Usd, exit, limits};
 use peers_store::journal::{self, Journal, Position};

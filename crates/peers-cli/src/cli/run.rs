@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_model::outcome::{ErrorKind, StopReason};
-use peers_model::{Usd, exit};
+use peers_model::{RunId, Usd, exit};
 use peers_modes::hooks::quoted;
-use peers_run::boot::{self, After, RunOptions, RunSummary};
+use peers_run::boot::{self, After, Handover, RunOptions, RunSummary};
 use peers_run::place::{Place, is_gone};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, runs, store};
+use peers_sys::detach::Inherited;
 use peers_sys::{env, term};
 use peers_view::LoopView;
 
@@ -32,6 +33,9 @@ pub(crate) struct Args {
     /// Stop after N ticks of this process
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_ticks: Option<u64>,
+    /// Run in the background as this run, with what `peers-ctl` hands over on the standard streams
+    #[arg(long, value_name = "RUN", hide = true)]
+    detached: Option<RunId>,
     #[command(flatten)]
     common: Common,
 }
@@ -76,7 +80,21 @@ fn dollars(text: &str) -> Result<Usd, String> {
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
-    start(args.max_ticks, None, &args.common, cx)
+    let mut handover = match &args.detached {
+        Some(run_id) => Some(inherited(run_id)?),
+        None => None,
+    };
+    start(args.max_ticks, None, &args.common, handover.as_mut(), cx)
+}
+
+/// Takes over what a controller hands over. Nothing may have been printed, and no thread started before.
+fn inherited(run_id: &RunId) -> Result<Handover, CommandError> {
+    let Inherited { lock, ready } = Inherited::take().map_err(|error| {
+        CommandError::usage(format!(
+            "`--detached` is for `peers-ctl start`, which hands over a lock and a pipe ({error})"
+        ))
+    })?;
+    Ok(Handover { run_id: run_id.clone(), lock: Some(lock), ready: Some(ready) })
 }
 
 /// Runs the loop with a cap of ticks, and says how it ended.
@@ -84,6 +102,7 @@ pub(crate) fn start(
     max_ticks: Option<u64>,
     after: Option<After>,
     common: &Common,
+    handover: Option<&mut Handover>,
     cx: &Cx,
 ) -> Result<ExitCode, CommandError> {
     let Common {
@@ -108,16 +127,30 @@ pub(crate) fn start(
         argv: env::args().iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         ..RunOptions::default()
     };
-    looped(&options, *verbose, cx).map(|summary| ExitCode::from(summary.reason.exit_code()))
+    looped(&options, *verbose, handover, cx).map(|summary| ExitCode::from(summary.reason.exit_code()))
 }
 
 /// Runs the loop with its live view.
-pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<RunSummary, CommandError> {
+pub(crate) fn looped(
+    options: &RunOptions,
+    verbose: bool,
+    handover: Option<&mut Handover>,
+    cx: &Cx,
+) -> Result<RunSummary, CommandError> {
     if options.branch.is_none() && options.worktree.is_none() {
         left_behind(options, cx);
     }
     let live = Live::new(&cx.out, verbose);
-    let ended = boot::run(options, &cx.env, Box::new(live.observer(doubts(options, cx))));
+    let observer = Box::new(live.observer(doubts(options, cx)));
+    let mut waiting = None;
+    let ended = match handover {
+        None => boot::run(options, &cx.env, observer),
+        Some(handover) => {
+            let ended = boot::run_detached(options, &cx.env, observer, handover);
+            waiting = handover.ready.take();
+            ended
+        }
+    };
     live.close();
     let summary = match ended {
         Ok(summary) => summary,
@@ -130,6 +163,9 @@ pub(crate) fn looped(options: &RunOptions, verbose: bool, cx: &Cx) -> Result<Run
             let held = || cx.place().ok().and_then(|place| place.holder().ok()).flatten().is_some();
             if error.exit_code() == exit::CONFLICT && held() {
                 stopped(&StopReason::LockHeld, cx);
+            }
+            if let Some(waiting) = waiting {
+                waiting.failed(error.exit_code(), &error.json());
             }
             return Err(error);
         }

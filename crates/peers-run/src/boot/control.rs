@@ -74,12 +74,14 @@ pub(super) fn files(disk: &mut FsDisk, out: &mut Vec<Finding>) {
 
 /// Mends the git directory of a turn or of gates that were cut short, and returns the run lock that is held
 /// for it. Where somebody holds that, or nothing was cut short, nothing is done.
-pub(super) fn mended(place: &Place, open: Option<&OpenTick>) -> Option<FileLock> {
-    let git_dir = place.open_store().ok()??.open_path("git").ok()?;
-    if open.is_none() && !gitrepo::has_gates_mark(&git_dir) {
-        return None;
-    }
-    let lock = place.lock("run").ok()?;
+///
+/// `adopted` is the lock where it is held already.
+pub(super) fn mended(place: &Place, adopted: Option<FileLock>, open: Option<&OpenTick>) -> Option<FileLock> {
+    let git_dir = || place.open_store().ok()??.open_path("git").ok();
+    let Some(git_dir) = git_dir().filter(|dir| open.is_some() || gitrepo::has_gates_mark(dir)) else {
+        return adopted;
+    };
+    let lock = adopted.or_else(|| place.lock("run").ok())?;
     gitrepo::mend_unopened(&git_dir, open);
     Some(lock)
 }

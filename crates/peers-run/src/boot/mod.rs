@@ -24,4 +24,4 @@ pub use peers_core::machine::After;
 pub use preflight::{Examined, Part, examine, full, refusals};
 pub(crate) use preflight::{open_files, repo_finding, take_up};
 pub(crate) use start::configured;
-pub use start::{RunOptions, RunSummary, run};
+pub use start::{Handover, RunOptions, RunSummary, new_run_id, run, run_detached};

@@ -7,7 +7,7 @@ use peers_core::budget::Caps;
 use peers_core::classify_path::TestPaths;
 use peers_core::machine::{After, LoopConfig, Notice};
 use peers_git::{ControlDir, Git, PeerRepo};
-use peers_model::config::{Config, PositiveUsd};
+use peers_model::config::Config;
 use peers_model::outcome::StopReason;
 use peers_model::record::{GateRule, MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, GoalId, RunId, Usd, exit};
@@ -15,6 +15,7 @@ use peers_store::project::Project;
 use peers_store::runs::{self, RunRecord};
 use peers_store::verdicts::Verdicts;
 use peers_store::{Area, Disk, FsDisk, Store, commands, layout, project};
+use peers_sys::detach::ReadyPipe;
 use peers_sys::dir::FileError;
 use peers_sys::env::Env;
 use peers_sys::identity::ProcIdentity;
@@ -73,6 +74,18 @@ pub struct RunOptions {
     pub stub: Option<PathBuf>,
 }
 
+/// What a loop is handed that `peers-ctl` started in the background.
+#[derive(Debug)]
+pub struct Handover {
+    /// Its run, as whoever started it noted it down.
+    pub run_id: RunId,
+    /// The open file that is the held run lock; taken by [`run_detached`].
+    pub lock: Option<std::fs::File>,
+    /// Where it says that it is up. It is still there after a start that failed: whoever tells the user says it
+    /// there too.
+    pub ready: Option<ReadyPipe>,
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSummary {
@@ -127,8 +140,35 @@ impl World for RealWorld {
 /// # Errors
 /// [`BootError`] when it does not start; nothing was spawned then.
 pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Result<RunSummary, BootError> {
+    run_as(options, env, observer, None)
+}
+
+/// [`run`] for a loop that was started in the background: the run lock is held already, and when the loop is up
+/// it says so.
+///
+/// # Errors
+/// As [`run`]; also when what was handed over is not the lock of this project.
+pub fn run_detached(
+    options: &RunOptions,
+    env: &Env,
+    observer: Box<dyn Observer>,
+    handover: &mut Handover,
+) -> Result<RunSummary, BootError> {
+    run_as(options, env, observer, Some(handover))
+}
+
+fn run_as(
+    options: &RunOptions,
+    env: &Env,
+    observer: Box<dyn Observer>,
+    mut handover: Option<&mut Handover>,
+) -> Result<RunSummary, BootError> {
     preflight::open_files()?;
     let place = Place::locate(&options.target, env).map_err(Finding::from)?;
+    let adopted = match handover.as_mut().and_then(|handover| handover.lock.take()) {
+        Some(lock) => Some(place.adopt_lock(lock).map_err(Finding::from)?),
+        None => None,
+    };
     let mut findings = Vec::new();
     preflight::path(&place, &mut findings);
     control::worktree(&place, options, &mut findings);
@@ -162,7 +202,7 @@ pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Resu
         None => None,
     };
     let cut_short = disk.as_mut().and_then(preflight::cut_short);
-    let held = control::mended(&place, cut_short.as_ref().and_then(|state| state.open.as_ref()));
+    let held = control::mended(&place, adopted, cut_short.as_ref().and_then(|state| state.open.as_ref()));
     let repo = preflight::repository(&place, cut_short.is_some(), &mut findings);
     let git = preflight::machine(&place, loaded.as_ref().map(|l| &l.config), env, &mut findings);
     let chosen = OperatorEnv::load(env, false);
@@ -182,7 +222,7 @@ pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Resu
     };
     let resumes = preflight::taken_up(&place, &mut disk, options)?;
     let ground = Ground { resumes, place, disk, loaded, repo, git, chosen, book, lock };
-    drive::on_this_thread(ground.run(options, env, observer))
+    drive::on_this_thread(ground.run(options, env, observer, handover))
         .map_err(|e| Finding::plain(exit::BUG, format!("the runtime does not start: {e}")))?
 }
 
@@ -207,9 +247,13 @@ impl Ground {
         options: &RunOptions,
         env: &Env,
         observer: Box<dyn Observer>,
+        handover: Option<&mut Handover>,
     ) -> Result<RunSummary, BootError> {
         let Self { resumes, place, mut disk, loaded, repo, git, chosen, book, lock } = self;
-        let run_id = new_run_id()?;
+        let run_id = match &handover {
+            Some(handover) => handover.run_id.clone(),
+            None => new_run_id()?,
+        };
         let store_dir = need(place.open_store().map_err(Finding::from)?, "the trusted store")?;
         let peers_dir = need(place.open_peers().map_err(Finding::from)?, ".peers")?;
         let mut guard = FsGuard::new(peers_dir, store_dir.try_clone().map_err(|e| io(&e))?);
@@ -451,6 +495,9 @@ impl Ground {
         let mut signals = Signals::take().map_err(|e| Finding::plain(exit::BUG, format!("signals: {e}")))?;
         let mut engine = Engine::new(cfg, store, world, record).with_reloader(Box::new(reloader));
         engine.start().map_err(Finding::from)?;
+        if let Some(ready) = handover.and_then(|handover| handover.ready.take()) {
+            ready.ready();
+        }
         let reason = drive::drive(&mut engine, &mut arriving, &mut signals).await;
         engine.record_late();
         let summary = RunSummary {
@@ -583,7 +630,11 @@ fn unfinished_move(store: &mut Store<FsDisk>, repo: &PeerRepo, place: &Place) ->
     ))
 }
 
-fn new_run_id() -> Result<RunId, Finding> {
+/// An id for a run.
+///
+/// # Errors
+/// A [`Finding`] when the system gives no random bytes.
+pub fn new_run_id() -> Result<RunId, Finding> {
     let hex =
         peers_sys::rand::hex::<8>().map_err(|e| Finding::plain(exit::BUG, format!("random bytes: {e}")))?;
     RunId::new(hex).map_err(|e| Finding::plain(exit::BUG, e.to_string()))

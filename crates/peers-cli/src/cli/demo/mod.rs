@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         argv: env::args().iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         ..RunOptions::default()
     };
-    let summary = run::looped(&options, args.verbose, cx)?;
+    let summary = run::looped(&options, args.verbose, None, cx)?;
     if args.no_keep {
         demo.remove(cx)?;
     } else {
