@@ -241,7 +241,7 @@ fn look(place: &Place) -> (Lock, Option<Timestamp>) {
     match place.holder() {
         Ok(None) => (Lock::Free, None),
         Ok(Some(Holder { pid, command: Some(command), .. })) => (Lock::Command { pid, command }, None),
-        Ok(Some(Holder { pid, run_id, foreign, gates_since, command: None })) => {
+        Ok(Some(Holder { pid, run_id, foreign, gates_since, command: None, .. })) => {
             (Lock::Held { pid, run_id, foreign }, gates_since)
         }
         Err(error) => (Lock::Unreadable(error::chain(&error)), None),

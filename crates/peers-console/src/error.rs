@@ -123,21 +123,34 @@ impl CommandError {
         self.kind == Kind::BrokenPipe
     }
 
+    /// What happened: the first problem.
+    #[must_use]
+    pub fn message(&self) -> Option<&str> {
+        self.problems.first().map(|problem| problem.message.as_str())
+    }
+
+    /// What to do about the first problem.
+    #[must_use]
+    pub fn first_hint(&self) -> Option<&str> {
+        self.problems.first()?.hints.first().map(String::as_str)
+    }
+
+    /// All problems for machines, each with its hints.
+    #[must_use]
+    pub fn problems_json(&self) -> Vec<serde_json::Value> {
+        let row = |Problem { message, hints }: &Problem| json!({"message": message, "hints": hints});
+        self.problems.iter().map(row).collect()
+    }
+
     /// The failure for machines, schema `peers.error/1`, with its line end.
     #[must_use]
     pub fn json(&self) -> String {
-        let rows: Vec<_> = self
-            .problems
-            .iter()
-            .map(|Problem { message, hints }| json!({"message": message, "hints": hints}))
-            .collect();
-        let first = self.problems.first();
         let body = json!({
             "schema": "peers.error/1",
             "code": self.exit_code(),
-            "message": first.map(|problem| problem.message.as_str()),
-            "hint": first.and_then(|problem| problem.hints.first()),
-            "problems": rows,
+            "message": self.message(),
+            "hint": self.first_hint(),
+            "problems": self.problems_json(),
         });
         format!("{body:#}\n")
     }

@@ -1,9 +1,9 @@
 //! What an operator does to a project: a record, or a command for the loop that runs.
 
-use peers_model::record::{OperatorOp, OperatorRecord, Record};
+use peers_model::record::OperatorOp;
 use peers_run::place::{Holder, Place, PlaceError};
+use peers_store::FsDisk;
 use peers_store::commands::{self, Command};
-use peers_store::{FsDisk, Store, projection};
 use peers_sys::clock;
 
 use crate::cx::Cx;
@@ -115,19 +115,7 @@ fn record(
     op: OperatorOp,
     before: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
-    let (by, at) = (cx.operator(), clock::now());
-    let (mut store, _) = Store::open(place.open_store_disk()?)?;
-    // What was handed to a loop that ended before it took it comes first.
-    commands::record_waiting(&mut store, at, None)?;
-    before(store.disk())?;
-    store.append(at, None, &[Record::Operator(OperatorRecord { op, by })])?;
-    store.write_snapshot()?;
-    let (state, position) = (store.state().clone(), store.position().clone());
-    // For people: the next run writes it anyway.
-    if let Err(error) = projection::write_state(store.disk(), &state, &position) {
-        tracing::warn!(%error, "state.json was not written");
-    }
-    Ok(())
+    peers_run::operator::record(place, &cx.operator(), vec![op], before)
 }
 
 /// Drops the act where the loop that runs looks for it.

@@ -78,10 +78,21 @@ impl Out {
     /// Writes the one object that stands for a failed command that was asked for JSON, unless it has
     /// given a result already.
     pub fn failure(error: &CommandError) {
+        Self::failed(error, &error.json());
+    }
+
+    /// The same with colour, or without, whatever the terminal says; as it says where nothing was said.
+    #[must_use]
+    pub fn with_colour(self, told: Option<bool>) -> Self {
+        Self { colour: told.unwrap_or(self.colour), ..self }
+    }
+
+    /// Writes an object of the caller's own that stands for a failed command, unless it has given a result
+    /// already.
+    pub fn failed(error: &CommandError, object: &str) {
         if !SAID.load(Ordering::Relaxed) && !error.is_silent() {
-            let text = peers_view::terminal_safe(&error.json());
             // The exit code says it too; whoever closed the pipe does not want to be told.
-            let _unheard = io::stdout().lock().write_all(text.as_bytes());
+            let _unheard = io::stdout().lock().write_all(peers_view::terminal_safe(object).as_bytes());
         }
     }
 

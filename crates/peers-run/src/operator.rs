@@ -1,8 +1,13 @@
-//! Who asks for something, as it is recorded.
+//! Who asks for something, and how that is recorded.
 
+use peers_model::record::{OperatorOp, OperatorRecord, Record};
+use peers_store::{FsDisk, Store, StoreError, commands, projection};
+use peers_sys::clock;
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::term;
+
+use crate::place::{Place, PlaceError};
 
 /// Cells of a name.
 const NAME: usize = 64;
@@ -20,4 +25,31 @@ pub fn name(env: &Env) -> String {
 fn user_id() -> Option<u32> {
     let proc = SafeDir::open_shared("/proc").ok()?;
     Some(proc.stat(std::process::id().to_string()).ok()??.owner)
+}
+
+/// Records acts of an operator. The run lock is held by the caller; `before` is done first.
+///
+/// # Errors
+/// The store cannot be opened or written, or `before` fails.
+pub fn record<E: From<PlaceError> + From<StoreError>>(
+    place: &Place,
+    by: &str,
+    ops: Vec<OperatorOp>,
+    before: impl FnOnce(&mut FsDisk) -> Result<(), E>,
+) -> Result<(), E> {
+    let at = clock::now();
+    let (mut store, _) = Store::open(place.open_store_disk()?)?;
+    // What was handed to a loop that ended before it took it comes first.
+    commands::record_waiting(&mut store, at, None)?;
+    before(store.disk())?;
+    let records: Vec<Record> =
+        ops.into_iter().map(|op| Record::Operator(OperatorRecord { op, by: by.to_owned() })).collect();
+    store.append(at, None, &records)?;
+    store.write_snapshot()?;
+    let (state, position) = (store.state().clone(), store.position().clone());
+    // For people: the next run writes it anyway.
+    if let Err(error) = projection::write_state(store.disk(), &state, &position) {
+        tracing::warn!(%error, "state.json was not written");
+    }
+    Ok(())
 }

@@ -178,7 +178,10 @@ impl Place {
     }
 
     /// The store as it is, for looking.
-    pub(crate) fn view_store(&self) -> Result<Option<SafeDir>, FileError> {
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn view_store(&self) -> Result<Option<SafeDir>, FileError> {
         optional(SafeDir::open_shared(self.stores()).and_then(|stores| stores.subdir(self.id.as_str())))
     }
 
@@ -298,7 +301,9 @@ impl Place {
                 sign(&mut lock, command);
                 Ok(lock)
             }
-            Acquired::Busy { content } => Err(PlaceError::Locked { holder: Holder::read(&content, false) }),
+            Acquired::Busy { content } => {
+                Err(PlaceError::Locked { holder: Box::new(Holder::read(&content, false)) })
+            }
         }
     }
 
@@ -306,7 +311,7 @@ impl Place {
     ///
     /// # Errors
     /// [`PlaceError::File`] when this is not the lock of this project, or somebody else holds it.
-    pub fn adopt_lock(&self, handed: std::fs::File) -> Result<FileLock, PlaceError> {
+    pub fn adopt_lock(&self, handed: peers_sys::OpenFile) -> Result<FileLock, PlaceError> {
         let Some(store) = self.open_store()? else { return Err(self.no_store(self.open_peers()?.is_some())) };
         Ok(FileLock::adopt(&store, layout::store::RUN_LOCK, handed)?)
     }
@@ -334,7 +339,7 @@ impl Place {
 
     fn refuse_foreign_lock(&self) -> Result<(), PlaceError> {
         match self.foreign_holder()? {
-            Some(holder) => Err(PlaceError::Locked { holder }),
+            Some(holder) => Err(PlaceError::Locked { holder: Box::new(holder) }),
             None => Ok(()),
         }
     }

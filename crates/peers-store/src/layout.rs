@@ -24,6 +24,8 @@ pub mod store {
     pub const TOOL_HOMES: &str = "tool-homes.json";
     /// The run lock.
     pub const RUN_LOCK: &str = "run.lock";
+    /// Held while a controller starts, stops or removes.
+    pub const OP_LOCK: &str = "op.lock";
     /// The control git dir.
     pub const CONTROL_GIT: &str = "git/control.git";
     /// A small file whose space is freed to write the last record on a full disk.

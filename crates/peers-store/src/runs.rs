@@ -100,6 +100,14 @@ pub fn all<D: Disk>(disk: &mut D) -> Result<Vec<RunRecord>, StoreError> {
     Ok(records)
 }
 
+/// The record of one run; `None` where there is none.
+///
+/// # Errors
+/// [`StoreError`] naming the file.
+pub fn get<D: Disk>(disk: &mut D, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+    read(disk, &format!("{id}{SUFFIX}"))
+}
+
 fn read<D: Disk>(disk: &mut D, name: &str) -> Result<Option<RunRecord>, StoreError> {
     let path = format!("{}/{name}", layout::store::RUNS);
     let advice = "restore it from a copy, or move it away: what it says of its run is lost then";

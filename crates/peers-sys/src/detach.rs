@@ -64,7 +64,7 @@ impl ReadyPipe {
     /// Says that it does not run: the exit code that follows, and why, in one line.
     pub fn failed(mut self, code: u8, why: &str) {
         let mut line = format!("{FAIL}{code} {}", why.replace(['\n', '\r'], " "));
-        let end = (0..=LINE - 1).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
+        let end = (0..LINE).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
         line.truncate(end);
         line.push('\n');
         let _nobody_listens = self.0.write_all(line.as_bytes());

@@ -135,6 +135,24 @@ pub fn is_alive(identity: &ProcIdentity) -> bool {
         && stat::read(*pid).is_ok_and(|now| now.start_time == *start_time && !now.is_dead())
 }
 
+/// Whether process `pid` has this very file open. False where that cannot be looked at.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn has_open(pid: Pid, file: crate::dir::FileId) -> bool {
+    let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    open.flatten().any(|entry| {
+        // Follows the link, which leads to what is open, whatever it was called.
+        rustix::fs::stat(entry.path()).is_ok_and(|stat| crate::dir::FileStat::new(&stat).id == file)
+    })
+}
+
+/// Whether process `pid` has this very file open: nobody can tell here.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn has_open(_pid: Pid, _file: crate::dir::FileId) -> bool {
+    false
+}
+
 /// Whether some process has this pid; the system tells no more.
 #[cfg(not(target_os = "linux"))]
 #[must_use]

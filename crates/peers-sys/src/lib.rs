@@ -30,6 +30,9 @@ pub mod stub;
 #[cfg(test)]
 mod testing;
 
+/// A file that was opened here, with the checks of [`dir`].
+pub use std::fs::File as OpenFile;
+
 pub use append::AppendLog;
 pub use dir::{FileError, SafeDir};
 pub use lock::FileLock;

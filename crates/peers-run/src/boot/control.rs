@@ -38,7 +38,7 @@ const PEERS: [(&str, Kind); 13] = [
 const TURN: &str = "git/turn.json";
 
 /// The same of the trusted store; what was accepted is looked at when it is read.
-const STORE: [(&str, Kind); 9] = [
+const STORE: [(&str, Kind); 10] = [
     (store::JOURNAL, Kind::Dir),
     (store::RUNS, Kind::Dir),
     (store::COMMANDS, Kind::Dir),
@@ -47,6 +47,7 @@ const STORE: [(&str, Kind); 9] = [
     (store::SNAPSHOT, Kind::File),
     (store::TOOL_HOMES, Kind::File),
     (store::RUN_LOCK, Kind::File),
+    (store::OP_LOCK, Kind::File),
     (store::RESERVE, Kind::File),
 ];
 

@@ -5,6 +5,7 @@ use std::fmt;
 use peers_model::exit;
 use peers_store::StoreError;
 use peers_store::load::LoadError;
+use peers_sys::dir::FileError;
 
 use crate::gitrepo::chain;
 use crate::place::{self, PlaceError};
@@ -37,6 +38,12 @@ impl Finding {
 impl From<PlaceError> for Finding {
     fn from(error: PlaceError) -> Self {
         Self { exit: error.exit(), message: chain(&error), hint: error.hint() }
+    }
+}
+
+impl From<&FileError> for Finding {
+    fn from(error: &FileError) -> Self {
+        Self { exit: place::file_exit(error), message: chain(error), hint: place::file_hint(error) }
     }
 }
 

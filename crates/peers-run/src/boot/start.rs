@@ -80,7 +80,7 @@ pub struct Handover {
     /// Its run, as whoever started it noted it down.
     pub run_id: RunId,
     /// The open file that is the held run lock; taken by [`run_detached`].
-    pub lock: Option<std::fs::File>,
+    pub lock: Option<peers_sys::OpenFile>,
     /// Where it says that it is up. It is still there after a start that failed: whoever tells the user says it
     /// there too.
     pub ready: Option<ReadyPipe>,

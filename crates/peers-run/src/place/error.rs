@@ -86,7 +86,7 @@ pub enum PlaceError {
     #[error("{}", held(holder))]
     Locked {
         /// Who, as far as it says.
-        holder: Holder,
+        holder: Box<Holder>,
     },
 }
 
@@ -160,7 +160,7 @@ impl PlaceError {
                 "if it is the same repository: `peers store attach {}`; to start over: `peers init --force`",
                 peers_modes::hooks::quoted(recorded)
             ),
-            Self::Locked { holder: Holder { command: Some(_), .. } } => {
+            Self::Locked { holder } if holder.command.is_some() => {
                 "wait until it is done; `peers status` shows it".to_owned()
             }
             Self::Locked { .. } => "wait for it, or stop it; `peers status` shows it".to_owned(),

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 pub struct Holder {
     /// Its process, if it says so and that process is there.
     pub pid: Option<u32>,
+    /// The same, told apart from every later process with that number, where it says enough of itself.
+    pub identity: Option<ProcIdentity>,
     /// Its run, if it says so.
     pub run_id: Option<String>,
     /// The command that it is, such as `land`; absent for a run that has begun.
@@ -27,13 +29,18 @@ impl Holder {
     pub(super) fn read(content: &[u8], foreign: bool) -> Self {
         let mut lines = content.split(|b| *b == b'\n').map(serde_json::from_slice::<Value>);
         let (value, doing) = (lines.next().and_then(Result::ok), lines.next().and_then(Result::ok));
-        let value = value.filter(is_there);
+        let found = value.as_ref().and_then(there);
+        let value = value.filter(|_| found.is_some());
+        let told =
+            |name: &str| value.as_ref().is_some_and(|value| value.get(name).is_some_and(|v| !v.is_null()));
+        let identity = found.filter(|_| told("starttime") && told("boot_id"));
         let doing = doing.filter(|_| value.is_some());
         let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
         let word = |name: &str| field(name).and_then(Value::as_str).map(|text| term::line(text, 40));
         let since = doing.as_ref().and_then(|doing: &Value| doing.get("gates_since"));
         Self {
             pid: field("pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok()),
+            identity,
             run_id: word("run_id"),
             command: word("command"),
             foreign,
@@ -42,17 +49,16 @@ impl Holder {
     }
 }
 
-/// Whether the process that wrote this is there: with the start time and in the boot that it names, where
-/// it names them.
-fn is_there(value: &Value) -> bool {
+/// The process that wrote this, if it is there: with the start time and in the boot that it names, where it names
+/// them.
+fn there(value: &Value) -> Option<ProcIdentity> {
     let pid = value.get("pid").and_then(Value::as_i64).and_then(|pid| i32::try_from(pid).ok());
-    let Some(found) = pid.and_then(Pid::new).and_then(|pid| ProcIdentity::of(pid).ok()) else {
-        return false;
-    };
+    let found = pid.and_then(Pid::new).and_then(|pid| ProcIdentity::of(pid).ok())?;
     let started = value.get("starttime").and_then(Value::as_u64);
     let boot = value.get("boot_id").and_then(Value::as_str);
-    started.is_none_or(|started| found.start_time.is_none_or(|now| now == started))
-        && boot.is_none_or(|boot| clock::boot_id().is_none_or(|now| now == boot))
+    let same = started.is_none_or(|started| found.start_time.is_none_or(|now| now == started))
+        && boot.is_none_or(|boot| clock::boot_id().is_none_or(|now| now == boot));
+    same.then_some(found)
 }
 
 /// Writes into the run lock which command holds it. For views alone: what cannot be written is not told.

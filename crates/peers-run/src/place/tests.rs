@@ -205,7 +205,7 @@ fn the_run_lock_is_one_for_all_and_names_its_holder() {
     let holder = place.holder().unwrap().unwrap();
     assert_eq!(holder.to_string(), format!("run 0123456789abcdef, process {own}"));
     let error = place.lock("land").unwrap_err();
-    assert!(matches!(&error, PlaceError::Locked { holder: found } if *found == holder), "{error}");
+    assert!(matches!(&error, PlaceError::Locked { holder: found } if **found == holder), "{error}");
     assert_eq!(error.exit(), exit::CONFLICT);
     drop(lock);
     assert_eq!(place.holder().unwrap(), None);

@@ -43,7 +43,7 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
         Some(Kind::File | Kind::Special) => return Err(ScaffoldError::NotOurs),
     };
     if let Some(holder) = place.holder()? {
-        return Err(PlaceError::Locked { holder }.into());
+        return Err(PlaceError::Locked { holder: Box::new(holder) }.into());
     }
     let mut steps = Steps::new(options.dry_run);
     let repo = match target::repository(place.work_dir()) {

@@ -160,7 +160,7 @@ impl Site {
         }
         let has_peers_dir = found.is_some();
         if let Some(holder) = place.holder()? {
-            return Err(PlaceError::Locked { holder }.into());
+            return Err(PlaceError::Locked { holder: Box::new(holder) }.into());
         }
         let mut disk =
             store.as_ref().map(SafeDir::try_clone).transpose()?.map(|store| FsDisk::new(store, None));

@@ -258,6 +258,8 @@ const TICK: &[Field] = &[
     ("peer_state_after", "text", "The peer's standing after the turn."),
 ];
 
+const CAPS: &str = "max_iterations|max_runtime_s|max_wall_s|max_consecutive_failures|max_tokens|max_usd";
+
 fn definitions() -> Value {
     json!({
         "digests": object(&[("goals", "sha256", "goals.yaml."), ("config", "sha256", "config.yaml.")]),
@@ -324,10 +326,7 @@ fn definitions() -> Value {
             ("notes?", "text", "Untrusted text."),
         ]),
         "move": object(&[("before", "text", "Digest before."), ("after", "text", "Digest after.")]),
-        "cap": object(&[
-            ("cap", "max_iterations|max_runtime_s|max_wall_s|max_consecutive_failures|max_tokens|max_usd", "Which."),
-            ("value", "int", "In the unit of the cap; money in millionths of a dollar."),
-        ]),
+        "cap": object(&[("cap", CAPS, "Which."), ("value", "int", "Money in millionths of a dollar.")]),
         "ack": object(&[("kind", "bug|concern|weakening|blocked", "Of what kind."), ("id", "any", "Which.")]),
         "usage": object(&[("tokens", "int?", "All, or not known."), ("usd", "money?", "Cost, or not known.")]),
         "matched": object(&[

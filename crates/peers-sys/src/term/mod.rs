@@ -84,6 +84,17 @@ pub fn inline(text: &str) -> String {
     line(text, usize::MAX)
 }
 
+/// `text` as one word of a POSIX shell.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ':' | ',' | '@');
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 fn harmless(c: char) -> bool {
     (c.is_ascii() && !c.is_ascii_control()) || c == '\n' || c == '\t' || (c > '\u{9f}' && plain(c))
 }
@@ -223,6 +234,20 @@ mod tests {
     fn a_carriage_return_cannot_overwrite_a_line() {
         assert_eq!(block("50%\r100%\r\ndone"), "50%\n100%\ndone");
         assert_eq!(block("a\u{8}\u{0}\u{7f}b\u{2028}c\u{85}d"), "ab\nc\nd");
+    }
+
+    #[test]
+    fn a_quoted_text_is_one_word_of_a_shell() {
+        let words = [
+            ("a/b-c_1.x", "a/b-c_1.x"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("$(x)", "'$(x)'"),
+        ];
+        for (text, word) in words {
+            assert_eq!(quoted(text), word);
+        }
     }
 
     #[test]

@@ -1,0 +1,147 @@
+//! `peers-ctl logs`.
+
+use std::process::ExitCode;
+
+use peers_console::error::CommandError;
+use peers_fleet::runlog;
+use peers_model::exit;
+use peers_store::artifacts::tick_file;
+use peers_store::layout::peers;
+use peers_store::{Area, Disk as _};
+use peers_sys::term;
+use serde_json::json;
+
+use crate::ctl::{Ctl, failed};
+use crate::many::Which;
+
+/// Print what loops wrote, or what a peer printed in one tick
+///
+/// Without --tick it is the log of the loop itself: what it said of its turns, and why it did not start.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// The last N lines
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    lines: u32,
+    /// Only what this run wrote
+    #[arg(long, value_name = "RUN", conflicts_with = "tick")]
+    run: Option<String>,
+    /// What was printed in this tick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    tick: Option<u64>,
+    /// By this peer; else by the one whose tick it was
+    #[arg(long, value_name = "PEER", requires = "tick")]
+    peer: Option<String>,
+    /// What it printed to standard error
+    #[arg(long, requires = "tick")]
+    stderr: bool,
+}
+
+/// Most of a log that is read, bytes.
+const WINDOW: u64 = 32 * 1024 * 1024;
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let names = ctl.names(&config, &args.which.selection())?;
+    let lines = usize::try_from(args.lines).unwrap_or(usize::MAX);
+    let mut rows = Vec::new();
+    let mut found = false;
+    for name in &names {
+        let project = peers_fleet::start::project(&config, name).map_err(failed)?;
+        let (path, text) = match args.tick {
+            Some(tick) => of_tick(args, ctl, &project, tick)?,
+            None => of_loop(args, &config, &project)?,
+        };
+        let all: Vec<&str> = text.lines().collect();
+        let shown: Vec<String> = all
+            .iter()
+            .skip(all.len().saturating_sub(lines))
+            .map(|line| term::block(line).into_owned())
+            .collect();
+        found |= !shown.is_empty();
+        if ctl.json {
+            rows.push(json!({"name": name, "path": path, "lines": shown}));
+            continue;
+        }
+        if names.len() > 1 {
+            ctl.out.line(&format!("==> {name} <=="))?;
+        }
+        for line in &shown {
+            ctl.out.line(line)?;
+        }
+        if shown.is_empty() {
+            ctl.say(&format!("{name}: nothing in {path}"));
+        }
+    }
+    if ctl.json {
+        ctl.document("logs", &rows, &[])?;
+    }
+    Ok(ExitCode::from(if found { exit::OK } else { exit::NEGATIVE }))
+}
+
+/// The log of the loop: path and text.
+fn of_loop(
+    args: &Args,
+    config: &peers_fleet::ConfigDir,
+    project: &peers_fleet::Project,
+) -> Result<(String, String), CommandError> {
+    let Some(logs) = config.logs_if_any().map_err(failed)? else {
+        return Ok((project.log_path.clone(), String::new()));
+    };
+    let name = project.log_name();
+    let path = logs.path().join(&name).to_string_lossy().into_owned();
+    let bytes = match logs.read_tail(&name, WINDOW) {
+        Ok(tail) => tail.bytes,
+        Err(error) if error.is_not_found() => Vec::new(),
+        Err(error) => return Err(failed(peers_run::boot::Finding::from(&error))),
+    };
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let Some(run) = &args.run else { return Ok((path, text)) };
+    let mut inside = false;
+    let mut of_run = String::new();
+    for line in text.lines() {
+        if let Some(header) = line.strip_prefix(runlog::HEADER) {
+            inside = header.split_whitespace().any(|word| word.trim_end_matches(':') == run);
+        }
+        if inside {
+            of_run.push_str(line);
+            of_run.push('\n');
+        }
+    }
+    if of_run.is_empty() {
+        return Err(CommandError::new(
+            exit::NEGATIVE,
+            format!("run {} wrote nothing into {}", term::line(run, 40), term::inline(&path)),
+        )
+        .hint("older logs lie beside it, with a number behind the name"));
+    }
+    Ok((path, of_run))
+}
+
+/// What a peer printed in a tick: path and text.
+fn of_tick(
+    args: &Args,
+    ctl: &Ctl,
+    project: &peers_fleet::Project,
+    tick: u64,
+) -> Result<(String, String), CommandError> {
+    let cx = ctl.cx(project);
+    let (_, mut disk) = cx.view()?;
+    let number = peers_model::TickNo(tick);
+    let peer = if let Some(peer) = &args.peer {
+        peers_model::PeerName::new(peer.as_str()).map_err(|e| CommandError::usage(e.to_string()))?
+    } else {
+        let replay = peers_view::replay(&mut disk, number, None)?;
+        let row = replay.as_ref().and_then(peers_view::Replay::record).map(|record| record.peer.clone());
+        row.ok_or_else(|| {
+            CommandError::new(exit::NEGATIVE, format!("{} has no tick {tick}", project.name))
+                .hint("`peers-ctl replay` lists its ticks")
+        })?
+    };
+    let kind = if args.stderr { "stderr" } else { "stdout" };
+    let file = format!("{}/{}", peers::LOG_PEERS, tick_file(number, peer.as_str(), &format!(".{kind}.log")));
+    let bytes = disk.read(Area::Peers, &file, WINDOW)?.unwrap_or_default();
+    Ok((format!(".peers/{file}"), String::from_utf8_lossy(&bytes).into_owned()))
+}

@@ -1,0 +1,193 @@
+//! The command line: one file for each subcommand, with its `Args` and its `run`.
+
+mod add;
+mod budget;
+mod completions;
+mod list;
+mod logs;
+mod man;
+mod prune;
+mod reconcile;
+mod registry;
+mod remove;
+mod restart;
+mod resume;
+mod start;
+mod status;
+mod stop;
+mod tail;
+mod wait;
+
+#[cfg(test)]
+mod reference;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use peers_console::error::CommandError;
+use peers_console::output::Out;
+use peers_model::exit;
+use peers_sys::env::Env;
+use serde_json::json;
+
+use crate::ctl::Ctl;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or unknown, 4 conflict,
+5 refused, 6 environment, 7 some of several, 10 budget, 11 stuck, 13 peer unavailable,
+70 failure, 124 time limit, 128+N signal.";
+
+/// Run many loops of `peers` on many repositories
+///
+/// There is no daemon. A loop runs in the background as a process of its own and writes what it does into the
+/// trusted store of its repository; this command reads that, and keeps a registry of which repositories there
+/// are. Everything it says was looked at, not remembered.
+///
+/// Start with `peers-ctl new PATH` in a repository of yours, then `peers-ctl start`, then `peers-ctl status`.
+/// Where one project fits, its name can be left out: that of the current directory, or the only one.
+#[derive(Debug, Parser)]
+#[command(verbatim_doc_comment)]
+#[command(name = "peers-ctl", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// Keep the registry in DIR [default: `$PEERS_CTL_CONFIG_DIR`, else peers-ctl in the directory for configuration]
+    #[arg(long, global = true, value_name = "DIR", verbatim_doc_comment)]
+    config_dir: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Colour the output
+    #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
+    color: When,
+    /// Take the registry as it is, without looking at the projects
+    #[arg(long, global = true)]
+    no_reconcile: bool,
+    /// Wait up to DURATION for another controller that is about the same project
+    #[arg(long, global = true, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    wait_lock: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// On a terminal that can
+    Auto,
+    /// Also into a pipe
+    Always,
+    /// Never
+    Never,
+}
+
+/// `90`, `90s`, `1h30m`: for the parser.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    if text == "0s" || text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    peers_model::time::parse_duration(text)
+        .map_err(|_| "must be a time such as 90s, 10m, 2h or 1h30m".to_owned())
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Add(add::Args),
+    Remove(remove::Args),
+    Start(start::Args),
+    Stop(stop::Args),
+    Restart(restart::Args),
+    Resume(resume::Args),
+    Status(status::Args),
+    List(list::Args),
+    Reconcile(reconcile::Args),
+    Tail(tail::Args),
+    Logs(logs::Args),
+    Wait(wait::Args),
+    Prune(prune::Args),
+    Registry(registry::Args),
+    Budget(budget::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Parses the command line, runs the command, says what went wrong.
+pub(crate) fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to standard output, errors to standard error; a closed one is not told.
+            let _unheard = error.print();
+            let code = u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
+            if code != exit::OK && peers_sys::env::args().iter().any(|word| word == "--json") {
+                let text = error.to_string();
+                let first = text.lines().next().unwrap_or_default();
+                let message = first.strip_prefix("error: ").unwrap_or(first);
+                tell_failure(&CommandError::new(code, peers_sys::term::line(message, 400)));
+            }
+            return ExitCode::from(code);
+        }
+    };
+    let env = Env::current();
+    let Global { config_dir, json, quiet, color, no_reconcile, wait_lock } = cli.global;
+    let out = Out::new(&env, std::path::Path::new(".")).with_colour(match color {
+        When::Auto => None,
+        When::Always => Some(true),
+        When::Never => Some(false),
+    });
+    let ctl = Ctl { env, out, config_dir, json, quiet, as_it_is: no_reconcile, wait: wait_lock };
+    match cli.command.run(&ctl) {
+        Ok(code) => code,
+        Err(error) => {
+            if ctl.json {
+                tell_failure(&error);
+            }
+            Out::complain(&error.render());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Writes the one object that stands for a failed command.
+fn tell_failure(error: &CommandError) {
+    let body = json!({"schema": "peers-ctl.error/1", "error": {
+        "code": error.exit_code(),
+        "message": error.message(),
+        "hint": error.first_hint(),
+        "details": error.problems_json(),
+    }});
+    Out::failed(error, &format!("{body:#}\n"));
+}
+
+impl Command {
+    fn run(&self, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+        match self {
+            Self::Add(args) => add::run(args, ctl),
+            Self::Remove(args) => remove::run(args, ctl),
+            Self::Start(args) => start::run(args, ctl),
+            Self::Stop(args) => stop::run(args, ctl),
+            Self::Restart(args) => restart::run(args, ctl),
+            Self::Resume(args) => resume::run(args, ctl),
+            Self::Status(args) => status::run(args, ctl),
+            Self::List(args) => list::run(args, ctl),
+            Self::Reconcile(args) => reconcile::run(args, ctl),
+            Self::Tail(args) => tail::run(args, ctl),
+            Self::Logs(args) => logs::run(args, ctl),
+            Self::Wait(args) => wait::run(args, ctl),
+            Self::Prune(args) => prune::run(args, ctl),
+            Self::Registry(args) => registry::run(args, ctl),
+            Self::Budget(args) => budget::run(args, ctl),
+            Self::Completions(args) => completions::run(args, ctl),
+            Self::Man(args) => man::run(args, ctl),
+        }
+    }
+}

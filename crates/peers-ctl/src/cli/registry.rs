@@ -1,0 +1,137 @@
+//! `peers-ctl registry`.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use peers_console::error::CommandError;
+use peers_console::output::counted;
+use peers_fleet::registry;
+use peers_model::exit;
+use serde_json::json;
+
+use crate::ctl::{Ctl, failed};
+
+/// Look the registry through, or go back to a copy of it
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Check the file, and list the copies that there are; exit 1 where something is wrong
+    Check,
+    /// Put a copy in the place of the registry; what was there becomes the newest copy
+    Restore {
+        /// Which copy; 1 is the newest [default: the newest that can be read]
+        #[arg(value_name = "N", verbatim_doc_comment)]
+        number: Option<usize>,
+        /// Do it without being asked
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    match args.what {
+        What::Check => check(ctl),
+        What::Restore { number, yes } => restore(ctl, number, yes),
+    }
+}
+
+fn check(ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let copies = registry::backups(&config).map_err(failed)?;
+    let read = registry::check(&config);
+    let copies_json: Vec<_> = copies
+        .iter()
+        .map(|copy| {
+            let projects = copy.read.as_ref().ok().map(|loaded| loaded.registry.projects().count());
+            json!({"number": copy.number, "at": copy.at, "projects": projects})
+        })
+        .collect();
+    let list = || -> Result<(), CommandError> {
+        for copy in &copies {
+            let what = match &copy.read {
+                Ok(loaded) => {
+                    counted(u64::try_from(loaded.registry.projects().count()).unwrap_or(u64::MAX), "project")
+                }
+                Err(_) => "cannot be read".to_owned(),
+            };
+            ctl.out.line(&format!("copy {}: {}, {what}", copy.number, copy.at))?;
+        }
+        Ok(())
+    };
+    let loaded = match read {
+        Ok(loaded) => loaded,
+        Err(finding) => {
+            if !ctl.json {
+                list()?;
+            }
+            return Err(failed(finding));
+        }
+    };
+    let projects = loaded.registry.projects().count();
+    if ctl.json {
+        let data = json!({"projects": projects, "revision": loaded.registry.revision, "copies": copies_json});
+        ctl.document("registry-check", &data, &loaded.warnings)?;
+    } else {
+        ctl.out.line(&format!(
+            "{}, written {}",
+            counted(u64::try_from(projects).unwrap_or(u64::MAX), "project"),
+            counted(loaded.registry.revision, "time")
+        ))?;
+        for warning in &loaded.warnings {
+            ctl.out.line(&format!("wrong: {}", warning.message))?;
+        }
+        list()?;
+    }
+    Ok(ExitCode::from(if loaded.warnings.is_empty() { exit::OK } else { exit::NEGATIVE }))
+}
+
+fn restore(ctl: &Ctl, number: Option<usize>, yes: bool) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let copies = registry::backups(&config).map_err(failed)?;
+    let chosen = copies.iter().find(|copy| match number {
+        Some(number) => copy.number == number,
+        None => copy.read.is_ok(),
+    });
+    if let Some(copy) = chosen
+        && let Ok(loaded) = &copy.read
+    {
+        let now = registry::load(&config).map(|loaded| loaded.registry).ok();
+        for project in loaded.registry.projects() {
+            if now.as_ref().is_none_or(|now| now.get(&project.name).is_none()) {
+                ctl.say(&format!("comes back: {}", project.name));
+            }
+        }
+        for project in now.iter().flat_map(registry::Registry::projects) {
+            if loaded.registry.get(&project.name).is_none() {
+                ctl.say(&format!("goes: {}", project.name));
+            }
+        }
+        if !yes {
+            let answer =
+                ctl.out.ask(&format!("Put copy {} of {} in its place? [y/N] ", copy.number, copy.at))?;
+            match answer {
+                Some(answer) if answer.trim().eq_ignore_ascii_case("y") => {}
+                Some(_) => return Ok(ExitCode::from(exit::NEGATIVE)),
+                None => {
+                    return Err(CommandError::new(
+                        exit::REFUSED,
+                        "nobody can be asked here whether to do it",
+                    )
+                    .hint("--yes does it without being asked"));
+                }
+            }
+        }
+    }
+    let done = registry::restore(&config, number).map_err(failed)?;
+    if ctl.json {
+        ctl.document("registry-restore", &json!({"restored": done}), &[])?;
+    } else {
+        ctl.out.line(&format!("copy {done} is the registry now; what was there is copy 1"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,43 @@
+//! `peers-ctl remove`.
+
+use std::process::ExitCode;
+
+use peers_console::error::CommandError;
+use serde_json::json;
+
+use crate::ctl::{Ctl, failed};
+use crate::many::{Done, Which, each};
+
+/// Take projects out of the registry
+///
+/// The repository, its `.peers/` and its trusted store stay as they are; `peers-ctl add` brings it back.
+/// One whose loop runs is refused, and so is one of which nobody knows whether it does.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Also where a loop runs, or nobody knows; the loop goes on
+    #[arg(long)]
+    force: bool,
+    /// Remove its logs too
+    #[arg(long)]
+    purge_logs: bool,
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let names = ctl.names(&config, &args.which.selection())?;
+    each(ctl, "remove", &names, &[], |name| {
+        let removed =
+            peers_fleet::roster::remove(&config, &ctl.env, name, args.force, args.purge_logs, ctl.wait);
+        let project = removed.map_err(failed)?;
+        Ok(Done::well(
+            format!(
+                "removed {name}; its repository and its history stay in {}",
+                peers_sys::term::inline(&project.path)
+            ),
+            json!({"path": project.path}),
+        ))
+    })
+}

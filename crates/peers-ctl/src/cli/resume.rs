@@ -1,0 +1,77 @@
+//! `peers-ctl resume`.
+
+use std::process::ExitCode;
+
+use peers_console::error::CommandError;
+use peers_console::operator::{self, Taken};
+use peers_fleet::start;
+use peers_model::record::OperatorOp;
+use serde_json::json;
+
+use super::start::{BudgetArgs, RunArgs};
+use crate::ctl::{Ctl, failed};
+use crate::many::{Done, Which, each};
+
+/// Let loops go on that wait for a person
+///
+/// Says that what was in the way is dealt with: no peer counts as blocked any more, and one that was out
+/// gets a turn to show that it is well. With --start the loop is started too, as it was started last.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    budget: BudgetArgs,
+    /// Start the loop too
+    #[arg(long)]
+    start: bool,
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let names = ctl.names(&config, &args.which.selection())?;
+    if args.budget.force && !args.start {
+        return Err(CommandError::usage("--force is for a start").hint("add --start"));
+    }
+    each(ctl, "resume", &names, &[], |name| {
+        let project = start::project(&config, name).map_err(failed)?;
+        start::located(&project, &ctl.env).map_err(failed)?;
+        let cx = ctl.cx(&project);
+        let place = cx.place()?;
+        let (max_runtime, reset) = (args.budget.max_runtime, args.budget.reset_budget);
+        let mut told = Vec::new();
+        if reset {
+            let taken = operator::act(&cx, &place, ("resume", OperatorOp::BudgetReset), |_| Ok(()))?;
+            told.push(format!("what was spent counts as nothing{}", taken.said()));
+        }
+        if let Some(cap) = max_runtime {
+            let (_, mut disk) = cx.store()?;
+            let op = super::budget::runtime(&mut disk, cap)?;
+            let words = super::budget::words(&op);
+            let taken = operator::act(&cx, &place, ("resume", op), |_| Ok(()))?;
+            told.push(format!("{words}{}", taken.said()));
+        }
+        let taken: Taken = operator::act(&cx, &place, ("resume", OperatorOp::Resumed), |_| Ok(()))?;
+        told.push(format!("everybody may have turns again{}", taken.said()));
+        let text = format!("{name}: {}", told.join("; "));
+        let data = json!({"taken": taken.word(), "did": told});
+        if !args.start {
+            let next = if taken == Taken::Recorded {
+                format!("\n  next: `peers-ctl start {name}`")
+            } else {
+                String::new()
+            };
+            return Ok(Done::well(format!("{text}{next}"), data));
+        }
+        let asked = BudgetArgs { max_runtime: None, reset_budget: false, ..args.budget.clone() };
+        let asked = asked.options(&RunArgs::default(), ctl);
+        let options = super::restart::as_last(&project.last_argv, asked)?;
+        let begun = super::start::started(ctl, &config, name, &options)?;
+        let mut data = data;
+        if let Some(map) = data.as_object_mut() {
+            map.insert("started".to_owned(), begun.data);
+        }
+        Ok(Done { text: format!("{text}\n{}", begun.text), data, code: begun.code })
+    })
+}

@@ -1,0 +1,259 @@
+//! `peers-ctl start`.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use peers_console::error::CommandError;
+use peers_fleet::ProjectName;
+use peers_fleet::start::{self, RuntimeCap, StartOptions, Started};
+use peers_model::Usd;
+use peers_store::runs;
+use peers_sys::term;
+use serde_json::json;
+
+use super::duration;
+use crate::ctl::{Ctl, failed};
+use crate::many::{Done, Which, each};
+
+/// Start loops in the background
+///
+/// Returns when the loop has passed every check and runs, or says why it does not. Exactly one loop runs on a
+/// repository, whoever starts it: a second start ends with exit code 4 and names the first.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    budget: BudgetArgs,
+    /// Then follow what it does; Ctrl-C ends the following, not the loop
+    #[arg(long, conflicts_with_all = ["json", "dry_run"])]
+    follow: bool,
+    /// Print what would be started, and start nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What is handed to `peers run`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct RunArgs {
+    /// Stop after N ticks of this run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_ticks: Option<u64>,
+    /// Stop when X US dollars are spent, over all runs
+    #[arg(long, value_name = "X", value_parser = dollars)]
+    max_usd: Option<Usd>,
+    /// Make the branch NAME at HEAD, check it out and work there
+    #[arg(long, value_name = "NAME", conflicts_with = "worktree")]
+    branch: Option<String>,
+    /// Work in a linked worktree outside of the checkout, on a branch of its own
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "absent, given without a value, given with one")]
+    worktree: Option<Option<std::path::PathBuf>>,
+    /// Start although no gate measures anything of the project; such a run never completes
+    #[arg(long)]
+    allow_no_gates: bool,
+    /// Complete without the adversarial turn
+    #[arg(long)]
+    without_post_convergence_skeptic: bool,
+}
+
+/// What is done to the budget before.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct BudgetArgs {
+    /// Set the cap of run time to D, or with a plus to D more than it is: 4h, +2h
+    #[arg(long, value_name = "[+]D", value_parser = runtime_cap)]
+    pub(crate) max_runtime: Option<RuntimeCap>,
+    /// Count what was spent as nothing, and drop the caps that were set by hand
+    #[arg(long)]
+    pub(crate) reset_budget: bool,
+    /// Start although a budget is exhausted; nothing else is forced
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+pub(crate) fn dollars(text: &str) -> Result<Usd, String> {
+    let amount: f64 =
+        text.trim_start_matches('$').parse().map_err(|_| "not an amount of dollars".to_owned())?;
+    Usd::from_f64(amount)
+        .filter(|usd| *usd > Usd::ZERO)
+        .ok_or_else(|| "must be above zero and at most a billion".to_owned())
+}
+
+pub(crate) fn runtime_cap(text: &str) -> Result<RuntimeCap, String> {
+    let (more, rest) = match text.strip_prefix('+') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let seconds = duration(rest)?.as_secs();
+    if seconds == 0 {
+        return Err("must be above zero: 90s, 10m, 2h, 1h30m, with a leading + to add to the cap".to_owned());
+    }
+    Ok(if more { RuntimeCap::By(seconds) } else { RuntimeCap::To(seconds) })
+}
+
+impl RunArgs {
+    /// The arguments of `peers run`.
+    fn words(&self) -> Vec<String> {
+        let Self { max_ticks, max_usd, branch, worktree, allow_no_gates, without_post_convergence_skeptic } =
+            self;
+        let mut words = Vec::new();
+        let mut word = |name: &str, value: String| words.push(format!("--{name}={value}"));
+        if let Some(ticks) = max_ticks {
+            word("max-ticks", ticks.to_string());
+        }
+        if let Some(usd) = max_usd {
+            word("max-usd", usd.to_string().trim_start_matches('$').replace(',', ""));
+        }
+        if let Some(branch) = branch {
+            word("branch", branch.clone());
+        }
+        match worktree {
+            Some(Some(dir)) => word("worktree", dir.to_string_lossy().into_owned()),
+            Some(None) => words.push("--worktree".to_owned()),
+            None => {}
+        }
+        for (set, name) in [
+            (allow_no_gates, "allow-no-gates"),
+            (without_post_convergence_skeptic, "without-post-convergence-skeptic"),
+        ] {
+            if *set {
+                words.push(format!("--{name}"));
+            }
+        }
+        words
+    }
+
+    /// Whether nothing was asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words().is_empty()
+    }
+}
+
+impl BudgetArgs {
+    /// The options of a start with these arguments.
+    pub(crate) fn options(&self, run: &RunArgs, ctl: &Ctl) -> StartOptions {
+        StartOptions {
+            argv: run.words(),
+            work_dir: None,
+            max_usd: run.max_usd,
+            max_runtime: self.max_runtime,
+            reset_budget: self.reset_budget,
+            force: self.force,
+            wait: ctl.wait,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let names = ctl.names(&config, &args.which.selection())?;
+    if args.follow && names.len() > 1 {
+        return Err(CommandError::usage("--follow follows one loop").hint("`peers-ctl tail` follows several"));
+    }
+    let options = args.budget.options(&args.run, ctl);
+    let ended = each(ctl, "start", &names, &[], |name| {
+        if args.dry_run {
+            return planned(ctl, &config, name, &options);
+        }
+        started(ctl, &config, name, &options)
+    })?;
+    if let (true, [name]) = (args.follow, names.as_slice()) {
+        return super::tail::follow(ctl, &config, std::slice::from_ref(name));
+    }
+    Ok(ended)
+}
+
+/// Starts one and says so.
+pub(crate) fn started(
+    ctl: &Ctl,
+    config: &peers_fleet::ConfigDir,
+    name: &ProjectName,
+    options: &StartOptions,
+) -> Result<Done, CommandError> {
+    let options = StartOptions { work_dir: going_on(ctl, config, name, options)?, ..options.clone() };
+    let Started { run_id, pid, log, warning, launched: _ } = start::start(config, name, &ctl.env, &options)?;
+    let project = start::project(config, name).map_err(failed)?;
+    let place = start::located(&project, &ctl.env).map_err(failed)?;
+    let record =
+        place.open_view_disk().ok().and_then(|mut disk| runs::get(&mut disk, &run_id).ok().flatten());
+    let branch = record.as_ref().and_then(|record| record.branch.clone());
+    let work_dir = record.as_ref().map(|record| record.workdir.clone());
+    let unconfined = record.as_ref().is_none_or(|record| record.tier == 0);
+    let log = log.to_string_lossy().into_owned();
+    let mut text = format!("started {name}: run {run_id}, process {pid}");
+    if let Some(branch) = &branch {
+        let _infallible = write!(text, ", on {}", term::inline(branch));
+    }
+    if let Some(dir) = work_dir.as_ref().filter(|dir| **dir != project.path) {
+        let _infallible = write!(text, ", in {}", term::inline(dir));
+    }
+    if unconfined {
+        text.push_str(", unconfined");
+    }
+    let _infallible = write!(text, "\n  log: {}", term::inline(&log));
+    if let Some(warning) = &warning {
+        let _infallible = write!(text, "\n  warning: {warning}");
+    }
+    let data = json!({"run_id": run_id, "pid": pid, "log": log, "branch": branch, "workdir": work_dir,
+        "unconfined": unconfined, "warning": warning});
+    Ok(Done::well(text, data))
+}
+
+/// The worktree of the newest run, where that is neither landed nor undone: a plain start goes on there.
+fn going_on(
+    ctl: &Ctl,
+    config: &peers_fleet::ConfigDir,
+    name: &ProjectName,
+    options: &StartOptions,
+) -> Result<Option<std::path::PathBuf>, CommandError> {
+    let elsewhere = |word: &String| word.starts_with("--worktree") || word.starts_with("--branch");
+    if options.argv.iter().any(elsewhere) {
+        return Ok(None);
+    }
+    let project = start::project(config, name).map_err(failed)?;
+    let cx = ctl.cx(&project);
+    let Ok((place, mut disk)) = cx.view() else { return Ok(None) };
+    let Ok((records, _)) = runs::list(&mut disk) else { return Ok(None) };
+    let Some(record) = records.last() else { return Ok(None) };
+    let dir = std::path::PathBuf::from(&record.workdir);
+    let own = dir != place.work_dir() && record.own_branch && !peers_run::place::is_gone(&dir);
+    if !own {
+        return Ok(None);
+    }
+    let asked = cx.asked(&place, &mut disk);
+    let view = peers_view::LoopView::read(&mut disk, &asked);
+    Ok((view.landed.is_none() && view.undone.is_none()).then_some(dir))
+}
+
+/// What would be started.
+fn planned(
+    ctl: &Ctl,
+    config: &peers_fleet::ConfigDir,
+    name: &ProjectName,
+    options: &StartOptions,
+) -> Result<Done, CommandError> {
+    let project = start::project(config, name).map_err(failed)?;
+    let place = start::located(&project, &ctl.env).map_err(failed)?;
+    let bin = peers_fleet::config::peers_bin(&ctl.env).map_err(failed)?;
+    let dir = going_on(ctl, config, name, options)?.unwrap_or_else(|| place.work_dir().to_owned());
+    let mut argv = vec![
+        bin.to_string_lossy().into_owned(),
+        "-C".into(),
+        dir.to_string_lossy().into_owned(),
+        "run".into(),
+    ];
+    argv.extend(options.argv.iter().cloned());
+    let refusals = match place.holder().map_err(peers_run::boot::Finding::from).map_err(failed)? {
+        Some(holder) => vec![format!("already running, or somebody is about to: {holder}")],
+        None => ctl.cx(&project).refusals(&place, &peers_view::Lock::Free),
+    };
+    let shown: Vec<String> = argv.iter().map(|word| term::quoted(word)).collect();
+    let mut text = format!("{name}: {}", shown.join(" "));
+    for refusal in &refusals {
+        let _infallible = write!(text, "\n  would be refused: {refusal}");
+    }
+    Ok(Done::well(text, json!({"argv": argv, "cwd": dir.to_string_lossy(), "refusals": refusals})))
+}

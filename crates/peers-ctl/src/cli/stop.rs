@@ -1,0 +1,89 @@
+//! `peers-ctl stop`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use peers_console::error::CommandError;
+use peers_fleet::ProjectName;
+use peers_fleet::stop::{self, StopOptions, Stopped};
+use serde_json::json;
+
+use super::duration;
+use crate::ctl::{Ctl, failed};
+use crate::many::{Done, Which, each};
+
+/// Stop loops
+///
+/// The loop is told by SIGTERM, ends the turn that runs, writes its records and ends, within ten seconds. One
+/// that does not is hurried, then killed, and so is what it left. Only a process that is known to hold the lock
+/// of the repository is ever signalled. One that does not run is no error.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Give it so much time to end by itself
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    grace: Duration,
+    /// End the running turn at once; what it did is kept
+    #[arg(long, conflicts_with = "after_tick")]
+    now: bool,
+    /// Let the turn that runs come to its end, with its gates, and stop then
+    #[arg(long, conflicts_with = "grace")]
+    after_tick: bool,
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let names = ctl.names(&config, &args.which.selection())?;
+    let options = StopOptions { grace: args.grace, now: args.now, wait: ctl.wait };
+    each(ctl, "stop", &names, &[], |name| {
+        let stopped = if args.after_tick {
+            stop::stop_after_tick(&config, name, &ctl.env, ctl.wait)
+        } else {
+            stop::stop(&config, name, &ctl.env, &options)
+        };
+        Ok(told(name, &stopped.map_err(failed)?))
+    })
+}
+
+/// What came of a stop.
+pub(crate) fn told(name: &ProjectName, stopped: &Stopped) -> Done {
+    let run =
+        |id: &Option<peers_model::RunId>| id.as_ref().map(|id| format!(" (run {id})")).unwrap_or_default();
+    match stopped {
+        Stopped::NotRunning { what } => {
+            Done::well(format!("{name}: {what}"), json!({"result": "not-running", "detail": what}))
+        }
+        Stopped::Ended { run_id, reason } => {
+            let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            Done::well(
+                format!("stopped {name}{}{why}", run(run_id)),
+                json!({"result": "stopped", "run_id": run_id, "reason": reason}),
+            )
+        }
+        Stopped::Killed { run_id, swept } => {
+            let left = match swept.len() {
+                0 => String::new(),
+                n => format!(
+                    "; {} of it ended too",
+                    peers_console::output::counted(u64::try_from(n).unwrap_or(u64::MAX), "process")
+                ),
+            };
+            Done::well(
+                format!(
+                    "killed {name}{}, which did not end by itself{left}\n  the turn that was open is taken up by the next start",
+                    run(run_id)
+                ),
+                json!({"result": "killed", "run_id": run_id, "swept": swept}),
+            )
+        }
+        Stopped::AfterTick { run_id } => Done::well(
+            format!(
+                "{name} stops after the turn that runs{}; `peers-ctl wait {name}` waits for it",
+                run(run_id)
+            ),
+            json!({"result": "after-tick", "run_id": run_id}),
+        ),
+    }
+}

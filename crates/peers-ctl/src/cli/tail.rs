@@ -1,0 +1,78 @@
+//! `peers-ctl tail`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use peers_console::error::CommandError;
+use peers_fleet::runlog::Follow;
+use peers_fleet::{ConfigDir, ProjectName};
+use peers_sys::term;
+use serde_json::json;
+
+use crate::ctl::{Ctl, failed};
+use crate::many::Which;
+
+/// How often a log is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Follow what loops write
+///
+/// The last lines of their logs first, then every new one, until Ctrl-C. With --json one object per line.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Begin N lines before the end
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    lines: u32,
+    /// Print what is there and end
+    #[arg(long)]
+    once: bool,
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let names = ctl.names(&config, &args.which.selection())?;
+    tail(ctl, &config, &names, usize::try_from(args.lines).unwrap_or(usize::MAX), args.once)
+}
+
+/// Follows from the last run's beginning on.
+pub(crate) fn follow(ctl: &Ctl, config: &ConfigDir, names: &[ProjectName]) -> Result<ExitCode, CommandError> {
+    tail(ctl, config, names, 20, false)
+}
+
+fn tail(
+    ctl: &Ctl,
+    config: &ConfigDir,
+    names: &[ProjectName],
+    lines: usize,
+    once: bool,
+) -> Result<ExitCode, CommandError> {
+    let logs = config.logs().map_err(failed)?;
+    let mut all: Vec<(&ProjectName, Follow)> = Vec::new();
+    for name in names {
+        let project = peers_fleet::start::project(config, name).map_err(failed)?;
+        all.push((name, Follow::new(&logs, &project.log_name(), lines).map_err(failed)?));
+    }
+    loop {
+        for (name, log) in &mut all {
+            for line in log.poll(&logs).map_err(failed)? {
+                let shown = term::block(&line);
+                let text = if ctl.json {
+                    let line = json!({"schema": "peers-ctl.tail/1", "project": name, "line": shown});
+                    peers_view::terminal_safe(&format!("{line}\n"))
+                } else if names.len() > 1 {
+                    format!("{name}: {shown}\n")
+                } else {
+                    format!("{shown}\n")
+                };
+                ctl.out.stream(text.as_bytes())?;
+            }
+        }
+        if once {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(LOOK);
+    }
+}

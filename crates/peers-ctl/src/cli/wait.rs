@@ -1,0 +1,73 @@
+//! `peers-ctl wait`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use peers_console::error::CommandError;
+use peers_fleet::registry::State;
+use peers_model::exit;
+use peers_sys::clock;
+use serde_json::{Value, json};
+
+use super::duration;
+use super::list::row;
+use crate::ctl::Ctl;
+use crate::many::Which;
+
+/// How often the projects are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Wait until loops have stopped
+///
+/// For scripts. Exit codes: 0 when all that were asked for have stopped as they should, else that of the first
+/// that did not: 10 budget, 11 stuck, 13 peer, 5 refused, 70 failed or died; 124 when the time is over.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Give up after so long
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let names = ctl.names(&config, &args.which.selection())?;
+    let until = args.timeout.map(|timeout| clock::mono().plus(timeout));
+    loop {
+        let (all, warnings) = ctl.seen(&config, &names)?;
+        let busy = |state: State| matches!(state, State::Running | State::Unknown);
+        let over = until.is_some_and(|until| clock::mono() >= until);
+        let waiting = all.iter().filter(|one| busy(one.project.state)).count();
+        if waiting > 0 && !over {
+            std::thread::sleep(LOOK);
+            continue;
+        }
+        let codes: Vec<u8> = all.iter().map(|one| code(&one.project)).collect();
+        if ctl.json {
+            let rows: Vec<Value> = all.iter().map(row).collect();
+            ctl.document("wait", &json!({"timed_out": waiting > 0, "projects": rows}), &warnings)?;
+        } else {
+            for one in &all {
+                let outcome =
+                    one.project.outcome.map(|outcome| format!(" ({})", outcome.word())).unwrap_or_default();
+                ctl.out.line(&format!("{}: {}{outcome}", one.project.name, one.project.state.word()))?;
+            }
+        }
+        if waiting > 0 {
+            return Ok(ExitCode::from(exit::TIMEOUT));
+        }
+        let bad = codes.into_iter().find(|code| *code != exit::OK);
+        return Ok(ExitCode::from(bad.unwrap_or(exit::OK)));
+    }
+}
+
+/// The exit code of a loop that is over, as far as it is known.
+fn code(project: &peers_fleet::Project) -> u8 {
+    match (&project.last_exit, project.state) {
+        (Some(exit), _) if exit.code.is_some() => exit.code.unwrap_or_default(),
+        (_, State::Crashed) => exit::BUG,
+        _ => exit::OK,
+    }
+}

@@ -1,0 +1,121 @@
+//! What every subcommand is given: the registry, the terminal, and the forms in which results are told.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use peers_console::cx::Cx;
+use peers_console::error::CommandError;
+use peers_console::output::Out;
+use peers_fleet::refresh::{self, Seen};
+use peers_fleet::registry::{self, Loaded, Warning};
+use peers_fleet::select::Selection;
+use peers_fleet::{ConfigDir, Project, ProjectName};
+use peers_sys::clock;
+use peers_sys::env::Env;
+use serde::Serialize;
+use serde_json::json;
+
+/// What every subcommand is given.
+#[derive(Debug)]
+pub(crate) struct Ctl {
+    /// The environment.
+    pub(crate) env: Env,
+    /// The terminal.
+    pub(crate) out: Out,
+    /// The directory that the command line names.
+    pub(crate) config_dir: Option<PathBuf>,
+    /// The result is wanted as JSON.
+    pub(crate) json: bool,
+    /// Nothing but results and errors is said.
+    pub(crate) quiet: bool,
+    /// The registry is taken as it is.
+    pub(crate) as_it_is: bool,
+    /// Another controller is waited for so long.
+    pub(crate) wait: Duration,
+}
+
+impl Ctl {
+    /// The config directory, made where it is missing.
+    pub(crate) fn config(&self) -> Result<ConfigDir, CommandError> {
+        ConfigDir::open(self.config_dir.as_deref(), &self.env).map_err(failed)
+    }
+
+    /// The registry as it stands in its file. What is odd about it is told.
+    pub(crate) fn registry(&self, config: &ConfigDir) -> Result<Loaded, CommandError> {
+        let loaded = registry::load(config).map_err(failed)?;
+        self.warn(&loaded.warnings);
+        Ok(loaded)
+    }
+
+    /// The projects that are meant.
+    pub(crate) fn names(
+        &self,
+        config: &ConfigDir,
+        selection: &Selection,
+    ) -> Result<Vec<ProjectName>, CommandError> {
+        let loaded = self.registry(config)?;
+        selection.of(&loaded.registry, here().as_deref()).map_err(failed)
+    }
+
+    /// The projects that are meant, looked at now.
+    pub(crate) fn seen(
+        &self,
+        config: &ConfigDir,
+        names: &[ProjectName],
+    ) -> Result<(Vec<Seen>, Vec<Warning>), CommandError> {
+        let wanted = |project: &Project| names.contains(&project.name);
+        if self.as_it_is {
+            return refresh::as_it_is(config, wanted).map_err(failed);
+        }
+        refresh::refresh(config, &self.env, wanted).map_err(failed)
+    }
+
+    /// What the subcommands of `peers` are given, for this project.
+    pub(crate) fn cx(&self, project: &Project) -> Cx {
+        let target = PathBuf::from(&project.path);
+        Cx { env: self.env.clone(), out: Out::new(&self.env, &target), target }
+    }
+
+    /// Tells what is odd, unless JSON carries it.
+    pub(crate) fn warn(&self, warnings: &[Warning]) {
+        if self.json || self.quiet {
+            return;
+        }
+        for warning in warnings {
+            self.out.talk(&format!("warning: {}", warning.message));
+        }
+    }
+
+    /// Says something to a person, unless nobody wants to hear it.
+    pub(crate) fn say(&self, text: &str) {
+        if !self.quiet && !self.json {
+            self.out.talk(text);
+        }
+    }
+
+    /// Writes the result for machines.
+    pub(crate) fn document<T: Serialize>(
+        &self,
+        command: &str,
+        data: &T,
+        warnings: &[Warning],
+    ) -> Result<(), CommandError> {
+        let warnings: Vec<_> = warnings
+            .iter()
+            .map(|warning| json!({"code": warning.code, "message": warning.message, "project": warning.project}))
+            .collect();
+        let body = json!({"generated_at": clock::now(), "data": data, "warnings": warnings});
+        self.out.json(&format!("peers-ctl.{command}/1"), &body)
+    }
+}
+
+/// A finding as the failure of a command.
+pub(crate) fn failed(finding: peers_run::boot::Finding) -> CommandError {
+    peers_run::boot::BootError::from(finding).into()
+}
+
+/// The directory in which the command was given.
+pub(crate) fn here() -> Option<PathBuf> {
+    let here = peers_sys::env::current_dir().ok()?;
+    Some(Path::new(&here).canonicalize().unwrap_or(here))
+}

@@ -1,0 +1,148 @@
+//! One command over several projects: each is done, each is told, and the exit code says whether all went well.
+
+use std::process::ExitCode;
+
+use peers_console::error::CommandError;
+use peers_fleet::ProjectName;
+use peers_fleet::registry::{State, Warning};
+use peers_fleet::select::Selection;
+use peers_model::exit;
+use serde_json::{Map, Value, json};
+
+use crate::ctl::Ctl;
+
+/// Which projects, as every command that takes several has it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// Projects by name; `*` and `?` match several [default: that of this directory, or the only one]
+    #[arg(value_name = "NAME", verbatim_doc_comment)]
+    names: Vec<String>,
+    /// All projects
+    #[arg(long)]
+    all: bool,
+    /// Projects with this label; several must all fit
+    #[arg(long, value_name = "KEY[=VALUE]", value_parser = label)]
+    label: Vec<(String, Option<String>)>,
+    /// Projects in this state: fresh, running, stopped, crashed, unknown
+    #[arg(long, value_name = "STATE", value_parser = state, value_delimiter = ',')]
+    state: Vec<State>,
+}
+
+fn label(text: &str) -> Result<(String, Option<String>), String> {
+    let (key, value) = match text.split_once('=') {
+        Some((key, value)) => (key, Some(value)),
+        None => (text, None),
+    };
+    peers_fleet::registry::label(key, value.unwrap_or_default()).map_err(|invalid| invalid.to_string())?;
+    Ok((key.to_owned(), value.map(str::to_owned)))
+}
+
+pub(crate) fn state(text: &str) -> Result<State, String> {
+    [State::Fresh, State::Running, State::Stopped, State::Crashed, State::Unknown]
+        .into_iter()
+        .find(|state| state.word() == text)
+        .ok_or_else(|| "must be fresh, running, stopped, crashed or unknown".to_owned())
+}
+
+impl Which {
+    /// What was asked for.
+    pub(crate) fn selection(&self) -> Selection {
+        Selection {
+            names: self.names.clone(),
+            all: self.all,
+            labels: self.label.clone(),
+            states: self.state.clone(),
+        }
+    }
+
+    /// The same, where nothing said means all.
+    pub(crate) fn or_all(&self) -> Selection {
+        let asked = self.selection();
+        if asked.is_empty() { Selection { all: true, ..asked } } else { asked }
+    }
+}
+
+/// What came of one project.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// For people, a line or several.
+    pub(crate) text: String,
+    /// For programs, an object.
+    pub(crate) data: Value,
+    /// The exit code that it asks for; 0 is well.
+    pub(crate) code: u8,
+}
+
+impl Done {
+    pub(crate) fn well(text: impl Into<String>, data: Value) -> Self {
+        Self { text: text.into(), data, code: exit::OK }
+    }
+}
+
+/// Does `each` for every project that is meant, and tells it.
+pub(crate) fn each(
+    ctl: &Ctl,
+    command: &str,
+    names: &[ProjectName],
+    warnings: &[Warning],
+    mut each: impl FnMut(&ProjectName) -> Result<Done, CommandError>,
+) -> Result<ExitCode, CommandError> {
+    let single = names.len() == 1;
+    let mut rows = Vec::new();
+    let mut codes = Vec::new();
+    for name in names {
+        let (code, mut row) = match each(name) {
+            Ok(Done { text, data, code }) => {
+                if !ctl.json && !text.is_empty() {
+                    ctl.out.page(&format!("{text}\n"))?;
+                }
+                (code, data)
+            }
+            // Alone it fails as a command fails.
+            Err(error) if single => return Err(error),
+            Err(error) if error.is_silent() => return Err(error),
+            Err(error) => {
+                if !ctl.json {
+                    ctl.out.page(&format!("{name}: {}\n", error.render().trim_end()))?;
+                }
+                (error.exit_code(), json!({"error": {"code": error.exit_code(), "message": error.summary()}}))
+            }
+        };
+        if let Value::Object(map) = &mut row {
+            let mut head = Map::from_iter([
+                ("name".to_owned(), json!(name)),
+                ("ok".to_owned(), json!(code == exit::OK)),
+                ("exit".to_owned(), json!(code)),
+            ]);
+            head.append(map);
+            *map = head;
+        }
+        rows.push(row);
+        codes.push(code);
+    }
+    if ctl.json {
+        ctl.document(command, &rows, warnings)?;
+    }
+    Ok(ExitCode::from(together(&codes)))
+}
+
+/// The exit code of several: that of all where they agree, 7 where only some went well.
+pub(crate) fn together(codes: &[u8]) -> u8 {
+    let bad = codes.iter().find(|code| **code != exit::OK);
+    match bad {
+        None => exit::OK,
+        Some(_) if codes.contains(&exit::OK) => exit::PARTIAL,
+        Some(first) => *first,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn some_went_well_is_told_apart_from_none() {
+        assert_eq!(super::together(&[]), 0);
+        assert_eq!(super::together(&[0, 0]), 0);
+        assert_eq!(super::together(&[0, 4]), 7);
+        assert_eq!(super::together(&[4, 3]), 4);
+    }
+}

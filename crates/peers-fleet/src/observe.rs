@@ -1,0 +1,187 @@
+//! What can be seen of a project, without changing anything: whether a loop runs, and what became of the last.
+
+use std::path::Path;
+
+use peers_core::state::State as LoopState;
+use peers_model::outcome::StopReason;
+use peers_model::{RunId, Timestamp};
+use peers_run::place::{Holder, Place, PlaceError};
+use peers_store::runs::{self, RunRecord};
+use peers_store::{FsDisk, layout, store};
+use peers_sys::dir::SafeDir;
+use peers_sys::env::Env;
+
+use crate::oplock::{OpLock, Operation};
+use crate::registry::{PathId, Project, State};
+
+/// What was seen of a project.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observation {
+    /// What lies at its path.
+    pub path: PathSeen,
+    /// Whether a loop runs.
+    pub probe: Probe,
+    /// A controller is about to start, stop or remove it; who, if it says so.
+    pub operation: Option<Option<Operation>>,
+    /// What became of the run that the registry knows, or of a newer one. Looked at only where it matters.
+    pub run: Option<RunSeen>,
+    /// The id of this boot.
+    pub boot_id: Option<String>,
+}
+
+/// What lies at a project's path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathSeen {
+    /// The directory that was registered.
+    Same,
+    /// Another one.
+    Other,
+    /// None.
+    Missing,
+}
+
+/// Whether a loop runs: who holds the run lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// A loop does, or a controller for one that it starts.
+    Alive(Holder),
+    /// Another command does, such as `land`: no loop runs.
+    Command(Holder),
+    /// Nobody does.
+    Dead,
+    /// It could not be looked at; why.
+    NoAnswer(String),
+}
+
+/// What became of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSeen {
+    /// Which.
+    pub run_id: RunId,
+    /// Its process.
+    pub pid: u32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// In which boot.
+    pub boot_id: Option<String>,
+    /// How it ended; absent while it has not.
+    pub ended: Option<RunEnd>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunEnd {
+    /// Why.
+    pub reason: StopReason,
+    /// When.
+    pub at: Timestamp,
+    /// The exit code.
+    pub code: Option<u8>,
+    /// The signal that asked for it.
+    pub signal: Option<i32>,
+}
+
+impl Observation {
+    /// Nobody looked.
+    #[must_use]
+    pub fn none() -> Self {
+        let probe = Probe::NoAnswer("nobody looked".to_owned());
+        Self { path: PathSeen::Same, probe, operation: None, run: None, boot_id: None }
+    }
+
+    /// Looks at a project. Nothing is made or changed; the lock is looked at by sharing it for an instant.
+    #[must_use]
+    pub fn of(project: &Project, env: &Env) -> Self {
+        let boot_id = peers_sys::clock::boot_id().map(str::to_owned);
+        let seen = |path, probe| Self { path, probe, operation: None, run: None, boot_id: boot_id.clone() };
+        let place = match Place::locate(Path::new(&project.path), env) {
+            Ok(place) => place,
+            Err(PlaceError::NotADirectory { .. }) => return seen(PathSeen::Missing, Probe::Dead),
+            Err(error) => return seen(PathSeen::Same, Probe::NoAnswer(error.to_string())),
+        };
+        let path = match (project.path_id, path_id(place.work_dir())) {
+            (Some(known), Some(now)) if known.ino != now.ino => PathSeen::Other,
+            _ => PathSeen::Same,
+        };
+        let probe = match place.holder() {
+            Ok(Some(holder)) if is_loop(&holder) => Probe::Alive(holder),
+            Ok(Some(holder)) => Probe::Command(holder),
+            Ok(None) => Probe::Dead,
+            Err(error) => Probe::NoAnswer(error.to_string()),
+        };
+        let store = place.view_store().ok().flatten();
+        let operation = store.as_ref().and_then(|store| OpLock::holder(store).ok().flatten());
+        let idle = matches!(probe, Probe::Dead | Probe::Command(_));
+        let run = match &store {
+            Some(store) if idle && matters(project, store) => {
+                store.try_clone().ok().and_then(|store| run(project, FsDisk::new(store, None)))
+            }
+            _ => None,
+        };
+        Self { path, probe, operation, run, boot_id }
+    }
+}
+
+/// Device and inode of a directory; `None` where there is none.
+#[must_use]
+pub fn path_id(path: &Path) -> Option<PathId> {
+    let id = SafeDir::open_shared(path).ok()?.identity();
+    Some(PathId { dev: id.dev, ino: id.ino })
+}
+
+/// Whether the holder of the run lock is a loop. A controller that starts one holds it under a name of its own.
+fn is_loop(holder: &Holder) -> bool {
+    holder.command.as_deref().is_none_or(|command| command == crate::start::COMMAND)
+}
+
+/// Whether it matters what became of runs: the registry holds one for running, or another one was there since.
+fn matters(project: &Project, store: &SafeDir) -> bool {
+    if project.runtime.is_some() || matches!(project.state, State::Running | State::Unknown) {
+        return true;
+    }
+    let changed = store.stat(layout::store::RUNS).ok().flatten().map(|stat| stat.modified());
+    let looked = project.last_stopped_at.unwrap_or(project.added_at);
+    changed.is_some_and(|changed| changed > looked)
+}
+
+/// The run that the registry knows, or the newest one where that is another.
+fn run(project: &Project, mut disk: FsDisk) -> Option<RunSeen> {
+    let known = project.runtime.as_ref().map(|runtime| &runtime.run_id);
+    let record = match known.and_then(|id| runs::get(&mut disk, id).ok().flatten()) {
+        Some(record) => record,
+        // One that was noted down and never began, or one that was started by hand.
+        None => runs::list(&mut disk).ok()?.0.pop()?,
+    };
+    // The journal knows of an end that the record lacks.
+    let state = match record.ended_at {
+        Some(_) => None,
+        None => store::read_state(&mut disk).ok(),
+    };
+    Some(RunSeen::of(&record, state.as_ref()))
+}
+
+impl RunSeen {
+    fn of(record: &RunRecord, state: Option<&LoopState>) -> Self {
+        let ended = match (record.ended_at, &record.reason) {
+            (Some(at), Some(reason)) => {
+                Some(RunEnd { reason: reason.clone(), at, code: record.exit_code, signal: record.signal })
+            }
+            _ => state
+                .filter(|state| state.run.as_ref().is_some_and(|run| run.id == record.run_id && run.ended))
+                .and_then(|state| state.last_exit.as_ref())
+                .map(|exit| RunEnd {
+                    reason: exit.reason.clone(),
+                    at: exit.at,
+                    code: Some(exit.reason.exit_code()),
+                    signal: None,
+                }),
+        };
+        Self {
+            run_id: record.run_id.clone(),
+            pid: record.pid,
+            started_at: record.started_at,
+            boot_id: record.boot_id.clone(),
+            ended,
+        }
+    }
+}

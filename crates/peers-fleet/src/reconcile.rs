@@ -1,0 +1,298 @@
+//! What an observation makes of what the registry says: a pure function over both.
+//!
+//! The table is that of `docs/controller.md`. Three answers: a loop runs, none does, nobody knows. The last one
+//! never makes a loop crashed. States in which nothing runs stay as they are, so that looking at them changes
+//! nothing.
+
+use peers_model::outcome::StopReason;
+use peers_model::{RunId, Timestamp};
+
+use crate::observe::{Observation, PathSeen, Probe, RunEnd, RunSeen};
+use crate::registry::{LastExit, Outcome, Phase, Project, Runtime, RuntimeKind, State};
+
+/// What has to be changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transition {
+    /// The state now.
+    pub state: State,
+    /// The outcome now.
+    pub outcome: Option<Outcome>,
+    /// The loop now.
+    pub runtime: Option<Runtime>,
+    /// How the last run ended, where that is new.
+    pub last_exit: Option<LastExit>,
+    /// Nothing runs any more since now.
+    pub stopped: bool,
+    /// A loop was found that began then.
+    pub started: Option<Timestamp>,
+    /// What shows it, for people.
+    pub evidence: String,
+    /// Processes of this run may be left over: it did not end by itself.
+    pub leftovers: Option<RunId>,
+}
+
+/// What has to be changed of a project by what was seen of it; `None` when nothing.
+#[must_use]
+pub fn reconcile(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transition> {
+    if seen.path == PathSeen::Missing {
+        return missing(project);
+    }
+    match &seen.probe {
+        Probe::NoAnswer(why) => (project.state == State::Running).then(|| Transition {
+            state: State::Unknown,
+            evidence: format!("the run lock cannot be looked at: {why}"),
+            ..same(project)
+        }),
+        Probe::Alive(holder) => {
+            let named = holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok());
+            alive(project, seen, named, holder, now)
+        }
+        Probe::Dead | Probe::Command(_) => dead(project, seen, now),
+    }
+}
+
+fn same(project: &Project) -> Transition {
+    Transition {
+        state: project.state,
+        outcome: project.outcome,
+        runtime: project.runtime.clone(),
+        last_exit: None,
+        stopped: false,
+        started: None,
+        evidence: String::new(),
+        leftovers: None,
+    }
+}
+
+fn missing(project: &Project) -> Option<Transition> {
+    let known = project.state == State::Unknown && project.outcome == Some(Outcome::PathMissing);
+    (!known).then(|| Transition {
+        state: State::Unknown,
+        outcome: Some(Outcome::PathMissing),
+        evidence: "its directory is not there".to_owned(),
+        ..same(project)
+    })
+}
+
+/// A loop runs, whoever started it.
+fn alive(
+    project: &Project,
+    seen: &Observation,
+    run_id: Option<RunId>,
+    holder: &peers_run::place::Holder,
+    now: Timestamp,
+) -> Option<Transition> {
+    let known = project.runtime.as_ref();
+    // One that is being started has not said its name yet.
+    let Some(run_id) = run_id.or_else(|| known.map(|runtime| runtime.run_id.clone())) else {
+        return (project.state != State::Running).then(|| Transition {
+            state: State::Running,
+            outcome: None,
+            evidence: "the run lock is held by a loop that does not say which it is".to_owned(),
+            started: Some(now),
+            ..same(project)
+        });
+    };
+    let busy = seen.operation.is_some();
+    let runtime = match known.filter(|runtime| runtime.run_id == run_id) {
+        // A controller is in the middle of it, and says itself when it is done.
+        Some(runtime) if busy && runtime.phase != Phase::Up => runtime.clone(),
+        Some(runtime) => {
+            let identity = holder.identity.as_ref();
+            let pgid =
+                identity.and_then(|identity| identity.pgid).and_then(|pid| u32::try_from(pid.get()).ok());
+            Runtime {
+                phase: Phase::Up,
+                pid: holder.pid.or(runtime.pid),
+                pgid: pgid.or(runtime.pgid),
+                starttime: identity.and_then(|identity| identity.start_time).or(runtime.starttime),
+                boot_id: identity
+                    .and_then(|identity| identity.boot_id.as_ref())
+                    .map(|boot| boot.as_str().to_owned())
+                    .or_else(|| runtime.boot_id.clone()),
+                since: if runtime.phase == Phase::Up { runtime.since } else { now },
+                ..runtime.clone()
+            }
+        }
+        None => by_hand(run_id, holder, now),
+    };
+    let changed = known != Some(&runtime);
+    let heals = project.state != State::Running;
+    (heals || changed).then(|| Transition {
+        state: State::Running,
+        outcome: None,
+        evidence: format!("the run lock is held: {holder}"),
+        started: heals.then_some(now),
+        runtime: Some(runtime),
+        ..same(project)
+    })
+}
+
+/// A loop that no controller of this registry started.
+fn by_hand(run_id: RunId, holder: &peers_run::place::Holder, now: Timestamp) -> Runtime {
+    let identity = holder.identity.as_ref();
+    Runtime {
+        run_id,
+        kind: RuntimeKind::Host,
+        phase: Phase::Up,
+        pid: holder.pid,
+        pgid: identity.and_then(|identity| identity.pgid).and_then(|pid| u32::try_from(pid.get()).ok()),
+        starttime: identity.and_then(|identity| identity.start_time),
+        boot_id: identity.and_then(|identity| identity.boot_id.as_ref()).map(|boot| boot.as_str().to_owned()),
+        peers_bin: String::new(),
+        version: String::new(),
+        argv: Vec::new(),
+        since: now,
+        extra: serde_json::Map::new(),
+    }
+}
+
+/// No loop runs.
+fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transition> {
+    // A controller is at work between two of its steps.
+    if seen.operation.is_some() && project.runtime.as_ref().is_some_and(|runtime| runtime.phase != Phase::Up)
+    {
+        return None;
+    }
+    let known = project.last_exit.as_ref().and_then(|exit| exit.run_id.as_ref());
+    let run = seen.run.as_ref();
+    let runtime = project.runtime.as_ref();
+    if let Some(runtime) = runtime.filter(|runtime| runtime.phase == Phase::Starting)
+        && run.is_none_or(|run| run.run_id != runtime.run_id)
+    {
+        // It was noted down and never began; where a run was there since, that one counts.
+        let newer = run.filter(|run| Some(&run.run_id) != known && run.started_at >= runtime.since);
+        return Some(match newer {
+            Some(run) => ended(project, run, seen, now),
+            None => Transition {
+                runtime: None,
+                evidence: format!("run {} was to be started and never began", runtime.run_id),
+                ..same(project)
+            },
+        });
+    }
+    match project.state {
+        State::Running => Some(match run {
+            Some(run) => ended(project, run, seen, now),
+            None => Transition {
+                state: State::Crashed,
+                outcome: Some(Outcome::Lost),
+                runtime: None,
+                stopped: true,
+                evidence: "nothing runs, and no run record says what became of it".to_owned(),
+                ..same(project)
+            },
+        }),
+        State::Unknown => Some(match run {
+            Some(run) => ended(project, run, seen, now),
+            None => Transition {
+                state: State::Fresh,
+                outcome: None,
+                runtime: None,
+                evidence: "nothing runs, and nothing ever did".to_owned(),
+                ..same(project)
+            },
+        }),
+        // Sticky, but for a run that was there and is over since somebody looked.
+        State::Fresh | State::Stopped | State::Crashed => {
+            let since = project.last_stopped_at.unwrap_or(project.added_at);
+            let newer = run.filter(|run| {
+                Some(&run.run_id) != known && run.ended.as_ref().map_or(run.started_at, |end| end.at) > since
+            });
+            match (newer, runtime) {
+                (Some(run), _) => Some(ended(project, run, seen, now)),
+                (None, Some(_)) => {
+                    Some(Transition { runtime: None, evidence: "nothing runs".to_owned(), ..same(project) })
+                }
+                (None, None) => None,
+            }
+        }
+    }
+}
+
+/// What a run that is over leaves.
+fn ended(project: &Project, run: &RunSeen, seen: &Observation, now: Timestamp) -> Transition {
+    let exit = |reason: String, code, signal| LastExit {
+        reason,
+        code,
+        signal,
+        run_id: Some(run.run_id.clone()),
+        ts: run.ended.as_ref().map_or(now, |end| end.at),
+    };
+    let base = Transition { runtime: None, stopped: true, ..same(project) };
+    if let Some(RunEnd { reason, code, signal, .. }) = &run.ended {
+        let failed = matches!(reason, StopReason::Error(_));
+        return Transition {
+            state: if failed { State::Crashed } else { State::Stopped },
+            outcome: Some(outcome(reason)),
+            last_exit: Some(exit(reason.to_string(), *code, *signal)),
+            evidence: format!("run {} ended: {reason}", run.run_id),
+            ..base
+        };
+    }
+    let stopping = project
+        .runtime
+        .as_ref()
+        .is_some_and(|runtime| runtime.run_id == run.run_id && runtime.phase == Phase::Stopping);
+    let same_boot = run.boot_id.is_some() && run.boot_id == seen.boot_id;
+    let leftovers = same_boot.then(|| run.run_id.clone());
+    let (state, outcome, evidence) = match (&run.boot_id, &seen.boot_id) {
+        _ if stopping => {
+            (State::Stopped, Outcome::Operator, "it was told to stop and is gone, without a last word")
+        }
+        (Some(then), Some(boot)) if then == boot => {
+            (State::Crashed, Outcome::Killed, "its process is gone without a word")
+        }
+        (Some(_), Some(_)) => (State::Crashed, Outcome::HostRebooted, "the machine was started anew since"),
+        _ => (State::Crashed, Outcome::Lost, "what became of its process is not known"),
+    };
+    Transition {
+        state,
+        outcome: Some(outcome),
+        last_exit: Some(exit(outcome.word().to_owned(), None, None)),
+        evidence: format!("run {}: {evidence}", run.run_id),
+        leftovers,
+        ..base
+    }
+}
+
+/// The outcome of a stop reason, by the table in `docs/stop-reasons.md`.
+#[must_use]
+pub fn outcome(reason: &StopReason) -> Outcome {
+    match reason {
+        StopReason::Complete => Outcome::Converged,
+        StopReason::MaxTicks | StopReason::Budget(_) => Outcome::Limit,
+        StopReason::Drained | StopReason::Interrupted(_) | StopReason::LockHeld => Outcome::Operator,
+        StopReason::StuckGate(_) | StopReason::StuckSkeptic | StopReason::Unjudged(_) => Outcome::Stuck,
+        StopReason::ParkedBlocked | StopReason::ParkedProof => Outcome::Paused,
+        StopReason::PeerUnavailable(_) | StopReason::AllPeersDegraded => Outcome::Peer,
+        StopReason::GoalMutation(_) | StopReason::Tamper(_) => Outcome::Integrity,
+        StopReason::Error(_) => Outcome::Error,
+    }
+}
+
+impl Transition {
+    /// Writes it into the project.
+    pub fn apply(&self, project: &mut Project, now: Timestamp) {
+        let Self { state, outcome, runtime, last_exit, stopped, started, evidence: _, leftovers: _ } = self;
+        project.state = *state;
+        project.outcome = *outcome;
+        project.runtime.clone_from(runtime);
+        if let Some(exit) = last_exit {
+            project.last_exit = Some(exit.clone());
+        }
+        if *stopped {
+            project.last_stopped_at = Some(now);
+        }
+        if let Some(at) = started {
+            project.last_started_at = Some(*at);
+        }
+    }
+
+    /// `running -> stopped (complete)`, for people.
+    #[must_use]
+    pub fn words(&self, before: State) -> String {
+        let outcome = self.outcome.map(|outcome| format!(" ({})", outcome.word())).unwrap_or_default();
+        format!("{} -> {}{outcome}: {}", before.word(), self.state.word(), self.evidence)
+    }
+}

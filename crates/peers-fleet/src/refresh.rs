@@ -1,0 +1,123 @@
+//! The registry brought up to what can be seen: look at all, decide, write once, clear away what died.
+//!
+//! Nothing is locked while projects are looked at. What was decided is written only where the registry still says
+//! what it was decided from.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use peers_model::Timestamp;
+use peers_run::boot::Finding;
+use peers_run::place::Place;
+use peers_sys::clock;
+use peers_sys::env::Env;
+
+use crate::config::ConfigDir;
+use crate::observe::Observation;
+use crate::reconcile::{Transition, reconcile};
+use crate::registry::{self, Loaded, Project, ProjectName, State};
+use crate::stop;
+
+/// A project as it was seen, and what changed in the registry by that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// The project, as the registry has it now.
+    pub project: Project,
+    /// What was seen.
+    pub seen: Observation,
+    /// What changed.
+    pub change: Option<Change>,
+}
+
+/// A state that turned out to be another one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Which project.
+    pub name: ProjectName,
+    /// What the registry said.
+    pub from: State,
+    /// What it says now.
+    pub to: Transition,
+    /// When it was seen.
+    pub at: Timestamp,
+    /// Processes that were left of a run that died, and were ended.
+    pub swept: Vec<u32>,
+}
+
+impl Change {
+    /// `billing: running -> stopped (converged): run ... ended: complete`, for people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut text = format!("{}: {}", self.name, self.to.words(self.from));
+        if !self.swept.is_empty() {
+            let pids: Vec<String> = self.swept.iter().map(ToString::to_string).collect();
+            let _infallible = write!(text, "; ended what was left of it: {}", pids.join(", "));
+        }
+        text
+    }
+}
+
+/// The projects that `wanted` names as the registry has them: nobody looks.
+///
+/// # Errors
+/// A [`Finding`] when the registry cannot be read.
+pub fn as_it_is(
+    config: &ConfigDir,
+    wanted: impl Fn(&Project) -> bool,
+) -> Result<(Vec<Seen>, Vec<registry::Warning>), Finding> {
+    let Loaded { registry, warnings } = registry::load(config)?;
+    let of = |project: &Project| Seen { project: project.clone(), seen: Observation::none(), change: None };
+    Ok((registry.projects().filter(|project| wanted(project)).map(of).collect(), warnings))
+}
+
+/// Looks at the projects that `wanted` names, and brings the registry up to it.
+///
+/// # Errors
+/// A [`Finding`] when the registry cannot be read or written.
+pub fn refresh(
+    config: &ConfigDir,
+    env: &Env,
+    wanted: impl Fn(&Project) -> bool,
+) -> Result<(Vec<Seen>, Vec<registry::Warning>), Finding> {
+    let Loaded { registry, warnings } = registry::load(config)?;
+    let now = clock::now();
+    let mut all: Vec<Seen> = registry
+        .projects()
+        .filter(|project| wanted(project))
+        .map(|project| Seen { project: project.clone(), seen: Observation::of(project, env), change: None })
+        .collect();
+    let mut changes: Vec<(usize, Transition)> = Vec::new();
+    for (at, one) in all.iter().enumerate() {
+        changes.extend(reconcile(&one.project, &one.seen, now).map(|change| (at, change)));
+    }
+    if changes.is_empty() || registry.newer.is_some() {
+        return Ok((all, warnings));
+    }
+    let written = registry::edit(config, |registry| {
+        let mut written = Vec::new();
+        for (at, change) in &changes {
+            let Some(one) = all.get(*at) else { continue };
+            let Some(project) = registry.get_mut(&one.project.name) else { continue };
+            // Somebody else was faster, and may know more.
+            if *project == one.project {
+                change.apply(project, now);
+                written.push((*at, change.clone(), project.clone()));
+            }
+        }
+        Ok(written)
+    })?;
+    for (at, change, project) in written {
+        let Some(one) = all.get_mut(at) else { continue };
+        let mut swept = Vec::new();
+        if let Some(run) = &change.leftovers
+            && let Ok(place) = Place::locate(Path::new(&project.path), env)
+        {
+            // What cannot be listed is looked for again by the next start.
+            swept = stop::sweep(&place, run).unwrap_or_default();
+        }
+        let from = one.project.state;
+        one.project = project;
+        one.change = Some(Change { name: one.project.name.clone(), from, to: change, at: now, swept });
+    }
+    Ok((all, warnings))
+}

@@ -1,0 +1,487 @@
+//! How a loop is started in the background, so that there is exactly one, and whoever starts it knows that it
+//! runs, or why it does not.
+//!
+//! One after the other: the op lock; the registry once more, now that nobody else changes this project; the run
+//! lock, which says across all registries, and against a `peers run` by hand, who may; the budget; a note of
+//! what is about to begin; the process, which is born holding the run lock; who it is; its one word. A
+//! controller that dies at any of these leaves something that the next look tells right: either nobody holds the
+//! run lock, then nothing was begun, or the loop does, then it runs.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use peers_core::budget::{self, Caps};
+use peers_model::outcome::{BudgetKind, StopReason};
+use peers_model::record::{Cap, CapSet, OperatorOp};
+use peers_model::{RunId, Timestamp, Usd, exit};
+use peers_run::boot::{self, BootError, Finding};
+use peers_run::place::{Place, PlaceError};
+use peers_sys::detach::{Launch, Launched, Said};
+use peers_sys::env::Env;
+use peers_sys::identity::ProcIdentity;
+use peers_sys::{clock, term};
+use serde_json::Value;
+
+use crate::config::{ConfigDir, peers_bin};
+use crate::observe::Observation;
+use crate::oplock::OpLock;
+use crate::reconcile::reconcile;
+use crate::registry::{self, Phase, Project, ProjectName, Runtime, RuntimeKind, State};
+use crate::{fault, runlog};
+
+/// What the run lock says while a start holds it.
+pub const COMMAND: &str = "start";
+/// A loop that has said nothing for so long is taken for started, with a warning.
+const READY: Duration = Duration::from_secs(15);
+/// A process that is to end has so long.
+const ENDING: Duration = Duration::from_secs(2);
+/// Lines of the log that are shown of a loop that died at once.
+const SHOWN: usize = 12;
+
+/// How a loop is to be started.
+#[derive(Debug, Clone, Default)]
+pub struct StartOptions {
+    /// The arguments of `peers run`, without the subcommand.
+    pub argv: Vec<String>,
+    /// Where it works, if that is not the project's own directory.
+    pub work_dir: Option<PathBuf>,
+    /// The cap of money among these arguments.
+    pub max_usd: Option<Usd>,
+    /// A cap of run time to be set over the configuration.
+    pub max_runtime: Option<RuntimeCap>,
+    /// What was spent counts as nothing from now on.
+    pub reset_budget: bool,
+    /// Start although a budget is exhausted.
+    pub force: bool,
+    /// Wait so long for another controller.
+    pub wait: Duration,
+}
+
+/// A cap of run time, seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuntimeCap {
+    /// This much in all.
+    To(u64),
+    /// So much more than the cap that holds now.
+    By(u64),
+}
+
+/// A loop that was started.
+#[derive(Debug)]
+pub struct Started {
+    /// Its run.
+    pub run_id: RunId,
+    /// Its process.
+    pub pid: u32,
+    /// Where it writes.
+    pub log: PathBuf,
+    /// What its starter should know.
+    pub warning: Option<String>,
+    /// The process, for who waits for it.
+    pub launched: Launched,
+}
+
+/// Starts the loop of a project.
+///
+/// # Errors
+/// Everything that stands against it; nothing runs then.
+pub fn start(
+    config: &ConfigDir,
+    name: &ProjectName,
+    env: &Env,
+    options: &StartOptions,
+) -> Result<Started, BootError> {
+    let known = project(config, name)?;
+    let place = located(&known, env)?;
+    let op = OpLock::take(&place, &format!("peers-ctl start {name}"), options.wait)?;
+    fault::point("start.op-locked");
+    // What was read before the lock may be from before another start.
+    let known = project(config, name)?;
+    let seen = Observation::of(&known, env);
+    if let crate::observe::Probe::Alive(holder) = &seen.probe {
+        return Err(already(name, &holder.to_string()).into());
+    }
+    let bin = peers_bin(env)?;
+    let lock = match place.lock(COMMAND) {
+        Ok(lock) => lock,
+        Err(PlaceError::Locked { holder }) => return Err(already(name, &holder.to_string()).into()),
+        Err(error) => return Err(Finding::from(error).into()),
+    };
+    fault::point("start.run-locked");
+    budget(&place, env, options, clock::now())?;
+    fault::point("start.budget-set");
+    let run_id = boot::new_run_id()?;
+    let now = clock::now();
+    let mut argv = vec!["run".to_owned()];
+    argv.extend(options.argv.iter().cloned());
+    let runtime = Runtime {
+        run_id: run_id.clone(),
+        kind: RuntimeKind::Host,
+        phase: Phase::Starting,
+        pid: None,
+        pgid: None,
+        starttime: None,
+        boot_id: None,
+        peers_bin: bin.to_string_lossy().into_owned(),
+        version: String::new(),
+        argv: argv.clone(),
+        since: now,
+        extra: serde_json::Map::new(),
+    };
+    change(config, name, |project| {
+        if let Some(change) = reconcile(project, &seen, now) {
+            change.apply(project, now);
+        }
+        project.runtime = Some(runtime.clone());
+        project.last_argv.clone_from(&argv);
+    })?;
+    fault::point("start.intent-written");
+    let logs = config.logs()?;
+    let log_name = known.log_name();
+    let log = runlog::open(&logs, &log_name, &run_id, &argv, now)?;
+    let work_dir = options.work_dir.clone().unwrap_or_else(|| place.work_dir().to_owned());
+    let launch = Launch {
+        program: bin,
+        args: words(&work_dir, &run_id, &options.argv),
+        env: env.vars().to_vec(),
+        cwd: work_dir,
+        // From here on the lock belongs to the loop: it is free when that has ended.
+        lock: lock.hand_over().map_err(|error| Finding::from(&error))?,
+        log,
+    };
+    let launched = launch.start().map_err(|error| {
+        let bin = term::inline(&runtime.peers_bin);
+        Finding::new(
+            exit::ENVIRONMENT,
+            format!("`{bin}` cannot be started: {error}"),
+            "PEERS_CTL_PEERS_BIN names another `peers`",
+        )
+    });
+    let mut launched = match launched {
+        Ok(launched) => launched,
+        Err(finding) => {
+            forget(config, name, &run_id)?;
+            return Err(finding.into());
+        }
+    };
+    fault::point("start.spawned");
+    if let Err(finding) = note(config, name, &run_id, &launched) {
+        end(&mut launched);
+        return Err(finding.into());
+    }
+    fault::point("start.recorded");
+    let warning = up(config, name, &run_id, &mut launched, (&logs, &log_name))?;
+    fault::point("start.done");
+    drop(op);
+    let log = logs.path().join(&log_name);
+    Ok(Started { run_id, pid: launched.pid(), log, warning, launched })
+}
+
+/// Waits until the loop says that it is up, and notes that down. A warning where it has not said any.
+fn up(
+    config: &ConfigDir,
+    name: &ProjectName,
+    run_id: &RunId,
+    launched: &mut Launched,
+    (logs, log): (&peers_sys::SafeDir, &str),
+) -> Result<Option<String>, BootError> {
+    let warning = match heard(launched) {
+        Ok(warning) => warning,
+        Err(Unheard::Failed(error)) => {
+            forget(config, name, run_id)?;
+            return Err(error);
+        }
+        Err(Unheard::Died(how)) => {
+            forget(config, name, run_id)?;
+            return Err(died(&how, logs, log).into());
+        }
+    };
+    fault::point("start.ready");
+    let begun = clock::now();
+    change(config, name, |project| {
+        if let Some(runtime) = project.runtime.as_mut().filter(|runtime| runtime.run_id == *run_id) {
+            runtime.phase = Phase::Up;
+            runtime.since = begun;
+            project.state = State::Running;
+            project.outcome = None;
+            project.last_started_at = Some(begun);
+        }
+    })?;
+    Ok(warning)
+}
+
+/// The project of this name.
+///
+/// # Errors
+/// A [`Finding`], exit 3, that names one like it.
+pub fn project(config: &ConfigDir, name: &ProjectName) -> Result<Project, Finding> {
+    let loaded = registry::load(config)?;
+    loaded.registry.get(name).cloned().ok_or_else(|| unknown(name.as_str(), &loaded.registry))
+}
+
+/// That there is no such project.
+#[must_use]
+pub fn unknown(name: &str, registry: &registry::Registry) -> Finding {
+    let names: Vec<&str> = registry.projects().map(|project| project.name.as_str()).collect();
+    let hint = match peers_sys::yaml::closest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.is_empty() => "none is registered yet: `peers-ctl new PATH` sets one up, `peers-ctl add PATH` registers one that is".to_owned(),
+        None => "`peers-ctl list` shows those that there are".to_owned(),
+    };
+    Finding::new(exit::INVALID, format!("no project is called `{}`", term::line(name, 80)), hint)
+}
+
+/// Where a project lies.
+///
+/// # Errors
+/// A [`Finding`] where there is no directory, or none that is set up.
+pub fn located(project: &Project, env: &Env) -> Result<Place, Finding> {
+    let path = Path::new(&project.path);
+    match Place::locate(path, env) {
+        Ok(place) => Ok(place),
+        Err(PlaceError::NotADirectory { .. }) => Err(Finding::new(
+            exit::INVALID,
+            format!("the directory of {} is not there: {}", project.name, term::inline(&project.path)),
+            format!(
+                "if it was moved: `peers-ctl remove {0}`, then `peers-ctl add NEW-PATH --name {0}`",
+                project.name
+            ),
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn already(name: &ProjectName, who: &str) -> Finding {
+    Finding::new(
+        exit::CONFLICT,
+        format!("{name} is already running, or somebody is about to: {who}"),
+        format!("`peers-ctl status {name}` shows it; `peers-ctl stop {name}` ends it"),
+    )
+}
+
+/// Sets and resets what was asked for, then refuses what the loop would stop for at once. The run lock is held.
+fn budget(place: &Place, env: &Env, options: &StartOptions, now: Timestamp) -> Result<(), BootError> {
+    let mut disk = place.open_store_disk().map_err(Finding::from)?;
+    let loaded = match boot::load(&mut disk) {
+        Ok(loaded) => loaded,
+        // The loop reports all that is wrong at once.
+        Err(_) if options.max_runtime.is_none() && !options.reset_budget => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let caps = Caps::new(loaded.config.budget.clone()).given(options.max_usd);
+    let mut ops = Vec::new();
+    if options.reset_budget {
+        ops.push(OperatorOp::BudgetReset);
+    }
+    let state = peers_store::store::read_state(&mut disk).map_err(Finding::from)?;
+    if let Some(cap) = options.max_runtime {
+        let held = if options.reset_budget { caps.clone() } else { caps.in_force(&state, now) };
+        let value = match cap {
+            RuntimeCap::To(seconds) => seconds,
+            RuntimeCap::By(more) => {
+                held.budget.max_runtime_s.map_or(0, std::num::NonZeroU64::get).saturating_add(more)
+            }
+        };
+        ops.push(OperatorOp::BudgetSet { caps: vec![CapSet { cap: Cap::MaxRuntimeS, value }], until: None });
+    }
+    if !ops.is_empty() {
+        peers_run::operator::record(place, &peers_run::operator::name(env), ops, |_| Ok::<(), Finding>(()))?;
+    }
+    if options.force {
+        return Ok(());
+    }
+    let state = peers_store::store::read_state(&mut disk).map_err(Finding::from)?;
+    let caps = caps.in_force(&state, now);
+    // Failures in a row, and what a run measures by itself, begin anew with each run.
+    match budget::exhausted(&caps, &state, now) {
+        None | Some(BudgetKind::MaxConsecutiveFailures | BudgetKind::MaxWall | BudgetKind::NoProgress) => {
+            Ok(())
+        }
+        Some(kind) => Err(exhausted(kind, &caps, &state).into()),
+    }
+}
+
+fn exhausted(kind: BudgetKind, caps: &Caps, state: &peers_core::state::State) -> Finding {
+    let spent = &state.spent;
+    let b = &caps.budget;
+    let share = |used: u64, cap: Option<u64>| {
+        cap.filter(|cap| *cap > 0)
+            .map_or(String::new(), |cap| format!(" ({} %)", used.saturating_mul(100) / cap))
+    };
+    let seconds = spent.peer_ms.saturating_add(spent.gate_ms) / 1000;
+    let human = |s: u64| peers_model::time::human(Duration::from_secs(s));
+    let told = match kind {
+        BudgetKind::MaxIterations => {
+            let cap = b.max_iterations.map(std::num::NonZeroU64::get);
+            format!(
+                "{} of {} ticks{}",
+                spent.iterations,
+                cap.unwrap_or_default(),
+                share(spent.iterations, cap)
+            )
+        }
+        BudgetKind::MaxRuntime => {
+            let cap = b.max_runtime_s.map(std::num::NonZeroU64::get);
+            format!(
+                "{} of {} run time{}",
+                human(seconds),
+                human(cap.unwrap_or_default()),
+                share(seconds, cap)
+            )
+        }
+        BudgetKind::MaxTokens => {
+            let cap = b.max_tokens.map(std::num::NonZeroU64::get);
+            format!("{} of {} tokens{}", spent.tokens, cap.unwrap_or_default(), share(spent.tokens.0, cap))
+        }
+        BudgetKind::MaxUsd => {
+            let cap = b.max_usd.map(|usd| usd.0);
+            let of = cap.map(|usd| usd.to_string()).unwrap_or_default();
+            format!("{} of {of}{}", spent.usd, share(spent.usd.as_micros(), cap.map(Usd::as_micros)))
+        }
+        BudgetKind::Deadline => "its deadline is past".to_owned(),
+        _ => "every peer has reached a cap of its own".to_owned(),
+    };
+    Finding::new(
+        exit::BUDGET,
+        format!("the budget is exhausted ({}): {told}", StopReason::Budget(kind)),
+        "raise it (`peers-ctl budget raise`), begin anew (--reset-budget), or start it all the same (--force): it stops again after one look",
+    )
+}
+
+/// `-C DIR run --detached RUN ...`.
+fn words(work_dir: &Path, run_id: &RunId, argv: &[String]) -> Vec<OsString> {
+    let mut words: Vec<OsString> =
+        vec!["-C".into(), work_dir.into(), "run".into(), "--detached".into(), run_id.as_str().into()];
+    words.extend(argv.iter().map(OsString::from));
+    words
+}
+
+fn change(config: &ConfigDir, name: &ProjectName, with: impl FnOnce(&mut Project)) -> Result<(), Finding> {
+    registry::edit(config, |registry| match registry.get_mut(name) {
+        Some(project) => {
+            with(project);
+            Ok(())
+        }
+        None => Err(unknown(name.as_str(), registry)),
+    })
+}
+
+/// Notes down who was started.
+fn note(config: &ConfigDir, name: &ProjectName, run_id: &RunId, launched: &Launched) -> Result<(), Finding> {
+    change(config, name, |project| {
+        let Some(runtime) = project.runtime.as_mut().filter(|runtime| runtime.run_id == *run_id) else {
+            return;
+        };
+        let identity = launched.identity();
+        runtime.pid = Some(launched.pid());
+        // It makes a group of its own.
+        runtime.pgid = Some(launched.pid());
+        runtime.starttime = identity.and_then(|identity| identity.start_time);
+        runtime.boot_id =
+            identity.and_then(|identity| identity.boot_id.as_ref()).map(|boot| boot.as_str().to_owned());
+    })
+}
+
+/// Takes back that a run is about to begin.
+fn forget(config: &ConfigDir, name: &ProjectName, run_id: &RunId) -> Result<(), Finding> {
+    change(config, name, |project| {
+        if project.runtime.as_ref().is_some_and(|runtime| runtime.run_id == *run_id) {
+            project.runtime = None;
+        }
+    })
+}
+
+enum Unheard {
+    Failed(BootError),
+    Died(String),
+}
+
+/// Waits for the word of the loop. A warning where it has not said any.
+fn heard(launched: &mut Launched) -> Result<Option<String>, Unheard> {
+    match launched.listen(READY) {
+        Ok(Said::Ready) => Ok(None),
+        Ok(Said::Failed { code, why }) => Err(Unheard::Failed(told(code, &why))),
+        Ok(Said::Died) => Err(Unheard::Died(how(launched))),
+        Ok(Said::Nothing) => Ok(Some(format!(
+            "it has not said within {} seconds that it is up; a large repository is taken in at its first start. `peers-ctl logs` shows what it does",
+            READY.as_secs()
+        ))),
+        Err(error) => Ok(Some(format!("whether it is up cannot be heard: {error}"))),
+    }
+}
+
+/// What a loop said that did not start: our own error object.
+fn told(code: u8, why: &str) -> BootError {
+    let value: Option<Value> = serde_json::from_str(why).ok();
+    let problems = value.as_ref().and_then(|value| value.get("problems")).and_then(Value::as_array);
+    let text =
+        |value: Option<&Value>| value.and_then(Value::as_str).map(|text| term::block(text).into_owned());
+    let findings: Vec<Finding> = problems
+        .into_iter()
+        .flatten()
+        .filter_map(|problem| {
+            let hints = problem.get("hints").and_then(Value::as_array);
+            Some(Finding {
+                exit: code,
+                message: text(problem.get("message"))?,
+                hint: hints.and_then(|hints| text(hints.first())),
+            })
+        })
+        .collect();
+    if findings.is_empty() {
+        return Finding::plain(code, term::line(why, 400)).into();
+    }
+    BootError { findings }
+}
+
+/// How a process ended that said nothing, for people.
+fn how(launched: &mut Launched) -> String {
+    let deadline = clock::mono().plus(ENDING);
+    loop {
+        match launched.ended() {
+            Ok(Some(ended)) => {
+                return match (ended.code, ended.signal) {
+                    (Some(code), _) => format!("it exited with {code}"),
+                    (None, Some(signal)) => format!("it died of signal {signal}"),
+                    (None, None) => "it is gone".to_owned(),
+                };
+            }
+            Ok(None) if clock::mono() < deadline => std::thread::sleep(Duration::from_millis(20)),
+            Ok(None) => return "it closed its output and goes on".to_owned(),
+            Err(error) => return format!("how it ended is not known ({error})"),
+        }
+    }
+}
+
+fn died(how: &str, logs: &peers_sys::SafeDir, log: &str) -> Finding {
+    let lines = runlog::tail(logs, log, SHOWN).unwrap_or_default();
+    let mut message = format!("the loop did not come up: {how}");
+    for line in lines {
+        message.push_str("\n  ");
+        message.push_str(&term::line(&line, 200));
+    }
+    Finding::new(
+        exit::NEGATIVE,
+        message,
+        format!("its log: {}", term::inline(&logs.path().join(log).to_string_lossy())),
+    )
+}
+
+/// Ends a loop that was started and cannot be noted down.
+fn end(launched: &mut Launched) {
+    let identity: Option<ProcIdentity> = launched.identity().cloned();
+    for signal in [peers_sys::signal::Signal::Term, peers_sys::signal::Signal::Kill] {
+        let deadline = clock::mono().plus(ENDING);
+        if let Some(identity) = &identity {
+            // It is our child and not reaped: nobody else can have its number.
+            let _gone = peers_sys::signal::signal_verified(identity, signal);
+        }
+        while clock::mono() < deadline {
+            if launched.ended().is_ok_and(|ended| ended.is_some()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! How a loop is stopped: the right process, in the right order, and nothing left of it.
+//!
+//! Who is signalled is whoever holds the run lock and says so in it, looked at through a process handle: the
+//! same boot, the same start time, and the lock file open in that very process. A number alone is never
+//! signalled. The loop makes an orderly end of SIGTERM by itself: the turn is ended, the records are written. Only
+//! after its grace it is killed, and with it what carries its mark.
+
+use std::time::Duration;
+
+use peers_model::{RunId, exit};
+use peers_run::boot::Finding;
+use peers_run::place::{Holder, Place};
+use peers_store::layout;
+use peers_sys::env::Env;
+use peers_sys::identity::{Pid, ProcIdentity};
+use peers_sys::reap::{Guard, Orphans, Sweep};
+use peers_sys::signal::{ProcHandle, Signal, SignalError};
+use peers_sys::{clock, term};
+
+use crate::config::ConfigDir;
+use crate::fault;
+use crate::observe::{Observation, Probe};
+use crate::oplock::OpLock;
+use crate::reconcile::reconcile;
+use crate::registry::{self, LastExit, Outcome, Phase, Project, ProjectName, State};
+use crate::start::{located, project, unknown};
+
+/// After a second SIGTERM the loop kills its peers at once and writes its records.
+const HURRIED: Duration = Duration::from_secs(3);
+/// What was killed is gone by then.
+const DYING: Duration = Duration::from_secs(5);
+/// What a killed loop left is looked for so long.
+const SWEEP: Duration = Duration::from_secs(10);
+/// How often the lock is looked at while the loop ends.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a loop is to be stopped.
+#[derive(Debug, Clone)]
+pub struct StopOptions {
+    /// It is killed when it still runs after this.
+    pub grace: Duration,
+    /// It is hurried, and killed soon.
+    pub now: bool,
+    /// Wait so long for another controller.
+    pub wait: Duration,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stopped {
+    /// None ran.
+    NotRunning {
+        /// What was found instead, for people.
+        what: String,
+    },
+    /// It ended by itself.
+    Ended {
+        /// Its run.
+        run_id: Option<RunId>,
+        /// Its stop reason, where it wrote one.
+        reason: Option<String>,
+    },
+    /// It had to be killed.
+    Killed {
+        /// Its run.
+        run_id: Option<RunId>,
+        /// Processes of it that were ended after it.
+        swept: Vec<u32>,
+    },
+    /// It ends after the turn that runs.
+    AfterTick {
+        /// Its run.
+        run_id: Option<RunId>,
+    },
+}
+
+/// Stops the loop of a project.
+///
+/// # Errors
+/// A [`Finding`]: exit 4 while another controller is at work, 5 where nobody can tell who holds the lock, 1 where
+/// it does not end.
+pub fn stop(
+    config: &ConfigDir,
+    name: &ProjectName,
+    env: &Env,
+    options: &StopOptions,
+) -> Result<Stopped, Finding> {
+    let known = project(config, name)?;
+    let place = located(&known, env)?;
+    let _op = OpLock::take(&place, &format!("peers-ctl stop {name}"), options.wait)?;
+    fault::point("stop.op-locked");
+    let known = project(config, name)?;
+    let seen = Observation::of(&known, env);
+    let holder = match &seen.probe {
+        Probe::Alive(holder) => holder.clone(),
+        Probe::NoAnswer(why) => {
+            return Err(Finding::new(
+                exit::REFUSED,
+                format!("whether {name} runs cannot be seen: {why}"),
+                "nobody was signalled; `peers-ctl doctor` looks closer",
+            ));
+        }
+        Probe::Dead | Probe::Command(_) => return not_running(config, &known, &seen),
+    };
+    let run_id = holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok());
+    let handle = hold(name, &place, &holder)?;
+    set_phase(config, name, run_id.as_ref(), Phase::Stopping)?;
+    fault::point("stop.intent-written");
+    let grace = if options.now { HURRIED } else { options.grace };
+    tell(&handle, Signal::Term)?;
+    if options.now {
+        tell(&handle, Signal::Term)?;
+    }
+    fault::point("stop.signalled");
+    if ended(&handle, grace)? {
+        let seen = settled(&known, env);
+        return finish(config, name, env, &seen, run_id);
+    }
+    // A last word before the last resort: its peers die at once, and its records are written.
+    if !options.now {
+        tell(&handle, Signal::Term)?;
+        if ended(&handle, HURRIED)? {
+            let seen = settled(&known, env);
+            return finish(config, name, env, &seen, run_id);
+        }
+    }
+    tell(&handle, Signal::Kill)?;
+    fault::point("stop.killed");
+    if !ended(&handle, DYING)? {
+        return Err(Finding::new(
+            exit::NEGATIVE,
+            format!("{name} was killed and is not gone: {holder}"),
+            "a process in the middle of a system call cannot die before that returns; stop it again later",
+        ));
+    }
+    let swept = run_id.as_ref().map(|run| sweep(&place, run)).transpose()?.unwrap_or_default();
+    fault::point("stop.swept");
+    let at = clock::now();
+    registry::edit(config, |registry| {
+        let Some(project) = registry.get_mut(name) else { return Err(unknown(name.as_str(), registry)) };
+        project.state = State::Stopped;
+        project.outcome = Some(Outcome::Operator);
+        project.runtime = None;
+        project.last_stopped_at = Some(at);
+        project.last_exit = Some(LastExit {
+            reason: "killed".to_owned(),
+            code: None,
+            signal: Some(9),
+            run_id: run_id.clone(),
+            ts: at,
+        });
+        Ok(())
+    })?;
+    fault::point("stop.done");
+    Ok(Stopped::Killed { run_id, swept })
+}
+
+/// Asks the loop of a project to end after the turn that runs.
+///
+/// # Errors
+/// As [`stop`].
+pub fn stop_after_tick(
+    config: &ConfigDir,
+    name: &ProjectName,
+    env: &Env,
+    wait: Duration,
+) -> Result<Stopped, Finding> {
+    let known = project(config, name)?;
+    let place = located(&known, env)?;
+    let _op = OpLock::take(&place, &format!("peers-ctl stop {name}"), wait)?;
+    let seen = Observation::of(&known, env);
+    let Probe::Alive(holder) = &seen.probe else { return not_running(config, &known, &seen) };
+    let handle = hold(name, &place, holder)?;
+    tell(&handle, Signal::Usr1)?;
+    Ok(Stopped::AfterTick { run_id: holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok()) })
+}
+
+/// A handle on the process that holds the run lock, once it is known that it does.
+fn hold(name: &ProjectName, place: &Place, holder: &Holder) -> Result<ProcHandle, Finding> {
+    let unverified = |why: &str| {
+        Finding::new(
+            exit::REFUSED,
+            format!("{name} runs, and which process it is cannot be verified: {why}"),
+            "nobody was signalled; end it where it was started, or look with `peers-ctl doctor`",
+        )
+    };
+    if holder.foreign {
+        return Err(unverified("the lock is that of an older system, in .peers/run.lock"));
+    }
+    if holder.command.is_some() {
+        return Err(Finding::new(
+            exit::CONFLICT,
+            format!("{name} is about to start: {holder}"),
+            "stop it again in a moment",
+        ));
+    }
+    let identity =
+        holder.identity.as_ref().ok_or_else(|| unverified("it does not say enough of itself in the lock"))?;
+    let handle = ProcHandle::open(identity).map_err(|error| match error {
+        SignalError::Gone { .. } | SignalError::Reused { .. } => {
+            unverified("the process that the lock names is gone")
+        }
+        error => unverified(&error.to_string()),
+    })?;
+    let store = place.view_store().map_err(|error| Finding::from(&error))?;
+    let lock = store.as_ref().and_then(|store| store.stat(layout::store::RUN_LOCK).ok().flatten());
+    // Whoever could write into the lock could have named somebody else.
+    if !lock.is_some_and(|lock| peers_sys::identity::has_open(identity.pid, lock.id)) {
+        return Err(unverified(&format!("process {} has the lock not open", identity.pid)));
+    }
+    Ok(handle)
+}
+
+fn tell(handle: &ProcHandle, signal: Signal) -> Result<(), Finding> {
+    match handle.send(signal) {
+        // It ended meanwhile, which is what is wanted.
+        Ok(()) | Err(SignalError::Gone { .. }) => Ok(()),
+        Err(error) => Err(Finding::new(
+            exit::REFUSED,
+            error.to_string(),
+            "it belongs to another user: stop it as that one",
+        )),
+    }
+}
+
+fn ended(handle: &ProcHandle, within: Duration) -> Result<bool, Finding> {
+    handle
+        .wait_ended(within)
+        .map_err(|error| Finding::plain(exit::BUG, format!("wait for the loop to end: {error}")))
+}
+
+/// The project once the lock is free: a child of it may have a copy for an instant.
+fn settled(known: &Project, env: &Env) -> Observation {
+    let deadline = clock::mono().plus(DYING);
+    loop {
+        let seen = Observation::of(known, env);
+        if !matches!(seen.probe, Probe::Alive(_)) || clock::mono() >= deadline {
+            return seen;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Notes down how a loop ended that was told to.
+fn finish(
+    config: &ConfigDir,
+    name: &ProjectName,
+    env: &Env,
+    seen: &Observation,
+    run_id: Option<RunId>,
+) -> Result<Stopped, Finding> {
+    let now = clock::now();
+    let mut reason = None;
+    let mut leftovers = None;
+    registry::edit(config, |registry| {
+        let Some(project) = registry.get_mut(name) else { return Err(unknown(name.as_str(), registry)) };
+        // This very controller is the one that is at work.
+        let seen = Observation { operation: None, ..seen.clone() };
+        if let Some(change) = reconcile(project, &seen, now) {
+            change.apply(project, now);
+            leftovers = change.leftovers;
+        }
+        let ended = project.last_exit.as_ref().filter(|exit| exit.run_id == run_id);
+        reason = ended.map(|exit| exit.reason.clone());
+        Ok(())
+    })?;
+    if let Some(run) = leftovers {
+        let known = project(config, name)?;
+        let _swept = sweep(&located(&known, env)?, &run)?;
+    }
+    fault::point("stop.done");
+    Ok(Stopped::Ended { run_id, reason })
+}
+
+fn not_running(config: &ConfigDir, known: &Project, seen: &Observation) -> Result<Stopped, Finding> {
+    let now = clock::now();
+    let seen = Observation { operation: None, ..seen.clone() };
+    registry::edit(config, |registry| {
+        let Some(project) = registry.get_mut(&known.name) else {
+            return Err(unknown(known.name.as_str(), registry));
+        };
+        if let Some(change) = reconcile(project, &seen, now) {
+            change.apply(project, now);
+        }
+        Ok(())
+    })?;
+    let what = match (&seen.probe, &known.runtime) {
+        (Probe::Command(holder), _) => format!("no loop runs; {holder}"),
+        (_, Some(runtime)) => match runtime.pid.and_then(gone) {
+            Some(what) => what,
+            None => "its loop has ended already".to_owned(),
+        },
+        (_, None) => "no loop runs".to_owned(),
+    };
+    Ok(Stopped::NotRunning { what })
+}
+
+/// That a process id that the registry still has belongs to somebody else by now, for people.
+fn gone(pid: u32) -> Option<String> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::new)?;
+    let now = ProcIdentity::of(pid).ok()?;
+    now.start_time.map(|_| {
+        format!(
+            "its loop has ended already; process {} is another one by now and was not touched",
+            term::inline(&pid.to_string())
+        )
+    })
+}
+
+fn set_phase(
+    config: &ConfigDir,
+    name: &ProjectName,
+    run_id: Option<&RunId>,
+    phase: Phase,
+) -> Result<(), Finding> {
+    let now = clock::now();
+    registry::edit(config, |registry| {
+        let Some(project) = registry.get_mut(name) else { return Err(unknown(name.as_str(), registry)) };
+        if let Some(runtime) = project.runtime.as_mut().filter(|runtime| Some(&runtime.run_id) == run_id) {
+            runtime.phase = phase;
+            runtime.since = now;
+        }
+        Ok(())
+    })
+}
+
+/// Ends what a run left that died without a word, and says which processes these were. The run lock is held
+/// meanwhile, so that no new run begins; where somebody has it, nothing is done.
+///
+/// # Errors
+/// A [`Finding`] when processes cannot be listed.
+pub fn sweep(place: &Place, run: &RunId) -> Result<Vec<u32>, Finding> {
+    let Ok(_lock) = place.lock("stop") else { return Ok(Vec::new()) };
+    let sweep = Sweep {
+        run_id: run,
+        iteration: None,
+        since: None,
+        guard: Guard::default(),
+        orphans: Orphans::Leave,
+        deadline: SWEEP,
+    };
+    let report = sweep
+        .run()
+        .map_err(|error| Finding::plain(exit::BUG, format!("look for what the run left: {error}")))?;
+    Ok(report.killed.iter().filter_map(|pid| u32::try_from(pid.get()).ok()).collect())
+}
