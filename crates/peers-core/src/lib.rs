@@ -16,6 +16,7 @@ pub mod failed;
 pub mod harvest;
 pub mod lint;
 pub mod machine;
+pub mod plan;
 pub mod prompt;
 pub mod reviews;
 pub mod scope;
