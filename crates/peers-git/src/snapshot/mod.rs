@@ -19,4 +19,5 @@ pub use state::{DirtyFile, DirtyStatus, StoredTree, SubmoduleState, TreeState};
 pub(crate) use attrs::{ATTRS_CAP, AttrFile, conversion, special};
 pub(crate) use cache::{Cache, Known, Stamp};
 pub(crate) use convert::to_work_tree;
+pub(crate) use scan::{Scan, Wanted};
 pub(crate) use state::{Written, write_work_tree};

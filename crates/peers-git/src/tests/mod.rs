@@ -1,6 +1,7 @@
 //! Tests against real repositories, made with the `git` program in a scrubbed environment.
 
 mod facts;
+mod first;
 mod fixture;
 mod guard;
 mod hostile;

@@ -118,6 +118,31 @@ impl SafeDir {
         if dir.identity() == self.identity() { Ok(()) } else { self.sync() }
     }
 
+    /// Renames `from` to `to` in another directory of the same file system, for a name that must be free. A
+    /// file system that cannot promise that is looked at just before.
+    ///
+    /// # Errors
+    /// [`FileError::AlreadyExists`], [`FileError::NotFound`], [`FileError::Io`].
+    pub fn rename_new_into(
+        &self,
+        from: impl AsRef<OsStr>,
+        dir: &SafeDir,
+        to: impl AsRef<OsStr>,
+    ) -> Result<(), FileError> {
+        let from = self.component(from.as_ref())?;
+        let to = dir.component(to.as_ref())?;
+        match rename_noreplace(self.fd.as_fd(), from, dir.fd.as_fd(), to) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Err(FileError::NotFound { path: self.full(from) }),
+            Err(Errno::EXIST | Errno::NOTEMPTY | Errno::ISDIR | Errno::NOTDIR) => {
+                return Err(FileError::AlreadyExists { path: dir.full(to) });
+            }
+            Err(e) => return Err(io_error(&self.full(from), "rename", e)),
+        }
+        dir.sync()?;
+        if dir.identity() == self.identity() { Ok(()) } else { self.sync() }
+    }
+
     /// The bytes that an unprivileged user may still write to this file system.
     ///
     /// # Errors
@@ -125,6 +150,24 @@ impl SafeDir {
     pub fn free_bytes(&self) -> Result<u64, FileError> {
         let stat = rustix::fs::fstatvfs(&self.fd).map_err(|e| io_error(&self.path, "measure", e))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+fn rename_noreplace(
+    dir: BorrowedFd<'_>,
+    from: &OsStr,
+    into: BorrowedFd<'_>,
+    to: &OsStr,
+) -> Result<(), Errno> {
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    match rustix::fs::renameat_with(dir, from, into, to, rustix::fs::RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+        result => return result,
+    }
+    match rustix::fs::statat(into, to, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Err(Errno::EXIST),
+        Err(Errno::NOENT) => rustix::fs::renameat(dir, from, into, to),
+        Err(error) => Err(error),
     }
 }
 

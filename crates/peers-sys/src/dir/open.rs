@@ -138,6 +138,19 @@ impl SafeDir {
         Ok(Self { fd, path, id: stat.id, modes: self.modes })
     }
 
+    /// Makes the subdirectory `name`, for everybody whom the user lets in.
+    ///
+    /// # Errors
+    /// [`FileError::AlreadyExists`], [`FileError::Io`].
+    pub fn make_shared_subdir(&self, name: impl AsRef<OsStr>) -> Result<Self, FileError> {
+        let name = self.component(name.as_ref())?;
+        match rustix::fs::mkdirat(&self.fd, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+            Ok(()) => self.subdir(name),
+            Err(Errno::EXIST) => Err(FileError::AlreadyExists { path: self.path.join(name) }),
+            Err(e) => Err(io_error(&self.path.join(name), "create directory", e)),
+        }
+    }
+
     /// Opens the subdirectory `name`, made with mode 0700 when it is missing.
     ///
     /// # Errors

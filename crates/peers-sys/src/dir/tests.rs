@@ -347,3 +347,26 @@ fn a_publisher_killed_at_any_moment_leaves_one_whole_version() {
     dir.sweep_temps(crate::clock::now().plus(Duration::from_hours(1))).unwrap();
     assert_eq!(names(&dir), ["f"]);
 }
+
+#[test]
+fn a_directory_is_renamed_only_to_a_name_that_is_free() {
+    let (tmp, dir) = root();
+    let made = SafeDir::open_shared(tmp.path()).unwrap().make_shared_subdir("new").unwrap();
+    made.publish("file", b"x").unwrap();
+    let into = dir.create_subdir("into").unwrap();
+    for (name, target) in [("empty", None), ("file", Some(false)), ("link", Some(true))] {
+        match target {
+            None => drop(into.create_subdir(name).unwrap()),
+            Some(false) => into.publish(name, b"y").unwrap(),
+            Some(true) => symlink("nowhere", into.path().join(name)).unwrap(),
+        }
+        let taken = dir.rename_new_into("new", &into, name);
+        assert!(matches!(taken, Err(FileError::AlreadyExists { .. })), "{name}: {taken:?}");
+    }
+    dir.rename_new_into("new", &into, "free").unwrap();
+    assert_eq!(names(&dir), ["into"]);
+    assert!(made.still_at(into.path().join("free")));
+    assert!(matches!(dir.rename_new_into("new", &into, "other"), Err(FileError::NotFound { .. })));
+    let again = SafeDir::open_shared(tmp.path()).unwrap().make_shared_subdir("into");
+    assert!(matches!(again, Err(FileError::AlreadyExists { .. })));
+}
