@@ -139,7 +139,8 @@ impl PeerRepo {
         refs::compare_and_swap(&self.repo, &first.branch, Some(at), None, &who, "take back")?;
         let path = self.index_path();
         match &first.index {
-            Some(bytes) => files::replace(&path, bytes),
+            // In place, with the permissions that it has.
+            Some(bytes) => files::overwrite(&path, bytes),
             None => match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(GitError::io(path, error)),
                 _ => Ok(()),

@@ -87,6 +87,9 @@ pub enum ScaffoldError {
         /// Why it cannot be.
         why: String,
     },
+    /// A directory does not become a project.
+    #[error(transparent)]
+    Project(#[from] super::project::ProjectError),
     /// There is nothing to take away.
     #[error("{} is not set up for peers", shown(path))]
     NothingThere {
@@ -124,6 +127,7 @@ impl ScaffoldError {
             Self::NothingThere { .. } => exit::NEGATIVE,
             Self::HalfWay { source, .. } => source.exit(),
             Self::Repo(error) => repo_exit(error),
+            Self::Project(error) => error.exit(),
             Self::Place(error) => error.exit(),
             Self::File(error) => file_exit(error),
             Self::Store(error) => store_exit(error),
@@ -157,6 +161,7 @@ impl ScaffoldError {
                 )
             }
             Self::Place(error) => return error.hint(),
+            Self::Project(error) => return error.hint(),
             Self::Repo(error) => repo_hint(error),
             Self::File(error) => return file_hint(error),
             Self::Store(error) => return store_hint(error),

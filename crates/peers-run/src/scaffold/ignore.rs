@@ -5,8 +5,8 @@ use peers_model::{CommitId, Timestamp};
 use peers_modes::ignore;
 use peers_sys::dir::{FileMode, Kind, SafeDir};
 
-use super::ScaffoldError;
 use super::report::{Action, Steps};
+use super::{ScaffoldError, fault};
 
 pub(super) const GITIGNORE: &str = ".gitignore";
 /// An ignore file larger than this is not one.
@@ -70,16 +70,19 @@ fn link_lists(work: &SafeDir) -> bool {
     read().is_some_and(|bytes| ignore::lists(&bytes))
 }
 
-/// Adds the line to `.gitignore` and commits that, if nobody else's change would go with it.
+/// Adds the line to `.gitignore` and commits that, if nobody else's change would go with it. `again` commits also
+/// a line that was added before, if that is all that changed.
 pub(super) fn add(
     work: &SafeDir,
     rules: &Rules,
     repo: Option<&PeerRepo>,
-    now: Timestamp,
+    (now, again): (Timestamp, bool),
     steps: &mut Steps,
 ) -> Result<Option<CommitId>, ScaffoldError> {
+    const SUBJECT: &str = "peers init: ignore .peers/";
     if rules.lists() {
-        return Ok(None);
+        let ours = again && repo.is_some_and(|repo| is_our_line_alone(repo, rules));
+        return if ours { commit(repo, Some(Ok(())), SUBJECT, now, steps) } else { Ok(None) };
     }
     let action = if matches!(rules, Rules::Absent) { Action::Create } else { Action::Edit };
     let committable = repo.map(|repo| committable(repo, rules));
@@ -87,7 +90,17 @@ pub(super) fn add(
         work.publish_mode(GITIGNORE, &ignore::added(rules.bytes()), rules.mode())?;
         Ok(())
     })?;
-    commit(repo, committable, "peers init: ignore .peers/", now, steps)
+    commit(repo, committable, SUBJECT, now, steps)
+}
+
+/// Whether `.gitignore` differs from the commit by nothing but our line.
+fn is_our_line_alone(repo: &PeerRepo, rules: &Rules) -> bool {
+    let Rules::File { bytes, .. } = rules else { return false };
+    let cap = usize::try_from(CAP).unwrap_or(usize::MAX);
+    let Ok(head) = repo.facts().head() else { return false };
+    let Ok(committed) = repo.facts().read_blob(&head.commit, GITIGNORE, cap) else { return false };
+    let before = committed.map(|blob| blob.bytes).unwrap_or_default();
+    repo.busy().is_empty() && !ignore::lists(&before) && ignore::added(&before) == *bytes
 }
 
 /// The ignore files that hold our line, as they were before anything was done.
@@ -190,6 +203,7 @@ fn commit(
         steps.act(Action::Commit, GITIGNORE, || Ok(()))?;
         return Ok(None);
     }
+    fault::at("commit the ignore line")?;
     let author = Author::new("peers-init", "peers-init@local", now);
     match repo.commit_paths(&[GITIGNORE], &format!("{subject}\n\nPeer: peers-init\n"), &author) {
         Ok(commit) => {

@@ -11,6 +11,7 @@ use peers_model::{CommitId, Timestamp, limits};
 use peers_modes::{CONFIG, GOALS, hooks, key};
 use peers_store::accept::{self, Accepted};
 use peers_store::layout::peers;
+use peers_store::layout::store::JOURNAL;
 use peers_store::load::{self, Source};
 use peers_store::project::{self, Project};
 use peers_store::schema::Described;
@@ -73,12 +74,15 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
     let repo = target::repository(&top)?;
     let mut site = Site::look(options, Place::locate(&top, env)?, repo)?;
     if !options.settings.is_empty() {
-        site.configured = Some(configure(site.accepted_bytes[0].as_deref(), &options.settings)?);
+        let text = configure(site.accepted_bytes[0].as_deref(), &options.settings)?;
+        site.refuse_other(&text, options)?;
+        site.configured = Some(text);
     }
     site.lay_down(options, env, clock::now())
 }
 
 /// What is there before anything is done.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own that was looked at")]
 struct Site {
     place: Place,
     work: SafeDir,
@@ -100,6 +104,9 @@ struct Site {
     configured: Option<String>,
     /// What of the acceptance cannot be read, for people.
     lost: Vec<String>,
+    /// An `init` got as far as the store, nothing was ever accepted, and nothing ran: what lies there and is
+    /// what `init` lays down was laid down by it.
+    unfinished: bool,
     extent: Extent,
 }
 
@@ -204,6 +211,12 @@ impl Site {
             ),
             None => (None, [None, None]),
         };
+        let unfinished = match &store {
+            Some(store) if project.is_some() && accepted.is_none() && lost.is_empty() && !cloned => {
+                store.stat(JOURNAL)?.is_none()
+            }
+            _ => false,
+        };
         let kept = if upgrade || cloned { Some(work.subdir(PEERS_DIR)?) } else { None };
         Ok(Self {
             place,
@@ -220,8 +233,21 @@ impl Site {
             accepted_bytes,
             configured: None,
             lost,
+            unfinished,
             extent,
         })
+    }
+
+    /// Refuses settings that would not get into a configuration that is there and stays.
+    fn refuse_other(&self, text: &str, options: &InitOptions) -> Result<(), ScaffoldError> {
+        let (Some(dir), Some(first)) = (&self.kept, options.settings.first()) else { return Ok(()) };
+        match dir.read_opt(peers::CONFIG, limits::CONFIG)? {
+            Some(bytes) if !is_laid(&bytes, text) => {
+                let why = "config.yaml is there already and stays; write it there".to_owned();
+                Err(ScaffoldError::Setting { option: first.field.key(), why })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn lay_down(self, options: &InitOptions, env: &Env, now: Timestamp) -> Result<InitReport, ScaffoldError> {
@@ -288,7 +314,8 @@ impl Site {
             ignore::exclude(repo, &self.rules, &mut steps)?;
             None
         } else {
-            ignore::add(&self.work, &self.rules, repo, now, &mut steps)?
+            let again = options.existing == Existing::Upgrade;
+            ignore::add(&self.work, &self.rules, repo, (now, again), &mut steps)?
         };
         if outcome == Outcome::Rebuilt {
             backup::prune(&self.work, self.store.as_ref(), &mut steps)?;
@@ -445,10 +472,11 @@ impl Site {
             Some(dir) => dir.read_opt(name, limits::CONFIG)?,
             None => None,
         };
-        if let Some(bytes) = there {
-            return Ok(Laid { bytes, kept: true });
-        }
         let configured = self.configured.as_ref().filter(|_| name == peers::CONFIG);
+        if let Some(bytes) = there {
+            let laid = configured.map_or(template, String::as_str);
+            return Ok(Laid { kept: !(self.unfinished && is_laid(&bytes, laid)), bytes });
+        }
         let (action, bytes) = match (configured, self.accepted_bytes.get(accepted).cloned().flatten()) {
             (Some(text), _) => (Action::Create, text.as_bytes().to_vec()),
             (None, Some(bytes)) => (Action::Restore, bytes),
@@ -483,11 +511,7 @@ impl Site {
         steps: &mut Steps,
     ) -> Result<Vec<u8>, ScaffoldError> {
         let Some(driver) = driver else { return Ok(config.bytes.clone()) };
-        let word = match driver {
-            Driver::Orchestrator => "orchestrator",
-            Driver::Hooks => "hooks",
-            Driver::Sessions => "sessions",
-        };
+        let word = word(driver);
         let edited = std::str::from_utf8(&config.bytes).ok().and_then(|text| key::set(text, "driver", word));
         match edited {
             Some(edited) if edited.as_bytes() == config.bytes => {}
@@ -598,6 +622,23 @@ impl Site {
             Ok(())
         })
     }
+}
+
+fn word(driver: Driver) -> &'static str {
+    match driver {
+        Driver::Orchestrator => "orchestrator",
+        Driver::Hooks => "hooks",
+        Driver::Sessions => "sessions",
+    }
+}
+
+/// Whether a file is this text of ours, with whatever driver.
+fn is_laid(bytes: &[u8], text: &str) -> bool {
+    let drivers = [Driver::Orchestrator, Driver::Hooks, Driver::Sessions];
+    bytes == text.as_bytes()
+        || drivers
+            .into_iter()
+            .any(|driver| key::set(text, "driver", word(driver)).is_some_and(|text| text.as_bytes() == bytes))
 }
 
 /// Nothing in place of a damaged file of the acceptance, which is told: it is made anew here, or by its

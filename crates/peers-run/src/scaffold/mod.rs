@@ -1,5 +1,5 @@
 //! `peers init` and `peers deinit`: laying a control directory down in a repository, and taking it away;
-//! [`detect`]: which gates fit a repository.
+//! [`detect`]: which gates fit a repository; [`project`]: a directory becomes a project.
 //!
 //! Both look first and refuse before anything is written; with `dry_run` they stop there and report what
 //! they would do. Start reading at [`init`].
@@ -8,9 +8,11 @@ mod backup;
 mod deinit;
 pub mod detect;
 mod error;
+mod fault;
 mod host;
 mod ignore;
 mod init;
+pub mod project;
 mod report;
 mod settings;
 mod target;

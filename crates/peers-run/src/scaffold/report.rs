@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use peers_model::{CommitId, ProjectId};
 use serde::{Serialize, Serializer};
 
-use super::{HostHook, ScaffoldError};
+use super::{HostHook, ScaffoldError, fault};
 
 /// A kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -142,10 +142,15 @@ impl Steps {
         what: impl Into<String>,
         effect: impl FnOnce() -> Result<(), ScaffoldError>,
     ) -> Result<(), ScaffoldError> {
+        let what = what.into();
         if !self.dry_run {
+            // A commit is reported when it is made already.
+            if action != Action::Commit {
+                fault::at(&what)?;
+            }
             effect()?;
         }
-        self.changes.push(Change { action, what: what.into() });
+        self.changes.push(Change { action, what });
         Ok(())
     }
 

@@ -15,12 +15,18 @@ pub(super) fn admitted(target: &Path, env: &Env) -> Result<PathBuf, ScaffoldErro
     let not_a_directory = || ScaffoldError::NotADirectory { path: target.to_owned() };
     let path = target.canonicalize().map_err(|_| not_a_directory())?;
     SafeDir::open_shared(&path).map_err(|_| not_a_directory())?;
-    if let Some(why) = place::unusable(&path) {
-        return Err(ScaffoldError::Unusable { path, why });
+    allowed(&path, env)?;
+    Ok(path)
+}
+
+/// Whether agents may work at this path, which has no symlinks; it need not be there.
+pub(super) fn allowed(path: &Path, env: &Env) -> Result<(), ScaffoldError> {
+    if let Some(why) = place::unusable(path) {
+        return Err(ScaffoldError::Unusable { path: path.to_owned(), why });
     }
-    match objection(&path, env) {
-        Some(why) => Err(ScaffoldError::Forbidden { path, why }),
-        None => Ok(path),
+    match objection(path, env) {
+        Some(why) => Err(ScaffoldError::Forbidden { path: path.to_owned(), why }),
+        None => Ok(()),
     }
 }
 

@@ -159,7 +159,11 @@ fn force_takes_a_new_anchor_only_when_the_old_commit_is_gone() {
     git(&repo, &["init", "-q", "-b", "main"]);
     git(&repo, &["commit", "-q", "--allow-empty", "-m", "another history"]);
     let head = git(&repo, &["rev-parse", "HEAD"]);
-    assert_ne!(world.upgrade(&repo).base.unwrap().as_str(), head);
+    let upgraded = world.upgrade(&repo);
+    assert_ne!(upgraded.base.unwrap().as_str(), head);
+    // The ignore line is in the work tree, and not in this history.
+    let head = git(&repo, &["rev-parse", "HEAD"]);
+    assert_eq!(upgraded.commit.unwrap().as_str(), head);
     assert_eq!(world.force(&repo).base.unwrap().as_str(), head);
     assert_eq!(git(&repo, &["rev-parse", "peers-baseline"]), head);
 }
