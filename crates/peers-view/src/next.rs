@@ -140,7 +140,7 @@ fn unaccepted(view: &LoopView) -> Option<String> {
 /// about.
 fn look_and_accept(files: &str, one: bool, dir: Option<&str>) -> String {
     let them = if one { "it" } else { "them" };
-    let at = dir.map(|dir| format!(" -C {}", words::shell_word(dir))).unwrap_or_default();
+    let at = dir.map(|dir| format!(" -C {}", words::quoted(dir))).unwrap_or_default();
     format!(
         "look at what changed in {files} (`peers{at} goals diff`), then `peers{at} goals accept`, or restore {them}"
     )
@@ -194,7 +194,7 @@ fn flags(dry: bool, view: &LoopView) -> String {
 /// The command that goes on with a run that was interrupted, as it was.
 fn goes_on(view: &LoopView) -> String {
     let flag = flags(is_dry(view), view);
-    let at = apart(view).map(|dir| format!(" -C {}", words::shell_word(dir))).unwrap_or_default();
+    let at = apart(view).map(|dir| format!(" -C {}", words::quoted(dir))).unwrap_or_default();
     format!("`peers{at} run{flag}` goes on")
 }
 
@@ -205,7 +205,7 @@ fn after_a_crash(open: bool, view: &LoopView) -> Step {
     Step::Run(match (dir, view.gone, open) {
         (None, ..) => format!("`peers run{flag}` goes on: the journal knows where it stopped"),
         (Some(dir), false, _) => {
-            let dir = words::shell_word(dir);
+            let dir = words::quoted(dir);
             format!("`peers -C {dir} run{flag}` goes on where it worked: the journal knows where it stopped")
         }
         (Some(dir), true, true) => format!(
@@ -218,13 +218,13 @@ fn after_a_crash(open: bool, view: &LoopView) -> Step {
 
 /// The commands that make the worktree of the newest run again, as `peers run` names them.
 fn remade(dir: &str, view: &LoopView) -> String {
-    let dir = words::shell_word(dir);
+    let dir = words::quoted(dir);
     let project = view.project.value().map_or(".", |project| project.path.as_str());
-    let project = words::shell_word(project);
+    let project = words::quoted(project);
     let run = view.run.value();
     let (flag, at) = match (run.and_then(|run| run.branch.as_deref()), run.and_then(|run| run.head.as_ref()))
     {
-        (Some(branch), _) => ("", words::shell_word(branch)),
+        (Some(branch), _) => ("", words::quoted(branch)),
         (None, Some(head)) => ("--detach ", head.to_string()),
         (None, None) => ("--detach ", "HEAD".to_owned()),
     };
@@ -250,7 +250,7 @@ fn without_worktree(view: &LoopView) -> Step {
 pub(crate) fn elsewhere(view: &LoopView) -> Option<String> {
     // Who only looked must not be led to a run that commits.
     let flag = if is_dry(view) { " --dry-run" } else { "" };
-    apart(view).map(|dir| format!("peers -C {} run{flag}", words::shell_word(dir)))
+    apart(view).map(|dir| format!("peers -C {} run{flag}", words::quoted(dir)))
 }
 
 /// Whether the newest run was a dry run.
@@ -331,7 +331,7 @@ fn budget(kind: BudgetKind, view: &LoopView) -> String {
 
 /// The money cap counts over all runs, so the next one has to be above what is spent.
 fn more_money(view: &LoopView) -> String {
-    let at = apart(view).map(|dir| format!(" -C {}", words::shell_word(dir))).unwrap_or_default();
+    let at = apart(view).map(|dir| format!(" -C {}", words::quoted(dir))).unwrap_or_default();
     let core = view.core.value();
     let row = core.and_then(|core| core.budget.rows.iter().find(|row| row.key == "max_usd"));
     let amounts = row.and_then(|row| match (row.spent, row.cap) {

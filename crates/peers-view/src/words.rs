@@ -4,6 +4,7 @@ use std::time::Duration;
 
 pub use peers_model::money::thousands;
 use peers_model::{Timestamp, time};
+pub(crate) use peers_sys::term::quoted;
 
 /// `1 gate`, `3 gates`; the plural is made with `s` unless the word ends in `s`, `x` or `ch`.
 #[must_use]
@@ -122,16 +123,6 @@ pub(crate) fn at_least(known: Option<String>, least: bool) -> String {
         Some(known) if least => format!("at least {known}"),
         Some(known) => known,
     }
-}
-
-/// Text as one word of a POSIX shell.
-pub(crate) fn shell_word(text: &str) -> String {
-    let plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ':' | ',' | '@');
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// An error with its causes, on one line.
