@@ -125,6 +125,19 @@ pub trait Disk {
     /// Unsafe directory or I/O.
     fn list(&mut self, area: Area, dir: &str) -> Result<Vec<String>, DiskError>;
 
+    /// The name in a directory that was changed last, of those that end in `suffix`.
+    ///
+    /// # Errors
+    /// As [`Disk::list`].
+    fn newest(&mut self, area: Area, dir: &str, suffix: &str) -> Result<Option<String>, DiskError> {
+        let mut newest = None;
+        for name in self.list(area, dir)?.into_iter().filter(|name| name.ends_with(suffix)) {
+            let print = self.fingerprint(area, &format!("{dir}/{name}"))?;
+            newest = newest.max(print.map(|print| (print.changed, name)));
+        }
+        Ok(newest.map(|(_, name)| name))
+    }
+
     /// Names that [`Disk::list`] leaves out, made printable: directories, links, special files, names that
     /// are no UTF-8. Empty where a disk knows plain files alone.
     ///

@@ -11,6 +11,9 @@ use crate::disk::{Area, Disk, DiskError, DiskErrorKind, Fingerprint, free_name};
 /// Most names that a directory of ours may have.
 const MAX_NAMES: usize = 100_000;
 
+/// Bytes that are made room for before they are read.
+const ROOM: u64 = 128 * 1024;
+
 /// The real disk.
 #[derive(Debug)]
 pub struct FsDisk {
@@ -136,7 +139,8 @@ impl Disk for FsDisk {
             detail: e.to_string(),
         };
         file.seek(SeekFrom::Start(offset)).map_err(io)?;
-        let mut bytes = Vec::new();
+        // Most often so much is there; more than this is made room for as it comes.
+        let mut bytes = Vec::with_capacity(usize::try_from(len.min(ROOM)).unwrap_or_default());
         file.take(len).read_to_end(&mut bytes).map_err(io)?;
         Ok(bytes)
     }
@@ -173,6 +177,22 @@ impl Disk for FsDisk {
     fn list(&mut self, area: Area, dir: &str) -> Result<Vec<String>, DiskError> {
         let entries = self.entries(area, dir)?.into_iter();
         Ok(entries.filter(|e| e.kind == Kind::File).filter_map(|e| e.name.into_string().ok()).collect())
+    }
+
+    fn newest(&mut self, area: Area, dir: &str, suffix: &str) -> Result<Option<String>, DiskError> {
+        let fail = |e: FileError| convert(&e, "list", area, dir);
+        let Some(root) = self.dir(area) else { return Ok(None) };
+        let Some(found) = optional(root.open_path(dir)).map_err(fail)? else { return Ok(None) };
+        let mut newest = None;
+        for entry in found.list(MAX_NAMES).map_err(fail)?.entries {
+            let Some(name) = entry.name.into_string().ok().filter(|name| name.ends_with(suffix)) else {
+                continue;
+            };
+            // One that is gone meanwhile is not the newest.
+            let stat = found.stat(&name).map_err(fail)?.filter(|stat| stat.kind == Kind::File);
+            newest = newest.max(stat.map(|stat| (stat.changed_ns, name)));
+        }
+        Ok(newest.map(|(_, name)| name))
     }
 
     fn irregular(&mut self, area: Area, dir: &str) -> Result<Vec<String>, DiskError> {

@@ -108,6 +108,22 @@ pub fn get<D: Disk>(disk: &mut D, id: &RunId) -> Result<Option<RunRecord>, Store
     read(disk, &format!("{id}{SUFFIX}"))
 }
 
+/// The newest record, without a look into the others: the one of `known`, the run that the journal names last,
+/// or one that was written later. For looking.
+///
+/// # Errors
+/// [`StoreError`] also where that record cannot be read.
+pub fn newest<D: Disk>(disk: &mut D, known: Option<&RunId>) -> Result<Option<RunRecord>, StoreError> {
+    let known = known.map(|id| format!("{id}{SUFFIX}"));
+    let written = disk.newest(Area::Store, layout::store::RUNS, SUFFIX)?;
+    let written = written.filter(|name| Some(name) != known.as_ref());
+    let mut records = Vec::new();
+    for name in known.iter().chain(&written) {
+        records.extend(read(disk, name)?);
+    }
+    Ok(records.into_iter().max_by(|a, b| (a.started_at, &a.run_id).cmp(&(b.started_at, &b.run_id))))
+}
+
 fn read<D: Disk>(disk: &mut D, name: &str) -> Result<Option<RunRecord>, StoreError> {
     let path = format!("{}/{name}", layout::store::RUNS);
     let advice = "restore it from a copy, or move it away: what it says of its run is lost then";

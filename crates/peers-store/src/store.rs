@@ -294,19 +294,38 @@ fn whole<D: Disk>(disk: &mut D, witnesses: &Witnesses, at: &Position) -> Result<
 /// # Errors
 /// [`StoreError`], also when the journal ends before the snapshot.
 pub fn read_state<D: Disk>(disk: &mut D) -> Result<State, StoreError> {
+    read_state_at(disk, u64::MAX).map(|(state, _)| state)
+}
+
+/// [`read_state`] with the end of what was read, from which it can be gone on. Without a snapshot that fits,
+/// a journal of more than `most` bytes is not read.
+///
+/// # Errors
+/// As [`read_state`]; [`StoreError::File`] about the snapshot for a journal that is too long.
+pub fn read_state_at<D: Disk>(disk: &mut D, most: u64) -> Result<(State, Position), StoreError> {
     // The copies are read first: the journal only ever grows.
     let snapshot = read_snapshot(disk).ok().flatten();
-    if let Some(snapshot) = &snapshot
-        && journal::holds(disk, &snapshot.at)?
+    if let Some(Snapshot { at, .. }) = &snapshot
+        && journal::holds(disk, at)?
+        && let Some(Snapshot { at, mut state, .. }) = snapshot
     {
-        let mut state = snapshot.state.clone();
-        Journal::open(disk, &snapshot.at, false, |read| apply(&mut state, &read.line))?;
-        return Ok(state);
+        let journal = Journal::open(disk, &at, false, |read| apply(&mut state, &read.line))?;
+        return Ok((state, journal.position().clone()));
+    }
+    if most < u64::MAX {
+        let mut size: u64 = 0;
+        for number in journal::segments(disk)? {
+            size = size.saturating_add(disk.len(Area::Store, &layout::segment(number))?.unwrap_or(0));
+        }
+        if size > most {
+            let what = "is missing or does not fit the journal, which is too long for a quick look; `peers state rebuild` makes it anew";
+            return Err(StoreError::File { path: layout::store::SNAPSHOT.into(), what: what.to_owned() });
+        }
     }
     let mut witnesses = Witnesses::hear(disk, snapshot.as_ref())?;
     let (journal, state, _) = fold(disk, Some(&mut witnesses))?;
     witnesses.agree(disk, journal.position(), &state)?;
-    Ok(state)
+    Ok((state, journal.position().clone()))
 }
 
 /// Compares the snapshot with a fold of the whole journal. `None` = they agree or there is no
