@@ -65,7 +65,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    fn raw(self) -> u64 {
+    pub(crate) fn raw(self) -> u64 {
         match self {
             Self::Count(n) | Self::Millis(n) | Self::Tokens(Tokens(n)) => n,
             Self::Usd(usd) => usd.as_micros(),

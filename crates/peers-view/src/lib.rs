@@ -6,6 +6,7 @@
 //! Start reading at [`LoopView::read`].
 
 mod accounting;
+mod attention;
 mod budget;
 mod bugs;
 mod caveats;
@@ -29,6 +30,7 @@ mod page;
 mod peers;
 mod replay;
 mod report;
+mod row;
 mod setup;
 mod soft;
 mod sourced;
@@ -42,6 +44,7 @@ mod words;
 mod tests;
 
 pub use accounting::{Accounting, Doubt, doubts};
+pub use attention::{Attention, Cause, Level, Spelling};
 pub use budget::{Amount, BudgetRow, BudgetView, spend, uncounted};
 pub use bugs::{BugRow, BugsView};
 pub use caveats::Caveats;
@@ -56,7 +59,7 @@ pub use history::{
 };
 pub use info::{Info, info_json, info_text, keys};
 pub use json::terminal_safe;
-pub use liveness::{Attention, Confinement, CrashKind, Liveness, Lock, OpenTurn, attention, outcome};
+pub use liveness::{Confinement, CrashKind, Liveness, Lock, OpenTurn, outcome};
 pub use loopview::{Alert, Asked, Core, LoopView, RunBrief, Silence};
 pub use next::{closing, next_step, red_gate};
 pub use notable::{AcceptedRow, HookRow, LandedRow, Notable, UndoneRow, WeakenedRow};
@@ -65,6 +68,11 @@ pub use peers::PeerRow;
 pub use peers_core::failed::why as why_failed;
 pub use replay::{Artifact, CommitRow, Replay, replay, replay_json, replay_text};
 pub use report::{Report, report_json, report_markdown};
+pub use row::{
+    BugCounts, Convergence, Cost, Gates, HardGates, HeadFact, LastCommit, LastEvent, Listed, LoopRow,
+    LoopState, Meter, Meters, OpenBugs, PeerCell, RecentTick, RowAsked, RowReader, RowWarning, SoftGates,
+    StuckGate, Unknown, Versions,
+};
 pub use setup::{Broken, PLACEHOLDER, Setup};
 pub use soft::SoftRow;
 pub use sourced::Sourced;

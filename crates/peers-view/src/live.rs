@@ -5,8 +5,9 @@ use std::time::Duration;
 use peers_model::outcome::StopReason;
 use peers_model::{Timestamp, time};
 
+use crate::attention::{Level, level_of};
 use crate::diagnostic::stop_detail;
-use crate::liveness::{Attention, Liveness, OpenTurn, attention};
+use crate::liveness::{Liveness, OpenTurn};
 use crate::loopview::{LoopView, Silence};
 use crate::next;
 use crate::page::Tone;
@@ -75,11 +76,11 @@ pub(crate) fn live_words(view: &LoopView, when: Stamp) -> (Tone, String) {
         Sourced::Missing => return (Tone::Care, "not known".to_owned()),
         Sourced::Unreadable(why) => return (Tone::Bad, format!("not known: {why}")),
     };
-    let tone = match attention(live) {
-        Attention::Done => Tone::Good,
-        Attention::None => Tone::Strong,
-        Attention::Watch => Tone::Care,
-        Attention::Act | Attention::Alarm => Tone::Bad,
+    let tone = match level_of(live) {
+        Level::Done => Tone::Good,
+        Level::Ok | Level::Idle => Tone::Strong,
+        Level::Watch => Tone::Care,
+        Level::Act => Tone::Bad,
     };
     let text = match live {
         Liveness::Running { pid, run_id, foreign, since, turn, gates_since } => {

@@ -135,6 +135,16 @@ pub enum CrashKind {
 }
 
 impl CrashKind {
+    /// The word in files and views.
+    #[must_use]
+    pub fn outcome(self) -> &'static str {
+        match self {
+            Self::Killed => "killed",
+            Self::HostRebooted => "host_rebooted",
+            Self::Lost => "lost",
+        }
+    }
+
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Killed => "its process is gone without a word",
@@ -222,46 +232,6 @@ pub(crate) fn liveness(
         at: exit.at,
         exit_code: record.and_then(|r| r.exit_code).unwrap_or_else(|| exit.reason.exit_code()),
     })
-}
-
-/// What an operator is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Attention {
-    /// Nothing.
-    None,
-    /// It is done.
-    Done,
-    /// Look when there is time.
-    Watch,
-    /// Somebody has to do something.
-    Act,
-    /// Somebody has to find out what happened first.
-    Alarm,
-}
-
-/// What an operator is asked for, by the table of stop reasons.
-#[must_use]
-pub fn attention(liveness: &Liveness) -> Attention {
-    match liveness {
-        Liveness::Running { .. } | Liveness::Command { .. } | Liveness::Fresh => Attention::None,
-        Liveness::Crashed { .. } => Attention::Act,
-        Liveness::Stopped { reason, .. } => match reason {
-            StopReason::Complete => Attention::Done,
-            StopReason::MaxTicks => Attention::Watch,
-            StopReason::Drained | StopReason::Interrupted(_) | StopReason::LockHeld => Attention::None,
-            StopReason::GoalMutation(_) | StopReason::Tamper(_) => Attention::Alarm,
-            StopReason::Budget(_)
-            | StopReason::StuckGate(_)
-            | StopReason::StuckSkeptic
-            | StopReason::ParkedBlocked
-            | StopReason::ParkedProof
-            | StopReason::Unjudged(_)
-            | StopReason::PeerUnavailable(_)
-            | StopReason::AllPeersDegraded
-            | StopReason::Error(_) => Attention::Act,
-        },
-    }
 }
 
 /// The kind of an ending, one word.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use peers_core::budget::{self as core_budget, Caps};
-use peers_core::state::{State, WarningEntry};
+use peers_core::state::{OpenMove, State, WarningEntry};
 use peers_core::turns::{self, Choice};
 use peers_model::config::Config;
 use peers_model::record::MoveKind;
@@ -15,15 +15,18 @@ use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, Disk, StoreError, accept, layout, load, store};
 use serde::{Deserialize, Serialize};
 
+use crate::attention::{self, Attention, Facts, Spelling};
 use crate::budget::{self, BudgetView};
 use crate::bugs::BugsView;
 use crate::converge::{self, ConvergeView};
 use crate::facts::{GitFacts, Here, Paths};
 use crate::gates::{self, GateRow};
 use crate::liveness::{self, Confinement, Liveness, Lock, OpenTurn};
+use crate::next::{apart, decided};
 use crate::notable::{self, LandedRow, Notable, UndoneRow};
 use crate::peers::{self, PeerRow};
-use crate::setup::{self, Setup};
+use crate::row::RecentTick;
+use crate::setup::{self, Broken, Setup};
 use crate::soft::{self, SoftRow};
 use crate::sourced::Sourced;
 use crate::ticks::{self, JournalTail};
@@ -66,6 +69,8 @@ pub struct Asked {
     pub files_in: Option<String>,
     /// The names of the logs of gates where the newest run worked, if that is another directory.
     pub gate_logs: Option<BTreeSet<String>>,
+    /// Free bytes where the loop works, if somebody looked.
+    pub free_bytes: Option<u64>,
 }
 
 impl Asked {
@@ -85,6 +90,7 @@ impl Asked {
             refusals: Vec::new(),
             files_in: None,
             gate_logs: None,
+            free_bytes: None,
         }
     }
 }
@@ -127,6 +133,9 @@ pub struct LoopView {
     pub silence: Option<Silence>,
     /// What is wrong with the sources.
     pub alerts: Vec<Alert>,
+    /// What it asks of its operator.
+    #[serde(skip)]
+    pub attention: Attention,
 }
 
 /// A silence, and how long it may last.
@@ -284,6 +293,7 @@ impl LoopView {
                 config.value().map(|config| caps(config.clone(), runs.last()).in_force(state, asked.now));
             alerts.extend(waiting(state, live, caps.as_ref(), asked.now));
         }
+        let moving = known.and_then(|state| state.moving.clone());
         let git = asked.git.value();
         for refusal in &asked.refusals {
             alerts.push(Alert { kind: REFUSED, text: format!("`peers run` would refuse: {refusal}") });
@@ -314,10 +324,46 @@ impl LoopView {
             gone: asked.gone,
             silence,
             alerts,
+            attention: Attention::default(),
         };
         let out = crate::next::out(&view).into_iter();
         view.alerts.extend(out.map(|text| Alert { kind: PEER, text }));
+        view.attention = view.attention(asked, config.value(), moving.as_ref());
         view
+    }
+
+    /// What it asks of its operator, who types commands in the directory that was asked about.
+    fn attention(&self, asked: &Asked, config: Option<&Config>, moving: Option<&OpenMove>) -> Attention {
+        let tail = self.journal.value();
+        let ticks: Vec<RecentTick> =
+            tail.map(|tail| tail.ticks.iter().map(RecentTick::of).collect()).unwrap_or_default();
+        let run = self.core.value().and_then(|core| core.run.as_ref()).map(|run| &run.id);
+        let mirror =
+            tail.and_then(|tail| tail.mirror.as_ref()).filter(|(of, ..)| of.is_some() && of.as_ref() == run);
+        let broken: Vec<String> = self.setup.broken.iter().map(Broken::words).collect();
+        let seam = self.alerts.iter().find(|alert| alert.kind == "journal").map(|alert| alert.text.as_str());
+        attention::attention(&Facts {
+            now: self.at,
+            spelling: &Spelling::Loop { dir: apart(self).map(str::to_owned) },
+            live: self.liveness.as_ref(),
+            unknown_since: None,
+            damage: self.core.why().or(seam),
+            core: self.core.value(),
+            run: self.run.value(),
+            idle_ms: config.map(|config| u64::from(config.health.idle_timeout_s.get()) * 1000),
+            unaccepted: &self.setup.unaccepted,
+            broken: &broken,
+            ticks: &ticks,
+            needed: config.map(|config| config.goals.convergence_n.get()),
+            mirror: mirror.map(|(_, at, tick)| (*at, *tick)),
+            decided: decided(self),
+            moving: moving.map(|moving| &moving.what),
+            gone: self.gone,
+            moved: tail.and_then(|tail| tail.last).max(asked.heard),
+            free_bytes: asked.free_bytes,
+            version: env!("CARGO_PKG_VERSION"),
+            refusals: &asked.refusals,
+        })
     }
 
     /// [`LoopView::read`], again where a loop seems to have crashed only because it began or ended
@@ -372,7 +418,7 @@ fn bugs(git: &Sourced<GitFacts>) -> Sourced<BugsView> {
     }
 }
 
-fn core(
+pub(crate) fn core(
     state: &State,
     git: Option<&GitFacts>,
     config: &Sourced<Config>,
@@ -466,7 +512,7 @@ struct Snapshot {
 
 /// The fold of the journal; what the snapshot says where that is broken. Also the number of records that
 /// came from the snapshot unread.
-fn read_state<D: Disk>(disk: &mut D, alerts: &mut Vec<Alert>) -> (Sourced<State>, u64) {
+pub(crate) fn read_state<D: Disk>(disk: &mut D, alerts: &mut Vec<Alert>) -> (Sourced<State>, u64) {
     let snapshot = snapshot(disk);
     let wrong = match &snapshot {
         Err(why) => Some(why.clone()),
@@ -529,7 +575,7 @@ fn read_runs<D: Disk>(disk: &mut D, alerts: &mut Vec<Alert>) -> Result<Vec<RunRe
 }
 
 /// The accepted configuration.
-fn read_config<D: Disk>(disk: &mut D) -> Sourced<Config> {
+pub(crate) fn read_config<D: Disk>(disk: &mut D) -> Sourced<Config> {
     let read = accept::read_bytes(disk, layout::peers::CONFIG).map_err(|error| chain(&error));
     Sourced::from_read(read.and_then(|bytes| {
         let Some(bytes) = bytes else { return Ok(None) };

@@ -8,10 +8,11 @@ use peers_model::Usd;
 use peers_model::outcome::{BudgetKind, StopReason};
 use peers_sys::term;
 
+use crate::attention::is_alarming;
 use crate::budget::Amount;
 use crate::converge::unproved;
 use crate::diagnostic::cause;
-use crate::liveness::{Attention, Liveness, attention};
+use crate::liveness::Liveness;
 use crate::loopview::{LoopView, REFUSED, given_usd};
 use crate::notable::{HookRow, LOOK, WeakenedRow};
 use crate::peers::PeerRow;
@@ -66,7 +67,7 @@ fn next(view: &LoopView) -> Option<Step> {
         Liveness::Fresh => return Some(before_the_first_run(view)),
         Liveness::Crashed { turn, .. } => return Some(after_a_crash(turn.is_some(), view)),
         // The operator has decided what becomes of it; only what is alarming stays so.
-        live @ Liveness::Stopped { .. } if decided(view) && attention(live) != Attention::Alarm => {
+        live @ Liveness::Stopped { .. } if decided(view) && !is_alarming(live) => {
             return None;
         }
         Liveness::Stopped { reason: StopReason::Complete, .. } => return home(view).map(Step::Other),
@@ -259,14 +260,14 @@ fn is_dry(view: &LoopView) -> bool {
 }
 
 /// Where the newest run worked, if that is not the directory that was asked about.
-fn apart(view: &LoopView) -> Option<&str> {
+pub(crate) fn apart(view: &LoopView) -> Option<&str> {
     let workdir = view.core.value()?.workdir.as_deref()?;
     let here = view.here.as_deref().or_else(|| view.project.value().map(|project| project.path.as_str()))?;
     (workdir != here).then_some(workdir)
 }
 
 /// Whether the newest run was landed or undone.
-fn decided(view: &LoopView) -> bool {
+pub(crate) fn decided(view: &LoopView) -> bool {
     view.landed.is_some() || view.undone.is_some()
 }
 

@@ -7,11 +7,12 @@ use peers_model::outcome::StopReason;
 use peers_store::Disk;
 use serde::Serialize;
 
+use crate::attention::{Attention, Level, is_alarming, level_of};
 use crate::diagnostic::last_words;
 use crate::history::{ExitRow, GateHistory, History, PeerCost, When};
 use crate::json;
 use crate::live::{Stamp, live_words};
-use crate::liveness::{Attention, Liveness, attention, outcome};
+use crate::liveness::{Liveness, outcome};
 use crate::loopview::{Asked, Core, LoopView, REFUSED};
 use crate::markdown::{Document, code};
 use crate::next::next_step;
@@ -46,15 +47,15 @@ impl Report {
 #[must_use]
 pub fn report_json(report: &Report) -> String {
     #[derive(Serialize)]
-    struct Outcome {
+    struct Outcome<'a> {
         text: String,
         kind: Option<&'static str>,
-        attention: Option<Attention>,
+        attention: &'a Attention,
         next_step: Option<String>,
     }
     #[derive(Serialize)]
     struct Document<'a> {
-        outcome: Outcome,
+        outcome: Outcome<'a>,
         #[serde(flatten)]
         report: &'a Report,
     }
@@ -69,7 +70,7 @@ pub fn report_json(report: &Report) -> String {
     let outcome = Outcome {
         text: live_words(&report.view, Stamp::Absolute).1,
         kind,
-        attention: live.map(attention),
+        attention: &report.view.attention,
         next_step: next_step(&report.view),
     };
     json::document("peers.report/1", &Document { outcome, report })
@@ -204,11 +205,9 @@ pub(crate) fn headline(view: &LoopView) -> &'static str {
         Some(Liveness::Crashed { .. }) => "Crashed",
         Some(Liveness::Stopped { .. }) if view.undone.is_some() => "Undone",
         Some(Liveness::Stopped { reason: StopReason::Complete, .. }) => "Complete",
-        Some(live @ Liveness::Stopped { .. }) => match attention(live) {
-            Attention::Alarm => "Stopped: look before you do anything else",
-            Attention::Act => "Stopped: somebody is needed",
-            Attention::Watch | Attention::None | Attention::Done => "Stopped",
-        },
+        Some(live) if is_alarming(live) => "Stopped: look before you do anything else",
+        Some(live) if level_of(live) == Level::Act => "Stopped: somebody is needed",
+        Some(Liveness::Stopped { .. }) => "Stopped",
     }
 }
 

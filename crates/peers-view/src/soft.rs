@@ -1,5 +1,7 @@
 //! Soft goals: how many reviews count, and what is missing.
 
+use std::collections::BTreeMap;
+
 use peers_core::converge::roster;
 use peers_core::reviews::{self, SoftStatus};
 use peers_core::state::State;
@@ -38,6 +40,8 @@ pub struct SoftRow {
     pub kept: usize,
     /// Of these, how many are about content that has changed since.
     pub stale: usize,
+    /// Of what is there now one reviewer thinks well, and another does not.
+    pub split: bool,
 }
 
 impl SoftRow {
@@ -74,9 +78,19 @@ pub(crate) fn rows(state: &State, git: Option<&GitFacts>) -> Vec<SoftRow> {
             last_reviewer: status.last_reviewer.clone(),
             kept: status.history.len(),
             stale: status.history.iter().filter(|review| review.scope != scope).count(),
+            split: split(status, scope),
         }
     };
     state.rules.soft.iter().map(row).collect()
+}
+
+/// Whether the newest answers of different reviewers about this scope differ.
+fn split(status: &SoftStatus, scope: &str) -> bool {
+    let mut newest: BTreeMap<&PeerName, bool> = BTreeMap::new();
+    for review in status.history.iter().filter(|review| review.scope == scope) {
+        newest.insert(&review.reviewer, review.pass);
+    }
+    newest.values().any(|pass| *pass) && newest.values().any(|pass| !pass)
 }
 
 fn rule_words(rule: SoftRule) -> String {

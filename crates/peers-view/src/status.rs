@@ -3,12 +3,13 @@
 use peers_core::state::{LastRun, PeerState};
 use peers_model::Timestamp;
 
+use crate::attention::Attention;
 use crate::converge::unproved;
 use crate::diagnostic::last_words;
 use crate::gates::GateRow;
 use crate::json;
 use crate::live::{Stamp, live_words};
-use crate::liveness::{Attention, Liveness, attention};
+use crate::liveness::Liveness;
 use crate::loopview::{Core, LoopView};
 use crate::next::{self, next_step};
 use crate::page::{Cell, Colour, Page, Tone};
@@ -56,16 +57,15 @@ pub fn status_json(view: &LoopView) -> String {
     struct Document<'a> {
         #[serde(flatten)]
         view: &'a LoopView,
-        attention: Option<Attention>,
+        attention: &'a Attention,
         next_step: Option<String>,
         unconfined: bool,
     }
-    let live = view.liveness.value();
     json::document(
         "peers.status/1",
         &Document {
             view,
-            attention: live.map(attention),
+            attention: &view.attention,
             next_step: next_step(view),
             unconfined: !matches!(view.confinement, crate::liveness::Confinement::Confined { .. }),
         },

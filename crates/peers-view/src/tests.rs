@@ -1,5 +1,6 @@
 //! Journals made of handcrafted records over a real store, and what the views make of them.
 
+mod attention;
 mod caveats;
 mod converge;
 mod feed;
@@ -10,6 +11,7 @@ mod next;
 mod notable;
 mod replay;
 mod report;
+mod row;
 mod status;
 mod unreadable;
 

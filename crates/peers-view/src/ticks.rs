@@ -182,6 +182,12 @@ pub struct JournalTail {
     pub torn: u64,
     /// The newest record of the part that was looked through which does not continue the one before it.
     pub broken: Option<u64>,
+    /// When the last record was written.
+    #[serde(skip)]
+    pub(crate) last: Option<Timestamp>,
+    /// When the mirror was found changed last: in which run, and in which tick.
+    #[serde(skip)]
+    pub(crate) mirror: Option<(Option<RunId>, Timestamp, Option<TickNo>)>,
 }
 
 /// The numbers of the segments of the journal.
@@ -240,6 +246,8 @@ struct Part {
     unreadable: u64,
     torn: u64,
     broken: Option<u64>,
+    last: Option<Timestamp>,
+    mirror: Option<(Option<RunId>, Timestamp, Option<TickNo>)>,
 }
 
 impl Part {
@@ -266,8 +274,11 @@ impl Part {
             }
             before = Some((line.seq, sha256_hex(bytes)));
             part.last_seq = line.seq;
+            part.last = Some(line.ts);
             if let Record::Tick(tick) = &line.record {
                 part.ticks.push(TickRow::of(line.ts, line.run_id.as_ref(), tick));
+            } else if let Record::MirrorRestored(restored) = &line.record {
+                part.mirror = Some((line.run_id.clone(), line.ts, restored.tick));
             }
         }
         part
@@ -277,11 +288,13 @@ impl Part {
 impl JournalTail {
     /// Puts the part of an older segment before what is there.
     fn take(&mut self, part: Part, newest: bool) {
-        let Part { mut ticks, last_seq, unreadable, torn, broken } = part;
+        let Part { mut ticks, last_seq, unreadable, torn, broken, last, mirror } = part;
         ticks.append(&mut self.ticks);
         self.ticks = ticks;
         self.unreadable += unreadable;
         self.broken = self.broken.or(broken);
+        self.last = self.last.or(last);
+        self.mirror = self.mirror.take().or(mirror);
         if newest {
             self.torn = torn;
         }

@@ -2,6 +2,7 @@
 
 use peers_model::record::{CorrectionKind, Line, Record, RunStarted};
 use peers_model::verdict::Judged;
+use peers_sys::term;
 use serde_json::json;
 
 use crate::diagnostic::stop_detail;
@@ -53,6 +54,11 @@ pub fn watch_json(item: &FeedItem) -> String {
         ),
         FeedItem::Replaced => json::line("peers.watch/1", &json!({"kind": "replaced"})),
     }
+}
+
+/// What a record says, one line.
+pub(crate) fn text(line: &Line) -> String {
+    term::line(&words_of(line).1, TEXT)
 }
 
 fn words_of(line: &Line) -> (Tone, String) {

@@ -19,14 +19,14 @@ use crate::{
 };
 
 /// Colour, title, clear screen, C1, direction, zero width, a line end, a bell, table and code marks.
-const EVIL: &str = "E\u{1b}[31m\u{1b}]0;t\u{7}\u{1b}[2J\u{9b}1m\u{202e}\u{200b}\u{feff}\r\nX\u{0}\u{8}\u{7f}|`</td>[a](b)\u{e0041}!";
+pub(super) const EVIL: &str = "E\u{1b}[31m\u{1b}]0;t\u{7}\u{1b}[2J\u{9b}1m\u{202e}\u{200b}\u{feff}\r\nX\u{0}\u{8}\u{7f}|`</td>[a](b)\u{e0041}!";
 
 fn evil() -> String {
     EVIL.to_owned()
 }
 
 /// A journal with hostile text in every field that may hold any.
-fn world() -> World {
+pub(super) fn world() -> World {
     let mut world = World::running();
     let ack = OperatorOp::Ack { target: peers_model::record::AckTarget::Concern(evil()), reason: evil() };
     world.append(Record::Operator(OperatorRecord { op: ack, by: evil() }));

@@ -56,7 +56,8 @@ fn a_stop_that_wants_somebody_says_so_with_the_next_step() {
     assert!(text.contains("\nNext step: review with `peers goals diff`"), "{text}");
     let json: Value = serde_json::from_str(&report_json(&report(&world))).unwrap();
     assert_eq!(json["schema"], "peers.report/1");
-    assert_eq!(json["outcome"]["attention"], "alarm");
+    assert_eq!(json["outcome"]["attention"]["level"], "act");
+    assert_eq!(json["outcome"]["attention"]["code"], "goal-mutation");
     assert_eq!(json["outcome"]["kind"], "integrity");
 }
 

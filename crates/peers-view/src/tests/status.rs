@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::{World, commit, disk, is_harmless, judged, listing, operator, red, run_record};
 use crate::{
-    Attention, Colour, Confinement, CrashKind, GitFacts, Liveness, Lock, LoopView, Paths, Sourced, attention,
-    next_step, status_json, status_text,
+    Colour, Confinement, CrashKind, GitFacts, Level, Liveness, Lock, LoopView, Paths, Sourced, next_step,
+    status_json, status_text,
 };
 
 #[test]
@@ -140,7 +140,8 @@ fn a_stopped_loop_says_why_and_what_to_do() {
     let text = world.text();
     assert!(text.contains("state:     stopped 2m ago, stuck:tests-pass: it stays red (exit 11)\n"), "{text}");
     assert!(text.contains("next step: read the gate's diagnostic in `peers status`"), "{text}");
-    assert_eq!(attention(world.view().liveness.value().unwrap()), Attention::Act);
+    let attention = world.view().attention;
+    assert_eq!((attention.level(), attention.top.code), (Level::Act, "stuck"));
 }
 
 #[test]

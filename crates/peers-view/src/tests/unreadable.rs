@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The journal with one record changed.
-fn damage(world: &World) {
+pub(super) fn damage(world: &World) {
     let path = world.path("store/journal/000001.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
     let damaged = text.replacen("\"prompt_bytes\":4096", "\"prompt_bytes\":4097", 1);

@@ -1,0 +1,117 @@
+//! How the commands are spelt that an operator is told to type.
+
+use peers_sys::term;
+
+/// Who shows the command, and so how it is spelt. Each command is one line for a POSIX shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spelling {
+    /// By name: `peers-ctl start NAME`, and `peers -C DIR goals diff` where only `peers` has the command.
+    Ctl {
+        /// The project's name.
+        name: String,
+        /// Where the loop works.
+        dir: String,
+        /// The directory of the controller's files, where it is not the usual one.
+        config_dir: Option<String>,
+    },
+    /// By `peers` alone.
+    Loop {
+        /// Where the loop works, if that is not the directory in which the command is typed.
+        dir: Option<String>,
+    },
+}
+
+impl Spelling {
+    /// `peers-ctl COMMAND NAME REST`; nothing for who has no names.
+    fn ctl(&self, command: &str, rest: &str) -> Option<String> {
+        let Self::Ctl { name, config_dir, .. } = self else { return None };
+        let files = match config_dir {
+            Some(dir) => format!("--config-dir {} ", word(dir)?),
+            None => String::new(),
+        };
+        let rest = if rest.is_empty() { String::new() } else { format!(" {rest}") };
+        Some(format!("peers-ctl {files}{command} {}{rest}", word(name)?))
+    }
+
+    /// `peers -C DIR ARGUMENTS`.
+    pub(crate) fn peers(&self, arguments: &str) -> Option<String> {
+        let dir = match self {
+            Self::Ctl { dir, .. } => Some(dir),
+            Self::Loop { dir } => dir.as_ref(),
+        };
+        let at = match dir {
+            Some(dir) => format!("-C {} ", word(dir)?),
+            None => String::new(),
+        };
+        Some(format!("peers {at}{arguments}"))
+    }
+
+    /// The command of the controller, or that of `peers` for who has no names. Nothing where a name or a path
+    /// cannot be typed.
+    pub(crate) fn either(&self, (command, rest): (&str, &str), arguments: &str) -> Option<String> {
+        match self {
+            Self::Ctl { .. } => self.ctl(command, rest),
+            Self::Loop { .. } => self.peers(arguments),
+        }
+    }
+
+    /// Starts a loop.
+    pub(crate) fn start(&self) -> Option<String> {
+        self.either(("start", ""), "run")
+    }
+
+    /// Starts one whose operator has seen to what it stopped for.
+    pub(crate) fn resume(&self) -> Option<String> {
+        self.either(("resume", "--start"), "run")
+    }
+
+    /// `df -h DIR`.
+    pub(crate) fn space(&self) -> Option<String> {
+        let dir = match self {
+            Self::Ctl { dir, .. } => dir.as_str(),
+            Self::Loop { dir } => dir.as_deref().unwrap_or("."),
+        };
+        Some(format!("df -h {}", word(dir)?))
+    }
+}
+
+/// One word of a shell. What a terminal does not show as it is cannot be copied from it, so it is no word.
+fn word(text: &str) -> Option<String> {
+    (term::inline(text) == text).then(|| term::quoted(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ctl(name: &str, dir: &str) -> Spelling {
+        Spelling::Ctl { name: name.into(), dir: dir.into(), config_dir: None }
+    }
+
+    #[test]
+    fn commands_are_spelt_for_who_shows_them() {
+        let by_name = ctl("billing", "/srv/a b");
+        assert_eq!(by_name.resume().unwrap(), "peers-ctl resume billing --start");
+        assert_eq!(by_name.peers("goals diff").unwrap(), "peers -C '/srv/a b' goals diff");
+        assert_eq!(by_name.space().unwrap(), "df -h '/srv/a b'");
+        let here = Spelling::Loop { dir: None };
+        assert_eq!(here.resume().unwrap(), "peers run");
+        assert_eq!(here.space().unwrap(), "df -h .");
+        let other = Spelling::Loop { dir: Some("/x".into()) };
+        assert_eq!(other.start().unwrap(), "peers -C /x run");
+        let elsewhere = Spelling::Ctl { name: "a".into(), dir: "/r".into(), config_dir: Some("/c d".into()) };
+        assert_eq!(elsewhere.start().unwrap(), "peers-ctl --config-dir '/c d' start a");
+    }
+
+    #[test]
+    fn no_shell_sees_more_than_one_word_and_nothing_that_is_not_shown_is_typed() {
+        let evil = ctl("a; rm -rf ~", "/x'$(y)`z`");
+        assert_eq!(evil.start().unwrap(), "peers-ctl start 'a; rm -rf ~'");
+        assert_eq!(evil.peers("run").unwrap(), r"peers -C '/x'\''$(y)`z`' run");
+        for unseen in ["/x\ny", "/x\u{1b}[2J", "/x\u{202e}y", "/x\u{200b}"] {
+            let spelling = ctl("a", unseen);
+            assert_eq!((spelling.peers("run"), spelling.space()), (None, None), "{unseen:?}");
+            assert!(spelling.start().is_some());
+        }
+    }
+}

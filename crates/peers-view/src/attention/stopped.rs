@@ -1,0 +1,291 @@
+//! A loop that does not run: what its ending asks for, by the table of stop reasons.
+
+use peers_model::outcome::{ApiClass, BudgetKind, ErrorKind, StopReason};
+use peers_model::{Timestamp, Tokens, Usd};
+use peers_sys::term;
+
+use super::{Cause, Facts, Level, Spelling};
+use crate::budget::Amount;
+use crate::diagnostic::{cause, stop_detail};
+use crate::liveness::Liveness;
+
+/// Terminal cells of what is kept of a stop.
+const DETAIL: usize = 200;
+
+/// How urgent an ending is, by the table of stop reasons alone.
+pub(crate) fn level_of(live: &Liveness) -> Level {
+    match live {
+        Liveness::Running { .. } | Liveness::Command { .. } => Level::Ok,
+        Liveness::Fresh => Level::Idle,
+        Liveness::Crashed { .. } => Level::Act,
+        Liveness::Stopped { reason, .. } => match reason {
+            StopReason::Complete => Level::Done,
+            StopReason::MaxTicks => Level::Watch,
+            StopReason::Drained | StopReason::Interrupted(_) | StopReason::LockHeld => Level::Idle,
+            StopReason::GoalMutation(_)
+            | StopReason::Tamper(_)
+            | StopReason::Budget(_)
+            | StopReason::StuckGate(_)
+            | StopReason::StuckSkeptic
+            | StopReason::ParkedBlocked
+            | StopReason::ParkedProof
+            | StopReason::Unjudged(_)
+            | StopReason::PeerUnavailable(_)
+            | StopReason::AllPeersDegraded
+            | StopReason::Error(_) => Level::Act,
+        },
+    }
+}
+
+/// Somebody has to find out what happened before anything else.
+pub(crate) fn is_alarming(live: &Liveness) -> bool {
+    matches!(live, Liveness::Stopped { reason: StopReason::GoalMutation(_) | StopReason::Tamper(_), .. })
+}
+
+/// How a loop stands that does not run.
+pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Cause {
+    match live {
+        Liveness::Running { .. } => super::running::base(facts, live),
+        Liveness::Command { command, .. } => Cause {
+            level: Level::Ok,
+            code: "command",
+            why: format!("`peers {command}` is at work"),
+            since: None,
+            action: None,
+        },
+        Liveness::Fresh => Cause {
+            level: Level::Idle,
+            code: "fresh",
+            why: "no run yet".to_owned(),
+            since: None,
+            action: facts.spelling.start(),
+        },
+        Liveness::Crashed { how, turn, since, .. } => {
+            let turn = turn
+                .as_ref()
+                .map(|turn| format!(" in tick {} of {}", turn.tick, turn.peer))
+                .unwrap_or_default();
+            Cause {
+                level: Level::Act,
+                code: "crashed",
+                why: format!("crashed{turn}: {}", how.words()),
+                since: Some(*since),
+                action: if facts.gone { there(facts) } else { facts.spelling.start() },
+            }
+        }
+        Liveness::Stopped { reason, detail, at, .. } => ended(facts, live, (reason, detail, *at)),
+    }
+}
+
+fn ended(facts: &Facts<'_>, live: &Liveness, (reason, detail, at): (&StopReason, &str, Timestamp)) -> Cause {
+    // The operator has decided what becomes of it; only what is alarming stays so.
+    let level = if facts.decided && !is_alarming(live) { Level::Idle } else { level_of(live) };
+    let action = match level {
+        Level::Idle if facts.decided => facts.spelling.start(),
+        _ if facts.gone && !is_alarming(live) && *reason != StopReason::Complete => there(facts),
+        _ => next(facts, reason),
+    };
+    Cause { level, code: code(reason), why: why(facts, reason, detail), since: Some(at), action }
+}
+
+/// Where the run worked is gone: `peers` says what can be done about that, which is more than one command.
+fn there(facts: &Facts<'_>) -> Option<String> {
+    match facts.spelling {
+        Spelling::Ctl { .. } => facts.spelling.either(("status", ""), "status"),
+        Spelling::Loop { .. } => Some("peers status".to_owned()),
+    }
+}
+
+/// The word of a stop reason, without what it is about.
+fn code(reason: &StopReason) -> &'static str {
+    match reason {
+        StopReason::Complete => "complete",
+        StopReason::MaxTicks => "max-ticks",
+        StopReason::Drained => "drained",
+        StopReason::Budget(_) => "budget",
+        StopReason::StuckGate(_) | StopReason::StuckSkeptic => "stuck",
+        StopReason::ParkedBlocked | StopReason::ParkedProof => "parked",
+        StopReason::Unjudged(_) => "unjudged",
+        StopReason::PeerUnavailable(_) | StopReason::AllPeersDegraded => "peer-unavailable",
+        StopReason::GoalMutation(_) => "goal-mutation",
+        StopReason::Tamper(_) => "tamper",
+        StopReason::Interrupted(_) => "interrupted",
+        StopReason::Error(_) => "error",
+        StopReason::LockHeld => "lock-held",
+    }
+}
+
+fn why(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> String {
+    let said = match reason {
+        StopReason::Budget(kind) => spent(facts, *kind),
+        StopReason::StuckGate(id) | StopReason::Unjudged(id) => {
+            let gates = facts.core.map(|core| core.gates.as_slice()).unwrap_or_default();
+            let gate = gates.iter().find(|gate| gate.id == *id).map(|gate| cause(&gate.diagnostic));
+            gate.filter(|said| !said.is_empty()).or_else(|| Some(stop_detail(Some(reason), detail)))
+        }
+        _ => Some(detail.to_owned()),
+    };
+    let said = said.map(|said| term::line(&said, DETAIL)).filter(|said| !said.is_empty());
+    match said {
+        Some(said) => format!("{reason}: {said}"),
+        None => reason.to_string(),
+    }
+}
+
+/// `6h 1m of 6h`.
+fn spent(facts: &Facts<'_>, kind: BudgetKind) -> Option<String> {
+    let row = facts
+        .core?
+        .budget
+        .rows
+        .iter()
+        .find(|row| row.peer.is_none() && Some(row.key.as_str()) == key(kind))?;
+    Some(format!("{} of {}", row.words(), row.cap?.words()))
+}
+
+/// The key of a cap below `budget`.
+fn key(kind: BudgetKind) -> Option<&'static str> {
+    match kind {
+        BudgetKind::MaxIterations => Some("max_iterations"),
+        BudgetKind::MaxRuntime => Some("max_runtime_s"),
+        BudgetKind::MaxWall => Some("max_wall_s"),
+        BudgetKind::MaxConsecutiveFailures => Some("max_consecutive_failures"),
+        BudgetKind::MaxTokens => Some("max_tokens"),
+        BudgetKind::MaxUsd => Some("max_usd"),
+        BudgetKind::Deadline | BudgetKind::PerPeer | BudgetKind::NoProgress => None,
+    }
+}
+
+/// The command that comes after an ending.
+fn next(facts: &Facts<'_>, reason: &StopReason) -> Option<String> {
+    let spelling = facts.spelling;
+    match reason {
+        StopReason::Complete => home(facts),
+        StopReason::MaxTicks
+        | StopReason::Drained
+        | StopReason::Interrupted(_)
+        | StopReason::Error(ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => spelling.start(),
+        StopReason::LockHeld => None,
+        StopReason::Budget(kind) => raise(facts, *kind),
+        StopReason::StuckGate(_) | StopReason::AllPeersDegraded => {
+            spelling.either(("status", ""), "status")
+        }
+        StopReason::StuckSkeptic => {
+            let tick = facts.ticks.iter().rev().find(|tick| tick.skeptic.is_some())?.tick;
+            spelling.either(("replay", &format!("--from-tick {tick}")), &format!("replay {tick}"))
+        }
+        StopReason::Unjudged(id) => spelling.peers(&format!("verify --only {}", term::quoted(id.as_str()))),
+        StopReason::ParkedBlocked => blocked(facts),
+        StopReason::ParkedProof => spelling.peers("verify --pristine"),
+        StopReason::PeerUnavailable(peer) => {
+            let newest = facts.ticks.iter().rev().find(|tick| tick.peer == *peer);
+            match newest.map(|tick| tick.api) {
+                // Only its account is in the way, and that can be asked.
+                Some(ApiClass::Auth | ApiClass::Quota) | None => spelling.peers("doctor --live"),
+                // The limit ends by itself.
+                Some(ApiClass::Transient | ApiClass::UsageCap) => spelling.resume(),
+                Some(ApiClass::None | ApiClass::Other) => spelling.peers("doctor"),
+            }
+        }
+        StopReason::GoalMutation(_) => spelling.peers("goals diff"),
+        StopReason::Tamper(_) => spelling.either(("report", ""), "report"),
+        StopReason::Error(ErrorKind::DiskFull) => spelling.space(),
+    }
+}
+
+/// Takes a finished branch home, where there is one with something on it.
+fn home(facts: &Facts<'_>) -> Option<String> {
+    let dry = facts.core.and_then(|core| core.run.as_ref()).is_some_and(|run| run.dry_run);
+    let run = facts.run.filter(|run| run.own_branch && run.branch.is_some() && !dry)?;
+    if facts.decided || (run.base.is_some() && run.base == run.head) {
+        return None;
+    }
+    facts.spelling.peers("land")
+}
+
+/// Says that what was in the way of the peers is seen to, and goes on.
+fn blocked(facts: &Facts<'_>) -> Option<String> {
+    let spelling = facts.spelling;
+    if let Spelling::Ctl { .. } = spelling {
+        return spelling.resume();
+    }
+    let peers = facts.core.map(|core| core.peers.as_slice()).unwrap_or_default();
+    let mut commands: Vec<String> = Vec::new();
+    for peer in peers.iter().filter(|peer| peer.blocked_on.is_some()) {
+        commands.push(spelling.peers(&format!("ack blocked:{} --reason 'seen to'", peer.name))?);
+    }
+    commands.push(spelling.start()?);
+    Some(commands.join(" && "))
+}
+
+/// Raises the cap that was reached; where it was raised already, goes on.
+fn raise(facts: &Facts<'_>, kind: BudgetKind) -> Option<String> {
+    let spelling = facts.spelling;
+    let rows = facts.core.map(|core| core.budget.rows.as_slice()).unwrap_or_default();
+    let row = rows.iter().find(|row| row.peer.is_none() && Some(row.key.as_str()) == key(kind));
+    let reached = row.is_none_or(|row| row.percent().is_some_and(|percent| percent >= 100));
+    match kind {
+        // Counted anew for each run.
+        BudgetKind::MaxWall => spelling.resume(),
+        BudgetKind::MaxConsecutiveFailures => {
+            let newest = facts.ticks.iter().rev().find(|tick| tick.failed());
+            match newest {
+                Some(failed) => {
+                    let tick = failed.tick;
+                    spelling.either(("replay", &format!("--from-tick {tick}")), &format!("replay {tick}"))
+                }
+                None => spelling.either(("status", ""), "status"),
+            }
+        }
+        BudgetKind::MaxIterations | BudgetKind::MaxRuntime | BudgetKind::MaxTokens | BudgetKind::MaxUsd
+            if !reached =>
+        {
+            spelling.resume()
+        }
+        BudgetKind::MaxIterations | BudgetKind::MaxRuntime | BudgetKind::MaxTokens | BudgetKind::MaxUsd => {
+            more(spelling, kind, row.and_then(|row| row.cap))
+        }
+        BudgetKind::Deadline | BudgetKind::PerPeer => spelling.peers("goals edit --config"),
+        BudgetKind::NoProgress => spelling.either(("report", ""), "report"),
+    }
+}
+
+/// The command that gives half as much again of what ran out.
+pub(super) fn more(spelling: &Spelling, kind: BudgetKind, cap: Option<Amount>) -> Option<String> {
+    let half = |n: u64| (n / 2).max(1);
+    let (flag, by) = match (kind, cap) {
+        (BudgetKind::MaxIterations, Some(Amount::Count(n))) => ("--iterations", half(n).to_string()),
+        (BudgetKind::MaxIterations, _) => ("--iterations", "50".to_owned()),
+        (BudgetKind::MaxRuntime, _) => ("--runtime", "2h".to_owned()),
+        (BudgetKind::MaxTokens, Some(Amount::Tokens(Tokens(n)))) => ("--tokens", half(n).to_string()),
+        (BudgetKind::MaxTokens, _) => ("--tokens", "1000000".to_owned()),
+        (BudgetKind::MaxUsd, Some(Amount::Usd(usd))) => ("--usd", dollars(usd).to_string()),
+        (BudgetKind::MaxUsd, _) => ("--usd", "5".to_owned()),
+        (
+            BudgetKind::MaxWall
+            | BudgetKind::Deadline
+            | BudgetKind::MaxConsecutiveFailures
+            | BudgetKind::PerPeer
+            | BudgetKind::NoProgress,
+            _,
+        ) => return None,
+    };
+    match (spelling, cap) {
+        (Spelling::Ctl { .. }, _) => spelling.either(("budget raise", &format!("{flag} +{by}")), ""),
+        // A cap of money can be given to one run alone; it counts over all of them.
+        (Spelling::Loop { .. }, Some(Amount::Usd(usd))) => {
+            spelling.peers(&format!("run --max-usd {}", whole(usd).saturating_add(dollars(usd))))
+        }
+        (Spelling::Loop { .. }, _) => spelling.peers("goals edit --config"),
+    }
+}
+
+/// Half of it, in whole dollars.
+fn dollars(usd: Usd) -> u64 {
+    whole(Usd::from_micros(usd.as_micros() / 2)).max(1)
+}
+
+/// In whole dollars, rounded up.
+fn whole(usd: Usd) -> u64 {
+    usd.as_micros().div_ceil(1_000_000)
+}

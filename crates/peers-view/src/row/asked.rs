@@ -1,0 +1,150 @@
+//! What the caller brings for a row.
+
+use std::collections::BTreeMap;
+
+use peers_core::bugs::Ledger;
+use peers_model::bug::Severity;
+use peers_model::{CommitId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::attention::Spelling;
+use crate::liveness::Lock;
+use crate::sourced::Sourced;
+
+/// What the caller brings.
+#[derive(Debug, Clone)]
+pub struct RowAsked {
+    /// Now.
+    pub now: Timestamp,
+    /// The id of this boot, where the system has one.
+    pub boot_id: Option<String>,
+    /// What a look at the run lock showed, just before.
+    pub lock: Lock,
+    /// Since when the loop that runs runs gates, as it says in its lock.
+    pub gates_since: Option<Timestamp>,
+    /// What the registry says of the project.
+    pub listed: Listed,
+    /// How commands are spelt.
+    pub spelling: Spelling,
+    /// HEAD where the newest run worked, if somebody looked.
+    pub head: Sourced<HeadFact>,
+    /// The open bugs, if somebody counted them.
+    pub bugs: Sourced<BugCounts>,
+    /// When the peer whose turn is open last printed something, if the caller looked; a row looks for itself
+    /// below the `.peers/` that it reads.
+    pub heard: Option<Timestamp>,
+    /// Free bytes where the loop works, if somebody looked.
+    pub free_bytes: Option<u64>,
+    /// The directory in which the newest run worked is not there any more.
+    pub gone: bool,
+    /// What a start would refuse for now, each with what to do about it.
+    pub refusals: Vec<String>,
+    /// The version of this program.
+    pub version: String,
+}
+
+impl RowAsked {
+    /// Without facts from git, the registry or the file system.
+    #[must_use]
+    pub fn new(now: Timestamp, lock: Lock, listed: Listed, spelling: Spelling) -> Self {
+        Self {
+            now,
+            boot_id: None,
+            lock,
+            gates_since: None,
+            listed,
+            spelling,
+            head: Sourced::Missing,
+            bugs: Sourced::Missing,
+            heard: None,
+            free_bytes: None,
+            gone: false,
+            refusals: Vec::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// What the registry says of a project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// The top of its repository.
+    pub path: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The loop that runs was started by the controller.
+    pub managed: bool,
+    /// `host` or `container`, if it is known.
+    pub kind: Option<String>,
+    /// Nobody can say whether it runs, whatever the lock shows.
+    pub unknown: Option<Unknown>,
+}
+
+/// Why nobody can say whether a loop runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// Since when, if that is known.
+    pub since: Option<Timestamp>,
+    /// One word, such as `path_missing`.
+    pub outcome: Option<String>,
+    /// For people.
+    pub why: String,
+}
+
+/// HEAD, as the repository says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadFact {
+    /// The commit.
+    pub sha: CommitId,
+    /// First line of its message. Untrusted text.
+    pub subject: String,
+    /// When it was made, as it says. Untrusted.
+    pub at: Timestamp,
+}
+
+/// The bugs that are open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BugCounts {
+    /// By severity.
+    pub open: OpenBugs,
+    /// Those that keep the gate red.
+    pub blocking: u64,
+}
+
+/// Open bugs by severity.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the words of the severities")]
+pub struct OpenBugs {
+    pub crit: u64,
+    pub high: u64,
+    pub med: u64,
+    pub low: u64,
+    pub info: u64,
+}
+
+impl BugCounts {
+    /// Counts what a ledger holds.
+    #[must_use]
+    pub fn of(ledger: &Ledger) -> Self {
+        let mut open = OpenBugs::default();
+        for bug in ledger.bugs.values().filter(|bug| bug.open.is_some()) {
+            *match bug.severity {
+                Severity::Crit => &mut open.crit,
+                Severity::High => &mut open.high,
+                Severity::Med => &mut open.med,
+                Severity::Low => &mut open.low,
+                Severity::Info => &mut open.info,
+            } += 1;
+        }
+        Self { open, blocking: u64::try_from(ledger.blocking_open().len()).unwrap_or(u64::MAX) }
+    }
+
+    /// All that are open.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let OpenBugs { crit, high, med, low, info } = self.open;
+        [crit, high, med, low, info].into_iter().fold(0, u64::saturating_add)
+    }
+}

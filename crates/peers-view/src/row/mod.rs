@@ -1,0 +1,502 @@
+//! One loop in one line of a list: what it does, what it needs, what it cost.
+//!
+//! A row is read from the snapshot, what lies behind it, the newest run record and a few KiB of the journal's
+//! end, never from the whole journal and never from git; so a thousand of them are read in a second. What
+//! cannot be read is `null` with a warning.
+
+mod asked;
+mod meters;
+mod source;
+mod tail;
+
+use std::collections::BTreeMap;
+
+use peers_core::state::State;
+use peers_model::config::Config;
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
+use peers_store::Disk;
+use peers_store::runs::RunRecord;
+use serde::Serialize;
+
+use crate::attention::{self, Attention, Facts};
+use crate::liveness::{self, Liveness, Lock, outcome};
+use crate::loopview::{self, Core};
+use crate::sourced::Sourced;
+use source::{FilesPart, JournalPart, RunPart};
+use tail::Tail;
+
+pub use asked::{BugCounts, HeadFact, Listed, OpenBugs, RowAsked, Unknown};
+pub use meters::{Cost, Meter, Meters};
+pub use tail::{LastEvent, RecentTick};
+
+/// A gate that is red after so many ticks in a row is named.
+const STUCK: u32 = 3;
+
+/// How a loop stands, as the registry has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum LoopState {
+    Fresh,
+    Running,
+    Stopped,
+    Crashed,
+    Unknown,
+}
+
+impl LoopState {
+    /// The word in files and views.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Crashed => "crashed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// State and outcome of a loop, by the table of stop reasons. A command that holds the lock counts as
+    /// alive.
+    #[must_use]
+    pub fn of(live: Option<&Liveness>) -> (Self, Option<&'static str>) {
+        match live {
+            None => (Self::Unknown, None),
+            Some(Liveness::Running { .. } | Liveness::Command { .. }) => (Self::Running, None),
+            Some(Liveness::Fresh) => (Self::Fresh, None),
+            Some(Liveness::Stopped { reason, .. }) => match outcome(reason) {
+                "error" => (Self::Crashed, Some("error")),
+                word => (Self::Stopped, Some(word)),
+            },
+            Some(Liveness::Crashed { how, .. }) => (Self::Crashed, Some(how.outcome())),
+        }
+    }
+}
+
+/// One loop. Every field that is absent is not known; `warnings` say why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoopRow {
+    /// The project's name.
+    pub name: String,
+    /// The top of its repository.
+    pub path: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// How it stands.
+    pub state: LoopState,
+    /// How it ended, one word.
+    pub outcome: Option<String>,
+    /// The loop that runs was started by the controller.
+    pub managed: bool,
+    /// `host` or `container`.
+    pub kind: Option<String>,
+    /// The current or last run.
+    pub run_id: Option<RunId>,
+    /// The process of the loop that runs.
+    pub pid: Option<u32>,
+    /// How long it has run.
+    pub uptime_s: Option<u64>,
+    /// What it asks of its operator.
+    pub attention: Attention,
+    /// The mode; none in this version.
+    pub mode: Option<String>,
+    /// What it does now: `turn`, `gates`, `waiting`, `between`, `command`, or how it stands.
+    pub phase: &'static str,
+    /// The tick that is open, else the newest.
+    pub iteration: Option<TickNo>,
+    /// Ticks completed, ever.
+    pub ticks: Option<TickNo>,
+    /// Whose turn is open, else who is next.
+    pub current_peer: Option<PeerName>,
+    /// How long the turn has been open.
+    pub tick_age_s: Option<u64>,
+    /// The newest ticks, oldest first.
+    pub recent: Option<Vec<RecentTick>>,
+    /// Gates and reviews.
+    pub gates: Option<Gates>,
+    /// How far it is.
+    pub convergence: Option<Convergence>,
+    /// The plan; none in this version.
+    pub plan: Option<()>,
+    /// The bugs that are open.
+    pub bugs: Option<BugCounts>,
+    /// What it cost.
+    pub cost: Option<Cost>,
+    /// What of its caps is used up.
+    pub budget: Option<Meters>,
+    /// Its peers.
+    pub peers: Option<Vec<PeerCell>>,
+    /// The newest commit.
+    pub last_commit: Option<LastCommit>,
+    /// The newest record.
+    pub last_event: Option<LastEvent>,
+    /// Which programs.
+    pub versions: Versions,
+    /// What could not be read, and what else is wrong with the sources.
+    pub warnings: Vec<RowWarning>,
+    /// The directory in which the newest run worked.
+    #[serde(skip)]
+    pub workdir: Option<String>,
+}
+
+/// Gates and reviews.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gates {
+    /// Hard goals.
+    pub hard: HardGates,
+    /// Soft goals.
+    pub soft: SoftGates,
+}
+
+/// Hard goals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HardGates {
+    /// Green at what the loop last measured.
+    pub green: u64,
+    /// All.
+    pub total: u64,
+    /// Those that are red for several ticks in a row.
+    pub stuck: Vec<StuckGate>,
+}
+
+/// A gate that stays red.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StuckGate {
+    /// Which.
+    pub id: GoalId,
+    /// Ticks in a row.
+    pub ticks: u32,
+}
+
+/// Soft goals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SoftGates {
+    /// With the reviews that they need.
+    pub green: u64,
+    /// All.
+    pub total: u64,
+}
+
+/// How far a loop is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Convergence {
+    /// Clean ticks in a row.
+    pub clean: u32,
+    /// Clean ticks that are asked for, if that is known.
+    pub needed: Option<u32>,
+    /// The first thing that is missing, one word; `complete` where nothing is.
+    pub phase: &'static str,
+}
+
+/// One peer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PeerCell {
+    /// Its name.
+    pub name: PeerName,
+    /// Its tool.
+    pub tool: String,
+    /// Its model, where the configuration names one.
+    pub model: Option<String>,
+    /// `healthy`, `degraded`, `halted` or `unavailable`.
+    pub state: &'static str,
+    /// Failed attempts of its current turn.
+    pub fails: u32,
+    /// Why it is not healthy. Untrusted text.
+    pub unavailable_reason: Option<String>,
+    /// Until when it waits.
+    pub resets_at: Option<Timestamp>,
+}
+
+/// The newest commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LastCommit {
+    /// Its id.
+    pub sha: CommitId,
+    /// First line of its message, where somebody looked. Untrusted text.
+    pub subject: Option<String>,
+    /// Whose it is, as far as the newest ticks tell.
+    pub peer: Option<PeerName>,
+    /// How old it is, as far as known.
+    pub age_s: Option<u64>,
+}
+
+/// Which programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Versions {
+    /// That of the newest run.
+    #[serde(rename = "loop")]
+    pub of_loop: Option<String>,
+}
+
+/// Something wrong with a source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RowWarning {
+    /// Which, one word.
+    pub code: &'static str,
+    /// For people. Untrusted text in parts.
+    pub message: String,
+}
+
+impl LoopRow {
+    /// Reads one row. Writes nothing. Nothing here fails: what cannot be read says so.
+    pub fn read<D: Disk>(disk: &mut D, asked: &RowAsked) -> Self {
+        RowReader::default().read(disk, asked)
+    }
+}
+
+/// Reads the rows of one loop again and again: what did not change costs a look at its file.
+#[derive(Debug, Default)]
+pub struct RowReader {
+    journal: JournalPart,
+    run: RunPart,
+    files: FilesPart,
+}
+
+impl RowReader {
+    /// The row as it is now.
+    pub fn read<D: Disk>(&mut self, disk: &mut D, asked: &RowAsked) -> LoopRow {
+        let Self { journal, run, files } = self;
+        let moved = journal.update(disk);
+        let known = journal.state.value().and_then(|state| state.run.as_ref()).map(|run| &run.id);
+        run.update(disk, (known, moved), &asked.lock);
+        files.update(disk);
+        let held = matches!(asked.lock, Lock::Held { .. });
+        let state = journal.state.value();
+        let heard = asked.heard.or_else(|| source::heard(disk, state.filter(|_| held)?));
+        Parts { asked, journal, record: &run.record, files, heard }.row()
+    }
+}
+
+/// Everything that a row is made of.
+struct Parts<'a> {
+    asked: &'a RowAsked,
+    journal: &'a JournalPart,
+    record: &'a Sourced<RunRecord>,
+    files: &'a FilesPart,
+    heard: Option<Timestamp>,
+}
+
+impl Parts<'_> {
+    fn row(&self) -> LoopRow {
+        let Self { asked, journal, record, files, heard } = *self;
+        let now = asked.now;
+        let mut warnings = Warnings::default();
+        let state = warnings.of("journal", &journal.state);
+        let run = warnings.of("run-record", record);
+        let config = warnings.of("config", &files.config);
+        let head = warnings.of("git", &asked.head);
+        let bugs = warnings.of("bugs", &asked.bugs).copied();
+        let tail = warnings.of("journal-end", &journal.tail);
+        if tail.is_some_and(|tail| tail.unreadable) {
+            warnings.add("journal-end", "the newest line of the journal cannot be read");
+        }
+        let live = self.live(state, run);
+        let running = matches!(live.value(), Some(Liveness::Running { .. }));
+        if let (false, Some(state), Some(head)) = (running, state, head)
+            && state.head.as_ref().is_some_and(|known| *known != head.sha)
+        {
+            warnings.add("head-moved", "HEAD is not where the loop left it: what is said of gates is older");
+        }
+        let core = state.map(|state| loopview::core(state, None, &files.config, run, now));
+        let core = core.as_ref();
+        let ticks = tail.map(|tail| tail.ticks.as_slice()).unwrap_or_default();
+        let newest_run = state.and_then(|state| state.run.as_ref()).map(|run| &run.id);
+        let in_run = |of: Option<&RunId>| of.is_some() && of == newest_run;
+        let mirror = tail.and_then(|tail| tail.mirror.as_ref()).filter(|(of, ..)| in_run(of.as_ref()));
+        let last = tail.and_then(|tail| tail.last.as_ref());
+        let facts = Facts {
+            now,
+            spelling: &asked.spelling,
+            live: live.as_ref(),
+            unknown_since: asked.listed.unknown.as_ref().and_then(|unknown| unknown.since),
+            damage: journal.damage.as_deref(),
+            core,
+            run,
+            idle_ms: config.map(|config| u64::from(config.health.idle_timeout_s.get()) * 1000),
+            unaccepted: &files.unaccepted,
+            broken: &files.broken,
+            ticks,
+            needed: config.map(needed),
+            mirror: mirror.map(|(_, at, tick)| (*at, *tick)),
+            decided: decided(tail, run, newest_run),
+            moving: state.and_then(|state| state.moving.as_ref()).map(|moving| &moving.what),
+            gone: asked.gone,
+            moved: last.map(|last| last.ts).max(heard),
+            free_bytes: asked.free_bytes,
+            version: &asked.version,
+            refusals: &asked.refusals,
+        };
+        let attention = attention::attention(&facts);
+        let (word, ended) = LoopState::of(live.value());
+        let unknown = asked.listed.unknown.as_ref().and_then(|unknown| unknown.outcome.clone());
+        let seconds = |since: Timestamp| now.since(since).as_secs();
+        let open = core.and_then(|core| core.open.as_ref()).filter(|_| running);
+        let (pid, since) = match live.value() {
+            Some(Liveness::Running { pid, since, .. }) => (*pid, *since),
+            Some(Liveness::Command { pid, .. }) => (*pid, None),
+            _ => (None, None),
+        };
+        let mine: Vec<&RecentTick> = ticks.iter().filter(|tick| in_run(tick.run_id.as_ref())).collect();
+        let burn = meters::Burn::of(&mine, running);
+        LoopRow {
+            name: asked.listed.name.clone(),
+            path: asked.listed.path.clone(),
+            labels: asked.listed.labels.clone(),
+            state: word,
+            outcome: ended.map(str::to_owned).or(unknown),
+            managed: asked.listed.managed,
+            kind: asked.listed.kind.clone(),
+            run_id: newest_run.or_else(|| run.map(|run| &run.run_id)).cloned(),
+            pid,
+            uptime_s: since.map(seconds),
+            phase: phase(live.value(), word, core, now),
+            mode: None,
+            iteration: core.map(|core| open.map_or(core.ticks, |open| open.tick)),
+            ticks: core.map(|core| core.ticks),
+            current_peer: core.and_then(|core| open.map(|open| &open.peer).or(core.turn.as_ref())).cloned(),
+            tick_age_s: open.map(|open| seconds(open.since)),
+            recent: tail.map(|tail| tail.ticks.clone()),
+            gates: core.zip(state).map(|(core, state)| gates(core, state)),
+            convergence: core.map(|core| Convergence {
+                clean: core.converge.clean_ticks,
+                needed: facts.needed,
+                phase: core.converge.missing.first().map_or("complete", |missing| missing.kind),
+            }),
+            plan: None,
+            bugs,
+            cost: core.map(|core| meters::cost(&core.budget, &burn)),
+            budget: core.map(|core| meters::meters(&core.budget, &burn)),
+            peers: core.map(|core| peers(core, config, now)),
+            last_commit: last_commit(head, state, ticks, now),
+            last_event: last.cloned(),
+            versions: Versions { of_loop: run.map(|run| run.version.clone()) },
+            warnings: warnings.0,
+            workdir: run.map(|run| run.workdir.clone()),
+            attention,
+        }
+    }
+
+    /// Whether the loop runs.
+    fn live(&self, state: Option<&State>, run: Option<&RunRecord>) -> Sourced<Liveness> {
+        let asked = self.asked;
+        if let Some(unknown) = &asked.listed.unknown {
+            return Sourced::Unreadable(unknown.why.clone());
+        }
+        if let (None, Some(why)) = (run, self.record.why())
+            && state.is_none()
+        {
+            return Sourced::Unreadable(why.to_owned());
+        }
+        let records = run.map(std::slice::from_ref).unwrap_or_default();
+        let lock = (&asked.lock, asked.gates_since);
+        let live = liveness::liveness(lock, state, records, asked.boot_id.as_deref());
+        Sourced::from_read(live.map(Some))
+    }
+}
+
+#[derive(Default)]
+struct Warnings(Vec<RowWarning>);
+
+impl Warnings {
+    fn add(&mut self, code: &'static str, message: impl Into<String>) {
+        self.0.push(RowWarning { code, message: message.into() });
+    }
+
+    /// The value, and a warning where it is not as it should be.
+    fn of<'a, T>(&mut self, code: &'static str, source: &'a Sourced<T>) -> Option<&'a T> {
+        if let Some(why) = source.why() {
+            self.add(code, why);
+        }
+        source.value()
+    }
+}
+
+/// Whether the operator has decided what becomes of the newest run.
+fn decided(tail: Option<&Tail>, run: Option<&RunRecord>, newest: Option<&RunId>) -> bool {
+    let Some((of, at)) = tail.and_then(|tail| tail.decided.as_ref()) else { return false };
+    // It may be recorded for an earlier run, which made the branch.
+    newest == Some(of) || run.is_some_and(|run| run.own_branch && *at >= run.started_at)
+}
+
+/// The clean ticks that a configuration asks for.
+fn needed(config: &Config) -> u32 {
+    config.goals.convergence_n.get()
+}
+
+fn phase(live: Option<&Liveness>, state: LoopState, core: Option<&Core>, now: Timestamp) -> &'static str {
+    let waits = || core.is_some_and(|core| core.peers.iter().any(|peer| peer.waiting(now).is_some()));
+    match live {
+        Some(Liveness::Running { gates_since: Some(_), .. }) => "gates",
+        Some(Liveness::Running { turn: Some(_), .. }) => "turn",
+        Some(Liveness::Running { .. }) if waits() => "waiting",
+        Some(Liveness::Running { .. }) => "between",
+        Some(Liveness::Command { .. }) => "command",
+        Some(Liveness::Fresh | Liveness::Stopped { .. } | Liveness::Crashed { .. }) | None => state.word(),
+    }
+}
+
+fn gates(core: &Core, state: &State) -> Gates {
+    let n = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    // While a turn is open the newest verdicts are about what was there before it; those of another definition
+    // say nothing.
+    let defined = |gate: &crate::gates::GateRow| {
+        let rule = state.rules.gates.iter().find(|rule| rule.id == gate.id);
+        let standing = state.board.gates.get(&gate.id);
+        rule.zip(standing).is_some_and(|(rule, standing)| rule.digest == standing.digest)
+    };
+    let green = core.gates.iter().filter(|gate| gate.state == "pass" && defined(gate)).count();
+    let stuck = core.gates.iter().filter(|gate| gate.reds >= STUCK);
+    Gates {
+        hard: HardGates {
+            green: n(green),
+            total: n(core.gates.len()),
+            stuck: stuck.map(|gate| StuckGate { id: gate.id.clone(), ticks: gate.reds }).collect(),
+        },
+        soft: SoftGates {
+            green: n(core.soft.iter().filter(|row| row.ok).count()),
+            total: n(core.soft.len()),
+        },
+    }
+}
+
+fn peers(core: &Core, config: Option<&Config>, now: Timestamp) -> Vec<PeerCell> {
+    let cell = |peer: &crate::peers::PeerRow| PeerCell {
+        name: peer.name.clone(),
+        tool: peer.tool.clone(),
+        model: config
+            .and_then(|config| config.peers.iter().find(|spec| spec.name == peer.name))
+            .and_then(|spec| spec.model.clone()),
+        state: peer.state.word(),
+        fails: peer.consecutive_fails,
+        unavailable_reason: peer.reason.clone(),
+        resets_at: peer.waiting(now).map(|(until, _)| until),
+    };
+    core.peers.iter().map(cell).collect()
+}
+
+/// HEAD; without a look at the repository, as the journal has it.
+fn last_commit(
+    head: Option<&HeadFact>,
+    state: Option<&State>,
+    ticks: &[RecentTick],
+    now: Timestamp,
+) -> Option<LastCommit> {
+    let sha = head.map(|head| &head.sha).or_else(|| state?.head.as_ref())?;
+    let tick = ticks.iter().rev().find(|tick| tick.commits.contains(sha));
+    let made = tick.map(|tick| tick.ts);
+    let open = state.and_then(|state| state.open.as_ref()).filter(|open| open.started.head_before != *sha);
+    // What appeared since the open turn began is its peer's, as far as anybody knows.
+    let open = open.filter(|_| tick.is_none()).map(|open| open.started.peer.clone());
+    // The time of a commit is what its author says; it is no later than when the loop saw it.
+    let at = match (head.map(|head| head.at), made) {
+        (Some(said), Some(seen)) => Some(said.min(seen)),
+        (said, seen) => said.or(seen),
+    };
+    Some(LastCommit {
+        sha: sha.clone(),
+        subject: head.map(|head| head.subject.clone()),
+        peer: tick.map(|tick| tick.peer.clone()).or(open),
+        age_s: at.map(|at| now.since(at).as_secs()),
+    })
+}

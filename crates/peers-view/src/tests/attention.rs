@@ -1,0 +1,496 @@
+//! What a loop asks of its operator: (stop reason, liveness, facts) to level, word and command.
+
+use peers_model::outcome::{ApiClass, BudgetKind, ErrorKind, ExitClass, StopReason, TamperKind};
+use peers_model::record::{
+    BranchMove, Cooling, MirrorRestored, MoveKind, OperatorOp, Record, SkepticVerdict, TickOutcome, WaitCause,
+};
+use peers_model::verdict::Verdict;
+use peers_model::{RunId, TickNo, Timestamp, Usd};
+use peers_store::runs;
+
+use super::row::{asked, held, row};
+use super::{World, commit, goal, judged, name, operator, red, rules, run_record};
+use crate::{Attention, Level, Lock, LoopRow, LoopState, LoopView, RowAsked, Spelling, Unknown};
+
+fn stopped(reason: StopReason) -> World {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.exit(reason, "what it said");
+    world
+}
+
+fn said(attention: &Attention) -> (Level, &str, Option<&str>) {
+    (attention.top.level, attention.top.code, attention.top.action.as_deref())
+}
+
+fn codes(attention: &Attention) -> Vec<&str> {
+    std::iter::once(&attention.top).chain(&attention.others).map(|cause| cause.code).collect()
+}
+
+/// Each stop reason: level, word, what the controller's user types, what the loop's user types.
+#[test]
+fn every_stop_reason_has_its_level_and_its_command() {
+    use Level::{Act, Done, Idle, Watch};
+    let at = "peers -C /home/ann/repo";
+    let here = "peers";
+    let at_each = |rest: &str| (Some(format!("{at} {rest}")), Some(format!("{here} {rest}")));
+    let each = |ctl: &str, alone: &str| (Some(format!("peers-ctl {ctl}")), Some(alone.to_owned()));
+    let same = |text: &str, other: &str| (Some(text.to_owned()), Some(other.to_owned()));
+    let none = || (None::<String>, None::<String>);
+    let start = || each("start billing", "peers run");
+    let table = [
+        (StopReason::Complete, Done, "complete", none()),
+        (StopReason::MaxTicks, Watch, "max-ticks", start()),
+        (StopReason::Drained, Idle, "drained", start()),
+        (StopReason::Interrupted(15), Idle, "interrupted", start()),
+        (StopReason::LockHeld, Idle, "lock-held", none()),
+        (
+            StopReason::Budget(BudgetKind::MaxIterations),
+            Act,
+            "budget",
+            each("resume billing --start", "peers run"),
+        ),
+        (StopReason::Budget(BudgetKind::MaxWall), Act, "budget", each("resume billing --start", "peers run")),
+        (StopReason::Budget(BudgetKind::Deadline), Act, "budget", at_each("goals edit --config")),
+        (StopReason::Budget(BudgetKind::PerPeer), Act, "budget", at_each("goals edit --config")),
+        (StopReason::Budget(BudgetKind::NoProgress), Act, "budget", each("report billing", "peers report")),
+        (
+            StopReason::Budget(BudgetKind::MaxConsecutiveFailures),
+            Act,
+            "budget",
+            each("status billing", "peers status"),
+        ),
+        (StopReason::StuckGate(goal("tests-pass")), Act, "stuck", each("status billing", "peers status")),
+        (StopReason::StuckSkeptic, Act, "stuck", none()),
+        (StopReason::ParkedBlocked, Act, "parked", each("resume billing --start", "peers run")),
+        (StopReason::ParkedProof, Act, "parked", at_each("verify --pristine")),
+        (StopReason::Unjudged(goal("lint-clean")), Act, "unjudged", at_each("verify --only lint-clean")),
+        (StopReason::PeerUnavailable(name("claude")), Act, "peer-unavailable", at_each("doctor")),
+        (StopReason::PeerUnavailable(name("codex")), Act, "peer-unavailable", at_each("doctor --live")),
+        (StopReason::AllPeersDegraded, Act, "peer-unavailable", each("status billing", "peers status")),
+        (StopReason::GoalMutation("goals.yaml".into()), Act, "goal-mutation", at_each("goals diff")),
+        (StopReason::Tamper(TamperKind::History), Act, "tamper", each("report billing", "peers report")),
+        (StopReason::Error(ErrorKind::DiskFull), Act, "error", same("df -h /home/ann/repo", "df -h .")),
+        (StopReason::Error(ErrorKind::Io), Act, "error", start()),
+    ];
+    for (reason, level, code, (ctl, alone)) in table {
+        let world = stopped(reason.clone());
+        assert_eq!(said(&row(&world).attention), (level, code, ctl.as_deref()), "{reason}");
+        assert_eq!(said(&world.view().attention), (level, code, alone.as_deref()), "{reason}");
+        assert!(row(&world).attention.top.why.starts_with(&reason.to_string()), "{reason}");
+    }
+}
+
+#[test]
+fn state_and_outcome_follow_the_table() {
+    for (reason, state, outcome) in [
+        (StopReason::Complete, LoopState::Stopped, "converged"),
+        (StopReason::Budget(BudgetKind::MaxUsd), LoopState::Stopped, "limit"),
+        (StopReason::Unjudged(goal("x")), LoopState::Stopped, "stuck"),
+        (StopReason::ParkedProof, LoopState::Stopped, "paused"),
+        (StopReason::Tamper(TamperKind::Store), LoopState::Stopped, "integrity"),
+        (StopReason::Error(ErrorKind::Git), LoopState::Crashed, "error"),
+    ] {
+        let row = row(&stopped(reason));
+        assert_eq!((row.state, row.outcome.as_deref()), (state, Some(outcome)));
+    }
+}
+
+#[test]
+fn a_cap_that_was_reached_is_raised_and_once_raised_the_loop_goes_on() {
+    let raised = |kind, budget: &str| {
+        let mut world = World::running();
+        world.budget(budget);
+        world.tick(1, "claude", |_| {});
+        world.exit(StopReason::Budget(kind), "");
+        let row = row(&world);
+        (row.attention.top.action.unwrap(), world.view().attention.top.action.unwrap(), row.attention.top.why)
+    };
+    let (ctl, alone, why) = raised(BudgetKind::MaxRuntime, "{max_runtime_s: 60}");
+    assert_eq!(ctl, "peers-ctl budget raise billing --runtime +2h");
+    assert_eq!(alone, "peers goals edit --config");
+    assert_eq!(why, "budget:max_runtime: 3m of 1m");
+    let (ctl, alone, _) = raised(BudgetKind::MaxUsd, "{max_usd: 0.5}");
+    assert_eq!(ctl, "peers-ctl budget raise billing --usd +1");
+    assert_eq!(alone, "peers run --max-usd 2");
+    let (ctl, _, _) = raised(BudgetKind::MaxTokens, "{max_tokens: 1000}");
+    assert_eq!(ctl, "peers-ctl budget raise billing --tokens +500");
+    let (ctl, _, _) = raised(BudgetKind::MaxIterations, "{max_iterations: 1}");
+    assert_eq!(ctl, "peers-ctl budget raise billing --iterations +1");
+    let (ctl, _, _) = raised(BudgetKind::MaxRuntime, "{max_runtime_s: 6000}");
+    assert_eq!(ctl, "peers-ctl resume billing --start");
+}
+
+#[test]
+fn a_finished_branch_is_taken_home_once() {
+    let mut world = stopped(StopReason::Complete);
+    let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
+    (record.own_branch, record.branch, record.head) = (true, Some("work".into()), Some(commit('b')));
+    runs::write(world.store.disk(), &record).unwrap();
+    let land = "peers -C /home/ann/repo land";
+    assert_eq!(said(&row(&world).attention), (Level::Done, "complete", Some(land)));
+    assert_eq!(said(&world.view().attention), (Level::Done, "complete", Some("peers land")));
+    let landed = OperatorOp::Landed { run: world.run.clone(), into: "main".into(), commit: commit('c') };
+    world.alone(operator(landed));
+    for attention in [row(&world).attention, world.view().attention] {
+        assert_eq!((attention.top.level, attention.others.len()), (Level::Idle, 0), "{attention:?}");
+    }
+}
+
+#[test]
+fn what_is_alarming_stays_so_when_the_branch_was_undone() {
+    let mut world = stopped(StopReason::Tamper(TamperKind::History));
+    let undone = OperatorOp::Undone {
+        run: world.run.clone(),
+        from: commit('b'),
+        to: commit('a'),
+        salvage: "refs/x".into(),
+    };
+    world.alone(operator(undone));
+    assert_eq!(row(&world).attention.top.code, "tamper");
+    assert_eq!(row(&world).attention.level(), Level::Act);
+}
+
+#[test]
+fn what_is_in_the_way_of_peers_is_acknowledged_by_the_user_of_the_loop() {
+    let mut world = World::running();
+    for (tick, peer) in [(1, "claude"), (2, "codex")] {
+        world.tick(tick, peer, |tick| {
+            (tick.outcome, tick.success) = (TickOutcome::Blocked, false);
+            tick.blocked_on = Some("no database".into());
+        });
+    }
+    world.exit(StopReason::ParkedBlocked, "");
+    let action = world.view().attention.top.action.unwrap();
+    assert_eq!(
+        action,
+        "peers ack blocked:claude --reason 'seen to' && peers ack blocked:codex --reason 'seen to' && peers run"
+    );
+}
+
+#[test]
+fn a_crash_says_how_and_a_start_takes_it_up() {
+    let mut world = World::running();
+    world.begin_tick(1, "claude");
+    for (boot, outcome, says) in [
+        (Some(super::BOOT), "killed", "crashed in tick 1 of claude: its process is gone without a word"),
+        (Some("another"), "host_rebooted", "crashed in tick 1 of claude: the machine was restarted since"),
+        (None, "lost", "crashed in tick 1 of claude: what became of its process is not known"),
+    ] {
+        let row = LoopRow::read(
+            &mut world.disk(),
+            &RowAsked { boot_id: boot.map(str::to_owned), ..asked(&world, Lock::Free) },
+        );
+        assert_eq!((row.state, row.outcome.as_deref()), (LoopState::Crashed, Some(outcome)));
+        assert_eq!(said(&row.attention), (Level::Act, "crashed", Some("peers-ctl start billing")));
+        assert_eq!(row.attention.top.why, says);
+    }
+}
+
+#[test]
+fn a_loop_that_works_asks_for_nothing() {
+    let mut world = World::running();
+    world.begin_tick(1, "claude");
+    let row = held(&world);
+    assert_eq!(said(&row.attention), (Level::Ok, "running", None));
+    assert_eq!(row.attention.top.why, "tick 1 of claude for 2m");
+    assert!(row.attention.others.is_empty());
+    let fresh = row_of_fresh();
+    assert_eq!(said(&fresh.attention), (Level::Idle, "fresh", Some("peers-ctl start billing")));
+    let command = Lock::Command { pid: Some(9), command: "land".into() };
+    let row = LoopRow::read(&mut world.disk(), &asked(&world, command));
+    assert_eq!(said(&row.attention), (Level::Ok, "command", None));
+}
+
+fn row_of_fresh() -> LoopRow {
+    row(&World::new())
+}
+
+#[test]
+fn what_is_not_known_for_two_minutes_needs_somebody() {
+    let world = World::running();
+    let at = |ms: Option<i64>| {
+        let mut asked = asked(&world, Lock::Free);
+        asked.listed.unknown = Some(Unknown {
+            since: ms.map(|ms| Timestamp::from_millis(asked.now.as_millis() - ms)),
+            outcome: Some("path_missing".into()),
+            why: "the directory is gone".into(),
+        });
+        let row = LoopRow::read(&mut world.disk(), &asked);
+        assert_eq!((row.state, row.outcome.as_deref()), (LoopState::Unknown, Some("path_missing")));
+        row.attention
+    };
+    assert_eq!(said(&at(Some(120_000))), (Level::Watch, "unknown", Some("peers-ctl doctor billing")));
+    assert_eq!(at(Some(120_001)).level(), Level::Act);
+    assert_eq!(at(None).level(), Level::Act);
+    let row = LoopRow::read(&mut world.disk(), &asked(&world, Lock::Unreadable("no right".into())));
+    assert_eq!(row.state, LoopState::Unknown);
+    assert_eq!(row.attention.top.why, "it is not known whether the loop runs: no right");
+}
+
+#[test]
+fn the_most_urgent_stands_first_and_the_others_are_listed() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| tick.exit.usage.usd = Some(Usd::from_micros(4_500_000)));
+    world.begin_tick(2, "codex");
+    let mut asked = asked(&world, super::row::lock(&world));
+    asked.free_bytes = Some(1024 * 1024 * 1024 - 1);
+    let attention = LoopRow::read(&mut world.disk(), &asked).attention;
+    assert_eq!(said(&attention), (Level::Act, "disk-low", Some("df -h /home/ann/repo")));
+    assert_eq!(codes(&attention), ["disk-low", "cap-near"]);
+    asked.free_bytes = Some(1024 * 1024 * 1024);
+    let attention = LoopRow::read(&mut world.disk(), &asked).attention;
+    assert_eq!(codes(&attention), ["cap-near"]);
+    assert_eq!(attention.top.why, "90% of its money: $4.50 of $5.00");
+    assert_eq!(attention.top.action.unwrap(), "peers-ctl budget raise billing --usd +3");
+}
+
+#[test]
+fn the_version_of_a_loop_that_runs_is_compared_with_this_program() {
+    let world = World::running();
+    let code = |version: &str| {
+        let mut asked = asked(&world, super::row::lock(&world));
+        asked.version = version.to_owned();
+        let attention = LoopRow::read(&mut world.disk(), &asked).attention;
+        (attention.top.level, attention.top.code, attention.top.action)
+    };
+    let restart = Some("peers-ctl restart billing".to_owned());
+    assert_eq!(code("0.1.0").1, "running");
+    assert_eq!(code("0.1.1"), (Level::Watch, "version-drift", restart.clone()));
+    assert_eq!(code("0.2.0"), (Level::Act, "version-drift", restart.clone()));
+    assert_eq!(code("1.1.0"), (Level::Act, "version-drift", restart));
+}
+
+#[test]
+fn a_loop_in_which_nothing_moves_needs_somebody() {
+    let mut world = World::running();
+    world.begin_tick(1, "claude");
+    let at = |ms: i64, change: &dyn Fn(&mut RowAsked)| {
+        let mut asked = asked(&world, super::row::lock(&world));
+        asked.now = Timestamp::from_millis(world.now + ms);
+        asked.heard = None;
+        change(&mut asked);
+        let attention = LoopRow::read(&mut world.disk(), &asked).attention;
+        (attention.top.code, attention.top.action)
+    };
+    // A peer is ended after nine seconds here.
+    assert_eq!(at(18_000, &|_| {}).0, "running");
+    assert_eq!(at(18_001, &|_| {}), ("silent", Some("peers-ctl logs billing".into())));
+    let heard = Timestamp::from_millis(world.now + 60_000);
+    assert_eq!(at(70_000, &|asked| asked.heard = Some(heard)).0, "running");
+    assert_eq!(at(70_000, &|asked| asked.gates_since = Some(heard)).0, "running");
+    assert_eq!(at(90_000, &|asked| asked.heard = Some(heard)).0, "silent");
+}
+
+#[test]
+fn the_output_of_a_peer_below_the_own_directory_counts_as_a_sign_of_life() {
+    let mut world = World::running();
+    world.begin_tick(1, "claude");
+    let logs = world.path("peers/log/peers");
+    std::fs::create_dir_all(&logs).unwrap();
+    std::fs::write(logs.join("tick-00001-claude.stream.jsonl"), "x").unwrap();
+    // The file is of today, which is long after the journal.
+    let asked = RowAsked { heard: None, ..asked(&world, super::row::lock(&world)) };
+    assert_eq!(LoopRow::read(&mut world.disk(), &asked).attention.top.code, "running");
+    std::fs::remove_file(logs.join("tick-00001-claude.stream.jsonl")).unwrap();
+    assert_eq!(LoopRow::read(&mut world.disk(), &asked).attention.top.code, "silent");
+}
+
+#[test]
+fn who_waits_for_its_service_is_watched_with_the_time_and_silence_is_no_sign_then() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    let until = Timestamp::from_millis(world.now + 3_600_000);
+    let cooling =
+        Cooling { peer: name("claude"), until, streak: 1, cause: WaitCause::RateLimit, since: None };
+    world.append(Record::Cooling(cooling));
+    let attention = held(&world).attention;
+    assert_eq!(said(&attention), (Level::Watch, "peer-waiting", None));
+    assert!(attention.top.why.starts_with("claude waits until 23:13 UTC, 57m"), "{}", attention.top.why);
+    assert!(!codes(&attention).contains(&"silent"));
+}
+
+#[test]
+fn a_peer_that_is_out_is_watched() {
+    let mut world = World::new();
+    let mut rules = rules();
+    rules.continue_without_peer = true;
+    world.start(rules);
+    world.tick(1, "claude", |tick| {
+        (tick.outcome, tick.success) = (TickOutcome::NeedsOperator, false);
+        (tick.exit.class, tick.exit.api) = (ExitClass::Nonzero, ApiClass::Auth);
+    });
+    world.begin_tick(2, "codex");
+    let attention = held(&world).attention;
+    assert!(codes(&attention).contains(&"peer-unavailable"), "{attention:?}");
+    let cause =
+        std::iter::once(&attention.top).chain(&attention.others).find(|c| c.code == "peer-unavailable");
+    assert_eq!(cause.unwrap().action.as_deref(), Some("peers -C /home/ann/repo doctor --live"));
+}
+
+#[test]
+fn gates_failures_reviews_and_skeptics_are_watched() {
+    let mut world = World::running();
+    for tick in 1..=3 {
+        world.tick(tick, "claude", |_| {});
+        world.gates(tick, vec![judged("tests-pass", 'b', red("3 failed"))]);
+    }
+    let attention = held(&world).attention;
+    assert_eq!(said(&attention), (Level::Watch, "gate-red", Some("peers-ctl status billing")));
+    assert_eq!(attention.top.why, "tests-pass is red for 3 ticks: 3 failed");
+    world.gates(3, vec![judged("tests-pass", 'b', Verdict::Pass)]);
+    for tick in 4..=5 {
+        world.tick(tick, "codex", |tick| {
+            (tick.outcome, tick.success) = (TickOutcome::PeerFailed, false);
+            tick.exit.class = ExitClass::Nonzero;
+        });
+    }
+    let attention = held(&world).attention;
+    assert_eq!(said(&attention), (Level::Watch, "failures", Some("peers-ctl replay billing --from-tick 5")));
+    assert_eq!(attention.top.why, "2 turns failed in a row (the loop stops at 5)");
+    let mut world = World::running();
+    world.tick(1, "codex", |tick| tick.skeptic = Some(SkepticVerdict::Found));
+    let attention = held(&world).attention;
+    assert_eq!(
+        said(&attention),
+        (Level::Watch, "reopened", Some("peers -C /home/ann/repo bug-hunt summary"))
+    );
+}
+
+#[test]
+fn reviewers_who_disagree_are_watched() {
+    use peers_model::record::{AcceptedReview, ScopeMove};
+    let mut world = World::running();
+    for (tick, peer, pass, sha) in [(1, "claude", true, 'c'), (2, "codex", false, 'd')] {
+        world.tick(tick, peer, |tick| {
+            let scope = ScopeMove { before: "s".into(), after: "s".into() };
+            tick.scopes.insert(goal("docs-read"), scope);
+            tick.reviews = vec![AcceptedReview {
+                goal: goal("docs-read"),
+                pass,
+                sha: commit(sha),
+                notes: String::new(),
+            }];
+        });
+    }
+    let row = held(&world);
+    assert_eq!(said(&row.attention), (Level::Watch, "review-split", Some("peers-ctl review billing")));
+    assert_eq!(row.attention.top.why, "reviewers disagree about docs-read");
+}
+
+#[test]
+fn a_long_time_without_a_commit_is_watched_by_the_records_of_the_loop() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    let last = world.now;
+    world.tick(2, "codex", |tick| tick.commits.clear());
+    world.begin_tick(3, "claude");
+    let at = |ms: i64| {
+        let mut asked = asked(&world, super::row::lock(&world));
+        asked.now = Timestamp::from_millis(last + ms);
+        asked.heard = Some(asked.now);
+        LoopRow::read(&mut world.disk(), &asked).attention
+    };
+    assert_eq!(at(45 * 60_000).top.code, "running");
+    let attention = at(49 * 60_000);
+    assert_eq!(said(&attention), (Level::Watch, "no-commit", Some("peers-ctl peek billing")));
+    assert_eq!(attention.top.why, "no commit for 49m");
+    assert_eq!(attention.top.since, Some(Timestamp::from_millis(last)));
+}
+
+#[test]
+fn a_cap_that_will_not_last_is_watched_before_it_is_near() {
+    let mut world = World::running();
+    // Three clean ticks are asked for, each takes 0.50 of the 2.60; this spends 1.50 and none was clean.
+    world.budget("{max_usd: 2.6}");
+    for tick in 1..=3 {
+        world.tick(tick, "claude", |tick| tick.blocking_report = true);
+    }
+    let attention = held(&world).attention;
+    assert_eq!(codes(&attention), ["cap-ahead"]);
+    assert_eq!(attention.top.why, "its money will not last until it can be complete: $1.50 of $2.60");
+    world.budget("{max_usd: 3.0}");
+    assert_eq!(held(&world).attention.top.code, "running");
+}
+
+#[test]
+fn files_that_nobody_accepted_need_somebody_whether_it_runs_or_not() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    let config = peers_store::accept::read_bytes(&mut world.disk(), "config.yaml").unwrap().unwrap();
+    std::fs::write(world.path("peers/config.yaml"), config).unwrap();
+    std::fs::write(world.path("peers/goals.yaml"), "goals: []\n# more\n").unwrap();
+    for attention in [held(&world).attention, row(&world).attention] {
+        let cause = std::iter::once(&attention.top).chain(&attention.others).find(|c| c.code == "unaccepted");
+        let cause = cause.unwrap();
+        assert_eq!(cause.why, ".peers/goals.yaml changed and nobody accepted that");
+        assert_eq!(cause.action.as_deref(), Some("peers -C /home/ann/repo goals diff"));
+        assert_eq!(cause.level, Level::Act);
+    }
+    std::fs::write(world.path("peers/goals.yaml"), "goals: [}\n").unwrap();
+    assert!(codes(&held(&world).attention).contains(&"unreadable-files"));
+}
+
+#[test]
+fn a_mirror_that_somebody_changed_needs_somebody_until_the_next_run() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.append(Record::MirrorRestored(MirrorRestored { tick: Some(TickNo(1)), what: "differed".into() }));
+    for attention in [held(&world).attention, world.view_held().attention] {
+        let all = || std::iter::once(&attention.top).chain(&attention.others);
+        let cause = all().find(|cause| cause.code == "mirror-changed").unwrap();
+        assert_eq!((cause.level, cause.action.is_some()), (Level::Act, true));
+        assert!(cause.why.contains("in tick 1"), "{}", cause.why);
+    }
+    world.exit(StopReason::MaxTicks, "");
+    world.run = RunId::new("00000000000000bb").unwrap();
+    world.start(rules());
+    assert_eq!(held(&world).attention.top.code, "running");
+}
+
+#[test]
+fn a_damaged_journal_a_move_that_was_cut_short_and_a_refusal_need_somebody() {
+    let mut world = stopped(StopReason::MaxTicks);
+    let what = BranchMove {
+        kind: MoveKind::Land,
+        run: world.run.clone(),
+        branch: "main".into(),
+        from: commit('a'),
+        to: commit('b'),
+        workdir: None,
+    };
+    world.alone(operator(OperatorOp::Moving(what)));
+    let mut asked = asked(&world, Lock::Free);
+    asked.refusals = vec!["git is missing; install it".into(), "x".into()];
+    let attention = LoopRow::read(&mut world.disk(), &asked).attention;
+    assert_eq!(codes(&attention), ["cut-short", "refused", "max-ticks"]);
+    assert_eq!(attention.top.action.as_deref(), Some("peers -C /home/ann/repo land"));
+    assert_eq!(attention.others[0].why, "a start would refuse: git is missing; install it (and 1 more)");
+    super::unreadable::damage(&world);
+    let attention = LoopRow::read(&mut world.disk(), &asked).attention;
+    assert_eq!(attention.top.code, "journal-damaged");
+    assert_eq!(attention.top.action.as_deref(), Some("peers -C /home/ann/repo state check"));
+}
+
+#[test]
+fn a_name_or_path_that_cannot_be_typed_gives_no_command() {
+    let world = stopped(StopReason::GoalMutation("goals.yaml".into()));
+    let mut asked = asked(&world, Lock::Free);
+    asked.spelling =
+        Spelling::Ctl { name: "billing".into(), dir: "/srv/a\u{202e}b".into(), config_dir: None };
+    assert_eq!(LoopRow::read(&mut world.disk(), &asked).attention.top.action, None);
+    asked.spelling = Spelling::Ctl { name: "b".into(), dir: "/srv/a b;c".into(), config_dir: None };
+    let action = LoopRow::read(&mut world.disk(), &asked).attention.top.action;
+    assert_eq!(action.as_deref(), Some("peers -C '/srv/a b;c' goals diff"));
+}
+
+#[test]
+fn a_run_that_worked_elsewhere_is_gone_on_with_there() {
+    let mut world = World::running();
+    let mut record = run_record(&world.run);
+    record.workdir = "/home/ann/tree of it".into();
+    runs::write(world.store.disk(), &record).unwrap();
+    let asked = world.asked(Lock::Free);
+    let view = LoopView::read(&mut world.disk(), &asked);
+    assert_eq!(said(&view.attention), (Level::Act, "crashed", Some("peers -C '/home/ann/tree of it' run")));
+}
