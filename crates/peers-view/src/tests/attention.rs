@@ -304,7 +304,8 @@ fn who_waits_for_its_service_is_watched_with_the_time_and_silence_is_no_sign_the
     let cooling =
         Cooling { peer: name("claude"), until, streak: 1, cause: WaitCause::RateLimit, since: None };
     world.append(Record::Cooling(cooling));
-    let attention = held(&world).attention;
+    let asked = RowAsked { heard: None, ..asked(&world, super::row::lock(&world)) };
+    let attention = LoopRow::read(&mut world.disk(), &asked).attention;
     assert_eq!(said(&attention), (Level::Watch, "peer-waiting", None));
     assert!(attention.top.why.starts_with("claude waits until 23:13 UTC, 57m"), "{}", attention.top.why);
     assert!(!codes(&attention).contains(&"silent"));

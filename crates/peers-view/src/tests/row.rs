@@ -355,6 +355,20 @@ fn a_reader_sees_what_a_first_look_sees_whatever_happened_in_between() {
 }
 
 #[test]
+fn a_reader_sees_that_a_journal_of_the_same_length_is_another_one() {
+    let mut world = World::running();
+    world.begin_tick(1, "claude");
+    let (mut reader, mut disk) = (RowReader::default(), world.disk());
+    assert!(reader.read(&mut disk, &asked(&world, Lock::Free)).ticks.is_some());
+    let path = world.path("store/journal/000001.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, text.replacen("0.1.0", "0.1.1", 1)).unwrap();
+    let row = reader.read(&mut disk, &asked(&world, Lock::Free));
+    assert_eq!((row.ticks, row.attention.top.code), (None, "journal-damaged"));
+}
+
+#[test]
 fn the_newest_run_is_found_by_what_the_journal_names_and_by_what_was_written_last() {
     let mut world = World::running();
     world.exit(StopReason::MaxTicks, "");
