@@ -15,6 +15,7 @@ mod diagnostic;
 mod excluded;
 mod facts;
 mod feed;
+mod fleet;
 mod gates;
 mod halted;
 mod history;
@@ -52,6 +53,10 @@ pub use converge::{ConvergeView, Missing};
 pub use diagnostic::{cause, complaint, last_words};
 pub use facts::{GitFacts, Paths};
 pub use feed::{Feed, FeedItem, Polled};
+pub use fleet::{
+    Columns, Fleet, FleetWarning, Passed, ProjectDetails, Summary, dashboard_json, dashboard_line,
+    dashboard_text, list_json, list_text, project_json, project_text, sort_by_attention,
+};
 pub use gates::{GateRow, ProofFact};
 pub use halted::halted_markdown;
 pub use history::{

@@ -52,6 +52,26 @@ impl Cell {
     pub(crate) fn new(tone: Tone, text: impl AsRef<str>) -> Self {
         Self::cut(tone, text, WIDEST)
     }
+
+    /// For a path or a command, which are of no use when they are cut.
+    pub(crate) fn whole(tone: Tone, text: impl AsRef<str>) -> Self {
+        Self::cut(tone, text, LONGEST)
+    }
+
+    /// So many spaces.
+    pub(crate) fn blank(width: usize) -> Self {
+        Self { tone: Tone::Plain, text: " ".repeat(width) }
+    }
+
+    /// How many terminal cells it takes.
+    pub(crate) fn width(&self) -> usize {
+        term::width(&self.text)
+    }
+
+    /// The same in at most so many terminal cells.
+    pub(crate) fn narrowed(&self, width: usize) -> Self {
+        Self { tone: self.tone, text: term::line(&self.text, width) }
+    }
 }
 
 /// Terminal cells of one piece of text.
@@ -78,6 +98,17 @@ impl Page {
         for cell in cells {
             self.put(cell, &cell.text);
         }
+        self.out.push('\n');
+    }
+
+    /// The same without what is blank at its end.
+    pub(crate) fn trimmed(&mut self, cells: &[Cell]) {
+        let start = self.out.len();
+        for cell in cells {
+            self.put(cell, &cell.text);
+        }
+        let trimmed = self.out.trim_end_matches(' ').len().max(start);
+        self.out.truncate(trimmed);
         self.out.push('\n');
     }
 

@@ -4,6 +4,7 @@ mod attention;
 mod caveats;
 mod converge;
 mod feed;
+mod fleet;
 mod hostile;
 mod info;
 mod money;

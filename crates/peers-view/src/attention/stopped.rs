@@ -167,9 +167,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Option<String> {
         | StopReason::Error(ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => spelling.start(),
         StopReason::LockHeld => None,
         StopReason::Budget(kind) => raise(facts, *kind),
-        StopReason::StuckGate(_) | StopReason::AllPeersDegraded => {
-            spelling.either(("status", ""), "status")
-        }
+        StopReason::StuckGate(_) | StopReason::AllPeersDegraded => spelling.either(("status", ""), "status"),
         StopReason::StuckSkeptic => {
             let tick = facts.ticks.iter().rev().find(|tick| tick.skeptic.is_some())?.tick;
             spelling.either(("replay", &format!("--from-tick {tick}")), &format!("replay {tick}"))

@@ -28,6 +28,7 @@ use tail::Tail;
 pub use asked::{BugCounts, HeadFact, Listed, OpenBugs, RowAsked, Unknown};
 pub use meters::{Cost, Meter, Meters};
 pub use tail::{LastEvent, RecentTick};
+pub(crate) use tail::{lines, tag};
 
 /// A gate that is red after so many ticks in a row is named.
 const STUCK: u32 = 3;

@@ -264,7 +264,7 @@ impl Tail {
 }
 
 /// The whole lines. What follows the last line end is no line, or not yet.
-fn lines(mut bytes: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn lines(mut bytes: &[u8]) -> Vec<&[u8]> {
     let mut lines = Vec::new();
     loop {
         let mut rest = bytes;
@@ -280,7 +280,7 @@ fn lines(mut bytes: &[u8]) -> Vec<&[u8]> {
 
 /// The tag of a record, as it is written. In a text of a record every quote is escaped, so none of it looks
 /// like the tag, and the envelope before it holds no text of anybody.
-fn tag(line: &[u8]) -> Option<&[u8]> {
+pub(crate) fn tag(line: &[u8]) -> Option<&[u8]> {
     const KEY: &[u8] = b"\"event\":\"";
     let head = line.get(..ENVELOPE).unwrap_or(line);
     let start = head.windows(KEY.len()).position(|window| window == KEY)? + KEY.len();

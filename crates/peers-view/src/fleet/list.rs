@@ -1,0 +1,110 @@
+//! `peers-ctl list`.
+
+use super::grid::{Column, Grid};
+use super::{Fleet, cost_cell, gates_cell};
+use crate::attention::Level;
+use crate::page::{Cell, Colour, Page, Tone};
+use crate::row::{LoopRow, LoopState};
+
+/// How much of each loop a list tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Columns {
+    /// Name, state, process, path.
+    Few,
+    /// Also how it ended, what it needs, what it did and what it cost.
+    Wide,
+}
+
+const FEW: [Column; 4] = [
+    Column::new("NAME", 64),
+    Column::new("STATE", 8),
+    Column::new("PID", 10).right(),
+    Column::new("PATH", 0),
+];
+
+const WIDE: [Column; 11] = [
+    Column::new("NAME", 64),
+    Column::new("STATE", 8),
+    Column::new("OUTCOME", 16),
+    Column::new("PID", 10).right(),
+    Column::new("TICKS", 8).right(),
+    Column::new("GATES", 12),
+    Column::new("COST", 12).right(),
+    Column::new("LABELS", 40),
+    Column::new("PATH", 4096),
+    Column::new("WHY", 80),
+    Column::new("ACTION", 0),
+];
+
+/// Cells of a path, where there are so many.
+const PATH: usize = 20;
+
+/// The loops as a table for people. Ends in a newline. With `width` a line has at most so many cells; one that
+/// is wide goes over the edge instead, since what is cut in it is of no use.
+#[must_use]
+pub fn list_text(fleet: &Fleet<'_>, columns: Columns, colour: Colour, width: Option<usize>) -> String {
+    let mut page = Page::new(colour);
+    let (columns, width) = match columns {
+        Columns::Few => (FEW.as_slice(), width),
+        Columns::Wide => (WIDE.as_slice(), None),
+    };
+    let cells: Vec<Vec<Cell>> =
+        fleet.rows.iter().map(|row| if columns.len() == FEW.len() { few(row) } else { wide(row) }).collect();
+    let grid = Grid::new(columns, &cells, width, PATH);
+    grid.head(&mut page);
+    for row in &cells {
+        grid.row(&mut page, row);
+    }
+    page.finish()
+}
+
+pub(super) fn tone(row: &LoopRow) -> Tone {
+    match row.attention.level() {
+        Level::Act => Tone::Bad,
+        Level::Watch => Tone::Care,
+        Level::Done => Tone::Good,
+        Level::Ok => Tone::Plain,
+        Level::Idle => Tone::Faint,
+    }
+}
+
+fn state(row: &LoopRow) -> Cell {
+    let tone = match row.state {
+        LoopState::Crashed | LoopState::Unknown => Tone::Bad,
+        LoopState::Running => Tone::Good,
+        LoopState::Stopped => Tone::Plain,
+        LoopState::Fresh => Tone::Faint,
+    };
+    Cell::new(tone, row.state.word())
+}
+
+fn plain(text: impl AsRef<str>) -> Cell {
+    Cell::new(Tone::Plain, text)
+}
+
+fn pid(row: &LoopRow) -> Cell {
+    plain(row.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()))
+}
+
+fn few(row: &LoopRow) -> Vec<Cell> {
+    vec![plain(&row.name), state(row), pid(row), Cell::whole(Tone::Plain, &row.path)]
+}
+
+fn wide(row: &LoopRow) -> Vec<Cell> {
+    let labels: Vec<String> = row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let top = &row.attention.top;
+    let or = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    vec![
+        plain(&row.name),
+        state(row),
+        plain(row.outcome.as_deref().unwrap_or("-")),
+        pid(row),
+        plain(row.ticks.map_or_else(|| "?".to_owned(), |ticks| ticks.to_string())),
+        plain(gates_cell(row)),
+        plain(cost_cell(row)),
+        plain(or(&labels.join(","))),
+        Cell::whole(Tone::Plain, &row.path),
+        Cell::new(tone(row), or(&top.why)),
+        Cell::whole(Tone::Plain, or(top.action.as_deref().unwrap_or_default())),
+    ]
+}

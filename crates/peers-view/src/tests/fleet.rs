@@ -1,0 +1,270 @@
+//! Many loops as a list and as a dashboard.
+
+use peers_model::outcome::{BudgetKind, StopReason};
+use peers_model::verdict::Verdict;
+use peers_model::{Timestamp, Usd};
+use peers_sys::term;
+use serde_json::Value;
+
+use super::hostile::EVIL;
+use super::row::{asked, lock};
+use super::{World, goal, is_harmless, judged, red};
+use crate::{
+    BugCounts, Colour, Columns, Fleet, FleetWarning, Listed, Lock, LoopRow, OpenBugs, Passed, ProjectDetails,
+    Sourced, Spelling, Summary, Unknown, dashboard_json, dashboard_line, dashboard_text, list_json,
+    list_text, project_json, project_text, sort_by_attention,
+};
+
+/// A row of this world under a name.
+fn named(world: &World, name: &str, held: bool) -> LoopRow {
+    let path = format!("/srv/{name}");
+    let mut asked = asked(world, if held { lock(world) } else { Lock::Free });
+    asked.spelling = Spelling::Ctl { name: name.into(), dir: path.clone(), config_dir: None };
+    asked.listed = Listed { name: name.into(), path, ..Listed::default() };
+    asked.bugs = Sourced::Fresh(BugCounts::default());
+    LoopRow::read(&mut world.disk(), &asked)
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_millis(super::BEGAN + 200_000)
+}
+
+const DASHBOARD_80: &str = "\
+7 loops  ▲4 need you  ●1 run  ✓1 done  ✗1 crashed  $6.25
+NAME                STATE      GATES    WHY → ACTION
+▲ E X|`</td>[a](b…  unknown    0/2 0/1  it is not known whether the loop runs: …
+▲ billing           limit      0/2 0/1  budget:max_usd: $5.25 of $5.00
+▲ parser            stuck      0/2 0/1  stuck:tests-pass: 3 failed: lex::number…
+▲ 日本語のとても…   crashed    0/2 0/1  crashed in tick 1 of claude: its proces…
+● docs              running    1/2 0/1  tick 1 of claude for 2m
+✓ search            converged  0/2 0/1  complete
+○ new               fresh      0/0      no run yet → peers-ctl start new
+
+billing: peers-ctl budget raise billing --usd +3
+parser: peers-ctl status parser
+日本語のとても長い名前のプロジェクト: peers-ctl start '日本語のとても長い名前のプロジェクト'
+";
+const LIST_80: &str = "\
+NAME                                  STATE    PID  PATH
+E X|`</td>[a](b)!                     unknown    -  /srv/E X|`</td>[a](b)!
+billing                               stopped    -  /srv/billing
+parser                                stopped    -  /srv/parser
+日本語のとても長い名前のプロジェクト  crashed    -  /srv/日本語のとても長い名前…
+docs                                  running    7  /srv/docs
+search                                stopped    -  /srv/search
+new                                   fresh      -  /srv/new
+";
+const DASHBOARD_200: &str = "\
+7 loops  ▲4 need you  ●1 run  ✓1 done  ✗1 crashed  $6.25
+NAME                        STATE      TICKS  GATES    BLOCKING   COST  LAST  WHY → ACTION
+▲ E X|`</td>[a](b)!         unknown        0  0/2 0/1         ?  $0.00    3m  it is not known whether the loop runs: E X|`</td>[a](b)!
+▲ billing                   limit          1  0/2 0/1         0  $5.25    3m  budget:max_usd: $5.25 of $5.00 → peers-ctl budget raise billing --usd +3
+▲ parser                    stuck          1  0/2 0/1         2  $0.50    3m  stuck:tests-pass: 3 failed: lex::numbers, lex::strings, lex::comments → peers-ctl status parser
+▲ 日本語のとても長い名前…   crashed        0  0/2 0/1         0  $0.00    3m  crashed in tick 1 of claude: its process is gone without a word → peers-ctl start '日本語のとても長い名前のプロジェクト'
+● docs                      running        0  1/2 0/1         0  $0.00    3m  tick 1 of claude for 2m
+✓ search                    converged      1  0/2 0/1         0  $0.50    3m  complete
+○ new                       fresh          0  0/0             0  $0.00     -  no run yet → peers-ctl start new
+";
+const WIDE: &str = "\
+NAME                                  STATE    OUTCOME       PID  TICKS  GATES     COST  LABELS    PATH                                       WHY                                                                    ACTION
+E X|`</td>[a](b)!                     unknown  path_missing    -      0  0/2 0/1  $0.00  -         /srv/E X|`</td>[a](b)!                     it is not known whether the loop runs: E X|`</td>[a](b)!               -
+billing                               stopped  limit           -      1  0/2 0/1  $5.25  team=pay  /srv/billing                               budget:max_usd: $5.25 of $5.00                                         peers-ctl budget raise billing --usd +3
+parser                                stopped  stuck           -      1  0/2 0/1  $0.50  -         /srv/parser                                stuck:tests-pass: 3 failed: lex::numbers, lex::strings, lex::comments  peers-ctl status parser
+日本語のとても長い名前のプロジェクト  crashed  killed          -      0  0/2 0/1  $0.00  -         /srv/日本語のとても長い名前のプロジェクト  crashed in tick 1 of claude: its process is gone without a word        peers-ctl start '日本語のとても長い名前のプロジェクト'
+docs                                  running  -               7      0  1/2 0/1  $0.00  -         /srv/docs                                  tick 1 of claude for 2m                                                -
+search                                stopped  converged       -      1  0/2 0/1  $0.50  -         /srv/search                                complete                                                               -
+new                                   fresh    -               -      0  0/0      $0.00  -         /srv/new                                   no run yet                                                             peers-ctl start new
+";
+
+/// One of each kind, not in order.
+fn rows() -> Vec<LoopRow> {
+    let mut rows = Vec::new();
+    let mut world = World::running();
+    world.gates(0, vec![judged("tests-pass", 'a', Verdict::Pass)]);
+    world.begin_tick(1, "claude");
+    rows.push(named(&world, "docs", true));
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.gates(
+        1,
+        vec![judged("tests-pass", 'b', red("3 failed: lex::numbers, lex::strings, lex::comments"))],
+    );
+    world.exit(StopReason::StuckGate(goal("tests-pass")), "");
+    let mut parser = named(&world, "parser", false);
+    parser.bugs = Some(BugCounts { open: OpenBugs { high: 2, ..OpenBugs::default() }, blocking: 2 });
+    rows.push(parser);
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| tick.exit.usage.usd = Some(Usd::from_micros(5_250_000)));
+    world.exit(StopReason::Budget(BudgetKind::MaxUsd), "");
+    let mut billing = named(&world, "billing", false);
+    billing.labels.insert("team".into(), "pay".into());
+    rows.push(billing);
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.exit(StopReason::Complete, "");
+    rows.push(named(&world, "search", false));
+    rows.push(named(&World::new(), "new", false));
+    let world = World::running();
+    let mut gone = asked(&world, Lock::Free);
+    gone.listed = Listed {
+        name: EVIL.into(),
+        path: format!("/srv/{EVIL}"),
+        unknown: Some(Unknown { since: None, outcome: Some("path_missing".into()), why: EVIL.into() }),
+        ..Listed::default()
+    };
+    gone.spelling = Spelling::Ctl { name: EVIL.into(), dir: EVIL.into(), config_dir: None };
+    gone.bugs = Sourced::Unreadable(EVIL.into());
+    rows.push(LoopRow::read(&mut world.disk(), &gone));
+    let mut world = World::running();
+    world.begin_tick(1, "claude");
+    rows.push(named(&world, "日本語のとても長い名前のプロジェクト", false));
+    rows
+}
+
+fn fleet(rows: &[LoopRow]) -> Fleet<'_> {
+    Fleet { now: now(), rows, warnings: &[] }
+}
+
+#[test]
+fn the_most_urgent_come_first_then_by_name() {
+    let mut rows = rows();
+    sort_by_attention(&mut rows);
+    let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [EVIL, "billing", "parser", "日本語のとても長い名前のプロジェクト", "docs", "search", "new"]
+    );
+}
+
+#[test]
+fn at_eighty_columns_the_reason_stays_and_a_command_that_does_not_fit_stands_below() {
+    let mut rows = rows();
+    sort_by_attention(&mut rows);
+    assert_eq!(dashboard_text(&fleet(&rows), Some(80), Colour::Plain), DASHBOARD_80);
+    assert_eq!(list_text(&fleet(&rows), Columns::Few, Colour::Plain, Some(80)), LIST_80);
+}
+
+#[test]
+fn at_two_hundred_columns_and_in_a_pipe_everything_is_there() {
+    let mut rows = rows();
+    sort_by_attention(&mut rows);
+    assert_eq!(dashboard_text(&fleet(&rows), Some(200), Colour::Plain), DASHBOARD_200);
+    assert_eq!(dashboard_text(&fleet(&rows), None, Colour::Plain), DASHBOARD_200);
+    assert_eq!(list_text(&fleet(&rows), Columns::Wide, Colour::Plain, Some(80)), WIDE);
+}
+
+#[test]
+fn no_line_of_a_table_is_wider_than_the_terminal_and_none_steers_it() {
+    let mut rows = rows();
+    sort_by_attention(&mut rows);
+    for width in 20..220 {
+        let text = dashboard_text(&fleet(&rows), Some(width), Colour::Plain);
+        assert!(is_harmless(&text), "{text:?}");
+        if width >= 80 {
+            let table = text.lines().take(2 + rows.len());
+            for line in
+                table.chain(list_text(&fleet(&rows), Columns::Few, Colour::Plain, Some(width)).lines())
+            {
+                assert!(term::width(line) <= width, "{width}: {line}");
+            }
+        }
+    }
+    let coloured = dashboard_text(&fleet(&rows), Some(80), Colour::Ansi);
+    let plain = dashboard_text(&fleet(&rows), Some(80), Colour::Plain);
+    let mut stripped = coloured.clone();
+    for code in ["0", "1", "2", "31", "32", "33"] {
+        stripped = stripped.replace(&format!("\u{1b}[{code}m"), "");
+    }
+    assert_eq!(stripped.lines().map(str::trim_end).collect::<Vec<_>>(), plain.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn nothing_to_show_is_said() {
+    assert_eq!(dashboard_text(&fleet(&[]), Some(80), Colour::Plain), "0 loops\n");
+    assert_eq!(list_text(&fleet(&[]), Columns::Few, Colour::Plain, None), "NAME  STATE  PID  PATH\n");
+}
+
+#[test]
+fn what_is_summed_up_is_a_lower_bound_where_one_of_them_is_unknown() {
+    let rows = rows();
+    let all = Summary::of(&rows);
+    assert_eq!((all.loops, all.act, all.running, all.done, all.crashed), (7, 4, 1, 1, 1));
+    assert_eq!(all.usd, Usd::from_micros(6_250_000));
+    assert!(!all.at_least);
+    let mut rows = rows;
+    rows[0].cost = None;
+    assert!(Summary::of(&rows).at_least);
+}
+
+#[test]
+fn programs_get_rows_a_summary_and_all_warnings_in_one_document_or_line() {
+    let rows = rows();
+    let warnings = [FleetWarning { code: "registry".into(), message: EVIL.into(), project: None }];
+    let fleet = Fleet { warnings: &warnings, ..fleet(&rows) };
+    for (text, schema) in [
+        (dashboard_json(&fleet), "peers-ctl.dashboard/1"),
+        (dashboard_line(&fleet), "peers-ctl.dashboard/1"),
+        (list_json(&fleet), "peers-ctl.list/1"),
+    ] {
+        assert!(is_harmless(&text));
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["schema"], schema);
+        assert_eq!(value["generated_at"], "2023-11-14T22:16:40.000Z");
+        assert_eq!(value["data"]["projects"].as_array().unwrap().len(), 7);
+        assert_eq!(value["data"]["projects"][5]["name"], EVIL);
+        assert_eq!(value["data"]["projects"][5]["bugs"], Value::Null);
+        assert_eq!(value["data"]["summary"]["act"], 4);
+        assert_eq!(value["warnings"][0]["project"], Value::Null);
+        assert_eq!(value["warnings"][1]["code"], "bugs");
+        assert_eq!(value["warnings"][1]["project"], EVIL);
+    }
+    assert_eq!(dashboard_line(&fleet).matches('\n').count(), 1);
+}
+
+#[test]
+fn one_project_shows_what_it_did_last_and_its_open_bugs() {
+    let mut world = World::running();
+    for tick in 1..=7 {
+        world.tick(tick, "claude", |tick| {
+            tick.success = tick.iteration.0 % 2 == 0;
+            if !tick.success {
+                tick.outcome = peers_model::record::TickOutcome::NoHandoff;
+                tick.soft_fail_reason = Some(EVIL.into());
+            }
+        });
+    }
+    world.exit(StopReason::MaxTicks, "");
+    world.run = peers_model::RunId::new("00000000000000bb").unwrap();
+    world.start(super::rules());
+    world.tick(8, "codex", |_| {});
+    let row = named(&world, "billing", true);
+    let passed = Passed::read(&mut world.disk());
+    assert_eq!(passed.value().unwrap().len(), 8);
+    let details = ProjectDetails { notes: EVIL.into(), passed, bugs: Sourced::Missing };
+    let text = project_text(&row, &details, now(), Colour::Plain);
+    assert!(is_harmless(&text), "{text:?}");
+    for says in [
+        "name:      billing\n",
+        "path:      /srv/billing\n",
+        "after 1 tick\n",
+        "tick 8  codex",
+        "no-handoff",
+    ] {
+        assert!(text.contains(says), "{says} in {text}");
+    }
+    assert!(!text.contains("tick 1 "), "only the newest eight: {text}");
+    let value: Value = serde_json::from_str(&project_json(&row, &details, now())).unwrap();
+    assert_eq!(value["schema"], "peers-ctl.dashboard/1");
+    assert_eq!(value["data"]["notes"], EVIL);
+    assert_eq!(value["data"]["passed"]["value"][6]["kind"], "exit");
+    let unread = ProjectDetails {
+        notes: String::new(),
+        passed: Sourced::Unreadable("no".into()),
+        bugs: Sourced::Unreadable("no".into()),
+    };
+    let text = project_text(&row, &unread, now(), Colour::Plain);
+    assert!(
+        text.contains("bugs:      unreadable: no\n") && text.contains("ticks:     unreadable: no\n"),
+        "{text}"
+    );
+}
