@@ -237,7 +237,7 @@ pub fn lock(place: &Place) -> Lock {
 }
 
 /// The same, and since when the loop runs gates, if it does.
-fn look(place: &Place) -> (Lock, Option<Timestamp>) {
+pub(crate) fn look(place: &Place) -> (Lock, Option<Timestamp>) {
     match place.holder() {
         Ok(None) => (Lock::Free, None),
         Ok(Some(Holder { pid, command: Some(command), .. })) => (Lock::Command { pid, command }, None),

@@ -4,10 +4,12 @@
 //! [`Out`](output::Out), fails with a [`CommandError`](error::CommandError), and changes a project through
 //! [`operator`]. This crate knows no subcommand and parses no command line. Start reading at [`cx`].
 
+pub mod alternate;
 pub mod cx;
 pub mod error;
 pub mod ledger;
 pub mod operator;
 mod origin;
 pub mod output;
+pub mod rows;
 pub mod screen;

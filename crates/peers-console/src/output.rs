@@ -108,6 +108,12 @@ impl Out {
         self.live
     }
 
+    /// The width of the terminal that standard output is, in cells; `None` where it is none.
+    #[must_use]
+    pub fn page_width(&self) -> Option<usize> {
+        self.page
+    }
+
     /// The width of the terminal in cells.
     #[must_use]
     pub fn columns(&self) -> usize {

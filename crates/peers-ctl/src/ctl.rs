@@ -1,5 +1,6 @@
 //! What every subcommand is given: the registry, the terminal, and the forms in which results are told.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -61,13 +62,22 @@ impl Ctl {
     pub(crate) fn seen(
         &self,
         config: &ConfigDir,
-        names: &[ProjectName],
+        wanted: impl Fn(&Project) -> bool,
     ) -> Result<(Vec<Seen>, Vec<Warning>), CommandError> {
-        let wanted = |project: &Project| names.contains(&project.name);
         if self.as_it_is {
             return refresh::as_it_is(config, wanted).map_err(failed);
         }
         refresh::refresh(config, &self.env, wanted).map_err(failed)
+    }
+
+    /// The same of those with these names.
+    pub(crate) fn seen_of(
+        &self,
+        config: &ConfigDir,
+        names: &[ProjectName],
+    ) -> Result<(Vec<Seen>, Vec<Warning>), CommandError> {
+        let names: BTreeSet<&ProjectName> = names.iter().collect();
+        self.seen(config, |project| names.contains(&project.name))
     }
 
     /// What the subcommands of `peers` are given, for this project.

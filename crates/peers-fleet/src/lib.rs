@@ -10,6 +10,7 @@
 
 pub mod config;
 pub mod fault;
+pub mod notify;
 pub mod observe;
 pub mod oplock;
 pub mod prune;
@@ -21,6 +22,7 @@ pub mod runlog;
 pub mod select;
 pub mod start;
 pub mod stop;
+pub mod supervise;
 
 pub use config::ConfigDir;
 pub use registry::{Entry, Project, ProjectName, Registry};

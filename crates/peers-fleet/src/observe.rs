@@ -150,7 +150,7 @@ fn run(project: &Project, mut disk: FsDisk) -> Option<RunSeen> {
     let record = match known.and_then(|id| runs::get(&mut disk, id).ok().flatten()) {
         Some(record) => record,
         // One that was noted down and never began, or one that was started by hand.
-        None => runs::list(&mut disk).ok()?.0.pop()?,
+        None => runs::newest(&mut disk, None).ok().flatten()?,
     };
     // The journal knows of an end that the record lacks.
     let state = match record.ended_at {

@@ -256,19 +256,11 @@ fn ended(project: &Project, run: &RunSeen, seen: &Observation, now: Timestamp) -
     }
 }
 
-/// The outcome of a stop reason, by the table in `docs/stop-reasons.md`.
+/// The outcome of a stop reason.
 #[must_use]
 pub fn outcome(reason: &StopReason) -> Outcome {
-    match reason {
-        StopReason::Complete => Outcome::Converged,
-        StopReason::MaxTicks | StopReason::Budget(_) => Outcome::Limit,
-        StopReason::Drained | StopReason::Interrupted(_) | StopReason::LockHeld => Outcome::Operator,
-        StopReason::StuckGate(_) | StopReason::StuckSkeptic | StopReason::Unjudged(_) => Outcome::Stuck,
-        StopReason::ParkedBlocked | StopReason::ParkedProof => Outcome::Paused,
-        StopReason::PeerUnavailable(_) | StopReason::AllPeersDegraded => Outcome::Peer,
-        StopReason::GoalMutation(_) | StopReason::Tamper(_) => Outcome::Integrity,
-        StopReason::Error(_) => Outcome::Error,
-    }
+    // `unchanged` is no ending of a run; nothing of a run says it.
+    Outcome::ALL.into_iter().find(|outcome| outcome.word() == reason.outcome()).unwrap_or(Outcome::Lost)
 }
 
 impl Transition {

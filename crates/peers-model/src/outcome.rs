@@ -306,6 +306,24 @@ pub enum ErrorKind {
 }
 
 impl StopReason {
+    /// The kind of ending, one word (`docs/stop-reasons.md`).
+    #[must_use]
+    pub fn outcome(&self) -> &'static str {
+        match self {
+            Self::Complete => "converged",
+            Self::MaxTicks | Self::Budget(_) => "limit",
+            Self::Drained | Self::Interrupted(_) => "operator",
+            Self::StuckGate(_) | Self::StuckSkeptic | Self::Unjudged(_) => "stuck",
+            Self::ParkedBlocked | Self::ParkedProof => "paused",
+            Self::PeerUnavailable(_) | Self::AllPeersDegraded => "peer",
+            Self::GoalMutation(_) | Self::Tamper(_) => "integrity",
+            Self::Error(ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => {
+                "error"
+            }
+            Self::LockHeld => "unchanged",
+        }
+    }
+
     /// The process exit code (`docs/exit-codes.md`).
     #[must_use]
     pub fn exit_code(&self) -> u8 {

@@ -10,7 +10,7 @@ pub(crate) use judging::{after, changed_the_tree, in_order_of_need, next_togethe
 
 use std::collections::BTreeSet;
 
-use peers_core::bugs::{Bug, Ledger};
+use peers_core::bugs::{Bug, Counts, Ledger};
 use peers_core::cheat::weakenings;
 use peers_core::compose;
 use peers_core::machine::{
@@ -20,6 +20,7 @@ use peers_model::goal::GoalKind;
 use peers_model::outcome::{ErrorKind, StopReason, TamperKind};
 use peers_model::record::{OperatorOp, OperatorRecord, Record};
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, limits};
+use peers_store::bugs;
 use peers_store::{
     Area, Author, Disk, DiskErrorKind, StoreError, artifacts, commands, layout, projection, runs,
 };
@@ -365,7 +366,14 @@ impl<W: World> Engine<W> {
             self.store.append(at, Some(&self.cfg.run_id), &[record])?;
             self.machine.state.clone_from(self.store.state());
         }
-        let (open_bugs, bugs_closed) = self.ledger().map(|l| (open_ids(&l), closed(&l))).unwrap_or_default();
+        let ledger = self.ledger().ok();
+        if let (Some(ledger), Some(at)) = (&ledger, &found.at) {
+            let counted =
+                bugs::Counted::new(at.head.clone(), self.world.clock().now().wall, Counts::of(ledger));
+            // For views alone: they say then that nobody counted.
+            let _kept = bugs::write(self.store.disk(), &counted);
+        }
+        let (open_bugs, bugs_closed) = ledger.map(|l| (open_ids(&l), closed(&l))).unwrap_or_default();
         // What the operator had not committed is nobody's leaving, as long as it is what it was.
         let mut dirty = found.dirty;
         let changed: BTreeSet<String> =

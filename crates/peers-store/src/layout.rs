@@ -22,6 +22,8 @@ pub mod store {
     pub const VERDICTS: &str = "verdicts.json";
     /// Settings of build tools, as they were when the run began.
     pub const TOOL_HOMES: &str = "tool-homes.json";
+    /// How many bugs were open when a loop last looked.
+    pub const BUGS: &str = "bugs.json";
     /// The run lock.
     pub const RUN_LOCK: &str = "run.lock";
     /// Held while a controller starts, stops or removes.

@@ -7,6 +7,7 @@
 pub mod accept;
 pub mod artifacts;
 pub mod authors;
+pub mod bugs;
 pub mod commands;
 pub mod disk;
 pub mod fsdisk;

@@ -22,6 +22,7 @@ pub mod term;
 pub mod yaml;
 
 pub mod identity;
+pub mod interrupts;
 pub mod reap;
 pub mod signal;
 pub mod spawn;

@@ -55,7 +55,9 @@ pub struct BugRow {
 }
 
 impl BugsView {
-    pub(crate) fn of(ledger: &Ledger) -> Self {
+    /// Of a ledger.
+    #[must_use]
+    pub fn of(ledger: &Ledger) -> Self {
         let mut bugs: Vec<&Bug> = ledger.bugs.values().collect();
         bugs.sort_by(|a, b| {
             (b.open.is_some(), b.severity).cmp(&(a.open.is_some(), a.severity)).then_with(|| a.id.cmp(&b.id))

@@ -74,9 +74,8 @@ pub use peers_core::failed::why as why_failed;
 pub use replay::{Artifact, CommitRow, Replay, replay, replay_json, replay_text};
 pub use report::{Report, report_json, report_markdown};
 pub use row::{
-    BugCounts, Convergence, Cost, Gates, HardGates, HeadFact, LastCommit, LastEvent, Listed, LoopRow,
-    LoopState, Meter, Meters, OpenBugs, PeerCell, RecentTick, RowAsked, RowReader, RowWarning, SoftGates,
-    StuckGate, Unknown, Versions,
+    Convergence, Cost, Gates, HardGates, HeadFact, LastCommit, LastEvent, Listed, LoopRow, LoopState, Meter,
+    Meters, PeerCell, RecentTick, RowAsked, RowReader, RowWarning, SoftGates, StuckGate, Unknown, Versions,
 };
 pub use setup::{Broken, PLACEHOLDER, Setup};
 pub use soft::SoftRow;

@@ -1,7 +1,7 @@
 //! Whether a loop runs, and if not, why. The run lock is the truth, never a process id.
 
 use peers_core::state::State;
-use peers_model::outcome::{ErrorKind, StopReason};
+use peers_model::outcome::StopReason;
 use peers_model::{PeerName, RunId, TickNo, Timestamp};
 use peers_store::runs::RunRecord;
 use peers_sys::lock::Probe;
@@ -237,19 +237,7 @@ pub(crate) fn liveness(
 /// The kind of an ending, one word.
 #[must_use]
 pub fn outcome(reason: &StopReason) -> &'static str {
-    match reason {
-        StopReason::Complete => "converged",
-        StopReason::MaxTicks | StopReason::Budget(_) => "limit",
-        StopReason::Drained | StopReason::Interrupted(_) => "operator",
-        StopReason::StuckGate(_) | StopReason::StuckSkeptic | StopReason::Unjudged(_) => "stuck",
-        StopReason::ParkedBlocked | StopReason::ParkedProof => "paused",
-        StopReason::PeerUnavailable(_) | StopReason::AllPeersDegraded => "peer",
-        StopReason::GoalMutation(_) | StopReason::Tamper(_) => "integrity",
-        StopReason::Error(ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => {
-            "error"
-        }
-        StopReason::LockHeld => "unchanged",
-    }
+    reason.outcome()
 }
 
 /// Whether peers are confined.

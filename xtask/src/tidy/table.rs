@@ -217,7 +217,7 @@ pub(crate) const TABLE: &[Row] = &[
         ring: Ring::Product(4),
         uses: &["peers-model", "peers-core", "peers-sys", "peers-store", "peers-run"],
         third_party: ThirdParty::Never(&["clap", "ratatui", "git2", "tokio"]),
-        may: &[Ambient],
+        may: &[Spawn, Ambient],
     },
     Row {
         name: "peers-ctl",

@@ -1,5 +1,6 @@
 //! `peers-ctl list`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use peers_console::error::CommandError;
@@ -8,6 +9,7 @@ use peers_fleet::refresh::Seen;
 use peers_sys::term;
 use serde_json::{Value, json};
 
+use crate::board::{Board, Looked};
 use crate::ctl::Ctl;
 use crate::many::Which;
 
@@ -19,7 +21,7 @@ use crate::many::Which;
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Show outcome, labels and what to do too
+    /// Show what each did, what it cost, and what it needs
     #[arg(long)]
     wide: bool,
     /// Sort by this
@@ -35,6 +37,8 @@ enum Sort {
     State,
     /// The last start or stop, newest first
     Changed,
+    /// What needs somebody first; for --wide
+    Attention,
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
@@ -46,12 +50,15 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     } else {
         selection.of(&loaded.registry, None).map_err(crate::ctl::failed)?
     };
-    let (mut all, warnings) = ctl.seen(&config, &names)?;
+    if args.wide {
+        return wide(args, ctl, &config, &names);
+    }
+    let (mut all, warnings) = ctl.seen_of(&config, &names)?;
     all.sort_by(|a, b| {
         let (a, b) = (&a.project, &b.project);
         let changed = |p: &peers_fleet::Project| p.last_stopped_at.max(p.last_started_at);
         let first = match args.sort {
-            Sort::Name => std::cmp::Ordering::Equal,
+            Sort::Name | Sort::Attention => std::cmp::Ordering::Equal,
             Sort::State => a.state.word().cmp(b.state.word()),
             Sort::Changed => changed(b).cmp(&changed(a)),
         };
@@ -66,33 +73,52 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         ctl.say("no project is registered: `peers-ctl new PATH` sets one up, `peers-ctl add PATH` registers one that is");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut rows = vec![head(args.wide)];
-    rows.extend(all.iter().map(|one| cells(one, args.wide)));
+    let head = ["NAME", "STATE", "PID", "PATH"].map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(all.iter().map(cells)).collect();
     ctl.out.data(&table(&rows))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn head(wide: bool) -> Vec<String> {
-    let more: &[&str] = if wide { &["OUTCOME", "LABELS"] } else { &[] };
-    ["NAME", "STATE", "PID", "PATH"].iter().chain(more).map(|word| (*word).to_owned()).collect()
+/// The list with what each loop did and needs.
+fn wide(
+    args: &Args,
+    ctl: &Ctl,
+    config: &peers_fleet::ConfigDir,
+    names: &[peers_fleet::ProjectName],
+) -> Result<ExitCode, CommandError> {
+    let names: BTreeSet<_> = names.iter().collect();
+    let Looked { mut rows, warnings, .. } =
+        Board::default().rows(ctl, config, |project| names.contains(&project.name))?;
+    match args.sort {
+        Sort::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
+        Sort::State => rows.sort_by(|a, b| (a.state.word(), &a.name).cmp(&(b.state.word(), &b.name))),
+        Sort::Changed => {
+            let at = |row: &peers_view::LoopRow| row.last_event.as_ref().map(|last| last.ts);
+            rows.sort_by(|a, b| (at(b), &a.name).cmp(&(at(a), &b.name)));
+        }
+        Sort::Attention => peers_view::sort_by_attention(&mut rows),
+    }
+    let warnings: Vec<_> = warnings.iter().map(crate::board::warning).collect();
+    let fleet = peers_view::Fleet { now: peers_sys::clock::now(), rows: &rows, warnings: &warnings };
+    if ctl.json {
+        ctl.out.data(&peers_view::list_json(&fleet))?;
+    } else {
+        let text =
+            peers_view::list_text(&fleet, peers_view::Columns::Wide, ctl.out.colour(), ctl.out.page_width());
+        ctl.out.data(&text)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn cells(one: &Seen, wide: bool) -> Vec<String> {
+fn cells(one: &Seen) -> Vec<String> {
     let project = &one.project;
     let pid = project.runtime.as_ref().and_then(|runtime| runtime.pid);
-    let mut cells = vec![
+    vec![
         project.name.to_string(),
         project.state.word().to_owned(),
         pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
         term::line(&project.path, 200),
-    ];
-    if wide {
-        let labels: Vec<String> =
-            project.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        cells.push(project.outcome.map_or("-", peers_fleet::registry::Outcome::word).to_owned());
-        cells.push(if labels.is_empty() { "-".to_owned() } else { term::line(&labels.join(" "), 80) });
-    }
-    cells
+    ]
 }
 
 /// A project for programs: the entry of the registry, and whether its loop is ours.

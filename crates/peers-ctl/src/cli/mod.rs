@@ -3,6 +3,8 @@
 mod add;
 mod budget;
 mod completions;
+mod dashboard;
+mod events;
 mod list;
 mod logs;
 mod man;
@@ -17,6 +19,7 @@ mod status;
 mod stop;
 mod tail;
 mod wait;
+mod watch;
 
 #[cfg(test)]
 mod reference;
@@ -112,10 +115,13 @@ enum Command {
     Reconcile(reconcile::Args),
     Tail(tail::Args),
     Logs(logs::Args),
+    Events(events::Args),
     Wait(wait::Args),
+    Watch(watch::Args),
     Prune(prune::Args),
     Registry(registry::Args),
     Budget(budget::Args),
+    Dashboard(dashboard::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -182,10 +188,13 @@ impl Command {
             Self::Reconcile(args) => reconcile::run(args, ctl),
             Self::Tail(args) => tail::run(args, ctl),
             Self::Logs(args) => logs::run(args, ctl),
+            Self::Events(args) => events::run(args, ctl),
             Self::Wait(args) => wait::run(args, ctl),
+            Self::Watch(args) => watch::run(args, ctl),
             Self::Prune(args) => prune::run(args, ctl),
             Self::Registry(args) => registry::run(args, ctl),
             Self::Budget(args) => budget::run(args, ctl),
+            Self::Dashboard(args) => dashboard::run(args, ctl),
             Self::Completions(args) => completions::run(args, ctl),
             Self::Man(args) => man::run(args, ctl),
         }

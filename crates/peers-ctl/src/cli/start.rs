@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use peers_console::error::CommandError;
 use peers_fleet::ProjectName;
+use peers_fleet::registry::{self, Restart, RestartPolicy};
 use peers_fleet::start::{self, RuntimeCap, StartOptions, Started};
 use peers_model::Usd;
 use peers_store::runs;
@@ -28,6 +29,10 @@ pub(crate) struct Args {
     run: RunArgs,
     #[command(flatten)]
     budget: BudgetArgs,
+    /// What `peers-ctl watch` does when the loop dies: `never`, `on-crash`, or `on-crash:N` for at most N times
+    /// in an hour; it is kept for later starts
+    #[arg(long, value_name = "POLICY", value_parser = restart_policy, verbatim_doc_comment)]
+    restart: Option<Restart>,
     /// Then follow what it does; Ctrl-C ends the following, not the loop
     #[arg(long, conflicts_with_all = ["json", "dry_run"])]
     follow: bool,
@@ -72,6 +77,23 @@ pub(crate) struct BudgetArgs {
     /// Start although a budget is exhausted; nothing else is forced
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+fn restart_policy(text: &str) -> Result<Restart, String> {
+    let (word, most) = match text.split_once(':') {
+        Some((word, most)) => (word, Some(most)),
+        None => (text, None),
+    };
+    let max_per_hour = match most.map(str::parse::<u32>) {
+        None => None,
+        Some(Ok(n)) if n > 0 => Some(n),
+        Some(_) => return Err("the number behind the colon is above zero".to_owned()),
+    };
+    match (word, max_per_hour) {
+        ("never", None) => Ok(Restart::default()),
+        ("on-crash", _) => Ok(Restart { policy: RestartPolicy::OnCrash, max_per_hour, times: Vec::new() }),
+        _ => Err("must be never, on-crash or on-crash:N".to_owned()),
+    }
 }
 
 pub(crate) fn dollars(text: &str) -> Result<Usd, String> {
@@ -158,12 +180,27 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         if args.dry_run {
             return planned(ctl, &config, name, &options);
         }
-        started(ctl, &config, name, &options)
+        let done = started(ctl, &config, name, &options)?;
+        if let Some(restart) = &args.restart {
+            keep(&config, name, restart)?;
+        }
+        Ok(done)
     })?;
     if let (true, [name]) = (args.follow, names.as_slice()) {
         return super::tail::follow(ctl, &config, std::slice::from_ref(name));
     }
     Ok(ended)
+}
+
+/// Notes down what becomes of a loop that dies.
+fn keep(config: &peers_fleet::ConfigDir, name: &ProjectName, restart: &Restart) -> Result<(), CommandError> {
+    registry::edit(config, |registry| {
+        if let Some(project) = registry.get_mut(name) {
+            project.restart.clone_from(restart);
+        }
+        Ok(())
+    })
+    .map_err(failed)
 }
 
 /// Starts one and says so.

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let config = ctl.config()?;
     let names = ctl.names(&config, &args.which.selection())?;
-    let (all, warnings) = ctl.seen(&config, &names)?;
+    let (all, warnings) = ctl.seen_of(&config, &names)?;
     let single = all.len() == 1;
     let (mut rows, mut codes) = (Vec::new(), Vec::new());
     for (at, one) in all.iter().enumerate() {

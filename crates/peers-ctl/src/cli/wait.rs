@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let names = ctl.names(&config, &args.which.selection())?;
     let until = args.timeout.map(|timeout| clock::mono().plus(timeout));
     loop {
-        let (all, warnings) = ctl.seen(&config, &names)?;
+        let (all, warnings) = ctl.seen_of(&config, &names)?;
         let busy = |state: State| matches!(state, State::Running | State::Unknown);
         let over = until.is_some_and(|until| clock::mono() >= until);
         let waiting = all.iter().filter(|one| busy(one.project.state)).count();

@@ -157,6 +157,23 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every one.
+    pub const ALL: [Self; 13] = [
+        Self::Converged,
+        Self::Limit,
+        Self::Operator,
+        Self::Paused,
+        Self::Stuck,
+        Self::Peer,
+        Self::Integrity,
+        Self::Environment,
+        Self::Error,
+        Self::Killed,
+        Self::HostRebooted,
+        Self::Lost,
+        Self::PathMissing,
+    ];
+
     /// The word in files and views.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -213,13 +230,16 @@ pub enum RestartPolicy {
 }
 
 /// The restart policy with its limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Restart {
     /// When.
     pub policy: RestartPolicy,
     /// At most so often in an hour; five where it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_hour: Option<u32>,
+    /// When it was started again, as far as that is needed to know how often.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<Timestamp>,
 }
 
 /// What a controller is about with a loop.

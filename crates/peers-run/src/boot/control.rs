@@ -38,7 +38,7 @@ const PEERS: [(&str, Kind); 13] = [
 const TURN: &str = "git/turn.json";
 
 /// The same of the trusted store; what was accepted is looked at when it is read.
-const STORE: [(&str, Kind); 10] = [
+const STORE: [(&str, Kind); 11] = [
     (store::JOURNAL, Kind::Dir),
     (store::RUNS, Kind::Dir),
     (store::COMMANDS, Kind::Dir),
@@ -46,6 +46,7 @@ const STORE: [(&str, Kind); 10] = [
     (TURN, Kind::File),
     (store::SNAPSHOT, Kind::File),
     (store::TOOL_HOMES, Kind::File),
+    (store::BUGS, Kind::File),
     (store::RUN_LOCK, Kind::File),
     (store::OP_LOCK, Kind::File),
     (store::RESERVE, Kind::File),

@@ -25,6 +25,13 @@ pub fn columns(terminal: impl AsFd) -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
+/// How many lines high the terminal behind this is; `None` where there is none, or it does not say.
+#[must_use]
+pub fn rows(terminal: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    (size.ws_row > 0).then_some(usize::from(size.ws_row))
+}
+
 /// `text` with its lines and tabs, all else that steers a terminal removed.
 ///
 /// Returns the argument itself when there is nothing to remove.

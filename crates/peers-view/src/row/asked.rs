@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use peers_core::bugs::Ledger;
-use peers_model::bug::Severity;
-use peers_model::{CommitId, Timestamp};
-use serde::{Deserialize, Serialize};
+use peers_core::bugs::Counts;
+use peers_model::{CommitId, RunId, Timestamp};
 
 use crate::attention::Spelling;
 use crate::liveness::Lock;
@@ -29,7 +27,7 @@ pub struct RowAsked {
     /// HEAD where the newest run worked, if somebody looked.
     pub head: Sourced<HeadFact>,
     /// The open bugs, if somebody counted them.
-    pub bugs: Sourced<BugCounts>,
+    pub bugs: Sourced<Counts>,
     /// When the peer whose turn is open last printed something, if the caller looked; a row looks for itself
     /// below the `.peers/` that it reads.
     pub heard: Option<Timestamp>,
@@ -78,6 +76,8 @@ pub struct Listed {
     pub managed: bool,
     /// `host` or `container`, if it is known.
     pub kind: Option<String>,
+    /// The run that its operator had killed, and when.
+    pub killed: Option<(RunId, Timestamp)>,
     /// Nobody can say whether it runs, whatever the lock shows.
     pub unknown: Option<Unknown>,
 }
@@ -102,49 +102,4 @@ pub struct HeadFact {
     pub subject: String,
     /// When it was made, as it says. Untrusted.
     pub at: Timestamp,
-}
-
-/// The bugs that are open.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BugCounts {
-    /// By severity.
-    pub open: OpenBugs,
-    /// Those that keep the gate red.
-    pub blocking: u64,
-}
-
-/// Open bugs by severity.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the words of the severities")]
-pub struct OpenBugs {
-    pub crit: u64,
-    pub high: u64,
-    pub med: u64,
-    pub low: u64,
-    pub info: u64,
-}
-
-impl BugCounts {
-    /// Counts what a ledger holds.
-    #[must_use]
-    pub fn of(ledger: &Ledger) -> Self {
-        let mut open = OpenBugs::default();
-        for bug in ledger.bugs.values().filter(|bug| bug.open.is_some()) {
-            *match bug.severity {
-                Severity::Crit => &mut open.crit,
-                Severity::High => &mut open.high,
-                Severity::Med => &mut open.med,
-                Severity::Low => &mut open.low,
-                Severity::Info => &mut open.info,
-            } += 1;
-        }
-        Self { open, blocking: u64::try_from(ledger.blocking_open().len()).unwrap_or(u64::MAX) }
-    }
-
-    /// All that are open.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        let OpenBugs { crit, high, med, low, info } = self.open;
-        [crit, high, med, low, info].into_iter().fold(0, u64::saturating_add)
-    }
 }

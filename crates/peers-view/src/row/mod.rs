@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 
 use peers_core::state::State;
 use peers_model::config::Config;
-use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
+use peers_model::outcome::StopReason;
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, exit};
 use peers_store::Disk;
 use peers_store::runs::RunRecord;
 use serde::Serialize;
@@ -25,13 +26,15 @@ use crate::sourced::Sourced;
 use source::{FilesPart, JournalPart, RunPart};
 use tail::Tail;
 
-pub use asked::{BugCounts, HeadFact, Listed, OpenBugs, RowAsked, Unknown};
+pub use asked::{HeadFact, Listed, RowAsked, Unknown};
 pub use meters::{Cost, Meter, Meters};
 pub use tail::{LastEvent, RecentTick};
 pub(crate) use tail::{lines, tag};
 
 /// A gate that is red after so many ticks in a row is named.
 const STUCK: u32 = 3;
+/// The signal that nobody can answer.
+const KILL: i32 = 9;
 
 /// How a loop stands, as the registry has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
@@ -121,7 +124,7 @@ pub struct LoopRow {
     /// The plan; none in this version.
     pub plan: Option<()>,
     /// The bugs that are open.
-    pub bugs: Option<BugCounts>,
+    pub bugs: Option<peers_core::bugs::Counts>,
     /// What it cost.
     pub cost: Option<Cost>,
     /// What of its caps is used up.
@@ -243,6 +246,13 @@ impl LoopRow {
     /// Reads one row. Writes nothing. Nothing here fails: what cannot be read says so.
     pub fn read<D: Disk>(disk: &mut D, asked: &RowAsked) -> Self {
         RowReader::default().read(disk, asked)
+    }
+
+    /// The row of a loop that nobody could look at: only what was brought is in it.
+    #[must_use]
+    pub fn unseen(asked: &RowAsked) -> Self {
+        let RowReader { journal, run, files } = &RowReader::default();
+        Parts { asked, journal, record: &run.record, files, heard: None }.row()
     }
 }
 
@@ -392,7 +402,24 @@ impl Parts<'_> {
         let records = run.map(std::slice::from_ref).unwrap_or_default();
         let lock = (&asked.lock, asked.gates_since);
         let live = liveness::liveness(lock, state, records, asked.boot_id.as_deref());
-        Sourced::from_read(live.map(Some))
+        Sourced::from_read(live.map(|live| Some(self.as_listed(live))))
+    }
+
+    /// A run that its operator had killed has not crashed: it was ended.
+    fn as_listed(&self, live: Liveness) -> Liveness {
+        match (live, &self.asked.listed.killed) {
+            (Liveness::Crashed { run_id, .. }, Some((killed, at))) if run_id == *killed => {
+                Liveness::Stopped {
+                    reason: StopReason::Interrupted(KILL),
+                    detail:
+                        "its operator had it killed; the turn that was open is taken up by the next start"
+                            .to_owned(),
+                    at: *at,
+                    exit_code: exit::signalled(KILL),
+                }
+            }
+            (live, _) => live,
+        }
     }
 }
 

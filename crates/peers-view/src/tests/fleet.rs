@@ -1,5 +1,6 @@
 //! Many loops as a list and as a dashboard.
 
+use peers_core::bugs::{Counts, OpenBugs};
 use peers_model::outcome::{BudgetKind, StopReason};
 use peers_model::verdict::Verdict;
 use peers_model::{Timestamp, Usd};
@@ -10,9 +11,9 @@ use super::hostile::EVIL;
 use super::row::{asked, lock};
 use super::{World, goal, is_harmless, judged, red};
 use crate::{
-    BugCounts, Colour, Columns, Fleet, FleetWarning, Listed, Lock, LoopRow, OpenBugs, Passed, ProjectDetails,
-    Sourced, Spelling, Summary, Unknown, dashboard_json, dashboard_line, dashboard_text, list_json,
-    list_text, project_json, project_text, sort_by_attention,
+    Colour, Columns, Fleet, FleetWarning, Listed, Lock, LoopRow, Passed, ProjectDetails, Sourced, Spelling,
+    Summary, Unknown, dashboard_json, dashboard_line, dashboard_text, list_json, list_text, project_json,
+    project_text, sort_by_attention,
 };
 
 /// A row of this world under a name.
@@ -21,7 +22,7 @@ fn named(world: &World, name: &str, held: bool) -> LoopRow {
     let mut asked = asked(world, if held { lock(world) } else { Lock::Free });
     asked.spelling = Spelling::Ctl { name: name.into(), dir: path.clone(), config_dir: None };
     asked.listed = Listed { name: name.into(), path, ..Listed::default() };
-    asked.bugs = Sourced::Fresh(BugCounts::default());
+    asked.bugs = Sourced::Fresh(Counts::default());
     LoopRow::read(&mut world.disk(), &asked)
 }
 
@@ -91,7 +92,7 @@ fn rows() -> Vec<LoopRow> {
     );
     world.exit(StopReason::StuckGate(goal("tests-pass")), "");
     let mut parser = named(&world, "parser", false);
-    parser.bugs = Some(BugCounts { open: OpenBugs { high: 2, ..OpenBugs::default() }, blocking: 2 });
+    parser.bugs = Some(Counts { open: OpenBugs { high: 2, ..OpenBugs::default() }, blocking: 2 });
     rows.push(parser);
     let mut world = World::running();
     world.tick(1, "claude", |tick| tick.exit.usage.usd = Some(Usd::from_micros(5_250_000)));
@@ -243,13 +244,9 @@ fn one_project_shows_what_it_did_last_and_its_open_bugs() {
     let details = ProjectDetails { notes: EVIL.into(), passed, bugs: Sourced::Missing };
     let text = project_text(&row, &details, now(), Colour::Plain);
     assert!(is_harmless(&text), "{text:?}");
-    for says in [
-        "name:      billing\n",
-        "path:      /srv/billing\n",
-        "after 1 tick\n",
-        "tick 8  codex",
-        "no-handoff",
-    ] {
+    for says in
+        ["name:      billing\n", "path:      /srv/billing\n", "after 1 tick\n", "tick 8  codex", "no-handoff"]
+    {
         assert!(text.contains(says), "{says} in {text}");
     }
     assert!(!text.contains("tick 1 "), "only the newest eight: {text}");

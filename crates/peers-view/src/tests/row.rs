@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
-use peers_core::bugs::{Author, Ledger, LedgerCommit};
+use peers_core::bugs::{Author, Counts, Ledger, LedgerCommit, OpenBugs};
 use peers_model::outcome::{StopReason, Usage};
 use peers_model::record::TickOutcome;
 use peers_model::verdict::Verdict;
@@ -12,9 +12,7 @@ use peers_store::runs;
 use serde_json::{Value, json};
 
 use super::{World, commit, judged, name, proof, red, rules, run_record};
-use crate::{
-    BugCounts, HeadFact, Listed, Lock, LoopRow, LoopState, OpenBugs, RowAsked, RowReader, Sourced, Spelling,
-};
+use crate::{HeadFact, Listed, Lock, LoopRow, LoopState, RowAsked, RowReader, Sourced, Spelling};
 
 /// What is asked about a project called `billing`, two minutes later.
 pub(super) fn asked(world: &World, lock: Lock) -> RowAsked {
@@ -222,7 +220,7 @@ fn bugs_are_counted_by_severity() {
         voided: false,
     };
     let commits = [report("B1", "high"), report("B2", "low"), report("B3", "high")];
-    let counts = BugCounts::of(&Ledger::read(&commits, &BTreeSet::new()));
+    let counts = Counts::of(&Ledger::read(&commits, &BTreeSet::new()));
     assert_eq!(counts.open, OpenBugs { high: 2, low: 1, ..OpenBugs::default() });
     assert_eq!((counts.blocking, counts.total()), (2, 3));
     let world = World::running();

@@ -1,0 +1,182 @@
+//! One loop as a row, read again and again: what did not change is not read again.
+
+use std::path::{Path, PathBuf};
+
+use peers_git::PeerRepo;
+use peers_model::{Timestamp, limits};
+use peers_run::place::Place;
+use peers_store::bugs;
+use peers_store::{Area, Disk as _, FsDisk, layout};
+use peers_sys::clock;
+use peers_sys::dir::{FileStat, SafeDir};
+use peers_sys::env::Env;
+use peers_view::{HeadFact, Listed, LoopRow, RowAsked, RowReader, Sourced, Spelling, Unknown};
+
+use crate::cx::look;
+use crate::error::chain;
+
+/// Most of a file that says where HEAD is, bytes.
+const HEAD: u64 = 4096;
+
+/// One loop that is watched.
+#[derive(Debug)]
+pub struct Watched {
+    path: PathBuf,
+    place: Option<(Place, FsDisk)>,
+    reader: RowReader,
+    head: HeadCache,
+    /// The counts of bugs as last read, with how their file looked then.
+    counted: Option<(Option<peers_store::disk::Fingerprint>, Sourced<bugs::Counted>)>,
+    /// Where the newest run worked, as the last row had it.
+    work_dir: Option<String>,
+}
+
+impl Watched {
+    /// The loop of the repository at `path`. Nothing is looked at yet.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            place: None,
+            reader: RowReader::default(),
+            head: HeadCache::default(),
+            counted: None,
+            work_dir: None,
+        }
+    }
+
+    /// Its row as it is now. Nothing here fails: what cannot be read is not known.
+    pub fn row(&mut self, env: &Env, listed: Listed, spelling: Spelling) -> LoopRow {
+        let now = clock::now();
+        if self.place.is_none() {
+            self.place = match open(&self.path, env) {
+                Ok(found) => Some(found),
+                Err(why) => return unknown(now, listed, spelling, why),
+            };
+        }
+        let Some((place, disk)) = &mut self.place else {
+            return unknown(now, listed, spelling, String::new());
+        };
+        let (lock, gates_since) = look(place);
+        let mut asked = RowAsked::new(now, lock, listed, spelling);
+        asked.boot_id = clock::boot_id().map(str::to_owned);
+        asked.gates_since = gates_since;
+        asked.free_bytes = SafeDir::open_shared(place.work_dir()).and_then(|dir| dir.free_bytes()).ok();
+        let work_dir = self.work_dir.as_deref().map_or_else(|| place.work_dir().to_owned(), PathBuf::from);
+        asked.gone = peers_run::place::is_gone(&work_dir);
+        let looked_in = if asked.gone { place.work_dir() } else { work_dir.as_path() };
+        asked.head = self.head.look(looked_in, place.work_dir());
+        asked.bugs = counts(&mut self.counted, disk, &asked.head);
+        let row = self.reader.read(disk, &asked);
+        if row.workdir != self.work_dir {
+            self.work_dir.clone_from(&row.workdir);
+        }
+        // A directory that was moved away is found anew, or not.
+        if !place_is_there(place) {
+            self.place = None;
+        }
+        row
+    }
+}
+
+fn open(path: &Path, env: &Env) -> Result<(Place, FsDisk), String> {
+    let place = Place::locate(path, env).map_err(|error| chain(&error))?;
+    let disk = place.open_view_disk().map_err(|error| chain(&error))?;
+    Ok((place, disk))
+}
+
+fn place_is_there(place: &Place) -> bool {
+    SafeDir::open_shared(place.work_dir()).is_ok()
+}
+
+/// The row of a project that cannot be looked at.
+fn unknown(now: Timestamp, mut listed: Listed, spelling: Spelling, why: String) -> LoopRow {
+    let known = listed.unknown.take();
+    listed.unknown = Some(known.unwrap_or(Unknown { since: None, outcome: None, why }));
+    let asked =
+        RowAsked::new(now, peers_view::Lock::Unreadable("nobody could look".to_owned()), listed, spelling);
+    LoopRow::unseen(&asked)
+}
+
+/// What the loop counted last, where it still is about this HEAD.
+fn counts(
+    kept: &mut Option<(Option<peers_store::disk::Fingerprint>, Sourced<bugs::Counted>)>,
+    disk: &mut FsDisk,
+    head: &Sourced<HeadFact>,
+) -> Sourced<peers_core::bugs::Counts> {
+    let print = disk.fingerprint(Area::Store, layout::store::BUGS).ok().flatten();
+    let read = match kept {
+        Some((known, read)) if *known == print => read,
+        _ => {
+            let read = Sourced::from_read(bugs::read(disk).map_err(|error| chain(&error)));
+            &kept.insert((print, read)).1
+        }
+    };
+    match (read, head.value()) {
+        (Sourced::Fresh(counted), Some(head)) if counted.head != head.sha => Sourced::Stale {
+            value: counted.counts,
+            why: "counted at the end of the last turn; HEAD has moved since".to_owned(),
+        },
+        _ => read.as_ref().map(|counted| counted.counts),
+    }
+}
+
+/// HEAD, looked at again when what says where it is has changed.
+#[derive(Debug, Default)]
+struct HeadCache {
+    known: Option<(PathBuf, Marks, Sourced<HeadFact>)>,
+}
+
+/// What would be another one if HEAD were.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Marks {
+    head: Option<Vec<u8>>,
+    reference: Option<FileStat>,
+    packed: Option<FileStat>,
+}
+
+impl HeadCache {
+    fn look(&mut self, dir: &Path, main: &Path) -> Sourced<HeadFact> {
+        let marks = Marks::of(dir);
+        if let (Some((known_dir, known, fact)), Some(marks)) = (&self.known, &marks)
+            && known_dir == dir
+            && known == marks
+        {
+            return fact.clone();
+        }
+        let fact = read_head(dir, main);
+        self.known = marks.map(|marks| (dir.to_owned(), marks, fact.clone()));
+        fact
+    }
+}
+
+impl Marks {
+    /// `None` where it is not so simple, as in a linked worktree: then it is looked at each time.
+    fn of(dir: &Path) -> Option<Self> {
+        let git = SafeDir::open_shared(dir).ok()?.subdir(".git").ok()?;
+        let head = git.read_opt("HEAD", HEAD).ok()?;
+        let text = String::from_utf8_lossy(head.as_deref()?).trim().to_owned();
+        let reference = text.strip_prefix("ref: ").and_then(|name| {
+            let (dir, name) = git.parent_of(name).ok()?;
+            dir.stat(name).ok()?
+        });
+        Some(Self { head, reference, packed: git.stat("packed-refs").ok()? })
+    }
+}
+
+fn read_head(dir: &Path, main: &Path) -> Sourced<HeadFact> {
+    let repo = match (dir == main, PeerRepo::open(main)) {
+        // A worktree of the run's own: agents write there, so it must lead to this repository.
+        (false, Ok(main)) => PeerRepo::open_known(dir, main.common_dir()),
+        (_, main) => main,
+    };
+    let fact = repo.map_err(|error| chain(&error)).and_then(|repo| {
+        let facts = repo.facts();
+        let head = facts.head().map_err(|error| chain(&error))?;
+        let commit = facts.commit(&head.commit).map_err(|error| chain(&error))?;
+        let subject = commit.message.lines().next().unwrap_or_default();
+        let subject = subject.chars().take(usize::try_from(limits::KIB).unwrap_or(1024)).collect();
+        Ok(HeadFact { sha: head.commit, subject, at: commit.time })
+    });
+    fact.map_or_else(Sourced::Unreadable, Sourced::Fresh)
+}

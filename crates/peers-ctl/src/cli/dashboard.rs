@@ -1,0 +1,158 @@
+//! `peers-ctl dashboard`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use peers_console::alternate::Alternate;
+use peers_console::error::CommandError;
+use peers_console::ledger;
+use peers_fleet::ProjectName;
+use peers_fleet::refresh::Seen;
+use peers_model::exit;
+use peers_sys::clock;
+use peers_sys::interrupts::Interrupts;
+use peers_view::{
+    Fleet, LoopRow, Passed, ProjectDetails, Sourced, dashboard_json, dashboard_line, dashboard_text,
+    project_json, project_text, sort_by_attention,
+};
+
+use crate::board::{self, Board, Looked};
+use crate::ctl::{Ctl, failed};
+use crate::many::Which;
+
+/// Show what all loops do, and which of them need somebody
+///
+/// The most urgent first, each with why and with the command that comes next. With --live it is drawn anew
+/// until Ctrl-C; with --json each frame is one line then.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Draw it anew until Ctrl-C
+    #[arg(long)]
+    live: bool,
+    /// Look every S seconds
+    #[arg(long, value_name = "S", default_value = "2.0", value_parser = seconds, requires = "live")]
+    refresh_s: Duration,
+    /// End after N frames
+    #[arg(long, value_name = "N", requires = "live", value_parser = clap::value_parser!(u64).range(1..))]
+    frames: Option<u64>,
+    /// Show one project in more detail
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "all", "label", "state"])]
+    project: Option<ProjectName>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time >= Duration::from_millis(100) && time <= Duration::from_hours(1) => Ok(time),
+        _ => Err("must be between 0.1 and 3600".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    if let Some(name) = &args.project {
+        let known = ctl.registry(&config)?;
+        if known.registry.get(name).is_none() {
+            return Err(
+                failed(peers_fleet::start::unknown(name.as_str(), &known.registry)).with_exit(exit::NEGATIVE)
+            );
+        }
+    }
+    let mut drawing = Drawing { args, ctl, config, board: Board::default() };
+    if !args.live {
+        let frame = drawing.frame(false)?;
+        ctl.out.data(&frame)?;
+        if ctl.out.page_width().is_some() && !ctl.json {
+            ctl.say("hint: `peers-ctl dashboard --live` draws it anew");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let interrupts = Interrupts::take()?;
+    let screen = if ctl.json { None } else { Alternate::enter(&ctl.env) };
+    let mut left = args.frames;
+    loop {
+        let frame = drawing.frame(true)?;
+        match &screen {
+            Some(screen) => screen.draw(&frame)?,
+            None => ctl.out.stream(frame.as_bytes())?,
+        }
+        left = left.map(|left| left.saturating_sub(1));
+        if left == Some(0) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(signal) = interrupts.wait(args.refresh_s) {
+            return Ok(ExitCode::from(exit::signalled(signal)));
+        }
+    }
+}
+
+struct Drawing<'a> {
+    args: &'a Args,
+    ctl: &'a Ctl,
+    config: peers_fleet::ConfigDir,
+    board: Board,
+}
+
+impl Drawing<'_> {
+    /// What is to be shown now.
+    fn frame(&mut self, live: bool) -> Result<String, CommandError> {
+        let Self { args, ctl, config, board } = self;
+        let now = clock::now();
+        if let Some(name) = &args.project {
+            let Looked { rows, seen, .. } = board.rows(ctl, config, |project| project.name == *name)?;
+            let (Some(row), Some(seen)) = (rows.first(), seen.first()) else { return Ok(String::new()) };
+            let details = details(ctl, seen);
+            if ctl.json {
+                return Ok(project_json(row, &details, now));
+            }
+            return Ok(ctl.out.folded(&project_text(row, &details, now, ctl.out.colour())).into_owned());
+        }
+        let registry = peers_fleet::registry::load(config).map_err(failed)?.registry;
+        let asked = args.which.or_all();
+        let names: std::collections::BTreeSet<ProjectName> = match asked.of(&registry, None) {
+            Ok(names) => names.into_iter().collect(),
+            // None is registered, or none is in that state now.
+            Err(finding) if finding.exit == exit::NEGATIVE => std::collections::BTreeSet::new(),
+            Err(finding) => return Err(failed(finding)),
+        };
+        let Looked { mut rows, warnings, .. } =
+            board.rows(ctl, config, |project| names.contains(&project.name))?;
+        sort_by_attention(&mut rows);
+        let warnings: Vec<_> = warnings.iter().map(board::warning).collect();
+        let fleet = Fleet { now, rows: &rows, warnings: &warnings };
+        Ok(match (ctl.json, live) {
+            (true, true) => dashboard_line(&fleet),
+            (true, false) => dashboard_json(&fleet),
+            (false, _) => text(ctl, &fleet, &rows),
+        })
+    }
+}
+
+fn text(ctl: &Ctl, fleet: &Fleet<'_>, rows: &[LoopRow]) -> String {
+    let mut text = dashboard_text(fleet, ctl.out.page_width(), ctl.out.colour());
+    if rows.is_empty() {
+        text.push_str("no project fits: `peers-ctl new PATH` sets one up, `peers-ctl list` shows all\n");
+    }
+    text
+}
+
+/// What is shown of one project besides its row.
+fn details(ctl: &Ctl, one: &Seen) -> ProjectDetails {
+    let notes = one.project.notes.clone();
+    let cx = ctl.cx(&one.project);
+    match cx.view() {
+        Ok((place, mut disk)) => {
+            let passed = Passed::read(&mut disk);
+            let bugs = ledger::ledger(&place, &mut disk, &cx)
+                .map_or_else(Sourced::Unreadable, |ledger| Sourced::Fresh(peers_view::BugsView::of(&ledger)));
+            ProjectDetails { notes, passed, bugs }
+        }
+        Err(error) => {
+            let why = error.summary();
+            ProjectDetails { notes, passed: Sourced::Unreadable(why.clone()), bugs: Sourced::Unreadable(why) }
+        }
+    }
+}

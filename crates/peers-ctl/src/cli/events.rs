@@ -1,0 +1,158 @@
+//! `peers-ctl events`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use peers_console::error::CommandError;
+use peers_fleet::ConfigDir;
+use peers_model::exit;
+use peers_run::place::Place;
+use peers_store::FsDisk;
+use peers_sys::clock;
+use peers_sys::interrupts::Interrupts;
+use peers_view::{Feed, FeedItem, watch_json, watch_line};
+use serde_json::{Value, json};
+
+use crate::board::{Board, Looked};
+use crate::ctl::{Ctl, failed};
+use crate::many::Which;
+
+/// How often the journals are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// Records that are brought into order together.
+const TOGETHER: usize = 10_000;
+
+/// Print what happens in all loops, in one stream
+///
+/// Records of the journals, states that turned out to be others, and what loops come to need. With --json one
+/// object per line.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Begin N records before the end of each journal
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    lines: usize,
+    /// Go on until Ctrl-C
+    #[arg(short, long)]
+    follow: bool,
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let interrupts = Interrupts::take()?;
+    let mut events =
+        Events { ctl, config, feeds: BTreeMap::new(), board: Board::default(), asked: BTreeMap::new() };
+    loop {
+        events.look(args)?;
+        if !args.follow {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(signal) = interrupts.wait(LOOK) {
+            return Ok(ExitCode::from(exit::signalled(signal)));
+        }
+    }
+}
+
+struct Events<'a> {
+    ctl: &'a Ctl,
+    config: ConfigDir,
+    feeds: BTreeMap<String, (FsDisk, Feed)>,
+    board: Board,
+    /// What each loop asked for last.
+    asked: BTreeMap<String, String>,
+}
+
+impl Events<'_> {
+    fn look(&mut self, args: &Args) -> Result<(), CommandError> {
+        let Self { ctl, config, feeds, board, asked } = self;
+        let registry = peers_fleet::registry::load(config).map_err(failed)?.registry;
+        let names = match args.which.or_all().of(&registry, None) {
+            Ok(names) => names,
+            Err(finding) if finding.exit == exit::NEGATIVE => Vec::new(),
+            Err(finding) => return Err(failed(finding)),
+        };
+        let Looked { rows, seen, .. } = board.rows(ctl, config, |project| names.contains(&project.name))?;
+        let now = clock::now();
+        let mut items: Vec<(peers_model::Timestamp, String, FeedItem)> = Vec::new();
+        for one in &seen {
+            let name = one.project.name.to_string();
+            if !feeds.contains_key(&name) {
+                let opened = Place::locate(std::path::Path::new(&one.project.path), &ctl.env)
+                    .and_then(|place| place.open_view_disk());
+                // One that cannot be opened has no journal to be followed; its row says so.
+                let Ok(mut disk) = opened else { continue };
+                let feed = Feed::tail(&mut disk, args.lines)
+                    .map_err(|error| CommandError::of(exit::INVALID, &error))?;
+                feeds.insert(name.clone(), (disk, feed));
+            }
+            let Some((disk, feed)) = feeds.get_mut(&name) else { continue };
+            loop {
+                let polled = feed.poll(disk).map_err(|error| CommandError::of(exit::INVALID, &error))?;
+                items.extend(polled.items.into_iter().map(|item| {
+                    let at = match &item {
+                        FeedItem::Line(line) => line.ts,
+                        FeedItem::Unreadable { .. } | FeedItem::Replaced => now,
+                    };
+                    (at, name.clone(), item)
+                }));
+                if !polled.more || items.len() > TOGETHER {
+                    break;
+                }
+            }
+        }
+        items.sort_by_key(|(at, ..)| *at);
+        for (_, name, item) in &items {
+            tell_item(ctl, name, item)?;
+        }
+        for change in seen.iter().filter_map(|one| one.change.as_ref()) {
+            tell(
+                ctl,
+                change.name.as_str(),
+                "state",
+                &change.words(),
+                &json!({"from": change.from, "to": change.to.state, "outcome": change.to.outcome}),
+            )?;
+        }
+        for row in &rows {
+            let top = &row.attention.top;
+            let key = format!("{} {}", top.level.word(), top.code);
+            if asked.insert(row.name.clone(), key.clone()) != Some(key) {
+                tell(
+                    ctl,
+                    &row.name,
+                    "attention",
+                    &format!("{}: {}", top.level.word(), top.why),
+                    &serde_json::to_value(top).unwrap_or_default(),
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tell_item(ctl: &Ctl, name: &str, item: &FeedItem) -> Result<(), CommandError> {
+    if ctl.json {
+        let record: Value = serde_json::from_str(&watch_json(item)).unwrap_or_default();
+        let mut map = record.as_object().cloned().unwrap_or_default();
+        map.insert("schema".to_owned(), json!("peers-ctl.events/1"));
+        map.insert("project".to_owned(), json!(name));
+        let line = Value::Object(map).to_string() + "\n";
+        return ctl.out.stream(peers_view::terminal_safe(&line).as_bytes());
+    }
+    let line = format!("{name}: {}", watch_line(item, ctl.out.colour()));
+    ctl.out.stream(ctl.out.folded(&line).as_bytes())
+}
+
+fn tell(ctl: &Ctl, name: &str, kind: &str, text: &str, data: &Value) -> Result<(), CommandError> {
+    let text = peers_sys::term::line(text, 400);
+    let line = if ctl.json {
+        let line = json!({"schema": "peers-ctl.events/1", "project": name, "kind": kind, "ts": clock::now(), "text": text, "data": data});
+        peers_view::terminal_safe(&format!("{line}\n"))
+    } else {
+        format!("{name}: {} {kind:<18} {text}\n", clock::now())
+    };
+    ctl.out.stream(ctl.out.folded(&line).as_bytes())
+}

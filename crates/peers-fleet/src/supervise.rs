@@ -1,0 +1,119 @@
+//! Whether a loop that ended is started again: a pure function over what is known of it.
+
+use std::time::Duration;
+
+use peers_model::Timestamp;
+
+use crate::registry::{Outcome, Phase, Project, RestartPolicy, State};
+
+/// The first wait before a restart; each further one within an hour doubles it.
+const FIRST: Duration = Duration::from_secs(30);
+/// The longest.
+const LONGEST: Duration = Duration::from_mins(30);
+/// Restarts in an hour, where the project says no other number.
+pub const MOST: u32 = 5;
+/// An hour.
+const HOUR: Duration = Duration::from_hours(1);
+
+/// What to do about a loop that does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing: it runs, or nobody asked for it to be started again, or a person has to see to it first.
+    Leave,
+    /// Start it, but not before this.
+    Wait(Timestamp),
+    /// Start it.
+    Start,
+    /// It was started again too often within an hour.
+    GiveUp,
+}
+
+/// Whether a loop is to be started again. Only one that died or failed is: one that stopped for a reason waits
+/// for whoever that reason is for.
+#[must_use]
+pub fn supervise(project: &Project, now: Timestamp) -> Verdict {
+    if project.restart.policy != RestartPolicy::OnCrash || project.state != State::Crashed {
+        return Verdict::Leave;
+    }
+    if project.runtime.as_ref().is_some_and(|runtime| runtime.phase == Phase::Starting) {
+        return Verdict::Leave;
+    }
+    let died = matches!(
+        project.outcome,
+        Some(Outcome::Killed | Outcome::Lost | Outcome::HostRebooted | Outcome::Error)
+    );
+    if !died {
+        return Verdict::Leave;
+    }
+    let recent = recent(&project.restart.times, now);
+    let done = u32::try_from(recent.len()).unwrap_or(u32::MAX);
+    if done >= project.restart.max_per_hour.unwrap_or(MOST) {
+        return Verdict::GiveUp;
+    }
+    let wait = FIRST.saturating_mul(1_u32.checked_shl(done).unwrap_or(u32::MAX)).min(LONGEST);
+    let ended = project.last_stopped_at.unwrap_or(project.added_at);
+    let due = ended.plus(wait);
+    if now >= due { Verdict::Start } else { Verdict::Wait(due) }
+}
+
+/// The restarts of the last hour.
+#[must_use]
+pub fn recent(times: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
+    times.iter().copied().filter(|at| now.since(*at) < HOUR).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::registry::{ProjectName, Restart};
+
+    fn at(s: u64) -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000).plus(Duration::from_secs(s))
+    }
+
+    fn crashed(times: &[u64], outcome: Outcome) -> Project {
+        let mut project = Project::new(ProjectName::new("p").unwrap(), Path::new("/p"), None, at(0));
+        project.state = State::Crashed;
+        project.outcome = Some(outcome);
+        project.last_stopped_at = Some(at(10_000));
+        let times = times.iter().map(|s| at(*s)).collect();
+        project.restart = Restart { policy: RestartPolicy::OnCrash, max_per_hour: None, times };
+        project
+    }
+
+    #[test]
+    fn one_that_died_is_started_after_a_wait_that_doubles() {
+        for (times, wait) in [(vec![], 30), (vec![9_000], 60), (vec![8_000, 8_500, 9_000], 240)] {
+            let project = crashed(&times, Outcome::Killed);
+            assert_eq!(supervise(&project, at(10_000)), Verdict::Wait(at(10_000 + wait)), "{times:?}");
+            assert_eq!(supervise(&project, at(10_000 + wait)), Verdict::Start, "{times:?}");
+        }
+    }
+
+    #[test]
+    fn after_five_in_an_hour_a_person_is_needed_until_the_hour_is_over() {
+        let project = crashed(&[9_000, 9_100, 9_200, 9_300, 9_400], Outcome::Error);
+        assert_eq!(supervise(&project, at(12_000)), Verdict::GiveUp);
+        assert_eq!(supervise(&project, at(9_001 + 3600)), Verdict::Start);
+        let mut patient = crashed(&[9_000], Outcome::Error);
+        patient.restart.max_per_hour = Some(1);
+        assert_eq!(supervise(&patient, at(12_000)), Verdict::GiveUp);
+    }
+
+    #[test]
+    fn nobody_is_started_who_stopped_for_a_reason_or_was_not_asked_for() {
+        for outcome in Outcome::ALL {
+            let mut project = crashed(&[], outcome);
+            let died =
+                [Outcome::Killed, Outcome::Lost, Outcome::HostRebooted, Outcome::Error].contains(&outcome);
+            assert_eq!(supervise(&project, at(99_999)) == Verdict::Start, died, "{outcome:?}");
+            project.state = State::Stopped;
+            assert_eq!(supervise(&project, at(99_999)), Verdict::Leave, "{outcome:?}");
+        }
+        let mut never = crashed(&[], Outcome::Killed);
+        never.restart.policy = RestartPolicy::Never;
+        assert_eq!(supervise(&never, at(99_999)), Verdict::Leave);
+    }
+}

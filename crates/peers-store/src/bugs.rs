@@ -1,0 +1,50 @@
+//! How many bugs were open when a loop last looked: a copy for views that have no time to read the history.
+
+use peers_core::bugs::Counts;
+use peers_model::{CommitId, Timestamp, limits};
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Area, Disk, DiskError};
+use crate::store::StoreError;
+use crate::{json, layout};
+
+/// The newest version of the file.
+const VERSION: u32 = 1;
+
+/// `bugs.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Version.
+    pub v: u32,
+    /// The commit at which they were counted.
+    pub head: CommitId,
+    /// When.
+    pub at: Timestamp,
+    /// How many.
+    pub counts: Counts,
+}
+
+impl Counted {
+    /// Of these bugs, at this commit.
+    #[must_use]
+    pub fn new(head: CommitId, at: Timestamp, counts: Counts) -> Self {
+        Self { v: VERSION, head, at, counts }
+    }
+}
+
+/// Reads the copy; `None` where there is none.
+///
+/// # Errors
+/// [`StoreError`] where it cannot be used.
+pub fn read<D: Disk>(disk: &mut D) -> Result<Option<Counted>, StoreError> {
+    json::read(disk, layout::store::BUGS, (limits::STORE_FILE, VERSION), "the next turn writes it anew")
+}
+
+/// Writes the copy. Losing it costs a view its numbers until the next turn.
+///
+/// # Errors
+/// [`DiskError`].
+pub fn write<D: Disk>(disk: &mut D, counted: &Counted) -> Result<(), DiskError> {
+    let bytes = serde_json::to_vec(counted).unwrap_or_default();
+    disk.publish(Area::Store, layout::store::BUGS, &bytes, false)
+}
