@@ -104,6 +104,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             Driver::Hooks => ConfigDriver::Hooks,
             Driver::Sessions => ConfigDriver::Sessions,
         }),
+        language: None,
         no_commit,
         settings,
         install,

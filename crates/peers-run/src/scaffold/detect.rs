@@ -11,6 +11,7 @@ mod python;
 mod rust;
 #[cfg(test)]
 mod tests;
+mod usual;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,6 +21,7 @@ use peers_modes::hooks::quoted;
 use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::term;
 
+pub use usual::{Language, usual};
 pub use yaml::{commented, entries};
 
 /// Directories below the top that are looked at: so many levels.

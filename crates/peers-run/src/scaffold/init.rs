@@ -22,6 +22,7 @@ use peers_sys::env::Env;
 use peers_sys::term;
 
 use super::backup::{self, Extent};
+use super::detect::Language;
 use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
@@ -56,6 +57,9 @@ pub struct InitOptions {
     pub dry_run: bool,
     /// Written into the configuration; `Hooks` also lays down snippets.
     pub driver: Option<Driver>,
+    /// What it will be written in: the usual gates go into the goals, as comments, where nothing that is there
+    /// says which gates fit.
+    pub language: Option<Language>,
     /// Ignore `.peers/` without a commit.
     pub no_commit: bool,
     /// Written into the entries of peers in the configuration.
@@ -301,7 +305,7 @@ impl Site {
         self.logs(&mut steps)?;
         self.schemas(&mut steps)?;
         let config = self.operators(peers::CONFIG, CONFIG, 0, &mut steps)?;
-        let (template, proposed) = self.goals_template();
+        let (template, proposed) = self.goals_template(options.language);
         let goals = self.operators(peers::GOALS, &template, 1, &mut steps)?;
         if let Some(proposed) = proposed.filter(|_| !goals.kept && goals.bytes == template.as_bytes()) {
             steps.note(proposed);
@@ -487,10 +491,13 @@ impl Site {
     }
 
     /// The goals of a new file: with gates that fit the repository, as comments, and a note about them.
-    fn goals_template(&self) -> (String, Option<String>) {
+    fn goals_template(&self, language: Option<Language>) -> (String, Option<String>) {
         let found = detect::detect(&self.work, &[]);
         if found.proposals.is_empty() {
-            return (GOALS.to_owned(), None);
+            let Some(language) = language else { return (GOALS.to_owned(), None) };
+            let usual = detect::usual(language);
+            let note = format!("goals.yaml holds a gate that is usual for {}, as a comment", language.word());
+            return (peers_modes::goals_with(&detect::commented(&usual)), Some(note));
         }
         let mut files: Vec<&str> = found.proposals.iter().map(|proposal| proposal.why.as_str()).collect();
         files.dedup();

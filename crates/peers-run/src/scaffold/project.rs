@@ -30,6 +30,7 @@ pub use error::ProjectError;
 use self::aside::Aside;
 use self::fill::{Filler, Undo};
 use self::site::{Git, Site};
+use super::detect::Language;
 use super::report::InitReport;
 use super::settings::PeerSetting;
 use super::{Existing, ScaffoldError, fault};
@@ -52,6 +53,8 @@ pub struct ProjectOptions {
     pub modes: Option<Vec<String>>,
     /// Written into the configuration.
     pub driver: Option<Driver>,
+    /// What it will be written in, where nothing that is there says it.
+    pub language: Option<Language>,
     /// Written into the entries of peers in the configuration.
     pub settings: Vec<PeerSetting>,
 }

@@ -65,6 +65,7 @@ impl World {
             existing: Existing::Refuse,
             dry_run: false,
             driver: None,
+            language: None,
             no_commit: false,
             settings: Vec::new(),
             install: false,

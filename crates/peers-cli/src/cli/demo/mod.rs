@@ -156,6 +156,7 @@ impl Demo {
             existing: Existing::Refuse,
             dry_run: false,
             driver: None,
+            language: None,
             no_commit: false,
             settings: Vec::new(),
             install: false,

@@ -3,19 +3,19 @@
 use super::{Aim, Gate, Place};
 
 const FILE: &str = "go.mod";
-const STACK: &str = "Go";
+pub(super) const STACK: &str = "Go";
+// A package without tests says `?`, one whose tests are none says so behind its time.
+pub(super) const PASSED: &str = "exit_code == 0 and regex('(?m)^ok[[:space:]]+[^[:space:]]+[[:space:]]+([(]cached[)]|[0-9.]+s)$', stdout)";
 
 pub(super) fn look(place: &mut Place<'_>) {
     if !place.has(FILE) {
         return;
     }
-    // A package without tests says `?`, one whose tests are none says so behind its time.
-    let ran = "(?m)^ok[[:space:]]+[^[:space:]]+[[:space:]]+([(]cached[)]|[0-9.]+s)$";
     place.propose(&Gate {
         aim: Aim::Tests,
         stack: STACK,
         cmd: "go test ./...",
-        pass_when: &format!("exit_code == 0 and regex('{ran}', stdout)"),
+        pass_when: PASSED,
         file: FILE,
     });
     let golangci = [".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"];

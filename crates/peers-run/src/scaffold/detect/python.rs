@@ -4,7 +4,10 @@ use peers_sys::dir::{Kind, SafeDir};
 
 use super::{Aim, Around, Gate, Place, has_table, has_word};
 
-const STACK: &str = "Python";
+pub(super) const STACK: &str = "Python";
+// Without a test pytest ends with 5, with none but skipped ones with 0. The project may ask for `-q` itself, and
+// twice of it leaves the sum out.
+pub(super) const PASSED: &str = "exit_code == 0 and regex('[1-9][0-9]* passed', stdout)";
 /// Levels below a directory of tests that are looked at.
 const LEVELS: usize = 3;
 const NAMES: usize = 1_000;
@@ -39,11 +42,8 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
         let gate = Gate { aim: Aim::Tests, stack: STACK, cmd: "tox", pass_when: "exit_code == 0", file };
         place.propose(&gate);
     } else if let Some(file) = why {
-        // Without a test pytest ends with 5, with none but skipped ones with 0. The project may ask for `-q`
-        // itself, and twice of it leaves the sum out.
         let cmd = format!("{before}{run}pytest");
-        let pass_when = "exit_code == 0 and regex('[1-9][0-9]* passed', stdout)";
-        place.propose(&Gate { aim: Aim::Tests, stack: STACK, cmd: &cmd, pass_when, file });
+        place.propose(&Gate { aim: Aim::Tests, stack: STACK, cmd: &cmd, pass_when: PASSED, file });
     }
     let ruff = place.first(&["ruff.toml", ".ruff.toml"]);
     if let Some(file) = ruff.or_else(|| has_table(&project, "tool.ruff").then_some("pyproject.toml")) {

@@ -3,7 +3,9 @@
 use super::{Aim, Around, Gate, Place, has_table};
 
 const FILE: &str = "Cargo.toml";
-const STACK: &str = "Rust";
+pub(super) const STACK: &str = "Rust";
+// Each test binary says how many passed; `ok. 0 passed` alone is a run of nothing.
+pub(super) const PASSED: &str = "exit_code == 0 and regex('(?m)^test result: ok[.] [1-9]', stdout)";
 
 pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
     if around.cargo {
@@ -17,12 +19,11 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
     around.cargo = workspace;
     let all = if workspace { " --workspace" } else { "" };
     let locked = if place.has("Cargo.lock") && !place.ignores("Cargo.lock") { " --locked" } else { "" };
-    // Each test binary says how many passed; `ok. 0 passed` alone is a run of nothing.
     place.propose(&Gate {
         aim: Aim::Tests,
         stack: STACK,
         cmd: &format!("cargo test{all}{locked}"),
-        pass_when: "exit_code == 0 and regex('(?m)^test result: ok[.] [1-9]', stdout)",
+        pass_when: PASSED,
         file: FILE,
     });
     place.propose(&Gate {

@@ -374,3 +374,17 @@ fn what_stands_in_the_goals_is_named_and_not_proposed_again() {
     assert_eq!(rest.proposals.len(), first.len() - 1);
     assert_eq!(rest.there.into_iter().collect::<Vec<_>>(), ["tests-pass"]);
 }
+
+#[test]
+fn the_usual_gates_of_each_language_can_be_taken_over() {
+    for language in super::Language::ALL {
+        let proposals = super::usual(language);
+        assert_eq!(proposals.len(), 1, "{language:?}");
+        let text = entries(&proposals);
+        let goals = load::load_goals(&format!("goals:\n{text}"), 2, &[]).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(goals.len(), 1);
+        let whole = peers_modes::goals_with(&commented(&proposals));
+        assert!(whole.contains(proposals[0].cmd.as_str()), "{whole}");
+        load::load_goals(&whole, 2, &["self-review", "bug-ledger"]).unwrap_or_else(|e| panic!("{e}"));
+    }
+}

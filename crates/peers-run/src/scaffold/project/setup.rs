@@ -57,6 +57,7 @@ fn init_options(path: &Path, existing: Existing, options: &ProjectOptions, dry_r
         existing,
         dry_run,
         driver: options.driver,
+        language: options.language,
         no_commit: false,
         settings: options.settings.clone(),
         install: false,

@@ -62,6 +62,7 @@ fn a_name_that_is_free_becomes_a_repository_that_is_set_up() {
     let asked = ProjectOptions {
         spec: Some("Count lines.\nOf files.".to_owned()),
         driver: Some(Driver::Hooks),
+        language: Some(Language::Rust),
         settings: vec![PeerSetting { field: Field::Model, text: "claude=opus".to_owned() }],
         ..options(&world, "neu ☂")
     };
@@ -77,6 +78,8 @@ fn a_name_that_is_free_becomes_a_repository_that_is_set_up() {
     assert_eq!(std::fs::read_to_string(path.join("SPEC.md")).unwrap(), "Count lines.\nOf files.");
     let config = std::fs::read_to_string(path.join(".peers/config.yaml")).unwrap();
     assert!(config.contains("model: opus") && config.contains("driver: hooks"), "{config}");
+    let goals = std::fs::read_to_string(path.join(".peers/goals.yaml")).unwrap();
+    assert!(goals.contains("  # cmd: cargo test\n") || goals.contains("cmd: cargo test\n"), "{goals}");
     // As a directory that the operator made.
     assert_eq!(mode(path.clone()), mode(world.dir("projects/plain")));
 }

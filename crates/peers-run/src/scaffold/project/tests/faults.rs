@@ -64,6 +64,7 @@ fn with_spec(asked: ProjectOptions) -> ProjectOptions {
     ProjectOptions {
         spec: Some("What is wanted.".to_owned()),
         driver: Some(Driver::Sessions),
+        language: Some(Language::Go),
         settings: vec![PeerSetting { field: Field::Model, text: "m".to_owned() }],
         into_nonempty: true,
         ..asked
