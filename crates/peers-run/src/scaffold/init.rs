@@ -11,7 +11,7 @@ use peers_model::{CommitId, Timestamp, limits};
 use peers_modes::{CONFIG, GOALS, hooks, key};
 use peers_store::accept::{self, Accepted};
 use peers_store::layout::peers;
-use peers_store::layout::store::JOURNAL;
+use peers_store::layout::store::{JOURNAL, PROJECT};
 use peers_store::load::{self, Source};
 use peers_store::project::{self, Project};
 use peers_store::schema::Described;
@@ -147,7 +147,12 @@ impl Site {
         let found = work.stat(PEERS_DIR)?.map(|stat| stat.kind);
         let store = place.view_store().map_err(PlaceError::from)?;
         // Goals and configuration of a clone are kept as they are, accepted by nobody.
-        let cloned = options.existing != Existing::Force && store.is_none() && place.is_cloned();
+        let known = match &store {
+            // One that says of no repository that it is its own was left by an `init` that was cut short.
+            Some(store) => store.stat(PROJECT)?.is_some(),
+            None => false,
+        };
+        let cloned = options.existing != Existing::Force && !known && place.is_cloned();
         match (found, options.existing) {
             (Some(Kind::Symlink), _) => return Err(ScaffoldError::Link { name: PEERS_DIR }),
             (Some(Kind::Dir), Existing::Refuse) if cloned => {

@@ -1,11 +1,13 @@
 //! `peers init` at the final path, taken back when it fails half-way.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use peers_git::{Author, PeerRepo};
 use peers_model::limits::MIB;
 use peers_sys::clock;
-use peers_sys::dir::{FileMode, SafeDir};
+use peers_sys::dir::{FileError, FileMode, SafeDir};
 use peers_sys::env::Env;
 
 use super::super::ignore::GITIGNORE;
@@ -15,6 +17,9 @@ use super::error::ProjectError;
 use super::{ProjectOptions, shown};
 use crate::anchor::BASELINE;
 use crate::place::{self, PEERS_DIR, Place, PlaceError};
+
+/// Names of a control directory that are looked at.
+const NAMES: usize = 10_000;
 
 /// What `init` would do, or why it would refuse.
 pub(super) fn would(
@@ -68,7 +73,8 @@ fn init_options(path: &Path, existing: Existing, options: &ProjectOptions, dry_r
 struct Before {
     place: Place,
     work: SafeDir,
-    peers: bool,
+    /// The names in `.peers/`, where it was there.
+    peers: Option<BTreeSet<OsString>>,
     store: bool,
     tagged: bool,
     /// `.gitignore` and its permissions.
@@ -79,7 +85,10 @@ impl Before {
     fn look(path: &Path, env: &Env) -> Result<Self, ScaffoldError> {
         let place = Place::locate(path, env)?;
         let work = place.open_work()?;
-        let peers = work.stat(PEERS_DIR)?.is_some();
+        let peers = match work.stat(PEERS_DIR)? {
+            Some(_) => Some(names(&work.subdir(PEERS_DIR)?)?),
+            None => None,
+        };
         let store = place.view_store().map_err(PlaceError::from)?.is_some();
         let tagged = PeerRepo::open(path).is_ok_and(|repo| tag(&repo).is_some());
         // A link is not written through, so there is nothing to put back.
@@ -93,7 +102,7 @@ impl Before {
     /// The error, after all that was made is gone.
     fn take_back(self, existing: Existing, error: ScaffoldError) -> ScaffoldError {
         // What was moved aside is told by the error, and what was there is completed by the next call.
-        if existing != Existing::Refuse && self.peers {
+        if existing != Existing::Refuse && self.peers.is_some() {
             return error;
         }
         let mut left = Vec::new();
@@ -103,9 +112,7 @@ impl Before {
             }
         };
         let work = self.place.work_dir();
-        if !self.peers {
-            done(&work.join(PEERS_DIR), self.work.remove_tree(PEERS_DIR).is_ok());
-        }
+        done(&work.join(PEERS_DIR), self.peers_as_it_was().is_ok());
         if !self.tagged
             && let Ok(repo) = PeerRepo::open(work)
             && let Some(at) = tag(&repo)
@@ -129,6 +136,16 @@ impl Before {
         }
     }
 
+    fn peers_as_it_was(&self) -> Result<(), FileError> {
+        let Some(before) = &self.peers else { return self.work.remove_tree(PEERS_DIR).map(drop) };
+        // A clone brought it along: what it has stays.
+        let peers = self.work.subdir(PEERS_DIR)?;
+        for name in names(&peers)?.difference(before) {
+            peers.remove_tree(name)?;
+        }
+        Ok(())
+    }
+
     fn ignore_as_it_was(&self) -> bool {
         let now = self.work.read_opt(GITIGNORE, MIB);
         match (&self.ignore, now) {
@@ -140,6 +157,10 @@ impl Before {
             (_, Err(error)) => error.is_unsafe(),
         }
     }
+}
+
+fn names(dir: &SafeDir) -> Result<BTreeSet<OsString>, FileError> {
+    Ok(dir.list(NAMES)?.entries.into_iter().map(|entry| entry.name).collect())
 }
 
 fn tag(repo: &PeerRepo) -> Option<peers_model::CommitId> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use peers_git::{PeerRepo, RepoError};
 use peers_model::limits;
-use peers_store::layout::store::JOURNAL;
+use peers_store::layout::store::{JOURNAL, PROJECT};
 use peers_sys::dir::{FileError, Kind, SafeDir};
 use peers_sys::env::Env;
 
@@ -181,6 +181,7 @@ fn existing(
         // Goals and configuration came along with a clone.
         None if place.is_cloned() => return Ok(Existing::Refuse),
         None => return Err(place.no_store(true).into()),
+        Some(store) if store.stat(PROJECT)?.is_none() && place.is_cloned() => return Ok(Existing::Refuse),
         Some(store) if store.stat(JOURNAL)?.is_some() => {
             return Err(ProjectError::SetUp { path: path.to_owned() }.into());
         }

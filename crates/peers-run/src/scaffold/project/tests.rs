@@ -207,23 +207,26 @@ fn a_repository_without_a_commit_gets_its_first_one() {
     finished(&world, &path);
 }
 
-#[test]
-fn a_clone_that_brings_goals_along_keeps_them_for_its_operator() {
-    let world = world();
+/// A repository with goals and configuration in its history.
+fn clone(world: &World) -> PathBuf {
     let path = world.repo("projects/cloned");
     let peers = world.dir("projects/cloned/.peers");
     std::fs::write(peers.join("goals.yaml"), "goals: []\n").unwrap();
     std::fs::write(peers.join("config.yaml"), peers_modes::CONFIG).unwrap();
     git(&path, &["add", "-f", ".peers"]);
     git(&path, &["commit", "-q", "-m", "goals"]);
+    path
+}
+
+#[test]
+fn a_clone_that_brings_goals_along_keeps_them_for_its_operator() {
+    let world = world();
+    let path = clone(&world);
     let (created, _) = new(&world, &options(&world, "cloned")).unwrap();
     assert_eq!(created.how, How::Adopted);
     assert!(world.accepted(&path).is_none());
-    assert!(
-        created.init.notes.iter().any(|note| note.starts_with("not accepted: ")),
-        "{:?}",
-        created.init.notes
-    );
+    let told = |note: &String| note.starts_with("not accepted: goals.yaml and config.yaml came along");
+    assert!(created.init.notes.iter().any(told), "{:?}", created.init.notes);
 }
 
 #[test]

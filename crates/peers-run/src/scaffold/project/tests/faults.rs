@@ -112,3 +112,32 @@ fn a_repository_with_a_history_is_set_up_or_as_it_was() {
     };
     everywhere(prepare, &["first", "second", IGNORE], 10);
 }
+
+#[test]
+fn a_clone_that_brings_goals_along_is_set_up_or_as_it_was_and_never_accepted() {
+    let world = super::world();
+    clone(&world);
+    let (done, places) = run(None, || new(&world, &options(&world, "cloned")).map(drop));
+    done.unwrap().unwrap();
+    // Permissions of a control directory are narrowed by whoever opens it.
+    let contents = |world: &World| -> Vec<_> {
+        visible(world).into_iter().map(|(path, (_, bytes))| (path, bytes)).collect()
+    };
+    for (at, place) in (1..).zip(&places) {
+        for cut in [Cut::Fail, Cut::Kill] {
+            let world = super::world();
+            let path = clone(&world);
+            let before = contents(&world);
+            let (done, _) = run(Some((at, cut)), || new(&world, &options(&world, "cloned")).map(drop));
+            assert_eq!(done.is_none(), cut == Cut::Kill);
+            if let Some(done) = done {
+                done.expect_err(place);
+                assert!(contents(&world) == before, "{place}");
+            }
+            new(&world, &options(&world, "cloned"))
+                .unwrap_or_else(|error| panic!("{cut:?} at {place}: {error}"));
+            assert!(world.accepted(&path).is_none(), "{place}");
+            assert_eq!(log(&path), ["first", "goals", IGNORE]);
+        }
+    }
+}
