@@ -23,6 +23,9 @@ fn a_made_repository_is_empty_with_its_branch_and_identity_and_no_template() {
     assert_eq!(git(&["config", "--local", "user.name"]), "Ann Ä\n");
     assert_eq!(git(&["config", "--local", "user.email"]), "ann@example.org\n");
     assert_eq!(git(&["status", "--porcelain"]), "");
+    let hooks =
+        std::fs::read_dir(work.join(".git/hooks")).map(|names| names.map(|name| name.unwrap().file_name()));
+    assert!(hooks.is_err() || hooks.unwrap().all(|name| name == "README.sample"));
     let again = PeerRepo::create(&work, "main", None).map(drop);
     assert!(matches!(again, Err(GitError::Exists { .. })), "{again:?}");
     let name = PeerRepo::create(&work, "a..b", None).map(drop);

@@ -687,3 +687,19 @@ fn reports_can_be_shown_as_json() {
     assert_eq!(value["outcome"], "fresh");
     assert_eq!(value["changes"][0]["action"], "create");
 }
+
+#[test]
+fn an_upgrade_commits_an_ignore_line_that_was_left_but_nothing_of_somebody_else() {
+    for (old, commits) in [("", true), ("mine\n", false)] {
+        let world = World::new();
+        let repo = world.repo("repo");
+        let before = world.init(&repo);
+        git(&repo, &["reset", "-q", "--hard", "HEAD~1"]);
+        let line = peers_modes::ignore::added(old.as_bytes());
+        std::fs::write(repo.join(".gitignore"), line).unwrap();
+        let upgraded = world.upgrade(&repo);
+        assert_eq!(upgraded.commit.is_some(), commits, "{old}");
+        assert_eq!(git(&repo, &["status", "--porcelain"]).is_empty(), commits);
+        assert_eq!(upgraded.base, before.base);
+    }
+}
