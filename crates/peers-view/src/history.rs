@@ -6,7 +6,8 @@ use peers_core::machine::Recovery;
 use peers_core::state::State;
 use peers_model::outcome::{ExitClass, StopReason};
 use peers_model::record::{
-    Cap, CapSet, CommitsSeen, CorrectionKind, ExitProof, Line, OperatorOp, Record, TickOutcome, TickRecord,
+    Cap, CapSet, CommitsSeen, CorrectionKind, Digests, ExitProof, Line, OperatorOp, Record, Rules,
+    TickOutcome, TickRecord,
 };
 use peers_model::verdict::{Judged, Verdict};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
@@ -14,7 +15,7 @@ use peers_store::journal::Journal;
 use peers_store::{Disk, Position, StoreError};
 use serde::Serialize;
 
-use crate::notable::{Collector, Notable};
+use crate::notable::{self, Collector, Notable};
 use crate::sourced::Sourced;
 use crate::ticks::TickRow;
 use crate::words::{self, chain};
@@ -49,6 +50,12 @@ pub struct History {
     pub exits: VecDeque<ExitRow>,
     /// What the operator did, the newest.
     pub operator: VecDeque<OperatorRow>,
+    /// What the operator accepted, the newest.
+    pub accepted: VecDeque<AcceptanceRow>,
+    /// How runs began, the newest.
+    pub starts: VecDeque<StartRow>,
+    /// Reviews that were accepted, the newest.
+    pub reviews: VecDeque<ReviewRow>,
     /// Proof runs.
     pub proofs: u64,
     /// Of these, those that passed.
@@ -211,7 +218,71 @@ pub struct OperatorRow {
     pub what: String,
 }
 
+/// Goals or configuration that the operator accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AcceptanceRow {
+    /// When.
+    pub ts: Timestamp,
+    /// Login name that the command gave. Untrusted text.
+    pub by: String,
+    /// What changed, for people.
+    pub what: String,
+    /// The digests from then on.
+    pub digests: Digests,
+    /// Why.
+    pub note: Option<String>,
+}
+
+/// How a run began: what is needed to do the same again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StartRow {
+    /// When.
+    pub ts: Timestamp,
+    /// Which.
+    pub run_id: Option<RunId>,
+    /// Version of the program.
+    pub version: String,
+    /// Backend and tier of the sandbox.
+    pub sandbox: String,
+    /// The branch; absent when HEAD was detached. Untrusted text.
+    pub branch: Option<String>,
+    /// HEAD then.
+    pub head: CommitId,
+    /// What was accepted.
+    pub digests: Digests,
+    /// Its tick cap.
+    pub max_ticks: Option<u64>,
+}
+
+/// A review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReviewRow {
+    /// When its turn ended.
+    pub ts: Timestamp,
+    /// In which tick.
+    pub tick: TickNo,
+    /// Who, by the record.
+    pub peer: PeerName,
+    /// Of which soft goal.
+    pub goal: GoalId,
+    /// The answer.
+    pub pass: bool,
+    /// The commit that holds it.
+    pub sha: CommitId,
+    /// Notes. Untrusted text.
+    pub notes: String,
+    /// The newest answer of another peer to the same question was not the same.
+    pub dissents: bool,
+}
+
 impl History {
+    /// Time of turns that failed and of all turns, milliseconds.
+    #[must_use]
+    pub fn waste(&self) -> (u64, u64) {
+        let sum = |of: fn(&PeerCost) -> u64| self.cost.values().map(of).fold(0, u64::saturating_add);
+        (sum(|cost| cost.wasted_ms), sum(|cost| cost.ms))
+    }
+
     /// Reads the whole journal. Where it is damaged, what stands before the damage is stale.
     pub fn read<D: Disk>(disk: &mut D) -> Sourced<Self> {
         let mut fold = Fold::default();
@@ -241,6 +312,10 @@ struct Fold {
     planned: Option<peers_model::record::CorrectionPlanned>,
     /// The run that has begun and not ended.
     open_run: Option<(RunId, Timestamp, u64)>,
+    /// The rules in force, as far as they are known.
+    rules: Option<Rules>,
+    /// By goal the newest answer of each peer.
+    answers: BTreeMap<GoalId, BTreeMap<PeerName, bool>>,
 }
 
 impl Fold {
@@ -252,8 +327,20 @@ impl Fold {
         history.first.get_or_insert(line.ts);
         history.last = Some(line.ts);
         match &line.record {
-            Record::RunStarted(_) => {
+            Record::RunStarted(run) => {
                 history.runs += 1;
+                self.rules = Some(run.rules.clone());
+                let start = StartRow {
+                    ts: line.ts,
+                    run_id: line.run_id.clone(),
+                    version: run.version.clone(),
+                    sandbox: run.sandbox.clone(),
+                    branch: run.branch.clone(),
+                    head: run.head.clone(),
+                    digests: run.digests.clone(),
+                    max_ticks: run.max_ticks,
+                };
+                keep(&mut history.starts, start, ROWS);
                 if let Some((run_id, ts, ticks_in_run)) = self.open_run.take() {
                     let lost = ExitRow {
                         ts,
@@ -279,6 +366,13 @@ impl Fold {
             Record::Operator(op) => {
                 let row = OperatorRow { ts: line.ts, by: op.by.clone(), what: operator_words(&op.op) };
                 keep(&mut history.operator, row, ROWS);
+                if let OperatorOp::Accepted { old, new, note, rules } = &op.op {
+                    let what = notable::changed((old, new), self.rules.as_ref(), rules.as_deref());
+                    let (ts, by, digests) = (line.ts, op.by.clone(), new.clone());
+                    let row = AcceptanceRow { ts, by, what, digests, note: note.clone() };
+                    keep(&mut history.accepted, row, ROWS);
+                    self.rules = rules.as_deref().cloned().or(self.rules.take());
+                }
             }
             Record::CommitsSeen(seen) if seen.commits.is_empty() => {}
             Record::CommitsSeen(seen) => {
@@ -324,6 +418,22 @@ impl Fold {
         }
         keep(&mut history.timeline, TickRow::of(line.ts, line.run_id.as_ref(), tick), TICKS);
         judged(&mut history.gates, tick.iteration, line.ts, &tick.verdicts);
+        for review in &tick.reviews {
+            let answers = self.answers.entry(review.goal.clone()).or_default();
+            let dissents = answers.iter().any(|(peer, pass)| *peer != tick.peer && *pass != review.pass);
+            answers.insert(tick.peer.clone(), review.pass);
+            let row = ReviewRow {
+                ts: line.ts,
+                tick: tick.iteration,
+                peer: tick.peer.clone(),
+                goal: review.goal.clone(),
+                pass: review.pass,
+                sha: review.sha.clone(),
+                notes: review.notes.clone(),
+                dissents,
+            };
+            keep(&mut history.reviews, row, ROWS);
+        }
         let cost = history.cost.entry(tick.peer.clone()).or_default();
         cost.ticks += 1;
         cost.handoffs += u64::from(tick.outcome == TickOutcome::Handoff && tick.success);

@@ -60,7 +60,8 @@ pub use fleet::{
 pub use gates::{GateRow, ProofFact};
 pub use halted::halted_markdown;
 pub use history::{
-    CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost, When, recovery_words,
+    AcceptanceRow, CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost, ReviewRow, StartRow,
+    When, recovery_words,
 };
 pub use info::{Info, info_json, info_text, keys};
 pub use json::terminal_safe;

@@ -327,7 +327,11 @@ fn keep<T>(rows: &mut Vec<T>, row: T) -> Option<T> {
 }
 
 /// Which file changed, and which gates.
-fn changed((old, new): (&Digests, &Digests), before: Option<&Rules>, after: Option<&Rules>) -> String {
+pub(crate) fn changed(
+    (old, new): (&Digests, &Digests),
+    before: Option<&Rules>,
+    after: Option<&Rules>,
+) -> String {
     let mut parts = Vec::new();
     if old.goals != new.goals {
         parts.push("goals changed".to_owned());

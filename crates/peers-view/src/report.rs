@@ -20,7 +20,7 @@ use crate::notable::Notable;
 use crate::peers::PeerRow;
 use crate::sourced::Sourced;
 use crate::status::{dirty, excluded, unseen};
-use crate::words::{count, duration_ms, thousands};
+use crate::words::{count, duration_ms, percent, thousands};
 
 /// Terminal cells of a diagnostic or reason.
 const TEXT: usize = 120;
@@ -113,6 +113,7 @@ pub fn report_markdown(report: &Report) -> String {
         }
     }
     warnings(&mut doc, view);
+    past::again(&mut doc, report);
     doc.finish()
 }
 
@@ -243,7 +244,7 @@ fn standing(doc: &mut Document, report: &Report, core: &Core) {
     }
     gates(doc, report, core);
     reviews(doc, core);
-    budget(doc, core);
+    budget(doc, report, core);
     peers(doc, report, core);
 }
 
@@ -278,11 +279,13 @@ fn gates(doc: &mut Document, report: &Report, core: &Core) {
                 when(history.first_red),
                 when(history.last_green),
                 format!("{}/{}/{}", history.green, history.red, history.errors),
+                duration_ms(history.took_ms),
                 code(&last_words(&gate.diagnostic), 120),
             ]
         })
         .collect();
-    let head = ["gate", "state", "at", "first red", "last green", "green/red/error", "diagnostic"];
+    let head =
+        ["gate", "state", "at", "first red", "last green", "green/red/error", "run time", "diagnostic"];
     doc.table(&head, &rows);
 }
 
@@ -294,12 +297,15 @@ fn reviews(doc: &mut Document, core: &Core) {
     let rows: Vec<Vec<String>> = core
         .soft
         .iter()
-        .map(|row| vec![row.id.to_string(), row.share(), row.rule.clone(), code(&row.why, TEXT)])
+        .map(|row| {
+            let split = if row.split { "yes" } else { "" };
+            vec![row.id.to_string(), row.share(), row.rule.clone(), split.to_owned(), code(&row.why, TEXT)]
+        })
         .collect();
-    doc.table(&["goal", "passed", "who", "what is missing"], &rows);
+    doc.table(&["goal", "passed", "who", "they differ", "what is missing"], &rows);
 }
 
-fn budget(doc: &mut Document, core: &Core) {
+fn budget(doc: &mut Document, report: &Report, core: &Core) {
     doc.section("Budget");
     if let Some(why) = core.budget.caps.why() {
         doc.paragraph(&format!("The caps cannot be read: {}", code(why, 300)));
@@ -331,6 +337,16 @@ fn budget(doc: &mut Document, core: &Core) {
         };
         doc.paragraph(&format!("The cost of {turns} is not known{least}."));
     }
+    let Some((wasted, all)) = report.history.value().map(History::waste).filter(|(wasted, _)| *wasted > 0)
+    else {
+        return;
+    };
+    let share = percent(wasted, all).map(|share| format!(" ({share}%)")).unwrap_or_default();
+    doc.paragraph(&format!(
+        "Of {} that turns took, {}{share} were wasted: those turns failed.",
+        duration_ms(all),
+        duration_ms(wasted)
+    ));
 }
 
 fn peers(doc: &mut Document, report: &Report, core: &Core) {

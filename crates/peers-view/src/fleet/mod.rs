@@ -83,7 +83,7 @@ impl Summary {
             crashed: n(&|row| row.state == LoopState::Crashed),
             usd: money(&|row| row.cost?.usd),
             usd_per_h: money(&|row| row.cost?.usd_per_h),
-            at_least: rows.iter().any(|row| row.cost.is_none_or(|cost| cost.at_least || cost.usd.is_none())),
+            at_least: rows.iter().any(|row| row.cost.is_none_or(|cost| cost.at_least)),
         }
     }
 }

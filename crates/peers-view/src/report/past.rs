@@ -1,10 +1,15 @@
 //! How it came about.
 
-use super::TEXT;
+use super::{Report, TEXT};
 use crate::diagnostic::stop_detail;
 use crate::history::History;
 use crate::markdown::{Document, code};
-use crate::words::{count, count_of, duration_ms};
+use crate::words::{count, count_of, duration_ms, quoted};
+
+/// Reviews in a report.
+const REVIEWS: usize = 50;
+/// Runs of which a report says how they began, the newest.
+const STARTS: usize = 10;
 
 /// The timeline, what was put back or undone, how runs ended, what the operator did.
 pub(super) fn section(doc: &mut Document, history: &History) {
@@ -37,7 +42,9 @@ pub(super) fn section(doc: &mut Document, history: &History) {
         })
         .collect();
     doc.table(&["tick", "ended", "peer", "result", "commits", "took", "cost", "why no success"], &rows);
+    reviews(doc, history);
     corrections(doc, history);
+    accepted(doc, history);
     doc.section("How runs ended");
     let rows: Vec<Vec<String>> = history
         .exits
@@ -65,6 +72,110 @@ pub(super) fn section(doc: &mut Document, history: &History) {
         for row in history.operator.iter().rev() {
             doc.item(&format!("{} {}: {}", row.ts, code(&row.by, 40), code(&row.what, TEXT)));
         }
+    }
+}
+
+/// What reviewers said, those who object first.
+fn reviews(doc: &mut Document, history: &History) {
+    if history.reviews.is_empty() {
+        return;
+    }
+    doc.section("What reviewers said");
+    let (against, passed): (Vec<_>, Vec<_>) = history.reviews.iter().rev().partition(|row| !row.pass);
+    doc.paragraph(&format!(
+        "{} kept, {} of them against; {} differed from what another peer had said last.",
+        count_of(&[&against[..], &passed[..]].concat(), "review"),
+        against.len(),
+        history.reviews.iter().filter(|row| row.dissents).count()
+    ));
+    let rows: Vec<Vec<String>> = against
+        .into_iter()
+        .chain(passed)
+        .take(REVIEWS)
+        .map(|row| {
+            let answer = match (row.pass, row.dissents) {
+                (true, false) => "pass",
+                (true, true) => "pass, another said fail",
+                (false, false) => "**fail**",
+                (false, true) => "**fail**, another said pass",
+            };
+            vec![
+                row.goal.to_string(),
+                row.tick.to_string(),
+                row.peer.to_string(),
+                answer.to_owned(),
+                format!("`{}`", row.sha.short()),
+                code(&row.notes, TEXT),
+            ]
+        })
+        .collect();
+    doc.table(&["goal", "tick", "reviewer", "answer", "in", "notes"], &rows);
+}
+
+/// How what is accepted came to be so.
+fn accepted(doc: &mut Document, history: &History) {
+    if history.accepted.is_empty() {
+        return;
+    }
+    doc.section("What was accepted");
+    let rows: Vec<Vec<String>> = history
+        .accepted
+        .iter()
+        .rev()
+        .map(|row| {
+            vec![
+                row.ts.to_string(),
+                code(&row.by, 40),
+                code(&row.what, TEXT),
+                digest(&row.digests.goals),
+                digest(&row.digests.config),
+                code(row.note.as_deref().unwrap_or_default(), TEXT),
+            ]
+        })
+        .collect();
+    doc.table(&["when", "by", "what changed", "goals", "config", "why"], &rows);
+}
+
+/// The beginning of a digest.
+fn digest(digest: &str) -> String {
+    code(digest.get(..12).unwrap_or(digest), 12)
+}
+
+/// What is needed to do the same again.
+pub(super) fn again(doc: &mut Document, report: &Report) {
+    let starts = report.history.value().map(|history| &history.starts).filter(|starts| !starts.is_empty());
+    let Some(starts) = starts else { return };
+    doc.section("To do the same again");
+    let newest = report.view.run.value();
+    let rows: Vec<Vec<String>> = starts
+        .iter()
+        .rev()
+        .take(STARTS)
+        .map(|start| {
+            let run = newest.filter(|run| Some(&run.run_id) == start.run_id.as_ref());
+            let argv: Vec<String> =
+                run.iter().flat_map(|run| run.argv.iter().map(|word| quoted(word))).collect();
+            vec![
+                start.run_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+                code(&start.version, 40),
+                code(&start.sandbox, 40),
+                format!("`{}`", start.head.short()),
+                code(start.branch.as_deref().unwrap_or_default(), 80),
+                digest(&start.digests.goals),
+                digest(&start.digests.config),
+                code(&argv.join(" "), 300),
+            ]
+        })
+        .collect();
+    doc.table(&["run", "version", "sandbox", "from", "branch", "goals", "config", "command"], &rows);
+    let digests = &starts.back().map(|start| &start.digests).filter(|digests| !digests.goals.is_empty());
+    if let Some(digests) = digests {
+        doc.paragraph(&format!(
+            "What the newest run began with has the digests {} (goals) and {} (config); `peers verify --accept-digest {}` asks for just that.",
+            code(&digests.goals, 64),
+            code(&digests.config, 64),
+            peers_store::accept::together(digests)
+        ));
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use peers_core::bugs::{Author, Ledger, LedgerCommit, PathTouched};
 use peers_model::outcome::StopReason;
 use peers_model::record::{
-    AckTarget, CorrectionKind, CorrectionPlanned, ExitProof, ExitRecord, MirrorRestored, OperatorOp,
-    OperatorRecord, Record, TickOutcome,
+    AcceptedReview, AckTarget, CorrectionKind, CorrectionPlanned, Digests, ExitProof, ExitRecord,
+    MirrorRestored, OperatorOp, OperatorRecord, Record, TickOutcome,
 };
 use peers_model::verdict::Verdict;
 use peers_model::{RunId, TickNo, Timestamp};
@@ -77,9 +77,9 @@ fn gates_have_their_first_red_and_last_green() {
     let text = squeezed(&report_markdown(&report));
     assert_eq!(
         line(&text, "| tests-pass"),
-        "| tests-pass | fail | `bbbbbbbb` | tick 1 | tick 0 | 1/2/0 | `2 failed` |"
+        "| tests-pass | fail | `bbbbbbbb` | tick 1 | tick 0 | 1/2/0 | 150ms | `2 failed` |"
     );
-    assert_eq!(line(&text, "| lint-clean"), "| lint-clean | unknown | | never | never | 0/0/0 | |");
+    assert_eq!(line(&text, "| lint-clean"), "| lint-clean | unknown | | never | never | 0/0/0 | 0s | |");
 }
 
 #[test]
@@ -206,6 +206,74 @@ fn bugs_go_from_found_to_fixed_with_their_commits() {
         ),
         "{status}"
     );
+}
+
+#[test]
+fn reviews_are_listed_with_their_notes_and_those_who_object_come_first() {
+    let mut world = World::running();
+    for (tick, peer, pass, sha) in
+        [(1, "claude", true, 'c'), (2, "codex", false, 'd'), (3, "claude", true, 'e')]
+    {
+        world.tick(tick, peer, |tick| {
+            let notes = format!("said by {peer}");
+            tick.reviews =
+                vec![AcceptedReview { goal: super::goal("docs-read"), pass, sha: commit(sha), notes }];
+        });
+    }
+    let text = squeezed(&report_markdown(&report(&world)));
+    assert!(
+        text.contains("3 reviews kept, 1 of them against; 2 differed from what another peer had said last."),
+        "{text}"
+    );
+    let reviews: Vec<&str> = text.lines().filter(|line| line.starts_with("| docs-read |")).skip(1).collect();
+    assert_eq!(
+        reviews,
+        [
+            "| docs-read | 2 | codex | **fail**, another said pass | `dddddddd` | `said by codex` |",
+            "| docs-read | 3 | claude | pass, another said fail | `eeeeeeee` | `said by claude` |",
+            "| docs-read | 1 | claude | pass | `cccccccc` | `said by claude` |",
+        ]
+    );
+}
+
+#[test]
+fn what_was_accepted_is_listed_with_what_changed_and_its_digests() {
+    let mut world = World::running();
+    let digests = |c: &str| Digests { goals: c.repeat(64), config: "f".repeat(64) };
+    let mut changed = rules();
+    changed.gates.remove(1);
+    world.append(super::operator(OperatorOp::Accepted {
+        old: digests("1"),
+        new: digests("2"),
+        note: Some("lint is no goal".into()),
+        rules: Some(Box::new(changed)),
+    }));
+    let text = squeezed(&report_markdown(&report(&world)));
+    assert!(
+        text.contains("| `ann` | `goals changed; 1 gate gone: lint-clean` | `222222222222` | `ffffffffffff` | `lint is no goal` |"),
+        "{text}"
+    );
+}
+
+#[test]
+fn wasted_time_and_what_is_needed_to_do_the_same_again_are_told() {
+    let mut world = World::new();
+    let mut record = super::run_record(&world.run);
+    record.argv = vec!["peers".into(), "run".into(), "--branch".into(), "a b".into()];
+    world.start(rules());
+    peers_store::runs::write(world.store.disk(), &record).unwrap();
+    world.tick(1, "claude", |_| {});
+    world.tick(2, "codex", |tick| (tick.outcome, tick.success) = (TickOutcome::PeerFailed, false));
+    let text = squeezed(&report_markdown(&report(&world)));
+    assert!(text.contains("Of 6m that turns took, 3m (50%) were wasted: those turns failed.\n"), "{text}");
+    assert!(
+        text.contains(
+            "| 00000000000000aa | `0.1.0` | `none` | `aaaaaaaa` | `main` | | | `peers run --branch 'a b'` |"
+        ),
+        "{text}"
+    );
+    let json: Value = serde_json::from_str(&report_json(&report(&world))).unwrap();
+    assert_eq!(json["history"]["value"]["starts"][0]["version"], "0.1.0");
 }
 
 #[test]
