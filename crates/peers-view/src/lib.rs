@@ -10,6 +10,7 @@ mod attention;
 mod budget;
 mod bugs;
 mod caveats;
+mod compare;
 mod converge;
 mod diagnostic;
 mod excluded;
@@ -49,6 +50,10 @@ pub use attention::{Attention, Cause, Level, Spelling};
 pub use budget::{Amount, BudgetRow, BudgetView, spend, uncounted};
 pub use bugs::{BugRow, BugsView};
 pub use caveats::Caveats;
+pub use compare::{
+    CompareColumn, CompareInput, CompareRow, Comparison, Measured, Unit, Value, compare, compare_csv,
+    compare_json, compare_text, run_named,
+};
 pub use converge::{ConvergeView, Missing};
 pub use diagnostic::{cause, complaint, last_words};
 pub use facts::{GitFacts, Paths};

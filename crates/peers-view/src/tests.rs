@@ -2,6 +2,7 @@
 
 mod attention;
 mod caveats;
+mod compare;
 mod converge;
 mod feed;
 mod fleet;

@@ -211,9 +211,12 @@ fn bugs_go_from_found_to_fixed_with_their_commits() {
 #[test]
 fn reviews_are_listed_with_their_notes_and_those_who_object_come_first() {
     let mut world = World::running();
-    for (tick, peer, pass, sha) in
-        [(1, "claude", true, 'c'), (2, "codex", false, 'd'), (3, "claude", true, 'e')]
-    {
+    for (tick, peer, pass, sha) in [
+        (1, "claude", true, 'c'),
+        (2, "codex", false, 'd'),
+        (3, "claude", true, 'e'),
+        (4, "codex", true, 'f'),
+    ] {
         world.tick(tick, peer, |tick| {
             let notes = format!("said by {peer}");
             tick.reviews =
@@ -222,7 +225,7 @@ fn reviews_are_listed_with_their_notes_and_those_who_object_come_first() {
     }
     let text = squeezed(&report_markdown(&report(&world)));
     assert!(
-        text.contains("3 reviews kept, 1 of them against; 2 differed from what another peer had said last."),
+        text.contains("4 reviews kept, 1 of them against; 2 differed from what another peer had said last."),
         "{text}"
     );
     let reviews: Vec<&str> = text.lines().filter(|line| line.starts_with("| docs-read |")).skip(1).collect();
@@ -230,6 +233,7 @@ fn reviews_are_listed_with_their_notes_and_those_who_object_come_first() {
         reviews,
         [
             "| docs-read | 2 | codex | **fail**, another said pass | `dddddddd` | `said by codex` |",
+            "| docs-read | 4 | codex | pass | `ffffffff` | `said by codex` |",
             "| docs-read | 3 | claude | pass, another said fail | `eeeeeeee` | `said by claude` |",
             "| docs-read | 1 | claude | pass | `cccccccc` | `said by claude` |",
         ]
