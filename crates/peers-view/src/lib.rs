@@ -19,6 +19,7 @@ mod feed;
 mod fleet;
 mod gates;
 mod halted;
+mod handoffs;
 mod history;
 mod info;
 mod json;
@@ -64,6 +65,9 @@ pub use fleet::{
 };
 pub use gates::{GateRow, ProofFact};
 pub use halted::halted_markdown;
+pub use handoffs::{
+    Handoff, HandoffMessage, HandoffsAsked, PeerReview, Section, handoffs, handoffs_json, handoffs_text,
+};
 pub use history::{
     AcceptanceRow, CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost, ReviewRow, StartRow,
     When, recovery_words,
@@ -77,7 +81,10 @@ pub use notable::{AcceptedRow, HookRow, LandedRow, Notable, UndoneRow, WeakenedR
 pub use page::Colour;
 pub use peers::PeerRow;
 pub use peers_core::failed::why as why_failed;
-pub use replay::{Artifact, CommitRow, Replay, replay, replay_json, replay_text};
+pub use replay::{
+    Artifact, CommitRow, RangeAsked, RangeItem, RangeTick, Replay, ReplayRange, replay, replay_json,
+    replay_range, replay_range_json, replay_range_text, replay_text,
+};
 pub use report::{Report, report_json, report_markdown};
 pub use row::{
     Convergence, Cost, Gates, HardGates, HeadFact, LastCommit, LastEvent, Listed, LoopRow, LoopState, Meter,

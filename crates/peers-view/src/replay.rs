@@ -1,5 +1,6 @@
 //! `peers replay N`: everything about one tick, and the state before and after it.
 
+mod range;
 mod text;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,9 @@ use serde::Serialize;
 
 use crate::json;
 
+pub use range::{
+    RangeAsked, RangeItem, RangeTick, ReplayRange, replay_range, replay_range_json, replay_range_text,
+};
 pub use text::replay_text;
 
 /// Records of one tick that are kept; more are counted.
