@@ -12,8 +12,8 @@ use peers_store::{Disk, Position, StoreError};
 use serde::Serialize;
 
 use crate::loopview;
-use crate::row::BugCounts;
 use crate::words;
+use peers_core::bugs::Counts;
 
 /// A loop in numbers. What is absent is not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -33,7 +33,7 @@ pub struct Measured {
     /// Some turns told no tokens or no money, or not all of it.
     pub at_least: bool,
     /// The bugs that are open; of a whole loop alone.
-    pub bugs: Option<BugCounts>,
+    pub bugs: Option<Counts>,
     /// All bugs that were ever reported; of a whole loop alone.
     pub bugs_total: Option<u64>,
     /// Turns that handed over.
@@ -103,7 +103,7 @@ impl Measured {
 
     /// The same with its bugs.
     #[must_use]
-    pub fn with_bugs(self, bugs: Option<BugCounts>, total: Option<u64>) -> Self {
+    pub fn with_bugs(self, bugs: Option<Counts>, total: Option<u64>) -> Self {
         Self { bugs, bugs_total: total, ..self }
     }
 }

@@ -1,5 +1,6 @@
 //! Loops and runs side by side.
 
+use peers_core::bugs::{Counts, OpenBugs};
 use peers_model::outcome::{StopReason, Usage};
 use peers_model::record::{OperatorOp, TickOutcome};
 use peers_model::verdict::Verdict;
@@ -9,8 +10,8 @@ use serde_json::{Value as Json, json};
 use super::hostile::EVIL;
 use super::{World, is_harmless, judged, operator, rules, squeezed};
 use crate::{
-    BugCounts, Colour, CompareInput, Comparison, Measured, OpenBugs, Value, compare, compare_csv,
-    compare_json, compare_text, run_named,
+    Colour, CompareInput, Comparison, Measured, Value, compare, compare_csv, compare_json, compare_text,
+    run_named,
 };
 
 /// Two runs: one of three ticks that stops at its cap, one that converges.
@@ -98,7 +99,7 @@ fn a_run_is_named_by_the_beginning_of_its_id_where_only_one_begins_so() {
 #[test]
 fn each_column_is_measured_by_the_first_and_the_unknown_stays_unknown() {
     let world = world();
-    let bugs = BugCounts { open: OpenBugs { med: 1, ..OpenBugs::default() }, blocking: 1 };
+    let bugs = Counts { open: OpenBugs { med: 1, ..OpenBugs::default() }, blocking: 1 };
     let inputs = [
         input("a@00000000000000aa", None, measured(&world, Some("00000000000000aa"))),
         input(
