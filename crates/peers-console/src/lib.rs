@@ -5,6 +5,7 @@
 //! [`operator`]. This crate knows no subcommand and parses no command line. Start reading at [`cx`].
 
 pub mod alternate;
+pub mod checkup;
 pub mod cx;
 pub mod error;
 pub mod ledger;

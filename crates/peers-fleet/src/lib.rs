@@ -8,6 +8,7 @@
 //!
 //! Start reading at [`registry`], then [`observe`], [`reconcile`], [`start`] and [`stop`].
 
+pub mod checkup;
 pub mod config;
 pub mod fault;
 pub mod notify;
@@ -20,6 +21,7 @@ pub mod registry;
 pub mod roster;
 pub mod runlog;
 pub mod select;
+pub mod service;
 pub mod start;
 pub mod stop;
 pub mod supervise;

@@ -225,6 +225,7 @@ pub(crate) const TABLE: &[Row] = &[
         uses: &[
             "peers-model",
             "peers-core",
+            "peers-tools",
             "peers-sys",
             "peers-git",
             "peers-store",

@@ -2,13 +2,10 @@
 
 use std::process::ExitCode;
 
+use peers_console::checkup::{as_json, text};
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
-use peers_console::output;
-use peers_model::outcome::classification;
-use peers_run::doctor::{self, Answer, Ask, Check, Level, Report};
-use peers_sys::term;
-use serde_json::json;
+use peers_run::doctor::{self, Ask};
 
 /// Look whether a run can start here and what its peers need, with what mends each finding
 ///
@@ -44,41 +41,4 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.data(&cx.out.pasteable(&text(&report)))?;
     }
     Ok(ExitCode::from(report.exit_code()))
-}
-
-fn text(report: &Report) -> String {
-    let mut rows = Vec::new();
-    for Check { about, level, message, fix, .. } in &report.checks {
-        // A file that cannot be read is quoted in the lines below the first.
-        let mut lines = message.lines().map(|line| term::line(line, 1000));
-        let first = lines.next().unwrap_or_default();
-        rows.push(vec![level.word().to_owned(), about.clone(), first]);
-        let below = |text: String| vec![String::new(), String::new(), text];
-        rows.extend(lines.map(below));
-        rows.extend(fix.as_ref().map(|fix| below(format!("-> {fix}"))));
-    }
-    let count = |level: Level| report.checks.iter().filter(|check| check.level == level).count();
-    let (errors, warnings) = (count(Level::Error), count(Level::Warning));
-    let of = |n: usize, noun: &str| output::counted(u64::try_from(n).unwrap_or(u64::MAX), noun);
-    format!("{}{}, {}\n", output::table(&rows), of(errors, "error"), of(warnings, "warning"))
-}
-
-fn as_json(report: &Report) -> serde_json::Value {
-    let answers: Vec<_> = report
-        .answers
-        .iter()
-        .map(|Answer { peer, exit }| match exit {
-            Ok(exit) => json!({
-                "peer": peer,
-                "classification": classification(exit.class, exit.api),
-                "model": exit.model,
-                "tokens": exit.usage.tokens,
-                "usd": exit.usage.usd,
-                "at_least": exit.at_least,
-                "duration_ms": exit.duration_ms,
-            }),
-            Err(why) => json!({"peer": peer, "classification": null, "error": why}),
-        })
-        .collect();
-    json!({"checks": report.checks, "answers": answers, "exit_code": report.exit_code()})
 }

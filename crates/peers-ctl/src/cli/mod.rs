@@ -2,18 +2,25 @@
 
 mod add;
 mod budget;
+mod compare;
 mod completions;
 mod dashboard;
+mod doctor;
 mod events;
 mod list;
 mod logs;
 mod man;
+mod peek;
 mod prune;
 mod reconcile;
 mod registry;
 mod remove;
+mod replay;
+mod report;
 mod restart;
 mod resume;
+mod review;
+mod service;
 mod start;
 mod status;
 mod stop;
@@ -122,6 +129,13 @@ enum Command {
     Registry(registry::Args),
     Budget(budget::Args),
     Dashboard(dashboard::Args),
+    Peek(peek::Args),
+    Report(report::Args),
+    Review(review::Args),
+    Compare(compare::Args),
+    Replay(replay::Args),
+    Doctor(doctor::Args),
+    Service(service::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -195,6 +209,13 @@ impl Command {
             Self::Registry(args) => registry::run(args, ctl),
             Self::Budget(args) => budget::run(args, ctl),
             Self::Dashboard(args) => dashboard::run(args, ctl),
+            Self::Peek(args) => peek::run(args, ctl),
+            Self::Report(args) => report::run(args, ctl),
+            Self::Review(args) => review::run(args, ctl),
+            Self::Compare(args) => compare::run(args, ctl),
+            Self::Replay(args) => replay::run(args, ctl),
+            Self::Doctor(args) => doctor::run(args, ctl),
+            Self::Service(args) => service::run(args, ctl),
             Self::Completions(args) => completions::run(args, ctl),
             Self::Man(args) => man::run(args, ctl),
         }

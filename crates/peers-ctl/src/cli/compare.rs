@@ -1,0 +1,100 @@
+//! `peers-ctl compare`.
+
+use std::process::ExitCode;
+
+use peers_console::error::CommandError;
+use peers_console::ledger;
+use peers_core::bugs::Counts;
+use peers_fleet::select::{is_pattern, matches};
+use peers_fleet::{ConfigDir, Project, ProjectName};
+use peers_model::exit;
+use peers_sys::{clock, term};
+use peers_view::{CompareInput, Measured, compare, compare_csv, compare_json, compare_text, run_named};
+
+use crate::ctl::{Ctl, failed};
+
+/// Put loops, or single runs of them, side by side
+///
+/// `NAME` is a whole loop, `NAME@RUN` one run of it (the beginning of its id is enough), a pattern the median
+/// of all that it matches. What differs from the first is told with it.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// At least two
+    #[arg(value_name = "NAME[@RUN]", required = true, num_args = 2..)]
+    what: Vec<String>,
+    /// Print it as CSV
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let registry = ctl.registry(&config)?.registry;
+    let (mut inputs, mut missing) = (Vec::new(), Vec::new());
+    for what in &args.what {
+        let (name, run) = match what.split_once('@') {
+            Some((name, run)) => (name, Some(run)),
+            None => (what.as_str(), None),
+        };
+        let group = is_pattern(name).then(|| what.clone());
+        let found: Vec<&Project> =
+            registry.projects().filter(|project| matches(name, project.name.as_str())).collect();
+        if found.is_empty() {
+            missing.push(term::line(what, 80));
+        }
+        for project in found {
+            match measured(ctl, &config, project, run) {
+                Ok(Some((title, measured))) => {
+                    inputs.push(CompareInput { name: title, group: group.clone(), measured });
+                }
+                Ok(None) => missing.push(term::line(what, 80)),
+                Err(error) => {
+                    ctl.say(&format!("warning: {} is left out: {}", project.name, error.summary()));
+                    missing.push(project.name.to_string());
+                }
+            }
+        }
+    }
+    let comparison = compare(&inputs);
+    if comparison.columns.len() < 2 {
+        return Err(CommandError::usage(format!(
+            "there is nothing to compare: {} cannot be found or read",
+            missing.join(", ")
+        ))
+        .hint("`peers-ctl list` shows the projects, `peers-ctl replay NAME` the runs"));
+    }
+    for name in &missing {
+        ctl.say(&format!("warning: {name} cannot be found or read, and is left out"));
+    }
+    if ctl.json {
+        ctl.out.data(&compare_json(&comparison, clock::now()))?;
+    } else if args.csv {
+        ctl.out.data(&compare_csv(&comparison))?;
+    } else {
+        ctl.out.data(&compare_text(&comparison, ctl.out.colour()))?;
+    }
+    Ok(ExitCode::from(if missing.is_empty() { exit::OK } else { exit::PARTIAL }))
+}
+
+/// What a loop, or a run of it, amounts to, with its title; `None` where there is no such run.
+fn measured(
+    ctl: &Ctl,
+    _config: &ConfigDir,
+    project: &Project,
+    run: Option<&str>,
+) -> Result<Option<(String, Measured)>, CommandError> {
+    peers_fleet::start::located(project, &ctl.env).map_err(failed)?;
+    let cx = ctl.cx(project);
+    let (place, mut disk) = cx.view()?;
+    let name: &ProjectName = &project.name;
+    let Some(run) = run else {
+        let Some(measured) = Measured::read(&mut disk, None)? else { return Ok(None) };
+        let bugs = ledger::ledger(&place, &mut disk, &cx).ok();
+        let total = bugs.as_ref().map(|ledger| u64::try_from(ledger.bugs.len()).unwrap_or(u64::MAX));
+        return Ok(Some((name.to_string(), measured.with_bugs(bugs.as_ref().map(Counts::of), total))));
+    };
+    let Some(id) = run_named(&mut disk, run)? else { return Ok(None) };
+    let measured = Measured::read(&mut disk, Some(&id))?;
+    Ok(measured.map(|measured| (format!("{name}@{id}"), measured)))
+}

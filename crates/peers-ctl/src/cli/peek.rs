@@ -1,0 +1,211 @@
+//! `peers-ctl peek`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use peers_console::error::CommandError;
+use peers_model::{PeerName, RunId, TickNo, exit};
+use peers_store::layout::peers;
+use peers_store::{Area, Disk as _, FsDisk, artifacts, store};
+use peers_sys::interrupts::Interrupts;
+use peers_sys::{clock, term};
+use peers_tools::{Decoder, Stream, ToolEvent, ToolKind, adapter};
+use serde_json::{Value, json};
+
+use crate::ctl::{Ctl, failed};
+use crate::many::Which;
+
+/// How often the output is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// So much of it is read at once, bytes.
+const PIECE: u64 = 1024 * 1024;
+/// Characters of a text that are shown.
+const TEXT: usize = 200;
+
+/// Watch what the agent of the running turn says and does
+///
+/// Its output is decoded as the loop decodes it: what it writes, which tools it uses, what it spends. Without a
+/// running turn the newest one is shown. Ctrl-C ends it. Nothing of it is a fact: it is what the agent says.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Of this tick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    tick: Option<u64>,
+    /// Begin N events before the end
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    last: usize,
+    /// Print what is there and end
+    #[arg(long)]
+    no_follow: bool,
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let names = ctl.names(&config, &args.which.selection())?;
+    let [name] = names.as_slice() else { return Err(CommandError::usage("one project is peeked at")) };
+    let project = peers_fleet::start::project(&config, name).map_err(failed)?;
+    let place = peers_fleet::start::located(&project, &ctl.env).map_err(failed)?;
+    let mut disk = ctl.cx(&project).view()?.1;
+    let place = worked_in(&mut disk, place, ctl)?;
+    disk = place.open_view_disk()?;
+    let interrupts = Interrupts::take()?;
+    let Some(mut turn) = Turn::find(&mut disk, args.tick)? else {
+        return Err(CommandError::new(exit::NEGATIVE, format!("{name} has no turn to peek at"))
+            .hint(format!("`peers-ctl status {name}` says where it stands")));
+    };
+    ctl.say(&turn.headline());
+    let events = turn.poll(&mut disk)?;
+    let skip = events.len().saturating_sub(args.last);
+    for event in events.iter().skip(skip) {
+        tell(ctl, &turn, event)?;
+    }
+    if turn.offset == 0 && args.no_follow {
+        ctl.say("it has printed nothing yet, or `observability.tee_stream` is off");
+    }
+    if args.no_follow {
+        return Ok(ExitCode::SUCCESS);
+    }
+    loop {
+        if let Some(signal) = interrupts.wait(LOOK) {
+            return Ok(ExitCode::from(exit::signalled(signal)));
+        }
+        for event in turn.poll(&mut disk)? {
+            tell(ctl, &turn, &event)?;
+        }
+        if args.tick.is_none()
+            && let Some(next) = Turn::find(&mut disk, None)?
+            && next.tick != turn.tick
+        {
+            turn = next;
+            ctl.say(&turn.headline());
+        }
+    }
+}
+
+/// Where the newest run works.
+fn worked_in(
+    disk: &mut FsDisk,
+    place: peers_run::place::Place,
+    ctl: &Ctl,
+) -> Result<peers_run::place::Place, CommandError> {
+    let record = peers_store::runs::newest(disk, None)?;
+    let dir = record.map(|record| std::path::PathBuf::from(record.workdir));
+    match dir.filter(|dir| dir != place.work_dir() && !peers_run::place::is_gone(dir)) {
+        Some(dir) => Ok(peers_run::place::Place::locate(&dir, &ctl.env)?),
+        None => Ok(place),
+    }
+}
+
+/// A turn whose output is read.
+#[derive(Debug)]
+struct Turn {
+    tick: TickNo,
+    peer: PeerName,
+    run: Option<RunId>,
+    open: bool,
+    path: String,
+    offset: u64,
+    decoder: Box<dyn Decoder>,
+}
+
+impl Turn {
+    fn find(disk: &mut FsDisk, wanted: Option<u64>) -> Result<Option<Self>, CommandError> {
+        let state = store::read_state(disk)?;
+        let open = state.open.as_ref().map(|open| (open.started.tick, open.started.peer.clone()));
+        let (tick, peer, is_open) = match (wanted.map(TickNo), open) {
+            (Some(tick), Some((at, peer))) if at == tick => (tick, peer, true),
+            (None, Some((tick, peer))) => (tick, peer, true),
+            (wanted, _) => {
+                let tick = wanted.unwrap_or(state.ticks);
+                let replay = peers_view::replay(disk, tick, None)?;
+                let Some(peer) =
+                    replay.as_ref().and_then(peers_view::Replay::record).map(|record| record.peer.clone())
+                else {
+                    return Ok(None);
+                };
+                (tick, peer, false)
+            }
+        };
+        let tool =
+            state.rules.peers.iter().find(|rule| rule.name == peer).map_or("", |rule| rule.tool.as_str());
+        let name = artifacts::tick_file(tick, peer.as_str(), ".stream.jsonl");
+        Ok(Some(Self {
+            tick,
+            path: format!("{}/{name}", peers::LOG_PEERS),
+            decoder: adapter(&ToolKind::from_name(tool)).decoder(),
+            peer,
+            run: state.run.map(|run| run.id),
+            open: is_open,
+            offset: 0,
+        }))
+    }
+
+    fn headline(&self) -> String {
+        let now = if self.open { "runs" } else { "is over" };
+        format!("tick {} of {}, which {now}; what follows is what the agent says", self.tick, self.peer)
+    }
+
+    /// What it did since.
+    fn poll(&mut self, disk: &mut FsDisk) -> Result<Vec<ToolEvent>, CommandError> {
+        let mut events = Vec::new();
+        loop {
+            let len = disk.len(Area::Peers, &self.path)?.unwrap_or_default();
+            let size = len.saturating_sub(self.offset).min(PIECE);
+            if size == 0 {
+                return Ok(events);
+            }
+            let bytes = disk.read_at(Area::Peers, &self.path, self.offset, size)?;
+            if bytes.is_empty() {
+                return Ok(events);
+            }
+            self.offset += u64::try_from(bytes.len()).unwrap_or_default();
+            self.decoder.feed(Stream::Stdout, &bytes, &mut events);
+        }
+    }
+}
+
+fn tell(ctl: &Ctl, turn: &Turn, event: &ToolEvent) -> Result<(), CommandError> {
+    let Some((kind, text, more)) = words(event) else { return Ok(()) };
+    let text = term::line(&text, TEXT);
+    let line = if ctl.json {
+        let mut line = json!({"schema": "peers-ctl.peek/1", "ts": clock::now(), "run_id": turn.run, "tick": turn.tick,
+            "peer": turn.peer, "kind": kind, "text": text});
+        if let (Some(line), Value::Object(more)) = (line.as_object_mut(), more) {
+            line.extend(more);
+        }
+        peers_view::terminal_safe(&format!("{line}\n"))
+    } else {
+        format!("{} {kind:<6} {text}\n", turn.peer)
+    };
+    ctl.out.stream(line.as_bytes())
+}
+
+/// Kind, text, and what else there is of it for programs; nothing for what needs no words.
+fn words(event: &ToolEvent) -> Option<(&'static str, String, Value)> {
+    Some(match event {
+        ToolEvent::Text(text) => ("text", text.clone(), Value::Null),
+        ToolEvent::ToolBegun { name, id } => ("tool", name.clone(), json!({"tool": name, "id": id})),
+        ToolEvent::ToolEnded { id, is_error } => {
+            let text = if *is_error { "failed" } else { "done" };
+            ("result", text.to_owned(), json!({"id": id, "ok": !is_error}))
+        }
+        ToolEvent::Usage(delta) => {
+            let usd = delta.usd.map(|usd| format!(", {usd}")).unwrap_or_default();
+            let text = format!("{} tokens{usd}", peers_view::thousands(delta.total.0));
+            ("usage", text, json!({"tokens": delta.total, "usd": delta.usd}))
+        }
+        ToolEvent::RetryNotice(retry) => {
+            let text =
+                format!("attempt {} of {}: {} {}", retry.attempt, retry.of, retry.kind.as_str(), retry.text);
+            ("retry", text, json!({"failure": retry.kind.as_str()}))
+        }
+        ToolEvent::Failure(failure) => {
+            ("error", failure.text.clone(), json!({"failure": failure.kind.as_str()}))
+        }
+        ToolEvent::Final { ok, text } => ("final", text.clone(), json!({"ok": ok})),
+        ToolEvent::Activity | ToolEvent::EmptyStep { .. } | ToolEvent::PlanWindow { .. } => return None,
+    })
+}

@@ -1,0 +1,51 @@
+//! `peers-ctl review`.
+
+use std::process::ExitCode;
+
+use peers_console::error::CommandError;
+use peers_model::{PeerName, exit};
+use peers_sys::clock;
+use peers_view::{HandoffsAsked, handoffs, handoffs_json, handoffs_text};
+
+use crate::ctl::{Ctl, failed};
+use crate::many::Which;
+
+/// Show the newest handoff, and what the other peers said of it
+///
+/// Whose it is comes from the record of its turn, not from what it says of itself. Exit code 1 where there is
+/// none yet.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Of this peer alone
+    #[arg(long, value_name = "PEER")]
+    peer: Option<PeerName>,
+    /// The N newest
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    newest: u32,
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let names = ctl.names(&config, &args.which.selection())?;
+    let [name] = names.as_slice() else { return Err(CommandError::usage("a review is of one project")) };
+    let project = peers_fleet::start::project(&config, name).map_err(failed)?;
+    peers_fleet::start::located(&project, &ctl.env).map_err(failed)?;
+    let cx = ctl.cx(&project);
+    let (place, mut disk) = cx.view()?;
+    let control = cx.control(&place)?;
+    let facts = control.as_ref().map(|control| control.facts());
+    let newest = usize::try_from(args.newest).unwrap_or(1);
+    let asked = HandoffsAsked { peer: args.peer.clone(), newest };
+    let found = handoffs(&mut disk, &asked, facts.as_ref())
+        .map_err(|error| CommandError::of(exit::INVALID, &error))?;
+    let now = clock::now();
+    if ctl.json {
+        ctl.out.data(&handoffs_json(&found, now))?;
+    } else {
+        ctl.out.page(&handoffs_text(&found, now, ctl.out.colour()))?;
+    }
+    Ok(ExitCode::from(if found.is_empty() { exit::NEGATIVE } else { exit::OK }))
+}
