@@ -85,7 +85,9 @@ pub use replay::{
     Artifact, CommitRow, RangeAsked, RangeItem, RangeTick, Replay, ReplayRange, replay, replay_json,
     replay_range, replay_range_json, replay_range_text, replay_text,
 };
-pub use report::{Report, report_json, report_markdown};
+pub use report::{
+    Found, Report, ReportEntry, ReportHead, report_json, report_markdown, reports_json, reports_markdown,
+};
 pub use row::{
     Convergence, Cost, Gates, HardGates, HeadFact, LastCommit, LastEvent, Listed, LoopRow, LoopState, Meter,
     Meters, PeerCell, RecentTick, RowAsked, RowReader, RowWarning, SoftGates, StuckGate, Unknown, Versions,

@@ -1,5 +1,6 @@
 //! `peers report`: the outcome first, then how it came about.
 
+mod many;
 mod past;
 
 use peers_model::Timestamp;
@@ -21,6 +22,8 @@ use crate::peers::PeerRow;
 use crate::sourced::Sourced;
 use crate::status::{dirty, excluded, unseen};
 use crate::words::{count, duration_ms, percent, thousands};
+
+pub use many::{Found, ReportEntry, ReportHead, reports_json, reports_markdown};
 
 /// Terminal cells of a diagnostic or reason.
 const TEXT: usize = 120;
@@ -46,6 +49,11 @@ impl Report {
 /// The report for programs, schema `peers.report/1`.
 #[must_use]
 pub fn report_json(report: &Report) -> String {
+    json::document("peers.report/1", &document(report))
+}
+
+/// The report with its outcome.
+fn document(report: &Report) -> impl Serialize + use<'_> {
     #[derive(Serialize)]
     struct Outcome<'a> {
         text: String,
@@ -73,7 +81,7 @@ pub fn report_json(report: &Report) -> String {
         attention: &report.view.attention,
         next_step: next_step(&report.view),
     };
-    json::document("peers.report/1", &Document { outcome, report })
+    Document { outcome, report }
 }
 
 /// The report for people, as it stands in `REPORT.md`. Foreign texts stand in code spans.

@@ -281,6 +281,58 @@ fn wasted_time_and_what_is_needed_to_do_the_same_again_are_told() {
 }
 
 #[test]
+fn several_loops_are_one_document_with_a_table_of_them_on_top() {
+    use super::hostile::EVIL;
+    use crate::{Found, LoopRow, ReportEntry, ReportHead, reports_json, reports_markdown};
+    let first = super::hostile::world();
+    let mut second = World::running();
+    second.tick(1, "claude", |_| {});
+    second.exit(StopReason::Complete, "");
+    let read = |world: &World, name: &str| {
+        let mut asked = super::row::asked(world, Lock::Free);
+        (asked.listed.name, asked.bugs) = (name.into(), Sourced::Unreadable(EVIL.into()));
+        (LoopRow::read(&mut world.disk(), &asked), report(world))
+    };
+    let (one, two) = (read(&first, EVIL), read(&second, "search"));
+    let (there, not) = (Found::Present(EVIL.into()), Found::Unsafe);
+    let entries = [
+        ReportEntry { row: &one.0, report: &one.1, notes: EVIL, readme: &there, log: &not },
+        ReportEntry { row: &two.0, report: &two.1, notes: "", readme: &Found::Missing, log: &there },
+    ];
+    let head = ReportHead {
+        generated_at: Timestamp::from_millis(0),
+        config_dir: EVIL.into(),
+        scope: "all".into(),
+        warnings: Vec::new(),
+    };
+    let text = reports_markdown(&head, &entries);
+    assert!(is_harmless(&text));
+    let squeezed = squeezed(&text);
+    assert!(
+        squeezed.starts_with("# peers-ctl report\n\nMade 1970-01-01T00:00:00.000Z, of `all`, from `E X"),
+        "{squeezed}"
+    );
+    assert!(line(&squeezed, "| `search` |").starts_with("| `search` | done | stopped (converged) | 1 | ? | 2023-11-14T22:13:23.000Z | missing | present: `E X"), "{squeezed}");
+    let headings: Vec<&str> = squeezed.lines().filter(|line| line.starts_with("## ")).collect();
+    assert_eq!(headings.len(), 3, "warnings and two projects: {headings:?}");
+    assert!(
+        squeezed.contains("\n## `search`\n\n**done**: `complete`\n") && squeezed.contains("\n### Timeline\n"),
+        "{squeezed}"
+    );
+    let outside: String = text.lines().flat_map(|line| line.split('`').step_by(2)).collect();
+    for mark in ["</td>", "[a](b)", "!"] {
+        assert!(!outside.contains(mark), "{mark} in {outside}");
+    }
+    let json = reports_json(&head, &entries);
+    assert!(is_harmless(&json));
+    let value: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["schema"], "peers-ctl.report/1");
+    assert_eq!(value["data"]["projects"][0]["notes"], EVIL);
+    assert_eq!(value["data"]["projects"][1]["report"]["outcome"]["kind"], "converged");
+    assert_eq!(value["data"]["projects"][1]["controller_log"]["kind"], "present");
+}
+
+#[test]
 fn an_empty_project_has_a_report_too() {
     let world = World::new();
     let report = report(&world);
