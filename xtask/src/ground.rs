@@ -18,20 +18,33 @@ pub(crate) struct Ground {
 
 /// Builds the program in the release profile and says where it is.
 pub(crate) fn build() -> Result<PathBuf, Failure> {
+    build_all(["peers-cli"]).map(|[peers]| peers)
+}
+
+/// The same of several packages, in their order.
+pub(crate) fn build_all<const N: usize>(packages: [&str; N]) -> Result<[PathBuf; N], Failure> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let named = packages.iter().flat_map(|package| ["-p", package]);
     let output = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "-p", "peers-cli", "--message-format=json"])
+        .args(["build", "--release", "--quiet", "--message-format=json"])
+        .args(named)
         .stderr(std::process::Stdio::inherit())
         .output()?;
     if !output.status.success() {
         return Err("the program does not build".into());
     }
-    let found = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
-        .next_back();
-    found.ok_or_else(|| "cargo named no program".into())
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let messages: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let mut found = Vec::new();
+    for package in packages {
+        let of = |message: &&Value| {
+            message.get("package_id").and_then(Value::as_str).is_some_and(|id| id.contains(package))
+        };
+        let path =
+            messages.iter().filter(of).filter_map(|message| message.get("executable")?.as_str()).next_back();
+        found.push(path.map(PathBuf::from).ok_or_else(|| format!("cargo named no program of {package}"))?);
+    }
+    found.try_into().map_err(|_| "cargo named other programs".into())
 }
 
 impl Ground {

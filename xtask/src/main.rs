@@ -5,6 +5,7 @@
 
 mod bench;
 mod crates;
+mod fleet;
 mod ground;
 mod soak;
 mod stream;
@@ -72,6 +73,11 @@ const COMMANDS: &[Command] = &[
         name: "bench-idle",
         summary: "Measure the loop while a peer thinks: under 0.5 % of a core (--seconds 30)",
         run: Run::With(stream::idle),
+    },
+    Command {
+        name: "bench-fleet",
+        summary: "Measure peers-ctl over many loops (--projects 50 --ticks 20 --many 1000 --many-ticks 500 --rounds 5 --seconds 30)",
+        run: Run::With(fleet::run),
     },
 ];
 

@@ -1,15 +1,15 @@
 //! `peers-ctl report`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use peers_console::error::CommandError;
 use peers_fleet::refresh::Seen;
 use peers_model::exit;
 use peers_sys::term;
-use peers_view::{Report, report_json, report_markdown};
-use serde_json::{Value, json};
+use peers_view::{FleetWarning, Found, Report, ReportEntry, ReportHead, reports_json, reports_markdown};
 
-use super::list::row;
+use crate::board::{self, Board, Looked};
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
 
@@ -41,50 +41,55 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let config = ctl.config()?;
     let asked = args.which.selection();
     let loaded = ctl.registry(&config)?;
-    let names = if asked.is_empty() && loaded.registry.projects().count() != 1 {
+    let several = asked.is_empty() && loaded.registry.projects().count() != 1;
+    let names = if several {
         args.which.or_all().of(&loaded.registry, None).map_err(failed)?
     } else {
         ctl.names(&config, &asked)?
     };
-    let (all, warnings) = ctl.seen_of(&config, &names)?;
-    let as_json = ctl.json || args.format == Format::Json;
-    let (mut rows, mut texts, mut codes) = (Vec::new(), Vec::new(), Vec::new());
-    for one in &all {
+    let wanted: BTreeSet<_> = names.iter().collect();
+    let Looked { rows, seen, warnings } =
+        Board::default().rows(ctl, &config, |project| wanted.contains(&project.name))?;
+    let mut warnings: Vec<_> = warnings.iter().map(board::warning).collect();
+    let mut read_ones = Vec::new();
+    let mut codes = Vec::new();
+    for (row, one) in rows.iter().zip(&seen) {
         match read(ctl, one) {
             Ok(report) => {
                 codes.push(exit::OK);
-                if as_json {
-                    let told: Value = serde_json::from_str(&report_json(&report)).unwrap_or_default();
-                    rows.push(json!({"project": row(one), "report": told}));
-                } else {
-                    let text = ctl.cx(&one.project).out.pasteable(&report_markdown(&report));
-                    texts.push(headed(one, &text));
-                }
+                read_ones.push((row, one, report, readme(one), log(&config, one)));
             }
-            Err(error) if all.len() == 1 => return Err(error),
+            Err(error) if seen.len() == 1 => return Err(error),
             Err(error) => {
                 codes.push(error.exit_code());
-                rows.push(json!({"project": row(one), "report": null, "error": error.summary()}));
-                texts.push(format!(
-                    "# {}\n\nIt cannot be read: {}\n",
-                    one.project.name,
-                    error.render().trim_end()
-                ));
+                let message = format!("it cannot be read and is left out: {}", error.summary());
+                let project = Some(one.project.name.to_string());
+                warnings.push(FleetWarning { code: "unreadable".to_owned(), message, project });
             }
         }
     }
-    let text = if as_json {
-        let warnings: Vec<_> = warnings
-            .iter()
-            .map(|w| json!({"code": w.code, "message": w.message, "project": w.project}))
-            .collect();
-        let body = json!({"schema": "peers-ctl.report/1", "generated_at": peers_sys::clock::now(), "data": rows, "warnings": warnings});
-        peers_view::terminal_safe(&format!("{body:#}\n"))
-    } else {
-        texts.join("\n---\n\n")
+    let unsafe_log = read_ones.iter().any(|(.., log)| *log == Found::Unsafe);
+    let head = ReportHead {
+        generated_at: peers_sys::clock::now(),
+        config_dir: config.dir().path().to_string_lossy().into_owned(),
+        scope: names.iter().map(peers_fleet::ProjectName::as_str).collect::<Vec<_>>().join(", "),
+        warnings,
     };
-    write(args, ctl, &config, &all, (&text, as_json))?;
-    Ok(ExitCode::from(crate::many::together(&codes)))
+    let entries: Vec<ReportEntry<'_>> = read_ones
+        .iter()
+        .map(|(row, one, report, readme, log)| ReportEntry {
+            row,
+            report,
+            notes: &one.project.notes,
+            readme,
+            log,
+        })
+        .collect();
+    let as_json = ctl.json || args.format == Format::Json;
+    let text = if as_json { reports_json(&head, &entries) } else { reports_markdown(&head, &entries) };
+    write(args, ctl, &config, &seen, (&text, as_json))?;
+    let code = crate::many::together(&codes);
+    Ok(ExitCode::from(if code == exit::OK && unsafe_log { exit::REFUSED } else { code }))
 }
 
 fn read(ctl: &Ctl, one: &Seen) -> Result<Report, CommandError> {
@@ -96,16 +101,27 @@ fn read(ctl: &Ctl, one: &Seen) -> Result<Report, CommandError> {
     Ok(Report::read(&mut disk, &asked))
 }
 
-/// The report with the project's name, and what its operator noted, on top.
-fn headed(one: &Seen, text: &str) -> String {
-    let project = &one.project;
-    let mut head = format!("<!-- {} {} -->\n", project.name, project.state.word());
-    if !project.notes.is_empty() {
-        head.push_str("> ");
-        head.push_str(&term::line(&project.notes, 400));
-        head.push_str("\n\n");
+/// The README of a project; agents can write there.
+fn readme(one: &Seen) -> Found {
+    let path = std::path::Path::new(&one.project.path);
+    let Ok(dir) = peers_sys::SafeDir::open_shared(path) else { return Found::Missing };
+    found(&dir, "README.md")
+}
+
+fn log(config: &peers_fleet::ConfigDir, one: &Seen) -> Found {
+    match config.logs_if_any() {
+        Ok(Some(logs)) => found(&logs, &one.project.log_name()),
+        Ok(None) => Found::Missing,
+        Err(_) => Found::Unsafe,
     }
-    head + text
+}
+
+fn found(dir: &peers_sys::SafeDir, name: &str) -> Found {
+    match dir.open_read(name) {
+        Ok(_) => Found::Present(dir.path().join(name).to_string_lossy().into_owned()),
+        Err(error) if error.is_not_found() => Found::Missing,
+        Err(_) => Found::Unsafe,
+    }
 }
 
 fn write(
