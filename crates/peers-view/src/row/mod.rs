@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::attention::Attention;
 use crate::liveness::{Liveness, Lock, outcome};
 use build::Parts;
-use source::{FilesPart, JournalPart, RunPart};
+use source::{Again, FilesPart, JournalPart, RunPart};
 
 pub use asked::{HeadFact, Listed, RowAsked, Unknown};
 pub use meters::{Cost, Meter, Meters};
@@ -235,7 +235,7 @@ pub struct RowWarning {
 impl LoopRow {
     /// Reads one row. Writes nothing. Nothing here fails: what cannot be read says so.
     pub fn read<D: Disk>(disk: &mut D, asked: &RowAsked) -> Self {
-        RowReader::default().read(disk, asked)
+        RowReader::default().row(disk, asked, Again::Once)
     }
 
     /// The row of a loop that nobody could look at: only what was brought is in it.
@@ -257,11 +257,15 @@ pub struct RowReader {
 impl RowReader {
     /// The row as it is now.
     pub fn read<D: Disk>(&mut self, disk: &mut D, asked: &RowAsked) -> LoopRow {
+        self.row(disk, asked, Again::More)
+    }
+
+    fn row<D: Disk>(&mut self, disk: &mut D, asked: &RowAsked, again: Again) -> LoopRow {
         let Self { journal, run, files } = self;
-        let moved = journal.update(disk);
+        let moved = journal.update(disk, again);
         let known = journal.state.value().and_then(|state| state.run.as_ref()).map(|run| &run.id);
         run.update(disk, (known, moved), &asked.lock);
-        files.update(disk);
+        files.update(disk, again);
         let held = matches!(asked.lock, Lock::Held { .. });
         let state = journal.state.value();
         let heard = asked.heard.or_else(|| source::heard(disk, state.filter(|_| held)?));

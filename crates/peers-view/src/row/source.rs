@@ -4,8 +4,9 @@ use peers_core::state::State;
 use peers_model::config::Config;
 use peers_model::{RunId, Timestamp, limits};
 use peers_store::journal::{self, Journal, Position};
+use peers_store::load::Source;
 use peers_store::runs::{self, RunRecord};
-use peers_store::{Area, Disk, Fingerprint, StoreError, accept, artifacts, layout, store};
+use peers_store::{Area, Disk, Fingerprint, StoreError, accept, artifacts, layout, load, store};
 
 use super::tail::Tail;
 use crate::liveness::Lock;
@@ -49,7 +50,7 @@ impl Default for JournalPart {
 
 impl JournalPart {
     /// Reads what is new. Returns whether something is.
-    pub(super) fn update<D: Disk>(&mut self, disk: &mut D) -> bool {
+    pub(super) fn update<D: Disk>(&mut self, disk: &mut D, again: Again) -> bool {
         if self.segment > 0 {
             let print = disk.fingerprint(Area::Store, &layout::segment(self.segment)).ok().flatten();
             let next = disk.len(Area::Store, &layout::segment(self.segment + 1));
@@ -63,7 +64,7 @@ impl JournalPart {
                 return true;
             }
         }
-        *self = Self::read(disk);
+        *self = Self::read(disk, again);
         true
     }
 
@@ -76,14 +77,17 @@ impl JournalPart {
             applied.map_err(|source| StoreError::Illegal { seq: line.seq, source })
         });
         let Ok(journal) = read else { return false };
-        self.stand_at(disk, journal.position().clone());
+        self.stand_at(disk, journal.position().clone(), Again::More);
         self.tail = tail(disk, self.segment);
         true
     }
 
     /// The fold has come to `at`.
-    fn stand_at<D: Disk>(&mut self, disk: &mut D, at: Position) {
+    fn stand_at<D: Disk>(&mut self, disk: &mut D, at: Position, again: Again) {
         self.segment = at.segment;
+        if again == Again::Once {
+            return;
+        }
         let print = disk.fingerprint(Area::Store, &layout::segment(at.segment)).ok().flatten();
         self.known = print.map(|print| (print.id, at.offset));
         // What is longer already has to be looked at again.
@@ -91,12 +95,12 @@ impl JournalPart {
         self.at = Some(at);
     }
 
-    fn read<D: Disk>(disk: &mut D) -> Self {
+    fn read<D: Disk>(disk: &mut D, again: Again) -> Self {
         let mut part = Self::default();
         match store::read_state_at(disk, WHOLE) {
             Ok((state, at)) => {
                 part.state = Sourced::Fresh(state);
-                part.stand_at(disk, at);
+                part.stand_at(disk, at, again);
                 part.tail = tail(disk, part.segment);
                 return part;
             }
@@ -177,6 +181,15 @@ impl RunPart {
     }
 }
 
+/// Whether what is read is kept for another look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Again {
+    /// No.
+    Once,
+    /// Yes: it is noted how each file looks.
+    More,
+}
+
 /// The operator's files, and what was accepted of them.
 #[derive(Debug)]
 pub(super) struct FilesPart {
@@ -193,7 +206,7 @@ impl Default for FilesPart {
 }
 
 impl FilesPart {
-    pub(super) fn update<D: Disk>(&mut self, disk: &mut D) {
+    pub(super) fn update<D: Disk>(&mut self, disk: &mut D, again: Again) {
         let accepted = format!("{}/{}", layout::store::ACCEPTED_DIR, layout::peers::CONFIG);
         let prints = [
             (Area::Store, layout::store::ACCEPTED),
@@ -201,20 +214,30 @@ impl FilesPart {
             (Area::Peers, layout::peers::GOALS),
             (Area::Peers, layout::peers::CONFIG),
         ]
-        .map(|(area, path)| disk.fingerprint(area, path).ok().flatten());
-        if self.prints == Some(prints) {
+        .map(|(area, path)| match again {
+            Again::Once => None,
+            Again::More => disk.fingerprint(area, path).ok().flatten(),
+        });
+        if again == Again::More && self.prints == Some(prints) {
             return;
         }
         self.prints = Some(prints);
-        self.config = loopview::read_config(disk);
         (self.unaccepted, self.broken) = (Vec::new(), Vec::new());
         let mut read = |name| disk.read(Area::Peers, name, limits::CONFIG).ok().flatten();
         let (goals, settings) = (read(layout::peers::GOALS), read(layout::peers::CONFIG));
-        // What cannot be read is said by whoever starts a run.
-        let (Some(goals), Some(settings)) = (goals, settings) else { return };
-        let Ok(was) = accept::read(disk) else { return };
+        let was = accept::read(disk).ok().flatten();
         // Files that were accepted as they are were read and found good then.
-        if was.is_some_and(|was| was.digests == accept::digests(&goals, &settings)) {
+        if let (Some(goals), Some(settings), Some(was)) = (&goals, &settings, was)
+            && was.digests == accept::digests(goals, settings)
+            && let Ok(text) = load::decode(Source::Config, settings)
+        {
+            let config = load::load_accepted_config(text).map(Some).map_err(|error| error.to_string());
+            self.config = Sourced::from_read(config);
+            return;
+        }
+        self.config = loopview::read_config(disk);
+        // What cannot be read is said by whoever starts a run.
+        if goals.is_none() || settings.is_none() || accept::read(disk).is_err() {
             return;
         }
         let found = setup::read(disk, self.config.value());

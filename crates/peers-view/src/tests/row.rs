@@ -367,6 +367,21 @@ fn a_reader_sees_that_a_journal_of_the_same_length_is_another_one() {
 }
 
 #[test]
+fn what_lies_in_the_repository_counts_only_where_it_is_what_was_accepted() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    let accepted = peers_store::accept::read_bytes(&mut world.disk(), "config.yaml").unwrap().unwrap();
+    std::fs::write(world.path("peers/goals.yaml"), "goals: []\n").unwrap();
+    std::fs::write(world.path("peers/config.yaml"), &accepted).unwrap();
+    let cap = |world: &World| row(world).budget.unwrap().usd.max;
+    assert_eq!(cap(&world), Some(5.0));
+    let text = String::from_utf8(accepted).unwrap();
+    std::fs::write(world.path("peers/config.yaml"), text.replace("5.0", "500.0")).unwrap();
+    assert_eq!(cap(&world), Some(5.0));
+    assert_eq!(row(&world).attention.others.len() + 1, 2, "crashed, and not accepted");
+}
+
+#[test]
 fn the_newest_run_is_found_by_what_the_journal_names_and_by_what_was_written_last() {
     let mut world = World::running();
     world.exit(StopReason::MaxTicks, "");

@@ -150,3 +150,13 @@ fn a_file_full_of_mistakes_is_told_in_bounds() {
     assert_eq!(error.problems().len(), TOLD + 1);
     assert_eq!(error.problems().last().unwrap().message, "and 9980 more problems");
 }
+
+#[test]
+fn an_accepted_configuration_reads_as_one_that_is_checked() {
+    let text = include_str!("../../../../../templates/config.yaml");
+    let checked = format!("{:?}", load_config(text).unwrap());
+    assert_eq!(format!("{:?}", load_accepted_config(text).unwrap()), checked);
+    for broken in ["peers: [", "peers: []\nbudgte: {}\n"] {
+        assert_eq!(load_accepted_config(broken).unwrap_err(), load_config(broken).unwrap_err());
+    }
+}
