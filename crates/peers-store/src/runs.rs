@@ -124,6 +124,14 @@ pub fn newest<D: Disk>(disk: &mut D, known: Option<&RunId>) -> Result<Option<Run
     Ok(records.into_iter().max_by(|a, b| (a.started_at, &a.run_id).cmp(&(b.started_at, &b.run_id))))
 }
 
+/// The record of one run; `None` when there is none.
+///
+/// # Errors
+/// [`StoreError`] when it cannot be read.
+pub fn of<D: Disk>(disk: &mut D, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+    read(disk, &format!("{run}{SUFFIX}"))
+}
+
 fn read<D: Disk>(disk: &mut D, name: &str) -> Result<Option<RunRecord>, StoreError> {
     let path = format!("{}/{name}", layout::store::RUNS);
     let advice = "restore it from a copy, or move it away: what it says of its run is lost then";

@@ -7,7 +7,6 @@ use peers_model::{RunId, Timestamp, exit};
 use peers_store::runs::RunRecord;
 
 use super::source::{FilesPart, JournalPart};
-use super::tail::Tail;
 use super::{
     Convergence, Gates, HardGates, HeadFact, LastCommit, LoopRow, LoopState, PeerCell, RecentTick, RowAsked,
     RowWarning, SoftGates, StuckGate, Versions, meters,
@@ -29,11 +28,13 @@ pub(super) struct Parts<'a> {
     pub(super) record: &'a Sourced<RunRecord>,
     pub(super) files: &'a FilesPart,
     pub(super) heard: Option<Timestamp>,
+    /// The newest run was landed or undone.
+    pub(super) decided: bool,
 }
 
 impl Parts<'_> {
     pub(super) fn row(&self) -> LoopRow {
-        let Self { asked, journal, record, files, heard } = *self;
+        let Self { asked, journal, record, files, heard, decided } = *self;
         let now = asked.now;
         let mut warnings = Warnings::default();
         let state = warnings.of("journal", &journal.state);
@@ -73,7 +74,7 @@ impl Parts<'_> {
             ticks,
             needed: config.map(needed),
             mirror: mirror.map(|(_, at, tick)| (*at, *tick)),
-            decided: decided(tail, run, newest_run),
+            decided,
             moving: state.and_then(|state| state.moving.as_ref()).map(|moving| &moving.what),
             gone: asked.gone,
             moved: last.map(|last| last.ts).max(heard),
@@ -181,13 +182,6 @@ impl Warnings {
         }
         source.value()
     }
-}
-
-/// Whether the operator has decided what becomes of the newest run.
-fn decided(tail: Option<&Tail>, run: Option<&RunRecord>, newest: Option<&RunId>) -> bool {
-    let Some((of, at)) = tail.and_then(|tail| tail.decided.as_ref()) else { return false };
-    // It may be recorded for an earlier run, which made the branch.
-    newest == Some(of) || run.is_some_and(|run| run.own_branch && *at >= run.started_at)
 }
 
 /// The clean ticks that a configuration asks for.

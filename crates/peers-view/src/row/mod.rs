@@ -269,6 +269,7 @@ impl RowReader {
         let held = matches!(asked.lock, Lock::Held { .. });
         let state = journal.state.value();
         let heard = asked.heard.or_else(|| source::heard(disk, state.filter(|_| held)?));
-        Parts { asked, journal, record: &run.record, files, heard }.row()
+        let decided = source::decided(disk, journal.tail.value(), run.record.value());
+        Parts { asked, journal, record: &run.record, files, heard, decided }.row()
     }
 }

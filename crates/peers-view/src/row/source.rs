@@ -246,6 +246,18 @@ impl FilesPart {
     }
 }
 
+/// Whether the newest run was landed or undone since it began. That may be recorded for an earlier run, which
+/// made the branch.
+pub(super) fn decided<D: Disk>(disk: &mut D, tail: Option<&Tail>, newest: Option<&RunRecord>) -> bool {
+    let (Some((of, at)), Some(newest)) = (tail.and_then(|tail| tail.decided.as_ref()), newest) else {
+        return false;
+    };
+    let same_branch = |other: Option<RunRecord>| {
+        newest.branch.is_some() && other.is_some_and(|o| o.branch == newest.branch)
+    };
+    *at >= newest.started_at && (*of == newest.run_id || same_branch(runs::of(disk, of).ok().flatten()))
+}
+
 /// When the peer whose turn is open last printed something. Agents can write there, so this is for people only.
 pub(super) fn heard<D: Disk>(disk: &mut D, state: &State) -> Option<Timestamp> {
     let open = state.open.as_ref()?;

@@ -138,6 +138,47 @@ fn a_finished_branch_is_taken_home_once() {
 }
 
 #[test]
+fn a_landing_counts_for_the_run_whose_branch_it_was() {
+    // The branch that an earlier run of two made.
+    let world = |branches: [&str; 2], landed: usize| {
+        let mut world = World::running();
+        let ids = ["00000000000000aa", "00000000000000bb"].map(|id| RunId::new(id).unwrap());
+        world.exit(StopReason::MaxTicks, "");
+        world.run = ids[1].clone();
+        world.start(rules());
+        world.exit(StopReason::MaxTicks, "");
+        for (record, branch) in runs::all(world.store.disk()).unwrap().iter_mut().zip(branches) {
+            record.branch = Some(branch.into());
+            if record.run_id == ids[1] {
+                record.started_at = Timestamp::from_millis(world.now - 1);
+            }
+            runs::write(world.store.disk(), record).unwrap();
+        }
+        let (run, into) = (ids[landed].clone(), "main".into());
+        world.alone(operator(OperatorOp::Landed { run, into, commit: commit('c') }));
+        (row(&world).attention.level(), world.view().attention.level())
+    };
+    assert_eq!(world(["work", "other"], 1), (Level::Idle, Level::Idle));
+    assert_eq!(world(["work", "work"], 0), (Level::Idle, Level::Idle));
+    assert_eq!(world(["work", "other"], 0), (Level::Watch, Level::Watch), "the branch of another run");
+}
+
+#[test]
+fn a_landing_does_not_count_for_a_run_that_began_after_it() {
+    let mut world = stopped(StopReason::MaxTicks);
+    let landed = OperatorOp::Landed { run: world.run.clone(), into: "main".into(), commit: commit('c') };
+    world.alone(operator(landed));
+    let after = world.now + 1;
+    world.run = RunId::new("00000000000000bb").unwrap();
+    world.start(rules());
+    world.exit(StopReason::MaxTicks, "");
+    let mut record = runs::of(world.store.disk(), &world.run).unwrap().unwrap();
+    record.started_at = Timestamp::from_millis(after);
+    runs::write(world.store.disk(), &record).unwrap();
+    assert_eq!(row(&world).attention.level(), Level::Watch);
+}
+
+#[test]
 fn what_is_alarming_stays_so_when_the_branch_was_undone() {
     let mut world = stopped(StopReason::Tamper(TamperKind::History));
     let undone = OperatorOp::Undone {
