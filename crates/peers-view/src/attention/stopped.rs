@@ -252,8 +252,8 @@ fn raise(facts: &Facts<'_>, kind: BudgetKind) -> Option<String> {
 pub(super) fn more(spelling: &Spelling, kind: BudgetKind, cap: Option<Amount>) -> Option<String> {
     let half = |n: u64| (n / 2).max(1);
     let (flag, by) = match (kind, cap) {
-        (BudgetKind::MaxIterations, Some(Amount::Count(n))) => ("--iterations", half(n).to_string()),
-        (BudgetKind::MaxIterations, _) => ("--iterations", "50".to_owned()),
+        (BudgetKind::MaxIterations, Some(Amount::Count(n))) => ("--ticks", half(n).to_string()),
+        (BudgetKind::MaxIterations, _) => ("--ticks", "50".to_owned()),
         (BudgetKind::MaxRuntime, _) => ("--runtime", "2h".to_owned()),
         (BudgetKind::MaxTokens, Some(Amount::Tokens(Tokens(n)))) => ("--tokens", half(n).to_string()),
         (BudgetKind::MaxTokens, _) => ("--tokens", "1000000".to_owned()),

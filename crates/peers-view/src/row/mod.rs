@@ -242,7 +242,7 @@ impl LoopRow {
     #[must_use]
     pub fn unseen(asked: &RowAsked) -> Self {
         let RowReader { journal, run, files } = &RowReader::default();
-        Parts { asked, journal, record: &run.record, files, heard: None }.row()
+        Parts { asked, journal, record: &run.record, files, heard: None, decided: false }.row()
     }
 }
 

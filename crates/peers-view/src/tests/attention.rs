@@ -116,7 +116,7 @@ fn a_cap_that_was_reached_is_raised_and_once_raised_the_loop_goes_on() {
     let (ctl, _, _) = raised(BudgetKind::MaxTokens, "{max_tokens: 1000}");
     assert_eq!(ctl, "peers-ctl budget raise billing --tokens +500");
     let (ctl, _, _) = raised(BudgetKind::MaxIterations, "{max_iterations: 1}");
-    assert_eq!(ctl, "peers-ctl budget raise billing --iterations +1");
+    assert_eq!(ctl, "peers-ctl budget raise billing --ticks +1");
     let (ctl, _, _) = raised(BudgetKind::MaxRuntime, "{max_runtime_s: 6000}");
     assert_eq!(ctl, "peers-ctl resume billing --start");
 }
