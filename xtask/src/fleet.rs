@@ -40,7 +40,11 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
     good &= fleet.measure(out, "dashboard", &["dashboard"], rounds, MANY_MS)?;
     good &= fleet.measure(out, "list", &["list"], rounds, LIST_MS)?;
     good &= fleet.live(out, seconds)?;
-    fs::remove_dir_all(&dir)?;
+    if number(args, "--keep", 0)? == 0 {
+        fs::remove_dir_all(&dir)?;
+    } else {
+        writeln!(out, "kept at {}", dir.display())?;
+    }
     Ok(if good { Outcome::Ok } else { Outcome::Negative })
 }
 
@@ -66,7 +70,7 @@ impl Fleet {
         let stores = root.join("home/state/peers");
         let store = only_entry(&stores)?;
         for git in [ground.repo(), store.join("git/control.git")] {
-            let gc = Command::new("git").arg("-C").arg(&git).args(["gc", "--quiet"]).status()?;
+            let gc = Command::new("git").arg("-C").arg(&git).args(["-c", "core.commitGraph=true", "gc", "--quiet"]).status()?;
             if !gc.success() {
                 return Err("git gc failed".into());
             }

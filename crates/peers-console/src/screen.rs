@@ -182,7 +182,12 @@ pub fn screen() -> &'static Screen {
 
 /// Starts logging to standard error: warnings, or what `PEERS_LOG` asks for.
 pub fn log(env: &Env) {
-    let filter = env.text("PEERS_LOG").unwrap_or("warn");
+    log_at(env, "warn");
+}
+
+/// The same with another level where `PEERS_LOG` asks for none.
+pub fn log_at(env: &Env, level: &str) {
+    let filter = env.text("PEERS_LOG").unwrap_or(level);
     let filter = tracing_subscriber::EnvFilter::try_new(filter)
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt()

@@ -6,7 +6,7 @@ use peers_console::error::CommandError;
 use peers_console::ledger;
 use peers_core::bugs::Counts;
 use peers_fleet::select::{is_pattern, matches};
-use peers_fleet::{ConfigDir, Project, ProjectName};
+use peers_fleet::{Project, ProjectName};
 use peers_model::exit;
 use peers_sys::{clock, term};
 use peers_view::{CompareInput, Measured, compare, compare_csv, compare_json, compare_text, run_named};
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             missing.push(term::line(what, 80));
         }
         for project in found {
-            match measured(ctl, &config, project, run) {
+            match measured(ctl, project, run) {
                 Ok(Some((title, measured))) => {
                     inputs.push(CompareInput { name: title, group: group.clone(), measured });
                 }
@@ -80,7 +80,6 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 /// What a loop, or a run of it, amounts to, with its title; `None` where there is no such run.
 fn measured(
     ctl: &Ctl,
-    _config: &ConfigDir,
     project: &Project,
     run: Option<&str>,
 ) -> Result<Option<(String, Measured)>, CommandError> {

@@ -9,15 +9,109 @@ use peers_console::error::CommandError;
 use crate::ctl::Ctl;
 
 /// Print a completion script for a shell
+///
+/// Commands and options are in it; names of projects are asked of the registry when they are needed.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The shell
     shell: Shell,
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut super::Cli::command(), "peers-ctl", &mut script);
-    ctl.out.bytes(&script)?;
+    ctl.out.bytes(script(args.shell).as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The script of the parser, with the names of projects where a command takes them.
+fn script(shell: Shell) -> String {
+    let mut bytes = Vec::new();
+    clap_complete::generate(shell, &mut super::Cli::command(), "peers-ctl", &mut bytes);
+    let script = String::from_utf8_lossy(&bytes).into_owned();
+    let named = commands_with_names();
+    match shell {
+        Shell::Bash => script + &bash(&named),
+        Shell::Fish => script + &fish(&named),
+        Shell::Zsh => zsh(&script),
+        _ => script,
+    }
+}
+
+/// The commands that take names of projects.
+fn commands_with_names() -> Vec<String> {
+    let takes = |command: &clap::Command| {
+        command.get_positionals().any(|arg| arg.get_id() == "names" || arg.get_id() == "what")
+    };
+    let cli = super::Cli::command();
+    cli.get_subcommands()
+        .filter(|command| !command.is_hide_set() && takes(command))
+        .map(|c| c.get_name().to_owned())
+        .collect()
+}
+
+fn bash(named: &[String]) -> String {
+    let words = named.join("|");
+    format!(
+        r#"
+_peers_ctl_with_projects() {{
+    _peers-ctl "$@"
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" word
+    [[ "$cur" == -* ]] && return 0
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        case "$word" in
+            {words})
+                COMPREPLY=( $(compgen -W "$(peers-ctl __complete projects 2>/dev/null)" -- "$cur") )
+                return 0
+                ;;
+        esac
+    done
+}}
+complete -F _peers_ctl_with_projects -o bashdefault -o default peers-ctl
+"#
+    )
+}
+
+fn fish(named: &[String]) -> String {
+    let words = named.join(" ");
+    format!(
+        "\ncomplete -c peers-ctl -n \"__fish_seen_subcommand_from {words}\" -f -a \"(peers-ctl __complete projects 2>/dev/null)\"\n"
+    )
+}
+
+/// The parser's script completes files where no more is known of an argument.
+fn zsh(script: &str) -> String {
+    let mut out = String::with_capacity(script.len());
+    for line in script.lines() {
+        let names = line.contains("::names --") || line.contains(":what --") || line.contains("::what --");
+        if names && line.contains(":_default") {
+            out.push_str(&line.replace(":_default", ":_peers_ctl_projects"));
+        } else {
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    let helper = "_peers_ctl_projects() {\n    local -a names\n    names=(${(f)\"$(peers-ctl __complete projects 2>/dev/null)\"})\n    compadd -a names\n}\n\n";
+    // Behind the line that names the command, before the functions of the parser.
+    match out.split_once("\n\n") {
+        Some((head, rest)) => format!("{head}\n\n{helper}{rest}"),
+        None => out,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_projects_are_asked_for_where_a_command_takes_them() {
+        let named = commands_with_names();
+        for command in ["start", "stop", "status", "report", "compare", "peek"] {
+            assert!(named.iter().any(|name| name == command), "{command}: {named:?}");
+        }
+        assert!(!named.iter().any(|name| name == "registry"));
+        assert!(script(Shell::Bash).contains("start|"), "{}", bash(&named));
+        assert!(script(Shell::Fish).contains("__complete projects"));
+        let zsh = script(Shell::Zsh);
+        assert!(zsh.starts_with("#compdef peers-ctl") && zsh.contains(":_peers_ctl_projects"), "{zsh:.200}");
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use peers_console::error::CommandError;
 use peers_fleet::ConfigDir;
+use peers_fleet::select::Selection;
 use peers_model::exit;
 use peers_run::place::Place;
 use peers_store::FsDisk;
@@ -41,13 +42,30 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
-    let config = ctl.config()?;
+    stream(ctl, ctl.config()?, args.which.or_all(), args.lines, args.follow)
+}
+
+/// Tells what happens in these projects.
+pub(crate) fn stream(
+    ctl: &Ctl,
+    config: ConfigDir,
+    which: Selection,
+    lines: usize,
+    follow: bool,
+) -> Result<ExitCode, CommandError> {
     let interrupts = Interrupts::take()?;
-    let mut events =
-        Events { ctl, config, feeds: BTreeMap::new(), board: Board::default(), asked: BTreeMap::new() };
+    let mut events = Events {
+        ctl,
+        config,
+        which,
+        lines,
+        feeds: BTreeMap::new(),
+        board: Board::default(),
+        asked: BTreeMap::new(),
+    };
     loop {
-        events.look(args)?;
-        if !args.follow {
+        events.look()?;
+        if !follow {
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(signal) = interrupts.wait(LOOK) {
@@ -59,6 +77,9 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 struct Events<'a> {
     ctl: &'a Ctl,
     config: ConfigDir,
+    which: Selection,
+    /// Records before the end of each journal.
+    lines: usize,
     feeds: BTreeMap<String, (FsDisk, Feed)>,
     board: Board,
     /// What each loop asked for last.
@@ -66,10 +87,10 @@ struct Events<'a> {
 }
 
 impl Events<'_> {
-    fn look(&mut self, args: &Args) -> Result<(), CommandError> {
-        let Self { ctl, config, feeds, board, asked } = self;
+    fn look(&mut self) -> Result<(), CommandError> {
+        let Self { ctl, config, which, lines, feeds, board, asked } = self;
         let registry = peers_fleet::registry::load(config).map_err(failed)?.registry;
-        let names = match args.which.or_all().of(&registry, None) {
+        let names = match which.of(&registry, crate::ctl::here().as_deref()) {
             Ok(names) => names,
             Err(finding) if finding.exit == exit::NEGATIVE => Vec::new(),
             Err(finding) => return Err(failed(finding)),
@@ -84,8 +105,8 @@ impl Events<'_> {
                     .and_then(|place| place.open_view_disk());
                 // One that cannot be opened has no journal to be followed; its row says so.
                 let Ok(mut disk) = opened else { continue };
-                let feed = Feed::tail(&mut disk, args.lines)
-                    .map_err(|error| CommandError::of(exit::INVALID, &error))?;
+                let feed =
+                    Feed::tail(&mut disk, *lines).map_err(|error| CommandError::of(exit::INVALID, &error))?;
                 feeds.insert(name.clone(), (disk, feed));
             }
             let Some((disk, feed)) = feeds.get_mut(&name) else { continue };

@@ -3,6 +3,7 @@
 mod add;
 mod budget;
 mod compare;
+mod complete;
 mod completions;
 mod dashboard;
 mod doctor;
@@ -79,6 +80,9 @@ struct Global {
     /// Say nothing but results and errors
     #[arg(short, long, global = true)]
     quiet: bool,
+    /// Log what is done to standard error
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    verbose: bool,
     /// Colour the output
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     color: When,
@@ -137,6 +141,8 @@ enum Command {
     Doctor(doctor::Args),
     Service(service::Args),
     Completions(completions::Args),
+    #[command(name = "__complete", hide = true)]
+    Complete(complete::Args),
     Man(man::Args),
 }
 
@@ -158,7 +164,8 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     let env = Env::current();
-    let Global { config_dir, json, quiet, color, no_reconcile, wait_lock } = cli.global;
+    let Global { config_dir, json, quiet, verbose, color, no_reconcile, wait_lock } = cli.global;
+    peers_console::screen::log_at(&env, if verbose { "debug" } else { "warn" });
     let out = Out::new(&env, std::path::Path::new(".")).with_colour(match color {
         When::Auto => None,
         When::Always => Some(true),
@@ -217,6 +224,7 @@ impl Command {
             Self::Doctor(args) => doctor::run(args, ctl),
             Self::Service(args) => service::run(args, ctl),
             Self::Completions(args) => completions::run(args, ctl),
+            Self::Complete(args) => complete::run(args, ctl),
             Self::Man(args) => man::run(args, ctl),
         }
     }

@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// Then follow what it does; Ctrl-C ends the following, not the loop
     #[arg(long, conflicts_with_all = ["json", "dry_run"])]
     follow: bool,
+    /// Then wait until they have stopped, and end with their exit code
+    #[arg(long, conflicts_with_all = ["follow", "dry_run", "json"])]
+    wait: bool,
     /// Print what would be started, and start nothing
     #[arg(long)]
     dry_run: bool,
@@ -188,6 +191,9 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     })?;
     if let (true, [name]) = (args.follow, names.as_slice()) {
         return super::tail::follow(ctl, &config, std::slice::from_ref(name));
+    }
+    if args.wait && ended == ExitCode::SUCCESS {
+        return super::wait::stopped(ctl, &config, &names, None);
     }
     Ok(ended)
 }

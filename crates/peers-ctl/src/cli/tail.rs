@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Begin N lines before the end
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     lines: u32,
+    /// The records of their journals instead, decoded, as `peers-ctl events` has them
+    #[arg(long)]
+    events: bool,
     /// Print what is there and end
     #[arg(long)]
     once: bool,
@@ -34,6 +37,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let config = ctl.config()?;
     let names = ctl.names(&config, &args.which.selection())?;
+    if args.events {
+        let lines = usize::try_from(args.lines).unwrap_or(usize::MAX);
+        return super::events::stream(ctl, config, args.which.selection(), lines, !args.once);
+    }
     tail(ctl, &config, &names, usize::try_from(args.lines).unwrap_or(usize::MAX), args.once)
 }
 
