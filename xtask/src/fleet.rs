@@ -70,7 +70,11 @@ impl Fleet {
         let stores = root.join("home/state/peers");
         let store = only_entry(&stores)?;
         for git in [ground.repo(), store.join("git/control.git")] {
-            let gc = Command::new("git").arg("-C").arg(&git).args(["-c", "core.commitGraph=true", "gc", "--quiet"]).status()?;
+            let gc = Command::new("git")
+                .arg("-C")
+                .arg(&git)
+                .args(["-c", "core.commitGraph=true", "gc", "--quiet"])
+                .status()?;
             if !gc.success() {
                 return Err("git gc failed".into());
             }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use peers_git::PeerRepo;
-use peers_model::{Timestamp, limits};
-use peers_run::place::Place;
+use peers_model::{CommitId, Timestamp, limits};
+use peers_run::place::{Homes, Place};
 use peers_store::bugs;
 use peers_store::{Area, Disk as _, FsDisk, layout};
 use peers_sys::clock;
@@ -17,6 +17,8 @@ use crate::error::chain;
 
 /// Most of a file that says where HEAD is, bytes.
 const HEAD: u64 = 4096;
+/// Most of `packed-refs`, bytes.
+const PACKED: u64 = 256 * 1024;
 
 /// One loop that is watched.
 #[derive(Debug)]
@@ -46,10 +48,10 @@ impl Watched {
     }
 
     /// Its row as it is now. Nothing here fails: what cannot be read is not known.
-    pub fn row(&mut self, env: &Env, listed: Listed, spelling: Spelling) -> LoopRow {
+    pub fn row(&mut self, env: &Env, homes: Option<&Homes>, listed: Listed, spelling: Spelling) -> LoopRow {
         let now = clock::now();
         if self.place.is_none() {
-            self.place = match open(&self.path, env) {
+            self.place = match open(&self.path, env, homes) {
                 Ok(found) => Some(found),
                 Err(why) => return unknown(now, listed, spelling, why),
             };
@@ -65,8 +67,9 @@ impl Watched {
         let work_dir = self.work_dir.as_deref().map_or_else(|| place.work_dir().to_owned(), PathBuf::from);
         asked.gone = peers_run::place::is_gone(&work_dir);
         let looked_in = if asked.gone { place.work_dir() } else { work_dir.as_path() };
-        asked.head = self.head.look(looked_in, place.work_dir());
-        asked.bugs = counts(&mut self.counted, disk, &asked.head);
+        let counted = counted(&mut self.counted, disk);
+        asked.head = self.head.look(looked_in, place.work_dir(), counted.value());
+        asked.bugs = counts(counted, &asked.head);
         let row = self.reader.read(disk, &asked);
         if row.workdir != self.work_dir {
             self.work_dir.clone_from(&row.workdir);
@@ -79,8 +82,8 @@ impl Watched {
     }
 }
 
-fn open(path: &Path, env: &Env) -> Result<(Place, FsDisk), String> {
-    let place = Place::locate(path, env).map_err(|error| chain(&error))?;
+fn open(path: &Path, env: &Env, homes: Option<&Homes>) -> Result<(Place, FsDisk), String> {
+    let place = Place::locate_below(path, env, homes).map_err(|error| chain(&error))?;
     let disk = place.open_view_disk().map_err(|error| chain(&error))?;
     Ok((place, disk))
 }
@@ -98,20 +101,24 @@ fn unknown(now: Timestamp, mut listed: Listed, spelling: Spelling, why: String) 
     LoopRow::unseen(&asked)
 }
 
-/// What the loop counted last, where it still is about this HEAD.
-fn counts(
-    kept: &mut Option<(Option<peers_store::disk::Fingerprint>, Sourced<bugs::Counted>)>,
+/// What the loop saw last, as its file says it.
+fn counted<'k>(
+    kept: &'k mut Option<(Option<peers_store::disk::Fingerprint>, Sourced<bugs::Counted>)>,
     disk: &mut FsDisk,
-    head: &Sourced<HeadFact>,
-) -> Sourced<peers_core::bugs::Counts> {
+) -> &'k Sourced<bugs::Counted> {
     let print = disk.fingerprint(Area::Store, layout::store::BUGS).ok().flatten();
-    let read = match kept {
-        Some((known, read)) if *known == print => read,
+    match kept {
+        Some((known, _)) if *known == print => {}
         _ => {
             let read = Sourced::from_read(bugs::read(disk).map_err(|error| chain(&error)));
-            &kept.insert((print, read)).1
+            *kept = Some((print, read));
         }
-    };
+    }
+    kept.as_ref().map_or(&Sourced::Missing, |(_, read)| read)
+}
+
+/// How many bugs it counted, and whether that still is about this HEAD.
+fn counts(read: &Sourced<bugs::Counted>, head: &Sourced<HeadFact>) -> Sourced<peers_core::bugs::Counts> {
     match (read, head.value()) {
         (Sourced::Fresh(counted), Some(head)) if counted.head != head.sha => Sourced::Stale {
             value: counted.counts,
@@ -131,13 +138,25 @@ struct HeadCache {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Marks {
     head: Option<Vec<u8>>,
-    reference: Option<FileStat>,
+    /// Where that leads, if it is as simple as a file with a commit in it.
+    commit: Option<CommitId>,
     packed: Option<FileStat>,
 }
 
 impl HeadCache {
-    fn look(&mut self, dir: &Path, main: &Path) -> Sourced<HeadFact> {
+    /// `counted` is what the loop saw at HEAD when it last looked: where HEAD is there still, git is not asked.
+    fn look(&mut self, dir: &Path, main: &Path, counted: Option<&bugs::Counted>) -> Sourced<HeadFact> {
         let marks = Marks::of(dir);
+        let commit = marks.as_ref().and_then(|marks| marks.commit.as_ref());
+        if let Some(counted) = counted.filter(|counted| Some(&counted.head) == commit)
+            && let Some(subject) = &counted.subject
+        {
+            return Sourced::Fresh(HeadFact {
+                sha: counted.head.clone(),
+                subject: subject.clone(),
+                at: counted.since,
+            });
+        }
         if let (Some((known_dir, known, fact)), Some(marks)) = (&self.known, &marks)
             && known_dir == dir
             && known == marks
@@ -156,12 +175,28 @@ impl Marks {
         let git = SafeDir::open_shared(dir).ok()?.subdir(".git").ok()?;
         let head = git.read_opt("HEAD", HEAD).ok()?;
         let text = String::from_utf8_lossy(head.as_deref()?).trim().to_owned();
-        let reference = text.strip_prefix("ref: ").and_then(|name| {
-            let (dir, name) = git.parent_of(name).ok()?;
-            dir.stat(name).ok()?
-        });
-        Some(Self { head, reference, packed: git.stat("packed-refs").ok()? })
+        let commit = match text.strip_prefix("ref: ") {
+            Some(name) => match git.parent_of(name).and_then(|(dir, name)| dir.read_opt(name, HEAD)) {
+                Ok(Some(commit)) => Some(commit),
+                Ok(None) => packed(&git, name),
+                // The directory of a branch whose reference is packed need not be there.
+                Err(error) if error.is_not_found() => packed(&git, name),
+                Err(_) => return None,
+            },
+            None => head.clone(),
+        };
+        let commit = commit.and_then(|bytes| CommitId::new(String::from_utf8_lossy(&bytes).trim()).ok());
+        Some(Self { head, commit, packed: git.stat("packed-refs").ok()? })
     }
+}
+
+/// A reference as `packed-refs` has it.
+fn packed(git: &SafeDir, name: &str) -> Option<Vec<u8>> {
+    let text = git.read_opt("packed-refs", PACKED).ok()??;
+    let line = text
+        .split(|byte| *byte == b'\n')
+        .find(|line| line.strip_suffix(name.as_bytes()).is_some_and(|rest| rest.ends_with(b" ")))?;
+    line.split(|byte| *byte == b' ').next().map(<[u8]>::to_vec)
 }
 
 fn read_head(dir: &Path, main: &Path) -> Sourced<HeadFact> {

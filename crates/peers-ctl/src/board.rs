@@ -8,6 +8,7 @@ use peers_fleet::observe::{PathSeen, Probe};
 use peers_fleet::refresh::Seen;
 use peers_fleet::registry::{Outcome, State, Warning};
 use peers_fleet::{ConfigDir, Project, ProjectName};
+use peers_run::place::Homes;
 use peers_view::{FleetWarning, Listed, LoopRow, Spelling, Unknown};
 
 use crate::ctl::Ctl;
@@ -16,6 +17,18 @@ use crate::ctl::Ctl;
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     watched: BTreeMap<ProjectName, (String, Watched)>,
+}
+
+/// Threads that read rows together.
+const THREADS: usize = 4;
+/// Fewer rows than this are not worth a thread.
+const FEW: usize = 16;
+
+/// A row to be read.
+struct Job<'a> {
+    one: &'a Seen,
+    watched: Watched,
+    row: Option<LoopRow>,
 }
 
 /// What a look at many loops gave.
@@ -39,20 +52,44 @@ impl Board {
     ) -> Result<Looked, CommandError> {
         let (seen, warnings) = ctl.seen(config, wanted)?;
         self.watched.retain(|name, _| seen.iter().any(|one| one.project.name == *name));
-        let rows = seen.iter().map(|one| self.row(ctl, one)).collect();
+        let rows = self.all(ctl, &seen);
         Ok(Looked { rows, seen, warnings })
     }
 
-    /// The row of one.
-    pub(crate) fn row(&mut self, ctl: &Ctl, one: &Seen) -> LoopRow {
-        let project = &one.project;
-        let entry = self.watched.entry(project.name.clone());
-        let (path, watched) =
-            entry.or_insert_with(|| (project.path.clone(), Watched::new(project.path.as_str())));
-        if *path != project.path {
-            (*path, *watched) = (project.path.clone(), Watched::new(project.path.as_str()));
+    /// The rows of all, read by a few threads.
+    fn all(&mut self, ctl: &Ctl, seen: &[Seen]) -> Vec<LoopRow> {
+        let homes = Homes::of(&ctl.env).ok();
+        let mut jobs: Vec<Job<'_>> = seen
+            .iter()
+            .map(|one| {
+                let Project { name, path, .. } = &one.project;
+                let known = self.watched.remove(name).filter(|(known, _)| known == path);
+                let (_, watched) = known.unwrap_or_else(|| (path.clone(), Watched::new(path.as_str())));
+                Job { one, watched, row: None }
+            })
+            .collect();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+        let share = jobs.len().div_ceil(threads).max(FEW);
+        std::thread::scope(|scope| {
+            for jobs in jobs.chunks_mut(share) {
+                scope.spawn(|| {
+                    for Job { one, watched, row } in jobs {
+                        *row = Some(watched.row(
+                            &ctl.env,
+                            homes.as_ref(),
+                            listed(one),
+                            spelling(ctl, &one.project),
+                        ));
+                    }
+                });
+            }
+        });
+        let mut rows = Vec::with_capacity(jobs.len());
+        for Job { one, watched, row } in jobs {
+            self.watched.insert(one.project.name.clone(), (one.project.path.clone(), watched));
+            rows.extend(row);
         }
-        watched.row(&ctl.env, listed(one), spelling(ctl, project))
+        rows
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use peers_core::state::State as LoopState;
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, Timestamp};
-use peers_run::place::{Holder, Place, PlaceError};
+use peers_run::place::{Holder, Homes, Place, PlaceError};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, layout, store};
 use peers_sys::dir::SafeDir;
@@ -92,15 +92,21 @@ impl Observation {
     /// Looks at a project. Nothing is made or changed; the lock is looked at by sharing it for an instant.
     #[must_use]
     pub fn of(project: &Project, env: &Env) -> Self {
+        Self::below(project, env, Homes::of(env).ok().as_ref())
+    }
+
+    /// [`Observation::of`] for who looks at many.
+    #[must_use]
+    pub fn below(project: &Project, env: &Env, homes: Option<&Homes>) -> Self {
         let boot_id = peers_sys::clock::boot_id().map(str::to_owned);
         let seen = |path, probe| Self { path, probe, operation: None, run: None, boot_id: boot_id.clone() };
-        let place = match Place::locate(Path::new(&project.path), env) {
+        let place = match Place::locate_below(Path::new(&project.path), env, homes) {
             Ok(place) => place,
             Err(PlaceError::NotADirectory { .. }) => return seen(PathSeen::Missing, Probe::Dead),
             Err(error) => return seen(PathSeen::Same, Probe::NoAnswer(error.to_string())),
         };
-        let path = match (project.path_id, path_id(place.work_dir())) {
-            (Some(known), Some(now)) if known.ino != now.ino => PathSeen::Other,
+        let path = match project.path_id {
+            Some(known) if known.ino != place.identity().ino && !place.is_linked() => PathSeen::Other,
             _ => PathSeen::Same,
         };
         let probe = match place.holder() {

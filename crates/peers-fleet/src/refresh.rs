@@ -8,7 +8,7 @@ use std::path::Path;
 
 use peers_model::Timestamp;
 use peers_run::boot::Finding;
-use peers_run::place::Place;
+use peers_run::place::{Homes, Place};
 use peers_sys::clock;
 use peers_sys::env::Env;
 
@@ -81,10 +81,15 @@ pub fn refresh(
 ) -> Result<(Vec<Seen>, Vec<registry::Warning>), Finding> {
     let Loaded { registry, warnings } = registry::load(config)?;
     let now = clock::now();
+    let homes = Homes::of(env).ok();
     let mut all: Vec<Seen> = registry
         .projects()
         .filter(|project| wanted(project))
-        .map(|project| Seen { project: project.clone(), seen: Observation::of(project, env), change: None })
+        .map(|project| Seen {
+            project: project.clone(),
+            seen: Observation::below(project, env, homes.as_ref()),
+            change: None,
+        })
         .collect();
     let mut changes: Vec<(usize, Transition)> = Vec::new();
     for (at, one) in all.iter().enumerate() {

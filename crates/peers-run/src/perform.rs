@@ -310,6 +310,19 @@ impl<W: World> Engine<W> {
         Ok(composing::ledger(self.world.repo(), known)?)
     }
 
+    /// Keeps what views show of HEAD. A loop does not stop because it could not: they look themselves then.
+    fn keep_glance(&mut self, head: &CommitId, ledger: &Ledger, commits: &[CommitSeen]) {
+        let made = commits.iter().find(|commit| commit.id == *head);
+        let subject = made.map(|commit| {
+            let first = commit.message.lines().next().unwrap_or_default();
+            peers_core::apply::bounded(first, 400)
+        });
+        let before = bugs::read(self.store.disk()).ok().flatten();
+        let now = self.world.clock().now().wall;
+        let counted = bugs::Counted::new(head.clone(), subject, now, Counts::of(ledger), before);
+        let _kept = bugs::write(self.store.disk(), &counted);
+    }
+
     fn keep_prompt(&mut self, tick: TickNo, peer: &PeerName, prompt: &str) {
         let name = artifacts::tick_file(tick, peer.as_str(), ".txt");
         let path = format!("{}/{name}", layout::peers::LOG_PROMPTS);
@@ -368,10 +381,7 @@ impl<W: World> Engine<W> {
         }
         let ledger = self.ledger().ok();
         if let (Some(ledger), Some(at)) = (&ledger, &found.at) {
-            let counted =
-                bugs::Counted::new(at.head.clone(), self.world.clock().now().wall, Counts::of(ledger));
-            // For views alone: they say then that nobody counted.
-            let _kept = bugs::write(self.store.disk(), &counted);
+            self.keep_glance(&at.head, ledger, &found.commits);
         }
         let (open_bugs, bugs_closed) = ledger.map(|l| (open_ids(&l), closed(&l))).unwrap_or_default();
         // What the operator had not committed is nobody's leaving, as long as it is what it was.

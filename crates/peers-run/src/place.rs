@@ -50,15 +50,55 @@ pub struct Place {
     cli_data: PathBuf,
 }
 
+/// Where the things of all repositories lie, with the links on the way resolved once.
+#[derive(Debug, Clone)]
+pub struct Homes {
+    /// Directory of the stores, of the caches, of the agents' own data; each as it is named and as it is.
+    dirs: [(PathBuf, PathBuf); 3],
+    store_from: String,
+}
+
+impl Homes {
+    /// As the environment says.
+    ///
+    /// # Errors
+    /// [`PlaceError::NoHome`].
+    pub fn of(env: &Env) -> Result<Self, PlaceError> {
+        let under = |home: Option<PathBuf>| home.map(|home| home.join("peers")).ok_or(PlaceError::NoHome);
+        let dirs = [under(env.state_home())?, under(env.cache_home())?, under(env.data_home())?.join("cli")];
+        let dirs = dirs.map(|dir| {
+            let real = resolved(&dir);
+            (dir, real)
+        });
+        Ok(Self { dirs, store_from: state_from(env) })
+    }
+}
+
 impl Place {
     /// Finds the place of the work tree at exactly `target`; parent directories are not searched.
     ///
     /// # Errors
     /// [`PlaceError`], also when the store or the cache would lie inside the repository.
     pub fn locate(target: &Path, env: &Env) -> Result<Self, PlaceError> {
+        let homes = Homes::of(env);
+        let place = Self::locate_below(target, env, homes.as_ref().ok())?;
+        // Their own names may be links too.
+        place.outside([&place.store, &place.cache, &place.cli_data].map(|path| resolved(path)))?;
+        Ok(place)
+    }
+
+    /// [`Place::locate`] for who looks at many places at once and makes nothing in them.
+    ///
+    /// # Errors
+    /// As [`Place::locate`].
+    pub fn locate_below(target: &Path, env: &Env, homes: Option<&Homes>) -> Result<Self, PlaceError> {
         let not_a_directory = || PlaceError::NotADirectory { path: target.to_owned() };
         // The one place where a path is resolved by name; everything else goes through handles.
-        let work_dir = target.canonicalize().map_err(|_| not_a_directory())?;
+        let work_dir = if SafeDir::is_canonical(target) {
+            target.to_owned()
+        } else {
+            target.canonicalize().map_err(|_| not_a_directory())?
+        };
         let top = SafeDir::open_shared(&work_dir).map_err(|_| not_a_directory())?;
         let linked = top.stat(".git")?.is_some_and(|git| git.kind == Kind::File);
         let (project_dir, identity) = if linked {
@@ -69,20 +109,24 @@ impl Place {
             (work_dir.clone(), top.identity())
         };
         let id = project_id(&project_dir);
-        let of = |home: Option<PathBuf>| home.map(|home| home.join("peers")).ok_or(PlaceError::NoHome);
-        let store = of(env.state_home())?.join(id.as_str());
-        let cache = of(env.cache_home())?.join(id.as_str());
-        let cli_data = of(env.data_home())?.join("cli").join(id.as_str());
-        for (what, path) in
-            [("the trusted store", &store), ("the cache", &cache), ("the agents' own data", &cli_data)]
-        {
-            let real = resolved(path);
-            if real.starts_with(&project_dir) || real.starts_with(&work_dir) {
-                return Err(PlaceError::Inside { what, path: real });
+        let Homes { dirs, store_from } = homes.ok_or(PlaceError::NoHome)?;
+        let [store, cache, cli_data] = dirs.each_ref().map(|(dir, _)| dir.join(id.as_str()));
+        let store_from = store_from.clone();
+        let reals = dirs.each_ref().map(|(_, real)| real.join(id.as_str()));
+        let place = Self { work_dir, project_dir, identity, id, store, store_from, cache, cli_data };
+        place.outside(reals)?;
+        Ok(place)
+    }
+
+    /// Nothing of ours lies where agents can write. `reals`: the store, the cache, the agents' own data.
+    fn outside(&self, reals: [PathBuf; 3]) -> Result<(), PlaceError> {
+        let names = ["the trusted store", "the cache", "the agents' own data"];
+        for (what, path) in names.into_iter().zip(reals) {
+            if path.starts_with(&self.project_dir) || path.starts_with(&self.work_dir) {
+                return Err(PlaceError::Inside { what, path });
             }
         }
-        let store_from = state_from(env);
-        Ok(Self { work_dir, project_dir, identity, id, store, store_from, cache, cli_data })
+        Ok(())
     }
 
     /// The work tree, without symlinks.
@@ -101,6 +145,12 @@ impl Place {
     #[must_use]
     pub fn is_linked(&self) -> bool {
         self.work_dir != self.project_dir
+    }
+
+    /// Which directory the main work tree is.
+    #[must_use]
+    pub fn identity(&self) -> FileId {
+        self.identity
     }
 
     /// The project.

@@ -1,4 +1,4 @@
-//! How many bugs were open when a loop last looked: a copy for views that have no time to read the history.
+//! What a loop saw at HEAD when it last looked: a copy for views that have no time to read the history.
 
 use peers_core::bugs::Counts;
 use peers_model::{CommitId, Timestamp, limits};
@@ -18,6 +18,11 @@ pub struct Counted {
     pub v: u32,
     /// The commit at which they were counted.
     pub head: CommitId,
+    /// The first line of its message, where a turn made it. Untrusted text.
+    #[serde(default)]
+    pub subject: Option<String>,
+    /// Since when HEAD is there, as far as the loop saw.
+    pub since: Timestamp,
     /// When.
     pub at: Timestamp,
     /// How many.
@@ -25,10 +30,19 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Of these bugs, at this commit.
+    /// Of these bugs, at this commit. What was known of it stays known.
     #[must_use]
-    pub fn new(head: CommitId, at: Timestamp, counts: Counts) -> Self {
-        Self { v: VERSION, head, at, counts }
+    pub fn new(
+        head: CommitId,
+        subject: Option<String>,
+        at: Timestamp,
+        counts: Counts,
+        before: Option<Self>,
+    ) -> Self {
+        let before = before.filter(|before| before.head == head);
+        let since = before.as_ref().map_or(at, |before| before.since);
+        let subject = subject.or_else(|| before.and_then(|before| before.subject));
+        Self { v: VERSION, head, subject, since, at, counts }
     }
 }
 

@@ -70,6 +70,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct Global {
     /// Keep the registry in DIR [default: `$PEERS_CTL_CONFIG_DIR`, else peers-ctl in the directory for configuration]
     #[arg(long, global = true, value_name = "DIR", verbatim_doc_comment)]

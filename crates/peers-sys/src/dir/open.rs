@@ -41,6 +41,19 @@ impl SafeDir {
         Self::root(path.as_ref(), Modes::Tighten)
     }
 
+    /// Whether `path` is absolute and leads to a directory without a link on the way, as
+    /// [`Path::canonicalize`] would give it. False where the system cannot tell at once.
+    #[must_use]
+    pub fn is_canonical(path: &Path) -> bool {
+        use std::path::Component;
+        let plain = path.is_absolute()
+            && path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        // A trailing slash and doubled ones are left out of the components.
+        plain
+            && path.components().collect::<PathBuf>().as_os_str() == path.as_os_str()
+            && leads_straight(path)
+    }
+
     /// Opens the root of a tree whose permissions are not ours to change, such as a work tree.
     ///
     /// # Errors
@@ -295,6 +308,19 @@ impl SafeDir {
         let mode = if flags.contains(OFlags::CREATE) { mode } else { Mode::empty() };
         open_beneath(self.fd.as_fd(), name, flags, mode, Crossing::Allowed)
     }
+}
+
+#[cfg(target_os = "linux")]
+fn leads_straight(path: &Path) -> bool {
+    use rustix::fs::ResolveFlags;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), resolve).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn leads_straight(_path: &Path) -> bool {
+    false
 }
 
 /// Whether an open may enter another mount.
