@@ -1,8 +1,9 @@
 //! What was spent, of what.
 
 use peers_core::budget::Caps;
-use peers_core::state::{PeerHealth, State, Wasted};
+use peers_core::state::{PeerHealth, Raised, State, Wasted};
 use peers_model::config::{Config, UsdMode};
+use peers_model::record::Cap;
 use peers_model::{PeerName, Timestamp, Tokens, Usd};
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
@@ -17,6 +18,8 @@ pub struct BudgetView {
     pub rows: Vec<BudgetRow>,
     /// Whether the caps could be read; the rows have none otherwise.
     pub caps: Sourced<()>,
+    /// The caps that the operator set over the configuration, as far as they hold now.
+    pub set: Vec<CapSetByHand>,
     /// What a reached money cap does.
     pub usd_mode: Option<UsdMode>,
     /// Why.
@@ -35,6 +38,47 @@ pub struct BudgetView {
     pub unknown_usd: u64,
     /// Some turns told no money, or not all of it: what is shown is the least.
     pub usd_is_least: bool,
+}
+
+/// A cap that the operator set over the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CapSetByHand {
+    /// Which.
+    pub cap: Cap,
+    /// Seconds, millionths of a dollar, or a count.
+    pub value: u64,
+    /// It holds before this instant; absent: for good.
+    pub until: Option<Timestamp>,
+    /// Login name of who set it.
+    pub by: String,
+}
+
+/// What the operator set over the configuration and holds now.
+#[must_use]
+pub fn set_by_hand(state: &State, now: Timestamp) -> Vec<CapSetByHand> {
+    let held = state.raised.iter().filter(|(_, raised)| raised.until.is_none_or(|until| now < until));
+    held.map(|(cap, Raised { value, until, at: _, by })| CapSetByHand {
+        cap: *cap,
+        value: *value,
+        until: *until,
+        by: by.clone(),
+    })
+    .collect()
+}
+
+impl CapSetByHand {
+    /// `max_iterations 55 until 2026-...`, for people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { cap, value, until, by: _ } = self;
+        let value = match cap {
+            Cap::MaxRuntimeS | Cap::MaxWallS => words::duration_ms(value.saturating_mul(1000)),
+            Cap::MaxUsd => Usd::from_micros(*value).to_string(),
+            Cap::MaxIterations | Cap::MaxConsecutiveFailures | Cap::MaxTokens => words::thousands(*value),
+        };
+        let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+        format!("{} {value}{until}", cap.key())
+    }
 }
 
 /// One thing that can run out.
@@ -280,6 +324,7 @@ pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> Budget
     let mode = caps.value().filter(|caps| caps.budget.max_usd.is_some());
     BudgetView {
         rows,
+        set: set_by_hand(state, now),
         usd_mode: mode.map(|caps| caps.usd_mode),
         usd_mode_reason: mode.map(|caps| caps.usd_mode_reason.clone()),
         caps: caps.map(|_| ()),

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::accounting::{Accounting, doubts};
+use crate::budget::CapSetByHand;
 use crate::json;
 use crate::liveness::{Confinement, Lock};
 use crate::page::{Cell, Colour, Page, Tone};
@@ -45,12 +46,15 @@ pub struct Info<'a> {
     pub accounting: &'a [Accounting],
     /// The digest of what was accepted, if the files are that.
     pub accept_digest: Option<&'a str>,
+    /// The caps that the operator set over the configuration.
+    pub set: &'a [CapSetByHand],
 }
 
 /// For a terminal. Ends in a newline.
 #[must_use]
 pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
-    let Info { target, config, given, goals, warnings, lock, confinement, accounting, accept_digest } = info;
+    let Info { target, config, given, goals, warnings, lock, confinement, accounting, accept_digest, set } =
+        info;
     let mut page = Page::new(colour);
     page.field("target", Tone::Plain, target);
     page.field("lock", Tone::Plain, lock_words(lock));
@@ -75,6 +79,10 @@ pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
             let mode = format!("max_usd is {} ({})", lower(&caps.usd_mode), caps.usd_mode_reason);
             fold(&mut page, "", " ", mode.split(' ').map(str::to_owned).collect());
         }
+        if group.label == "budget" && !set.is_empty() {
+            let told = set.iter().map(CapSetByHand::words).collect();
+            fold(&mut page, "raised", ", ", told);
+        }
     }
     let hard = goals.iter().filter(|goal| matches!(goal.kind, GoalKind::Hard(_))).count();
     page.field("goals", Tone::Plain, format!("{} ({hard} hard, {} soft)", goals.len(), goals.len() - hard));
@@ -94,7 +102,8 @@ pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
 /// For programs, schema `peers.info/1`.
 #[must_use]
 pub fn info_json(info: &Info<'_>) -> String {
-    let Info { target, config, given, goals, warnings, lock, confinement, accounting, accept_digest } = info;
+    let Info { target, config, given, goals, warnings, lock, confinement, accounting, accept_digest, set } =
+        info;
     let caps = Caps::new(config.budget.clone());
     let peers: Vec<Value> = config
         .peers
@@ -130,6 +139,7 @@ pub fn info_json(info: &Info<'_>) -> String {
         "goals": goals.iter().map(goal_json).collect::<Vec<_>>(),
         "warnings": warnings,
         "accept_digest": accept_digest,
+        "budget_set": set,
         "doubts": doubts(config, accounting, None),
     });
     json::document("peers.info/1", &value)

@@ -48,7 +48,7 @@ mod tests;
 
 pub use accounting::{Accounting, Doubt, doubts};
 pub use attention::{Attention, Cause, Level, Spelling};
-pub use budget::{Amount, BudgetRow, BudgetView, spend, uncounted};
+pub use budget::{Amount, BudgetRow, BudgetView, CapSetByHand, set_by_hand, spend, uncounted};
 pub use bugs::{BugRow, BugsView};
 pub use caveats::Caveats;
 pub use compare::{

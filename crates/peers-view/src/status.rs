@@ -4,6 +4,7 @@ use peers_core::state::{LastRun, PeerState};
 use peers_model::Timestamp;
 
 use crate::attention::Attention;
+use crate::budget::CapSetByHand;
 use crate::converge::unproved;
 use crate::diagnostic::last_words;
 use crate::gates::GateRow;
@@ -422,6 +423,10 @@ fn budget(page: &mut Page, core: &Core) {
         })
         .collect();
     page.table(2, &rows);
+    if !budget.set.is_empty() {
+        let set: Vec<String> = budget.set.iter().map(CapSetByHand::words).collect();
+        page.say(format!("  set over the configuration: {}", set.join(", ")));
+    }
     page.say(format!(
         "  of the run time: peers {}, gates {}",
         duration_ms(budget.peer_ms),

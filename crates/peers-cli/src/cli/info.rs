@@ -11,10 +11,10 @@ use peers_run::boot;
 use peers_run::env::OperatorEnv;
 use peers_run::procs::{self, Outlook};
 use peers_store::layout::peers;
-use peers_store::{Area, Disk, accept};
+use peers_store::{Area, Disk, accept, store};
 use peers_sys::env::Env;
-use peers_sys::term;
-use peers_view::{Accounting, Confinement, Info, info_json, info_text, keys};
+use peers_sys::{clock, term};
+use peers_view::{Accounting, Confinement, Info, info_json, info_text, keys, set_by_hand};
 
 /// Show what is configured; run nothing
 ///
@@ -67,6 +67,8 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let mut warnings = loaded.warnings();
     warnings.extend(withheld(&loaded.config, &loaded.goals, &cx.env));
     let digest = loaded.changed().is_none().then(|| accept::together(&loaded.digests));
+    let state = store::read_state(&mut disk);
+    let set = state.map(|state| set_by_hand(&state, clock::now())).unwrap_or_default();
     let info = Info {
         target: &term::inline(&place.work_dir().to_string_lossy()),
         config: &loaded.config,
@@ -77,6 +79,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         confinement: Confinement::Unconfined,
         accounting: &accounting(&loaded.config),
         accept_digest: digest.as_deref(),
+        set: &set,
     };
     if args.json {
         cx.out.data(&info_json(&info))?;

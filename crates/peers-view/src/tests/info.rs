@@ -51,6 +51,7 @@ fn with<T>(use_it: impl FnOnce(&Info<'_>) -> T) -> T {
         confinement: Confinement::Unconfined,
         accounting: &accounting,
         accept_digest: None,
+        set: &[],
     })
 }
 
@@ -140,6 +141,7 @@ fn every_key_of_a_new_file_is_shown_and_what_the_file_sets_is_no_default() {
         confinement: Confinement::Unconfined,
         accounting: &[],
         accept_digest: None,
+        set: &[],
     };
     let json: Value = serde_json::from_str(&info_json(&info)).unwrap();
     let settings = json["settings"].as_object().unwrap();
