@@ -144,12 +144,13 @@ impl Cx {
         if *lock != Lock::Free {
             return Vec::new();
         }
-        // A file that cannot be read is quoted in the lines below the first.
-        let text = |Finding { message, hint, .. }: Finding| {
-            let message = message.lines().next().unwrap_or_default();
-            hint.map_or_else(|| message.to_owned(), |hint| format!("{message}; {hint}"))
-        };
-        boot::refusals(place, &self.env).into_iter().map(text).collect()
+        boot::refusals(place, &self.env).into_iter().map(refusal).collect()
+    }
+
+    /// What this very start would refuse for; nobody works here.
+    #[must_use]
+    pub fn start_refusals(&self, place: &Place, allow_no_gates: bool) -> Vec<String> {
+        boot::start_refusals(place, &self.env, allow_no_gates).into_iter().map(refusal).collect()
     }
 
     /// The uncommitted paths, as far as the newest commit was imported by a run. While a loop runs they
@@ -259,4 +260,11 @@ pub fn refuse_link(place: &Place) -> Result<(), CommandError> {
             .hint("somebody put it there: look at it, remove it, and start again"));
     }
     Ok(())
+}
+
+/// A refusal with what to do about it, in one line.
+fn refusal(Finding { message, hint, .. }: Finding) -> String {
+    // A file that cannot be read is quoted in the lines below the first.
+    let message = message.lines().next().unwrap_or_default();
+    hint.map_or_else(|| message.to_owned(), |hint| format!("{message}; {hint}"))
 }

@@ -180,6 +180,20 @@ pub fn refusals(place: &Place, env: &Env) -> Vec<Finding> {
     parts.filter(|(part, _)| *part != Part::Acceptance).flat_map(|(_, findings)| findings).collect()
 }
 
+/// The same with whether goals are accepted and measure anything: what this very start would refuse for.
+#[must_use]
+pub fn start_refusals(place: &Place, env: &Env, allow_no_gates: bool) -> Vec<Finding> {
+    let Examined { parts, loaded } = examine(place, env);
+    let mut found = Vec::new();
+    if let Some(loaded) = &loaded {
+        accepted(loaded, &RunOptions { allow_no_gates, ..RunOptions::default() }, &mut found);
+        found.retain(|finding| Some(finding) != loaded.damaged.as_ref());
+    }
+    let others = parts.into_iter().filter(|(part, _)| *part != Part::Acceptance);
+    found.extend(others.flat_map(|(_, findings)| findings));
+    found
+}
+
 /// Looks at what a start looks at, by the checks that write nothing.
 #[must_use]
 pub fn examine(place: &Place, env: &Env) -> Examined {
