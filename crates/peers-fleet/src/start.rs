@@ -161,7 +161,7 @@ pub fn start(
     let mut launched = match launched {
         Ok(launched) => launched,
         Err(finding) => {
-            forget(config, name, &run_id)?;
+            forget(config, &known, &run_id)?;
             return Err(finding.into());
         }
     };
@@ -171,7 +171,7 @@ pub fn start(
         return Err(finding.into());
     }
     fault::point("start.recorded");
-    let warning = up(config, name, &run_id, &mut launched, (&logs, &log_name))?;
+    let warning = up(config, &known, &run_id, &mut launched, (&logs, &log_name))?;
     fault::point("start.done");
     drop(op);
     let log = logs.path().join(&log_name);
@@ -181,7 +181,7 @@ pub fn start(
 /// Waits until the loop says that it is up, and notes that down. A warning where it has not said any.
 fn up(
     config: &ConfigDir,
-    name: &ProjectName,
+    known: &Project,
     run_id: &RunId,
     launched: &mut Launched,
     (logs, log): (&peers_sys::SafeDir, &str),
@@ -189,17 +189,19 @@ fn up(
     let warning = match heard(launched) {
         Ok(warning) => warning,
         Err(Unheard::Failed(error)) => {
-            forget(config, name, run_id)?;
+            // It has the run lock until it has ended, and whoever starts it again at once should get that.
+            let _how = how(launched);
+            forget(config, known, run_id)?;
             return Err(error);
         }
         Err(Unheard::Died(how)) => {
-            forget(config, name, run_id)?;
+            forget(config, known, run_id)?;
             return Err(died(&how, logs, log).into());
         }
     };
     fault::point("start.ready");
     let begun = clock::now();
-    change(config, name, |project| {
+    change(config, &known.name, |project| {
         if let Some(runtime) = project.runtime.as_mut().filter(|runtime| runtime.run_id == *run_id) {
             runtime.phase = Phase::Up;
             runtime.since = begun;
@@ -383,11 +385,12 @@ fn note(config: &ConfigDir, name: &ProjectName, run_id: &RunId, launched: &Launc
     })
 }
 
-/// Takes back that a run is about to begin.
-fn forget(config: &ConfigDir, name: &ProjectName, run_id: &RunId) -> Result<(), Finding> {
-    change(config, name, |project| {
+/// Takes back that a run is about to begin. It is not what a restart is to repeat.
+fn forget(config: &ConfigDir, known: &Project, run_id: &RunId) -> Result<(), Finding> {
+    change(config, &known.name, |project| {
         if project.runtime.as_ref().is_some_and(|runtime| runtime.run_id == *run_id) {
             project.runtime = None;
+            project.last_argv.clone_from(&known.last_argv);
         }
     })
 }
