@@ -22,7 +22,7 @@ use crate::fault;
 use crate::observe::{Observation, Probe};
 use crate::oplock::OpLock;
 use crate::reconcile::reconcile;
-use crate::registry::{self, LastExit, Outcome, Phase, Project, ProjectName, State};
+use crate::registry::{self, LastExit, Outcome, Phase, Project, ProjectName, Runtime, State};
 use crate::start::{located, project, unknown};
 
 /// After a second SIGTERM the loop kills its peers at once and writes its records.
@@ -52,6 +52,8 @@ pub enum Stopped {
     NotRunning {
         /// What was found instead, for people.
         what: String,
+        /// Processes that one which died had left, and which were ended.
+        swept: Vec<u32>,
     },
     /// It ended by itself.
     Ended {
@@ -87,6 +89,9 @@ pub fn stop(
 ) -> Result<Stopped, Finding> {
     let known = project(config, name)?;
     let place = located(&known, env)?;
+    if never_set_up(&known, &place, env)? {
+        return not_running(config, (&known, &place), &Observation::of(&known, env));
+    }
     let _op = OpLock::take(&place, &format!("peers-ctl stop {name}"), options.wait)?;
     fault::point("stop.op-locked");
     let known = project(config, name)?;
@@ -100,7 +105,7 @@ pub fn stop(
                 "nobody was signalled; `peers-ctl doctor` looks closer",
             ));
         }
-        Probe::Dead | Probe::Command(_) => return not_running(config, &known, &seen),
+        Probe::Dead | Probe::Command(_) => return not_running(config, (&known, &place), &seen),
     };
     let run_id = holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok());
     let handle = hold(name, &place, &holder)?;
@@ -167,12 +172,21 @@ pub fn stop_after_tick(
 ) -> Result<Stopped, Finding> {
     let known = project(config, name)?;
     let place = located(&known, env)?;
+    if never_set_up(&known, &place, env)? {
+        return not_running(config, (&known, &place), &Observation::of(&known, env));
+    }
     let _op = OpLock::take(&place, &format!("peers-ctl stop {name}"), wait)?;
     let seen = Observation::of(&known, env);
-    let Probe::Alive(holder) = &seen.probe else { return not_running(config, &known, &seen) };
+    let Probe::Alive(holder) = &seen.probe else { return not_running(config, (&known, &place), &seen) };
     let handle = hold(name, &place, holder)?;
     tell(&handle, Signal::Usr1)?;
     Ok(Stopped::AfterTick { run_id: holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok()) })
+}
+
+/// Whether there is nothing that a loop could have held: no store, and no lock of an older system.
+fn never_set_up(known: &Project, place: &Place, env: &Env) -> Result<bool, Finding> {
+    let none = place.view_store().map_err(|error| Finding::from(&error))?.is_none();
+    Ok(none && Observation::of(known, env).probe == Probe::Dead)
 }
 
 /// A handle on the process that holds the run lock, once it is known that it does.
@@ -272,34 +286,42 @@ fn finish(
     Ok(Stopped::Ended { run_id, reason })
 }
 
-fn not_running(config: &ConfigDir, known: &Project, seen: &Observation) -> Result<Stopped, Finding> {
+fn not_running(
+    config: &ConfigDir,
+    (known, place): (&Project, &Place),
+    seen: &Observation,
+) -> Result<Stopped, Finding> {
     let now = clock::now();
     let seen = Observation { operation: None, ..seen.clone() };
+    let mut leftovers = None;
     registry::edit(config, |registry| {
         let Some(project) = registry.get_mut(&known.name) else {
             return Err(unknown(known.name.as_str(), registry));
         };
         if let Some(change) = reconcile(project, &seen, now) {
             change.apply(project, now);
+            leftovers = change.leftovers;
         }
         Ok(())
     })?;
+    let swept = leftovers.map(|run| sweep(place, &run)).transpose()?.unwrap_or_default();
     let what = match (&seen.probe, &known.runtime) {
         (Probe::Command(holder), _) => format!("no loop runs; {holder}"),
-        (_, Some(runtime)) => match runtime.pid.and_then(gone) {
+        (_, Some(runtime)) => match gone(runtime) {
             Some(what) => what,
             None => "its loop has ended already".to_owned(),
         },
         (_, None) => "no loop runs".to_owned(),
     };
-    Ok(Stopped::NotRunning { what })
+    Ok(Stopped::NotRunning { what, swept })
 }
 
 /// That a process id that the registry still has belongs to somebody else by now, for people.
-fn gone(pid: u32) -> Option<String> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::new)?;
-    let now = ProcIdentity::of(pid).ok()?;
-    now.start_time.map(|_| {
+fn gone(runtime: &Runtime) -> Option<String> {
+    let pid = i32::try_from(runtime.pid?).ok().and_then(Pid::new)?;
+    let now = ProcIdentity::of(pid).ok()?.start_time?;
+    // The loop itself stands there until whoever started it has asked for its end.
+    (now != runtime.starttime?).then(|| {
         format!(
             "its loop has ended already; process {} is another one by now and was not touched",
             term::inline(&pid.to_string())

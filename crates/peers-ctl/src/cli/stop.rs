@@ -52,9 +52,10 @@ pub(crate) fn told(name: &ProjectName, stopped: &Stopped) -> Done {
     let run =
         |id: &Option<peers_model::RunId>| id.as_ref().map(|id| format!(" (run {id})")).unwrap_or_default();
     match stopped {
-        Stopped::NotRunning { what } => {
-            Done::well(format!("{name}: {what}"), json!({"result": "not-running", "detail": what}))
-        }
+        Stopped::NotRunning { what, swept } => Done::well(
+            format!("{name}: {what}{}", left(swept)),
+            json!({"result": "not-running", "detail": what, "swept": swept}),
+        ),
         Stopped::Ended { run_id, reason } => {
             let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             Done::well(
@@ -62,22 +63,14 @@ pub(crate) fn told(name: &ProjectName, stopped: &Stopped) -> Done {
                 json!({"result": "stopped", "run_id": run_id, "reason": reason}),
             )
         }
-        Stopped::Killed { run_id, swept } => {
-            let left = match swept.len() {
-                0 => String::new(),
-                n => format!(
-                    "; {} of it ended too",
-                    peers_console::output::counted(u64::try_from(n).unwrap_or(u64::MAX), "process")
-                ),
-            };
-            Done::well(
-                format!(
-                    "killed {name}{}, which did not end by itself{left}\n  the turn that was open is taken up by the next start",
-                    run(run_id)
-                ),
-                json!({"result": "killed", "run_id": run_id, "swept": swept}),
-            )
-        }
+        Stopped::Killed { run_id, swept } => Done::well(
+            format!(
+                "killed {name}{}, which did not end by itself{}\n  the turn that was open is taken up by the next start",
+                run(run_id),
+                left(swept)
+            ),
+            json!({"result": "killed", "run_id": run_id, "swept": swept}),
+        ),
         Stopped::AfterTick { run_id } => Done::well(
             format!(
                 "{name} stops after the turn that runs{}; `peers-ctl wait {name}` waits for it",
@@ -85,5 +78,13 @@ pub(crate) fn told(name: &ProjectName, stopped: &Stopped) -> Done {
             ),
             json!({"result": "after-tick", "run_id": run_id}),
         ),
+    }
+}
+
+/// That processes of a loop outlived it, and are ended.
+fn left(swept: &[u32]) -> String {
+    match u64::try_from(swept.len()).unwrap_or(u64::MAX) {
+        0 => String::new(),
+        n => format!("; {} of it ended too", peers_console::output::counted(n, "process")),
     }
 }
