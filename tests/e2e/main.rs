@@ -45,6 +45,12 @@ mod cli_verify;
 #[cfg(test)]
 mod cli_views;
 #[cfg(test)]
+mod ctl_fleet;
+#[cfg(test)]
+mod ctl_start;
+#[cfg(test)]
+mod ctl_stop;
+#[cfg(test)]
 mod scenarios;
 #[cfg(test)]
 mod support;

@@ -184,6 +184,11 @@ impl World {
         Ended::of(&self.command(program()).args(args).output().unwrap())
     }
 
+    /// `peers-ctl ARGS` in the repository.
+    pub(crate) fn ctl(&self, args: &[&str]) -> Ended {
+        Ended::of(&self.command(program().with_file_name("peers-ctl")).args(args).output().unwrap())
+    }
+
     /// A command in front of a terminal on which this is typed: how it ended, and what stood there.
     pub(crate) fn on_terminal(command: Command, typed: &str) -> (Option<i32>, String) {
         Self::on_terminal_until(command, typed, "\0", || {})
