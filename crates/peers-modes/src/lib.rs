@@ -34,6 +34,42 @@ pub fn goals_with(proposals: &str) -> String {
     )
 }
 
+/// Where the gates of the operator's own stand in [`GOALS`]: from the placeholder on.
+const OWN: &str = "  # Replace this gate by real ones.";
+/// What is said of the gate of the tests in [`GOALS`].
+const STUCK: &str = "  # `tests-pass` and `no-prior-regression` that stay red";
+/// Where the example of that gate begins.
+const EXAMPLE: &str = "  # - id: tests-pass";
+/// Where the examples of further gates begin.
+const FURTHER: &str = "  # Other gates that pay off.";
+
+/// `.peers/goals.yaml` with these gates in place of the placeholder, and with these comments in place of the
+/// examples of further gates, where there are some.
+#[must_use]
+pub fn goals_with_gates(gates: &str, proposals: &str) -> String {
+    let between = |from: &str, to: &str| {
+        let (_, rest) = GOALS.split_once(from)?;
+        let (text, _) = rest.split_once(to)?;
+        Some(format!("{from}{text}"))
+    };
+    let parts = GOALS.split_once(OWN).zip(GOALS.split_once(EXAMPLES.1));
+    let said = between(STUCK, EXAMPLE).zip(between(FURTHER, EXAMPLES.1));
+    let Some((((before, _), (_, after)), (stuck, further))) = parts.zip(said) else {
+        return GOALS.to_owned();
+    };
+    let further = if proposals.is_empty() {
+        further
+    } else {
+        format!(
+            "  # Further gates that fit this repository (`peers goals detect` shows them again). Remove the `#`
+  # before what you want.
+{proposals}
+"
+        )
+    };
+    format!("{before}{stuck}{gates}\n{further}{}{after}", EXAMPLES.1)
+}
+
 /// The line that `.gitignore` gets, with its line end.
 pub const GITIGNORE: &str = include_str!("../../../templates/gitignore");
 
@@ -43,6 +79,23 @@ pub const HOOKS_README: &str = include_str!("../../../templates/hooks/README.md"
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gates_stand_in_the_place_of_the_placeholder_and_every_other_comment_stays() {
+        let gate = "  - id: tests-pass\n    cmd: x\n";
+        let text = goals_with_gates(gate, "");
+        assert!(!text.contains("placeholder") && !text.contains("cargo test"), "{text}");
+        assert!(text.contains("fresh checkout: what they need must be committed or made by the command.\n  - id: tests-pass\n    cmd: x\n\n  # Other gates"), "{text}");
+        assert!(text.contains("npm run coverage") && text.contains("\n# Goals:"), "{text}");
+        let gone: Vec<_> = GOALS.lines().filter(|line| !text.contains(line)).collect();
+        let left_out =
+            |line: &&str| GOALS.find(*line) >= GOALS.find(OWN) && GOALS.find(*line) < GOALS.find(FURTHER);
+        assert!(gone.iter().all(left_out), "{gone:?}");
+
+        let text = goals_with_gates(gate, "  # - id: lint-clean\n");
+        assert!(text.contains("before what you want.\n  # - id: lint-clean\n\n  # Every handoff"), "{text}");
+        assert!(!text.contains("npm run coverage"), "{text}");
+    }
 
     #[test]
     fn proposals_stand_in_the_place_of_the_examples() {

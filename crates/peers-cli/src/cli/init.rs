@@ -11,7 +11,8 @@ use peers_model::exit;
 use peers_modes::hooks::quoted;
 use peers_run::boot;
 use peers_run::scaffold::{
-    self, Action, Change, Did, Existing, Field, HostHook, InitOptions, InitReport, Outcome, PeerSetting,
+    self, Action, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
+    PeerSetting,
 };
 use peers_sys::term;
 
@@ -50,6 +51,12 @@ pub(crate) struct Args {
     /// Ignore `.peers/` in `.git/info/exclude`, without a commit
     #[arg(long)]
     no_commit: bool,
+    /// Have the goals ask that CMD, which runs the tests, ends well, in place of the placeholder
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["upgrade", "uninstall"])]
+    test: Option<String>,
+    /// The same for what `peers goals detect` proposes; exit 1, with nothing written, if that is nothing
+    #[arg(long, conflicts_with_all = ["test", "upgrade", "uninstall"])]
+    detect: bool,
     /// Write the model of all peers into the configuration, or of those whose name or tool is PEER
     #[arg(long, value_name = "[PEER=]MODEL", conflicts_with = "upgrade")]
     peer_model: Vec<String>,
@@ -59,6 +66,16 @@ pub(crate) struct Args {
     /// The same for whose service they use
     #[arg(long, value_name = "[PEER=]PROVIDER", conflicts_with = "upgrade")]
     peer_provider: Vec<String>,
+}
+
+impl Args {
+    fn gates(&self) -> Gates {
+        match (&self.test, self.detect) {
+            (Some(cmd), _) => Gates::Tests(cmd.clone()),
+            (None, true) => Gates::Detected,
+            (None, false) => Gates::Placeholder,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -105,6 +122,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             Driver::Sessions => ConfigDriver::Sessions,
         }),
         language: None,
+        gates: args.gates(),
         no_commit,
         settings,
         install,

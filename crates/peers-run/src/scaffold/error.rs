@@ -87,6 +87,20 @@ pub enum ScaffoldError {
         /// Why it cannot be.
         why: String,
     },
+    /// The gates that were asked for cannot be put into the goals.
+    #[error("--{option}: {why}")]
+    Gates {
+        /// What asks for them.
+        option: &'static str,
+        /// Why they cannot be.
+        why: String,
+    },
+    /// No gate fits.
+    #[error("no manifest of a known stack was found in {}", shown(path))]
+    NothingDetected {
+        /// The work tree.
+        path: PathBuf,
+    },
     /// A directory does not become a project.
     #[error(transparent)]
     Project(#[from] super::project::ProjectError),
@@ -120,11 +134,12 @@ impl ScaffoldError {
         match self {
             Self::NotADirectory { .. }
             | Self::Setting { .. }
+            | Self::Gates { .. }
             | Self::Place(PlaceError::NotADirectory { .. }) => exit::USAGE,
             Self::Forbidden { .. } | Self::Link { .. } | Self::NotOurs => exit::REFUSED,
             Self::Unusable { .. } | Self::Outside { .. } | Self::Linked { .. } => exit::INVALID,
             Self::Exists { .. } => exit::CONFLICT,
-            Self::NothingThere { .. } => exit::NEGATIVE,
+            Self::NothingThere { .. } | Self::NothingDetected { .. } => exit::NEGATIVE,
             Self::HalfWay { source, .. } => source.exit(),
             Self::Repo(error) => repo_exit(error),
             Self::Project(error) => error.exit(),
@@ -165,7 +180,10 @@ impl ScaffoldError {
             Self::Repo(error) => repo_hint(error),
             Self::File(error) => return file_hint(error),
             Self::Store(error) => return store_hint(error),
-            Self::NothingThere { .. } | Self::Setting { .. } => return None,
+            Self::NothingDetected { .. } => {
+                "name the command that runs the tests: `--test CMD`".to_owned()
+            }
+            Self::NothingThere { .. } | Self::Gates { .. } | Self::Setting { .. } => return None,
         })
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use peers_git::{Author, PeerRepo, RepoError};
 use peers_model::config::Driver;
 use peers_model::{CommitId, Timestamp, limits};
-use peers_modes::{CONFIG, GOALS, hooks, key};
+use peers_modes::{CONFIG, hooks, key};
 use peers_store::accept::{self, Accepted};
 use peers_store::layout::peers;
 use peers_store::layout::store::{JOURNAL, PROJECT};
@@ -23,17 +23,16 @@ use peers_sys::term;
 
 use super::backup::{self, Extent};
 use super::detect::Language;
+use super::gates::{self, Gates, Template};
 use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
 use super::settings::{PeerSetting, configure};
-use super::{ScaffoldError, detect, target};
+use super::{ScaffoldError, target};
 use crate::anchor::{self, BASELINE, Tagged};
 use crate::place::{PEERS_DIR, Place, PlaceError};
 
 const HOOKS: &str = "hooks";
-/// Manifests that a note names.
-const FILES_NAMED: usize = 4;
 
 /// What to do about a control directory that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +59,8 @@ pub struct InitOptions {
     /// What it will be written in: the usual gates go into the goals, as comments, where nothing that is there
     /// says which gates fit.
     pub language: Option<Language>,
+    /// What the goals that are laid down ask for.
+    pub gates: Gates,
     /// Ignore `.peers/` without a commit.
     pub no_commit: bool,
     /// Written into the entries of peers in the configuration.
@@ -81,6 +82,10 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
         let text = configure(site.accepted_bytes[0].as_deref(), &options.settings)?;
         site.refuse_other(&text, options)?;
         site.configured = Some(text);
+    }
+    site.template = gates::goals(&options.gates, options.language, &site.work)?;
+    if site.template.asked {
+        site.refuse_other_goals(options)?;
     }
     site.lay_down(options, env, clock::now())
 }
@@ -106,6 +111,8 @@ struct Site {
     accepted_bytes: [Option<Vec<u8>>; 2],
     /// The configuration with what the command line sets.
     configured: Option<String>,
+    /// The goals of a new file.
+    template: Template,
     /// What of the acceptance cannot be read, for people.
     lost: Vec<String>,
     /// An `init` got as far as the store, nothing was ever accepted, and nothing ran: what lies there and is
@@ -220,11 +227,10 @@ impl Site {
             ),
             None => (None, [None, None]),
         };
-        let unfinished = match &store {
-            Some(store) if project.is_some() && accepted.is_none() && lost.is_empty() && !cloned => {
-                store.stat(JOURNAL)?.is_none()
-            }
-            _ => false,
+        let untouched = project.is_some() && accepted.is_none() && lost.is_empty() && !cloned;
+        let unfinished = match store.as_ref().filter(|_| untouched) {
+            Some(store) => store.stat(JOURNAL)?.is_none(),
+            None => false,
         };
         let kept = if upgrade || cloned { Some(work.subdir(PEERS_DIR)?) } else { None };
         Ok(Self {
@@ -241,10 +247,32 @@ impl Site {
             accepted,
             accepted_bytes,
             configured: None,
+            template: Template::default(),
             lost,
             unfinished,
             extent,
         })
+    }
+
+    /// Refuses gates that would not get into goals that stay, or would be put in place of gates that were accepted.
+    fn refuse_other_goals(&self, options: &InitOptions) -> Result<(), ScaffoldError> {
+        let text = &self.template.text;
+        let refuse = |why: &str| {
+            Err(ScaffoldError::Gates { option: options.gates.option(), why: format!("goals.yaml {why}") })
+        };
+        let there = match &self.kept {
+            Some(dir) => dir.read_opt(peers::GOALS, limits::CONFIG)?,
+            None => None,
+        };
+        match (there, &self.accepted_bytes[1]) {
+            (Some(bytes), _) if !(self.unfinished && bytes == text.as_bytes()) => {
+                refuse("is there already and stays; write the gate there")
+            }
+            (None, Some(bytes)) if !gates::ask_no_more(bytes, text) => refuse(
+                "was accepted here before, with gates of its own, and comes back; leave the option out, and edit it then",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses settings that would not get into a configuration that is there and stays.
@@ -310,10 +338,10 @@ impl Site {
         self.logs(&mut steps)?;
         self.schemas(&mut steps)?;
         let config = self.operators(peers::CONFIG, CONFIG, 0, &mut steps)?;
-        let (template, proposed) = self.goals_template(options.language);
-        let goals = self.operators(peers::GOALS, &template, 1, &mut steps)?;
-        if let Some(proposed) = proposed.filter(|_| !goals.kept && goals.bytes == template.as_bytes()) {
-            steps.note(proposed);
+        let Template { text, note, asked: _ } = self.template.clone();
+        let goals = self.operators(peers::GOALS, &text, 1, &mut steps)?;
+        if let Some(note) = note.filter(|_| !goals.kept && goals.bytes == text.as_bytes()) {
+            steps.note(note);
         }
         let config_now = self.with_driver(&config, options.driver, &mut steps)?;
         self.accept(&goals, &config, &config_now, (env, now), &mut steps)?;
@@ -481,7 +509,10 @@ impl Site {
             Some(dir) => dir.read_opt(name, limits::CONFIG)?,
             None => None,
         };
-        let configured = self.configured.as_ref().filter(|_| name == peers::CONFIG);
+        let configured = match name {
+            peers::CONFIG => self.configured.as_ref(),
+            _ => Some(&self.template.text).filter(|_| self.template.asked),
+        };
         if let Some(bytes) = there {
             let laid = configured.map_or(template, String::as_str);
             return Ok(Laid { kept: !(self.unfinished && is_laid(&bytes, laid)), bytes });
@@ -493,27 +524,6 @@ impl Site {
         };
         self.write(action, name, &bytes, steps)?;
         Ok(Laid { bytes, kept: false })
-    }
-
-    /// The goals of a new file: with gates that fit the repository, as comments, and a note about them.
-    fn goals_template(&self, language: Option<Language>) -> (String, Option<String>) {
-        let found = detect::detect(&self.work, &[]);
-        if found.proposals.is_empty() {
-            let Some(language) = language else { return (GOALS.to_owned(), None) };
-            let usual = detect::usual(language);
-            let note = format!("goals.yaml holds a gate that is usual for {}, as a comment", language.word());
-            return (peers_modes::goals_with(&detect::commented(&usual)), Some(note));
-        }
-        let mut files: Vec<&str> = found.proposals.iter().map(|proposal| proposal.why.as_str()).collect();
-        files.dedup();
-        let count = files.len();
-        files.truncate(FILES_NAMED);
-        let more = if count > files.len() { " and others" } else { "" };
-        let note = format!(
-            "goals.yaml holds gates that fit this repository, as comments (from {}{more})",
-            term::inline(&files.join(", "))
-        );
-        (peers_modes::goals_with(&detect::commented(&found.proposals)), Some(note))
     }
 
     fn with_driver(

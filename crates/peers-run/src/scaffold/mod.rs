@@ -9,6 +9,7 @@ mod deinit;
 pub mod detect;
 mod error;
 mod fault;
+mod gates;
 mod host;
 mod ignore;
 mod init;
@@ -22,6 +23,7 @@ pub(crate) mod world;
 
 pub use deinit::{DeinitOptions, deinit};
 pub use error::ScaffoldError;
+pub use gates::Gates;
 pub(crate) use host::is_hooked;
 pub use host::{Did, HostHook, HostHooks, uninstall_host_hooks};
 pub use init::{Existing, InitOptions, init};

@@ -33,7 +33,7 @@ use self::site::{Git, Site};
 use super::detect::Language;
 use super::report::InitReport;
 use super::settings::PeerSetting;
-use super::{Existing, ScaffoldError, fault};
+use super::{Existing, Gates, ScaffoldError, fault};
 
 /// What a project is to be.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +55,8 @@ pub struct ProjectOptions {
     pub driver: Option<Driver>,
     /// What it will be written in, where nothing that is there says it.
     pub language: Option<Language>,
+    /// What the goals ask for.
+    pub gates: Gates,
     /// Written into the entries of peers in the configuration.
     pub settings: Vec<PeerSetting>,
 }

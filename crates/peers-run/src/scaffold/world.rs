@@ -10,7 +10,9 @@ use peers_store::layout::peers;
 use peers_store::project;
 use peers_sys::env::Env;
 
-use super::{DeinitOptions, DeinitReport, Existing, InitOptions, InitReport, ScaffoldError, deinit, init};
+use super::{
+    DeinitOptions, DeinitReport, Existing, Gates, InitOptions, InitReport, ScaffoldError, deinit, init,
+};
 use crate::place::Place;
 
 /// A directory with repositories, state, cache and a home of its own.
@@ -66,6 +68,7 @@ impl World {
             dry_run: false,
             driver: None,
             language: None,
+            gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
             install: false,

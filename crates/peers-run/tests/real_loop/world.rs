@@ -13,7 +13,7 @@ use peers_core::state::State;
 use peers_model::RunId;
 use peers_model::record::{ExitRecord, Line, Record, TickRecord};
 use peers_run::place::Place;
-use peers_run::scaffold::{Existing, InitOptions, InitReport, init};
+use peers_run::scaffold::{Existing, Gates, InitOptions, InitReport, init};
 use peers_store::project::{self, Project};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, accept, store};
@@ -218,6 +218,7 @@ impl World {
             dry_run: false,
             driver: None,
             language: None,
+            gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
             install: false,
@@ -337,6 +338,7 @@ impl World {
             dry_run: false,
             driver: None,
             language: None,
+            gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
             install: false,

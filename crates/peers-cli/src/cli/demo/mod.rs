@@ -17,7 +17,7 @@ use peers_model::record::OperatorOp;
 use peers_modes::hooks::quoted;
 use peers_run::boot::RunOptions;
 use peers_run::place::{PEERS_DIR, Place};
-use peers_run::scaffold::{self, DeinitOptions, Existing, InitOptions};
+use peers_run::scaffold::{self, DeinitOptions, Existing, Gates, InitOptions};
 use peers_store::accept;
 use peers_store::layout::peers;
 use peers_sys::dir::{FileMode, SafeDir};
@@ -157,6 +157,7 @@ impl Demo {
             dry_run: false,
             driver: None,
             language: None,
+            gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
             install: false,

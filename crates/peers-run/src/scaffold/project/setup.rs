@@ -63,6 +63,7 @@ fn init_options(path: &Path, existing: Existing, options: &ProjectOptions, dry_r
         dry_run,
         driver: options.driver,
         language: options.language,
+        gates: options.gates.clone(),
         no_commit: false,
         settings: options.settings.clone(),
         install: false,

@@ -11,7 +11,7 @@ use peers_sys::dir::{FileError, Kind, SafeDir};
 use peers_sys::env::Env;
 
 use super::super::settings::configure;
-use super::super::{Existing, ScaffoldError, target};
+use super::super::{Existing, ScaffoldError, gates, target};
 use super::aside::is_aside;
 use super::error::ProjectError;
 use super::fill::{README, SPEC};
@@ -67,6 +67,7 @@ fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, Scaffo
     }
     target::allowed(&path, env)?;
     configure(None, &options.settings)?;
+    gates::of_nothing(&options.gates, options.language, &path)?;
     if !options.overwrite_peers
         && let Some(store) = setup::store_of(&path, env)?
     {
@@ -110,6 +111,7 @@ fn there(
     let existing = existing(&path, &work, git, options, env)?;
     if git == Git::Absent {
         configure(None, &options.settings)?;
+        gates::goals(&options.gates, options.language, &work)?;
     } else {
         setup::would(&path, existing, options, env)?;
     }

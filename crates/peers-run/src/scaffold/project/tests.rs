@@ -63,6 +63,7 @@ fn a_name_that_is_free_becomes_a_repository_that_is_set_up() {
         spec: Some("Count lines.\nOf files.".to_owned()),
         driver: Some(Driver::Hooks),
         language: Some(Language::Rust),
+        gates: Gates::Detected,
         settings: vec![PeerSetting { field: Field::Model, text: "claude=opus".to_owned() }],
         ..options(&world, "neu ☂")
     };
@@ -79,7 +80,7 @@ fn a_name_that_is_free_becomes_a_repository_that_is_set_up() {
     let config = std::fs::read_to_string(path.join(".peers/config.yaml")).unwrap();
     assert!(config.contains("model: opus") && config.contains("driver: hooks"), "{config}");
     let goals = std::fs::read_to_string(path.join(".peers/goals.yaml")).unwrap();
-    assert!(goals.contains("  # cmd: cargo test\n") || goals.contains("cmd: cargo test\n"), "{goals}");
+    assert!(goals.contains("\n    cmd: cargo test\n") && !goals.contains("placeholder"), "{goals}");
     // As a directory that the operator made.
     assert_eq!(mode(path.clone()), mode(world.dir("projects/plain")));
 }
@@ -239,6 +240,7 @@ fn what_cannot_become_a_project_is_refused_before_anything_is_written() {
     symlink("/etc/passwd", readme.join("README.md")).unwrap();
     let directory = world.dir("projects/directory");
     std::fs::create_dir(directory.join("README.md")).unwrap();
+    std::fs::write(world.dir("projects/directory2").join("x"), "x").unwrap();
     let spec = world.dir("projects/spec");
     std::fs::write(spec.join("SPEC.md"), "other").unwrap();
     let linked = world.dir("projects/linked");
@@ -268,6 +270,13 @@ fn what_cannot_become_a_project_is_refused_before_anything_is_written() {
         (with("outer/inner", &same), exit::INVALID, "is not the top of a git repository"),
         (with("new", &|o| o.spec = Some(" ".to_owned())), exit::USAGE, "--spec says nothing"),
         (with("new", &|o| o.spec = Some("./absent.md".to_owned())), exit::USAGE, "there is no file"),
+        (with("new", &|o| o.gates = Gates::Detected), exit::NEGATIVE, "no manifest of a known stack"),
+        (
+            with("new", &|o| o.gates = Gates::Tests(String::new())),
+            exit::USAGE,
+            "--test: the command is empty",
+        ),
+        (with("directory2", &|o| o.gates = Gates::Detected), exit::NEGATIVE, "no manifest of a known stack"),
         (with("new", &|o| o.spec = Some("/etc".to_owned())), exit::USAGE, "is not a file"),
         (
             with("new", &|o| {
@@ -416,6 +425,16 @@ fn what_init_lays_down_is_accepted_unseen_only_where_nothing_ran() {
         world.upgrade(&path);
         assert_eq!(world.accepted(&path).is_some(), !ran);
     }
+}
+
+#[test]
+fn a_half_finished_set_up_takes_no_gate_that_it_was_not_begun_with() {
+    let world = World::new();
+    world.dir("projects");
+    half(&world, "half");
+    let asked = ProjectOptions { gates: Gates::Tests("true".to_owned()), ..options(&world, "half") };
+    let (code, text) = refused(&world, &asked);
+    assert!(code == exit::USAGE && text.contains("goals.yaml is there already and stays"), "{code} {text}");
 }
 
 #[test]
