@@ -47,6 +47,8 @@ mod cli_views;
 #[cfg(test)]
 mod ctl_fleet;
 #[cfg(test)]
+mod ctl_new;
+#[cfg(test)]
 mod ctl_start;
 #[cfg(test)]
 mod ctl_stop;

@@ -11,6 +11,7 @@ mod events;
 mod list;
 mod logs;
 mod man;
+mod new;
 mod peek;
 mod prune;
 mod reconcile;
@@ -116,6 +117,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    New(new::Args),
     Add(add::Args),
     Remove(remove::Args),
     Start(start::Args),
@@ -199,6 +201,7 @@ fn tell_failure(error: &CommandError) {
 impl Command {
     fn run(&self, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         match self {
+            Self::New(args) => new::run(args, ctl),
             Self::Add(args) => add::run(args, ctl),
             Self::Remove(args) => remove::run(args, ctl),
             Self::Start(args) => start::run(args, ctl),

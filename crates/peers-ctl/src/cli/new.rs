@@ -1,0 +1,475 @@
+//! `peers-ctl new`.
+
+mod dialogue;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use peers_console::cx::{self, Cx};
+use peers_console::error::CommandError;
+use peers_console::output::Out;
+use peers_fleet::observe::path_id;
+use peers_fleet::oplock::OpLock;
+use peers_fleet::registry::{self, Warning};
+use peers_fleet::start::StartOptions;
+use peers_fleet::{ConfigDir, Project, ProjectName, config, roster};
+use peers_model::exit;
+use peers_model::goal::PLACEHOLDER;
+use peers_run::boot::{self, Finding};
+use peers_run::place::Place;
+use peers_run::scaffold::detect::Language;
+use peers_run::scaffold::project::{self, Created, How, Notice, ProjectOptions};
+use peers_run::scaffold::{Action, Field, Gates, PeerSetting};
+use peers_sys::dir::SafeDir;
+use peers_sys::{clock, term};
+use serde_json::json;
+
+use super::add;
+use crate::ctl::{Ctl, failed, here};
+
+/// Make a directory a project, set it up and register it
+///
+/// PATH with a slash, `.`, `..` or `~` is taken as it stands; a bare word lies below the projects root
+/// (`$PEERS_PROJECTS_ROOT`). A directory that is not there is made, with a repository in it. A repository with a
+/// history stays as it is, but for the ignore line of `.peers/`. Whatever fails leaves nothing half made.
+/// Without PATH, on a terminal, the few things that matter are asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+#[command(verbatim_doc_comment)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(crate) struct Args {
+    /// The top of the repository, there already or to be made
+    path: Option<PathBuf>,
+    /// What to call it [default: the name of its directory]
+    #[arg(long)]
+    name: Option<String>,
+    /// Have the goals ask that CMD, which runs the tests, ends well, in place of the placeholder
+    #[arg(long, value_name = "CMD")]
+    test: Option<String>,
+    /// The same for what `peers goals detect` proposes; exit 1, with nothing written, if that is nothing
+    #[arg(long, conflicts_with = "test")]
+    detect: bool,
+    /// Start the loop then
+    #[arg(long)]
+    start: bool,
+    /// Write SPEC.md: this text, or that of the file; for a project without a history
+    #[arg(long, value_name = "TEXT|FILE")]
+    spec: Option<String>,
+    /// A file with a plan, for the mode `implement`
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Modes
+    #[arg(long, value_name = "A,B")]
+    modes: Option<String>,
+    /// What it will be written in, where nothing that is there says it
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    lang: Option<Lang>,
+    /// Who calls the loop
+    #[arg(long, value_enum, value_name = "WHO")]
+    driver: Option<Driver>,
+    /// Write the model of all peers into the configuration, or of those whose name or tool is PEER
+    #[arg(long, value_name = "[PEER=]MODEL")]
+    peer_model: Vec<String>,
+    /// The same for how hard they think
+    #[arg(long, value_name = "[PEER=]LEVEL")]
+    peer_reasoning: Vec<String>,
+    /// The same for whose service they use
+    #[arg(long, value_name = "[PEER=]PROVIDER")]
+    peer_provider: Vec<String>,
+    /// Also take a directory with files and without a commit: all of them become the first one
+    #[arg(long)]
+    into_nonempty: bool,
+    /// Move a control directory that is there aside, with the history of its runs, and start over
+    #[arg(long)]
+    overwrite_peers: bool,
+    /// Let a project of this name give way that does not run
+    #[arg(long)]
+    replace_registration: bool,
+    /// A label to select it by; repeatable
+    #[arg(long, value_name = "KEY=VALUE", value_parser = add::label)]
+    label: Vec<(String, String)>,
+    /// A note for people
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    notes: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Lang {
+    Python,
+    Js,
+    Rust,
+    Go,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Driver {
+    /// `peers run`
+    Orchestrator,
+    /// The stop hooks of your own sessions of an agent
+    Hooks,
+    /// A terminal for each agent
+    Sessions,
+}
+
+pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    if let Some(path) = &args.path {
+        return make(args, path, ctl);
+    }
+    if ctl.json || !ctl.out.can_ask() {
+        return Err(CommandError::usage("PATH is missing, and there is no terminal to ask on")
+            .hint("name the directory: `peers-ctl new .` for this one"));
+    }
+    match dialogue::hold(args, ctl)? {
+        Some(Args { path: Some(path), .. }) if path.as_os_str().is_empty() => Err(nowhere(&path)),
+        Some(asked) => make(&asked, asked.path.as_deref().unwrap_or(Path::new(".")), ctl),
+        None => {
+            ctl.out.talk("nothing was written");
+            Ok(ExitCode::from(exit::NEGATIVE))
+        }
+    }
+}
+
+/// Makes it, registers it, tells it, and starts it where that was asked for.
+fn make(args: &Args, path: &Path, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let site = Site::of(path, args.name.as_deref(), ctl)?;
+    if args.replace_registration {
+        // Whether it runs is looked at, not remembered.
+        ctl.seen_of(&config, std::slice::from_ref(&site.name))?;
+    }
+    site.may_be_added(args, &config, ctl)?;
+    let cx = site.cx(ctl);
+    cx.operators_alone_here("new")?;
+    let mut notices = Vec::new();
+    let created = {
+        let _op = site.lock(ctl)?;
+        if let Some(root) = site.root.as_ref().filter(|root| !root.is_dir()) {
+            SafeDir::create_root(root)?;
+        }
+        project::create(&args.options(&site.path), &ctl.env, &mut |notice| notices.push(notice))?
+    };
+    let added = roster::Addition {
+        path: created.path.clone(),
+        name: Some(site.name.to_string()),
+        labels: args.label.iter().cloned().collect(),
+        notes: args.notes.clone(),
+        replace: args.replace_registration,
+    };
+    let registered = roster::add(&config, &ctl.env, &added);
+    let told = Told { args, ctl, name: &site.name, created: &created, notices: &notices, cx: &cx };
+    match registered {
+        Ok(_) => told.tell(&config),
+        Err(finding) => Err(told.unregistered(&finding)),
+    }
+}
+
+fn nowhere(path: &Path) -> CommandError {
+    let shown = term::inline(&path.to_string_lossy());
+    CommandError::usage(format!("`{shown}` names no directory"))
+        .hint("name the directory: `peers-ctl new .` for this one")
+}
+
+/// Where the project is to be, and what it is to be called.
+struct Site {
+    path: PathBuf,
+    /// Where bare words lie, if this is one.
+    root: Option<PathBuf>,
+    name: ProjectName,
+}
+
+impl Site {
+    fn of(path: &Path, name: Option<&str>, ctl: &Ctl) -> Result<Self, CommandError> {
+        let (path, root) = located(path, ctl)?;
+        let name = roster::name_of(&path, name).map_err(failed)?;
+        Ok(Self { path, root, name })
+    }
+
+    /// Looks into the registry, and at what is to be written there.
+    fn may_be_added(&self, args: &Args, config: &ConfigDir, ctl: &Ctl) -> Result<(), CommandError> {
+        let project = Project {
+            labels: args.label.iter().cloned().collect(),
+            notes: args.notes.clone(),
+            ..Project::new(self.name.clone(), &self.path, None, clock::now())
+        };
+        project.check().map_err(|invalid| CommandError::usage(invalid.to_string()))?;
+        roster::free(config, &self.name, args.replace_registration).map_err(failed)?;
+        let loaded = ctl.registry(config)?;
+        let others = loaded.registry.projects().filter(|known| known.name != self.name);
+        unknown(&self.path, others)
+    }
+
+    fn cx(&self, ctl: &Ctl) -> Cx {
+        Cx { env: ctl.env.clone(), out: Out::new(&ctl.env, &self.path), target: self.path.clone() }
+    }
+
+    /// The op lock, where a trusted store says that somebody else may be about the project.
+    fn lock(&self, ctl: &Ctl) -> Result<Option<OpLock>, CommandError> {
+        let Ok(place) = Place::locate(&self.path, &ctl.env) else { return Ok(None) };
+        if !place.view_store().is_ok_and(|store| store.is_some()) {
+            return Ok(None);
+        }
+        OpLock::take(&place, &format!("peers-ctl new {}", self.name), ctl.wait).map(Some).map_err(failed)
+    }
+}
+
+/// The directory that is meant, without links where it is there, and the projects root for a bare word.
+fn located(path: &Path, ctl: &Ctl) -> Result<(PathBuf, Option<PathBuf>), CommandError> {
+    if path.as_os_str().is_empty() {
+        return Err(nowhere(path));
+    }
+    let meant = config::project_path(path, &ctl.env).map_err(failed)?;
+    let root = config::projects_root(&ctl.env).ok();
+    let root = root.filter(|root| !path.to_string_lossy().contains('/') && meant.parent() == Some(root));
+    if let Ok(real) = meant.canonicalize() {
+        return Ok((real, root));
+    }
+    let name = meant.file_name().ok_or_else(|| nowhere(path))?;
+    let parent = meant.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let real = parent.canonicalize().or_else(|_| std::path::absolute(parent))?;
+    Ok((real.join(name), root))
+}
+
+/// Refuses a directory that is registered under another name.
+fn unknown<'a>(path: &Path, mut others: impl Iterator<Item = &'a Project>) -> Result<(), CommandError> {
+    let (shown, id) = (path.to_string_lossy(), path_id(path));
+    match others.find(|known| known.path == shown || (id.is_some() && known.path_id == id)) {
+        None => Ok(()),
+        Some(known) => Err(CommandError::new(
+            exit::CONFLICT,
+            format!("{} is registered already, as `{}`", term::inline(&shown), known.name),
+        )
+        .hint(format!("`peers-ctl start {0}` starts it; `peers-ctl remove {0}` takes it out", known.name))),
+    }
+}
+
+impl Args {
+    fn options(&self, target: &Path) -> ProjectOptions {
+        let settings = [
+            (Field::Model, &self.peer_model),
+            (Field::Reasoning, &self.peer_reasoning),
+            (Field::Provider, &self.peer_provider),
+        ];
+        ProjectOptions {
+            target: target.to_owned(),
+            into_nonempty: self.into_nonempty,
+            overwrite_peers: self.overwrite_peers,
+            spec: self.spec.clone(),
+            plan: self.plan.clone(),
+            modes: self.modes.clone().map(|modes| vec![modes]),
+            driver: self.driver.map(|driver| match driver {
+                Driver::Orchestrator => peers_model::config::Driver::Orchestrator,
+                Driver::Hooks => peers_model::config::Driver::Hooks,
+                Driver::Sessions => peers_model::config::Driver::Sessions,
+            }),
+            language: self.lang.map(|lang| match lang {
+                Lang::Python => Language::Python,
+                Lang::Js => Language::Js,
+                Lang::Rust => Language::Rust,
+                Lang::Go => Language::Go,
+            }),
+            gates: match (&self.test, self.detect) {
+                (Some(cmd), _) => Gates::Tests(cmd.clone()),
+                (None, true) => Gates::Detected,
+                (None, false) => Gates::Placeholder,
+            },
+            settings: settings
+                .into_iter()
+                .flat_map(|(field, texts)| {
+                    texts.iter().map(move |text| PeerSetting { field, text: text.clone() })
+                })
+                .collect(),
+        }
+    }
+}
+
+/// What was made, and for whom it is told.
+struct Told<'a> {
+    args: &'a Args,
+    ctl: &'a Ctl,
+    name: &'a ProjectName,
+    created: &'a Created,
+    notices: &'a [Notice],
+    /// For the directory.
+    cx: &'a Cx,
+}
+
+impl Told<'_> {
+    fn tell(&self, config: &ConfigDir) -> Result<ExitCode, CommandError> {
+        let Self { args, ctl, name, created, .. } = self;
+        if !ctl.json {
+            self.made()?;
+            self.odd();
+        }
+        if !args.start {
+            let next = self.next();
+            if ctl.json {
+                self.document(&next, None)?;
+            } else if !ctl.quiet {
+                for step in &next {
+                    self.cx.out.talk(&format!("next: {step}"));
+                }
+                self.task();
+            }
+            return Ok(ExitCode::from(exit::OK));
+        }
+        let options = StartOptions { wait: ctl.wait, ..StartOptions::default() };
+        match super::start::started(ctl, config, name, &options) {
+            Ok(done) if ctl.json => self.document(&[], Some(&done.data))?,
+            Ok(done) => ctl.out.page(&format!("{}\n", done.text))?,
+            Err(error) => {
+                let shown = term::inline(&created.path.to_string_lossy());
+                if ctl.json {
+                    self.document(&self.next(), None)?;
+                } else {
+                    ctl.say(&format!("note: {shown} is set up and registered; starting it failed"));
+                }
+                return Err(error);
+            }
+        }
+        Ok(ExitCode::from(exit::OK))
+    }
+
+    /// What was made, in a few lines.
+    fn made(&self) -> Result<(), CommandError> {
+        let Self { ctl, name, created, .. } = self;
+        let Created { path, how, first_commit, init } = created;
+        let commit = first_commit.as_ref().map(|commit| format!(", first commit {}", commit.short()));
+        let commit = commit.unwrap_or_default();
+        let what = match how {
+            How::Made => "a new repository",
+            How::Filled => "a new repository, with the files that were there",
+            How::Begun => "the repository that was there, without a commit so far",
+            How::Adopted => "the repository that was there",
+            How::Completed => "a set-up that had been cut short, completed",
+        };
+        let accepted = init.changes.iter().any(|change| change.action == Action::Accept);
+        let accepted = if accepted { ", accepted" } else { ", not accepted yet" };
+        ctl.out.line(&format!("{name} -> {}", term::inline(&path.to_string_lossy())))?;
+        ctl.out.line(&format!("  {what}{commit}"))?;
+        ctl.out.line(&format!(
+            "  .peers/goals.yaml and .peers/config.yaml{accepted}; trusted store {}",
+            term::inline(&init.store.to_string_lossy())
+        ))
+    }
+
+    /// What is odd about it.
+    fn odd(&self) {
+        if self.ctl.quiet {
+            return;
+        }
+        for notice in self.notices {
+            self.cx.out.talk(&format!("warning: {}", notice.message));
+        }
+        for note in &self.created.init.notes {
+            self.cx.out.talk(&format!("note: {note}"));
+        }
+    }
+
+    /// What is still missing before a start would succeed, then the start.
+    fn next(&self) -> Vec<String> {
+        let mut steps: Vec<String> = self.before().into_iter().collect();
+        if let Ok(place) = self.cx.place() {
+            steps.extend(self.cx.refusals(&place, &cx::lock(&place)));
+        }
+        let start = format!("`{} start {}`", controller(self.ctl), self.name);
+        steps.push(start);
+        // Each names the directory, so that it works where this one was typed.
+        steps.iter().map(|step| self.cx.out.pasteable(step)).collect()
+    }
+
+    /// What is missing in the goals.
+    fn before(&self) -> Option<String> {
+        const MEND: &str = "mend .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), then `peers goals accept`";
+        const READ: &str =
+            "read what would run as you, then take it over: `peers goals diff`, `peers goals accept`";
+        let Ok((_, mut disk)) = self.cx.view() else { return Some(MEND.to_owned()) };
+        let Ok(loaded) = boot::load(&mut disk) else { return Some(MEND.to_owned()) };
+        if !loaded.unaccepted().is_empty() {
+            return Some(READ.to_owned());
+        }
+        let gates = boot::rules(&loaded.config, &loaded.goals, false, false).gates;
+        if gates.iter().any(|gate| !gate.shipped) {
+            return None;
+        }
+        if !gates.iter().any(|gate| gate.id.as_str() == PLACEHOLDER) {
+            return Some("add a hard gate that runs your tests: `peers goals edit`".to_owned());
+        }
+        let Args { driver, peer_model, peer_reasoning, peer_provider, .. } = self.args;
+        // Starting over loses what was set.
+        let set = driver.is_some()
+            || [peer_model, peer_reasoning, peer_provider].iter().any(|settings| !settings.is_empty());
+        let over =
+            if set { "" } else { ", or start over with your command: `peers init --force --test CMD`" };
+        Some(format!(
+            "put the command that runs your tests in the place of the placeholder gate: `peers goals edit`{over}"
+        ))
+    }
+
+    /// Where the task belongs, as long as there is none.
+    fn task(&self) {
+        let there = SafeDir::open_shared(&self.created.path).and_then(|dir| dir.stat("TASK.md"));
+        if matches!(there, Ok(None)) {
+            self.cx.out.talk(
+                "goals say when it is done; what the agents are to do, write into TASK.md at the top and commit it",
+            );
+        }
+    }
+
+    fn document(&self, next: &[String], started: Option<&serde_json::Value>) -> Result<(), CommandError> {
+        let Self { ctl, name, created, notices, .. } = self;
+        let warnings: Vec<Warning> = notices
+            .iter()
+            .map(|Notice { code, message }| Warning {
+                code,
+                project: Some(name.to_string()),
+                message: message.clone(),
+            })
+            .collect();
+        let Created { path, how, first_commit, init } = created;
+        let data = json!({"name": name, "path": path.to_string_lossy(), "how": how, "first_commit": first_commit,
+            "init": init, "next": next, "started": started});
+        ctl.document("new", &data, &warnings)
+    }
+
+    /// It was made, and somebody else took the name meanwhile, or the registry cannot be written.
+    fn unregistered(&self, finding: &Finding) -> CommandError {
+        let path = self.created.path.to_string_lossy();
+        let label =
+            |(key, value): &(String, String)| format!(" --label {}", term::quoted(&format!("{key}={value}")));
+        let labels: Vec<String> = self.args.label.iter().map(label).collect();
+        CommandError::new(
+            finding.exit,
+            format!("{} is set up, and not registered: {}", term::inline(&path), finding.message),
+        )
+        .hint_opt(finding.hint.as_deref())
+        .hint(format!(
+            "this registers it: `{} add {} --name {}{}`",
+            controller(self.ctl),
+            term::quoted(&path),
+            self.name,
+            labels.concat()
+        ))
+    }
+}
+
+/// This command, with the registry that it was pointed at.
+fn controller(ctl: &Ctl) -> String {
+    match &ctl.config_dir {
+        Some(dir) => format!("peers-ctl --config-dir {}", term::quoted(&dir.to_string_lossy())),
+        None => "peers-ctl".to_owned(),
+    }
+}
+
+/// The names in use, and the registry for looking.
+fn names(ctl: &Ctl) -> Result<Vec<Project>, CommandError> {
+    let Some(config) = ConfigDir::look(ctl.config_dir.as_deref(), &ctl.env).map_err(failed)? else {
+        return Ok(Vec::new());
+    };
+    let loaded = registry::load(&config).map_err(failed)?;
+    Ok(loaded.registry.projects().cloned().collect())
+}
+
+/// The directory in which the command was given, else that one by its short name.
+fn current() -> PathBuf {
+    here().unwrap_or_else(|| PathBuf::from("."))
+}

@@ -1,0 +1,362 @@
+//! `peers-ctl new`, and the gates that `--test` and `--detect` lay down.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{Ended, World, program};
+
+/// Reviews all that the template asks for, once there is something; before, makes it.
+const AGENT: &str = r##"
+turns:
+- on: {prompt: "# Skeptic turn"}
+  steps: [{skeptic: clean}]
+- on: {prompt: "Peer-Review-Of: <goal id>", file: work.txt}
+  steps:
+  - review: {goal: bug-hunt-round-1, pass: true, notes: "Read as an attacker would", checked: ["work.txt:1 read"]}
+  - review: {goal: bug-hunt-round-2, pass: true, notes: "Read as a caller would", checked: ["work.txt:1 read"]}
+  - review: {goal: test-coverage-3-class, pass: true, notes: "Nothing to test", checked: ["work.txt:1 read"], handoff: true}
+- - write: {path: work.txt, text: "done\n"}
+  - handoff: The work
+"##;
+
+/// `peers-ctl ARGS` with scripts in the place of the agents that the template names.
+fn ctl(world: &World, args: &[&str]) -> Ended {
+    let bin = world.path("bin");
+    if !bin.exists() {
+        std::fs::create_dir(&bin).unwrap();
+        for agent in ["claude", "codex"] {
+            world.script(agent, AGENT);
+            let script = world.path(&format!("scripts/{agent}.yaml"));
+            let (peers, script) = (program(), script.display().to_string());
+            let text =
+                format!("#!/bin/sh\nexec '{}' fake-peer --script '{script}' \"$@\"\n", peers.display());
+            std::fs::write(bin.join(agent), text).unwrap();
+            std::fs::set_permissions(bin.join(agent), std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    Ended::of(&command(world, args).env("PATH", path).output().unwrap())
+}
+
+fn command(world: &World, args: &[&str]) -> Command {
+    let mut command = world.command(program().with_file_name("peers-ctl"));
+    command.args(args);
+    command
+}
+
+/// Every path below the temporary directory, with what it holds.
+fn everything(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn visit(dir: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let kind = path.symlink_metadata().unwrap().file_type();
+            // Who holds a lock is no content.
+            if path.ends_with("op.lock") || path.ends_with(".lock") {
+                continue;
+            }
+            if kind.is_dir() {
+                all.insert(path.clone(), Vec::new());
+                visit(&path, all);
+            } else {
+                let bytes = if kind.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+                all.insert(path, bytes);
+            }
+        }
+    }
+    let mut all = BTreeMap::new();
+    visit(&world.path(""), &mut all);
+    all
+}
+
+/// Refused with this code, and nothing was written.
+#[track_caller]
+fn refused(world: &World, args: &[&str], code: i32, says: &str) {
+    let before = everything(world);
+    let done = world.ctl(args).exits(code);
+    assert!(done.out.is_empty() && done.err.contains(says), "{args:?}: {}", done.err);
+    assert!(!done.err.contains('\u{1b}') && !done.err.contains('\u{7}'), "{:?}", done.err);
+    let after = everything(world);
+    let changed: Vec<_> = after.iter().filter(|(path, held)| before.get(*path) != Some(held)).collect();
+    assert!(changed.is_empty() && before.len() == after.len(), "{args:?} wrote {changed:?}");
+}
+
+fn names(world: &World) -> Vec<String> {
+    let list = world.ctl(&["list", "--json"]).exits(0).json("peers-ctl.list/1");
+    let text = |row: &serde_json::Value| row["name"].as_str().unwrap().to_owned();
+    let rows = list["data"].as_array().or_else(|| list["data"]["projects"].as_array());
+    rows.unwrap().iter().map(text).collect()
+}
+
+#[test]
+fn three_commands_lead_from_nothing_to_a_supervised_run_that_completes() {
+    let world = World::repo();
+    let head = world.head();
+    let made = ctl(&world, &["new", ".", "--test", "test -f work.txt"]).exits(0);
+    let top = world.at("").canonicalize().unwrap();
+    assert!(made.out.starts_with(&format!("repo -> {}\n", top.display())), "{}", made.out);
+    assert!(made.out.contains("the repository that was there\n") && made.out.contains(", accepted; "));
+    assert!(made.err.contains("the gate `tests-pass`, which runs `test -f work.txt`"), "{}", made.err);
+    let next: Vec<_> = made.err.lines().filter(|line| line.starts_with("next: ")).collect();
+    assert_eq!(next, ["next: `peers-ctl start repo`"]);
+    assert_eq!(world.git(&["rev-parse", "HEAD~1"]), head);
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+
+    ctl(&world, &["start"]).exits(0);
+    let status = ctl(&world, &["status"]).exits(0);
+    assert!(status.out.starts_with("repo: "), "{}", status.out);
+
+    ctl(&world, &["wait", "repo", "--timeout", "5m"]).exits(0);
+    let status = ctl(&world, &["status"]).exits(0);
+    assert!(status.out.contains("complete"), "{}", status.out);
+    assert_eq!(world.read("work.txt"), "done\n");
+}
+
+#[test]
+fn a_new_project_is_started_in_the_same_command() {
+    let world = World::bare();
+    let made = ctl(&world, &["new", "./fresh", "--test", "test -f work.txt", "--start", "--json"]).exits(0);
+    let made = made.json("peers-ctl.new/1");
+    assert_eq!((&made["data"]["name"], &made["data"]["how"]), (&"fresh".into(), &"made".into()));
+    assert!(made["data"]["started"]["pid"].as_u64().is_some_and(|pid| pid > 0), "{made}");
+    ctl(&world, &["wait", "fresh", "--timeout", "5m"]).exits(0);
+    assert!(world.at("fresh/work.txt").exists());
+}
+
+#[test]
+fn a_start_that_fails_leaves_a_project_that_is_registered() {
+    let world = World::repo();
+    let done = world.ctl(&["new", ".", "--start"]).exits(3);
+    assert!(done.err.contains("set up and registered; starting it failed"), "{}", done.err);
+    assert!(done.err.contains("placeholder-replace-me"), "{}", done.err);
+    assert_eq!(names(&world), ["repo"]);
+}
+
+#[test]
+fn without_a_gate_and_without_agents_it_says_what_is_missing() {
+    let world = World::repo();
+    let empty = world.path("scripts");
+    let run = command(&world, &["new", "."]).env("PATH", &empty).output().unwrap();
+    let done = Ended::of(&run).exits(0);
+    let next: Vec<_> = done.err.lines().filter(|line| line.starts_with("next: ")).collect();
+    let top = world.at("").canonicalize().unwrap();
+    let edit = format!("`peers -C {} goals edit`", top.display());
+    let over = format!("`peers -C {} init --force --test CMD`", top.display());
+    assert!(
+        next[0].contains("placeholder") && next[0].contains(&edit) && next[0].contains(&over),
+        "{next:?}"
+    );
+    for says in ["`claude`", "`codex`", "git"] {
+        assert!(next.iter().any(|line| line.contains(says)), "{says}: {next:?}");
+    }
+    assert_eq!(next.last(), Some(&"next: `peers-ctl start repo`"));
+    // What it says helps.
+    world.peers(&["init", "--force", "--test", "true"]).exits(0);
+    assert!(ctl(&world, &["start", "--dry-run"]).exits(0).out.contains("run"));
+    let dry = ctl(&world, &["start", "--dry-run"]).exits(0).out;
+    assert!(!dry.contains("would be refused"), "{dry}");
+}
+
+#[test]
+fn a_bare_word_lies_below_the_projects_root_which_is_made_on_first_use() {
+    let world = World::bare();
+    let root = world.path("all/projects");
+    let new = |word: &str| {
+        let done = command(&world, &["new", word]).env("PEERS_PROJECTS_ROOT", &root).output().unwrap();
+        Ended::of(&done)
+    };
+    let bad = new("a b").exits(2);
+    assert!(bad.err.contains("--name NAME") && !root.exists(), "{}", bad.err);
+    new("one").exits(0);
+    new("two").exits(0);
+    for name in ["one", "two"] {
+        assert!(root.join(name).join(".git").is_dir() && root.join(name).join(".peers").is_dir());
+    }
+    assert_eq!(names(&world), ["one", "two"]);
+    assert!(!world.at("one").exists());
+}
+
+#[test]
+fn what_is_refused_writes_nothing() {
+    let world = World::repo();
+    world.ctl(&["new", "."]).exits(0);
+    std::fs::write(world.path("file"), "x").unwrap();
+    std::fs::create_dir(world.path("full")).unwrap();
+    std::fs::write(world.path("full/x"), "x").unwrap();
+    std::fs::create_dir(world.path("linked")).unwrap();
+    symlink("/etc/passwd", world.path("linked/README.md")).unwrap();
+    symlink(world.at(""), world.path("same")).unwrap();
+    std::fs::write(world.path("plan.md"), "# no plan\n").unwrap();
+    for (args, code, says) in [
+        (&["../repo"][..], 4, "there is a project `repo` already"),
+        (&["../repo", "--name", "other"], 4, "is registered already, as `repo`"),
+        (&["../same", "--name", "other"], 4, "is registered already, as `repo`"),
+        (&["../new", "--name", "repo"], 4, "--name"),
+        (&["../file"], 2, "is not a directory"),
+        (&["../file/x"], 2, "is not a directory"),
+        (&["../no/x"], 2, "mkdir -p"),
+        (&["../full"], 4, "--into-nonempty"),
+        (&["../linked", "--into-nonempty"], 5, "is a symbolic link"),
+        (&["../repo", "--replace-registration"], 4, "is set up for peers already"),
+        (&["../new", "--plan", "../plan.md", "--spec", "x"], 2, "--plan and --spec exclude each other"),
+        (&["../new", "--plan", "../plan.md", "--modes", "implement"], 3, "is no plan"),
+        (&["../new", "--modes", "implement"], 2, "needs a plan"),
+        (&["../new", "--modes", ",,"], 2, "--modes names no mode"),
+        (&["../new", "--detect"], 1, "`--test CMD`"),
+        (&["../new", "--test", " "], 2, "--test: the command is empty"),
+        (&["../new", "--test", "a\u{1b}[2Jb"], 2, "cannot be seen"),
+        (&["../new", "--test", "x", "--detect"], 2, "cannot be used with"),
+        (&["../new", "--peer-model", "gemini=x"], 2, "no peer has the name or tool"),
+        (&["../new", "--notes", &"x".repeat(5_000)], 2, "longer than 4 KiB"),
+        (&[""], 2, "PATH"),
+        (&["../\u{1b}[31mred\u{7}"], 2, "call it by another name"),
+        (&["../a\nb", "--name", "ab"], 3, "has a line break in it"),
+        (&["../a;b"], 2, "call it by another name"),
+        (&["../-x"], 2, "call it by another name"),
+        (&["../x", "--name", "../x"], 2, "the project name"),
+    ] {
+        refused(&world, &[&["new"], args].concat(), code, says);
+    }
+    assert_eq!(names(&world), ["repo"]);
+}
+
+#[test]
+fn a_name_that_steers_a_terminal_reaches_none() {
+    let world = World::bare();
+    let done = world.ctl(&["new", "./\u{1b}[31mred\u{7}", "--name", "red", "--test", "true"]).exits(0);
+    let list = world.ctl(&["list"]).exits(0);
+    for text in [&done.out, &done.err, &list.out, &list.err] {
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    }
+    assert!(world.at("\u{1b}[31mred\u{7}/.peers").is_dir());
+}
+
+#[test]
+fn a_name_gives_way_where_that_is_asked_for_and_its_loop_does_not_run() {
+    let world = World::repo();
+    world.ctl(&["new", "."]).exits(0);
+    world.ctl(&["new", "./inner", "--name", "repo", "--replace-registration", "--label", "a=b"]).exits(0);
+    assert_eq!(names(&world), ["repo"]);
+    let made = world.ctl(&["new", ".", "--name", "outer", "--overwrite-peers", "--json"]).exits(0);
+    let made = made.json("peers-ctl.new/1");
+    assert_eq!(made["data"]["init"]["outcome"], "rebuilt");
+    assert_eq!(names(&world), ["outer", "repo"]);
+}
+
+#[test]
+fn whether_a_loop_runs_is_looked_at_before_its_name_is_given_away() {
+    let world = World::repo();
+    world.ctl(&["new", "."]).exits(0);
+    let replace = ["new", "./inner", "--name", "repo", "--replace-registration"];
+    // Started by hand, so that the registry knows nothing of it.
+    let held = world.hold_lock(serde_json::json!({"run_id": "0123456789abcdef"}));
+    refused(&world, &["new", "./inner", "--name", "repo"], 4, "there is a project `repo` already");
+    let running = world.ctl(&replace).exits(4);
+    assert!(running.err.contains("is not replaced") && !world.at("inner").exists(), "{}", running.err);
+    drop(held);
+    // What the registry remembers of it now is no longer so.
+    world.ctl(&replace).exits(0);
+    assert_eq!(names(&world), ["repo"]);
+}
+
+#[test]
+fn files_that_look_like_secrets_are_told() {
+    let world = World::bare();
+    world.write(".env", "A=1\n");
+    let done = world.ctl(&["new", ".", "--into-nonempty", "--detect", "--lang", "rust"]).exits(0);
+    assert!(done.err.contains("warning: ") && done.err.contains(".env"), "{}", done.err);
+    assert!(done.err.contains("`tests-pass`, which runs `cargo test`"), "{}", done.err);
+    assert!(done.out.contains("a new repository, with the files that were there, first commit "));
+}
+
+#[test]
+fn an_agent_or_another_controller_gets_nothing_accepted() {
+    let world = World::repo();
+    world.ctl(&["new", "."]).exits(0);
+    world.ctl(&["remove", "repo"]).exits(0);
+    let project = world.store().file_name().unwrap().to_owned();
+    let again = ["new", ".", "--overwrite-peers", "--test", "true"];
+    let inside = command(&world, &again).env("PEERS_IN_TICK", project).output().unwrap();
+    assert!(Ended::of(&inside).exits(5).err.contains("is for the operator alone"));
+    let lock = std::fs::File::create(world.store().join("op.lock")).unwrap();
+    lock.lock().unwrap();
+    assert!(world.ctl(&again).exits(4).err.contains("another controller is at work"));
+    drop(lock);
+    assert!(world.read(".peers/goals.yaml").contains("placeholder"));
+    world.ctl(&again).exits(0);
+}
+
+#[test]
+fn what_was_made_and_could_not_be_registered_is_told_with_the_command_that_does_it() {
+    let world = World::repo();
+    world.ctl(&["new", "./first"]).exits(0);
+    let lock = std::fs::File::create(world.path("home/config/peers-ctl/.lock")).unwrap();
+    lock.lock().unwrap();
+    let done = world.ctl(&["new", ".", "--name", "it", "--label", "a=b c"]).exits(4);
+    drop(lock);
+    assert!(done.err.contains("is set up, and not registered: "), "{}", done.err);
+    let add = done.err.split("`peers-ctl ").nth(1).unwrap().split('`').next().unwrap();
+    assert!(add.ends_with(" --name it --label 'a=b c'"), "{add}");
+    let line = format!("'{}' {add}", program().with_file_name("peers-ctl").display());
+    assert!(world.command("sh").args(["-c", &line]).output().unwrap().status.success());
+    assert_eq!(names(&world), ["first", "it"]);
+}
+
+#[test]
+fn what_a_clone_brings_along_is_for_its_operator_to_accept() {
+    let world = World::repo();
+    world.write(".peers/goals.yaml", &crate::support::goals(&[("real", "true")]));
+    world.git(&["add", "-f", ".peers"]);
+    world.commit("Goals");
+    let refused = world.ctl(&["new", ".", "--test", "true"]).exits(2);
+    assert!(refused.err.contains("goals.yaml is there already and stays"), "{}", refused.err);
+    let done = world.ctl(&["new", "."]).exits(0);
+    assert!(done.out.contains(", not accepted yet; "), "{}", done.out);
+    assert!(done.err.contains("next: read what would run as you"), "{}", done.err);
+}
+
+#[test]
+fn bare_on_a_terminal_it_asks_and_nowhere_else() {
+    let world = World::repo();
+    world.write("go.mod", "module x\n");
+    world.commit("Go");
+    let done = world.ctl(&["new"]).exits(2);
+    assert!(done.err.contains("PATH") && done.err.contains("`peers-ctl new .`"), "{}", done.err);
+
+    // The end of input, at each question, and a no.
+    let before = everything(&world);
+    for typed in ["\u{4}", "\n\u{4}", "\n\n\u{4}", "\n\n\n\u{4}", "\n\n\n\n\u{4}", "\n\n\n\nn\n"] {
+        let (code, shown) = World::on_terminal(command(&world, &["new"]), typed);
+        assert!(code == Some(1) && shown.contains("nothing was written\n"), "{typed:?}: {shown}");
+    }
+    assert_eq!(before.len(), everything(&world).len());
+
+    let files = World::bare();
+    files.write("Cargo.toml", "[package]\n");
+    let (code, shown) = World::on_terminal(command(&files, &["new"]), "\n\n");
+    assert!(code == Some(1) && shown.contains("It has files and no commit") && !files.at(".git").exists());
+    let (code, shown) = World::on_terminal(command(&files, &["new"]), "\ny\n\n-\n\n\n");
+    assert!(code == Some(0) && shown.contains(" --into-nonempty\n"), "{shown}");
+
+    let (code, shown) = World::on_terminal(command(&world, &["new", "--label", "a=b"]), "\n\n\n\n\n");
+    assert_eq!(code, Some(0), "{shown}");
+    let top = world.at("").canonicalize().unwrap();
+    let line = format!("peers-ctl new {} --name repo --test 'go test ./...' --label 'a=b'\n", top.display());
+    assert!(shown.contains(&line) && shown.contains("repo -> "), "{shown}");
+    assert!(world.read(".peers/goals.yaml").contains("\n    cmd: go test ./...\n"));
+    assert_eq!(names(&world), ["repo"]);
+}
+
+#[test]
+fn init_takes_the_gate_from_the_command_line_too() {
+    let world = World::repo();
+    let none = world.peers(&["init", "--detect"]).exits(1);
+    assert!(none.err.contains("`--test CMD`") && !world.at(".peers").exists(), "{}", none.err);
+    let done = world.peers(&["init", "--test", "make check"]).exits(0);
+    assert!(done.err.contains("next: `peers run`\n"), "{}", done.err);
+    assert!(world.read(".peers/goals.yaml").contains("    cmd: make check\n"));
+    world.peers(&["goals", "diff"]).exits(0);
+    world.peers(&["init", "--upgrade", "--test", "x"]).exits(2);
+    world.peers(&["init", "--test", "x", "--detect"]).exits(2);
+}
