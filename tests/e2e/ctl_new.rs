@@ -181,6 +181,8 @@ fn a_bare_word_lies_below_the_projects_root_which_is_made_on_first_use() {
 fn what_is_refused_writes_nothing() {
     let world = World::repo();
     world.ctl(&["new", "."]).exits(0);
+    world.ctl(&["new", "../moved"]).exits(0);
+    std::fs::rename(world.path("moved"), world.path("elsewhere")).unwrap();
     std::fs::write(world.path("file"), "x").unwrap();
     std::fs::create_dir(world.path("full")).unwrap();
     std::fs::write(world.path("full/x"), "x").unwrap();
@@ -192,6 +194,7 @@ fn what_is_refused_writes_nothing() {
         (&["../repo"][..], 4, "there is a project `repo` already"),
         (&["../repo", "--name", "other"], 4, "is registered already, as `repo`"),
         (&["../same", "--name", "other"], 4, "is registered already, as `repo`"),
+        (&["../elsewhere"], 4, "is registered already, as `moved`"),
         (&["../new", "--name", "repo"], 4, "--name"),
         (&["../file"], 2, "is not a directory"),
         (&["../file/x"], 2, "is not a directory"),
@@ -218,7 +221,7 @@ fn what_is_refused_writes_nothing() {
     ] {
         refused(&world, &[&["new"], args].concat(), code, says);
     }
-    assert_eq!(names(&world), ["repo"]);
+    assert_eq!(names(&world), ["moved", "repo"]);
 }
 
 #[test]

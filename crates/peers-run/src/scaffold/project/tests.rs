@@ -208,6 +208,20 @@ fn a_repository_without_a_commit_gets_its_first_one() {
     finished(&world, &path);
 }
 
+#[test]
+fn gates_that_cannot_be_are_refused_before_anything_is_begun() {
+    let world = world();
+    std::fs::write(world.dir("projects/files").join("x"), "x").unwrap();
+    for name in ["new", "files"] {
+        for gates in [Gates::Detected, Gates::Tests(String::new())] {
+            let asked = ProjectOptions { gates, into_nonempty: true, ..options(&world, name) };
+            let (done, places) = plan::run(None, || new(&world, &asked));
+            assert!(done.unwrap().is_err());
+            assert_eq!(places, Vec::<String>::new(), "{name}");
+        }
+    }
+}
+
 /// A repository with goals and configuration in its history.
 fn clone(world: &World) -> PathBuf {
     let path = world.repo("projects/cloned");
