@@ -51,6 +51,8 @@ mod ctl_fleet;
 #[cfg(test)]
 mod ctl_new;
 #[cfg(test)]
+mod ctl_recycled;
+#[cfg(test)]
 mod ctl_start;
 #[cfg(test)]
 mod ctl_stop;
