@@ -99,7 +99,7 @@ fn a_number_that_somebody_else_has_by_now_is_never_signalled_and_never_taken_for
         &["start", "list", "stop", "list"],
     ] {
         let fleet = Fleet::hanging();
-        let Some(said) = told(&fleet, &commands) else { return };
+        let Some(said) = told(&fleet, commands) else { return };
         let mut started = false;
         for (what, row) in said {
             match what.as_str() {

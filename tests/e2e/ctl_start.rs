@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use crate::ctl_fleet::{Fleet, controller, hold, lives};
 use crate::support::{Ended, World, goals, heard, program};
 
+/// What an operator, or somebody else, does to a project.
+type Change = fn(&World);
+
 #[test]
 fn start_returns_when_the_loop_runs() {
     let fleet = Fleet::hanging();
@@ -41,7 +44,7 @@ fn problems(done: &Ended) -> Vec<String> {
 
 #[test]
 fn a_loop_that_refuses_gives_the_problems_and_the_code_of_run_and_leaves_the_registry_as_it_was() {
-    let refusals: [(&str, fn(&World)); 4] = [
+    let refusals: [(&str, Change); 4] = [
         ("goals that nobody accepted", |world| {
             world.write(".peers/goals.yaml", &goals(&[("real", "true"), ("more", "true")]));
         }),
