@@ -244,7 +244,7 @@ mod tests {
     fn the_lock_is_held_by_who_was_launched_and_by_nobody_once_it_has_ended() {
         let (_tmp, dir) = root();
         let mut child = launched(&dir, "echo ready");
-        assert_eq!(child.listen(Duration::from_secs(60)).unwrap(), Said::Ready);
+        assert_eq!(child.listen(Duration::from_mins(1)).unwrap(), Said::Ready);
         let ended = loop {
             if let Some(ended) = child.ended().unwrap() {
                 break ended;
@@ -252,7 +252,7 @@ mod tests {
         };
         assert_eq!((ended.code, ended.signal), (Some(0), None));
         // A child of another test, between its fork and its exec, may hold a copy for an instant.
-        let again = FileLock::acquire(&dir, "run.lock", Sharing::Exclusive, Duration::from_secs(60)).unwrap();
+        let again = FileLock::acquire(&dir, "run.lock", Sharing::Exclusive, Duration::from_mins(1)).unwrap();
         assert!(matches!(again, Acquired::Held(_)));
     }
 
@@ -268,7 +268,7 @@ mod tests {
             (":", Said::Died),
         ] {
             let mut child = launched(&dir, script);
-            assert_eq!(child.listen(Duration::from_secs(60)).unwrap(), said, "{script}");
+            assert_eq!(child.listen(Duration::from_mins(1)).unwrap(), said, "{script}");
             while child.ended().unwrap().is_none() {}
         }
     }

@@ -289,12 +289,12 @@ fn planned(
         "run".into(),
     ];
     argv.extend(options.argv.iter().cloned());
-    let refusals = match place.holder().map_err(peers_run::boot::Finding::from).map_err(failed)? {
-        Some(holder) => vec![format!("already running, or somebody is about to: {holder}")],
-        None => {
-            let no_gates = options.argv.iter().any(|word| word == "--allow-no-gates");
-            ctl.cx(&project).start_refusals(&place, no_gates)
-        }
+    let holder = place.holder().map_err(peers_run::boot::Finding::from).map_err(failed)?;
+    let refusals = if let Some(holder) = holder {
+        vec![format!("already running, or somebody is about to: {holder}")]
+    } else {
+        let no_gates = options.argv.iter().any(|word| word == "--allow-no-gates");
+        ctl.cx(&project).start_refusals(&place, no_gates)
     };
     let shown: Vec<String> = argv.iter().map(|word| term::quoted(word)).collect();
     let mut text = format!("{name}: {}", shown.join(" "));
