@@ -4,6 +4,9 @@
 //! never makes a loop crashed. States in which nothing runs stay as they are, so that looking at them changes
 //! nothing.
 
+#[cfg(test)]
+mod tests;
+
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, Timestamp};
 
@@ -157,7 +160,8 @@ fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transit
     let known = project.last_exit.as_ref().and_then(|exit| exit.run_id.as_ref());
     let run = seen.run.as_ref();
     let runtime = project.runtime.as_ref();
-    if let Some(runtime) = runtime.filter(|runtime| runtime.phase == Phase::Starting)
+    let idle = matches!(project.state, State::Fresh | State::Stopped | State::Crashed);
+    if let Some(runtime) = runtime.filter(|runtime| idle && runtime.phase == Phase::Starting)
         && run.is_none_or(|run| run.run_id != runtime.run_id)
     {
         // It was noted down and never began; where a run was there since, that one counts.
@@ -171,20 +175,18 @@ fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transit
             },
         });
     }
+    // An older run has nothing to say of the one that the registry knows, whose record is gone.
+    let its = run.filter(|run| {
+        runtime.is_none_or(|known| run.run_id == known.run_id || run.started_at >= known.since)
+    });
     match project.state {
-        State::Running => Some(match run {
+        State::Running => Some(match its {
             Some(run) => ended(project, run, seen, now),
-            None => Transition {
-                state: State::Crashed,
-                outcome: Some(Outcome::Lost),
-                runtime: None,
-                stopped: true,
-                evidence: "nothing runs, and no run record says what became of it".to_owned(),
-                ..same(project)
-            },
+            None => lost(project),
         }),
-        State::Unknown => Some(match run {
+        State::Unknown => Some(match its {
             Some(run) => ended(project, run, seen, now),
+            None if runtime.is_some() || project.last_started_at.is_some() => lost(project),
             None => Transition {
                 state: State::Fresh,
                 outcome: None,
@@ -207,6 +209,18 @@ fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transit
                 (None, None) => None,
             }
         }
+    }
+}
+
+/// A run of which nothing is left.
+fn lost(project: &Project) -> Transition {
+    Transition {
+        state: State::Crashed,
+        outcome: Some(Outcome::Lost),
+        runtime: None,
+        stopped: true,
+        evidence: "nothing runs, and no run record says what became of it".to_owned(),
+        ..same(project)
     }
 }
 

@@ -1,0 +1,295 @@
+//! The table of the specification as a whole, and what holds for every combination, odd ones too.
+
+use std::path::Path;
+
+use peers_model::outcome::ErrorKind;
+use peers_run::place::Holder;
+
+use super::*;
+use crate::oplock::Operation;
+use crate::registry::ProjectName;
+
+const KNOWN: &str = "00000000000000aa";
+const OTHER: &str = "00000000000000bb";
+const BOOT: &str = "this-boot";
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + second * 1000)
+}
+
+const STATES: [State; 5] = [State::Fresh, State::Running, State::Unknown, State::Crashed, State::Stopped];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Alive,
+    Dead,
+    /// Another command holds the lock.
+    Command,
+    NoAnswer,
+}
+const LOOKS: [Look; 4] = [Look::Alive, Look::Dead, Look::Command, Look::NoAnswer];
+
+/// What the store has of the run that the registry knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Run {
+    Ended,
+    Interrupted,
+    Failed,
+    Open,
+    OpenOtherBoot,
+    OpenNoBoot,
+    /// Nothing at all, or nothing that can be read.
+    Missing,
+    /// That of another run, which was over before this one began.
+    ForeignOld,
+    /// That of another run, which came after it.
+    ForeignNew,
+}
+const RUNS: [Run; 9] = [
+    Run::Ended,
+    Run::Interrupted,
+    Run::Failed,
+    Run::Open,
+    Run::OpenOtherBoot,
+    Run::OpenNoBoot,
+    Run::Missing,
+    Run::ForeignOld,
+    Run::ForeignNew,
+];
+const PHASES: [Option<Phase>; 4] = [None, Some(Phase::Starting), Some(Phase::Up), Some(Phase::Stopping)];
+
+/// The known run began at second 100; somebody looks at 200.
+fn project(state: State, phase: Option<Phase>) -> Project {
+    let mut project = Project::new(ProjectName::new("p").unwrap(), Path::new("/repo"), None, at(0));
+    project.state = state;
+    if state != State::Fresh {
+        project.last_started_at = Some(at(100));
+    }
+    if matches!(state, State::Stopped | State::Crashed) {
+        project.last_stopped_at = Some(at(150));
+        project.last_exit = Some(LastExit {
+            reason: "complete".to_owned(),
+            code: Some(0),
+            signal: None,
+            run_id: Some(RunId::new(KNOWN).unwrap()),
+            ts: at(150),
+        });
+    }
+    project.runtime = phase.map(|phase| Runtime {
+        run_id: RunId::new(KNOWN).unwrap(),
+        kind: RuntimeKind::Host,
+        phase,
+        pid: Some(4242),
+        pgid: Some(4242),
+        starttime: Some(7),
+        boot_id: Some(BOOT.to_owned()),
+        peers_bin: "/bin/peers".to_owned(),
+        version: String::new(),
+        argv: Vec::new(),
+        since: at(100),
+        extra: serde_json::Map::new(),
+    });
+    project
+}
+
+fn run(run: Run) -> Option<RunSeen> {
+    let seen = |id: &str, started: i64, boot: Option<&str>, ended: Option<(StopReason, i64)>| {
+        Some(RunSeen {
+            run_id: RunId::new(id).unwrap(),
+            pid: 4242,
+            started_at: at(started),
+            boot_id: boot.map(str::to_owned),
+            ended: ended.map(|(reason, second)| RunEnd {
+                code: Some(reason.exit_code()),
+                reason,
+                at: at(second),
+                signal: None,
+            }),
+        })
+    };
+    match run {
+        Run::Ended => seen(KNOWN, 100, Some(BOOT), Some((StopReason::Complete, 150))),
+        Run::Interrupted => seen(KNOWN, 100, Some(BOOT), Some((StopReason::Interrupted(15), 150))),
+        Run::Failed => seen(KNOWN, 100, Some(BOOT), Some((StopReason::Error(ErrorKind::Io), 150))),
+        Run::Open => seen(KNOWN, 100, Some(BOOT), None),
+        Run::OpenOtherBoot => seen(KNOWN, 100, Some("another-boot"), None),
+        Run::OpenNoBoot => seen(KNOWN, 100, None, None),
+        Run::Missing => None,
+        Run::ForeignOld => seen(OTHER, -60, Some(BOOT), Some((StopReason::Complete, -50))),
+        Run::ForeignNew => seen(OTHER, 160, Some(BOOT), Some((StopReason::MaxTicks, 190))),
+    }
+}
+
+fn observation(look: Look, what: Run, busy: bool) -> Observation {
+    let holder = |run: Option<&str>, command: Option<&str>| Holder {
+        pid: Some(4242),
+        identity: None,
+        run_id: run.map(str::to_owned),
+        command: command.map(str::to_owned),
+        foreign: false,
+        gates_since: None,
+    };
+    let probe = match look {
+        Look::Alive => Probe::Alive(holder(Some(KNOWN), None)),
+        Look::Dead => Probe::Dead,
+        Look::Command => Probe::Command(holder(None, Some("land"))),
+        Look::NoAnswer => Probe::NoAnswer("no answer".to_owned()),
+    };
+    let operation =
+        busy.then(|| Some(Operation { pid: 1, op: "peers-ctl start p".to_owned(), since: at(190) }));
+    Observation { path: PathSeen::Same, probe, operation, run: run(what), boot_id: Some(BOOT.to_owned()) }
+}
+
+/// State and outcome that the table has for a loop that was up; `None` where nothing is written.
+fn due(state: State, look: Look, what: Run) -> Option<(State, Option<Outcome>)> {
+    let crashed = |outcome| Some((State::Crashed, Some(outcome)));
+    match (look, state) {
+        (Look::Alive, State::Running) => None,
+        (Look::Alive, _) => Some((State::Running, None)),
+        (Look::NoAnswer, State::Running) => Some((State::Unknown, None)),
+        (Look::NoAnswer, _) => None,
+        (Look::Dead | Look::Command, State::Running | State::Unknown) => match what {
+            Run::Ended => Some((State::Stopped, Some(Outcome::Converged))),
+            Run::Interrupted => Some((State::Stopped, Some(Outcome::Operator))),
+            Run::ForeignNew => Some((State::Stopped, Some(Outcome::Limit))),
+            Run::Failed => crashed(Outcome::Error),
+            Run::Open => crashed(Outcome::Killed),
+            Run::OpenOtherBoot => crashed(Outcome::HostRebooted),
+            Run::OpenNoBoot | Run::Missing | Run::ForeignOld => crashed(Outcome::Lost),
+        },
+        // Another run was there since somebody looked.
+        (Look::Dead | Look::Command, State::Stopped | State::Crashed) => {
+            (what == Run::ForeignNew).then_some((State::Stopped, Some(Outcome::Limit)))
+        }
+        (Look::Dead | Look::Command, State::Fresh) => match what {
+            Run::Missing | Run::ForeignOld => None,
+            Run::Ended => Some((State::Stopped, Some(Outcome::Converged))),
+            Run::Interrupted => Some((State::Stopped, Some(Outcome::Operator))),
+            Run::ForeignNew => Some((State::Stopped, Some(Outcome::Limit))),
+            Run::Failed => crashed(Outcome::Error),
+            Run::Open => crashed(Outcome::Killed),
+            Run::OpenOtherBoot => crashed(Outcome::HostRebooted),
+            Run::OpenNoBoot => crashed(Outcome::Lost),
+        },
+    }
+}
+
+#[test]
+fn the_table_of_states_and_probes_and_run_records() {
+    for state in STATES {
+        let up = matches!(state, State::Running | State::Unknown).then_some(Phase::Up);
+        for look in LOOKS {
+            for what in RUNS {
+                let before = project(state, up);
+                let found = reconcile(&before, &observation(look, what, false), at(200));
+                let told = found.as_ref().map(|change| (change.state, change.outcome));
+                assert_eq!(told, due(state, look, what), "{state:?} {look:?} {what:?}: {found:?}");
+                let Some(change) = found else { continue };
+                let stops = matches!(change.state, State::Stopped | State::Crashed);
+                assert_eq!(change.stopped, stops, "{state:?} {look:?} {what:?}");
+                assert_eq!(change.runtime.is_none(), stops, "{state:?} {look:?} {what:?}");
+                assert!(!change.evidence.is_empty());
+            }
+        }
+    }
+}
+
+/// Every combination there is, also of fields that no controller writes together.
+fn each(check: impl Fn(&Project, &Observation, Option<Phase>, Look, Run, bool)) {
+    for state in STATES {
+        for phase in PHASES {
+            for look in LOOKS {
+                for what in RUNS {
+                    for busy in [false, true] {
+                        let project = project(state, phase);
+                        check(&project, &observation(look, what, busy), phase, look, what, busy);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_stands_in_the_registry_it_becomes_what_was_seen_and_stays_so() {
+    each(|before, seen, phase, look, what, busy| {
+        let told = format!("{:?} {phase:?} {look:?} {what:?} busy {busy}", before.state);
+        let change = reconcile(before, seen, at(200));
+        let mut after = before.clone();
+        if let Some(change) = &change {
+            change.apply(&mut after, at(200));
+        }
+        let between = busy && phase.is_some_and(|phase| phase != Phase::Up);
+        match look {
+            Look::Alive => {
+                assert_eq!(after.state, State::Running, "{told}");
+                let due = if between { phase } else { Some(Phase::Up) };
+                assert_eq!(after.runtime.as_ref().map(|runtime| runtime.phase), due, "{told}");
+            }
+            Look::NoAnswer => {
+                let due = if before.state == State::Running { State::Unknown } else { before.state };
+                assert_eq!((after.state, &after.runtime), (due, &before.runtime), "{told}");
+                assert!(change.is_none() || before.state == State::Running, "{told}");
+            }
+            Look::Dead | Look::Command if between => assert_eq!(change, None, "{told}"),
+            Look::Dead | Look::Command => {
+                assert!(!matches!(after.state, State::Running | State::Unknown), "{told}: {change:?}");
+                assert_eq!(after.runtime, None, "{told}");
+            }
+        }
+        if let Some(change) = &change {
+            // Only what died by itself, on this boot, can have left something.
+            let open = what == Run::Open && matches!(look, Look::Dead | Look::Command);
+            assert!(change.leftovers.is_none() || open, "{told}");
+        }
+        assert_eq!(reconcile(&after, seen, at(300)), None, "{told}: looking again changes nothing");
+    });
+}
+
+#[test]
+fn a_loop_that_was_told_to_stop_and_is_gone_was_stopped_and_not_lost() {
+    for state in [State::Running, State::Unknown] {
+        let before = project(state, Some(Phase::Stopping));
+        for (what, outcome) in [(Run::Open, Outcome::Operator), (Run::Interrupted, Outcome::Operator)] {
+            let change = reconcile(&before, &observation(Look::Dead, what, false), at(200)).unwrap();
+            assert_eq!((change.state, change.outcome), (State::Stopped, Some(outcome)), "{state:?}");
+        }
+        // It came to its end before it heard of it.
+        let change = reconcile(&before, &observation(Look::Dead, Run::Ended, false), at(200)).unwrap();
+        assert_eq!((change.state, change.outcome), (State::Stopped, Some(Outcome::Converged)), "{state:?}");
+    }
+}
+
+#[test]
+fn a_start_that_was_noted_down_and_never_began_leaves_things_as_they_were() {
+    for state in [State::Fresh, State::Stopped, State::Crashed] {
+        for what in [Run::Missing, Run::ForeignOld] {
+            let before = project(state, Some(Phase::Starting));
+            let change = reconcile(&before, &observation(Look::Dead, what, false), at(200)).unwrap();
+            let mut after = before.clone();
+            change.apply(&mut after, at(200));
+            assert_eq!(after, Project { runtime: None, ..before }, "{state:?} {what:?}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_unknown_and_comes_back_as_it_was() {
+    each(|before, seen, phase, _, what, busy| {
+        let missing = Observation { path: PathSeen::Missing, ..seen.clone() };
+        let mut after = before.clone();
+        reconcile(before, &missing, at(200)).unwrap().apply(&mut after, at(200));
+        assert_eq!((after.state, after.outcome), (State::Unknown, Some(Outcome::PathMissing)));
+        assert_eq!(reconcile(&after, &missing, at(300)), None);
+        // Back again, and nothing runs.
+        let back = observation(Look::Dead, what, false);
+        if let Some(change) = reconcile(&after, &back, at(400)) {
+            change.apply(&mut after, at(400));
+        }
+        let known = matches!(what, Run::Missing | Run::ForeignOld);
+        if before.state == State::Fresh && phase.is_none() && what == Run::Missing && !busy {
+            assert_eq!((after.state, after.outcome), (State::Fresh, None));
+        }
+        assert!(known || !matches!(after.state, State::Running | State::Unknown), "{what:?}: {after:?}");
+    });
+}
