@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use peers_modes::hooks::quoted;
+use peers_sys::term;
 use peers_view::Colour;
 pub use peers_view::count as counted;
 use serde::Serialize;
@@ -58,7 +58,7 @@ impl Out {
             live: terminal,
             columns: columns.clamp(COLUMNS.0, COLUMNS.1),
             page,
-            target: (target != Path::new(".")).then(|| quoted(&target.to_string_lossy())),
+            target: (target != Path::new(".")).then(|| term::quoted(&target.to_string_lossy())),
         }
     }
 

@@ -91,15 +91,35 @@ pub fn inline(text: &str) -> String {
     line(text, usize::MAX)
 }
 
-/// `text` as one word of a POSIX shell.
+/// `text` as one word of a POSIX shell, to be read and pasted: what a terminal should not be sent stands there as
+/// numbers.
 #[must_use]
 pub fn quoted(text: &str) -> String {
+    if inline(text) != text {
+        return numbered(text);
+    }
     let plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ':' | ',' | '@');
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A word that the shell puts together from the bytes of `text`.
+fn numbered(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut word = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'\\' => word.push_str(r"\\"),
+            b' '..=b'~' if byte != b'\'' => word.push(char::from(byte)),
+            _ => {
+                let _infallible = write!(word, r"\0{byte:03o}");
+            }
+        }
+    }
+    format!("\"$(printf %b '{word}')\"")
 }
 
 fn harmless(c: char) -> bool {
@@ -251,9 +271,13 @@ mod tests {
             ("a b", "'a b'"),
             ("it's", r"'it'\''s'"),
             ("$(x)", "'$(x)'"),
+            ("a\u{1b}[2J'\\", r#""$(printf %b 'a\0033[2J\0047\\')""#),
+            ("\u{202e}x", r#""$(printf %b '\0342\0200\0256x')""#),
         ];
         for (text, word) in words {
             assert_eq!(quoted(text), word);
+            let shell = std::process::Command::new("sh").args(["-c", &format!("printf %s {word}")]).output();
+            assert_eq!(shell.unwrap().stdout, text.as_bytes(), "{word}");
         }
     }
 
