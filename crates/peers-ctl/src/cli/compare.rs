@@ -58,11 +58,9 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     }
     let comparison = compare(&inputs);
     if comparison.columns.len() < 2 {
-        return Err(CommandError::usage(format!(
-            "there is nothing to compare: {} cannot be found or read",
-            missing.join(", ")
-        ))
-        .hint("`peers-ctl list` shows the projects, `peers-ctl replay NAME` the runs"));
+        let message = format!("there is nothing to compare: {} cannot be found or read", missing.join(", "));
+        return Err(CommandError::new(exit::INVALID, message)
+            .hint("`peers-ctl list` shows the projects, `peers-ctl replay NAME` the runs"));
     }
     for name in &missing {
         ctl.say(&format!("warning: {name} cannot be found or read, and is left out"));
