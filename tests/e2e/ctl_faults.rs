@@ -133,7 +133,7 @@ fn a_stop_that_dies_anywhere_leaves_a_loop_that_runs_or_nothing() {
         let told = ["stop.op-locked", "stop.intent-written"].contains(&point);
         if !told {
             // What it was sent takes its time.
-            while lives(pid) {
+            while lives(pid) || fleet.locked() {
                 std::thread::yield_now();
             }
         }
@@ -162,7 +162,7 @@ fn a_killed_stop_is_taken_up_by_the_next_command_whichever_that_is() {
         let pid = u32::try_from(started["pid"].as_u64().unwrap()).unwrap();
         assert!(send(pid, "STOP"));
         dies(&fleet, "stop.killed", &["stop", "--grace", "0s"]);
-        while lives(pid) {
+        while lives(pid) || fleet.locked() {
             std::thread::yield_now();
         }
         let done = fleet.ctl(next);

@@ -198,6 +198,7 @@ pub(crate) fn send(pid: u32, signal: &str) -> bool {
     send_to(&pid.to_string(), signal)
 }
 
-fn send_to(whom: &str, signal: &str) -> bool {
+/// The same for a group, as `-PID`.
+pub(crate) fn send_to(whom: &str, signal: &str) -> bool {
     Command::new("sh").args(["-c", &format!("kill -{signal} {whom} 2>/dev/null")]).status().unwrap().success()
 }

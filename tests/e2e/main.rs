@@ -49,6 +49,8 @@ mod ctl_faults;
 #[cfg(test)]
 mod ctl_fleet;
 #[cfg(test)]
+mod ctl_hostile;
+#[cfg(test)]
 mod ctl_new;
 #[cfg(test)]
 mod ctl_recycled;
