@@ -237,8 +237,8 @@ fn nothing_of_a_planted_git_directory_is_executed() {
     }
     let outside = fleet.path("elsewhere");
     std::fs::create_dir(&outside).unwrap();
-    let included = fleet.path("included");
-    std::fs::write(&included, format!("[core]\n\tfsmonitor = {run}\n\tpager = {run}\n")).unwrap();
+    let settings = fleet.path("included");
+    std::fs::write(&settings, format!("[core]\n\tfsmonitor = {run}\n\tpager = {run}\n")).unwrap();
     let plain = std::fs::read_to_string(fleet.at(".git/config")).unwrap();
     let drivers = format!(
         "[filter \"evil\"]\n\tclean = {run}\n\tsmudge = {run}\n\tprocess = {run}\n\trequired = true\n\
@@ -253,15 +253,14 @@ fn nothing_of_a_planted_git_directory_is_executed() {
         "[gpg]\n\tprogram = {run}\n\tformat = ssh\n[gpg \"ssh\"]\n\tprogram = {run}\n[commit]\n\tgpgSign = true\n\
          [log]\n\tshowSignature = true\n[credential]\n\thelper = {run}\n[trailer \"x\"]\n\tcommand = {run}\n\tifmissing = add\n"
     );
-    let aliases: String =
+    let aliases =
         ["status", "log", "diff", "show", "rev-parse", "cat-file", "rev-list", "for-each-ref", "config"]
-            .iter()
             .map(|name| format!("[alias]\n\t{name} = !{run}\n"))
-            .collect();
+            .concat();
     let redirected = format!("[core]\n\tworktree = {}\n", outside.display());
     let hooked = format!("[core]\n\thooksPath = {}\n", fleet.at(".git/hooks").display());
     let includes =
-        format!("[include]\n\tpath = {0}\n[includeIf \"gitdir:**\"]\n\tpath = {0}\n", included.display());
+        format!("[include]\n\tpath = {0}\n[includeIf \"gitdir:**\"]\n\tpath = {0}\n", settings.display());
     let all = [&drivers, &core, &signs, &aliases, &includes, &hooked].map(String::as_str).concat();
     let corpus = [
         ("drivers", drivers.as_str()),
@@ -359,7 +358,7 @@ fn nobody_waits_for_a_pipe_in_place_of_a_file() {
 #[test]
 fn no_link_is_followed_in_place_of_a_file() {
     in_place_of_each("a symlink", |fleet, path| {
-        std::os::unix::fs::symlink(fleet.path("secret"), path).unwrap()
+        std::os::unix::fs::symlink(fleet.path("secret"), path).unwrap();
     });
 }
 
@@ -458,13 +457,15 @@ fn what_somebody_wrote_of_a_stop_says_nothing() {
     }
 }
 
+type Planting = fn(&Fleet, &Path);
+
 #[test]
 fn a_lock_that_cannot_be_looked_at_makes_no_loop_crashed() {
     let fleet = Fleet::hanging();
     fleet.start(&[]);
     crate::support::heard(&fleet.path("pipe"));
     let (lock, kept) = (fleet.store().join("run.lock"), fleet.path("kept"));
-    let kinds: [(&str, fn(&Fleet, &Path)); 4] = [
+    let kinds: [(&str, Planting); 4] = [
         ("a FIFO", |fleet, path| drop(fleet.fifo(path))),
         ("a symlink", |fleet, path| std::os::unix::fs::symlink(fleet.path("kept"), path).unwrap()),
         ("a hard link", |fleet, path| std::fs::hard_link(fleet.path("kept"), path).unwrap()),

@@ -56,6 +56,7 @@ pub fn act(
     (command, op): (&str, OperatorOp),
     before: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
 ) -> Result<Taken, CommandError> {
+    cx.operators_alone(place, command)?;
     match place.lock(command) {
         Ok(lock) => {
             record(cx, place, op, before)?;

@@ -86,6 +86,11 @@ impl Ctl {
         Cx { env: self.env.clone(), out: Out::new(&self.env, &target), target }
     }
 
+    /// Refuses an act of the operator that comes out of a run of this project.
+    pub(crate) fn operators_alone(&self, project: &Project, command: &str) -> Result<(), CommandError> {
+        self.cx(project).operators_alone_here(command)
+    }
+
     /// Tells what is odd, unless JSON carries it.
     pub(crate) fn warn(&self, warnings: &[Warning]) {
         if self.json || self.quiet {

@@ -109,7 +109,8 @@ pub fn stop(
     };
     let run_id = holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok());
     let handle = hold(name, &place, &holder)?;
-    set_phase(config, name, run_id.as_ref(), Phase::Stopping)?;
+    // A registry that cannot be written must not keep a loop running.
+    told_later(set_phase(config, name, run_id.as_ref(), Phase::Stopping));
     fault::point("stop.intent-written");
     let grace = if options.now { HURRIED } else { options.grace };
     tell(&handle, Signal::Term)?;
@@ -141,7 +142,7 @@ pub fn stop(
     let swept = run_id.as_ref().map(|run| sweep(&place, run)).transpose()?.unwrap_or_default();
     fault::point("stop.swept");
     let at = clock::now();
-    registry::edit(config, |registry| {
+    let noted = registry::edit(config, |registry| {
         let Some(project) = registry.get_mut(name) else { return Err(unknown(name.as_str(), registry)) };
         project.state = State::Stopped;
         project.outcome = Some(Outcome::Operator);
@@ -155,7 +156,8 @@ pub fn stop(
             ts: at,
         });
         Ok(())
-    })?;
+    });
+    told_later(noted);
     fault::point("stop.done");
     Ok(Stopped::Killed { run_id, swept })
 }
@@ -187,6 +189,13 @@ pub fn stop_after_tick(
 fn never_set_up(known: &Project, place: &Place, env: &Env) -> Result<bool, Finding> {
     let none = place.view_store().map_err(|error| Finding::from(&error))?.is_none();
     Ok(none && Observation::of(known, env).probe == Probe::Dead)
+}
+
+/// What could not be noted down is seen again by the next look.
+fn told_later(noted: Result<(), Finding>) {
+    if let Err(finding) = noted {
+        tracing::warn!("the registry was not written: {}", finding.message);
+    }
 }
 
 /// A handle on the process that holds the run lock, once it is known that it does.

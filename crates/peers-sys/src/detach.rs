@@ -46,6 +46,8 @@ impl Inherited {
     /// streams cannot be taken.
     pub fn take() -> io::Result<Self> {
         rustix::process::setsid()?;
+        // Who started this may listen for signals in a way that its children inherit.
+        nix::sys::signal::SigSet::empty().thread_set_mask().map_err(io::Error::from)?;
         let lock = File::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
         let pipe = File::from(rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?);
         let null = File::options().read(true).open("/dev/null")?;

@@ -209,6 +209,19 @@ fn keep(config: &peers_fleet::ConfigDir, name: &ProjectName, restart: &Restart) 
     .map_err(failed)
 }
 
+/// Starts one, where it goes on.
+pub(crate) fn launch(
+    ctl: &Ctl,
+    config: &peers_fleet::ConfigDir,
+    name: &ProjectName,
+    options: &StartOptions,
+) -> Result<Started, CommandError> {
+    let project = start::project(config, name).map_err(failed)?;
+    ctl.operators_alone(&project, "start")?;
+    let options = StartOptions { work_dir: going_on(ctl, config, name, options)?, ..options.clone() };
+    Ok(start::start(config, name, &ctl.env, &options)?)
+}
+
 /// Starts one and says so.
 pub(crate) fn started(
     ctl: &Ctl,
@@ -216,8 +229,7 @@ pub(crate) fn started(
     name: &ProjectName,
     options: &StartOptions,
 ) -> Result<Done, CommandError> {
-    let options = StartOptions { work_dir: going_on(ctl, config, name, options)?, ..options.clone() };
-    let Started { run_id, pid, log, warning, launched: _ } = start::start(config, name, &ctl.env, &options)?;
+    let Started { run_id, pid, log, warning, launched: _ } = launch(ctl, config, name, options)?;
     let project = start::project(config, name).map_err(failed)?;
     let place = start::located(&project, &ctl.env).map_err(failed)?;
     let record =

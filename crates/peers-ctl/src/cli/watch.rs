@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use peers_console::error::CommandError;
 use peers_fleet::notify::{Channel, Notice};
-use peers_fleet::start;
 use peers_fleet::supervise::{Verdict, recent, supervise};
 use peers_fleet::{ConfigDir, Project, ProjectName, registry};
 use peers_model::exit;
@@ -99,7 +98,14 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         begun: Vec::new(),
     };
     loop {
-        watch.look()?;
+        match watch.look() {
+            Ok(()) => {}
+            Err(error) if error.is_silent() || args.once => return Err(error),
+            // A full disk, a registry that somebody holds: whoever watches goes on, and says so.
+            Err(error) => {
+                ctl.out.talk(&format!("warning: this look did not come to its end: {}", error.summary()));
+            }
+        }
         if args.once {
             return Ok(ExitCode::SUCCESS);
         }
@@ -204,7 +210,7 @@ impl Watch<'_> {
             &project.last_argv,
             BudgetArgs::default().options(&super::start::RunArgs::default(), self.ctl),
         )?;
-        match start::start(&self.config, &project.name, &self.ctl.env, &options) {
+        match super::start::launch(self.ctl, &self.config, &project.name, &options) {
             Ok(started) => {
                 self.event(
                     "restarted",
@@ -214,7 +220,6 @@ impl Watch<'_> {
                 self.begun.push(started.launched);
             }
             Err(error) => {
-                let error = CommandError::from(error);
                 self.event("not-restarted", project.name.as_str(), &error.summary())?;
             }
         }
