@@ -49,6 +49,8 @@ mod ctl_faults;
 #[cfg(test)]
 mod ctl_fleet;
 #[cfg(test)]
+mod ctl_golden;
+#[cfg(test)]
 mod ctl_hostile;
 #[cfg(test)]
 mod ctl_new;

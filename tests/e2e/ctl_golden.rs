@@ -1,0 +1,224 @@
+//! The JSON of every command that looks, as it was agreed on, and the completions of every shell.
+//!
+//! `PEERS_UPDATE=1` writes the files below `tests/golden/ctl` anew; a difference is a change of the interface.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Map, Value};
+
+use crate::ctl_fleet::Fleet;
+use crate::support::{World, program};
+
+/// Every command that looks: the name of its file, its arguments, its exit code, its schema.
+const COMMANDS: [(&str, &str, i32, &str); 20] = [
+    ("list", "list", 0, "peers-ctl.list/1"),
+    ("list-wide", "list --wide", 0, "peers-ctl.list/1"),
+    ("status", "status demo", 0, "peers-ctl.status/1"),
+    ("dashboard", "dashboard", 0, "peers-ctl.dashboard/1"),
+    ("dashboard-project", "dashboard --project demo", 0, "peers-ctl.dashboard/1"),
+    ("events", "events", 0, "peers-ctl.events/1"),
+    ("tail", "tail demo --once", 0, "peers-ctl.tail/1"),
+    ("logs", "logs demo", 0, "peers-ctl.logs/1"),
+    ("logs-tick", "logs demo --tick 1", 0, "peers-ctl.logs/1"),
+    ("report", "report demo", 0, "peers-ctl.report/1"),
+    ("review", "review demo", 0, "peers-ctl.review/1"),
+    ("compare", "compare demo demo", 0, "peers-ctl.compare/1"),
+    ("replay", "replay demo", 0, "peers-ctl.replay/1"),
+    ("peek", "peek demo --no-follow", 0, "peers-ctl.peek/1"),
+    ("doctor", "doctor demo", 0, "peers-ctl.doctor/1"),
+    ("registry-check", "registry check", 0, "peers-ctl.registry-check/1"),
+    ("reconcile", "reconcile", 0, "peers-ctl.reconcile/1"),
+    ("wait", "wait demo", 0, "peers-ctl.wait/1"),
+    ("start-dry-run", "start demo --dry-run", 0, "peers-ctl.start/1"),
+    ("error", "status nobody", 3, "peers-ctl.error/1"),
+];
+
+/// What differs from one run to the next, in one place.
+struct Redacted {
+    world: String,
+    bin: String,
+}
+
+impl Redacted {
+    fn of(fleet: &Fleet) -> Self {
+        let world = fleet.path("").canonicalize().unwrap().to_str().unwrap().to_owned();
+        Self { world, bin: program().parent().unwrap().to_str().unwrap().to_owned() }
+    }
+
+    fn value(&self, key: &str, value: Value) -> Value {
+        match value {
+            Value::String(_) if key == "boot_id" => "<boot>".into(),
+            Value::String(text) => Value::String(self.text(&text)),
+            Value::Number(_) if measured(key) => "<n>".into(),
+            Value::Array(list) => list.into_iter().map(|one| self.value(key, one)).collect(),
+            Value::Object(map) => {
+                // A cell whose unit is time.
+                let timed = map.get("unit").is_some_and(|unit| unit == "ms");
+                let of = |(key, value): (String, Value)| {
+                    let time = timed && matches!(key.as_str(), "spent" | "values" | "deltas");
+                    let value = self.value(if time { "ms" } else { &key }, value);
+                    (self.text(&key), value)
+                };
+                map.into_iter().map(of).collect::<Map<_, _>>().into()
+            }
+            value => value,
+        }
+    }
+
+    fn text(&self, text: &str) -> String {
+        let text = text.replace(&self.world, "<world>").replace(&self.bin, "<bin>");
+        let text = text.replace(env!("CARGO_PKG_VERSION"), "<version>");
+        let mut told = String::new();
+        let mut rest = text.as_str();
+        while let Some(first) = rest.chars().next() {
+            let whole = |fits: fn(char) -> bool| rest.find(|c| !fits(c)).unwrap_or(rest.len());
+            let begins = !told.ends_with(|c: char| c.is_ascii_alphanumeric());
+            let word = whole(|c| c.is_ascii_alphanumeric());
+            let time = whole(|c| c.is_ascii_digit() || matches!(c, '-' | ':' | '.' | 'T' | 'Z'));
+            let taken = if begins && time >= 20 && rest[..time].contains('T') {
+                told.push_str("<time>");
+                time
+            } else if begins && hex(&rest[..word]) {
+                told.push_str("<hex>");
+                word
+            } else if begins && span(&rest[..word]) {
+                told.push_str("<span>");
+                word
+            } else if begins
+                && told.ends_with("process ")
+                && rest[..word].bytes().all(|b| b.is_ascii_digit())
+                && word > 0
+            {
+                told.push_str("<pid>");
+                word
+            } else {
+                told.push(first);
+                first.len_utf8()
+            };
+            rest = &rest[taken..];
+        }
+        told
+    }
+}
+
+/// A commit, a digest, the id of a run.
+fn hex(word: &str) -> bool {
+    word.len() >= 7 && word.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// `12ms`, `3s`, `2m`.
+fn span(word: &str) -> bool {
+    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = &word[digits.len()..];
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) && matches!(unit, "ms" | "s" | "m" | "h")
+}
+
+/// Whether a number is what a clock, the system or the size of a path made of it.
+fn measured(key: &str) -> bool {
+    let ends =
+        ["_ms", "_s", "bytes", "pid", "pgid", "starttime", "start_time", "dev", "ino", "ms", "revision"];
+    ends.iter().any(|end| key.ends_with(end)) && !key.starts_with("max_")
+}
+
+/// Kinds instead of values, of lists what their first entry is: for what depends on the machine.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Null => "null or text".into(),
+        Value::String(_) => "null or text".into(),
+        Value::Number(_) => "number".into(),
+        Value::Bool(_) => "truth".into(),
+        Value::Array(list) => list.first().map(shape).into_iter().collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), shape(value))).collect(),
+    }
+}
+
+/// One document, or those of each line.
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| {
+        text.lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+            .collect()
+    })
+}
+
+/// A project that has run two ticks, with a bug, a review and handoffs.
+fn ran() -> Fleet {
+    let world = World::ready("test -d .");
+    for peer in ["ann", "ben"] {
+        let script = format!(
+            "after: repeat\nturns:\n- - say: I work\n  - write: {{path: {peer}.txt, append: \"{{{{turn}}}}\\n\"}}\n  \
+             - bug_report: {{id: bug-{peer}, severity: low, title: Odd, description: It is odd}}\n  \
+             - handoff: Work of {peer}\n"
+        );
+        world.script(peer, &script);
+    }
+    let fleet = Fleet::of(world);
+    fleet.ctl(&["start", "--max-ticks", "2"]).exits(0);
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet
+}
+
+#[test]
+fn the_json_of_every_command_that_looks_is_what_was_agreed_on() {
+    let fleet = ran();
+    let redacted = Redacted::of(&fleet);
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/ctl");
+    let update = std::env::var_os("PEERS_UPDATE").is_some();
+    let mut wrong = Vec::new();
+    for (name, line, code, schema) in COMMANDS {
+        let words: Vec<&str> = line.split(' ').chain(["--json"]).collect();
+        let done = fleet.ctl(&words);
+        if name != "doctor" {
+            assert_eq!(done.code, Some(code), "{line}: {}{}", done.out, done.err);
+        }
+        let found = document(&done.out);
+        let said = if found.is_array() { &found[0]["schema"] } else { &found["schema"] };
+        assert_eq!(said, schema, "{line}");
+        let found = if name == "doctor" { shape(&found) } else { redacted.value("", found) };
+        let text = format!("{found:#}\n");
+        let file = dir.join(format!("{name}.json"));
+        if update {
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::write(&file, &text).unwrap();
+        }
+        let golden: Value = std::fs::read(&file)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default();
+        if golden != found {
+            let golden = format!("{golden:#}\n");
+            let at = golden.lines().zip(text.lines()).find(|(old, new)| old != new);
+            wrong.push(format!("{name}: {at:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "PEERS_UPDATE=1 writes them anew: {wrong:#?}");
+}
+
+#[test]
+fn what_is_agreed_on_is_described() {
+    let docs = include_str!("../../docs/formats/ctl-json.md");
+    let missing: Vec<&str> =
+        COMMANDS.iter().map(|(_, _, _, schema)| *schema).filter(|schema| !docs.contains(schema)).collect();
+    assert!(missing.is_empty(), "docs/formats/ctl-json.md says nothing of {missing:?}");
+}
+
+#[test]
+fn completions_are_scripts_of_their_shells() {
+    let fleet = World::bare();
+    for (shell, check) in [("bash", &["-n"][..]), ("zsh", &["-n"]), ("fish", &["--no-execute"])] {
+        let script = fleet.ctl(&["completions", shell]).exits(0).out;
+        assert!(script.contains("peers-ctl") && script.contains("dashboard"), "{shell}");
+        let file = fleet.path(&format!("completions.{shell}"));
+        std::fs::write(&file, &script).unwrap();
+        let mut command: Command = fleet.command(shell);
+        let Ok(output) = command.args(check).arg(&file).output() else {
+            eprintln!("skipped: {shell} is not installed, its completions were not parsed");
+            continue;
+        };
+        assert!(output.status.success(), "{shell}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    for shell in ["elvish", "powershell"] {
+        fleet.ctl(&["completions", shell]).exits(0);
+    }
+}
