@@ -67,7 +67,9 @@ impl Redacted {
     }
 
     fn text(&self, text: &str) -> String {
-        let text = text.replace(&self.world, "<world>").replace(&self.bin, "<bin>");
+        let config = [self.world.as_str(), "home", "config"].join("/");
+        let text =
+            text.replace(&config, "<config>").replace(&self.world, "<world>").replace(&self.bin, "<bin>");
         let text = text.replace(env!("CARGO_PKG_VERSION"), "<version>");
         let mut told = String::new();
         let mut rest = text.as_str();
@@ -124,8 +126,7 @@ fn measured(key: &str) -> bool {
 /// Kinds instead of values, of lists what their first entry is: for what depends on the machine.
 fn shape(value: &Value) -> Value {
     match value {
-        Value::Null => "null or text".into(),
-        Value::String(_) => "null or text".into(),
+        Value::Null | Value::String(_) => "null or text".into(),
         Value::Number(_) => "number".into(),
         Value::Bool(_) => "truth".into(),
         Value::Array(list) => list.first().map(shape).into_iter().collect(),
