@@ -239,11 +239,19 @@ fn who_stops_a_loop_and_its_own_group_live_on() {
     let (fleet, row) = with_grandchildren();
     let run = run_id(&row);
     assert!(send(pid(&row), "STOP"));
-    // The controller and the shell around it carry the mark of the run themselves.
+    // Whoever carries the mark of the run is of the run, and does not end it.
+    let marked = fleet
+        .command("sh")
+        .args(["-c", "\"$0\" stop --now"])
+        .arg(controller())
+        .env("PEERS_RUN_ID", &run)
+        .output();
+    let refused = Ended::of(&marked.unwrap()).exits(5);
+    assert!(refused.err.contains("for the operator alone"), "{}", refused.err);
+    assert!(lives(pid(&row)));
     let mut shell = fleet.command("sh");
     let line = format!("{} stop --grace 0s; echo \"$?, and on\"", controller().display());
-    shell.args(["-c", &line]).env("PEERS_RUN_ID", &run).env("PEERS_ITERATION", "1");
-    shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+    shell.args(["-c", &line]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = shell.spawn().unwrap();
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();

@@ -55,11 +55,26 @@ impl Cx {
         }
         let holder = place.holder().ok().flatten().filter(|holder| !holder.foreign)?;
         let pid = holder.pid?;
+        // A lock can name anybody, such as the first process of the machine; only who has it open is its loop.
+        if !has_lock_open(place, pid) {
+            return None;
+        }
         ancestors().any(|ancestor| ancestor == pid).then(|| {
             let run = holder.run_id.map(|run| format!(" of run {}", term::line(&run, 40)));
             format!("process {pid}{} started it", run.unwrap_or_default())
         })
     }
+}
+
+/// Whether this process has the run lock open. Where the system does not tell, it is believed to.
+fn has_lock_open(place: &Place, pid: u32) -> bool {
+    if !cfg!(target_os = "linux") {
+        return true;
+    }
+    let store = place.view_store().ok().flatten();
+    let lock = store.and_then(|store| store.stat(layout::store::RUN_LOCK).ok().flatten());
+    let pid = i32::try_from(pid).ok().and_then(peers_sys::identity::Pid::new);
+    pid.zip(lock).is_some_and(|(pid, lock)| peers_sys::identity::has_open(pid, lock.id))
 }
 
 /// The processes above this one, the nearest first. A loop adopts what its agents leave behind, so a
