@@ -218,6 +218,9 @@ fn a_loop_that_nobody_has_asked_for_its_end_is_over_all_the_same() {
         assert_eq!((&row["state"], &row["managed"]), (&"running".into(), &false.into()), "{row}");
         let run = run_id(&row);
         assert!(send(child.id(), signal));
+        while signal == "KILL" && lives(child.id()) {
+            std::thread::yield_now();
+        }
         let done = fleet.ctl(&["stop", "--grace", "0s"]).exits(0);
         assert!(!lives(child.id()), "{signal}");
         let row = fleet.row("demo");

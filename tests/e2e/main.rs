@@ -51,6 +51,8 @@ mod ctl_fleet;
 #[cfg(test)]
 mod ctl_golden;
 #[cfg(test)]
+mod ctl_ground;
+#[cfg(test)]
 mod ctl_hostile;
 #[cfg(test)]
 mod ctl_new;

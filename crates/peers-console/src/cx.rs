@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::goal::Goal;
-use peers_model::{RunId, Timestamp, limits};
+use peers_model::{ProjectId, RunId, Timestamp, limits};
 use peers_run::boot::{self, Finding};
 use peers_run::place::{Holder, PEERS_DIR, Place, is_cut_off, is_gone};
 use peers_store::{FsDisk, accept, layout, load, runs, store};
@@ -28,6 +28,8 @@ pub struct Cx {
     pub env: Env,
     /// The directory that the command is about.
     pub target: PathBuf,
+    /// The project that is known to lie there, where that is known: what its `.git` says does not count then.
+    pub project: Option<ProjectId>,
     /// The terminal.
     pub out: Out,
 }
@@ -38,7 +40,7 @@ impl Cx {
     /// # Errors
     /// The directory, its repository, or the home of the trusted stores cannot be found.
     pub fn place(&self) -> Result<Place, CommandError> {
-        Ok(Place::locate(&self.target, &self.env)?)
+        Ok(Place::locate(&self.target, &self.env)?.expect(self.project.as_ref())?)
     }
 
     /// The place with its store, for looking.

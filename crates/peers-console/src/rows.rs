@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use peers_git::PeerRepo;
-use peers_model::{CommitId, Timestamp, limits};
+use peers_model::{CommitId, ProjectId, Timestamp, limits};
 use peers_run::place::{Homes, Place};
 use peers_store::bugs;
 use peers_store::{Area, Disk as _, FsDisk, layout};
@@ -24,6 +24,8 @@ const PACKED: u64 = 256 * 1024;
 #[derive(Debug)]
 pub struct Watched {
     path: PathBuf,
+    /// The project that is known to lie there.
+    project: Option<ProjectId>,
     place: Option<(Place, FsDisk)>,
     reader: RowReader,
     head: HeadCache,
@@ -34,11 +36,12 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// The loop of the repository at `path`. Nothing is looked at yet.
+    /// The loop of the repository at `path`, of which may be known which project it is. Nothing is looked at yet.
     #[must_use]
-    pub fn new(path: impl Into<PathBuf>) -> Self {
+    pub fn new(path: impl Into<PathBuf>, project: Option<ProjectId>) -> Self {
         Self {
             path: path.into(),
+            project,
             place: None,
             reader: RowReader::default(),
             head: HeadCache::default(),
@@ -51,7 +54,7 @@ impl Watched {
     pub fn row(&mut self, env: &Env, homes: Option<&Homes>, listed: Listed, spelling: Spelling) -> LoopRow {
         let now = clock::now();
         if self.place.is_none() {
-            self.place = match open(&self.path, env, homes) {
+            self.place = match open(&self.path, self.project.as_ref(), env, homes) {
                 Ok(found) => Some(found),
                 Err(why) => return unknown(now, listed, spelling, why),
             };
@@ -82,8 +85,15 @@ impl Watched {
     }
 }
 
-fn open(path: &Path, env: &Env, homes: Option<&Homes>) -> Result<(Place, FsDisk), String> {
-    let place = Place::locate_below(path, env, homes).map_err(|error| chain(&error))?;
+fn open(
+    path: &Path,
+    project: Option<&ProjectId>,
+    env: &Env,
+    homes: Option<&Homes>,
+) -> Result<(Place, FsDisk), String> {
+    let place = Place::locate_below(path, env, homes)
+        .and_then(|place| place.expect(project))
+        .map_err(|error| chain(&error))?;
     let disk = place.open_view_disk().map_err(|error| chain(&error))?;
     Ok((place, disk))
 }

@@ -64,7 +64,9 @@ impl Board {
             .map(|one| {
                 let Project { name, path, .. } = &one.project;
                 let known = self.watched.remove(name).filter(|(known, _)| known == path);
-                let (_, watched) = known.unwrap_or_else(|| (path.clone(), Watched::new(path.as_str())));
+                let (_, watched) = known.unwrap_or_else(|| {
+                    (path.clone(), Watched::new(path.as_str(), one.project.project_id.clone()))
+                });
                 Job { one, watched, row: None }
             })
             .collect();
@@ -98,7 +100,9 @@ fn listed(one: &Seen) -> Listed {
     let Seen { project, seen, change: _ } = one;
     let runtime = project.runtime.as_ref();
     let why = match (&seen.path, &seen.probe) {
-        (PathSeen::Missing, _) => Some("its directory is not there".to_owned()),
+        (PathSeen::Missing, _) if project.state != State::Running => {
+            Some("its directory is not there".to_owned())
+        }
         (_, Probe::NoAnswer(why)) if project.state == State::Unknown => Some(why.clone()),
         _ if project.state == State::Unknown => Some("nobody could look".to_owned()),
         _ => None,
@@ -116,7 +120,7 @@ fn listed(one: &Seen) -> Listed {
         kind: runtime.map(|_| "host".to_owned()),
         killed: killed.and_then(|exit| Some((exit.run_id.clone()?, exit.ts))),
         unknown: why.map(|why| Unknown {
-            since: project.last_stopped_at,
+            since: project.state_since.filter(|_| project.state == State::Unknown),
             outcome: project.outcome.map(|outcome| outcome.word().to_owned()),
             why,
         }),

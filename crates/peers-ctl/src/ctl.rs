@@ -7,6 +7,7 @@ use std::time::Duration;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::output::Out;
+use peers_fleet::ground::Ground;
 use peers_fleet::refresh::{self, Seen};
 use peers_fleet::registry::{self, Loaded, Warning};
 use peers_fleet::select::Selection;
@@ -83,12 +84,15 @@ impl Ctl {
     /// What the subcommands of `peers` are given, for this project.
     pub(crate) fn cx(&self, project: &Project) -> Cx {
         let target = PathBuf::from(&project.path);
-        Cx { env: self.env.clone(), out: Out::new(&self.env, &target), target }
+        let project = project.project_id.clone();
+        Cx { env: self.env.clone(), out: Out::new(&self.env, &target), target, project }
     }
 
     /// Refuses an act of the operator that comes out of a run of this project.
     pub(crate) fn operators_alone(&self, project: &Project, command: &str) -> Result<(), CommandError> {
-        self.cx(project).operators_alone_here(command)
+        // Whoever goes on says what is wrong with the place.
+        let Ok(ground) = Ground::of_one(project, &self.env) else { return Ok(()) };
+        self.cx(project).operators_alone(&ground.place, command)
     }
 
     /// Tells what is odd, unless JSON carries it.

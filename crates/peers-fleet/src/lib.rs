@@ -11,6 +11,7 @@
 pub mod checkup;
 pub mod config;
 pub mod fault;
+pub mod ground;
 pub mod notify;
 pub mod observe;
 pub mod oplock;

@@ -1,18 +1,26 @@
 //! What can be seen of a project, without changing anything: whether a loop runs, and what became of the last.
 
 use std::path::Path;
+use std::time::Duration;
 
 use peers_core::state::State as LoopState;
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, Timestamp};
-use peers_run::place::{Holder, Homes, Place, PlaceError};
+use peers_run::place::{Holder, Homes};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, layout, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
+use peers_sys::{clock, term};
 
+use crate::ground::Ground;
 use crate::oplock::{OpLock, Operation};
-use crate::registry::{PathId, Project, State};
+use crate::registry::{PathId, Project, Runtime, State};
+
+/// A process that let go of its lock is gone after this.
+const DYING: Duration = Duration::from_millis(200);
+/// How often it is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What was seen of a project.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,12 +33,14 @@ pub struct Observation {
     pub operation: Option<Option<Operation>>,
     /// What became of the run that the registry knows, or of a newer one. Looked at only where it matters.
     pub run: Option<RunSeen>,
+    /// The process that the registry notes for its loop is alive.
+    pub alive: bool,
     /// The id of this boot.
     pub boot_id: Option<String>,
 }
 
 /// What lies at a project's path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathSeen {
     /// The directory that was registered.
     Same,
@@ -38,6 +48,8 @@ pub enum PathSeen {
     Other,
     /// None.
     Missing,
+    /// Not a repository any more, or one that leads to another; what is wrong with it.
+    Misled(String),
 }
 
 /// Whether a loop runs: who holds the run lock.
@@ -86,7 +98,7 @@ impl Observation {
     #[must_use]
     pub fn none() -> Self {
         let probe = Probe::NoAnswer("nobody looked".to_owned());
-        Self { path: PathSeen::Same, probe, operation: None, run: None, boot_id: None }
+        Self { path: PathSeen::Same, probe, operation: None, run: None, alive: false, boot_id: None }
     }
 
     /// Looks at a project. Nothing is made or changed; the lock is looked at by sharing it for an instant.
@@ -98,34 +110,57 @@ impl Observation {
     /// [`Observation::of`] for who looks at many.
     #[must_use]
     pub fn below(project: &Project, env: &Env, homes: Option<&Homes>) -> Self {
-        let boot_id = peers_sys::clock::boot_id().map(str::to_owned);
-        let seen = |path, probe| Self { path, probe, operation: None, run: None, boot_id: boot_id.clone() };
-        let place = match Place::locate_below(Path::new(&project.path), env, homes) {
-            Ok(place) => place,
-            Err(PlaceError::NotADirectory { .. }) => return seen(PathSeen::Missing, Probe::Dead),
-            Err(error) => return seen(PathSeen::Same, Probe::NoAnswer(error.to_string())),
+        let boot_id = clock::boot_id().map(str::to_owned);
+        let mut this = Self { boot_id, ..Self::none() };
+        let Ground { place, path } = match Ground::of(project, env, homes) {
+            Ok(ground) => ground,
+            Err(error) => return Self { probe: Probe::NoAnswer(error.to_string()), ..this },
         };
-        let path = match project.path_id {
-            Some(known) if known.ino != place.identity().ino && !place.is_linked() => PathSeen::Other,
-            _ => PathSeen::Same,
+        this.path = path;
+        let alive = || project.runtime.as_ref().is_some_and(Runtime::is_alive);
+        let store = match place.view_store() {
+            Ok(Some(store)) => store,
+            Ok(None) if is_up(project) => {
+                let missing = term::inline(&place.store_dir().to_string_lossy());
+                let probe = Probe::NoAnswer(format!("its trusted store is not there: {missing}"));
+                return Self { probe, alive: alive(), ..this };
+            }
+            Ok(None) => return Self { probe: Probe::Dead, ..this },
+            Err(error) => return Self { probe: Probe::NoAnswer(error.to_string()), alive: alive(), ..this },
         };
-        let probe = match place.holder() {
+        this.probe = match place.holder() {
             Ok(Some(holder)) if is_loop(&holder) => Probe::Alive(holder),
             Ok(Some(holder)) => Probe::Command(holder),
             Ok(None) => Probe::Dead,
             Err(error) => Probe::NoAnswer(error.to_string()),
         };
-        let store = place.view_store().ok().flatten();
-        let operation = store.as_ref().and_then(|store| OpLock::holder(store).ok().flatten());
-        let idle = matches!(probe, Probe::Dead | Probe::Command(_));
-        let run = match &store {
-            Some(store) if idle && matters(project, store) => {
-                store.try_clone().ok().and_then(|store| run(project, FsDisk::new(store, None)))
+        this.operation = OpLock::holder(&store).ok().flatten();
+        if matches!(this.probe, Probe::Dead | Probe::Command(_)) && matters(project, &store) {
+            this.run = store.try_clone().ok().and_then(|store| latest(project, FsDisk::new(store, None)));
+            if this.run.as_ref().is_none_or(|run| run.ended.is_none()) {
+                this.alive = still(alive);
             }
-            _ => None,
-        };
-        Self { path, probe, operation, run, boot_id }
+        }
+        this
     }
+}
+
+/// Whether a process is alive, and still is a little later: one that is dying lets go of its lock before it is
+/// gone.
+fn still(alive: impl Fn() -> bool) -> bool {
+    let until = clock::mono().plus(DYING);
+    while alive() {
+        if clock::mono() >= until {
+            return true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    false
+}
+
+/// Whether the registry has it that a loop runs, or nobody knows.
+fn is_up(project: &Project) -> bool {
+    project.runtime.is_some() || matches!(project.state, State::Running | State::Unknown)
 }
 
 /// Device and inode of a directory; `None` where there is none.
@@ -135,14 +170,15 @@ pub fn path_id(path: &Path) -> Option<PathId> {
     Some(PathId { dev: id.dev, ino: id.ino })
 }
 
-/// Whether the holder of the run lock is a loop. A controller that starts one holds it under a name of its own.
+/// Whether the holder of the run lock is a loop of ours. A controller that starts one holds it under a name of its
+/// own. The lock of an older system lies where agents write, and says nothing of our loops.
 fn is_loop(holder: &Holder) -> bool {
-    holder.command.as_deref().is_none_or(|command| command == crate::start::COMMAND)
+    !holder.foreign && holder.command.as_deref().is_none_or(|command| command == crate::start::COMMAND)
 }
 
 /// Whether it matters what became of runs: the registry holds one for running, or another one was there since.
 fn matters(project: &Project, store: &SafeDir) -> bool {
-    if project.runtime.is_some() || matches!(project.state, State::Running | State::Unknown) {
+    if is_up(project) {
         return true;
     }
     let changed = store.stat(layout::store::RUNS).ok().flatten().map(|stat| stat.modified());
@@ -151,7 +187,7 @@ fn matters(project: &Project, store: &SafeDir) -> bool {
 }
 
 /// The run that the registry knows, or the newest one where that is another.
-fn run(project: &Project, mut disk: FsDisk) -> Option<RunSeen> {
+fn latest(project: &Project, mut disk: FsDisk) -> Option<RunSeen> {
     let known = project.runtime.as_ref().map(|runtime| &runtime.run_id);
     let record = match known.and_then(|id| runs::get(&mut disk, id).ok().flatten()) {
         Some(record) => record,

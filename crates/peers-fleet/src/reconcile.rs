@@ -37,13 +37,18 @@ pub struct Transition {
 /// What has to be changed of a project by what was seen of it; `None` when nothing.
 #[must_use]
 pub fn reconcile(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transition> {
-    if seen.path == PathSeen::Missing {
+    // A loop goes on in a directory that was moved away.
+    if seen.path == PathSeen::Missing && !matches!(seen.probe, Probe::Alive(_)) {
         return missing(project);
     }
     match &seen.probe {
         Probe::NoAnswer(why) => (project.state == State::Running).then(|| Transition {
             state: State::Unknown,
-            evidence: format!("the run lock cannot be looked at: {why}"),
+            evidence: if seen.alive {
+                format!("the run lock cannot be looked at: {why}; {} is alive", noted(project))
+            } else {
+                format!("the run lock cannot be looked at: {why}")
+            },
             ..same(project)
         }),
         Probe::Alive(holder) => {
@@ -157,6 +162,13 @@ fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transit
     {
         return None;
     }
+    if seen.alive && seen.run.as_ref().is_none_or(|run| run.ended.is_none()) {
+        return (project.state != State::Unknown).then(|| Transition {
+            state: State::Unknown,
+            evidence: format!("{} is alive and does not hold the run lock", noted(project)),
+            ..same(project)
+        });
+    }
     let known = project.last_exit.as_ref().and_then(|exit| exit.run_id.as_ref());
     let run = seen.run.as_ref();
     let runtime = project.runtime.as_ref();
@@ -182,11 +194,11 @@ fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transit
     match project.state {
         State::Running => Some(match its {
             Some(run) => ended(project, run, seen, now),
-            None => lost(project),
+            None => lost(project, now),
         }),
         State::Unknown => Some(match its {
             Some(run) => ended(project, run, seen, now),
-            None if runtime.is_some() || project.last_started_at.is_some() => lost(project),
+            None if runtime.is_some() || project.last_started_at.is_some() => lost(project, now),
             None => Transition {
                 state: State::Fresh,
                 outcome: None,
@@ -212,9 +224,18 @@ fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transit
     }
 }
 
+/// The process that the registry notes for its loop, for people.
+pub(crate) fn noted(project: &Project) -> String {
+    let pid = project.runtime.as_ref().and_then(|runtime| runtime.pid);
+    pid.map_or_else(|| "its process".to_owned(), |pid| format!("process {pid}, which was started for it,"))
+}
+
 /// A run of which nothing is left.
-fn lost(project: &Project) -> Transition {
+fn lost(project: &Project, now: Timestamp) -> Transition {
+    let run_id = project.runtime.as_ref().map(|runtime| runtime.run_id.clone());
+    let reason = Outcome::Lost.word().to_owned();
     Transition {
+        last_exit: Some(LastExit { reason, code: None, signal: None, run_id, ts: now }),
         state: State::Crashed,
         outcome: Some(Outcome::Lost),
         runtime: None,
@@ -249,7 +270,9 @@ fn ended(project: &Project, run: &RunSeen, seen: &Observation, now: Timestamp) -
         .as_ref()
         .is_some_and(|runtime| runtime.run_id == run.run_id && runtime.phase == Phase::Stopping);
     let same_boot = run.boot_id.is_some() && run.boot_id == seen.boot_id;
-    let leftovers = same_boot.then(|| run.run_id.clone());
+    // Only what a run left that the registry knows of: the name alone of a run could be that of another project.
+    let noted = project.runtime.as_ref().is_some_and(|runtime| runtime.run_id == run.run_id);
+    let leftovers = (same_boot && noted).then(|| run.run_id.clone());
     let (state, outcome, evidence) = match (&run.boot_id, &seen.boot_id) {
         _ if stopping => {
             (State::Stopped, Outcome::Operator, "it was told to stop and is gone, without a last word")
@@ -281,7 +304,7 @@ impl Transition {
     /// Writes it into the project.
     pub fn apply(&self, project: &mut Project, now: Timestamp) {
         let Self { state, outcome, runtime, last_exit, stopped, started, evidence: _, leftovers: _ } = self;
-        project.state = *state;
+        project.stand(*state, now);
         project.outcome = *outcome;
         project.runtime.clone_from(runtime);
         if let Some(exit) = last_exit {

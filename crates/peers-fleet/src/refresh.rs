@@ -4,15 +4,15 @@
 //! what it was decided from.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use peers_model::Timestamp;
 use peers_run::boot::Finding;
-use peers_run::place::{Homes, Place};
+use peers_run::place::Homes;
 use peers_sys::clock;
 use peers_sys::env::Env;
 
 use crate::config::ConfigDir;
+use crate::ground::Ground;
 use crate::observe::Observation;
 use crate::reconcile::{Transition, reconcile};
 use crate::registry::{self, Loaded, Project, ProjectName, State};
@@ -70,16 +70,17 @@ pub fn as_it_is(
     Ok((registry.projects().filter(|project| wanted(project)).map(of).collect(), warnings))
 }
 
-/// Looks at the projects that `wanted` names, and brings the registry up to it.
+/// Looks at the projects that `wanted` names, and brings the registry up to it. Where it cannot be written, what
+/// was seen is given all the same, with a warning.
 ///
 /// # Errors
-/// A [`Finding`] when the registry cannot be read or written.
+/// A [`Finding`] when the registry cannot be read.
 pub fn refresh(
     config: &ConfigDir,
     env: &Env,
     wanted: impl Fn(&Project) -> bool,
 ) -> Result<(Vec<Seen>, Vec<registry::Warning>), Finding> {
-    let Loaded { registry, warnings } = registry::load(config)?;
+    let Loaded { registry, mut warnings } = registry::load(config)?;
     let now = clock::now();
     let homes = Homes::of(env).ok();
     let mut all: Vec<Seen> = registry
@@ -110,15 +111,32 @@ pub fn refresh(
             }
         }
         Ok(written)
-    })?;
+    });
+    let written = match written {
+        Ok(written) => written,
+        Err(finding) => {
+            warnings.push(registry::Warning {
+                code: "not-written",
+                project: None,
+                message: format!("what was seen is not noted down: {}", finding.message),
+            });
+            let applied = changes.iter().filter_map(|(at, change)| {
+                let mut project = all.get(*at)?.project.clone();
+                change.apply(&mut project, now);
+                // Nobody is ended by what is not noted down.
+                Some((*at, Transition { leftovers: None, ..change.clone() }, project))
+            });
+            applied.collect()
+        }
+    };
     for (at, change, project) in written {
         let Some(one) = all.get_mut(at) else { continue };
         let mut swept = Vec::new();
         if let Some(run) = &change.leftovers
-            && let Ok(place) = Place::locate(Path::new(&project.path), env)
+            && let Ok(ground) = Ground::of(&project, env, homes.as_ref())
         {
             // What cannot be listed is looked for again by the next start.
-            swept = stop::sweep(&place, run).unwrap_or_default();
+            swept = stop::sweep(&ground.place, run).unwrap_or_default();
         }
         let from = one.project.state;
         one.project = project;

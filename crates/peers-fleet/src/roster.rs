@@ -12,6 +12,7 @@ use peers_sys::env::Env;
 use peers_sys::{clock, term};
 
 use crate::config::ConfigDir;
+use crate::ground::Ground;
 use crate::observe::{Observation, Probe, path_id};
 use crate::oplock::OpLock;
 use crate::reconcile::reconcile;
@@ -117,6 +118,7 @@ pub fn add(config: &ConfigDir, env: &Env, addition: &Addition) -> Result<Project
     let project = Project {
         labels: labels.clone(),
         notes: notes.clone(),
+        project_id: Some(place.id().clone()),
         ..Project::new(name.clone(), &real, id, clock::now())
     };
     project.check().map_err(|invalid| Finding::plain(exit::USAGE, invalid.to_string()))?;
@@ -157,10 +159,10 @@ pub fn remove(
     wait: Duration,
 ) -> Result<Project, Finding> {
     let known = project(config, name)?;
-    // A repository that is gone has nobody who works in it.
-    let place = Place::locate(std::path::Path::new(&known.path), env).ok();
-    let _op = match &place {
-        Some(place) if place.view_store().is_ok_and(|store| store.is_some()) => {
+    // A repository that was moved away, or broke, may have somebody who works in it all the same.
+    let ground = Ground::of_one(&known, env).ok();
+    let _op = match &ground {
+        Some(Ground { place, .. }) if place.view_store().is_ok_and(|store| store.is_some()) => {
             Some(OpLock::take(place, &format!("peers-ctl remove {name}"), wait)?)
         }
         _ => None,

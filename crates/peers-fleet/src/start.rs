@@ -24,9 +24,10 @@ use peers_sys::{clock, term};
 use serde_json::Value;
 
 use crate::config::{ConfigDir, peers_bin};
+use crate::ground::Ground;
 use crate::observe::Observation;
 use crate::oplock::OpLock;
-use crate::reconcile::reconcile;
+use crate::reconcile::{noted, reconcile};
 use crate::registry::{self, Phase, Project, ProjectName, Runtime, RuntimeKind, State};
 use crate::{fault, runlog};
 
@@ -101,6 +102,9 @@ pub fn start(
     let seen = Observation::of(&known, env);
     if let crate::observe::Probe::Alive(holder) = &seen.probe {
         return Err(already(name, &holder.to_string()).into());
+    }
+    if seen.alive {
+        return Err(already(name, &format!("{} is alive", noted(&known))).into());
     }
     let bin = peers_bin(env)?;
     let lock = match place.lock(COMMAND) {
@@ -205,7 +209,7 @@ fn up(
         if let Some(runtime) = project.runtime.as_mut().filter(|runtime| runtime.run_id == *run_id) {
             runtime.phase = Phase::Up;
             runtime.since = begun;
-            project.state = State::Running;
+            project.stand(State::Running, begun);
             project.outcome = None;
             project.last_started_at = Some(begun);
         }
@@ -234,24 +238,12 @@ pub fn unknown(name: &str, registry: &registry::Registry) -> Finding {
     Finding::new(exit::INVALID, format!("no project is called `{}`", term::line(name, 80)), hint)
 }
 
-/// Where a project lies.
+/// Where a project lies, for a loop that works there.
 ///
 /// # Errors
-/// A [`Finding`] where there is no directory, or none that is set up.
+/// A [`Finding`] where there is no directory, or another repository than was registered.
 pub fn located(project: &Project, env: &Env) -> Result<Place, Finding> {
-    let path = Path::new(&project.path);
-    match Place::locate(path, env) {
-        Ok(place) => Ok(place),
-        Err(PlaceError::NotADirectory { .. }) => Err(Finding::new(
-            exit::INVALID,
-            format!("the directory of {} is not there: {}", project.name, term::inline(&project.path)),
-            format!(
-                "if it was moved: `peers-ctl remove {0}`, then `peers-ctl add NEW-PATH --name {0}`",
-                project.name
-            ),
-        )),
-        Err(error) => Err(error.into()),
-    }
+    Ground::located(project, env)
 }
 
 fn already(name: &ProjectName, who: &str) -> Finding {

@@ -19,11 +19,12 @@ use peers_sys::{clock, term};
 
 use crate::config::ConfigDir;
 use crate::fault;
+use crate::ground::Ground;
 use crate::observe::{Observation, Probe};
 use crate::oplock::OpLock;
-use crate::reconcile::reconcile;
+use crate::reconcile::{noted, reconcile};
 use crate::registry::{self, LastExit, Outcome, Phase, Project, ProjectName, Runtime, State};
-use crate::start::{located, project, unknown};
+use crate::start::{project, unknown};
 
 /// After a second SIGTERM the loop kills its peers at once and writes its records.
 const HURRIED: Duration = Duration::from_secs(3);
@@ -31,6 +32,8 @@ const HURRIED: Duration = Duration::from_secs(3);
 const DYING: Duration = Duration::from_secs(5);
 /// What a killed loop left is looked for so long.
 const SWEEP: Duration = Duration::from_secs(10);
+/// A process that dies is seen to have closed the lock before that is free, or says its name a little late.
+const SETTLING: Duration = Duration::from_millis(300);
 /// How often the lock is looked at while the loop ends.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -87,28 +90,16 @@ pub fn stop(
     env: &Env,
     options: &StopOptions,
 ) -> Result<Stopped, Finding> {
-    let known = project(config, name)?;
-    let place = located(&known, env)?;
-    if never_set_up(&known, &place, env)? {
-        return not_running(config, (&known, &place), &Observation::of(&known, env));
-    }
-    let _op = OpLock::take(&place, &format!("peers-ctl stop {name}"), options.wait)?;
+    let (_op, known, place) = match about(config, name, env, options.wait)? {
+        About::Project { op, known, place } => (op, known, place),
+        About::NeverSetUp(stopped) => return Ok(stopped),
+    };
     fault::point("stop.op-locked");
-    let known = project(config, name)?;
-    let seen = Observation::of(&known, env);
-    let holder = match &seen.probe {
-        Probe::Alive(holder) => holder.clone(),
-        Probe::NoAnswer(why) => {
-            return Err(Finding::new(
-                exit::REFUSED,
-                format!("whether {name} runs cannot be seen: {why}"),
-                "nobody was signalled; `peers-ctl doctor` looks closer",
-            ));
-        }
-        Probe::Dead | Probe::Command(_) => return not_running(config, (&known, &place), &seen),
+    let (holder, handle) = match grasp(&known, &place, env)? {
+        Grasp::Held(holder, handle) => (holder, handle),
+        Grasp::Nobody(seen) => return not_running(config, (&known, &place), &seen),
     };
     let run_id = holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok());
-    let handle = hold(name, &place, &holder)?;
     // A registry that cannot be written must not keep a loop running.
     told_later(set_phase(config, name, run_id.as_ref(), Phase::Stopping));
     fault::point("stop.intent-written");
@@ -120,14 +111,14 @@ pub fn stop(
     fault::point("stop.signalled");
     if ended(&handle, grace)? {
         let seen = settled(&known, env);
-        return finish(config, name, env, &seen, run_id);
+        return Ok(finish(config, (&known, &place), &seen, run_id));
     }
     // A last word before the last resort: its peers die at once, and its records are written.
     if !options.now {
         tell(&handle, Signal::Term)?;
         if ended(&handle, HURRIED)? {
             let seen = settled(&known, env);
-            return finish(config, name, env, &seen, run_id);
+            return Ok(finish(config, (&known, &place), &seen, run_id));
         }
     }
     tell(&handle, Signal::Kill)?;
@@ -144,7 +135,7 @@ pub fn stop(
     let at = clock::now();
     let noted = registry::edit(config, |registry| {
         let Some(project) = registry.get_mut(name) else { return Err(unknown(name.as_str(), registry)) };
-        project.state = State::Stopped;
+        project.stand(State::Stopped, at);
         project.outcome = Some(Outcome::Operator);
         project.runtime = None;
         project.last_stopped_at = Some(at);
@@ -172,23 +163,75 @@ pub fn stop_after_tick(
     env: &Env,
     wait: Duration,
 ) -> Result<Stopped, Finding> {
-    let known = project(config, name)?;
-    let place = located(&known, env)?;
-    if never_set_up(&known, &place, env)? {
-        return not_running(config, (&known, &place), &Observation::of(&known, env));
-    }
-    let _op = OpLock::take(&place, &format!("peers-ctl stop {name}"), wait)?;
-    let seen = Observation::of(&known, env);
-    let Probe::Alive(holder) = &seen.probe else { return not_running(config, (&known, &place), &seen) };
-    let handle = hold(name, &place, holder)?;
+    let (_op, known, place) = match about(config, name, env, wait)? {
+        About::Project { op, known, place } => (op, known, place),
+        About::NeverSetUp(stopped) => return Ok(stopped),
+    };
+    let (holder, handle) = match grasp(&known, &place, env)? {
+        Grasp::Held(holder, handle) => (holder, handle),
+        Grasp::Nobody(seen) => return not_running(config, (&known, &place), &seen),
+    };
     tell(&handle, Signal::Usr1)?;
     Ok(Stopped::AfterTick { run_id: holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok()) })
 }
 
-/// Whether there is nothing that a loop could have held: no store, and no lock of an older system.
-fn never_set_up(known: &Project, place: &Place, env: &Env) -> Result<bool, Finding> {
-    let none = place.view_store().map_err(|error| Finding::from(&error))?.is_none();
-    Ok(none && Observation::of(known, env).probe == Probe::Dead)
+/// What a stop is about.
+enum About {
+    /// This one. Nobody else is at work on it meanwhile.
+    Project { op: OpLock, known: Box<Project>, place: Place },
+    /// One that has no store, and never had.
+    NeverSetUp(Stopped),
+}
+
+/// The project, wherever it lies by now: its trusted store says whether a loop runs.
+fn about(config: &ConfigDir, name: &ProjectName, env: &Env, wait: Duration) -> Result<About, Finding> {
+    let known = project(config, name)?;
+    let place = Ground::of_one(&known, env)?.place;
+    if place.view_store().map_err(|error| Finding::from(&error))?.is_none() {
+        let seen = Observation::of(&known, env);
+        if let Probe::NoAnswer(why) = &seen.probe {
+            return Err(unseen(&known, &seen, why));
+        }
+        return not_running(config, (&known, &place), &seen).map(About::NeverSetUp);
+    }
+    let op = OpLock::take(&place, &format!("peers-ctl stop {name}"), wait)?;
+    Ok(About::Project { op, known: Box::new(project(config, name)?), place })
+}
+
+/// That nobody can tell whether it runs.
+fn unseen(known: &Project, seen: &Observation, why: &str) -> Finding {
+    let alive = if seen.alive { format!("; {} is alive", noted(known)) } else { String::new() };
+    Finding::new(
+        exit::REFUSED,
+        format!("whether {} runs cannot be seen: {why}{alive}", known.name),
+        format!("nobody was signalled; `peers-ctl doctor {}` looks closer", known.name),
+    )
+}
+
+/// Who is to be stopped.
+enum Grasp {
+    /// The loop that holds the run lock, which is known to be this process.
+    Held(Holder, ProcHandle),
+    /// No loop does.
+    Nobody(Box<Observation>),
+}
+
+/// Looks who holds the run lock, and takes hold of that process. One that dies meanwhile lets go of the lock.
+fn grasp(known: &Project, place: &Place, env: &Env) -> Result<Grasp, Finding> {
+    let until = clock::mono().plus(SETTLING);
+    loop {
+        let seen = Observation::of(known, env);
+        let holder = match &seen.probe {
+            Probe::Alive(holder) => holder.clone(),
+            Probe::NoAnswer(why) => return Err(unseen(known, &seen, why)),
+            Probe::Dead | Probe::Command(_) => return Ok(Grasp::Nobody(Box::new(seen))),
+        };
+        match hold(&known.name, place, &holder) {
+            Ok(handle) => return Ok(Grasp::Held(holder, handle)),
+            Err(finding) if clock::mono() >= until => return Err(finding),
+            Err(_) => std::thread::sleep(LOOK),
+        }
+    }
 }
 
 /// What could not be noted down is seen again by the next look.
@@ -207,10 +250,7 @@ fn hold(name: &ProjectName, place: &Place, holder: &Holder) -> Result<ProcHandle
             "nobody was signalled; end it where it was started, or look with `peers-ctl doctor`",
         )
     };
-    if holder.foreign {
-        return Err(unverified("the lock is that of an older system, in .peers/run.lock"));
-    }
-    if holder.command.is_some() {
+    if holder.command.is_some() || holder.starting {
         return Err(Finding::new(
             exit::CONFLICT,
             format!("{name} is about to start: {holder}"),
@@ -267,32 +307,42 @@ fn settled(known: &Project, env: &Env) -> Observation {
 /// Notes down how a loop ended that was told to.
 fn finish(
     config: &ConfigDir,
-    name: &ProjectName,
-    env: &Env,
+    (known, place): (&Project, &Place),
     seen: &Observation,
     run_id: Option<RunId>,
-) -> Result<Stopped, Finding> {
-    let now = clock::now();
-    let mut reason = None;
-    let mut leftovers = None;
-    registry::edit(config, |registry| {
-        let Some(project) = registry.get_mut(name) else { return Err(unknown(name.as_str(), registry)) };
-        // This very controller is the one that is at work.
-        let seen = Observation { operation: None, ..seen.clone() };
-        if let Some(change) = reconcile(project, &seen, now) {
-            change.apply(project, now);
-            leftovers = change.leftovers;
-        }
-        let ended = project.last_exit.as_ref().filter(|exit| exit.run_id == run_id);
-        reason = ended.map(|exit| exit.reason.clone());
-        Ok(())
-    })?;
-    if let Some(run) = leftovers {
-        let known = project(config, name)?;
-        let _swept = sweep(&located(&known, env)?, &run)?;
-    }
+) -> Stopped {
+    let (project, leftovers) = noted_down(config, known, seen);
+    let ended = project.last_exit.filter(|exit| exit.run_id == run_id);
+    // What cannot be listed is looked for again by the next start.
+    let _swept = leftovers.map(|run| sweep(place, &run));
     fault::point("stop.done");
-    Ok(Stopped::Ended { run_id, reason })
+    Stopped::Ended { run_id, reason: ended.map(|exit| exit.reason) }
+}
+
+/// Brings the registry up to what was seen, and gives the project as it is then, with the run that left
+/// something. A registry that cannot be written keeps nobody from stopping.
+fn noted_down(config: &ConfigDir, known: &Project, seen: &Observation) -> (Project, Option<RunId>) {
+    let now = clock::now();
+    // This very controller is the one that is at work.
+    let seen = Observation { operation: None, ..seen.clone() };
+    let bring = |project: &mut Project| {
+        let change = reconcile(project, &seen, now)?;
+        change.apply(project, now);
+        change.leftovers
+    };
+    let edited = registry::edit(config, |registry| {
+        let Some(project) = registry.get_mut(&known.name) else {
+            return Err(unknown(known.name.as_str(), registry));
+        };
+        let leftovers = bring(project);
+        Ok((project.clone(), leftovers))
+    });
+    edited.unwrap_or_else(|finding| {
+        told_later(Err(finding));
+        let mut project = known.clone();
+        let leftovers = bring(&mut project);
+        (project, leftovers)
+    })
 }
 
 fn not_running(
@@ -300,19 +350,10 @@ fn not_running(
     (known, place): (&Project, &Place),
     seen: &Observation,
 ) -> Result<Stopped, Finding> {
-    let now = clock::now();
-    let seen = Observation { operation: None, ..seen.clone() };
-    let mut leftovers = None;
-    registry::edit(config, |registry| {
-        let Some(project) = registry.get_mut(&known.name) else {
-            return Err(unknown(known.name.as_str(), registry));
-        };
-        if let Some(change) = reconcile(project, &seen, now) {
-            change.apply(project, now);
-            leftovers = change.leftovers;
-        }
-        Ok(())
-    })?;
+    let (project, leftovers) = noted_down(config, known, seen);
+    if project.state == State::Unknown && seen.alive {
+        return Err(unseen(known, seen, "nobody holds the run lock"));
+    }
     let swept = leftovers.map(|run| sweep(place, &run)).transpose()?.unwrap_or_default();
     let what = match (&seen.probe, &known.runtime) {
         (Probe::Command(holder), _) => format!("no loop runs; {holder}"),

@@ -118,6 +118,28 @@ impl Place {
         Ok(place)
     }
 
+    /// The place of a project of which is known where it lay and which it is, whatever lies there by now. Fit for
+    /// looking who holds the lock of its trusted store; nothing of the work tree is looked at.
+    ///
+    /// # Errors
+    /// [`PlaceError::NoHome`], and [`PlaceError::Inside`].
+    pub fn recorded(path: &Path, id: &ProjectId, homes: Option<&Homes>) -> Result<Self, PlaceError> {
+        let Homes { dirs, store_from } = homes.ok_or(PlaceError::NoHome)?;
+        let [store, cache, cli_data] = dirs.each_ref().map(|(dir, _)| dir.join(id.as_str()));
+        let place = Self {
+            work_dir: path.to_owned(),
+            project_dir: path.to_owned(),
+            identity: FileId { dev: 0, ino: 0 },
+            id: id.clone(),
+            store,
+            store_from: store_from.clone(),
+            cache,
+            cli_data,
+        };
+        place.outside(dirs.each_ref().map(|(_, real)| real.join(id.as_str())))?;
+        Ok(place)
+    }
+
     /// Nothing of ours lies where agents can write. `reals`: the store, the cache, the agents' own data.
     fn outside(&self, reals: [PathBuf; 3]) -> Result<(), PlaceError> {
         let names = ["the trusted store", "the cache", "the agents' own data"];
@@ -127,6 +149,17 @@ impl Place {
             }
         }
         Ok(())
+    }
+
+    /// This place, if it is of the project that is known to lie there.
+    ///
+    /// # Errors
+    /// [`PlaceError::Misled`].
+    pub fn expect(self, known: Option<&ProjectId>) -> Result<Self, PlaceError> {
+        if known.is_none_or(|id| *id == self.id) {
+            return Ok(self);
+        }
+        Err(PlaceError::Misled { path: self.work_dir, leads: self.project_dir })
     }
 
     /// The work tree, without symlinks.
@@ -357,13 +390,20 @@ impl Place {
         }
     }
 
-    /// Takes over the run lock, which whoever started this process held and handed over.
+    /// Takes over the run lock, which whoever started this process held and handed over, and writes into it that
+    /// this process is about to be run `run`.
     ///
     /// # Errors
     /// [`PlaceError::File`] when this is not the lock of this project, or somebody else holds it.
-    pub fn adopt_lock(&self, handed: peers_sys::OpenFile) -> Result<FileLock, PlaceError> {
+    pub fn adopt_lock(
+        &self,
+        handed: peers_sys::OpenFile,
+        run: &peers_model::RunId,
+    ) -> Result<FileLock, PlaceError> {
         let Some(store) = self.open_store()? else { return Err(self.no_store(self.open_peers()?.is_some())) };
-        Ok(FileLock::adopt(&store, layout::store::RUN_LOCK, handed)?)
+        let mut lock = FileLock::adopt(&store, layout::store::RUN_LOCK, handed)?;
+        holder::sign_run(&mut lock, run);
+        Ok(lock)
     }
 
     /// Who holds the run lock, if somebody does. Makes and changes nothing.
@@ -380,8 +420,14 @@ impl Place {
     }
 
     fn foreign_holder(&self) -> Result<Option<Holder>, PlaceError> {
-        let Some(peers) = optional(self.open_work()?.subdir(PEERS_DIR))? else { return Ok(None) };
-        Ok(match FileLock::probe_shared(&peers, "run.lock")? {
+        const NAME: &str = "run.lock";
+        let work = SafeDir::open_shared(&self.work_dir);
+        let Some(peers) = optional(work.and_then(|work| work.subdir(PEERS_DIR)))? else { return Ok(None) };
+        // Agents can write there: what is no file of ours locks nobody out.
+        if peers.stat(NAME)?.is_none_or(|stat| stat.kind != Kind::File) {
+            return Ok(None);
+        }
+        Ok(match FileLock::probe_shared(&peers, NAME)? {
             Probe::Held { content } => Some(Holder::read(&content, true)),
             Probe::Free { .. } | Probe::Missing => None,
         })

@@ -129,7 +129,7 @@ pub(crate) fn main() -> ExitCode {
     let env = Env::current();
     let out = Out::new(&env, &cli.global.target);
     screen::log(&env);
-    let cx = Cx { env, target: cli.global.target, out };
+    let cx = Cx { env, target: cli.global.target, project: None, out };
     match cli.command.run(&cx) {
         Ok(code) => code,
         Err(error) => {

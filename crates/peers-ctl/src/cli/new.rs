@@ -199,7 +199,12 @@ impl Site {
     }
 
     fn cx(&self, ctl: &Ctl) -> Cx {
-        Cx { env: ctl.env.clone(), out: Out::new(&ctl.env, &self.path), target: self.path.clone() }
+        Cx {
+            env: ctl.env.clone(),
+            out: Out::new(&ctl.env, &self.path),
+            target: self.path.clone(),
+            project: None,
+        }
     }
 
     /// The op lock, where a trusted store says that somebody else may be about the project.

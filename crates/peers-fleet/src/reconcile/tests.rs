@@ -126,6 +126,7 @@ fn observation(look: Look, what: Run, busy: bool) -> Observation {
         identity: None,
         run_id: run.map(str::to_owned),
         command: command.map(str::to_owned),
+        starting: false,
         foreign: false,
         gates_since: None,
     };
@@ -137,7 +138,14 @@ fn observation(look: Look, what: Run, busy: bool) -> Observation {
     };
     let operation =
         busy.then(|| Some(Operation { pid: 1, op: "peers-ctl start p".to_owned(), since: at(190) }));
-    Observation { path: PathSeen::Same, probe, operation, run: run(what), boot_id: Some(BOOT.to_owned()) }
+    Observation {
+        path: PathSeen::Same,
+        probe,
+        operation,
+        run: run(what),
+        alive: false,
+        boot_id: Some(BOOT.to_owned()),
+    }
 }
 
 /// State and outcome that the table has for a loop that was up; `None` where nothing is written.
@@ -275,9 +283,14 @@ fn a_start_that_was_noted_down_and_never_began_leaves_things_as_they_were() {
 
 #[test]
 fn a_directory_that_is_not_there_is_unknown_and_comes_back_as_it_was() {
-    each(|before, seen, phase, _, what, busy| {
+    each(|before, seen, phase, look, what, busy| {
         let missing = Observation { path: PathSeen::Missing, ..seen.clone() };
         let mut after = before.clone();
+        if look == Look::Alive {
+            // A loop goes on in a directory that was moved away.
+            assert_eq!(reconcile(before, &missing, at(200)), reconcile(before, seen, at(200)));
+            return;
+        }
         reconcile(before, &missing, at(200)).unwrap().apply(&mut after, at(200));
         assert_eq!((after.state, after.outcome), (State::Unknown, Some(Outcome::PathMissing)));
         assert_eq!(reconcile(&after, &missing, at(300)), None);
@@ -292,4 +305,43 @@ fn a_directory_that_is_not_there_is_unknown_and_comes_back_as_it_was() {
         }
         assert!(known || !matches!(after.state, State::Running | State::Unknown), "{what:?}: {after:?}");
     });
+}
+
+#[test]
+fn whose_process_is_alive_is_never_dead_unless_its_record_says_so() {
+    each(|before, seen, phase, look, what, busy| {
+        let alive = Observation { alive: true, ..seen.clone() };
+        let over = seen.run.as_ref().is_some_and(|run| run.ended.is_some());
+        if look != Look::Dead || over || (busy && phase.is_some_and(|phase| phase != Phase::Up)) {
+            return;
+        }
+        let mut after = before.clone();
+        if let Some(change) = reconcile(before, &alive, at(200)) {
+            assert_eq!(change.leftovers, None);
+            change.apply(&mut after, at(200));
+        }
+        assert_eq!((after.state, &after.runtime), (State::Unknown, &before.runtime), "{what:?}");
+        assert_eq!(reconcile(&after, &alive, at(300)), None);
+    });
+}
+
+#[test]
+fn a_run_that_is_lost_says_so_in_place_of_the_exit_before() {
+    let before = project(State::Running, Some(Phase::Up));
+    let change = reconcile(&before, &observation(Look::Dead, Run::Missing, false), at(200)).unwrap();
+    let exit = change.last_exit.unwrap();
+    assert_eq!((exit.reason.as_str(), exit.code, exit.ts), ("lost", None, at(200)));
+    assert_eq!(exit.run_id, before.runtime.map(|runtime| runtime.run_id));
+}
+
+#[test]
+fn what_another_run_left_is_not_looked_for() {
+    for (noted, swept) in [(true, true), (false, false)] {
+        let mut before = project(State::Running, Some(Phase::Up));
+        if !noted {
+            before.runtime = None;
+        }
+        let change = reconcile(&before, &observation(Look::Dead, Run::Open, false), at(200)).unwrap();
+        assert_eq!(change.leftovers.is_some(), swept, "{change:?}");
+    }
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use peers_model::{RunId, Timestamp};
+use peers_model::{ProjectId, RunId, Timestamp};
+use peers_sys::identity::{BootId, Pid, ProcIdentity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -303,6 +304,29 @@ pub struct Runtime {
     pub extra: Map<String, Value>,
 }
 
+impl Runtime {
+    /// Its process, told apart from every other one with that number; `None` where not enough is noted.
+    #[must_use]
+    pub fn identity(&self) -> Option<ProcIdentity> {
+        let pid = Pid::new(i32::try_from(self.pid?).ok()?)?;
+        let (start_time, boot) = (self.starttime?, BootId::current()?);
+        let known = self.boot_id.as_deref() == Some(boot.as_str());
+        known.then_some(ProcIdentity {
+            pid,
+            start_time: Some(start_time),
+            boot_id: Some(boot),
+            pgid: None,
+            session: None,
+        })
+    }
+
+    /// Whether that process is alive.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.identity().is_some_and(|identity| peers_sys::identity::is_alive(&identity))
+    }
+}
+
 /// One project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Project {
@@ -312,8 +336,14 @@ pub struct Project {
     pub path: String,
     /// What lay there when it was registered.
     pub path_id: Option<PathId>,
+    /// Which project that was: its trusted store is called so. What the repository says later does not count.
+    #[serde(default)]
+    pub project_id: Option<ProjectId>,
     /// Where it stands.
     pub state: State,
+    /// Since when, where that was seen.
+    #[serde(default)]
+    pub state_since: Option<Timestamp>,
     /// How its last loop ended.
     pub outcome: Option<Outcome>,
     /// Where its loop writes, relative to the config directory.
@@ -352,7 +382,9 @@ impl Project {
             name,
             path: path.to_string_lossy().into_owned(),
             path_id,
+            project_id: None,
             state: State::Fresh,
+            state_since: None,
             outcome: None,
             added_at: now,
             last_started_at: None,
@@ -365,6 +397,14 @@ impl Project {
             runtime: None,
             extra: Map::new(),
         }
+    }
+
+    /// It stands there from now on.
+    pub fn stand(&mut self, state: State, now: Timestamp) {
+        if self.state != state {
+            self.state_since = Some(now);
+        }
+        self.state = state;
     }
 
     /// The file name of its log.

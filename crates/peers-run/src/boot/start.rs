@@ -165,8 +165,10 @@ fn run_as(
 ) -> Result<RunSummary, BootError> {
     preflight::open_files()?;
     let place = Place::locate(&options.target, env).map_err(Finding::from)?;
-    let adopted = match handover.as_mut().and_then(|handover| handover.lock.take()) {
-        Some(lock) => Some(place.adopt_lock(lock).map_err(Finding::from)?),
+    let adopted = match handover.as_mut() {
+        Some(Handover { run_id, lock, .. }) => {
+            lock.take().map(|lock| place.adopt_lock(lock, run_id)).transpose().map_err(Finding::from)?
+        }
         None => None,
     };
     let mut findings = Vec::new();

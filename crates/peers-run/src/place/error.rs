@@ -14,6 +14,18 @@ use super::holder::Holder;
 /// Why a place cannot be used.
 #[derive(Debug, Error)]
 pub enum PlaceError {
+    /// Its `.git` leads to another project than is known to lie there.
+    #[error(
+        "{} is not the repository that was registered: its `.git` leads to {}",
+        term::inline(&path.to_string_lossy()),
+        term::inline(&leads.to_string_lossy())
+    )]
+    Misled {
+        /// The directory.
+        path: PathBuf,
+        /// The repository that it belongs to now.
+        leads: PathBuf,
+    },
     /// The target is no directory that can be opened.
     #[error("{} is not a directory", term::inline(&path.to_string_lossy()))]
     NotADirectory {
@@ -112,9 +124,11 @@ impl PlaceError {
         match self {
             Self::NotADirectory { .. } | Self::NotInitialised { .. } => exit::INVALID,
             Self::NoHome => exit::ENVIRONMENT,
-            Self::CutOff { .. } | Self::Inside { .. } | Self::NoStore { .. } | Self::Moved { .. } => {
-                exit::REFUSED
-            }
+            Self::CutOff { .. }
+            | Self::Inside { .. }
+            | Self::NoStore { .. }
+            | Self::Moved { .. }
+            | Self::Misled { .. } => exit::REFUSED,
             Self::Locked { .. } => exit::CONFLICT,
             Self::Repo(error) => repo_exit(error),
             Self::File(error) => file_exit(error),
@@ -142,6 +156,10 @@ impl PlaceError {
             Self::Store(error) => return store_hint(error),
             Self::File(error) => return file_hint(error),
             Self::NotADirectory { .. } => return None,
+            Self::Misled { path, .. } => format!(
+                "look at `.git` in {}; if that is wanted, register it anew: `peers-ctl remove`, then `peers-ctl add`",
+                shown(path)
+            ),
             Self::NotInitialised { top: Some(top), .. } => {
                 format!("the repository's top is above: `peers -C {} ...`", shown(top))
             }

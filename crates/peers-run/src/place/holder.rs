@@ -1,11 +1,14 @@
 //! Who holds the run lock, by what it wrote into it.
 
-use peers_model::Timestamp;
+use peers_model::{RunId, Timestamp};
 use peers_sys::identity::{Pid, ProcIdentity};
 use peers_sys::lock::FileLock;
 use peers_sys::{clock, term};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
+
+/// What a run that has not begun yet says of itself.
+const STARTING: &str = "starting";
 
 /// Who holds the run lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,8 +19,10 @@ pub struct Holder {
     pub identity: Option<ProcIdentity>,
     /// Its run, if it says so.
     pub run_id: Option<String>,
-    /// The command that it is, such as `land`; absent for a run that has begun.
+    /// The command that it is, such as `land`; absent for a run.
     pub command: Option<String>,
+    /// It is a run that has not begun yet.
+    pub starting: bool,
     /// The lock is the one that older systems keep in `.peers/`.
     pub foreign: bool,
     /// Since when it runs gates, if it does.
@@ -43,6 +48,7 @@ impl Holder {
             identity,
             run_id: word("run_id"),
             command: word("command"),
+            starting: word("phase").is_some_and(|phase| phase == STARTING),
             foreign,
             gates_since: since.and_then(|at| Timestamp::deserialize(at).ok()),
         }
@@ -63,10 +69,21 @@ fn there(value: &Value) -> Option<ProcIdentity> {
 
 /// Writes into the run lock which command holds it. For views alone: what cannot be written is not told.
 pub fn sign(lock: &mut FileLock, command: &str) {
+    put(lock, &json!({"kind": "command", "command": command}));
+}
+
+/// Writes into the run lock which run is about to begin.
+pub(super) fn sign_run(lock: &mut FileLock, run: &RunId) {
+    put(lock, &json!({"kind": "host", "phase": STARTING, "run_id": run}));
+}
+
+fn put(lock: &mut FileLock, what: &Value) {
     let identity = ProcIdentity::of_self().ok();
-    let content = json!({"pid": std::process::id(), "starttime": identity.as_ref().and_then(|i| i.start_time),
-        "boot_id": clock::boot_id(), "kind": "command", "command": command,
-        "version": env!("CARGO_PKG_VERSION"), "started_at": clock::now()});
+    let mut content = json!({"pid": std::process::id(), "starttime": identity.as_ref().and_then(|i| i.start_time),
+        "boot_id": clock::boot_id(), "version": env!("CARGO_PKG_VERSION"), "started_at": clock::now()});
+    if let (Some(content), Some(what)) = (content.as_object_mut(), what.as_object()) {
+        content.extend(what.clone());
+    }
     if let Err(error) = lock.write(format!("{content}\n").as_bytes()) {
         tracing::debug!(%error, "the run lock does not say who holds it");
     }
