@@ -157,3 +157,37 @@ fn what_lies_in_the_repository_as_a_lock_makes_nobody_running() {
     assert_eq!(fleet.row("demo")["state"], "fresh");
     fleet.ctl(&["stop", "demo"]).exits(0);
 }
+
+#[test]
+fn a_run_record_that_is_none_says_nothing_of_a_loop_that_died() {
+    type Damage = fn(&Fleet, &Path);
+    let kinds: [(&str, Damage); 7] = [
+        ("missing", |_, _| {}),
+        ("oversized", |_, path| std::fs::write(path, vec![b' '; 4 << 20]).unwrap()),
+        ("a symlink", |fleet, path| std::os::unix::fs::symlink(fleet.path("kept"), path).unwrap()),
+        ("a hard link", |fleet, path| std::fs::hard_link(fleet.path("kept"), path).unwrap()),
+        ("a pipe", |fleet, path| std::fs::rename(fleet.fifo("fifo"), path).unwrap()),
+        ("a directory", |_, path| std::fs::create_dir(path).unwrap()),
+        ("of another run", |fleet, path| {
+            let text = std::fs::read_to_string(fleet.path("kept")).unwrap();
+            let mut record: Value = serde_json::from_str(&text).unwrap();
+            record["run_id"] = "0123456789abcdef".into();
+            record["ended_at"] = record["started_at"].clone();
+            record["reason"] = "complete".into();
+            std::fs::write(path, record.to_string()).unwrap();
+        }),
+    ];
+    for (what, damage) in kinds {
+        let fleet = Fleet::still();
+        let started = fleet.start(&[]);
+        assert!(send(pid(&started), "KILL"));
+        while lives(pid(&started)) {
+            std::thread::yield_now();
+        }
+        let record = fleet.store().join(format!("runs/{}.json", started["run_id"].as_str().unwrap()));
+        std::fs::rename(&record, fleet.path("kept")).unwrap();
+        damage(&fleet, &record);
+        let row = fleet.row("demo");
+        assert_eq!((&row["state"], &row["outcome"]), (&"crashed".into(), &"lost".into()), "{what}: {row}");
+    }
+}
