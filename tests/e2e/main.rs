@@ -55,6 +55,8 @@ mod ctl_ground;
 #[cfg(test)]
 mod ctl_hostile;
 #[cfg(test)]
+mod ctl_live;
+#[cfg(test)]
 mod ctl_new;
 #[cfg(test)]
 mod ctl_recycled;

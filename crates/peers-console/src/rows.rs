@@ -6,7 +6,7 @@ use peers_git::PeerRepo;
 use peers_model::{CommitId, ProjectId, Timestamp, limits};
 use peers_run::place::{Homes, Place};
 use peers_store::bugs;
-use peers_store::{Area, Disk as _, FsDisk, layout};
+use peers_store::{Area, Disk as _, Fingerprint, FsDisk, layout};
 use peers_sys::clock;
 use peers_sys::dir::{FileStat, SafeDir};
 use peers_sys::env::Env;
@@ -30,7 +30,7 @@ pub struct Watched {
     reader: RowReader,
     head: HeadCache,
     /// The counts of bugs as last read, with how their file looked then.
-    counted: Option<(Option<peers_store::disk::Fingerprint>, Sourced<bugs::Counted>)>,
+    counted: Option<(Option<Fingerprint>, Sourced<bugs::Counted>)>,
     /// Where the newest run worked, as the last row had it.
     work_dir: Option<String>,
 }
@@ -48,6 +48,22 @@ impl Watched {
             counted: None,
             work_dir: None,
         }
+    }
+
+    /// How the files look of which one changes when anything begins: a loop or another command that takes the
+    /// lock, a record of the journal, the operator's files. `None` before the first row.
+    pub fn marks(&mut self) -> Option<Marks> {
+        let segment = self.reader.segment();
+        let (_, disk) = self.place.as_mut()?;
+        let mut print = |area, path: &str| disk.fingerprint(area, path).ok().flatten();
+        let lock = print(Area::Store, layout::store::RUN_LOCK)?;
+        let rest = [
+            segment.and_then(|segment| print(Area::Store, &segment)),
+            print(Area::Store, layout::store::RUNS),
+            print(Area::Peers, layout::peers::GOALS),
+            print(Area::Peers, layout::peers::CONFIG),
+        ];
+        Some(Marks { lock, rest })
     }
 
     /// Its row as it is now. Nothing here fails: what cannot be read is not known.
@@ -113,7 +129,7 @@ fn unknown(now: Timestamp, mut listed: Listed, spelling: Spelling, why: String) 
 
 /// What the loop saw last, as its file says it.
 fn counted<'k>(
-    kept: &'k mut Option<(Option<peers_store::disk::Fingerprint>, Sourced<bugs::Counted>)>,
+    kept: &'k mut Option<(Option<Fingerprint>, Sourced<bugs::Counted>)>,
     disk: &mut FsDisk,
 ) -> &'k Sourced<bugs::Counted> {
     let print = disk.fingerprint(Area::Store, layout::store::BUGS).ok().flatten();
@@ -138,15 +154,22 @@ fn counts(read: &Sourced<bugs::Counted>, head: &Sourced<HeadFact>) -> Sourced<pe
     }
 }
 
+/// How files look that change when anything begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marks {
+    lock: Fingerprint,
+    rest: [Option<Fingerprint>; 4],
+}
+
 /// HEAD, looked at again when what says where it is has changed.
 #[derive(Debug, Default)]
 struct HeadCache {
-    known: Option<(PathBuf, Marks, Sourced<HeadFact>)>,
+    known: Option<(PathBuf, HeadMarks, Sourced<HeadFact>)>,
 }
 
 /// What would be another one if HEAD were.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Marks {
+struct HeadMarks {
     head: Option<Vec<u8>>,
     /// Where that leads, if it is as simple as a file with a commit in it.
     commit: Option<CommitId>,
@@ -156,7 +179,7 @@ struct Marks {
 impl HeadCache {
     /// `counted` is what the loop saw at HEAD when it last looked: where HEAD is there still, git is not asked.
     fn look(&mut self, dir: &Path, main: &Path, counted: Option<&bugs::Counted>) -> Sourced<HeadFact> {
-        let marks = Marks::of(dir);
+        let marks = HeadMarks::of(dir);
         let commit = marks.as_ref().and_then(|marks| marks.commit.as_ref());
         if let Some(counted) = counted.filter(|counted| Some(&counted.head) == commit)
             && let Some(subject) = &counted.subject
@@ -179,7 +202,7 @@ impl HeadCache {
     }
 }
 
-impl Marks {
+impl HeadMarks {
     /// `None` where it is not so simple, as in a linked worktree: then it is looked at each time.
     fn of(dir: &Path) -> Option<Self> {
         let git = SafeDir::open_shared(dir).ok()?.subdir(".git").ok()?;

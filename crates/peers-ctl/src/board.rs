@@ -1,23 +1,55 @@
 //! The rows of many loops, read together, again and again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use peers_console::error::CommandError;
-use peers_console::rows::Watched;
-use peers_fleet::observe::{PathSeen, Probe};
-use peers_fleet::refresh::Seen;
-use peers_fleet::registry::{Outcome, State, Warning};
+use peers_console::rows::{Marks, Watched};
+use peers_fleet::observe::{Observation, PathSeen, Probe};
+use peers_fleet::refresh::{self, Seen};
+use peers_fleet::registry::{self, Loaded, Outcome, Stamp, State, Warning};
 use peers_fleet::{ConfigDir, Project, ProjectName};
+use peers_model::{Mono, exit};
 use peers_run::place::Homes;
-use peers_view::{FleetWarning, Listed, LoopRow, Spelling, Unknown};
+use peers_sys::clock;
+use peers_view::{FleetWarning, Listed, LoopRow, LoopState, Spelling, Unknown};
 
-use crate::ctl::Ctl;
+use crate::ctl::{Ctl, failed};
 
 /// The rows of the projects that are meant.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    watched: BTreeMap<ProjectName, (String, Watched)>,
+    watched: BTreeMap<ProjectName, One>,
+    /// It looks again and again, and keeps what it saw.
+    again: bool,
+    registry: Option<(Stamp, Loaded)>,
 }
+
+/// A project that is watched.
+#[derive(Debug)]
+struct One {
+    path: String,
+    watched: Watched,
+    /// As it looked before this look.
+    marks: Option<Marks>,
+    kept: Option<Kept>,
+}
+
+/// What was seen of a project in which nothing goes on. As long as nothing begins there, it is looked at anew only
+/// now and then.
+#[derive(Debug)]
+struct Kept {
+    project: Project,
+    seen: Observation,
+    row: LoopRow,
+    marks: Marks,
+    until: Mono,
+}
+
+/// So long a project in which nothing goes on is not looked at anew, as long as nothing begins there.
+const REST: Duration = Duration::from_secs(30);
+/// A little of it each is looked at in every frame.
+const SPREAD: u64 = 16;
 
 /// Threads that read rows together.
 const THREADS: usize = 4;
@@ -26,8 +58,8 @@ const FEW: usize = 16;
 
 /// A row to be read.
 struct Job<'a> {
-    one: &'a Seen,
-    watched: Watched,
+    seen: &'a Seen,
+    one: One,
     row: Option<LoopRow>,
 }
 
@@ -43,6 +75,24 @@ pub(crate) struct Looked {
 }
 
 impl Board {
+    /// One for who looks again and again.
+    pub(crate) fn live() -> Self {
+        Self { again: true, ..Self::default() }
+    }
+
+    /// The registry, read again where it was written since.
+    pub(crate) fn registry(&mut self, config: &ConfigDir) -> Result<&Loaded, CommandError> {
+        let stamp = registry::stamp(config).map_err(failed)?;
+        match &mut self.registry {
+            Some((known, _)) if *known == stamp => {}
+            slot => *slot = Some((stamp, registry::load(config).map_err(failed)?)),
+        }
+        let Some((_, loaded)) = &self.registry else {
+            return Err(CommandError::new(exit::BUG, "the registry was read and is not there"));
+        };
+        Ok(loaded)
+    }
+
     /// Looks at them now.
     pub(crate) fn rows(
         &mut self,
@@ -50,48 +100,102 @@ impl Board {
         config: &ConfigDir,
         wanted: impl Fn(&Project) -> bool,
     ) -> Result<Looked, CommandError> {
-        let (seen, warnings) = ctl.seen(config, wanted)?;
-        self.watched.retain(|name, _| seen.iter().any(|one| one.project.name == *name));
+        let (seen, warnings) =
+            if ctl.as_it_is { ctl.seen(config, wanted)? } else { self.seen(ctl, config, wanted)? };
+        if self.watched.len() > seen.len() {
+            let names: BTreeSet<&ProjectName> = seen.iter().map(|one| &one.project.name).collect();
+            self.watched.retain(|name, _| names.contains(name));
+        }
         let rows = self.all(ctl, &seen);
         Ok(Looked { rows, seen, warnings })
+    }
+
+    fn seen(
+        &mut self,
+        ctl: &Ctl,
+        config: &ConfigDir,
+        wanted: impl Fn(&Project) -> bool,
+    ) -> Result<(Vec<Seen>, Vec<Warning>), CommandError> {
+        self.registry(config)?;
+        let Self { watched, again, registry: Some((_, Loaded { registry, warnings })) } = self else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let now = clock::mono();
+        for one in watched.values_mut() {
+            // Before anything else is looked at: what begins meanwhile is seen by the next look.
+            one.marks = if *again { one.watched.marks() } else { None };
+            let marks = one.marks.as_ref();
+            one.kept = one.kept.take().filter(|kept| now < kept.until && Some(&kept.marks) == marks);
+        }
+        let known = |project: &Project| {
+            let kept = watched.get(&project.name)?.kept.as_ref()?;
+            (kept.project == *project).then(|| kept.seen.clone())
+        };
+        let (seen, more) = refresh::refresh_known(config, &ctl.env, registry, wanted, known);
+        Ok((seen, [warnings.clone(), more].concat()))
     }
 
     /// The rows of all, read by a few threads.
     fn all(&mut self, ctl: &Ctl, seen: &[Seen]) -> Vec<LoopRow> {
         let homes = Homes::of(&ctl.env).ok();
-        let mut jobs: Vec<Job<'_>> = seen
-            .iter()
-            .map(|one| {
-                let Project { name, path, .. } = &one.project;
-                let known = self.watched.remove(name).filter(|(known, _)| known == path);
-                let (_, watched) = known.unwrap_or_else(|| {
-                    (path.clone(), Watched::new(path.as_str(), one.project.project_id.clone()))
-                });
-                Job { one, watched, row: None }
-            })
-            .collect();
+        let mut jobs: Vec<Job<'_>> = seen.iter().map(|seen| self.job(seen)).collect();
+        let mut open: Vec<&mut Job<'_>> = jobs.iter_mut().filter(|job| job.row.is_none()).collect();
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
-        let share = jobs.len().div_ceil(threads).max(FEW);
+        let share = open.len().div_ceil(threads).max(FEW);
         std::thread::scope(|scope| {
-            for jobs in jobs.chunks_mut(share) {
+            for jobs in open.chunks_mut(share) {
                 scope.spawn(|| {
-                    for Job { one, watched, row } in jobs {
-                        *row = Some(watched.row(
-                            &ctl.env,
-                            homes.as_ref(),
-                            listed(one),
-                            spelling(ctl, &one.project),
-                        ));
+                    for job in jobs {
+                        let spelling = spelling(ctl, &job.seen.project);
+                        let row = job.one.watched.row(&ctl.env, homes.as_ref(), listed(job.seen), spelling);
+                        job.one.kept = job.one.marks.take().and_then(|marks| job.keep(&row, marks));
+                        job.row = Some(row);
                     }
                 });
             }
         });
         let mut rows = Vec::with_capacity(jobs.len());
-        for Job { one, watched, row } in jobs {
-            self.watched.insert(one.project.name.clone(), (one.project.path.clone(), watched));
+        for Job { seen, one, row } in jobs {
+            self.watched.insert(seen.project.name.clone(), one);
             rows.extend(row);
         }
         rows
+    }
+
+    /// A row to be read, or one that was.
+    fn job<'a>(&mut self, seen: &'a Seen) -> Job<'a> {
+        let Project { name, path, project_id, .. } = &seen.project;
+        let known = self.watched.remove(name).filter(|known| known.path == *path);
+        let mut one = known.unwrap_or_else(|| One {
+            path: path.clone(),
+            watched: Watched::new(path.as_str(), project_id.clone()),
+            marks: None,
+            kept: None,
+        });
+        one.kept = one.kept.filter(|kept| kept.project == seen.project);
+        let row = one.kept.as_ref().map(|kept| kept.row.clone());
+        Job { seen, one, row }
+    }
+}
+
+impl Job<'_> {
+    /// What is kept of a project in which nothing goes on. `marks`: as they were before it was looked at.
+    fn keep(&self, row: &LoopRow, marks: Marks) -> Option<Kept> {
+        let Seen { project, seen, change: _ } = self.seen;
+        let idle = seen.probe == Probe::Dead && seen.operation.is_none() && seen.path == PathSeen::Same;
+        let still = matches!(row.state, LoopState::Fresh | LoopState::Stopped | LoopState::Crashed);
+        if !idle || !still || project.runtime.is_some() {
+            return None;
+        }
+        let spread =
+            project.name.as_str().bytes().fold(0_u64, |sum, byte| sum * 31 % 8191 + u64::from(byte)) % SPREAD;
+        Some(Kept {
+            project: project.clone(),
+            seen: seen.clone(),
+            row: row.clone(),
+            marks,
+            until: clock::mono().plus(REST + Duration::from_secs(spread)),
+        })
     }
 }
 

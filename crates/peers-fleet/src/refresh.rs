@@ -15,8 +15,13 @@ use crate::config::ConfigDir;
 use crate::ground::Ground;
 use crate::observe::Observation;
 use crate::reconcile::{Transition, reconcile};
-use crate::registry::{self, Loaded, Project, ProjectName, State};
+use crate::registry::{self, Loaded, Project, ProjectName, Registry, State};
 use crate::stop;
+
+/// Threads that look together.
+const THREADS: usize = 4;
+/// Fewer projects than this are not worth a thread.
+const FEW: usize = 64;
 
 /// A project as it was seen, and what changed in the registry by that.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,24 +85,57 @@ pub fn refresh(
     env: &Env,
     wanted: impl Fn(&Project) -> bool,
 ) -> Result<(Vec<Seen>, Vec<registry::Warning>), Finding> {
-    let Loaded { registry, mut warnings } = registry::load(config)?;
+    let Loaded { registry, warnings } = registry::load(config)?;
+    let (all, more) = refresh_known(config, env, &registry, wanted, |_| None);
+    Ok((all, [warnings, more].concat()))
+}
+
+/// Looks at all of them, by a few threads.
+fn look(all: &mut [&mut Seen], env: &Env, homes: Option<&Homes>) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+    let share = all.len().div_ceil(threads).max(FEW);
+    std::thread::scope(|scope| {
+        for part in all.chunks_mut(share) {
+            scope.spawn(|| {
+                for one in part {
+                    one.seen = Observation::below(&one.project, env, homes);
+                }
+            });
+        }
+    });
+}
+
+/// [`refresh`] for who looks again and again: with the registry as it was read, and with what was seen before of
+/// projects of which nothing has changed since.
+pub fn refresh_known(
+    config: &ConfigDir,
+    env: &Env,
+    registry: &Registry,
+    wanted: impl Fn(&Project) -> bool,
+    known: impl Fn(&Project) -> Option<Observation>,
+) -> (Vec<Seen>, Vec<registry::Warning>) {
+    let mut warnings = Vec::new();
     let now = clock::now();
     let homes = Homes::of(env).ok();
     let mut all: Vec<Seen> = registry
         .projects()
         .filter(|project| wanted(project))
-        .map(|project| Seen {
-            project: project.clone(),
-            seen: Observation::below(project, env, homes.as_ref()),
-            change: None,
-        })
+        .map(|project| Seen { project: project.clone(), seen: Observation::none(), change: None })
         .collect();
+    let mut unseen = Vec::new();
+    for one in &mut all {
+        match known(&one.project) {
+            Some(seen) => one.seen = seen,
+            None => unseen.push(one),
+        }
+    }
+    look(&mut unseen, env, homes.as_ref());
     let mut changes: Vec<(usize, Transition)> = Vec::new();
     for (at, one) in all.iter().enumerate() {
         changes.extend(reconcile(&one.project, &one.seen, now).map(|change| (at, change)));
     }
     if changes.is_empty() || registry.newer.is_some() {
-        return Ok((all, warnings));
+        return (all, warnings);
     }
     let written = registry::edit(config, |registry| {
         let mut written = Vec::new();
@@ -142,5 +180,5 @@ pub fn refresh(
         one.project = project;
         one.change = Some(Change { name: one.project.name.clone(), from, to: change, at: now, swept });
     }
-    Ok((all, warnings))
+    (all, warnings)
 }

@@ -12,7 +12,15 @@ use serde_json::{Map, Value};
 #[must_use]
 pub fn terminal_safe(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
+    let mut rest = json;
+    while !rest.is_empty() {
+        // Almost all of it, in one go.
+        let plain = rest.bytes().position(|b| !matches!(b, b' '..=b'~' | b'\n')).unwrap_or(rest.len());
+        let (run, other) = rest.split_at(plain);
+        out.push_str(run);
+        let mut chars = other.chars();
+        let Some(c) = chars.next() else { break };
+        rest = chars.as_str();
         if c != '\n' && (c.is_control() || term::invisible(c) || matches!(c, '\u{2028}' | '\u{2029}')) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 // Writing to a string cannot fail.

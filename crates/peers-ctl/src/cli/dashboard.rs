@@ -61,7 +61,8 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             );
         }
     }
-    let mut drawing = Drawing { args, ctl, config, board: Board::default() };
+    let board = if args.live { Board::live() } else { Board::default() };
+    let mut drawing = Drawing { args, ctl, config, board };
     if !args.live {
         let frame = drawing.frame(false)?;
         ctl.out.data(&frame)?;
@@ -110,9 +111,9 @@ impl Drawing<'_> {
             }
             return Ok(ctl.out.folded(&project_text(row, &details, now, ctl.out.colour())).into_owned());
         }
-        let registry = peers_fleet::registry::load(config).map_err(failed)?.registry;
+        let registry = &board.registry(config)?.registry;
         let asked = args.which.or_all();
-        let names: std::collections::BTreeSet<ProjectName> = match asked.of(&registry, None) {
+        let names: std::collections::BTreeSet<ProjectName> = match asked.of(registry, None) {
             Ok(names) => names.into_iter().collect(),
             // None is registered, or none is in that state now.
             Err(finding) if finding.exit == exit::NEGATIVE => std::collections::BTreeSet::new(),

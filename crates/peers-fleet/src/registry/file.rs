@@ -1,12 +1,14 @@
 //! The registry as a file: read leniently, written as a whole, copied before it loses something.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use peers_model::{Timestamp, exit, limits};
 use peers_run::boot::Finding;
-use peers_sys::dir::{FileError, SafeDir};
+use peers_sys::dir::{FileError, FileStat, SafeDir};
 use peers_sys::lock::{Acquired, FileLock, Sharing};
 use peers_sys::{clock, term};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::model::{Entry, PROJECTS, Project, Registry, SCHEMA, State, log_path};
@@ -43,6 +45,18 @@ pub struct Loaded {
     pub registry: Registry,
     /// What is not as it should be.
     pub warnings: Vec<Warning>,
+}
+
+/// How the file of the registry looks: as long as that stays so, what was read of it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp(Option<FileStat>);
+
+/// Looks at the file of the registry.
+///
+/// # Errors
+/// A [`Finding`] when its directory cannot be looked at.
+pub fn stamp(config: &ConfigDir) -> Result<Stamp, Finding> {
+    config.dir().stat(FILE).map(Stamp).map_err(|error| Finding::from(&error))
 }
 
 /// Reads the registry; one that is not there is empty. Takes no lock.
@@ -120,11 +134,10 @@ fn parse(value: Value) -> Result<Loaded, &'static str> {
         });
     }
     let mut entries: Vec<Entry> = Vec::with_capacity(values.len());
+    let mut names = BTreeSet::new();
     for value in values {
         let entry = entry(value, &mut warnings);
-        let twice = entry
-            .project()
-            .is_some_and(|new| entries.iter().filter_map(Entry::project).any(|known| known.name == new.name));
+        let twice = entry.project().is_some_and(|new| !names.insert(new.name.clone()));
         match entry {
             Entry::Known(project) if twice => {
                 warnings.push(Warning {
@@ -145,10 +158,11 @@ fn entry(value: Value, warnings: &mut Vec<Warning>) -> Entry {
     let name = value.get("name").and_then(Value::as_str).map(|name| term::line(name, 80));
     let warn = |code, message| Warning { code, project: name.clone(), message };
     let shown = name.clone().unwrap_or_else(|| "an entry without a name".to_owned());
-    let mut tried = value.clone();
-    if let Some(bad) = bad_pid(&tried) {
+    let mut mended = None;
+    if let Some(bad) = bad_pid(&value) {
         warnings
             .push(warn("bad-pid", format!("{shown}: `{bad}` is no process id; nobody is signalled by it")));
+        let tried = mended.insert(value.clone());
         if let Some(map) = tried.as_object_mut() {
             map.insert("runtime".to_owned(), Value::Null);
             if map.get("state").and_then(Value::as_str) == Some("running") {
@@ -156,7 +170,7 @@ fn entry(value: Value, warnings: &mut Vec<Warning>) -> Entry {
             }
         }
     }
-    let parsed = serde_json::from_value::<Project>(tried).map_err(|error| error.to_string());
+    let parsed = Project::deserialize(mended.as_ref().unwrap_or(&value)).map_err(|error| error.to_string());
     let checked = parsed.and_then(|project| match project.check() {
         Ok(()) => Ok(project),
         Err(invalid) => Err(invalid.to_string()),

@@ -260,6 +260,12 @@ impl RowReader {
         self.row(disk, asked, Again::More)
     }
 
+    /// The newest segment of the journal, once it was read.
+    #[must_use]
+    pub fn segment(&self) -> Option<String> {
+        self.journal.segment()
+    }
+
     fn row<D: Disk>(&mut self, disk: &mut D, asked: &RowAsked, again: Again) -> LoopRow {
         let Self { journal, run, files } = self;
         let moved = journal.update(disk, again);

@@ -68,6 +68,11 @@ impl JournalPart {
         true
     }
 
+    /// The newest segment, as a path in the store.
+    pub(super) fn segment(&self) -> Option<String> {
+        (self.segment > 0).then(|| layout::segment(self.segment))
+    }
+
     /// Goes on from where the fold stands.
     fn go_on<D: Disk>(&mut self, disk: &mut D) -> bool {
         let (Some(at), Sourced::Fresh(state)) = (self.at.take(), &mut self.state) else { return false };
