@@ -101,6 +101,8 @@ impl Cx {
         let (lock, gates_since) = look(place);
         let mut asked = Asked::new(clock::now(), clock::boot_id().map(str::to_owned), lock);
         asked.gates_since = gates_since;
+        let typed = (self.target != Path::new(".")).then(|| self.target.to_string_lossy().into_owned());
+        asked.typed = typed;
         asked.here = Some(place.work_dir().to_string_lossy().into_owned());
         let worked = newest_work_dir(place, disk);
         asked.gone = worked.as_deref().is_some_and(is_gone);

@@ -62,6 +62,13 @@ impl Out {
         }
     }
 
+    /// The same, with the width of the terminal as it is now.
+    #[must_use]
+    pub fn measured(&self) -> Self {
+        let now = |known| peers_sys::term::columns(io::stdout()).map_or(known, |now| now.max(COLUMNS.0));
+        Self { page: self.page.map(now), ..self.clone() }
+    }
+
     /// A text whose commands work where this one was typed: each names the directory that it is about.
     #[must_use]
     pub fn pasteable(&self, text: &str) -> String {

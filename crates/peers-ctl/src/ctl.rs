@@ -88,6 +88,28 @@ impl Ctl {
         Cx { env: self.env.clone(), out: Out::new(&self.env, &target), target, project }
     }
 
+    /// A text about this project, whose commands are those of its own directory, with commands that work from
+    /// everywhere.
+    pub(crate) fn by_name(&self, project: &Project, text: &str) -> String {
+        let text = crate::board::spelling(self, project).reworded(text);
+        Out::new(&self.env, Path::new(&project.path)).pasteable(&text)
+    }
+
+    /// The same for what went wrong with it.
+    pub(crate) fn about(&self, project: &Project, error: CommandError) -> CommandError {
+        error.reworded(|text| self.by_name(project, text))
+    }
+
+    /// The same for the project of this name.
+    pub(crate) fn about_name(&self, name: &ProjectName, error: CommandError) -> CommandError {
+        // Without the registry the texts stay as they are: they are true all the same.
+        let project = self.config().ok().and_then(|config| peers_fleet::start::project(&config, name).ok());
+        match project {
+            Some(project) => self.about(&project, error),
+            None => error,
+        }
+    }
+
     /// Refuses an act of the operator that comes out of a run of this project.
     pub(crate) fn operators_alone(&self, project: &Project, command: &str) -> Result<(), CommandError> {
         // Whoever goes on says what is wrong with the place.

@@ -98,10 +98,11 @@ pub(crate) fn each(
                 }
                 (code, data)
             }
-            // Alone it fails as a command fails.
-            Err(error) if single => return Err(error),
             Err(error) if error.is_silent() => return Err(error),
+            // Alone it fails as a command fails.
+            Err(error) if single => return Err(ctl.about_name(name, error)),
             Err(error) => {
+                let error = ctl.about_name(name, error);
                 if !ctl.json {
                     ctl.out.page(&format!("{name}: {}\n", error.render().trim_end()))?;
                 }

@@ -1,5 +1,16 @@
 //! How an operator logs the known tools in.
 
+/// The same as what is typed, one step after the other.
+#[must_use]
+pub fn typed(tool: &str) -> Option<&'static str> {
+    match tool {
+        "claude" => Some("claude, then /login"),
+        "codex" => Some("codex login"),
+        "opencode" => Some("opencode auth login"),
+        _ => None,
+    }
+}
+
 /// How the tool of this name is logged in, to follow words such as `log in: `; `None` where only its own manual
 /// knows.
 #[must_use]

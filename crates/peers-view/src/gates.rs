@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use peers_core::state::State;
-use peers_model::goal::TreeChoice;
+use peers_model::goal::{CHECK_NAMES, GateRun, GoalKind, HardGoal, TreeChoice};
+use peers_model::outcome::StopReason;
 use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{CommitId, GoalId, TickNo, TreeId};
-use peers_store::{Area, Disk, artifacts, layout};
+use peers_store::load::{self, Source};
+use peers_store::{Area, Disk, accept, artifacts, layout};
 use serde::Serialize;
 
+use crate::attention::{GateFact, REDS};
 use crate::facts::Here;
 
 /// One gate.
@@ -155,6 +158,49 @@ pub(crate) fn find_logs<D: Disk>(disk: &mut D, elsewhere: Option<&BTreeSet<Strin
             None => disk.len(Area::Peers, &inner).is_ok_and(|len| len.is_some()),
         };
         row.log = kept.then(|| format!(".peers/{inner}"));
+    }
+}
+
+/// What helps with the gate that the last run stopped for, or, while one runs, with the one that is red for
+/// longest. `work` is the directory that the run works in, `here` the one whose `.peers/` is read.
+pub(crate) fn in_the_way<D: Disk>(
+    disk: &mut D,
+    state: &State,
+    (work, here): (&str, &str),
+) -> Option<GateFact> {
+    let ended = state.last_exit.as_ref().filter(|_| state.live_run().is_none());
+    let id = match ended.map(|exit| &exit.reason) {
+        Some(StopReason::StuckGate(id) | StopReason::Unjudged(id)) => id.clone(),
+        Some(_) => return None,
+        None => {
+            let gates = state.rules.gates.iter().filter_map(|rule| {
+                let reds = state.board.gates.get(&rule.id)?.reds;
+                (reds >= REDS).then_some((reds, &rule.id))
+            });
+            gates.max_by_key(|(reds, _)| *reds)?.1.clone()
+        }
+    };
+    let standing = state.board.gates.get(&id);
+    let log = standing.and_then(|standing| {
+        let place = standing.last.as_ref().filter(|judged| !judged.verdict.is_pass())?.place;
+        let name = artifacts::tick_file(standing.measured_at, id.as_str(), artifacts::gate_log_suffix(place));
+        let inner = format!("{}/{name}", layout::peers::LOG_GATES);
+        // In another work directory nobody looks here.
+        let kept = work != here || disk.len(Area::Peers, &inner).is_ok_and(|len| len.is_some());
+        kept.then(|| format!("{work}/.peers/{inner}"))
+    });
+    Some(GateFact { command: command(disk, state, &id), id, log })
+}
+
+/// The command of a gate, as it was accepted; nothing where that cannot be read, or it has none.
+fn command<D: Disk>(disk: &mut D, state: &State, id: &GoalId) -> Option<String> {
+    let bytes = accept::read_bytes(disk, layout::peers::GOALS).ok()??;
+    let text = load::decode(Source::Goals, &bytes).ok()?;
+    let goals = load::load_goals(text, state.rules.peers.len(), &CHECK_NAMES).ok()?;
+    let goal = goals.into_iter().find(|goal| goal.id == *id)?;
+    match goal.kind {
+        GoalKind::Hard(HardGoal { run: GateRun::Shell { cmd, .. }, .. }) => Some(cmd),
+        GoalKind::Hard(_) | GoalKind::Soft(_) => None,
     }
 }
 

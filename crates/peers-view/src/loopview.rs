@@ -15,7 +15,7 @@ use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, Disk, StoreError, accept, layout, load, store};
 use serde::{Deserialize, Serialize};
 
-use crate::attention::{self, Attention, Facts, Spelling};
+use crate::attention::{self, Attention, Facts, GateFact, Spelling};
 use crate::budget::{self, BudgetView};
 use crate::bugs::BugsView;
 use crate::converge::{self, ConvergeView};
@@ -25,7 +25,7 @@ use crate::liveness::{self, Confinement, Liveness, Lock, OpenTurn};
 use crate::next::{apart, decided};
 use crate::notable::{self, LandedRow, Notable, UndoneRow};
 use crate::peers::{self, PeerRow};
-use crate::row::RecentTick;
+use crate::row::{LoopRow, RecentTick};
 use crate::setup::{self, Broken, Setup};
 use crate::soft::{self, SoftRow};
 use crate::sourced::Sourced;
@@ -57,6 +57,8 @@ pub struct Asked {
     pub ticks: usize,
     /// The directory that was asked about, if that matters.
     pub here: Option<String>,
+    /// The same, as who types commands has to name it, if that is not the directory in which they are typed.
+    pub typed: Option<String>,
     /// The directory in which the newest run worked is not there any more.
     pub gone: bool,
     /// When the peer whose turn is open last printed something, if somebody looked.
@@ -84,6 +86,7 @@ impl Asked {
             git: Sourced::Missing,
             ticks: TICKS,
             here: None,
+            typed: None,
             gone: false,
             heard: None,
             gates_since: None,
@@ -136,6 +139,9 @@ pub struct LoopView {
     /// What it asks of its operator.
     #[serde(skip)]
     pub attention: Attention,
+    /// How commands are spelt, where they are told by name.
+    #[serde(skip)]
+    pub(crate) told_by_name: Option<Spelling>,
 }
 
 /// A silence, and how long it may last.
@@ -294,6 +300,11 @@ impl LoopView {
             alerts.extend(waiting(state, live, caps.as_ref(), asked.now));
         }
         let moving = known.and_then(|state| state.moving.clone());
+        let gate = known.and_then(|state| {
+            let here = project.value().map_or(".", |project| project.path.as_str());
+            let work = runs.last().map_or(here, |record| record.workdir.as_str());
+            gates::in_the_way(disk, state, (work, here))
+        });
         let git = asked.git.value();
         for refusal in &asked.refusals {
             alerts.push(Alert { kind: REFUSED, text: format!("`peers run` would refuse: {refusal}") });
@@ -325,15 +336,27 @@ impl LoopView {
             silence,
             alerts,
             attention: Attention::default(),
+            told_by_name: None,
         };
         let out = crate::next::out(&view).into_iter();
         view.alerts.extend(out.map(|text| Alert { kind: PEER, text }));
-        view.attention = view.attention(asked, config.value(), moving.as_ref());
+        view.attention = view.attention(asked, config.value(), (moving.as_ref(), gate.as_ref()));
         view
     }
 
+    /// The same for who has projects by name: what it asks is what its row asks, in the same words.
+    #[must_use]
+    pub fn told_by_name(self, row: &LoopRow, spelling: Spelling) -> Self {
+        Self { attention: row.attention.clone(), told_by_name: Some(spelling), ..self }
+    }
+
     /// What it asks of its operator, who types commands in the directory that was asked about.
-    fn attention(&self, asked: &Asked, config: Option<&Config>, moving: Option<&OpenMove>) -> Attention {
+    fn attention(
+        &self,
+        asked: &Asked,
+        config: Option<&Config>,
+        (moving, gate): (Option<&OpenMove>, Option<&GateFact>),
+    ) -> Attention {
         let tail = self.journal.value();
         let ticks: Vec<RecentTick> =
             tail.map(|tail| tail.ticks.iter().map(RecentTick::of).collect()).unwrap_or_default();
@@ -344,14 +367,16 @@ impl LoopView {
         let seam = self.alerts.iter().find(|alert| alert.kind == "journal").map(|alert| alert.text.as_str());
         attention::attention(&Facts {
             now: self.at,
-            spelling: &Spelling::Loop { dir: apart(self).map(str::to_owned) },
+            spelling: &Spelling::Loop { dir: apart(self).map(str::to_owned).or_else(|| asked.typed.clone()) },
             live: self.liveness.as_ref(),
             unknown_since: None,
             damage: self.core.why().or(seam),
             core: self.core.value(),
             run: self.run.value(),
             idle_ms: config.map(|config| u64::from(config.health.idle_timeout_s.get()) * 1000),
+            gate,
             unaccepted: &self.setup.unaccepted,
+            placeholder: self.setup.placeholder,
             broken: &broken,
             ticks: &ticks,
             needed: config.map(|config| config.goals.convergence_n.get()),

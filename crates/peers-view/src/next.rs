@@ -8,7 +8,7 @@ use peers_model::Usd;
 use peers_model::outcome::{BudgetKind, StopReason};
 use peers_sys::term;
 
-use crate::attention::is_alarming;
+use crate::attention::{Spelling, is_alarming};
 use crate::budget::Amount;
 use crate::converge::unproved;
 use crate::diagnostic::cause;
@@ -40,6 +40,35 @@ enum Step {
 #[must_use]
 pub fn next_step(view: &LoopView) -> Option<String> {
     let refused = view.alerts.iter().any(|alert| alert.kind == REFUSED);
+    if let Some(spelling) = &view.told_by_name {
+        if let Some(step) = by_name(view, spelling) {
+            let start = refused && spelling.start() == view.attention.top.action;
+            return Some(match start {
+                true => format!("see to what a start would refuse for (alert); then: {step}"),
+                false => step,
+            });
+        }
+        return Some(spelling.reworded(&in_words(view, refused)?));
+    }
+    in_words(view, refused)
+}
+
+/// The action, as every view of the controller has it; nothing where that is to look at such a view, or where a
+/// command is not enough.
+fn by_name(view: &LoopView, spelling: &Spelling) -> Option<String> {
+    let action = view.attention.top.action.as_deref().filter(|action| !spelling.is_look(action))?;
+    if view.gone && apart(view).is_some() {
+        return None;
+    }
+    let steps: Vec<String> = action.split(", then ").map(|step| format!("`{step}`")).collect();
+    let steps = steps.join(", then ");
+    Some(match view.attention.is_standing() {
+        true => steps,
+        false => format!("{}: {steps}", view.attention.top.why),
+    })
+}
+
+fn in_words(view: &LoopView, refused: bool) -> Option<String> {
     Some(match next(view)? {
         Step::Run(step) if refused => {
             format!("see to what `peers run` would refuse for (alert); then: {step}")

@@ -4,7 +4,7 @@ use peers_model::config::Config;
 use peers_model::goal::{CHECK_NAMES, GateRun, GoalKind, HardGoal};
 use peers_model::limits;
 use peers_store::load::{LoadError, Source};
-use peers_store::{Area, Disk, accept, layout, load};
+use peers_store::{Area, Disk, DiskErrorKind, accept, layout, load};
 use serde::Serialize;
 
 pub use peers_model::goal::PLACEHOLDER;
@@ -29,25 +29,41 @@ pub struct Broken {
     pub file: &'static str,
     /// The line of the first mistake, from 1, if it is known.
     pub line: Option<u64>,
+    /// Why it cannot be read at all, where that is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 impl Broken {
     fn of(error: &LoadError) -> Self {
         let line = error.problems().first().and_then(|problem| problem.line);
-        Self { file: error.file().path(), line }
+        Self { file: error.file().path(), line, why: None }
     }
 
     /// `.peers/goals.yaml line 3`.
     pub(crate) fn words(&self) -> String {
-        self.line.map_or_else(|| self.file.to_owned(), |line| format!("{} line {line}", self.file))
+        match (self.line, &self.why) {
+            (Some(line), _) => format!("{} line {line}", self.file),
+            (None, Some(why)) => format!("{} ({why})", self.file),
+            (None, None) => self.file.to_owned(),
+        }
     }
 }
 
 /// Reads them. `config` is the accepted configuration.
 pub(crate) fn read<D: Disk>(disk: &mut D, config: Option<&Config>) -> Setup {
-    let mut read = |name| disk.read(Area::Peers, name, limits::CONFIG).ok().flatten();
-    let (goals, settings) = (read(layout::peers::GOALS), read(layout::peers::CONFIG));
     let mut broken = Vec::new();
+    let mut read = |name, source: Source| match disk.read(Area::Peers, name, limits::CONFIG) {
+        Ok(bytes) => bytes,
+        // A project that is not set up has no files to be read.
+        Err(error) if error.kind == DiskErrorKind::NoArea => None,
+        Err(error) => {
+            broken.push(Broken { file: source.path(), line: None, why: Some(error.detail) });
+            None
+        }
+    };
+    let goals = read(layout::peers::GOALS, Source::Goals);
+    let settings = read(layout::peers::CONFIG, Source::Config);
     let mut sound = |error: LoadError| broken.push(Broken::of(&error));
     let edited = settings.as_deref().and_then(|bytes| {
         load::decode(Source::Config, bytes).and_then(load::load_config).map_err(&mut sound).ok()

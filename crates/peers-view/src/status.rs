@@ -74,6 +74,13 @@ pub fn status_json(view: &LoopView) -> String {
 }
 
 fn head(page: &mut Page, view: &LoopView) {
+    let next = next_step(view);
+    // Who has many projects looks for that alone; how this one stands is in the line above then.
+    let first =
+        view.told_by_name.is_some() && !matches!(view.liveness.value(), Some(Liveness::Running { .. }));
+    if let Some(next) = next.as_ref().filter(|_| first) {
+        page.whole("next step", Tone::Care, next);
+    }
     match &view.project {
         Sourced::Fresh(project) | Sourced::Stale { value: project, .. } => {
             page.field("project", Tone::Plain, &project.path);
@@ -89,7 +96,7 @@ fn head(page: &mut Page, view: &LoopView) {
     if let Some(undone) = &view.undone {
         page.field("undone", Tone::Care, format!("{} {}", ago(view.at, undone.ts), undone.words()));
     }
-    if let Some(next) = next_step(view) {
+    if let Some(next) = next.filter(|_| !first) {
         page.whole("next step", Tone::Care, next);
     }
     for line in next::notable(view) {
@@ -111,6 +118,7 @@ fn head(page: &mut Page, view: &LoopView) {
         crate::liveness::Confinement::Confined { .. } => Tone::Plain,
         _ => Tone::Care,
     };
+    page.blank();
     page.field("sandbox", tone, view.confinement.words());
     for alert in &view.alerts {
         let tone = if alert.is_damage() { Tone::Bad } else { Tone::Care };

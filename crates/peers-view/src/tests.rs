@@ -86,6 +86,13 @@ impl World {
         accept::write(self.store.disk(), b"goals: []\n", config.as_bytes(), at, "ann", None).unwrap();
     }
 
+    /// Accepts other goals.
+    fn accept_goals(&mut self, goals: &str) {
+        let config = "peers:\n- {name: claude, argv: [claude]}\n- {name: codex, argv: [codex]}\n";
+        let at = Timestamp::from_millis(BEGAN);
+        accept::write(self.store.disk(), goals.as_bytes(), config.as_bytes(), at, "ann", None).unwrap();
+    }
+
     /// With a run that has begun.
     fn running() -> Self {
         let mut world = Self::new();

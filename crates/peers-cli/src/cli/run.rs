@@ -143,6 +143,7 @@ pub(crate) fn looped(
     let live = Live::new(&cx.out, verbose);
     let observer = Box::new(live.observer(doubts(options, cx)));
     let mut waiting = None;
+    let detached = handover.is_some();
     let ended = match handover {
         None => boot::run(options, &cx.env, observer),
         Some(handover) => {
@@ -197,7 +198,8 @@ pub(crate) fn looped(
         Some(view) => peers_view::next_step(view),
         None => summary.reason.next_step().map(str::to_owned),
     };
-    if let Some(next) = next {
+    // The controller says it with the project's name, and as things are then.
+    if let Some(next) = next.filter(|_| !detached) {
         cx.out.talk(&format!("hint: {next}"));
     }
     stopped(&summary.reason, cx);

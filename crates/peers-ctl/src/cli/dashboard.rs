@@ -6,13 +6,14 @@ use std::time::Duration;
 use peers_console::alternate::Alternate;
 use peers_console::error::CommandError;
 use peers_console::ledger;
+use peers_console::output::Out;
 use peers_fleet::ProjectName;
 use peers_fleet::refresh::Seen;
 use peers_model::exit;
 use peers_sys::clock;
 use peers_sys::interrupts::Interrupts;
 use peers_view::{
-    Fleet, LoopRow, Passed, ProjectDetails, Sourced, dashboard_json, dashboard_line, dashboard_text,
+    Fleet, Passed, ProjectDetails, Room, Sourced, dashboard_json, dashboard_line, dashboard_text,
     project_json, project_text, sort_by_attention,
 };
 
@@ -22,7 +23,8 @@ use crate::many::Which;
 
 /// Show what all loops do, and which of them need somebody
 ///
-/// The most urgent first, each with why and with the command that comes next. With --live it is drawn anew
+/// All of them where none is named. The most urgent first, each with why and with the command that comes next.
+/// GATES is how many gates are green of all, then the same of reviews (`2/3 0/1`). With --live it is drawn anew
 /// until Ctrl-C; with --json each frame is one line then.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -56,13 +58,11 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     if let Some(name) = &args.project {
         let known = ctl.registry(&config)?;
         if known.registry.get(name).is_none() {
-            return Err(
-                failed(peers_fleet::start::unknown(name.as_str(), &known.registry)).with_exit(exit::NEGATIVE)
-            );
+            return Err(failed(peers_fleet::start::unknown(name.as_str(), &known.registry)));
         }
     }
     let board = if args.live { Board::live() } else { Board::default() };
-    let mut drawing = Drawing { args, ctl, config, board };
+    let mut drawing = Drawing { args, ctl, config, board, screen: false };
     if !args.live {
         let frame = drawing.frame(false)?;
         ctl.out.data(&frame)?;
@@ -73,6 +73,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     }
     let interrupts = Interrupts::take()?;
     let screen = if ctl.json { None } else { Alternate::enter(&ctl.env) };
+    drawing.screen = screen.is_some();
     let mut left = args.frames;
     loop {
         let frame = drawing.frame(true)?;
@@ -95,12 +96,16 @@ struct Drawing<'a> {
     ctl: &'a Ctl,
     config: peers_fleet::ConfigDir,
     board: Board,
+    /// It is drawn on a screen that holds only so many lines.
+    screen: bool,
 }
 
 impl Drawing<'_> {
     /// What is to be shown now.
     fn frame(&mut self, live: bool) -> Result<String, CommandError> {
-        let Self { args, ctl, config, board } = self;
+        let Self { args, ctl, config, board, screen: _ } = self;
+        // Its width may have changed since.
+        let out = ctl.out.measured();
         let now = clock::now();
         if let Some(name) = &args.project {
             let Looked { rows, seen, .. } = board.rows(ctl, config, |project| project.name == *name)?;
@@ -109,7 +114,7 @@ impl Drawing<'_> {
             if ctl.json {
                 return Ok(project_json(row, &details, now));
             }
-            return Ok(ctl.out.folded(&project_text(row, &details, now, ctl.out.colour())).into_owned());
+            return Ok(out.folded(&project_text(row, &details, now, out.colour())).into_owned());
         }
         let registry = &board.registry(config)?.registry;
         let asked = args.which.or_all();
@@ -127,14 +132,15 @@ impl Drawing<'_> {
         Ok(match (ctl.json, live) {
             (true, true) => dashboard_line(&fleet),
             (true, false) => dashboard_json(&fleet),
-            (false, _) => text(ctl, &fleet, &rows),
+            (false, _) => text(&out, &fleet, self.screen),
         })
     }
 }
 
-fn text(ctl: &Ctl, fleet: &Fleet<'_>, rows: &[LoopRow]) -> String {
-    let mut text = dashboard_text(fleet, ctl.out.page_width(), ctl.out.colour());
-    if rows.is_empty() {
+fn text(out: &Out, fleet: &Fleet<'_>, screen: bool) -> String {
+    let height = screen.then(Alternate::rows);
+    let mut text = dashboard_text(fleet, Room { width: out.page_width(), height }, out.colour());
+    if fleet.rows.is_empty() {
         text.push_str("no project fits: `peers-ctl new PATH` sets one up, `peers-ctl list` shows all\n");
     }
     text

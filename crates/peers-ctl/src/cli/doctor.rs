@@ -61,11 +61,12 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
                     if ctl.json {
                         projects.push(json!({"name": name, "report": checkup::as_json(&report)}));
                     } else {
-                        let text = ctl.cx(&project).out.pasteable(&checkup::text(&report));
+                        let text = ctl.by_name(&project, &checkup::text(&report));
                         ctl.out.data(&format!("\n{name}\n{text}"))?;
                     }
                 }
                 Err(error) => {
+                    let error = ctl.about(&project, error);
                     codes.push(error.exit_code());
                     projects.push(json!({"name": name, "report": null, "error": error.summary()}));
                     if !ctl.json {

@@ -26,8 +26,8 @@ const TOGETHER: usize = 10_000;
 
 /// Print what happens in all loops, in one stream
 ///
-/// Records of the journals, states that turned out to be others, and what loops come to need. With --json one
-/// object per line.
+/// Records of the journals, states that turned out to be others, and, while it follows, what loops come to need.
+/// How things stand now is what `peers-ctl list --wide` says. With --json one object per line.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -140,12 +140,15 @@ impl Events<'_> {
         for row in &rows {
             let top = &row.attention.top;
             let key = format!("{} {}", top.level.word(), top.code);
-            if asked.insert(row.name.clone(), key.clone()) != Some(key) {
+            let action = top.action.as_deref().map(|action| format!(" -> {action}")).unwrap_or_default();
+            let known = asked.insert(row.name.clone(), key.clone());
+            // How things stand is what `list` says: what is told here is that it changed.
+            if known.is_some_and(|known| known != key) {
                 tell(
                     ctl,
                     &row.name,
                     "attention",
-                    &format!("{}: {}", top.level.word(), top.why),
+                    &format!("{}: {}{action}", top.level.word(), top.why),
                     &serde_json::to_value(top).unwrap_or_default(),
                 )?;
             }
@@ -168,7 +171,7 @@ fn tell_item(ctl: &Ctl, name: &str, item: &FeedItem) -> Result<(), CommandError>
 }
 
 fn tell(ctl: &Ctl, name: &str, kind: &str, text: &str, data: &Value) -> Result<(), CommandError> {
-    let text = peers_sys::term::line(text, 400);
+    let text = peers_sys::term::line(text, 1000);
     let line = if ctl.json {
         let line = json!({"schema": "peers-ctl.events/1", "project": name, "kind": kind, "ts": clock::now(), "text": text, "data": data});
         peers_view::terminal_safe(&format!("{line}\n"))

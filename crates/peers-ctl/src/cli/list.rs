@@ -15,7 +15,10 @@ use crate::many::Which;
 
 /// List the projects
 ///
-/// Looks at each first: whether its loop runs is asked of the lock in its trusted store.
+/// All of them where none is named. Looks at each first: whether its loop runs is asked of the lock in its
+/// trusted store. With --wide, GATES is how many gates are green of all, then the same of reviews (`2/3 0/1`).
+/// --wide is for people: --json is the same with it, and `peers-ctl dashboard --json` has the
+/// rest.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -37,7 +40,7 @@ enum Sort {
     State,
     /// The last start or stop, newest first
     Changed,
-    /// What needs somebody first; for --wide
+    /// What needs somebody first; for --wide without --json
     Attention,
 }
 
@@ -50,7 +53,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     } else {
         selection.of(&loaded.registry, None).map_err(crate::ctl::failed)?
     };
-    if args.wide {
+    if args.wide && !ctl.json {
         return wide(args, ctl, &config, &names);
     }
     let (mut all, warnings) = ctl.seen_of(&config, &names)?;
@@ -98,15 +101,11 @@ fn wide(
         }
         Sort::Attention => peers_view::sort_by_attention(&mut rows),
     }
-    let warnings: Vec<_> = warnings.iter().map(crate::board::warning).collect();
-    let fleet = peers_view::Fleet { now: peers_sys::clock::now(), rows: &rows, warnings: &warnings };
-    if ctl.json {
-        ctl.out.data(&peers_view::list_json(&fleet))?;
-    } else {
-        let text =
-            peers_view::list_text(&fleet, peers_view::Columns::Wide, ctl.out.colour(), ctl.out.page_width());
-        ctl.out.data(&text)?;
-    }
+    ctl.warn(&warnings);
+    let fleet = peers_view::Fleet { now: peers_sys::clock::now(), rows: &rows, warnings: &[] };
+    let text =
+        peers_view::list_text(&fleet, peers_view::Columns::Wide, ctl.out.colour(), ctl.out.page_width());
+    ctl.out.data(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -50,10 +50,11 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let mut found = false;
     for name in &names {
         let project = peers_fleet::start::project(&config, name).map_err(failed)?;
-        let (path, text) = match args.tick {
-            Some(tick) => of_tick(args, ctl, &project, tick)?,
-            None => of_loop(args, &config, &project)?,
+        let read = match args.tick {
+            Some(tick) => of_tick(args, ctl, &project, tick),
+            None => of_loop(args, &config, &project),
         };
+        let (path, text) = read.map_err(|error| ctl.about(&project, error))?;
         let all: Vec<&str> = text.lines().collect();
         let shown: Vec<String> = all
             .iter()

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use peers_console::error::CommandError;
+use peers_fleet::{Project, ProjectName};
 use peers_model::{PeerName, RunId, TickNo, exit};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, FsDisk, artifacts, store};
@@ -47,8 +48,13 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let names = ctl.names(&config, &args.which.selection())?;
     let [name] = names.as_slice() else { return Err(CommandError::usage("one project is peeked at")) };
     let project = peers_fleet::start::project(&config, name).map_err(failed)?;
-    let place = peers_fleet::start::located(&project, &ctl.env).map_err(failed)?;
-    let mut disk = ctl.cx(&project).view()?.1;
+    shown(args, ctl, &project, name).map_err(|error| ctl.about(&project, error))
+}
+
+/// Shows the turn of one project.
+fn shown(args: &Args, ctl: &Ctl, project: &Project, name: &ProjectName) -> Result<ExitCode, CommandError> {
+    let place = peers_fleet::start::located(project, &ctl.env).map_err(failed)?;
+    let mut disk = ctl.cx(project).view()?.1;
     let place = worked_in(&mut disk, place, ctl)?;
     disk = place.open_view_disk()?;
     let interrupts = Interrupts::take()?;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
+use peers_fleet::Project;
 use peers_model::{PeerName, TickNo, exit, limits};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, FsDisk, artifacts};
@@ -52,8 +53,13 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let names = ctl.names(&config, &args.which.selection())?;
     let [name] = names.as_slice() else { return Err(CommandError::usage("a replay is of one project")) };
     let project = peers_fleet::start::project(&config, name).map_err(failed)?;
-    peers_fleet::start::located(&project, &ctl.env).map_err(failed)?;
-    let cx = ctl.cx(&project);
+    shown(args, ctl, &project).map_err(|error| ctl.about(&project, error))
+}
+
+/// Shows the ticks of one project.
+fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandError> {
+    peers_fleet::start::located(project, &ctl.env).map_err(failed)?;
+    let cx = ctl.cx(project);
     let (place, mut disk) = cx.view()?;
     let asked = RangeAsked {
         from: args.from_tick.map(TickNo),

@@ -7,7 +7,9 @@ use peers_console::error::CommandError;
 use peers_fleet::refresh::Seen;
 use peers_model::exit;
 use peers_sys::term;
-use peers_view::{FleetWarning, Found, Report, ReportEntry, ReportHead, reports_json, reports_markdown};
+use peers_view::{
+    FleetWarning, Found, LoopRow, Report, ReportEntry, ReportHead, reports_json, reports_markdown,
+};
 
 use crate::board::{self, Board, Looked};
 use crate::ctl::{Ctl, failed};
@@ -54,7 +56,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let mut read_ones = Vec::new();
     let mut codes = Vec::new();
     for (row, one) in rows.iter().zip(&seen) {
-        match read(ctl, one) {
+        match read(ctl, one, row).map_err(|error| ctl.about(&one.project, error)) {
             Ok(report) => {
                 codes.push(exit::OK);
                 read_ones.push((row, one, report, readme(one), log(&config, one)));
@@ -92,13 +94,14 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(if code == exit::OK && unsafe_log { exit::REFUSED } else { code }))
 }
 
-fn read(ctl: &Ctl, one: &Seen) -> Result<Report, CommandError> {
+fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<Report, CommandError> {
     peers_fleet::start::located(&one.project, &ctl.env).map_err(failed)?;
     let cx = ctl.cx(&one.project);
     let (place, mut disk) = cx.view()?;
     let mut asked = cx.asked(&place, &mut disk);
     asked.refusals = cx.refusals(&place, &asked.lock);
-    Ok(Report::read(&mut disk, &asked))
+    let Report { view, history } = Report::read(&mut disk, &asked);
+    Ok(Report { view: view.told_by_name(row, board::spelling(ctl, &one.project)), history })
 }
 
 /// The README of a project; agents can write there.

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use peers_console::error::CommandError;
+use peers_fleet::Project;
 use peers_model::{PeerName, exit};
 use peers_sys::clock;
 use peers_view::{HandoffsAsked, handoffs, handoffs_json, handoffs_text};
@@ -32,8 +33,13 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let names = ctl.names(&config, &args.which.selection())?;
     let [name] = names.as_slice() else { return Err(CommandError::usage("a review is of one project")) };
     let project = peers_fleet::start::project(&config, name).map_err(failed)?;
-    peers_fleet::start::located(&project, &ctl.env).map_err(failed)?;
-    let cx = ctl.cx(&project);
+    shown(args, ctl, &project).map_err(|error| ctl.about(&project, error))
+}
+
+/// Shows the handoffs of one project.
+fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandError> {
+    peers_fleet::start::located(project, &ctl.env).map_err(failed)?;
+    let cx = ctl.cx(project);
     let (place, mut disk) = cx.view()?;
     let control = cx.control(&place)?;
     let facts = control.as_ref().map(|control| control.facts());

@@ -1,17 +1,20 @@
 //! `peers-ctl status`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use peers_console::cx;
 use peers_console::error::CommandError;
+use peers_fleet::ProjectName;
 use peers_fleet::refresh::Seen;
 use peers_model::exit;
 use peers_sys::term;
-use peers_view::{LoopView, status_json, status_text};
+use peers_view::{LoopRow, LoopView, status_json, status_text};
 use serde_json::{Value, json};
 
 use super::list::row;
+use crate::board::{Board, Looked, spelling};
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
 
@@ -28,11 +31,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let config = ctl.config()?;
     let names = ctl.names(&config, &args.which.selection())?;
-    let (all, warnings) = ctl.seen_of(&config, &names)?;
+    let wanted: BTreeSet<&ProjectName> = names.iter().collect();
+    let Looked { rows: asked, seen: all, warnings } =
+        Board::default().rows(ctl, &config, |project| wanted.contains(&project.name))?;
     let single = all.len() == 1;
     let (mut rows, mut codes) = (Vec::new(), Vec::new());
-    for (at, one) in all.iter().enumerate() {
-        let (code, data) = match read(ctl, one) {
+    for (at, (one, asks)) in all.iter().zip(&asked).enumerate() {
+        let looked = read(ctl, one, asks).map_err(|error| ctl.about(&one.project, error));
+        let (code, data) = match looked {
             Ok(view) => {
                 if !ctl.json {
                     let gap = if at > 0 { "\n" } else { "" };
@@ -65,18 +71,18 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 }
 
 /// Everything about one loop, as `peers status` reads it.
-pub(crate) fn read(ctl: &Ctl, one: &Seen) -> Result<LoopView, CommandError> {
+fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<LoopView, CommandError> {
     peers_fleet::start::located(&one.project, &ctl.env).map_err(failed)?;
     let cx = ctl.cx(&one.project);
     let (place, mut disk) = cx.view()?;
     let mut asked = cx.asked(&place, &mut disk);
     asked.refusals = cx.refusals(&place, &asked.lock);
-    Ok(LoopView::settled(&mut disk, &asked, || cx::lock(&place)))
+    let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));
+    Ok(view.told_by_name(row, spelling(ctl, &one.project)))
 }
 
 fn text(ctl: &Ctl, one: &Seen, view: &LoopView) -> String {
-    let cx = ctl.cx(&one.project);
-    let status = cx.out.pasteable(&status_text(view, ctl.out.colour()));
+    let status = ctl.by_name(&one.project, &status_text(view, ctl.out.colour()));
     format!("{}\n{status}", head(one))
 }
 

@@ -9,7 +9,7 @@ mod spelling;
 mod stopped;
 
 use peers_model::record::{BranchMove, MoveKind};
-use peers_model::{TickNo, Timestamp};
+use peers_model::{GoalId, TickNo, Timestamp};
 use peers_store::runs::RunRecord;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,7 @@ use crate::row::RecentTick;
 use crate::sourced::Sourced;
 use crate::words;
 
+pub(crate) use running::REDS;
 pub use spelling::Spelling;
 pub(crate) use stopped::{is_alarming, level_of};
 
@@ -68,7 +69,8 @@ pub struct Cause {
     pub why: String,
     /// Since when, if that is known.
     pub since: Option<Timestamp>,
-    /// The command that comes next, for a POSIX shell; absent where none helps.
+    /// What is typed next: a line for a POSIX shell, or several with `, then ` between them; absent where nothing
+    /// helps.
     pub action: Option<String>,
 }
 
@@ -92,6 +94,21 @@ impl Default for Attention {
 }
 
 impl Attention {
+    /// Whether the most urgent is how the loop stands or ended, and nothing besides.
+    pub(crate) fn is_standing(&self) -> bool {
+        let besides = [
+            "journal-damaged",
+            "cut-short",
+            "mirror-changed",
+            "unreadable-files",
+            "placeholder",
+            "unaccepted",
+            "disk-low",
+            "refused",
+        ];
+        !besides.contains(&self.top.code)
+    }
+
     /// How urgent it is.
     #[must_use]
     pub fn level(&self) -> Level {
@@ -107,9 +124,22 @@ impl Attention {
     }
 }
 
+/// What helps with a gate that is in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GateFact {
+    /// Which.
+    pub(crate) id: GoalId,
+    /// Its command, as it was accepted; nothing for one that is a check of ours.
+    pub(crate) command: Option<String>,
+    /// All that it printed, the whole path of the file.
+    pub(crate) log: Option<String>,
+}
+
 /// What is known of a loop. What is absent is not known.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
+    /// The gate that the loop stopped for, or that is red for long.
+    pub(crate) gate: Option<&'a GateFact>,
     pub(crate) now: Timestamp,
     pub(crate) spelling: &'a Spelling,
     /// Whether it runs, and if not, why.
@@ -126,6 +156,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) idle_ms: Option<u64>,
     /// Files that are not what was accepted.
     pub(crate) unaccepted: &'a [&'static str],
+    /// The gate of a new file is still there.
+    pub(crate) placeholder: bool,
     /// Files that cannot be read as what they are.
     pub(crate) broken: &'a [String],
     /// The newest ticks, oldest first.
@@ -217,13 +249,22 @@ fn files(facts: &Facts<'_>, told: &str) -> Option<Cause> {
         return Some(Cause {
             level: Level::Act,
             code: "unreadable-files",
-            why: format!("there is a mistake in {}", words::listed(facts.broken)),
+            why: format!("no start takes {}", words::listed(facts.broken)),
             since: None,
             action: facts.spelling.peers("goals lint"),
         });
     }
     if facts.unaccepted.is_empty() || told == "goal-mutation" {
         return None;
+    }
+    if facts.placeholder && told == "fresh" {
+        return Some(Cause {
+            level: Level::Act,
+            code: "placeholder",
+            why: "the gate is still a placeholder: put your test command in its place".to_owned(),
+            since: None,
+            action: facts.spelling.peers("goals edit"),
+        });
     }
     let files: Vec<String> = facts.unaccepted.iter().map(|file| format!(".peers/{file}")).collect();
     Some(Cause {

@@ -16,13 +16,15 @@ use crate::loopview::Core;
 use crate::words::{self, count, duration_ms};
 
 /// A gate that is red after so many ticks in a row is worth a look.
-const REDS: u32 = 3;
+pub(crate) const REDS: u32 = 3;
 /// So many failures in a row are.
 const FAILURES: u64 = 2;
 /// So much of a cap is, per cent.
 const NEAR: u64 = 80;
 /// So long without a commit is, milliseconds.
 const NO_COMMIT_MS: u64 = 45 * 60 * 1000;
+/// A silence of a peer that is worth a word, milliseconds.
+const QUIET_MS: u128 = 60_000;
 /// Fewer ticks say nothing about what one takes.
 const KNOWN: usize = 3;
 /// Terminal cells of a foreign text.
@@ -37,12 +39,23 @@ pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Cause {
         (_, Some(at)) => format!("gates for {}", human(facts.now, *at)),
         (Some(turn), None) => {
             let kind = if turn.skeptic { " as skeptic" } else { "" };
-            format!("tick {} of {}{kind} for {}", turn.tick, turn.peer, human(facts.now, turn.since))
+            let quiet = quiet(facts, turn.since);
+            format!("tick {} of {}{kind} for {}{quiet}", turn.tick, turn.peer, human(facts.now, turn.since))
         }
         (None, None) if *foreign => "an older system holds `.peers/run.lock`".to_owned(),
         (None, None) => "between turns".to_owned(),
     };
     Cause { level: Level::Ok, code: "running", why, since: *since, action: None }
+}
+
+/// `, silent for 5m (ended after 30m)`, where its peer is silent for long.
+fn quiet(facts: &Facts<'_>, since: Timestamp) -> String {
+    let Some(moved) = facts.moved.map(|moved| moved.max(since)) else { return String::new() };
+    if facts.now.since(moved).as_millis() < QUIET_MS {
+        return String::new();
+    }
+    let limit = facts.idle_ms.map(|limit| format!(" (ended after {})", duration_ms(limit)));
+    format!(", silent for {}{}", human(facts.now, moved), limit.unwrap_or_default())
 }
 
 fn human(now: Timestamp, then: Timestamp) -> String {
@@ -128,7 +141,7 @@ fn red_gates(facts: &Facts<'_>, core: &Core) -> Option<Cause> {
         code: "gate-red",
         why: format!("{} is red for {}{others}{said}", worst.id, count(worst.reds.into(), "tick")),
         since: None,
-        action: facts.spelling.either(("status", ""), "status"),
+        action: super::stopped::read(facts, &worst.id),
     })
 }
 
@@ -176,9 +189,7 @@ fn peers(facts: &Facts<'_>, core: &Core) -> Vec<Cause> {
             PeerState::Healthy => continue,
             PeerState::Degraded => ("peer-degraded", "is degraded", status()),
             PeerState::Halted => ("peer-halted", "has no turns in this run", status()),
-            PeerState::Unavailable => {
-                ("peer-unavailable", "needs its operator", facts.spelling.peers("doctor --live"))
-            }
+            PeerState::Unavailable => ("peer-unavailable", "needs its operator", facts.spelling.ask()),
         };
         found.push(Cause {
             level: Level::Watch,

@@ -65,6 +65,48 @@ impl Spelling {
         self.either(("resume", "--start"), "run")
     }
 
+    /// Looks whether the loop can run.
+    pub(crate) fn doctor(&self) -> Option<String> {
+        self.either(("doctor", ""), "doctor")
+    }
+
+    /// The same, and asks each peer for a word.
+    pub(crate) fn ask(&self) -> Option<String> {
+        self.either(("doctor", "--live"), "doctor --live")
+    }
+
+    /// Shows a file: `less PATH`.
+    pub(crate) fn show(&self, path: &str) -> Option<String> {
+        Some(format!("less {}", word(path)?))
+    }
+
+    /// Whether an action is a look that says what to do next itself, so that it is none where that is said.
+    pub(crate) fn is_look(&self, action: &str) -> bool {
+        let looks = [("status", "status"), ("report", "report")];
+        looks.iter().any(|(command, arguments)| {
+            self.either((command, ""), arguments).is_some_and(|look| look == action)
+        })
+    }
+
+    /// A text of ours, whose commands are those of `peers` in its own directory, with the commands that there
+    /// are for a project by name.
+    #[must_use]
+    pub fn reworded(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (of_loop, command, rest) in [
+            ("run", "start", ""),
+            ("status", "status", ""),
+            ("report", "report", ""),
+            ("doctor", "doctor", ""),
+            ("doctor --live", "doctor", "--live"),
+        ] {
+            if let Some(by_name) = self.ctl(command, rest) {
+                text = text.replace(&format!("`peers {of_loop}`"), &format!("`{by_name}`"));
+            }
+        }
+        text
+    }
+
     /// `df -h DIR`.
     pub(crate) fn space(&self) -> Option<String> {
         let dir = match self {
@@ -101,6 +143,16 @@ mod tests {
         assert_eq!(other.start().unwrap(), "peers -C /x run");
         let elsewhere = Spelling::Ctl { name: "a".into(), dir: "/r".into(), config_dir: Some("/c d".into()) };
         assert_eq!(elsewhere.start().unwrap(), "peers-ctl --config-dir '/c d' start a");
+    }
+
+    #[test]
+    fn a_text_about_a_project_has_the_commands_by_name() {
+        let text = "`peers run`, `peers doctor --live`, `peers goals diff` or `peers run --worktree`";
+        assert_eq!(
+            ctl("billing", "/r").reworded(text),
+            "`peers-ctl start billing`, `peers-ctl doctor billing --live`, `peers goals diff` or `peers run --worktree`"
+        );
+        assert_eq!(Spelling::Loop { dir: None }.reworded(text), text);
     }
 
     #[test]

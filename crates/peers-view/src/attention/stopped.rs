@@ -1,7 +1,7 @@
 //! A loop that does not run: what its ending asks for, by the table of stop reasons.
 
 use peers_model::outcome::{ApiClass, BudgetKind, ErrorKind, StopReason};
-use peers_model::{Timestamp, Tokens, Usd};
+use peers_model::{GoalId, PeerName, Timestamp, Tokens, Usd, login};
 use peers_sys::term;
 
 use super::{Cause, Facts, Level, Spelling};
@@ -9,6 +9,8 @@ use crate::budget::Amount;
 use crate::diagnostic::{cause, stop_detail};
 use crate::liveness::Liveness;
 
+/// Terminal cells of the command of a gate.
+const COMMAND: usize = 60;
 /// Terminal cells of what is kept of a stop.
 const DETAIL: usize = 200;
 
@@ -121,7 +123,14 @@ fn why(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> String {
         StopReason::StuckGate(id) | StopReason::Unjudged(id) => {
             let gates = facts.core.map(|core| core.gates.as_slice()).unwrap_or_default();
             let gate = gates.iter().find(|gate| gate.id == *id).map(|gate| cause(&gate.diagnostic));
-            gate.filter(|said| !said.is_empty()).or_else(|| Some(stop_detail(Some(reason), detail)))
+            let said =
+                gate.filter(|said| !said.is_empty()).unwrap_or_else(|| stop_detail(Some(reason), detail));
+            let known = facts.gate.filter(|gate| gate.id == *id);
+            Some(match known.and_then(|gate| gate.command.as_deref()) {
+                // Ours, but of any length, and what follows is worth more than its end.
+                Some(command) => format!("`{}`: {said}", term::line(command, COMMAND)),
+                None => said,
+            })
         }
         _ => Some(detail.to_owned()),
     };
@@ -167,7 +176,8 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Option<String> {
         | StopReason::Error(ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => spelling.start(),
         StopReason::LockHeld => None,
         StopReason::Budget(kind) => raise(facts, *kind),
-        StopReason::StuckGate(_) | StopReason::AllPeersDegraded => spelling.either(("status", ""), "status"),
+        StopReason::StuckGate(id) => Some(then(&read(facts, id)?, &spelling.start()?)),
+        StopReason::AllPeersDegraded => failed(facts),
         StopReason::StuckSkeptic => {
             let tick = facts.ticks.iter().rev().find(|tick| tick.skeptic.is_some())?.tick;
             spelling.either(("replay", &format!("--from-tick {tick}")), &format!("replay {tick}"))
@@ -179,10 +189,11 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Option<String> {
             let newest = facts.ticks.iter().rev().find(|tick| tick.peer == *peer);
             match newest.map(|tick| tick.api) {
                 // Only its account is in the way, and that can be asked.
-                Some(ApiClass::Auth | ApiClass::Quota) | None => spelling.peers("doctor --live"),
+                Some(ApiClass::Auth) => login(facts, peer).or_else(|| spelling.ask()),
+                Some(ApiClass::Quota) | None => spelling.ask(),
                 // The limit ends by itself.
                 Some(ApiClass::Transient | ApiClass::UsageCap) => spelling.resume(),
-                Some(ApiClass::None | ApiClass::Other) => spelling.peers("doctor"),
+                Some(ApiClass::None | ApiClass::Other) => spelling.doctor(),
             }
         }
         StopReason::GoalMutation(_) => spelling.peers("goals diff"),
@@ -199,6 +210,36 @@ fn home(facts: &Facts<'_>) -> Option<String> {
         return None;
     }
     facts.spelling.peers("land")
+}
+
+/// Shows all that a gate printed; without that, runs it again.
+pub(super) fn read(facts: &Facts<'_>, id: &GoalId) -> Option<String> {
+    let log = facts.gate.filter(|gate| gate.id == *id).and_then(|gate| gate.log.as_deref());
+    let shown = log.and_then(|log| facts.spelling.show(log));
+    shown.or_else(|| facts.spelling.peers(&format!("verify --only {}", term::quoted(id.as_str()))))
+}
+
+/// One step after the other.
+fn then(first: &str, second: &str) -> String {
+    format!("{first}, then {second}")
+}
+
+/// Shows the last turn that failed; without one, looks whether peers can have turns at all.
+fn failed(facts: &Facts<'_>) -> Option<String> {
+    let spelling = facts.spelling;
+    match facts.ticks.iter().rev().find(|tick| tick.failed()) {
+        Some(failed) => {
+            let tick = failed.tick;
+            spelling.either(("replay", &format!("--from-tick {tick}")), &format!("replay {tick}"))
+        }
+        None => spelling.doctor(),
+    }
+}
+
+/// Logs a peer in, and goes on.
+fn login(facts: &Facts<'_>, peer: &PeerName) -> Option<String> {
+    let row = facts.core?.peers.iter().find(|row| row.name == *peer)?;
+    Some(then(login::typed(&row.tool)?, &facts.spelling.resume()?))
 }
 
 /// Says that what was in the way of the peers is seen to, and goes on.
@@ -225,16 +266,7 @@ fn raise(facts: &Facts<'_>, kind: BudgetKind) -> Option<String> {
     match kind {
         // Counted anew for each run.
         BudgetKind::MaxWall => spelling.resume(),
-        BudgetKind::MaxConsecutiveFailures => {
-            let newest = facts.ticks.iter().rev().find(|tick| tick.failed());
-            match newest {
-                Some(failed) => {
-                    let tick = failed.tick;
-                    spelling.either(("replay", &format!("--from-tick {tick}")), &format!("replay {tick}"))
-                }
-                None => spelling.either(("status", ""), "status"),
-            }
-        }
+        BudgetKind::MaxConsecutiveFailures => failed(facts),
         BudgetKind::MaxIterations | BudgetKind::MaxRuntime | BudgetKind::MaxTokens | BudgetKind::MaxUsd
             if !reached =>
         {

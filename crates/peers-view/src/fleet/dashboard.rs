@@ -35,13 +35,26 @@ const IS_WIDE: usize = 120;
 const WHY: usize = 36;
 /// Cells of a reason before a command that is not cut.
 const BEFORE: usize = 24;
-/// Commands that did not fit into the table and are shown below it.
-const BELOW: usize = 8;
+/// Cells of a warning.
+const LONG: usize = 300;
+/// Cells before a command that stands below its row.
+const INDENT: usize = 2;
 
-/// The loops as a table for people, with a line about all of them on top. Ends in a newline. With `width` no line
-/// of the table is longer; a command that would have to be cut stands below it.
+/// How much room there is for a picture.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Cells of a line; without end where absent.
+    pub width: Option<usize>,
+    /// Lines; without end where absent.
+    pub height: Option<usize>,
+}
+
+/// The loops as a table for people, with a line about all of them on top. Ends in a newline. Within a width no line
+/// of the table is longer; a command that would have to be cut stands below its row. Within a height only the
+/// most urgent rows are shown, and how many more there are.
 #[must_use]
-pub fn dashboard_text(fleet: &Fleet<'_>, width: Option<usize>, colour: Colour) -> String {
+pub fn dashboard_text(fleet: &Fleet<'_>, room: Room, colour: Colour) -> String {
+    let Room { width, height } = room;
     let mut page = Page::new(colour);
     summary(&mut page, fleet.rows, width);
     if fleet.rows.is_empty() {
@@ -51,30 +64,55 @@ pub fn dashboard_text(fleet: &Fleet<'_>, width: Option<usize>, colour: Colour) -
     let columns = columns(if width.is_some_and(|width| width < IS_WIDE) { NAME.1 } else { NAME.0 });
     let grid = Grid::new(&columns, &cells, width, WHY);
     grid.head(&mut page);
-    let mut below = Vec::new();
-    for (row, mut cells) in fleet.rows.iter().zip(cells) {
+    // What stands above and below the rows, and what a row takes.
+    let warnings: Vec<String> = fleet
+        .warnings
+        .iter()
+        .map(|warning| term::line(&format!("warning: {}", warning.message), LONG))
+        .collect();
+    let around = 2 + warnings.iter().map(|text| lines(text, width)).sum::<usize>();
+    let mut left = height.map(|height| height.saturating_sub(around));
+    for (at, (row, mut cells)) in fleet.rows.iter().zip(cells).enumerate() {
         let (reason, whole) = why(row, grid.last);
+        let below =
+            row.attention.top.action.as_deref().filter(|_| !whole && row.attention.level() < Level::Ok);
+        let below = below.map(|action| format!("{}→ {}", " ".repeat(INDENT), term::inline(action)));
+        let lines = 1 + below.as_deref().map_or(0, |text| lines(text, width));
+        // The last line is for how many more there are, unless this row is the last.
+        let needed = lines + usize::from(at + 1 < fleet.rows.len());
+        if left.is_some_and(|left| left < needed) {
+            more(&mut page, fleet.rows.get(at..).unwrap_or_default());
+            break;
+        }
+        left = left.map(|left| left.saturating_sub(lines));
         cells.extend([reason]);
         grid.row(&mut page, &cells);
-        let left_out = row.attention.top.action.as_ref().filter(|_| !whole);
-        below.extend(left_out.filter(|_| row.attention.level() == Level::Act).map(|action| (row, action)));
+        if let Some(below) = below {
+            page.line(&[Cell::whole(Tone::Strong, below)]);
+        }
     }
-    if !below.is_empty() {
-        page.blank();
-    }
-    for (row, action) in below.iter().take(BELOW) {
-        page.line(&[
-            Cell::cut(Tone::Strong, format!("{}: ", row.name), 66),
-            Cell::whole(Tone::Plain, action),
-        ]);
-    }
-    if below.len() > BELOW {
-        page.say(format!("and {} more", below.len() - BELOW));
-    }
-    for warning in fleet.warnings {
-        page.line(&[Cell::new(Tone::Care, format!("warning: {}", warning.message))]);
+    for warning in &warnings {
+        page.line(&[Cell::new(Tone::Care, warning)]);
     }
     page.finish()
+}
+
+/// Lines of a terminal that a text takes.
+fn lines(text: &str, width: Option<usize>) -> usize {
+    width.map_or(1, |width| term::width(text).div_ceil(width.max(1)).max(1))
+}
+
+/// That there are more rows than fit.
+fn more(page: &mut Page, rows: &[LoopRow]) {
+    let n = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+    let act = rows.iter().filter(|row| row.attention.level() == Level::Act).count();
+    let need = match act {
+        0 => String::new(),
+        1 => ", 1 of them needs you".to_owned(),
+        act => format!(", {act} of them need you"),
+    };
+    let tone = if act > 0 { Tone::Bad } else { Tone::Faint };
+    page.line(&[Cell::new(tone, format!("... and {} more{need}", count(n, "loop")))]);
 }
 
 fn summary(page: &mut Page, rows: &[LoopRow], width: Option<usize>) {

@@ -22,19 +22,27 @@ const FEW: [Column; 4] = [
     Column::new("PATH", 0),
 ];
 
-const WIDE: [Column; 11] = [
-    Column::new("NAME", 64),
-    Column::new("STATE", 8),
-    Column::new("OUTCOME", 16),
-    Column::new("PID", 10).right(),
-    Column::new("TICKS", 8).right(),
-    Column::new("GATES", 12),
-    Column::new("COST", 12).right(),
-    Column::new("LABELS", 40),
-    Column::new("PATH", 4096),
-    Column::new("WHY", 80),
-    Column::new("ACTION", 0),
-];
+/// Where nobody looks at lines nothing is cut.
+const fn wide_columns(why: usize) -> [Column; 11] {
+    [
+        Column::new("NAME", WHOLE),
+        Column::new("STATE", 8),
+        Column::new("OUTCOME", 16),
+        Column::new("PID", 10).right(),
+        Column::new("TICKS", 8).right(),
+        Column::new("GATES", 12),
+        Column::new("COST", 12).right(),
+        Column::new("LABELS", WHOLE),
+        Column::new("PATH", WHOLE),
+        Column::new("WHY", why),
+        Column::new("ACTION", 0),
+    ]
+}
+
+/// Cells of what is not cut.
+const WHOLE: usize = 4096;
+/// Cells of a reason on a terminal.
+const WHY: usize = 80;
 
 /// Cells of a path, where there are so many.
 const PATH: usize = 20;
@@ -44,9 +52,10 @@ const PATH: usize = 20;
 #[must_use]
 pub fn list_text(fleet: &Fleet<'_>, columns: Columns, colour: Colour, width: Option<usize>) -> String {
     let mut page = Page::new(colour);
+    let wide_columns = wide_columns(if width.is_some() { WHY } else { WHOLE });
     let (columns, width) = match columns {
         Columns::Few => (FEW.as_slice(), width),
-        Columns::Wide => (WIDE.as_slice(), None),
+        Columns::Wide => (wide_columns.as_slice(), None),
     };
     let cells: Vec<Vec<Cell>> =
         fleet.rows.iter().map(|row| if columns.len() == FEW.len() { few(row) } else { wide(row) }).collect();
@@ -95,16 +104,16 @@ fn wide(row: &LoopRow) -> Vec<Cell> {
     let top = &row.attention.top;
     let or = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     vec![
-        plain(&row.name),
+        Cell::whole(Tone::Plain, &row.name),
         state(row),
         plain(row.outcome.as_deref().unwrap_or("-")),
         pid(row),
         plain(row.ticks.map_or_else(|| "?".to_owned(), |ticks| ticks.to_string())),
         plain(gates_cell(row)),
         plain(cost_cell(row)),
-        plain(or(&labels.join(","))),
+        Cell::whole(Tone::Plain, or(&labels.join(","))),
         Cell::whole(Tone::Plain, &row.path),
-        Cell::new(tone(row), or(&top.why)),
+        Cell::whole(tone(row), or(&top.why)),
         Cell::whole(Tone::Plain, or(top.action.as_deref().unwrap_or_default())),
     ]
 }

@@ -12,7 +12,7 @@ use crate::attention::Level;
 use crate::json;
 use crate::row::{LoopRow, LoopState, RowWarning};
 
-pub use dashboard::dashboard_text;
+pub use dashboard::{Room, dashboard_text};
 pub use details::{Passed, ProjectDetails, project_json, project_text};
 pub use list::{Columns, list_text};
 
@@ -98,12 +98,6 @@ pub fn dashboard_json(fleet: &Fleet<'_>) -> String {
 #[must_use]
 pub fn dashboard_line(fleet: &Fleet<'_>) -> String {
     json::line("peers-ctl.dashboard/1", &document(fleet))
-}
-
-/// The rows for programs, schema `peers-ctl.list/1`.
-#[must_use]
-pub fn list_json(fleet: &Fleet<'_>) -> String {
-    json::document("peers-ctl.list/1", &document(fleet))
 }
 
 fn document<'a>(fleet: &Fleet<'a>) -> impl Serialize + use<'a> {

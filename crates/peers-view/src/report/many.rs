@@ -94,9 +94,6 @@ pub fn reports_markdown(head: &ReportHead, entries: &[ReportEntry<'_>]) -> Strin
         doc.section(&code(&entry.row.name, 64));
         let top = &entry.row.attention.top;
         doc.paragraph(&format!("**{}**: {}", top.level.word(), code(&top.why, 300)));
-        if let Some(action) = &top.action {
-            doc.commands("Next:", &format!("`{action}`"));
-        }
         if !entry.notes.is_empty() {
             doc.paragraph(&format!("Notes: {}", code(entry.notes, 2000)));
         }

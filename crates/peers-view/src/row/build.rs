@@ -11,7 +11,7 @@ use super::{
     Convergence, Gates, HardGates, HeadFact, LastCommit, LoopRow, LoopState, PeerCell, RecentTick, RowAsked,
     RowWarning, SoftGates, StuckGate, Versions, meters,
 };
-use crate::attention::{self, Facts};
+use crate::attention::{self, Facts, GateFact};
 use crate::liveness::{self, Liveness};
 use crate::loopview::{self, Core};
 use crate::sourced::Sourced;
@@ -27,6 +27,8 @@ pub(super) struct Parts<'a> {
     pub(super) journal: &'a JournalPart,
     pub(super) record: &'a Sourced<RunRecord>,
     pub(super) files: &'a FilesPart,
+    /// The gate that is in the way.
+    pub(super) gate: Option<&'a GateFact>,
     pub(super) heard: Option<Timestamp>,
     /// The newest run was landed or undone.
     pub(super) decided: bool,
@@ -34,7 +36,7 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     pub(super) fn row(&self) -> LoopRow {
-        let Self { asked, journal, record, files, heard, decided } = *self;
+        let Self { asked, journal, record, files, gate, heard, decided } = *self;
         let now = asked.now;
         let mut warnings = Warnings::default();
         let state = warnings.of("journal", &journal.state);
@@ -69,7 +71,9 @@ impl Parts<'_> {
             core,
             run,
             idle_ms: config.map(|config| u64::from(config.health.idle_timeout_s.get()) * 1000),
+            gate,
             unaccepted: &files.unaccepted,
+            placeholder: files.placeholder,
             broken: &files.broken,
             ticks,
             needed: config.map(needed),

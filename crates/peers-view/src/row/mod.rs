@@ -16,7 +16,7 @@ use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
 use peers_store::Disk;
 use serde::Serialize;
 
-use crate::attention::Attention;
+use crate::attention::{Attention, GateFact};
 use crate::liveness::{Liveness, Lock, outcome};
 use build::Parts;
 use source::{Again, FilesPart, JournalPart, RunPart};
@@ -241,8 +241,8 @@ impl LoopRow {
     /// The row of a loop that nobody could look at: only what was brought is in it.
     #[must_use]
     pub fn unseen(asked: &RowAsked) -> Self {
-        let RowReader { journal, run, files } = &RowReader::default();
-        Parts { asked, journal, record: &run.record, files, heard: None, decided: false }.row()
+        let RowReader { journal, run, files, gate: _ } = &RowReader::default();
+        Parts { asked, journal, record: &run.record, files, gate: None, heard: None, decided: false }.row()
     }
 }
 
@@ -252,6 +252,8 @@ pub struct RowReader {
     journal: JournalPart,
     run: RunPart,
     files: FilesPart,
+    /// The gate that is in the way.
+    gate: Option<GateFact>,
 }
 
 impl RowReader {
@@ -267,15 +269,21 @@ impl RowReader {
     }
 
     fn row<D: Disk>(&mut self, disk: &mut D, asked: &RowAsked, again: Again) -> LoopRow {
-        let Self { journal, run, files } = self;
+        let Self { journal, run, files, gate } = self;
         let moved = journal.update(disk, again);
         let known = journal.state.value().and_then(|state| state.run.as_ref()).map(|run| &run.id);
         run.update(disk, (known, moved), &asked.lock);
         files.update(disk, again);
+        if moved {
+            let here = asked.listed.path.as_str();
+            let work = run.record.value().map_or(here, |record| record.workdir.as_str());
+            *gate =
+                journal.state.value().and_then(|state| crate::gates::in_the_way(disk, state, (work, here)));
+        }
         let held = matches!(asked.lock, Lock::Held { .. });
         let state = journal.state.value();
         let heard = asked.heard.or_else(|| source::heard(disk, state.filter(|_| held)?));
         let decided = source::decided(disk, journal.tail.value(), run.record.value());
-        Parts { asked, journal, record: &run.record, files, heard, decided }.row()
+        Parts { asked, journal, record: &run.record, files, gate: gate.as_ref(), heard, decided }.row()
     }
 }

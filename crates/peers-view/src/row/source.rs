@@ -200,13 +200,15 @@ pub(super) enum Again {
 pub(super) struct FilesPart {
     prints: Option<[Option<Fingerprint>; 4]>,
     pub(super) config: Sourced<Config>,
+    pub(super) placeholder: bool,
     pub(super) unaccepted: Vec<&'static str>,
     pub(super) broken: Vec<String>,
 }
 
 impl Default for FilesPart {
     fn default() -> Self {
-        Self { prints: None, config: Sourced::Missing, unaccepted: Vec::new(), broken: Vec::new() }
+        let config = Sourced::Missing;
+        Self { prints: None, config, placeholder: false, unaccepted: Vec::new(), broken: Vec::new() }
     }
 }
 
@@ -227,7 +229,7 @@ impl FilesPart {
             return;
         }
         self.prints = Some(prints);
-        (self.unaccepted, self.broken) = (Vec::new(), Vec::new());
+        (self.placeholder, self.unaccepted, self.broken) = (false, Vec::new(), Vec::new());
         let mut read = |name| disk.read(Area::Peers, name, limits::CONFIG).ok().flatten();
         let (goals, settings) = (read(layout::peers::GOALS), read(layout::peers::CONFIG));
         let was = accept::read(disk).ok().flatten();
@@ -241,11 +243,8 @@ impl FilesPart {
             return;
         }
         self.config = loopview::read_config(disk);
-        // What cannot be read is said by whoever starts a run.
-        if goals.is_none() || settings.is_none() || accept::read(disk).is_err() {
-            return;
-        }
         let found = setup::read(disk, self.config.value());
+        self.placeholder = found.placeholder;
         self.unaccepted = found.unaccepted;
         self.broken = found.broken.iter().map(setup::Broken::words).collect();
     }

@@ -58,16 +58,34 @@ fn every_stop_reason_has_its_level_and_its_command() {
             StopReason::Budget(BudgetKind::MaxConsecutiveFailures),
             Act,
             "budget",
-            each("status billing", "peers status"),
+            each("doctor billing", "peers doctor"),
         ),
-        (StopReason::StuckGate(goal("tests-pass")), Act, "stuck", each("status billing", "peers status")),
+        (
+            StopReason::StuckGate(goal("tests-pass")),
+            Act,
+            "stuck",
+            same(
+                &format!("{at} verify --only tests-pass, then peers-ctl start billing"),
+                "peers verify --only tests-pass, then peers run",
+            ),
+        ),
         (StopReason::StuckSkeptic, Act, "stuck", none()),
         (StopReason::ParkedBlocked, Act, "parked", each("resume billing --start", "peers run")),
         (StopReason::ParkedProof, Act, "parked", at_each("verify --pristine")),
         (StopReason::Unjudged(goal("lint-clean")), Act, "unjudged", at_each("verify --only lint-clean")),
-        (StopReason::PeerUnavailable(name("claude")), Act, "peer-unavailable", at_each("doctor")),
-        (StopReason::PeerUnavailable(name("codex")), Act, "peer-unavailable", at_each("doctor --live")),
-        (StopReason::AllPeersDegraded, Act, "peer-unavailable", each("status billing", "peers status")),
+        (
+            StopReason::PeerUnavailable(name("claude")),
+            Act,
+            "peer-unavailable",
+            each("doctor billing", "peers doctor"),
+        ),
+        (
+            StopReason::PeerUnavailable(name("codex")),
+            Act,
+            "peer-unavailable",
+            each("doctor billing --live", "peers doctor --live"),
+        ),
+        (StopReason::AllPeersDegraded, Act, "peer-unavailable", each("doctor billing", "peers doctor")),
         (StopReason::GoalMutation("goals.yaml".into()), Act, "goal-mutation", at_each("goals diff")),
         (StopReason::Tamper(TamperKind::History), Act, "tamper", each("report billing", "peers report")),
         (StopReason::Error(ErrorKind::DiskFull), Act, "error", same("df -h /home/ann/repo", "df -h .")),
@@ -338,6 +356,66 @@ fn the_output_of_a_peer_below_the_own_directory_counts_as_a_sign_of_life() {
 }
 
 #[test]
+fn a_peer_that_is_silent_for_long_is_told_before_it_is_too_long() {
+    let mut world = World::running();
+    world.budget("{max_iterations: 10}");
+    world.begin_tick(1, "claude");
+    let why = |ms: i64| {
+        let mut asked = asked(&world, super::row::lock(&world));
+        (asked.now, asked.heard) = (Timestamp::from_millis(world.now + 120_000), None);
+        let heard = Some(Timestamp::from_millis(world.now + 120_000 - ms));
+        LoopRow::read(&mut world.disk(), &RowAsked { heard, ..asked }).attention.top.why
+    };
+    assert_eq!(why(59_999), "tick 1 of claude for 2m");
+    assert_eq!(why(60_000), "tick 1 of claude for 2m, silent for 1m (ended after 15m)");
+}
+
+#[test]
+fn of_a_stuck_gate_the_command_is_told_and_its_whole_output_is_read_next() {
+    let mut world = World::running();
+    world
+        .accept_goals("goals:\n- {id: tests-pass, type: hard, cmd: cargo test, pass_when: exit_code == 0}\n");
+    world.tick(1, "claude", |_| {});
+    world.gates(1, vec![judged("tests-pass", 'b', red("3 failed"))]);
+    world.exit(StopReason::StuckGate(goal("tests-pass")), "");
+    let logs = world.path("peers/log/gates");
+    std::fs::create_dir_all(&logs).unwrap();
+    std::fs::write(logs.join("tick-00001-tests-pass.log"), "x").unwrap();
+    let log = "/home/ann/repo/.peers/log/gates/tick-00001-tests-pass.log";
+    let top = row(&world).attention.top;
+    assert_eq!(top.action.unwrap(), format!("less {log}, then peers-ctl start billing"));
+    assert_eq!(top.why, "stuck:tests-pass: `cargo test`: 3 failed");
+    // The same wherever it is asked for.
+    let view = world.view().told_by_name(&row(&world), asked(&world, Lock::Free).spelling);
+    assert_eq!(crate::next_step(&view).unwrap(), format!("`less {log}`, then `peers-ctl start billing`"));
+}
+
+#[test]
+fn who_has_to_log_in_is_told_what_to_type() {
+    let mut world = World::running();
+    world.tick(1, "claude", |tick| {
+        (tick.outcome, tick.success) = (TickOutcome::NeedsOperator, false);
+        (tick.exit.class, tick.exit.api) = (ExitClass::Nonzero, ApiClass::Auth);
+    });
+    world.exit(StopReason::PeerUnavailable(name("claude")), "");
+    let action = "claude, then /login, then peers-ctl resume billing --start";
+    assert_eq!(row(&world).attention.top.action.unwrap(), action);
+    assert_eq!(world.view().attention.top.action.unwrap(), "claude, then /login, then peers run");
+}
+
+#[test]
+fn files_that_cannot_be_read_need_somebody() {
+    let world = World::new();
+    let goals = world.path("peers/goals.yaml");
+    let _none = std::fs::remove_file(&goals);
+    std::os::unix::fs::symlink("/etc/passwd", &goals).unwrap();
+    for attention in [row(&world).attention, world.view().attention] {
+        assert_eq!((attention.top.level, attention.top.code), (Level::Act, "unreadable-files"));
+        assert!(attention.top.why.contains(".peers/goals.yaml ("), "{}", attention.top.why);
+    }
+}
+
+#[test]
 fn who_waits_for_its_service_is_watched_with_the_time_and_silence_is_no_sign_then() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
@@ -367,7 +445,7 @@ fn a_peer_that_is_out_is_watched() {
     assert!(codes(&attention).contains(&"peer-unavailable"), "{attention:?}");
     let cause =
         std::iter::once(&attention.top).chain(&attention.others).find(|c| c.code == "peer-unavailable");
-    assert_eq!(cause.unwrap().action.as_deref(), Some("peers -C /home/ann/repo doctor --live"));
+    assert_eq!(cause.unwrap().action.as_deref(), Some("peers-ctl doctor billing --live"));
 }
 
 #[test]
@@ -378,7 +456,8 @@ fn gates_failures_reviews_and_skeptics_are_watched() {
         world.gates(tick, vec![judged("tests-pass", 'b', red("3 failed"))]);
     }
     let attention = held(&world).attention;
-    assert_eq!(said(&attention), (Level::Watch, "gate-red", Some("peers-ctl status billing")));
+    let read = "peers -C /home/ann/repo verify --only tests-pass";
+    assert_eq!(said(&attention), (Level::Watch, "gate-red", Some(read)));
     assert_eq!(attention.top.why, "tests-pass is red for 3 ticks: 3 failed");
     world.gates(3, vec![judged("tests-pass", 'b', Verdict::Pass)]);
     for tick in 4..=5 {

@@ -11,8 +11,8 @@ use super::hostile::EVIL;
 use super::row::{asked, lock};
 use super::{World, goal, is_harmless, judged, red};
 use crate::{
-    Colour, Columns, Fleet, FleetWarning, Listed, Lock, LoopRow, Passed, ProjectDetails, Sourced, Spelling,
-    Summary, Unknown, dashboard_json, dashboard_line, dashboard_text, list_json, list_text, project_json,
+    Colour, Columns, Fleet, FleetWarning, Listed, Lock, LoopRow, Passed, ProjectDetails, Room, Sourced,
+    Spelling, Summary, Unknown, dashboard_json, dashboard_line, dashboard_text, list_text, project_json,
     project_text, sort_by_attention,
 };
 
@@ -35,15 +35,14 @@ const DASHBOARD_80: &str = "\
 NAME                STATE      GATES    WHY → ACTION
 ▲ E X|`</td>[a](b…  unknown    0/2 0/1  it is not known whether the loop runs: …
 ▲ billing           limit      0/2 0/1  budget:max_usd: $5.25 of $5.00
+  → peers-ctl budget raise billing --usd +3
 ▲ parser            stuck      0/2 0/1  stuck:tests-pass: 3 failed: lex::number…
+  → less /home/ann/repo/.peers/log/gates/tick-00001-tests-pass.log, then peers-ctl start parser
 ▲ 日本語のとても…   crashed    0/2 0/1  crashed in tick 1 of claude: its proces…
+  → peers-ctl start '日本語のとても長い名前のプロジェクト'
 ● docs              running    1/2 0/1  tick 1 of claude for 2m
 ✓ search            converged  0/2 0/1  complete
 ○ new               fresh      0/0      no run yet → peers-ctl start new
-
-billing: peers-ctl budget raise billing --usd +3
-parser: peers-ctl status parser
-日本語のとても長い名前のプロジェクト: peers-ctl start '日本語のとても長い名前のプロジェクト'
 ";
 const LIST_80: &str = "\
 NAME                                  STATE    PID  PATH
@@ -60,7 +59,7 @@ const DASHBOARD_200: &str = "\
 NAME                        STATE      TICKS  GATES    BLOCKING   COST  LAST  WHY → ACTION
 ▲ E X|`</td>[a](b)!         unknown        0  0/2 0/1         ?  $0.00    3m  it is not known whether the loop runs: E X|`</td>[a](b)!
 ▲ billing                   limit          1  0/2 0/1         0  $5.25    3m  budget:max_usd: $5.25 of $5.00 → peers-ctl budget raise billing --usd +3
-▲ parser                    stuck          1  0/2 0/1         2  $0.50    3m  stuck:tests-pass: 3 failed: lex::numbers, lex::strings, lex::comments → peers-ctl status parser
+▲ parser                    stuck          1  0/2 0/1         2  $0.50    3m  stuck:tests-pass: 3 failed:… → less /home/ann/repo/.peers/log/gates/tick-00001-tests-pass.log, then peers-ctl start parser
 ▲ 日本語のとても長い名前…   crashed        0  0/2 0/1         0  $0.00    3m  crashed in tick 1 of claude: its process is gone without a word → peers-ctl start '日本語のとても長い名前のプロジェクト'
 ● docs                      running        0  1/2 0/1         0  $0.00    3m  tick 1 of claude for 2m
 ✓ search                    converged      1  0/2 0/1         0  $0.50    3m  complete
@@ -70,7 +69,7 @@ const WIDE: &str = "\
 NAME                                  STATE    OUTCOME       PID  TICKS  GATES     COST  LABELS    PATH                                       WHY                                                                    ACTION
 E X|`</td>[a](b)!                     unknown  path_missing    -      0  0/2 0/1  $0.00  -         /srv/E X|`</td>[a](b)!                     it is not known whether the loop runs: E X|`</td>[a](b)!               -
 billing                               stopped  limit           -      1  0/2 0/1  $5.25  team=pay  /srv/billing                               budget:max_usd: $5.25 of $5.00                                         peers-ctl budget raise billing --usd +3
-parser                                stopped  stuck           -      1  0/2 0/1  $0.50  -         /srv/parser                                stuck:tests-pass: 3 failed: lex::numbers, lex::strings, lex::comments  peers-ctl status parser
+parser                                stopped  stuck           -      1  0/2 0/1  $0.50  -         /srv/parser                                stuck:tests-pass: 3 failed: lex::numbers, lex::strings, lex::comments  less /home/ann/repo/.peers/log/gates/tick-00001-tests-pass.log, then peers-ctl start parser
 日本語のとても長い名前のプロジェクト  crashed  killed          -      0  0/2 0/1  $0.00  -         /srv/日本語のとても長い名前のプロジェクト  crashed in tick 1 of claude: its process is gone without a word        peers-ctl start '日本語のとても長い名前のプロジェクト'
 docs                                  running  -               7      0  1/2 0/1  $0.00  -         /srv/docs                                  tick 1 of claude for 2m                                                -
 search                                stopped  converged       -      1  0/2 0/1  $0.50  -         /srv/search                                complete                                                               -
@@ -122,6 +121,10 @@ fn rows() -> Vec<LoopRow> {
     rows
 }
 
+fn cells(width: Option<usize>) -> Room {
+    Room { width, height: None }
+}
+
 fn fleet(rows: &[LoopRow]) -> Fleet<'_> {
     Fleet { now: now(), rows, warnings: &[] }
 }
@@ -141,7 +144,7 @@ fn the_most_urgent_come_first_then_by_name() {
 fn at_eighty_columns_the_reason_stays_and_a_command_that_does_not_fit_stands_below() {
     let mut rows = rows();
     sort_by_attention(&mut rows);
-    assert_eq!(dashboard_text(&fleet(&rows), Some(80), Colour::Plain), DASHBOARD_80);
+    assert_eq!(dashboard_text(&fleet(&rows), cells(Some(80)), Colour::Plain), DASHBOARD_80);
     assert_eq!(list_text(&fleet(&rows), Columns::Few, Colour::Plain, Some(80)), LIST_80);
 }
 
@@ -149,8 +152,9 @@ fn at_eighty_columns_the_reason_stays_and_a_command_that_does_not_fit_stands_bel
 fn at_two_hundred_columns_and_in_a_pipe_everything_is_there() {
     let mut rows = rows();
     sort_by_attention(&mut rows);
-    assert_eq!(dashboard_text(&fleet(&rows), Some(200), Colour::Plain), DASHBOARD_200);
-    assert_eq!(dashboard_text(&fleet(&rows), None, Colour::Plain), DASHBOARD_200);
+    assert_eq!(dashboard_text(&fleet(&rows), cells(Some(200)), Colour::Plain), DASHBOARD_200);
+    let piped = DASHBOARD_200.replace("3 failed:…", "3 failed: lex::numbers, lex::strings, lex::comments");
+    assert_eq!(dashboard_text(&fleet(&rows), cells(None), Colour::Plain), piped);
     assert_eq!(list_text(&fleet(&rows), Columns::Wide, Colour::Plain, Some(80)), WIDE);
 }
 
@@ -159,10 +163,10 @@ fn no_line_of_a_table_is_wider_than_the_terminal_and_none_steers_it() {
     let mut rows = rows();
     sort_by_attention(&mut rows);
     for width in 20..220 {
-        let text = dashboard_text(&fleet(&rows), Some(width), Colour::Plain);
+        let text = dashboard_text(&fleet(&rows), cells(Some(width)), Colour::Plain);
         assert!(is_harmless(&text), "{text:?}");
         if width >= 80 {
-            let table = text.lines().take(2 + rows.len());
+            let table = text.lines().filter(|line| !line.starts_with("  →"));
             for line in
                 table.chain(list_text(&fleet(&rows), Columns::Few, Colour::Plain, Some(width)).lines())
             {
@@ -170,8 +174,8 @@ fn no_line_of_a_table_is_wider_than_the_terminal_and_none_steers_it() {
             }
         }
     }
-    let coloured = dashboard_text(&fleet(&rows), Some(80), Colour::Ansi);
-    let plain = dashboard_text(&fleet(&rows), Some(80), Colour::Plain);
+    let coloured = dashboard_text(&fleet(&rows), cells(Some(80)), Colour::Ansi);
+    let plain = dashboard_text(&fleet(&rows), cells(Some(80)), Colour::Plain);
     let mut stripped = coloured.clone();
     for code in ["0", "1", "2", "31", "32", "33"] {
         stripped = stripped.replace(&format!("\u{1b}[{code}m"), "");
@@ -180,8 +184,27 @@ fn no_line_of_a_table_is_wider_than_the_terminal_and_none_steers_it() {
 }
 
 #[test]
+fn what_does_not_fit_on_a_screen_is_counted_and_what_needs_somebody_is_on_it() {
+    let mut rows = rows();
+    sort_by_attention(&mut rows);
+    let all = dashboard_text(&fleet(&rows), cells(Some(80)), Colour::Plain);
+    for height in 4..14 {
+        let room = Room { width: Some(80), height: Some(height) };
+        let text = dashboard_text(&fleet(&rows), room, Colour::Plain);
+        let lines: usize = text.lines().map(|line| term::width(line).div_ceil(80).max(1)).sum();
+        assert!(lines <= height, "{height}: {text}");
+        let shown = text.lines().filter(|line| !line.starts_with("...")).count();
+        assert!(all.starts_with(&text.lines().take(shown).map(|l| format!("{l}\n")).collect::<String>()));
+        assert_eq!(text == all, height >= 13, "{height}: {text}");
+    }
+    let room = Room { width: Some(80), height: Some(6) };
+    let text = dashboard_text(&fleet(&rows), room, Colour::Plain);
+    assert!(text.ends_with("... and 5 loops more, 2 of them need you\n"), "{text}");
+}
+
+#[test]
 fn nothing_to_show_is_said() {
-    assert_eq!(dashboard_text(&fleet(&[]), Some(80), Colour::Plain), "0 loops\n");
+    assert_eq!(dashboard_text(&fleet(&[]), cells(Some(80)), Colour::Plain), "0 loops\n");
     assert_eq!(list_text(&fleet(&[]), Columns::Few, Colour::Plain, None), "NAME  STATE  PID  PATH\n");
 }
 
@@ -202,11 +225,9 @@ fn programs_get_rows_a_summary_and_all_warnings_in_one_document_or_line() {
     let rows = rows();
     let warnings = [FleetWarning { code: "registry".into(), message: EVIL.into(), project: None }];
     let fleet = Fleet { warnings: &warnings, ..fleet(&rows) };
-    for (text, schema) in [
-        (dashboard_json(&fleet), "peers-ctl.dashboard/1"),
-        (dashboard_line(&fleet), "peers-ctl.dashboard/1"),
-        (list_json(&fleet), "peers-ctl.list/1"),
-    ] {
+    for (text, schema) in
+        [(dashboard_json(&fleet), "peers-ctl.dashboard/1"), (dashboard_line(&fleet), "peers-ctl.dashboard/1")]
+    {
         assert!(is_harmless(&text));
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["schema"], schema);

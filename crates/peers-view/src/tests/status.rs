@@ -20,7 +20,7 @@ fn an_empty_project_says_that_nothing_ran() {
     let view = world.view();
     assert_eq!(view.exit_code(), 1);
     let text = status_text(&view, Colour::Plain);
-    assert!(text.starts_with("project:   /home/ann/repo\nstate:     no run yet\nnext step: start with `peers run`\nsandbox:   not known before the first run\n"), "{text}");
+    assert!(text.starts_with("project:   /home/ann/repo\nstate:     no run yet\nnext step: start with `peers run`\n\nsandbox:   not known before the first run\n"), "{text}");
     assert!(text.contains("journal:   0 records"), "{text}");
     assert!(!text.contains("gates") && !text.contains("peers\n"), "{text}");
 }
