@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 
 use crate::ctl::Ctl;
 
+/// What is said of names where none means all.
+pub(crate) const OR_ALL: &str = "Projects by name; `*` and `?` match several [default: all]";
+
 /// Which projects, as every command that takes several has it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {

@@ -43,7 +43,8 @@ impl Selection {
     /// project of the directory `here`, or the only one that there is.
     ///
     /// # Errors
-    /// A [`Finding`]: exit 3 for a name that is unknown, 1 where nothing fits, 2 where it is not clear which one
+    /// A [`Finding`]: exit 3 for a name that is unknown or a pattern beside others that fits nothing,
+    /// 1 where nothing fits at all, 2 where it is not clear which one
     /// is meant.
     pub fn of(&self, registry: &Registry, here: Option<&Path>) -> Result<Vec<ProjectName>, Finding> {
         if self.is_empty() {
@@ -54,6 +55,18 @@ impl Selection {
                 .map_err(|invalid| Finding::plain(exit::USAGE, invalid.to_string()))?;
             if registry.get(&known).is_none() {
                 return Err(unknown(name, registry));
+            }
+        }
+        let any = registry.projects().next().is_some();
+        for pattern in self.names.iter().filter(|name| any && is_pattern(name)) {
+            if !registry.projects().any(|project| matches(pattern, project.name.as_str())) {
+                // Alone it is an answer; beside others it is a mistake that would go unseen.
+                let exit = if self.names.len() == 1 { exit::NEGATIVE } else { exit::INVALID };
+                return Err(Finding::new(
+                    exit,
+                    format!("no project fits `{}`", peers_sys::term::line(pattern, 80)),
+                    "`peers-ctl list` shows the names",
+                ));
             }
         }
         let named = |project: &Project| {
@@ -197,6 +210,9 @@ mod tests {
         assert_eq!(chosen(&named(&["wep"]), &registry, None), Err(3));
         assert_eq!(chosen(&named(&["../x"]), &registry, None), Err(2));
         assert_eq!(chosen(&named(&["x*"]), &registry, None), Err(1));
+        assert_eq!(chosen(&named(&["web", "x*"]), &registry, None), Err(3), "beside a name that fits");
+        let why = named(&["web", "x*"]).of(&registry, None).unwrap_err();
+        assert_eq!(why.message, "no project fits `x*`");
         let labelled = Selection { labels: vec![("team".into(), Some("pay".into()))], ..named(&["api-*"]) };
         assert_eq!(chosen(&labelled, &registry, None), Ok("api-a".into()));
         let running = Selection { states: vec![State::Running], ..Selection::default() };

@@ -19,7 +19,7 @@ use peers_view::{
 
 use crate::board::{self, Board, Looked};
 use crate::ctl::{Ctl, failed};
-use crate::many::Which;
+use crate::many::{OR_ALL, Which};
 
 /// Show what all loops do, and which of them need somebody
 ///
@@ -28,6 +28,7 @@ use crate::many::Which;
 /// until Ctrl-C; with --json each frame is one line then.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("names", |names| names.help(OR_ALL)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use peers_console::checkup;
 use peers_console::error::CommandError;
 use peers_fleet::checkup::{Finding, Mark, host};
+use peers_fleet::select::Selection;
+use peers_fleet::{ConfigDir, ProjectName};
 use peers_model::exit;
 use peers_run::doctor::{self, Ask};
 use serde_json::json;
@@ -12,14 +14,17 @@ use serde_json::json;
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
 
+/// What is said of names.
+const IMPLIED: &str = "Projects by name; `*` and `?` match several [default: that of this directory, or the only one, if there is one]";
+
 /// Look whether this machine and the projects can run loops, with what mends each finding
 ///
-/// Without a name: this machine and the registry. With names, or --all: these projects too, as `peers doctor`
-/// looks at them. Nothing is changed without --fix, and nothing is spent without --live.
+/// This machine and the registry, and the projects that are meant, as `peers doctor` looks at them. Nothing is changed without --fix, and nothing is spent without --live.
 ///
 /// Exit codes: 0 when nothing is wrong, else that of the first error.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("names", |names| names.help(IMPLIED)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
@@ -33,9 +38,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let selection = args.which.selection();
-    if args.live && selection.is_empty() {
-        return Err(CommandError::usage("--live asks the peers of projects: name them, or --all"));
-    }
     let (findings, fixed) = host(ctl.config_dir.as_deref(), &ctl.env, args.fix);
     let mut codes: Vec<u8> =
         findings.iter().filter(|finding| finding.mark == Mark::Error).map(|f| f.exit).collect();
@@ -46,9 +48,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         ctl.out.data(&table(&findings))?;
     }
     let mut projects = Vec::new();
-    if !selection.is_empty() {
-        let config = ctl.config()?;
-        let names = ctl.names(&config, &selection)?;
+    if let Some((config, names)) = meant(ctl, &selection, args.live)? {
         for name in &names {
             let project = peers_fleet::start::project(&config, name).map_err(failed)?;
             let ask = if args.live { Ask::EachPeer } else { Ask::Nobody };
@@ -84,6 +84,30 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         ctl.document("doctor", &json!({"host": rows, "fixed": fixed, "projects": projects}), &[])?;
     }
     Ok(ExitCode::from(codes.first().copied().unwrap_or(exit::OK)))
+}
+
+/// The projects that are meant. Where nothing is said and none goes without saying, there is still the machine to
+/// look at.
+fn meant(
+    ctl: &Ctl,
+    selection: &Selection,
+    live: bool,
+) -> Result<Option<(ConfigDir, Vec<ProjectName>)>, CommandError> {
+    if !selection.is_empty() || live {
+        let config = ctl.config()?;
+        let names = ctl.names(&config, selection)?;
+        return Ok(Some((config, names)));
+    }
+    // To look must not make a directory; what is wrong with this one is among the findings.
+    let Ok(Some(config)) = ConfigDir::look(ctl.config_dir.as_deref(), &ctl.env) else { return Ok(None) };
+    let Ok(loaded) = peers_fleet::registry::load(&config) else { return Ok(None) };
+    let Ok(names) = selection.of(&loaded.registry, crate::ctl::here().as_deref()) else {
+        if loaded.registry.projects().next().is_some() {
+            ctl.say("hint: `peers-ctl doctor --all` looks at every project too");
+        }
+        return Ok(None);
+    };
+    Ok(Some((config, names)))
 }
 
 fn table(findings: &[Finding]) -> String {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::board::{Board, Looked};
 use crate::ctl::{Ctl, failed};
-use crate::many::Which;
+use crate::many::{OR_ALL, Which};
 
 /// How often the journals are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -30,6 +30,7 @@ const TOGETHER: usize = 10_000;
 /// How things stand now is what `peers-ctl list --wide` says. With --json one object per line.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("names", |names| names.help(OR_ALL)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,

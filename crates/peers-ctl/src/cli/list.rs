@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::board::{Board, Looked};
 use crate::ctl::Ctl;
-use crate::many::Which;
+use crate::many::{OR_ALL, Which};
 
 /// List the projects
 ///
@@ -21,6 +21,7 @@ use crate::many::Which;
 /// rest.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("names", |names| names.help(OR_ALL)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,

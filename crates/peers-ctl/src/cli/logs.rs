@@ -3,14 +3,16 @@
 use std::process::ExitCode;
 
 use peers_console::error::CommandError;
-use peers_fleet::runlog;
+use peers_fleet::{ConfigDir, ProjectName, runlog};
 use peers_model::exit;
 use peers_store::artifacts::tick_file;
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _};
 use peers_sys::term;
+use peers_view::Level;
 use serde_json::json;
 
+use crate::board::Board;
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
 
@@ -72,6 +74,10 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         for line in &shown {
             ctl.out.line(line)?;
         }
+        if args.tick.is_some() && !args.stderr && shown.iter().any(|line| line.starts_with('{')) {
+            let n = args.tick.unwrap_or_default();
+            ctl.say(&format!("hint: `peers-ctl peek {name} --tick {n} --no-follow` has it in words"));
+        }
         if shown.is_empty() {
             ctl.say(&format!("{name}: nothing in {path}"));
         }
@@ -79,7 +85,24 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     if ctl.json {
         ctl.document("logs", &rows, &[])?;
     }
+    if args.tick.is_none() {
+        next(ctl, &config, &names)?;
+    }
     Ok(ExitCode::from(if found { exit::OK } else { exit::NEGATIVE }))
+}
+
+/// Says what those need that need somebody: a log tells how things were.
+fn next(ctl: &Ctl, config: &ConfigDir, names: &[ProjectName]) -> Result<(), CommandError> {
+    if ctl.json || ctl.quiet {
+        return Ok(());
+    }
+    let looked = Board::default().rows(ctl, config, |project| names.contains(&project.name))?;
+    for row in looked.rows.iter().filter(|row| row.attention.level() < Level::Ok) {
+        let top = &row.attention.top;
+        let action = top.action.as_deref().map(|action| format!(" -> {action}")).unwrap_or_default();
+        ctl.say(&term::inline(&format!("{}: {}: {}{action}", row.name, top.level.word(), top.why)));
+    }
+    Ok(())
 }
 
 /// The log of the loop: path and text.

@@ -6,11 +6,13 @@ use std::time::Duration;
 use peers_console::error::CommandError;
 use peers_fleet::{Project, ProjectName};
 use peers_model::{PeerName, RunId, TickNo, exit};
+use peers_run::place::Place;
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, FsDisk, artifacts, store};
 use peers_sys::interrupts::Interrupts;
 use peers_sys::{clock, term};
 use peers_tools::{Decoder, Stream, ToolEvent, ToolKind, adapter};
+use peers_view::Lock;
 use serde_json::{Value, json};
 
 use crate::ctl::{Ctl, failed};
@@ -25,8 +27,9 @@ const TEXT: usize = 200;
 
 /// Watch what the agent of the running turn says and does
 ///
-/// Its output is decoded as the loop decodes it: what it writes, which tools it uses, what it spends. Without a
-/// running turn the newest one is shown. Ctrl-C ends it. Nothing of it is a fact: it is what the agent says.
+/// Its output is decoded as the loop decodes it: what it writes, which tools it uses, what it spends. Ctrl-C ends
+/// it, and so does the end of the run; where no loop runs the newest turn is shown. Nothing of it is a fact: it is
+/// what the agent says.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -55,14 +58,15 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 fn shown(args: &Args, ctl: &Ctl, project: &Project, name: &ProjectName) -> Result<ExitCode, CommandError> {
     let place = peers_fleet::start::located(project, &ctl.env).map_err(failed)?;
     let mut disk = ctl.cx(project).view()?.1;
-    let place = worked_in(&mut disk, place, ctl)?;
-    disk = place.open_view_disk()?;
+    let worked = worked_in(&mut disk, &place, ctl)?;
+    disk = worked.as_ref().unwrap_or(&place).open_view_disk()?;
+    let runs = || peers_console::cx::lock(&place) != Lock::Free;
     let interrupts = Interrupts::take()?;
     let Some(mut turn) = Turn::find(&mut disk, args.tick)? else {
         return Err(CommandError::new(exit::NEGATIVE, format!("{name} has no turn to peek at"))
             .hint(format!("`peers-ctl status {name}` says where it stands")));
     };
-    ctl.say(&turn.headline());
+    ctl.say(&turn.headline(runs()));
     let events = turn.poll(&mut disk)?;
     let skip = events.len().saturating_sub(args.last);
     for event in events.iter().skip(skip) {
@@ -75,9 +79,8 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project, name: &ProjectName) -> Resul
         return Ok(ExitCode::SUCCESS);
     }
     loop {
-        if let Some(signal) = interrupts.wait(LOOK) {
-            return Ok(ExitCode::from(exit::signalled(signal)));
-        }
+        // What came before the run ended is there when it has.
+        let over = !runs();
         for event in turn.poll(&mut disk)? {
             tell(ctl, &turn, &event)?;
         }
@@ -86,22 +89,26 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project, name: &ProjectName) -> Resul
             && next.tick != turn.tick
         {
             turn = next;
-            ctl.say(&turn.headline());
+            ctl.say(&turn.headline(!over));
+            continue;
+        }
+        if over {
+            ctl.say(&format!("no loop of {name} runs, so nothing follows"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(signal) = interrupts.wait(LOOK) {
+            return Ok(ExitCode::from(exit::signalled(signal)));
         }
     }
 }
 
-/// Where the newest run works.
-fn worked_in(
-    disk: &mut FsDisk,
-    place: peers_run::place::Place,
-    ctl: &Ctl,
-) -> Result<peers_run::place::Place, CommandError> {
+/// Where the newest run works, if that is elsewhere.
+fn worked_in(disk: &mut FsDisk, place: &Place, ctl: &Ctl) -> Result<Option<Place>, CommandError> {
     let record = peers_store::runs::newest(disk, None)?;
     let dir = record.map(|record| std::path::PathBuf::from(record.workdir));
     match dir.filter(|dir| dir != place.work_dir() && !peers_run::place::is_gone(dir)) {
-        Some(dir) => Ok(peers_run::place::Place::locate(&dir, &ctl.env)?),
-        None => Ok(place),
+        Some(dir) => Ok(Some(Place::locate(&dir, &ctl.env)?)),
+        None => Ok(None),
     }
 }
 
@@ -149,8 +156,12 @@ impl Turn {
         }))
     }
 
-    fn headline(&self) -> String {
-        let now = if self.open { "runs" } else { "is over" };
+    fn headline(&self, runs: bool) -> String {
+        let now = match (self.open, runs) {
+            (true, true) => "runs",
+            (true, false) => "was cut off when its run died",
+            (false, _) => "is over",
+        };
         format!("tick {} of {}, which {now}; what follows is what the agent says", self.tick, self.peer)
     }
 
@@ -174,9 +185,17 @@ impl Turn {
 }
 
 fn tell(ctl: &Ctl, turn: &Turn, event: &ToolEvent) -> Result<(), CommandError> {
-    let Some((kind, text, more)) = words(event) else { return Ok(()) };
+    match line(turn, event, ctl.json) {
+        Some(line) => ctl.out.stream(line.as_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// An event as a line, in which nothing that an agent says steers a terminal.
+fn line(turn: &Turn, event: &ToolEvent, as_json: bool) -> Option<String> {
+    let (kind, text, more) = words(event)?;
     let text = term::line(&text, TEXT);
-    let line = if ctl.json {
+    Some(if as_json {
         let mut line = json!({"schema": "peers-ctl.peek/1", "ts": clock::now(), "run_id": turn.run, "tick": turn.tick,
             "peer": turn.peer, "kind": kind, "text": text});
         if let (Some(line), Value::Object(more)) = (line.as_object_mut(), more) {
@@ -185,8 +204,7 @@ fn tell(ctl: &Ctl, turn: &Turn, event: &ToolEvent) -> Result<(), CommandError> {
         peers_view::terminal_safe(&format!("{line}\n"))
     } else {
         format!("{} {kind:<6} {text}\n", turn.peer)
-    };
-    ctl.out.stream(line.as_bytes())
+    })
 }
 
 /// Kind, text, and what else there is of it for programs; nothing for what needs no words.
@@ -214,4 +232,49 @@ fn words(event: &ToolEvent) -> Option<(&'static str, String, Value)> {
         ToolEvent::Final { ok, text } => ("final", text.clone(), json!({"ok": ok})),
         ToolEvent::Activity | ToolEvent::EmptyStep { .. } | ToolEvent::PlanWindow { .. } => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(open: bool) -> Turn {
+        Turn {
+            tick: TickNo(3),
+            peer: PeerName::new("ann").unwrap(),
+            run: None,
+            open,
+            path: String::new(),
+            offset: 0,
+            decoder: adapter(&ToolKind::from_name("claude")).decoder(),
+        }
+    }
+
+    #[test]
+    fn nothing_that_an_agent_says_steers_a_terminal() {
+        let evil = "a\u{1b}[2J\u{9b}31m\rb\nc\u{202e}d\u{200b}\u{7}";
+        let events = [
+            ToolEvent::Text(evil.to_owned()),
+            ToolEvent::ToolBegun { name: evil.to_owned(), id: evil.to_owned() },
+            ToolEvent::ToolEnded { id: evil.to_owned(), is_error: true },
+            ToolEvent::Final { ok: true, text: evil.to_owned() },
+        ];
+        let odd = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{200b}' | '\u{202e}');
+        for event in &events {
+            for as_json in [false, true] {
+                let line = line(&turn(true), event, as_json).unwrap();
+                assert_eq!(line.find(odd), None, "{line:?}");
+                assert_eq!(line.matches('\n').count(), 1, "{line:?}");
+            }
+        }
+        assert_eq!(line(&turn(true), &events[0], false).unwrap(), "ann text   a b cd\n");
+    }
+
+    #[test]
+    fn a_turn_whose_run_died_does_not_run() {
+        let says = |open, runs| turn(open).headline(runs).split(';').next().unwrap_or_default().to_owned();
+        assert_eq!(says(true, true), "tick 3 of ann, which runs");
+        assert_eq!(says(true, false), "tick 3 of ann, which was cut off when its run died");
+        assert_eq!(says(false, true), "tick 3 of ann, which is over");
+    }
 }

@@ -10,13 +10,14 @@ use serde_json::json;
 
 use super::duration;
 use crate::ctl::{Ctl, failed};
-use crate::many::Which;
+use crate::many::{OR_ALL, Which};
 
 /// Remove old logs of projects that do not run
 ///
 /// Also those of projects that are no longer registered. Repositories and their stores are left alone.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("names", |names| names.help(OR_ALL)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,

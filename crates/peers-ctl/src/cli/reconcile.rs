@@ -7,13 +7,14 @@ use peers_fleet::refresh;
 use serde_json::json;
 
 use crate::ctl::{Ctl, failed};
-use crate::many::Which;
+use crate::many::{OR_ALL, Which};
 
 /// Bring the registry up to what can be seen, and print what changed
 ///
 /// `list`, `status`, `dashboard` and others do the same by themselves. A run that died has what it left ended.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("names", |names| names.help(OR_ALL)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,

@@ -13,7 +13,7 @@ use peers_view::{
 
 use crate::board::{self, Board, Looked};
 use crate::ctl::{Ctl, failed};
-use crate::many::Which;
+use crate::many::{OR_ALL, Which};
 
 /// Tell what loops did, as Markdown that can be passed on
 ///
@@ -22,6 +22,7 @@ use crate::many::Which;
 /// REPORT-NAME.md or REPORT.md, and the path is printed.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("names", |names| names.help(OR_ALL)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
