@@ -65,6 +65,8 @@ mod ctl_start;
 #[cfg(test)]
 mod ctl_stop;
 #[cfg(test)]
+mod ctl_views;
+#[cfg(test)]
 mod scenarios;
 #[cfg(test)]
 mod support;

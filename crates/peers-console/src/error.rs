@@ -177,6 +177,16 @@ impl CommandError {
     }
 }
 
+/// What the parser of the command line says is wrong, in one line: without usage and advice, which stand below. An
+/// argument in it may have lines of its own.
+#[must_use]
+pub fn parsing(text: &str) -> String {
+    let ends = ["\n\nUsage:", "\n\n  tip:", "\n  [possible values:", "\n\nFor more information"];
+    let end = ends.iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+    let said = text.get(..end).unwrap_or(text).trim_end();
+    term::line(said.strip_prefix("error: ").unwrap_or(said), 400)
+}
+
 /// An error with its causes, in one line. A cause that its parent quotes already is left out.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -302,6 +312,15 @@ mod tests {
     fn foreign_text_cannot_steer_the_terminal() {
         let error = CommandError::new(exit::INVALID, "no run `\u{1b}[2Jx`");
         assert_eq!(error.render(), "error: no run `x`\n");
+    }
+
+    #[test]
+    fn an_argument_with_lines_of_its_own_is_told_whole() {
+        let text = "error: invalid value '{\n  \"a\": 1\n}' for '--ticks <N>': no number\n\nFor more information, try '--help'.\n";
+        assert_eq!(parsing(text), "invalid value '{   \"a\": 1 }' for '--ticks <N>': no number");
+        let text =
+            "error: unexpected argument '--x{y}' found\n\n  tip: a similar argument exists\n\nUsage: peers\n";
+        assert_eq!(parsing(text), "unexpected argument '--x{y}' found");
     }
 
     #[test]

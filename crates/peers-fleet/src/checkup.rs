@@ -98,13 +98,17 @@ pub fn host(told: Option<&Path>, env: &Env, fix: bool) -> (Vec<Finding>, Vec<Str
 }
 
 fn root(env: &Env) -> Finding {
-    if !peers_sys::env::is_root() || env.switch("IS_SANDBOX") {
-        return Finding::ok("user", "an ordinary user, or a sandbox");
+    if !peers_sys::env::is_root() {
+        return Finding::ok("user", "an ordinary user");
+    }
+    // That value alone is what claude asks for.
+    if env.text("IS_SANDBOX") == Some("1") {
+        return Finding::ok("user", "this is root, and IS_SANDBOX=1 lets claude work as root");
     }
     Finding::warning(
         "user",
         "this is root: claude refuses to skip its permission questions then, and every turn fails at once",
-        "run as an ordinary user, or set IS_SANDBOX=1 where this is a container of your own",
+        "run as another user, or, where this machine is a sandbox, `export IS_SANDBOX=1` first",
     )
 }
 

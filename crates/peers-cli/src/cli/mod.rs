@@ -118,10 +118,8 @@ pub(crate) fn main() -> ExitCode {
             let _unheard = error.print();
             let code = u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
             if code != exit::OK && asks_for_json() {
-                let text = error.to_string();
-                let first = text.lines().next().unwrap_or_default();
-                let message = first.strip_prefix("error: ").unwrap_or(first);
-                Out::failure(&CommandError::new(code, peers_sys::term::line(message, 400)).hint_opt(tip));
+                let message = peers_console::error::parsing(&error.to_string());
+                Out::failure(&CommandError::new(code, message).hint_opt(tip));
             }
             return ExitCode::from(code);
         }

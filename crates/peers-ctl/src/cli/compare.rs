@@ -17,11 +17,13 @@ use crate::ctl::{Ctl, failed};
 ///
 /// `NAME` is a whole loop, `NAME@RUN` one run of it (the beginning of its id is enough), a pattern the median
 /// of all that it matches. What differs from the first is told with it.
+///
+/// Exit codes: 0, or 3 where fewer than two can be found and read, or 7 where one is left out.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// At least two
-    #[arg(value_name = "NAME[@RUN]", required = true, num_args = 2..)]
+    #[arg(value_name = "NAME[@RUN]", required = true, num_args = 1..)]
     what: Vec<String>,
     /// Print it as CSV
     #[arg(long, conflicts_with = "json")]
@@ -57,6 +59,10 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         }
     }
     let comparison = compare(&inputs);
+    if comparison.columns.len() < 2 && missing.is_empty() {
+        return Err(CommandError::usage("there is one column: to compare takes two at least")
+            .hint("`NAME@RUN` is one run of a project, and a pattern is one column of all that it fits"));
+    }
     if comparison.columns.len() < 2 {
         let message = format!("there is nothing to compare: {} cannot be found or read", missing.join(", "));
         return Err(CommandError::new(exit::INVALID, message)

@@ -158,10 +158,7 @@ pub(crate) fn main() -> ExitCode {
             let _unheard = error.print();
             let code = u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
             if code != exit::OK && peers_sys::env::args().iter().any(|word| word == "--json") {
-                let text = error.to_string();
-                let first = text.lines().next().unwrap_or_default();
-                let message = first.strip_prefix("error: ").unwrap_or(first);
-                tell_failure(&CommandError::new(code, peers_sys::term::line(message, 400)));
+                tell_failure(&CommandError::new(code, peers_console::error::parsing(&error.to_string())));
             }
             return ExitCode::from(code);
         }

@@ -1,15 +1,20 @@
 //! `peers-ctl registry`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Subcommand;
 use peers_console::error::CommandError;
 use peers_console::output::counted;
-use peers_fleet::registry;
-use peers_model::exit;
+use peers_fleet::{ConfigDir, ProjectName, registry};
+use peers_model::{Timestamp, exit};
 use serde_json::json;
 
 use crate::ctl::{Ctl, failed};
+
+/// Most logs that are looked at.
+const FILES: usize = 10_000;
 
 /// Look the registry through, or go back to a copy of it
 #[derive(Debug, clap::Args)]
@@ -23,6 +28,11 @@ enum What {
     /// Check the file, and list the copies that there are; exit 1 where something is wrong
     Check,
     /// Put a copy in the place of the registry; what was there becomes the newest copy
+    ///
+    /// What comes back, what goes, and how much older the copy is are told first. Exit codes: 0, or 1 where there
+    /// is no such copy or the answer is no, or 3 where the copy cannot be read, or 5 where nobody can be asked and
+    /// --yes was not given.
+    #[command(verbatim_doc_comment)]
     Restore {
         /// Which copy; 1 is the newest [default: the newest that can be read]
         #[arg(value_name = "N", verbatim_doc_comment)]
@@ -111,6 +121,15 @@ fn restore(ctl: &Ctl, number: Option<usize>, yes: bool) -> Result<ExitCode, Comm
                 ctl.say(&format!("goes: {}", project.name));
             }
         }
+        older(ctl, &config, copy.at);
+        for name in logged(&config)? {
+            let known = now.as_ref().is_some_and(|now| now.get(&name).is_some());
+            if !known && loaded.registry.get(&name).is_none() {
+                ctl.say(&format!(
+                    "has logs, and is in no registry any more: {name}; `peers-ctl add PATH --name {name}` registers it"
+                ));
+            }
+        }
         if !yes {
             let answer =
                 ctl.out.ask(&format!("Put copy {} of {} in its place? [y/N] ", copy.number, copy.at))?;
@@ -122,16 +141,54 @@ fn restore(ctl: &Ctl, number: Option<usize>, yes: bool) -> Result<ExitCode, Comm
                         exit::REFUSED,
                         "nobody can be asked here whether to do it",
                     )
-                    .hint("--yes does it without being asked"));
+                    .hint(format!("`{} --yes` does it without being asked", command(ctl, number))));
                 }
             }
         }
     }
+    let of = chosen.map(|copy| copy.at);
     let done = registry::restore(&config, number).map_err(failed)?;
     if ctl.json {
         ctl.document("registry-restore", &json!({"restored": done}), &[])?;
     } else {
-        ctl.out.line(&format!("copy {done} is the registry now; what was there is copy 1"))?;
+        let of = of.map(|at| format!(", of {at},")).unwrap_or_default();
+        ctl.out.line(&format!(
+            "what was copy {done}{of} is the registry now; what was the registry is kept as copy 1, the newest"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says how much older a copy is than what it takes the place of.
+fn older(ctl: &Ctl, config: &ConfigDir, at: Timestamp) {
+    // Without the file there is nothing that it is older than.
+    let Ok(Some(stat)) = config.dir().stat("projects.json") else { return };
+    let now = stat.modified();
+    if now.since(at) >= Duration::from_secs(1) {
+        ctl.say(&format!(
+            "this copy is of {at}; what it takes the place of is of {now}, {} later",
+            peers_model::time::human(Duration::from_secs(now.since(at).as_secs()))
+        ));
+    }
+}
+
+/// The projects that have logs.
+fn logged(config: &ConfigDir) -> Result<Vec<ProjectName>, CommandError> {
+    let Some(logs) = config.logs_if_any().map_err(failed)? else { return Ok(Vec::new()) };
+    let listing = logs.list(FILES)?;
+    let names = listing.entries.into_iter().filter_map(|entry| {
+        let file = entry.name.into_string().ok()?;
+        ProjectName::new(file.strip_suffix(".log")?).ok()
+    });
+    let mut names: Vec<ProjectName> = names.collect();
+    names.sort();
+    Ok(names)
+}
+
+/// This command, as it can be typed anywhere.
+fn command(ctl: &Ctl, number: Option<usize>) -> String {
+    let word = |dir: &PathBuf| peers_sys::term::quoted(&dir.to_string_lossy());
+    let files = ctl.config_dir.as_ref().map(|dir| format!(" --config-dir {}", word(dir))).unwrap_or_default();
+    let number = number.map(|number| format!(" {number}")).unwrap_or_default();
+    format!("peers-ctl{files} registry restore{number}")
 }
