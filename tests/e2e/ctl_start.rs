@@ -38,8 +38,15 @@ fn start_returns_when_the_loop_runs() {
 
 /// The problems of a failure, without its first word.
 fn problems(done: &Ended) -> Vec<String> {
-    let lines = done.err.lines().map(|line| line.strip_prefix("error: ").unwrap_or(line).to_owned());
+    let lines = done.err.lines().map(|line| at_home(line.strip_prefix("error: ").unwrap_or(line)));
     lines.filter(|line| !line.starts_with("Stopped")).collect()
+}
+
+/// A line whose commands are to be typed in the repository: the controller's name it.
+fn at_home(line: &str) -> String {
+    let mut parts = line.split("`peers -C ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |line, part| format!("{line}`peers {}", part.split_once(' ').unwrap().1))
 }
 
 #[test]
@@ -249,7 +256,7 @@ fn an_exhausted_budget_is_refused_with_what_was_spent_and_the_ways_on() {
         "{}",
         done.err
     );
-    for way in ["`peers-ctl budget raise`", "--reset-budget", "--force"] {
+    for way in ["`peers-ctl budget raise demo`", "--reset-budget", "--force"] {
         assert!(done.err.contains(way), "{way}: {}", done.err);
     }
     let mut after = fleet.registry();
@@ -389,10 +396,8 @@ fn a_raised_budget_holds_for_its_time_whether_the_loop_runs_or_not() {
     assert_eq!(ticks(), 56);
     fleet.ctl(&["stop"]).exits(0);
     let text = fleet.ctl(&["status"]).exits(0).out;
-    assert!(
-        text.contains("  set over the configuration: max_iterations 56, max_usd $25.00 until "),
-        "{text}"
-    );
+    assert!(text.contains("  set over the configuration: max_iterations 56 by tester at "), "{text}");
+    assert!(text.contains("; max_usd $25.00 until "), "{text}");
     let done = fleet.ctl(&["budget", "raise"]).exits(2);
     assert!(done.err.contains("name one of --runtime"), "{}", done.err);
     let done = fleet.ctl(&["budget", "raise", "--tokens", "+5"]).exits(2);

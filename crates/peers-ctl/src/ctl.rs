@@ -91,6 +91,10 @@ impl Ctl {
     /// A text about this project, whose commands are those of its own directory, with commands that work from
     /// everywhere.
     pub(crate) fn by_name(&self, project: &Project, text: &str) -> String {
+        // That is what somebody does, and nothing to be typed.
+        if text.contains("` is at work") && text.lines().count() == 1 {
+            return text.to_owned();
+        }
         let text = crate::board::spelling(self, project).reworded(text);
         Out::new(&self.env, Path::new(&project.path)).pasteable(&text)
     }

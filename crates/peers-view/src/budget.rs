@@ -51,17 +51,24 @@ pub struct CapSetByHand {
     pub until: Option<Timestamp>,
     /// Login name of who set it.
     pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// It was set while the newest run was at work, or after that.
+    pub since_run: bool,
 }
 
 /// What the operator set over the configuration and holds now.
 #[must_use]
 pub fn set_by_hand(state: &State, now: Timestamp) -> Vec<CapSetByHand> {
     let held = state.raised.iter().filter(|(_, raised)| raised.until.is_none_or(|until| now < until));
-    held.map(|(cap, Raised { value, until, at: _, by })| CapSetByHand {
+    let begun = state.run.as_ref().map(|run| run.started_at);
+    held.map(|(cap, Raised { value, until, at, by })| CapSetByHand {
         cap: *cap,
         value: *value,
         until: *until,
         by: by.clone(),
+        at: *at,
+        since_run: begun.is_some_and(|begun| *at >= begun),
     })
     .collect()
 }
@@ -70,7 +77,7 @@ impl CapSetByHand {
     /// `max_iterations 55 until 2026-...`, for people.
     #[must_use]
     pub fn words(&self) -> String {
-        let Self { cap, value, until, by: _ } = self;
+        let Self { cap, value, until, by: _, at: _, since_run: _ } = self;
         let value = match cap {
             Cap::MaxRuntimeS | Cap::MaxWallS => words::duration_ms(value.saturating_mul(1000)),
             Cap::MaxUsd => Usd::from_micros(*value).to_string(),
@@ -78,6 +85,12 @@ impl CapSetByHand {
         };
         let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
         format!("{} {value}{until}", cap.key())
+    }
+
+    /// The same with who set it, and when.
+    pub(crate) fn told(&self) -> String {
+        let during = if self.since_run { ", since the run began" } else { "" };
+        format!("{} by {} at {}{during}", self.words(), self.by, self.at)
     }
 }
 

@@ -432,8 +432,8 @@ fn budget(page: &mut Page, core: &Core) {
         .collect();
     page.table(2, &rows);
     if !budget.set.is_empty() {
-        let set: Vec<String> = budget.set.iter().map(CapSetByHand::words).collect();
-        page.say(format!("  set over the configuration: {}", set.join(", ")));
+        let set: Vec<String> = budget.set.iter().map(CapSetByHand::told).collect();
+        page.say(format!("  set over the configuration: {}", set.join("; ")));
     }
     page.say(format!(
         "  of the run time: peers {}, gates {}",

@@ -104,7 +104,10 @@ impl Spelling {
                 text = text.replace(&format!("`peers {of_loop}`"), &format!("`{by_name}`"));
             }
         }
-        text
+        match self.ctl("budget raise", "") {
+            Some(raise) => text.replace("`peers-ctl budget raise`", &format!("`{raise}`")),
+            None => text,
+        }
     }
 
     /// `df -h DIR`.
@@ -147,6 +150,7 @@ mod tests {
 
     #[test]
     fn a_text_about_a_project_has_the_commands_by_name() {
+        assert_eq!(ctl("a", "/r").reworded("`peers-ctl budget raise`"), "`peers-ctl budget raise a`");
         let text = "`peers run`, `peers doctor --live`, `peers goals diff` or `peers run --worktree`";
         assert_eq!(
             ctl("billing", "/r").reworded(text),

@@ -341,3 +341,24 @@ fn an_empty_project_has_a_report_too() {
     assert!(text.contains("**No run yet**") && !text.contains("Timeline"), "{text}");
     assert!(is_harmless(&report_json(&report)));
 }
+
+#[test]
+fn a_cap_that_was_raised_while_the_loop_ran_is_named_with_who_did_it() {
+    use peers_model::record::{Cap, CapSet};
+    let raise = |world: &mut World, value: u64| {
+        let caps = vec![CapSet { cap: Cap::MaxIterations, value }];
+        world.alone(super::operator(OperatorOp::BudgetSet { caps, until: None }));
+    };
+    let mut world = World::new();
+    raise(&mut world, 20);
+    world.start(super::rules());
+    let said = |world: &World| [world.text(), report_markdown(&report(world))];
+    for text in said(&world) {
+        assert!(text.contains("max_iterations 20 by "), "{text}");
+        assert!(!text.contains("since the run began"), "{text}");
+    }
+    raise(&mut world, 55);
+    for text in said(&world) {
+        assert!(text.contains("max_iterations 55 by ") && text.contains(", since the run began"), "{text}");
+    }
+}
