@@ -118,12 +118,16 @@ fn unseen(c: char) -> bool {
 
 /// A word that the shell puts together from the bytes of `text`.
 fn numbered(text: &str) -> String {
+    use std::fmt::Write as _;
     let mut word = String::new();
     for byte in text.bytes() {
         match byte {
             b'\\' => word.push_str(r"\\"),
             b' '..=b'~' if byte != b'\'' => word.push(char::from(byte)),
-            _ => word.push_str(&format!(r"\0{byte:03o}")),
+            _ => {
+                // Writing to a string does not fail.
+                let _infallible = write!(word, r"\0{byte:03o}");
+            }
         }
     }
     format!("\"$(printf %b '{word}')\"")

@@ -283,17 +283,7 @@ impl LoopView {
             let passed = asked.now.since(heard.max(open.at)).as_millis();
             Silence { ms: u64::try_from(passed).unwrap_or(u64::MAX), limit_ms: idle }
         });
-        if let Some(moving) =
-            known.and_then(|state| state.moving.as_ref()).filter(|_| asked.lock == Lock::Free)
-        {
-            let text = match moving.what.kind {
-                MoveKind::Land => "a landing was cut short: `peers land` finishes it".to_owned(),
-                MoveKind::Undo => {
-                    format!("an undo was cut short: `peers undo {}` finishes it", moving.what.run)
-                }
-            };
-            alerts.push(Alert { kind: "moving", text });
-        }
+        alerts.extend(known.filter(|_| asked.lock == Lock::Free).and_then(cut_short));
         if let (Some(state), Ok(live)) = (known, &live) {
             let caps =
                 config.value().map(|config| caps(config.clone(), runs.last()).in_force(state, asked.now));
@@ -498,6 +488,16 @@ pub(crate) fn core(
         warnings: state.warnings_history.iter().skip(excess).cloned().collect(),
         warnings_waiting: state.warnings.len(),
     }
+}
+
+/// That a landing or an undo did not come to its end.
+fn cut_short(state: &State) -> Option<Alert> {
+    let moving = &state.moving.as_ref()?.what;
+    let text = match moving.kind {
+        MoveKind::Land => "a landing was cut short: `peers land` finishes it".to_owned(),
+        MoveKind::Undo => format!("an undo was cut short: `peers undo {}` finishes it", moving.run),
+    };
+    Some(Alert { kind: "moving", text })
 }
 
 /// That the run works on nothing now, since everybody who could have a turn waits.

@@ -43,9 +43,10 @@ pub fn next_step(view: &LoopView) -> Option<String> {
     if let Some(spelling) = &view.told_by_name {
         if let Some(step) = by_name(view, spelling) {
             let start = refused && spelling.start() == view.attention.top.action;
-            return Some(match start {
-                true => format!("see to what a start would refuse for (alert); then: {step}"),
-                false => step,
+            return Some(if start {
+                format!("see to what a start would refuse for (alert); then: {step}")
+            } else {
+                step
             });
         }
         return Some(spelling.reworded(&in_words(view, refused)?));
@@ -62,10 +63,7 @@ fn by_name(view: &LoopView, spelling: &Spelling) -> Option<String> {
     }
     let steps: Vec<String> = action.split(", then ").map(|step| format!("`{step}`")).collect();
     let steps = steps.join(", then ");
-    Some(match view.attention.is_standing() {
-        true => steps,
-        false => format!("{}: {steps}", view.attention.top.why),
-    })
+    Some(if view.attention.is_standing() { steps } else { format!("{}: {steps}", view.attention.top.why) })
 }
 
 fn in_words(view: &LoopView, refused: bool) -> Option<String> {

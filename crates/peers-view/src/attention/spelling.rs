@@ -75,11 +75,6 @@ impl Spelling {
         self.either(("doctor", "--live"), "doctor --live")
     }
 
-    /// Shows a file: `less PATH`.
-    pub(crate) fn show(&self, path: &str) -> Option<String> {
-        Some(format!("less {}", word(path)?))
-    }
-
     /// Whether an action is a look that says what to do next itself, so that it is none where that is said.
     pub(crate) fn is_look(&self, action: &str) -> bool {
         let looks = [("status", "status"), ("report", "report")];
@@ -118,6 +113,11 @@ impl Spelling {
         };
         Some(format!("df -h {}", word(dir)?))
     }
+}
+
+/// Shows a file: `less PATH`.
+pub(crate) fn show(path: &str) -> Option<String> {
+    Some(format!("less {}", word(path)?))
 }
 
 /// One word of a shell. What a terminal does not show as it is cannot be copied from it, so it is no word.

@@ -215,7 +215,7 @@ fn home(facts: &Facts<'_>) -> Option<String> {
 /// Shows all that a gate printed; without that, runs it again.
 pub(super) fn read(facts: &Facts<'_>, id: &GoalId) -> Option<String> {
     let log = facts.gate.filter(|gate| gate.id == *id).and_then(|gate| gate.log.as_deref());
-    let shown = log.and_then(|log| facts.spelling.show(log));
+    let shown = log.and_then(super::spelling::show);
     shown.or_else(|| facts.spelling.peers(&format!("verify --only {}", term::quoted(id.as_str()))))
 }
 
