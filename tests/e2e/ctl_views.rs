@@ -111,3 +111,22 @@ fn a_peek_at_a_loop_that_does_not_run_comes_to_an_end() {
     assert!(done.err.contains("was cut off when its run died"), "{}", done.err);
     assert!(done.err.contains("no loop of demo runs, so nothing follows"), "{}", done.err);
 }
+
+#[test]
+fn to_go_back_to_a_copy_of_the_registry_says_what_that_changes() {
+    let fleet = Fleet::new();
+    fleet.another("other");
+    fleet.ctl(&["remove", "other"]).exits(0);
+    // Copy 1 knows `other`, copy 2 does not know it yet.
+    let done = fleet.ctl(&["registry", "restore", "1"]).exits(5);
+    assert!(done.err.contains("comes back: other"), "{}", done.err);
+    assert!(done.err.contains("hint: `peers-ctl registry restore 1 --yes` does it"), "{}", done.err);
+    let done = fleet.ctl(&["registry", "restore", "2", "--yes"]).exits(0);
+    assert!(done.err.contains("has logs, and is in no registry any more: other"), "{}", done.err);
+    assert!(
+        done.out.starts_with("what was copy 2, of ") && done.out.contains("is kept as copy 1"),
+        "{}",
+        done.out
+    );
+    fleet.ctl(&["registry", "restore", "9", "--yes"]).exits(1);
+}
