@@ -45,6 +45,8 @@ mod cli_verify;
 #[cfg(test)]
 mod cli_views;
 #[cfg(test)]
+mod ctl_budget;
+#[cfg(test)]
 mod ctl_faults;
 #[cfg(test)]
 mod ctl_fleet;

@@ -17,12 +17,22 @@ use crate::turns;
 pub struct Caps {
     /// The values.
     pub budget: Budget,
-    /// The money cap is that of the command line, over which nothing stands.
-    pub given_usd: bool,
+    /// The money cap of the command line, where one was given.
+    pub given_usd: Option<GivenUsd>,
     /// What a reached money cap does; never `Auto`.
     pub usd_mode: UsdMode,
     /// Why.
     pub usd_mode_reason: String,
+}
+
+/// A money cap that the operator gave to a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivenUsd {
+    /// So much.
+    pub usd: Usd,
+    /// When. A cap that was set later stands over it, for it is the later word; a start that repeats the
+    /// arguments of an earlier one repeats this too.
+    pub at: Timestamp,
 }
 
 impl Caps {
@@ -36,21 +46,21 @@ impl Caps {
             }
             mode @ (UsdMode::Hard | UsdMode::Warn | UsdMode::Off) => (mode, "as configured"),
         };
-        Self { budget, given_usd: false, usd_mode, usd_mode_reason: why.into() }
+        Self { budget, given_usd: None, usd_mode, usd_mode_reason: why.into() }
     }
 
     /// With the money cap of the command line, if one was given.
     #[must_use]
-    pub fn given(mut self, usd: Option<Usd>) -> Self {
-        if let Some(usd) = usd {
+    pub fn given(mut self, given: Option<GivenUsd>) -> Self {
+        if let Some(GivenUsd { usd, at: _ }) = given {
             self.budget.max_usd = Some(PositiveUsd(usd));
-            self.given_usd = true;
+            self.given_usd = given;
         }
         self
     }
 
-    /// The caps that hold now: what the operator set stands over the configuration for as long as it was set,
-    /// and the command line over both.
+    /// The caps that hold now: what the operator set stands over the configuration for as long as it was set.
+    /// Between that and the command line the later word holds.
     #[must_use]
     pub fn in_force(&self, state: &State, now: Timestamp) -> Self {
         let mut caps = self.clone();
@@ -69,7 +79,7 @@ impl Caps {
                         NonZeroU32::new(u32::try_from(raised.value).unwrap_or(u32::MAX));
                 }
                 Cap::MaxTokens => budget.max_tokens = value,
-                Cap::MaxUsd if caps.given_usd => {}
+                Cap::MaxUsd if caps.given_usd.is_some_and(|given| given.at >= raised.at) => {}
                 Cap::MaxUsd => budget.max_usd = value.map(|usd| PositiveUsd(Usd::from_micros(usd.get()))),
             }
         }

@@ -8,6 +8,7 @@
 //!
 //! Start reading at [`registry`], then [`observe`], [`reconcile`], [`start`] and [`stop`].
 
+pub mod budget;
 pub mod checkup;
 pub mod config;
 pub mod fault;

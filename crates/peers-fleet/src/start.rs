@@ -11,18 +11,19 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use peers_core::budget::{self, Caps};
-use peers_model::outcome::{BudgetKind, StopReason};
-use peers_model::record::{Cap, CapSet, OperatorOp};
+use peers_core::budget::GivenUsd;
+use peers_model::record::{Cap, OperatorOp};
 use peers_model::{RunId, Timestamp, Usd, exit};
 use peers_run::boot::{self, BootError, Finding};
 use peers_run::place::{Place, PlaceError};
+use peers_store::commands;
 use peers_sys::detach::{Launch, Launched, Said};
 use peers_sys::env::Env;
 use peers_sys::identity::ProcIdentity;
 use peers_sys::{clock, term};
 use serde_json::Value;
 
+use crate::budget::{Standing, Step};
 use crate::config::{ConfigDir, peers_bin};
 use crate::ground::Ground;
 use crate::observe::Observation;
@@ -40,6 +41,9 @@ const ENDING: Duration = Duration::from_secs(2);
 /// Lines of the log that are shown of a loop that died at once.
 const SHOWN: usize = 12;
 
+/// How the argument begins that says when the cap of money was given.
+pub const SINCE: &str = "--max-usd-since=";
+
 /// How a loop is to be started.
 #[derive(Debug, Clone, Default)]
 pub struct StartOptions {
@@ -49,23 +53,16 @@ pub struct StartOptions {
     pub work_dir: Option<PathBuf>,
     /// The cap of money among these arguments.
     pub max_usd: Option<Usd>,
+    /// When that was given, by a start whose arguments are repeated; absent: now.
+    pub max_usd_since: Option<Timestamp>,
     /// A cap of run time to be set over the configuration.
-    pub max_runtime: Option<RuntimeCap>,
+    pub max_runtime: Option<Step>,
     /// What was spent counts as nothing from now on.
     pub reset_budget: bool,
     /// Start although a budget is exhausted.
     pub force: bool,
     /// Wait so long for another controller.
     pub wait: Duration,
-}
-
-/// A cap of run time, seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RuntimeCap {
-    /// This much in all.
-    To(u64),
-    /// So much more than the cap that holds now.
-    By(u64),
 }
 
 /// A loop that was started.
@@ -113,12 +110,14 @@ pub fn start(
         Err(error) => return Err(Finding::from(error).into()),
     };
     fault::point("start.run-locked");
-    budget(&place, env, options, clock::now())?;
+    let since = budget(&place, env, options)?;
     fault::point("start.budget-set");
     let run_id = boot::new_run_id()?;
     let now = clock::now();
     let mut argv = vec!["run".to_owned()];
     argv.extend(options.argv.iter().cloned());
+    // What repeats this start says when it was given: what is set in between is the later word.
+    argv.extend(since.map(|since| format!("{SINCE}{since}")));
     let runtime = Runtime {
         run_id: run_id.clone(),
         kind: RuntimeKind::Host,
@@ -147,7 +146,7 @@ pub fn start(
     let work_dir = options.work_dir.clone().unwrap_or_else(|| place.work_dir().to_owned());
     let launch = Launch {
         program: bin,
-        args: words(&work_dir, &run_id, &options.argv),
+        args: words(&work_dir, &run_id, &argv),
         env: env.vars().to_vec(),
         cwd: work_dir,
         // From here on the lock belongs to the loop: it is free when that has ended.
@@ -255,99 +254,67 @@ fn already(name: &ProjectName, who: &str) -> Finding {
 }
 
 /// Sets and resets what was asked for, then refuses what the loop would stop for at once. The run lock is held.
-fn budget(place: &Place, env: &Env, options: &StartOptions, now: Timestamp) -> Result<(), BootError> {
+/// When the cap of money was given that is among the arguments.
+fn budget(place: &Place, env: &Env, options: &StartOptions) -> Result<Option<Timestamp>, BootError> {
     let mut disk = place.open_store_disk().map_err(Finding::from)?;
-    let loaded = match boot::load(&mut disk) {
-        Ok(loaded) => loaded,
+    let record = |ops: Vec<OperatorOp>| {
+        peers_run::operator::record(place, &peers_run::operator::name(env), ops, |_| Ok::<(), Finding>(()))
+    };
+    // What was handed to a loop that ended before it took it was said before what is asked for now.
+    if !commands::waiting(&mut disk).map_err(Finding::from)?.is_empty() {
+        record(Vec::new())?;
+    }
+    let now = clock::now();
+    let given = options.max_usd.map(|usd| GivenUsd { usd, at: options.max_usd_since.unwrap_or(now) });
+    let since = given.map(|given| given.at);
+    let mut standing = match Standing::with(&mut disk, given, now) {
+        Ok(standing) => standing,
         // The loop reports all that is wrong at once.
-        Err(_) if options.max_runtime.is_none() && !options.reset_budget => return Ok(()),
+        Err(_) if options.max_runtime.is_none() && !options.reset_budget => return Ok(since),
         Err(error) => return Err(error),
     };
-    let caps = Caps::new(loaded.config.budget.clone()).given(options.max_usd);
+    let ops = acts(&mut standing, options, now);
+    if !ops.is_empty() {
+        record(ops)?;
+    }
+    match standing.exhausted(now).filter(|_| !options.force) {
+        Some(finding) => Err(finding.into()),
+        None => Ok(since),
+    }
+}
+
+/// What is done to the budget before the start, and how it stands then.
+fn acts(standing: &mut Standing, options: &StartOptions, now: Timestamp) -> Vec<OperatorOp> {
     let mut ops = Vec::new();
     if options.reset_budget {
         ops.push(OperatorOp::BudgetReset);
+        standing.after(OperatorOp::BudgetReset, now);
     }
-    let state = peers_store::store::read_state(&mut disk).map_err(Finding::from)?;
-    if let Some(cap) = options.max_runtime {
-        let held = if options.reset_budget { caps.clone() } else { caps.in_force(&state, now) };
-        let value = match cap {
-            RuntimeCap::To(seconds) => seconds,
-            RuntimeCap::By(more) => {
-                held.budget.max_runtime_s.map_or(0, std::num::NonZeroU64::get).saturating_add(more)
-            }
-        };
-        ops.push(OperatorOp::BudgetSet { caps: vec![CapSet { cap: Cap::MaxRuntimeS, value }], until: None });
+    if let Some(step) = options.max_runtime {
+        let caps = vec![standing.raise(Cap::MaxRuntimeS, step, now).set];
+        let op = OperatorOp::BudgetSet { caps, until: None };
+        standing.after(op.clone(), now);
+        ops.push(op);
     }
-    if !ops.is_empty() {
-        peers_run::operator::record(place, &peers_run::operator::name(env), ops, |_| Ok::<(), Finding>(()))?;
-    }
-    if options.force {
-        return Ok(());
-    }
-    let state = peers_store::store::read_state(&mut disk).map_err(Finding::from)?;
-    let caps = caps.in_force(&state, now);
-    // Failures in a row, and what a run measures by itself, begin anew with each run.
-    match budget::exhausted(&caps, &state, now) {
-        None | Some(BudgetKind::MaxConsecutiveFailures | BudgetKind::MaxWall | BudgetKind::NoProgress) => {
-            Ok(())
-        }
-        Some(kind) => Err(exhausted(kind, &caps, &state).into()),
-    }
+    ops
 }
 
-fn exhausted(kind: BudgetKind, caps: &Caps, state: &peers_core::state::State) -> Finding {
-    let spent = &state.spent;
-    let b = &caps.budget;
-    let share = |used: u64, cap: Option<u64>| {
-        cap.filter(|cap| *cap > 0)
-            .map_or(String::new(), |cap| format!(" ({} %)", used.saturating_mul(100) / cap))
-    };
-    let seconds = spent.peer_ms.saturating_add(spent.gate_ms) / 1000;
-    let human = |s: u64| peers_model::time::human(Duration::from_secs(s));
-    let told = match kind {
-        BudgetKind::MaxIterations => {
-            let cap = b.max_iterations.map(std::num::NonZeroU64::get);
-            format!(
-                "{} of {} ticks{}",
-                spent.iterations,
-                cap.unwrap_or_default(),
-                share(spent.iterations, cap)
-            )
-        }
-        BudgetKind::MaxRuntime => {
-            let cap = b.max_runtime_s.map(std::num::NonZeroU64::get);
-            format!(
-                "{} of {} run time{}",
-                human(seconds),
-                human(cap.unwrap_or_default()),
-                share(seconds, cap)
-            )
-        }
-        BudgetKind::MaxTokens => {
-            let cap = b.max_tokens.map(std::num::NonZeroU64::get);
-            format!("{} of {} tokens{}", spent.tokens, cap.unwrap_or_default(), share(spent.tokens.0, cap))
-        }
-        BudgetKind::MaxUsd => {
-            let cap = b.max_usd.map(|usd| usd.0);
-            let of = cap.map(|usd| usd.to_string()).unwrap_or_default();
-            format!("{} of {of}{}", spent.usd, share(spent.usd.as_micros(), cap.map(Usd::as_micros)))
-        }
-        BudgetKind::Deadline => "its deadline is past".to_owned(),
-        _ => "every peer has reached a cap of its own".to_owned(),
-    };
-    Finding::new(
-        exit::BUDGET,
-        format!("the budget is exhausted ({}): {told}", StopReason::Budget(kind)),
-        "raise it (`peers-ctl budget raise`), begin anew (--reset-budget), or start it all the same (--force): it stops again after one look",
-    )
+/// Why a start with these options would be refused for the budget; nothing is changed.
+#[must_use]
+pub fn exhausted(place: &Place, options: &StartOptions) -> Option<Finding> {
+    let now = clock::now();
+    let mut disk = place.open_view_disk().ok()?;
+    let given = options.max_usd.map(|usd| GivenUsd { usd, at: options.max_usd_since.unwrap_or(now) });
+    let mut standing = Standing::with(&mut disk, given, now).ok()?;
+    let _ops = acts(&mut standing, options, now);
+    standing.exhausted(now).filter(|_| !options.force)
 }
 
-/// `-C DIR run --detached RUN ...`.
+/// `-C DIR run --detached RUN ...`; `argv` begins with the subcommand.
 fn words(work_dir: &Path, run_id: &RunId, argv: &[String]) -> Vec<OsString> {
     let mut words: Vec<OsString> =
         vec!["-C".into(), work_dir.into(), "run".into(), "--detached".into(), run_id.as_str().into()];
-    words.extend(argv.iter().map(OsString::from));
+    words.extend(argv.iter().skip(1).map(OsString::from));
     words
 }
 

@@ -1,6 +1,6 @@
 //! What was spent, of what.
 
-use peers_core::budget::Caps;
+use peers_core::budget::{Caps, GivenUsd};
 use peers_core::state::{PeerHealth, Raised, State, Wasted};
 use peers_model::config::{Config, UsdMode};
 use peers_model::record::Cap;
@@ -274,7 +274,8 @@ impl Serialize for BudgetRow {
 /// [`BudgetView::uncounted`] before a run. `max_usd` is the cap of its command line.
 #[must_use]
 pub fn uncounted(config: &Config, max_usd: Option<Usd>, state: &State) -> Option<String> {
-    let caps = Caps::new(config.budget.clone()).given(max_usd);
+    let at = Timestamp::default();
+    let caps = Caps::new(config.budget.clone()).given(max_usd.map(|usd| GivenUsd { usd, at }));
     view(state, Sourced::Fresh(caps), Timestamp::default()).uncounted()
 }
 

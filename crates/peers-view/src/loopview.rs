@@ -7,7 +7,7 @@ use peers_core::state::{OpenMove, State, WarningEntry};
 use peers_core::turns::{self, Choice};
 use peers_model::config::Config;
 use peers_model::record::MoveKind;
-use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Usd, exit, limits};
+use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, exit, limits};
 use peers_store::journal::{self, Journal, Position};
 use peers_store::load::Source;
 use peers_store::project::{self, Project};
@@ -515,17 +515,7 @@ fn waiting(state: &State, live: &Liveness, caps: Option<&Caps>, now: Timestamp) 
 
 /// The caps of the configuration, with the one that the newest run was given on its command line.
 fn caps(config: Config, record: Option<&RunRecord>) -> Caps {
-    Caps::new(config.budget).given(record.and_then(given_usd))
-}
-
-/// The cap of money that a run was given on its command line.
-pub(crate) fn given_usd(record: &RunRecord) -> Option<Usd> {
-    let spaced = record.argv.windows(2).find_map(|pair| match pair {
-        [flag, value] if flag == "--max-usd" => Some(value.as_str()),
-        _ => None,
-    });
-    let given = spaced.or_else(|| record.argv.iter().find_map(|word| word.strip_prefix("--max-usd=")));
-    given.and_then(|text| text.trim_start_matches('$').parse().ok()).and_then(Usd::from_f64)
+    Caps::new(config.budget).given(record.and_then(RunRecord::given_usd))
 }
 
 /// The snapshot file.

@@ -6,6 +6,7 @@ pub(crate) use peer::out;
 
 use peers_model::Usd;
 use peers_model::outcome::{BudgetKind, StopReason};
+use peers_store::runs::RunRecord;
 use peers_sys::term;
 
 use crate::attention::{Spelling, is_alarming};
@@ -13,7 +14,7 @@ use crate::budget::Amount;
 use crate::converge::unproved;
 use crate::diagnostic::cause;
 use crate::liveness::Liveness;
-use crate::loopview::{LoopView, REFUSED, given_usd};
+use crate::loopview::{LoopView, REFUSED};
 use crate::notable::{HookRow, LOOK, WeakenedRow};
 use crate::peers::PeerRow;
 use crate::setup::Setup;
@@ -213,7 +214,12 @@ fn nobody_is_blocked(view: &LoopView) -> bool {
 
 /// What the command that goes on needs so that the run is as it was: a cap of money holds for one start.
 fn flags(dry: bool, view: &LoopView) -> String {
-    let usd = view.run.value().and_then(given_usd);
+    let usd = view.run.value().and_then(RunRecord::given_usd).map(|given| given.usd);
+    // One that was raised since is not to come back.
+    let rows = view.core.value().map(|core| core.budget.rows.as_slice()).unwrap_or_default();
+    let row = rows.iter().find(|row| row.peer.is_none() && row.key == "max_usd");
+    let held = row.and_then(|row| row.cap);
+    let usd = usd.filter(|usd| held.is_none_or(|held| held == Amount::Usd(*usd)));
     let usd =
         usd.map(|usd| format!(" --max-usd {}", usd.to_string().trim_start_matches('$').replace(',', "")));
     format!("{}{}", if dry { " --dry-run" } else { "" }, usd.unwrap_or_default())

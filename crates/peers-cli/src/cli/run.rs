@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_model::outcome::{ErrorKind, StopReason};
-use peers_model::{RunId, Usd, exit};
+use peers_model::{RunId, Timestamp, Usd, exit};
 use peers_modes::hooks::quoted;
 use peers_run::boot::{self, After, Handover, RunOptions, RunSummary};
 use peers_run::place::{Place, is_gone};
@@ -47,6 +47,9 @@ pub(crate) struct Common {
     /// Stop when X US dollars are spent, over all runs (overrides `budget.max_usd`)
     #[arg(long, value_name = "X", value_parser = dollars)]
     max_usd: Option<Usd>,
+    /// That cap was given then, by a start whose arguments are repeated
+    #[arg(long, value_name = "TIME", requires = "max_usd", value_parser = instant, hide = true)]
+    max_usd_since: Option<Timestamp>,
     /// Make the branch NAME at HEAD, check it out and work there
     #[arg(long, value_name = "NAME", conflicts_with = "worktree")]
     branch: Option<String>,
@@ -79,6 +82,10 @@ fn dollars(text: &str) -> Result<Usd, String> {
         .ok_or_else(|| "must be above zero and at most a billion".to_owned())
 }
 
+fn instant(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).map_err(|error| error.to_string())
+}
+
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let mut handover = match &args.detached {
         Some(run_id) => Some(inherited(run_id)?),
@@ -107,6 +114,7 @@ pub(crate) fn start(
 ) -> Result<ExitCode, CommandError> {
     let Common {
         max_usd,
+        max_usd_since,
         branch,
         worktree,
         dry_run,
@@ -119,6 +127,7 @@ pub(crate) fn start(
         max_ticks,
         after,
         max_usd: *max_usd,
+        max_usd_since: *max_usd_since,
         branch: branch.clone(),
         worktree: worktree.clone(),
         dry_run: *dry_run,

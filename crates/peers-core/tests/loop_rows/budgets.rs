@@ -3,13 +3,13 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use peers_core::budget::{self, Caps};
+use peers_core::budget::{self, Caps, GivenUsd};
 use peers_core::machine::Effect;
-use peers_model::Usd;
 use peers_model::config::{Budget, PeerBudget, PositiveUsd, UsdMode};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::{Cap, CapSet, OperatorOp, OperatorRecord};
 use peers_model::verdict::Place;
+use peers_model::{Timestamp, Usd};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Turn, goal, peer};
@@ -249,7 +249,7 @@ fn row_59_a_cap_that_was_set_for_a_time_ends_with_it() {
 }
 
 #[test]
-fn every_cap_can_be_set_and_the_money_of_the_command_line_stands_over_it() {
+fn every_cap_can_be_set_and_of_it_and_the_money_of_the_command_line_the_later_word_holds() {
     let mut bench = Bench::new("ann bob");
     let all = [
         (Cap::MaxIterations, 1),
@@ -268,8 +268,14 @@ fn every_cap_can_be_set_and_the_money_of_the_command_line_stands_over_it() {
     assert_eq!((budget.max_iterations, budget.max_runtime_s, budget.max_wall_s), (n(1), n(2), n(3)));
     assert_eq!((budget.max_consecutive_failures, budget.max_tokens), (NonZeroU32::new(4), n(5)));
     assert_eq!(budget.max_usd, Some(PositiveUsd(dollars(6))));
-    let given = configured.given(Some(dollars(7))).in_force(&bench.m.state, bench.now);
-    assert_eq!(given.budget.max_usd, Some(PositiveUsd(dollars(7))));
+    let set = bench.now;
+    let cap = |at: Timestamp, now: Timestamp| {
+        let given = GivenUsd { usd: dollars(7), at };
+        configured.clone().given(Some(given)).in_force(&bench.m.state, now).budget.max_usd
+    };
+    let later = set.plus(Duration::from_millis(1));
+    assert_eq!(cap(later, later), Some(PositiveUsd(dollars(7))), "given after it was set");
+    assert_eq!(cap(Timestamp::default(), later), Some(PositiveUsd(dollars(6))), "set after it was given");
 }
 
 #[test]

@@ -1,17 +1,17 @@
 //! `peers-ctl budget`.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Subcommand;
 use peers_console::error::CommandError;
 use peers_console::operator;
-use peers_core::budget::Caps;
-use peers_fleet::start::{self, RuntimeCap};
+use peers_fleet::budget::{Raise as Raised, Standing, Step};
+use peers_fleet::start;
 use peers_model::record::{Cap, CapSet, OperatorOp};
 use peers_model::{Timestamp, Usd};
-use peers_run::boot;
-use peers_store::{FsDisk, store};
+use peers_store::FsDisk;
 use peers_sys::clock;
 use serde_json::json;
 
@@ -33,8 +33,10 @@ enum What {
 
 /// Set caps over those of the configuration, for a time
 ///
-/// A value with a plus is added to the cap that holds now. A running loop takes it up before its next turn.
-/// After --for the caps of the configuration hold again.
+/// A value with a plus is added to the cap that holds now, or, where there is none, to what is spent. All of
+/// them count over all runs. A running loop takes it up before its next turn. What is set here holds over the
+/// --max-usd of an earlier start too, also where `restart` and `resume --start` repeat that. After --for the
+/// caps that were there before hold again.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Raise {
@@ -42,8 +44,8 @@ pub(crate) struct Raise {
     which: Which,
     /// Run time of peers and gates: 4h, +2h
     #[arg(long, value_name = "[+]DURATION", value_parser = super::start::runtime_cap)]
-    runtime: Option<RuntimeCap>,
-    /// Ticks: 300, +50
+    runtime: Option<Step>,
+    /// Ticks over all runs: 300, +50; the --max-ticks of a start is another cap, which counts anew in each run
     #[arg(long, value_name = "[+]N", value_parser = number)]
     ticks: Option<Step>,
     /// Tokens: 5000000, +1000000
@@ -55,13 +57,6 @@ pub(crate) struct Raise {
     /// For so long; `never` ends it never
     #[arg(long = "for", value_name = "DURATION", default_value = "24h", value_parser = expiry)]
     span: Expiry,
-}
-
-/// A value, or so much more than there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    To(u64),
-    By(u64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,73 +101,85 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         let (place, mut disk) = cx.store()?;
         let now = clock::now();
         let until = args.span.0.map(|span| now.plus(span));
-        let op = OperatorOp::BudgetSet { caps: raised(args, &mut disk, now)?, until };
+        let standing = Standing::read(&mut disk, now)?;
+        let (caps, notes) = raised(args, &standing, now);
+        let op = OperatorOp::BudgetSet { caps, until };
         let words = words(&op);
         let data = serde_json::to_value(&op).unwrap_or_default();
         let taken = operator::act(&cx, &place, ("budget raise", op), |_| Ok(()))?;
-        Ok(Done::well(
-            format!("{name}: {words}{}", taken.said()),
-            json!({"set": data, "taken": taken.word()}),
-        ))
+        let mut text = format!("{name}: {words}{}", taken.said());
+        for note in &notes {
+            let _infallible = write!(text, "\n  note: {note}");
+        }
+        Ok(Done::well(text, json!({"set": data, "taken": taken.word(), "notes": notes})))
     })
 }
 
-/// The caps that hold now.
-fn in_force(disk: &mut FsDisk, now: Timestamp) -> Result<Caps, CommandError> {
-    let loaded = boot::load(disk)?;
-    let state = store::read_state(disk)?;
-    Ok(Caps::new(loaded.config.budget).in_force(&state, now))
-}
-
-fn raised(args: &Raise, disk: &mut FsDisk, now: Timestamp) -> Result<Vec<CapSet>, CommandError> {
-    let held = in_force(disk, now)?.budget;
-    let n = |cap: Option<std::num::NonZeroU64>| cap.map(std::num::NonZeroU64::get);
-    let runtime = args.runtime.map(|cap| match cap {
-        RuntimeCap::To(seconds) => Step::To(seconds),
-        RuntimeCap::By(seconds) => Step::By(seconds),
-    });
+/// What is to be set, and what a person should know of it.
+fn raised(args: &Raise, standing: &Standing, now: Timestamp) -> (Vec<CapSet>, Vec<String>) {
     let all = [
-        (Cap::MaxRuntimeS, runtime, n(held.max_runtime_s)),
-        (Cap::MaxIterations, args.ticks, n(held.max_iterations)),
-        (Cap::MaxTokens, args.tokens, n(held.max_tokens)),
-        (Cap::MaxUsd, args.usd, held.max_usd.map(|usd| usd.0.as_micros())),
+        (Cap::MaxRuntimeS, args.runtime),
+        (Cap::MaxIterations, args.ticks),
+        (Cap::MaxTokens, args.tokens),
+        (Cap::MaxUsd, args.usd),
     ];
-    let mut caps = Vec::new();
-    for (cap, step, held) in all {
-        let value = match (step, held) {
-            (None, _) => continue,
-            (Some(Step::To(value)), _) => value,
-            (Some(Step::By(more)), Some(held)) => held.saturating_add(more),
-            (Some(Step::By(_)), None) => {
-                return Err(CommandError::usage(format!("there is no `budget.{}` to add to", cap.key()))
-                    .hint("without a plus it sets one"));
-            }
-        };
-        caps.push(CapSet { cap, value });
+    let (mut caps, mut notes) = (Vec::new(), Vec::new());
+    for (cap, step) in all {
+        let Some(step) = step else { continue };
+        let raise = standing.raise(cap, step, now);
+        notes.extend(remarks(&raise));
+        caps.push(raise.set);
     }
-    Ok(caps)
+    if let Some(own) = standing.own_ticks().filter(|_| args.ticks.is_some()) {
+        notes.push(format!(
+            "the newest run has a cap of its own, --max-ticks {own}, which is not raised: it counts anew in each run"
+        ));
+    }
+    (caps, notes)
 }
 
-/// The cap of run time, as an act.
-pub(crate) fn runtime(disk: &mut FsDisk, cap: RuntimeCap) -> Result<OperatorOp, CommandError> {
-    let held = in_force(disk, clock::now())?.budget.max_runtime_s.map_or(0, std::num::NonZeroU64::get);
-    let value = match cap {
-        RuntimeCap::To(seconds) => seconds,
-        RuntimeCap::By(more) => held.saturating_add(more),
-    };
-    Ok(OperatorOp::BudgetSet { caps: vec![CapSet { cap: Cap::MaxRuntimeS, value }], until: None })
+/// From where it was counted, and that it does not help.
+fn remarks(Raised { set, from_spent, reached }: &Raised) -> Vec<String> {
+    let from = from_spent.map(|spent| {
+        format!(
+            "there was no `budget.{}`: counted from what is spent, {}",
+            set.cap.key(),
+            shown(set.cap, spent)
+        )
+    });
+    let reached = reached.map(|spent| {
+        format!(
+            "{} is spent already, so the loop stops at this cap at once: set a higher one",
+            shown(set.cap, spent)
+        )
+    });
+    from.into_iter().chain(reached).collect()
+}
+
+/// The cap of run time, as an act, and what a person should know of it.
+pub(crate) fn runtime(disk: &mut FsDisk, step: Step) -> Result<(OperatorOp, Vec<String>), CommandError> {
+    let now = clock::now();
+    let raise = Standing::read(disk, now)?.raise(Cap::MaxRuntimeS, step, now);
+    let notes = remarks(&raise);
+    Ok((OperatorOp::BudgetSet { caps: vec![raise.set], until: None }, notes))
+}
+
+/// The value of a cap, for people.
+fn shown(cap: Cap, value: u64) -> String {
+    match cap {
+        Cap::MaxRuntimeS | Cap::MaxWallS => peers_model::time::human(Duration::from_secs(value)),
+        Cap::MaxUsd => Usd::from_micros(value).to_string(),
+        Cap::MaxIterations | Cap::MaxConsecutiveFailures | Cap::MaxTokens => peers_view::thousands(value),
+    }
 }
 
 /// `max_usd is $25.00 until 2026-...`, for people.
 pub(crate) fn words(op: &OperatorOp) -> String {
     let OperatorOp::BudgetSet { caps, until } = op else { return String::new() };
-    let value = |set: &CapSet| match set.cap {
-        Cap::MaxRuntimeS | Cap::MaxWallS => peers_model::time::human(Duration::from_secs(set.value)),
-        Cap::MaxUsd => Usd::from_micros(set.value).to_string(),
-        Cap::MaxIterations | Cap::MaxConsecutiveFailures | Cap::MaxTokens => peers_view::thousands(set.value),
-    };
-    let caps: Vec<String> =
-        caps.iter().map(|set| format!("`budget.{}` is {}", set.cap.key(), value(set))).collect();
+    let caps: Vec<String> = caps
+        .iter()
+        .map(|set| format!("`budget.{}` is {}", set.cap.key(), shown(set.cap, set.value)))
+        .collect();
     let until = until.map_or_else(|| " for good".to_owned(), |until| format!(" until {until}"));
     format!("{}{until}", caps.join(", "))
 }

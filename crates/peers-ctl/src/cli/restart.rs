@@ -6,6 +6,7 @@ use std::time::Duration;
 use peers_console::error::CommandError;
 use peers_fleet::start::{self, StartOptions};
 use peers_fleet::stop::{self, StopOptions};
+use peers_model::Timestamp;
 
 use super::duration;
 use super::start::{BudgetArgs, RunArgs};
@@ -49,11 +50,11 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 }
 
 /// The options with the arguments of the last start. A branch or worktree that it made is there by now.
-pub(crate) fn as_last(argv: &[String], asked: StartOptions) -> Result<StartOptions, CommandError> {
-    let argv: Vec<String> = argv
+pub(crate) fn as_last(last: &[String], asked: StartOptions) -> Result<StartOptions, CommandError> {
+    let argv: Vec<String> = last
         .iter()
         .skip(1)
-        .filter(|word| !word.starts_with("--branch") && !word.starts_with("--worktree"))
+        .filter(|word| !["--branch", "--worktree", start::SINCE].iter().any(|known| word.starts_with(known)))
         .cloned()
         .collect();
     let given = argv.iter().find_map(|word| word.strip_prefix("--max-usd="));
@@ -61,5 +62,10 @@ pub(crate) fn as_last(argv: &[String], asked: StartOptions) -> Result<StartOptio
         Some(text) => Some(super::start::dollars(text).map_err(CommandError::usage)?),
         None => asked.max_usd,
     };
-    Ok(StartOptions { argv, max_usd, ..asked })
+    // It was said then: what the operator has set since holds over it. A registry of before this was kept says
+    // nothing, and what was set by hand is then the later word.
+    let since = last.iter().find_map(|word| word.strip_prefix(start::SINCE));
+    let since = since.and_then(|text| Timestamp::parse(text).ok()).unwrap_or_default();
+    let max_usd_since = given.map(|_| since);
+    Ok(StartOptions { argv, max_usd, max_usd_since, ..asked })
 }

@@ -47,10 +47,11 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         }
         if let Some(cap) = max_runtime {
             let (_, mut disk) = cx.store()?;
-            let op = super::budget::runtime(&mut disk, cap)?;
+            let (op, notes) = super::budget::runtime(&mut disk, cap)?;
             let words = super::budget::words(&op);
             let taken = operator::act(&cx, &place, ("resume", op), |_| Ok(()))?;
             told.push(format!("{words}{}", taken.said()));
+            told.extend(notes);
         }
         let taken: Taken = operator::act(&cx, &place, ("resume", OperatorOp::Resumed), |_| Ok(()))?;
         told.push(format!("everybody may have turns again{}", taken.said()));

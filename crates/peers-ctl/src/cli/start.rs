@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use peers_console::error::CommandError;
 use peers_fleet::ProjectName;
+use peers_fleet::budget::Step;
 use peers_fleet::registry::{self, Restart, RestartPolicy};
-use peers_fleet::start::{self, RuntimeCap, StartOptions, Started};
+use peers_fleet::start::{self, StartOptions, Started};
 use peers_model::Usd;
 use peers_store::runs;
 use peers_sys::term;
@@ -47,7 +48,7 @@ pub(crate) struct Args {
 /// What is handed to `peers run`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct RunArgs {
-    /// Stop after N ticks of this run
+    /// Stop after N ticks of this run; `budget raise --ticks` is about all runs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_ticks: Option<u64>,
     /// Stop when X US dollars are spent, over all runs
@@ -73,7 +74,7 @@ pub(crate) struct RunArgs {
 pub(crate) struct BudgetArgs {
     /// Set the cap of run time to D, or with a plus to D more than it is: 4h, +2h
     #[arg(long, value_name = "[+]D", value_parser = runtime_cap)]
-    pub(crate) max_runtime: Option<RuntimeCap>,
+    pub(crate) max_runtime: Option<Step>,
     /// Count what was spent as nothing, and drop the caps that were set by hand
     #[arg(long)]
     pub(crate) reset_budget: bool,
@@ -107,7 +108,7 @@ pub(crate) fn dollars(text: &str) -> Result<Usd, String> {
         .ok_or_else(|| "must be above zero and at most a billion".to_owned())
 }
 
-pub(crate) fn runtime_cap(text: &str) -> Result<RuntimeCap, String> {
+pub(crate) fn runtime_cap(text: &str) -> Result<Step, String> {
     let (more, rest) = match text.strip_prefix('+') {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -116,7 +117,7 @@ pub(crate) fn runtime_cap(text: &str) -> Result<RuntimeCap, String> {
     if seconds == 0 {
         return Err("must be above zero: 90s, 10m, 2h, 1h30m, with a leading + to add to the cap".to_owned());
     }
-    Ok(if more { RuntimeCap::By(seconds) } else { RuntimeCap::To(seconds) })
+    Ok(if more { Step::By(seconds) } else { Step::To(seconds) })
 }
 
 impl RunArgs {
@@ -164,6 +165,7 @@ impl BudgetArgs {
             argv: run.words(),
             work_dir: None,
             max_usd: run.max_usd,
+            max_usd_since: None,
             max_runtime: self.max_runtime,
             reset_budget: self.reset_budget,
             force: self.force,
@@ -306,7 +308,9 @@ fn planned(
         vec![format!("already running, or somebody is about to: {holder}")]
     } else {
         let no_gates = options.argv.iter().any(|word| word == "--allow-no-gates");
-        ctl.cx(&project).start_refusals(&place, no_gates)
+        let mut refusals = ctl.cx(&project).start_refusals(&place, no_gates);
+        refusals.extend(start::exhausted(&place, options).map(|finding| finding.message));
+        refusals
     };
     let shown: Vec<String> = argv.iter().map(|word| term::quoted(word)).collect();
     let mut text = format!("{name}: {}", shown.join(" "));

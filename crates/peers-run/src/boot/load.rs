@@ -4,7 +4,7 @@ use peers_core::machine::LoopConfig;
 use peers_model::config::{Config, Driver, OnPeerUnavailable, Setup};
 use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, PLACEHOLDER, SHIPPED_GATES};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
-use peers_model::{Usd, exit, limits};
+use peers_model::{exit, limits};
 use peers_store::accept::{self, Accepted};
 use peers_store::load::{self, LoadError, Source};
 use peers_store::{Area, Disk, DiskErrorKind, StoreError, layout};
@@ -310,7 +310,6 @@ pub(super) struct Reloader {
     pub(super) book: OpenBook,
     pub(super) no_skeptic: bool,
     pub(super) dry_run: bool,
-    pub(super) max_usd: Option<Usd>,
 }
 
 impl Reload for Reloader {
@@ -321,7 +320,7 @@ impl Reload for Reloader {
         cfg.rules = rules(&loaded.config, &loaded.goals, self.no_skeptic, self.dry_run);
         cfg.goals.clone_from(&loaded.goals);
         cfg.digests = loaded.digests.clone();
-        super::start::settings(&mut cfg, &loaded.config, self.max_usd);
+        super::start::settings(&mut cfg, &loaded.config);
         self.book.turn(book);
         Ok(cfg)
     }

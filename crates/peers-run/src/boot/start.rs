@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use peers_core::budget::Caps;
+use peers_core::budget::{Caps, GivenUsd};
 use peers_core::classify_path::TestPaths;
 use peers_core::machine::{After, LoopConfig, Notice};
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::config::Config;
 use peers_model::outcome::StopReason;
 use peers_model::record::{GateRule, MoveKind, OperatorOp, OperatorRecord, Record};
-use peers_model::{CommitId, GoalId, RunId, Usd, exit};
+use peers_model::{CommitId, GoalId, RunId, Timestamp, Usd, exit};
 use peers_store::project::Project;
 use peers_store::runs::{self, RunRecord};
 use peers_store::verdicts::Verdicts;
@@ -56,6 +56,8 @@ pub struct RunOptions {
     pub max_ticks: Option<u64>,
     /// Money cap, over that of the config.
     pub max_usd: Option<Usd>,
+    /// When the operator gave it; absent = now. A start that repeats the arguments of an earlier one says it.
+    pub max_usd_since: Option<Timestamp>,
     /// Make this branch at HEAD and work there.
     pub branch: Option<String>,
     /// Work in a linked worktree, there or at the default place.
@@ -492,7 +494,6 @@ impl Ground {
             book: open_book,
             no_skeptic: options.no_skeptic,
             dry_run: options.dry_run,
-            max_usd: options.max_usd,
         };
         let mut signals = Signals::take().map_err(|e| Finding::plain(exit::BUG, format!("signals: {e}")))?;
         let mut engine = Engine::new(cfg, store, world, record).with_reloader(Box::new(reloader));
@@ -524,7 +525,7 @@ pub(crate) fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) 
         goals: loaded.goals.clone(),
         rules: rules(&loaded.config, &loaded.goals, options.no_skeptic, options.dry_run),
         digests: loaded.digests.clone(),
-        caps: Caps::new(loaded.config.budget.clone()),
+        caps: caps(&loaded.config, given(options)),
         after: options.after.clone(),
         max_ticks: options.max_ticks,
         stuck_after: 0,
@@ -544,14 +545,14 @@ pub(crate) fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) 
         torn: None,
         uncommitted: Vec::new(),
     };
-    settings(&mut cfg, &loaded.config, options.max_usd);
+    settings(&mut cfg, &loaded.config);
     cfg
 }
 
 /// The settings that a reload may change: those of the configuration, and over them what the command line
 /// asked for.
-pub(super) fn settings(cfg: &mut LoopConfig, config: &Config, max_usd: Option<Usd>) {
-    cfg.caps = caps(config, max_usd);
+pub(super) fn settings(cfg: &mut LoopConfig, config: &Config) {
+    cfg.caps = caps(config, cfg.caps.given_usd);
     cfg.stuck_after = config.goals.stuck_halt_after;
     (cfg.stuck_gates, cfg.idle_gates) = watched(config, &cfg.rules.gates);
     cfg.soft_required = config.goals.soft_consensus_required;
@@ -584,8 +585,14 @@ fn is_confined(backend: &str) -> bool {
     backend != UNCONFINED
 }
 
-fn caps(config: &Config, max_usd: Option<Usd>) -> Caps {
-    Caps::new(config.budget.clone()).given(max_usd)
+/// The money cap of the command line.
+fn given(options: &RunOptions) -> Option<GivenUsd> {
+    let at = || options.max_usd_since.unwrap_or_else(peers_sys::clock::now);
+    options.max_usd.map(|usd| GivenUsd { usd, at: at() })
+}
+
+fn caps(config: &Config, given: Option<GivenUsd>) -> Caps {
+    Caps::new(config.budget.clone()).given(given)
 }
 
 fn io(error: &FileError) -> Finding {
@@ -734,8 +741,10 @@ mod tests {
     #[test]
     fn a_cap_of_the_command_line_stands_over_every_configuration_that_comes() {
         let asked = Usd::from_f64(3.0);
+        let options = RunOptions { max_usd: asked, ..RunOptions::default() };
         for budget in ["", "max_usd: 9.0"] {
-            assert_eq!(caps(&config(budget), asked).budget.max_usd.map(|usd| usd.0), asked, "{budget}");
+            let caps = caps(&config(budget), given(&options));
+            assert_eq!(caps.budget.max_usd.map(|usd| usd.0), asked, "{budget}");
         }
     }
 

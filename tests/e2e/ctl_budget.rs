@@ -1,0 +1,183 @@
+//! Budgets of loops in the background: what the operator said last holds.
+
+use serde_json::{Value, json};
+
+use crate::ctl_fleet::Fleet;
+use crate::support::{World, heard, program};
+
+/// A repository whose turns cost one dollar each and never make the gate green.
+fn costly() -> Fleet {
+    let turn = json!([{"emit": {"usage": {"input": 10, "output": 5, "usd": 1.0}}},
+        {"write": {"path": "{{peer}}.txt", "append": "{{turn}}\n"}}, {"handoff": "Work"}]);
+    let fleet = Fleet::of(World::ready("test -f never"));
+    for peer in ["ann", "ben"] {
+        fleet.script(peer, &json!({"after": "repeat", "turns": [turn]}).to_string());
+    }
+    paid(&fleet, "");
+    fleet
+}
+
+/// Peers whose tool tells what it cost.
+fn paid(fleet: &Fleet, more: &str) {
+    let peer = |name: &str| {
+        json!({"name": name, "tool": "claude", "argv": [program(), "fake-peer", "--script",
+            fleet.path(&format!("scripts/{name}.yaml")), "-p", "--output-format", "stream-json", "--verbose"]})
+    };
+    let peers = json!([peer("ann"), peer("ben")]);
+    fleet.write(".peers/config.yaml", &format!("peers: {peers}\n{more}"));
+    fleet.accept(&[]);
+}
+
+fn ticks(fleet: &Fleet) -> usize {
+    fleet.records("tick").len()
+}
+
+fn over(fleet: &Fleet, code: i32) {
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(code);
+}
+
+#[test]
+fn a_raise_beats_the_cap_of_an_older_start_which_is_repeated_and_yields_to_that_of_a_newer_one() {
+    let fleet = costly();
+    fleet.start(&["--max-usd", "2"]);
+    over(&fleet, 10);
+    assert_eq!(ticks(&fleet), 2);
+    let said = fleet.ctl(&["status"]).exits(0).out;
+    assert!(said.contains("budget:max_usd, $2.00 of $2.00"), "{said}");
+    let done = fleet.ctl(&["resume", "--start"]).exits(10);
+    assert!(done.err.contains("(budget:max_usd): $2.00 of $2.00 (100 %)"), "{}", done.err);
+    // What is added is added to the cap that the last start gave.
+    let done = fleet.ctl(&["budget", "raise", "--usd", "+3"]).exits(0);
+    assert!(
+        done.out.contains("`budget.max_usd` is $5.00 until ") && !done.out.contains("note"),
+        "{}",
+        done.out
+    );
+    let said = fleet.ctl(&["status"]).exits(0).out;
+    assert!(said.contains("$2.00 of $5.00"), "{said}");
+    fleet.ctl(&["resume", "--start"]).exits(0);
+    over(&fleet, 10);
+    assert_eq!(ticks(&fleet), 5);
+    // A start of which nothing is known but its arguments says when these were given.
+    let done = fleet.ctl(&["restart"]).exits(10);
+    assert!(done.err.contains("$5.00 of $5.00"), "{}", done.err);
+    fleet.ctl(&["budget", "raise", "--usd", "6"]).exits(0);
+    fleet.ctl(&["restart"]).exits(0);
+    over(&fleet, 10);
+    assert_eq!(ticks(&fleet), 6);
+    // Given after it was raised.
+    let done = fleet.ctl(&["start", "--max-usd", "3"]).exits(10);
+    assert!(done.err.contains("$6.00 of $3.00"), "{}", done.err);
+    fleet.ctl(&["start", "--max-usd", "8"]).exits(0);
+    over(&fleet, 10);
+    assert_eq!(ticks(&fleet), 8);
+    fleet.is_quiet();
+}
+
+#[test]
+fn a_dry_run_says_that_the_budget_is_used_up() {
+    let fleet = costly();
+    fleet.start(&["--max-usd", "1"]);
+    over(&fleet, 10);
+    let refused = |args: &[&str]| {
+        let rows = fleet.data("peers-ctl.start/1", &[&["start", "--dry-run"], args].concat(), 0);
+        rows[0]["refusals"].as_array().unwrap().len()
+    };
+    assert_eq!((refused(&["--max-usd", "1"]), refused(&["--max-usd", "2"]), refused(&[])), (1, 0, 0));
+    assert_eq!(
+        (refused(&["--max-usd", "1", "--force"]), refused(&["--max-usd", "1", "--reset-budget"])),
+        (0, 0)
+    );
+    let done = fleet.ctl(&["start", "--dry-run", "--max-usd", "1"]).exits(0);
+    assert!(
+        done.out.contains("would be refused: the budget is exhausted (budget:max_usd): $1.00"),
+        "{}",
+        done.out
+    );
+    assert!(!done.out.contains("since"), "{}", done.out);
+    std::fs::rename(fleet.store(), fleet.path("elsewhere")).unwrap();
+    assert_eq!(refused(&[]), 1);
+    let done = fleet.ctl(&["start", "--dry-run"]).exits(0);
+    assert!(done.out.contains("would be refused: "), "{}", done.out);
+    fleet.ctl(&["start"]).exits(5);
+}
+
+/// Turns of two dollars; the first says `up` and waits for a word.
+fn waiting() -> (Fleet, std::path::PathBuf) {
+    let fleet = costly();
+    let (pipe, go) = (fleet.fifo("pipe"), fleet.fifo("go"));
+    let cost = json!({"emit": {"usage": {"input": 10, "output": 5, "usd": 2.0}}});
+    let work =
+        json!([cost, {"write": {"path": "{{peer}}.txt", "append": "{{turn}}\n"}}, {"handoff": "Work"}]);
+    let mut first = work.as_array().unwrap().clone();
+    first.insert(0, json!({"shell": format!("echo up > {}; read word < {}", pipe.display(), go.display())}));
+    fleet.script("ann", &json!({"after": "repeat", "turns": [first, work]}).to_string());
+    fleet.script("ben", &json!({"after": "repeat", "turns": [work]}).to_string());
+    fleet.start(&["--max-usd", "2"]);
+    heard(&pipe);
+    (fleet, go)
+}
+
+#[test]
+fn a_loop_that_runs_takes_up_raises_before_its_next_turn() {
+    let (fleet, go) = waiting();
+    std::fs::write(&go, "go\n").unwrap();
+    over(&fleet, 10);
+    assert_eq!(ticks(&fleet), 1);
+    let (fleet, go) = waiting();
+    for said in ["$4.00", "$6.00"] {
+        // The first still waits to be taken up, and counts.
+        let done = fleet.ctl(&["budget", "raise", "--usd", "+2"]).exits(0);
+        assert!(done.out.contains(&format!("`budget.max_usd` is {said} until ")), "{}", done.out);
+        assert!(done.out.contains("the running loop takes it up before its next tick"), "{}", done.out);
+    }
+    std::fs::write(&go, "go\n").unwrap();
+    over(&fleet, 10);
+    assert_eq!(ticks(&fleet), 3);
+    fleet.is_quiet();
+}
+
+#[test]
+fn ticks_of_all_runs_are_raised_and_those_of_one_run_count_anew() {
+    let fleet = costly();
+    paid(&fleet, "budget: {max_iterations: 2}\n");
+    fleet.start(&[]);
+    over(&fleet, 10);
+    let done = fleet.ctl(&["budget", "raise", "--ticks", "+3"]).exits(0);
+    assert!(
+        done.out.contains("`budget.max_iterations` is 5 until ") && !done.out.contains("note"),
+        "{}",
+        done.out
+    );
+    fleet.ctl(&["resume", "--start"]).exits(0);
+    over(&fleet, 10);
+    assert_eq!(ticks(&fleet), 5);
+    fleet.ctl(&["budget", "raise", "--ticks", "50"]).exits(0);
+    fleet.start(&["--max-ticks", "2"]);
+    over(&fleet, 0);
+    let done = fleet.ctl(&["budget", "raise", "--ticks", "+1"]).exits(0);
+    assert!(done.out.contains("note: the newest run has a cap of its own, --max-ticks 2,"), "{}", done.out);
+    fleet.ctl(&["resume", "--start"]).exits(0);
+    over(&fleet, 0);
+    assert_eq!(ticks(&fleet), 9);
+}
+
+#[test]
+fn without_a_cap_more_is_counted_from_what_is_spent() {
+    let fleet = costly();
+    fleet.start(&["--max-ticks", "2"]);
+    over(&fleet, 0);
+    let row = |args: &[&str]| -> Value {
+        fleet.data("peers-ctl.budget-raise/1", &[&["budget", "raise"], args].concat(), 0)[0].clone()
+    };
+    let raised = row(&["--usd", "+1.5", "--tokens", "+5"]);
+    assert_eq!(
+        raised["set"]["caps"],
+        json!([{"cap": "max_tokens", "value": 35}, {"cap": "max_usd", "value": 3_500_000}])
+    );
+    let notes = raised["notes"].to_string();
+    assert!(notes.contains("there was no `budget.max_usd`: counted from what is spent, $2.00"), "{notes}");
+    let raised = row(&["--usd", "1"]);
+    let notes = raised["notes"].to_string();
+    assert!(notes.contains("$2.00 is spent already, so the loop stops at this cap at once"), "{notes}");
+}
