@@ -69,6 +69,8 @@ mod ctl_stop;
 #[cfg(test)]
 mod ctl_views;
 #[cfg(test)]
+mod ctl_watch;
+#[cfg(test)]
 mod scenarios;
 #[cfg(test)]
 mod support;

@@ -27,6 +27,7 @@ pub mod service;
 pub mod start;
 pub mod stop;
 pub mod supervise;
+pub mod told;
 
 pub use config::ConfigDir;
 pub use registry::{Entry, Project, ProjectName, Registry};

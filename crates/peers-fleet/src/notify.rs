@@ -6,20 +6,20 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use peers_model::exit;
 use peers_run::boot::Finding;
+use peers_sys::digest::sha256_hex;
 use peers_sys::env::Env;
-use peers_sys::spawn::resolve_program;
-use peers_sys::{clock, term};
+use peers_sys::spawn::{RawExit, Spawn, Stdin, StubProgram, resolve_program};
+use peers_sys::term;
 use serde::Serialize;
 
 /// Whoever is told has so long.
 const LIMIT: Duration = Duration::from_secs(20);
-/// How often it is looked at whether he is done.
-const LOOK: Duration = Duration::from_millis(50);
+/// What becomes the program: what that prints is nobody's.
+const SILENT: &str = r#"exec "$@" >/dev/null 2>&1"#;
 
 /// How an operator is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,21 +73,17 @@ impl Channel {
         }
     }
 
-    /// Tells it. Nobody waits longer than 20 seconds for whoever is told.
+    /// Tells it. Nobody waits longer than 20 seconds for whoever is told: then it and all that it started is ended.
     ///
     /// # Errors
     /// A sentence about what went wrong.
-    pub fn tell(&self, notice: &Notice, env: &Env) -> Result<(), String> {
+    pub fn tell(&self, notice: &Notice, env: &Env, stub: &StubProgram) -> Result<(), String> {
         let body = serde_json::to_string(notice).unwrap_or_default();
+        let mut vars = env.vars().to_vec();
         match self {
             Self::Command(command) => {
-                let mut told = Command::new("/bin/sh");
-                told.arg("-c")
-                    .arg(command)
-                    .env_clear()
-                    .envs(env.vars().iter().cloned())
-                    .envs(variables(notice));
-                run(told, body.as_bytes())
+                vars.extend(variables(notice).map(|(name, value)| (name.into(), value.into())));
+                run(stub, vec!["/bin/sh".into(), "-c".into(), command.into()], vars, body.as_bytes())
             }
             Self::Webhook(url) => {
                 let curl = program("curl", env).map_err(|finding| finding.message)?;
@@ -95,28 +91,29 @@ impl Channel {
                 let config = format!(
                     "url = \"{url}\"\nheader = \"Content-Type: application/json\"\ndata-raw = \"{quoted}\"\nmax-time = 15\n"
                 );
-                let mut told = Command::new(curl);
-                told.args([
-                    "--config",
-                    "-",
-                    "--fail",
-                    "--silent",
-                    "--show-error",
-                    "--output",
-                    "/dev/null",
-                    "--proto",
-                    "=http,https",
-                ]);
-                told.env_clear().envs(env.vars().iter().cloned());
-                run(told, config.as_bytes())
+                let mut words: Vec<OsString> = vec![curl.into_os_string()];
+                words.extend(CURL.map(OsString::from));
+                run(stub, words, vars, config.as_bytes())
             }
             Self::Desktop => {
                 let notifier = program(NOTIFIER, env).map_err(|finding| finding.message)?;
-                let mut told = Command::new(notifier);
-                told.args(desktop(notice)).env_clear().envs(env.vars().iter().cloned());
-                run(told, b"")
+                let mut words: Vec<OsString> = vec![notifier.into_os_string()];
+                words.extend(desktop(notice));
+                run(stub, words, vars, b"")
             }
         }
+    }
+
+    /// What tells it from other channels, where an address is not shown.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let (kind, what) = match self {
+            Self::Command(command) => ("command", command.as_str()),
+            Self::Webhook(url) => ("webhook", url.as_str()),
+            Self::Desktop => ("desktop", ""),
+        };
+        let digest = sha256_hex(what.as_bytes());
+        format!("{kind}:{}", digest.get(..16).unwrap_or_default())
     }
 
     /// For people; an address is not shown.
@@ -171,6 +168,20 @@ fn desktop(notice: &Notice) -> Vec<OsString> {
     ]
 }
 
+/// How `curl` is called. First of all: without the settings that lie in a home directory.
+const CURL: [&str; 10] = [
+    "-q",
+    "--config",
+    "-",
+    "--fail",
+    "--silent",
+    "--show-error",
+    "--output",
+    "/dev/null",
+    "--proto",
+    "=http,https",
+];
+
 fn variables(notice: &Notice) -> [(&'static str, String); 5] {
     [
         ("PEERS_PROJECT", notice.project.clone()),
@@ -191,32 +202,37 @@ fn program(name: &str, env: &Env) -> Result<std::path::PathBuf, Finding> {
     })
 }
 
-/// Runs it with this on its standard input, for as long as it may take.
-fn run(mut command: Command, input: &[u8]) -> Result<(), String> {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| format!("it cannot be started: {error}"))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // It need not read it.
+/// Runs it with this on its standard input, for as long as it may take: in a group of its own, with no signal
+/// blocked, whatever whoever watches listens for.
+fn run(
+    stub: &StubProgram,
+    words: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    input: &[u8],
+) -> Result<(), String> {
+    let here = peers_sys::env::current_dir().unwrap_or_else(|_| "/".into());
+    let mut spawn = Spawn::new(stub.clone(), "/bin/sh", here);
+    spawn.args = ["-c", SILENT, "sh"].iter().map(OsString::from).chain(words).collect();
+    spawn.env = env;
+    spawn.stdin = Stdin::Piped;
+    let mut child = spawn.start().map_err(|error| format!("it cannot be started: {error}"))?;
+    if let Some(mut stdin) = child.take_stdin() {
+        // It need not read it. What is written is less than a pipe holds.
         let _unread = stdin.write_all(input);
     }
-    let until = clock::mono().plus(LIMIT);
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(format!("it ended with {status}")),
-            Ok(None) if clock::mono() < until => std::thread::sleep(LOOK),
-            Ok(None) => {
-                // It is our child and not reaped.
-                let _gone = child.kill();
-                let _reaped = child.wait();
-                return Err(format!("it took longer than {} seconds", LIMIT.as_secs()));
-            }
-            Err(error) => return Err(format!("how it ended is not known: {error}")),
-        }
+    let unknown = |error: peers_sys::spawn::WaitError| format!("how it ended is not known: {error}");
+    let ended = child.wait_exited(Some(LIMIT)).map_err(unknown)?;
+    if ended.is_none() {
+        // It is our child and not reaped. Whoever is gone already need not be ended.
+        let _gone = child.kill();
+        child.wait_exited(None).map_err(unknown)?;
+    }
+    let exit = child.reap().map_err(unknown)?;
+    match exit {
+        _ if ended.is_none() => Err(format!("it took longer than {} seconds", LIMIT.as_secs())),
+        RawExit::Code(0) => Ok(()),
+        RawExit::Code(code) => Err(format!("it ended with exit code {code}")),
+        RawExit::Signal(signal) => Err(format!("it died of signal {signal}")),
     }
 }
 
@@ -224,41 +240,24 @@ fn run(mut command: Command, input: &[u8]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn notice() -> Notice {
-        Notice::new(
-            "billing",
-            "act",
-            "budget",
-            "the \u{1b}[2Jmoney\nis \"gone\"",
-            Some("peers-ctl budget raise billing --usd +5"),
-        )
+    #[test]
+    fn nothing_in_a_notice_steers_a_terminal() {
+        let notice = Notice::new("billing", "act", "budget", "the \u{1b}[2Jmoney\nis gone", Some("x\u{7}y"));
+        let told = format!("{notice:?}{:?}{:?}", variables(&notice), desktop(&notice));
+        assert!(!notice.why.contains('\n') && !told.contains('\u{1b}') && !told.contains("u{"), "{told}");
     }
 
     #[test]
-    fn a_command_is_told_in_variables_and_on_its_input_and_nothing_in_it_steers_a_terminal() {
-        let tmp = tempfile::tempdir().unwrap();
-        let file = tmp.path().join("told");
-        let env = Env::from_pairs([("PATH", "/usr/bin:/bin"), ("OUT", file.to_str().unwrap())]);
-        let command = Channel::Command(
-            "{ echo \"$PEERS_PROJECT/$PEERS_LEVEL/$PEERS_CODE/$PEERS_WHY/$PEERS_ACTION\"; cat; } > \"$OUT\""
-                .into(),
-        );
-        command.tell(&notice(), &env).unwrap();
-        let told = std::fs::read_to_string(file).unwrap();
-        let (first, json) = told.split_once('\n').unwrap();
-        assert!(
-            first.starts_with("billing/act/budget/the ")
-                && first.ends_with("/peers-ctl budget raise billing --usd +5")
-        );
-        let value: serde_json::Value = serde_json::from_str(json).unwrap();
-        assert_eq!((&value["schema"], &value["level"]), (&"peers-ctl.notice/1".into(), &"act".into()));
-        assert!(!told.contains('\u{1b}'));
+    fn channels_are_told_apart_without_their_secrets() {
+        let one = Channel::Webhook("https://secret/1".into());
+        assert_ne!(one.id(), Channel::Webhook("https://secret/2".into()).id());
+        assert!(!one.id().contains("secret"));
+        assert_ne!(Channel::Command("a".into()).id(), Channel::Desktop.id());
     }
 
     #[test]
     fn who_cannot_be_told_is_said() {
         let env = Env::from_pairs([("PATH", "/usr/bin:/bin")]);
-        assert!(Channel::Command("exit 3".into()).tell(&notice(), &env).unwrap_err().contains('3'));
         assert_eq!(Channel::Webhook("ftp://x".into()).check(&env).unwrap_err().exit, 2);
         assert_eq!(Channel::Webhook("https://x/\" y".into()).check(&env).unwrap_err().exit, 2);
         let nowhere = Env::from_pairs([("PATH", "/nowhere")]);

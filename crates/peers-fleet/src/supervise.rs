@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use peers_model::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::registry::{Outcome, Phase, Project, RestartPolicy, State};
 
@@ -28,10 +29,21 @@ pub enum Verdict {
     GiveUp,
 }
 
+/// Starts of a loop that were refused, which are no attempts: nothing ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// When the loop ended that was to be started again; those of another end count for nothing.
+    pub since: Option<Timestamp>,
+    /// The last of them.
+    pub at: Timestamp,
+    /// How many.
+    pub times: u32,
+}
+
 /// Whether a loop is to be started again. Only one that died or failed is: one that stopped for a reason waits
-/// for whoever that reason is for.
+/// for whoever that reason is for. The wait counts from its end or the last attempt, whichever was later.
 #[must_use]
-pub fn supervise(project: &Project, now: Timestamp) -> Verdict {
+pub fn supervise(project: &Project, refused: Option<Refused>, now: Timestamp) -> Verdict {
     if project.restart.policy != RestartPolicy::OnCrash || project.state != State::Crashed {
         return Verdict::Leave;
     }
@@ -50,9 +62,12 @@ pub fn supervise(project: &Project, now: Timestamp) -> Verdict {
     if done >= project.restart.max_per_hour.unwrap_or(MOST) {
         return Verdict::GiveUp;
     }
-    let wait = FIRST.saturating_mul(1_u32.checked_shl(done).unwrap_or(u32::MAX)).min(LONGEST);
+    let before = done.saturating_add(refused.map_or(0, |refused| refused.times));
+    let wait = FIRST.saturating_mul(1_u32.checked_shl(before).unwrap_or(u32::MAX)).min(LONGEST);
     let ended = project.last_stopped_at.unwrap_or(project.added_at);
-    let due = ended.plus(wait);
+    // What lies ahead was noted down before the clock was set back.
+    let attempts = recent.into_iter().chain(refused.map(|refused| refused.at)).filter(|at| *at <= now);
+    let due = attempts.fold(ended, Ord::max).plus(wait);
     if now >= due { Verdict::Start } else { Verdict::Wait(due) }
 }
 
@@ -87,19 +102,36 @@ mod tests {
     fn one_that_died_is_started_after_a_wait_that_doubles() {
         for (times, wait) in [(vec![], 30), (vec![9_000], 60), (vec![8_000, 8_500, 9_000], 240)] {
             let project = crashed(&times, Outcome::Killed);
-            assert_eq!(supervise(&project, at(10_000)), Verdict::Wait(at(10_000 + wait)), "{times:?}");
-            assert_eq!(supervise(&project, at(10_000 + wait)), Verdict::Start, "{times:?}");
+            assert_eq!(supervise(&project, None, at(10_000)), Verdict::Wait(at(10_000 + wait)), "{times:?}");
+            assert_eq!(supervise(&project, None, at(10_000 + wait)), Verdict::Start, "{times:?}");
         }
+    }
+
+    #[test]
+    fn the_wait_counts_from_the_last_attempt_where_that_was_later_and_grows_with_refusals_too() {
+        // It never came up, so it has not ended since.
+        let project = crashed(&[10_100], Outcome::Killed);
+        assert_eq!(supervise(&project, None, at(10_150)), Verdict::Wait(at(10_160)));
+        assert_eq!(supervise(&project, None, at(10_160)), Verdict::Start);
+        let project = crashed(&[], Outcome::Killed);
+        for (times, wait) in [(1, 60), (2, 120), (5, 960), (40, 1800)] {
+            let refused = Some(Refused { since: project.last_stopped_at, at: at(20_000), times });
+            assert_eq!(supervise(&project, refused, at(20_001)), Verdict::Wait(at(20_000 + wait)), "{times}");
+            assert_eq!(supervise(&project, refused, at(20_000 + wait)), Verdict::Start, "{times}");
+        }
+        // The clock was set back.
+        let project = crashed(&[99_999], Outcome::Killed);
+        assert_eq!(supervise(&project, None, at(10_060)), Verdict::Start);
     }
 
     #[test]
     fn after_five_in_an_hour_a_person_is_needed_until_the_hour_is_over() {
         let project = crashed(&[9_000, 9_100, 9_200, 9_300, 9_400], Outcome::Error);
-        assert_eq!(supervise(&project, at(12_000)), Verdict::GiveUp);
-        assert_eq!(supervise(&project, at(9_001 + 3600)), Verdict::Start);
+        assert_eq!(supervise(&project, None, at(12_000)), Verdict::GiveUp);
+        assert_eq!(supervise(&project, None, at(9_001 + 3600)), Verdict::Start);
         let mut patient = crashed(&[9_000], Outcome::Error);
         patient.restart.max_per_hour = Some(1);
-        assert_eq!(supervise(&patient, at(12_000)), Verdict::GiveUp);
+        assert_eq!(supervise(&patient, None, at(12_000)), Verdict::GiveUp);
     }
 
     #[test]
@@ -108,12 +140,12 @@ mod tests {
             let mut project = crashed(&[], outcome);
             let died =
                 [Outcome::Killed, Outcome::Lost, Outcome::HostRebooted, Outcome::Error].contains(&outcome);
-            assert_eq!(supervise(&project, at(99_999)) == Verdict::Start, died, "{outcome:?}");
+            assert_eq!(supervise(&project, None, at(99_999)) == Verdict::Start, died, "{outcome:?}");
             project.state = State::Stopped;
-            assert_eq!(supervise(&project, at(99_999)), Verdict::Leave, "{outcome:?}");
+            assert_eq!(supervise(&project, None, at(99_999)), Verdict::Leave, "{outcome:?}");
         }
         let mut never = crashed(&[], Outcome::Killed);
         never.restart.policy = RestartPolicy::Never;
-        assert_eq!(supervise(&never, at(99_999)), Verdict::Leave);
+        assert_eq!(supervise(&never, None, at(99_999)), Verdict::Leave);
     }
 }

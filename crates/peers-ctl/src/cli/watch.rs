@@ -1,16 +1,18 @@
 //! `peers-ctl watch`.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use peers_console::error::CommandError;
 use peers_fleet::notify::{Channel, Notice};
-use peers_fleet::supervise::{Verdict, recent, supervise};
+use peers_fleet::supervise::{Refused, Verdict, recent, supervise};
+use peers_fleet::told::{self, Due, Told};
 use peers_fleet::{ConfigDir, Project, ProjectName, registry};
-use peers_model::exit;
+use peers_model::{Timestamp, exit};
 use peers_sys::clock;
+use peers_sys::digest::sha256_hex;
 use peers_sys::interrupts::Interrupts;
+use peers_sys::spawn::StubProgram;
 use peers_view::{Level, LoopRow};
 use serde_json::json;
 
@@ -24,7 +26,10 @@ use crate::many::Which;
 ///
 /// Which loops are started again is said by `peers-ctl start --restart on-crash`: only those that died or
 /// failed, never one that stopped for a reason, first after 30 seconds, later after up to half an hour, at most
-/// five times in an hour. Ctrl-C ends the watching; the loops go on.
+/// five times in an hour. A start that is refused is none of these; it is told once and asked again later.
+///
+/// Of each thing that comes to need somebody each channel is told once, also by later calls: who was told what is
+/// kept beside the registry. A channel that fails is tried five times. Ctrl-C ends the watching; the loops go on.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -37,8 +42,9 @@ pub(crate) struct Args {
     /// `$PEERS_PROJECT`, `$PEERS_LEVEL`, `$PEERS_CODE`, `$PEERS_WHY`, `$PEERS_ACTION`
     #[arg(long, value_name = "CMD", verbatim_doc_comment)]
     notify_cmd: Vec<String>,
-    /// Post the notice as JSON to the address in this file, by `curl`; a file, since addresses are secrets
-    #[arg(long, value_name = "FILE")]
+    /// Post the notice as JSON to the address in this file, by `curl`; a file that nobody else can read, since
+    /// addresses are secrets
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     webhook_file: Option<std::path::PathBuf>,
     /// Show the notice on the desktop
     #[arg(long)]
@@ -46,6 +52,9 @@ pub(crate) struct Args {
     /// From which urgency on somebody is told
     #[arg(long, value_enum, default_value_t = From::Act, value_name = "LEVEL")]
     from: From,
+    /// Tell again what still needs somebody after so long
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    remind: Option<Duration>,
     /// Start no loop again, only tell
     #[arg(long)]
     no_restart: bool,
@@ -87,14 +96,19 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     if args.every < Duration::from_millis(500) {
         return Err(CommandError::usage("--every is at least 1s"));
     }
+    if args.remind.is_some_and(|remind| remind < Duration::from_secs(60)) {
+        return Err(CommandError::usage("--remind is at least 1m"));
+    }
     let interrupts = Interrupts::take()?;
     let mut watch = Watch {
         args,
         ctl,
         config,
         channels,
+        stub: StubProgram::this_program()?,
         board: Board::default(),
-        told: BTreeMap::new(),
+        kept: Told::default(),
+        own: Told::default(),
         begun: Vec::new(),
     };
     loop {
@@ -123,7 +137,14 @@ fn channels(args: &Args, ctl: &Ctl) -> Result<Vec<Channel>, CommandError> {
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(CommandError::usage("--webhook-file names a file"));
         };
-        let text = peers_sys::SafeDir::open_shared(dir)?.read_text(name, ADDRESS)?;
+        let dir = peers_sys::SafeDir::open_shared(dir)?;
+        let text = dir.read_text(name, ADDRESS)?;
+        if dir.stat(name)?.is_some_and(|stat| stat.mode & 0o077 != 0) {
+            let shown = path.to_string_lossy();
+            let what = format!("others can read the address in {}", peers_sys::term::inline(&shown));
+            return Err(CommandError::new(exit::REFUSED, what)
+                .hint(format!("chmod 600 {}", peers_sys::term::quoted(&shown))));
+        }
         channels.push(Channel::Webhook(text.trim().to_owned()));
     }
     if args.desktop {
@@ -137,12 +158,22 @@ struct Watch<'a> {
     ctl: &'a Ctl,
     config: ConfigDir,
     channels: Vec<Channel>,
+    stub: StubProgram,
     board: Board,
-    /// Of what somebody was told last.
-    told: BTreeMap<String, (Level, &'static str)>,
+    /// Who was told what, as the file has it.
+    kept: Told,
+    /// The same of this process, which also knows what could not be written, and what it printed.
+    own: Told,
     /// Loops that were started here: who waits for them learns when they end.
     begun: Vec<peers_sys::detach::Launched>,
 }
+
+/// What is printed here.
+const PRINTED: &str = "output";
+/// What a loop asks of its operator.
+const ATTENTION: &str = "attention";
+/// What became of starting it again.
+const RESTART: &str = "restart";
 
 impl Watch<'_> {
     fn look(&mut self) -> Result<(), CommandError> {
@@ -156,13 +187,14 @@ impl Watch<'_> {
         };
         let Looked { rows, seen, .. } =
             self.board.rows(self.ctl, &self.config, |project| names.contains(&project.name))?;
+        self.kept = Told::load(&self.config);
         for one in &seen {
             if let Some(change) = &one.change {
                 self.event("state", change.name.as_str(), &change.words())?;
             }
         }
-        for row in &rows {
-            self.attend(row)?;
+        for (row, one) in rows.iter().zip(&seen) {
+            self.attend(row, &one.project)?;
         }
         if !self.args.no_restart {
             for one in &seen {
@@ -173,39 +205,110 @@ impl Watch<'_> {
     }
 
     /// Tells of a loop that has come to need somebody.
-    fn attend(&mut self, row: &LoopRow) -> Result<(), CommandError> {
+    fn attend(&mut self, row: &LoopRow, project: &Project) -> Result<(), CommandError> {
         let top = &row.attention.top;
-        let now = (top.level, top.code);
-        let before = self.told.insert(row.name.clone(), now);
-        if before == Some(now) || !self.args.from.wants(top.level) {
+        if !self.args.from.wants(top.level) {
+            self.forget(project, ATTENTION);
             return Ok(());
         }
-        let notice = Notice::new(&row.name, top.level.word(), top.code, &top.why, top.action.as_deref());
-        let action = notice.action.as_ref().map(|action| format!(" -> {action}")).unwrap_or_default();
-        self.event(top.level.word(), &row.name, &format!("{}{action}", notice.why))?;
+        let level = top.level.word();
+        let notice = Notice::new(&row.name, level, top.code, &top.why, top.action.as_deref());
+        self.tell(project, (ATTENTION, &format!("{level}/{}", top.code)), (level, &notice))
+    }
+
+    /// Tells those that are to be told, and notes that down before.
+    fn tell(
+        &mut self,
+        project: &Project,
+        (subject, what): (&str, &str),
+        (kind, notice): (&str, &Notice),
+    ) -> Result<(), CommandError> {
+        let remind = self.args.remind.filter(|_| notice.level == Level::Act.word());
+        let due = Due { project, subject, what, remind, now: clock::now() };
+        let printed = || PRINTED.to_owned();
+        let mut ids: Vec<String> = self.channels.iter().map(Channel::id).collect();
+        // Whoever looks once is asked again and again; whoever stays says at his start what stands.
+        ids.extend(self.args.once.then(printed));
+        let mut claimed = self.kept.due(due, &ids);
+        claimed.retain(|id| !self.own.due(due, std::slice::from_ref(id)).is_empty());
+        if !claimed.is_empty() {
+            claimed = match told::edit(&self.config, |told| told.claim(due, &claimed)) {
+                Ok(claimed) => claimed,
+                // Better told twice than never.
+                Err(error) => {
+                    self.unkept(&error);
+                    claimed
+                }
+            };
+        }
+        claimed.extend((!self.args.once).then(printed));
+        let claimed = self.own.claim(due, &claimed);
+        let mut done = Vec::new();
+        if claimed.iter().any(|id| id == PRINTED) {
+            let action = notice.action.as_ref().map(|action| format!(" -> {action}")).unwrap_or_default();
+            self.event(kind, &notice.project, &format!("{}{action}", notice.why))?;
+            done.push(printed());
+        }
         for channel in &self.channels {
-            if let Err(why) = channel.tell(&notice, &self.ctl.env) {
-                self.ctl.out.talk(&format!("warning: {} could not be told: {why}", channel.words()));
+            let id = channel.id();
+            if !claimed.contains(&id) {
+                continue;
             }
+            let Err(why) = channel.tell(notice, &self.ctl.env, &self.stub) else {
+                done.push(id);
+                continue;
+            };
+            let given_up = self.own.gave_up(due, &id);
+            let next = if given_up { "; it is not tried again" } else { "" };
+            self.ctl.out.talk(&format!(
+                "warning: {} could not be told of {}: {why}{next}",
+                channel.words(),
+                notice.project
+            ));
+        }
+        if done.is_empty() {
+            return Ok(());
+        }
+        let note = |told: &mut Told| done.iter().for_each(|id| told.done(due, id));
+        note(&mut self.own);
+        if (self.args.once || done.iter().any(|id| id != PRINTED))
+            && let Err(error) = told::edit(&self.config, note)
+        {
+            self.unkept(&error);
         }
         Ok(())
     }
 
+    /// There is nothing to say of this any more.
+    fn forget(&mut self, project: &Project, subject: &str) {
+        self.own.forget(project, subject);
+        if self.kept.knows(project, subject)
+            && let Err(error) = told::edit(&self.config, |told| told.forget(project, subject))
+        {
+            self.unkept(&error);
+        }
+    }
+
+    fn unkept(&self, error: &peers_run::boot::Finding) {
+        self.ctl.out.talk(&format!("warning: who was told what cannot be kept: {}", error.message));
+    }
+
     fn restart(&mut self, project: &Project) -> Result<(), CommandError> {
-        match supervise(project, clock::now()) {
-            Verdict::Leave | Verdict::Wait(_) => return Ok(()),
-            Verdict::GiveUp => {
-                let known = self.told.insert(format!("{} ", project.name), (Level::Act, "given-up"));
-                if known.is_none() {
-                    let why = "it died too often within an hour and is not started again before that is over";
-                    self.event("given-up", project.name.as_str(), why)?;
-                }
+        let now = clock::now();
+        let refused = self.own.refused(project).or_else(|| self.kept.refused(project));
+        match supervise(project, refused, now) {
+            Verdict::Leave => {
+                self.forget(project, RESTART);
                 return Ok(());
+            }
+            Verdict::Wait(_) => return Ok(()),
+            Verdict::GiveUp => {
+                let why = "it died too often within an hour and is not started again before that is over";
+                return self.stays(project, "given-up", "given-up", why);
             }
             Verdict::Start => {}
         }
-        self.told.remove(&format!("{} ", project.name));
-        note(&self.config, &project.name)?;
+        note(&self.config, &project.name, now)?;
         let options = super::restart::as_last(
             &project.last_argv,
             BudgetArgs::default().options(&super::start::RunArgs::default(), self.ctl),
@@ -218,12 +321,39 @@ impl Watch<'_> {
                     &format!("run {}, process {}", started.run_id, started.pid),
                 )?;
                 self.begun.push(started.launched);
+                self.set_refused(project, refused, None);
+                self.forget(project, RESTART);
+                Ok(())
             }
             Err(error) => {
-                self.event("not-restarted", project.name.as_str(), &error.summary())?;
+                if REFUSALS.contains(&error.exit_code()) {
+                    // Nothing ran. It is asked again, later each time.
+                    take_back(&self.config, &project.name, now)?;
+                    let times = refused.map_or(0, |refused| refused.times).saturating_add(1);
+                    let since = project.last_stopped_at;
+                    self.set_refused(project, refused, Some(Refused { since, at: now, times }));
+                }
+                let why = format!("it is not started again: {}", error.summary());
+                let what = format!("not-restarted/{}", sha256_hex(why.as_bytes()));
+                self.stays(project, "not-restarted", &what, &why)
             }
         }
-        Ok(())
+    }
+
+    /// Tells that a loop that died is not started again.
+    fn stays(&mut self, project: &Project, code: &str, what: &str, why: &str) -> Result<(), CommandError> {
+        let action = crate::board::spelling(self.ctl, project).start();
+        let notice = Notice::new(project.name.as_str(), Level::Act.word(), code, why, action.as_deref());
+        self.tell(project, (RESTART, what), (code, &notice))
+    }
+
+    fn set_refused(&mut self, project: &Project, before: Option<Refused>, refused: Option<Refused>) {
+        self.own.set_refused(project, refused);
+        if before != refused
+            && let Err(error) = told::edit(&self.config, |told| told.set_refused(project, refused))
+        {
+            self.unkept(&error);
+        }
     }
 
     fn event(&self, kind: &str, project: &str, text: &str) -> Result<(), CommandError> {
@@ -238,13 +368,27 @@ impl Watch<'_> {
     }
 }
 
+/// The codes of a start that was refused before anything ran: something is not valid, somebody is in the way, a
+/// policy forbids it, the budget is used up.
+const REFUSALS: [u8; 4] = [exit::INVALID, exit::CONFLICT, exit::REFUSED, exit::BUDGET];
+
 /// Notes down that a loop is started again.
-fn note(config: &ConfigDir, name: &ProjectName) -> Result<(), CommandError> {
-    let now = clock::now();
+fn note(config: &ConfigDir, name: &ProjectName, now: Timestamp) -> Result<(), CommandError> {
     registry::edit(config, |registry| {
         if let Some(project) = registry.get_mut(name) {
             project.restart.times = recent(&project.restart.times, now);
             project.restart.times.push(now);
+        }
+        Ok(())
+    })
+    .map_err(failed)
+}
+
+/// Takes that back: nothing was started.
+fn take_back(config: &ConfigDir, name: &ProjectName, noted: Timestamp) -> Result<(), CommandError> {
+    registry::edit(config, |registry| {
+        if let Some(project) = registry.get_mut(name) {
+            project.restart.times.retain(|at| *at != noted);
         }
         Ok(())
     })

@@ -56,7 +56,8 @@ impl Spelling {
     }
 
     /// Starts a loop.
-    pub(crate) fn start(&self) -> Option<String> {
+    #[must_use]
+    pub fn start(&self) -> Option<String> {
         self.either(("start", ""), "run")
     }
 

@@ -1,0 +1,222 @@
+//! `peers-ctl watch`: who is told what, how often, and by whom.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::ctl_fleet::{Fleet, lives, send};
+use crate::support::{Ended, World, goals, heard};
+
+/// A loop that was killed, and is to be started again.
+fn killed() -> Fleet {
+    let fleet = Fleet::hanging();
+    let pid = fleet.start(&["--restart", "on-crash"])["pid"].as_u64().unwrap();
+    heard(&fleet.path("pipe"));
+    send(u32::try_from(pid).unwrap(), "KILL");
+    fleet.ctl(&["wait", "--timeout", "2m"]);
+    assert_eq!(fleet.row("demo")["state"], "crashed");
+    fleet
+}
+
+/// Changes the registry by hand.
+fn edit(fleet: &Fleet, change: impl FnOnce(&mut Value)) {
+    let mut registry = fleet.registry();
+    change(&mut registry["projects"][0]);
+    std::fs::write(fleet.path("home/config/peers-ctl/projects.json"), registry.to_string()).unwrap();
+}
+
+fn once(fleet: &Fleet, args: &[&str]) -> Ended {
+    fleet.ctl(&[&["watch", "--once"], args].concat()).exits(0)
+}
+
+/// What the commands wrote into `told`, line by line; it is empty afterwards.
+fn told(fleet: &Fleet) -> Vec<String> {
+    let path = fleet.path("told");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let _none = std::fs::remove_file(path);
+    text.lines().map(str::to_owned).collect()
+}
+
+fn command(fleet: &Fleet, word: &str) -> String {
+    format!("echo {word} $PEERS_LEVEL $PEERS_CODE >> {}", fleet.path("told").display())
+}
+
+#[test]
+fn of_each_thing_each_channel_is_told_once_however_often_somebody_looks() {
+    let fleet = killed();
+    let (one, two) = (command(&fleet, "one"), command(&fleet, "two"));
+    let args = ["--no-restart", "--notify-cmd", &one];
+    let done = once(&fleet, &args);
+    assert!(done.out.contains(" act          demo: crashed"), "{}", done.out);
+    assert_eq!(told(&fleet), ["one act crashed"]);
+    assert_eq!((once(&fleet, &args).out, told(&fleet)), (String::new(), Vec::new()));
+    // Another channel has not heard of it.
+    once(&fleet, &["--no-restart", "--notify-cmd", &one, "--notify-cmd", &two]);
+    assert_eq!(told(&fleet), ["two act crashed"]);
+    // It was seen to, and comes again.
+    fleet.ctl(&["start"]).exits(0);
+    heard(&fleet.path("pipe"));
+    once(&fleet, &args);
+    let pid = fleet.row("demo")["pid"].as_u64().unwrap();
+    send(u32::try_from(pid).unwrap(), "KILL");
+    fleet.ctl(&["wait", "--timeout", "2m"]);
+    once(&fleet, &args);
+    assert_eq!(told(&fleet), ["one act crashed"]);
+    // After an hour it is told again to whoever asked for that.
+    let file = fleet.path("home/config/peers-ctl/told.json");
+    let mut kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    kept["projects"][0]["notices"]["attention"]["channels"]
+        .as_object_mut()
+        .unwrap()
+        .values_mut()
+        .for_each(|channel| channel["at"] = "2020-01-01T00:00:00.000Z".into());
+    std::fs::write(&file, kept.to_string()).unwrap();
+    once(&fleet, &args);
+    assert_eq!(told(&fleet), Vec::<String>::new());
+    let done = once(&fleet, &[&args[..], &["--remind", "1h"]].concat());
+    assert!(done.out.contains("demo: crashed"), "{}", done.out);
+    assert_eq!(told(&fleet), ["one act crashed"]);
+    once(&fleet, &[&args[..], &["--remind", "1h"]].concat());
+    assert_eq!(told(&fleet), Vec::<String>::new());
+    // What nobody can read is taken for empty.
+    std::fs::write(&file, "\u{1b}[2J{").unwrap();
+    once(&fleet, &args);
+    assert_eq!(told(&fleet), ["one act crashed"]);
+}
+
+#[test]
+fn a_channel_that_failed_is_tried_again_and_the_others_are_not_told_twice() {
+    let fleet = killed();
+    let one = command(&fleet, "one");
+    let two = format!("{}; test -f {}", command(&fleet, "two"), fleet.path("works").display());
+    let args = ["--no-restart", "--notify-cmd", &one, "--notify-cmd", &two];
+    let done = once(&fleet, &args);
+    assert!(done.err.contains("could not be told of demo: it ended with exit code 1"), "{}", done.err);
+    assert_eq!(told(&fleet), ["one act crashed", "two act crashed"]);
+    // Its time has come.
+    let file = fleet.path("home/config/peers-ctl/told.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut kept: Value = serde_json::from_str(&text).unwrap();
+    for channel in
+        kept["projects"][0]["notices"]["attention"]["channels"].as_object_mut().unwrap().values_mut()
+    {
+        channel["at"] = "2020-01-01T00:00:00.000Z".into();
+    }
+    std::fs::write(&file, kept.to_string()).unwrap();
+    std::fs::write(fleet.path("works"), "").unwrap();
+    assert_eq!(once(&fleet, &args).err, "");
+    assert_eq!(told(&fleet), ["two act crashed"]);
+    assert_eq!((once(&fleet, &args).err, told(&fleet)), (String::new(), Vec::new()));
+}
+
+#[test]
+fn a_command_is_told_everything_has_no_signal_blocked_and_ends_with_all_that_it_began() {
+    let fleet = killed();
+    let (file, pids) = (fleet.path("said"), fleet.path("pids"));
+    let say = format!(
+        "{{ echo \"$PEERS_PROJECT $PEERS_LEVEL $PEERS_CODE\"; grep SigBlk /proc/self/status; cat; }} > {}; echo heard",
+        file.display()
+    );
+    let hang = format!("trap '' TERM; sleep 1000 & echo $! $$ > {}; wait; sleep 1000", pids.display());
+    let done = once(&fleet, &["--no-restart", "--notify-cmd", &say, "--notify-cmd", &hang]);
+    assert!(done.err.contains("it took longer than 20 seconds"), "{}", done.err);
+    assert!(!done.out.contains("heard") && !done.err.contains("heard"), "{}{}", done.out, done.err);
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines[0], lines[1]), ("demo act crashed", "SigBlk:\t0000000000000000"));
+    let notice: Value = serde_json::from_str(lines[2]).unwrap();
+    assert_eq!((&notice["schema"], &notice["level"]), (&"peers-ctl.notice/1".into(), &"act".into()));
+    for pid in std::fs::read_to_string(pids).unwrap().split_whitespace() {
+        assert!(!lives(pid.parse().unwrap()), "{pid} lives");
+    }
+}
+
+#[test]
+fn a_webhook_is_called_without_settings_of_a_home_and_its_address_is_nobodys() {
+    let fleet = killed();
+    let bin = fleet.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let curl = bin.join("curl");
+    let script = format!("#!/bin/sh\n{{ echo \"$*\"; cat; }} > {}\n", fleet.path("called").display());
+    std::fs::write(&curl, script).unwrap();
+    std::fs::set_permissions(&curl, PermissionsExt::from_mode(0o755)).unwrap();
+    let file = fleet.path("hook");
+    std::fs::write(&file, "https://example.org/secret\n").unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let watch = || {
+        let mut command = fleet.command(crate::ctl_fleet::controller());
+        command.args(["watch", "--once", "--no-restart", "--webhook-file"]).arg(&file).env("PATH", &path);
+        Ended::of(&command.output().unwrap())
+    };
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+    let done = watch().exits(5);
+    assert!(done.err.contains(&format!("hint: chmod 600 {}", file.display())), "{}", done.err);
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    watch().exits(0);
+    let called = std::fs::read_to_string(fleet.path("called")).unwrap();
+    assert!(
+        called.starts_with("-q --config - ") && !called.lines().next().unwrap().contains("secret"),
+        "{called}"
+    );
+    assert!(
+        called.contains("url = \"https://example.org/secret\"\n") && called.contains("peers-ctl.notice/1")
+    );
+    let kept = std::fs::read_to_string(fleet.path("home/config/peers-ctl/told.json")).unwrap();
+    assert!(kept.contains("webhook:") && !kept.contains("secret"), "{kept}");
+}
+
+#[test]
+fn a_start_that_is_refused_is_no_attempt_and_is_told_once() {
+    let fleet = killed();
+    edit(&fleet, |project| project["last_stopped_at"] = "2020-01-01T00:00:00.000Z".into());
+    fleet.write(".peers/goals.yaml", &goals(&[("real", "true"), ("more", "true")]));
+    let one = command(&fleet, "one");
+    let args = ["--from", "done", "--notify-cmd", &one];
+    let done = once(&fleet, &args);
+    assert!(done.out.contains(" not-restarted demo: it is not started again: "), "{}", done.out);
+    assert!(told(&fleet).contains(&"one act not-restarted".to_owned()));
+    let kept = || -> Value {
+        let file: PathBuf = fleet.path("home/config/peers-ctl/told.json");
+        serde_json::from_slice::<Value>(&std::fs::read(file).unwrap()).unwrap()["projects"][0]["refused"]
+            .clone()
+    };
+    assert_eq!(
+        (&kept()["times"], &fleet.registry()["projects"][0]["restart"]["times"]),
+        (&json!(1), &Value::Null)
+    );
+    let done = once(&fleet, &args);
+    assert_eq!((done.out.as_str(), told(&fleet).len(), kept()["times"].as_u64()), ("", 0, Some(1)));
+    // Once it can be started it is, when its time has come.
+    fleet.accept(&[]);
+    let file = fleet.path("home/config/peers-ctl/told.json");
+    let mut book: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    book["projects"][0]["refused"]["at"] = "2020-01-01T00:00:00.000Z".into();
+    std::fs::write(&file, book.to_string()).unwrap();
+    let done = once(&fleet, &args);
+    assert!(done.out.contains(" restarted    demo: run "), "{}", done.out);
+    heard(&fleet.path("pipe"));
+    assert_eq!(kept(), Value::Null);
+    assert_eq!(fleet.registry()["projects"][0]["restart"]["times"].as_array().unwrap().len(), 1);
+    fleet.ctl(&["stop"]).exits(0);
+    fleet.is_quiet();
+}
+
+#[test]
+fn that_a_loop_is_given_up_is_told_like_everything_else() {
+    let fleet = killed();
+    let now = fleet.registry()["projects"][0]["last_stopped_at"].clone();
+    edit(&fleet, |project| project["restart"]["times"] = json!([now, now, now, now, now]));
+    let one = command(&fleet, "one");
+    let done = once(&fleet, &["--notify-cmd", &one]);
+    assert!(done.out.contains(" given-up     demo: it died too often within an hour"), "{}", done.out);
+    assert_eq!(told(&fleet), ["one act crashed", "one act given-up"]);
+    let done = once(&fleet, &["--notify-cmd", &one]);
+    assert_eq!((done.out.as_str(), told(&fleet).len()), ("", 0));
+}
+
+#[test]
+fn a_world_without_loops_is_no_error() {
+    let world = World::bare();
+    world.ctl(&["watch", "--once"]).exits(0);
+}
