@@ -10,6 +10,8 @@ use peers_sys::env::Env;
 use peers_sys::spawn::resolve_program;
 use peers_sys::term;
 
+use crate::config::ConfigDir;
+
 /// The unit.
 const UNIT: &str = "peers-ctl.service";
 /// The label of launchd.
@@ -37,12 +39,10 @@ pub fn install(config_dir: Option<&Path>, watch: &[String], env: &Env) -> Result
     let exe = peers_sys::env::current_exe().map_err(|error| {
         Finding::plain(exit::BUG, format!("where this program lies is not known: {error}"))
     })?;
-    let mut words = vec![exe.to_string_lossy().into_owned()];
-    if let Some(dir) = config_dir {
-        let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
-        words.extend(["--config-dir".to_owned(), dir.to_string_lossy().into_owned()]);
-    }
-    words.push("watch".to_owned());
+    // A service begins with hardly any environment: what this call goes by is written down.
+    let config = ConfigDir::path(config_dir, env)?;
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut words = vec![text(&exe), "--config-dir".to_owned(), text(&config), "watch".to_owned()];
     words.extend(watch.iter().cloned());
     if let Some(word) = words.iter().find(|word| word.chars().any(char::is_control)) {
         return Err(Finding::plain(
@@ -50,7 +50,7 @@ pub fn install(config_dir: Option<&Path>, watch: &[String], env: &Env) -> Result
             format!("`{}` has control characters in it", term::line(word, 80)),
         ));
     }
-    let text = if cfg!(target_os = "macos") { plist(&words) } else { unit(&words, env) };
+    let text = if cfg!(target_os = "macos") { plist(&words, env) } else { unit(&words, env) };
     let (dir, name) = parent(&file)?;
     not_foreign(&dir, &name, &file)?;
     dir.publish_mode(&name, text.as_bytes(), FileMode::Plain).map_err(|error| Finding::from(&error))?;
@@ -60,26 +60,54 @@ pub fn install(config_dir: Option<&Path>, watch: &[String], env: &Env) -> Result
         return Ok(Installed { file, did, next: vec![load] });
     }
     let Ok(systemctl) = resolve_program("systemctl".as_ref(), env.var("PATH"), Path::new("/")) else {
-        let next =
-            vec!["there is no `systemctl` here: start the service by whatever this system has".to_owned()];
-        return Ok(Installed { file, did, next });
+        let here = "there is no `systemctl` here: start the service by whatever this system has".to_owned();
+        return Ok(Installed { file, did, next: vec![here, otherwise(&words)] });
     };
-    for words in [["--user", "daemon-reload", ""], ["--user", "enable", UNIT], ["--user", "restart", UNIT]] {
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        if let Err(why) = systemd(&systemctl, &words, env) {
-            return Err(Finding::new(
-                exit::NEGATIVE,
-                format!("the unit is written, and `systemctl {}` failed: {why}", words.join(" ")),
-                format!(
-                    "where there is no session bus, log in and run `systemctl --user enable --now {UNIT}`"
-                ),
-            ));
+    for call in [["--user", "daemon-reload", ""], ["--user", "enable", UNIT], ["--user", "restart", UNIT]] {
+        let called: Vec<&str> = call.into_iter().filter(|word| !word.is_empty()).collect();
+        if let Err(why) = systemd(&systemctl, &called, env) {
+            let what = format!("the unit is written, and `systemctl {}` failed: {why}", called.join(" "));
+            // The first asks for nothing but that somebody is there.
+            return Err(if called.contains(&"daemon-reload") {
+                let login = format!("in a session of your own: `systemctl --user enable --now {UNIT}`");
+                let what = format!("{what}; there is no systemd of this user that answers");
+                Finding::new(exit::ENVIRONMENT, what, format!("{}; {login}", otherwise(&words)))
+            } else {
+                Finding::new(exit::NEGATIVE, what, format!("`systemctl --user status {UNIT}` says more"))
+            });
         }
     }
     did.push("enabled and started it".to_owned());
     let next = vec!["`loginctl enable-linger` keeps it, and the loops, running when you log out".to_owned()];
     Ok(Installed { file, did, next })
 }
+
+/// What to do where nothing starts services.
+fn otherwise(words: &[String]) -> String {
+    let command = words.iter().map(|word| term::quoted(word)).collect::<Vec<_>>().join(" ");
+    // In a crontab a per cent sign ends the line.
+    let cron = command.replace('%', "\\%");
+    format!("let it run in tmux: `{command}`, or by cron once a minute: `* * * * * {cron} --once`")
+}
+
+/// The variables of now that a watcher and the loops that it starts go by, where a service would not have them.
+fn variables(env: &Env) -> Vec<(String, String)> {
+    let known = |name: &str| NAMES.contains(&name) || name.starts_with("PEERS_CTL_");
+    let text = |text: &std::ffi::OsString| text.to_str().map(str::to_owned);
+    let pairs = env.vars().iter().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
+    pairs.filter(|(name, value)| known(name) && !value.chars().any(char::is_control)).collect()
+}
+
+/// Their names, beside those of our own.
+const NAMES: [&str; 7] = [
+    "PATH",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "PEERS_PROJECTS_ROOT",
+];
 
 /// Stops the service and takes its file away.
 ///
@@ -176,28 +204,37 @@ fn unit(words: &[String], env: &Env) -> String {
             format!("\"{escaped}\"")
         })
         .collect();
-    let path =
-        env.text("PATH").map(|path| path.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%"));
-    let path = path.filter(|path| !path.chars().any(char::is_control));
-    let path = path.map(|path| format!("Environment=\"PATH={path}\"\n")).unwrap_or_default();
+    let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
+    let vars: Vec<String> = variables(env)
+        .iter()
+        .map(|(name, value)| format!("Environment=\"{name}={}\"\n", escaped(value)))
+        .collect();
+    let vars = vars.concat();
     format!(
         "# Written by `{OURS}`; `peers-ctl service remove` takes it away.\n[Unit]\nDescription=Watch over loops of peers\n\n\
-         [Service]\nExecStart={}\n{path}Restart=on-failure\nRestartSec=30\n\
+         [Service]\nExecStart={}\n{vars}Restart=on-failure\nRestartSec=30\n\
          # The loops are processes of their own, and go on when the watching ends.\nKillMode=process\n\n\
          [Install]\nWantedBy=default.target\n",
         quoted.join(" ")
     )
 }
 
-fn plist(words: &[String]) -> String {
+fn plist(words: &[String], env: &Env) -> String {
     let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let words: Vec<String> =
         words.iter().map(|word| format!("    <string>{}</string>\n", escaped(word))).collect();
     let words = words.concat();
+    let vars: Vec<String> = variables(env)
+        .iter()
+        .map(|(name, value)| {
+            format!("    <key>{}</key>\n    <string>{}</string>\n", escaped(name), escaped(value))
+        })
+        .collect();
+    let vars = vars.concat();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- Written by {OURS} -->\n\
          <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
-         <plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  <string>{LABEL}</string>\n  <key>ProgramArguments</key>\n  <array>\n{words}  </array>\n\
+         <plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  <string>{LABEL}</string>\n  <key>ProgramArguments</key>\n  <array>\n{words}  </array>\n  <key>EnvironmentVariables</key>\n  <dict>\n{vars}  </dict>\n\
            <key>RunAtLoad</key>\n  <true/>\n  <key>KeepAlive</key>\n  <true/>\n  <key>AbandonProcessGroup</key>\n  <true/>\n</dict>\n</plist>\n"
     )
 }
@@ -209,14 +246,27 @@ mod tests {
     #[test]
     fn a_unit_says_exactly_these_words() {
         let words = ["/opt/a b/peers-ctl", "watch", "--notify-cmd", "echo \"$X\" 100% \\"].map(str::to_owned);
-        let env = Env::from_pairs([("PATH", "/bin:/x")]);
+        let vars = [
+            ("PATH", "/bin:/x"),
+            ("XDG_STATE_HOME", "/s \"t\" 5%"),
+            ("PEERS_CTL_PEERS_BIN", "/p"),
+            ("SECRET", "x"),
+            ("PEERS_CTL_ODD", "a\nb"),
+        ];
+        let env = Env::from_pairs(vars);
         let text = unit(&words, &env);
         assert!(
             text.contains(r#"ExecStart="/opt/a b/peers-ctl" "watch" "--notify-cmd" "echo \"$$X\" 100%% \\""#),
             "{text}"
         );
         assert!(text.contains("Environment=\"PATH=/bin:/x\"\n") && text.contains("KillMode=process"));
-        assert!(plist(&["a<b&c".to_owned()]).contains("<string>a&lt;b&amp;c</string>"));
+        assert!(text.contains(
+            "Environment=\"XDG_STATE_HOME=/s \\\"t\\\" 5%%\"\nEnvironment=\"PEERS_CTL_PEERS_BIN=/p\"\n"
+        ));
+        assert!(!text.contains("SECRET") && !text.contains("ODD"), "{text}");
+        let text = plist(&["a<b&c".to_owned()], &env);
+        assert!(text.contains("<string>a&lt;b&amp;c</string>"), "{text}");
+        assert!(text.contains("<key>PEERS_CTL_PEERS_BIN</key>\n    <string>/p</string>"), "{text}");
     }
 
     #[cfg(target_os = "linux")]
@@ -232,8 +282,22 @@ mod tests {
         std::fs::remove_file(dir.join(UNIT)).unwrap();
         assert_eq!(remove(&env).unwrap_err().exit, 1);
         let done = install(None, &["--desktop".to_owned()], &env).unwrap();
-        assert!(std::fs::read_to_string(&done.file).unwrap().contains("\"watch\" \"--desktop\""));
+        let config = tmp.path().join(".config/peers-ctl");
+        let words = format!("\"--config-dir\" \"{}\" \"watch\" \"--desktop\"\n", config.display());
+        assert!(std::fs::read_to_string(&done.file).unwrap().contains(&words));
+        assert!(done.next[1].contains("watch --desktop --once`"), "{:?}", done.next);
         assert_eq!(remove(&env).unwrap().file, done.file);
         assert!(!done.file.exists());
+        // A systemd that nobody answers for.
+        let bin = tmp.path().join("systemctl");
+        std::fs::write(&bin, "#!/bin/sh\necho 'Failed to connect to bus: No medium found' >&2\nexit 1\n")
+            .unwrap();
+        std::fs::set_permissions(&bin, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let home = tmp.path().to_str().unwrap();
+        let env = Env::from_pairs([("HOME", home), ("PATH", home)]);
+        let finding = install(None, &[], &env).unwrap_err();
+        assert_eq!(finding.exit, 6);
+        let hint = finding.hint.unwrap();
+        assert!(hint.contains("tmux") && hint.contains("cron") && hint.contains("watch --once`"), "{hint}");
     }
 }
