@@ -220,3 +220,23 @@ fn a_world_without_loops_is_no_error() {
     let world = World::bare();
     world.ctl(&["watch", "--once"]).exits(0);
 }
+
+#[test]
+fn nobody_waits_for_a_project_that_is_gone_and_one_that_died_has_failed() {
+    let fleet = Fleet::new();
+    fleet.another("other");
+    fleet.ctl(&["start", "demo", "other", "--max-ticks", "1"]).exits(0);
+    fleet.ctl(&["wait", "--all"]).exits(0);
+    std::fs::rename(fleet.path("other"), fleet.path("moved")).unwrap();
+    let done = fleet.ctl(&["wait", "other"]).exits(5);
+    assert_eq!(done.out, "other: unknown (path_missing)\n");
+    assert!(done.err.contains("whether other runs is not known: its directory is not there"), "{}", done.err);
+    fleet.ctl(&["wait", "--all", "--timeout", "8h"]).exits(5);
+    // The code that is kept is that of the run before.
+    edit(&fleet, |project| {
+        assert_eq!(project["last_exit"]["code"], 0, "{project}");
+        project["state"] = "crashed".into();
+        project["outcome"] = "killed".into();
+    });
+    fleet.ctl(&["--no-reconcile", "wait", "demo"]).exits(70);
+}

@@ -201,16 +201,9 @@ impl Job<'_> {
 
 /// What the registry says of a project.
 fn listed(one: &Seen) -> Listed {
-    let Seen { project, seen, change: _ } = one;
+    let project = &one.project;
     let runtime = project.runtime.as_ref();
-    let why = match (&seen.path, &seen.probe) {
-        (PathSeen::Missing, _) if project.state != State::Running => {
-            Some("its directory is not there".to_owned())
-        }
-        (_, Probe::NoAnswer(why)) if project.state == State::Unknown => Some(why.clone()),
-        _ if project.state == State::Unknown => Some("nobody could look".to_owned()),
-        _ => None,
-    };
+    let why = unknown(one);
     let killed = project.last_exit.as_ref().filter(|exit| {
         project.outcome == Some(Outcome::Operator)
             && exit.signal == Some(9)
@@ -228,6 +221,19 @@ fn listed(one: &Seen) -> Listed {
             outcome: project.outcome.map(|outcome| outcome.word().to_owned()),
             why,
         }),
+    }
+}
+
+/// Why nobody knows whether its loop runs.
+pub(crate) fn unknown(one: &Seen) -> Option<String> {
+    let Seen { project, seen, change: _ } = one;
+    match (&seen.path, &seen.probe) {
+        (PathSeen::Missing, _) if one.project.state != State::Running => {
+            Some("its directory is not there".to_owned())
+        }
+        (_, Probe::NoAnswer(why)) if project.state == State::Unknown => Some(why.clone()),
+        _ if project.state == State::Unknown => Some("nobody could look".to_owned()),
+        _ => None,
     }
 }
 

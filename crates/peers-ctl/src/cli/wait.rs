@@ -1,11 +1,12 @@
 //! `peers-ctl wait`.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use peers_console::error::CommandError;
 use peers_fleet::registry::State;
-use peers_fleet::{ConfigDir, ProjectName};
+use peers_fleet::{ConfigDir, Project, ProjectName};
 use peers_model::exit;
 use peers_sys::{clock, term};
 use peers_view::Level;
@@ -19,12 +20,15 @@ use crate::many::Which;
 
 /// How often the projects are looked at.
 const LOOK: Duration = Duration::from_millis(500);
+/// A project that is unknown in so many looks in a row is not waited for.
+const UNKNOWN: u32 = 3;
 
 /// Wait until loops have stopped, or until one needs somebody
 ///
 /// For scripts. Exit codes: 0 when all that were asked for have stopped as they should, else that of the first
-/// that did not: 10 budget, 11 stuck, 13 peer, 5 refused, 70 failed or died; 124 when the time is over. With
-/// --for attention: 0 as soon as one of them needs somebody.
+/// that did not: 10 budget, 11 stuck, 13 peer, 5 refused, 70 failed or died; 124 when the time is over. A project
+/// of which three looks in a row cannot tell whether it runs, since its directory or its store is not there, is not
+/// waited for any longer and counts as 5. With --for attention: 0 as soon as one of them needs somebody.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -96,11 +100,21 @@ pub(crate) fn stopped(
     timeout: Option<Duration>,
 ) -> Result<ExitCode, CommandError> {
     let until = timeout.map(|timeout| clock::mono().plus(timeout));
+    let mut unknown: BTreeMap<ProjectName, u32> = BTreeMap::new();
     loop {
         let (all, warnings) = ctl.seen_of(config, names)?;
-        let busy = |state: State| matches!(state, State::Running | State::Unknown);
+        for one in &all {
+            let looks = unknown.entry(one.project.name.clone()).or_default();
+            *looks = if one.project.state == State::Unknown { looks.saturating_add(1) } else { 0 };
+        }
+        let for_good = |name: &ProjectName| unknown.get(name).is_some_and(|looks| *looks >= UNKNOWN);
+        let busy = |project: &Project| match project.state {
+            State::Running => true,
+            State::Unknown => !for_good(&project.name),
+            State::Fresh | State::Stopped | State::Crashed => false,
+        };
         let over = until.is_some_and(|until| clock::mono() >= until);
-        let waiting = all.iter().filter(|one| busy(one.project.state)).count();
+        let waiting = all.iter().filter(|one| busy(&one.project)).count();
         if waiting > 0 && !over {
             std::thread::sleep(LOOK);
             continue;
@@ -114,6 +128,9 @@ pub(crate) fn stopped(
                 let outcome =
                     one.project.outcome.map(|outcome| format!(" ({})", outcome.word())).unwrap_or_default();
                 ctl.out.line(&format!("{}: {}{outcome}", one.project.name, one.project.state.word()))?;
+                if let Some(why) = crate::board::unknown(one) {
+                    ctl.out.talk(&format!("warning: whether {} runs is not known: {why}", one.project.name));
+                }
             }
         }
         if waiting > 0 {
@@ -125,10 +142,13 @@ pub(crate) fn stopped(
 }
 
 /// The exit code of a loop that is over, as far as it is known.
-fn code(project: &peers_fleet::Project) -> u8 {
-    match (&project.last_exit, project.state) {
-        (Some(exit), _) if exit.code.is_some() => exit.code.unwrap_or_default(),
-        (_, State::Crashed) => exit::BUG,
-        _ => exit::OK,
+fn code(project: &Project) -> u8 {
+    match project.state {
+        // What is kept may be of a run before the one that died.
+        State::Crashed => exit::BUG,
+        State::Unknown => exit::REFUSED,
+        State::Fresh | State::Running | State::Stopped => {
+            project.last_exit.as_ref().and_then(|exit| exit.code).unwrap_or(exit::OK)
+        }
     }
 }
