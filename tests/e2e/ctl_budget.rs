@@ -1,9 +1,11 @@
 //! Budgets of loops in the background: what the operator said last holds.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::{Value, json};
 
-use crate::ctl_fleet::Fleet;
-use crate::support::{World, heard, program};
+use crate::ctl_fleet::{Fleet, controller};
+use crate::support::{Ended, World, heard, program};
 
 /// A repository whose turns cost one dollar each and never make the gate green.
 fn costly() -> Fleet {
@@ -180,4 +182,50 @@ fn without_a_cap_more_is_counted_from_what_is_spent() {
     let raised = row(&["--usd", "1"]);
     let notes = raised["notes"].to_string();
     assert!(notes.contains("$2.00 is spent already, so the loop stops at this cap at once"), "{notes}");
+}
+
+/// A `peers` of which this is done before it becomes the real one.
+fn wrapped(fleet: &Fleet, script: &str) -> Ended {
+    let bin = fleet.path("wrapper");
+    let text = format!("#!/bin/sh\n{script}\nexec {} \"$@\"\n", program().display());
+    std::fs::write(&bin, text).unwrap();
+    std::fs::set_permissions(&bin, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = fleet.command(controller());
+    Ended::of(&command.args(["start", "demo"]).env("PEERS_CTL_PEERS_BIN", &bin).output().unwrap())
+}
+
+#[test]
+fn a_loop_that_runs_is_told_though_the_registry_cannot_be_written_any_more() {
+    let fleet = Fleet::hanging();
+    let file = fleet.path("home/config/peers-ctl/projects.json");
+    let (file, aside) = (file.display(), fleet.path("aside"));
+    let aside = aside.display();
+    let script =
+        format!("until grep -q '\"pid\": *[0-9]' {file}; do :; done\nmv {file} {aside}; mkdir {file}");
+    let done = wrapped(&fleet, &script).exits(0);
+    assert!(
+        done.out.starts_with("started demo: run ") && done.out.contains("warning: it runs, and"),
+        "{}",
+        done.out
+    );
+    std::fs::remove_dir(file.to_string()).unwrap();
+    std::fs::rename(aside.to_string(), file.to_string()).unwrap();
+    heard(&fleet.path("pipe"));
+    assert_eq!(fleet.row("demo")["state"], "running");
+    // One that runs cannot be started again.
+    let done = fleet.ctl(&["resume", "--start"]).exits(4);
+    assert!(done.err.contains("demo is already running"), "{}", done.err);
+    fleet.ctl(&["stop"]).exits(0);
+    fleet.is_quiet();
+}
+
+#[test]
+fn a_process_that_goes_on_without_a_word_is_not_forgotten() {
+    let fleet = Fleet::new();
+    let done = wrapped(&fleet, "exec >/dev/null; exec sleep 1000").exits(1);
+    assert!(done.err.contains("it closed its output and goes on"), "{}", done.err);
+    let runtime = fleet.registry()["projects"][0]["runtime"].clone();
+    let pid = u32::try_from(runtime["pid"].as_u64().unwrap()).unwrap();
+    assert!(crate::ctl_fleet::lives(pid), "{runtime}");
+    assert!(fleet.locked());
 }

@@ -191,20 +191,22 @@ fn up(
 ) -> Result<Option<String>, BootError> {
     let warning = match heard(launched) {
         Ok(warning) => warning,
-        Err(Unheard::Failed(error)) => {
+        Err(unheard) => {
             // It has the run lock until it has ended, and whoever starts it again at once should get that.
-            let _how = how(launched);
-            forget(config, known, run_id)?;
-            return Err(error);
-        }
-        Err(Unheard::Died(how)) => {
-            forget(config, known, run_id)?;
-            return Err(died(&how, logs, log).into());
+            let (how, gone) = how(launched);
+            if gone {
+                // Where that cannot be written, the next look finds that nobody holds the run lock.
+                let _seen_later = forget(config, known, run_id);
+            }
+            return Err(match unheard {
+                Unheard::Failed(error) => error,
+                Unheard::Died => died(&how, logs, log).into(),
+            });
         }
     };
     fault::point("start.ready");
     let begun = clock::now();
-    change(config, &known.name, |project| {
+    let noted = change(config, &known.name, |project| {
         if let Some(runtime) = project.runtime.as_mut().filter(|runtime| runtime.run_id == *run_id) {
             runtime.phase = Phase::Up;
             runtime.since = begun;
@@ -212,8 +214,16 @@ fn up(
             project.outcome = None;
             project.last_started_at = Some(begun);
         }
-    })?;
-    Ok(warning)
+    });
+    // The loop runs, whatever becomes of the note: the next look makes up for it.
+    let unnoted = noted.err().map(|error| {
+        format!(
+            "it runs, and that could not be noted in the registry, which the next look does: {}",
+            error.message
+        )
+    });
+    let warnings: Vec<String> = warning.into_iter().chain(unnoted).collect();
+    Ok((!warnings.is_empty()).then(|| warnings.join("; ")))
 }
 
 /// The project of this name.
@@ -356,7 +366,7 @@ fn forget(config: &ConfigDir, known: &Project, run_id: &RunId) -> Result<(), Fin
 
 enum Unheard {
     Failed(BootError),
-    Died(String),
+    Died,
 }
 
 /// Waits for the word of the loop. A warning where it has not said any.
@@ -364,7 +374,7 @@ fn heard(launched: &mut Launched) -> Result<Option<String>, Unheard> {
     match launched.listen(READY) {
         Ok(Said::Ready) => Ok(None),
         Ok(Said::Failed { code, why }) => Err(Unheard::Failed(told(code, &why))),
-        Ok(Said::Died) => Err(Unheard::Died(how(launched))),
+        Ok(Said::Died) => Err(Unheard::Died),
         Ok(Said::Nothing) => Ok(Some(format!(
             "it has not said within {} seconds that it is up; a large repository is taken in at its first start. `peers-ctl logs` shows what it does",
             READY.as_secs()
@@ -397,21 +407,22 @@ fn told(code: u8, why: &str) -> BootError {
     BootError { findings }
 }
 
-/// How a process ended that said nothing, for people.
-fn how(launched: &mut Launched) -> String {
+/// How a process ended that does not come up, for people, and whether it is gone.
+fn how(launched: &mut Launched) -> (String, bool) {
     let deadline = clock::mono().plus(ENDING);
     loop {
         match launched.ended() {
             Ok(Some(ended)) => {
-                return match (ended.code, ended.signal) {
+                let how = match (ended.code, ended.signal) {
                     (Some(code), _) => format!("it exited with {code}"),
                     (None, Some(signal)) => format!("it died of signal {signal}"),
                     (None, None) => "it is gone".to_owned(),
                 };
+                return (how, true);
             }
             Ok(None) if clock::mono() < deadline => std::thread::sleep(Duration::from_millis(20)),
-            Ok(None) => return "it closed its output and goes on".to_owned(),
-            Err(error) => return format!("how it ended is not known ({error})"),
+            Ok(None) => return ("it closed its output and goes on".to_owned(), false),
+            Err(error) => return (format!("how it ended is not known ({error})"), false),
         }
     }
 }

@@ -231,8 +231,9 @@ pub(crate) fn started(
     name: &ProjectName,
     options: &StartOptions,
 ) -> Result<Done, CommandError> {
-    let Started { run_id, pid, log, warning, launched: _ } = launch(ctl, config, name, options)?;
+    // Asked before: whatever becomes of the registry, a loop that runs is told.
     let project = start::project(config, name).map_err(failed)?;
+    let Started { run_id, pid, log, warning, launched: _ } = launch(ctl, config, name, options)?;
     let place = start::located(&project, &ctl.env).map_err(failed)?;
     let record =
         place.open_view_disk().ok().and_then(|mut disk| runs::get(&mut disk, &run_id).ok().flatten());
