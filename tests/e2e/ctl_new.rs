@@ -70,6 +70,11 @@ fn everything(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
+/// What is to be done, in its order.
+fn steps(done: &Ended) -> Vec<&str> {
+    done.err.lines().filter(|line| line.starts_with("next: ") || line.starts_with("then: ")).collect()
+}
+
 /// Refused with this code, and nothing was written.
 #[track_caller]
 fn refused(world: &World, args: &[&str], code: i32, says: &str) {
@@ -98,8 +103,9 @@ fn three_commands_lead_from_nothing_to_a_supervised_run_that_completes() {
     assert!(made.out.starts_with(&format!("repo -> {}\n", top.display())), "{}", made.out);
     assert!(made.out.contains("the repository that was there\n") && made.out.contains(", accepted; "));
     assert!(made.err.contains("the gate `tests-pass`, which runs `test -f work.txt`"), "{}", made.err);
-    let next: Vec<_> = made.err.lines().filter(|line| line.starts_with("next: ")).collect();
-    assert_eq!(next, ["next: `peers-ctl start repo`"]);
+    let next: Vec<_> = steps(&made);
+    assert!(next[0].starts_with("next: write what the agents are to do into TASK.md"), "{next:?}");
+    assert_eq!(next[1..], ["then: `peers-ctl start repo`"]);
     assert_eq!(world.git(&["rev-parse", "HEAD~1"]), head);
     assert_eq!(world.git(&["status", "--porcelain"]), "");
 
@@ -139,7 +145,8 @@ fn without_a_gate_and_without_agents_it_says_what_is_missing() {
     let empty = world.path("scripts");
     let run = command(&world, &["new", "."]).env("PATH", &empty).output().unwrap();
     let done = Ended::of(&run).exits(0);
-    let next: Vec<_> = done.err.lines().filter(|line| line.starts_with("next: ")).collect();
+    let next = steps(&done);
+    let next = &next[1..];
     let top = world.at("").canonicalize().unwrap();
     let edit = format!("`peers -C {} goals edit`", top.display());
     let over = format!("`peers -C {} init --force --test CMD`", top.display());
@@ -150,7 +157,7 @@ fn without_a_gate_and_without_agents_it_says_what_is_missing() {
     for says in ["`claude`", "`codex`", "git"] {
         assert!(next.iter().any(|line| line.contains(says)), "{says}: {next:?}");
     }
-    assert_eq!(next.last(), Some(&"next: `peers-ctl start repo`"));
+    assert_eq!(next.last(), Some(&"then: `peers-ctl start repo`"));
     // What it says helps.
     world.peers(&["init", "--force", "--test", "true"]).exits(0);
     assert!(ctl(&world, &["start", "--dry-run"]).exits(0).out.contains("run"));
@@ -316,7 +323,7 @@ fn what_a_clone_brings_along_is_for_its_operator_to_accept() {
     assert!(refused.err.contains("goals.yaml is there already and stays"), "{}", refused.err);
     let done = world.ctl(&["new", "."]).exits(0);
     assert!(done.out.contains(", not accepted yet; "), "{}", done.out);
-    assert!(done.err.contains("next: read what would run as you"), "{}", done.err);
+    assert!(done.err.contains("then: read what would run as you"), "{}", done.err);
 }
 
 #[test]
@@ -362,4 +369,24 @@ fn init_takes_the_gate_from_the_command_line_too() {
     world.peers(&["goals", "diff"]).exits(0);
     world.peers(&["init", "--upgrade", "--test", "x"]).exits(2);
     world.peers(&["init", "--test", "x", "--detect"]).exits(2);
+}
+
+#[test]
+fn a_gate_whose_program_is_not_there_is_named_and_a_parent_that_is_missing_too() {
+    let world = World::repo();
+    world.write("TASK.md", "x\n");
+    world.write("Cargo.toml", "[package]\nname = \"x\"\n");
+    world.commit("Task");
+    let empty = world.path("scripts");
+    let run = command(&world, &["new", ".", "--detect"]).env("PATH", &empty).output().unwrap();
+    let done = Ended::of(&run).exits(0);
+    let steps = steps(&done);
+    assert!(
+        steps[0].starts_with("next: install `cargo`, which is not there, or change what begins with it: `"),
+        "{steps:?}"
+    );
+    let done = ctl(&world, &["new", "./wor/king"]).exits(2);
+    let parent = world.at("").canonicalize().unwrap().join("wor");
+    let said = format!("error: {0} is not there\nhint: `mkdir -p {0}` makes it\n", parent.display());
+    assert_eq!(done.err, said);
 }

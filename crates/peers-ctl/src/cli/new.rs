@@ -1,6 +1,7 @@
 //! `peers-ctl new`.
 
 mod dialogue;
+mod programs;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -310,10 +311,10 @@ impl Told<'_> {
             if ctl.json {
                 self.document(&next, None)?;
             } else if !ctl.quiet {
-                for step in &next {
-                    self.cx.out.talk(&format!("next: {step}"));
+                // What a start would refuse comes before it.
+                for (at, step) in next.iter().enumerate() {
+                    self.cx.out.talk(&format!("{}: {step}", if at == 0 { "next" } else { "then" }));
                 }
-                self.task();
             }
             return Ok(ExitCode::from(exit::OK));
         }
@@ -372,7 +373,8 @@ impl Told<'_> {
 
     /// What is still missing before a start would succeed, then the start.
     fn next(&self) -> Vec<String> {
-        let mut steps: Vec<String> = self.before().into_iter().collect();
+        let mut steps: Vec<String> = self.task().into_iter().chain(self.before()).collect();
+        steps.extend(self.programs());
         if let Ok(place) = self.cx.place() {
             steps.extend(self.cx.refusals(&place, &cx::lock(&place)));
         }
@@ -411,13 +413,27 @@ impl Told<'_> {
     }
 
     /// Where the task belongs, as long as there is none.
-    fn task(&self) {
+    fn task(&self) -> Option<String> {
         let there = SafeDir::open_shared(&self.created.path).and_then(|dir| dir.stat("TASK.md"));
-        if matches!(there, Ok(None)) {
-            self.cx.out.talk(
-                "goals say when it is done; what the agents are to do, write into TASK.md at the top and commit it",
-            );
-        }
+        matches!(there, Ok(None)).then(|| {
+            "write what the agents are to do into TASK.md at the top, and commit it; the goals only say when it is done"
+                .to_owned()
+        })
+    }
+
+    /// Programs that gates begin with and that are not there.
+    fn programs(&self) -> Vec<String> {
+        let Ok((_, mut disk)) = self.cx.view() else { return Vec::new() };
+        let Ok(loaded) = boot::load(&mut disk) else { return Vec::new() };
+        let missing = programs::missing(&loaded.goals, &self.created.path, &self.ctl.env);
+        let said = |(program, gates): (String, Vec<String>)| {
+            let gates = gates.iter().map(|gate| format!("`{}`", term::line(gate, 80))).collect::<Vec<_>>();
+            format!(
+                "install `{program}`, which is not there, or change what begins with it: {}",
+                gates.join(", ")
+            )
+        };
+        missing.into_iter().map(said).collect()
     }
 
     fn document(&self, next: &[String], started: Option<&serde_json::Value>) -> Result<(), CommandError> {
