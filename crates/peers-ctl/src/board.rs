@@ -228,7 +228,7 @@ fn listed(one: &Seen) -> Listed {
 pub(crate) fn unknown(one: &Seen) -> Option<String> {
     let Seen { project, seen, change: _ } = one;
     match (&seen.path, &seen.probe) {
-        (PathSeen::Missing, _) if one.project.state != State::Running => {
+        (PathSeen::Missing, _) if project.state != State::Running => {
             Some("its directory is not there".to_owned())
         }
         (_, Probe::NoAnswer(why)) if project.state == State::Unknown => Some(why.clone()),

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     if args.every < Duration::from_millis(500) {
         return Err(CommandError::usage("--every is at least 1s"));
     }
-    if args.remind.is_some_and(|remind| remind < Duration::from_secs(60)) {
+    if args.remind.is_some_and(|remind| remind < Duration::from_mins(1)) {
         return Err(CommandError::usage("--remind is at least 1m"));
     }
     let interrupts = Interrupts::take()?;
