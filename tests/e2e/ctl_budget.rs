@@ -140,6 +140,32 @@ fn a_loop_that_runs_takes_up_raises_before_its_next_turn() {
 }
 
 #[test]
+fn what_was_handed_to_a_loop_that_ended_before_it_took_it_counts_at_the_next_start() {
+    let fleet = costly();
+    fleet.start(&["--max-usd", "2"]);
+    over(&fleet, 10);
+    let give = |name: &str, v: u32, usd: u64| {
+        let command = json!({"v": v, "op": {"op": "budget-set", "caps": [{"cap": "max_usd", "value": usd}]}, "by": "me",
+            "at": "2026-01-01T00:00:00.000Z"});
+        std::fs::create_dir_all(fleet.store().join("commands")).unwrap();
+        std::fs::write(fleet.store().join("commands").join(name), command.to_string()).unwrap();
+    };
+    give("01.json", 1, 4_000_000);
+    let done = fleet.ctl(&["restart", "--max-usd", "1"]).exits(10);
+    assert!(done.err.contains("$2.00 of $1.00"), "what is said now is later: {}", done.err);
+    fleet.ctl(&["resume", "--start"]).exits(0);
+    over(&fleet, 10);
+    assert_eq!(ticks(&fleet), 4);
+    // What only a newer program knows is left to it.
+    give("02.json", 99, 9_000_000);
+    give("03.json", 1, 6_000_000);
+    fleet.ctl(&["start", "--dry-run"]).exits(0);
+    fleet.ctl(&["start", "--max-usd", "9"]).exits(3);
+    let left: Vec<_> = std::fs::read_dir(fleet.store().join("commands")).unwrap().flatten().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
 fn ticks_of_all_runs_are_raised_and_those_of_one_run_count_anew() {
     let fleet = costly();
     paid(&fleet, "budget: {max_iterations: 2}\n");

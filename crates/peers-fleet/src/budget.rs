@@ -61,7 +61,7 @@ impl Standing {
         let mut state = store::read_state(disk).map_err(Finding::from)?;
         // What was handed to a loop that has not taken it yet counts already. Where it cannot be read, the loop
         // will say so.
-        for (_, record) in commands::waiting(disk).unwrap_or_default() {
+        for record in commands::look(disk) {
             after(&mut state, record.op, now);
         }
         Ok(Self { caps: Caps::new(loaded.config.budget).given(given), state, newest: None })

@@ -271,7 +271,8 @@ fn budget(place: &Place, env: &Env, options: &StartOptions) -> Result<Option<Tim
         peers_run::operator::record(place, &peers_run::operator::name(env), ops, |_| Ok::<(), Finding>(()))
     };
     // What was handed to a loop that ended before it took it was said before what is asked for now.
-    if !commands::waiting(&mut disk).map_err(Finding::from)?.is_empty() {
+    // One of a newer program is the loop's to refuse.
+    if !commands::look(&mut disk).is_empty() && commands::refuse_newer(&mut disk).is_ok() {
         record(Vec::new())?;
     }
     let now = clock::now();

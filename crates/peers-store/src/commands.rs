@@ -91,6 +91,14 @@ pub fn take<D: Disk>(disk: &mut D) -> Result<Waiting, StoreError> {
     Ok(found)
 }
 
+/// What waits, in order, for whoever only looks: nothing is moved, and what cannot be read is left out.
+pub fn look<D: Disk>(disk: &mut D) -> Vec<OperatorRecord> {
+    let names = disk.list(Area::Store, layout::store::COMMANDS).unwrap_or_default();
+    let read = |name: &String| read(disk, name).ok().flatten();
+    let commands = names.iter().filter(|name| name.ends_with(SUFFIX)).filter_map(read);
+    commands.map(|command| OperatorRecord { op: command.op, by: command.by }).collect()
+}
+
 /// Records what waits where no loop takes it any more, oldest first. Returns how many.
 ///
 /// `run` is the run that was live when it was given, if that is known.
