@@ -232,6 +232,10 @@ pub(crate) fn unknown(one: &Seen) -> Option<String> {
             Some("its directory is not there".to_owned())
         }
         (_, Probe::NoAnswer(why)) if project.state == State::Unknown => Some(why.clone()),
+        _ if project.state == State::Unknown && seen.alive => {
+            let pid = project.runtime.as_ref().and_then(|runtime| runtime.pid).unwrap_or_default();
+            Some(format!("process {pid}, which was started for it, is alive and does not hold the run lock"))
+        }
         _ if project.state == State::Unknown => Some("nobody could look".to_owned()),
         _ => None,
     }
@@ -242,7 +246,11 @@ pub(crate) fn spelling(ctl: &Ctl, project: &Project) -> Spelling {
     Spelling::Ctl {
         name: project.name.to_string(),
         dir: project.path.clone(),
-        config_dir: ctl.config_dir.as_ref().map(|dir| dir.to_string_lossy().into_owned()),
+        // As it works from everywhere.
+        config_dir: ctl.config_dir.as_ref().map(|dir| {
+            let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+            dir.to_string_lossy().into_owned()
+        }),
     }
 }
 

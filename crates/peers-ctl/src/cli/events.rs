@@ -61,7 +61,7 @@ pub(crate) fn stream(
         which,
         lines,
         feeds: BTreeMap::new(),
-        board: Board::default(),
+        board: Board::live(),
         asked: BTreeMap::new(),
     };
     loop {
@@ -103,6 +103,7 @@ impl Events<'_> {
             let name = one.project.name.to_string();
             if !feeds.contains_key(&name) {
                 let opened = Place::locate(std::path::Path::new(&one.project.path), &ctl.env)
+                    .and_then(|place| place.expect(one.project.project_id.as_ref()))
                     .and_then(|place| place.open_view_disk());
                 // One that cannot be opened has no journal to be followed; its row says so.
                 let Ok(mut disk) = opened else { continue };

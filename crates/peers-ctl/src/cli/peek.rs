@@ -107,7 +107,8 @@ fn worked_in(disk: &mut FsDisk, place: &Place, ctl: &Ctl) -> Result<Option<Place
     let record = peers_store::runs::newest(disk, None)?;
     let dir = record.map(|record| std::path::PathBuf::from(record.workdir));
     match dir.filter(|dir| dir != place.work_dir() && !peers_run::place::is_gone(dir)) {
-        Some(dir) => Ok(Some(Place::locate(&dir, &ctl.env)?)),
+        // Agents write there: it must be a worktree of this very project.
+        Some(dir) => Ok(Some(Place::locate(&dir, &ctl.env)?.expect(Some(place.id()))?)),
         None => Ok(None),
     }
 }

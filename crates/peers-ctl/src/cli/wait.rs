@@ -67,7 +67,7 @@ fn attention(
     timeout: Option<Duration>,
 ) -> Result<ExitCode, CommandError> {
     let until = timeout.map(|timeout| clock::mono().plus(timeout));
-    let mut board = Board::default();
+    let mut board = Board::live();
     loop {
         let Looked { rows, .. } = board.rows(ctl, config, |project| names.contains(&project.name))?;
         let urgent: Vec<_> = rows.iter().filter(|row| row.attention.level() == Level::Act).collect();

@@ -20,7 +20,7 @@ use super::duration;
 use super::start::BudgetArgs;
 use crate::board::{Board, Looked};
 use crate::ctl::{Ctl, failed};
-use crate::many::Which;
+use crate::many::{OR_ALL, Which};
 
 /// Watch over loops in the foreground: start those again that died, and tell when one needs somebody
 ///
@@ -32,6 +32,7 @@ use crate::many::Which;
 /// kept beside the registry. A channel that fails is tried five times. Ctrl-C ends the watching; the loops go on.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("names", |names| names.help(OR_ALL)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
@@ -106,7 +107,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         config,
         channels,
         stub: StubProgram::this_program()?,
-        board: Board::default(),
+        board: Board::live(),
         kept: Told::default(),
         own: Told::default(),
         begun: Vec::new(),
