@@ -20,7 +20,8 @@ use crate::many::{Done, Which, each};
 /// Start loops in the background
 ///
 /// Returns when the loop has passed every check and runs, or says why it does not. Exactly one loop runs on a
-/// repository, whoever starts it: a second start ends with exit code 4 and names the first.
+/// repository, whoever starts it: a second start ends with exit code 4 and names the first. Options of earlier
+/// starts are not taken up; `peers-ctl restart` and `peers-ctl resume --start` do that.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
