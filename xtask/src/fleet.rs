@@ -39,7 +39,8 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
     let fleet = Fleet::make(&dir.join("many"), &peers, &ctl, many)?;
     good &= fleet.measure(out, "dashboard", &["dashboard"], rounds, MANY_MS)?;
     good &= fleet.measure(out, "list", &["list"], rounds, LIST_MS)?;
-    good &= fleet.live(out, seconds)?;
+    good &= fleet.live(out, &["dashboard", "--live"], seconds)?;
+    good &= fleet.live(out, &["dashboard", "--live", "--json"], seconds)?;
     if number(args, "--keep", 0)? == 0 {
         fs::remove_dir_all(&dir)?;
     } else {
@@ -169,12 +170,9 @@ impl Fleet {
     }
 
     /// The share of a core that a live dashboard takes once it has looked at everything.
-    fn live(&self, out: &mut dyn Write, seconds: u64) -> Result<bool, Failure> {
-        let mut child = self
-            .command(&["dashboard", "--live", "--json"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
+    fn live(&self, out: &mut dyn Write, args: &[&str], seconds: u64) -> Result<bool, Failure> {
+        let what = args.get(1..).unwrap_or_default().join(" ");
+        let mut child = self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         std::thread::sleep(Duration::from_secs(10));
         let before = cpu(child.id())?;
         let began = Instant::now();
@@ -190,7 +188,7 @@ impl Fleet {
         let verdict = if good { "" } else { "  OVER" };
         writeln!(
             out,
-            "--live    {:>5} projects, {:>4} ticks each: {percent:>8.2} % of a core (limit {LIVE_PERCENT:.0}){verdict}",
+            "{what:<13} {:>5} projects, {:>4} ticks each: {percent:>8.2} % of a core (limit {LIVE_PERCENT:.0}){verdict}",
             self.projects, self.ticks
         )?;
         Ok(good)

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use peers_git::PeerRepo;
 use peers_model::{CommitId, ProjectId, Timestamp, limits};
-use peers_run::place::{Homes, Place};
+use peers_run::place::{Homes, PEERS_DIR, Place};
 use peers_store::bugs;
 use peers_store::{Area, Disk as _, Fingerprint, FsDisk, layout};
 use peers_sys::clock;
-use peers_sys::dir::{FileStat, SafeDir};
+use peers_sys::dir::{FileId, FileStat, SafeDir};
 use peers_sys::env::Env;
 use peers_view::{HeadFact, Listed, LoopRow, RowAsked, RowReader, Sourced, Spelling, Unknown};
 
@@ -27,6 +27,8 @@ pub struct Watched {
     /// The project that is known to lie there.
     project: Option<ProjectId>,
     place: Option<(Place, FsDisk)>,
+    /// What lay there when it was opened.
+    lay: Lay,
     reader: RowReader,
     head: HeadCache,
     /// The counts of bugs as last read, with how their file looked then.
@@ -43,6 +45,7 @@ impl Watched {
             path: path.into(),
             project,
             place: None,
+            lay: Lay::default(),
             reader: RowReader::default(),
             head: HeadCache::default(),
             counted: None,
@@ -54,7 +57,11 @@ impl Watched {
     /// lock, a record of the journal, the operator's files. `None` before the first row.
     pub fn marks(&mut self) -> Option<Marks> {
         let segment = self.reader.segment();
-        let (_, disk) = self.place.as_mut()?;
+        let (place, disk) = self.place.as_mut()?;
+        // Directories are held open; what was put in their place is found by name alone.
+        if Lay::of(place) != self.lay {
+            return None;
+        }
         let mut print = |area, path: &str| disk.fingerprint(area, path).ok().flatten();
         let lock = print(Area::Store, layout::store::RUN_LOCK)?;
         let rest = [
@@ -69,9 +76,17 @@ impl Watched {
     /// Its row as it is now. Nothing here fails: what cannot be read is not known.
     pub fn row(&mut self, env: &Env, homes: Option<&Homes>, listed: Listed, spelling: Spelling) -> LoopRow {
         let now = clock::now();
+        if self.place.as_ref().is_some_and(|(place, _)| Lay::of(place) != self.lay) {
+            let path = std::mem::take(&mut self.path);
+            *self = Self::new(path, self.project.take());
+        }
         if self.place.is_none() {
             self.place = match open(&self.path, self.project.as_ref(), env, homes) {
-                Ok(found) => Some(found),
+                Ok((found, disk)) => {
+                    // What was exchanged meanwhile is opened by the next look.
+                    self.lay = Some(Lay::of(&found)).filter(|lay| lay.is(&disk)).unwrap_or_default();
+                    Some((found, disk))
+                }
                 Err(why) => return unknown(now, listed, spelling, why),
             };
         }
@@ -93,10 +108,6 @@ impl Watched {
         if row.workdir != self.work_dir {
             self.work_dir.clone_from(&row.workdir);
         }
-        // A directory that was moved away is found anew, or not.
-        if !place_is_there(place) {
-            self.place = None;
-        }
         row
     }
 }
@@ -114,8 +125,22 @@ fn open(
     Ok((place, disk))
 }
 
-fn place_is_there(place: &Place) -> bool {
-    SafeDir::open_shared(place.work_dir()).is_ok()
+/// What lies where a place was opened: its work tree, `.peers`, and the trusted store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Lay([Option<FileId>; 3]);
+
+impl Lay {
+    fn of(place: &Place) -> Self {
+        let work = place.work_dir();
+        Self([work, &work.join(PEERS_DIR), place.store_dir()].map(SafeDir::id_at))
+    }
+
+    /// Whether these are the directories that are held open.
+    fn is(&self, disk: &FsDisk) -> bool {
+        let Self([_, peers, store]) = self;
+        let open = |area| disk.dir(area).map(SafeDir::identity);
+        (open(Area::Peers), open(Area::Store)) == (*peers, *store)
+    }
 }
 
 /// The row of a project that cannot be looked at.

@@ -22,6 +22,8 @@ pub(crate) struct Board {
     watched: BTreeMap<ProjectName, One>,
     /// It looks again and again, and keeps what it saw.
     again: bool,
+    /// It was looked what rests, for the look that follows.
+    marked: bool,
     registry: Option<(Stamp, Loaded)>,
 }
 
@@ -93,6 +95,29 @@ impl Board {
         Ok(loaded)
     }
 
+    /// Whether nothing has begun anywhere since the last look: the rows would be the same.
+    pub(crate) fn rests(&mut self, config: &ConfigDir) -> Result<bool, CommandError> {
+        let before = self.registry.as_ref().map(|(stamp, _)| stamp.clone());
+        self.registry(config)?;
+        self.mark();
+        let same = self.registry.as_ref().map(|(stamp, _)| stamp) == before.as_ref();
+        let rests = same && self.watched.values().all(|one| one.kept.is_some());
+        // What was looked at is for a look that follows at once.
+        self.marked = !rests;
+        Ok(rests)
+    }
+
+    /// Forgets what was kept of projects in which something has begun, or of which it was kept for long enough.
+    fn mark(&mut self) {
+        let now = clock::mono();
+        for one in self.watched.values_mut() {
+            // Before anything else is looked at: what begins meanwhile is seen by the next look.
+            one.marks = if self.again { one.watched.marks() } else { None };
+            let marks = one.marks.as_ref();
+            one.kept = one.kept.take().filter(|kept| now < kept.until && Some(&kept.marks) == marks);
+        }
+    }
+
     /// Looks at them now.
     pub(crate) fn rows(
         &mut self,
@@ -117,16 +142,12 @@ impl Board {
         wanted: impl Fn(&Project) -> bool,
     ) -> Result<(Vec<Seen>, Vec<Warning>), CommandError> {
         self.registry(config)?;
-        let Self { watched, again, registry: Some((_, Loaded { registry, warnings })) } = self else {
+        if !std::mem::take(&mut self.marked) {
+            self.mark();
+        }
+        let Self { watched, registry: Some((_, Loaded { registry, warnings })), .. } = self else {
             return Ok((Vec::new(), Vec::new()));
         };
-        let now = clock::mono();
-        for one in watched.values_mut() {
-            // Before anything else is looked at: what begins meanwhile is seen by the next look.
-            one.marks = if *again { one.watched.marks() } else { None };
-            let marks = one.marks.as_ref();
-            one.kept = one.kept.take().filter(|kept| now < kept.until && Some(&kept.marks) == marks);
-        }
         let known = |project: &Project| {
             let kept = watched.get(&project.name)?.kept.as_ref()?;
             (kept.project == *project).then(|| kept.seen.clone())

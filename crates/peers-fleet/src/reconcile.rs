@@ -39,7 +39,7 @@ pub struct Transition {
 pub fn reconcile(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transition> {
     // A loop goes on in a directory that was moved away.
     if seen.path == PathSeen::Missing && !matches!(seen.probe, Probe::Alive(_)) {
-        return missing(project);
+        return missing(project, seen);
     }
     match &seen.probe {
         Probe::NoAnswer(why) => (project.state == State::Running).then(|| Transition {
@@ -72,9 +72,17 @@ fn same(project: &Project) -> Transition {
     }
 }
 
-fn missing(project: &Project) -> Option<Transition> {
-    let known = project.state == State::Unknown && project.outcome == Some(Outcome::PathMissing);
+fn missing(project: &Project, seen: &Observation) -> Option<Transition> {
+    // Its store tells that nothing runs; what a controller is about is for that to note down.
+    let nobody =
+        matches!(seen.probe, Probe::Dead | Probe::Command(_)) && !seen.alive && seen.operation.is_none();
+    let runtime = project.runtime.clone().filter(|_| !nobody);
+    let known = project.state == State::Unknown
+        && project.outcome == Some(Outcome::PathMissing)
+        && project.runtime == runtime;
     (!known).then(|| Transition {
+        runtime,
+        stopped: nobody && project.state == State::Running,
         state: State::Unknown,
         outcome: Some(Outcome::PathMissing),
         evidence: "its directory is not there".to_owned(),

@@ -7,7 +7,7 @@
 //! controller that dies at any of these leaves something that the next look tells right: either nobody holds the
 //! run lock, then nothing was begun, or the loop does, then it runs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use peers_store::commands;
 use peers_sys::detach::{Launch, Launched, Said};
 use peers_sys::env::Env;
 use peers_sys::identity::ProcIdentity;
+use peers_sys::reap::{ITERATION_MARKER, RUN_MARKER};
 use peers_sys::{clock, term};
 use serde_json::Value;
 
@@ -147,7 +148,7 @@ pub fn start(
     let launch = Launch {
         program: bin,
         args: words(&work_dir, &run_id, &argv),
-        env: env.vars().to_vec(),
+        env: env.vars().iter().filter(|(name, _)| !is_mark(name)).cloned().collect(),
         cwd: work_dir,
         // From here on the lock belongs to the loop: it is free when that has ended.
         lock: lock.hand_over().map_err(|error| Finding::from(&error))?,
@@ -179,6 +180,11 @@ pub fn start(
     drop(op);
     let log = logs.path().join(&log_name);
     Ok(Started { run_id, pid: launched.pid(), log, warning, launched })
+}
+
+/// Whether a variable says of a process to which run it belongs: a loop that is started belongs to none.
+fn is_mark(name: &OsStr) -> bool {
+    [RUN_MARKER, ITERATION_MARKER, "PEERS_IN_TICK", "PEERS_PEER_NAME"].into_iter().any(|mark| name == mark)
 }
 
 /// Waits until the loop says that it is up, and notes that down. A warning where it has not said any.

@@ -39,9 +39,15 @@ pub(crate) fn document(schema: &str, value: &impl Serialize) -> String {
     terminal_safe(&text) + "\n"
 }
 
-/// The same on one line, for streams.
+/// The same on one line, for streams: the schema first, then the fields as they come.
 pub(crate) fn line(schema: &str, value: &impl Serialize) -> String {
-    terminal_safe(&object(schema, value).to_string()) + "\n"
+    let text = match serde_json::to_string(value) {
+        Ok(text) if text.len() > 2 && text.starts_with('{') => {
+            format!("{{\"schema\":{},{}", Value::from(schema), text.get(1..).unwrap_or_default())
+        }
+        _ => object(schema, value).to_string(),
+    };
+    terminal_safe(&text) + "\n"
 }
 
 fn object(schema: &str, value: &impl Serialize) -> Value {

@@ -38,13 +38,16 @@ pub(crate) struct Args {
     /// Look every S seconds
     #[arg(long, value_name = "S", default_value = "2.0", value_parser = seconds, requires = "live")]
     refresh_s: Duration,
-    /// End after N frames
+    /// End after N frames; a picture in which nothing changed is drawn every ten seconds alone
     #[arg(long, value_name = "N", requires = "live", value_parser = clap::value_parser!(u64).range(1..))]
     frames: Option<u64>,
     /// Show one project in more detail
     #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "all", "label", "state"])]
     project: Option<ProjectName>,
 }
+
+/// A picture in which nothing changed is drawn anew after this, for the times in it.
+const REDRAW: Duration = Duration::from_secs(10);
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
@@ -76,13 +79,22 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let screen = if ctl.json { None } else { Alternate::enter(&ctl.env) };
     drawing.screen = screen.is_some();
     let mut left = args.frames;
+    let mut drawn = None;
     loop {
-        let frame = drawing.frame(true)?;
-        match &screen {
-            Some(screen) => screen.draw(&frame)?,
-            None => ctl.out.stream(frame.as_bytes())?,
+        let size = (ctl.out.measured().page_width(), screen.as_ref().map(|_| Alternate::rows()));
+        let now = clock::mono();
+        let due = drawn.is_none_or(|(at, of)| of != size || now.since(at) >= REDRAW);
+        // Every line of JSON is wanted, and one project is looked at in more than its row.
+        let always = ctl.json || args.project.is_some();
+        if due || always || !drawing.board.rests(&drawing.config)? {
+            let frame = drawing.frame(true)?;
+            match &screen {
+                Some(screen) => screen.draw(&frame)?,
+                None => ctl.out.stream(frame.as_bytes())?,
+            }
+            drawn = Some((now, size));
+            left = left.map(|left| left.saturating_sub(1));
         }
-        left = left.map(|left| left.saturating_sub(1));
         if left == Some(0) {
             return Ok(ExitCode::SUCCESS);
         }

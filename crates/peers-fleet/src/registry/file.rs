@@ -80,6 +80,16 @@ fn read(dir: &SafeDir, file: &str) -> Result<Loaded, Finding> {
     };
     let bytes = match dir.read_opt(file, limits::CONFIG) {
         Ok(Some(bytes)) => bytes,
+        Ok(None) if file == FILE && has_copy(dir) => {
+            return Err(Finding::new(
+                exit::INVALID,
+                format!(
+                    "the registry is gone: {} is not there, and copies of it are",
+                    term::inline(&dir.path().join(file).to_string_lossy())
+                ),
+                "`peers-ctl registry restore` goes back to the newest copy that can be read; to begin anew, move the copies away (`projects.json.1` and so on)",
+            ));
+        }
         Ok(None) => return Ok(Loaded { registry: Registry::empty(), warnings: Vec::new() }),
         Err(FileError::TooLarge { .. }) => return Err(corrupt("is larger than 2 MiB".to_owned())),
         Err(error) => return Err(Finding::from(&error)),
@@ -91,6 +101,11 @@ fn read(dir: &SafeDir, file: &str) -> Result<Loaded, Finding> {
     let value: Value =
         serde_json::from_str(text).map_err(|error| corrupt(format!("is not JSON ({error})")))?;
     parse(value).map_err(|why| corrupt(why.to_owned()))
+}
+
+/// Whether there is a copy of a registry that is not there itself.
+fn has_copy(dir: &SafeDir) -> bool {
+    (1..=BACKUPS).any(|number| dir.stat(backup(number)).is_ok_and(|stat| stat.is_some()))
 }
 
 /// How deep brackets are nested, those in texts not counted.

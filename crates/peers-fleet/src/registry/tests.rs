@@ -279,3 +279,19 @@ fn what_a_project_may_hold_is_bounded() {
     }
     assert!(label("team/a.b_c-d", "pay & roll").is_ok());
 }
+
+#[test]
+fn a_registry_that_is_gone_beside_its_copies_is_no_empty_one() {
+    let world = Place::new();
+    world.add("one");
+    world.add("two");
+    assert!(world.config.dir().stat("projects.json.1").unwrap().is_some());
+    world.config.dir().remove_file("projects.json").unwrap();
+    let error = load(&world.config).unwrap_err();
+    assert_eq!(error.exit, 3);
+    assert!(error.hint.unwrap().contains("registry restore"));
+    // Nothing new is begun over it.
+    assert_eq!(edit(&world.config, |_| Ok(())).unwrap_err().exit, 3);
+    restore(&world.config, None).unwrap();
+    assert_eq!(load(&world.config).unwrap().registry.projects().count(), 1);
+}

@@ -127,6 +127,14 @@ impl SafeDir {
         self.id
     }
 
+    /// What lies at `path`, a link itself and not what it leads to; `None` where nothing can be seen there. To be
+    /// compared with an earlier answer, not to be trusted.
+    #[must_use]
+    pub fn id_at(path: &Path) -> Option<FileId> {
+        let stat = rustix::fs::lstat(path).ok()?;
+        Some(FileStat::new(&stat).id)
+    }
+
     /// Whether `path` still names this directory.
     #[must_use]
     pub fn still_at(&self, path: impl AsRef<Path>) -> bool {
