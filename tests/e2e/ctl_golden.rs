@@ -7,8 +7,8 @@ use std::process::Command;
 
 use serde_json::{Map, Value};
 
-use crate::ctl_fleet::Fleet;
-use crate::support::{World, program};
+use crate::ctl_fleet::{Fleet, controller};
+use crate::support::{Ended, World, program};
 
 /// Every command that looks: the name of its file, its arguments, its exit code, its schema.
 const COMMANDS: [(&str, &str, i32, &str); 20] = [
@@ -222,4 +222,34 @@ fn completions_are_scripts_of_their_shells() {
     for shell in ["elvish", "powershell"] {
         fleet.ctl(&["completions", shell]).exits(0);
     }
+}
+
+/// What bash offers for this line, whose last word is being typed.
+fn offered(fleet: &Fleet, script: &std::path::Path, line: &[&str]) -> Vec<String> {
+    let program = r#"source "$1"; shift
+        function=$(complete -p peers-ctl | sed 's/.*-F \([^ ]*\) .*/\1/')
+        COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+        "$function" peers-ctl "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let path = format!("{}:/usr/bin:/bin", controller().parent().unwrap().display());
+    let mut bash = fleet.command("bash");
+    bash.env("PATH", path).args(["--norc", "-c", program, "bash"]).arg(script).args(line);
+    let done = Ended::of(&bash.output().unwrap()).exits(0);
+    assert_eq!(done.err, "");
+    done.out.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_commands_options_values_and_names() {
+    let fleet = Fleet::new();
+    let script = fleet.path("completion.bash");
+    std::fs::write(&script, fleet.ctl(&["completions", "bash"]).exits(0).out).unwrap();
+    let offered = |line: &[&str]| offered(&fleet, &script, line);
+    assert_eq!(offered(&["peers-ctl", "sta"]), ["start", "status"]);
+    assert_eq!(offered(&["peers-ctl", "start", "--max-u"]), ["--max-usd"]);
+    for line in [&["start", "d"][..], &["budget", "raise", "d"], &["dashboard", "--project", "d"]] {
+        assert_eq!(offered(&[&["peers-ctl"], line].concat()), ["demo"], "{line:?}");
+    }
+    assert_eq!(offered(&["peers-ctl", "list", "--state", "cr"]), ["crashed"]);
+    assert_eq!(offered(&["peers-ctl", "list", "--sort", "na"]), ["name"]);
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::ctl_fleet::{Fleet, controller, hold, lives, send, start_time};
+use crate::ctl_fleet::{Fleet, controller, hold, is_locked, lives, send, start_time};
 use crate::support::Ended;
 
 fn pid(started: &Value) -> u32 {
@@ -126,6 +126,8 @@ fn a_store_that_is_not_there_makes_nobody_dead() {
 fn a_run_lock_that_is_another_file_by_now_makes_nobody_dead_and_lets_no_second_loop_in() {
     let fleet = Fleet::still();
     let loops = pid(&fleet.start(&[]));
+    // It would see that itself, and end.
+    assert!(send(loops, "STOP"));
     let lock = fleet.store().join("run.lock");
     std::fs::rename(&lock, fleet.path("old")).unwrap();
     std::fs::write(&lock, "").unwrap();
@@ -137,7 +139,7 @@ fn a_run_lock_that_is_another_file_by_now_makes_nobody_dead_and_lets_no_second_l
     assert!(lives(loops));
     std::fs::rename(fleet.path("old"), &lock).unwrap();
     assert_eq!(fleet.row("demo")["state"], "running");
-    fleet.ctl(&["stop", "demo"]).exits(0);
+    fleet.ctl(&["stop", "demo", "--grace", "0s"]).exits(0);
 }
 
 #[test]
@@ -181,7 +183,8 @@ fn a_run_record_that_is_none_says_nothing_of_a_loop_that_died() {
         let fleet = Fleet::still();
         let started = fleet.start(&[]);
         assert!(send(pid(&started), "KILL"));
-        while lives(pid(&started)) {
+        // A child that was being started has the lock until it is another program.
+        while lives(pid(&started)) || fleet.locked() {
             std::thread::yield_now();
         }
         let record = fleet.store().join(format!("runs/{}.json", started["run_id"].as_str().unwrap()));
@@ -190,4 +193,22 @@ fn a_run_record_that_is_none_says_nothing_of_a_loop_that_died() {
         let row = fleet.row("demo");
         assert_eq!((&row["state"], &row["outcome"]), (&"crashed".into(), &"lost".into()), "{what}: {row}");
     }
+}
+
+#[test]
+fn who_is_chosen_by_a_state_is_in_it() {
+    let fleet = Fleet::still();
+    fleet.another("other");
+    let loops = pid(&fleet.start(&[]));
+    assert!(send(loops, "KILL"));
+    while lives(loops) || is_locked(&store_of(&fleet, &fleet.path("repo")).join("run.lock")) {
+        std::thread::yield_now();
+    }
+    let names = |state: &str| {
+        let done = fleet.ctl(&["list", "--state", state]);
+        ["demo", "other"].into_iter().filter(|name| done.out.contains(name)).collect::<Vec<_>>()
+    };
+    assert_eq!(names("running"), [""; 0]);
+    assert_eq!(names("crashed"), ["demo"]);
+    assert_eq!(names("fresh"), ["other"]);
 }

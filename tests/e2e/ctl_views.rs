@@ -89,10 +89,10 @@ fn what_was_asked_for_and_is_not_there_is_an_error() {
     let none = World::bare();
     let done = none.ctl(&["status"]).exits(1);
     assert!(done.err.contains("hint: `peers-ctl new PATH`"), "{}", done.err);
-    let done = none.ctl(&["--json", "list", "--state", "{\n1\n}"]).exits(2);
+    let done = none.ctl(&["--json", "list", "--label", "{\n1\n}"]).exits(2);
     let failed: Value = serde_json::from_str(&done.out).unwrap();
     let said = failed["error"]["message"].as_str().unwrap();
-    assert!(said.contains("{ 1 }") && said.contains("must be fresh"), "{said}");
+    assert!(said.contains("{ 1 }") && said.contains("lower-case letter"), "{said}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use peers_fleet::refresh::{self, Seen};
 use peers_fleet::registry::{self, Loaded, Warning};
 use peers_fleet::select::Selection;
 use peers_fleet::{ConfigDir, Project, ProjectName};
+use peers_model::exit;
 use peers_sys::clock;
 use peers_sys::env::Env;
 use serde::Serialize;
@@ -37,8 +38,21 @@ pub(crate) struct Ctl {
 }
 
 impl Ctl {
-    /// The config directory, made where it is missing.
+    /// The config directory. One that the operator names has to be there.
     pub(crate) fn config(&self) -> Result<ConfigDir, CommandError> {
+        let named = self.config_dir.is_some()
+            || self.env.text(peers_fleet::config::CONFIG_DIR).is_some_and(|dir| !dir.is_empty());
+        if named && ConfigDir::look(self.config_dir.as_deref(), &self.env).map_err(failed)?.is_none() {
+            let path = ConfigDir::path(self.config_dir.as_deref(), &self.env).map_err(failed)?;
+            let shown = peers_sys::term::quoted(&path.to_string_lossy());
+            return Err(CommandError::new(exit::INVALID, format!("there is no registry in {shown}"))
+                .hint("`peers-ctl new` and `peers-ctl add` make one there"));
+        }
+        self.config_made()
+    }
+
+    /// The config directory, made where it is missing.
+    pub(crate) fn config_made(&self) -> Result<ConfigDir, CommandError> {
         ConfigDir::open(self.config_dir.as_deref(), &self.env).map_err(failed)
     }
 
@@ -55,8 +69,18 @@ impl Ctl {
         config: &ConfigDir,
         selection: &Selection,
     ) -> Result<Vec<ProjectName>, CommandError> {
+        self.bring_up(config, selection)?;
         let loaded = self.registry(config)?;
         selection.of(&loaded.registry, here().as_deref()).map_err(failed)
+    }
+
+    /// Looks at all projects where some are chosen by their state, so that it is the state that they are in.
+    pub(crate) fn bring_up(&self, config: &ConfigDir, selection: &Selection) -> Result<(), CommandError> {
+        if !selection.states.is_empty() && !self.as_it_is {
+            // What changed is told by who looks at it next; here it only has to be known.
+            refresh::refresh(config, &self.env, |_| true).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// The projects that are meant, looked at now.

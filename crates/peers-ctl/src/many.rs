@@ -26,8 +26,8 @@ pub(crate) struct Which {
     /// Projects with this label; several must all fit
     #[arg(long, value_name = "KEY[=VALUE]", value_parser = label)]
     label: Vec<(String, Option<String>)>,
-    /// Projects in this state: fresh, running, stopped, crashed, unknown
-    #[arg(long, value_name = "STATE", value_parser = state, value_delimiter = ',')]
+    /// Projects in this state
+    #[arg(long, value_name = "STATE", value_parser = state(), value_delimiter = ',')]
     state: Vec<State>,
 }
 
@@ -40,11 +40,12 @@ fn label(text: &str) -> Result<(String, Option<String>), String> {
     Ok((key.to_owned(), value.map(str::to_owned)))
 }
 
-pub(crate) fn state(text: &str) -> Result<State, String> {
-    [State::Fresh, State::Running, State::Stopped, State::Crashed, State::Unknown]
-        .into_iter()
-        .find(|state| state.word() == text)
-        .ok_or_else(|| "must be fresh, running, stopped, crashed or unknown".to_owned())
+/// The words of states, for options.
+pub(crate) fn state() -> impl clap::builder::TypedValueParser<Value = State> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+    const ALL: [State; 5] = [State::Fresh, State::Running, State::Stopped, State::Crashed, State::Unknown];
+    PossibleValuesParser::new(ALL.map(State::word))
+        .map(|word| ALL.into_iter().find(|state| state.word() == word).unwrap_or(State::Unknown))
 }
 
 impl Which {

@@ -123,11 +123,10 @@ pub fn add(config: &ConfigDir, env: &Env, addition: &Addition) -> Result<Project
     };
     project.check().map_err(|invalid| Finding::plain(exit::USAGE, invalid.to_string()))?;
     registry::edit(config, |registry| {
-        if let Some(known) = registry.get(&name) {
-            taken(known, *replace)?;
-        }
+        // What is replaced is one of this very name.
         let same = |known: &&Project| {
-            known.name != name && (known.path == project.path || (id.is_some() && known.path_id == id))
+            let again = *replace && known.name == name;
+            !again && (known.path == project.path || (id.is_some() && known.path_id == id))
         };
         if let Some(known) = registry.projects().find(same) {
             return Err(Finding::new(
@@ -135,6 +134,9 @@ pub fn add(config: &ConfigDir, env: &Env, addition: &Addition) -> Result<Project
                 format!("{shown} is registered already, as `{}`", known.name),
                 "one name for a repository is enough; `peers-ctl list` shows it",
             ));
+        }
+        if let Some(known) = registry.get(&name) {
+            taken(known, *replace)?;
         }
         match registry.get_mut(&name) {
             Some(known) => *known = project.clone(),

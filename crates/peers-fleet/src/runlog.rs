@@ -80,6 +80,20 @@ pub fn tail(logs: &SafeDir, name: &str, lines: usize) -> Result<Vec<String>, Fin
     Ok(all.into_iter().skip(skip).map(str::to_owned).collect())
 }
 
+/// The last `lines` of what one run wrote: none where it wrote nothing. Untrusted text.
+///
+/// # Errors
+/// As [`tail`].
+pub fn of_run(logs: &SafeDir, name: &str, run: &RunId, lines: usize) -> Result<Vec<String>, Finding> {
+    let mut all = tail(logs, name, usize::MAX)?;
+    let header = format!(" run {run}: ");
+    let begins = all.iter().rposition(|line| line.starts_with(HEADER) && line.contains(&header));
+    // A header that is not in the window is further back than what is wanted.
+    all.drain(..begins.map_or(0, |at| at + 1));
+    all.drain(..all.len().saturating_sub(lines));
+    Ok(all)
+}
+
 /// A log that is followed, also when it is put aside or cut.
 #[derive(Debug)]
 pub struct Follow {
@@ -88,6 +102,7 @@ pub struct Follow {
     /// A line without its end yet.
     part: Vec<u8>,
     first: usize,
+    run: Option<RunId>,
 }
 
 /// So much is read at once, bytes.
@@ -107,7 +122,15 @@ impl Follow {
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(Finding::from(&error)),
         }
-        Ok(Self { name: name.to_owned(), file: None, part: Vec::new(), first: lines })
+        Ok(Self { name: name.to_owned(), file: None, part: Vec::new(), first: lines, run: None })
+    }
+
+    /// Follows it from the beginning of a run on.
+    ///
+    /// # Errors
+    /// As [`Follow::new`].
+    pub fn of_run(logs: &SafeDir, name: &str, run: RunId) -> Result<Self, Finding> {
+        Ok(Self { run: Some(run), ..Self::new(logs, name, usize::MAX)? })
     }
 
     /// What came since. Untrusted text: agents' words are in it.
@@ -125,7 +148,10 @@ impl Follow {
                 0
             }
             None => {
-                let lines = tail(logs, &self.name, self.first)?;
+                let lines = match &self.run {
+                    Some(run) => of_run(logs, &self.name, run, self.first)?,
+                    None => tail(logs, &self.name, self.first)?,
+                };
                 self.file = Some((stat.id, stat.size));
                 return Ok(lines);
             }

@@ -206,7 +206,7 @@ fn up(
             }
             return Err(match unheard {
                 Unheard::Failed(error) => error,
-                Unheard::Died => died(&how, logs, log).into(),
+                Unheard::Died => died(&how, logs, (log, run_id)).into(),
             });
         }
     };
@@ -434,9 +434,12 @@ fn how(launched: &mut Launched) -> (String, bool) {
     }
 }
 
-fn died(how: &str, logs: &peers_sys::SafeDir, log: &str) -> Finding {
-    let lines = runlog::tail(logs, log, SHOWN).unwrap_or_default();
+fn died(how: &str, logs: &peers_sys::SafeDir, (log, run): (&str, &RunId)) -> Finding {
+    let lines = runlog::of_run(logs, log, run, SHOWN).unwrap_or_default();
     let mut message = format!("the loop did not come up: {how}");
+    if lines.is_empty() {
+        message.push_str(", and wrote nothing");
+    }
     for line in lines {
         message.push_str("\n  ");
         message.push_str(&term::line(&line, 200));

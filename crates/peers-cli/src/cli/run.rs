@@ -229,7 +229,8 @@ fn end(options: &RunOptions, summary: &RunSummary, cx: &Cx) -> Option<LoopView> 
     let mut disk = place.open_view_disk().ok()?;
     let mut asked = cx.asked(&place, &mut disk);
     // As `peers status` asks where this was started.
-    asked.refusals = cx.place().map(|place| cx.refusals(&place, &asked.lock)).unwrap_or_default();
+    let started = Place::locate(&options.target, &cx.env);
+    asked.refusals = started.map(|place| cx.refusals(&place, &asked.lock)).unwrap_or_default();
     let here = options.target.canonicalize().ok()?;
     // A worktree of the run's own has files of its own.
     asked.files_in = (place.work_dir() != here).then(|| place.work_dir().to_string_lossy().into_owned());

@@ -39,7 +39,7 @@ pub(crate) fn label(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let path = peers_fleet::config::project_path(&args.path, &ctl.env).map_err(failed)?;
-    let config = ctl.config()?;
+    let config = ctl.config_made()?;
     let added = peers_fleet::roster::Addition {
         path,
         name: args.name.clone(),

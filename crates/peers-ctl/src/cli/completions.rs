@@ -30,36 +30,64 @@ fn script(shell: Shell) -> String {
     let script = String::from_utf8_lossy(&bytes).into_owned();
     let named = commands_with_names();
     match shell {
-        Shell::Bash => script + &bash(&named),
+        Shell::Bash => {
+            // The generator takes the dash in the name of the program for a subcommand in one of two places.
+            let script = script.replace("peers__subcmd__ctl__", "peers__ctl__");
+            let more = bash(&script, &named);
+            script + &more
+        }
         Shell::Fish => script + &fish(&named),
         Shell::Zsh => zsh(&script),
         _ => script,
     }
 }
 
-/// The commands that take names of projects.
+/// The commands that take names of projects, below others too.
 fn commands_with_names() -> Vec<String> {
     let takes = |command: &clap::Command| {
         command.get_positionals().any(|arg| arg.get_id() == "names" || arg.get_id() == "what")
     };
-    let cli = super::Cli::command();
-    cli.get_subcommands()
-        .filter(|command| !command.is_hide_set() && takes(command))
-        .map(|c| c.get_name().to_owned())
-        .collect()
+    let named = all().into_iter().filter(|command| !command.is_hide_set() && takes(command));
+    named.map(|command| command.get_name().to_owned()).collect()
 }
 
-fn bash(named: &[String]) -> String {
-    let words = named.join("|");
+/// The options that take a value, without the one that takes a name.
+fn options_with_values() -> Vec<String> {
+    let all = all();
+    let options =
+        all.iter().flat_map(clap::Command::get_arguments).filter(|arg| arg.get_action().takes_values());
+    let mut words: Vec<String> =
+        options.filter_map(|arg| arg.get_long()).map(|long| format!("--{long}")).collect();
+    words.retain(|word| word != "--project");
+    words.sort();
+    words.dedup();
+    words
+}
+
+/// Every command, with those that stand below others.
+fn all() -> Vec<clap::Command> {
+    let cli = super::Cli::command();
+    let below = cli.get_subcommands().flat_map(|command| command.get_subcommands().cloned()).collect();
+    [vec![cli.clone()], cli.get_subcommands().cloned().collect(), below].concat()
+}
+
+/// `script`: that of the parser, which says how its function is called.
+fn bash(script: &str, named: &[String]) -> String {
+    let (words, valued) = (named.join("|"), options_with_values().join("|"));
+    let function = script.lines().rev().find_map(|line| line.trim().strip_prefix("complete -F "));
+    let function = function.and_then(|rest| rest.split(' ').next()).unwrap_or(":");
     format!(
         r#"
 _peers_ctl_with_projects() {{
-    _peers-ctl "$@"
-    local cur="${{COMP_WORDS[COMP_CWORD]}}" word
+    {function} "$@"
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" word
     [[ "$cur" == -* ]] && return 0
+    case "$prev" in
+        {valued}) return 0 ;;
+    esac
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         case "$word" in
-            {words})
+            {words}|--project)
                 COMPREPLY=( $(compgen -W "$(peers-ctl __complete projects 2>/dev/null)" -- "$cur") )
                 return 0
                 ;;
@@ -73,8 +101,9 @@ complete -F _peers_ctl_with_projects -o bashdefault -o default peers-ctl
 
 fn fish(named: &[String]) -> String {
     let words = named.join(" ");
+    let asked = "-a \"(peers-ctl __complete projects 2>/dev/null)\"";
     format!(
-        "\ncomplete -c peers-ctl -n \"__fish_seen_subcommand_from {words}\" -f -a \"(peers-ctl __complete projects 2>/dev/null)\"\n"
+        "\ncomplete -c peers-ctl -n \"__fish_seen_subcommand_from {words}\" -f {asked}\ncomplete -c peers-ctl -l project -x {asked}\n"
     )
 }
 
@@ -82,7 +111,7 @@ fn fish(named: &[String]) -> String {
 fn zsh(script: &str) -> String {
     let mut out = String::with_capacity(script.len());
     for line in script.lines() {
-        let names = line.contains("::names --") || line.contains(":what --") || line.contains("::what --");
+        let names = ["::names --", ":what --", "::what --", "'--project="].iter().any(|at| line.contains(at));
         if names && line.contains(":_default") {
             out.push_str(&line.replace(":_default", ":_peers_ctl_projects"));
         } else {
@@ -109,7 +138,8 @@ mod tests {
             assert!(named.iter().any(|name| name == command), "{command}: {named:?}");
         }
         assert!(!named.iter().any(|name| name == "registry"));
-        assert!(script(Shell::Bash).contains("start|"), "{}", bash(&named));
+        assert!(named.iter().any(|name| name == "raise"));
+        assert!(script(Shell::Bash).contains("start|"));
         assert!(script(Shell::Fish).contains("__complete projects"));
         let zsh = script(Shell::Zsh);
         assert!(zsh.starts_with("#compdef peers-ctl") && zsh.contains(":_peers_ctl_projects"), "{zsh:.200}");

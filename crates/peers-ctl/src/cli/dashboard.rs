@@ -129,8 +129,9 @@ impl Drawing<'_> {
             }
             return Ok(out.folded(&project_text(row, &details, now, out.colour())).into_owned());
         }
-        let registry = &board.registry(config)?.registry;
         let asked = args.which.or_all();
+        ctl.bring_up(config, &asked)?;
+        let registry = &board.registry(config)?.registry;
         let names: std::collections::BTreeSet<ProjectName> = match asked.of(registry, None) {
             Ok(names) => names.into_iter().collect(),
             // None is registered, or none is in that state now.

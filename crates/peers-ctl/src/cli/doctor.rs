@@ -100,6 +100,7 @@ fn meant(
     }
     // To look must not make a directory; what is wrong with this one is among the findings.
     let Ok(Some(config)) = ConfigDir::look(ctl.config_dir.as_deref(), &ctl.env) else { return Ok(None) };
+    ctl.bring_up(&config, selection)?;
     let Ok(loaded) = peers_fleet::registry::load(&config) else { return Ok(None) };
     let Ok(names) = selection.of(&loaded.registry, crate::ctl::here().as_deref()) else {
         if loaded.registry.projects().next().is_some() {

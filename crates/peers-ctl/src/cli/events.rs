@@ -90,6 +90,7 @@ struct Events<'a> {
 impl Events<'_> {
     fn look(&mut self) -> Result<(), CommandError> {
         let Self { ctl, config, which, lines, feeds, board, asked } = self;
+        ctl.bring_up(config, which)?;
         let registry = peers_fleet::registry::load(config).map_err(failed)?.registry;
         let names = match which.of(&registry, crate::ctl::here().as_deref()) {
             Ok(names) => names,

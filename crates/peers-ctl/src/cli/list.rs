@@ -48,6 +48,7 @@ enum Sort {
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let config = ctl.config()?;
     let selection = args.which.or_all();
+    ctl.bring_up(&config, &selection)?;
     let loaded = ctl.registry(&config)?;
     let names = if loaded.registry.projects().next().is_none() && args.which.selection().is_empty() {
         Vec::new()

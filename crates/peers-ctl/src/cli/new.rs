@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 
 /// Makes it, registers it, tells it, and starts it where that was asked for.
 fn make(args: &Args, path: &Path, ctl: &Ctl) -> Result<ExitCode, CommandError> {
-    let config = ctl.config()?;
+    let config = ctl.config_made()?;
     let site = Site::of(path, args.name.as_deref(), ctl)?;
     if args.replace_registration {
         // Whether it runs is looked at, not remembered.
@@ -414,8 +414,12 @@ impl Told<'_> {
 
     /// Where the task belongs, as long as there is none.
     fn task(&self) -> Option<String> {
-        let there = SafeDir::open_shared(&self.created.path).and_then(|dir| dir.stat("TASK.md"));
-        matches!(there, Ok(None)).then(|| {
+        let there = |name| {
+            SafeDir::open_shared(&self.created.path)
+                .and_then(|dir| dir.stat(name))
+                .is_ok_and(|stat| stat.is_some())
+        };
+        (!there("TASK.md") && !there("SPEC.md")).then(|| {
             "write what the agents are to do into TASK.md at the top, and commit it; the goals only say when it is done"
                 .to_owned()
         })

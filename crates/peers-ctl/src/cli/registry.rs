@@ -25,7 +25,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Check the file, and list the copies that there are; exit 1 where something is wrong
+    /// Check the file, and list the copies that there are; exit 1 where something in it is wrong, 3 where it cannot
+    /// be read at all
     Check,
     /// Put a copy in the place of the registry; what was there becomes the newest copy
     ///

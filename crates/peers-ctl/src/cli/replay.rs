@@ -11,6 +11,7 @@ use peers_store::{Area, Disk as _, FsDisk, artifacts};
 use peers_sys::clock;
 use peers_view::{RangeAsked, RangeTick, replay_range, replay_range_json, replay_range_text};
 
+use super::review::{known_peers, those};
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
 
@@ -87,6 +88,15 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandE
             Some(more)
         });
         ctl.out.data(&text)?;
+    }
+    if range.shown().next().is_none() {
+        let known = known_peers(&mut disk);
+        let unknown = args.peer.as_ref().filter(|peer| !known.contains(peer));
+        ctl.say(&match (unknown, range.ticks) {
+            (Some(peer), _) => format!("no peer is called `{peer}`{}", those(&known)),
+            (None, 0) => "no turn has ended yet".to_owned(),
+            (None, _) => "no tick is so".to_owned(),
+        });
     }
     Ok(ExitCode::from(if range.shown().next().is_none() { exit::NEGATIVE } else { exit::OK }))
 }

@@ -43,6 +43,7 @@ enum Format {
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let config = ctl.config()?;
     let asked = args.which.selection();
+    ctl.bring_up(&config, &asked)?;
     let loaded = ctl.registry(&config)?;
     let several = asked.is_empty() && loaded.registry.projects().count() != 1;
     let names = if several {

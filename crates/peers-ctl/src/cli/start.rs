@@ -8,7 +8,7 @@ use peers_fleet::ProjectName;
 use peers_fleet::budget::Step;
 use peers_fleet::registry::{self, Restart, RestartPolicy};
 use peers_fleet::start::{self, StartOptions, Started};
-use peers_model::Usd;
+use peers_model::{RunId, Usd};
 use peers_store::runs;
 use peers_sys::term;
 use serde_json::json;
@@ -35,7 +35,8 @@ pub(crate) struct Args {
     /// in an hour; it is kept for later starts
     #[arg(long, value_name = "POLICY", value_parser = restart_policy, verbatim_doc_comment)]
     restart: Option<Restart>,
-    /// Then follow what it does; Ctrl-C ends the following, not the loop
+    /// Then follow what it writes until it ends, and end with its exit code; Ctrl-C ends the following, not the
+    /// loop
     #[arg(long, conflicts_with_all = ["json", "dry_run"])]
     follow: bool,
     /// Then wait until they have stopped, and end with their exit code
@@ -182,18 +183,20 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         return Err(CommandError::usage("--follow follows one loop").hint("`peers-ctl tail` follows several"));
     }
     let options = args.budget.options(&args.run, ctl);
+    let mut begun = None;
     let ended = each(ctl, "start", &names, &[], |name| {
         if args.dry_run {
             return planned(ctl, &config, name, &options);
         }
         let done = started(ctl, &config, name, &options)?;
+        begun = done.data.get("run_id").and_then(|id| RunId::new(id.as_str()?).ok());
         if let Some(restart) = &args.restart {
             keep(&config, name, restart)?;
         }
         Ok(done)
     })?;
-    if let (true, [name]) = (args.follow, names.as_slice()) {
-        return super::tail::follow(ctl, &config, std::slice::from_ref(name));
+    if let (true, [name], Some(run)) = (args.follow, names.as_slice(), &begun) {
+        return super::tail::follow(ctl, &config, name, run);
     }
     if args.wait && ended == ExitCode::SUCCESS {
         return super::wait::stopped(ctl, &config, &names, None);

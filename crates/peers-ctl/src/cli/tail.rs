@@ -6,6 +6,7 @@ use std::time::Duration;
 use peers_console::error::CommandError;
 use peers_fleet::runlog::Follow;
 use peers_fleet::{ConfigDir, ProjectName};
+use peers_model::RunId;
 use peers_sys::term;
 use serde_json::json;
 
@@ -44,9 +45,31 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     tail(ctl, &config, &names, usize::try_from(args.lines).unwrap_or(usize::MAX), args.once)
 }
 
-/// Follows from the last run's beginning on.
-pub(crate) fn follow(ctl: &Ctl, config: &ConfigDir, names: &[ProjectName]) -> Result<ExitCode, CommandError> {
-    tail(ctl, config, names, 20, false)
+/// Follows a run from its beginning to its end, and ends with its exit code.
+pub(crate) fn follow(
+    ctl: &Ctl,
+    config: &ConfigDir,
+    name: &ProjectName,
+    run: &RunId,
+) -> Result<ExitCode, CommandError> {
+    let logs = config.logs().map_err(failed)?;
+    let project = peers_fleet::start::project(config, name).map_err(failed)?;
+    let mut log = Follow::of_run(&logs, &project.log_name(), run.clone()).map_err(failed)?;
+    let names = [name.clone()];
+    loop {
+        let (seen, _) = ctl.seen_of(config, &names)?;
+        // What it wrote last is there before it is seen to have ended.
+        let runs = seen
+            .first()
+            .is_some_and(|one| one.project.runtime.as_ref().is_some_and(|runtime| runtime.run_id == *run));
+        for line in log.poll(&logs).map_err(failed)? {
+            ctl.out.stream(format!("{}\n", term::block(&line)).as_bytes())?;
+        }
+        if !runs {
+            return super::wait::stopped(ctl, config, &names, None);
+        }
+        std::thread::sleep(LOOK);
+    }
 }
 
 fn tail(

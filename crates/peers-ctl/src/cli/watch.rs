@@ -180,8 +180,10 @@ impl Watch<'_> {
     fn look(&mut self) -> Result<(), CommandError> {
         // Those that have ended are laid to rest.
         self.begun.retain_mut(|launched| !matches!(launched.ended(), Ok(Some(_))));
+        let asked = self.args.which.or_all();
+        self.ctl.bring_up(&self.config, &asked)?;
         let registry = registry::load(&self.config).map_err(failed)?.registry;
-        let names = match self.args.which.or_all().of(&registry, None) {
+        let names = match asked.of(&registry, None) {
             Ok(names) => names,
             Err(finding) if finding.exit == exit::NEGATIVE => Vec::new(),
             Err(finding) => return Err(failed(finding)),

@@ -94,11 +94,11 @@ fn text_of(spec: &str, env: &Env) -> Result<String, ScaffoldError> {
     }
     let path = expand_home(Path::new(spec), env);
     let Ok(real) = path.canonicalize() else {
-        return if spec.starts_with(['.', '~', '/']) {
-            Err(no_file(&path).into())
-        } else {
-            Ok(spec.to_owned())
-        };
+        // A word alone with a slash or an ending is no text that says what is wanted.
+        let word = !spec.contains(char::is_whitespace);
+        let like_a_path = spec.starts_with(['.', '~', '/'])
+            || (word && (spec.contains('/') || Path::new(spec).extension().is_some()));
+        return if like_a_path { Err(no_file(&path).into()) } else { Ok(spec.to_owned()) };
     };
     let (dir, name) = parent(&real)?;
     match SafeDir::open_shared(&dir).and_then(|dir| dir.read_text(&name, limits::CONFIG)) {
