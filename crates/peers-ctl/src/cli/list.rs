@@ -47,6 +47,11 @@ enum Sort {
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let config = ctl.config()?;
+    if matches!(args.sort, Sort::Attention) && (!args.wide || ctl.json) {
+        return Err(CommandError::usage(
+            "--sort attention goes with --wide for people, which looks what each asks for",
+        ));
+    }
     let selection = args.which.or_all();
     ctl.bring_up(&config, &selection)?;
     let loaded = ctl.registry(&config)?;

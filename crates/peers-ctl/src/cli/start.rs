@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Then wait until they have stopped, and end with their exit code
     #[arg(long, conflicts_with_all = ["follow", "dry_run", "json"])]
     wait: bool,
-    /// Print what would be started, and start nothing
+    /// Print what would be started, and what would be refused, and start nothing; exit code 0 either way
     #[arg(long)]
     dry_run: bool,
 }

@@ -26,7 +26,8 @@ const UNKNOWN: u32 = 3;
 /// Wait until loops have stopped, or until one needs somebody
 ///
 /// For scripts. Exit codes: 0 when all that were asked for have stopped as they should, else that of the first
-/// that did not: 10 budget, 11 stuck, 13 peer, 5 refused, 70 failed or died; 124 when the time is over. A project
+/// that did not: 10 budget, 11 stuck, 13 peer, 5 refused, 70 failed or died, 128+N stopped by signal N (an operator's
+/// stop is 143); 124 when the time is over. A project
 /// of which three looks in a row cannot tell whether it runs, since its directory or its store is not there, is not
 /// waited for any longer and counts as 5. With --for attention: 0 as soon as one of them needs somebody.
 #[derive(Debug, clap::Args)]
