@@ -212,3 +212,28 @@ fn who_is_chosen_by_a_state_is_in_it() {
     assert_eq!(names("crashed"), ["demo"]);
     assert_eq!(names("fresh"), ["other"]);
 }
+
+#[test]
+fn a_turn_that_was_cut_short_is_taken_up_where_the_repository_was_moved_to() {
+    let fleet = Fleet::still();
+    let loops = pid(&fleet.start(&[]));
+    assert!(send(loops, "KILL"));
+    while lives(loops) || fleet.locked() {
+        std::thread::yield_now();
+    }
+    let (old, new) = (fleet.path("repo"), fleet.path("moved"));
+    std::fs::rename(&old, &new).unwrap();
+    std::fs::create_dir(&old).unwrap();
+    for peer in ["ann", "ben"] {
+        fleet.script(peer, r#"{"after": "repeat", "turns": [[{"handoff": "Work"}]]}"#);
+    }
+    let at = new.to_str().unwrap();
+    fleet.peers(&["-C", at, "store", "attach", old.to_str().unwrap()]).exits(0);
+    fleet.ctl(&["remove", "demo"]).exits(0);
+    fleet.ctl(&["add", at, "--name", "demo"]).exits(0);
+    let done = fleet.ctl(&["start", "demo", "--max-ticks", "2"]).exits(0);
+    assert!(!done.out.contains(", in "), "it works in the repository itself: {}", done.out);
+    fleet.ctl(&["wait", "demo"]).exits(0);
+    let record = fleet.runs().into_iter().find(|run| run["ticks_in_run"] != 0).unwrap();
+    assert_eq!(record["reason"], "max_ticks", "{record}");
+}

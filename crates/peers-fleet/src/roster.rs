@@ -172,8 +172,11 @@ pub fn remove(
     let known = project(config, name)?;
     let seen = Observation { operation: None, ..Observation::of(&known, env) };
     let state = reconcile(&known, &seen, clock::now()).map_or(known.state, |change| change.state);
-    let nobody_knows = matches!(seen.probe, Probe::NoAnswer(_));
-    if !force && (state == State::Running || nobody_knows) {
+    // Without a store no loop can have begun since, and the one that the registry knows is gone.
+    let no_store = ground.is_some_and(|ground| ground.place.view_store().is_ok_and(|store| store.is_none()));
+    let over = no_store && !seen.alive && known.runtime.as_ref().is_some_and(|runtime| runtime.pid.is_some());
+    let nobody_knows = matches!(seen.probe, Probe::NoAnswer(_)) && !over;
+    if !force && ((state == State::Running && !over) || nobody_knows) {
         let (what, hint) = if nobody_knows {
             ("nobody can tell whether it runs", "--force removes it all the same".to_owned())
         } else {

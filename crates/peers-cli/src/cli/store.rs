@@ -89,6 +89,8 @@ fn attach(old: &Path, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> 
         dir.rename(source.as_str(), to.as_str())?;
     }
     let mut disk = FsDisk::new(dir.subdir(to.as_str())?, None);
+    // Before the store is this repository's: what is cut short here is done again by another call.
+    moved(&mut disk, &old, &place)?;
     project::write(&mut disk, &place.describe(found.created_at, found.base))?;
     drop(lock);
     let (records, _) = runs::list(&mut disk)?;
@@ -113,6 +115,17 @@ fn attach(old: &Path, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> 
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The runs that worked in the work tree itself worked in this directory: it was called otherwise.
+fn moved(disk: &mut FsDisk, old: &Path, place: &Place) -> Result<(), CommandError> {
+    let (was, is) = (old.to_string_lossy(), place.project_dir().to_string_lossy());
+    for record in runs::list(disk)?.0 {
+        if record.workdir == was {
+            runs::write(disk, &runs::RunRecord { workdir: is.clone().into_owned(), ..record })?;
+        }
+    }
+    Ok(())
 }
 
 /// A copy must not take the store of the repository that it was copied from.
