@@ -159,6 +159,18 @@ pub fn run_detached(
     run_as(options, env, observer, Some(handover))
 }
 
+/// Whoever typed a command that was not meant to be typed is told so.
+fn not_handed_over(error: PlaceError) -> Finding {
+    match error {
+        PlaceError::File(FileError::Swapped { .. }) => Finding::new(
+            exit::USAGE,
+            "`--detached` is for `peers-ctl start`, which hands over the lock that it holds; what stands on standard input is not that",
+            "`peers-ctl start NAME` starts a loop in the background, `peers run` one in this terminal",
+        ),
+        error => error.into(),
+    }
+}
+
 fn run_as(
     options: &RunOptions,
     env: &Env,
@@ -169,7 +181,7 @@ fn run_as(
     let place = Place::locate(&options.target, env).map_err(Finding::from)?;
     let adopted = match handover.as_mut() {
         Some(Handover { run_id, lock, .. }) => {
-            lock.take().map(|lock| place.adopt_lock(lock, run_id)).transpose().map_err(Finding::from)?
+            lock.take().map(|lock| place.adopt_lock(lock, run_id)).transpose().map_err(not_handed_over)?
         }
         None => None,
     };
