@@ -267,7 +267,7 @@ pub fn refuse_link(place: &Place) -> Result<(), CommandError> {
 }
 
 /// A refusal with what to do about it, in one line.
-fn refusal(Finding { message, hint, .. }: Finding) -> String {
+pub(crate) fn refusal(Finding { message, hint, .. }: Finding) -> String {
     // A file that cannot be read is quoted in the lines below the first.
     let message = message.lines().next().unwrap_or_default();
     hint.map_or_else(|| message.to_owned(), |hint| format!("{message}; {hint}"))

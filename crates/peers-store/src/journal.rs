@@ -328,6 +328,41 @@ pub fn holds<D: Disk>(disk: &mut D, at: &Position) -> Result<bool, JournalError>
     }
 }
 
+/// Whether each of the first `len` bytes' lines of the first segment continues the one before it. Nothing else of
+/// them is looked at, so this costs little; a line of a newer program says nothing.
+///
+/// # Errors
+/// [`JournalError::Damaged`] for the first that does not.
+pub fn chained<D: Disk>(disk: &mut D, len: u64) -> Result<(), JournalError> {
+    #[derive(Deserialize)]
+    struct Link<'a> {
+        v: u32,
+        #[serde(borrow)]
+        prev: std::borrow::Cow<'a, str>,
+    }
+    let path = layout::segment(1);
+    let bytes = disk.read_at(Area::Store, &path, 0, len)?;
+    let mut hash = String::new();
+    for (n, text) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+        if text.is_empty() {
+            continue;
+        }
+        match serde_json::from_slice::<Link<'_>>(text) {
+            Ok(Link { v, .. }) if v > LINE_VERSION => return Ok(()),
+            Ok(Link { prev, .. }) if prev == hash => {}
+            read => {
+                let what = match read {
+                    Ok(_) => "does not continue the line before it (hash chain broken)".to_owned(),
+                    Err(error) => format!("is not a record this version can read ({error})"),
+                };
+                return Err(JournalError::Damaged { file: path, line: n, what });
+            }
+        }
+        hash = sha256_hex(text);
+    }
+    Ok(())
+}
+
 /// Reads a segment from `at` on. Returns the bytes of a torn last line.
 fn scan<D: Disk, E: From<JournalError>>(
     disk: &mut D,

@@ -29,6 +29,18 @@ const LATER: Duration = Duration::from_mins(1);
 const OPERATIONS: [&str; 6] =
     ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
 
+/// The same, and what keeps a commit from being made.
+pub(super) const IN_PROGRESS: [&str; 8] = [
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "rebase-merge",
+    "rebase-apply",
+    "BISECT_LOG",
+    "index.lock",
+    "sequencer",
+];
+
 /// Uncommitted changes, so many as are worth counting, and the refusal of a work tree that differs from its
 /// commit by what is not followed here: no run in it could ever be `complete`.
 pub(super) fn uncommitted(

@@ -21,7 +21,7 @@ pub(crate) use load::ACCEPT;
 pub use load::{Acceptance, Loaded, acceptance, load, rules};
 pub use outside::{Outside, is_inside, outside};
 pub use peers_core::machine::After;
-pub use preflight::{Examined, Part, examine, full, refusals, start_refusals};
+pub use preflight::{Examined, Part, examine, full, quick_refusals, refusals, start_refusals};
 pub(crate) use preflight::{open_files, repo_finding, take_up};
 pub(crate) use start::configured;
 pub use start::{Handover, RunOptions, RunSummary, new_run_id, run, run_detached};

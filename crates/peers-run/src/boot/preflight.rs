@@ -180,7 +180,26 @@ pub fn refusals(place: &Place, env: &Env) -> Vec<Finding> {
     parts.filter(|(part, _)| *part != Part::Acceptance).flat_map(|(_, findings)| findings).collect()
 }
 
-/// The same with whether goals are accepted and measure anything: what this very start would refuse for.
+/// Of these what a few looks at files find: work tree and repository that are not there or in the middle of
+/// something. For who looks at many.
+#[must_use]
+pub fn quick_refusals(place: &Place, disk: &mut FsDisk) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let Ok(work) = SafeDir::open_shared(place.work_dir()) else { return found };
+    if matches!(work.stat(place::PEERS_DIR), Ok(None)) {
+        found.push(control::missing(place));
+    }
+    let plain = work.subdir(".git").is_ok_and(|git| {
+        let there = |name: &&str| !matches!(git.stat(name), Ok(None));
+        git.stat("HEAD").is_ok_and(|head| head.is_some()) && !super::dirty::IN_PROGRESS.iter().any(there)
+    });
+    if !plain {
+        repository(place, cut_short(disk).is_some(), &mut found);
+    }
+    found
+}
+
+/// [`refusals`] with whether goals are accepted and measure anything: what this very start would refuse for.
 #[must_use]
 pub fn start_refusals(place: &Place, env: &Env, allow_no_gates: bool) -> Vec<Finding> {
     let Examined { parts, loaded } = examine(place, env);

@@ -13,8 +13,8 @@ use std::rc::Rc;
 use peers_git::{Git, PeerRepo};
 use peers_model::outcome::PeerExit;
 use peers_model::{PeerName, Timestamp, exit};
-use peers_store::store;
 use peers_store::verdicts::Verdicts;
+use peers_store::{layout, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::spawn::StubProgram;
@@ -74,6 +74,12 @@ pub struct Check {
 }
 
 impl Check {
+    /// Whether it says that nobody could look at the run lock.
+    #[must_use]
+    pub fn is_unseen_lock(&self) -> bool {
+        self.about == "lock" && self.level == Level::Warning
+    }
+
     fn ok(about: &str, message: impl Into<String>) -> Self {
         let about = about.to_owned();
         Self { about, level: Level::Ok, message: message.into(), fix: None, exit: exit::OK }
@@ -157,7 +163,10 @@ pub fn examine(place: &Place, env: &Env, ask: Ask) -> Result<Report, BootError> 
     if let Some(loaded) = &loaded {
         report.checks.extend(hooks::look(place, env, &loaded.config));
     }
-    report.checks.push(lock(holder.as_ref()));
+    report.checks.push(match store_is_gone(place) && holder.is_none() {
+        true => unseen(place),
+        false => lock(holder.as_ref()),
+    });
     report.checks.extend(leftovers(place, holder.as_ref()));
     report.checks.extend(journal_clock(place));
     if let Some(loaded) = &loaded {
@@ -223,6 +232,25 @@ fn fine(part: &Part, about: &str, place: &Place, env: &Env, loaded: Option<&Load
         Part::Space => "there is room where peers writes".to_owned(),
     };
     Some(Check::ok(about, text))
+}
+
+/// The repository is set up, and its trusted store, in which the run lock lies, is not there.
+fn store_is_gone(place: &Place) -> bool {
+    let peers = SafeDir::open_shared(place.work_dir()).and_then(|dir| dir.subdir(crate::place::PEERS_DIR));
+    let set_up = || peers.and_then(|dir| dir.stat(layout::peers::GOALS)).is_ok_and(|goals| goals.is_some());
+    matches!(place.view_store(), Ok(None)) && set_up()
+}
+
+/// Nobody could look at the run lock.
+fn unseen(place: &Place) -> Check {
+    let store = term::inline(&place.store_dir().to_string_lossy());
+    Check::warning(
+        "lock",
+        format!(
+            "whether a loop runs is not known: its lock lies in the trusted store, and {store} is not there"
+        ),
+        "before anything else make sure that none does (`ps`): one goes on without its store until it next writes",
+    )
 }
 
 fn lock(holder: Option<&Holder>) -> Check {

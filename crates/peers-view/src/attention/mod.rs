@@ -195,12 +195,16 @@ pub(crate) fn attention(facts: &Facts<'_>) -> Attention {
         None => unknown(facts),
     };
     let code = base.code;
+    let files = files(facts, code);
+    // What is typed next fails for that, whatever it is; but that somebody meddled is looked at first.
+    let first = idle && files.is_none() && !facts.live.value().is_some_and(|live| stopped::is_first(live));
+    found.extend(refused(facts).filter(|_| first));
     found.push(base);
     found.extend(facts.live.value().into_iter().flat_map(|live| running::causes(facts, live)));
     found.extend(mirror(facts));
-    found.extend(files(facts, code));
+    found.extend(files);
     found.extend(space(facts));
-    if idle {
+    if idle && !first {
         found.extend(refused(facts));
     }
     Attention::of(found)

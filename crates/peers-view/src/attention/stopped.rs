@@ -44,6 +44,12 @@ pub(crate) fn is_alarming(live: &Liveness) -> bool {
     matches!(live, Liveness::Stopped { reason: StopReason::GoalMutation(_) | StopReason::Tamper(_), .. })
 }
 
+/// It comes before all that a start would refuse for: it has to be looked at, or says the same.
+pub(super) fn is_first(live: &Liveness) -> bool {
+    let full = StopReason::Error(ErrorKind::DiskFull);
+    is_alarming(live) || matches!(live, Liveness::Stopped { reason, .. } if *reason == full)
+}
+
 /// How a loop stands that does not run.
 pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Cause {
     match live {

@@ -18,6 +18,9 @@ use crate::words::chain;
 /// Without a snapshot, a journal of more bytes than these is not read for a row.
 const WHOLE: u64 = 16 * limits::MIB;
 
+/// What lies before the snapshot is looked at in a journal of so many bytes at most.
+const CHECKED: u64 = limits::MIB / 2;
+
 /// The journal: its fold, and its end.
 #[derive(Debug)]
 pub(super) struct JournalPart {
@@ -105,6 +108,9 @@ impl JournalPart {
         match store::read_state_at(disk, WHOLE) {
             Ok((state, at)) => {
                 part.state = Sourced::Fresh(state);
+                if at.segment == 1 && at.offset <= CHECKED {
+                    part.damage = journal::chained(disk, at.offset).err().map(|error| chain(&error));
+                }
                 part.stand_at(disk, at, again);
                 part.tail = tail(disk, part.segment);
                 return part;
