@@ -130,3 +130,115 @@ fn to_go_back_to_a_copy_of_the_registry_says_what_that_changes() {
     );
     fleet.ctl(&["registry", "restore", "9", "--yes"]).exits(1);
 }
+
+/// What the dashboard says of a project first: code, reason and action.
+fn top(fleet: &Fleet, name: &str) -> (String, String, String) {
+    let data = fleet.data("peers-ctl.dashboard/1", &["dashboard"], 0);
+    let rows = data["projects"].as_array().unwrap();
+    let top = &rows.iter().find(|row| row["name"] == name).unwrap()["attention"];
+    assert_eq!(top["level"], "act", "{top}");
+    let text = |key: &str| top[key].as_str().unwrap_or_default().to_owned();
+    (text("code"), text("why"), text("action"))
+}
+
+#[test]
+fn what_every_start_would_refuse_for_needs_somebody() {
+    let fleet = Fleet::new();
+    for (from, to) in [(".peers", ".peers-away"), (".git", ".git-away")] {
+        std::fs::rename(fleet.at(from), fleet.at(to)).unwrap();
+        let (code, why, action) = top(&fleet, "demo");
+        assert_eq!((code.as_str(), action.as_str()), ("refused", "peers-ctl doctor demo"), "{why}");
+        std::fs::rename(fleet.at(to), fleet.at(from)).unwrap();
+    }
+    fleet.ctl(&["start", "--max-ticks", "1", "--wait"]);
+    fleet.write(".git/MERGE_HEAD", &format!("{}\n", fleet.head()));
+    let (code, why, _) = top(&fleet, "demo");
+    assert!(code == "refused" && why.contains("merge"), "{why}");
+    std::fs::remove_file(fleet.at(".git/MERGE_HEAD")).unwrap();
+}
+
+#[test]
+fn a_journal_that_is_damaged_before_its_snapshot_is_told() {
+    let fleet = Fleet::new();
+    fleet.ctl(&["start", "--max-ticks", "2", "--wait"]);
+    fleet.ctl(&["status"]).exits(0);
+    let journal = fleet.store().join("journal/000001.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    std::fs::write(&journal, text.replacen("\"ann\"", "\"anm\"", 1)).unwrap();
+    let (code, why, _) = top(&fleet, "demo");
+    assert!(code == "journal-damaged" && why.contains("hash chain"), "{why}");
+    assert!(fleet.ctl(&["status"]).exits(3).out.contains("is damaged"));
+}
+
+#[test]
+fn a_loop_whose_directory_was_moved_runs_and_can_be_stopped() {
+    let fleet = Fleet::hanging();
+    let dir = fleet.another("other");
+    fleet.ctl(&["start", "other"]).exits(0);
+    crate::support::heard(&fleet.path("pipe"));
+    let pid = fleet.row("other")["pid"].as_u64().unwrap();
+    let away = dir.with_extension("away");
+    std::fs::rename(&dir, &away).unwrap();
+    assert_eq!(fleet.row("other")["state"], "running");
+    let (code, why, action) = top(&fleet, "other");
+    assert_eq!((code.as_str(), action.as_str()), ("directory-gone", "peers-ctl stop other"));
+    assert!(why.contains(&format!("process {pid}")), "{why}");
+    let wide = fleet.ctl(&["list", "--wide"]).exits(0).out;
+    assert!(wide.contains(&pid.to_string()) && wide.contains("running"), "{wide}");
+    for command in ["status", "doctor"] {
+        let done = fleet.ctl(&[command, "other"]).exits(3);
+        let said = done.out + &done.err;
+        assert!(
+            said.contains(&format!("(process {pid})")) && said.contains("`peers-ctl stop other`"),
+            "{said}"
+        );
+    }
+    fleet.ctl(&["stop", "other", "--now"]).exits(0);
+}
+
+#[test]
+fn without_its_store_nobody_says_that_no_loop_runs() {
+    let fleet = Fleet::hanging();
+    let pid = fleet.start(&[])["pid"].as_u64().unwrap();
+    crate::support::heard(&fleet.path("pipe"));
+    let store = fleet.store();
+    let away = fleet.path("away");
+    std::fs::rename(&store, &away).unwrap();
+    let said = fleet.ctl(&["doctor", "demo"]).out;
+    assert!(!said.contains("nobody holds the run lock"), "{said}");
+    assert!(said.contains(&format!("process {pid}, which was started for it, is alive")), "{said}");
+    assert!(said.contains("if the store is lost, restore it from a copy; only to start over"), "{said}");
+    if store.exists() {
+        std::fs::remove_dir_all(&store).unwrap();
+    }
+    std::fs::rename(&away, &store).unwrap();
+    fleet.ctl(&["stop", "--now"]).exits(0);
+}
+
+#[test]
+fn one_that_was_killed_for_its_operator_is_nowhere_said_to_have_crashed() {
+    let fleet = Fleet::hanging();
+    let run = fleet.start(&[]);
+    crate::support::heard(&fleet.path("pipe"));
+    assert!(crate::ctl_fleet::send(u32::try_from(run["pid"].as_u64().unwrap()).unwrap(), "STOP"));
+    fleet.ctl(&["stop", "--grace", "0s"]).exits(0);
+    for args in [&["status"][..], &["report", "-o", "-"]] {
+        let said = fleet.ctl(args).exits(0).out;
+        assert!(said.contains("its operator had it killed"), "{said}");
+        assert!(!said.to_lowercase().contains("crashed"), "{said}");
+    }
+}
+
+#[test]
+fn what_does_the_same_again_can_be_typed() {
+    let fleet = Fleet::new();
+    fleet.ctl(&["start", "--max-ticks", "1", "--max-usd", "3", "--wait"]);
+    let said = fleet.ctl(&["report", "-o", "-"]).exits(0).out;
+    assert!(!said.contains("--detached") && !said.contains("--max-usd-since"), "{said}");
+    let line = said.lines().find(|line| line.contains(" run ") && line.contains("--max-ticks")).unwrap();
+    assert!(line.contains("--max-usd"), "{line}");
+    let mut typed = fleet.command(crate::support::program());
+    let done =
+        crate::support::Ended::of(&typed.args(["run", "--detached", "00000000000000aa"]).output().unwrap());
+    assert!(done.err.contains("`--detached` is for `peers-ctl start`"), "{}", done.err);
+}

@@ -10,7 +10,7 @@ use peers_store::{Area, Disk as _, Fingerprint, FsDisk, layout};
 use peers_sys::clock;
 use peers_sys::dir::{FileId, FileStat, SafeDir};
 use peers_sys::env::Env;
-use peers_view::{HeadFact, Listed, LoopRow, RowAsked, RowReader, Sourced, Spelling, Unknown};
+use peers_view::{Adrift, HeadFact, Listed, LoopRow, RowAsked, RowReader, Sourced, Spelling, Unknown};
 
 use crate::cx::look;
 use crate::error::chain;
@@ -97,6 +97,10 @@ impl Watched {
         let mut asked = RowAsked::new(now, lock, listed, spelling);
         asked.boot_id = clock::boot_id().map(str::to_owned);
         asked.gates_since = gates_since;
+        if asked.lock == peers_view::Lock::Free {
+            let found = peers_run::boot::quick_refusals(place, disk);
+            asked.refusals = found.into_iter().map(crate::cx::refusal).collect();
+        }
         asked.free_bytes = SafeDir::open_shared(place.work_dir()).and_then(|dir| dir.free_bytes()).ok();
         let work_dir = self.work_dir.as_deref().map_or_else(|| place.work_dir().to_owned(), PathBuf::from);
         asked.gone = peers_run::place::is_gone(&work_dir);
@@ -145,6 +149,12 @@ impl Lay {
 
 /// The row of a project that cannot be looked at.
 fn unknown(now: Timestamp, mut listed: Listed, spelling: Spelling, why: String) -> LoopRow {
+    if let Some(Adrift { pid, run_id }) = listed.adrift.clone() {
+        let lock = peers_view::Lock::Held { pid, run_id, foreign: false };
+        let mut asked = RowAsked::new(now, lock, listed, spelling);
+        asked.gone = true;
+        return LoopRow::unseen(&asked);
+    }
     let known = listed.unknown.take();
     listed.unknown = Some(known.unwrap_or(Unknown { since: None, outcome: None, why }));
     let asked =

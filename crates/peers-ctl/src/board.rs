@@ -9,7 +9,7 @@ use peers_fleet::observe::{Observation, PathSeen, Probe};
 use peers_fleet::refresh::{self, Seen};
 use peers_fleet::registry::{self, Loaded, Outcome, Stamp, State, Warning};
 use peers_fleet::{ConfigDir, Project, ProjectName};
-use peers_model::{Mono, exit};
+use peers_model::{Mono, RunId, Timestamp, exit};
 use peers_run::place::Homes;
 use peers_sys::clock;
 use peers_view::{FleetWarning, Listed, LoopRow, LoopState, Spelling, Unknown};
@@ -225,24 +225,30 @@ fn listed(one: &Seen) -> Listed {
     let project = &one.project;
     let runtime = project.runtime.as_ref();
     let why = unknown(one);
-    let killed = project.last_exit.as_ref().filter(|exit| {
-        project.outcome == Some(Outcome::Operator)
-            && exit.signal == Some(9)
-            && project.state == State::Stopped
-    });
     Listed {
         name: project.name.to_string(),
         path: project.path.clone(),
         labels: project.labels.clone(),
         managed: runtime.is_some_and(|runtime| !runtime.peers_bin.is_empty()),
         kind: runtime.map(|_| "host".to_owned()),
-        killed: killed.and_then(|exit| Some((exit.run_id.clone()?, exit.ts))),
+        killed: killed(project),
+        adrift: crate::adrift::of(&one.seen),
         unknown: why.map(|why| Unknown {
             since: project.state_since.filter(|_| project.state == State::Unknown),
             outcome: project.outcome.map(|outcome| outcome.word().to_owned()),
             why,
         }),
     }
+}
+
+/// The run that its operator had killed, and when.
+pub(crate) fn killed(project: &Project) -> Option<(RunId, Timestamp)> {
+    let killed = project.last_exit.as_ref().filter(|exit| {
+        project.outcome == Some(Outcome::Operator)
+            && exit.signal == Some(9)
+            && project.state == State::Stopped
+    });
+    killed.and_then(|exit| Some((exit.run_id.clone()?, exit.ts)))
 }
 
 /// Why nobody knows whether its loop runs.

@@ -89,8 +89,9 @@ pub use report::{
     Found, Report, ReportEntry, ReportHead, report_json, report_markdown, reports_json, reports_markdown,
 };
 pub use row::{
-    Convergence, Cost, Gates, HardGates, HeadFact, LastCommit, LastEvent, Listed, LoopRow, LoopState, Meter,
-    Meters, PeerCell, RecentTick, RowAsked, RowReader, RowWarning, SoftGates, StuckGate, Unknown, Versions,
+    Adrift, Convergence, Cost, Gates, HardGates, HeadFact, LastCommit, LastEvent, Listed, LoopRow, LoopState,
+    Meter, Meters, PeerCell, RecentTick, RowAsked, RowReader, RowWarning, SoftGates, StuckGate, Unknown,
+    Versions,
 };
 pub use setup::{Broken, PLACEHOLDER, Setup};
 pub use soft::SoftRow;

@@ -2,12 +2,15 @@
 
 use peers_core::state::State;
 use peers_model::outcome::StopReason;
-use peers_model::{PeerName, RunId, TickNo, Timestamp};
+use peers_model::{PeerName, RunId, TickNo, Timestamp, exit};
 use peers_store::runs::RunRecord;
 use peers_sys::lock::Probe;
 use peers_sys::term;
 use serde::Serialize;
 use serde_json::Value;
+
+/// The signal that nobody can answer.
+const KILL: i32 = 9;
 
 /// What a look at the run lock showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,6 +153,22 @@ impl CrashKind {
             Self::Killed => "its process is gone without a word",
             Self::HostRebooted => "the machine was restarted since",
             Self::Lost => "what became of its process is not known",
+        }
+    }
+}
+
+impl Liveness {
+    /// A run that its operator had killed has not crashed: it was ended.
+    pub(crate) fn as_killed(self, killed: Option<&(RunId, Timestamp)>) -> Self {
+        match (self, killed) {
+            (Self::Crashed { run_id, .. }, Some((killed, at))) if run_id == *killed => Self::Stopped {
+                reason: StopReason::Interrupted(KILL),
+                detail: "its operator had it killed; the turn that was open is taken up by the next start"
+                    .to_owned(),
+                at: *at,
+                exit_code: exit::signalled(KILL),
+            },
+            (live, _) => live,
         }
     }
 }

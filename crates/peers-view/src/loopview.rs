@@ -73,6 +73,8 @@ pub struct Asked {
     pub gate_logs: Option<BTreeSet<String>>,
     /// Free bytes where the loop works, if somebody looked.
     pub free_bytes: Option<u64>,
+    /// The run that its operator had killed, and when.
+    pub killed: Option<(RunId, Timestamp)>,
 }
 
 impl Asked {
@@ -94,6 +96,7 @@ impl Asked {
             files_in: None,
             gate_logs: None,
             free_bytes: None,
+            killed: None,
         }
     }
 }
@@ -253,6 +256,7 @@ impl LoopView {
             Err(why) if known.is_none() => Err(why.clone()),
             _ => liveness::liveness((&asked.lock, asked.gates_since), known, runs, asked.boot_id.as_deref()),
         };
+        let live = live.map(|live| live.as_killed(asked.killed.as_ref()));
         let newest = match &records {
             Ok(records) => Sourced::from_read(Ok(records.last().cloned())),
             Err(why) => Sourced::Unreadable(why.clone()),

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use peers_console::checkup;
 use peers_console::error::CommandError;
 use peers_fleet::checkup::{Finding, Mark, host};
+use peers_fleet::observe::Observation;
 use peers_fleet::select::Selection;
-use peers_fleet::{ConfigDir, ProjectName};
+use peers_fleet::{ConfigDir, Project, ProjectName};
 use peers_model::exit;
-use peers_run::doctor::{self, Ask};
+use peers_run::doctor::{self, Ask, Report};
 use serde_json::json;
 
 use crate::ctl::{Ctl, failed};
@@ -52,9 +53,11 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         for name in &names {
             let project = peers_fleet::start::project(&config, name).map_err(failed)?;
             let ask = if args.live { Ask::EachPeer } else { Ask::Nobody };
-            let looked = peers_fleet::start::located(&project, &ctl.env)
-                .map_err(failed)
-                .and_then(|place| Ok(doctor::examine(&place, &ctl.env, ask)?));
+            let seen = Observation::of(&project, &ctl.env);
+            let looked = crate::adrift::refuse(&project, &seen)
+                .and_then(|()| peers_fleet::start::located(&project, &ctl.env).map_err(failed))
+                .and_then(|place| Ok(doctor::examine(&place, &ctl.env, ask)?))
+                .map(|report| told(report, &project));
             match looked {
                 Ok(report) => {
                     codes.extend(Some(report.exit_code()).filter(|code| *code != exit::OK));
@@ -84,6 +87,17 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         ctl.document("doctor", &json!({"host": rows, "fixed": fixed, "projects": projects}), &[])?;
     }
     Ok(ExitCode::from(codes.first().copied().unwrap_or(exit::OK)))
+}
+
+/// What was found, with what the registry knows where nobody could look at the run lock.
+fn told(mut report: Report, project: &Project) -> Report {
+    let alive = project.runtime.as_ref().filter(|runtime| runtime.is_alive()).and_then(|runtime| runtime.pid);
+    let (Some(pid), Some(check)) = (alive, report.checks.iter_mut().find(|check| check.is_unseen_lock()))
+    else {
+        return report;
+    };
+    check.message = format!("{}; process {pid}, which was started for it, is alive", check.message);
+    report
 }
 
 /// The projects that are meant. Where nothing is said and none goes without saying, there is still the machine to

@@ -39,13 +39,17 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     for (at, (one, asks)) in all.iter().zip(&asked).enumerate() {
         let looked = read(ctl, one, asks).map_err(|error| ctl.about(&one.project, error));
         let (code, data) = match looked {
-            Ok(view) => {
+            Ok((view, whole)) => {
                 if !ctl.json {
                     let gap = if at > 0 { "\n" } else { "" };
                     ctl.out.page(&format!("{gap}{}", text(ctl, one, &view)))?;
                 }
                 let status: Value = serde_json::from_str(&status_json(&view)).unwrap_or_default();
-                let code = if view.exit_code() == exit::NEGATIVE { exit::OK } else { view.exit_code() };
+                let code = match view.exit_code() {
+                    exit::OK | exit::NEGATIVE if !whole => exit::INVALID,
+                    exit::NEGATIVE => exit::OK,
+                    code => code,
+                };
                 (code, json!({"project": row(one), "status": status}))
             }
             Err(error) if single => return Err(error),
@@ -70,15 +74,19 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(crate::many::together(&codes)))
 }
 
-/// Everything about one loop, as `peers status` reads it.
-fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<LoopView, CommandError> {
+/// Everything about one loop, as `peers status` reads it, and whether its journal is whole.
+fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<(LoopView, bool), CommandError> {
+    crate::adrift::refuse(&one.project, &one.seen)?;
     peers_fleet::start::located(&one.project, &ctl.env).map_err(failed)?;
     let cx = ctl.cx(&one.project);
     let (place, mut disk) = cx.view()?;
     let mut asked = cx.asked(&place, &mut disk);
+    asked.killed = crate::board::killed(&one.project);
     asked.refusals = cx.refusals(&place, &asked.lock);
+    // Where nothing is refused, the whole journal was read for that.
+    let whole = asked.refusals.is_empty() || peers_store::store::read_each(&mut disk, |_| {}).is_ok();
     let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));
-    Ok(view.told_by_name(row, spelling(ctl, &one.project)))
+    Ok((view.told_by_name(row, spelling(ctl, &one.project)), whole))
 }
 
 fn text(ctl: &Ctl, one: &Seen, view: &LoopView) -> String {

@@ -32,9 +32,12 @@ const SAID: usize = 160;
 
 /// That it runs, and at what.
 pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Cause {
-    let Liveness::Running { foreign, since, turn, gates_since, .. } = live else {
+    let Liveness::Running { pid, foreign, since, turn, gates_since, .. } = live else {
         return super::stopped::base(facts, live);
     };
+    if facts.gone {
+        return adrift(facts, *pid);
+    }
     let why = match (turn, gates_since) {
         (_, Some(at)) => format!("gates for {}", human(facts.now, *at)),
         (Some(turn), None) => {
@@ -46,6 +49,18 @@ pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Cause {
         (None, None) => "between turns".to_owned(),
     };
     Cause { level: Level::Ok, code: "running", why, since: *since, action: None }
+}
+
+/// It runs where nobody sees what it does.
+fn adrift(facts: &Facts<'_>, pid: Option<u32>) -> Cause {
+    let process = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
+    Cause {
+        level: Level::Act,
+        code: "directory-gone",
+        why: format!("it runs{process}, and its directory is gone"),
+        since: None,
+        action: facts.spelling.stop(),
+    }
 }
 
 /// `, silent for 5m (ended after 30m)`, where its peer is silent for long.

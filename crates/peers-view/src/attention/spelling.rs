@@ -61,6 +61,11 @@ impl Spelling {
         self.either(("start", ""), "run")
     }
 
+    /// Ends a loop; nothing for who has no names, and ends it where it was started.
+    pub(crate) fn stop(&self) -> Option<String> {
+        self.ctl("stop", "")
+    }
+
     /// Starts one whose operator has seen to what it stopped for.
     pub(crate) fn resume(&self) -> Option<String> {
         self.either(("resume", "--start"), "run")

@@ -78,8 +78,19 @@ pub struct Listed {
     pub kind: Option<String>,
     /// The run that its operator had killed, and when.
     pub killed: Option<(RunId, Timestamp)>,
+    /// What holds its run lock, where that was seen and its directory cannot be looked at.
+    pub adrift: Option<Adrift>,
     /// Nobody can say whether it runs, whatever the lock shows.
     pub unknown: Option<Unknown>,
+}
+
+/// A loop that runs and whose directory was moved or removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adrift {
+    /// Its process, if that is known.
+    pub pid: Option<u32>,
+    /// Its run, as its lock says it.
+    pub run_id: Option<String>,
 }
 
 /// Why nobody can say whether a loop runs.

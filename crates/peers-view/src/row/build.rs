@@ -2,8 +2,7 @@
 
 use peers_core::state::State;
 use peers_model::config::Config;
-use peers_model::outcome::StopReason;
-use peers_model::{RunId, Timestamp, exit};
+use peers_model::{RunId, Timestamp};
 use peers_store::runs::RunRecord;
 
 use super::source::{FilesPart, JournalPart};
@@ -18,8 +17,6 @@ use crate::sourced::Sourced;
 
 /// A gate that is red after so many ticks in a row is named.
 const STUCK: u32 = 3;
-/// The signal that nobody can answer.
-const KILL: i32 = 9;
 
 /// Everything that a row is made of.
 pub(super) struct Parts<'a> {
@@ -150,24 +147,7 @@ impl Parts<'_> {
         let records = run.map(std::slice::from_ref).unwrap_or_default();
         let lock = (&asked.lock, asked.gates_since);
         let live = liveness::liveness(lock, state, records, asked.boot_id.as_deref());
-        Sourced::from_read(live.map(|live| Some(self.as_listed(live))))
-    }
-
-    /// A run that its operator had killed has not crashed: it was ended.
-    fn as_listed(&self, live: Liveness) -> Liveness {
-        match (live, &self.asked.listed.killed) {
-            (Liveness::Crashed { run_id, .. }, Some((killed, at))) if run_id == *killed => {
-                Liveness::Stopped {
-                    reason: StopReason::Interrupted(KILL),
-                    detail:
-                        "its operator had it killed; the turn that was open is taken up by the next start"
-                            .to_owned(),
-                    at: *at,
-                    exit_code: exit::signalled(KILL),
-                }
-            }
-            (live, _) => live,
-        }
+        Sourced::from_read(live.map(|live| Some(live.as_killed(asked.listed.killed.as_ref()))))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::liveness::{Liveness, Lock, outcome};
 use build::Parts;
 use source::{Again, FilesPart, JournalPart, RunPart};
 
-pub use asked::{HeadFact, Listed, RowAsked, Unknown};
+pub use asked::{Adrift, HeadFact, Listed, RowAsked, Unknown};
 pub use meters::{Cost, Meter, Meters};
 pub use tail::{LastEvent, RecentTick};
 pub(crate) use tail::{lines, tag};
