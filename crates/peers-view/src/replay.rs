@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use peers_core::state::State;
 use peers_git::Facts;
 use peers_model::record::{CheckpointRecord, Line, Record, TickRecord};
-use peers_model::{CommitId, TickNo};
+use peers_model::{CommitId, RunId, TickNo};
 use peers_store::journal::{Journal, JournalError};
 use peers_store::{Area, Disk, Position, StoreError, layout};
 use serde::Serialize;
@@ -120,6 +120,13 @@ pub fn replay_json(replay: &Replay) -> String {
 }
 
 impl Replay {
+    /// The run that closed it, unless it is open.
+    #[must_use]
+    pub fn run(&self) -> Option<&RunId> {
+        let closes = |line: &&Line| matches!(&line.record, Record::Tick(tick) if tick.iteration == self.tick);
+        self.records.iter().find(closes)?.run_id.as_ref()
+    }
+
     /// Its closing record, unless it is open.
     #[must_use]
     pub fn record(&self) -> Option<&TickRecord> {

@@ -1,5 +1,6 @@
 //! `peers-ctl peek`.
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ use crate::many::Which;
 const LOOK: Duration = Duration::from_millis(500);
 /// So much of it is read at once, bytes.
 const PIECE: u64 = 1024 * 1024;
+/// Of what is there already only so much before its end is read, bytes.
+const BEFORE_END: u64 = 8 * PIECE;
 /// Characters of a text that are shown.
 const TEXT: usize = 200;
 
@@ -67,12 +70,19 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project, name: &ProjectName) -> Resul
             .hint(format!("`peers-ctl status {name}` says where it stands")));
     };
     ctl.say(&turn.headline(runs()));
-    let events = turn.poll(&mut disk)?;
-    let skip = events.len().saturating_sub(args.last);
-    for event in events.iter().skip(skip) {
+    // Only what is asked for is kept: a turn may have printed any amount.
+    let mut last = VecDeque::new();
+    while let Some(events) = turn.poll(&mut disk)? {
+        last.extend(events);
+        last.drain(..last.len().saturating_sub(args.last));
+        if let Some(signal) = interrupts.wait(Duration::ZERO) {
+            return Ok(ExitCode::from(exit::signalled(signal)));
+        }
+    }
+    for event in &last {
         tell(ctl, &turn, event)?;
     }
-    if turn.offset == 0 && args.no_follow {
+    if turn.offset.is_none_or(|offset| offset == 0) && args.no_follow {
         ctl.say("it has printed nothing yet, or `observability.tee_stream` is off");
     }
     if args.no_follow {
@@ -81,8 +91,19 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project, name: &ProjectName) -> Resul
     loop {
         // What came before the run ended is there when it has.
         let over = !runs();
-        for event in turn.poll(&mut disk)? {
-            tell(ctl, &turn, &event)?;
+        if turn.shrank(&mut disk)? {
+            ctl.say(&format!(
+                "the output of tick {} is shorter than it was: it is read from its start again",
+                turn.tick
+            ));
+        }
+        while let Some(events) = turn.poll(&mut disk)? {
+            for event in &events {
+                tell(ctl, &turn, event)?;
+            }
+            if let Some(signal) = interrupts.wait(Duration::ZERO) {
+                return Ok(ExitCode::from(exit::signalled(signal)));
+            }
         }
         if args.tick.is_none()
             && let Some(next) = Turn::find(&mut disk, None)?
@@ -121,7 +142,11 @@ struct Turn {
     run: Option<RunId>,
     open: bool,
     path: String,
-    offset: u64,
+    /// Where the next piece begins; absent before the first.
+    offset: Option<u64>,
+    /// What was read last did not begin with a line: it is left out up to the next one.
+    cut: bool,
+    tool: ToolKind,
     decoder: Box<dyn Decoder>,
 }
 
@@ -129,31 +154,35 @@ impl Turn {
     fn find(disk: &mut FsDisk, wanted: Option<u64>) -> Result<Option<Self>, CommandError> {
         let state = store::read_state(disk)?;
         let open = state.open.as_ref().map(|open| (open.started.tick, open.started.peer.clone()));
-        let (tick, peer, is_open) = match (wanted.map(TickNo), open) {
-            (Some(tick), Some((at, peer))) if at == tick => (tick, peer, true),
-            (None, Some((tick, peer))) => (tick, peer, true),
+        let newest = state.run.as_ref().map(|run| run.id.clone());
+        let (tick, peer, run, is_open) = match (wanted.map(TickNo), open) {
+            (Some(tick), Some((at, peer))) if at == tick => (tick, peer, newest, true),
+            (None, Some((tick, peer))) => (tick, peer, newest, true),
             (wanted, _) => {
                 let tick = wanted.unwrap_or(state.ticks);
                 let replay = peers_view::replay(disk, tick, None)?;
-                let Some(peer) =
-                    replay.as_ref().and_then(peers_view::Replay::record).map(|record| record.peer.clone())
+                let Some((run, record)) =
+                    replay.as_ref().and_then(|replay| Some((replay.run(), replay.record()?)))
                 else {
                     return Ok(None);
                 };
-                (tick, peer, false)
+                (tick, record.peer.clone(), run.cloned(), false)
             }
         };
         let tool =
             state.rules.peers.iter().find(|rule| rule.name == peer).map_or("", |rule| rule.tool.as_str());
+        let tool = ToolKind::from_name(tool);
         let name = artifacts::tick_file(tick, peer.as_str(), ".stream.jsonl");
         Ok(Some(Self {
             tick,
             path: format!("{}/{name}", peers::LOG_PEERS),
-            decoder: adapter(&ToolKind::from_name(tool)).decoder(),
+            decoder: adapter(&tool).decoder(),
+            tool,
             peer,
-            run: state.run.map(|run| run.id),
+            run,
             open: is_open,
-            offset: 0,
+            offset: None,
+            cut: false,
         }))
     }
 
@@ -166,22 +195,43 @@ impl Turn {
         format!("tick {} of {}, which {now}; what follows is what the agent says", self.tick, self.peer)
     }
 
-    /// What it did since.
-    fn poll(&mut self, disk: &mut FsDisk) -> Result<Vec<ToolEvent>, CommandError> {
-        let mut events = Vec::new();
-        loop {
-            let len = disk.len(Area::Peers, &self.path)?.unwrap_or_default();
-            let size = len.saturating_sub(self.offset).min(PIECE);
-            if size == 0 {
-                return Ok(events);
+    /// What the next piece of its output says; `None` where there is no more for now.
+    fn poll(&mut self, disk: &mut FsDisk) -> Result<Option<Vec<ToolEvent>>, CommandError> {
+        let len = disk.len(Area::Peers, &self.path)?.unwrap_or_default();
+        let offset = match self.offset {
+            Some(offset) => offset,
+            None => {
+                let begin = len.saturating_sub(BEFORE_END);
+                self.cut = begin > 0;
+                begin
             }
-            let bytes = disk.read_at(Area::Peers, &self.path, self.offset, size)?;
-            if bytes.is_empty() {
-                return Ok(events);
-            }
-            self.offset += u64::try_from(bytes.len()).unwrap_or_default();
-            self.decoder.feed(Stream::Stdout, &bytes, &mut events);
+        };
+        let size = len.saturating_sub(offset).min(PIECE);
+        let bytes = if size > 0 { disk.read_at(Area::Peers, &self.path, offset, size)? } else { Vec::new() };
+        if bytes.is_empty() {
+            return Ok(None);
         }
+        self.offset = Some(offset + u64::try_from(bytes.len()).unwrap_or_default());
+        let mut events = Vec::new();
+        let whole = match (self.cut, bytes.iter().position(|byte| *byte == b'\n')) {
+            (false, _) => bytes.as_slice(),
+            (true, Some(end)) => bytes.get(end + 1..).unwrap_or_default(),
+            (true, None) => return Ok(Some(events)),
+        };
+        self.cut = false;
+        self.decoder.feed(Stream::Stdout, whole, &mut events);
+        Ok(Some(events))
+    }
+
+    /// Whether less of it is there than was read. Then it is read from its start again.
+    fn shrank(&mut self, disk: &mut FsDisk) -> Result<bool, CommandError> {
+        let len = disk.len(Area::Peers, &self.path)?.unwrap_or_default();
+        if self.offset.is_none_or(|offset| offset <= len) {
+            return Ok(false);
+        }
+        (self.offset, self.cut) = (Some(0), false);
+        self.decoder = adapter(&self.tool).decoder();
+        Ok(true)
     }
 }
 
@@ -246,7 +296,9 @@ mod tests {
             run: None,
             open,
             path: String::new(),
-            offset: 0,
+            offset: None,
+            cut: false,
+            tool: ToolKind::from_name("claude"),
             decoder: adapter(&ToolKind::from_name("claude")).decoder(),
         }
     }
