@@ -52,8 +52,8 @@ pub use budget::{Amount, BudgetRow, BudgetView, CapSetByHand, set_by_hand, spend
 pub use bugs::{BugRow, BugsView};
 pub use caveats::Caveats;
 pub use compare::{
-    CompareColumn, CompareInput, CompareRow, Comparison, Measured, Unit, Value, compare, compare_csv,
-    compare_json, compare_text, run_named,
+    AtLeast, CompareColumn, CompareInput, CompareRow, Comparison, Measured, Unit, Value, compare,
+    compare_csv, compare_json, compare_text, run_named,
 };
 pub use converge::{ConvergeView, Missing};
 pub use diagnostic::{cause, complaint, last_words};

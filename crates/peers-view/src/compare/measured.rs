@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use peers_core::budget::Caps;
 use peers_core::state::State;
 use peers_model::outcome::StopReason;
 use peers_model::record::{Line, Record, TickRecord};
-use peers_model::{PeerName, RunId, Tokens, Usd};
+use peers_model::{PeerName, RunId, Timestamp, Tokens, Usd};
 use peers_store::journal::{Journal, JournalError};
 use peers_store::runs;
 use peers_store::{Disk, Position, StoreError};
@@ -30,8 +31,8 @@ pub struct Measured {
     pub tokens: Option<Tokens>,
     /// Money.
     pub usd: Option<Usd>,
-    /// Some turns told no tokens or no money, or not all of it.
-    pub at_least: bool,
+    /// Some turns did not tell all that they used.
+    pub at_least: AtLeast,
     /// The bugs that are open; of a whole loop alone.
     pub bugs: Option<Counts>,
     /// All bugs that were ever reported; of a whole loop alone.
@@ -52,6 +53,15 @@ pub struct Measured {
     pub clean: u32,
     /// Why it stopped; absent where it has not, or never said so.
     pub stop: Option<StopReason>,
+}
+
+/// Of what more was used than is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct AtLeast {
+    /// Of tokens.
+    pub tokens: bool,
+    /// Of money.
+    pub usd: bool,
 }
 
 /// Why a fold ended.
@@ -82,16 +92,18 @@ impl Measured {
             return Ok(None);
         }
         let config = loopview::read_config(disk);
-        let Fold { state, mut measured, unknown, .. } = fold;
+        let Fold { state, mut measured, unknown, last, .. } = fold;
         measured.clean = state.clean_ticks;
         if let Some(config) = config.value() {
             let needed = config.goals.convergence_n.get();
-            let converged = measured.stop == Some(StopReason::Complete) || measured.clean >= needed;
+            let converged = measured.stop == Some(StopReason::Complete);
             let before = u64::from(needed.min(measured.clean).max(1));
             measured.ticks_to_convergence = converged
                 .then(|| (measured.iterations + 1).saturating_sub(before))
                 .filter(|ticks| *ticks > 0);
-            let cap = config.budget.max_runtime_s.map(|cap| cap.get().saturating_mul(1000));
+            // As they were when it wrote last.
+            let caps = Caps::new(config.budget.clone()).in_force(&state, last);
+            let cap = caps.budget.max_runtime_s.map(|cap| cap.get().saturating_mul(1000));
             measured.runtime_pct = cap.and_then(|cap| words::percent(measured.runtime_ms, cap));
         }
         let [tokens, usd] = unknown;
@@ -127,6 +139,8 @@ struct Fold<'a> {
     measured: Measured,
     /// Ticks whose tokens, and whose money, nobody knows.
     unknown: [u64; 2],
+    /// When the newest record was written.
+    last: Timestamp,
     /// Records that counted.
     found: u64,
     /// Each peer's standing after its last tick.
@@ -141,6 +155,7 @@ impl Fold<'_> {
         }
         let before = (self.state.spent.peer_ms, self.state.spent.gate_ms, self.state.spent.wasted_ms);
         let applied = self.state.apply(line.ts, line.run_id.as_ref(), &line.record);
+        self.last = line.ts;
         applied.map_err(|source| End::Store(StoreError::Illegal { seq: line.seq, source }))?;
         if let Record::Tick(tick) = &line.record {
             self.standing(tick, mine);
@@ -196,6 +211,7 @@ impl Fold<'_> {
         measured.usd = Some(measured.usd.unwrap_or_default() + usage.usd.unwrap_or_default());
         self.unknown[0] += u64::from(usage.tokens.is_none());
         self.unknown[1] += u64::from(usage.usd.is_none());
-        measured.at_least |= usage.tokens.is_none() || usage.usd.is_none() || tick.exit.at_least;
+        measured.at_least.tokens |= usage.tokens.is_none() || tick.exit.at_least;
+        measured.at_least.usd |= usage.usd.is_none() || tick.exit.at_least;
     }
 }

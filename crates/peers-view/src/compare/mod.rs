@@ -11,7 +11,7 @@ use crate::page::{Cell, Colour, Page, Tone};
 use crate::words::duration_ms;
 
 pub use csv::compare_csv;
-pub use measured::{Measured, run_named};
+pub use measured::{AtLeast, Measured, run_named};
 
 /// One loop, or one run of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub struct CompareRow {
     pub unit: Unit,
     /// By column; absent where it is not known.
     pub values: Vec<Option<Value>>,
+    /// By column: it is at least that much.
+    pub at_least: Vec<bool>,
     /// How much more than in the first column; absent where either is not known, and of texts.
     pub deltas: Vec<Option<f64>>,
 }
@@ -152,7 +154,14 @@ pub fn compare(inputs: &[CompareInput]) -> Comparison {
             (Some(Value::Number(n)), Some(Value::Number(by))) => Some(((n - by) * 1e6).round() / 1e6),
             _ => None,
         };
-        CompareRow { key, unit: *unit, deltas: values.iter().map(delta).collect(), values }
+        let least = |measured: &Measured| match unit {
+            Unit::Tokens => measured.at_least.tokens && measured.tokens.is_some(),
+            Unit::Usd => measured.at_least.usd && measured.usd.is_some(),
+            Unit::Count | Unit::Ms | Unit::Percent | Unit::Text => false,
+        };
+        let at_least =
+            groups.iter().map(|(_, members)| members.iter().any(|input| least(&input.measured))).collect();
+        CompareRow { key, unit: *unit, deltas: values.iter().map(delta).collect(), values, at_least }
     });
     Comparison { rows: rows.collect(), columns }
 }
@@ -237,10 +246,11 @@ pub fn compare_text(comparison: &Comparison, colour: Colour) -> String {
             continue;
         }
         let mut cells = vec![Cell::new(Tone::Faint, row.key)];
-        for (value, delta) in row.values.iter().zip(&row.deltas) {
+        for ((value, delta), least) in row.values.iter().zip(&row.deltas).zip(&row.at_least) {
+            let least = if *least { "+" } else { "" };
             let said = value.as_ref().map_or_else(|| "?".to_owned(), |value| row.unit.words(value));
             let more = delta.and_then(|delta| row.unit.delta(delta)).map(|more| format!(" ({more})"));
-            cells.push(Cell::new(Tone::Plain, format!("{said}{}", more.unwrap_or_default())));
+            cells.push(Cell::new(Tone::Plain, format!("{said}{least}{}", more.unwrap_or_default())));
         }
         rows.push(cells);
     }

@@ -39,6 +39,18 @@ fn world() -> World {
     world
 }
 
+#[test]
+fn one_that_did_not_complete_has_not_converged_however_clean_it_is() {
+    let mut world = world();
+    world.run = RunId::new("00000000000000cc").unwrap();
+    world.start(rules());
+    world.tick(8, "codex", |_| {});
+    world.exit(StopReason::MaxTicks, "");
+    let all = measured(&world, None);
+    assert!(all.clean >= 3, "{all:?}");
+    assert_eq!(all.ticks_to_convergence, None);
+}
+
 fn measured(world: &World, run: Option<&str>) -> Measured {
     let run = run.map(|run| RunId::new(run).unwrap());
     Measured::read(&mut world.disk(), run.as_ref()).unwrap().unwrap()
@@ -64,12 +76,12 @@ fn a_run_counts_by_itself_and_a_loop_with_all_of_its_runs() {
     assert_eq!((first.idle_timeouts, first.api_errors, first.degraded), (1, 0, 1));
     assert_eq!((first.runtime_ms, first.wasted_ms), (540_100, 360_000));
     assert_eq!(
-        (first.tokens, first.usd, first.at_least),
+        (first.tokens, first.usd, first.at_least.usd),
         (Some(Tokens(3000)), Some(Usd::from_micros(1_000_000)), true)
     );
     assert_eq!((first.stop.clone(), first.ticks_to_convergence), (Some(StopReason::MaxTicks), None));
     let second = measured(&world, Some("00000000000000bb"));
-    assert_eq!((second.iterations, second.runtime_ms, second.at_least), (4, 720_000, false));
+    assert_eq!((second.iterations, second.runtime_ms, second.at_least.usd), (4, 720_000, false));
     assert_eq!(second.stop, Some(StopReason::Complete));
     let all = measured(&world, None);
     assert_eq!((all.iterations, all.runtime_ms), (7, 1_260_100), "what was set back was used all the same");
@@ -122,8 +134,8 @@ fn each_column_is_measured_by_the_first_and_the_unknown_stays_unknown() {
         "iterations 3 4 (+1)",
         "runtime 9m 12m (+2m 59s)",
         "wasted 6m 0s (-6m)",
-        "tokens 3,000 6,000 (+3,000)",
-        "usd $1.00 $2.00 (+$1.00)",
+        "tokens 3,000+ 6,000 (+3,000)",
+        "usd $1.00+ $2.00 (+$1.00)",
         "bugs ? 4",
         "stop max_ticks complete",
     ] {
@@ -168,7 +180,7 @@ fn programs_get_numbers_and_null() {
     assert_eq!(value["data"]["columns"][1]["name"], EVIL);
     assert_eq!(
         value["data"]["rows"][5],
-        json!({"key": "usd", "unit": "usd", "values": [3.0, null], "deltas": [0.0, null]})
+        json!({"key": "usd", "unit": "usd", "values": [3.0, null], "at_least": [true, false], "deltas": [0.0, null]})
     );
     let csv = compare_csv(&comparison);
     let lines: Vec<&str> = csv.split("\r\n").collect();
