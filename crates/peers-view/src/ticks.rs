@@ -2,7 +2,9 @@
 
 use peers_model::config::Role;
 use peers_model::outcome::{ApiClass, ExitClass};
-use peers_model::record::{CorrectionKind, Line, Record, SkepticVerdict, TickOutcome, TickRecord};
+use peers_model::record::{
+    CorrectionKind, Line, MirrorRestored, Record, SkepticVerdict, TickOutcome, TickRecord,
+};
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd, limits};
 use peers_store::{Area, Disk, DiskError, journal, layout};
 use peers_sys::digest::sha256_hex;
@@ -277,12 +279,20 @@ impl Part {
             part.last = Some(line.ts);
             if let Record::Tick(tick) = &line.record {
                 part.ticks.push(TickRow::of(line.ts, line.run_id.as_ref(), tick));
-            } else if let Record::MirrorRestored(restored) = &line.record {
+            } else if let Record::MirrorRestored(restored) = &line.record
+                && !is_lost(restored)
+            {
                 part.mirror = Some((line.run_id.clone(), line.ts, restored.tick));
             }
         }
         part
     }
+}
+
+/// A mirror that was not there before a run has been lost, with all of `.peers/` perhaps: nobody wrote anything into
+/// it.
+pub(crate) fn is_lost(restored: &MirrorRestored) -> bool {
+    restored.tick.is_none() && restored.what == "was missing"
 }
 
 impl JournalTail {

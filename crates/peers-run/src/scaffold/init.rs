@@ -470,7 +470,12 @@ impl Site {
                 })?;
             }
         }
-        if !self.has(peers::MIRROR)? {
+        // That of a journal that is there already is written anew by the next run; an empty one would be another.
+        let written = match &self.store {
+            Some(store) => store.stat(JOURNAL)?.is_some(),
+            None => false,
+        };
+        if !written && !self.has(peers::MIRROR)? {
             self.write(Action::Create, peers::MIRROR, b"", steps)?;
         }
         Ok(())

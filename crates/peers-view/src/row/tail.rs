@@ -254,6 +254,9 @@ impl Tail {
     fn rare(&mut self, line: &Line) {
         // The newest of each counts, and comes first.
         if let Record::MirrorRestored(restored) = &line.record {
+            if crate::ticks::is_lost(restored) {
+                return;
+            }
             self.mirror.get_or_insert((line.run_id.clone(), line.ts, restored.tick));
         } else if let Record::Operator(operator) = &line.record
             && let OperatorOp::Landed { run, .. } | OperatorOp::Undone { run, .. } = &operator.op
