@@ -50,7 +50,8 @@ pub struct Room {
 }
 
 /// The loops as a table for people, with a line about all of them on top. Ends in a newline. Within a width no line
-/// of the table is longer; a command that would have to be cut stands below its row. Within a height only the
+/// of the table is longer; a command that would have to be cut stands below its row, and
+/// above it a reason that would have to be. Within a height only the
 /// most urgent rows are shown, and how many more there are.
 #[must_use]
 pub fn dashboard_text(fleet: &Fleet<'_>, room: Room, colour: Colour) -> String {
@@ -73,11 +74,25 @@ pub fn dashboard_text(fleet: &Fleet<'_>, room: Room, colour: Colour) -> String {
     let around = 2 + warnings.iter().map(|text| lines(text, width)).sum::<usize>();
     let mut left = height.map(|height| height.saturating_sub(around));
     for (at, (row, mut cells)) in fleet.rows.iter().zip(cells).enumerate() {
-        let (reason, whole) = why(row, grid.last);
-        let below =
-            row.attention.top.action.as_deref().filter(|_| !whole && row.attention.level() < Level::Ok);
-        let below = below.map(|action| format!("{}→ {}", " ".repeat(INDENT), term::inline(action)));
-        let lines = 1 + below.as_deref().map_or(0, |text| lines(text, width));
+        let (mut reason, whole) = why(row, grid.last);
+        let top = &row.attention.top;
+        let urgent = top.level < Level::Ok;
+        let mut below = Vec::new();
+        // A reason of which nothing would be left to read has a line of its own.
+        if let Some(width) = width
+            && urgent
+            && (!whole || top.action.is_none())
+            && term::width(&term::inline(&top.why)) > grid.last
+        {
+            let text = term::line(&top.why, width.saturating_sub(INDENT));
+            below.push((tone(row), format!("{}{text}", " ".repeat(INDENT))));
+            reason = Cell::new(Tone::Plain, "");
+        }
+        let action = top.action.as_deref().filter(|_| !whole && urgent);
+        below.extend(
+            action.map(|action| (Tone::Strong, format!("{}→ {}", " ".repeat(INDENT), term::inline(action)))),
+        );
+        let lines = 1 + below.iter().map(|(_, text)| lines(text, width)).sum::<usize>();
         // The last line is for how many more there are, unless this row is the last.
         let needed = lines + usize::from(at + 1 < fleet.rows.len());
         if left.is_some_and(|left| left < needed) {
@@ -87,8 +102,8 @@ pub fn dashboard_text(fleet: &Fleet<'_>, room: Room, colour: Colour) -> String {
         left = left.map(|left| left.saturating_sub(lines));
         cells.extend([reason]);
         grid.row(&mut page, &cells);
-        if let Some(below) = below {
-            page.line(&[Cell::whole(Tone::Strong, below)]);
+        for (tone, text) in below {
+            page.line(&[Cell::whole(tone, text)]);
         }
     }
     for warning in &warnings {
