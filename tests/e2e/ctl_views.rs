@@ -242,3 +242,65 @@ fn what_does_the_same_again_can_be_typed() {
         crate::support::Ended::of(&typed.args(["run", "--detached", "00000000000000aa"]).output().unwrap());
     assert!(done.err.contains("`--detached` is for `peers-ctl start`"), "{}", done.err);
 }
+
+#[test]
+fn peers_that_was_lost_and_laid_down_again_is_nothing_that_somebody_changed() {
+    let fleet = Fleet::new();
+    fleet.ctl(&["start", "--max-ticks", "1", "--wait"]);
+    std::fs::remove_dir_all(fleet.at(".peers")).unwrap();
+    let done = fleet.ctl(&["start", "--max-ticks", "1", "--wait"]).exits(3);
+    assert!(done.err.contains("init --upgrade"), "{}", done.err);
+    fleet.peers(&["init", "--upgrade"]).exits(0);
+    fleet.ctl(&["start", "--max-ticks", "1", "--wait"]);
+    let data = fleet.data("peers-ctl.dashboard/1", &["dashboard"], 0);
+    let attention = data["projects"][0]["attention"].to_string();
+    assert!(!attention.contains("mirror-changed"), "{attention}");
+    assert!(fleet.read(".peers/log/runs.jsonl").contains("run-started"));
+}
+
+#[test]
+fn a_turn_that_printed_much_is_peeked_at_from_near_its_end() {
+    let fleet = Fleet::new();
+    fleet.ctl(&["start", "--max-ticks", "1", "--wait"]);
+    let first = fleet.data("peers-ctl.list/1", &["list"], 0)[0]["run_id"].clone();
+    fleet.ctl(&["start", "--max-ticks", "1", "--wait"]);
+    let ran: Vec<String> =
+        fleet.records("tick").iter().map(|tick| tick["run_id"].as_str().unwrap().to_owned()).collect();
+    assert!(ran.len() == 2 && ran[0] != ran[1], "{ran:?} {first}");
+    let peek = |more: &[&str]| {
+        fleet.ctl(&[&["--json", "peek", "--tick", "1", "--no-follow"], more].concat()).exits(0)
+    };
+    let line: Value = serde_json::from_str(peek(&["--last", "1"]).out.lines().next().unwrap()).unwrap();
+    assert_eq!(line["run_id"], Value::from(ran[0].as_str()));
+    // A hole of any size before the last lines costs nothing.
+    let logs = std::fs::read_dir(fleet.at(".peers/log/peers")).unwrap().flatten();
+    let log = logs.map(|entry| entry.path()).find(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with("tick-00001") && name.ends_with(".stream.jsonl")
+    });
+    let log = log.unwrap();
+    let text = std::fs::read(&log).unwrap();
+    let mut file = std::fs::File::create(&log).unwrap();
+    file.set_len(1 << 38).unwrap();
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).unwrap();
+    std::io::Write::write_all(&mut file, b"\n").unwrap();
+    std::io::Write::write_all(&mut file, &text).unwrap();
+    drop(file);
+    assert_eq!(peek(&["--last", "1"]).out.lines().count(), 1);
+}
+
+#[test]
+fn a_cap_that_ran_out_is_raised_and_the_loop_started_by_what_is_typed() {
+    let fleet = Fleet::new();
+    fleet.configured("budget: {max_iterations: 1}\n");
+    fleet.ctl(&["start", "--wait"]);
+    let (_, _, action) = top(&fleet, "demo");
+    let (raise, resume) = action.split_once(", then ").unwrap();
+    assert_eq!(resume, "peers-ctl resume demo --start");
+    let typed = |line: &str| line.split(' ').skip(1).map(str::to_owned).collect::<Vec<_>>();
+    let raise = typed(raise);
+    fleet.ctl(&raise.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
+    let (_, why, action) = top(&fleet, "demo");
+    assert!(why.ends_with("raised since, and not started"), "{why}");
+    assert_eq!(action, "peers-ctl resume demo --start");
+}

@@ -101,7 +101,7 @@ impl Watched {
             let found = peers_run::boot::quick_refusals(place, disk);
             asked.refusals = found.into_iter().map(crate::cx::refusal).collect();
         }
-        asked.free_bytes = SafeDir::open_shared(place.work_dir()).and_then(|dir| dir.free_bytes()).ok();
+        (asked.free_bytes, asked.full) = free(place);
         let work_dir = self.work_dir.as_deref().map_or_else(|| place.work_dir().to_owned(), PathBuf::from);
         asked.gone = peers_run::place::is_gone(&work_dir);
         let looked_in = if asked.gone { place.work_dir() } else { work_dir.as_path() };
@@ -144,6 +144,25 @@ impl Lay {
         let Self([_, peers, store]) = self;
         let open = |area| disk.dir(area).map(SafeDir::identity);
         (open(Area::Peers), open(Area::Store)) == (*peers, *store)
+    }
+}
+
+/// Free bytes where the loop works or where its store lies, whichever is less; and where that is, unless it works
+/// there.
+fn free(place: &Place) -> (Option<u64>, Option<String>) {
+    let work = SafeDir::open_shared(place.work_dir()).ok();
+    let store = place.view_store().ok().flatten();
+    let device = |dir: &Option<SafeDir>| dir.as_ref().map(|dir| dir.identity().dev);
+    let bytes = |dir: &Option<SafeDir>| dir.as_ref().and_then(|dir| dir.free_bytes().ok());
+    let here = bytes(&work);
+    if device(&work) == device(&store) {
+        return (here, None);
+    }
+    match bytes(&store) {
+        Some(there) if here.is_none_or(|here| there < here) => {
+            (Some(there), Some(place.store_dir().to_string_lossy().into_owned()))
+        }
+        _ => (here, None),
     }
 }
 

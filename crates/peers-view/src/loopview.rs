@@ -380,6 +380,7 @@ impl LoopView {
             gone: self.gone,
             moved: tail.and_then(|tail| tail.last).max(asked.heard),
             free_bytes: asked.free_bytes,
+            full: None,
             version: env!("CARGO_PKG_VERSION"),
             refusals: &asked.refusals,
         })

@@ -174,8 +174,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) gone: bool,
     /// When the journal or the output of a peer moved last.
     pub(crate) moved: Option<Timestamp>,
-    /// Free bytes where the loop works.
+    /// Free bytes where the loop works, or where its store lies if that is less.
     pub(crate) free_bytes: Option<u64>,
+    /// Where that is, if it is not where the loop works.
+    pub(crate) full: Option<&'a str>,
     /// The version of this program.
     pub(crate) version: &'a str,
     /// What a start would refuse for.
@@ -203,7 +205,7 @@ pub(crate) fn attention(facts: &Facts<'_>) -> Attention {
     found.extend(facts.live.value().into_iter().flat_map(|live| running::causes(facts, live)));
     found.extend(mirror(facts));
     found.extend(files);
-    found.extend(space(facts));
+    found.extend(space(facts, idle));
     if idle && !first {
         found.extend(refused(facts));
     }
@@ -280,14 +282,15 @@ fn files(facts: &Facts<'_>, told: &str) -> Option<Cause> {
     })
 }
 
-fn space(facts: &Facts<'_>) -> Option<Cause> {
+fn space(facts: &Facts<'_>, idle: bool) -> Option<Cause> {
     let free = facts.free_bytes.filter(|free| *free < LITTLE_SPACE)?;
+    let at = facts.full.map(|_| " for its trusted store").unwrap_or_default();
     Some(Cause {
         level: Level::Act,
         code: "disk-low",
-        why: format!("only {} of disk space are free", words::bytes(free)),
+        why: format!("only {} of disk space are free{at}", words::bytes(free)),
         since: None,
-        action: facts.spelling.space(),
+        action: if idle { stopped::space(facts) } else { facts.spelling.space(facts.full) },
     })
 }
 

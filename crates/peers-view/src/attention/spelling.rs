@@ -111,11 +111,12 @@ impl Spelling {
         }
     }
 
-    /// `df -h DIR`.
-    pub(crate) fn space(&self) -> Option<String> {
-        let dir = match self {
-            Self::Ctl { dir, .. } => dir.as_str(),
-            Self::Loop { dir } => dir.as_deref().unwrap_or("."),
+    /// `df -h DIR`, of where the loop works or of what else is full.
+    pub(crate) fn space(&self, full: Option<&str>) -> Option<String> {
+        let dir = match (full, self) {
+            (Some(dir), _) => dir,
+            (None, Self::Ctl { dir, .. }) => dir.as_str(),
+            (None, Self::Loop { dir }) => dir.as_deref().unwrap_or("."),
         };
         Some(format!("df -h {}", word(dir)?))
     }
@@ -144,10 +145,10 @@ mod tests {
         let by_name = ctl("billing", "/srv/a b");
         assert_eq!(by_name.resume().unwrap(), "peers-ctl resume billing --start");
         assert_eq!(by_name.peers("goals diff").unwrap(), "peers -C '/srv/a b' goals diff");
-        assert_eq!(by_name.space().unwrap(), "df -h '/srv/a b'");
+        assert_eq!(by_name.space(None).unwrap(), "df -h '/srv/a b'");
         let here = Spelling::Loop { dir: None };
         assert_eq!(here.resume().unwrap(), "peers run");
-        assert_eq!(here.space().unwrap(), "df -h .");
+        assert_eq!(here.space(None).unwrap(), "df -h .");
         let other = Spelling::Loop { dir: Some("/x".into()) };
         assert_eq!(other.start().unwrap(), "peers -C /x run");
         let elsewhere = Spelling::Ctl { name: "a".into(), dir: "/r".into(), config_dir: Some("/c d".into()) };
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(evil.peers("run").unwrap(), r"peers -C '/x'\''$(y)`z`' run");
         for unseen in ["/x\ny", "/x\u{1b}[2J", "/x\u{202e}y", "/x\u{200b}"] {
             let spelling = ctl("a", unseen);
-            assert_eq!((spelling.peers("run"), spelling.space()), (None, None), "{unseen:?}");
+            assert_eq!((spelling.peers("run"), spelling.space(None)), (None, None), "{unseen:?}");
             assert!(spelling.start().is_some());
         }
     }

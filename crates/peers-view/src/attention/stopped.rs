@@ -125,7 +125,10 @@ fn code(reason: &StopReason) -> &'static str {
 
 fn why(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> String {
     let said = match reason {
-        StopReason::Budget(kind) => spent(facts, *kind),
+        StopReason::Budget(kind) => spent(facts, *kind).map(|said| match cap_of(facts, *kind) {
+            Some(Room::Left) => format!("{said}: raised since, and not started"),
+            Some(Room::Used) | None => said,
+        }),
         StopReason::StuckGate(id) | StopReason::Unjudged(id) => {
             let gates = facts.core.map(|core| core.gates.as_slice()).unwrap_or_default();
             let gate = gates.iter().find(|gate| gate.id == *id).map(|gate| cause(&gate.diagnostic));
@@ -204,8 +207,17 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Option<String> {
         }
         StopReason::GoalMutation(_) => spelling.peers("goals diff"),
         StopReason::Tamper(_) => spelling.either(("report", ""), "report"),
-        StopReason::Error(ErrorKind::DiskFull) => spelling.space(),
+        StopReason::Error(ErrorKind::DiskFull) => space(facts),
     }
+}
+
+/// Looks where there is room to be made, and goes on.
+pub(super) fn space(facts: &Facts<'_>) -> Option<String> {
+    let look = facts.spelling.space(facts.full)?;
+    Some(match facts.spelling.start() {
+        Some(start) => then(&look, &start),
+        None => look,
+    })
 }
 
 /// Takes a finished branch home, where there is one with something on it.
@@ -263,12 +275,35 @@ fn blocked(facts: &Facts<'_>) -> Option<String> {
     Some(commands.join(" && "))
 }
 
+/// Whether a cap that was reached is reached still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Used,
+    Left,
+}
+
+/// How a cap that counts over all runs stands now; `None` for one that does not.
+fn cap_of(facts: &Facts<'_>, kind: BudgetKind) -> Option<Room> {
+    match kind {
+        BudgetKind::MaxIterations | BudgetKind::MaxRuntime | BudgetKind::MaxTokens | BudgetKind::MaxUsd => {}
+        BudgetKind::MaxWall
+        | BudgetKind::MaxConsecutiveFailures
+        | BudgetKind::Deadline
+        | BudgetKind::PerPeer
+        | BudgetKind::NoProgress => return None,
+    }
+    let rows = facts.core.map(|core| core.budget.rows.as_slice()).unwrap_or_default();
+    let row = rows.iter().find(|row| row.peer.is_none() && Some(row.key.as_str()) == key(kind));
+    let used = row.is_none_or(|row| row.percent().is_some_and(|percent| percent >= 100));
+    Some(if used { Room::Used } else { Room::Left })
+}
+
 /// Raises the cap that was reached; where it was raised already, goes on.
 fn raise(facts: &Facts<'_>, kind: BudgetKind) -> Option<String> {
     let spelling = facts.spelling;
     let rows = facts.core.map(|core| core.budget.rows.as_slice()).unwrap_or_default();
     let row = rows.iter().find(|row| row.peer.is_none() && Some(row.key.as_str()) == key(kind));
-    let reached = row.is_none_or(|row| row.percent().is_some_and(|percent| percent >= 100));
+    let reached = cap_of(facts, kind) != Some(Room::Left);
     match kind {
         // Counted anew for each run.
         BudgetKind::MaxWall => spelling.resume(),
@@ -279,7 +314,11 @@ fn raise(facts: &Facts<'_>, kind: BudgetKind) -> Option<String> {
             spelling.resume()
         }
         BudgetKind::MaxIterations | BudgetKind::MaxRuntime | BudgetKind::MaxTokens | BudgetKind::MaxUsd => {
-            more(spelling, kind, row.and_then(|row| row.cap))
+            let raise = more(spelling, kind, row.and_then(|row| row.cap))?;
+            Some(match spelling {
+                Spelling::Ctl { .. } => then(&raise, &spelling.resume()?),
+                Spelling::Loop { .. } => raise,
+            })
         }
         BudgetKind::Deadline | BudgetKind::PerPeer => spelling.peers("goals edit --config"),
         BudgetKind::NoProgress => spelling.either(("report", ""), "report"),

@@ -31,8 +31,10 @@ pub struct RowAsked {
     /// When the peer whose turn is open last printed something, if the caller looked; a row looks for itself
     /// below the `.peers/` that it reads.
     pub heard: Option<Timestamp>,
-    /// Free bytes where the loop works, if somebody looked.
+    /// Free bytes where the loop works, or where its store lies if that is less, if somebody looked.
     pub free_bytes: Option<u64>,
+    /// Where that is, if it is not where the loop works.
+    pub full: Option<String>,
     /// The directory in which the newest run worked is not there any more.
     pub gone: bool,
     /// What a start would refuse for now, each with what to do about it.
@@ -56,6 +58,7 @@ impl RowAsked {
             bugs: Sourced::Missing,
             heard: None,
             free_bytes: None,
+            full: None,
             gone: false,
             refusals: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

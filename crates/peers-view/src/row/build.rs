@@ -80,6 +80,7 @@ impl Parts<'_> {
             gone: asked.gone,
             moved: last.map(|last| last.ts).max(heard),
             free_bytes: asked.free_bytes,
+            full: asked.full.as_deref(),
             version: &asked.version,
             refusals: &asked.refusals,
         };

@@ -88,7 +88,12 @@ fn every_stop_reason_has_its_level_and_its_command() {
         (StopReason::AllPeersDegraded, Act, "peer-unavailable", each("doctor billing", "peers doctor")),
         (StopReason::GoalMutation("goals.yaml".into()), Act, "goal-mutation", at_each("goals diff")),
         (StopReason::Tamper(TamperKind::History), Act, "tamper", each("report billing", "peers report")),
-        (StopReason::Error(ErrorKind::DiskFull), Act, "error", same("df -h /home/ann/repo", "df -h .")),
+        (
+            StopReason::Error(ErrorKind::DiskFull),
+            Act,
+            "error",
+            same("df -h /home/ann/repo, then peers-ctl start billing", "df -h ., then peers run"),
+        ),
         (StopReason::Error(ErrorKind::Io), Act, "error", start()),
     ];
     for (reason, level, code, (ctl, alone)) in table {
@@ -125,18 +130,19 @@ fn a_cap_that_was_reached_is_raised_and_once_raised_the_loop_goes_on() {
         (row.attention.top.action.unwrap(), world.view().attention.top.action.unwrap(), row.attention.top.why)
     };
     let (ctl, alone, why) = raised(BudgetKind::MaxRuntime, "{max_runtime_s: 60}");
-    assert_eq!(ctl, "peers-ctl budget raise billing --runtime +2h");
+    assert_eq!(ctl, "peers-ctl budget raise billing --runtime +2h, then peers-ctl resume billing --start");
     assert_eq!(alone, "peers goals edit --config");
     assert_eq!(why, "budget:max_runtime: 3m of 1m");
     let (ctl, alone, _) = raised(BudgetKind::MaxUsd, "{max_usd: 0.5}");
-    assert_eq!(ctl, "peers-ctl budget raise billing --usd +1");
+    assert_eq!(ctl, "peers-ctl budget raise billing --usd +1, then peers-ctl resume billing --start");
     assert_eq!(alone, "peers run --max-usd 2");
     let (ctl, _, _) = raised(BudgetKind::MaxTokens, "{max_tokens: 1000}");
-    assert_eq!(ctl, "peers-ctl budget raise billing --tokens +500");
+    assert_eq!(ctl, "peers-ctl budget raise billing --tokens +500, then peers-ctl resume billing --start");
     let (ctl, _, _) = raised(BudgetKind::MaxIterations, "{max_iterations: 1}");
-    assert_eq!(ctl, "peers-ctl budget raise billing --ticks +1");
-    let (ctl, _, _) = raised(BudgetKind::MaxRuntime, "{max_runtime_s: 6000}");
+    assert_eq!(ctl, "peers-ctl budget raise billing --ticks +1, then peers-ctl resume billing --start");
+    let (ctl, _, why) = raised(BudgetKind::MaxRuntime, "{max_runtime_s: 6000}");
     assert_eq!(ctl, "peers-ctl resume billing --start");
+    assert_eq!(why, "budget:max_runtime: 3m of 1h 40m: raised since, and not started");
 }
 
 #[test]
@@ -297,6 +303,10 @@ fn the_most_urgent_stands_first_and_the_others_are_listed() {
     let attention = LoopRow::read(&mut world.disk(), &asked).attention;
     assert_eq!(said(&attention), (Level::Act, "disk-low", Some("df -h /home/ann/repo")));
     assert_eq!(codes(&attention), ["disk-low", "cap-near"]);
+    asked.full = Some("/state/peers".into());
+    let attention = LoopRow::read(&mut world.disk(), &asked).attention;
+    assert_eq!(said(&attention), (Level::Act, "disk-low", Some("df -h /state/peers")));
+    assert!(attention.top.why.ends_with("free for its trusted store"), "{}", attention.top.why);
     asked.free_bytes = Some(1024 * 1024 * 1024);
     let attention = LoopRow::read(&mut world.disk(), &asked).attention;
     assert_eq!(codes(&attention), ["cap-near"]);
