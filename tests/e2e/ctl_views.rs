@@ -304,3 +304,21 @@ fn a_cap_that_ran_out_is_raised_and_the_loop_started_by_what_is_typed() {
     assert!(why.ends_with("raised since, and not started"), "{why}");
     assert_eq!(action, "peers-ctl resume demo --start");
 }
+
+#[test]
+fn one_that_was_moved_is_told_how_to_take_its_store_along() {
+    let fleet = Fleet::new();
+    let old = fleet.another("other");
+    fleet.ctl(&["start", "other", "--max-ticks", "1", "--wait"]);
+    let new = fleet.path("moved");
+    std::fs::rename(&old, &new).unwrap();
+    fleet.ctl(&["remove", "other"]).exits(0);
+    let at = new.to_str().unwrap();
+    let attach = format!("peers -C {at} store attach {}", old.display());
+    let done = fleet.ctl(&["add", at, "--name", "other"]).exits(0);
+    assert!(done.err.contains(&format!("`{attach}`")) && !done.err.contains(" init`"), "{}", done.err);
+    let done = fleet.peers(&["-C", at, "init"]).exits(5);
+    assert!(done.err.contains("store attach") && !done.err.contains("--force"), "{}", done.err);
+    fleet.peers(&["-C", at, "store", "attach", old.to_str().unwrap()]).exits(0);
+    fleet.ctl(&["status", "other"]).exits(0);
+}

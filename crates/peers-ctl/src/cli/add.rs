@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use peers_console::error::CommandError;
 use peers_fleet::{ProjectName, registry};
 use peers_model::exit;
+use peers_run::place::{Place, PlaceError};
 use peers_sys::term;
 use serde_json::json;
 
@@ -60,8 +61,8 @@ pub(crate) fn registered(
     command: &str,
 ) -> Result<(), CommandError> {
     let shown = term::inline(&path.to_string_lossy());
-    let set_up =
-        peers_run::place::Place::locate(path, &ctl.env).is_ok_and(|place| place.open_view_disk().is_ok());
+    let opened = Place::locate(path, &ctl.env).and_then(|place| place.open_view_disk());
+    let set_up = opened.is_ok();
     if ctl.json {
         return ctl.document(
             command,
@@ -72,8 +73,13 @@ pub(crate) fn registered(
     ctl.out.line(&format!("{name} -> {shown}"))?;
     if set_up {
         ctl.say(&format!("next: `peers-ctl start {name}`"));
+    } else if let Err(PlaceError::NoStore { was: Some(was), .. }) = &opened {
+        let [at, was] = [path, was].map(|path| term::quoted(&path.to_string_lossy()));
+        ctl.say(&format!(
+            "warning: it was moved, and its trusted store is where it was: `peers -C {at} store attach {was}` takes that along, then `peers-ctl start {name}`"
+        ));
     } else {
-        let quoted = peers_sys::term::quoted(&path.to_string_lossy());
+        let quoted = term::quoted(&path.to_string_lossy());
         ctl.say(&format!(
             "warning: it is not set up yet: `peers -C {quoted} init` does that, then `peers-ctl start {name}`"
         ));

@@ -171,6 +171,11 @@ impl Site {
                 }
             }
             (Some(_), Existing::Refuse) => {
+                // One that was moved is not set up again: its store knows it.
+                let moved = store.is_none().then(|| place.no_store(true));
+                if let Some(moved @ PlaceError::NoStore { was: Some(_), .. }) = moved {
+                    return Err(moved.into());
+                }
                 return Err(ScaffoldError::Exists { path: place.work_dir().join(PEERS_DIR) });
             }
             (Some(Kind::File | Kind::Special), _) => return Err(ScaffoldError::NotOurs),
