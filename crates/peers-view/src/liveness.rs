@@ -159,7 +159,7 @@ impl CrashKind {
 
 impl Liveness {
     /// A run that its operator had killed has not crashed: it was ended.
-    pub(crate) fn as_killed(self, killed: Option<&(RunId, Timestamp)>) -> Self {
+    pub(crate) fn or_killed(self, killed: Option<&(RunId, Timestamp)>) -> Self {
         match (self, killed) {
             (Self::Crashed { run_id, .. }, Some((killed, at))) if run_id == *killed => Self::Stopped {
                 reason: StopReason::Interrupted(KILL),

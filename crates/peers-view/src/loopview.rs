@@ -256,7 +256,7 @@ impl LoopView {
             Err(why) if known.is_none() => Err(why.clone()),
             _ => liveness::liveness((&asked.lock, asked.gates_since), known, runs, asked.boot_id.as_deref()),
         };
-        let live = live.map(|live| live.as_killed(asked.killed.as_ref()));
+        let live = live.map(|live| live.or_killed(asked.killed.as_ref()));
         let newest = match &records {
             Ok(records) => Sourced::from_read(Ok(records.last().cloned())),
             Err(why) => Sourced::Unreadable(why.clone()),

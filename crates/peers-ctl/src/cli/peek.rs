@@ -198,14 +198,10 @@ impl Turn {
     /// What the next piece of its output says; `None` where there is no more for now.
     fn poll(&mut self, disk: &mut FsDisk) -> Result<Option<Vec<ToolEvent>>, CommandError> {
         let len = disk.len(Area::Peers, &self.path)?.unwrap_or_default();
-        let offset = match self.offset {
-            Some(offset) => offset,
-            None => {
-                let begin = len.saturating_sub(BEFORE_END);
-                self.cut = begin > 0;
-                begin
-            }
-        };
+        let begin = len.saturating_sub(BEFORE_END);
+        let offset = self.offset.unwrap_or(begin);
+        // Where a line begins is known of the start alone.
+        self.cut |= self.offset.is_none() && begin > 0;
         let size = len.saturating_sub(offset).min(PIECE);
         let bytes = if size > 0 { disk.read_at(Area::Peers, &self.path, offset, size)? } else { Vec::new() };
         if bytes.is_empty() {

@@ -163,10 +163,8 @@ pub fn examine(place: &Place, env: &Env, ask: Ask) -> Result<Report, BootError> 
     if let Some(loaded) = &loaded {
         report.checks.extend(hooks::look(place, env, &loaded.config));
     }
-    report.checks.push(match store_is_gone(place) && holder.is_none() {
-        true => unseen(place),
-        false => lock(holder.as_ref()),
-    });
+    let unseen_lock = store_is_gone(place) && holder.is_none();
+    report.checks.push(if unseen_lock { unseen(place) } else { lock(holder.as_ref()) });
     report.checks.extend(leftovers(place, holder.as_ref()));
     report.checks.extend(journal_clock(place));
     if let Some(loaded) = &loaded {

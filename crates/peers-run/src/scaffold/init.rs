@@ -142,6 +142,14 @@ fn tools_to_hook(config: &[u8], steps: &mut Steps) -> Vec<hooks::Tool> {
     run
 }
 
+/// The refusal to set up again what is set up. One that was moved is not begun anew: its store knows it.
+fn exists(place: &Place, has_store: bool) -> ScaffoldError {
+    match Some(place.no_store(true)).filter(|_| !has_store) {
+        Some(moved @ PlaceError::NoStore { was: Some(_), .. }) => moved.into(),
+        _ => ScaffoldError::Exists { path: place.work_dir().join(PEERS_DIR) },
+    }
+}
+
 impl Site {
     /// Looks, and refuses where it must.
     fn look(
@@ -171,12 +179,7 @@ impl Site {
                 }
             }
             (Some(_), Existing::Refuse) => {
-                // One that was moved is not set up again: its store knows it.
-                let moved = store.is_none().then(|| place.no_store(true));
-                if let Some(moved @ PlaceError::NoStore { was: Some(_), .. }) = moved {
-                    return Err(moved.into());
-                }
-                return Err(ScaffoldError::Exists { path: place.work_dir().join(PEERS_DIR) });
+                return Err(exists(&place, store.is_some()));
             }
             (Some(Kind::File | Kind::Special), _) => return Err(ScaffoldError::NotOurs),
             (Some(Kind::Dir) | None, _) => {}

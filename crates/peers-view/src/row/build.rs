@@ -148,7 +148,7 @@ impl Parts<'_> {
         let records = run.map(std::slice::from_ref).unwrap_or_default();
         let lock = (&asked.lock, asked.gates_since);
         let live = liveness::liveness(lock, state, records, asked.boot_id.as_deref());
-        Sourced::from_read(live.map(|live| Some(live.as_killed(asked.listed.killed.as_ref()))))
+        Sourced::from_read(live.map(|live| Some(live.or_killed(asked.listed.killed.as_ref()))))
     }
 }
 
