@@ -61,6 +61,8 @@ mod ctl_live;
 #[cfg(test)]
 mod ctl_new;
 #[cfg(test)]
+mod ctl_rails;
+#[cfg(test)]
 mod ctl_recycled;
 #[cfg(test)]
 mod ctl_start;

@@ -41,7 +41,7 @@ pub struct Raise {
 }
 
 impl Standing {
-    /// Reads it. The cap of money is that of the newest run, whether it lives or has ended.
+    /// Reads it, over the configuration as it was accepted. The cap of money is that of the newest run, whether it lives or has ended.
     ///
     /// # Errors
     /// The files of the operator or the journal cannot be read.
@@ -57,14 +57,14 @@ impl Standing {
     /// # Errors
     /// As [`Self::read`].
     pub fn with(disk: &mut FsDisk, given: Option<GivenUsd>, now: Timestamp) -> Result<Self, BootError> {
-        let loaded = boot::load(disk)?;
+        let config = boot::accepted_config(disk)?;
         let mut state = store::read_state(disk).map_err(Finding::from)?;
         // What was handed to a loop that has not taken it yet counts already. Where it cannot be read, the loop
         // will say so.
         for record in commands::look(disk) {
             after(&mut state, record.op, now);
         }
-        Ok(Self { caps: Caps::new(loaded.config.budget).given(given), state, newest: None })
+        Ok(Self { caps: Caps::new(config.budget).given(given), state, newest: None })
     }
 
     /// As it will be once the operator has done this.

@@ -269,7 +269,8 @@ fn already(name: &ProjectName, who: &str) -> Finding {
     )
 }
 
-/// Sets and resets what was asked for, then refuses what the loop would stop for at once. The run lock is held.
+/// Refuses what the loop would refuse or stop for at once, then sets and resets what was asked for. The run lock is
+/// held.
 /// When the cap of money was given that is among the arguments.
 fn budget(place: &Place, env: &Env, options: &StartOptions) -> Result<Option<Timestamp>, BootError> {
     let mut disk = place.open_store_disk().map_err(Finding::from)?;
@@ -291,13 +292,26 @@ fn budget(place: &Place, env: &Env, options: &StartOptions) -> Result<Option<Tim
         Err(error) => return Err(error),
     };
     let ops = acts(&mut standing, options, now);
+    if let Some(finding) = standing.exhausted(now).filter(|_| !options.force) {
+        return Err(finding.into());
+    }
     if !ops.is_empty() {
+        // A start that is refused changes no cap.
+        startable(place, env, options)?;
         record(ops)?;
     }
-    match standing.exhausted(now).filter(|_| !options.force) {
-        Some(finding) => Err(finding.into()),
-        None => Ok(since),
-    }
+    Ok(since)
+}
+
+/// Whether the loop would take this start where it is to work, as far as that can be seen from here.
+fn startable(place: &Place, env: &Env, options: &StartOptions) -> Result<(), BootError> {
+    let there = match &options.work_dir {
+        Some(dir) => Place::locate(dir, env).and_then(|there| there.expect(Some(place.id()))),
+        None => Ok(place.clone()),
+    };
+    let no_gates = options.argv.iter().any(|word| word == "--allow-no-gates");
+    let findings = boot::start_refusals(&there.map_err(Finding::from)?, env, no_gates);
+    if findings.is_empty() { Ok(()) } else { Err(BootError { findings }) }
 }
 
 /// What is done to the budget before the start, and how it stands then.

@@ -186,6 +186,22 @@ pub fn load<D: Disk>(disk: &mut D) -> Result<Loaded, BootError> {
     Err(BootError { findings })
 }
 
+/// The configuration that stands accepted. What the file in `.peers/` says now is not looked at: agents can write
+/// there.
+///
+/// # Errors
+/// A [`Finding`] where nothing was accepted, or where that cannot be read.
+pub fn accepted_config<D: Disk>(disk: &mut D) -> Result<Config, Finding> {
+    let bytes = match accept::read(disk)? {
+        Some(_) => accept::read_bytes(disk, layout::peers::CONFIG)?,
+        None => None,
+    };
+    let Some(bytes) = bytes else {
+        return Err(Finding::new(exit::REFUSED, "nothing was accepted yet", ACCEPT));
+    };
+    Ok(load::load_accepted_config(load::decode(Source::Config, &bytes)?)?)
+}
+
 /// What stands accepted, whatever the files are now.
 #[derive(Debug, Clone)]
 pub struct Acceptance {

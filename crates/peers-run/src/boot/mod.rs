@@ -18,7 +18,7 @@ pub(crate) use control::strays;
 pub(crate) use dirty::{are_operators, differs, uncommitted_paths};
 pub use finding::{BootError, Finding};
 pub(crate) use load::ACCEPT;
-pub use load::{Acceptance, Loaded, acceptance, load, rules};
+pub use load::{Acceptance, Loaded, acceptance, accepted_config, load, rules};
 pub use outside::{Outside, is_inside, outside};
 pub use peers_core::machine::After;
 pub use preflight::{Examined, Part, examine, full, quick_refusals, refusals, start_refusals};
