@@ -53,7 +53,13 @@ impl Change {
     /// `billing: running -> stopped (converged): run ... ended: complete`, for people.
     #[must_use]
     pub fn words(&self) -> String {
-        let mut text = format!("{}: {}", self.name, self.to.words(self.from));
+        format!("{}: {}", self.name, self.nameless())
+    }
+
+    /// The same without the name.
+    #[must_use]
+    pub fn nameless(&self) -> String {
+        let mut text = self.to.words(self.from);
         if !self.swept.is_empty() {
             let pids: Vec<String> = self.swept.iter().map(ToString::to_string).collect();
             let _infallible = write!(text, "; ended what was left of it: {}", pids.join(", "));

@@ -193,7 +193,7 @@ impl Watch<'_> {
         self.kept = Told::load(&self.config);
         for one in &seen {
             if let Some(change) = &one.change {
-                self.event("state", change.name.as_str(), &change.words())?;
+                self.event("state", change.name.as_str(), &change.nameless())?;
             }
         }
         for (row, one) in rows.iter().zip(&seen) {
@@ -216,7 +216,13 @@ impl Watch<'_> {
         }
         let level = top.level.word();
         let notice = Notice::new(&row.name, level, top.code, &top.why, top.action.as_deref());
-        self.tell(project, (ATTENTION, &format!("{level}/{}", top.code)), (level, &notice))
+        // The same of another run is another thing, also where nobody looked in between.
+        let of = match (&row.run_id, top.since) {
+            (Some(run), _) => format!("/{run}"),
+            (None, Some(since)) => format!("/{since}"),
+            (None, None) => String::new(),
+        };
+        self.tell(project, (ATTENTION, &format!("{level}/{}{of}", top.code)), (level, &notice))
     }
 
     /// Tells those that are to be told, and notes that down before.
@@ -347,7 +353,10 @@ impl Watch<'_> {
     fn stays(&mut self, project: &Project, code: &str, what: &str, why: &str) -> Result<(), CommandError> {
         let action = crate::board::spelling(self.ctl, project).start();
         let notice = Notice::new(project.name.as_str(), Level::Act.word(), code, why, action.as_deref());
-        self.tell(project, (RESTART, what), (code, &notice))
+        // Another run that died is another thing.
+        let died = project.last_exit.as_ref().and_then(|exit| exit.run_id.as_ref());
+        let what = died.map_or_else(|| what.to_owned(), |run| format!("{run}/{what}"));
+        self.tell(project, (RESTART, &what), (code, &notice))
     }
 
     fn set_refused(&mut self, project: &Project, before: Option<Refused>, refused: Option<Refused>) {
