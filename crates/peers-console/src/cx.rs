@@ -101,6 +101,7 @@ impl Cx {
         let (lock, gates_since) = look(place);
         let mut asked = Asked::new(clock::now(), clock::boot_id().map(str::to_owned), lock);
         asked.gates_since = gates_since;
+        asked.foreign_lock = place.foreign_lock().unwrap_or(false);
         let typed = (self.target != Path::new(".")).then(|| self.target.to_string_lossy().into_owned());
         asked.typed = typed;
         asked.here = Some(place.work_dir().to_string_lossy().into_owned());
@@ -246,8 +247,8 @@ pub(crate) fn look(place: &Place) -> (Lock, Option<Timestamp>) {
     match place.holder() {
         Ok(None) => (Lock::Free, None),
         Ok(Some(Holder { pid, command: Some(command), .. })) => (Lock::Command { pid, command }, None),
-        Ok(Some(Holder { pid, run_id, foreign, gates_since, command: None, .. })) => {
-            (Lock::Held { pid, run_id, foreign }, gates_since)
+        Ok(Some(Holder { pid, run_id, gates_since, command: None, .. })) => {
+            (Lock::Held { pid, run_id, foreign: false }, gates_since)
         }
         Err(error) => (Lock::Unreadable(error::chain(&error)), None),
     }

@@ -63,7 +63,7 @@ pub fn act(
             drop(lock);
             Ok(Taken::Recorded)
         }
-        Err(PlaceError::Locked { holder }) if !holder.foreign => {
+        Err(PlaceError::Locked { holder }) => {
             let mut disk = place.open_store_disk()?;
             before(&mut disk)?;
             hand_over(cx, &mut disk, op)?;
@@ -98,7 +98,7 @@ pub fn exchange(
             drop(lock);
             Ok(Taken::Recorded)
         }
-        Err(PlaceError::Locked { holder }) if !holder.foreign => {
+        Err(PlaceError::Locked { holder }) => {
             let mut disk = place.open_store_disk()?;
             hand_over(cx, &mut disk, op)?;
             accept(&mut disk)?;

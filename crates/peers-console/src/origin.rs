@@ -53,7 +53,7 @@ impl Cx {
         {
             return Some("PEERS_RUN_ID names one of its runs".to_owned());
         }
-        let holder = place.holder().ok().flatten().filter(|holder| !holder.foreign)?;
+        let holder = place.holder().ok().flatten()?;
         let pid = holder.pid?;
         // A lock can name anybody, such as the first process of the machine; only who has it open is its loop.
         if !has_lock_open(place, pid) {

@@ -97,6 +97,7 @@ impl Watched {
         let mut asked = RowAsked::new(now, lock, listed, spelling);
         asked.boot_id = clock::boot_id().map(str::to_owned);
         asked.gates_since = gates_since;
+        asked.foreign_lock = place.foreign_lock().unwrap_or(false);
         if asked.lock == peers_view::Lock::Free {
             let found = peers_run::boot::quick_refusals(place, disk);
             asked.refusals = found.into_iter().map(crate::cx::refusal).collect();

@@ -171,9 +171,9 @@ pub fn path_id(path: &Path) -> Option<PathId> {
 }
 
 /// Whether the holder of the run lock is a loop of ours. A controller that starts one holds it under a name of its
-/// own. The lock of an older system lies where agents write, and says nothing of our loops.
+/// own.
 fn is_loop(holder: &Holder) -> bool {
-    !holder.foreign && holder.command.as_deref().is_none_or(|command| command == crate::start::COMMAND)
+    holder.command.as_deref().is_none_or(|command| command == crate::start::COMMAND)
 }
 
 /// Whether it matters what became of runs: the registry holds one for running, or another one was there since.

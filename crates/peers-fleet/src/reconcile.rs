@@ -165,9 +165,11 @@ fn by_hand(run_id: RunId, holder: &peers_run::place::Holder, now: Timestamp) -> 
 
 /// No loop runs.
 fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transition> {
-    // A controller is at work between two of its steps.
-    if seen.operation.is_some() && project.runtime.as_ref().is_some_and(|runtime| runtime.phase != Phase::Up)
-    {
+    // A controller is at work between two of its steps, maybe that of another registry, which says itself how a
+    // run ended that it had killed.
+    let open = seen.run.as_ref().is_none_or(|run| run.ended.is_none());
+    let up = project.runtime.as_ref().map(|runtime| runtime.phase == Phase::Up);
+    if seen.operation.is_some() && (up == Some(false) || (open && up == Some(true))) {
         return None;
     }
     if seen.alive && seen.run.as_ref().is_none_or(|run| run.ended.is_none()) {

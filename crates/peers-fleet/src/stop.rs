@@ -7,10 +7,11 @@
 
 use std::time::Duration;
 
+use peers_model::outcome::StopReason;
 use peers_model::{RunId, exit};
 use peers_run::boot::Finding;
-use peers_run::place::{Holder, Place};
-use peers_store::layout;
+use peers_run::place::{Holder, Place, PlaceError};
+use peers_store::{FsDisk, layout, runs, store};
 use peers_sys::env::Env;
 use peers_sys::identity::{Pid, ProcIdentity};
 use peers_sys::reap::{Guard, Orphans, Sweep};
@@ -34,6 +35,8 @@ const DYING: Duration = Duration::from_secs(5);
 const SWEEP: Duration = Duration::from_secs(10);
 /// A process that dies is seen to have closed the lock before that is free, or says its name a little late.
 const SETTLING: Duration = Duration::from_millis(300);
+/// The number of SIGKILL.
+const KILL: i32 = 9;
 /// How often the lock is looked at while the loop ends.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -130,7 +133,7 @@ pub fn stop(
             "a process in the middle of a system call cannot die before that returns; stop it again later",
         ));
     }
-    let swept = run_id.as_ref().map(|run| sweep(&place, run)).transpose()?.unwrap_or_default();
+    let swept = run_id.as_ref().map(|run| bury(&place, run)).transpose()?.unwrap_or_default();
     fault::point("stop.swept");
     let at = clock::now();
     let noted = registry::edit(config, |registry| {
@@ -142,7 +145,7 @@ pub fn stop(
         project.last_exit = Some(LastExit {
             reason: "killed".to_owned(),
             code: None,
-            signal: Some(9),
+            signal: Some(KILL),
             run_id: run_id.clone(),
             ts: at,
         });
@@ -265,8 +268,8 @@ fn hold(name: &ProjectName, place: &Place, holder: &Holder) -> Result<ProcHandle
         }
         error => unverified(&error.to_string()),
     })?;
-    let store = place.view_store().map_err(|error| Finding::from(&error))?;
-    let lock = store.as_ref().and_then(|store| store.stat(layout::store::RUN_LOCK).ok().flatten());
+    let dir = place.view_store().map_err(|error| Finding::from(&error))?;
+    let lock = dir.as_ref().and_then(|dir| dir.stat(layout::store::RUN_LOCK).ok().flatten());
     // Whoever could write into the lock could have named somebody else.
     if !lock.is_some_and(|lock| peers_sys::identity::has_open(identity.pid, lock.id)) {
         return Err(unverified(&format!("process {} has the lock not open", identity.pid)));
@@ -363,6 +366,13 @@ fn not_running(
         },
         (_, None) => "no loop runs".to_owned(),
     };
+    let what = match place.refuse_foreign_lock() {
+        Err(error @ PlaceError::ForeignLock { .. }) => {
+            let hint = error.hint().map(|hint| format!(": {hint}")).unwrap_or_default();
+            format!("{what}; {error}{hint}")
+        }
+        Ok(()) | Err(_) => what,
+    };
     Ok(Stopped::NotRunning { what, swept })
 }
 
@@ -402,7 +412,40 @@ fn set_phase(
 /// # Errors
 /// A [`Finding`] when processes cannot be listed.
 pub fn sweep(place: &Place, run: &RunId) -> Result<Vec<u32>, Finding> {
-    let Ok(_lock) = place.lock("stop") else { return Ok(Vec::new()) };
+    let Ok(_lock) = place.lock_own("stop") else { return Ok(Vec::new()) };
+    swept(run)
+}
+
+/// The same of a run that was killed here, whose record says so then: every registry goes by that.
+fn bury(place: &Place, run: &RunId) -> Result<Vec<u32>, Finding> {
+    let Ok(_lock) = place.lock_own("stop") else { return Ok(Vec::new()) };
+    told_later(note_killed(place, run));
+    swept(run)
+}
+
+/// Writes into the record of a run that its operator had it killed, where nothing says how it ended. The run lock
+/// is held.
+fn note_killed(place: &Place, run: &RunId) -> Result<(), Finding> {
+    let Some(store) = place.open_store()? else { return Ok(()) };
+    let mut disk = FsDisk::new(store, None);
+    let Some(mut record) = runs::get(&mut disk, run)?.filter(|record| record.ended_at.is_none()) else {
+        return Ok(());
+    };
+    let said = store::read_state(&mut disk).ok().and_then(|state| state.run);
+    if said.is_some_and(|said| said.id == *run && said.ended) {
+        return Ok(());
+    }
+    let reason = StopReason::Interrupted(KILL);
+    record.ended_at = Some(clock::now());
+    record.exit_code = Some(reason.exit_code());
+    record.reason = Some(reason);
+    record.signal = Some(KILL);
+    "its operator had it killed; the turn that was open is taken up by the next start"
+        .clone_into(&mut record.detail);
+    Ok(runs::write(&mut disk, &record)?)
+}
+
+fn swept(run: &RunId) -> Result<Vec<u32>, Finding> {
     let sweep = Sweep {
         run_id: run,
         iteration: None,

@@ -31,6 +31,8 @@ pub use link::{cut_off, is_cut_off};
 
 /// The control directory below the top of a work tree.
 pub const PEERS_DIR: &str = ".peers";
+/// The run lock of older systems, below it.
+const FOREIGN_LOCK: &str = "run.lock";
 /// So long the run lock is tried for: a view that looks at it holds it for an instant.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// Stores looked at when a repository seems to have been moved.
@@ -375,17 +377,30 @@ impl Place {
     /// The store must be there.
     ///
     /// # Errors
-    /// [`PlaceError::Locked`], also when an older system holds its own lock in `.peers/`.
+    /// [`PlaceError::Locked`], and [`PlaceError::ForeignLock`] when somebody holds that of older systems.
     pub fn lock(&self, command: &str) -> Result<FileLock, PlaceError> {
         let Some(store) = self.open_store()? else { return Err(self.no_store(self.open_peers()?.is_some())) };
         self.refuse_foreign_lock()?;
-        match FileLock::acquire(&store, layout::store::RUN_LOCK, Sharing::Exclusive, LOCK_PATIENCE)? {
+        Self::locked(&store, command)
+    }
+
+    /// The same whatever is held in `.peers/`, where agents can hold anything: for who begins no run.
+    ///
+    /// # Errors
+    /// [`PlaceError::Locked`].
+    pub fn lock_own(&self, command: &str) -> Result<FileLock, PlaceError> {
+        let Some(store) = self.open_store()? else { return Err(self.no_store(false)) };
+        Self::locked(&store, command)
+    }
+
+    fn locked(store: &SafeDir, command: &str) -> Result<FileLock, PlaceError> {
+        match FileLock::acquire(store, layout::store::RUN_LOCK, Sharing::Exclusive, LOCK_PATIENCE)? {
             Acquired::Held(mut lock) => {
                 sign(&mut lock, command);
                 Ok(lock)
             }
             Acquired::Busy { content } => {
-                Err(PlaceError::Locked { holder: Box::new(Holder::read(&content, false)) })
+                Err(PlaceError::Locked { holder: Box::new(Holder::read(&content)) })
             }
         }
     }
@@ -411,33 +426,38 @@ impl Place {
     /// # Errors
     /// [`PlaceError::File`].
     pub fn holder(&self) -> Result<Option<Holder>, PlaceError> {
-        if let Some(store) = self.view_store()?
-            && let Probe::Held { content } = FileLock::probe_shared(&store, layout::store::RUN_LOCK)?
-        {
-            return Ok(Some(Holder::read(&content, false)));
-        }
-        self.foreign_holder()
-    }
-
-    fn foreign_holder(&self) -> Result<Option<Holder>, PlaceError> {
-        const NAME: &str = "run.lock";
-        let work = SafeDir::open_shared(&self.work_dir);
-        let Some(peers) = optional(work.and_then(|work| work.subdir(PEERS_DIR)))? else { return Ok(None) };
-        // Agents can write there: what is no file of ours locks nobody out.
-        if peers.stat(NAME)?.is_none_or(|stat| stat.kind != Kind::File) {
-            return Ok(None);
-        }
-        Ok(match FileLock::probe_shared(&peers, NAME)? {
-            Probe::Held { content } => Some(Holder::read(&content, true)),
+        let Some(store) = self.view_store()? else { return Ok(None) };
+        Ok(match FileLock::probe_shared(&store, layout::store::RUN_LOCK)? {
+            Probe::Held { content } => Some(Holder::read(&content)),
             Probe::Free { .. } | Probe::Missing => None,
         })
     }
 
-    fn refuse_foreign_lock(&self) -> Result<(), PlaceError> {
-        match self.foreign_holder()? {
-            Some(holder) => Err(PlaceError::Locked { holder: Box::new(holder) }),
-            None => Ok(()),
+    /// Whether somebody holds the lock that older systems keep in `.peers/`. Agents can write there: what it says
+    /// is not read, and whether a loop of ours runs is not asked of it.
+    ///
+    /// # Errors
+    /// [`PlaceError::File`].
+    pub fn foreign_lock(&self) -> Result<bool, PlaceError> {
+        let work = SafeDir::open_shared(&self.work_dir);
+        let Some(peers) = optional(work.and_then(|work| work.subdir(PEERS_DIR)))? else { return Ok(false) };
+        // What is no file of ours locks nobody out.
+        if peers.stat(FOREIGN_LOCK)?.is_none_or(|stat| stat.kind != Kind::File) {
+            return Ok(false);
         }
+        Ok(matches!(FileLock::probe_shared(&peers, FOREIGN_LOCK)?, Probe::Held { .. }))
+    }
+
+    /// Refuses to begin anything beside an older system.
+    ///
+    /// # Errors
+    /// [`PlaceError::ForeignLock`].
+    pub fn refuse_foreign_lock(&self) -> Result<(), PlaceError> {
+        if self.foreign_lock()? {
+            let path = self.work_dir.join(PEERS_DIR).join(FOREIGN_LOCK);
+            return Err(PlaceError::ForeignLock { path });
+        }
+        Ok(())
     }
 }
 

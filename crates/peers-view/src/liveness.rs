@@ -217,6 +217,18 @@ pub(crate) fn liveness(
         // One whose end the journal knows only lacks its last touch.
         None => newest.filter(|r| r.ended_at.is_none() && ended.is_none_or(|run| run.id != r.run_id)),
     };
+    // Whoever killed it wrote its end into its record; the journal holds it open until the next start.
+    let unsaid = newest.filter(|r| open.is_none() && ended.is_some_and(|run| run.id != r.run_id));
+    if let Some(RunRecord { reason: Some(reason), ended_at: Some(at), detail, exit_code, .. }) =
+        record.or(unsaid)
+    {
+        return Ok(Liveness::Stopped {
+            reason: reason.clone(),
+            detail: detail.clone(),
+            at: *at,
+            exit_code: exit_code.unwrap_or_else(|| reason.exit_code()),
+        });
+    }
     if open.is_some() || record.is_some() {
         let how = match (record.and_then(|r| r.boot_id.as_deref()), boot) {
             (Some(then), Some(now)) if then == now => CrashKind::Killed,

@@ -65,6 +65,8 @@ pub struct Asked {
     pub heard: Option<Timestamp>,
     /// Since when the loop that runs runs gates, as it says in its lock.
     pub gates_since: Option<Timestamp>,
+    /// Somebody holds the lock of older systems in `.peers/`.
+    pub foreign_lock: bool,
     /// What a start would refuse for now, each with what to do about it.
     pub refusals: Vec<String>,
     /// The directory whose `.peers/` is read, if that is not the one that was asked about.
@@ -92,6 +94,7 @@ impl Asked {
             gone: false,
             heard: None,
             gates_since: None,
+            foreign_lock: false,
             refusals: Vec::new(),
             files_in: None,
             gate_logs: None,
@@ -300,6 +303,9 @@ impl LoopView {
             gates::in_the_way(disk, state, (work, here))
         });
         let git = asked.git.value();
+        if asked.foreign_lock {
+            alerts.push(Alert { kind: "foreign-lock", text: crate::attention::FOREIGN_LOCK.to_owned() });
+        }
         for refusal in &asked.refusals {
             alerts.push(Alert { kind: REFUSED, text: format!("`peers run` would refuse: {refusal}") });
         }
@@ -381,6 +387,7 @@ impl LoopView {
             moved: tail.and_then(|tail| tail.last).max(asked.heard),
             free_bytes: asked.free_bytes,
             full: None,
+            foreign_lock: asked.foreign_lock,
             version: env!("CARGO_PKG_VERSION"),
             refusals: &asked.refusals,
         })

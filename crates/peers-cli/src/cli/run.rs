@@ -170,8 +170,10 @@ pub(crate) fn looped(
                 error = error.hint("to go on where that branch stands: check it out, then `peers run` alone");
             }
             // The one refusal that is a stop reason too: another loop is at work.
-            let held = || cx.place().ok().and_then(|place| place.holder().ok()).flatten().is_some();
-            if error.exit_code() == exit::CONFLICT && held() {
+            let held = |place: &Place| {
+                place.holder().is_ok_and(|holder| holder.is_some()) || place.foreign_lock().unwrap_or(false)
+            };
+            if error.exit_code() == exit::CONFLICT && cx.place().is_ok_and(|place| held(&place)) {
                 stopped(&StopReason::LockHeld, cx);
             }
             if let Some(waiting) = waiting {

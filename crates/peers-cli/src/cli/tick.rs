@@ -68,7 +68,7 @@ fn after(args: &Args, who: &str, message: &[u8], cx: &Cx) -> Result<ExitCode, Co
     if boot::is_inside(message, place.work_dir()) == Some(false) {
         return Ok(ExitCode::SUCCESS);
     }
-    if place.holder()?.is_some() {
+    if place.holder()?.is_some() || place.foreign_lock()? {
         cx.out.talk("note: another loop is at work here; it sees what was committed");
         return Ok(ExitCode::SUCCESS);
     }

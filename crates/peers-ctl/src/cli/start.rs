@@ -315,6 +315,7 @@ fn planned(
         let no_gates = options.argv.iter().any(|word| word == "--allow-no-gates");
         let mut refusals = ctl.cx(&project).start_refusals(&place, no_gates);
         refusals.extend(start::exhausted(&place, options).map(|finding| finding.message));
+        refusals.extend(place.refuse_foreign_lock().err().map(|error| error.to_string()));
         refusals
     };
     let shown: Vec<String> = argv.iter().map(|word| term::quoted(word)).collect();

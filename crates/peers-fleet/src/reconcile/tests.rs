@@ -127,7 +127,6 @@ fn observation(look: Look, what: Run, busy: bool) -> Observation {
         run_id: run.map(str::to_owned),
         command: command.map(str::to_owned),
         starting: false,
-        foreign: false,
         gates_since: None,
     };
     let probe = match look {

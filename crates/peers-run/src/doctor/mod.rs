@@ -26,7 +26,7 @@ use crate::drive;
 use crate::env::{OperatorEnv, peer_email};
 use crate::gitrepo::chain;
 use crate::oneshot::file;
-use crate::place::{Holder, Place};
+use crate::place::{Holder, Place, PlaceError};
 use crate::procs::{Site, SiteSpec, tool_spec};
 use crate::scratch::Scratch;
 
@@ -165,6 +165,7 @@ pub fn examine(place: &Place, env: &Env, ask: Ask) -> Result<Report, BootError> 
     }
     let unseen_lock = store_is_gone(place) && holder.is_none();
     report.checks.push(if unseen_lock { unseen(place) } else { lock(holder.as_ref()) });
+    report.checks.extend(foreign_lock(place));
     report.checks.extend(leftovers(place, holder.as_ref()));
     report.checks.extend(journal_clock(place));
     if let Some(loaded) = &loaded {
@@ -263,6 +264,13 @@ fn lock(holder: Option<&Holder>) -> Check {
         }
         (None, None) => Check::ok("lock", format!("a loop works here{pid}; the repository is not looked at")),
     }
+}
+
+/// That somebody holds the lock of older systems.
+fn foreign_lock(place: &Place) -> Option<Check> {
+    let error = place.refuse_foreign_lock().err()?;
+    // Whatever else is wrong there was told with the files.
+    matches!(error, PlaceError::ForeignLock { .. }).then(|| Check::found("foreign-lock", error.into()))
 }
 
 /// Processes of a run that is over, and those that may be.

@@ -100,6 +100,12 @@ pub enum PlaceError {
         /// Who, as far as it says.
         holder: Box<Holder>,
     },
+    /// Somebody holds the run lock of older systems, which lies where agents write.
+    #[error("somebody holds `.peers/run.lock`, the lock of an older system")]
+    ForeignLock {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 fn held(holder: &Holder) -> String {
@@ -129,7 +135,7 @@ impl PlaceError {
             | Self::NoStore { .. }
             | Self::Moved { .. }
             | Self::Misled { .. } => exit::REFUSED,
-            Self::Locked { .. } => exit::CONFLICT,
+            Self::Locked { .. } | Self::ForeignLock { .. } => exit::CONFLICT,
             Self::Repo(error) => repo_exit(error),
             Self::File(error) => file_exit(error),
             Self::Store(error) => store_exit(error),
@@ -182,6 +188,10 @@ impl PlaceError {
                 "wait until it is done; `peers status` shows it".to_owned()
             }
             Self::Locked { .. } => "wait for it, or stop it; `peers status` shows it".to_owned(),
+            Self::ForeignLock { path } => format!(
+                "`fuser -v {0}` shows which process: end it where it was started; one that an agent left can be ended too, or take the file away: `rm {0}`",
+                shown(path)
+            ),
         })
     }
 }

@@ -23,15 +23,13 @@ pub struct Holder {
     pub command: Option<String>,
     /// It is a run that has not begun yet.
     pub starting: bool,
-    /// The lock is the one that older systems keep in `.peers/`.
-    pub foreign: bool,
     /// Since when it runs gates, if it does.
     pub gates_since: Option<Timestamp>,
 }
 
 impl Holder {
     /// What the holder wrote. What the one before it left says nothing of this one.
-    pub(super) fn read(content: &[u8], foreign: bool) -> Self {
+    pub(super) fn read(content: &[u8]) -> Self {
         let mut lines = content.split(|b| *b == b'\n').map(serde_json::from_slice::<Value>);
         let (value, doing) = (lines.next().and_then(Result::ok), lines.next().and_then(Result::ok));
         let found = value.as_ref().and_then(there);
@@ -49,7 +47,6 @@ impl Holder {
             run_id: word("run_id"),
             command: word("command"),
             starting: word("phase").is_some_and(|phase| phase == STARTING),
-            foreign,
             gates_since: since.and_then(|at| Timestamp::deserialize(at).ok()),
         }
     }
@@ -92,13 +89,12 @@ fn put(lock: &mut FileLock, what: &Value) {
 impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (&self.command, &self.run_id, self.pid) {
-            (Some(command), _, Some(pid)) => write!(f, "`peers {command}` is at work, process {pid}")?,
-            (Some(command), _, None) => write!(f, "`peers {command}` is at work")?,
-            (None, Some(run), Some(pid)) => write!(f, "run {run}, process {pid}")?,
-            (None, Some(run), None) => write!(f, "run {run}")?,
-            (None, None, Some(pid)) => write!(f, "process {pid}")?,
-            (None, None, None) => f.write_str("it does not say which process it is")?,
+            (Some(command), _, Some(pid)) => write!(f, "`peers {command}` is at work, process {pid}"),
+            (Some(command), _, None) => write!(f, "`peers {command}` is at work"),
+            (None, Some(run), Some(pid)) => write!(f, "run {run}, process {pid}"),
+            (None, Some(run), None) => write!(f, "run {run}"),
+            (None, None, Some(pid)) => write!(f, "process {pid}"),
+            (None, None, None) => f.write_str("it does not say which process it is"),
         }
-        if self.foreign { f.write_str(", by `.peers/run.lock`") } else { Ok(()) }
     }
 }

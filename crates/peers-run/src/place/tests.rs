@@ -165,11 +165,14 @@ fn a_symlink_as_control_directory_or_store_is_refused() {
     let victim = world.dir("victim");
     symlink(&victim, repo.join(".peers")).unwrap();
     let place = Place::locate(&repo, &world.env).unwrap();
-    for error in
-        [place.open_peers().unwrap_err(), place.open_view_disk().unwrap_err(), place.holder().unwrap_err()]
-    {
+    for error in [
+        place.open_peers().unwrap_err(),
+        place.open_view_disk().unwrap_err(),
+        place.foreign_lock().unwrap_err(),
+    ] {
         assert_eq!(error.exit(), exit::REFUSED, "{error}");
     }
+    assert_eq!(place.holder().unwrap(), None, "whatever lies there, our own lock says who runs");
     std::fs::remove_file(repo.join(".peers")).unwrap();
     std::fs::create_dir_all(world.root.join("state/peers")).unwrap();
     symlink(&victim, place.store_dir()).unwrap();
@@ -253,10 +256,15 @@ fn a_lock_held_in_the_control_directory_counts() {
     world.init(&repo);
     let file = std::fs::File::create(repo.join(".peers/run.lock")).unwrap();
     let place = Place::locate(&repo, &world.env).unwrap();
-    assert_eq!(place.holder().unwrap(), None, "a file alone is no lock");
+    assert!(!place.foreign_lock().unwrap(), "a file alone is no lock");
     file.lock().unwrap();
-    assert!(place.holder().unwrap().unwrap().foreign);
-    assert_eq!(place.lock("run").unwrap_err().exit(), exit::CONFLICT);
+    assert!(place.foreign_lock().unwrap());
+    let error = place.lock("run").unwrap_err();
+    let path = repo.join(".peers/run.lock");
+    assert!(error.exit() == exit::CONFLICT && error.hint().unwrap().contains(path.to_str().unwrap()));
+    // Nobody of ours runs, and what begins no run is not kept from its work.
+    assert_eq!(place.holder().unwrap(), None);
+    place.lock_own("stop").unwrap();
 }
 
 #[test]

@@ -45,6 +45,7 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
     if let Some(holder) = place.holder()? {
         return Err(PlaceError::Locked { holder: Box::new(holder) }.into());
     }
+    place.refuse_foreign_lock()?;
     let mut steps = Steps::new(options.dry_run);
     let repo = match target::repository(place.work_dir()) {
         Ok(repo) => repo.ok(),

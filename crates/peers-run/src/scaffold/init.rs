@@ -193,6 +193,7 @@ impl Site {
         if let Some(holder) = place.holder()? {
             return Err(PlaceError::Locked { holder: Box::new(holder) }.into());
         }
+        place.refuse_foreign_lock()?;
         let mut disk =
             store.as_ref().map(SafeDir::try_clone).transpose()?.map(|store| FsDisk::new(store, None));
         let read = match &mut disk {

@@ -28,6 +28,9 @@ const LITTLE_SPACE: u64 = 1024 * 1024 * 1024;
 /// So long a loop may be not known of before somebody has to look, milliseconds.
 const UNKNOWN_MS: u64 = 120_000;
 
+/// What is said where somebody holds the lock of older systems: nothing of what it says of itself.
+pub(crate) const FOREIGN_LOCK: &str = "somebody holds `.peers/run.lock`, the lock of an older system, which agents can hold too: nothing starts before that is free";
+
 /// How urgent something is, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -104,6 +107,7 @@ impl Attention {
             "placeholder",
             "unaccepted",
             "disk-low",
+            "foreign-lock",
             "refused",
         ];
         !besides.contains(&self.top.code)
@@ -178,6 +182,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) free_bytes: Option<u64>,
     /// Where that is, if it is not where the loop works.
     pub(crate) full: Option<&'a str>,
+    /// Somebody holds the lock of older systems.
+    pub(crate) foreign_lock: bool,
     /// The version of this program.
     pub(crate) version: &'a str,
     /// What a start would refuse for.
@@ -203,6 +209,7 @@ pub(crate) fn attention(facts: &Facts<'_>) -> Attention {
     found.extend(refused(facts).filter(|_| first));
     found.push(base);
     found.extend(facts.live.value().into_iter().flat_map(|live| running::causes(facts, live)));
+    found.extend(foreign_lock(facts));
     found.extend(mirror(facts));
     found.extend(files);
     found.extend(space(facts, idle));
@@ -291,6 +298,17 @@ fn space(facts: &Facts<'_>, idle: bool) -> Option<Cause> {
         why: format!("only {} of disk space are free{at}", words::bytes(free)),
         since: None,
         action: if idle { stopped::space(facts) } else { facts.spelling.space(facts.full) },
+    })
+}
+
+/// Somebody holds a lock that lies where agents write. Which process it says it is says nothing.
+fn foreign_lock(facts: &Facts<'_>) -> Option<Cause> {
+    facts.foreign_lock.then(|| Cause {
+        level: Level::Act,
+        code: "foreign-lock",
+        why: FOREIGN_LOCK.to_owned(),
+        since: None,
+        action: facts.spelling.lock_holder(),
     })
 }
 

@@ -113,12 +113,19 @@ impl Spelling {
 
     /// `df -h DIR`, of where the loop works or of what else is full.
     pub(crate) fn space(&self, full: Option<&str>) -> Option<String> {
-        let dir = match (full, self) {
-            (Some(dir), _) => dir,
-            (None, Self::Ctl { dir, .. }) => dir.as_str(),
-            (None, Self::Loop { dir }) => dir.as_deref().unwrap_or("."),
-        };
-        Some(format!("df -h {}", word(dir)?))
+        Some(format!("df -h {}", word(full.unwrap_or_else(|| self.dir()))?))
+    }
+
+    /// Shows who holds the lock of an older system: `fuser -v DIR/.peers/run.lock`.
+    pub(crate) fn lock_holder(&self) -> Option<String> {
+        Some(format!("fuser -v {}", word(&format!("{}/.peers/run.lock", self.dir()))?))
+    }
+
+    fn dir(&self) -> &str {
+        match self {
+            Self::Ctl { dir, .. } => dir.as_str(),
+            Self::Loop { dir } => dir.as_deref().unwrap_or("."),
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub struct RowAsked {
     pub lock: Lock,
     /// Since when the loop that runs runs gates, as it says in its lock.
     pub gates_since: Option<Timestamp>,
+    /// Somebody holds the lock of older systems in `.peers/`.
+    pub foreign_lock: bool,
     /// What the registry says of the project.
     pub listed: Listed,
     /// How commands are spelt.
@@ -52,6 +54,7 @@ impl RowAsked {
             boot_id: None,
             lock,
             gates_since: None,
+            foreign_lock: false,
             listed,
             spelling,
             head: Sourced::Missing,

@@ -81,6 +81,7 @@ impl Parts<'_> {
             moved: last.map(|last| last.ts).max(heard),
             free_bytes: asked.free_bytes,
             full: asked.full.as_deref(),
+            foreign_lock: asked.foreign_lock,
             version: &asked.version,
             refusals: &asked.refusals,
         };
