@@ -26,10 +26,7 @@ fn caps_are_counted_from_what_was_accepted_and_a_refused_start_sets_none() {
     fleet.configured("budget:\n  max_runtime_s: 3600\n  max_usd: 10\n");
     fleet.start(&[]);
     heard(&fleet.path("pipe"));
-    fleet.write(
-        ".peers/config.yaml",
-        &fleet.config("budget:\n  max_runtime_s: 9000000\n  max_usd: 90000\n"),
-    );
+    fleet.write(".peers/config.yaml", &fleet.config("budget:\n  max_runtime_s: 9000000\n  max_usd: 90000\n"));
     let done = fleet.ctl(&["budget", "raise", "--runtime", "+1h", "--usd", "+5"]).exits(0);
     assert!(
         done.out.contains("`budget.max_runtime_s` is 2h, `budget.max_usd` is $15.00 until "),
@@ -143,7 +140,11 @@ fn a_lock_that_an_agent_holds_hides_no_crash_and_keeps_nothing_alive() {
     assert!(said.contains(" act          demo: crashed"), "{said}");
     let pid = me.to_string();
     let said = fleet.ctl(&["status"]);
-    assert!(said.out.contains("somebody holds `.peers/run.lock`") && !said.out.contains(&pid), "{}", said.out);
+    assert!(
+        said.out.contains("somebody holds `.peers/run.lock`") && !said.out.contains(&pid),
+        "{}",
+        said.out
+    );
     let way = format!("fuser -v {}", fleet.at(".peers/run.lock").display());
     let done = fleet.ctl(&["start"]).exits(4);
     assert!(done.err.contains(&way) && !done.err.contains(&pid), "{}", done.err);
@@ -174,4 +175,95 @@ fn a_control_directory_that_leads_elsewhere_hides_no_crash() {
     assert!(done.out.starts_with("demo: its loop has ended already"), "{}", done.out);
     assert_eq!(fleet.row("demo")["state"], "crashed");
     fleet.is_quiet();
+}
+
+/// The commands that change something, about `demo`.
+const CHANGES: [&[&str]; 12] = [
+    &["budget", "raise", "demo", "--usd", "1000", "--for", "never"],
+    &["start", "demo"],
+    &["stop", "--all"],
+    &["restart", "demo"],
+    &["resume", "demo"],
+    &["remove", "demo"],
+    &["new", "."],
+    &["add", ".", "--name", "again"],
+    &["registry", "restore", "--yes"],
+    &["prune"],
+    &["service", "remove"],
+    &["watch", "--once"],
+];
+
+#[test]
+fn nothing_inside_of_a_run_changes_any_project() {
+    let fleet = Fleet::new();
+    for (name, value) in [("PEERS_IN_TICK", "0123456789abcdef"), ("PEERS_RUN_ID", "0123456789abcdef")] {
+        let inside = |args: &[&str]| {
+            let mut command = fleet.command(controller());
+            Ended::of(&command.args(args).env(name, value).output().unwrap())
+        };
+        for args in CHANGES {
+            let done = inside(args).exits(5);
+            let said =
+                format!("is for the operator alone, and this call comes from inside a run ({name} is set)");
+            assert!(done.err.contains(&said), "{args:?}: {}", done.err);
+        }
+        for args in [&["list"][..], &["status"], &["dashboard"], &["registry", "check"], &["reconcile"]] {
+            inside(args).exits(0);
+        }
+    }
+    assert!(fleet.runs().is_empty());
+}
+
+#[test]
+fn an_agent_of_one_project_that_drops_its_marks_does_not_command_another() {
+    let fleet = Fleet::new();
+    fleet.another("other");
+    let (pipe, out) = (fleet.fifo("pipe"), fleet.path("out"));
+    let call = |rest: &str| format!("env -u PEERS_IN_TICK -u PEERS_RUN_ID {} {rest}", controller().display());
+    let config = fleet.path("home/config/peers-ctl");
+    let asked = format!(
+        "{{ HOME={home} XDG_CONFIG_HOME={home}/config XDG_STATE_HOME={home}/state {call}; echo $?; }} > {out} 2>&1; echo up > {pipe}",
+        home = fleet.path("home").display(),
+        call = call(&format!("--config-dir {} budget raise other --usd 1000 --for never", config.display())),
+        out = out.display(),
+        pipe = pipe.display()
+    );
+    for peer in ["ann", "ben"] {
+        let script = json!({"after": "repeat", "turns": [[{"shell": asked}, {"hang": "sleep"}]]});
+        fleet.script(peer, &script.to_string());
+    }
+    fleet.start(&[]);
+    heard(&pipe);
+    let said = std::fs::read_to_string(&out).unwrap();
+    assert!(said.contains("which holds a run lock, started it") && said.ends_with("5\n"), "{said}");
+    fleet.ctl(&["stop", "demo"]).exits(0);
+    fleet.ctl(&["budget", "raise", "other", "--usd", "1000"]).exits(0);
+    assert!(fleet.alive().is_empty());
+}
+
+#[test]
+fn a_worktree_that_is_gone_is_not_replaced_by_the_checkout() {
+    let fleet = Fleet::new();
+    let row = fleet.start(&["--worktree", "--max-ticks", "1"]);
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    let dir = row["workdir"].as_str().unwrap();
+    let head = fleet.head();
+    std::fs::remove_dir_all(dir).unwrap();
+    for args in [&["start"][..], &["restart"], &["resume", "--start"], &["start", "--dry-run"]] {
+        let done = fleet.ctl(args).exits(5);
+        assert!(
+            done.err.contains("which is gone, and run ") && done.err.contains("worktree add -f "),
+            "{}",
+            done.err
+        );
+    }
+    assert_eq!((fleet.runs().len(), fleet.head()), (1, head));
+    let done = fleet.ctl(&["start"]).exits(5);
+    let way = done.err.split("make it again: `").nth(1).unwrap().split('`').next().unwrap().to_owned();
+    let way = way.replace("peers -C", &format!("{} -C", crate::support::program().display()));
+    let made = fleet.command("sh").args(["-c", &way]).output().unwrap();
+    Ended::of(&made).exits(0);
+    let row = fleet.start(&["--max-ticks", "1"]);
+    assert_eq!(row["workdir"], dir);
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
 }

@@ -10,7 +10,7 @@ pub mod cx;
 pub mod error;
 pub mod ledger;
 pub mod operator;
-mod origin;
+pub mod origin;
 pub mod output;
 pub mod rows;
 pub mod screen;

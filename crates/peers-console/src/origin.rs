@@ -4,10 +4,11 @@
 //! that simply runs the command; what got past it is named by status and report.
 
 use peers_model::exit;
-use peers_run::place::Place;
+use peers_run::place::{Homes, Place, held_locks};
 use peers_store::layout;
 use peers_store::{Area, Disk as _};
 use peers_sys::dir::SafeDir;
+use peers_sys::env::Env;
 use peers_sys::term;
 
 use crate::cx::Cx;
@@ -17,6 +18,36 @@ use crate::error::CommandError;
 const GENERATIONS: usize = 128;
 /// A file of the kernel about a process is shorter.
 const STAT: u64 = 4096;
+
+/// Refuses an act of the operator that comes out of a turn or a gate of any project of this user: who may command
+/// every loop is no agent.
+///
+/// # Errors
+/// Exit code 5.
+pub fn no_run(env: &Env, command: &str) -> Result<(), CommandError> {
+    let Some(how) = inside_any(env) else { return Ok(()) };
+    Err(CommandError::new(
+        exit::REFUSED,
+        format!("`peers-ctl {command}` is for the operator alone, and this call comes from inside a run ({how})"),
+    )
+    .hint("agents: hand off with a trailer `Goal-Proposal: <what should change>`. Operators: use a terminal that no run started"))
+}
+
+/// By what it is seen that this process belongs to a run, of whatever project.
+fn inside_any(env: &Env) -> Option<String> {
+    if let Some(name) = ["PEERS_IN_TICK", "PEERS_RUN_ID"].into_iter().find(|name| env.var(name).is_some()) {
+        return Some(format!("{name} is set"));
+    }
+    let held = held_locks(&Homes::of(env).ok()?);
+    if held.is_empty() {
+        return None;
+    }
+    let has = |pid: u32| {
+        let pid = i32::try_from(pid).ok().and_then(peers_sys::identity::Pid::new);
+        pid.is_some_and(|pid| held.iter().any(|lock| peers_sys::identity::has_open(pid, *lock)))
+    };
+    ancestors().find(|pid| has(*pid)).map(|pid| format!("process {pid}, which holds a run lock, started it"))
+}
 
 impl Cx {
     /// Refuses an act of the operator that comes out of a turn or a gate of this project.

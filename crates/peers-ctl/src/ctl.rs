@@ -7,7 +7,6 @@ use std::time::Duration;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::output::Out;
-use peers_fleet::ground::Ground;
 use peers_fleet::refresh::{self, Seen};
 use peers_fleet::registry::{self, Loaded, Warning};
 use peers_fleet::select::Selection;
@@ -136,13 +135,6 @@ impl Ctl {
             Some(project) => self.about(&project, error),
             None => error,
         }
-    }
-
-    /// Refuses an act of the operator that comes out of a run of this project.
-    pub(crate) fn operators_alone(&self, project: &Project, command: &str) -> Result<(), CommandError> {
-        // Whoever goes on says what is wrong with the place.
-        let Ok(ground) = Ground::of_one(project, &self.env) else { return Ok(()) };
-        self.cx(project).operators_alone(&ground.place, command)
     }
 
     /// Tells what is odd, unless JSON carries it.

@@ -461,6 +461,22 @@ impl Place {
     }
 }
 
+/// The run locks that somebody holds now, of all stores of this user.
+#[must_use]
+pub fn held_locks(homes: &Homes) -> Vec<FileId> {
+    let [(home, _), ..] = &homes.dirs;
+    let Ok(stores) = SafeDir::open_shared(home) else { return Vec::new() };
+    let names = stores.list(MAX_STORES).map(|list| list.entries).unwrap_or_default().into_iter();
+    names
+        .filter_map(|entry| {
+            let store = stores.subdir(&entry.name).ok()?;
+            let probe = FileLock::probe_shared(&store, layout::store::RUN_LOCK).ok()?;
+            let stat = store.stat(layout::store::RUN_LOCK).ok()??;
+            matches!(probe, Probe::Held { .. }).then_some(stat.id)
+        })
+        .collect()
+}
+
 /// Which variable says where stores lie.
 fn state_from(env: &Env) -> String {
     const NAME: &str = "XDG_STATE_HOME";

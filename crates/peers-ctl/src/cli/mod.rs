@@ -196,7 +196,45 @@ fn tell_failure(error: &CommandError) {
 }
 
 impl Command {
+    /// Its name, where it changes something: what loops do, may do, or which there are. No agent may have that done.
+    fn changes(&self) -> Option<&'static str> {
+        match self {
+            Self::New(_) => Some("new"),
+            Self::Add(_) => Some("add"),
+            Self::Remove(_) => Some("remove"),
+            Self::Start(_) => Some("start"),
+            Self::Stop(_) => Some("stop"),
+            Self::Restart(_) => Some("restart"),
+            Self::Resume(_) => Some("resume"),
+            Self::Watch(_) => Some("watch"),
+            Self::Prune(_) => Some("prune"),
+            Self::Budget(_) => Some("budget"),
+            Self::Service(_) => Some("service"),
+            Self::Registry(args) => args.changes(),
+            Self::Status(_)
+            | Self::List(_)
+            | Self::Reconcile(_)
+            | Self::Tail(_)
+            | Self::Logs(_)
+            | Self::Events(_)
+            | Self::Wait(_)
+            | Self::Dashboard(_)
+            | Self::Peek(_)
+            | Self::Report(_)
+            | Self::Review(_)
+            | Self::Compare(_)
+            | Self::Replay(_)
+            | Self::Doctor(_)
+            | Self::Completions(_)
+            | Self::Complete(_)
+            | Self::Man(_) => None,
+        }
+    }
+
     fn run(&self, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+        if let Some(command) = self.changes() {
+            peers_console::origin::no_run(&ctl.env, command)?;
+        }
         match self {
             Self::New(args) => new::run(args, ctl),
             Self::Add(args) => add::run(args, ctl),

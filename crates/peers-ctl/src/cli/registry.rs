@@ -44,6 +44,16 @@ enum What {
     },
 }
 
+impl Args {
+    /// Its name, where it changes the registry.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        match self.what {
+            What::Check => None,
+            What::Restore { .. } => Some("registry restore"),
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     match args.what {
         What::Check => check(ctl),

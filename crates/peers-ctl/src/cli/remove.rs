@@ -29,8 +29,6 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let config = ctl.config()?;
     let names = ctl.names(&config, &args.which.selection())?;
     each(ctl, "remove", &names, &[], |name| {
-        let known = peers_fleet::start::project(&config, name).map_err(failed)?;
-        ctl.operators_alone(&known, "remove")?;
         let removed =
             peers_fleet::roster::remove(&config, &ctl.env, name, args.force, args.purge_logs, ctl.wait);
         let project = removed.map_err(failed)?;

@@ -36,7 +36,6 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let stopping = StopOptions { grace: args.grace, now: false, wait: ctl.wait };
     each(ctl, "restart", &names, &[], |name| {
         let known = start::project(&config, name).map_err(failed)?;
-        ctl.operators_alone(&known, "restart")?;
         let stopped = stop::stop(&config, name, &ctl.env, &stopping).map_err(failed)?;
         let asked = args.budget.options(&args.run, ctl);
         let options = if args.run.is_empty() { as_last(&known.last_argv, asked)? } else { asked };

@@ -8,7 +8,7 @@ use peers_fleet::ProjectName;
 use peers_fleet::budget::Step;
 use peers_fleet::registry::{self, Restart, RestartPolicy};
 use peers_fleet::start::{self, StartOptions, Started};
-use peers_model::{RunId, Usd};
+use peers_model::{RunId, Usd, exit};
 use peers_store::runs;
 use peers_sys::term;
 use serde_json::json;
@@ -222,8 +222,6 @@ pub(crate) fn launch(
     name: &ProjectName,
     options: &StartOptions,
 ) -> Result<Started, CommandError> {
-    let project = start::project(config, name).map_err(failed)?;
-    ctl.operators_alone(&project, "start")?;
     let options = StartOptions { work_dir: going_on(ctl, config, name, options)?, ..options.clone() };
     Ok(start::start(config, name, &ctl.env, &options)?)
 }
@@ -264,7 +262,8 @@ pub(crate) fn started(
     Ok(Done::well(text, data))
 }
 
-/// The worktree of the newest run, where that is neither landed nor undone: a plain start goes on there.
+/// The worktree of the newest run, where that is neither landed nor undone: a plain start goes on there. Where
+/// somebody removed it, the start is refused: nobody asked for work in the checkout.
 fn going_on(
     ctl: &Ctl,
     config: &peers_fleet::ConfigDir,
@@ -281,13 +280,29 @@ fn going_on(
     let Ok((records, _)) = runs::list(&mut disk) else { return Ok(None) };
     let Some(record) = records.last() else { return Ok(None) };
     let dir = std::path::PathBuf::from(&record.workdir);
-    let own = dir != place.work_dir() && record.own_branch && !peers_run::place::is_gone(&dir);
-    if !own {
+    if dir == place.work_dir() || !record.own_branch {
         return Ok(None);
     }
     let asked = cx.asked(&place, &mut disk);
     let view = peers_view::LoopView::read(&mut disk, &asked);
-    Ok((view.landed.is_none() && view.undone.is_none()).then_some(dir))
+    if view.landed.is_some() || view.undone.is_some() {
+        return Ok(None);
+    }
+    if peers_run::place::is_gone(&dir) {
+        let shown = term::inline(&record.workdir);
+        return Err(CommandError::new(
+            exit::REFUSED,
+            format!(
+                "{name} worked in {shown}, which is gone, and run {} is neither landed nor undone",
+                record.run_id
+            ),
+        )
+        .hint(format!(
+            "make it again: `{}`; or begin beside it: `peers-ctl start {name} --worktree`",
+            peers_run::place::remade(record, place.project_dir())
+        )));
+    }
+    Ok(Some(dir))
 }
 
 /// What would be started.

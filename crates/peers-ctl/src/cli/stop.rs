@@ -38,8 +38,6 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let names = ctl.names(&config, &args.which.selection())?;
     let options = StopOptions { grace: args.grace, now: args.now, wait: ctl.wait };
     each(ctl, "stop", &names, &[], |name| {
-        let project = peers_fleet::start::project(&config, name).map_err(failed)?;
-        ctl.operators_alone(&project, "stop")?;
         let stopped = if args.after_tick {
             stop::stop_after_tick(&config, name, &ctl.env, ctl.wait)
         } else {
