@@ -61,7 +61,7 @@ pub fn install(config_dir: Option<&Path>, watch: &[String], env: &Env) -> Result
     }
     let Ok(systemctl) = resolve_program("systemctl".as_ref(), env.var("PATH"), Path::new("/")) else {
         let here = "there is no `systemctl` here: start the service by whatever this system has".to_owned();
-        return Ok(Installed { file, did, next: vec![here, otherwise(&words)] });
+        return Ok(Installed { file, did, next: vec![here, otherwise(&words, env)] });
     };
     for call in [["--user", "daemon-reload", ""], ["--user", "enable", UNIT], ["--user", "restart", UNIT]] {
         let called: Vec<&str> = call.into_iter().filter(|word| !word.is_empty()).collect();
@@ -71,7 +71,7 @@ pub fn install(config_dir: Option<&Path>, watch: &[String], env: &Env) -> Result
             return Err(if called.contains(&"daemon-reload") {
                 let login = format!("in a session of your own: `systemctl --user enable --now {UNIT}`");
                 let what = format!("{what}; there is no systemd of this user that answers");
-                Finding::new(exit::ENVIRONMENT, what, format!("{}; {login}", otherwise(&words)))
+                Finding::new(exit::ENVIRONMENT, what, format!("{}; {login}", otherwise(&words, env)))
             } else {
                 Finding::new(exit::NEGATIVE, what, format!("`systemctl --user status {UNIT}` says more"))
             });
@@ -83,10 +83,13 @@ pub fn install(config_dir: Option<&Path>, watch: &[String], env: &Env) -> Result
 }
 
 /// What to do where nothing starts services.
-fn otherwise(words: &[String]) -> String {
+fn otherwise(words: &[String], env: &Env) -> String {
     let command = words.iter().map(|word| term::quoted(word)).collect::<Vec<_>>().join(" ");
+    // Cron gives hardly any environment, like a service.
+    let vars: Vec<String> =
+        variables(env).iter().map(|(name, value)| format!("{name}={} ", term::quoted(value))).collect();
     // In a crontab a per cent sign ends the line.
-    let cron = command.replace('%', "\\%");
+    let cron = format!("{}{command}", vars.concat()).replace('%', "\\%");
     format!("let it run in tmux: `{command}`, or by cron once a minute: `* * * * * {cron} --once`")
 }
 
@@ -264,6 +267,9 @@ mod tests {
             "Environment=\"XDG_STATE_HOME=/s \\\"t\\\" 5%%\"\nEnvironment=\"PEERS_CTL_PEERS_BIN=/p\"\n"
         ));
         assert!(!text.contains("SECRET") && !text.contains("ODD"), "{text}");
+        let text = otherwise(&["/opt/a b/peers-ctl".to_owned(), "watch".to_owned()], &env);
+        let cron = "* * * * * PATH=/bin:/x XDG_STATE_HOME='/s \"t\" 5\\%' PEERS_CTL_PEERS_BIN=/p '/opt/a b/peers-ctl' watch --once`";
+        assert!(text.contains(cron), "{text}");
         let text = plist(&["a<b&c".to_owned()], &env);
         assert!(text.contains("<string>a&lt;b&amp;c</string>"), "{text}");
         assert!(text.contains("<key>PEERS_CTL_PEERS_BIN</key>\n    <string>/p</string>"), "{text}");
