@@ -42,9 +42,11 @@ fn inside_any(env: &Env) -> Option<String> {
     if held.is_empty() {
         return None;
     }
+    // A lock can name anybody; only who has it open is its loop.
     let has = |pid: u32| {
-        let pid = i32::try_from(pid).ok().and_then(peers_sys::identity::Pid::new);
-        pid.is_some_and(|pid| held.iter().any(|lock| peers_sys::identity::has_open(pid, *lock)))
+        let process = i32::try_from(pid).ok().and_then(peers_sys::identity::Pid::new);
+        let mut its = held.iter().filter(|(named, _)| *named == pid);
+        process.is_some_and(|process| its.any(|(_, lock)| peers_sys::identity::has_open(process, *lock)))
     };
     ancestors().find(|pid| has(*pid)).map(|pid| format!("process {pid}, which holds a run lock, started it"))
 }

@@ -461,18 +461,19 @@ impl Place {
     }
 }
 
-/// The run locks that somebody holds now, of all stores of this user.
+/// The run locks that somebody holds now, of all stores of this user, each with the process that it names.
 #[must_use]
-pub fn held_locks(homes: &Homes) -> Vec<FileId> {
+pub fn held_locks(homes: &Homes) -> Vec<(u32, FileId)> {
     let [(home, _), ..] = &homes.dirs;
     let Ok(stores) = SafeDir::open_shared(home) else { return Vec::new() };
     let names = stores.list(MAX_STORES).map(|list| list.entries).unwrap_or_default().into_iter();
     names
         .filter_map(|entry| {
             let store = stores.subdir(&entry.name).ok()?;
-            let probe = FileLock::probe_shared(&store, layout::store::RUN_LOCK).ok()?;
-            let stat = store.stat(layout::store::RUN_LOCK).ok()??;
-            matches!(probe, Probe::Held { .. }).then_some(stat.id)
+            let Ok(Probe::Held { content }) = FileLock::probe_shared(&store, layout::store::RUN_LOCK) else {
+                return None;
+            };
+            Some((Holder::read(&content).pid?, store.stat(layout::store::RUN_LOCK).ok()??.id))
         })
         .collect()
 }
