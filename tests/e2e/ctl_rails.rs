@@ -267,3 +267,23 @@ fn a_worktree_that_is_gone_is_not_replaced_by_the_checkout() {
     assert_eq!(row["workdir"], dir);
     fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
 }
+
+#[test]
+fn the_way_out_of_a_used_up_budget_is_told_in_whole_commands() {
+    let fleet = Fleet::new();
+    fleet.configured("budget:\n  max_iterations: 1\n");
+    fleet.start(&[]);
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(10);
+    let done = fleet.ctl(&["resume", "--start"]).exits(10);
+    let (raise, start) = ("peers-ctl budget raise demo --ticks +100", "peers-ctl resume demo --start");
+    assert!(done.err.contains(&format!("raise it: `{raise}`, then `{start}`; or")), "{}", done.err);
+    let words = |line: &'static str| line.split(' ').skip(1).collect::<Vec<_>>();
+    let done = fleet.ctl(&words(raise)).exits(0);
+    assert!(
+        done.out.contains(&format!("does not run, and is not started by this: `{start}`")),
+        "{}",
+        done.out
+    );
+    fleet.ctl(&words(start)).exits(0);
+    fleet.ctl(&["stop"]).exits(0);
+}

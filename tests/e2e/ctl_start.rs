@@ -256,7 +256,7 @@ fn an_exhausted_budget_is_refused_with_what_was_spent_and_the_ways_on() {
         "{}",
         done.err
     );
-    for way in ["`peers-ctl budget raise demo`", "--reset-budget", "--force"] {
+    for way in ["`peers-ctl budget raise demo --ticks +100`", "--reset-budget", "--force"] {
         assert!(done.err.contains(way), "{way}: {}", done.err);
     }
     let mut after = fleet.registry();

@@ -12,6 +12,8 @@ use peers_run::boot::{self, BootError, Finding};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, commands, store};
 
+use crate::registry::ProjectName;
+
 /// What was spent, and the caps.
 #[derive(Debug)]
 pub struct Standing {
@@ -93,12 +95,12 @@ impl Standing {
     /// The budget that a run would stop for at once, with what there is to say of it. Failures in a row, and what
     /// a run measures by itself, begin anew with each run.
     #[must_use]
-    pub fn exhausted(&self, now: Timestamp) -> Option<Finding> {
+    pub fn exhausted(&self, name: &ProjectName, now: Timestamp) -> Option<Finding> {
         let caps = self.caps.in_force(&self.state, now);
         match budget::exhausted(&caps, &self.state, now) {
             None
             | Some(BudgetKind::MaxConsecutiveFailures | BudgetKind::MaxWall | BudgetKind::NoProgress) => None,
-            Some(kind) => Some(exhausted(kind, &caps, &self.state)),
+            Some(kind) => Some(exhausted(name, kind, &caps, &self.state)),
         }
     }
 
@@ -140,7 +142,7 @@ fn seconds(state: &State) -> u64 {
     state.spent.peer_ms.saturating_add(state.spent.gate_ms) / 1000
 }
 
-fn exhausted(kind: BudgetKind, caps: &Caps, state: &State) -> Finding {
+fn exhausted(name: &ProjectName, kind: BudgetKind, caps: &Caps, state: &State) -> Finding {
     let spent = &state.spent;
     let b = &caps.budget;
     let share = |used: u64, cap: Option<u64>| {
@@ -183,6 +185,36 @@ fn exhausted(kind: BudgetKind, caps: &Caps, state: &State) -> Finding {
     Finding::new(
         exit::BUDGET,
         format!("the budget is exhausted ({}): {told}", StopReason::Budget(kind)),
-        "raise it (`peers-ctl budget raise`), begin anew (--reset-budget), or start it all the same (--force): it stops again after one look",
+        format!(
+            "{}; or begin anew (--reset-budget), or start it all the same (--force): it stops again after one look",
+            raised(name, kind, caps, state)
+        ),
     )
+}
+
+/// The commands that let the loop go on: enough more of what is used up, and the start.
+fn raised(name: &ProjectName, kind: BudgetKind, caps: &Caps, state: &State) -> String {
+    let (spent, caps) = (&state.spent, &caps.budget);
+    let n = |cap: Option<NonZeroU64>| cap.map_or(0, NonZeroU64::get);
+    let more = match kind {
+        BudgetKind::MaxIterations => {
+            let over = spent.iterations.saturating_sub(n(caps.max_iterations));
+            format!("--ticks +{}", over.saturating_add(100))
+        }
+        BudgetKind::MaxRuntime => {
+            let over = seconds(state).saturating_sub(n(caps.max_runtime_s));
+            format!("--runtime +{}h", (over / 3600).saturating_add(2))
+        }
+        BudgetKind::MaxTokens => {
+            let over = spent.tokens.0.saturating_sub(n(caps.max_tokens));
+            format!("--tokens +{}", over.saturating_add(1_000_000))
+        }
+        BudgetKind::MaxUsd => {
+            let cap = caps.max_usd.map_or(0, |usd| usd.0.as_micros());
+            let over = spent.usd.as_micros().saturating_sub(cap);
+            format!("--usd +{}", over.div_ceil(1_000_000).saturating_add(5))
+        }
+        _ => return "change `budget` in .peers/config.yaml, then `peers goals accept`".to_owned(),
+    };
+    format!("raise it: `peers-ctl budget raise {name} {more}`, then `peers-ctl resume {name} --start`")
 }

@@ -111,7 +111,7 @@ pub fn start(
         Err(error) => return Err(Finding::from(error).into()),
     };
     fault::point("start.run-locked");
-    let since = budget(&place, env, options)?;
+    let since = budget(name, &place, env, options)?;
     fault::point("start.budget-set");
     let run_id = boot::new_run_id()?;
     let now = clock::now();
@@ -272,7 +272,12 @@ fn already(name: &ProjectName, who: &str) -> Finding {
 /// Refuses what the loop would refuse or stop for at once, then sets and resets what was asked for. The run lock is
 /// held.
 /// When the cap of money was given that is among the arguments.
-fn budget(place: &Place, env: &Env, options: &StartOptions) -> Result<Option<Timestamp>, BootError> {
+fn budget(
+    name: &ProjectName,
+    place: &Place,
+    env: &Env,
+    options: &StartOptions,
+) -> Result<Option<Timestamp>, BootError> {
     let mut disk = place.open_store_disk().map_err(Finding::from)?;
     let record = |ops: Vec<OperatorOp>| {
         peers_run::operator::record(place, &peers_run::operator::name(env), ops, |_| Ok::<(), Finding>(()))
@@ -292,7 +297,7 @@ fn budget(place: &Place, env: &Env, options: &StartOptions) -> Result<Option<Tim
         Err(error) => return Err(error),
     };
     let ops = acts(&mut standing, options, now);
-    if let Some(finding) = standing.exhausted(now).filter(|_| !options.force) {
+    if let Some(finding) = standing.exhausted(name, now).filter(|_| !options.force) {
         return Err(finding.into());
     }
     if !ops.is_empty() {
@@ -332,13 +337,13 @@ fn acts(standing: &mut Standing, options: &StartOptions, now: Timestamp) -> Vec<
 
 /// Why a start with these options would be refused for the budget; nothing is changed.
 #[must_use]
-pub fn exhausted(place: &Place, options: &StartOptions) -> Option<Finding> {
+pub fn exhausted(name: &ProjectName, place: &Place, options: &StartOptions) -> Option<Finding> {
     let now = clock::now();
     let mut disk = place.open_view_disk().ok()?;
     let given = options.max_usd.map(|usd| GivenUsd { usd, at: options.max_usd_since.unwrap_or(now) });
     let mut standing = Standing::with(&mut disk, given, now).ok()?;
     let _ops = acts(&mut standing, options, now);
-    standing.exhausted(now).filter(|_| !options.force)
+    standing.exhausted(name, now).filter(|_| !options.force)
 }
 
 /// `-C DIR run --detached RUN ...`; `argv` begins with the subcommand.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use peers_console::error::CommandError;
-use peers_console::operator;
+use peers_console::operator::{self, Taken};
 use peers_fleet::budget::{Raise as Raised, Standing, Step};
 use peers_fleet::start;
 use peers_model::record::{Cap, CapSet, OperatorOp};
@@ -110,6 +110,12 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         let mut text = format!("{name}: {words}{}", taken.said());
         for note in &notes {
             let _infallible = write!(text, "\n  note: {note}");
+        }
+        if taken == Taken::Recorded {
+            let _infallible = write!(
+                text,
+                "\n  the loop does not run, and is not started by this: `peers-ctl resume {name} --start`"
+            );
         }
         Ok(Done::well(text, json!({"set": data, "taken": taken.word(), "notes": notes})))
     })

@@ -202,7 +202,7 @@ impl Command {
             Self::New(_) => Some("new"),
             Self::Add(_) => Some("add"),
             Self::Remove(_) => Some("remove"),
-            Self::Start(_) => Some("start"),
+            Self::Start(args) => args.changes(),
             Self::Stop(_) => Some("stop"),
             Self::Restart(_) => Some("restart"),
             Self::Resume(_) => Some("resume"),

@@ -122,6 +122,13 @@ pub(crate) fn runtime_cap(text: &str) -> Result<Step, String> {
     Ok(if more { Step::By(seconds) } else { Step::To(seconds) })
 }
 
+impl Args {
+    /// Its name, unless it only says what it would do.
+    pub(super) fn changes(&self) -> Option<&'static str> {
+        (!self.dry_run).then_some("start")
+    }
+}
+
 impl RunArgs {
     /// The arguments of `peers run`.
     fn words(&self) -> Vec<String> {
@@ -329,7 +336,7 @@ fn planned(
     } else {
         let no_gates = options.argv.iter().any(|word| word == "--allow-no-gates");
         let mut refusals = ctl.cx(&project).start_refusals(&place, no_gates);
-        refusals.extend(start::exhausted(&place, options).map(|finding| finding.message));
+        refusals.extend(start::exhausted(name, &place, options).map(|finding| finding.message));
         refusals.extend(place.refuse_foreign_lock().err().map(|error| error.to_string()));
         refusals
     };
