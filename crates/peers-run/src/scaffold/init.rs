@@ -162,11 +162,8 @@ impl Site {
         let found = work.stat(PEERS_DIR)?.map(|stat| stat.kind);
         let store = place.view_store().map_err(PlaceError::from)?;
         // Goals and configuration of a clone are kept as they are, accepted by nobody.
-        let known = match &store {
-            // One that says of no repository that it is its own was left by an `init` that was cut short.
-            Some(store) => store.stat(PROJECT)?.is_some(),
-            None => false,
-        };
+        // One that says of no repository that it is its own was left by an `init` that was cut short.
+        let known = store.as_ref().map(|store| store.stat(PROJECT)).transpose()?.flatten().is_some();
         let cloned = options.existing != Existing::Force && !known && place.is_cloned();
         match (found, options.existing) {
             (Some(Kind::Symlink), _) => return Err(ScaffoldError::Link { name: PEERS_DIR }),

@@ -141,6 +141,7 @@ pub(crate) struct GateFact {
 
 /// What is known of a loop. What is absent is not known.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own that was looked at")]
 pub(crate) struct Facts<'a> {
     /// The gate that the loop stopped for, or that is red for long.
     pub(crate) gate: Option<&'a GateFact>,
