@@ -448,6 +448,17 @@ impl Place {
         Ok(matches!(FileLock::probe_shared(&peers, FOREIGN_LOCK)?, Probe::Held { .. }))
     }
 
+    /// Refuses what is not to happen while somebody holds the run lock or that of older systems.
+    ///
+    /// # Errors
+    /// [`PlaceError::Locked`], [`PlaceError::ForeignLock`].
+    pub fn refuse_held(&self) -> Result<(), PlaceError> {
+        match self.holder()? {
+            Some(holder) => Err(PlaceError::Locked { holder: Box::new(holder) }),
+            None => self.refuse_foreign_lock(),
+        }
+    }
+
     /// Refuses to begin anything beside an older system.
     ///
     /// # Errors

@@ -42,10 +42,7 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
         Some(Kind::Symlink) => return Err(ScaffoldError::Link { name: PEERS_DIR }),
         Some(Kind::File | Kind::Special) => return Err(ScaffoldError::NotOurs),
     };
-    if let Some(holder) = place.holder()? {
-        return Err(PlaceError::Locked { holder: Box::new(holder) }.into());
-    }
-    place.refuse_foreign_lock()?;
+    place.refuse_held()?;
     let mut steps = Steps::new(options.dry_run);
     let repo = match target::repository(place.work_dir()) {
         Ok(repo) => repo.ok(),

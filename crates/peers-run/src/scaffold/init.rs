@@ -187,10 +187,7 @@ impl Site {
             return Err(ScaffoldError::Linked { path, main });
         }
         let has_peers_dir = found.is_some();
-        if let Some(holder) = place.holder()? {
-            return Err(PlaceError::Locked { holder: Box::new(holder) }.into());
-        }
-        place.refuse_foreign_lock()?;
+        place.refuse_held()?;
         let mut disk =
             store.as_ref().map(SafeDir::try_clone).transpose()?.map(|store| FsDisk::new(store, None));
         let read = match &mut disk {
