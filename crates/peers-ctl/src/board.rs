@@ -49,7 +49,7 @@ struct Kept {
 }
 
 /// So long a project in which nothing goes on is not looked at anew, as long as nothing begins there.
-const REST: Duration = Duration::from_secs(30);
+const REST: Duration = Duration::from_secs(45);
 /// A little of it each is looked at in every frame.
 const SPREAD: u64 = 16;
 

@@ -242,8 +242,14 @@ impl Disk for FsDisk {
     fn fingerprint(&mut self, area: Area, path: &str) -> Result<Option<Fingerprint>, DiskError> {
         let fail = |e: FileError| convert(&e, "look at", area, path);
         let Some(dir) = self.dir(area) else { return Ok(None) };
-        let Some((parent, name)) = optional(dir.parent_of(path)).map_err(fail)? else { return Ok(None) };
-        let Some(stat) = parent.stat(name).map_err(fail)? else { return Ok(None) };
+        let stat = if path.contains('/') {
+            let Some((parent, name)) = optional(dir.parent_of(path)).map_err(fail)? else { return Ok(None) };
+            parent.stat(name)
+        } else {
+            // Its directory is open already; this is asked again and again.
+            dir.stat(path)
+        };
+        let Some(stat) = stat.map_err(fail)? else { return Ok(None) };
         Ok(Some(Fingerprint {
             id: (stat.id.dev, stat.id.ino),
             size: stat.size,
