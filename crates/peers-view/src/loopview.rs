@@ -493,7 +493,11 @@ pub(crate) fn core(
         excluded_count,
         workdir: record.map(|record| record.workdir.clone()),
         peers: peers::rows(state, turn.as_ref(), caps.value()),
-        budget: budget::view(state, caps, record.and_then(|record| record.ended_at).unwrap_or(now)),
+        budget: BudgetView {
+            // What a run measures stands still when it has ended; what was set for a time runs out all the same.
+            set: budget::set_by_hand(state, now),
+            ..budget::view(state, caps, record.and_then(|record| record.ended_at).unwrap_or(now))
+        },
         converge,
         gates,
         soft,

@@ -362,3 +362,16 @@ fn a_cap_that_was_raised_while_the_loop_ran_is_named_with_who_did_it() {
         assert!(text.contains("max_iterations 55 by ") && text.contains(", since the run began"), "{text}");
     }
 }
+
+#[test]
+fn a_cap_that_was_set_for_a_time_is_not_named_after_it_though_no_loop_runs() {
+    use peers_model::record::{Cap, CapSet};
+    let mut world = World::running();
+    let caps = vec![CapSet { cap: Cap::MaxIterations, value: 55 }];
+    // A view is looked at two minutes after the last record.
+    let until = Some(peers_model::Timestamp::from_millis(world.now + 60_000));
+    world.alone(super::operator(OperatorOp::BudgetSet { caps, until }));
+    world.exit(peers_model::outcome::StopReason::MaxTicks, "");
+    let text = world.text();
+    assert!(text.contains("max_ticks") && !text.contains("max_iterations 55"), "{text}");
+}
