@@ -25,7 +25,7 @@ fn a_green_branch_is_landed_and_recorded() {
 fn a_taken_branch_is_a_conflict() {
     let world = on_a_branch("true");
     let done = world.peers(&["run", "--max-ticks", "1", "--branch", "work"]).exits(4);
-    assert!(done.err.contains("`peers run` alone"), "{}", done.err);
+    assert!(done.err.contains("check it out, and start without --branch"), "{}", done.err);
 }
 
 #[test]

@@ -226,7 +226,8 @@ fn completions_are_scripts_of_their_shells() {
 
 /// What bash offers for this line, whose last word is being typed.
 fn offered(fleet: &Fleet, script: &std::path::Path, line: &[&str]) -> Vec<String> {
-    let program = r#"source "$1"; shift
+    // What tells readline more of what is offered works in a completion alone.
+    let program = r#"compopt() { :; }; source "$1"; shift
         function=$(complete -p peers-ctl | sed 's/.*-F \([^ ]*\) .*/\1/')
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
         "$function" peers-ctl "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
@@ -252,4 +253,8 @@ fn bash_completes_commands_options_values_and_names() {
     }
     assert_eq!(offered(&["peers-ctl", "list", "--state", "cr"]), ["crashed"]);
     assert_eq!(offered(&["peers-ctl", "list", "--sort", "na"]), ["name"]);
+    // No file is offered where none can be meant.
+    for option in ["--restart", "--label", "--max-usd"] {
+        assert_eq!(offered(&["peers-ctl", "start", option, ""]), [""], "{option}");
+    }
 }

@@ -236,6 +236,52 @@ fn a_dry_run_tells_the_command_and_what_stands_against_it_and_starts_nothing() {
     assert!(fleet.runs().is_empty());
 }
 
+#[test]
+fn what_stands_against_a_branch_or_a_worktree_is_told_alike_by_a_dry_run_and_a_start() {
+    let fleet = Fleet::new();
+    let (inside, taken) = (fleet.at("below"), fleet.path("taken"));
+    std::fs::create_dir_all(taken.join("something")).unwrap();
+    let (inside, taken) = (inside.to_string_lossy(), taken.to_string_lossy());
+    let before = (fleet.journal(), fleet.git(&["branch", "--list"]));
+    for (args, code, why) in [
+        (["--branch", "main"], 4, "branch `main` exists already"),
+        (["--branch", "main/next"], 4, "branch `main`, beside which there is no room for `main/next`,"),
+        (["--branch", "a..b"], 3, "--branch: "),
+        (["--worktree", &*inside], 3, "would lie inside the repository"),
+        (["--worktree", &*taken], 4, "would stand where something is already"),
+    ] {
+        let args = [&args[0], "=", &args[1]].concat();
+        let row = fleet.data("peers-ctl.start/1", &["start", "--dry-run", &args], 0)[0].clone();
+        let refusals: Vec<&str> =
+            row["refusals"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
+        assert!(refusals.len() == 1 && refusals[0].contains(why), "{args}: {refusals:?}");
+        let done = fleet.ctl(&["start", &args]).exits(code);
+        assert!(done.err.contains(why), "{args}: {}", done.err);
+        // A cap is not set by a start that is refused.
+        let done = fleet.ctl(&["start", &args, "--max-runtime", "3h"]).exits(code);
+        assert!(done.err.contains(why), "{args}: {}", done.err);
+    }
+    assert_eq!((fleet.journal(), fleet.git(&["branch", "--list"])), before);
+    let row = fleet.data("peers-ctl.start/1", &["start", "--dry-run", "--branch", "next"], 0)[0].clone();
+    assert_eq!(row["refusals"], json!([]));
+}
+
+#[test]
+fn a_worktree_lies_where_whoever_typed_its_name_stands() {
+    let fleet = Fleet::new();
+    let here = fleet.path("here");
+    std::fs::create_dir(&here).unwrap();
+    let mut command = fleet.command(controller());
+    command.current_dir(&here).args(["start", "demo", "--max-ticks", "1", "--worktree=wt"]);
+    let done = Ended::of(&command.output().unwrap()).exits(0);
+    assert!(here.join("wt/.git").exists(), "{}", done.out);
+    fleet.ctl(&["wait", "--timeout", "2m"]);
+    assert_eq!(
+        fleet.runs()[0]["workdir"],
+        here.canonicalize().unwrap().join("wt").to_string_lossy().as_ref()
+    );
+}
+
 /// The loop of a fleet whose only tick is spent.
 fn spent() -> Fleet {
     let fleet = Fleet::new();

@@ -82,7 +82,17 @@ fn what_was_asked_for_and_is_not_there_is_an_error() {
     let fleet = Fleet::new();
     let done = fleet.ctl(&["list", "demo", "other*"]).exits(3);
     assert!(done.err.contains("no project fits `other*`"), "{}", done.err);
-    fleet.ctl(&["list", "other*"]).exits(1);
+    for command in [&["list"][..], &["dashboard"], &["list", "--wide"]] {
+        let done = fleet.ctl(&[command, &["other*"]].concat()).exits(1);
+        assert!(done.err.contains("no project fits `other*`"), "{}", done.err);
+        fleet.ctl(&[command, &["--state", "crashed"]].concat()).exits(1);
+    }
+    // Somebody who waits for one looks at none meanwhile.
+    fleet.ctl(&["dashboard", "--live", "--frames", "1", "--state", "crashed"]).exits(0);
+    for script in [&["completions", "bash"][..], &["man"]] {
+        let done = fleet.ctl(&[&["--json"], script].concat()).exits(2);
+        assert!(done.out.contains("has no JSON"), "{}", done.out);
+    }
     fleet.ctl(&["dashboard", "--project", "zz"]).exits(3);
     fleet.ctl(&["compare", "demo@zzz"]).exits(3);
     fleet.ctl(&["compare", "demo"]).exits(2);

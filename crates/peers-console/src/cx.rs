@@ -152,12 +152,6 @@ impl Cx {
         boot::refusals(place, &self.env).into_iter().map(refusal).collect()
     }
 
-    /// What this very start would refuse for; nobody works here.
-    #[must_use]
-    pub fn start_refusals(&self, place: &Place, allow_no_gates: bool) -> Vec<String> {
-        boot::start_refusals(place, &self.env, allow_no_gates).into_iter().map(refusal).collect()
-    }
-
     /// The uncommitted paths, as far as the newest commit was imported by a run. While a loop runs they
     /// come and go, and it looks for itself.
     fn take_dirty(&self, facts: &mut GitFacts, place: &Place, repo: &PeerRepo) {
@@ -248,7 +242,7 @@ pub(crate) fn look(place: &Place) -> (Lock, Option<Timestamp>) {
         Ok(None) => (Lock::Free, None),
         Ok(Some(Holder { pid, command: Some(command), .. })) => (Lock::Command { pid, command }, None),
         Ok(Some(Holder { pid, run_id, gates_since, command: None, .. })) => {
-            (Lock::Held { pid, run_id, foreign: false }, gates_since)
+            (Lock::Held { pid, run_id }, gates_since)
         }
         Err(error) => (Lock::Unreadable(error::chain(&error)), None),
     }
@@ -268,7 +262,8 @@ pub fn refuse_link(place: &Place) -> Result<(), CommandError> {
 }
 
 /// A refusal with what to do about it, in one line.
-pub(crate) fn refusal(Finding { message, hint, .. }: Finding) -> String {
+#[must_use]
+pub fn refusal(Finding { message, hint, .. }: Finding) -> String {
     // A file that cannot be read is quoted in the lines below the first.
     let message = message.lines().next().unwrap_or_default();
     hint.map_or_else(|| message.to_owned(), |hint| format!("{message}; {hint}"))

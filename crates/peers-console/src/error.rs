@@ -67,12 +67,6 @@ impl CommandError {
         self
     }
 
-    /// Whether it says what to do about it.
-    #[must_use]
-    pub fn has_hint(&self) -> bool {
-        self.problems.iter().any(|problem| !problem.hints.is_empty())
-    }
-
     /// Adds what to do about it, if that is known.
     #[must_use]
     pub fn hint_opt(self, hint: Option<impl Into<String>>) -> Self {

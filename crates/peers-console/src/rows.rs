@@ -170,7 +170,7 @@ fn free(place: &Place) -> (Option<u64>, Option<String>) {
 /// The row of a project that cannot be looked at.
 fn unknown(now: Timestamp, mut listed: Listed, spelling: Spelling, why: String) -> LoopRow {
     if let Some(Adrift { pid, run_id }) = listed.adrift.clone() {
-        let lock = peers_view::Lock::Held { pid, run_id, foreign: false };
+        let lock = peers_view::Lock::Held { pid, run_id };
         let mut asked = RowAsked::new(now, lock, listed, spelling);
         asked.gone = true;
         return LoopRow::unseen(&asked);

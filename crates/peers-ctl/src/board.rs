@@ -53,8 +53,6 @@ const REST: Duration = Duration::from_secs(45);
 /// A little of it each is looked at in every frame.
 const SPREAD: u64 = 16;
 
-/// Threads that read rows together.
-const THREADS: usize = 4;
 /// Fewer rows than this are not worth a thread.
 const FEW: usize = 16;
 
@@ -161,19 +159,11 @@ impl Board {
         let homes = Homes::of(&ctl.env).ok();
         let mut jobs: Vec<Job<'_>> = seen.iter().map(|seen| self.job(seen)).collect();
         let mut open: Vec<&mut Job<'_>> = jobs.iter_mut().filter(|job| job.row.is_none()).collect();
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
-        let share = open.len().div_ceil(threads).max(FEW);
-        std::thread::scope(|scope| {
-            for jobs in open.chunks_mut(share) {
-                scope.spawn(|| {
-                    for job in jobs {
-                        let spelling = spelling(ctl, &job.seen.project);
-                        let row = job.one.watched.row(&ctl.env, homes.as_ref(), listed(job.seen), spelling);
-                        job.one.kept = job.one.marks.take().and_then(|marks| job.keep(&row, marks));
-                        job.row = Some(row);
-                    }
-                });
-            }
+        refresh::shared(&mut open, FEW, |job| {
+            let spelling = spelling(ctl, &job.seen.project);
+            let row = job.one.watched.row(&ctl.env, homes.as_ref(), listed(job.seen), spelling);
+            job.one.kept = job.one.marks.take().and_then(|marks| job.keep(&row, marks));
+            job.row = Some(row);
         });
         let mut rows = Vec::with_capacity(jobs.len());
         for Job { seen, one, row } in jobs {

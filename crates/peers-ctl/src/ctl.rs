@@ -154,6 +154,15 @@ impl Ctl {
         }
     }
 
+    /// A command whose only output is for another program has no JSON.
+    pub(crate) fn refuse_json(&self, command: &str) -> Result<(), CommandError> {
+        if !self.json {
+            return Ok(());
+        }
+        Err(CommandError::usage(format!("`{command}` has no JSON: what it prints is read by other programs"))
+            .hint("leave out --json"))
+    }
+
     /// Writes the result for machines.
     pub(crate) fn document<T: Serialize>(
         &self,

@@ -96,17 +96,13 @@ pub fn refresh(
     Ok((all, [warnings, more].concat()))
 }
 
-/// Looks at all of them, by a few threads.
-fn look(all: &mut [&mut Seen], env: &Env, homes: Option<&Homes>) {
+/// Does the same with each of many by up to four threads, of which each takes at least `few`.
+pub fn shared<T: Send>(all: &mut [T], few: usize, each: impl Fn(&mut T) + Sync) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
-    let share = all.len().div_ceil(threads).max(FEW);
+    let share = all.len().div_ceil(threads).max(few).max(1);
     std::thread::scope(|scope| {
         for part in all.chunks_mut(share) {
-            scope.spawn(|| {
-                for one in part {
-                    one.seen = Observation::below(&one.project, env, homes);
-                }
-            });
+            scope.spawn(|| part.iter_mut().for_each(&each));
         }
     });
 }
@@ -135,7 +131,7 @@ pub fn refresh_known(
             None => unseen.push(one),
         }
     }
-    look(&mut unseen, env, homes.as_ref());
+    shared(&mut unseen, FEW, |one| one.seen = Observation::below(&one.project, env, homes.as_ref()));
     let mut changes: Vec<(usize, Transition)> = Vec::new();
     for (at, one) in all.iter().enumerate() {
         changes.extend(reconcile(&one.project, &one.seen, now).map(|change| (at, change)));

@@ -14,7 +14,7 @@ use std::time::Duration;
 use peers_core::budget::GivenUsd;
 use peers_model::record::{Cap, OperatorOp};
 use peers_model::{RunId, Timestamp, Usd, exit};
-use peers_run::boot::{self, BootError, Finding};
+use peers_run::boot::{self, BootError, Finding, RunOptions};
 use peers_run::place::{Place, PlaceError};
 use peers_store::commands;
 use peers_sys::detach::{Launch, Launched, Said};
@@ -64,6 +64,21 @@ pub struct StartOptions {
     pub force: bool,
     /// Wait so long for another controller.
     pub wait: Duration,
+}
+
+impl StartOptions {
+    /// What its arguments ask of the loop that can stand against the start.
+    fn asked(&self) -> RunOptions {
+        let value = |name: &str| self.argv.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let is = |name: &str| self.argv.iter().any(|word| word == name);
+        let dir = value("--worktree").map(|dir| Some(PathBuf::from(dir)));
+        RunOptions {
+            branch: value("--branch").map(str::to_owned),
+            worktree: dir.or_else(|| is("--worktree").then_some(None)),
+            allow_no_gates: is("--allow-no-gates"),
+            ..RunOptions::default()
+        }
+    }
 }
 
 /// A loop that was started.
@@ -310,13 +325,30 @@ fn budget(
 
 /// Whether the loop would take this start where it is to work, as far as that can be seen from here.
 fn startable(place: &Place, env: &Env, options: &StartOptions) -> Result<(), BootError> {
+    let findings = refusals_there(place, env, options);
+    if findings.is_empty() { Ok(()) } else { Err(BootError { findings }) }
+}
+
+/// What the loop would refuse this start for, as far as that can be seen from here.
+fn refusals_there(place: &Place, env: &Env, options: &StartOptions) -> Vec<Finding> {
     let there = match &options.work_dir {
         Some(dir) => Place::locate(dir, env).and_then(|there| there.expect(Some(place.id()))),
         None => Ok(place.clone()),
     };
-    let no_gates = options.argv.iter().any(|word| word == "--allow-no-gates");
-    let findings = boot::start_refusals(&there.map_err(Finding::from)?, env, no_gates);
-    if findings.is_empty() { Ok(()) } else { Err(BootError { findings }) }
+    match there {
+        Ok(there) => boot::start_refusals(&there, env, &options.asked()),
+        Err(error) => vec![error.into()],
+    }
+}
+
+/// All that a start with these options would be refused for, as far as that can be seen from here; nothing is
+/// changed. `place`: where the run lock is.
+#[must_use]
+pub fn refusals(name: &ProjectName, place: &Place, env: &Env, options: &StartOptions) -> Vec<Finding> {
+    let mut found = refusals_there(place, env, options);
+    found.extend(exhausted(name, place, options));
+    found.extend(place.refuse_foreign_lock().err().map(Finding::from));
+    found
 }
 
 /// What is done to the budget before the start, and how it stands then.
@@ -336,8 +368,7 @@ fn acts(standing: &mut Standing, options: &StartOptions, now: Timestamp) -> Vec<
 }
 
 /// Why a start with these options would be refused for the budget; nothing is changed.
-#[must_use]
-pub fn exhausted(name: &ProjectName, place: &Place, options: &StartOptions) -> Option<Finding> {
+fn exhausted(name: &ProjectName, place: &Place, options: &StartOptions) -> Option<Finding> {
     let now = clock::now();
     let mut disk = place.open_view_disk().ok()?;
     let given = options.max_usd.map(|usd| GivenUsd { usd, at: options.max_usd_since.unwrap_or(now) });

@@ -154,6 +154,26 @@ impl PeerRepo {
         refs::compare_and_swap(&self.repo, name, oid(expected)?, oid(new)?, &author.signature()?, reason)
     }
 
+    /// Whether a branch of this name can be made; nothing is written.
+    ///
+    /// # Errors
+    /// [`GitError::InvalidName`] for what is no name of a branch, [`GitError::Exists`] when it is taken, or
+    /// another one leaves no room for it, such as `a` for `a/b`.
+    pub fn free_branch(&self, branch: &str) -> Result<(), GitError> {
+        let name = refs::branch_name(branch)?;
+        let short = |name: &str| clean(name.strip_prefix("refs/heads/").unwrap_or(name), 200);
+        if self.list_refs(&name, usize::MAX)?.is_some_and(|found| found.contains_key(&name)) {
+            return Err(GitError::Exists { what: format!("branch `{}`", short(&name)) });
+        }
+        let Some((other, _)) = self.in_the_way(&name)?.and_then(|way| way.refs.into_iter().next()) else {
+            return Ok(());
+        };
+        let (other, name) = (short(&other), short(&name));
+        Err(GitError::Exists {
+            what: format!("branch `{other}`, beside which there is no room for `{name}`,"),
+        })
+    }
+
     /// Makes a new branch.
     ///
     /// # Errors

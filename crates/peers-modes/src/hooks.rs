@@ -8,6 +8,7 @@ mod ordered;
 
 use std::path::Path;
 
+use peers_sys::term::quoted;
 use serde_json::json;
 
 pub use merge::{Merged, merge, unmerge};
@@ -94,45 +95,6 @@ fn is_ours(command: &str, target: &str) -> bool {
     marked == target || Tool::ALL.into_iter().any(|tool| marked == idle(tool))
 }
 
-/// `text` as one word of a POSIX shell. What a terminal would take for an order, or does not show, is put together by
-/// the shell from its bytes.
-#[must_use]
-pub fn quoted(text: &str) -> String {
-    if text.chars().any(|c| c.is_control() || unseen(c)) {
-        return numbered(text);
-    }
-    let plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ':' | ',' | '@');
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-/// Marks without a width of their own, and those that turn the direction of a text.
-fn unseen(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}')
-}
-
-/// A word that the shell puts together from the bytes of `text`.
-fn numbered(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut word = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'\\' => word.push_str(r"\\"),
-            b' '..=b'~' if byte != b'\'' => word.push(char::from(byte)),
-            _ => {
-                // Writing to a string does not fail.
-                let _infallible = write!(word, r"\0{byte:03o}");
-            }
-        }
-    }
-    format!("\"$(printf %b '{word}')\"")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
@@ -142,17 +104,6 @@ mod tests {
     fn command(snippet: &Snippet) -> String {
         let value: Value = serde_json::from_str(&snippet.text).unwrap();
         value["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().to_owned()
-    }
-
-    #[test]
-    fn what_a_terminal_does_not_show_is_spelt_out() {
-        assert_eq!(quoted("a\u{1b}[2Jb"), "\"$(printf %b 'a\\0033[2Jb')\"");
-        assert_eq!(quoted("it's\n\\"), "\"$(printf %b 'it\\0047s\\0012\\\\')\"");
-        for unseen in ["\u{202e}", "\u{200b}", "\u{9b}31m", "\u{7f}"] {
-            let word = quoted(unseen);
-            assert!(word.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{word:?}");
-        }
-        assert_eq!(quoted("日本 é"), "'日本 é'");
     }
 
     #[test]
@@ -170,7 +121,6 @@ mod tests {
     fn a_hostile_path_stays_one_word() {
         let path = "/tmp/it's \"$(touch x)\" `y`\\";
         assert_eq!(quoted(path), r#"'/tmp/it'\''s "$(touch x)" `y`\'"#);
-        assert_eq!((quoted("/srv/app").as_str(), quoted("").as_str()), ("/srv/app", "''"));
         let hook = command(&snippets(Path::new(path)).unwrap()[1]);
         assert!(hook.starts_with(&format!("peers -C {} tick ", quoted(path))), "{hook}");
         assert!(is_ours(&hook, path));

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use peers_model::outcome::TamperKind;
 use peers_model::record::OperatorOp;
 use peers_model::{limits, record};
-use peers_modes::hooks::quoted;
 use peers_store::accept::Accepted;
 use peers_store::commands::Command;
 use peers_store::layout;
 use peers_sys::digest::Sha256;
 use peers_sys::dir::{FileStat, Kind};
+use peers_sys::term::quoted;
 use peers_sys::{FileError, SafeDir, term};
 
 use crate::ports::{Guard, Sweep};

@@ -337,7 +337,7 @@ fn ended_at(ground: &Ground, record: &RunRecord, branch: &str, tip: &CommitId) -
         ),
         None => format!("run {} has no recorded end", record.run_id),
     };
-    let dir = peers_modes::hooks::quoted(&record.workdir);
+    let dir = peers_sys::term::quoted(&record.workdir);
     let again = if is_gone(Path::new(&record.workdir)) {
         format!(
             "make its worktree again and run once more: `{} && peers -C \"$d\" run`",

@@ -554,7 +554,7 @@ pub fn is_gone(path: &Path) -> bool {
 /// forgotten it since or not. They work in any directory.
 #[must_use]
 pub fn remade(record: &RunRecord, project: &Path) -> String {
-    let word = peers_modes::hooks::quoted;
+    let word = peers_sys::term::quoted;
     let (dir, project) = (word(&record.workdir), word(&project.to_string_lossy()));
     let (flag, at) = match (&record.branch, &record.head) {
         (Some(branch), _) => ("", word(branch)),

@@ -20,9 +20,9 @@ use peers_model::goal::{Goal, GoalKind};
 use peers_model::outcome::{StopReason, Usage};
 use peers_model::record::Record;
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd, exit};
-use peers_modes::hooks::quoted;
 use peers_store::{Authors, FsDisk, commands, project, runs, store};
 use peers_sys::env::Env;
+use peers_sys::term::quoted;
 use peers_sys::{clock, term};
 
 use crate::anchor;

@@ -179,11 +179,10 @@ fn lower(value: &impl Serialize) -> String {
 
 fn lock_words(lock: &Lock) -> String {
     match lock {
-        Lock::Held { pid, run_id, foreign } => {
+        Lock::Held { pid, run_id } => {
             let run = run_id.as_ref().map(|run| format!(" by run {run}")).unwrap_or_default();
             let pid = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
-            let foreign = if *foreign { ", an older system" } else { "" };
-            format!("held{run}{pid}{foreign}")
+            format!("held{run}{pid}")
         }
         Lock::Command { pid, command } => {
             let pid = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();

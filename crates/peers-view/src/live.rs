@@ -83,7 +83,7 @@ pub(crate) fn live_words(view: &LoopView, when: Stamp) -> (Tone, String) {
         Level::Act => Tone::Bad,
     };
     let text = match live {
-        Liveness::Running { pid, run_id, foreign, since, turn, gates_since } => {
+        Liveness::Running { pid, run_id, since, turn, gates_since } => {
             let since = since.map(|since| format!(" for {}", time::human(view.at.since(since))));
             let doing = match turn {
                 _ if gates_since.is_some() => gates_words(view, *gates_since, turn.as_ref()),
@@ -93,7 +93,6 @@ pub(crate) fn live_words(view: &LoopView, when: Stamp) -> (Tone, String) {
                     let silence = silence_words(view);
                     format!(", tick {} of {}{kind} for {since}{silence}", turn.tick, turn.peer)
                 }
-                None if *foreign => ", by an older system that holds `.peers/run.lock`".to_owned(),
                 None => between_turns(view),
             };
             let text = format!("running{}{doing}", since.unwrap_or_default());

@@ -21,8 +21,6 @@ pub enum Lock {
         pid: Option<u32>,
         /// Its run, if it says so.
         run_id: Option<String>,
-        /// It is the lock of an older system, in `.peers/`.
-        foreign: bool,
     },
     /// A command that is no run holds it.
     Command {
@@ -50,7 +48,6 @@ impl Lock {
                 Self::Held {
                     pid: field("pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok()),
                     run_id: field("run_id").and_then(Value::as_str).map(|id| term::line(id, 40)),
-                    foreign: false,
                 }
             }
             Probe::Free { .. } | Probe::Missing => Self::Free,
@@ -68,8 +65,6 @@ pub enum Liveness {
         pid: Option<u32>,
         /// Its run, if it says so.
         run_id: Option<String>,
-        /// The holder is an older system.
-        foreign: bool,
         /// When the run began.
         since: Option<Timestamp>,
         /// The turn that is open. Its peer has ended where gates run.
@@ -191,18 +186,10 @@ pub(crate) fn liveness(
     });
     match lock {
         Lock::Unreadable(why) => return Err(why.clone()),
-        Lock::Held { pid, run_id, foreign } => {
-            let since = state.and_then(State::live_run).map(|run| run.started_at).filter(|_| !foreign);
-            let since =
-                since.or_else(|| newest.filter(|r| r.ended_at.is_none() && !foreign).map(|r| r.started_at));
-            return Ok(Liveness::Running {
-                pid: *pid,
-                run_id: run_id.clone(),
-                foreign: *foreign,
-                since,
-                turn: turn.filter(|_| !foreign),
-                gates_since: gates_since.filter(|_| !foreign),
-            });
+        Lock::Held { pid, run_id } => {
+            let since = state.and_then(State::live_run).map(|run| run.started_at);
+            let since = since.or_else(|| newest.filter(|r| r.ended_at.is_none()).map(|r| r.started_at));
+            return Ok(Liveness::Running { pid: *pid, run_id: run_id.clone(), since, turn, gates_since });
         }
         Lock::Command { pid, command } => {
             return Ok(Liveness::Command { pid: *pid, command: command.clone() });

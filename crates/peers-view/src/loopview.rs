@@ -518,7 +518,7 @@ fn cut_short(state: &State) -> Option<Alert> {
 
 /// That the run works on nothing now, since everybody who could have a turn waits.
 fn waiting(state: &State, live: &Liveness, caps: Option<&Caps>, now: Timestamp) -> Option<Alert> {
-    let idle = matches!(live, Liveness::Running { foreign: false, turn: None, gates_since: None, .. });
+    let idle = matches!(live, Liveness::Running { turn: None, gates_since: None, .. });
     // What a run that has not begun yet will do is decided when it has.
     if !idle || state.live_run().is_none() {
         return None;

@@ -195,7 +195,7 @@ impl World {
     }
 
     fn view_held(&self) -> LoopView {
-        let lock = Lock::Held { pid: Some(7), run_id: Some(self.run.to_string()), foreign: false };
+        let lock = Lock::Held { pid: Some(7), run_id: Some(self.run.to_string()) };
         LoopView::read(&mut self.disk(), &self.asked(lock))
     }
 

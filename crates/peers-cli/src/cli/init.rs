@@ -8,13 +8,13 @@ use peers_console::error::CommandError;
 use peers_git::{PeerRepo, RepoError};
 use peers_model::config::Driver as ConfigDriver;
 use peers_model::exit;
-use peers_modes::hooks::quoted;
 use peers_run::boot;
 use peers_run::scaffold::{
     self, Action, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
     PeerSetting,
 };
 use peers_sys::term;
+use peers_sys::term::quoted;
 
 /// Set a repository up: `.peers/` with configuration and goals, and the trusted store
 ///

@@ -7,12 +7,12 @@ use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::{RunId, Timestamp, Usd, exit};
-use peers_modes::hooks::quoted;
 use peers_run::boot::{self, After, Handover, RunOptions, RunSummary};
 use peers_run::place::{Place, is_gone};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, runs, store};
 use peers_sys::detach::Inherited;
+use peers_sys::term::quoted;
 use peers_sys::{env, term};
 use peers_view::LoopView;
 
@@ -165,10 +165,7 @@ pub(crate) fn looped(
     let summary = match ended {
         Ok(summary) => summary,
         Err(error) => {
-            let mut error = CommandError::from(error);
-            if error.exit_code() == exit::CONFLICT && options.branch.is_some() && !error.has_hint() {
-                error = error.hint("to go on where that branch stands: check it out, then `peers run` alone");
-            }
+            let error = CommandError::from(error);
             // The one refusal that is a stop reason too: another loop is at work.
             let held = |place: &Place| {
                 place.holder().is_ok_and(|holder| holder.is_some()) || place.foreign_lock().unwrap_or(false)

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
+use clap::{CommandFactory as _, ValueHint};
 use clap_complete::Shell;
 use peers_console::error::CommandError;
 
@@ -19,6 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    ctl.refuse_json("completions")?;
     ctl.out.bytes(script(args.shell).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 /// The script of the parser, with the names of projects where a command takes them.
 fn script(shell: Shell) -> String {
     let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut super::Cli::command(), "peers-ctl", &mut bytes);
+    clap_complete::generate(shell, &mut hinted(super::Cli::command()), "peers-ctl", &mut bytes);
     let script = String::from_utf8_lossy(&bytes).into_owned();
     let named = commands_with_names();
     match shell {
@@ -42,11 +43,27 @@ fn script(shell: Shell) -> String {
     }
 }
 
+/// The parser of a script: for values that are neither files nor names of projects nothing is offered.
+fn hinted(command: clap::Command) -> clap::Command {
+    let hinted_arg = |arg: clap::Arg| {
+        let open = arg.get_action().takes_values() && arg.get_value_hint() == ValueHint::Unknown;
+        if open && arg.get_possible_values().is_empty() && !is_name(&arg) {
+            arg.value_hint(ValueHint::Other)
+        } else {
+            arg
+        }
+    };
+    command.mut_args(hinted_arg).mut_subcommands(hinted)
+}
+
+/// Whether it takes names of projects.
+fn is_name(arg: &clap::Arg) -> bool {
+    ["names", "what", "project"].iter().any(|id| arg.get_id() == id)
+}
+
 /// The commands that take names of projects, below others too.
 fn commands_with_names() -> Vec<String> {
-    let takes = |command: &clap::Command| {
-        command.get_positionals().any(|arg| arg.get_id() == "names" || arg.get_id() == "what")
-    };
+    let takes = |command: &clap::Command| command.get_positionals().any(is_name);
     let named = all().into_iter().filter(|command| !command.is_hide_set() && takes(command));
     named.map(|command| command.get_name().to_owned()).collect()
 }
@@ -140,7 +157,16 @@ mod tests {
         assert!(!named.iter().any(|name| name == "registry"));
         assert!(named.iter().any(|name| name == "raise"));
         assert!(script(Shell::Bash).contains("start|"));
-        assert!(script(Shell::Fish).contains("__complete projects"));
+        let fish = script(Shell::Fish);
+        assert!(fish.contains("__complete projects"));
+        for option in ["label", "state", "restart", "max-usd", "branch", "ticks"] {
+            let lines: Vec<&str> =
+                fish.lines().filter(|line| line.contains(&format!(" -l {option} "))).collect();
+            assert!(!lines.is_empty(), "{option}");
+            assert!(lines.iter().all(|line| line.contains(" -r -f")), "{option} offers files: {lines:?}");
+        }
+        let spec = fish.lines().find(|line| line.contains(" -l spec ")).unwrap();
+        assert!(spec.contains(" -r -F"), "{spec}");
         let zsh = script(Shell::Zsh);
         assert!(zsh.starts_with("#compdef peers-ctl") && zsh.contains(":_peers_ctl_projects"), "{zsh:.200}");
     }

@@ -134,8 +134,14 @@ impl Drawing<'_> {
         let registry = &board.registry(config)?.registry;
         let names: std::collections::BTreeSet<ProjectName> = match asked.of(registry, None) {
             Ok(names) => names.into_iter().collect(),
-            // None is registered, or none is in that state now.
-            Err(finding) if finding.exit == exit::NEGATIVE => std::collections::BTreeSet::new(),
+            // None is registered, or of those that are looked at again and again none is in that state now.
+            Err(finding)
+                if finding.exit == exit::NEGATIVE
+                    && (live
+                        || (args.which.selection().is_empty() && registry.projects().next().is_none())) =>
+            {
+                std::collections::BTreeSet::new()
+            }
             Err(finding) => return Err(failed(finding)),
         };
         let Looked { mut rows, warnings, .. } =

@@ -16,6 +16,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    ctl.refuse_json("man")?;
     let mut root = super::Cli::command();
     root.build();
     let mut at = &root;

@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long)]
     start: bool,
     /// Write SPEC.md: this text, or that of the file; for a project without a history
-    #[arg(long, value_name = "TEXT|FILE")]
+    #[arg(long, value_name = "TEXT|FILE", value_hint = clap::ValueHint::FilePath)]
     spec: Option<String>,
     /// A file with a plan, for the mode `implement`
     #[arg(long, value_name = "FILE")]

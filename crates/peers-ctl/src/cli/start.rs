@@ -146,7 +146,11 @@ impl RunArgs {
             word("branch", branch.clone());
         }
         match worktree {
-            Some(Some(dir)) => word("worktree", dir.to_string_lossy().into_owned()),
+            // The loop begins in another directory than whoever typed this.
+            Some(Some(dir)) => {
+                let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+                word("worktree", dir.to_string_lossy().into_owned());
+            }
             Some(None) => words.push("--worktree".to_owned()),
             None => {}
         }
@@ -322,7 +326,8 @@ fn planned(
     let project = start::project(config, name).map_err(failed)?;
     let place = start::located(&project, &ctl.env).map_err(failed)?;
     let bin = peers_fleet::config::peers_bin(&ctl.env).map_err(failed)?;
-    let dir = going_on(ctl, config, name, options)?.unwrap_or_else(|| place.work_dir().to_owned());
+    let options = StartOptions { work_dir: going_on(ctl, config, name, options)?, ..options.clone() };
+    let dir = options.work_dir.clone().unwrap_or_else(|| place.work_dir().to_owned());
     let mut argv = vec![
         bin.to_string_lossy().into_owned(),
         "-C".into(),
@@ -334,11 +339,10 @@ fn planned(
     let refusals = if let Some(holder) = holder {
         vec![format!("already running, or somebody is about to: {holder}")]
     } else {
-        let no_gates = options.argv.iter().any(|word| word == "--allow-no-gates");
-        let mut refusals = ctl.cx(&project).start_refusals(&place, no_gates);
-        refusals.extend(start::exhausted(name, &place, options).map(|finding| finding.message));
-        refusals.extend(place.refuse_foreign_lock().err().map(|error| error.to_string()));
-        refusals
+        start::refusals(name, &place, &ctl.env, &options)
+            .into_iter()
+            .map(peers_console::cx::refusal)
+            .collect()
     };
     let shown: Vec<String> = argv.iter().map(|word| term::quoted(word)).collect();
     let mut text = format!("{name}: {}", shown.join(" "));

@@ -149,35 +149,29 @@ fn observation(look: Look, what: Run, busy: bool) -> Observation {
 
 /// State and outcome that the table has for a loop that was up; `None` where nothing is written.
 fn due(state: State, look: Look, what: Run) -> Option<(State, Option<Outcome>)> {
+    let stopped = |outcome| Some((State::Stopped, Some(outcome)));
     let crashed = |outcome| Some((State::Crashed, Some(outcome)));
+    let told = match what {
+        Run::Ended => stopped(Outcome::Converged),
+        Run::Interrupted => stopped(Outcome::Operator),
+        Run::ForeignNew => stopped(Outcome::Limit),
+        Run::Failed => crashed(Outcome::Error),
+        Run::Open => crashed(Outcome::Killed),
+        Run::OpenOtherBoot => crashed(Outcome::HostRebooted),
+        Run::OpenNoBoot => crashed(Outcome::Lost),
+        Run::Missing | Run::ForeignOld => None,
+    };
     match (look, state) {
         (Look::Alive, State::Running) => None,
         (Look::Alive, _) => Some((State::Running, None)),
         (Look::NoAnswer, State::Running) => Some((State::Unknown, None)),
         (Look::NoAnswer, _) => None,
-        (Look::Dead | Look::Command, State::Running | State::Unknown) => match what {
-            Run::Ended => Some((State::Stopped, Some(Outcome::Converged))),
-            Run::Interrupted => Some((State::Stopped, Some(Outcome::Operator))),
-            Run::ForeignNew => Some((State::Stopped, Some(Outcome::Limit))),
-            Run::Failed => crashed(Outcome::Error),
-            Run::Open => crashed(Outcome::Killed),
-            Run::OpenOtherBoot => crashed(Outcome::HostRebooted),
-            Run::OpenNoBoot | Run::Missing | Run::ForeignOld => crashed(Outcome::Lost),
-        },
+        (Look::Dead | Look::Command, State::Running | State::Unknown) => told.or(crashed(Outcome::Lost)),
         // Another run was there since somebody looked.
         (Look::Dead | Look::Command, State::Stopped | State::Crashed) => {
-            (what == Run::ForeignNew).then_some((State::Stopped, Some(Outcome::Limit)))
+            told.filter(|_| what == Run::ForeignNew)
         }
-        (Look::Dead | Look::Command, State::Fresh) => match what {
-            Run::Missing | Run::ForeignOld => None,
-            Run::Ended => Some((State::Stopped, Some(Outcome::Converged))),
-            Run::Interrupted => Some((State::Stopped, Some(Outcome::Operator))),
-            Run::ForeignNew => Some((State::Stopped, Some(Outcome::Limit))),
-            Run::Failed => crashed(Outcome::Error),
-            Run::Open => crashed(Outcome::Killed),
-            Run::OpenOtherBoot => crashed(Outcome::HostRebooted),
-            Run::OpenNoBoot => crashed(Outcome::Lost),
-        },
+        (Look::Dead | Look::Command, State::Fresh) => told,
     }
 }
 

@@ -67,6 +67,22 @@ fn a_branch_moves_only_from_where_it_was_expected() {
     ));
     repo.create_branch("new", &second, &substrate()).unwrap();
     assert!(matches!(repo.create_branch("new", &second, &substrate()), Err(GitError::Exists { .. })));
+    for (name, why) in [
+        ("new", "branch `new` exists already"),
+        ("refs/heads/new", "branch `new` exists already"),
+        ("new/er", "branch `new`, beside which there is no room for `new/er`, exists already"),
+        ("a..b", "reference name"),
+        ("-x", "reference name"),
+        ("", "reference name"),
+    ] {
+        let error = repo.free_branch(name).unwrap_err().to_string();
+        assert!(error.contains(why), "{name}: {error}");
+    }
+    repo.create_branch("deep/er", &second, &substrate()).unwrap();
+    let error = repo.free_branch("deep").unwrap_err().to_string();
+    assert!(error.contains("branch `deep/er`, beside which"), "{error}");
+    repo.free_branch("news").unwrap();
+    assert_eq!(repo.facts().reference("refs/heads/news").unwrap(), None);
     assert_eq!(fixture.rev("new"), second);
 }
 

@@ -11,7 +11,7 @@ use peers_sys::lock::FileLock;
 use peers_sys::{reap, term};
 
 use super::finding::Finding;
-use super::start::RunOptions;
+use super::options::RunOptions;
 use crate::gitrepo;
 use crate::place::{self, PEERS_DIR, Place};
 
@@ -112,7 +112,7 @@ pub fn missing(place: &Place) -> Finding {
     let elsewhere = place.is_linked()
         && SafeDir::open_shared(main).ok().and_then(|main| kind(&main, PEERS_DIR)) == Some(Kind::Dir);
     let hint = if elsewhere {
-        let main = peers_modes::hooks::quoted(&main.to_string_lossy());
+        let main = peers_sys::term::quoted(&main.to_string_lossy());
         format!(
             "this is a linked worktree; the checkout that is set up is {main}: `peers -C {main} run`, or another command there"
         )
@@ -132,6 +132,18 @@ pub(super) fn worktree(place: &Place, options: &RunOptions, out: &mut Vec<Findin
             exit::INVALID,
             format!("the worktree {} would lie inside the repository", term::inline(&real.to_string_lossy())),
             "name a directory outside: `--worktree=DIR`, or leave DIR out",
+        ));
+    } else if SafeDir::open_shared(&real)
+        .and_then(|dir| dir.list(1))
+        .is_ok_and(|found| !found.entries.is_empty())
+    {
+        out.push(Finding::new(
+            exit::CONFLICT,
+            format!(
+                "the worktree {} would stand where something is already",
+                term::inline(&real.to_string_lossy())
+            ),
+            "name a directory that is empty or not there yet: `--worktree=DIR`, or leave DIR out",
         ));
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use peers_core::state::{OpenTick, State};
 use peers_git::{ControlDir, GitError, PeerRepo, Unfollowed};
 use peers_model::{CommitId, RunId, TickNo, Timestamp, exit};
-use peers_modes::hooks::quoted;
 use peers_store::runs::RunRecord;
 use peers_store::{artifacts, layout};
 use peers_sys::dir::SafeDir;
+use peers_sys::term::quoted;
 use peers_sys::{clock, reap, term};
 
 use super::Finding;

@@ -336,7 +336,7 @@ impl Reload for Reloader {
         cfg.rules = rules(&loaded.config, &loaded.goals, self.no_skeptic, self.dry_run);
         cfg.goals.clone_from(&loaded.goals);
         cfg.digests = loaded.digests.clone();
-        super::start::settings(&mut cfg, &loaded.config);
+        super::options::settings(&mut cfg, &loaded.config);
         self.book.turn(book);
         Ok(cfg)
     }

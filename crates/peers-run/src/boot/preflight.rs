@@ -4,22 +4,21 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use peers_core::state::State;
-use peers_git::{ControlDir, Git, PeerRepo, RepoError};
+use peers_git::{ControlDir, Git, GitError, PeerRepo, RepoError};
 use peers_model::config::{Config, PeerSpec};
 use peers_model::record::Rules;
 use peers_model::{PeerName, exit, limits};
-use peers_modes::hooks::quoted;
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, FsDisk, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::spawn::{SpawnError, resolve_program};
-use peers_sys::term;
+use peers_sys::term::{self, quoted};
 
 use super::control;
 use super::finding::Finding;
 use super::load::Loaded;
-use super::start::RunOptions;
+use super::options::RunOptions;
 use crate::gitrepo::chain;
 use crate::place::{self, Place};
 use crate::procs;
@@ -67,6 +66,20 @@ pub fn full(place: &Place) -> Vec<String> {
     let mut out = Vec::new();
     space(place, &mut out);
     out.into_iter().map(|finding| finding.message).collect()
+}
+
+/// The branch that was asked for can be made.
+pub(super) fn branch(repo: &PeerRepo, options: &RunOptions, out: &mut Vec<Finding>) {
+    let Some(Err(error)) = options.branch.as_ref().map(|branch| repo.free_branch(branch)) else { return };
+    out.push(match error {
+        GitError::Exists { .. } => Finding::new(
+            exit::CONFLICT,
+            chain(&error),
+            "name another one; to go on where that branch stands: check it out, and start without --branch",
+        ),
+        GitError::InvalidName { .. } => Finding::plain(exit::INVALID, format!("--branch: {}", chain(&error))),
+        _ => Finding::plain(exit::INVALID, chain(&error)),
+    });
 }
 
 /// The state of the last run, where a turn of it was cut short. A damaged journal is found when the
@@ -199,17 +212,25 @@ pub fn quick_refusals(place: &Place, disk: &mut FsDisk) -> Vec<Finding> {
     found
 }
 
-/// [`refusals`] with whether goals are accepted and measure anything: what this very start would refuse for.
+/// [`refusals`] with whether goals are accepted and measure anything, and with what stands against the branch or
+/// the worktree that is asked for: what this very start would refuse for.
 #[must_use]
-pub fn start_refusals(place: &Place, env: &Env, allow_no_gates: bool) -> Vec<Finding> {
+pub fn start_refusals(place: &Place, env: &Env, options: &RunOptions) -> Vec<Finding> {
     let Examined { parts, loaded } = examine(place, env);
     let mut found = Vec::new();
     if let Some(loaded) = &loaded {
-        accepted(loaded, &RunOptions { allow_no_gates, ..RunOptions::default() }, &mut found);
+        accepted(loaded, options, &mut found);
         found.retain(|finding| Some(finding) != loaded.damaged.as_ref());
     }
     let others = parts.into_iter().filter(|(part, _)| *part != Part::Acceptance);
     found.extend(others.flat_map(|(_, findings)| findings));
+    control::worktree(place, options, &mut found);
+    let cut_short = place.open_view_disk().ok().map(|mut disk| taken_up(place, &mut disk, options));
+    match (cut_short, PeerRepo::open(place.work_dir())) {
+        (Some(Err(finding)), _) => found.push(finding),
+        (Some(Ok(false)), Ok(repo)) => branch(&repo, options, &mut found),
+        _ => {}
+    }
     found
 }
 

@@ -9,9 +9,9 @@ use std::path::Path;
 use peers_git::{PeerRepo, RefValue};
 use peers_model::record::BranchMove;
 use peers_model::{CommitId, RunId, exit};
-use peers_modes::hooks::quoted;
 use peers_store::runs::RunRecord;
 use peers_sys::term;
+use peers_sys::term::quoted;
 
 use super::{Ground, full};
 use crate::boot::Finding;

@@ -11,10 +11,10 @@ use peers_core::state::OpenMove;
 use peers_git::{Facts, PathChange, PeerRepo, RepoError};
 use peers_model::record::{BranchMove, MoveKind, OperatorOp};
 use peers_model::{CommitId, exit};
-use peers_modes::hooks::quoted;
 use peers_store::{FsDisk, Store};
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
+use peers_sys::term::quoted;
 
 use super::gone::of_move;
 use super::moving::refuse_locked;

@@ -6,12 +6,12 @@ use std::path::Path;
 use peers_git::GitError;
 use peers_model::record::{BranchMove, MoveKind, OperatorOp, Record};
 use peers_model::{CommitId, RunId, exit};
-use peers_modes::hooks::quoted;
 use peers_store::journal::{Journal, JournalError, Position};
 use peers_store::{Disk, StoreError};
 use peers_sys::clock;
 use peers_sys::env::Env;
 use peers_sys::term;
+use peers_sys::term::quoted;
 
 use super::intent::{Found, intend};
 use super::moving::{busy, complete, failed, refuse_locked};
@@ -132,7 +132,7 @@ fn take_back(
     };
     let Some(branch) = record.branch.clone() else {
         let message = format!("run {run} worked on a detached HEAD, so there is no branch to set back");
-        let dir = peers_modes::hooks::quoted(&record.workdir);
+        let dir = peers_sys::term::quoted(&record.workdir);
         let hint = format!("by hand: `git -C {dir} reset --keep {base}` goes back to where it began");
         return Err(Finding::new(exit::NEGATIVE, message, hint).into());
     };

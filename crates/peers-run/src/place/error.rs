@@ -145,7 +145,7 @@ impl PlaceError {
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
-        let shown = |path: &Path| peers_modes::hooks::quoted(&path.to_string_lossy());
+        let shown = |path: &Path| peers_sys::term::quoted(&path.to_string_lossy());
         Some(match self {
             Self::NoHome => "set HOME or XDG_STATE_HOME".to_owned(),
             Self::CutOff { hint, .. } => hint.clone(),
@@ -182,7 +182,7 @@ impl PlaceError {
             }
             Self::Moved { recorded, .. } => format!(
                 "if it is the same repository: `peers store attach {}`; to start over: `peers init --force`",
-                peers_modes::hooks::quoted(recorded)
+                peers_sys::term::quoted(recorded)
             ),
             Self::Locked { holder } if holder.command.is_some() => {
                 "wait until it is done; `peers status` shows it".to_owned()
@@ -225,15 +225,15 @@ pub fn repo_hint(error: &RepoError) -> String {
         RepoError::Unborn { .. } => "make a first commit: `git commit --allow-empty -m start`".to_owned(),
         RepoError::Bare { .. } => "use a repository with a work tree".to_owned(),
         RepoError::Busy { lock: Some(lock), .. } if is_plain(lock) => {
-            format!("if no git runs there, remove it: `rm {}`", peers_modes::hooks::quoted(&lock.to_string_lossy()))
+            format!("if no git runs there, remove it: `rm {}`", peers_sys::term::quoted(&lock.to_string_lossy()))
         }
         RepoError::Busy { path, state: BusyState::IndexLock, .. } => format!(
             "if no git runs there, remove it: `rm \"$(git -C {} rev-parse --absolute-git-dir)/index.lock\"`",
-            peers_modes::hooks::quoted(&path.to_string_lossy())
+            peers_sys::term::quoted(&path.to_string_lossy())
         ),
         RepoError::Busy { path, state: BusyState::RefLock, .. } => format!(
             "if no git runs there, remove it: `(cd {} && find \"$(git rev-parse --git-common-dir)\" -name '*.lock')` shows it",
-            peers_modes::hooks::quoted(&path.to_string_lossy())
+            peers_sys::term::quoted(&path.to_string_lossy())
         ),
         RepoError::Busy { .. } => "finish or abort it first (`git status` shows it)".to_owned(),
         RepoError::Redirected { .. } => "peers works where .git is a directory, or in a worktree (`git worktree add`) of such a repository, without `core.worktree`: if you set it up otherwise, use a clone of it".to_owned(),

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use peers_git::RepoError;
 use peers_model::ProjectId;
-use peers_modes::hooks::quoted;
 use peers_store::runs::RunRecord;
 use peers_store::{FsDisk, project, runs};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::term;
+use peers_sys::term::quoted;
 
 use super::{MAX_STORES, PlaceError};
 use crate::gitrepo::chain;

@@ -5,10 +5,10 @@ use std::path::Path;
 use peers_git::{PeerRepo, RepoError};
 use peers_model::CommitId;
 use peers_model::record::{OperatorOp, Record};
-use peers_modes::hooks::quoted;
 use peers_store::{project, runs, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
+use peers_sys::term::quoted;
 
 use super::Place;
 use super::error::{has_git, repo_hint};

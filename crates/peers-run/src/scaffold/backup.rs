@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use peers_model::Timestamp;
-use peers_modes::hooks::quoted;
 use peers_store::layout::store;
 use peers_sys::dir::{FileMode, Kind, SafeDir};
 use peers_sys::term;
+use peers_sys::term::quoted;
 
 use super::ScaffoldError;
 use super::report::{Action, Steps};

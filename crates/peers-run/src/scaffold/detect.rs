@@ -17,9 +17,9 @@ mod yaml;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use peers_model::goal::{GateRun, Goal};
-use peers_modes::hooks::quoted;
 use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::term;
+use peers_sys::term::quoted;
 
 pub use usual::{Language, usual};
 pub use yaml::{commented, entries};

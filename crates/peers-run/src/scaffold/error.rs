@@ -205,5 +205,5 @@ fn shown(path: &std::path::Path) -> String {
 }
 
 fn quoted(path: &std::path::Path) -> String {
-    peers_modes::hooks::quoted(&path.to_string_lossy())
+    peers_sys::term::quoted(&path.to_string_lossy())
 }

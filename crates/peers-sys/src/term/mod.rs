@@ -273,11 +273,16 @@ mod tests {
             ("$(x)", "'$(x)'"),
             ("a\u{1b}[2J'\\", r#""$(printf %b 'a\0033[2J\0047\\')""#),
             ("\u{202e}x", r#""$(printf %b '\0342\0200\0256x')""#),
+            ("日本 é", "'日本 é'"),
         ];
         for (text, word) in words {
             assert_eq!(quoted(text), word);
             let shell = std::process::Command::new("sh").args(["-c", &format!("printf %s {word}")]).output();
             assert_eq!(shell.unwrap().stdout, text.as_bytes(), "{word}");
+        }
+        for unseen in ["\u{200b}", "\u{9b}31m", "\u{7f}", "\n", "\u{ad}", "\u{fe0f}", "\u{2028}"] {
+            let word = quoted(unseen);
+            assert!(word.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{word:?}");
         }
     }
 

@@ -32,7 +32,7 @@ const SAID: usize = 160;
 
 /// That it runs, and at what.
 pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Cause {
-    let Liveness::Running { pid, foreign, since, turn, gates_since, .. } = live else {
+    let Liveness::Running { pid, since, turn, gates_since, .. } = live else {
         return super::stopped::base(facts, live);
     };
     if facts.gone {
@@ -45,7 +45,6 @@ pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Cause {
             let quiet = quiet(facts, turn.since);
             format!("tick {} of {}{kind} for {}{quiet}", turn.tick, turn.peer, human(facts.now, turn.since))
         }
-        (None, None) if *foreign => "an older system holds `.peers/run.lock`".to_owned(),
         (None, None) => "between turns".to_owned(),
     };
     Cause { level: Level::Ok, code: "running", why, since: *since, action: None }
@@ -79,7 +78,7 @@ fn human(now: Timestamp, then: Timestamp) -> String {
 
 /// What is to be said of a loop that runs, the most urgent first.
 pub(super) fn causes(facts: &Facts<'_>, live: &Liveness) -> Vec<Cause> {
-    let Liveness::Running { foreign: false, since, .. } = live else { return Vec::new() };
+    let Liveness::Running { since, .. } = live else { return Vec::new() };
     let mut found = Vec::new();
     found.extend(drift(facts));
     found.extend(silent(facts, live));

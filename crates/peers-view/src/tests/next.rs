@@ -266,7 +266,7 @@ fn a_run_in_which_everybody_waits_says_so() {
     let why = " UTC: claude waits for the end of its usage cap, codex waits for the end of its usage cap";
     assert!(told.ends_with(why), "{told}");
     assert_eq!(waiting(&world.view()), [""; 0], "no run works");
-    let lock = Lock::Held { pid: Some(7), run_id: Some(world.run.to_string()), foreign: false };
+    let lock = Lock::Held { pid: Some(7), run_id: Some(world.run.to_string()) };
     let mut asked = world.asked(lock);
     asked.gates_since = Some(asked.now);
     assert_eq!(waiting(&LoopView::read(&mut world.disk(), &asked)), [""; 0], "gates run");

@@ -339,7 +339,7 @@ fn why_a_peer_fails_stands_beside_it_with_where_to_read_on() {
 fn a_silence_is_shown_against_its_limit() {
     let mut world = World::running();
     world.begin_tick(1, "claude");
-    let mut asked = world.asked(Lock::Held { pid: None, run_id: None, foreign: false });
+    let mut asked = world.asked(Lock::Held { pid: None, run_id: None });
     asked.heard = Some(Timestamp::from_millis(world.now));
     let text = status_text(&LoopView::read(&mut world.disk(), &asked), Colour::Plain);
     assert!(text.contains("tick 1 of claude for 2m, silent for 2m (ended after 9s)"), "{text}");

@@ -29,7 +29,7 @@ pub(super) fn asked(world: &World, lock: Lock) -> RowAsked {
 }
 
 pub(super) fn lock(world: &World) -> Lock {
-    Lock::Held { pid: Some(7), run_id: Some(world.run.to_string()), foreign: false }
+    Lock::Held { pid: Some(7), run_id: Some(world.run.to_string()) }
 }
 
 /// While nothing runs.

@@ -47,15 +47,6 @@ fn a_running_loop_shows_its_open_turn_and_that_it_is_unconfined() {
 }
 
 #[test]
-fn a_lock_of_an_older_system_is_named_as_such() {
-    let world = World::running();
-    let lock = Lock::Held { pid: Some(9), run_id: None, foreign: true };
-    let view = LoopView::read(&mut world.disk(), &world.asked(lock));
-    let text = status_text(&view, Colour::Plain);
-    assert!(text.contains("running, by an older system that holds `.peers/run.lock` (process 9)"), "{text}");
-}
-
-#[test]
 fn a_command_that_holds_the_lock_is_named_and_no_run_is_said_to_run() {
     let world = World::running();
     let lock = Lock::Command { pid: Some(9), command: "land".into() };
@@ -177,7 +168,7 @@ fn a_run_that_died_before_its_first_record_has_crashed_too() {
 #[test]
 fn a_loop_that_began_while_it_was_looked_at_has_not_crashed() {
     let world = World::running();
-    let held = Lock::Held { pid: Some(7), run_id: None, foreign: false };
+    let held = Lock::Held { pid: Some(7), run_id: None };
     let view = LoopView::settled(&mut world.disk(), &world.asked(Lock::Free), || held.clone());
     assert!(matches!(view.liveness, Sourced::Fresh(Liveness::Running { .. })));
     let view = LoopView::settled(&mut world.disk(), &world.asked(Lock::Free), || Lock::Free);
@@ -187,21 +178,17 @@ fn a_loop_that_began_while_it_was_looked_at_has_not_crashed() {
 #[test]
 fn gates_that_run_are_what_the_loop_does_whether_a_turn_is_open_or_not() {
     let world = World::running();
-    let held = Lock::Held { pid: Some(7), run_id: None, foreign: false };
-    let text = |gates: bool, foreign: bool| {
+    let held = Lock::Held { pid: Some(7), run_id: None };
+    let text = |gates: bool| {
         let mut asked = world.asked(held.clone());
-        if foreign {
-            asked.lock = Lock::Held { pid: Some(9), run_id: None, foreign };
-        }
         // A minute and three seconds before.
         asked.gates_since = gates.then(|| Timestamp::from_millis(asked.now.as_millis() - 63_000));
         status_text(&LoopView::read(&mut world.disk(), &asked), Colour::Plain)
     };
     let since = Timestamp::from_millis(world.now + 120_000 - 63_000).to_string();
     let clock = since.split_once('T').unwrap().1[..5].to_owned();
-    assert!(text(true, false).contains(&format!(", gates since {clock} UTC (1m 3s) (process 7)\n")));
-    assert!(text(false, false).contains(", between turns: a look at the repository"));
-    assert!(!text(true, true).contains("gates since"), "what another system writes is not ours");
+    assert!(text(true).contains(&format!(", gates since {clock} UTC (1m 3s) (process 7)\n")));
+    assert!(text(false).contains(", between turns: a look at the repository"));
 }
 
 #[test]
@@ -272,7 +259,7 @@ fn while_a_turn_runs_nobody_claims_that_the_tree_is_clean() {
     assert_eq!(said(&world), untold("before a turn of this run ended"));
     world.begin_tick(1, "claude");
     assert_eq!(said(&world), untold("while a turn runs"));
-    let lock = Lock::Held { pid: Some(7), run_id: None, foreign: false };
+    let lock = Lock::Held { pid: Some(7), run_id: None };
     let report = crate::report_markdown(&crate::Report::read(&mut world.disk(), &world.asked(lock)));
     assert!(report.contains(", work tree not looked at while a turn runs\n"), "{report}");
     world.end_tick(1, "claude", |_| {});
@@ -505,10 +492,10 @@ fn a_probe_is_read_without_trust() {
     let held = |content: &str| Lock::from_probe(&Probe::Held { content: content.as_bytes().to_vec() });
     assert_eq!(
         held("{\"run_id\":\"00000000000000aa\",\"pid\":7}\n"),
-        Lock::Held { pid: Some(7), run_id: Some("00000000000000aa".into()), foreign: false }
+        Lock::Held { pid: Some(7), run_id: Some("00000000000000aa".into()) }
     );
     for odd in ["", "{\"pid\":", "{\"pid\":-1}", "[]", "\u{1b}[31m"] {
-        assert_eq!(held(odd), Lock::Held { pid: None, run_id: None, foreign: false }, "{odd:?}");
+        assert_eq!(held(odd), Lock::Held { pid: None, run_id: None }, "{odd:?}");
     }
     assert_eq!(Lock::from_probe(&Probe::Missing), Lock::Free);
     assert_eq!(Lock::from_probe(&Probe::Free { content: b"{\"pid\":7}".to_vec() }), Lock::Free);

@@ -14,7 +14,6 @@ use peers_console::operator;
 use peers_model::exit;
 use peers_model::outcome::StopReason;
 use peers_model::record::OperatorOp;
-use peers_modes::hooks::quoted;
 use peers_run::boot::RunOptions;
 use peers_run::place::{PEERS_DIR, Place};
 use peers_run::scaffold::{self, DeinitOptions, Existing, Gates, InitOptions};
@@ -22,6 +21,7 @@ use peers_store::accept;
 use peers_store::layout::peers;
 use peers_sys::dir::{FileMode, SafeDir};
 use peers_sys::spawn::resolve_program;
+use peers_sys::term::quoted;
 use peers_sys::{clock, env, term};
 
 use self::project::Kind;

@@ -292,7 +292,7 @@ mod tests {
                         Ok(())
                     }
                 },
-                here: PathBuf::from("/work/a b"),
+                here: PathBuf::from("/srv/a b"),
                 command: "peers-ctl".to_owned(),
             },
         );
@@ -307,12 +307,12 @@ mod tests {
     #[test]
     fn enter_takes_what_is_offered_and_the_command_is_shown_before_it_is_done() {
         let (asked, shown) = held(&[], &["", "", "", "", ""], &seen(Some("ab"), Some("cargo test --locked")));
-        assert_eq!(asked.unwrap(), parsed(&["/work/a b", "--name=ab", "--test=cargo test --locked"]));
+        assert_eq!(asked.unwrap(), parsed(&["/srv/a b", "--name=ab", "--test=cargo test --locked"]));
         assert_eq!(
             shown,
-            "Directory of the project [/work/a b]: Name [ab]: \
+            "Directory of the project [/srv/a b]: Name [ab]: \
              Command that runs the tests, - for none [cargo test --locked]: Start it then? [y/N] \
-             This does the same:\n  peers-ctl new '/work/a b' --name ab --test 'cargo test --locked'\nDo it? [Y/n] "
+             This does the same:\n  peers-ctl new '/srv/a b' --name ab --test 'cargo test --locked'\nDo it? [Y/n] "
         );
     }
 
@@ -335,7 +335,7 @@ mod tests {
     fn what_the_command_line_says_is_not_asked() {
         let args = ["--name=x", "--detect", "--start", "--label=a=b"];
         let (asked, shown) = held(&args, &["", ""], &seen(None, Some("cargo test")));
-        assert_eq!(asked.unwrap(), parsed(&[&args[..], &["/work/a b"]].concat()));
+        assert_eq!(asked.unwrap(), parsed(&[&args[..], &["/srv/a b"]].concat()));
         assert!(shown.contains("--label 'a=b' --detect --start\n"), "{shown}");
     }
 

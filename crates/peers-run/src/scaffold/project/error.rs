@@ -159,7 +159,7 @@ impl ProjectError {
 }
 
 fn quoted(path: &Path) -> String {
-    peers_modes::hooks::quoted(&path.to_string_lossy())
+    peers_sys::term::quoted(&path.to_string_lossy())
 }
 
 fn named(names: &[String]) -> String {

@@ -4,7 +4,7 @@ use peers_model::config::{
     Budget, BugHunt, Config, GoalSettings, Health, Hook, HookCommand, Hooks, Observability, PeerSpec,
     Permissions, PromptMode, PromptSettings, Role, Setup, SkepticSettings, Verify, VerifyCommand,
 };
-use peers_modes::hooks::quoted;
+use peers_sys::term::quoted;
 use serde::Serialize;
 
 use super::{Change, Effect, wider_by};
