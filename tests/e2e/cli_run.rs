@@ -1,11 +1,10 @@
 //! `peers run` and `peers tick`.
 
-use std::fs::File;
 use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use crate::support::{World, goals};
+use crate::support::{Held, World, goals};
 
 #[test]
 fn four_ticks_alternate_and_the_last_line_says_why_it_stopped() {
@@ -102,8 +101,7 @@ fn a_held_lock_is_a_stop_reason_and_changes_nothing() {
     let world = World::ready("true");
     world.peers(&["tick"]).exits(0);
     let before = world.journal();
-    let lock = File::open(world.store().join("run.lock")).unwrap();
-    lock.lock().unwrap();
+    let lock = Held::of(&world.store().join("run.lock"), |_| None);
     let done = world.peers(&["run"]).exits(4);
     assert_eq!(done.last_line(), "Stopped: lock-held");
     assert!(done.err.contains("holds the lock"), "{}", done.err);

@@ -1,13 +1,12 @@
 //! Loops in the background: a world that ends them, whatever becomes of the test, and what is left of them.
 
-use std::io::Write as _;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{World, goals, program};
+use crate::support::{Held, World, goals, program};
 
 /// The controller, beside `peers`.
 pub(crate) fn controller() -> PathBuf {
@@ -156,11 +155,8 @@ pub(crate) fn is_locked(path: &Path) -> bool {
 }
 
 /// Holds a lock, with this in it.
-pub(crate) fn hold(path: &Path, content: &Value) -> std::fs::File {
-    let mut lock = std::fs::File::options().write(true).create(true).truncate(true).open(path).unwrap();
-    lock.lock().unwrap();
-    lock.write_all(format!("{content}\n").as_bytes()).unwrap();
-    lock
+pub(crate) fn hold(path: &Path, content: &Value) -> Held {
+    Held::of(path, |_| Some(content.clone()))
 }
 
 /// The processes whose environment or command line has this in it, and which have not ended.

@@ -13,7 +13,7 @@ fn pid(started: &Value) -> u32 {
 }
 
 /// The store of the project at a path.
-fn store_of(fleet: &Fleet, dir: &Path) -> PathBuf {
+pub(crate) fn store_of(fleet: &Fleet, dir: &Path) -> PathBuf {
     let stores = std::fs::read_dir(fleet.path("home/state/peers")).unwrap();
     let path = dir.canonicalize().unwrap();
     let mut found = stores.map(|entry| entry.unwrap().path()).filter(|store| {

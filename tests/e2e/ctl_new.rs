@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Ended, World, program};
+use crate::support::{Ended, Held, World, program};
 
 /// Reviews all that the template asks for, once there is something; before, makes it.
 const AGENT: &str = r##"
@@ -289,9 +289,9 @@ fn an_agent_or_another_controller_gets_nothing_accepted() {
     let again = ["new", ".", "--overwrite-peers", "--test", "true"];
     let inside = command(&world, &again).env("PEERS_IN_TICK", project).output().unwrap();
     assert!(Ended::of(&inside).exits(5).err.contains("is for the operator alone"));
-    let lock = std::fs::File::create(world.store().join("op.lock")).unwrap();
-    lock.lock().unwrap();
-    assert!(world.ctl(&again).exits(4).err.contains("another controller is at work"));
+    let lock = Held::of(&world.store().join("op.lock"), |_| None);
+    let who = format!("process {} holds the lock of controllers", lock.process.id());
+    assert!(world.ctl(&again).exits(4).err.contains(&who));
     drop(lock);
     assert!(world.read(".peers/goals.yaml").contains("placeholder"));
     world.ctl(&again).exits(0);

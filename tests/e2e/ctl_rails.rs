@@ -275,7 +275,7 @@ fn the_way_out_of_a_used_up_budget_is_told_in_whole_commands() {
     fleet.start(&[]);
     fleet.ctl(&["wait", "--timeout", "2m"]).exits(10);
     let done = fleet.ctl(&["resume", "--start"]).exits(10);
-    let (raise, start) = ("peers-ctl budget raise demo --ticks +100", "peers-ctl resume demo --start");
+    let (raise, start) = ("peers-ctl budget raise demo --ticks +1", "peers-ctl resume demo --start");
     assert!(done.err.contains(&format!("raise it: `{raise}`, then `{start}`; or")), "{}", done.err);
     let words = |line: &'static str| line.split(' ').skip(1).collect::<Vec<_>>();
     let done = fleet.ctl(&words(raise)).exits(0);

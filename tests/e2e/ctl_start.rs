@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::ctl_fleet::{Fleet, controller, hold, lives};
-use crate::support::{Ended, World, goals, heard, program};
+use crate::support::{Ended, Held, World, goals, heard, program};
 
 /// What an operator, or somebody else, does to a project.
 type Change = fn(&World);
@@ -187,12 +187,20 @@ fn who_holds_a_lock_of_the_repository_is_named_and_nothing_is_started() {
     let done = fleet.ctl(&["start"]).exits(4);
     assert!(done.err.contains(&format!("run 0123456789abcdef, process {pid}")), "{}", done.err);
     drop(held);
-    let op = json!({"pid": 4242, "op": "peers-ctl remove demo", "since": "2026-03-04T21:10:00.000Z"});
-    let lock = hold(&fleet.store().join("op.lock"), &op);
+    let op =
+        |pid: u32| json!({"pid": pid, "op": "peers-ctl remove demo", "since": "2026-03-04T21:10:00.000Z"});
+    // What the one before it left, or somebody else wrote, names nobody.
+    let lock = hold(&fleet.store().join("op.lock"), &op(4242));
+    let who = format!("process {} holds the lock of controllers", lock.process.id());
+    let done = fleet.ctl(&["start"]).exits(4);
+    assert!(done.err.contains(&who) && !done.err.contains("4242"), "{}", done.err);
+    drop(lock);
+    let lock = Held::of(&fleet.store().join("op.lock"), |pid| Some(op(pid)));
+    let pid = lock.process.id();
     for command in [["start"].as_slice(), &["stop"], &["restart"], &["remove", "demo"]] {
         let done = fleet.ctl(command).exits(4);
-        let who = "`peers-ctl remove demo` in progress by process 4242 since 2026-03-04T21:10:00";
-        assert!(done.err.contains(who), "{command:?}: {}", done.err);
+        let who = format!("`peers-ctl remove demo` in progress by process {pid} since 2026-03-04T21:10:00");
+        assert!(done.err.contains(&who), "{command:?}: {}", done.err);
     }
     // Somebody who waits gets it once it is free.
     let mut waits = fleet.command(controller());
@@ -250,7 +258,7 @@ fn what_stands_against_a_branch_or_a_worktree_is_told_alike_by_a_dry_run_and_a_s
         (["--worktree", &*inside], 3, "would lie inside the repository"),
         (["--worktree", &*taken], 4, "would stand where something is already"),
     ] {
-        let args = [&args[0], "=", &args[1]].concat();
+        let args = [args[0], "=", args[1]].concat();
         let row = fleet.data("peers-ctl.start/1", &["start", "--dry-run", &args], 0)[0].clone();
         let refusals: Vec<&str> =
             row["refusals"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
@@ -302,7 +310,7 @@ fn an_exhausted_budget_is_refused_with_what_was_spent_and_the_ways_on() {
         "{}",
         done.err
     );
-    for way in ["`peers-ctl budget raise demo --ticks +100`", "--reset-budget", "--force"] {
+    for way in ["`peers-ctl budget raise demo --ticks +1`", "--reset-budget", "--force"] {
         assert!(done.err.contains(way), "{way}: {}", done.err);
     }
     let mut after = fleet.registry();

@@ -80,7 +80,12 @@ fn one_that_does_not_end_is_killed_with_all_that_it_left_and_that_is_said() {
     let row = fleet.row("demo");
     assert_eq!((&row["state"], &row["outcome"]), (&"stopped".into(), &"operator".into()), "{row}");
     let exit = &row["last_exit"];
-    assert_eq!((&exit["reason"], &exit["signal"]), (&"killed".into(), &9.into()), "{exit}");
+    assert_eq!(
+        (&exit["reason"], &exit["code"], &exit["signal"]),
+        (&"interrupted".into(), &137.into(), &9.into()),
+        "{exit}"
+    );
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(137);
     // The turn that was open is taken up by the next start.
     fleet.script("ann", "after: repeat\nturns:\n- - handoff: Again\n");
     fleet.script("ben", "after: repeat\nturns:\n- - handoff: Again\n");

@@ -35,6 +35,7 @@ mod ctl_rails;
 mod ctl_recycled;
 mod ctl_start;
 mod ctl_stop;
+mod ctl_trust;
 mod ctl_views;
 mod ctl_watch;
 mod scenarios;

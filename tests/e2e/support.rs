@@ -56,10 +56,26 @@ impl Ended {
     }
 }
 
-/// The run lock, held in the name of another process.
+/// A lock that a process holds which is none of those that ask who does.
 pub(crate) struct Held {
-    _lock: std::fs::File,
     pub(crate) process: Child,
+}
+
+impl Held {
+    /// Takes the lock of this file and lets another process keep it, which is given to `content` for what is to
+    /// stand in the file.
+    pub(crate) fn of(path: &Path, content: impl FnOnce(u32) -> Option<Value>) -> Self {
+        let mut lock = std::fs::File::options().write(true).create(true).truncate(false).open(path).unwrap();
+        lock.lock().unwrap();
+        let its = Stdio::from(lock.try_clone().unwrap());
+        // It ends with its standard input.
+        let process = Command::new("cat").stdin(Stdio::piped()).stdout(its).spawn().unwrap();
+        if let Some(content) = content(process.id()) {
+            lock.set_len(0).unwrap();
+            lock.write_all(format!("{content}\n").as_bytes()).unwrap();
+        }
+        Self { process }
+    }
 }
 
 impl Drop for Held {
@@ -130,14 +146,10 @@ impl World {
 
     /// Takes the run lock and writes this into it, in the name of a process that is there.
     pub(crate) fn hold_lock(&self, mut content: Value) -> Held {
-        // It ends with its standard input.
-        let process = self.command("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        content["pid"] = process.id().into();
-        let path = self.store().join("run.lock");
-        let mut lock = std::fs::File::options().write(true).create(true).truncate(true).open(path).unwrap();
-        lock.lock().unwrap();
-        lock.write_all(format!("{content}\n").as_bytes()).unwrap();
-        Held { _lock: lock, process }
+        Held::of(&self.store().join("run.lock"), |pid| {
+            content["pid"] = pid.into();
+            Some(content)
+        })
     }
 
     /// A path below the temporary directory.

@@ -57,7 +57,7 @@ pub fn act(
     before: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
 ) -> Result<Taken, CommandError> {
     cx.operators_alone(place, command)?;
-    match place.lock(command) {
+    match place.lock_own(command) {
         Ok(lock) => {
             record(cx, place, op, before)?;
             drop(lock);
@@ -89,7 +89,7 @@ pub fn exchange(
     accept: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
     write: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
 ) -> Result<Taken, CommandError> {
-    match place.lock(command) {
+    match place.lock_own(command) {
         Ok(lock) => {
             record(cx, place, op, |disk| {
                 write(disk)?;

@@ -42,13 +42,12 @@ fn inside_any(env: &Env) -> Option<String> {
     if held.is_empty() {
         return None;
     }
-    // A lock can name anybody; only who has it open is its loop.
-    let has = |pid: u32| {
-        let process = i32::try_from(pid).ok().and_then(peers_sys::identity::Pid::new);
-        let mut its = held.iter().filter(|(named, _)| *named == pid);
-        process.is_some_and(|process| its.any(|(_, lock)| peers_sys::identity::has_open(process, *lock)))
+    // A lock can name anybody, and anybody can open it; only who holds it is its loop.
+    let has = |pid: &u32| {
+        let process = i32::try_from(*pid).ok().and_then(peers_sys::identity::Pid::new);
+        process.is_some_and(|process| held.iter().any(|lock| peers_sys::identity::has_locked(process, *lock)))
     };
-    ancestors().find(|pid| has(*pid)).map(|pid| format!("process {pid}, which holds a run lock, started it"))
+    ancestors().find(has).map(|pid| format!("process {pid}, which holds a run lock, started it"))
 }
 
 impl Cx {
@@ -87,27 +86,22 @@ impl Cx {
             return Some("PEERS_RUN_ID names one of its runs".to_owned());
         }
         let holder = place.holder().ok().flatten()?;
-        let pid = holder.pid?;
-        // A lock can name anybody, such as the first process of the machine; only who has it open is its loop.
-        if !has_lock_open(place, pid) {
-            return None;
-        }
-        ancestors().any(|ancestor| ancestor == pid).then(|| {
-            let run = holder.run_id.map(|run| format!(" of run {}", term::line(&run, 40)));
-            format!("process {pid}{} started it", run.unwrap_or_default())
-        })
+        // A lock can name anybody, such as the first process of the machine; only who holds it is its loop.
+        let pid = ancestors().find(|pid| holds_lock(place, *pid, holder.pid))?;
+        let run = holder.run_id.map(|run| format!(" of run {}", term::line(&run, 40)));
+        Some(format!("process {pid}{} started it", run.unwrap_or_default()))
     }
 }
 
-/// Whether this process has the run lock open. Where the system does not tell, it is believed to.
-fn has_lock_open(place: &Place, pid: u32) -> bool {
+/// Whether this process holds the run lock. Where the system does not tell, the one that it names does.
+fn holds_lock(place: &Place, pid: u32, named: Option<u32>) -> bool {
     if !cfg!(target_os = "linux") {
-        return true;
+        return named == Some(pid);
     }
     let store = place.view_store().ok().flatten();
     let lock = store.and_then(|store| store.stat(layout::store::RUN_LOCK).ok().flatten());
     let pid = i32::try_from(pid).ok().and_then(peers_sys::identity::Pid::new);
-    pid.zip(lock).is_some_and(|(pid, lock)| peers_sys::identity::has_open(pid, lock.id))
+    pid.zip(lock).is_some_and(|(pid, lock)| peers_sys::identity::has_locked(pid, lock.id))
 }
 
 /// The processes above this one, the nearest first. A loop adopts what its agents leave behind, so a

@@ -176,7 +176,7 @@ fn unknown(now: Timestamp, mut listed: Listed, spelling: Spelling, why: String) 
         return LoopRow::unseen(&asked);
     }
     let known = listed.unknown.take();
-    listed.unknown = Some(known.unwrap_or(Unknown { since: None, outcome: None, why }));
+    listed.unknown = Some(known.unwrap_or(Unknown { since: None, outcome: None, why, nobody: false }));
     let asked =
         RowAsked::new(now, peers_view::Lock::Unreadable("nobody could look".to_owned()), listed, spelling);
     LoopRow::unseen(&asked)

@@ -226,6 +226,9 @@ fn listed(one: &Seen) -> Listed {
         unknown: why.map(|why| Unknown {
             since: project.state_since.filter(|_| project.state == State::Unknown),
             outcome: project.outcome.map(|outcome| outcome.word().to_owned()),
+            nobody: one.seen.path == PathSeen::Missing
+                && matches!(one.seen.probe, Probe::Dead | Probe::Command(_))
+                && !one.seen.alive,
             why,
         }),
     }

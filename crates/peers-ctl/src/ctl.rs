@@ -76,8 +76,8 @@ impl Ctl {
     /// Looks at all projects where some are chosen by their state, so that it is the state that they are in.
     pub(crate) fn bring_up(&self, config: &ConfigDir, selection: &Selection) -> Result<(), CommandError> {
         if !selection.states.is_empty() && !self.as_it_is {
-            // What changed is told by who looks at it next; here it only has to be known.
-            refresh::refresh(config, &self.env, |_| true).map_err(failed)?;
+            let (_, warnings) = refresh::refresh(config, &self.env, |_| true).map_err(failed)?;
+            self.warn(&warnings);
         }
         Ok(())
     }
@@ -145,6 +145,12 @@ impl Ctl {
         for warning in warnings {
             self.out.talk(&format!("warning: {}", warning.message));
         }
+    }
+
+    /// The same of processes that this look ended; what else is odd is said already.
+    pub(crate) fn warn_ended(&self, warnings: &[Warning]) {
+        let ended = warnings.iter().filter(|warning| warning.code == refresh::LEFTOVERS_ENDED);
+        self.warn(&ended.cloned().collect::<Vec<_>>());
     }
 
     /// Says something to a person, unless nobody wants to hear it.

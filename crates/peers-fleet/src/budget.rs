@@ -36,6 +36,8 @@ pub enum Step {
 pub struct Raise {
     /// Which, and its value.
     pub set: CapSet,
+    /// The cap that held before.
+    pub held: Option<u64>,
     /// There was no cap, so it was counted from what is spent.
     pub from_spent: Option<u64>,
     /// So much is spent, which is no less than the new cap.
@@ -48,8 +50,7 @@ impl Standing {
     /// # Errors
     /// The files of the operator or the journal cannot be read.
     pub fn read(disk: &mut FsDisk, now: Timestamp) -> Result<Self, BootError> {
-        let (records, _) = runs::list(disk).map_err(Finding::from)?;
-        let newest = records.into_iter().next_back();
+        let newest = runs::last(disk).map_err(Finding::from)?;
         let given = newest.as_ref().and_then(RunRecord::given_usd);
         Self::with(disk, given, now).map(|standing| Self { newest, ..standing })
     }
@@ -89,7 +90,7 @@ impl Standing {
             (Step::By(more), Some(held)) => (held.saturating_add(more), None),
             (Step::By(more), None) => (spent.saturating_add(more), Some(spent)),
         };
-        Raise { set: CapSet { cap, value }, from_spent, reached: (spent >= value).then_some(spent) }
+        Raise { set: CapSet { cap, value }, held, from_spent, reached: (spent >= value).then_some(spent) }
     }
 
     /// The budget that a run would stop for at once, with what there is to say of it. Failures in a row, and what
@@ -195,26 +196,16 @@ fn exhausted(name: &ProjectName, kind: BudgetKind, caps: &Caps, state: &State) -
 /// The commands that let the loop go on: enough more of what is used up, and the start.
 fn raised(name: &ProjectName, kind: BudgetKind, caps: &Caps, state: &State) -> String {
     let (spent, caps) = (&state.spent, &caps.budget);
-    let n = |cap: Option<NonZeroU64>| cap.map_or(0, NonZeroU64::get);
-    let more = match kind {
-        BudgetKind::MaxIterations => {
-            let over = spent.iterations.saturating_sub(n(caps.max_iterations));
-            format!("--ticks +{}", over.saturating_add(100))
-        }
-        BudgetKind::MaxRuntime => {
-            let over = seconds(state).saturating_sub(n(caps.max_runtime_s));
-            format!("--runtime +{}h", (over / 3600).saturating_add(2))
-        }
-        BudgetKind::MaxTokens => {
-            let over = spent.tokens.0.saturating_sub(n(caps.max_tokens));
-            format!("--tokens +{}", over.saturating_add(1_000_000))
-        }
-        BudgetKind::MaxUsd => {
-            let cap = caps.max_usd.map_or(0, |usd| usd.0.as_micros());
-            let over = spent.usd.as_micros().saturating_sub(cap);
-            format!("--usd +{}", over.div_ceil(1_000_000).saturating_add(5))
-        }
-        _ => return "change `budget` in .peers/config.yaml, then `peers goals accept`".to_owned(),
+    let n = |cap: Option<NonZeroU64>| cap.map(NonZeroU64::get);
+    let (cap, used) = match kind {
+        BudgetKind::MaxIterations => (n(caps.max_iterations), spent.iterations),
+        BudgetKind::MaxRuntime => (n(caps.max_runtime_s), seconds(state)),
+        BudgetKind::MaxTokens => (n(caps.max_tokens), spent.tokens.0),
+        BudgetKind::MaxUsd => (caps.max_usd.map(|usd| usd.0.as_micros()), spent.usd.as_micros()),
+        _ => (None, 0),
+    };
+    let Some(more) = budget::more(kind, cap, used) else {
+        return "change `budget` in .peers/config.yaml, then `peers goals accept`".to_owned();
     };
     format!("raise it: `peers-ctl budget raise {name} {more}`, then `peers-ctl resume {name} --start`")
 }

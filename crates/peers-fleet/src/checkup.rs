@@ -157,7 +157,7 @@ fn directory(told: Option<&Path>, env: &Env, fix: bool, found: &mut Vec<Finding>
         found.push(Finding::warning(
             "disk",
             format!("only {} MiB are free", free / (1024 * 1024)),
-            "peers-ctl prune",
+            format!("df -h {}", term::quoted(&config.dir().path().to_string_lossy())),
         ));
     }
     let loaded = match registry::check(&config) {

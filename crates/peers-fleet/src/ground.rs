@@ -64,7 +64,7 @@ impl Ground {
     /// A [`Finding`] where its directory is gone (3), or is not the repository that was registered (5).
     pub fn located(project: &Project, env: &Env) -> Result<Place, Finding> {
         let moved = format!(
-            "if it was moved: `peers-ctl remove {0}`, then `peers-ctl add NEW-PATH --name {0}`",
+            "if it was moved: `peers-ctl remove {0}`, then `peers-ctl add NEW-PATH --name {0}`; if it was deleted: `peers-ctl remove {0}`",
             project.name
         );
         let shown = term::inline(&project.path);

@@ -11,6 +11,7 @@ use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, layout, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
+use peers_sys::identity::Pid;
 use peers_sys::{clock, term};
 
 use crate::ground::Ground;
@@ -129,7 +130,7 @@ impl Observation {
             Err(error) => return Self { probe: Probe::NoAnswer(error.to_string()), alive: alive(), ..this },
         };
         this.probe = match place.holder() {
-            Ok(Some(holder)) if is_loop(&holder) => Probe::Alive(holder),
+            Ok(Some(holder)) if is_loop(&holder) => Probe::Alive(believed(holder, project, &store)),
             Ok(Some(holder)) => Probe::Command(holder),
             Ok(None) => Probe::Dead,
             Err(error) => Probe::NoAnswer(error.to_string()),
@@ -170,6 +171,38 @@ pub fn path_id(path: &Path) -> Option<PathId> {
     Some(PathId { dev: id.dev, ino: id.ino })
 }
 
+/// Who holds the run lock, where that is who stands in it. Anybody can write there: else it is the process that the
+/// registry notes, or nobody knows who.
+fn believed(holder: Holder, project: &Project, store: &SafeDir) -> Holder {
+    if !cfg!(target_os = "linux") {
+        return holder;
+    }
+    let lock = store.stat(layout::store::RUN_LOCK).ok().flatten().map(|stat| stat.id);
+    let holds = |pid: Option<u32>| {
+        let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::new);
+        pid.zip(lock).is_some_and(|(pid, lock)| peers_sys::identity::has_locked(pid, lock))
+    };
+    if holds(holder.pid) {
+        return holder;
+    }
+    let unknown = Holder {
+        pid: None,
+        identity: None,
+        run_id: None,
+        command: None,
+        starting: holder.starting,
+        gates_since: None,
+    };
+    let noted = project.runtime.as_ref().filter(|runtime| runtime.is_alive() && holds(runtime.pid));
+    noted.map_or(unknown.clone(), |runtime| Holder {
+        pid: runtime.pid,
+        identity: runtime.identity(),
+        run_id: Some(runtime.run_id.to_string()),
+        starting: false,
+        ..unknown
+    })
+}
+
 /// Whether the holder of the run lock is a loop of ours. A controller that starts one holds it under a name of its
 /// own.
 fn is_loop(holder: &Holder) -> bool {
@@ -181,42 +214,54 @@ fn matters(project: &Project, store: &SafeDir) -> bool {
     if is_up(project) {
         return true;
     }
+    if project.state == State::Fresh && project.last_exit.is_none() {
+        return true;
+    }
     let changed = store.stat(layout::store::RUNS).ok().flatten().map(|stat| stat.modified());
     let looked = project.last_stopped_at.unwrap_or(project.added_at);
     changed.is_some_and(|changed| changed > looked)
 }
 
-/// The run that the registry knows, or the newest one where that is another.
+/// The run that the registry knows, or a newer one where there was one since.
 fn latest(project: &Project, mut disk: FsDisk) -> Option<RunSeen> {
+    let state = store::read_state(&mut disk).ok();
+    let last = state.as_ref().and_then(|state| state.run.as_ref()).map(|run| run.id.clone());
     let known = project.runtime.as_ref().map(|runtime| &runtime.run_id);
     let record = match known.and_then(|id| runs::get(&mut disk, id).ok().flatten()) {
-        Some(record) => record,
+        Some(record) if last.as_ref().is_none_or(|last| *last == record.run_id) => record,
+        Some(record) => {
+            let newer = last.as_ref().and_then(|last| runs::get(&mut disk, last).ok().flatten());
+            newer.filter(|newer| newer.started_at >= record.started_at).unwrap_or(record)
+        }
         // One that was noted down and never began, or one that was started by hand.
-        None => runs::newest(&mut disk, None).ok().flatten()?,
-    };
-    // The journal knows of an end that the record lacks.
-    let state = match record.ended_at {
-        Some(_) => None,
-        None => store::read_state(&mut disk).ok(),
+        None => runs::newest(&mut disk, last.as_ref()).ok().flatten()?,
     };
     Some(RunSeen::of(&record, state.as_ref()))
 }
 
 impl RunSeen {
+    /// How a run ended stands in the journal; the record counts for a run that is none of its last, where nothing in
+    /// the journal can say it. Nothing is complete because a record says so.
     fn of(record: &RunRecord, state: Option<&LoopState>) -> Self {
-        let ended = match (record.ended_at, &record.reason) {
-            (Some(at), Some(reason)) => {
-                Some(RunEnd { reason: reason.clone(), at, code: record.exit_code, signal: record.signal })
-            }
-            _ => state
-                .filter(|state| state.run.as_ref().is_some_and(|run| run.id == record.run_id && run.ended))
-                .and_then(|state| state.last_exit.as_ref())
-                .map(|exit| RunEnd {
+        let told = || {
+            let (at, reason) = (record.ended_at?, record.reason.clone()?);
+            Some(RunEnd { reason, at, code: record.exit_code, signal: record.signal })
+        };
+        let last = state.and_then(|state| state.run.as_ref());
+        let ended = match (state, last) {
+            (Some(state), Some(run)) if run.id == record.run_id && run.ended => {
+                let exit = state.last_exit.as_ref();
+                exit.map(|exit| RunEnd {
                     reason: exit.reason.clone(),
                     at: exit.at,
                     code: Some(exit.reason.exit_code()),
-                    signal: None,
-                }),
+                    signal: record.signal,
+                })
+            }
+            // One before the last: the journal went on after it.
+            (_, Some(run)) if run.id != record.run_id && run.started_at > record.started_at => told(),
+            (Some(_), _) => told().filter(|_| record.says_more_than_the_journal()),
+            (None, _) => told().filter(|end| end.reason != StopReason::Complete),
         };
         Self {
             run_id: record.run_id.clone(),

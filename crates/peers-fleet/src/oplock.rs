@@ -7,11 +7,16 @@ use peers_model::{Timestamp, exit};
 use peers_run::boot::Finding;
 use peers_run::place::Place;
 use peers_store::layout;
-use peers_sys::dir::SafeDir;
+use peers_sys::dir::{FileId, SafeDir};
+use peers_sys::identity::Pid;
 use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
 use peers_sys::{clock, term};
 use serde::{Deserialize, Serialize};
 
+/// So long one who has taken it is waited for to say its name.
+const SETTLING: Duration = Duration::from_millis(500);
+/// How often it is tried meanwhile.
+const LOOK: Duration = Duration::from_millis(10);
 /// A look at the lock holds it for an instant: a taker tries for this long at least.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -31,6 +36,16 @@ impl std::fmt::Display for Operation {
         let Self { pid, op, since } = self;
         write!(f, "`{}` in progress by process {pid} since {since}", term::line(op, 40))
     }
+}
+
+/// What came of trying to take it.
+enum Tried {
+    /// It is held.
+    Taken(OpLock),
+    /// Somebody else has it, who says so.
+    Refused(Finding),
+    /// Somebody else has it, and nobody knows who.
+    Unnamed,
 }
 
 /// The held lock.
@@ -53,30 +68,44 @@ impl OpLock {
     }
 
     fn take_in(store: &SafeDir, op: &str, wait: Duration) -> Result<Self, Finding> {
-        let patience = wait.max(PATIENCE);
+        let mut patience = wait.max(PATIENCE);
+        // Who has just taken it says its name a little later.
+        let until = clock::mono().plus(patience + SETTLING);
+        loop {
+            let found = Self::try_in(store, op, patience)?;
+            match found {
+                Tried::Taken(lock) => return Ok(lock),
+                Tried::Refused(finding) => return Err(finding),
+                Tried::Unnamed if clock::mono() < until => patience = LOOK,
+                Tried::Unnamed => return Err(unnamed(store)),
+            }
+        }
+    }
+
+    fn try_in(store: &SafeDir, op: &str, patience: Duration) -> Result<Tried, Finding> {
         let acquired = FileLock::acquire(store, layout::store::OP_LOCK, Sharing::Exclusive, patience)
             .map_err(|error| Finding::from(&error))?;
-        match acquired {
+        Ok(match acquired {
             Acquired::Held(mut lock) => {
                 let operation = Operation { pid: std::process::id(), op: op.to_owned(), since: clock::now() };
                 let text = serde_json::to_string(&operation).unwrap_or_default();
                 // For whoever waits; what cannot be written is not told.
                 let _untold = lock.write(format!("{text}\n").as_bytes());
-                Ok(Self { _lock: lock })
+                Tried::Taken(Self { _lock: lock })
             }
             Acquired::Busy { content } => {
-                let what = read(&content)
-                    .map_or_else(|| "another controller is at work".to_owned(), |op| op.to_string());
-                Err(Finding::new(
-                    exit::CONFLICT,
-                    what,
-                    "it is done in a moment; --wait-lock 30s waits for it",
-                ))
+                if let Some(operation) = said_by_its_holder(store, &content) {
+                    let hint = "it is done in a moment; --wait-lock 30s waits for it";
+                    Tried::Refused(Finding::new(exit::CONFLICT, operation.to_string(), hint))
+                } else {
+                    Tried::Unnamed
+                }
             }
-        }
+        })
     }
 
-    /// Who holds it, if somebody does. The look itself is a shared lock for an instant.
+    /// Who holds it, if somebody does, and what for where that is the one who says it. The look itself is a shared
+    /// lock for an instant.
     ///
     /// # Errors
     /// A [`Finding`] when it cannot be looked at.
@@ -84,12 +113,38 @@ impl OpLock {
         let probe =
             FileLock::probe_shared(store, layout::store::OP_LOCK).map_err(|error| Finding::from(&error))?;
         Ok(match probe {
-            Probe::Held { content } => Some(read(&content)),
+            Probe::Held { content } => Some(said_by_its_holder(store, &content)),
             Probe::Free { .. } | Probe::Missing => None,
         })
     }
 }
 
-fn read(content: &[u8]) -> Option<Operation> {
-    serde_json::from_slice(content).ok()
+/// That somebody has it who is no controller, or hangs before it says so.
+fn unnamed(store: &SafeDir) -> Finding {
+    let who = lock_id(store).and_then(peers_sys::identity::lock_holder);
+    let who = who.map_or_else(|| "somebody who cannot be seen".to_owned(), |pid| format!("process {pid}"));
+    let path = store.path().join(layout::store::OP_LOCK);
+    Finding::new(
+        exit::CONFLICT,
+        format!(
+            "{who} holds the lock of controllers and does not say what for: {}",
+            term::inline(&path.to_string_lossy())
+        ),
+        "a controller says so in an instant, and is done in a moment: --wait-lock 30s waits for it; a process that is none keeps everybody out until it is ended",
+    )
+}
+
+/// What the lock says, where the process that it names holds it: what the one before it left says nothing of this
+/// one, and anybody can write.
+fn said_by_its_holder(store: &SafeDir, content: &[u8]) -> Option<Operation> {
+    let operation: Operation = serde_json::from_slice(content).ok()?;
+    if !cfg!(target_os = "linux") {
+        return Some(operation);
+    }
+    let pid = i32::try_from(operation.pid).ok().and_then(Pid::new)?;
+    peers_sys::identity::has_locked(pid, lock_id(store)?).then_some(operation)
+}
+
+fn lock_id(store: &SafeDir) -> Option<FileId> {
+    Some(store.stat(layout::store::OP_LOCK).ok()??.id)
 }

@@ -7,11 +7,17 @@
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, Timestamp};
 
 use crate::observe::{Observation, PathSeen, Probe, RunEnd, RunSeen};
 use crate::registry::{LastExit, Outcome, Phase, Project, Runtime, RuntimeKind, State};
+
+/// A controller that has been at work for longer hangs: each wait of a start and of a stop, once the loop is dead,
+/// is shorter.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What has to be changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,8 +105,10 @@ fn alive(
     now: Timestamp,
 ) -> Option<Transition> {
     let known = project.runtime.as_ref();
+    // What was noted of this very process is not changed by what stands in the lock, where anybody can write.
+    let kept = known.filter(|runtime| is_process(runtime, holder)).map(|runtime| runtime.run_id.clone());
     // One that is being started has not said its name yet.
-    let Some(run_id) = run_id.or_else(|| known.map(|runtime| runtime.run_id.clone())) else {
+    let Some(run_id) = kept.or(run_id).or_else(|| known.map(|runtime| runtime.run_id.clone())) else {
         return (project.state != State::Running).then(|| Transition {
             state: State::Running,
             outcome: None,
@@ -144,6 +152,15 @@ fn alive(
     })
 }
 
+/// Whether the run lock is held by the process that the registry notes.
+fn is_process(runtime: &Runtime, holder: &peers_run::place::Holder) -> bool {
+    let Some(identity) = &holder.identity else { return false };
+    runtime.identity().is_some_and(|noted| {
+        (noted.pid, noted.start_time, &noted.boot_id)
+            == (identity.pid, identity.start_time, &identity.boot_id)
+    })
+}
+
 /// A loop that no controller of this registry started.
 fn by_hand(run_id: RunId, holder: &peers_run::place::Holder, now: Timestamp) -> Runtime {
     let identity = holder.identity.as_ref();
@@ -169,7 +186,7 @@ fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transit
     // run ended that it had killed.
     let open = seen.run.as_ref().is_none_or(|run| run.ended.is_none());
     let up = project.runtime.as_ref().map(|runtime| runtime.phase == Phase::Up);
-    if seen.operation.is_some() && (up == Some(false) || (open && up == Some(true))) {
+    if at_work(seen, now) && (up == Some(false) || (open && up == Some(true))) {
         return None;
     }
     if seen.alive && seen.run.as_ref().is_none_or(|run| run.ended.is_none()) {
@@ -183,11 +200,14 @@ fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transit
     let run = seen.run.as_ref();
     let runtime = project.runtime.as_ref();
     let idle = matches!(project.state, State::Fresh | State::Stopped | State::Crashed);
+    // Of a project that was registered with its history, the last run is how it stands.
+    let unheard = project.state == State::Fresh && project.last_exit.is_none();
     if let Some(runtime) = runtime.filter(|runtime| idle && runtime.phase == Phase::Starting)
         && run.is_none_or(|run| run.run_id != runtime.run_id)
     {
         // It was noted down and never began; where a run was there since, that one counts.
-        let newer = run.filter(|run| Some(&run.run_id) != known && run.started_at >= runtime.since);
+        let newer =
+            run.filter(|run| unheard || (Some(&run.run_id) != known && run.started_at >= runtime.since));
         return Some(match newer {
             Some(run) => ended(project, run, seen, now),
             None => Transition {
@@ -221,7 +241,8 @@ fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transit
         State::Fresh | State::Stopped | State::Crashed => {
             let since = project.last_stopped_at.unwrap_or(project.added_at);
             let newer = run.filter(|run| {
-                Some(&run.run_id) != known && run.ended.as_ref().map_or(run.started_at, |end| end.at) > since
+                let last = run.ended.as_ref().map_or(run.started_at, |end| end.at);
+                unheard || (Some(&run.run_id) != known && last > since)
             });
             match (newer, runtime) {
                 (Some(run), _) => Some(ended(project, run, seen, now)),
@@ -232,6 +253,12 @@ fn dead(project: &Project, seen: &Observation, now: Timestamp) -> Option<Transit
             }
         }
     }
+}
+
+/// Whether a controller is at work that is to note down itself what comes of it. One that hangs is not waited for.
+fn at_work(seen: &Observation, now: Timestamp) -> bool {
+    let Some(Some(operation)) = &seen.operation else { return false };
+    operation.since <= now && now.since(operation.since) <= PATIENCE
 }
 
 /// The process that the registry notes for its loop, for people.

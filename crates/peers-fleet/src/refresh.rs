@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use peers_model::Timestamp;
+use peers_model::{RunId, Timestamp};
 use peers_run::boot::Finding;
 use peers_run::place::Homes;
 use peers_sys::clock;
@@ -22,6 +22,9 @@ use crate::stop;
 const THREADS: usize = 4;
 /// Fewer projects than this are not worth a thread.
 const FEW: usize = 64;
+
+/// The code of the warning that a look ended processes.
+pub const LEFTOVERS_ENDED: &str = "leftovers-ended";
 
 /// A project as it was seen, and what changed in the registry by that.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +97,19 @@ pub fn refresh(
     let Loaded { registry, warnings } = registry::load(config)?;
     let (all, more) = refresh_known(config, env, &registry, wanted, |_| None);
     Ok((all, [warnings, more].concat()))
+}
+
+/// That a look ended processes, which nobody who looks would think of.
+fn ended_too(name: &ProjectName, run: &RunId, swept: &[u32]) -> Option<registry::Warning> {
+    let pids: Vec<String> = swept.iter().map(u32::to_string).collect();
+    (!pids.is_empty()).then(|| registry::Warning {
+        code: LEFTOVERS_ENDED,
+        project: Some(name.to_string()),
+        message: format!(
+            "run {run} of {name} died, and what it had left was ended: process {}",
+            pids.join(", ")
+        ),
+    })
 }
 
 /// Does the same with each of many by up to four threads, of which each takes at least `few`.
@@ -177,6 +193,7 @@ pub fn refresh_known(
         {
             // What cannot be listed is looked for again by the next start.
             swept = stop::sweep(&ground.place, run).unwrap_or_default();
+            warnings.extend(ended_too(&project.name, run, &swept));
         }
         let from = one.project.state;
         one.project = project;

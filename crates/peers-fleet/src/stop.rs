@@ -1,8 +1,8 @@
 //! How a loop is stopped: the right process, in the right order, and nothing left of it.
 //!
 //! Who is signalled is whoever holds the run lock and says so in it, looked at through a process handle: the
-//! same boot, the same start time, and the lock file open in that very process. A number alone is never
-//! signalled. The loop makes an orderly end of SIGTERM by itself: the turn is ended, the records are written. Only
+//! same boot, the same start time, and the lock itself in that very process; having the file open is not enough. A
+//! number alone is never signalled. The loop makes an orderly end of SIGTERM by itself: the turn is ended, the records are written. Only
 //! after its grace it is killed, and with it what carries its mark.
 
 use std::time::Duration;
@@ -12,6 +12,7 @@ use peers_model::{RunId, exit};
 use peers_run::boot::Finding;
 use peers_run::place::{Holder, Place, PlaceError};
 use peers_store::{FsDisk, layout, runs, store};
+use peers_sys::dir::FileId;
 use peers_sys::env::Env;
 use peers_sys::identity::{Pid, ProcIdentity};
 use peers_sys::reap::{Guard, Orphans, Sweep};
@@ -113,14 +114,14 @@ pub fn stop(
     }
     fault::point("stop.signalled");
     if ended(&handle, grace)? {
-        let seen = settled(&known, env);
+        let seen = settled(&known, env)?;
         return Ok(finish(config, (&known, &place), &seen, run_id));
     }
     // A last word before the last resort: its peers die at once, and its records are written.
     if !options.now {
         tell(&handle, Signal::Term)?;
         if ended(&handle, HURRIED)? {
-            let seen = settled(&known, env);
+            let seen = settled(&known, env)?;
             return Ok(finish(config, (&known, &place), &seen, run_id));
         }
     }
@@ -133,9 +134,10 @@ pub fn stop(
             "a process in the middle of a system call cannot die before that returns; stop it again later",
         ));
     }
+    settled(&known, env)?;
     let swept = run_id.as_ref().map(|run| bury(&place, run)).transpose()?.unwrap_or_default();
     fault::point("stop.swept");
-    let at = clock::now();
+    let (at, killed) = (clock::now(), StopReason::Interrupted(KILL));
     let noted = registry::edit(config, |registry| {
         let Some(project) = registry.get_mut(name) else { return Err(unknown(name.as_str(), registry)) };
         project.stand(State::Stopped, at);
@@ -143,8 +145,8 @@ pub fn stop(
         project.runtime = None;
         project.last_stopped_at = Some(at);
         project.last_exit = Some(LastExit {
-            reason: "killed".to_owned(),
-            code: None,
+            reason: killed.to_string(),
+            code: Some(killed.exit_code()),
             signal: Some(KILL),
             run_id: run_id.clone(),
             ts: at,
@@ -237,6 +239,12 @@ fn grasp(known: &Project, place: &Place, env: &Env) -> Result<Grasp, Finding> {
     }
 }
 
+/// Which file is the run lock.
+fn lock_of(place: &Place) -> Result<Option<FileId>, Finding> {
+    let dir = place.view_store().map_err(|error| Finding::from(&error))?;
+    Ok(dir.and_then(|dir| dir.stat(layout::store::RUN_LOCK).ok().flatten()).map(|stat| stat.id))
+}
+
 /// What could not be noted down is seen again by the next look.
 fn told_later(noted: Result<(), Finding>) {
     if let Err(finding) = noted {
@@ -246,11 +254,17 @@ fn told_later(noted: Result<(), Finding>) {
 
 /// A handle on the process that holds the run lock, once it is known that it does.
 fn hold(name: &ProjectName, place: &Place, holder: &Holder) -> Result<ProcHandle, Finding> {
+    let lock = lock_of(place)?;
     let unverified = |why: &str| {
+        let who = lock.and_then(peers_sys::identity::lock_holder);
+        let who = who.map_or_else(
+            || "end it where it was started".to_owned(),
+            |pid| format!("process {pid} holds the lock: look what it is, and end that"),
+        );
         Finding::new(
             exit::REFUSED,
             format!("{name} runs, and which process it is cannot be verified: {why}"),
-            "nobody was signalled; end it where it was started, or look with `peers-ctl doctor`",
+            format!("nobody was signalled; {who}"),
         )
     };
     if holder.command.is_some() || holder.starting {
@@ -268,11 +282,9 @@ fn hold(name: &ProjectName, place: &Place, holder: &Holder) -> Result<ProcHandle
         }
         error => unverified(&error.to_string()),
     })?;
-    let dir = place.view_store().map_err(|error| Finding::from(&error))?;
-    let lock = dir.as_ref().and_then(|dir| dir.stat(layout::store::RUN_LOCK).ok().flatten());
     // Whoever could write into the lock could have named somebody else.
-    if !lock.is_some_and(|lock| peers_sys::identity::has_open(identity.pid, lock.id)) {
-        return Err(unverified(&format!("process {} has the lock not open", identity.pid)));
+    if !lock.is_some_and(|lock| peers_sys::identity::has_locked(identity.pid, lock)) {
+        return Err(unverified(&format!("process {} does not hold the lock", identity.pid)));
     }
     Ok(handle)
 }
@@ -295,13 +307,24 @@ fn ended(handle: &ProcHandle, within: Duration) -> Result<bool, Finding> {
         .map_err(|error| Finding::plain(exit::BUG, format!("wait for the loop to end: {error}")))
 }
 
-/// The project once the lock is free: a child of it may have a copy for an instant.
-fn settled(known: &Project, env: &Env) -> Observation {
+/// The project once the lock is free: a child of it may have a copy for an instant. One that stays held is no end.
+fn settled(known: &Project, env: &Env) -> Result<Observation, Finding> {
     let deadline = clock::mono().plus(DYING);
     loop {
         let seen = Observation::of(known, env);
-        if !matches!(seen.probe, Probe::Alive(_)) || clock::mono() >= deadline {
-            return seen;
+        let Probe::Alive(holder) = &seen.probe else { return Ok(seen) };
+        if clock::mono() >= deadline {
+            return Err(Finding::new(
+                exit::NEGATIVE,
+                format!(
+                    "the process that was told to end has ended, and the run lock of {} is still held: {holder}",
+                    known.name
+                ),
+                format!(
+                    "another loop runs, or a process of it has the lock: `peers-ctl stop {}` once more",
+                    known.name
+                ),
+            ));
         }
         std::thread::sleep(LOOK);
     }
@@ -413,12 +436,26 @@ fn set_phase(
 /// A [`Finding`] when processes cannot be listed.
 pub fn sweep(place: &Place, run: &RunId) -> Result<Vec<u32>, Finding> {
     let Ok(_lock) = place.lock_own("stop") else { return Ok(Vec::new()) };
+    if !is_its_own(place, run) {
+        return Ok(Vec::new());
+    }
     swept(run)
+}
+
+/// Whether the journal has this run for its last. A run lock can name one of another project, whose processes are
+/// that one's. A journal that cannot be read says nothing against it.
+fn is_its_own(place: &Place, run: &RunId) -> bool {
+    let Ok(Some(store)) = place.open_store() else { return false };
+    let state = store::read_state(&mut FsDisk::new(store, None));
+    state.map_or(true, |state| state.run.is_some_and(|last| last.id == *run))
 }
 
 /// The same of a run that was killed here, whose record says so then: every registry goes by that.
 fn bury(place: &Place, run: &RunId) -> Result<Vec<u32>, Finding> {
     let Ok(_lock) = place.lock_own("stop") else { return Ok(Vec::new()) };
+    if !is_its_own(place, run) {
+        return Ok(Vec::new());
+    }
     told_later(note_killed(place, run));
     swept(run)
 }

@@ -25,6 +25,7 @@ use peers_sys::dir::{FileError, FileId, Kind, SafeDir};
 use peers_sys::env::Env;
 use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
 
+pub(crate) use error::writable_again;
 pub use error::{FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, store_hint};
 pub use holder::{Holder, sign};
 pub use link::{cut_off, is_cut_off};
@@ -472,19 +473,19 @@ impl Place {
     }
 }
 
-/// The run locks that somebody holds now, of all stores of this user, each with the process that it names.
+/// The run locks that somebody holds now, of all stores of this user.
 #[must_use]
-pub fn held_locks(homes: &Homes) -> Vec<(u32, FileId)> {
+pub fn held_locks(homes: &Homes) -> Vec<FileId> {
     let [(home, _), ..] = &homes.dirs;
     let Ok(stores) = SafeDir::open_shared(home) else { return Vec::new() };
     let names = stores.list(MAX_STORES).map(|list| list.entries).unwrap_or_default().into_iter();
     names
         .filter_map(|entry| {
             let store = stores.subdir(&entry.name).ok()?;
-            let Ok(Probe::Held { content }) = FileLock::probe_shared(&store, layout::store::RUN_LOCK) else {
+            let Ok(Probe::Held { .. }) = FileLock::probe_shared(&store, layout::store::RUN_LOCK) else {
                 return None;
             };
-            Some((Holder::read(&content).pid?, store.stat(layout::store::RUN_LOCK).ok()??.id))
+            Some(store.stat(layout::store::RUN_LOCK).ok()??.id)
         })
         .collect()
 }

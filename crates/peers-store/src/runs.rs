@@ -49,7 +49,22 @@ pub struct RunRecord {
     pub redactions: u64,
 }
 
+/// The number of SIGKILL.
+const KILL: i32 = 9;
+
 impl RunRecord {
+    /// Whether the record alone can say that the run ended, though the journal holds it open. Everything else that
+    /// ends a run stands in the journal first; not that its operator had it killed, or that the journal could not be
+    /// written.
+    #[must_use]
+    pub fn says_more_than_the_journal(&self) -> bool {
+        match self.reason {
+            Some(StopReason::Interrupted(_)) => self.signal == Some(KILL),
+            Some(StopReason::Error(_)) => true,
+            _ => false,
+        }
+    }
+
     /// The cap of money that the run was given on its command line.
     #[must_use]
     pub fn given_usd(&self) -> Option<GivenUsd> {
@@ -105,6 +120,19 @@ pub fn list<D: Disk>(disk: &mut D) -> Result<(Vec<RunRecord>, Vec<String>), Stor
     Ok((records, bad))
 }
 
+/// The record of the run that the journal names last; the newest one where it names none. For who goes by what that
+/// run was asked.
+///
+/// # Errors
+/// [`StoreError`] where it cannot be read.
+pub fn last<D: Disk>(disk: &mut D) -> Result<Option<RunRecord>, StoreError> {
+    let named = crate::store::read_state(disk).ok().and_then(|state| state.run).map(|run| run.id);
+    match named.map(|id| get(disk, &id)).transpose()?.flatten() {
+        Some(record) => Ok(Some(record)),
+        None => Ok(list(disk)?.0.pop()),
+    }
+}
+
 /// All records, oldest first: one that cannot be read is an error, since it may be the one that matters.
 ///
 /// # Errors
@@ -149,14 +177,6 @@ pub fn newest<D: Disk>(disk: &mut D, known: Option<&RunId>) -> Result<Option<Run
         records.extend(read(disk, name)?);
     }
     Ok(records.into_iter().max_by(|a, b| (a.started_at, &a.run_id).cmp(&(b.started_at, &b.run_id))))
-}
-
-/// The record of one run; `None` when there is none.
-///
-/// # Errors
-/// [`StoreError`] when it cannot be read.
-pub fn of<D: Disk>(disk: &mut D, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
-    read(disk, &format!("{run}{SUFFIX}"))
 }
 
 fn read<D: Disk>(disk: &mut D, name: &str) -> Result<Option<RunRecord>, StoreError> {

@@ -135,22 +135,60 @@ pub fn is_alive(identity: &ProcIdentity) -> bool {
         && stat::read(*pid).is_ok_and(|now| now.start_time == *start_time && !now.is_dead())
 }
 
-/// Whether process `pid` has this very file open. False where that cannot be looked at.
+/// What the kernel says of an open file is shorter, in bytes.
+#[cfg(target_os = "linux")]
+const FDINFO: u64 = 16 * 1024;
+
+/// Whether process `pid` holds the lock of this very file (`flock`, exclusive). Having the file open is not enough,
+/// nor is standing in it. False where that cannot be looked at, as for a process of another user.
 #[cfg(target_os = "linux")]
 #[must_use]
-pub fn has_open(pid: Pid, file: crate::dir::FileId) -> bool {
+pub fn has_locked(pid: Pid, file: crate::dir::FileId) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     open.flatten().any(|entry| {
         // Follows the link, which leads to what is open, whatever it was called.
-        rustix::fs::stat(entry.path()).is_ok_and(|stat| crate::dir::FileStat::new(&stat).id == file)
+        let same =
+            rustix::fs::stat(entry.path()).is_ok_and(|stat| crate::dir::FileStat::new(&stat).id == file);
+        same && is_locked_there(pid, &entry.file_name())
     })
 }
 
-/// Whether process `pid` has this very file open: nobody can tell here.
+/// Whether this very descriptor has a lock: the kernel names none that another one of the same file has.
+#[cfg(target_os = "linux")]
+fn is_locked_there(pid: Pid, descriptor: &std::ffi::OsStr) -> bool {
+    use std::io::Read as _;
+    let path = std::path::Path::new("/proc").join(pid.to_string()).join("fdinfo").join(descriptor);
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(FDINFO).read_to_string(&mut text));
+    // `lock:	1: FLOCK  ADVISORY  WRITE 359 00:13:11691 0 EOF`, see proc_pid_fdinfo(5).
+    read.is_ok()
+        && text.lines().filter_map(|line| line.strip_prefix("lock:")).any(|lock| {
+            let words: Vec<&str> = lock.split_whitespace().collect();
+            words.contains(&"FLOCK") && words.contains(&"WRITE")
+        })
+}
+
+/// The process that [`has_locked`] finds for this file, of all that may be looked at.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn lock_holder(file: crate::dir::FileId) -> Option<Pid> {
+    let all = std::fs::read_dir("/proc").ok()?.flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Pid::new);
+    pids.into_iter().find(|pid| has_locked(*pid, file))
+}
+
+/// Whether process `pid` holds the lock of this file: nobody can tell here.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
-pub fn has_open(_pid: Pid, _file: crate::dir::FileId) -> bool {
+pub fn has_locked(_pid: Pid, _file: crate::dir::FileId) -> bool {
     false
+}
+
+/// The process that holds the lock of this file: nobody can tell here.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn lock_holder(_file: crate::dir::FileId) -> Option<Pid> {
+    None
 }
 
 /// Whether some process has this pid; the system tells no more.
@@ -177,6 +215,30 @@ mod tests {
         assert!(!is_alive(&elsewhen), "another boot is another process");
         let unknown = ProcIdentity { start_time: None, ..me };
         assert!(!is_alive(&unknown), "what cannot be verified is not claimed");
+    }
+
+    #[test]
+    fn who_has_a_lock_open_does_not_hold_it() {
+        use crate::lock::{Acquired, FileLock, Sharing};
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = crate::SafeDir::open_root(tmp.path()).unwrap();
+        let me = Pid::of_self();
+        let take =
+            || FileLock::acquire(&dir, "run.lock", Sharing::Exclusive, std::time::Duration::ZERO).unwrap();
+        let lock = take();
+        assert!(matches!(lock, Acquired::Held(_)));
+        let id = dir.stat("run.lock").unwrap().unwrap().id;
+        assert!(has_locked(me, id));
+        assert_eq!(lock_holder(id), Some(me));
+        drop(lock);
+        let _open = std::fs::File::open(tmp.path().join("run.lock")).unwrap();
+        assert!(!has_locked(me, id));
+        assert_eq!(lock_holder(id), None);
+        let shared = std::fs::File::open(tmp.path().join("run.lock")).unwrap();
+        shared.lock_shared().unwrap();
+        assert!(!has_locked(me, id), "a look that shares it for an instant is no holder");
+        drop(shared);
+        drop(take());
     }
 
     #[test]

@@ -206,9 +206,8 @@ pub(crate) fn liveness(
     };
     // Whoever killed it wrote its end into its record; the journal holds it open until the next start.
     let unsaid = newest.filter(|r| open.is_none() && ended.is_some_and(|run| run.id != r.run_id));
-    if let Some(RunRecord { reason: Some(reason), ended_at: Some(at), detail, exit_code, .. }) =
-        record.or(unsaid)
-    {
+    let told = record.or(unsaid).filter(|record| record.says_more_than_the_journal());
+    if let Some(RunRecord { reason: Some(reason), ended_at: Some(at), detail, exit_code, .. }) = told {
         return Ok(Liveness::Stopped {
             reason: reason.clone(),
             detail: detail.clone(),
@@ -231,7 +230,10 @@ pub(crate) fn liveness(
     let Some(exit) = exit else {
         return match (state, newest) {
             // The journal cannot be read, but the run records can.
-            (_, Some(RunRecord { reason: Some(reason), ended_at: Some(at), detail, exit_code, .. })) => {
+            // That it is complete is proved by the journal or not at all.
+            (_, Some(RunRecord { reason: Some(reason), ended_at: Some(at), detail, exit_code, .. }))
+                if *reason != StopReason::Complete =>
+            {
                 Ok(Liveness::Stopped {
                     reason: reason.clone(),
                     detail: detail.clone(),

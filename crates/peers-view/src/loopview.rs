@@ -369,7 +369,7 @@ impl LoopView {
             now: self.at,
             spelling: &Spelling::Loop { dir: apart(self).map(str::to_owned).or_else(|| asked.typed.clone()) },
             live: self.liveness.as_ref(),
-            unknown_since: None,
+            unknown: None,
             damage: self.core.why().or(seam),
             core: self.core.value(),
             run: self.run.value(),

@@ -1,5 +1,7 @@
 //! The transition function.
 
+use std::time::Duration;
+
 use peers_model::claim::CommitClaims;
 use peers_model::outcome::{ErrorKind, ExitClass, PeerExit, StopReason, TamperKind, Usage};
 use peers_model::record::{CommitsSeen, ExitProof, ExitRecord, Record, RunStarted, TickStarted, TurnEnded};
@@ -398,8 +400,9 @@ fn on_booted(cfg: &LoopConfig, m: &Machine, facts: &Facts, left: &Left, input: &
             d
         }
         Some(open) => {
-            // While nothing ran, nothing was spent.
-            let until = left.last_sign.map_or(input.at.wall, |sign| sign.min(input.at.wall));
+            // While nothing ran, nothing was spent. A turn that never said anything would have been ended for that.
+            let silent = open.at.plus(Duration::from_secs(cfg.idle_s.max(1)));
+            let until = left.last_sign.unwrap_or(silent).min(input.at.wall);
             let elapsed = u64::try_from(until.since(open.at).as_millis()).unwrap_or(u64::MAX);
             // Where the turn was over and gates ran, how it ended is known.
             let ended = open.ended.as_ref().map(|ended| ended.exit.as_ref().clone());

@@ -305,14 +305,20 @@ fn what_a_dead_loop_left_running_is_ended_before_anything_is_looked_at() {
 
 #[test]
 fn a_recovered_tick_is_charged_for_no_longer_than_it_could_have_run() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.begin();
-    bench.until(|b| b.m.state.open.is_some());
-    bench.crash();
-    bench.now = bench.now.plus(std::time::Duration::from_hours(1000));
-    bench.run();
-    assert_eq!(bench.tick(1).exit.duration_ms, bench.cfg.absolute_s * 1000);
+    let long = std::time::Duration::from_hours(1000);
+    for silent in [true, false] {
+        let mut bench = Bench::new("ann bob");
+        bench.cfg.max_ticks = Some(1);
+        bench.begin();
+        bench.until(|b| b.m.state.open.is_some());
+        bench.crash();
+        bench.now = bench.now.plus(long);
+        bench.left.last_sign = (!silent).then_some(bench.now);
+        bench.run();
+        // One that never says anything is ended for that.
+        let most = if silent { bench.cfg.idle_s } else { bench.cfg.absolute_s };
+        assert_eq!(bench.tick(1).exit.duration_ms, most * 1000, "{silent}");
+    }
 }
 
 #[test]

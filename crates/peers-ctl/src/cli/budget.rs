@@ -102,12 +102,16 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         let now = clock::now();
         let until = args.span.0.map(|span| now.plus(span));
         let standing = Standing::read(&mut disk, now)?;
-        let (caps, notes) = raised(args, &standing, now);
+        let (caps, before, notes) = raised(args, &standing, now);
         let op = OperatorOp::BudgetSet { caps, until };
         let words = words(&op);
         let data = serde_json::to_value(&op).unwrap_or_default();
         let taken = operator::act(&cx, &place, ("budget raise", op), |_| Ok(()))?;
         let mut text = format!("{name}: {words}{}", taken.said());
+        if !before.is_empty() {
+            // A cap that somebody else has put there is seen by that.
+            let _infallible = write!(text, "\n  before: {}", before.join(", "));
+        }
         for note in &notes {
             let _infallible = write!(text, "\n  note: {note}");
         }
@@ -121,19 +125,20 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     })
 }
 
-/// What is to be set, and what a person should know of it.
-fn raised(args: &Raise, standing: &Standing, now: Timestamp) -> (Vec<CapSet>, Vec<String>) {
+/// What is to be set, what held before, and what a person should know of it.
+fn raised(args: &Raise, standing: &Standing, now: Timestamp) -> (Vec<CapSet>, Vec<String>, Vec<String>) {
     let all = [
         (Cap::MaxRuntimeS, args.runtime),
         (Cap::MaxIterations, args.ticks),
         (Cap::MaxTokens, args.tokens),
         (Cap::MaxUsd, args.usd),
     ];
-    let (mut caps, mut notes) = (Vec::new(), Vec::new());
+    let (mut caps, mut before, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     for (cap, step) in all {
         let Some(step) = step else { continue };
         let raise = standing.raise(cap, step, now);
         notes.extend(remarks(&raise));
+        before.extend(raise.held.map(|held| format!("`budget.{}` {}", cap.key(), shown(cap, held))));
         caps.push(raise.set);
     }
     if let Some(own) = standing.own_ticks().filter(|_| args.ticks.is_some()) {
@@ -141,11 +146,11 @@ fn raised(args: &Raise, standing: &Standing, now: Timestamp) -> (Vec<CapSet>, Ve
             "the newest run has a cap of its own, --max-ticks {own}, which is not raised: it counts anew in each run"
         ));
     }
-    (caps, notes)
+    (caps, before, notes)
 }
 
 /// From where it was counted, and that it does not help.
-fn remarks(Raised { set, from_spent, reached }: &Raised) -> Vec<String> {
+fn remarks(Raised { set, held: _, from_spent, reached }: &Raised) -> Vec<String> {
     let from = from_spent.map(|spent| {
         format!(
             "there was no `budget.{}`: counted from what is spent, {}",

@@ -83,6 +83,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         ctl.say("no project is registered: `peers-ctl new PATH` sets one up, `peers-ctl add PATH` registers one that is");
         return Ok(ExitCode::SUCCESS);
     }
+    ctl.warn_ended(&warnings);
     let head = ["NAME", "STATE", "PID", "PATH"].map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(all.iter().map(cells)).collect();
     ctl.out.data(&table(&rows))?;

@@ -329,7 +329,7 @@ impl Told<'_> {
                 } else {
                     ctl.say(&format!("note: {shown} is set up and registered; starting it failed"));
                 }
-                return Err(error);
+                return Err(ctl.about_name(name, error));
             }
         }
         Ok(ExitCode::from(exit::OK))

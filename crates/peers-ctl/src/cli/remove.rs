@@ -32,12 +32,12 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         let removed =
             peers_fleet::roster::remove(&config, &ctl.env, name, args.force, args.purge_logs, ctl.wait);
         let project = removed.map_err(failed)?;
-        Ok(Done::well(
-            format!(
-                "removed {name}; its repository and its history stay in {}",
-                peers_sys::term::inline(&project.path)
-            ),
-            json!({"path": project.path}),
-        ))
+        let path = peers_sys::term::inline(&project.path);
+        let what = if peers_run::place::is_gone(std::path::Path::new(&project.path)) {
+            format!("its directory {path} is not there, and its history stays where it was")
+        } else {
+            format!("its repository and its history stay in {path}")
+        };
+        Ok(Done::well(format!("removed {name}; {what}"), json!({"path": project.path})))
     })
 }

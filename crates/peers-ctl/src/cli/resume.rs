@@ -40,6 +40,12 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         let cx = ctl.cx(&project);
         let place = cx.place()?;
         let (max_runtime, reset) = (args.budget.max_runtime, args.budget.reset_budget);
+        // A start that is refused changes nothing.
+        if args.start && place.holder()?.is_none() {
+            let asked = args.budget.options(&RunArgs::default(), ctl);
+            let options = super::restart::as_last(&project.last_argv, asked)?;
+            super::start::refuse(ctl, &config, name, &options)?;
+        }
         let mut told = Vec::new();
         if reset {
             let taken = operator::act(&cx, &place, ("resume", OperatorOp::BudgetReset), |_| Ok(()))?;

@@ -9,6 +9,8 @@ use peers_fleet::budget::Step;
 use peers_fleet::registry::{self, Restart, RestartPolicy};
 use peers_fleet::start::{self, StartOptions, Started};
 use peers_model::{RunId, Usd, exit};
+use peers_run::boot::BootError;
+use peers_run::place::Place;
 use peers_store::runs;
 use peers_sys::term;
 use serde_json::json;
@@ -237,6 +239,20 @@ pub(crate) fn launch(
     Ok(start::start(config, name, &ctl.env, &options)?)
 }
 
+/// Refuses what a start with these options would be refused for, as far as that can be seen from here.
+pub(crate) fn refuse(
+    ctl: &Ctl,
+    config: &peers_fleet::ConfigDir,
+    name: &ProjectName,
+    options: &StartOptions,
+) -> Result<(), CommandError> {
+    let project = start::project(config, name).map_err(failed)?;
+    let place = start::located(&project, &ctl.env).map_err(failed)?;
+    let options = StartOptions { work_dir: going_on(ctl, config, name, options)?, ..options.clone() };
+    let findings = start::refusals(name, &place, &ctl.env, &options);
+    if findings.is_empty() { Ok(()) } else { Err(BootError { findings }.into()) }
+}
+
 /// Starts one and says so.
 pub(crate) fn started(
     ctl: &Ctl,
@@ -288,8 +304,7 @@ fn going_on(
     let project = start::project(config, name).map_err(failed)?;
     let cx = ctl.cx(&project);
     let Ok((place, mut disk)) = cx.view() else { return Ok(None) };
-    let Ok((records, _)) = runs::list(&mut disk) else { return Ok(None) };
-    let Some(record) = records.last() else { return Ok(None) };
+    let Ok(Some(record)) = runs::last(&mut disk) else { return Ok(None) };
     let dir = std::path::PathBuf::from(&record.workdir);
     if dir == place.work_dir() || !record.own_branch {
         return Ok(None);
@@ -310,10 +325,21 @@ fn going_on(
         )
         .hint(format!(
             "make it again: `{}`; or begin beside it: `peers-ctl start {name} --worktree`",
-            peers_run::place::remade(record, place.project_dir())
+            peers_run::place::remade(&record, place.project_dir())
         )));
     }
-    Ok(Some(dir))
+    // What a record says, and what lies there, is no place to start in before it is known to be this project's.
+    let there = Place::locate(&dir, &ctl.env).and_then(|there| there.expect(Some(place.id())));
+    if there.as_ref().is_ok_and(|there| there.work_dir() == dir) {
+        return Ok(Some(dir));
+    }
+    let (shown, run) = (term::inline(&record.workdir), &record.run_id);
+    let why = there.err().map_or_else(|| "it leads elsewhere".to_owned(), |error| error.to_string());
+    Err(CommandError::new(
+        exit::REFUSED,
+        format!("{name} worked in {shown}, which is not the worktree of run {run} any more: {why}"),
+    )
+    .hint(format!("put it back, or begin beside it: `peers-ctl start {name} --worktree`")))
 }
 
 /// What would be started.
@@ -339,10 +365,8 @@ fn planned(
     let refusals = if let Some(holder) = holder {
         vec![format!("already running, or somebody is about to: {holder}")]
     } else {
-        start::refusals(name, &place, &ctl.env, &options)
-            .into_iter()
-            .map(peers_console::cx::refusal)
-            .collect()
+        let found = start::refusals(name, &place, &ctl.env, &options).into_iter();
+        found.map(|finding| ctl.by_name(&project, &peers_console::cx::refusal(finding))).collect()
     };
     let shown: Vec<String> = argv.iter().map(|word| term::quoted(word)).collect();
     let mut text = format!("{name}: {}", shown.join(" "));

@@ -71,6 +71,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     if ctl.json {
         ctl.document("status", &rows, &warnings)?;
     }
+    ctl.warn_ended(&warnings);
     Ok(ExitCode::from(crate::many::together(&codes)))
 }
 

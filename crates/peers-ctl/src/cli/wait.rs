@@ -104,6 +104,7 @@ pub(crate) fn stopped(
     let mut unknown: BTreeMap<ProjectName, u32> = BTreeMap::new();
     loop {
         let (all, warnings) = ctl.seen_of(config, names)?;
+        ctl.warn_ended(&warnings);
         for one in &all {
             let looks = unknown.entry(one.project.name.clone()).or_default();
             *looks = if one.project.state == State::Unknown { looks.saturating_add(1) } else { 0 };
@@ -142,14 +143,21 @@ pub(crate) fn stopped(
     }
 }
 
+/// The number of SIGTERM.
+const TERM: i32 = 15;
+
 /// The exit code of a loop that is over, as far as it is known.
 fn code(project: &Project) -> u8 {
     match project.state {
         // What is kept may be of a run before the one that died.
         State::Crashed => exit::BUG,
         State::Unknown => exit::REFUSED,
-        State::Fresh | State::Running | State::Stopped => {
-            project.last_exit.as_ref().and_then(|exit| exit.code).unwrap_or(exit::OK)
+        State::Fresh | State::Running => exit::OK,
+        State::Stopped => {
+            let known = project.last_exit.as_ref();
+            let code = known.and_then(|exit| exit.code.or_else(|| exit.signal.map(exit::signalled)));
+            // It was told to end, and ended without a last word.
+            code.unwrap_or_else(|| exit::signalled(TERM))
         }
     }
 }

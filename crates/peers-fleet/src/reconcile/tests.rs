@@ -171,6 +171,8 @@ fn due(state: State, look: Look, what: Run) -> Option<(State, Option<Outcome>)> 
         (Look::Dead | Look::Command, State::Stopped | State::Crashed) => {
             told.filter(|_| what == Run::ForeignNew)
         }
+        // It was registered with its history.
+        (Look::Dead | Look::Command, State::Fresh) if what == Run::ForeignOld => stopped(Outcome::Converged),
         (Look::Dead | Look::Command, State::Fresh) => told,
     }
 }
@@ -251,8 +253,41 @@ fn whatever_stands_in_the_registry_it_becomes_what_was_seen_and_stays_so() {
             let open = what == Run::Open && matches!(look, Look::Dead | Look::Command);
             assert!(change.leftovers.is_none() || open, "{told}");
         }
-        assert_eq!(reconcile(&after, seen, at(300)), None, "{told}: looking again changes nothing");
+        assert_eq!(reconcile(&after, seen, at(220)), None, "{told}: looking again changes nothing");
     });
+}
+
+#[test]
+fn a_controller_that_hangs_hides_no_crash() {
+    let before = project(State::Running, Some(Phase::Up));
+    let seen = observation(Look::Dead, Run::Open, true);
+    // At work since 190.
+    for (when, hidden) in [(190, true), (250, true), (251, false), (189, false)] {
+        assert_eq!(reconcile(&before, &seen, at(when)).is_none(), hidden, "{when}");
+    }
+    let nobody = Observation { operation: Some(None), ..seen };
+    let change = reconcile(&before, &nobody, at(200)).unwrap();
+    assert_eq!((change.state, change.outcome), (State::Crashed, Some(Outcome::Killed)));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_stands_in_the_lock_of_a_known_process_does_not_say_which_run_it_is() {
+    let mut before = project(State::Running, Some(Phase::Up));
+    let runtime = before.runtime.as_mut().unwrap();
+    runtime.boot_id = peers_sys::clock::boot_id().map(str::to_owned);
+    (runtime.pid, runtime.starttime) = (Some(4242), Some(7));
+    let noted = runtime.identity().unwrap();
+    let run_of = |identity: Option<peers_sys::identity::ProcIdentity>| {
+        let mut seen = observation(Look::Alive, Run::Open, false);
+        let Probe::Alive(holder) = &mut seen.probe else { panic!("{seen:?}") };
+        (holder.run_id, holder.identity) = (Some(OTHER.to_owned()), identity);
+        let change = reconcile(&before, &seen, at(200));
+        let after = change.map_or(before.runtime.clone(), |change| change.runtime);
+        after.unwrap().run_id.to_string()
+    };
+    let another = peers_sys::identity::ProcIdentity { start_time: Some(8), ..noted.clone() };
+    assert_eq!([run_of(None), run_of(Some(another)), run_of(Some(noted))], [OTHER, OTHER, KNOWN]);
 }
 
 #[test]
@@ -277,6 +312,14 @@ fn a_start_that_was_noted_down_and_never_began_leaves_things_as_they_were() {
             let change = reconcile(&before, &observation(Look::Dead, what, false), at(200)).unwrap();
             let mut after = before.clone();
             change.apply(&mut after, at(200));
+            if state == State::Fresh && what == Run::ForeignOld {
+                assert_eq!(
+                    (after.state, after.runtime),
+                    (State::Stopped, None),
+                    "registered with its history"
+                );
+                continue;
+            }
             assert_eq!(after, Project { runtime: None, ..before }, "{state:?} {what:?}");
         }
     }

@@ -400,6 +400,13 @@ fn space(place: &Place, out: &mut Vec<Finding>) {
             continue;
         }
         seen.push(device);
+        if dir.is_read_only().unwrap_or(false) {
+            out.push(Finding::new(
+                exit::ENVIRONMENT,
+                format!("nothing can be written for {what}, at {}", term::inline(&path.to_string_lossy())),
+                place::writable_again(dir.path()),
+            ));
+        }
         if dir.free_bytes().is_ok_and(|free| free < limits::DISK_FREE) {
             out.push(Finding::new(
                 exit::ENVIRONMENT,

@@ -355,6 +355,7 @@ impl Ground {
             cfg.uncommitted = changes.iter().map(|path| term::inline(path)).collect();
         }
         let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
+        let own_branch = own_branch.or_else(|| went_on(&records, &place, branch.as_deref()));
         let record = RunRecord {
             v: 1,
             run_id: run_id.clone(),
@@ -568,6 +569,14 @@ fn git_finding(error: &peers_git::GitError) -> Finding {
     let code =
         if matches!(error, peers_git::GitError::Exists { .. }) { exit::CONFLICT } else { exit::INVALID };
     Finding::plain(code, chain(error))
+}
+
+/// The branch to land into, for a run that goes on where one with a branch of its own worked.
+fn went_on(records: &[RunRecord], place: &Place, branch: Option<&str>) -> Option<String> {
+    let here = place.work_dir().to_string_lossy();
+    let there = |record: &&RunRecord| record.workdir == here && record.branch.as_deref() == branch;
+    let before = records.iter().rev().find(there).filter(|_| branch.is_some())?;
+    before.own_branch.then(|| before.into.clone().unwrap_or_default())
 }
 
 /// Makes the branch or the worktree that was asked for. Returns the branch to land into.

@@ -282,12 +282,21 @@ pub fn file_exit(error: &FileError) -> u8 {
     match error {
         FileError::TooLarge { .. } | FileError::NotFound { .. } | FileError::NotUtf8 { .. } => exit::INVALID,
         error if error.is_unsafe() || error.is_denied() => exit::REFUSED,
+        error if error.is_read_only() => exit::ENVIRONMENT,
         _ => exit::BUG,
     }
 }
 
 /// What helps where a disk is full.
 pub const FREE_SPACE: &str = "free some space, then run it again";
+
+/// What to do about a file system that is mounted read-only. What is kept there already is not looked for elsewhere.
+pub(crate) fn writable_again(path: &Path) -> String {
+    format!(
+        "`findmnt -T {}` shows where that is mounted: make it writable again; only where nothing is kept yet, XDG_CACHE_HOME names another place for caches, XDG_STATE_HOME one for trusted stores",
+        peers_sys::term::quoted(&path.to_string_lossy())
+    )
+}
 
 /// What to do about a file that cannot be used.
 #[must_use]
@@ -296,8 +305,7 @@ pub fn file_hint(error: &FileError) -> Option<String> {
         return Some("run as the user who set this up, or give yourself access to it".to_owned());
     }
     if error.is_read_only() {
-        let text = "nothing can be written there; XDG_CACHE_HOME names another place for caches, XDG_STATE_HOME one for trusted stores";
-        return Some(text.to_owned());
+        return Some(writable_again(error.path()));
     }
     error.is_disk_full().then(|| FREE_SPACE.to_owned())
 }

@@ -151,6 +151,15 @@ impl SafeDir {
         let stat = rustix::fs::fstatvfs(&self.fd).map_err(|e| io_error(&self.path, "measure", e))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+
+    /// Whether this file system is mounted so that nothing can be written.
+    ///
+    /// # Errors
+    /// [`FileError::Io`].
+    pub fn is_read_only(&self) -> Result<bool, FileError> {
+        let stat = rustix::fs::fstatvfs(&self.fd).map_err(|e| io_error(&self.path, "measure", e))?;
+        Ok(stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+    }
 }
 
 fn rename_noreplace(

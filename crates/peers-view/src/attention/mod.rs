@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::liveness::Liveness;
 use crate::loopview::Core;
-use crate::row::RecentTick;
+use crate::row::{RecentTick, Unknown};
 use crate::sourced::Sourced;
 use crate::words;
 
@@ -149,8 +149,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) spelling: &'a Spelling,
     /// Whether it runs, and if not, why.
     pub(crate) live: Sourced<&'a Liveness>,
-    /// Since when nobody knows whether it runs.
-    pub(crate) unknown_since: Option<Timestamp>,
+    /// What is known where nobody can say how it stands.
+    pub(crate) unknown: Option<&'a Unknown>,
     /// What is wrong with the journal.
     pub(crate) damage: Option<&'a str>,
     /// The fold of the journal.
@@ -208,6 +208,7 @@ pub(crate) fn attention(facts: &Facts<'_>) -> Attention {
     // What is typed next fails for that, whatever it is; but that somebody meddled is looked at first.
     let first = idle && files.is_none() && !facts.live.value().is_some_and(|live| stopped::is_first(live));
     found.extend(refused(facts).filter(|_| first));
+    found.extend(facts.live.value().filter(|_| first).and_then(|live| stopped::exhausted(facts, live)));
     found.push(base);
     found.extend(facts.live.value().into_iter().flat_map(|live| running::causes(facts, live)));
     found.extend(foreign_lock(facts));
@@ -223,13 +224,17 @@ pub(crate) fn attention(facts: &Facts<'_>) -> Attention {
 /// Nobody can say whether it runs.
 fn unknown(facts: &Facts<'_>) -> Cause {
     let why = facts.live.why().unwrap_or("nobody looked");
-    let since = facts.unknown_since;
+    let since = facts.unknown.and_then(|unknown| unknown.since);
     // Who does not say since when has no memory, and would never tell.
     let fresh = since.is_some_and(|since| facts.now.since(since).as_millis() <= u128::from(UNKNOWN_MS));
     Cause {
         level: if fresh { Level::Watch } else { Level::Act },
         code: "unknown",
-        why: format!("it is not known whether the loop runs: {why}"),
+        why: if facts.unknown.is_some_and(|unknown| unknown.nobody) {
+            format!("{why}, and no loop runs")
+        } else {
+            format!("it is not known whether the loop runs: {why}")
+        },
         since,
         action: facts.spelling.either(("doctor", ""), "doctor"),
     }
@@ -268,7 +273,7 @@ fn files(facts: &Facts<'_>, told: &str) -> Option<Cause> {
             action: facts.spelling.peers("goals lint"),
         });
     }
-    if facts.unaccepted.is_empty() || told == "goal-mutation" {
+    if told == "goal-mutation" {
         return None;
     }
     if facts.placeholder && told == "fresh" {
@@ -279,6 +284,9 @@ fn files(facts: &Facts<'_>, told: &str) -> Option<Cause> {
             since: None,
             action: facts.spelling.peers("goals edit"),
         });
+    }
+    if facts.unaccepted.is_empty() {
+        return None;
     }
     let files: Vec<String> = facts.unaccepted.iter().map(|file| format!(".peers/{file}")).collect();
     Some(Cause {

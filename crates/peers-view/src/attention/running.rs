@@ -226,7 +226,7 @@ fn caps(facts: &Facts<'_>, core: &Core) -> Vec<Cause> {
         let action = || {
             kind(row).map_or_else(
                 || facts.spelling.peers("goals edit --config"),
-                |kind| more(facts.spelling, kind, row.cap),
+                |kind| more(facts.spelling, kind, Some(row)),
             )
         };
         let (Some(percent), Some(cap)) = (row.percent(), row.cap) else { continue };

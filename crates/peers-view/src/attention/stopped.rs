@@ -1,11 +1,13 @@
 //! A loop that does not run: what its ending asks for, by the table of stop reasons.
 
+use peers_core::budget;
+use peers_model::config::UsdMode;
 use peers_model::outcome::{ApiClass, BudgetKind, ErrorKind, StopReason};
-use peers_model::{GoalId, PeerName, Timestamp, Tokens, Usd, login};
+use peers_model::{GoalId, PeerName, Timestamp, Usd, login};
 use peers_sys::term;
 
 use super::{Cause, Facts, Level, Spelling};
-use crate::budget::Amount;
+use crate::budget::{Amount, BudgetRow};
 use crate::diagnostic::{cause, stop_detail};
 use crate::liveness::Liveness;
 
@@ -298,6 +300,39 @@ fn cap_of(facts: &Facts<'_>, kind: BudgetKind) -> Option<Room> {
     Some(if used { Room::Used } else { Room::Left })
 }
 
+/// The budget that is used up of a loop that stopped for something else: its next start is refused for that.
+pub(super) fn exhausted(facts: &Facts<'_>, live: &Liveness) -> Option<Cause> {
+    match live {
+        Liveness::Crashed { .. } => {}
+        Liveness::Stopped { reason, .. }
+            if !matches!(reason, StopReason::Complete | StopReason::Budget(_)) => {}
+        _ => return None,
+    }
+    let core = facts.core?;
+    let hard = core.budget.usd_mode == Some(UsdMode::Hard);
+    // A cap that one run was given is no cap of the next.
+    let given = facts.run.is_some_and(|run| run.given_usd().is_some());
+    let kinds =
+        [BudgetKind::MaxIterations, BudgetKind::MaxRuntime, BudgetKind::MaxTokens, BudgetKind::MaxUsd];
+    let row_of =
+        |kind| core.budget.rows.iter().find(|row| row.peer.is_none() && Some(row.key.as_str()) == key(kind));
+    kinds.into_iter().filter(|kind| *kind != BudgetKind::MaxUsd || (hard && !given)).find_map(|kind| {
+        let row = row_of(kind).filter(|_| cap_of(facts, kind) == Some(Room::Used))?;
+        let cap = row.cap?.words();
+        Some(Cause {
+            level: Level::Act,
+            code: "budget",
+            why: format!(
+                "a start would refuse: the budget is used up, {}: {} of {cap}",
+                row.name,
+                row.words()
+            ),
+            since: None,
+            action: raise(facts, kind),
+        })
+    })
+}
+
 /// Raises the cap that was reached; where it was raised already, goes on.
 fn raise(facts: &Facts<'_>, kind: BudgetKind) -> Option<String> {
     let spelling = facts.spelling;
@@ -314,7 +349,7 @@ fn raise(facts: &Facts<'_>, kind: BudgetKind) -> Option<String> {
             spelling.resume()
         }
         BudgetKind::MaxIterations | BudgetKind::MaxRuntime | BudgetKind::MaxTokens | BudgetKind::MaxUsd => {
-            let raise = more(spelling, kind, row.and_then(|row| row.cap))?;
+            let raise = more(spelling, kind, row)?;
             Some(match spelling {
                 Spelling::Ctl { .. } => then(&raise, &spelling.resume()?),
                 Spelling::Loop { .. } => raise,
@@ -325,39 +360,26 @@ fn raise(facts: &Facts<'_>, kind: BudgetKind) -> Option<String> {
     }
 }
 
-/// The command that gives half as much again of what ran out.
-pub(super) fn more(spelling: &Spelling, kind: BudgetKind, cap: Option<Amount>) -> Option<String> {
-    let half = |n: u64| (n / 2).max(1);
-    let (flag, by) = match (kind, cap) {
-        (BudgetKind::MaxIterations, Some(Amount::Count(n))) => ("--ticks", half(n).to_string()),
-        (BudgetKind::MaxIterations, _) => ("--ticks", "50".to_owned()),
-        (BudgetKind::MaxRuntime, _) => ("--runtime", "2h".to_owned()),
-        (BudgetKind::MaxTokens, Some(Amount::Tokens(Tokens(n)))) => ("--tokens", half(n).to_string()),
-        (BudgetKind::MaxTokens, _) => ("--tokens", "1000000".to_owned()),
-        (BudgetKind::MaxUsd, Some(Amount::Usd(usd))) => ("--usd", dollars(usd).to_string()),
-        (BudgetKind::MaxUsd, _) => ("--usd", "5".to_owned()),
-        (
-            BudgetKind::MaxWall
-            | BudgetKind::Deadline
-            | BudgetKind::MaxConsecutiveFailures
-            | BudgetKind::PerPeer
-            | BudgetKind::NoProgress,
-            _,
-        ) => return None,
+/// The command that gives more of what ran out.
+pub(super) fn more(spelling: &Spelling, kind: BudgetKind, row: Option<&BudgetRow>) -> Option<String> {
+    let raw = |amount: Amount| match amount {
+        Amount::Millis(ms) => ms / 1000,
+        other => other.raw(),
     };
+    let (cap, spent) = (row.and_then(|row| row.cap), row.map_or(0, |row| raw(row.spent)));
     match (spelling, cap) {
-        (Spelling::Ctl { .. }, _) => spelling.either(("budget raise", &format!("{flag} +{by}")), ""),
+        (Spelling::Ctl { .. }, _) => {
+            let more = budget::more(kind, cap.map(raw), spent)?;
+            spelling.either(("budget raise", &more), "")
+        }
         // A cap of money can be given to one run alone; it counts over all of them.
-        (Spelling::Loop { .. }, Some(Amount::Usd(usd))) => {
-            spelling.peers(&format!("run --max-usd {}", whole(usd).saturating_add(dollars(usd))))
+        (Spelling::Loop { .. }, Some(Amount::Usd(cap))) => {
+            let most = Usd::from_micros(cap.as_micros().max(spent));
+            let half = whole(Usd::from_micros(cap.as_micros() / 2)).max(1);
+            spelling.peers(&format!("run --max-usd {}", whole(most).saturating_add(half)))
         }
         (Spelling::Loop { .. }, _) => spelling.peers("goals edit --config"),
     }
-}
-
-/// Half of it, in whole dollars.
-fn dollars(usd: Usd) -> u64 {
-    whole(Usd::from_micros(usd.as_micros() / 2)).max(1)
 }
 
 /// In whole dollars, rounded up.

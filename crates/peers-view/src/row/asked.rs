@@ -108,6 +108,8 @@ pub struct Unknown {
     pub outcome: Option<String>,
     /// For people.
     pub why: String,
+    /// All the same no loop runs.
+    pub nobody: bool,
 }
 
 /// HEAD, as the repository says it.

@@ -63,7 +63,7 @@ impl Parts<'_> {
             now,
             spelling: &asked.spelling,
             live: live.as_ref(),
-            unknown_since: asked.listed.unknown.as_ref().and_then(|unknown| unknown.since),
+            unknown: asked.listed.unknown.as_ref(),
             damage: journal.damage.as_deref(),
             core,
             run,

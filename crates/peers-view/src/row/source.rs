@@ -246,6 +246,9 @@ impl FilesPart {
         {
             let config = load::load_accepted_config(text).map(Some).map_err(|error| error.to_string());
             self.config = Sourced::from_read(config);
+            if String::from_utf8_lossy(goals).contains(setup::PLACEHOLDER) {
+                self.placeholder = setup::read(disk, self.config.value()).placeholder;
+            }
             return;
         }
         self.config = loopview::read_config(disk);
@@ -265,7 +268,7 @@ pub(super) fn decided<D: Disk>(disk: &mut D, tail: Option<&Tail>, newest: Option
     let same_branch = |other: Option<RunRecord>| {
         newest.branch.is_some() && other.is_some_and(|o| o.branch == newest.branch)
     };
-    *at >= newest.started_at && (*of == newest.run_id || same_branch(runs::of(disk, of).ok().flatten()))
+    *at >= newest.started_at && (*of == newest.run_id || same_branch(runs::get(disk, of).ok().flatten()))
 }
 
 /// When the peer whose turn is open last printed something. Agents can write there, so this is for people only.

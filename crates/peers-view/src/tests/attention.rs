@@ -137,7 +137,7 @@ fn a_cap_that_was_reached_is_raised_and_once_raised_the_loop_goes_on() {
     assert_eq!(ctl, "peers-ctl budget raise billing --usd +1, then peers-ctl resume billing --start");
     assert_eq!(alone, "peers run --max-usd 2");
     let (ctl, _, _) = raised(BudgetKind::MaxTokens, "{max_tokens: 1000}");
-    assert_eq!(ctl, "peers-ctl budget raise billing --tokens +500, then peers-ctl resume billing --start");
+    assert_eq!(ctl, "peers-ctl budget raise billing --tokens +1000, then peers-ctl resume billing --start");
     let (ctl, _, _) = raised(BudgetKind::MaxIterations, "{max_iterations: 1}");
     assert_eq!(ctl, "peers-ctl budget raise billing --ticks +1, then peers-ctl resume billing --start");
     let (ctl, _, why) = raised(BudgetKind::MaxRuntime, "{max_runtime_s: 6000}");
@@ -196,7 +196,7 @@ fn a_landing_does_not_count_for_a_run_that_began_after_it() {
     world.run = RunId::new("00000000000000bb").unwrap();
     world.start(rules());
     world.exit(StopReason::MaxTicks, "");
-    let mut record = runs::of(world.store.disk(), &world.run).unwrap().unwrap();
+    let mut record = runs::get(world.store.disk(), &world.run).unwrap().unwrap();
     record.started_at = Timestamp::from_millis(after);
     runs::write(world.store.disk(), &record).unwrap();
     assert_eq!(row(&world).attention.level(), Level::Watch);
@@ -280,6 +280,7 @@ fn what_is_not_known_for_two_minutes_needs_somebody() {
             since: ms.map(|ms| Timestamp::from_millis(asked.now.as_millis() - ms)),
             outcome: Some("path_missing".into()),
             why: "the directory is gone".into(),
+            nobody: false,
         });
         let row = LoopRow::read(&mut world.disk(), &asked);
         assert_eq!((row.state, row.outcome.as_deref()), (LoopState::Unknown, Some("path_missing")));

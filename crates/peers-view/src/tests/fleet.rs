@@ -112,7 +112,12 @@ fn rows() -> Vec<LoopRow> {
     gone.listed = Listed {
         name: EVIL.into(),
         path: format!("/srv/{EVIL}"),
-        unknown: Some(Unknown { since: None, outcome: Some("path_missing".into()), why: EVIL.into() }),
+        unknown: Some(Unknown {
+            since: None,
+            outcome: Some("path_missing".into()),
+            why: EVIL.into(),
+            nobody: false,
+        }),
         ..Listed::default()
     };
     gone.spelling = Spelling::Ctl { name: EVIL.into(), dir: EVIL.into(), config_dir: None };

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use peers_model::keys::{self, every};
 
-const START: &str = "crates/peers-run/src/boot/start.rs";
+const START: &str = "crates/peers-run/src/boot/options.rs";
 const REACHES: &str = "a_key_of_the_configuration_that_is_changed_changes_the_loop";
 const BUDGETS: &str = "crates/peers-core/tests/loop_rows/budgets.rs";
 const HEALTH: &str = "crates/peers-core/tests/loop_rows/health.rs";

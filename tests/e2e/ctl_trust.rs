@@ -1,0 +1,341 @@
+//! What stands in the trusted store is written by whoever can write there, and agents run as the same user: who
+//! holds a lock is asked of the kernel, how a run ended of the journal.
+
+use std::io::{Seek as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::ctl_fleet::{Fleet, carrying, is_locked, lives, send, start_time};
+use crate::ctl_ground::store_of;
+use crate::support::{Held, heard};
+
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned()
+}
+
+/// A loop whose turn hangs: its process.
+fn hanging(fleet: &Fleet, more: &[&str]) -> u32 {
+    let row = fleet.start(more);
+    heard(&fleet.path("pipe"));
+    u32::try_from(row["pid"].as_u64().unwrap()).unwrap()
+}
+
+fn kill(fleet: &Fleet, pid: u32) {
+    send(pid, "KILL");
+    while fleet.locked() {
+        std::thread::yield_now();
+    }
+}
+
+/// A stranger that has this file open, and no lock of it.
+fn opener(path: &Path) -> Child {
+    let file = std::fs::File::options().append(true).open(path).unwrap();
+    std::process::Command::new("cat").stdin(Stdio::piped()).stdout(file).spawn().unwrap()
+}
+
+fn rewrite(path: &Path, content: &[u8]) {
+    let mut file = std::fs::File::options().write(true).open(path).unwrap();
+    file.rewind().unwrap();
+    file.write_all(content).unwrap();
+}
+
+/// Changes a run record, as a text editor would.
+fn forge(fleet: &Fleet, run: &str, with: impl FnOnce(&mut Value)) {
+    let path = fleet.store().join("runs").join(format!("{run}.json"));
+    let mut record: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    with(&mut record);
+    std::fs::write(path, record.to_string()).unwrap();
+}
+
+#[test]
+fn who_has_the_run_lock_open_and_stands_in_it_is_not_stopped_in_place_of_the_loop() {
+    for more in [&[][..], &["--now"]] {
+        let fleet = Fleet::hanging();
+        let pid = hanging(&fleet, &[]);
+        let lock = fleet.store().join("run.lock");
+        let mut stranger = opener(&lock);
+        let who = stranger.id();
+        let run = fleet.row("demo")["run_id"].clone();
+        let content = json!({"pid": who, "starttime": start_time(who), "boot_id": boot_id(), "kind": "host", "run_id": run});
+        rewrite(&lock, format!("{content}\n").as_bytes());
+        assert_eq!(fleet.row("demo")["pid"], pid, "the registry keeps who it started");
+        let done = fleet.ctl(&[&["stop"], more].concat()).exits(0);
+        assert!(done.out.starts_with("stopped demo"), "{}", done.out);
+        assert!(lives(who) && !lives(pid) && !fleet.locked());
+        drop(stranger.stdin.take());
+        assert_eq!(stranger.wait().unwrap().code(), Some(0));
+        fleet.is_quiet();
+    }
+}
+
+#[test]
+fn a_lock_in_which_nothing_can_be_read_keeps_no_loop_from_being_stopped() {
+    let fleet = Fleet::hanging();
+    let pid = hanging(&fleet, &[]);
+    rewrite(&fleet.store().join("run.lock"), b"x");
+    assert_eq!(fleet.row("demo")["pid"], pid);
+    let done = fleet.ctl(&["stop"]).exits(0);
+    assert!(done.out.starts_with("stopped demo") && !lives(pid), "{}", done.out);
+    fleet.is_quiet();
+}
+
+#[test]
+fn the_name_of_another_run_in_the_lock_ends_none_of_its_processes() {
+    let fleet = Fleet::hanging();
+    fleet.another("victim");
+    let started = fleet.data("peers-ctl.start/1", &["start", "victim"], 0);
+    heard(&fleet.path("pipe"));
+    let theirs = started[0]["run_id"].as_str().unwrap();
+    let marked = || carrying(&format!("PEERS_RUN_ID={theirs}")).len();
+    let before = marked();
+    assert!(before > 0);
+    let lock = store_of(&fleet, &fleet.at("")).join("run.lock");
+    let renamed = || {
+        let text = std::fs::read_to_string(&lock).unwrap();
+        let holder: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let own = holder["run_id"].as_str().unwrap().to_owned();
+        rewrite(&lock, text.replace(&own, theirs).as_bytes());
+        own
+    };
+    let pid = hanging(&fleet, &[]);
+    let own = renamed();
+    assert_eq!(fleet.row("demo")["run_id"], own);
+    send(pid, "KILL");
+    while is_locked(&lock) {
+        std::thread::yield_now();
+    }
+    let done = fleet.ctl(&["reconcile"]).exits(0);
+    assert!(done.out.contains("demo: running -> crashed (killed)"), "{}", done.out);
+    assert_eq!(marked(), before);
+    assert!(carrying(&format!("PEERS_RUN_ID={own}")).is_empty(), "its own are ended");
+    // Nor where the registry never knew another name.
+    fleet.ctl(&["remove", "demo"]).exits(0);
+    let mut command = fleet.command(crate::support::program());
+    let mut child = command.arg("run").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    heard(&fleet.path("pipe"));
+    let own = renamed();
+    fleet.ctl(&["add", ".", "--name", "demo"]).exits(0);
+    assert_eq!(fleet.row("demo")["run_id"], theirs);
+    send(child.id(), "STOP");
+    fleet.ctl(&["stop", "demo", "--now"]).exits(0);
+    child.wait().unwrap();
+    assert_eq!(marked(), before);
+    fleet.ctl(&["stop", "victim"]).exits(0);
+    for pid in carrying(&format!("PEERS_RUN_ID={own}")) {
+        send(pid, "KILL");
+    }
+}
+
+#[test]
+fn an_end_that_the_journal_does_not_know_is_none() {
+    for (reason, signal) in [("complete", None), ("interrupted", Some(15)), ("max-ticks", None)] {
+        let fleet = Fleet::hanging();
+        let pid = hanging(&fleet, &[]);
+        let run = fleet.row("demo")["run_id"].as_str().unwrap().to_owned();
+        forge(&fleet, &run, |record| {
+            record["ended_at"] = record["started_at"].clone();
+            record["reason"] = reason.into();
+            record["exit_code"] = 0.into();
+            record["signal"] = json!(signal);
+            record["detail"] = "all gates green, proved".into();
+        });
+        kill(&fleet, pid);
+        let said = fleet.ctl(&["dashboard"]).exits(0).out;
+        assert!(said.contains("crashed") && !said.contains("proved"), "{reason}: {said}");
+        assert_eq!(fleet.row("demo")["state"], "crashed", "{reason}");
+        fleet.ctl(&["wait", "--timeout", "1m"]).exits(70);
+        let status = fleet.peers(&["status"]).out;
+        assert!(status.contains("state:     crashed") && !status.contains("proved"), "{reason}: {status}");
+    }
+}
+
+#[test]
+fn who_holds_the_lock_of_controllers_and_is_none_hides_no_crash() {
+    let fleet = Fleet::hanging();
+    let pid = hanging(&fleet, &[]);
+    // Also where it says what another one left there.
+    let old = json!({"pid": 4242, "op": "peers-ctl start demo", "since": "2026-03-04T21:10:00.000Z"});
+    let held = Held::of(&fleet.store().join("op.lock"), |_| Some(old));
+    kill(&fleet, pid);
+    assert_eq!(fleet.row("demo")["state"], "crashed");
+    fleet.ctl(&["wait", "--timeout", "1m"]).exits(70);
+    let done = fleet.ctl(&["stop", "demo"]).exits(4);
+    let who = format!("process {} holds the lock of controllers", held.process.id());
+    assert!(done.err.contains(&who), "{}", done.err);
+}
+
+/// A record of a run that never was, newer than all.
+fn plant(fleet: &Fleet, with: impl FnOnce(&mut Value)) {
+    let last = fleet.runs().pop().unwrap()["run_id"].as_str().unwrap().to_owned();
+    let runs = fleet.store().join("runs");
+    std::fs::copy(runs.join(format!("{last}.json")), runs.join("ffffffffffffffff.json")).unwrap();
+    forge(fleet, "ffffffffffffffff", |record| {
+        record["run_id"] = "ffffffffffffffff".into();
+        record["started_at"] = "2199-01-01T00:00:00.000Z".into();
+        with(record);
+    });
+}
+
+#[test]
+fn a_run_that_the_journal_does_not_know_keeps_no_loop_from_starting_and_sets_no_cap() {
+    let fleet = Fleet::new();
+    fleet.configured("budget:\n  max_usd: 10\n");
+    fleet.start(&["--max-ticks", "1"]);
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    plant(&fleet, |record| {
+        record["workdir"] = "/nonexistent/worktree".into();
+        record["own_branch"] = true.into();
+        record["branch"] = "elsewhere".into();
+        record["argv"] = json!(["run", "--max-usd=90000"]);
+    });
+    let done = fleet.ctl(&["budget", "raise", "--usd", "+5"]).exits(0);
+    assert!(done.out.contains("`budget.max_usd` is $15.00 until "), "{}", done.out);
+    assert!(done.out.contains("\n  before: `budget.max_usd` $10.00\n"), "{}", done.out);
+    let row = fleet.start(&["--max-ticks", "1"]);
+    assert_eq!(row["workdir"], fleet.at("").canonicalize().unwrap().to_string_lossy().trim_end_matches('/'));
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+}
+
+#[test]
+fn a_start_goes_on_in_the_worktree_of_the_last_run_again_and_again() {
+    let fleet = Fleet::new();
+    let dir = fleet.start(&["--worktree", "--max-ticks", "1"])["workdir"].as_str().unwrap().to_owned();
+    let head = fleet.head();
+    for args in [&["start"][..], &["start"], &["restart"], &["resume", "--start"]] {
+        fleet.ctl(&["wait", "--timeout", "2m"]);
+        fleet.ctl(args).exits(0);
+        fleet.ctl(&["stop"]).exits(0);
+        let run = fleet.runs().pop().unwrap();
+        assert_eq!((&run["workdir"], &run["own_branch"]), (&dir.as_str().into(), &true.into()), "{args:?}");
+        assert_eq!(run["into"], "main");
+    }
+    assert_eq!(fleet.head(), head, "nothing was done in the checkout");
+    let runs = fleet.runs().len();
+    // Something else in its place is no worktree of it.
+    std::fs::rename(&dir, fleet.path("moved")).unwrap();
+    std::os::unix::fs::symlink(fleet.at(""), &dir).unwrap();
+    for args in [&["start"][..], &["start", "--dry-run"], &["resume", "--start"]] {
+        let done = fleet.ctl(args).exits(5);
+        assert!(done.err.contains("which is not the worktree of run "), "{}", done.err);
+    }
+    std::fs::remove_file(&dir).unwrap();
+    let done = fleet.ctl(&["start"]).exits(5);
+    assert!(done.err.contains("which is gone, and run "), "{}", done.err);
+    assert_eq!((fleet.runs().len(), fleet.head()), (runs, head));
+}
+
+#[test]
+fn a_crash_in_a_worktree_is_taken_up_by_the_command_that_is_shown() {
+    let fleet = Fleet::hanging();
+    let pid = hanging(&fleet, &["--worktree"]);
+    for _ in 0..2 {
+        let pid =
+            if lives(pid) { pid } else { u32::try_from(fleet.row("demo")["pid"].as_u64().unwrap()).unwrap() };
+        kill(&fleet, pid);
+        let said = fleet.data("peers-ctl.dashboard/1", &["dashboard", "--project", "demo"], 0);
+        assert_eq!(said["project"]["attention"]["action"], "peers-ctl start demo", "{said}");
+        fleet.ctl(&["start"]).exits(0);
+        heard(&fleet.path("pipe"));
+    }
+    fleet.ctl(&["stop"]).exits(0);
+    fleet.is_quiet();
+}
+
+#[test]
+fn a_lock_in_the_repository_keeps_nobody_from_what_begins_no_loop() {
+    let fleet = Fleet::hanging();
+    hanging(&fleet, &[]);
+    let _held = Held::of(&fleet.at(".peers/run.lock"), |pid| Some(json!({"pid": pid})));
+    fleet.ctl(&["budget", "raise", "--ticks", "+5"]).exits(0);
+    fleet.ctl(&["resume"]).exits(0);
+    fleet.ctl(&["stop"]).exits(0);
+    fleet.ctl(&["budget", "raise", "--ticks", "+5"]).exits(0);
+    fleet.ctl(&["resume"]).exits(0);
+    fleet.ctl(&["start"]).exits(4);
+}
+
+#[test]
+fn a_resume_whose_start_is_refused_raises_nothing() {
+    let fleet = Fleet::new();
+    fleet.start(&["--max-ticks", "1"]);
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.write(".peers/config.yaml", &fleet.config("budget:\n  max_runtime_s: 77\n"));
+    let before = fleet.journal();
+    let done = fleet.ctl(&["resume", "--start", "--max-runtime", "+1h", "--reset-budget"]).exits(5);
+    assert!(done.err.contains("config.yaml changed since it was accepted"), "{}", done.err);
+    assert_eq!(fleet.journal(), before);
+}
+
+#[test]
+fn a_loop_that_was_registered_with_its_history_stands_as_its_last_run_left_it() {
+    let fleet = Fleet::hanging();
+    let pid = hanging(&fleet, &[]);
+    kill(&fleet, pid);
+    fleet.ctl(&["remove", "demo"]).exits(0);
+    fleet.ctl(&["add", ".", "--name", "again"]).exits(0);
+    fleet.ctl(&["wait", "again", "--timeout", "1m"]).exits(70);
+    assert_eq!(fleet.row("again")["state"], "crashed");
+    let said = fleet.ctl(&["list", "--state", "crashed"]).exits(0).out;
+    assert!(said.contains("again"), "{said}");
+}
+
+#[test]
+fn a_look_says_what_it_ended() {
+    let fleet = Fleet::hanging();
+    let announce = format!("echo up > {}", fleet.path("pipe").display());
+    let turn = json!([{"fork": {"what": "setsid"}}, {"shell": announce}, {"hang": "sleep"}]);
+    fleet.script("ann", &json!({"turns": [turn]}).to_string());
+    let pid = hanging(&fleet, &[]);
+    let run = fleet.row("demo")["run_id"].as_str().unwrap().to_owned();
+    kill(&fleet, pid);
+    assert!(!carrying(&format!("PEERS_RUN_ID={run}")).is_empty());
+    let done = fleet.ctl(&["list"]).exits(0);
+    let said = format!("warning: run {run} of demo died, and what it had left was ended: process ");
+    assert!(done.err.contains(&said), "{}", done.err);
+}
+
+#[test]
+fn what_every_start_refuses_for_is_shown_before_it_is_typed() {
+    let fleet = Fleet::new();
+    fleet.ctl(&["new", "./bare"]).exits(0);
+    let said = fleet.ctl(&["dashboard"]).exits(0).out;
+    assert!(said.contains("the gate is still a placeholder") && !said.contains("start bare"), "{said}");
+    // One that its operator stopped, and whose budget was lowered since.
+    fleet.start(&["--max-ticks", "3"]);
+    fleet.ctl(&["wait", "demo", "--timeout", "2m"]).exits(0);
+    fleet.configured("budget:\n  max_iterations: 2\n");
+    let shown = fleet.data("peers-ctl.dashboard/1", &["dashboard", "--project", "demo"], 0);
+    let attention = &shown["project"]["attention"];
+    assert_eq!(attention["code"], "budget", "{attention}");
+    let action = attention["action"].as_str().unwrap();
+    assert_eq!(action, "peers-ctl budget raise demo --ticks +2, then peers-ctl resume demo --start");
+    fleet.ctl(&["budget", "raise", "demo", "--ticks", "+2"]).exits(0);
+    fleet.ctl(&["resume", "demo", "--start"]).exits(0);
+    fleet.ctl(&["wait", "demo", "--timeout", "2m"]).exits(10);
+}
+
+#[test]
+fn an_agent_that_writes_into_the_lock_of_its_loop_is_seen_to_come_out_of_it() {
+    let fleet = Fleet::new();
+    let (pipe, out) = (fleet.fifo("pipe"), fleet.path("out"));
+    let asked = format!(
+        "printf x | dd of={lock} bs=1 conv=notrunc 2>/dev/null; {{ env -u PEERS_IN_TICK -u PEERS_RUN_ID HOME={home} XDG_CONFIG_HOME={home}/config XDG_STATE_HOME={home}/state {ctl} --config-dir {home}/config/peers-ctl budget raise demo --usd 777 --for never; echo $?; }} > {out} 2>&1; echo up > {pipe}",
+        lock = fleet.store().join("run.lock").display(),
+        home = fleet.path("home").display(),
+        ctl = crate::ctl_fleet::controller().display(),
+        out = out.display(),
+        pipe = pipe.display(),
+    );
+    for peer in ["ann", "ben"] {
+        let script = json!({"after": "repeat", "turns": [[{"shell": asked}, {"hang": "sleep"}]]});
+        fleet.script(peer, &script.to_string());
+    }
+    fleet.start(&[]);
+    heard(&pipe);
+    let said = std::fs::read_to_string(&out).unwrap();
+    assert!(said.contains("which holds a run lock, started it") && said.ends_with("5\n"), "{said}");
+    fleet.ctl(&["stop", "demo"]).exits(0);
+    assert!(fleet.alive().is_empty());
+}
