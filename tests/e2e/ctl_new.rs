@@ -166,6 +166,20 @@ fn without_a_gate_and_without_agents_it_says_what_is_missing() {
 }
 
 #[test]
+fn where_stop_hooks_call_the_loop_it_says_where_they_are_and_names_no_start() {
+    let world = World::bare();
+    let new = |name: &str, driver: &str| ctl(&world, &["new", name, "--driver", driver, "--test", "true"]);
+    let done = new("./hooked", "hooks").exits(0);
+    assert!(done.out.contains(".peers/hooks; its README.md says where they go\n"), "{}", done.out);
+    let last = "then: work in a session of claude or codex; a handoff there calls the next turn";
+    assert_eq!(steps(&done).last(), Some(&last));
+    assert!(!done.err.contains("peers-ctl start"), "{}", done.err);
+    let done = new("./sessions", "sessions").exits(0);
+    assert_eq!(steps(&done).last(), Some(&"then: `peers-ctl start sessions`"));
+    assert!(!done.out.contains("hooks"), "{}", done.out);
+}
+
+#[test]
 fn a_bare_word_lies_below_the_projects_root_which_is_made_on_first_use() {
     let world = World::bare();
     let root = world.path("all/projects");
@@ -197,6 +211,7 @@ fn what_is_refused_writes_nothing() {
     symlink("/etc/passwd", world.path("linked/README.md")).unwrap();
     symlink(world.at(""), world.path("same")).unwrap();
     std::fs::write(world.path("plan.md"), "# no plan\n").unwrap();
+    world.write("src/x", "x");
     for (args, code, says) in [
         (&["../repo"][..], 4, "there is a project `repo` already"),
         (&["../repo", "--name", "other"], 4, "is registered already, as `repo`"),
@@ -211,6 +226,9 @@ fn what_is_refused_writes_nothing() {
         (&["../repo", "--replace-registration"], 4, "is set up for peers already"),
         (&["../new", "--plan", "../plan.md", "--spec", "x"], 2, "--plan and --spec exclude each other"),
         (&["../new", "--plan", "../plan.md", "--modes", "implement"], 3, "is no plan"),
+        (&["../new", "--plan", "../absent.md"], 2, "hint: name a file that is there: `--plan FILE`"),
+        (&["../new", "--spec", "../absent.md"], 2, "is read from a file: `--spec FILE`"),
+        (&["./src"], 3, &format!("`peers-ctl new {}`", world.at("").canonicalize().unwrap().display())),
         (&["../new", "--modes", "implement"], 2, "needs a plan"),
         (&["../new", "--modes", ",,"], 2, "--modes names no mode"),
         (&["../new", "--detect"], 1, "`--test CMD`"),

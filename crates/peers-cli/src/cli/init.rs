@@ -11,7 +11,7 @@ use peers_model::exit;
 use peers_run::boot;
 use peers_run::scaffold::{
     self, Action, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
-    PeerSetting,
+    PeerSetting, WORK_WITH_HOOKS,
 };
 use peers_sys::term;
 use peers_sys::term::quoted;
@@ -229,14 +229,11 @@ fn top_of_a_repository(cx: &Cx) -> Result<(), CommandError> {
 
 /// What comes before the first turn, by the goals that are there, and how that turn begins.
 fn next(by_hooks: bool, cx: &Cx) -> String {
-    let begin = if by_hooks {
-        "then work in a session of claude or codex; a handoff there calls the next turn"
-    } else {
-        "`peers run`"
-    };
-    match before(cx) {
-        Some(steps) => format!("{steps}, {begin}"),
-        None => begin.trim_start_matches("then ").to_owned(),
+    match (before(cx), by_hooks) {
+        (Some(steps), true) => format!("{steps}, then {WORK_WITH_HOOKS}"),
+        (Some(steps), false) => format!("{steps}, `peers run`"),
+        (None, true) => WORK_WITH_HOOKS.to_owned(),
+        (None, false) => "`peers run`".to_owned(),
     }
 }
 
@@ -313,9 +310,8 @@ fn say(
     };
     cx.out.line(&format!("{done} {dir}"))?;
     listed(report, cx)?;
-    if let Some(hooks) = &report.hooks {
-        cx.out
-            .line(&format!("Stop hooks for the agents are in {hooks}; its README.md says where they go"))?;
+    if let Some(hooks) = report.where_hooks_are() {
+        cx.out.line(&hooks)?;
     }
     told(&report.host, report.hooks.as_deref(), cx)?;
     // A commit is missing: what comes next says it, and a note did.

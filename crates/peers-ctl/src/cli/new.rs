@@ -21,7 +21,7 @@ use peers_run::boot::{self, Finding};
 use peers_run::place::Place;
 use peers_run::scaffold::detect::Language;
 use peers_run::scaffold::project::{self, Created, How, Notice, ProjectOptions};
-use peers_run::scaffold::{Action, Field, Gates, PeerSetting};
+use peers_run::scaffold::{Action, Field, Gates, PeerSetting, WORK_WITH_HOOKS};
 use peers_sys::dir::SafeDir;
 use peers_sys::{clock, term};
 use serde_json::json;
@@ -56,10 +56,10 @@ pub(crate) struct Args {
     /// Write SPEC.md: this text, or that of the file; for a project without a history
     #[arg(long, value_name = "TEXT|FILE", value_hint = clap::ValueHint::FilePath)]
     spec: Option<String>,
-    /// A file with a plan, for the mode `implement`
+    /// A file with a plan, for the mode `implement` (no mode is in this version)
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Modes
+    /// Modes (no mode is in this version)
     #[arg(long, value_name = "A,B")]
     modes: Option<String>,
     /// What it will be written in, where nothing that is there says it
@@ -355,7 +355,11 @@ impl Told<'_> {
         ctl.out.line(&format!(
             "  .peers/goals.yaml and .peers/config.yaml{accepted}; trusted store {}",
             term::inline(&init.store.to_string_lossy())
-        ))
+        ))?;
+        match init.where_hooks_are() {
+            Some(hooks) => ctl.out.line(&format!("  {hooks}")),
+            None => Ok(()),
+        }
     }
 
     /// What is odd about it.
@@ -371,15 +375,19 @@ impl Told<'_> {
         }
     }
 
-    /// What is still missing before a start would succeed, then the start.
+    /// What is still missing before a start would succeed, then what begins the first turn.
     fn next(&self) -> Vec<String> {
         let mut steps: Vec<String> = self.task().into_iter().chain(self.before()).collect();
         steps.extend(self.programs());
         if let Ok(place) = self.cx.place() {
             steps.extend(self.cx.refusals(&place, &cx::lock(&place)));
         }
-        let start = format!("`{} start {}`", controller(self.ctl), self.name);
-        steps.push(start);
+        steps.push(match self.args.driver {
+            Some(Driver::Hooks) => WORK_WITH_HOOKS.to_owned(),
+            Some(Driver::Orchestrator | Driver::Sessions) | None => {
+                format!("`{} start {}`", controller(self.ctl), self.name)
+            }
+        });
         // Each names the directory, so that it works where this one was typed.
         steps.iter().map(|step| self.cx.out.pasteable(step)).collect()
     }

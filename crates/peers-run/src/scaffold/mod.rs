@@ -27,5 +27,5 @@ pub use gates::Gates;
 pub(crate) use host::is_hooked;
 pub use host::{Did, HostHook, HostHooks, uninstall_host_hooks};
 pub use init::{Existing, InitOptions, init};
-pub use report::{Action, Change, DeinitReport, InitReport, Outcome};
+pub use report::{Action, Change, DeinitReport, InitReport, Outcome, WORK_WITH_HOOKS};
 pub use settings::{Field, PeerSetting};

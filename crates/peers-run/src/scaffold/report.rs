@@ -97,6 +97,18 @@ pub struct InitReport {
     pub notes: Vec<String>,
 }
 
+/// How the next turn begins where stop hooks call the loop.
+pub const WORK_WITH_HOOKS: &str = "work in a session of claude or codex; a handoff there calls the next turn";
+
+impl InitReport {
+    /// Where the stop hooks for the agents are, for people; nothing where none were laid down.
+    #[must_use]
+    pub fn where_hooks_are(&self) -> Option<String> {
+        let hooks = self.hooks.as_ref()?;
+        Some(format!("Stop hooks for the agents are in {hooks}; its README.md says where they go"))
+    }
+}
+
 /// What `deinit` did, or with `dry_run` would do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeinitReport {

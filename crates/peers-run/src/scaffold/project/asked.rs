@@ -70,10 +70,10 @@ fn names(words: &[String]) -> Result<Vec<String>, ProjectError> {
 }
 
 fn check_plan(path: &Path) -> Result<(), ScaffoldError> {
-    let (dir, name) = parent(path)?;
+    let (dir, name) = parent(path).ok_or_else(|| no_plan(path))?;
     let bytes = match SafeDir::open_shared(&dir).and_then(|dir| dir.read(&name, limits::CONFIG)) {
         Ok(bytes) => bytes,
-        Err(FileError::NotFound { .. }) => return Err(no_file(path).into()),
+        Err(FileError::NotFound { .. }) => return Err(no_plan(path).into()),
         Err(error @ FileError::TooLarge { .. }) => {
             let errors = vec![plan::Problem { line: 1, message: error.to_string() }];
             return Err(ProjectError::Plan { path: path.to_owned(), errors }.into());
@@ -98,9 +98,9 @@ fn text_of(spec: &str, env: &Env) -> Result<String, ScaffoldError> {
         let word = !spec.contains(char::is_whitespace);
         let like_a_path = spec.starts_with(['.', '~', '/'])
             || (word && (spec.contains('/') || Path::new(spec).extension().is_some()));
-        return if like_a_path { Err(no_file(&path).into()) } else { Ok(spec.to_owned()) };
+        return if like_a_path { Err(no_spec(&path).into()) } else { Ok(spec.to_owned()) };
     };
-    let (dir, name) = parent(&real)?;
+    let (dir, name) = parent(&real).ok_or_else(|| no_spec(&path))?;
     match SafeDir::open_shared(&dir).and_then(|dir| dir.read_text(&name, limits::CONFIG)) {
         Ok(text) if text.trim().is_empty() => {
             Err(ProjectError::File { path, why: "is empty", exit: exit::USAGE }.into())
@@ -121,7 +121,14 @@ fn text_of(spec: &str, env: &Env) -> Result<String, ScaffoldError> {
     }
 }
 
-fn no_file(path: &Path) -> ProjectError {
+fn no_plan(path: &Path) -> ProjectError {
+    ProjectError::usage(
+        format!("there is no file {}", shown(path)),
+        "name a file that is there: `--plan FILE`",
+    )
+}
+
+fn no_spec(path: &Path) -> ProjectError {
     ProjectError::usage(
         format!("there is no file {}", shown(path)),
         "a text that begins like a path is read from a file: `--spec FILE`",
@@ -129,8 +136,8 @@ fn no_file(path: &Path) -> ProjectError {
 }
 
 /// The directory of a file and its name in there.
-fn parent(path: &Path) -> Result<(PathBuf, std::ffi::OsString), ProjectError> {
-    let name = path.file_name().ok_or_else(|| no_file(path))?.to_owned();
+fn parent(path: &Path) -> Option<(PathBuf, std::ffi::OsString)> {
+    let name = path.file_name()?.to_owned();
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok((dir.to_owned(), name))
+    Some((dir.to_owned(), name))
 }

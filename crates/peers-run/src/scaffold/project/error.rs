@@ -43,6 +43,14 @@ pub enum ProjectError {
         /// It is a repository without a commit.
         unborn: bool,
     },
+    /// It lies in a repository, below its top.
+    #[error("{} is not the top of a git repository", shown(path))]
+    Inside {
+        /// The target.
+        path: PathBuf,
+        /// The top of the repository.
+        top: PathBuf,
+    },
     /// It was set up before.
     #[error("{} is set up for peers already", shown(path))]
     SetUp {
@@ -114,7 +122,8 @@ impl ProjectError {
             | Self::SetUp { .. }
             | Self::SpecThere { .. }
             | Self::Git(GitError::Exists { .. } | GitError::Moved { .. }) => exit::CONFLICT,
-            Self::UnknownMode { .. }
+            Self::Inside { .. }
+            | Self::UnknownMode { .. }
             | Self::Plan { .. }
             | Self::Git(GitError::InvalidName { .. } | GitError::TooLarge { .. }) => exit::INVALID,
             Self::File { exit, .. } => *exit,
@@ -137,6 +146,9 @@ impl ProjectError {
             }
             Self::NotEmpty { unborn: true, .. } => {
                 "commit what belongs to it, or let `--into-nonempty` put all that is there into the first commit".to_owned()
+            }
+            Self::Inside { top, .. } => {
+                format!("agents work at the top of a repository: `peers-ctl new {}`", quoted(top))
             }
             Self::SetUp { path } => format!(
                 "`peers-ctl add {}` registers it; `--overwrite-peers` moves its `.peers` aside and starts over",

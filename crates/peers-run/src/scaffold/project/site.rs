@@ -92,7 +92,12 @@ fn there(
             if git == Git::Absent
                 && let Some(top) = PeerRepo::find_top(&path)
             {
-                return Err(ScaffoldError::Outside { path, top: Some(top) });
+                return Err(if top == path {
+                    // A repository that git does not take for one.
+                    ScaffoldError::Outside { path, top: Some(top) }
+                } else {
+                    ProjectError::Inside { path, top }.into()
+                });
             }
             if !options.into_nonempty {
                 return Err(ProjectError::NotEmpty { path, unborn: git == Git::Unborn }.into());
