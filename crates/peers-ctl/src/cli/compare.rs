@@ -18,6 +18,10 @@ use crate::ctl::{Ctl, failed};
 /// `NAME` is a whole loop, `NAME@RUN` one run of it (the beginning of its id is enough), a pattern the median
 /// of all that it matches. What differs from the first is told with it.
 ///
+/// `wasted` is how long the turns took that failed. `clean` is how many ticks at the end, of a run those of its
+/// own alone, succeeded with a change or a review and reported no bug that stands against the goals; one that
+/// fails or reports such a bug begins the count anew.
+///
 /// Exit codes: 0, or 3 where fewer than two can be found and read, or 7 where one is left out.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -25,7 +29,7 @@ pub(crate) struct Args {
     /// At least two
     #[arg(value_name = "NAME[@RUN]", required = true, num_args = 1..)]
     what: Vec<String>,
-    /// Print it as CSV
+    /// Print it as CSV; `true` below `NAME (at least)` means that NAME may have used more than the value
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 }

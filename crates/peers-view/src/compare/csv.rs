@@ -5,13 +5,15 @@ use peers_sys::term;
 use super::{Comparison, Value};
 
 /// The comparison as RFC 4180 has it: a line for each measure, first the values, then by how much each further
-/// column differs from the first. Lines end in CR LF.
+/// column differs from the first, then whether each value is at least that much. Lines end in CR LF.
 #[must_use]
 pub fn compare_csv(comparison: &Comparison) -> String {
     let mut out = String::new();
     let names = || comparison.columns.iter().map(|column| column.name.clone());
     let differ = names().skip(1).map(|name| format!("{name} (delta)"));
-    line(&mut out, ["measure".to_owned(), "unit".to_owned()].into_iter().chain(names()).chain(differ));
+    let least = names().map(|name| format!("{name} (at least)"));
+    let head = ["measure".to_owned(), "unit".to_owned()];
+    line(&mut out, head.into_iter().chain(names()).chain(differ).chain(least));
     for row in &comparison.rows {
         let unit = serde_json::to_value(row.unit).ok();
         let unit = unit.and_then(|unit| unit.as_str().map(str::to_owned)).unwrap_or_default();
@@ -21,7 +23,8 @@ pub fn compare_csv(comparison: &Comparison) -> String {
             Some(Value::Text(text)) => text.clone(),
         });
         let deltas = row.deltas.iter().skip(1).map(|delta| delta.map(|n| format!("{n}")).unwrap_or_default());
-        line(&mut out, [row.key.to_owned(), unit].into_iter().chain(values).chain(deltas));
+        let least = row.at_least.iter().map(|least| format!("{least}"));
+        line(&mut out, [row.key.to_owned(), unit].into_iter().chain(values).chain(deltas).chain(least));
     }
     out
 }

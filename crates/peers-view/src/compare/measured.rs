@@ -49,7 +49,7 @@ pub struct Measured {
     pub degraded: u64,
     /// Ticks until the first of the clean ones that it converged with.
     pub ticks_to_convergence: Option<u64>,
-    /// Clean ticks in a row at its end.
+    /// Clean ticks in a row at its end; of a run those of its own alone.
     pub clean: u32,
     /// Why it stopped; absent where it has not, or never said so.
     pub stop: Option<StopReason>,
@@ -93,11 +93,10 @@ impl Measured {
         }
         let config = loopview::read_config(disk);
         let Fold { state, mut measured, unknown, last, .. } = fold;
-        measured.clean = state.clean_ticks;
         if let Some(config) = config.value() {
             let needed = config.goals.convergence_n.get();
             let converged = measured.stop == Some(StopReason::Complete);
-            let before = u64::from(needed.min(measured.clean).max(1));
+            let before = u64::from(needed.min(state.clean_ticks).max(1));
             measured.ticks_to_convergence = converged
                 .then(|| (measured.iterations + 1).saturating_sub(before))
                 .filter(|ticks| *ticks > 0);
@@ -154,6 +153,7 @@ impl Fold<'_> {
             return Err(End::Enough);
         }
         let before = (self.state.spent.peer_ms, self.state.spent.gate_ms, self.state.spent.wasted_ms);
+        let clean_before = self.state.clean_ticks;
         let applied = self.state.apply(line.ts, line.run_id.as_ref(), &line.record);
         self.last = line.ts;
         applied.map_err(|source| End::Store(StoreError::Illegal { seq: line.seq, source }))?;
@@ -166,6 +166,9 @@ impl Fold<'_> {
         self.found += 1;
         let spent = &self.state.spent;
         let measured = &mut self.measured;
+        // The streak of the loop goes on from run to run.
+        let clean = self.state.clean_ticks;
+        measured.clean = measured.clean.saturating_add(clean.saturating_sub(clean_before)).min(clean);
         // What is set back to nothing was used all the same.
         let more = |now: u64, before: u64| now.saturating_sub(before);
         measured.runtime_ms = measured

@@ -51,6 +51,20 @@ fn one_that_did_not_complete_has_not_converged_however_clean_it_is() {
     assert_eq!(all.ticks_to_convergence, None);
 }
 
+#[test]
+fn clean_ticks_of_a_run_are_its_own_though_those_before_count_for_the_loop() {
+    let mut world = world();
+    let before = measured(&world, None).clean;
+    world.run = RunId::new("00000000000000cc").unwrap();
+    world.start(rules());
+    world.tick(8, "codex", |_| {});
+    world.exit(StopReason::Complete, "");
+    assert_eq!(measured(&world, None).clean, before + 1);
+    assert_eq!(measured(&world, Some("00000000000000cc")).clean, 1);
+    assert_eq!(measured(&world, Some("00000000000000bb")).clean, 4);
+    assert_eq!(measured(&world, Some("00000000000000aa")).clean, 0, "its last tick failed");
+}
+
 fn measured(world: &World, run: Option<&str>) -> Measured {
     let run = run.map(|run| RunId::new(run).unwrap());
     Measured::read(&mut world.disk(), run.as_ref()).unwrap().unwrap()
@@ -186,7 +200,8 @@ fn programs_get_numbers_and_null() {
     let lines: Vec<&str> = csv.split("\r\n").collect();
     assert_eq!(lines.len(), 1 + 21 + 1);
     assert!(lines[0].starts_with("measure,unit,a,"), "{}", lines[0]);
-    assert_eq!(lines[6], "usd,usd,3,,");
-    assert_eq!(lines[1], "iterations,count,7,0,-7");
+    assert!(lines[0].contains(",a (at least),"), "{}", lines[0]);
+    assert_eq!(lines[6], "usd,usd,3,,,true,false");
+    assert_eq!(lines[1], "iterations,count,7,0,-7,false,false");
     assert!(is_harmless(&csv.replace('\r', "")));
 }
