@@ -106,6 +106,32 @@ fn what_was_asked_for_and_is_not_there_is_an_error() {
 }
 
 #[test]
+fn a_tick_or_a_peer_that_is_not_there_is_told_alike_everywhere() {
+    let fleet = stuck();
+    for args in [&["peek", "demo", "--tick", "999", "--no-follow"][..], &["logs", "demo", "--tick", "999"]] {
+        let done = fleet.ctl(args).exits(1);
+        assert_eq!(
+            done.err, "error: demo has no tick 999\nhint: `peers-ctl replay demo` lists its ticks\n",
+            "{args:?}"
+        );
+    }
+    let logs = &["logs", "demo", "--tick", "1", "--peer", "nosuch"];
+    for args in [&logs[..], &["review", "--peer", "nosuch"], &["replay", "--peer", "nosuch"]] {
+        let done = fleet.ctl(args).exits(1);
+        assert!(
+            done.err.contains("no peer is called `nosuch`; its peers: ann, ben\n"),
+            "{args:?}: {}",
+            done.err
+        );
+    }
+    let done = fleet.ctl(&["replay", "--class", "nosuch"]).exits(2);
+    assert!(done.err.contains("idle-timeout, absolute-timeout"), "{}", done.err);
+    let done = fleet.ctl(&["replay", "--from-tick", "5", "--to-tick", "3"]).exits(2);
+    assert!(done.err.contains("--from-tick 5 is after --to-tick 3"), "{}", done.err);
+    fleet.ctl(&["replay", "--from-tick", "1", "--to-tick", "1", "--class", "success"]).exits(0);
+}
+
+#[test]
 fn a_peek_at_a_loop_that_does_not_run_comes_to_an_end() {
     let fleet = Fleet::hanging();
     fleet.ctl(&["start"]).exits(0);

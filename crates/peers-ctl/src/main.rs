@@ -3,6 +3,7 @@
 //! Each subcommand is one file below `cli`; what it does lives in the crates it calls. Nothing here decides
 //! anything. Start reading at [`cli`].
 
+mod absent;
 mod adrift;
 mod board;
 mod cli;

@@ -63,6 +63,19 @@ impl ApiClass {
     }
 }
 
+/// Every label that [`classification`] gives.
+pub const CLASSIFICATIONS: [&str; 9] = [
+    "success",
+    "process-fail",
+    "api-error",
+    "rate-limited",
+    "usage-cap",
+    "idle-timeout",
+    "absolute-timeout",
+    "budget-kill",
+    "interrupted",
+];
+
 /// The one-word label of logs, derived from the two dimensions.
 #[must_use]
 pub fn classification(exit: ExitClass, api: ApiClass) -> &'static str {
@@ -523,6 +536,34 @@ mod tests {
         assert_eq!(classification(ExitClass::Ok, ApiClass::Transient), "rate-limited");
         assert_eq!(classification(ExitClass::Ok, ApiClass::Quota), "api-error");
         assert_eq!(classification(ExitClass::Signal, ApiClass::None), "process-fail");
+    }
+
+    #[test]
+    fn every_end_of_a_process_has_one_of_the_labels_and_every_label_is_used() {
+        use std::collections::BTreeSet;
+        let exits = [
+            ExitClass::SpawnFail,
+            ExitClass::Ok,
+            ExitClass::Nonzero,
+            ExitClass::Signal,
+            ExitClass::Idle,
+            ExitClass::Absolute,
+            ExitClass::Pattern,
+            ExitClass::Hopeless,
+            ExitClass::Budget,
+            ExitClass::Interrupted,
+        ];
+        let apis = [
+            ApiClass::None,
+            ApiClass::Transient,
+            ApiClass::UsageCap,
+            ApiClass::Auth,
+            ApiClass::Quota,
+            ApiClass::Other,
+        ];
+        let given: BTreeSet<&str> =
+            exits.iter().flat_map(|exit| apis.map(|api| classification(*exit, api))).collect();
+        assert_eq!(given, BTreeSet::from(CLASSIFICATIONS));
     }
 
     #[test]

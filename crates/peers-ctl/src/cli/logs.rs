@@ -12,6 +12,7 @@ use peers_sys::term;
 use peers_view::Level;
 use serde_json::json;
 
+use crate::absent;
 use crate::board::Board;
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
@@ -159,13 +160,17 @@ fn of_tick(
     } else {
         let replay = peers_view::replay(&mut disk, number, None)?;
         let row = replay.as_ref().and_then(peers_view::Replay::record).map(|record| record.peer.clone());
-        row.ok_or_else(|| {
-            CommandError::new(exit::NEGATIVE, format!("{} has no tick {tick}", project.name))
-                .hint("`peers-ctl replay` lists its ticks")
-        })?
+        row.ok_or_else(|| absent::no_tick(&project.name, tick))?
     };
     let kind = if args.stderr { "stderr" } else { "stdout" };
     let file = format!("{}/{}", peers::LOG_PEERS, tick_file(number, peer.as_str(), &format!(".{kind}.log")));
-    let bytes = disk.read(Area::Peers, &file, WINDOW)?.unwrap_or_default();
+    let bytes = disk.read(Area::Peers, &file, WINDOW)?;
+    // What one that is no longer there has left can be read.
+    if bytes.is_none()
+        && let Some(why) = absent::no_peer(&mut disk, &peer)
+    {
+        return Err(CommandError::new(exit::NEGATIVE, why));
+    }
+    let bytes = bytes.unwrap_or_default();
     Ok((format!(".peers/{file}"), String::from_utf8_lossy(&bytes).into_owned()))
 }

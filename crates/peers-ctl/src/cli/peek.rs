@@ -16,6 +16,7 @@ use peers_tools::{Decoder, Stream, ToolEvent, ToolKind, adapter};
 use peers_view::Lock;
 use serde_json::{Value, json};
 
+use crate::absent;
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
 
@@ -66,8 +67,11 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project, name: &ProjectName) -> Resul
     let runs = || peers_console::cx::lock(&place) != Lock::Free;
     let interrupts = Interrupts::take()?;
     let Some(mut turn) = Turn::find(&mut disk, args.tick)? else {
-        return Err(CommandError::new(exit::NEGATIVE, format!("{name} has no turn to peek at"))
-            .hint(format!("`peers-ctl status {name}` says where it stands")));
+        return Err(match args.tick {
+            Some(tick) => absent::no_tick(name, tick),
+            None => CommandError::new(exit::NEGATIVE, format!("{name} has no turn to peek at"))
+                .hint(format!("`peers-ctl status {name}` says where it stands")),
+        });
     };
     ctl.say(&turn.headline(runs()));
     // Only what is asked for is kept: a turn may have printed any amount.

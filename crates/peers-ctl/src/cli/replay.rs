@@ -2,16 +2,18 @@
 
 use std::process::ExitCode;
 
+use clap::builder::PossibleValuesParser;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_fleet::Project;
+use peers_model::outcome::CLASSIFICATIONS;
 use peers_model::{PeerName, TickNo, exit, limits};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, FsDisk, artifacts};
 use peers_sys::clock;
 use peers_view::{RangeAsked, RangeTick, replay_range, replay_range_json, replay_range_text};
 
-use super::review::{known_peers, those};
+use crate::absent;
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
 
@@ -35,8 +37,8 @@ pub(crate) struct Args {
     /// Those of this peer
     #[arg(long, value_name = "PEER")]
     peer: Option<PeerName>,
-    /// Those whose process ended so, such as `idle-timeout`
-    #[arg(long, value_name = "CLASS")]
+    /// Those whose process ended so
+    #[arg(long, value_name = "CLASS", value_parser = PossibleValuesParser::new(CLASSIFICATIONS))]
     class: Option<String>,
     /// Those that failed
     #[arg(long)]
@@ -50,6 +52,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    if let (Some(from), Some(to)) = (args.from_tick, args.to_tick)
+        && from > to
+    {
+        return Err(CommandError::usage(format!(
+            "no tick lies between: --from-tick {from} is after --to-tick {to}"
+        ))
+        .hint("give the earlier one to --from-tick"));
+    }
     let config = ctl.config()?;
     let names = ctl.names(&config, &args.which.selection())?;
     let [name] = names.as_slice() else { return Err(CommandError::usage("a replay is of one project")) };
@@ -90,10 +100,9 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandE
         ctl.out.data(&text)?;
     }
     if range.shown().next().is_none() {
-        let known = known_peers(&mut disk);
-        let unknown = args.peer.as_ref().filter(|peer| !known.contains(peer));
+        let unknown = args.peer.as_ref().and_then(|peer| absent::no_peer(&mut disk, peer));
         ctl.say(&match (unknown, range.ticks) {
-            (Some(peer), _) => format!("no peer is called `{peer}`{}", those(&known)),
+            (Some(why), _) => why,
             (None, 0) => "no turn has ended yet".to_owned(),
             (None, _) => "no tick is so".to_owned(),
         });

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use peers_console::error::CommandError;
 use peers_fleet::Project;
 use peers_model::{PeerName, exit};
-use peers_store::FsDisk;
 use peers_sys::clock;
 use peers_view::{HandoffsAsked, handoffs, handoffs_json, handoffs_text};
 
+use crate::absent;
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
 
@@ -37,17 +37,6 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     shown(args, ctl, &project).map_err(|error| ctl.about(&project, error))
 }
 
-/// The peers of a project, as its newest run had them.
-pub(super) fn known_peers(disk: &mut FsDisk) -> Vec<PeerName> {
-    peers_store::store::read_state(disk).map(|state| state.peers.into_keys().collect()).unwrap_or_default()
-}
-
-/// Which there are, for people.
-pub(super) fn those(known: &[PeerName]) -> String {
-    let names: Vec<&str> = known.iter().map(PeerName::as_str).collect();
-    if names.is_empty() { String::new() } else { format!("; its peers: {}", names.join(", ")) }
-}
-
 /// Shows the handoffs of one project.
 fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandError> {
     peers_fleet::start::located(project, &ctl.env).map_err(failed)?;
@@ -66,10 +55,9 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandE
         ctl.out.page(&handoffs_text(&found, now, ctl.out.colour()))?;
     }
     if found.is_empty() {
-        let known = known_peers(&mut disk);
         ctl.say(&match &args.peer {
-            Some(peer) if !known.contains(peer) => format!("no peer is called `{peer}`{}", those(&known)),
-            Some(peer) => format!("{peer} has handed nothing over yet"),
+            Some(peer) => absent::no_peer(&mut disk, peer)
+                .unwrap_or_else(|| format!("{peer} has handed nothing over yet")),
             None => "no turn has ended yet".to_owned(),
         });
     }
