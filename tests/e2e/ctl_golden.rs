@@ -253,8 +253,13 @@ fn bash_completes_commands_options_values_and_names() {
     }
     assert_eq!(offered(&["peers-ctl", "list", "--state", "cr"]), ["crashed"]);
     assert_eq!(offered(&["peers-ctl", "list", "--sort", "na"]), ["name"]);
+    assert_eq!(offered(&["peers-ctl", "start", "--restart", ""]), ["never", "on-crash"]);
+    assert_eq!(offered(&["peers-ctl", "replay", "--class", "a"]), ["api-error", "absolute-timeout"]);
+    assert_eq!(offered(&["peers-ctl", "man", "reg"]), ["registry"]);
+    let commands = offered(&["peers-ctl", ""]);
+    assert!(commands.iter().any(|word| word == "new") && !commands.iter().any(|word| word == "__complete"));
     // No file is offered where none can be meant.
-    for option in ["--restart", "--label", "--max-usd"] {
+    for option in ["--label", "--max-usd"] {
         assert_eq!(offered(&["peers-ctl", "start", option, ""]), [""], "{option}");
     }
 }

@@ -42,7 +42,7 @@ enum What {
 pub(crate) struct Raise {
     #[command(flatten)]
     which: Which,
-    /// Run time of peers and gates: 4h, +2h
+    #[arg(help = lasting!("Run time of peers and gates, with a plus so much more"))]
     #[arg(long, value_name = "[+]DURATION", value_parser = super::start::runtime_cap)]
     runtime: Option<Step>,
     /// Ticks over all runs: 300, +50; the --max-ticks of a start is another cap, which counts anew in each run
@@ -54,7 +54,7 @@ pub(crate) struct Raise {
     /// US dollars: 20, +5
     #[arg(long, value_name = "[+]X", value_parser = money)]
     usd: Option<Step>,
-    /// For so long; `never` ends it never
+    #[arg(help = lasting!("For so long; `never` ends it never"))]
     #[arg(long = "for", value_name = "DURATION", default_value = "24h", value_parser = expiry)]
     span: Expiry,
 }

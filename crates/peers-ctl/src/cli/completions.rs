@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 /// The script of the parser, with the names of projects where a command takes them.
 fn script(shell: Shell) -> String {
     let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut hinted(super::Cli::command()), "peers-ctl", &mut bytes);
+    clap_complete::generate(shell, &mut hinted(shown(super::Cli::command())), "peers-ctl", &mut bytes);
     let script = String::from_utf8_lossy(&bytes).into_owned();
     let named = commands_with_names();
     match shell {
@@ -41,6 +41,18 @@ fn script(shell: Shell) -> String {
         Shell::Zsh => zsh(&script),
         _ => script,
     }
+}
+
+/// The same without the commands that are hidden, which the generators offer like any other.
+fn shown(command: clap::Command) -> clap::Command {
+    if !command.get_subcommands().any(clap::Command::is_hide_set) {
+        return command;
+    }
+    clap::Command::new("peers-ctl")
+        .about(command.get_about().cloned().unwrap_or_default())
+        .args(command.get_arguments())
+        .groups(command.get_groups())
+        .subcommands(command.get_subcommands().filter(|below| !below.is_hide_set()))
 }
 
 /// The parser of a script: for values that are neither files nor names of projects nothing is offered.
@@ -168,6 +180,12 @@ mod tests {
         let spec = fish.lines().find(|line| line.contains(" -l spec ")).unwrap();
         assert!(spec.contains(" -r -F"), "{spec}");
         let zsh = script(Shell::Zsh);
+        for shell in [Shell::Bash, Shell::Elvish, Shell::Fish, Shell::PowerShell, Shell::Zsh] {
+            let script = script(shell);
+            let hidden = script.matches("__complete").count();
+            assert_eq!(hidden, script.matches("peers-ctl __complete projects").count(), "{shell}");
+            assert!(script.contains("registry") && script.contains("on-crash"), "{shell}");
+        }
         assert!(zsh.starts_with("#compdef peers-ctl") && zsh.contains(":_peers_ctl_projects"), "{zsh:.200}");
     }
 }

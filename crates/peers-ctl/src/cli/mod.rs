@@ -1,5 +1,12 @@
 //! The command line: one file for each subcommand, with its `Args` and its `run`.
 
+/// The help of an option that takes a time.
+macro_rules! lasting {
+    ($about:literal) => {
+        concat!($about, " (90s, 10m, 2h; a bare number is seconds)")
+    };
+}
+
 mod add;
 mod budget;
 mod compare;
@@ -91,7 +98,7 @@ struct Global {
     /// Take the registry as it is, without looking at the projects
     #[arg(long, global = true)]
     no_reconcile: bool,
-    /// Wait up to DURATION for another controller that is about the same project
+    #[arg(help = lasting!("Wait up to DURATION for another controller that is about the same project"))]
     #[arg(long, global = true, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     wait_lock: Duration,
 }

@@ -21,7 +21,7 @@ use crate::many::{OR_ALL, Which};
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Logs that were last written before this time
+    #[arg(help = lasting!("Logs that were last written before this time"))]
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "7d")]
     older_than: Duration,
     /// Show what would be removed

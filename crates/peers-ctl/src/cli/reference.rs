@@ -51,6 +51,21 @@ fn the_command_line_is_sound() {
 }
 
 #[test]
+fn every_option_that_takes_a_time_says_what_a_bare_number_is() {
+    fn visit(command: &Command) {
+        for arg in command.get_arguments() {
+            let names = arg.get_value_names().unwrap_or_default();
+            if names.iter().any(|name| ["DURATION", "[+]DURATION", "[+]D"].contains(&name.as_str())) {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.ends_with("a bare number is seconds)"), "{}: {help}", arg.get_id());
+            }
+        }
+        command.get_subcommands().for_each(visit);
+    }
+    visit(&Cli::command());
+}
+
+#[test]
 fn every_first_line_of_help_is_an_imperative_without_a_full_stop() {
     fn visit(command: &Command) {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();

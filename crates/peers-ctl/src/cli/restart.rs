@@ -25,7 +25,7 @@ pub(crate) struct Args {
     run: RunArgs,
     #[command(flatten)]
     budget: BudgetArgs,
-    /// Give the running loop so much time to end by itself
+    #[arg(help = lasting!("Give the running loop so much time to end by itself"))]
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     grace: Duration,
 }

@@ -1,8 +1,10 @@
 //! `peers-ctl start`.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use clap::builder::{PossibleValue, TypedValueParser};
 use peers_console::error::CommandError;
 use peers_fleet::ProjectName;
 use peers_fleet::budget::Step;
@@ -35,7 +37,7 @@ pub(crate) struct Args {
     budget: BudgetArgs,
     /// What `peers-ctl watch` does when the loop dies: `never`, `on-crash`, or `on-crash:N` for at most N times
     /// in an hour; it is kept for later starts
-    #[arg(long, value_name = "POLICY", value_parser = restart_policy, verbatim_doc_comment)]
+    #[arg(long, value_name = "POLICY", value_parser = Policy, hide_possible_values = true, verbatim_doc_comment)]
     restart: Option<Restart>,
     /// Then follow what it writes until it ends, and end with its exit code; Ctrl-C ends the following, not the
     /// loop
@@ -76,7 +78,7 @@ pub(crate) struct RunArgs {
 /// What is done to the budget before.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct BudgetArgs {
-    /// Set the cap of run time to D, or with a plus to D more than it is: 4h, +2h
+    #[arg(help = lasting!("Set the cap of run time to D, or with a plus to D more than it is"))]
     #[arg(long, value_name = "[+]D", value_parser = runtime_cap)]
     pub(crate) max_runtime: Option<Step>,
     /// Count what was spent as nothing, and drop the caps that were set by hand
@@ -85,6 +87,27 @@ pub(crate) struct BudgetArgs {
     /// Start although a budget is exhausted; nothing else is forced
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// What [`restart_policy`] takes; scripts offer the two words.
+#[derive(Clone)]
+struct Policy;
+
+impl TypedValueParser for Policy {
+    type Value = Restart;
+
+    fn parse_ref(
+        &self,
+        cmd: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Restart, clap::Error> {
+        restart_policy.parse_ref(cmd, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
+        Some(Box::new(["never", "on-crash"].map(PossibleValue::new).into_iter()))
+    }
 }
 
 fn restart_policy(text: &str) -> Result<Restart, String> {

@@ -22,7 +22,7 @@ use crate::many::{Done, Which, each};
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Give it so much time to end by itself
+    #[arg(help = lasting!("Give it so much time to end by itself"))]
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     grace: Duration,
     /// End the running turn at once; what it did is kept

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// For what
     #[arg(long = "for", value_enum, default_value_t = What::Stopped, value_name = "WHAT")]
     what: What,
-    /// Give up after so long
+    #[arg(help = lasting!("Give up after so long"))]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
 }

@@ -36,7 +36,7 @@ use crate::many::{OR_ALL, Which};
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Look every DURATION
+    #[arg(help = lasting!("Look every DURATION"))]
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     every: Duration,
     /// Run CMD by /bin/sh when a loop comes to need somebody; the notice is JSON on its standard input, and in
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// From which urgency on somebody is told
     #[arg(long, value_enum, default_value_t = From::Act, value_name = "LEVEL")]
     from: From,
-    /// Tell again what still needs somebody after so long
+    #[arg(help = lasting!("Tell again what still needs somebody after so long"))]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     remind: Option<Duration>,
     /// Start no loop again, only tell
