@@ -142,7 +142,7 @@ fn python_is_tested_by_what_it_is_set_up_with() {
     let ini = "[tool.pytest.ini_options]\n";
     assert_eq!(found(&[("pyproject.toml", ini)]), rows(&[("tests-pass", "python3 -m pytest")]));
     assert_eq!(found(&[("pyproject.toml", "[project]\nname = 'x'\n")]), rows(&[]));
-    let tests = [("pyproject.toml", "[project]\n"), ("tests/unit/test_x.py", "")];
+    let tests = [("pyproject.toml", "[project]\n"), ("tests/unit/test_x.py", "def test_x():\n    pass\n")];
     assert_eq!(found(&tests), rows(&[("tests-pass", "python3 -m pytest")]));
     let uv = [("pyproject.toml", ini), ("uv.lock", "")];
     assert_eq!(found(&uv), rows(&[("tests-pass", "uv run --frozen pytest")]));
@@ -158,6 +158,68 @@ fn python_is_tested_by_what_it_is_set_up_with() {
     assert_eq!(found(&tox), rows(&[("tests-pass", "tox")]));
     let loose = [("requirements.txt", "flask\npytest==8\n"), ("docs/requirements.txt", "pytest\n")];
     assert_eq!(found(&loose), rows(&[("tests-pass", "python3 -m pytest")]));
+}
+
+const UNITTEST: &str =
+    "import unittest\n\nclass X(unittest.TestCase):\n    def test_x(self):\n        pass\n";
+
+#[test]
+fn python_is_tested_by_unittest_where_nothing_says_that_it_uses_pytest() {
+    let test = ("tests/test_x.py", UNITTEST);
+    let of = |more: &[(&str, &str)]| found(&[&[("setup.py", "")], more].concat());
+    let within = rows(&[("tests-pass", "python3 -m unittest discover -s tests")]);
+    let pytest = rows(&[("tests-pass", "python3 -m pytest")]);
+    assert_eq!(of(&[test]), within);
+    assert_eq!(
+        of(&[test, ("tests/__init__.py", "")]),
+        rows(&[("tests-pass", "python3 -m unittest discover")])
+    );
+    assert_eq!(
+        of(&[test, ("uv.lock", "")]),
+        rows(&[("tests-pass", "uv run --frozen python -m unittest discover -s tests")])
+    );
+    for said in [
+        ("pyproject.toml", "[project.optional-dependencies]\ntest = ['pytest>=8']\n"),
+        ("setup.cfg", "[tool:pytest]\n"),
+        ("tox.ini", "[pytest]\n"),
+        ("requirements-test.txt", "pytest\n"),
+        ("conftest.py", ""),
+        ("tests/conftest.py", ""),
+        ("tests/test_y.py", "from unittest import mock\nimport pytest\n"),
+        ("tests/test_y.py", "from unittest import mock\n\ndef test_y():\n    pass\n"),
+    ] {
+        assert_eq!(of(&[test, said]), pytest, "{said:?}");
+    }
+    // What unittest does not find, or what is none of its tests.
+    for other in [
+        ("tests/unit/test_x.py", UNITTEST),
+        ("tests/x_test.py", UNITTEST),
+        ("tests/test_x.py", "import unittest_data\n# no TestCase\n"),
+        ("tests/test_x.py", ""),
+    ] {
+        assert_eq!(of(&[other]), rows(&[]), "{other:?}");
+    }
+    let nested = [("tests/unit/test_x.py", UNITTEST), ("tests/unit/__init__.py", "")];
+    assert_eq!(of(&nested), within);
+}
+
+#[test]
+fn unittest_is_not_green_where_no_test_ran() {
+    let proposals = look(&tree(&[("setup.py", ""), ("tests/test_x.py", UNITTEST)])).proposals;
+    let pass_when = Expr::parse(&proposals[0].pass_when).unwrap();
+    let green = |stderr: &str| {
+        let evidence = Evidence {
+            exit_code: 0,
+            signal: None,
+            timed_out: false,
+            stdout: "",
+            stderr,
+            json: &|_| Err(String::new()),
+        };
+        pass_when.eval(&evidence).unwrap()
+    };
+    assert!(green("..\n----\nRan 2 tests in 0.000s\n\nOK\n") && green("Ran 1 test in 0.1s\n"));
+    assert!(!green("Ran 0 tests in 0.000s\n\nOK\n"));
 }
 
 #[test]
