@@ -451,7 +451,7 @@ fn a_raised_budget_holds_for_its_time_whether_the_loop_runs_or_not() {
     fleet.ctl(&["stop"]).exits(0);
     let text = fleet.ctl(&["status"]).exits(0).out;
     assert!(text.contains("  set over the configuration: max_iterations 56 by tester at "), "{text}");
-    assert!(text.contains("; max_usd $25.00 until "), "{text}");
+    assert!(text.contains("\n  set over the configuration: max_usd $25.00 until "), "{text}");
     let done = fleet.ctl(&["budget", "raise"]).exits(2);
     assert!(done.err.contains("name one of --runtime"), "{}", done.err);
     fleet.is_quiet();

@@ -9,7 +9,6 @@ use peers_store::Disk;
 use serde::Serialize;
 
 use crate::attention::{Attention, Level, is_alarming, level_of};
-use crate::budget::CapSetByHand;
 use crate::diagnostic::last_words;
 use crate::history::{ExitRow, GateHistory, History, PeerCost, When};
 use crate::json;
@@ -335,8 +334,10 @@ fn budget(doc: &mut Document, report: &Report, core: &Core) {
         .collect();
     doc.table(&["what", "spent", "cap", ""], &rows);
     if !core.budget.set.is_empty() {
-        let set: Vec<String> = core.budget.set.iter().map(CapSetByHand::told).collect();
-        doc.paragraph(&format!("Set over the configuration: {}.", code(&set.join("; "), 600)));
+        doc.paragraph("Set over the configuration:");
+    }
+    for set in &core.budget.set {
+        doc.item(&code(&set.told(), 300));
     }
     if core.budget.unknown_usd > 0 {
         let turns = count(core.budget.unknown_usd, "turn");

@@ -4,7 +4,6 @@ use peers_core::state::{LastRun, PeerState};
 use peers_model::Timestamp;
 
 use crate::attention::Attention;
-use crate::budget::CapSetByHand;
 use crate::converge::unproved;
 use crate::diagnostic::last_words;
 use crate::gates::GateRow;
@@ -431,9 +430,8 @@ fn budget(page: &mut Page, core: &Core) {
         })
         .collect();
     page.table(2, &rows);
-    if !budget.set.is_empty() {
-        let set: Vec<String> = budget.set.iter().map(CapSetByHand::told).collect();
-        page.say(format!("  set over the configuration: {}", set.join("; ")));
+    for set in &budget.set {
+        page.say(format!("  set over the configuration: {}", set.told()));
     }
     page.say(format!(
         "  of the run time: peers {}, gates {}",

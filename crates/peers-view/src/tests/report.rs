@@ -364,6 +364,33 @@ fn a_cap_that_was_raised_while_the_loop_ran_is_named_with_who_did_it() {
 }
 
 #[test]
+fn every_cap_that_was_raised_has_a_line_of_its_own() {
+    use peers_model::record::{Cap, CapSet};
+    let mut world = World::running();
+    let raised = [
+        (Cap::MaxRuntimeS, 3600, "max_runtime_s 1h until "),
+        (Cap::MaxIterations, 301, "max_iterations 301 until "),
+        (Cap::MaxTokens, 5_000_001, "max_tokens 5,000,001 until "),
+        (Cap::MaxUsd, 26_000_000, "max_usd $26.00 until "),
+    ];
+    let caps = raised.iter().map(|(cap, value, _)| CapSet { cap: *cap, value: *value }).collect();
+    let until = Some(peers_model::Timestamp::from_millis(world.now + 86_400_000));
+    world.alone(super::operator(OperatorOp::BudgetSet { caps, until }));
+    let report = report_markdown(&report(&world));
+    assert!(report.contains("Set over the configuration:\n\n- `max_"), "{report}");
+    let status = world.text();
+    for (_, _, words) in raised {
+        for (text, begins) in [(&status, "  set over the configuration: "), (&report, "- `")] {
+            let line = text.lines().find(|line| line.starts_with(&format!("{begins}{words}")));
+            assert!(
+                line.is_some_and(|line| line.trim_end_matches('`').ends_with(", since the run began")),
+                "{words}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_cap_that_was_set_for_a_time_is_not_named_after_it_though_no_loop_runs() {
     use peers_model::record::{Cap, CapSet};
     let mut world = World::running();
