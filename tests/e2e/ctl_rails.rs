@@ -249,7 +249,9 @@ fn a_worktree_that_is_gone_is_not_replaced_by_the_checkout() {
     let dir = row["workdir"].as_str().unwrap();
     let head = fleet.head();
     std::fs::remove_dir_all(dir).unwrap();
-    for args in [&["start"][..], &["restart"], &["resume", "--start"], &["start", "--dry-run"]] {
+    let done = fleet.ctl(&["start", "--dry-run"]).exits(0);
+    assert!(done.out.contains("would be refused: demo worked in ") && done.out.contains("worktree add -f "));
+    for args in [&["start"][..], &["restart"], &["resume", "--start"]] {
         let done = fleet.ctl(args).exits(5);
         assert!(
             done.err.contains("which is gone, and run ") && done.err.contains("worktree add -f "),

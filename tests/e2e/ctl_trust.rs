@@ -168,7 +168,8 @@ fn who_holds_the_lock_of_controllers_and_is_none_hides_no_crash() {
 
 /// A record of a run that never was, newer than all.
 fn plant(fleet: &Fleet, with: impl FnOnce(&mut Value)) {
-    let last = fleet.runs().pop().unwrap()["run_id"].as_str().unwrap().to_owned();
+    let mut runs = fleet.runs().into_iter().filter(|run| run["run_id"] != "ffffffffffffffff");
+    let last = runs.next_back().unwrap()["run_id"].as_str().unwrap().to_owned();
     let runs = fleet.store().join("runs");
     std::fs::copy(runs.join(format!("{last}.json")), runs.join("ffffffffffffffff.json")).unwrap();
     forge(fleet, "ffffffffffffffff", |record| {
@@ -193,6 +194,16 @@ fn a_run_that_the_journal_does_not_know_keeps_no_loop_from_starting_and_sets_no_
     let done = fleet.ctl(&["budget", "raise", "--usd", "+5"]).exits(0);
     assert!(done.out.contains("`budget.max_usd` is $15.00 until "), "{}", done.out);
     assert!(done.out.contains("\n  before: `budget.max_usd` $10.00\n"), "{}", done.out);
+    // Nor where that of the true last run is gone: nobody knows then where it worked.
+    let own = fleet.runs().into_iter().find(|run| run["run_id"] != "ffffffffffffffff").unwrap();
+    let own = format!("{}.json", own["run_id"].as_str().unwrap());
+    let (there, aside) = (fleet.store().join("runs").join(&own), fleet.path("aside"));
+    std::fs::rename(&there, &aside).unwrap();
+    let done = fleet.ctl(&["start"]).exits(5);
+    assert!(done.err.contains("where demo worked is not known"), "{}", done.err);
+    let done = fleet.ctl(&["budget", "raise", "--usd", "+5"]).exits(0);
+    assert!(done.out.contains("`budget.max_usd` is $20.00 until "), "{}", done.out);
+    std::fs::rename(&aside, &there).unwrap();
     let row = fleet.start(&["--max-ticks", "1"]);
     assert_eq!(row["workdir"], fleet.at("").canonicalize().unwrap().to_string_lossy().trim_end_matches('/'));
     fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
@@ -216,7 +227,9 @@ fn a_start_goes_on_in_the_worktree_of_the_last_run_again_and_again() {
     // Something else in its place is no worktree of it.
     std::fs::rename(&dir, fleet.path("moved")).unwrap();
     std::os::unix::fs::symlink(fleet.at(""), &dir).unwrap();
-    for args in [&["start"][..], &["start", "--dry-run"], &["resume", "--start"]] {
+    let done = fleet.ctl(&["start", "--dry-run"]).exits(0);
+    assert!(done.out.contains("would be refused: demo worked in "), "{}", done.out);
+    for args in [&["start"][..], &["resume", "--start"]] {
         let done = fleet.ctl(args).exits(5);
         assert!(done.err.contains("which is not the worktree of run "), "{}", done.err);
     }
@@ -338,4 +351,138 @@ fn an_agent_that_writes_into_the_lock_of_its_loop_is_seen_to_come_out_of_it() {
     assert!(said.contains("which holds a run lock, started it") && said.ends_with("5\n"), "{said}");
     fleet.ctl(&["stop", "demo"]).exits(0);
     assert!(fleet.alive().is_empty());
+}
+
+#[test]
+fn what_a_lock_says_of_a_command_makes_a_loop_no_command() {
+    for (forged, by_hand) in [("command", false), ("command", true), ("phase", false), ("phase", true)] {
+        let fleet = Fleet::hanging();
+        let mut child = None;
+        if by_hand {
+            let mut command = fleet.command(crate::support::program());
+            child = Some(command.arg("run").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+            heard(&fleet.path("pipe"));
+        } else {
+            hanging(&fleet, &[]);
+        }
+        let lock = fleet.store().join("run.lock");
+        let text = std::fs::read_to_string(&lock).unwrap();
+        let mut content: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        content[forged] = if forged == "command" { "land".into() } else { "starting".into() };
+        rewrite(&lock, format!("{content}\n").as_bytes());
+        assert_eq!(fleet.row("demo")["state"], "running", "{forged} {by_hand}");
+        let done = fleet.ctl(&["stop"]).exits(0);
+        assert!(done.out.starts_with("stopped demo"), "{forged} {by_hand}: {}", done.out);
+        if let Some(child) = &mut child {
+            child.wait().unwrap();
+        }
+        fleet.is_quiet();
+    }
+}
+
+#[test]
+fn who_holds_a_lock_that_was_put_in_the_place_of_that_of_a_loop_is_not_the_loop() {
+    let fleet = Fleet::hanging();
+    let pid = hanging(&fleet, &[]);
+    let lock = fleet.store().join("run.lock");
+    let text = std::fs::read_to_string(&lock).unwrap();
+    let mut content: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    // What a loop that is stopped cannot see.
+    send(pid, "STOP");
+    std::fs::rename(&lock, fleet.path("old")).unwrap();
+    let decoy = Held::of(&lock, |who| {
+        content["pid"] = who.into();
+        content["starttime"] = start_time(who).into();
+        content["run_id"] = "ffffffffffffffff".into();
+        Some(content)
+    });
+    let row = fleet.row("demo");
+    assert_eq!((&row["state"], &row["pid"]), (&"unknown".into(), &pid.into()), "{row}");
+    let done = fleet.ctl(&["stop"]).exits(5);
+    assert!(done.err.contains("nobody was signalled"), "{}", done.err);
+    fleet.ctl(&["start"]).exits(4);
+    assert!(lives(decoy.process.id()) && lives(pid));
+    drop(decoy);
+    assert_eq!(fleet.row("demo")["state"], "unknown");
+    fleet.ctl(&["start"]).exits(4);
+    std::fs::rename(fleet.path("old"), &lock).unwrap();
+    assert_eq!(fleet.row("demo")["state"], "running");
+    fleet.ctl(&["stop", "--now"]).exits(0);
+    fleet.is_quiet();
+}
+
+#[test]
+fn an_end_of_a_run_that_the_journal_does_not_know_hides_none_that_it_does() {
+    let fleet = Fleet::new();
+    fleet.start(&["--max-ticks", "1"]);
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    for reason in ["interrupted", "complete"] {
+        plant(&fleet, |record| {
+            record["reason"] = reason.into();
+            record["signal"] = 9.into();
+            record["exit_code"] = 0.into();
+            record["ended_at"] = record["started_at"].clone();
+            record["detail"] = "all gates green, proved".into();
+        });
+        let said = [fleet.ctl(&["dashboard"]), fleet.peers(&["status"])].map(|done| done.out).concat();
+        assert!(!said.contains("proved") && !said.contains("had it killed"), "{reason}: {said}");
+    }
+}
+
+#[test]
+fn an_ordinary_run_does_not_take_over_a_branch_from_a_run_that_never_was() {
+    let fleet = Fleet::new();
+    fleet.git(&["branch", "release"]);
+    fleet.start(&["--max-ticks", "1"]);
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    plant(&fleet, |record| {
+        record["own_branch"] = true.into();
+        record["into"] = "release".into();
+    });
+    let run = fleet.start(&["--max-ticks", "1"])["run_id"].clone();
+    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    let runs = fleet.runs();
+    let record = runs.iter().find(|record| record["run_id"] == run).unwrap();
+    assert_eq!((&record["own_branch"], &record["into"]), (&false.into(), &Value::Null), "{record}");
+}
+
+#[test]
+fn a_loop_is_not_ended_for_a_restart_that_is_refused() {
+    let fleet = Fleet::hanging();
+    let pid = hanging(&fleet, &[]);
+    let before = fleet.records("operator").len();
+    let done = fleet.ctl(&["restart", "--branch", "main"]).exits(4);
+    assert!(done.err.contains("branch `main` exists already"), "{}", done.err);
+    fleet.ctl(&["resume", "--start", "--reset-budget"]).exits(4);
+    fleet.write(".peers/config.yaml", &fleet.config("budget:\n  max_runtime_s: 77\n"));
+    fleet.ctl(&["restart"]).exits(5);
+    assert!(lives(pid) && fleet.locked());
+    fleet.ctl(&["stop"]).exits(0);
+    assert_eq!(fleet.records("operator").len(), before);
+    fleet.is_quiet();
+}
+
+#[test]
+fn one_that_dies_without_a_last_word_while_it_is_stopped_is_stopped_in_every_view() {
+    let fleet = Fleet::hanging();
+    let pid = hanging(&fleet, &[]);
+    send(pid, "STOP");
+    let mut command = fleet.command(crate::ctl_fleet::controller());
+    let stops = command
+        .args(["stop", "--grace", "5m"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while fleet.registry()["projects"][0]["runtime"]["phase"] != "stopping" {
+        std::thread::yield_now();
+    }
+    send(pid, "KILL");
+    crate::support::Ended::of(&stops.wait_with_output().unwrap()).exits(0);
+    let row = fleet.row("demo");
+    assert_eq!((&row["state"], &row["outcome"]), (&"stopped".into(), &"operator".into()), "{row}");
+    fleet.ctl(&["wait", "--timeout", "1m"]).exits(137);
+    let said = [fleet.ctl(&["dashboard"]), fleet.ctl(&["status"])].map(|done| done.out).concat();
+    assert!(!said.contains("crashed"), "{said}");
+    fleet.is_quiet();
 }

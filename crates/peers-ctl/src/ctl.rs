@@ -149,8 +149,13 @@ impl Ctl {
 
     /// The same of processes that this look ended; what else is odd is said already.
     pub(crate) fn warn_ended(&self, warnings: &[Warning]) {
+        self.warn(&Self::ended_of(warnings));
+    }
+
+    /// Those of them that say which processes were ended.
+    pub(crate) fn ended_of(warnings: &[Warning]) -> Vec<Warning> {
         let ended = warnings.iter().filter(|warning| warning.code == refresh::LEFTOVERS_ENDED);
-        self.warn(&ended.cloned().collect::<Vec<_>>());
+        ended.cloned().collect()
     }
 
     /// Says something to a person, unless nobody wants to hear it.

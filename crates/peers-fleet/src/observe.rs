@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use peers_core::state::State as LoopState;
+use peers_core::state::{RunInfo, State as LoopState};
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, Timestamp};
 use peers_run::place::{Holder, Homes};
@@ -16,7 +16,7 @@ use peers_sys::{clock, term};
 
 use crate::ground::Ground;
 use crate::oplock::{OpLock, Operation};
-use crate::registry::{PathId, Project, Runtime, State};
+use crate::registry::{PathId, Phase, Project, Runtime, State};
 
 /// A process that let go of its lock is gone after this.
 const DYING: Duration = Duration::from_millis(200);
@@ -130,12 +130,21 @@ impl Observation {
             Err(error) => return Self { probe: Probe::NoAnswer(error.to_string()), alive: alive(), ..this },
         };
         this.probe = match place.holder() {
-            Ok(Some(holder)) if is_loop(&holder) => Probe::Alive(believed(holder, project, &store)),
-            Ok(Some(holder)) => Probe::Command(holder),
+            Ok(Some(holder)) => probed(holder, project, &store),
             Ok(None) => Probe::Dead,
             Err(error) => Probe::NoAnswer(error.to_string()),
         };
         this.operation = OpLock::holder(&store).ok().flatten();
+        if let Probe::Alive(holder) = &this.probe {
+            // Another one holds the lock than was started, which lives.
+            let other = || {
+                project
+                    .runtime
+                    .as_ref()
+                    .is_some_and(|runtime| runtime.pid != holder.pid && runtime.is_alive())
+            };
+            this.alive = still(other);
+        }
         if matches!(this.probe, Probe::Dead | Probe::Command(_)) && matters(project, &store) {
             this.run = store.try_clone().ok().and_then(|store| latest(project, FsDisk::new(store, None)));
             if this.run.as_ref().is_none_or(|run| run.ended.is_none()) {
@@ -171,36 +180,50 @@ pub fn path_id(path: &Path) -> Option<PathId> {
     Some(PathId { dev: id.dev, ino: id.ino })
 }
 
-/// Who holds the run lock, where that is who stands in it. Anybody can write there: else it is the process that the
-/// registry notes, or nobody knows who.
-fn believed(holder: Holder, project: &Project, store: &SafeDir) -> Holder {
-    if !cfg!(target_os = "linux") {
-        return holder;
-    }
+/// Who holds the run lock, and whether that is a loop. Anybody can write what stands there: it counts where that
+/// process holds the lock, and not against what is known of it. The process that the registry notes is a loop; so is
+/// one whose run is the last and open.
+fn probed(holder: Holder, project: &Project, store: &SafeDir) -> Probe {
+    let believed = if cfg!(target_os = "linux") { believed(&holder, project, store) } else { holder };
+    if is_loop(&believed) { Probe::Alive(believed) } else { Probe::Command(believed) }
+}
+
+fn believed(holder: &Holder, project: &Project, store: &SafeDir) -> Holder {
     let lock = store.stat(layout::store::RUN_LOCK).ok().flatten().map(|stat| stat.id);
     let holds = |pid: Option<u32>| {
         let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::new);
         pid.zip(lock).is_some_and(|(pid, lock)| peers_sys::identity::has_locked(pid, lock))
     };
-    if holds(holder.pid) {
-        return holder;
+    if let Some(runtime) = project.runtime.as_ref().filter(|runtime| runtime.is_alive() && holds(runtime.pid))
+    {
+        return Holder {
+            pid: runtime.pid,
+            identity: runtime.identity(),
+            run_id: Some(runtime.run_id.to_string()),
+            command: None,
+            starting: holder.starting && runtime.phase == Phase::Starting,
+            gates_since: holder.gates_since.filter(|_| holder.pid == runtime.pid),
+        };
     }
-    let unknown = Holder {
-        pid: None,
-        identity: None,
-        run_id: None,
-        command: None,
-        starting: holder.starting,
-        gates_since: None,
-    };
-    let noted = project.runtime.as_ref().filter(|runtime| runtime.is_alive() && holds(runtime.pid));
-    noted.map_or(unknown.clone(), |runtime| Holder {
-        pid: runtime.pid,
-        identity: runtime.identity(),
-        run_id: Some(runtime.run_id.to_string()),
-        starting: false,
-        ..unknown
-    })
+    if !holds(holder.pid) {
+        let starting = holder.starting;
+        return Holder {
+            pid: None,
+            identity: None,
+            run_id: None,
+            command: None,
+            starting,
+            gates_since: None,
+        };
+    }
+    let says_more = holder.command.is_some() || holder.starting;
+    let open = || store.try_clone().ok().and_then(|store| latest(project, FsDisk::new(store, None)));
+    match says_more.then(open).flatten().filter(|run| run.ended.is_none() && Some(run.pid) == holder.pid) {
+        Some(run) => {
+            Holder { run_id: Some(run.run_id.to_string()), command: None, starting: false, ..holder.clone() }
+        }
+        None => holder.clone(),
+    }
 }
 
 /// Whether the holder of the run lock is a loop of ours. A controller that starts one holds it under a name of its
@@ -225,43 +248,60 @@ fn matters(project: &Project, store: &SafeDir) -> bool {
 /// The run that the registry knows, or a newer one where there was one since.
 fn latest(project: &Project, mut disk: FsDisk) -> Option<RunSeen> {
     let state = store::read_state(&mut disk).ok();
-    let last = state.as_ref().and_then(|state| state.run.as_ref()).map(|run| run.id.clone());
+    let last = state.as_ref().and_then(|state| state.run.as_ref());
     let known = project.runtime.as_ref().map(|runtime| &runtime.run_id);
-    let record = match known.and_then(|id| runs::get(&mut disk, id).ok().flatten()) {
-        Some(record) if last.as_ref().is_none_or(|last| *last == record.run_id) => record,
-        Some(record) => {
-            let newer = last.as_ref().and_then(|last| runs::get(&mut disk, last).ok().flatten());
-            newer.filter(|newer| newer.started_at >= record.started_at).unwrap_or(record)
+    let known = known.and_then(|id| runs::get(&mut disk, id).ok().flatten());
+    let record = match (known, last) {
+        (Some(record), Some(last)) if last.id != record.run_id && last.started_at >= record.started_at => {
+            match runs::get(&mut disk, &last.id).ok().flatten() {
+                Some(newer) => newer,
+                None => return Some(RunSeen::unrecorded(last, state.as_ref()?)),
+            }
         }
+        (Some(record), _) => record,
         // One that was noted down and never began, or one that was started by hand.
-        None => runs::newest(&mut disk, last.as_ref()).ok().flatten()?,
+        (None, last) => runs::newest(&mut disk, last.map(|last| &last.id)).ok().flatten()?,
     };
     Some(RunSeen::of(&record, state.as_ref()))
 }
 
+/// How the last run of the journal ended, where it has.
+fn told(run: &RunInfo, state: &LoopState) -> Option<RunEnd> {
+    let exit = state.last_exit.as_ref().filter(|_| run.ended)?;
+    Some(RunEnd {
+        reason: exit.reason.clone(),
+        at: exit.at,
+        code: Some(exit.reason.exit_code()),
+        signal: None,
+    })
+}
+
 impl RunSeen {
-    /// How a run ended stands in the journal; the record counts for a run that is none of its last, where nothing in
-    /// the journal can say it. Nothing is complete because a record says so.
+    /// The last run of the journal, whose record is gone.
+    fn unrecorded(run: &RunInfo, state: &LoopState) -> Self {
+        Self {
+            run_id: run.id.clone(),
+            pid: 0,
+            started_at: run.started_at,
+            boot_id: None,
+            ended: told(run, state),
+        }
+    }
+
+    /// How a run ended stands in the journal; the record counts where nothing in the journal can say it. Nothing is
+    /// complete because a record says so.
     fn of(record: &RunRecord, state: Option<&LoopState>) -> Self {
-        let told = || {
+        let said = || {
             let (at, reason) = (record.ended_at?, record.reason.clone()?);
             Some(RunEnd { reason, at, code: record.exit_code, signal: record.signal })
         };
-        let last = state.and_then(|state| state.run.as_ref());
+        let last = state.and_then(|state| state.run.as_ref()).filter(|run| run.id == record.run_id);
         let ended = match (state, last) {
-            (Some(state), Some(run)) if run.id == record.run_id && run.ended => {
-                let exit = state.last_exit.as_ref();
-                exit.map(|exit| RunEnd {
-                    reason: exit.reason.clone(),
-                    at: exit.at,
-                    code: Some(exit.reason.exit_code()),
-                    signal: record.signal,
-                })
+            (Some(state), Some(run)) if run.ended => {
+                told(run, state).map(|end| RunEnd { signal: record.signal, ..end })
             }
-            // One before the last: the journal went on after it.
-            (_, Some(run)) if run.id != record.run_id && run.started_at > record.started_at => told(),
-            (Some(_), _) => told().filter(|_| record.says_more_than_the_journal()),
-            (None, _) => told().filter(|end| end.reason != StopReason::Complete),
+            (Some(_), run) => said().filter(|_| record.says_more_than_the_journal(run.is_some())),
+            (None, _) => said().filter(|end| end.reason != StopReason::Complete),
         };
         Self {
             run_id: record.run_id.clone(),

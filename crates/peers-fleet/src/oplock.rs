@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 /// So long one who has taken it is waited for to say its name.
 const SETTLING: Duration = Duration::from_millis(500);
+/// A start, and a stop without a grace of its own, take less.
+const LONG: Duration = Duration::from_mins(1);
 /// How often it is tried meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
 /// A look at the lock holds it for an instant: a taker tries for this long at least.
@@ -95,7 +97,14 @@ impl OpLock {
             }
             Acquired::Busy { content } => {
                 if let Some(operation) = said_by_its_holder(store, &content) {
-                    let hint = "it is done in a moment; --wait-lock 30s waits for it";
+                    let hint = if clock::now().since(operation.since) <= LONG {
+                        "it is done in a moment; --wait-lock 30s waits for it".to_owned()
+                    } else {
+                        format!(
+                            "a stop with a long --grace takes so long; else process {} hangs, and keeps everybody out until it is ended",
+                            operation.pid
+                        )
+                    };
                     Tried::Refused(Finding::new(exit::CONFLICT, operation.to_string(), hint))
                 } else {
                     Tried::Unnamed

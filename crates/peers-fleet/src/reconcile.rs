@@ -57,6 +57,11 @@ pub fn reconcile(project: &Project, seen: &Observation, now: Timestamp) -> Optio
             },
             ..same(project)
         }),
+        Probe::Alive(_) if seen.alive => (project.state != State::Unknown).then(|| Transition {
+            state: State::Unknown,
+            evidence: format!("{} is alive, and another process holds the run lock", noted(project)),
+            ..same(project)
+        }),
         Probe::Alive(holder) => {
             let named = holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok());
             alive(project, seen, named, holder, now)
@@ -307,9 +312,7 @@ fn ended(project: &Project, run: &RunSeen, seen: &Observation, now: Timestamp) -
         .as_ref()
         .is_some_and(|runtime| runtime.run_id == run.run_id && runtime.phase == Phase::Stopping);
     let same_boot = run.boot_id.is_some() && run.boot_id == seen.boot_id;
-    // Only what a run left that the registry knows of: the name alone of a run could be that of another project.
-    let noted = project.runtime.as_ref().is_some_and(|runtime| runtime.run_id == run.run_id);
-    let leftovers = (same_boot && noted).then(|| run.run_id.clone());
+    let leftovers = same_boot.then(|| run.run_id.clone());
     let (state, outcome, evidence) = match (&run.boot_id, &seen.boot_id) {
         _ if stopping => {
             (State::Stopped, Outcome::Operator, "it was told to stop and is gone, without a last word")

@@ -276,7 +276,9 @@ pub fn located(project: &Project, env: &Env) -> Result<Place, Finding> {
     Ground::located(project, env)
 }
 
-fn already(name: &ProjectName, who: &str) -> Finding {
+/// That a loop runs already, or somebody is about to start one. `who`: for people.
+#[must_use]
+pub fn already(name: &ProjectName, who: &str) -> Finding {
     Finding::new(
         exit::CONFLICT,
         format!("{name} is already running, or somebody is about to: {who}"),
@@ -285,8 +287,7 @@ fn already(name: &ProjectName, who: &str) -> Finding {
 }
 
 /// Refuses what the loop would refuse or stop for at once, then sets and resets what was asked for. The run lock is
-/// held.
-/// When the cap of money was given that is among the arguments.
+/// held. Returns when the cap of money was given that is among the arguments.
 fn budget(
     name: &ProjectName,
     place: &Place,
@@ -325,27 +326,28 @@ fn budget(
 
 /// Whether the loop would take this start where it is to work, as far as that can be seen from here.
 fn startable(place: &Place, env: &Env, options: &StartOptions) -> Result<(), BootError> {
-    let findings = refusals_there(place, env, options);
+    let findings = refusals_there(place, env, options, false);
     if findings.is_empty() { Ok(()) } else { Err(BootError { findings }) }
 }
 
 /// What the loop would refuse this start for, as far as that can be seen from here.
-fn refusals_there(place: &Place, env: &Env, options: &StartOptions) -> Vec<Finding> {
+fn refusals_there(place: &Place, env: &Env, options: &StartOptions, busy: bool) -> Vec<Finding> {
     let there = match &options.work_dir {
         Some(dir) => Place::locate(dir, env).and_then(|there| there.expect(Some(place.id()))),
         None => Ok(place.clone()),
     };
     match there {
-        Ok(there) => boot::start_refusals(&there, env, &options.asked()),
+        Ok(there) => boot::start_refusals(&there, env, &options.asked(), busy),
         Err(error) => vec![error.into()],
     }
 }
 
 /// All that a start with these options would be refused for, as far as that can be seen from here; nothing is
-/// changed. `place`: where the run lock is.
+/// changed. `place`: where the run lock is. While somebody holds that, what comes and goes with a turn is left out.
 #[must_use]
 pub fn refusals(name: &ProjectName, place: &Place, env: &Env, options: &StartOptions) -> Vec<Finding> {
-    let mut found = refusals_there(place, env, options);
+    let busy = place.holder().is_ok_and(|holder| holder.is_some());
+    let mut found = refusals_there(place, env, options, busy);
     found.extend(exhausted(name, place, options));
     found.extend(place.refuse_foreign_lock().err().map(Finding::from));
     found

@@ -68,6 +68,8 @@ pub enum Stopped {
         run_id: Option<RunId>,
         /// Its stop reason, where it wrote one.
         reason: Option<String>,
+        /// Processes that it had left, where it died without a last word.
+        swept: Vec<u32>,
     },
     /// It had to be killed.
     Killed {
@@ -114,15 +116,13 @@ pub fn stop(
     }
     fault::point("stop.signalled");
     if ended(&handle, grace)? {
-        let seen = settled(&known, env)?;
-        return Ok(finish(config, (&known, &place), &seen, run_id));
+        return finish(config, (&known, &place), env, run_id);
     }
     // A last word before the last resort: its peers die at once, and its records are written.
     if !options.now {
         tell(&handle, Signal::Term)?;
         if ended(&handle, HURRIED)? {
-            let seen = settled(&known, env)?;
-            return Ok(finish(config, (&known, &place), &seen, run_id));
+            return finish(config, (&known, &place), env, run_id);
         }
     }
     tell(&handle, Signal::Kill)?;
@@ -227,6 +227,9 @@ fn grasp(known: &Project, place: &Place, env: &Env) -> Result<Grasp, Finding> {
     loop {
         let seen = Observation::of(known, env);
         let holder = match &seen.probe {
+            Probe::Alive(_) if seen.alive => {
+                return Err(unseen(known, &seen, "another process holds the run lock"));
+            }
             Probe::Alive(holder) => holder.clone(),
             Probe::NoAnswer(why) => return Err(unseen(known, &seen, why)),
             Probe::Dead | Probe::Command(_) => return Ok(Grasp::Nobody(Box::new(seen))),
@@ -334,15 +337,21 @@ fn settled(known: &Project, env: &Env) -> Result<Observation, Finding> {
 fn finish(
     config: &ConfigDir,
     (known, place): (&Project, &Place),
-    seen: &Observation,
+    env: &Env,
     run_id: Option<RunId>,
-) -> Stopped {
-    let (project, leftovers) = noted_down(config, known, seen);
+) -> Result<Stopped, Finding> {
+    let mut seen = settled(known, env)?;
+    let mut swept = Vec::new();
+    if let Some(run) = run_id.as_ref().filter(|_| seen.run.as_ref().is_some_and(|run| run.ended.is_none())) {
+        // It was told to end, and died without a last word. What cannot be listed of it is looked for again by the
+        // next start.
+        swept = bury(place, run).unwrap_or_default();
+        seen = Observation::of(known, env);
+    }
+    let (project, _) = noted_down(config, known, &seen);
     let ended = project.last_exit.filter(|exit| exit.run_id == run_id);
-    // What cannot be listed is looked for again by the next start.
-    let _swept = leftovers.map(|run| sweep(place, &run));
     fault::point("stop.done");
-    Stopped::Ended { run_id, reason: ended.map(|exit| exit.reason) }
+    Ok(Stopped::Ended { run_id, reason: ended.map(|exit| exit.reason), swept })
 }
 
 /// Brings the registry up to what was seen, and gives the project as it is then, with the run that left

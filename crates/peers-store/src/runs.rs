@@ -53,13 +53,13 @@ pub struct RunRecord {
 const KILL: i32 = 9;
 
 impl RunRecord {
-    /// Whether the record alone can say that the run ended, though the journal holds it open. Everything else that
-    /// ends a run stands in the journal first; not that its operator had it killed, or that the journal could not be
-    /// written.
+    /// Whether the record alone can say that the run ended, though the journal holds it open, or does not know it
+    /// (`named`). Everything else that ends a run stands in the journal first; not that its operator had it killed, or
+    /// that the journal could not be written.
     #[must_use]
-    pub fn says_more_than_the_journal(&self) -> bool {
+    pub fn says_more_than_the_journal(&self, named: bool) -> bool {
         match self.reason {
-            Some(StopReason::Interrupted(_)) => self.signal == Some(KILL),
+            Some(StopReason::Interrupted(_)) => named && self.signal == Some(KILL),
             Some(StopReason::Error(_)) => true,
             _ => false,
         }
@@ -124,13 +124,13 @@ pub fn list<D: Disk>(disk: &mut D) -> Result<(Vec<RunRecord>, Vec<String>), Stor
 /// run was asked.
 ///
 /// # Errors
-/// [`StoreError`] where it cannot be read.
+/// [`StoreError`] where it cannot be read, or is not there though the journal names that run.
 pub fn last<D: Disk>(disk: &mut D) -> Result<Option<RunRecord>, StoreError> {
     let named = crate::store::read_state(disk).ok().and_then(|state| state.run).map(|run| run.id);
-    match named.map(|id| get(disk, &id)).transpose()?.flatten() {
-        Some(record) => Ok(Some(record)),
-        None => Ok(list(disk)?.0.pop()),
-    }
+    let Some(id) = named else { return Ok(list(disk)?.0.pop()) };
+    let what = "is not there, and the journal names this run last; restore it from a copy";
+    let missing = || StoreError::File { path: layout::run_record(&id), what: what.to_owned() };
+    get(disk, &id)?.ok_or_else(missing).map(Some)
 }
 
 /// All records, oldest first: one that cannot be read is an error, since it may be the one that matters.

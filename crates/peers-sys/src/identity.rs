@@ -140,32 +140,45 @@ pub fn is_alive(identity: &ProcIdentity) -> bool {
 const FDINFO: u64 = 16 * 1024;
 
 /// Whether process `pid` holds the lock of this very file (`flock`, exclusive). Having the file open is not enough,
-/// nor is standing in it. False where that cannot be looked at, as for a process of another user.
+/// nor is standing in it. False where that cannot be looked at, as for a process of another user. Nothing is asked of
+/// a file system that may never answer, whatever that process has open.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn has_locked(pid: Pid, file: crate::dir::FileId) -> bool {
-    let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let dir = std::path::Path::new("/proc").join(pid.to_string());
+    let Ok(open) = std::fs::read_dir(dir.join("fdinfo")) else { return false };
     open.flatten().any(|entry| {
-        // Follows the link, which leads to what is open, whatever it was called.
-        let same =
-            rustix::fs::stat(entry.path()).is_ok_and(|stat| crate::dir::FileStat::new(&stat).id == file);
-        same && is_locked_there(pid, &entry.file_name())
+        is_locked_there(&entry.path(), file.ino) && is_file(&dir.join("fd").join(entry.file_name()), file)
     })
 }
 
-/// Whether this very descriptor has a lock: the kernel names none that another one of the same file has.
+/// Whether this very descriptor has a lock of a file with this number: the kernel names none that another descriptor
+/// of the same file has.
 #[cfg(target_os = "linux")]
-fn is_locked_there(pid: Pid, descriptor: &std::ffi::OsStr) -> bool {
+fn is_locked_there(fdinfo: &std::path::Path, ino: u64) -> bool {
     use std::io::Read as _;
-    let path = std::path::Path::new("/proc").join(pid.to_string()).join("fdinfo").join(descriptor);
     let mut text = String::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(FDINFO).read_to_string(&mut text));
+    let read = std::fs::File::open(fdinfo).and_then(|file| file.take(FDINFO).read_to_string(&mut text));
     // `lock:	1: FLOCK  ADVISORY  WRITE 359 00:13:11691 0 EOF`, see proc_pid_fdinfo(5).
+    let ino = format!(":{ino}");
     read.is_ok()
         && text.lines().filter_map(|line| line.strip_prefix("lock:")).any(|lock| {
             let words: Vec<&str> = lock.split_whitespace().collect();
-            words.contains(&"FLOCK") && words.contains(&"WRITE")
+            words.contains(&"FLOCK")
+                && words.contains(&"WRITE")
+                && words.iter().any(|word| word.ends_with(&ino))
         })
+}
+
+/// Whether this descriptor leads to the file, by what the kernel has of it at hand.
+#[cfg(target_os = "linux")]
+fn is_file(descriptor: &std::path::Path, file: crate::dir::FileId) -> bool {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+    // Follows the link, which leads to what is open, whatever it was called.
+    let stat = statx(CWD, descriptor, AtFlags::STATX_DONT_SYNC, StatxFlags::INO);
+    stat.is_ok_and(|stat| {
+        (makedev(stat.stx_dev_major, stat.stx_dev_minor), stat.stx_ino) == (file.dev, file.ino)
+    })
 }
 
 /// The process that [`has_locked`] finds for this file, of all that may be looked at.

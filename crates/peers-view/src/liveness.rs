@@ -206,7 +206,8 @@ pub(crate) fn liveness(
     };
     // Whoever killed it wrote its end into its record; the journal holds it open until the next start.
     let unsaid = newest.filter(|r| open.is_none() && ended.is_some_and(|run| run.id != r.run_id));
-    let told = record.or(unsaid).filter(|record| record.says_more_than_the_journal());
+    let unsaid = unsaid.filter(|record| record.says_more_than_the_journal(false));
+    let told = record.filter(|record| record.says_more_than_the_journal(open.is_some())).or(unsaid);
     if let Some(RunRecord { reason: Some(reason), ended_at: Some(at), detail, exit_code, .. }) = told {
         return Ok(Liveness::Stopped {
             reason: reason.clone(),

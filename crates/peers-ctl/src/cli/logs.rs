@@ -98,6 +98,7 @@ fn next(ctl: &Ctl, config: &ConfigDir, names: &[ProjectName]) -> Result<(), Comm
         return Ok(());
     }
     let looked = Board::default().rows(ctl, config, |project| names.contains(&project.name))?;
+    ctl.warn_ended(&looked.warnings);
     for row in looked.rows.iter().filter(|row| row.attention.level() < Level::Ok) {
         let top = &row.attention.top;
         let action = top.action.as_deref().map(|action| format!(" -> {action}")).unwrap_or_default();

@@ -493,7 +493,7 @@ fn controller(ctl: &Ctl) -> String {
     }
 }
 
-/// The names in use, and the registry for looking.
+/// The projects that are registered.
 fn names(ctl: &Ctl) -> Result<Vec<Project>, CommandError> {
     let Some(config) = ConfigDir::look(ctl.config_dir.as_deref(), &ctl.env).map_err(failed)? else {
         return Ok(Vec::new());

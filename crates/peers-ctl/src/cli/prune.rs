@@ -34,6 +34,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let asked = args.which.selection();
     let names = if asked.is_empty() { None } else { Some(ctl.names(&config, &asked)?) };
     let (all, warnings) = peers_fleet::refresh::refresh(&config, &ctl.env, |_| true).map_err(failed)?;
+    ctl.warn_ended(&warnings);
     let Pruned { logs, skipped } =
         prune::prune(&config, &all, names.as_deref(), args.older_than, args.dry_run).map_err(failed)?;
     if ctl.json {

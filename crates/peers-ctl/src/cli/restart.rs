@@ -36,11 +36,16 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let stopping = StopOptions { grace: args.grace, now: false, wait: ctl.wait };
     each(ctl, "restart", &names, &[], |name| {
         let known = start::project(&config, name).map_err(failed)?;
-        let stopped = stop::stop(&config, name, &ctl.env, &stopping).map_err(failed)?;
         let asked = args.budget.options(&args.run, ctl);
         let options = if args.run.is_empty() { as_last(&known.last_argv, asked)? } else { asked };
+        // A loop is not ended for a start that is refused.
+        if ctl.cx(&known).place().and_then(|place| Ok(place.holder()?)).is_ok_and(|holder| holder.is_some()) {
+            super::start::refuse(ctl, &config, name, &options)?;
+        }
+        let stopped = stop::stop(&config, name, &ctl.env, &stopping).map_err(failed)?;
         let before = super::stop::told(name, &stopped);
-        let Done { text, mut data, code } = super::start::started(ctl, &config, name, &options)?;
+        let started = super::start::started(ctl, &config, name, &options);
+        let Done { text, mut data, code } = started.inspect_err(|_| ctl.say(&before.text))?;
         if let Some(map) = data.as_object_mut() {
             map.insert("stopped".to_owned(), before.data);
         }

@@ -41,7 +41,10 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         let place = cx.place()?;
         let (max_runtime, reset) = (args.budget.max_runtime, args.budget.reset_budget);
         // A start that is refused changes nothing.
-        if args.start && place.holder()?.is_none() {
+        if args.start {
+            if let Some(holder) = place.holder()? {
+                return Err(failed(start::already(name, &holder.to_string())));
+            }
             let asked = args.budget.options(&RunArgs::default(), ctl);
             let options = super::restart::as_last(&project.last_argv, asked)?;
             super::start::refuse(ctl, &config, name, &options)?;

@@ -285,8 +285,8 @@ pub(crate) fn started(
 ) -> Result<Done, CommandError> {
     // Asked before: whatever becomes of the registry, a loop that runs is told.
     let project = start::project(config, name).map_err(failed)?;
-    let Started { run_id, pid, log, warning, launched: _ } = launch(ctl, config, name, options)?;
     let place = start::located(&project, &ctl.env).map_err(failed)?;
+    let Started { run_id, pid, log, warning, launched: _ } = launch(ctl, config, name, options)?;
     let record =
         place.open_view_disk().ok().and_then(|mut disk| runs::get(&mut disk, &run_id).ok().flatten());
     let branch = record.as_ref().and_then(|record| record.branch.clone());
@@ -327,7 +327,14 @@ fn going_on(
     let project = start::project(config, name).map_err(failed)?;
     let cx = ctl.cx(&project);
     let Ok((place, mut disk)) = cx.view() else { return Ok(None) };
-    let Ok(Some(record)) = runs::last(&mut disk) else { return Ok(None) };
+    let record = runs::last(&mut disk).map_err(|error| {
+        CommandError::new(
+            exit::REFUSED,
+            format!("where {name} worked is not known: {}", peers_console::error::chain(&error)),
+        )
+        .hint(format!("begin in a worktree: `peers-ctl start {name} --worktree`"))
+    })?;
+    let Some(record) = record else { return Ok(None) };
     let dir = std::path::PathBuf::from(&record.workdir);
     if dir == place.work_dir() || !record.own_branch {
         return Ok(None);
@@ -375,7 +382,9 @@ fn planned(
     let project = start::project(config, name).map_err(failed)?;
     let place = start::located(&project, &ctl.env).map_err(failed)?;
     let bin = peers_fleet::config::peers_bin(&ctl.env).map_err(failed)?;
-    let options = StartOptions { work_dir: going_on(ctl, config, name, options)?, ..options.clone() };
+    let going_on = going_on(ctl, config, name, options);
+    let work_dir = going_on.as_ref().ok().cloned().flatten();
+    let options = StartOptions { work_dir, ..options.clone() };
     let dir = options.work_dir.clone().unwrap_or_else(|| place.work_dir().to_owned());
     let mut argv = vec![
         bin.to_string_lossy().into_owned(),
@@ -387,6 +396,9 @@ fn planned(
     let holder = place.holder().map_err(peers_run::boot::Finding::from).map_err(failed)?;
     let refusals = if let Some(holder) = holder {
         vec![format!("already running, or somebody is about to: {holder}")]
+    } else if let Err(error) = going_on {
+        let told = error.render();
+        vec![told.trim_end().trim_start_matches("error: ").replace("\nhint: ", "; ")]
     } else {
         let found = start::refusals(name, &place, &ctl.env, &options).into_iter();
         found.map(|finding| ctl.by_name(&project, &peers_console::cx::refusal(finding))).collect()

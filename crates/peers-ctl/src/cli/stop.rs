@@ -56,11 +56,11 @@ pub(crate) fn told(name: &ProjectName, stopped: &Stopped) -> Done {
             format!("{name}: {what}{}", left(swept)),
             json!({"result": "not-running", "detail": what, "swept": swept}),
         ),
-        Stopped::Ended { run_id, reason } => {
+        Stopped::Ended { run_id, reason, swept } => {
             let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             Done::well(
-                format!("stopped {name}{}{why}", run(run_id)),
-                json!({"result": "stopped", "run_id": run_id, "reason": reason}),
+                format!("stopped {name}{}{why}{}", run(run_id), left(swept)),
+                json!({"result": "stopped", "run_id": run_id, "reason": reason, "swept": swept}),
             )
         }
         Stopped::Killed { run_id, swept } => Done::well(

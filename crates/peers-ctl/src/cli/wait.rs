@@ -102,9 +102,13 @@ pub(crate) fn stopped(
 ) -> Result<ExitCode, CommandError> {
     let until = timeout.map(|timeout| clock::mono().plus(timeout));
     let mut unknown: BTreeMap<ProjectName, u32> = BTreeMap::new();
+    let mut ended = Vec::new();
     loop {
-        let (all, warnings) = ctl.seen_of(config, names)?;
+        let (all, mut warnings) = ctl.seen_of(config, names)?;
         ctl.warn_ended(&warnings);
+        ended.extend(Ctl::ended_of(&warnings));
+        warnings.retain(|warning| !ended.contains(warning));
+        warnings.extend(ended.iter().cloned());
         for one in &all {
             let looks = unknown.entry(one.project.name.clone()).or_default();
             *looks = if one.project.state == State::Unknown { looks.saturating_add(1) } else { 0 };

@@ -379,13 +379,12 @@ fn a_run_that_is_lost_says_so_in_place_of_the_exit_before() {
 }
 
 #[test]
-fn what_another_run_left_is_not_looked_for() {
-    for (noted, swept) in [(true, true), (false, false)] {
-        let mut before = project(State::Running, Some(Phase::Up));
-        if !noted {
-            before.runtime = None;
+fn what_a_run_left_is_looked_for_where_it_died_in_this_boot() {
+    for (state, up) in [(State::Running, Some(Phase::Up)), (State::Running, None), (State::Fresh, None)] {
+        let before = project(state, up);
+        for (what, swept) in [(Run::Open, true), (Run::OpenOtherBoot, false), (Run::OpenNoBoot, false)] {
+            let change = reconcile(&before, &observation(Look::Dead, what, false), at(200)).unwrap();
+            assert_eq!(change.leftovers.is_some(), swept, "{change:?}");
         }
-        let change = reconcile(&before, &observation(Look::Dead, Run::Open, false), at(200)).unwrap();
-        assert_eq!(change.leftovers.is_some(), swept, "{change:?}");
     }
 }

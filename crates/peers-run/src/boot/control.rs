@@ -133,10 +133,7 @@ pub(super) fn worktree(place: &Place, options: &RunOptions, out: &mut Vec<Findin
             format!("the worktree {} would lie inside the repository", term::inline(&real.to_string_lossy())),
             "name a directory outside: `--worktree=DIR`, or leave DIR out",
         ));
-    } else if SafeDir::open_shared(&real)
-        .and_then(|dir| dir.list(1))
-        .is_ok_and(|found| !found.entries.is_empty())
-    {
+    } else if is_taken(&real) {
         out.push(Finding::new(
             exit::CONFLICT,
             format!(
@@ -145,6 +142,14 @@ pub(super) fn worktree(place: &Place, options: &RunOptions, out: &mut Vec<Findin
             ),
             "name a directory that is empty or not there yet: `--worktree=DIR`, or leave DIR out",
         ));
+    }
+}
+
+/// Whether something is there besides an empty directory.
+fn is_taken(dir: &Path) -> bool {
+    match SafeDir::open_shared(dir).and_then(|dir| dir.list(1)) {
+        Ok(found) => !found.entries.is_empty(),
+        Err(_) => SafeDir::id_at(dir).is_some(),
     }
 }
 

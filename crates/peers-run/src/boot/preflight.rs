@@ -213,10 +213,12 @@ pub fn quick_refusals(place: &Place, disk: &mut FsDisk) -> Vec<Finding> {
 }
 
 /// [`refusals`] with whether goals are accepted and measure anything, and with what stands against the branch or
-/// the worktree that is asked for: what this very start would refuse for.
+/// the worktree that is asked for: what this very start would refuse for. `busy`: somebody works here, and what that
+/// one does to journal, repository and work tree is left out.
 #[must_use]
-pub fn start_refusals(place: &Place, env: &Env, options: &RunOptions) -> Vec<Finding> {
-    let Examined { parts, loaded } = examine(place, env);
+pub fn start_refusals(place: &Place, env: &Env, options: &RunOptions, busy: bool) -> Vec<Finding> {
+    let Examined { mut parts, loaded } = examine(place, env);
+    parts.retain(|(part, _)| !busy || !matches!(part, Part::Journal | Part::Repository | Part::WorkTree));
     let mut found = Vec::new();
     if let Some(loaded) = &loaded {
         accepted(loaded, options, &mut found);
@@ -227,7 +229,8 @@ pub fn start_refusals(place: &Place, env: &Env, options: &RunOptions) -> Vec<Fin
     control::worktree(place, options, &mut found);
     let cut_short = place.open_view_disk().ok().map(|mut disk| taken_up(place, &mut disk, options));
     match (cut_short, PeerRepo::open(place.work_dir())) {
-        (Some(Err(finding)), _) => found.push(finding),
+        (Some(Err(finding)), _) if !busy => found.push(finding),
+        (Some(_), Ok(repo)) if busy => branch(&repo, options, &mut found),
         (Some(Ok(false)), Ok(repo)) => branch(&repo, options, &mut found),
         _ => {}
     }

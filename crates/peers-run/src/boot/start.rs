@@ -355,7 +355,9 @@ impl Ground {
             cfg.uncommitted = changes.iter().map(|path| term::inline(path)).collect();
         }
         let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
-        let own_branch = own_branch.or_else(|| went_on(&records, &place, branch.as_deref()));
+        let last = store.state().run.as_ref().map(|run| run.id.clone());
+        let last = records.iter().find(|record| Some(&record.run_id) == last.as_ref());
+        let own_branch = own_branch.or_else(|| went_on(last?, &place, branch.as_deref()));
         let record = RunRecord {
             v: 1,
             run_id: run_id.clone(),
@@ -571,12 +573,10 @@ fn git_finding(error: &peers_git::GitError) -> Finding {
     Finding::plain(code, chain(error))
 }
 
-/// The branch to land into, for a run that goes on where one with a branch of its own worked.
-fn went_on(records: &[RunRecord], place: &Place, branch: Option<&str>) -> Option<String> {
-    let here = place.work_dir().to_string_lossy();
-    let there = |record: &&RunRecord| record.workdir == here && record.branch.as_deref() == branch;
-    let before = records.iter().rev().find(there).filter(|_| branch.is_some())?;
-    before.own_branch.then(|| before.into.clone().unwrap_or_default())
+/// The branch to land into, for a run that goes on where the last one worked, with a branch of its own.
+fn went_on(last: &RunRecord, place: &Place, branch: Option<&str>) -> Option<String> {
+    let there = last.workdir == place.work_dir().to_string_lossy() && last.branch.as_deref() == branch;
+    (there && branch.is_some() && last.own_branch).then(|| last.into.clone().unwrap_or_default())
 }
 
 /// Makes the branch or the worktree that was asked for. Returns the branch to land into.

@@ -105,10 +105,14 @@ impl Spelling {
                 text = text.replace(&format!("`peers {of_loop}`"), &format!("`{by_name}`"));
             }
         }
-        match self.ctl("budget raise", "") {
-            Some(raise) => text.replace("`peers-ctl budget raise`", &format!("`{raise}`")),
-            None => text,
+        if let Some(raise) = self.ctl("budget raise", "") {
+            text = text.replace("`peers-ctl budget raise`", &format!("`{raise}`"));
         }
+        let Self::Ctl { config_dir: Some(dir), .. } = self else { return text };
+        let Some(dir) = word(dir) else { return text };
+        // Those that say which registry is meant are left as they are.
+        let (bare, full) = ("`peers-ctl ", format!("`peers-ctl --config-dir {dir} "));
+        text.replace(bare, &full).replace(&format!("{full}--config-dir {dir} "), &full)
     }
 
     /// `df -h DIR`, of where the loop works or of what else is full.
