@@ -12,7 +12,7 @@ use peers_sys::{OpenFile, term};
 /// A log that is larger than this is put aside before the next run writes into it, bytes.
 const LARGE: u64 = 64 * 1024 * 1024;
 /// So many old logs are kept.
-pub const KEPT: usize = 5;
+const KEPT: usize = 5;
 /// How the line begins that stands before what a run writes.
 pub const HEADER: &str = "=== ";
 

@@ -12,7 +12,7 @@ const FIRST: Duration = Duration::from_secs(30);
 /// The longest.
 const LONGEST: Duration = Duration::from_mins(30);
 /// Restarts in an hour, where the project says no other number.
-pub const MOST: u32 = 5;
+const MOST: u32 = 5;
 /// An hour.
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -71,10 +71,11 @@ pub fn supervise(project: &Project, refused: Option<Refused>, now: Timestamp) ->
     if now >= due { Verdict::Start } else { Verdict::Wait(due) }
 }
 
-/// The restarts of the last hour.
+/// The restarts of the last hour. Those that lie ahead were noted down before the clock was set back, and count
+/// for nothing.
 #[must_use]
 pub fn recent(times: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
-    times.iter().copied().filter(|at| now.since(*at) < HOUR).collect()
+    times.iter().copied().filter(|at| *at <= now && now.since(*at) < HOUR).collect()
 }
 
 #[cfg(test)]
@@ -132,6 +133,14 @@ mod tests {
         let mut patient = crashed(&[9_000], Outcome::Error);
         patient.restart.max_per_hour = Some(1);
         assert_eq!(supervise(&patient, None, at(12_000)), Verdict::GiveUp);
+    }
+
+    #[test]
+    fn restarts_that_were_noted_before_the_clock_was_set_back_count_for_nothing() {
+        let project = crashed(&[90_000, 90_100, 90_200, 90_300, 90_400], Outcome::Killed);
+        assert_eq!(supervise(&project, None, at(10_029)), Verdict::Wait(at(10_030)));
+        assert_eq!(supervise(&project, None, at(10_030)), Verdict::Start);
+        assert_eq!(recent(&project.restart.times, at(10_030)), []);
     }
 
     #[test]

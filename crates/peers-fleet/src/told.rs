@@ -27,7 +27,7 @@ const LARGEST: u64 = 8 * 1024 * 1024;
 /// Whoever else changes the file has so long.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A channel that fails is tried so often.
-pub const TRIES: u32 = 5;
+const TRIES: u32 = 5;
 /// The first wait before a channel is tried again; each further one is four times as long.
 const FIRST: Duration = Duration::from_secs(5);
 /// Channels that are kept of a notice.

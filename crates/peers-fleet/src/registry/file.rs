@@ -21,7 +21,7 @@ const LOCK: &str = ".lock";
 /// A writer waits so long for another one.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Copies that are kept.
-pub const BACKUPS: usize = 5;
+pub(super) const BACKUPS: usize = 5;
 /// Where only states changed, a new copy is made when the newest one is older than this.
 const AGE: Duration = Duration::from_hours(24);
 /// Deepest nesting of the file.

@@ -8,7 +8,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub use file::{BACKUPS, Loaded, Stamp, Warning, backups, check, edit, load, restore, stamp};
+pub use file::{Loaded, Stamp, Warning, backups, check, edit, load, restore, stamp};
 pub use model::{
     Entry, Invalid, LastExit, Outcome, PathId, Phase, Project, ProjectName, Registry, Restart, RestartPolicy,
     Runtime, RuntimeKind, State, label,

@@ -6,6 +6,7 @@ use peers_model::Timestamp;
 use peers_sys::env::Env;
 use serde_json::{Value, json};
 
+use super::file::BACKUPS;
 use super::*;
 use crate::config::ConfigDir;
 
