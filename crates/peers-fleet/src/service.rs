@@ -126,20 +126,33 @@ pub fn remove(env: &Env) -> Result<Installed, Finding> {
             format!("no service is installed: there is no {}", term::inline(&file.to_string_lossy())),
         ));
     }
-    let mut did = Vec::new();
-    if !cfg!(target_os = "macos")
-        && let Ok(systemctl) = resolve_program("systemctl".as_ref(), env.var("PATH"), Path::new("/"))
-        && systemd(&systemctl, &["--user", "disable", "--now", UNIT], env).is_ok()
-    {
-        did.push("stopped and disabled it".to_owned());
+    let remove_file = || dir.remove_file(&name).map_err(|error| Finding::from(&error));
+    let removed = format!("removed {}", term::inline(&file.to_string_lossy()));
+    if cfg!(target_os = "macos") {
+        remove_file()?;
+        let next = vec![format!("launchctl bootout gui/$(id -u)/{LABEL}")];
+        return Ok(Installed { file, did: vec![removed], next });
     }
-    dir.remove_file(&name).map_err(|error| Finding::from(&error))?;
-    did.push(format!("removed {}", term::inline(&file.to_string_lossy())));
-    let next = if cfg!(target_os = "macos") {
-        vec![format!("launchctl bootout gui/$(id -u)/{LABEL}")]
-    } else {
-        Vec::new()
+    let Ok(systemctl) = resolve_program("systemctl".as_ref(), env.var("PATH"), Path::new("/")) else {
+        remove_file()?;
+        let here = "there is no `systemctl` here: end what runs by whatever this system has".to_owned();
+        return Ok(Installed { file, did: vec![removed], next: vec![here] });
     };
+    // Systemd has to know the file to disable what it says.
+    let disabled = systemd(&systemctl, &["--user", "disable", "--now", UNIT], env);
+    remove_file()?;
+    let reloaded = systemd(&systemctl, &["--user", "daemon-reload"], env);
+    let (mut did, mut next) = (Vec::new(), Vec::new());
+    match disabled {
+        Ok(()) => did.push("stopped and disabled it".to_owned()),
+        Err(why) => next.push(format!(
+            "`systemctl --user stop {UNIT}` where it still runs: `systemctl --user disable --now {UNIT}` failed: {why}"
+        )),
+    }
+    did.push(removed);
+    if let Err(why) = reloaded {
+        next.push(format!("`systemctl --user daemon-reload` once it can be: it failed: {why}"));
+    }
     Ok(Installed { file, did, next })
 }
 
@@ -305,5 +318,12 @@ mod tests {
         assert_eq!(finding.exit, 6);
         let hint = finding.hint.unwrap();
         assert!(hint.contains("tmux") && hint.contains("cron") && hint.contains("watch --once`"), "{hint}");
+        // The unit is written nevertheless, and its removal says that nothing was stopped.
+        let done = remove(&env).unwrap();
+        assert!(!done.file.exists());
+        assert_eq!(done.did.len(), 1, "{:?}", done.did);
+        assert!(done.next[0].contains("`systemctl --user stop peers-ctl.service`"), "{:?}", done.next);
+        assert!(done.next[0].ends_with("Failed to connect to bus: No medium found"), "{:?}", done.next);
+        assert!(done.next[1].contains("daemon-reload"), "{:?}", done.next);
     }
 }
