@@ -1,6 +1,6 @@
 //! How an operator logs the known tools in.
 
-/// The same as what is typed, one step after the other.
+/// What is typed to log the tool of this name in, one step after the other; `None` where only its own manual knows.
 #[must_use]
 pub fn typed(tool: &str) -> Option<&'static str> {
     match tool {
