@@ -60,7 +60,7 @@ pub use diagnostic::{cause, complaint, last_words};
 pub use facts::{GitFacts, Paths};
 pub use feed::{Feed, FeedItem, Polled};
 pub use fleet::{
-    Columns, Fleet, FleetWarning, Passed, ProjectDetails, Room, Summary, dashboard_json, dashboard_line,
+    Fleet, FleetWarning, Passed, ProjectDetails, Room, Summary, dashboard_json, dashboard_line,
     dashboard_text, list_text, project_json, project_text, sort_by_attention,
 };
 pub use gates::{GateRow, ProofFact};

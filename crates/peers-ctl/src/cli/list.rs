@@ -39,7 +39,7 @@ enum Sort {
     Name,
     /// The state
     State,
-    /// The last start or stop, newest first
+    /// The last start or stop, newest first; with --wide the newest record of the journal
     Changed,
     /// What needs somebody first; for --wide without --json
     Attention,
@@ -111,8 +111,7 @@ fn wide(
     }
     ctl.warn(&warnings);
     let fleet = peers_view::Fleet { now: peers_sys::clock::now(), rows: &rows, warnings: &[] };
-    let text =
-        peers_view::list_text(&fleet, peers_view::Columns::Wide, ctl.out.colour(), ctl.out.page_width());
+    let text = peers_view::list_text(&fleet, ctl.out.colour(), ctl.out.page_width().is_some());
     ctl.out.data(&text)?;
     Ok(ExitCode::SUCCESS)
 }

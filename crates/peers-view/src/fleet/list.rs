@@ -6,24 +6,8 @@ use crate::attention::Level;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::row::{LoopRow, LoopState};
 
-/// How much of each loop a list tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Columns {
-    /// Name, state, process, path.
-    Few,
-    /// Also how it ended, what it needs, what it did and what it cost.
-    Wide,
-}
-
-const FEW: [Column; 4] = [
-    Column::new("NAME", 64),
-    Column::new("STATE", 8),
-    Column::new("PID", 10).right(),
-    Column::new("PATH", 0),
-];
-
 /// Where nobody looks at lines nothing is cut.
-const fn wide_columns(why: usize) -> [Column; 11] {
+const fn columns(why: usize) -> [Column; 11] {
     [
         Column::new("NAME", WHOLE),
         Column::new("STATE", 8),
@@ -44,22 +28,14 @@ const WHOLE: usize = 4096;
 /// Cells of a reason on a terminal.
 const WHY: usize = 80;
 
-/// Cells of a path, where there are so many.
-const PATH: usize = 20;
-
-/// The loops as a table for people. Ends in a newline. With `width` a line has at most so many cells; one that
-/// is wide goes over the edge instead, since what is cut in it is of no use.
+/// The loops as a table for people. Ends in a newline. A line goes over the edge of a terminal, since what is cut
+/// in it is of no use; `terminal` cuts long reasons alone.
 #[must_use]
-pub fn list_text(fleet: &Fleet<'_>, columns: Columns, colour: Colour, width: Option<usize>) -> String {
+pub fn list_text(fleet: &Fleet<'_>, colour: Colour, terminal: bool) -> String {
     let mut page = Page::new(colour);
-    let wide_columns = wide_columns(if width.is_some() { WHY } else { WHOLE });
-    let (columns, width) = match columns {
-        Columns::Few => (FEW.as_slice(), width),
-        Columns::Wide => (wide_columns.as_slice(), None),
-    };
-    let cells: Vec<Vec<Cell>> =
-        fleet.rows.iter().map(|row| if columns.len() == FEW.len() { few(row) } else { wide(row) }).collect();
-    let grid = Grid::new(columns, &cells, width, PATH);
+    let columns = columns(if terminal { WHY } else { WHOLE });
+    let cells: Vec<Vec<Cell>> = fleet.rows.iter().map(cells).collect();
+    let grid = Grid::new(&columns, &cells, None, 0);
     grid.head(&mut page);
     for row in &cells {
         grid.row(&mut page, row);
@@ -95,11 +71,7 @@ fn pid(row: &LoopRow) -> Cell {
     plain(row.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()))
 }
 
-fn few(row: &LoopRow) -> Vec<Cell> {
-    vec![plain(&row.name), state(row), pid(row), Cell::whole(Tone::Plain, &row.path)]
-}
-
-fn wide(row: &LoopRow) -> Vec<Cell> {
+fn cells(row: &LoopRow) -> Vec<Cell> {
     let labels: Vec<String> = row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let top = &row.attention.top;
     let or = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };

@@ -14,7 +14,7 @@ use crate::row::{LoopRow, LoopState, RowWarning};
 
 pub use dashboard::{Room, dashboard_text};
 pub use details::{Passed, ProjectDetails, project_json, project_text};
-pub use list::{Columns, list_text};
+pub use list::list_text;
 
 /// Rows that were read together.
 #[derive(Debug, Clone, Copy)]

@@ -11,9 +11,9 @@ use super::hostile::EVIL;
 use super::row::{asked, lock};
 use super::{World, goal, is_harmless, judged, red};
 use crate::{
-    Colour, Columns, Fleet, FleetWarning, Listed, Lock, LoopRow, Passed, ProjectDetails, Room, Sourced,
-    Spelling, Summary, Unknown, dashboard_json, dashboard_line, dashboard_text, list_text, project_json,
-    project_text, sort_by_attention,
+    Colour, Fleet, FleetWarning, Listed, Lock, LoopRow, Passed, ProjectDetails, Room, Sourced, Spelling,
+    Summary, Unknown, dashboard_json, dashboard_line, dashboard_text, list_text, project_json, project_text,
+    sort_by_attention,
 };
 
 /// A row of this world under a name.
@@ -46,16 +46,6 @@ NAME                STATE      GATES    WHY → ACTION
 ● docs              running    1/2 0/1  tick 1 of claude for 2m
 ✓ search            converged  0/2 0/1  complete
 ○ new               fresh      0/0      no run yet → peers-ctl start new
-";
-const LIST_80: &str = "\
-NAME                                  STATE    PID  PATH
-E X|`</td>[a](b)!                     unknown    -  /srv/E X|`</td>[a](b)!
-billing                               stopped    -  /srv/billing
-parser                                stopped    -  /srv/parser
-日本語のとても長い名前のプロジェクト  crashed    -  /srv/日本語のとても長い名前…
-docs                                  running    7  /srv/docs
-search                                stopped    -  /srv/search
-new                                   fresh      -  /srv/new
 ";
 const DASHBOARD_200: &str = "\
 7 loops  ▲4 need you  ●1 run  ✓1 done  ✗1 crashed  $6.25
@@ -153,7 +143,6 @@ fn at_eighty_columns_the_reason_stays_and_a_command_that_does_not_fit_stands_bel
     let mut rows = rows();
     sort_by_attention(&mut rows);
     assert_eq!(dashboard_text(&fleet(&rows), cells(Some(80)), Colour::Plain), DASHBOARD_80);
-    assert_eq!(list_text(&fleet(&rows), Columns::Few, Colour::Plain, Some(80)), LIST_80);
 }
 
 #[test]
@@ -163,7 +152,7 @@ fn at_two_hundred_columns_and_in_a_pipe_everything_is_there() {
     assert_eq!(dashboard_text(&fleet(&rows), cells(Some(200)), Colour::Plain), DASHBOARD_200);
     let piped = DASHBOARD_200.replace("3 failed:…", "3 failed: lex::numbers, lex::strings, lex::comments");
     assert_eq!(dashboard_text(&fleet(&rows), cells(None), Colour::Plain), piped);
-    assert_eq!(list_text(&fleet(&rows), Columns::Wide, Colour::Plain, Some(80)), WIDE);
+    assert_eq!(list_text(&fleet(&rows), Colour::Plain, true), WIDE);
 }
 
 #[test]
@@ -175,9 +164,7 @@ fn no_line_of_a_table_is_wider_than_the_terminal_and_none_steers_it() {
         assert!(is_harmless(&text), "{text:?}");
         if width >= 80 {
             let table = text.lines().filter(|line| !line.starts_with("  →"));
-            for line in
-                table.chain(list_text(&fleet(&rows), Columns::Few, Colour::Plain, Some(width)).lines())
-            {
+            for line in table {
                 assert!(term::width(line) <= width, "{width}: {line}");
             }
         }
@@ -213,7 +200,6 @@ fn what_does_not_fit_on_a_screen_is_counted_and_what_needs_somebody_is_on_it() {
 #[test]
 fn nothing_to_show_is_said() {
     assert_eq!(dashboard_text(&fleet(&[]), cells(Some(80)), Colour::Plain), "0 loops\n");
-    assert_eq!(list_text(&fleet(&[]), Columns::Few, Colour::Plain, None), "NAME  STATE  PID  PATH\n");
 }
 
 #[test]
