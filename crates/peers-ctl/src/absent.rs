@@ -12,12 +12,15 @@ pub(crate) fn no_tick(name: &ProjectName, tick: u64) -> CommandError {
 }
 
 /// That no peer of the project, as its newest run had them, is called so; `None` where one is.
-pub(crate) fn no_peer(disk: &mut FsDisk, peer: &PeerName) -> Option<String> {
-    let state = peers_store::store::read_state(disk).unwrap_or_default();
+///
+/// # Errors
+/// The journal cannot be read, so that it is not known who its peers are.
+pub(crate) fn no_peer(disk: &mut FsDisk, peer: &PeerName) -> Result<Option<String>, CommandError> {
+    let state = peers_store::store::read_state(disk)?;
     if state.peers.contains_key(peer) {
-        return None;
+        return Ok(None);
     }
     let known: Vec<&str> = state.peers.keys().map(PeerName::as_str).collect();
     let those = if known.is_empty() { String::new() } else { format!("; its peers: {}", known.join(", ")) };
-    Some(format!("no peer is called `{peer}`{those}"))
+    Ok(Some(format!("no peer is called `{peer}`{those}")))
 }

@@ -168,7 +168,7 @@ fn of_tick(
     let bytes = disk.read(Area::Peers, &file, WINDOW)?;
     // What one that is no longer there has left can be read.
     if bytes.is_none()
-        && let Some(why) = absent::no_peer(&mut disk, &peer)
+        && let Some(why) = absent::no_peer(&mut disk, &peer)?
     {
         return Err(CommandError::new(exit::NEGATIVE, why));
     }

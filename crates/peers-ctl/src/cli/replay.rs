@@ -100,7 +100,10 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandE
         ctl.out.data(&text)?;
     }
     if range.shown().next().is_none() {
-        let unknown = args.peer.as_ref().and_then(|peer| absent::no_peer(&mut disk, peer));
+        let unknown = match &args.peer {
+            Some(peer) => absent::no_peer(&mut disk, peer)?,
+            None => None,
+        };
         ctl.say(&match (unknown, range.ticks) {
             (Some(why), _) => why,
             (None, 0) => "no turn has ended yet".to_owned(),

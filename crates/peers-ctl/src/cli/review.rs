@@ -56,7 +56,7 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandE
     }
     if found.is_empty() {
         ctl.say(&match &args.peer {
-            Some(peer) => absent::no_peer(&mut disk, peer)
+            Some(peer) => absent::no_peer(&mut disk, peer)?
                 .unwrap_or_else(|| format!("{peer} has handed nothing over yet")),
             None => "no turn has ended yet".to_owned(),
         });
