@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use peers_console::error::CommandError;
 use peers_fleet::notify::{Channel, Notice};
+use peers_fleet::start::Started;
 use peers_fleet::supervise::{Refused, Verdict, recent, supervise};
 use peers_fleet::told::{self, Due, Told};
 use peers_fleet::{ConfigDir, Project, ProjectName, registry};
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     for channel in &channels {
         channel.check(&ctl.env).map_err(failed)?;
     }
-    if args.every < Duration::from_millis(500) {
+    if args.every < Duration::from_secs(1) {
         return Err(CommandError::usage("--every is at least 1s"));
     }
     if args.remind.is_some_and(|remind| remind < Duration::from_mins(1)) {
@@ -105,6 +106,8 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         args,
         ctl,
         config,
+        interrupts: &interrupts,
+        signal: None,
         channels,
         stub: StubProgram::this_program()?,
         board: Board::live(),
@@ -121,10 +124,10 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
                 ctl.out.talk(&format!("warning: this look did not come to its end: {}", error.summary()));
             }
         }
-        if args.once {
+        if args.once && watch.signal.is_none() {
             return Ok(ExitCode::SUCCESS);
         }
-        if let Some(signal) = interrupts.wait(args.every) {
+        if let Some(signal) = watch.signal.or_else(|| interrupts.wait(args.every)) {
             ctl.say("the watching ends; the loops go on");
             return Ok(ExitCode::from(exit::signalled(signal)));
         }
@@ -158,6 +161,9 @@ struct Watch<'a> {
     args: &'a Args,
     ctl: &'a Ctl,
     config: ConfigDir,
+    interrupts: &'a Interrupts,
+    /// The signal that came within a look.
+    signal: Option<i32>,
     channels: Vec<Channel>,
     stub: StubProgram,
     board: Board,
@@ -196,15 +202,25 @@ impl Watch<'_> {
                 self.event("state", change.name.as_str(), &change.nameless())?;
             }
         }
+        // What is told may take its time; a loop that is to be started again does not wait for that.
+        for one in seen.iter().filter(|_| !self.args.no_restart) {
+            if self.interrupted() {
+                return Ok(());
+            }
+            self.restart(&one.project)?;
+        }
         for (row, one) in rows.iter().zip(&seen) {
+            if self.interrupted() {
+                return Ok(());
+            }
             self.attend(row, &one.project)?;
         }
-        if !self.args.no_restart {
-            for one in &seen {
-                self.restart(&one.project)?;
-            }
-        }
         Ok(())
+    }
+
+    fn interrupted(&mut self) -> bool {
+        self.signal = self.signal.or_else(|| self.interrupts.wait(Duration::ZERO));
+        self.signal.is_some()
     }
 
     /// Tells of a loop that has come to need somebody.
@@ -317,12 +333,7 @@ impl Watch<'_> {
             }
             Verdict::Start => {}
         }
-        note(&self.config, &project.name, now)?;
-        let options = super::restart::as_last(
-            &project.last_argv,
-            BudgetArgs::default().options(&super::start::RunArgs::default(), self.ctl),
-        )?;
-        match super::start::launch(self.ctl, &self.config, &project.name, &options) {
+        match self.start_again(project, now) {
             Ok(started) => {
                 self.event(
                     "restarted",
@@ -334,10 +345,9 @@ impl Watch<'_> {
                 self.forget(project, RESTART);
                 Ok(())
             }
-            Err(error) => {
-                if REFUSALS.contains(&error.exit_code()) {
-                    // Nothing ran. It is asked again, later each time.
-                    take_back(&self.config, &project.name, now)?;
+            Err(Failed { error, ran }) => {
+                if !ran {
+                    // It is asked again, later each time.
                     let times = refused.map_or(0, |refused| refused.times).saturating_add(1);
                     let since = project.last_stopped_at;
                     self.set_refused(project, refused, Some(Refused { since, at: now, times }));
@@ -347,6 +357,20 @@ impl Watch<'_> {
                 self.stays(project, "not-restarted", &what, &why)
             }
         }
+    }
+
+    /// Starts a loop with the arguments of its last start. An attempt is noted down before.
+    fn start_again(&self, project: &Project, now: Timestamp) -> Result<Started, Failed> {
+        let nothing_ran = |error| Failed { error, ran: false };
+        let asked = BudgetArgs::default().options(&super::start::RunArgs::default(), self.ctl);
+        let options = super::restart::as_last(&project.last_argv, asked).map_err(nothing_ran)?;
+        note(&self.config, &project.name, now).map_err(nothing_ran)?;
+        super::start::launch(self.ctl, &self.config, &project.name, &options).map_err(|error| {
+            let refused = REFUSALS.contains(&error.exit_code());
+            // What cannot be taken back counts as an attempt.
+            let ran = !refused || take_back(&self.config, &project.name, now).is_err();
+            Failed { error, ran }
+        })
     }
 
     /// Tells that a loop that died is not started again.
@@ -378,6 +402,13 @@ impl Watch<'_> {
         };
         self.ctl.out.stream(line.as_bytes())
     }
+}
+
+/// Why a loop is not started again.
+struct Failed {
+    error: CommandError,
+    /// Something may have run, so that it counts as an attempt.
+    ran: bool,
 }
 
 /// The codes of a start that was refused before anything ran: something is not valid, somebody is in the way, a
