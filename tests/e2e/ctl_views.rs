@@ -55,6 +55,23 @@ fn events_tell_changes_and_not_how_things_stand() {
 }
 
 #[test]
+fn events_of_a_journal_that_cannot_be_read_are_one_line_and_those_of_the_others_are_told() {
+    let fleet = stuck();
+    let journal = fleet.store().join("journal/000001.jsonl");
+    fleet.another("other");
+    std::fs::remove_file(&journal).unwrap();
+    std::fs::create_dir(&journal).unwrap();
+    let done = fleet.ctl(&["events"]).exits(7);
+    assert_eq!(
+        done.out.lines().filter(|line| line.contains(" journal-unreadable ")).count(),
+        1,
+        "{}",
+        done.out
+    );
+    assert!(done.out.starts_with("demo: ") && done.out.contains("\nother: "), "{}", done.out);
+}
+
+#[test]
 fn files_that_lead_elsewhere_need_somebody_before_anything_ran() {
     let fleet = Fleet::new();
     let goals = fleet.at(".peers/goals.yaml");

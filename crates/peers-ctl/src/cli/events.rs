@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use peers_console::error::CommandError;
-use peers_fleet::ConfigDir;
+use peers_fleet::refresh::Seen;
 use peers_fleet::select::Selection;
-use peers_model::exit;
+use peers_fleet::{ConfigDir, Project};
+use peers_model::{Timestamp, exit};
 use peers_run::place::Place;
-use peers_store::FsDisk;
+use peers_store::{FsDisk, JournalError};
 use peers_sys::clock;
 use peers_sys::interrupts::Interrupts;
 use peers_view::{Feed, FeedItem, watch_json, watch_line};
@@ -61,13 +62,14 @@ pub(crate) fn stream(
         which,
         lines,
         feeds: BTreeMap::new(),
+        unread: BTreeMap::new(),
         board: Board::live(),
         asked: BTreeMap::new(),
     };
     loop {
         events.look()?;
         if !follow {
-            return Ok(ExitCode::SUCCESS);
+            return Ok(ExitCode::from(if events.unread.is_empty() { exit::OK } else { exit::PARTIAL }));
         }
         if let Some(signal) = interrupts.wait(LOOK) {
             return Ok(ExitCode::from(exit::signalled(signal)));
@@ -81,15 +83,29 @@ struct Events<'a> {
     which: Selection,
     /// Records before the end of each journal.
     lines: usize,
-    feeds: BTreeMap<String, (FsDisk, Feed)>,
+    feeds: BTreeMap<String, Followed>,
+    /// Why journals cannot be read, as it was told.
+    unread: BTreeMap<String, String>,
     board: Board,
     /// What each loop asked for last.
     asked: BTreeMap<String, String>,
 }
 
+/// A journal that is followed.
+struct Followed {
+    path: String,
+    /// Where it was left; known once it could be read.
+    feed: Option<Feed>,
+    /// Opened anew after it could not be read.
+    disk: Option<FsDisk>,
+}
+
+/// Something to tell of a project.
+type Item = (Timestamp, String, FeedItem);
+
 impl Events<'_> {
     fn look(&mut self) -> Result<(), CommandError> {
-        let Self { ctl, config, which, lines, feeds, board, asked } = self;
+        let Self { ctl, config, which, board, .. } = self;
         ctl.bring_up(config, which)?;
         let registry = peers_fleet::registry::load(config).map_err(failed)?.registry;
         let names = match which.of(&registry, crate::ctl::here().as_deref()) {
@@ -98,39 +114,8 @@ impl Events<'_> {
             Err(finding) => return Err(failed(finding)),
         };
         let Looked { rows, seen, .. } = board.rows(ctl, config, |project| names.contains(&project.name))?;
-        let now = clock::now();
-        let mut items: Vec<(peers_model::Timestamp, String, FeedItem)> = Vec::new();
-        for one in &seen {
-            let name = one.project.name.to_string();
-            if !feeds.contains_key(&name) {
-                let opened = Place::locate(std::path::Path::new(&one.project.path), &ctl.env)
-                    .and_then(|place| place.expect(one.project.project_id.as_ref()))
-                    .and_then(|place| place.open_view_disk());
-                // One that cannot be opened has no journal to be followed; its row says so.
-                let Ok(mut disk) = opened else { continue };
-                let feed =
-                    Feed::tail(&mut disk, *lines).map_err(|error| CommandError::of(exit::INVALID, &error))?;
-                feeds.insert(name.clone(), (disk, feed));
-            }
-            let Some((disk, feed)) = feeds.get_mut(&name) else { continue };
-            loop {
-                let polled = feed.poll(disk).map_err(|error| CommandError::of(exit::INVALID, &error))?;
-                items.extend(polled.items.into_iter().map(|item| {
-                    let at = match &item {
-                        FeedItem::Line(line) => line.ts,
-                        FeedItem::Unreadable { .. } | FeedItem::Replaced => now,
-                    };
-                    (at, name.clone(), item)
-                }));
-                if !polled.more || items.len() > TOGETHER {
-                    break;
-                }
-            }
-        }
-        items.sort_by_key(|(at, ..)| *at);
-        for (_, name, item) in &items {
-            tell_item(ctl, name, item)?;
-        }
+        self.records(&seen)?;
+        let Self { ctl, asked, .. } = self;
         for change in seen.iter().filter_map(|one| one.change.as_ref()) {
             tell(
                 ctl,
@@ -157,6 +142,77 @@ impl Events<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Tells what has come in the journals, and of each that cannot be read why, once.
+    fn records(&mut self, seen: &[Seen]) -> Result<(), CommandError> {
+        let Self { ctl, lines, feeds, unread, .. } = self;
+        let projects: BTreeMap<&str, &Project> =
+            seen.iter().map(|one| (one.project.name.as_str(), &one.project)).collect();
+        // What the registry has elsewhere by now is another journal.
+        feeds.retain(|name, followed| {
+            projects.get(name.as_str()).is_some_and(|project| followed.path == project.path)
+        });
+        unread.retain(|name, _| projects.contains_key(name.as_str()));
+        let mut items: Vec<Item> = Vec::new();
+        for (name, project) in projects {
+            let followed = feeds.entry(name.to_owned()).or_insert_with(|| Followed::of(project));
+            let Err(error) = followed.poll(ctl, *lines, project, &mut items) else {
+                unread.remove(name);
+                continue;
+            };
+            followed.disk = None;
+            let why = CommandError::of(exit::INVALID, &error).summary();
+            if unread.insert(name.to_owned(), why.clone()).is_none_or(|before| before != why) {
+                tell(ctl, name, "journal-unreadable", &why, &json!({"why": why}))?;
+            }
+        }
+        items.sort_by_key(|(at, ..)| *at);
+        for (_, name, item) in &items {
+            tell_item(ctl, name, item)?;
+        }
+        Ok(())
+    }
+}
+
+impl Followed {
+    fn of(project: &Project) -> Self {
+        Self { path: project.path.clone(), feed: None, disk: None }
+    }
+
+    /// Brings what has come since the last look.
+    fn poll(
+        &mut self,
+        ctl: &Ctl,
+        lines: usize,
+        project: &Project,
+        items: &mut Vec<Item>,
+    ) -> Result<(), JournalError> {
+        if self.disk.is_none() {
+            let opened = Place::locate(std::path::Path::new(&self.path), &ctl.env)
+                .and_then(|place| place.expect(project.project_id.as_ref()))
+                .and_then(|place| place.open_view_disk());
+            // One that cannot be opened has no journal to be followed; its row says so.
+            self.disk = opened.ok();
+        }
+        let Some(disk) = &mut self.disk else { return Ok(()) };
+        let feed = match &mut self.feed {
+            Some(feed) => feed,
+            slot => slot.insert(Feed::tail(disk, lines)?),
+        };
+        loop {
+            let polled = feed.poll(disk)?;
+            items.extend(polled.items.into_iter().map(|item| {
+                let at = match &item {
+                    FeedItem::Line(line) => line.ts,
+                    FeedItem::Unreadable { .. } | FeedItem::Replaced => clock::now(),
+                };
+                (at, project.name.to_string(), item)
+            }));
+            if !polled.more || items.len() > TOGETHER {
+                return Ok(());
+            }
+        }
     }
 }
 
