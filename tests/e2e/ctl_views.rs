@@ -113,6 +113,12 @@ fn what_was_asked_for_and_is_not_there_is_an_error() {
     fleet.ctl(&["dashboard", "--project", "zz"]).exits(3);
     fleet.ctl(&["compare", "demo@zzz"]).exits(3);
     fleet.ctl(&["compare", "demo"]).exits(2);
+    let done = fleet.ctl(&["--json", "compare", "demo", "demo", "zz"]).exits(7);
+    let document: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(
+        (&document["warnings"][0]["code"], &document["warnings"][0]["project"]),
+        (&"not-found".into(), &"zz".into())
+    );
     let none = World::bare();
     let done = none.ctl(&["status"]).exits(1);
     assert!(done.err.contains("hint: `peers-ctl new PATH`"), "{}", done.err);

@@ -9,7 +9,9 @@ use peers_fleet::select::{is_pattern, matches};
 use peers_fleet::{Project, ProjectName};
 use peers_model::exit;
 use peers_sys::{clock, term};
-use peers_view::{CompareInput, Measured, compare, compare_csv, compare_json, compare_text, run_named};
+use peers_view::{
+    CompareInput, FleetWarning, Measured, compare, compare_csv, compare_json, compare_text, run_named,
+};
 
 use crate::ctl::{Ctl, failed};
 
@@ -47,18 +49,19 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         let found: Vec<&Project> =
             registry.projects().filter(|project| matches(name, project.name.as_str())).collect();
         if found.is_empty() {
-            missing.push(term::line(what, 80));
+            missing.push(not_found(what));
         }
         for project in found {
             match measured(ctl, project, run) {
                 Ok(Some((title, measured))) => {
                     inputs.push(CompareInput { name: title, group: group.clone(), measured });
                 }
-                Ok(None) => missing.push(term::line(what, 80)),
-                Err(error) => {
-                    ctl.say(&format!("warning: {} is left out: {}", project.name, error.summary()));
-                    missing.push(project.name.to_string());
-                }
+                Ok(None) => missing.push(not_found(what)),
+                Err(error) => missing.push(FleetWarning {
+                    code: UNREADABLE.to_owned(),
+                    message: format!("{} is left out: {}", project.name, error.summary()),
+                    project: Some(project.name.to_string()),
+                }),
             }
         }
     }
@@ -68,21 +71,35 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             .hint("`NAME@RUN` is one run of a project, and a pattern is one column of all that it fits"));
     }
     if comparison.columns.len() < 2 {
-        let message = format!("there is nothing to compare: {} cannot be found or read", missing.join(", "));
+        // What is not found the error itself names.
+        for left in missing.iter().filter(|left| left.code == UNREADABLE) {
+            ctl.say(&format!("warning: {}", left.message));
+        }
+        let names: Vec<&str> = missing.iter().filter_map(|left| left.project.as_deref()).collect();
+        let message = format!("there is nothing to compare: {} cannot be found or read", names.join(", "));
         return Err(CommandError::new(exit::INVALID, message)
             .hint("`peers-ctl list` shows the projects, `peers-ctl replay NAME` the runs"));
     }
-    for name in &missing {
-        ctl.say(&format!("warning: {name} cannot be found or read, and is left out"));
+    for left in &missing {
+        ctl.say(&format!("warning: {}", left.message));
     }
     if ctl.json {
-        ctl.out.data(&compare_json(&comparison, clock::now()))?;
+        ctl.out.data(&compare_json(&comparison, &missing, clock::now()))?;
     } else if args.csv {
         ctl.out.data(&compare_csv(&comparison))?;
     } else {
         ctl.out.data(&compare_text(&comparison, ctl.out.colour()))?;
     }
     Ok(ExitCode::from(if missing.is_empty() { exit::OK } else { exit::PARTIAL }))
+}
+
+/// The code of what is there and cannot be read.
+const UNREADABLE: &str = "unreadable";
+
+fn not_found(what: &str) -> FleetWarning {
+    let what = term::line(what, 80);
+    let message = format!("{what} cannot be found, and is left out");
+    FleetWarning { code: "not-found".to_owned(), message, project: Some(what) }
 }
 
 /// What a loop, or a run of it, amounts to, with its title; `None` where there is no such run.

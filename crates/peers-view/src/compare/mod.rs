@@ -6,6 +6,7 @@ mod measured;
 use peers_model::money::thousands;
 use serde::{Serialize, Serializer};
 
+use crate::fleet::FleetWarning;
 use crate::json;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::words::duration_ms;
@@ -258,14 +259,18 @@ pub fn compare_text(comparison: &Comparison, colour: Colour) -> String {
     page.finish()
 }
 
-/// The comparison for programs, schema `peers-ctl.compare/1`.
+/// The comparison for programs, schema `peers-ctl.compare/1`, with what is left out of it as `warnings`.
 #[must_use]
-pub fn compare_json(comparison: &Comparison, now: peers_model::Timestamp) -> String {
+pub fn compare_json(
+    comparison: &Comparison,
+    warnings: &[FleetWarning],
+    now: peers_model::Timestamp,
+) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
         generated_at: peers_model::Timestamp,
         data: &'a Comparison,
-        warnings: [(); 0],
+        warnings: &'a [FleetWarning],
     }
-    json::document("peers-ctl.compare/1", &Document { generated_at: now, data: comparison, warnings: [] })
+    json::document("peers-ctl.compare/1", &Document { generated_at: now, data: comparison, warnings })
 }

@@ -10,8 +10,8 @@ use serde_json::{Value as Json, json};
 use super::hostile::EVIL;
 use super::{World, is_harmless, judged, operator, rules, squeezed};
 use crate::{
-    Colour, CompareInput, Comparison, Measured, Value, compare, compare_csv, compare_json, compare_text,
-    run_named,
+    Colour, CompareInput, Comparison, FleetWarning, Measured, Value, compare, compare_csv, compare_json,
+    compare_text, run_named,
 };
 
 /// Two runs: one of three ticks that stops at its cap, one that converges.
@@ -187,11 +187,14 @@ fn programs_get_numbers_and_null() {
     let world = world();
     let inputs = [input("a", None, measured(&world, None)), input(EVIL, None, Measured::default())];
     let comparison = compare(&inputs);
-    let text = compare_json(&comparison, Timestamp::from_millis(0));
+    let left_out =
+        FleetWarning { code: "unreadable".into(), message: EVIL.into(), project: Some("b".into()) };
+    let text = compare_json(&comparison, &[left_out], Timestamp::from_millis(0));
     assert!(is_harmless(&text) && is_harmless(&compare_text(&comparison, Colour::Plain)));
     let value: Json = serde_json::from_str(&text).unwrap();
     assert_eq!(value["schema"], "peers-ctl.compare/1");
     assert_eq!(value["data"]["columns"][1]["name"], EVIL);
+    assert_eq!(value["warnings"], json!([{"code": "unreadable", "message": EVIL, "project": "b"}]));
     assert_eq!(
         value["data"]["rows"][5],
         json!({"key": "usd", "unit": "usd", "values": [3.0, null], "at_least": [true, false], "deltas": [0.0, null]})
