@@ -79,6 +79,8 @@ impl Watcher {
 #[derive(Debug, Default)]
 struct Doing {
     skeptic: bool,
+    /// Gates are tried before the first turn.
+    trial: bool,
     place: Option<Place>,
     spend: String,
     waiting: Option<peers_model::Timestamp>,
@@ -99,6 +101,19 @@ impl Observer for Watcher {
             }
             Notice::Recovering(recovery) => self.line(&peers_view::recovery_words(recovery)),
             Notice::GatesStarted { place, .. } => self.doing.borrow_mut().place = Some(*place),
+            Notice::TrialStarted { limit, .. } => {
+                let mut doing = self.doing.borrow_mut();
+                (doing.place, doing.trial) = (Some(Place::Pristine), true);
+                drop(doing);
+                let limit = peers_model::time::human(*limit);
+                self.line(&format!(
+                    "trying the gates in a clean checkout before the first turn, {limit} at most; Ctrl-C skips it"
+                ));
+            }
+            Notice::TrialEnded { verdicts, took_ms } => {
+                self.doing.borrow_mut().trial = false;
+                self.line(&wording::trial(verdicts, *took_ms));
+            }
             Notice::GatesDone { verdicts, took_ms, place } => {
                 self.line(&wording::gates_done(state, verdicts, *took_ms, *place));
                 // What the check of a review finds is for its reviewers.
@@ -159,7 +174,7 @@ impl Observer for Watcher {
     }
 
     fn progress(&mut self, progress: Progress) {
-        acknowledge_signals();
+        acknowledge_signals(Rc::clone(&self.doing));
         if !screen().is_live() {
             return;
         }
@@ -168,14 +183,20 @@ impl Observer for Watcher {
     }
 }
 
+/// The signal of Ctrl-C.
+const SIGINT: i32 = 2;
+
 /// Says that a signal was heard, at once: what it asks for may take its time.
-fn acknowledge_signals() {
+fn acknowledge_signals(doing: Rc<std::cell::RefCell<Doing>>) {
     // The loop has its own ear for them; every listener hears each signal.
     let Ok(mut signals) = Signals::take() else { return };
     let mut listening = Box::pin(async move {
         loop {
             let text = match signals.next().await {
                 StopRequest::AfterTick => "stopping after this turn",
+                StopRequest::Graceful(SIGINT) if doing.borrow().trial => {
+                    "skipping the trial; the same again stops"
+                }
                 StopRequest::Graceful(_) => {
                     "stopping: what runs is ended first; the same again stops at once"
                 }
@@ -194,6 +215,7 @@ fn acknowledge_signals() {
 impl Doing {
     fn what(&self) -> &'static str {
         match self.place {
+            Some(Place::Pristine) if self.trial => "trial in a clean checkout",
             Some(Place::Pristine) => "proof in a clean checkout",
             Some(Place::Live | Place::GateTree) | None => "gates",
         }

@@ -6,16 +6,18 @@
 mod after_tick;
 
 use peers_model::record::{
-    AckTarget, CapSet, ExitRecord, OperatorOp, Record, Rules, RunStarted, TickRecord, TickStarted,
+    AckTarget, CapSet, ExitRecord, GateRule, OperatorOp, Record, Rules, RunStarted, TickRecord, TickStarted,
 };
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp};
 use thiserror::Error;
 
 use after_tick::clean_after;
 
+use crate::converge;
 use crate::reviews;
+use crate::standstill::{Passed, Standstill};
 use crate::state::{
-    HandoffMark, LastExit, OpenTick, PeerState, Progress, ProofVerdict, Raised, RunInfo, State,
+    HandoffMark, LastExit, OpenTick, PeerState, Progress, ProofVerdict, Raised, RunInfo, State, Tried,
 };
 
 /// A record that cannot stand where it stands.
@@ -84,11 +86,14 @@ impl State {
                 self.spent.gate_ms = self.spent.gate_ms.saturating_add(gates.took_ms);
                 let rules = self.rules.clone();
                 self.board.take(&rules, gates.iteration, &gates.verdicts);
+                if let Some(green) = gates.green {
+                    self.standstill.green(green, rules.gates.len());
+                }
                 self.note_progress(self.progress.closed);
             }
             Record::Proof(proof) => {
                 self.spent.gate_ms = self.spent.gate_ms.saturating_add(proof.took_ms);
-                self.board.take_proof(&proof.verdicts);
+                self.board.take_proof(self.ticks, &proof.verdicts);
                 for judged in &proof.verdicts {
                     let Some(rule) = self.rules.gates.iter().find(|g| g.id == judged.goal) else { continue };
                     let verdict = ProofVerdict {
@@ -96,10 +101,22 @@ impl State {
                         tree: proof.at.tree.clone(),
                         gate: rule.digest.clone(),
                         setup_failed: judged.setup_failed,
+                        earlier: false,
                         verdict: judged.verdict.clone(),
                     };
                     self.proofs.verdicts.insert(judged.goal.clone(), verdict);
                 }
+                let proved = converge::proved(self, &proof.at).len();
+                self.standstill.proof(proved);
+            }
+            Record::Trial(trial) => {
+                self.spent.gate_ms = self.spent.gate_ms.saturating_add(trial.took_ms);
+                let rules = self.rules.gates.iter().filter(|rule| trial.asked.contains(&rule.id));
+                for GateRule { id, digest, .. } in rules {
+                    let tried = Tried { gate: digest.clone(), only_here: trial.only_here.contains(id) };
+                    self.trial.gates.insert(id.clone(), tried);
+                }
+                self.trial.manifests = trial.verdicts.iter().find_map(|judged| judged.manifests.clone());
             }
             Record::Cooling(cooling) => {
                 let health = self.peers.entry(cooling.peer.clone()).or_default();
@@ -172,7 +189,12 @@ impl State {
             health.unblock();
             health.consecutive_fails = 0;
         }
-        self.forget_unproved();
+        self.proofs.verdicts.retain(|_, proof| !proof.verdict.is_error() && !proof.verdict.is_skipped());
+        if started.max_ticks != Some(1) {
+            for proof in self.proofs.verdicts.values_mut().filter(|proof| proof.verdict.is_red()) {
+                proof.earlier = true;
+            }
+        }
         if self.digests != started.digests {
             self.board.forget();
         }
@@ -181,6 +203,10 @@ impl State {
         self.spent.spawn_failures = 0;
         self.skeptic.attempts = 0;
         self.skeptic.unreported = 0;
+        // One turn each by `tick` are a run of many parts.
+        if started.max_ticks != Some(1) {
+            self.standstill = Standstill::default();
+        }
         self.board.start_run(&started.rules, self.ticks);
         if self.open.is_none() {
             self.head = Some(started.head.clone());
@@ -200,6 +226,7 @@ impl State {
         for health in self.peers.values_mut() {
             health.unblock();
         }
+        self.standstill.forgive();
     }
 
     /// Drops proofs that are no answers about a tree: could-not-judge, what was skipped for another's sake, what
@@ -222,6 +249,7 @@ impl State {
         {
             // How many of other gates were green says nothing of these.
             self.progress.greens = 0;
+            self.standstill.other_gates();
         }
         self.rules = rules.clone();
         self.turn_index = active.and_then(|a| rules.peers.iter().position(|p| p.name == a)).unwrap_or(0);
@@ -248,6 +276,7 @@ impl State {
         }
         self.head = Some(started.head_before.clone());
         self.branch.clone_from(&started.branch);
+        self.standstill.saw(started.content_before.as_ref().unwrap_or(&started.tree_before));
         if started.skeptic && self.skeptic.tree.as_ref() != Some(&started.tree_before) {
             self.skeptic.tree = Some(started.tree_before.clone());
             self.skeptic.passed.clear();
@@ -299,13 +328,12 @@ impl State {
             }
         }
         let left_nothing = !tick.tree_changed && tick.commits.is_empty();
-        if tick.outcome.is_neutral() || (tick.outcome.is_breakdown() && left_nothing) {
-            // Nobody could work: no tick of a red streak, and none that changed nothing.
+        let counts = !tick.outcome.is_neutral() && !(tick.outcome.is_breakdown() && left_nothing);
+        if !counts {
+            // Nobody could work: no tick of a red streak.
             self.board.pass_over(tick.iteration);
-            self.changed_at = self.changed_at.next();
         }
         if tick.tree_changed {
-            self.changed_at = tick.iteration;
             // What was in the others' way may be gone, if this turn got something done.
             let others = self.peers.iter_mut().filter(|(name, _)| **name != tick.peer);
             for (_, health) in others.filter(|_| tick.success) {
@@ -325,10 +353,22 @@ impl State {
         }
         self.clean_ticks = clean_after(self.clean_ticks, tick, self.rules.dry_run);
         self.skeptic_after(open, tick);
-        self.soft_after(tick, unsure);
+        let passed = self.soft_after(tick, unsure);
+        if !self.rules.dry_run {
+            let passed = passed.iter().map(|(goal, scope)| Passed { goal: goal.as_str(), scope });
+            self.standstill.after(tick, passed, counts);
+        }
         self.strangers |= self.rules.unwatched;
         let rules = self.rules.clone();
         self.board.take(&rules, tick.iteration, &tick.verdicts);
+        if let Some(judged) = tick.verdicts.last() {
+            self.standstill.green(self.board.greens_at(&rules, &judged.at), rules.gates.len());
+        }
+        for gate in rules.gates.iter().filter(|_| counts) {
+            if converge::proof_is_red_at(self, gate, &tick.head_after, &tick.tree_after) {
+                self.board.count_proof(&gate.id, tick.iteration);
+            }
+        }
         self.note_progress(tick.bugs_closed);
     }
 

@@ -33,9 +33,12 @@ pub struct GateStanding {
     pub counted_at: TickNo,
     /// Could-not-judge answers in a row.
     pub errors: u32,
-    /// Proof runs in a row that it failed.
+    /// Ticks in a row after which its proof was red.
     #[serde(default)]
     pub proof_reds: u32,
+    /// The tick up to which these are counted.
+    #[serde(default)]
+    pub proof_counted_at: TickNo,
     /// When it was last green.
     pub last_green: Option<TickNo>,
     /// The newest verdict of an earlier tick.
@@ -165,20 +168,29 @@ impl GateBoard {
     pub(crate) fn pass_over(&mut self, ticks: TickNo) {
         for standing in self.gates.values_mut() {
             standing.counted_at = ticks;
+            standing.proof_counted_at = ticks;
         }
     }
 
     /// Takes the answers of a proof run in: a gate that is red there counts as red, however green it
     /// is in the work tree.
-    pub(crate) fn take_proof(&mut self, verdicts: &[Judged]) {
+    pub(crate) fn take_proof(&mut self, ticks: TickNo, verdicts: &[Judged]) {
         for judged in verdicts {
-            let Some(standing) = self.gates.get_mut(&judged.goal) else { continue };
-            if judged.verdict.is_pass() {
+            if judged.verdict.is_red() {
+                self.count_proof(&judged.goal, ticks);
+            } else if let Some(standing) = self.gates.get_mut(&judged.goal)
+                && judged.verdict.is_pass()
+            {
                 standing.proof_reds = 0;
-            } else if judged.verdict.is_red() {
-                standing.proof_reds = standing.proof_reds.saturating_add(1);
             }
         }
+    }
+
+    /// A gate's proof is red after tick `ticks`: counted once a tick, as any red.
+    pub(crate) fn count_proof(&mut self, gate: &GoalId, ticks: TickNo) {
+        let Some(standing) = self.gates.get_mut(gate).filter(|s| ticks > s.proof_counted_at) else { return };
+        standing.proof_reds = standing.proof_reds.saturating_add(1);
+        standing.proof_counted_at = ticks;
     }
 
     /// A run starts: streaks measure one run, and a red that is there already is nobody's tick.
@@ -192,6 +204,7 @@ impl GateBoard {
             standing.proof_reds = 0;
             standing.errors = 0;
             standing.counted_at = ticks;
+            standing.proof_counted_at = ticks;
             standing.last = standing.last.take().filter(|j| j.verdict.is_pass());
             standing.digest.clear();
         }

@@ -7,11 +7,14 @@ use peers_model::goal::{GateRun, Goal, GoalKind, SoftGoal, TreeChoice};
 use peers_model::verdict::Verdict;
 use peers_model::{GoalId, PeerName, Timestamp, Usd};
 
-use crate::converge;
+use crate::converge::{self, Standing};
 use crate::machine::{ComposeFacts, Composing, LoopConfig};
-use crate::prompt::{self, BudgetLeft, Findings, GateLine, GateState, Prompt, PromptInput, ReviewAsk};
+use crate::prompt::{
+    self, BudgetLeft, Findings, GateLine, GateState, Prompt, PromptInput, ReviewAsk, StandstillLine,
+};
 use crate::reviews;
 use crate::state::State;
+use crate::turns;
 
 /// A prompt and what it took from the queues.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +39,10 @@ pub fn prepare(
     let peer = &composing.peer;
     let health = state.health(peer);
     let role = state.rules.peers.iter().find(|p| p.name == *peer).map(|p| p.role).unwrap_or_default();
-    let reviews = pending_reviews(cfg, state, composing);
+    let standing = converge::standing(cfg, state, &composing.facts);
+    let reviews = pending_reviews(cfg, state, composing, &standing);
+    let limit = turns::idle_limit(cfg.idle_after, &cfg.caps.in_force(state, now), state);
+    let standstill = state.standstill.near(limit);
     let (operators, dirty) =
         composing.facts.dirty.iter().cloned().partition(|line| is_operators(&cfg.uncommitted, line));
     let input = PromptInput {
@@ -48,6 +54,11 @@ pub fn prepare(
         max_bytes: cfg.prompt_max,
         gates: gate_lines(cfg, state, composing),
         stuck_after: cfg.stuck_after,
+        standstill: standstill.map(|(ticks, of)| StandstillLine {
+            ticks,
+            of,
+            missing: converge::missing(state, &composing.facts, &standing),
+        }),
         warnings: state.warnings.clone(),
         reviews: reviews.clone(),
         inbox: facts.inbox.clone(),
@@ -90,7 +101,14 @@ pub fn keep_operators(
     });
 }
 
-fn pending_reviews(cfg: &LoopConfig, state: &State, composing: &Composing) -> Vec<ReviewAsk> {
+fn pending_reviews(
+    cfg: &LoopConfig,
+    state: &State,
+    composing: &Composing,
+    standing: &Standing,
+) -> Vec<ReviewAsk> {
+    // Where nothing but reviews is missing, nothing is gained by asking later.
+    let only = matches!(standing, Standing::SoftPending(_));
     let roster = converge::roster(state);
     let mut asks = Vec::new();
     for goal in &cfg.goals {
@@ -101,7 +119,8 @@ fn pending_reviews(cfg: &LoopConfig, state: &State, composing: &Composing) -> Ve
             continue;
         }
         let last = state.asked.get(&composing.peer).and_then(|a| a.get(&goal.id));
-        let due = last.is_none_or(|t| state.ticks.next().0.saturating_sub(t.0) >= u64::from(soft.every));
+        let due =
+            only || last.is_none_or(|t| state.ticks.next().0.saturating_sub(t.0) >= u64::from(soft.every));
         if due {
             let findings = findings(state, composing, goal, soft);
             asks.push(ReviewAsk { id: goal.id.clone(), prompt: soft.prompt.clone(), findings });

@@ -4,11 +4,11 @@ use peers_model::config::Role;
 use peers_model::goal::TreeChoice;
 use peers_model::record::GateRule;
 use peers_model::verdict::{Judged, TreeKey};
-use peers_model::{GoalId, PeerName, TreeId};
+use peers_model::{CommitId, GoalId, PeerName, TreeId};
 
 use crate::machine::{Facts, LoopConfig};
 use crate::reviews::{self, RosterEntry};
-use crate::state::{PeerState, State};
+use crate::state::{PeerState, ProofVerdict, State};
 
 /// How far the loop is at exactly these facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,10 +90,27 @@ pub fn skeptic_passed(state: &State, tree: &TreeId) -> bool {
 }
 
 /// The kept proof verdict of a gate, if it is about these facts.
-fn proof_of<'a>(state: &'a State, gate: &GateRule, facts: &Facts) -> Option<&'a crate::state::ProofVerdict> {
-    state.proofs.verdicts.get(&gate.id).filter(|p| {
-        p.gate == gate.digest && p.tree == facts.head_tree && (!gate.reads_history || p.head == facts.head)
-    })
+fn proof_of<'a>(state: &'a State, gate: &GateRule, facts: &Facts) -> Option<&'a ProofVerdict> {
+    proof_at(state, gate, &facts.head, &facts.head_tree)
+}
+
+fn proof_at<'a>(
+    state: &'a State,
+    gate: &GateRule,
+    head: &CommitId,
+    tree: &TreeId,
+) -> Option<&'a ProofVerdict> {
+    state
+        .proofs
+        .verdicts
+        .get(&gate.id)
+        .filter(|p| !p.earlier && p.gate == gate.digest && p.tree == *tree)
+        .filter(|p| !gate.reads_history || p.head == *head)
+}
+
+/// Whether the kept proof verdict of a gate is red, and about this commit.
+pub(crate) fn proof_is_red_at(state: &State, gate: &GateRule, head: &CommitId, tree: &TreeId) -> bool {
+    gate.tree != TreeChoice::Live && proof_at(state, gate, head, tree).is_some_and(|p| p.verdict.is_red())
 }
 
 fn proof_is_red(state: &State, facts: &Facts) -> bool {
@@ -124,6 +141,19 @@ pub fn proved(state: &State, at: &TreeKey) -> Vec<GoalId> {
     };
     let gates = state.rules.gates.iter().filter(|g| g.tree != TreeChoice::Live);
     gates.filter(green).map(|g| g.id.clone()).collect()
+}
+
+/// Gates whose proof an earlier run left red at this tree.
+#[must_use]
+pub fn left_red(state: &State, facts: &Facts) -> Vec<GoalId> {
+    let left = |gate: &&GateRule| {
+        state.proofs.verdicts.get(&gate.id).is_some_and(|p| {
+            let here = p.tree == facts.head_tree && (!gate.reads_history || p.head == facts.head);
+            p.earlier && p.gate == gate.digest && here
+        })
+    };
+    let gates = state.rules.gates.iter().filter(|g| g.tree != TreeChoice::Live);
+    gates.filter(left).map(|g| g.id.clone()).collect()
 }
 
 /// Gates that the proof run still has to answer for at these facts.
@@ -167,6 +197,49 @@ pub fn soft_pending(state: &State, facts: &Facts) -> Vec<GoalId> {
         })
         .map(|soft| soft.id.clone())
         .collect()
+}
+
+/// What is missing at these facts and whose answer it is, for people.
+#[must_use]
+pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
+    let named = |ids: &[GoalId]| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+    let peers = |helps: &dyn Fn(&PeerName) -> bool| {
+        let names = state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| helps(peer));
+        names.map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+    };
+    match standing {
+        Standing::Red => match (proof_failed(state, facts), state.board.red(&state.rules)) {
+            (failed, red) if red.is_empty() && !failed.is_empty() => format!(
+                "{} green in the work tree and red in a clean checkout, which is anybody's work",
+                named(&failed)
+            ),
+            (_, red) => format!("{} green, which is anybody's work", named(&red)),
+        },
+        Standing::Dirty => "a clean work tree: somebody has to commit or remove what lies there".into(),
+        Standing::SoftPending(goals) => {
+            let roster = roster(state);
+            let line = |goal: &GoalId| {
+                let soft = state.rules.soft.iter().find(|soft| soft.id == *goal)?;
+                let scope = facts.scopes.get(goal).map(String::as_str).unwrap_or_default();
+                let status = state.soft.get(goal).cloned().unwrap_or_default();
+                let asked = peers(&|peer| reviews::pending(&status, soft.rule, &roster, peer, scope));
+                Some(if reviews::objected(&status, &roster, scope) {
+                    let by = status.last_reviewer.as_ref().map(ToString::to_string).unwrap_or_default();
+                    format!("`{goal}`: {by} objects, and nobody changed anything for it")
+                } else {
+                    format!("the review `{goal}` of {asked}")
+                })
+            };
+            goals.iter().filter_map(line).collect::<Vec<_>>().join("; ")
+        }
+        Standing::NoRealGate => "a gate of your own in goals.yaml".into(),
+        Standing::SkepticOwed => {
+            let asked = peers(&|peer| !skeptic_answered(state, peer, &facts.worktree));
+            format!("a skeptic's verdict of {asked}")
+        }
+        Standing::ProofOwed | Standing::ProofUnjudged(_) => "the proof run".into(),
+        Standing::Complete => "nothing".into(),
+    }
 }
 
 /// The peers as the review rules see them.

@@ -20,6 +20,7 @@ pub mod plan;
 pub mod prompt;
 pub mod reviews;
 pub mod scope;
+pub mod standstill;
 pub mod state;
 pub mod turns;
 pub mod waiting;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::GateBoard;
 use crate::reviews::SoftStatus;
+use crate::standstill::Standstill;
 
 /// The version of the serialised state.
 pub const STATE_FORMAT: u32 = 3;
@@ -46,16 +47,18 @@ pub struct State {
     pub board: GateBoard,
     /// Results of proof runs.
     pub proofs: ProofStore,
+    /// What gates answered in a clean checkout before a turn was paid for.
+    #[serde(default)]
+    pub trial: Trial,
     /// Soft-goal consensus.
     pub soft: BTreeMap<GoalId, SoftStatus>,
     /// When each peer was last asked for a review.
     pub asked: BTreeMap<PeerName, BTreeMap<GoalId, TickNo>>,
     /// Successful ticks in a row that filed nothing blocking.
     pub clean_ticks: u32,
-    /// As many ticks as came after this one left the tree as it was. It is the newest tick that changed the tree,
-    /// moved on by each that counts for nobody.
+    /// How long the run has got nowhere.
     #[serde(default)]
-    pub changed_at: TickNo,
+    pub standstill: Standstill,
     /// The skeptic.
     pub skeptic: Skeptic,
     /// Warnings for the next prompt.
@@ -443,6 +446,25 @@ pub struct ProofStore {
     pub verdicts: BTreeMap<GoalId, ProofVerdict>,
 }
 
+/// What gates answered in a clean checkout before a turn was paid for. It proves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Trial {
+    /// By gate.
+    pub gates: BTreeMap<GoalId, Tried>,
+    /// Digest of the manifests and lock files of the newest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifests: Option<String>,
+}
+
+/// One gate of a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// Digest of its definition.
+    pub gate: String,
+    /// It was green in the work tree and not there.
+    pub only_here: bool,
+}
+
 /// One gate's proof verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProofVerdict {
@@ -455,6 +477,9 @@ pub struct ProofVerdict {
     /// It did not run: `setup` failed.
     #[serde(default)]
     pub setup_failed: bool,
+    /// It is of an earlier run. A red one is proved again before a turn is paid for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub earlier: bool,
     /// The answer.
     #[serde(flatten)]
     pub verdict: peers_model::verdict::Verdict,

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use peers_model::config::Role;
-use peers_model::record::WaitCause;
+use peers_model::record::{PeerRule, WaitCause};
 use peers_model::{PeerName, TickNo, Timestamp};
 
+use crate::budget::{self, Caps};
 use crate::state::{MOST_REVERTED, PeerState, State};
 
 /// The answer of [`choose`].
@@ -209,6 +210,22 @@ pub fn why_not(state: &State, now: Timestamp) -> String {
         })
     };
     state.rules.peers.iter().filter_map(|rule| why(&rule.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// After how many ticks in a row that get on in no way the run stops; 0 = never. Each peer that may go, now or later,
+/// has `goals.idle_halt_after` of them. `caps` are those in force.
+#[must_use]
+pub fn idle_limit(idle_after: u32, caps: &Caps, state: &State) -> u32 {
+    let goes = |rule: &&PeerRule| {
+        let peer = &rule.name;
+        may_ever_go(state, peer)
+            && budget::may_go(caps, state, peer)
+            && budget::short(caps, state, peer).is_none()
+    };
+    let going: Vec<&PeerRule> = state.rules.peers.iter().filter(goes).collect();
+    let regular = going.iter().filter(|rule| rule.role != Role::Recovery).count();
+    let peers = u32::try_from(if regular == 0 { going.len() } else { regular }).unwrap_or(u32::MAX);
+    idle_after.saturating_mul(peers.max(1))
 }
 
 /// Whether no peer is left that could ever go in this run.

@@ -370,8 +370,10 @@ pub struct GoalSettings {
     pub timeout_s: NonZeroU32,
     pub convergence_n: NonZeroU32,
     pub stuck_halt_after: u32,
-    /// `None`: every hard gate of the operator's own.
+    /// `None`: the gates that are usually called so.
     pub stuck_halt_gates: Option<Vec<GoalId>>,
+    pub idle_halt_after: u32,
+    pub trial_s: u32,
     pub soft_consensus_required: bool,
     pub env: Vec<String>,
     pub parallel: Option<NonZeroU32>,
@@ -385,6 +387,8 @@ impl Default for GoalSettings {
             convergence_n: nz32(3),
             stuck_halt_after: 5,
             stuck_halt_gates: None,
+            idle_halt_after: 3,
+            trial_s: 600,
             soft_consensus_required: true,
             env: Vec::new(),
             parallel: None,

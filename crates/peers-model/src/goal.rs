@@ -289,8 +289,8 @@ fn attempts<'de, D: Deserializer<'de>>(reader: D) -> Result<u8, D::Error> {
     Ok(number)
 }
 
-/// An id that no goal may have: a stop reason is read by it.
-const RESERVED_ID: &str = "skeptic";
+/// Ids that no goal may have: stop reasons are read by them.
+const RESERVED_IDS: [&str; 3] = ["skeptic", "idle", "phase"];
 
 /// Checks a parsed file. `peers` is the number of configured peers.
 ///
@@ -313,10 +313,12 @@ pub fn check_goals(
             });
             continue;
         }
-        if entry.id.as_str() == RESERVED_ID {
+        if let Some(reserved) = RESERVED_IDS.iter().find(|id| **id == entry.id.as_str()) {
             errors.push(GoalError {
                 goal: entry.id.to_string(),
-                what: format!("`{RESERVED_ID}` is a reserved id (`stuck:{RESERVED_ID}` is a stop reason); choose another"),
+                what: format!(
+                    "`{reserved}` is a reserved id (`stuck:{reserved}` is a stop reason); choose another"
+                ),
                 key: "id",
             });
             continue;

@@ -275,6 +275,8 @@ pub enum StopReason {
     StuckGate(GoalId),
     /// The skeptic gave no verdict.
     StuckSkeptic,
+    /// Nothing got on for too many ticks, whatever the gates say.
+    StuckIdle,
     /// Every peer that could go says that something outside of the repository is in its way.
     ParkedBlocked,
     /// The proof run could not judge a gate.
@@ -326,7 +328,7 @@ impl StopReason {
             Self::Complete => "converged",
             Self::MaxTicks | Self::Budget(_) => "limit",
             Self::Drained | Self::Interrupted(_) => "operator",
-            Self::StuckGate(_) | Self::StuckSkeptic | Self::Unjudged(_) => "stuck",
+            Self::StuckGate(_) | Self::StuckSkeptic | Self::StuckIdle | Self::Unjudged(_) => "stuck",
             Self::ParkedBlocked | Self::ParkedProof => "paused",
             Self::PeerUnavailable(_) | Self::AllPeersDegraded => "peer",
             Self::GoalMutation(_) | Self::Tamper(_) => "integrity",
@@ -343,7 +345,11 @@ impl StopReason {
         match self {
             Self::Complete | Self::MaxTicks | Self::Drained => exit::OK,
             Self::Budget(_) => exit::BUDGET,
-            Self::StuckGate(_) | Self::StuckSkeptic | Self::ParkedBlocked | Self::ParkedProof => exit::STUCK,
+            Self::StuckGate(_)
+            | Self::StuckSkeptic
+            | Self::StuckIdle
+            | Self::ParkedBlocked
+            | Self::ParkedProof => exit::STUCK,
             Self::Unjudged(_) => exit::INVALID,
             Self::PeerUnavailable(_) | Self::AllPeersDegraded => exit::PEER,
             Self::GoalMutation(_) | Self::Tamper(_) => exit::REFUSED,
@@ -367,6 +373,9 @@ impl StopReason {
             }
             Self::StuckSkeptic => {
                 Some("read the last ticks with `peers replay N`; the skeptic gave no usable verdict")
+            }
+            Self::StuckIdle => {
+                Some("see what is missing (`peers status`), help or change the goals, then run again")
             }
             Self::ParkedBlocked => Some(
                 "see to what is in the way of the peers (`peers status`) and say so (`peers ack blocked:PEER --reason TEXT`), then run again",
@@ -401,6 +410,7 @@ impl fmt::Display for StopReason {
             Self::Budget(kind) => write!(f, "budget:{}", kind.word()),
             Self::StuckGate(id) => write!(f, "stuck:{id}"),
             Self::StuckSkeptic => f.write_str("stuck:skeptic"),
+            Self::StuckIdle => f.write_str("stuck:idle"),
             Self::ParkedBlocked => f.write_str("parked:blocked"),
             Self::ParkedProof => f.write_str("parked:proof"),
             Self::Unjudged(id) => write!(f, "unjudged:{id}"),
@@ -444,6 +454,7 @@ impl FromStr for StopReason {
                 Self::Budget(BudgetKind::ALL.iter().find(|(_, word)| *word == w).ok_or_else(bad)?.0)
             }
             ("stuck", Some("skeptic")) => Self::StuckSkeptic,
+            ("stuck", Some("idle")) => Self::StuckIdle,
             ("stuck", Some(id)) => Self::StuckGate(id.parse().map_err(|_| bad())?),
             ("parked", Some("blocked")) => Self::ParkedBlocked,
             ("parked", Some("proof")) => Self::ParkedProof,
@@ -490,6 +501,7 @@ mod tests {
             StopReason::Drained,
             StopReason::StuckGate(gate.clone()),
             StopReason::StuckSkeptic,
+            StopReason::StuckIdle,
             StopReason::ParkedBlocked,
             StopReason::ParkedProof,
             StopReason::Unjudged(gate),

@@ -63,6 +63,8 @@ pub enum Record {
     Gates(GatesRecord),
     /// The proof run.
     Proof(ProofRecord),
+    /// Gates were tried in a clean checkout before a turn was paid for.
+    Trial(TrialRecord),
     /// A peer waits.
     Cooling(Cooling),
     /// Commits appeared between ticks.
@@ -92,6 +94,7 @@ impl Record {
             Self::Tick(_) => "tick",
             Self::Gates(_) => "gates",
             Self::Proof(_) => "proof",
+            Self::Trial(_) => "trial",
             Self::Cooling(_) => "cooling",
             Self::CommitsSeen(_) => "commits-seen",
             Self::Operator(_) => "operator",
@@ -278,6 +281,25 @@ pub struct ProofRecord {
     pub exempt: Vec<GoalId>,
     /// Whether all were green.
     pub passed: bool,
+    /// Wall time, milliseconds.
+    pub took_ms: u64,
+}
+
+/// Record `trial`. It proves nothing: what it found is asked again in a proof.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// At which head and tree.
+    pub at: TreeKey,
+    /// The gates that were asked.
+    pub asked: Vec<GoalId>,
+    /// What they answered, as far as they did.
+    pub verdicts: Vec<Judged>,
+    /// Gates that are green in the work tree and not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only_here: Vec<GoalId>,
+    /// It was cut off before all had answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
     /// Wall time, milliseconds.
     pub took_ms: u64,
 }

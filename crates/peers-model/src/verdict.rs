@@ -135,6 +135,9 @@ pub struct Judged {
     /// It did not run: a command of `setup` failed in its tree, which may have causes outside of that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub setup_failed: bool,
+    /// Digest of the manifests and lock files of that commit, where it ran in a clean checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifests: Option<String>,
 }
 
 impl Judged {
@@ -153,6 +156,7 @@ impl Judged {
             signal: None,
             cached: false,
             setup_failed: false,
+            manifests: None,
         }
     }
 

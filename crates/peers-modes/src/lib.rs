@@ -26,7 +26,7 @@ pub fn goals_with(proposals: &str) -> String {
     format!(
         "{before}  # Proposed for this repository (`peers goals detect` shows it again). Remove the `#` before what you
   # want, adapt it, delete the placeholder. `tests-pass` stops the run when it stays red for
-  # some ticks (`goals.stuck_halt_after` in config.yaml), another gate of yours when those changed nothing.
+  # some ticks (`goals.stuck_halt_after` in config.yaml).
   # The gates of a proof run in a fresh checkout: what they need must be committed or made by the command.
 {proposals}
 {}{after}",

@@ -51,6 +51,8 @@ pub(crate) struct Judging {
     pub(crate) took_ms: u64,
     /// All of them together.
     pub(crate) round: Option<Round>,
+    /// Digest of the manifests and lock files, in a clean checkout.
+    pub(crate) manifests: Option<String>,
     /// The tree changed meanwhile.
     pub(crate) moved: bool,
     /// In what, for people.
@@ -75,6 +77,7 @@ impl Judging {
             verdicts: Vec::new(),
             took_ms: 0,
             round: None,
+            manifests: None,
             moved: false,
             changed: String::new(),
         }

@@ -86,7 +86,6 @@ pub struct GitRepo {
     before_gates: Option<BeforeGates>,
     scopes: BTreeMap<(CommitId, GoalId), String>,
     ledger: Option<(CommitId, Vec<Candidate>)>,
-    serial: u64,
     /// At this commit the work tree was clean when it was last looked at.
     clean_at: Option<CommitId>,
     /// Commits behind the values of references.
@@ -191,7 +190,6 @@ impl GitRepo {
             before_gates: None,
             scopes: BTreeMap::new(),
             ledger: None,
-            serial: 0,
             clean_at: None,
             peeled: HashMap::new(),
             told: BTreeSet::new(),
@@ -238,8 +236,13 @@ impl GitRepo {
         let head = peer.facts().head()?;
         let tree = self.control.tree_state(&self.work_dir, &head.commit)?;
         let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
-        let facts =
-            HeadFacts { head: head.commit, head_tree: tree.head_tree.clone(), worktree: tree.key()?, branch };
+        let facts = HeadFacts {
+            head: head.commit,
+            head_tree: tree.head_tree.clone(),
+            worktree: tree.key()?,
+            content: tree.content()?,
+            branch,
+        };
         Ok((facts, tree))
     }
 
@@ -315,7 +318,13 @@ impl GitRepo {
             let head = peer.facts().head().map_err(failure)?;
             let tree = peer.facts().tree_of(&head.commit).map_err(failure)?;
             let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
-            let at = HeadFacts { head: head.commit, head_tree: tree.clone(), worktree: tree, branch };
+            let at = HeadFacts {
+                head: head.commit,
+                head_tree: tree.clone(),
+                content: tree.clone(),
+                worktree: tree,
+                branch,
+            };
             return Ok(RepoFacts {
                 at,
                 dirty: Vec::new(),
@@ -383,10 +392,10 @@ impl GitRepo {
 
     fn check_out(&mut self, commit: &CommitId) -> Result<PathBuf, RepoFailure> {
         let peer = self.open()?;
-        self.serial += 1;
         // Programs look for modules and configuration in the directories above: none but ours is there.
         self.clear_checkouts()?;
-        let dir = self.pristine.join(format!("{}-{}", commit.short(), self.serial));
+        // What `setup` left may name its own place, so all gates of a proof have the same.
+        let dir = self.pristine.join(commit.short());
         let git = self.control.lend(&peer).map_err(failure)?;
         self.control.checkout_pristine(commit, &dir, &git).map_err(failure)?;
         Ok(dir)

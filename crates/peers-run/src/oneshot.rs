@@ -304,6 +304,7 @@ impl Bench {
             chosen,
             subreaper: peers_sys::reap::become_subreaper().is_ok(),
             verdicts,
+            setup_pause: None,
         });
         let homes = ToolHomes::look(site.tool_settings());
         Ok(Self {

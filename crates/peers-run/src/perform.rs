@@ -248,6 +248,7 @@ impl<W: World> Engine<W> {
             head: found.at.head,
             head_tree: found.at.head_tree,
             worktree: found.at.worktree,
+            content: found.at.content,
             branch: found.at.branch,
             dirty: found.dirty,
             arrived,
@@ -383,7 +384,8 @@ impl<W: World> Engine<W> {
         if let (Some(ledger), Some(at)) = (&ledger, &found.at) {
             self.keep_glance(&at.head, ledger, &found.commits);
         }
-        let (open_bugs, bugs_closed) = ledger.map(|l| (open_ids(&l), closed(&l))).unwrap_or_default();
+        let (open_bugs, bugs_closed, bugs_reported) =
+            ledger.map(|l| (open_ids(&l), closed(&l), reported(&l))).unwrap_or_default();
         // What the operator had not committed is nobody's leaving, as long as it is what it was.
         let mut dirty = found.dirty;
         let changed: BTreeSet<String> =
@@ -406,6 +408,7 @@ impl<W: World> Engine<W> {
             warnings,
             open_bugs,
             bugs_closed,
+            bugs_reported,
             unreadable: found.unreadable,
             salvage: None,
         })
@@ -499,6 +502,12 @@ fn closed(ledger: &Ledger) -> u32 {
         known && others.any(|by| by != closer)
     };
     u32::try_from(ledger.bugs.values().filter(counts).count()).unwrap_or(u32::MAX)
+}
+
+/// Bugs that were ever reported and block.
+fn reported(ledger: &Ledger) -> u32 {
+    let blocking = ledger.bugs.values().filter(|bug| bug.severity.blocks());
+    u32::try_from(blocking.count()).unwrap_or(u32::MAX)
 }
 
 /// The record behind an operator's command.

@@ -330,6 +330,7 @@ fn facts(found: RepoFacts) -> Facts {
         head: at.head,
         head_tree: at.head_tree,
         worktree: at.worktree,
+        content: at.content,
         branch: at.branch,
         dirty,
         arrived: since,

@@ -114,6 +114,7 @@ impl RepoData {
         HeadFacts {
             head_tree: tree_id(&self.tree(&head)),
             worktree: tree_id(&self.work),
+            content: tree_id(&self.work),
             branch: Some(self.head.clone()),
             head,
         }

@@ -16,6 +16,8 @@ use crate::repo::Tree;
 pub enum Act {
     /// Writes a file.
     Write(&'static str, &'static str),
+    /// Writes a file as it never was before.
+    Renew(&'static str),
     /// Commits the work tree with this message.
     Commit(String),
     /// Makes an ignored file.
@@ -199,7 +201,10 @@ impl Scenario {
             max_ticks: self.max_ticks,
             stuck_after: 5,
             stuck_gates: GoalId::new("tests-pass").into_iter().collect(),
-            idle_gates: Vec::new(),
+            idle_after: 3,
+            trial_s: 600,
+            anyway: false,
+            setup_hint: None,
             soft_required: true,
             overlap: false,
             strict_tree: false,
@@ -227,6 +232,13 @@ pub fn handoff(subject: &str, peer: &PeerName, more: &str) -> String {
     format!(
         "{subject}\n\n{more}## Self-Review\nlooked at it\n\nPeer: {peer}\nPeer-Status: handoff\nSelf-Review: pass\n"
     )
+}
+
+/// A handoff that objects in a review, and changes nothing.
+fn objection() -> String {
+    let ann = PeerName::new("ann").unwrap_or_else(|_| crate::fault::crash());
+    let review = "## Review\n{\"pass\": false, \"checked\": [\"src/lib.rs:1\"]}\n\n";
+    handoff("no", &ann, review) + "Peer-Review-Of: reviewed\n"
 }
 
 /// The catalogue.
@@ -308,6 +320,32 @@ pub fn catalogue() -> Vec<Scenario> {
             max_ticks: None,
             ends: "stuck:tests-pass",
             ..base("stuck")
+        },
+        Scenario {
+            gates: vec![("g", Measure::HasOrIgnored("src/never.rs", "yes"))],
+            turns: vec![vec![Ignored, Write("src/a.rs", "1"), done("ann", "cheap"), ok()]],
+            max_ticks: None,
+            max_iterations: 20,
+            ends: "stuck:idle",
+            ..base("idle-with-a-red-proof")
+        },
+        Scenario {
+            gates: vec![("g", Measure::True)],
+            soft: true,
+            turns: vec![vec![done("ann", "says nothing of the review"), ok()]; 20],
+            max_ticks: None,
+            max_iterations: 20,
+            ends: "stuck:idle",
+            ..base("idle-without-a-review")
+        },
+        Scenario {
+            gates: vec![("g", Measure::True)],
+            soft: true,
+            turns: vec![vec![Commit(objection()), ok()]; 20],
+            max_ticks: None,
+            max_iterations: 20,
+            ends: "stuck:idle",
+            ..base("idle-with-an-objection")
         },
         Scenario {
             gates: vec![("g", Measure::False)],

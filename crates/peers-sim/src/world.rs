@@ -235,6 +235,10 @@ impl SimProcs {
             Act::Write(path, content) => {
                 self.repo.with(|r| r.work.insert((*path).to_owned(), (*content).to_owned()));
             }
+            Act::Renew(path) => {
+                let n = self.outside.borrow().started;
+                self.repo.with(|r| r.work.insert((*path).to_owned(), format!("turn {n}")));
+            }
             Act::Commit(message) => {
                 self.repo.with(|r| r.commit(message));
             }
@@ -380,6 +384,7 @@ impl Procs for SimProcs {
                     signal: None,
                     cached: false,
                     setup_failed: false,
+                    manifests: None,
                 }
             })
             .collect();

@@ -112,6 +112,7 @@ impl Authors {
             | Record::CorrectionPlanned(_)
             | Record::Gates(_)
             | Record::Proof(_)
+            | Record::Trial(_)
             | Record::Cooling(_)
             | Record::MirrorRestored(_)
             | Record::HookFailed(_)

@@ -26,6 +26,25 @@ pub struct ConvergeView {
     pub clean_ticks: u32,
     /// Skeptic turns without a usable answer.
     pub skeptic_attempts: u32,
+    /// It got nowhere for half of the ticks after which it stops.
+    pub standstill: Option<StandstillView>,
+}
+
+/// A loop that gets nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct StandstillView {
+    /// Ticks in a row without progress.
+    pub ticks: u32,
+    /// Ticks after which it stops.
+    pub of: u32,
+}
+
+impl StandstillView {
+    /// For people.
+    pub(crate) fn words(self) -> String {
+        let Self { ticks, of } = self;
+        format!("{} in a row without progress (the loop stops at {of})", words::count(ticks.into(), "turn"))
+    }
 }
 
 /// One thing that is missing.
@@ -44,6 +63,7 @@ pub(crate) fn view(
     gates: &[GateRow],
     soft: &[SoftRow],
     soft_required: bool,
+    idle_limit: u32,
 ) -> ConvergeView {
     let mut missing = Vec::new();
     let mut miss = |kind, text: String| missing.push(Missing { kind, text });
@@ -76,6 +96,7 @@ pub(crate) fn view(
         exempt: gates.iter().filter(|gate| gate.exempt).map(|gate| gate.id.clone()).collect(),
         clean_ticks: state.clean_ticks,
         skeptic_attempts: state.skeptic.attempts,
+        standstill: state.standstill.near(idle_limit).map(|(ticks, of)| StandstillView { ticks, of }),
     }
 }
 

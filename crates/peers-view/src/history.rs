@@ -397,6 +397,7 @@ impl Fold {
             Record::TickStarted(_)
             | Record::PeerSpawned(_)
             | Record::TurnEnded(_)
+            | Record::Trial(_)
             | Record::Cooling(_)
             | Record::HookFailed(_)
             | Record::Checkpoint(_) => {}

@@ -458,7 +458,9 @@ pub(crate) fn core(
     let soft_required = config.value().is_none_or(|config| config.goals.soft_consensus_required);
     let caps = config.clone().map(|config| caps(config, record).in_force(state, now));
     let turn = peers::next(state, caps.value(), now);
-    let converge = converge::view(state, &here, &gates, &soft, soft_required);
+    let idle_after = config.value().map_or(0, |config| config.goals.idle_halt_after);
+    let idle_limit = caps.value().map_or(0, |caps| turns::idle_limit(idle_after, caps, state));
+    let converge = converge::view(state, &here, &gates, &soft, soft_required, idle_limit);
     let excess = state.warnings_history.len().saturating_sub(WARNINGS);
     let dirty = git.and_then(|git| git.dirty.clone());
     let Paths { first: excluded, count: excluded_count, more: _ } =

@@ -184,6 +184,7 @@ fn runs_again(view: &LoopView) -> bool {
         | StopReason::Interrupted(_)
         | StopReason::Budget(BudgetKind::MaxWall | BudgetKind::MaxConsecutiveFailures | BudgetKind::MaxUsd)
         | StopReason::StuckGate(_)
+        | StopReason::StuckIdle
         | StopReason::Unjudged(_)
         | StopReason::ParkedBlocked
         | StopReason::PeerUnavailable(_)

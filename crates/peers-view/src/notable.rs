@@ -218,6 +218,7 @@ impl Collector {
             | Record::CorrectionPlanned(_)
             | Record::Gates(_)
             | Record::Proof(_)
+            | Record::Trial(_)
             | Record::Cooling(_)
             | Record::CommitsSeen(_)
             | Record::MirrorRestored(_)

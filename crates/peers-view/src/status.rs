@@ -203,6 +203,9 @@ fn converge(page: &mut Page, core: &Core) {
             page.say(format!("  - {}", missing.text));
         }
     }
+    if let Some(standstill) = core.converge.standstill {
+        page.field("standstill", Tone::Care, standstill.words());
+    }
     if let Some(unproved) = unproved(&core.converge) {
         page.say(format!("  {unproved}"));
     }

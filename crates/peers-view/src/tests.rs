@@ -305,6 +305,7 @@ fn started(tick: u64, peer: &str) -> TickStarted {
         peer: name(peer),
         head_before: commit('a'),
         tree_before: tree('1'),
+        content_before: None,
         branch: Some("main".into()),
         prompt_sha256: "0".repeat(64),
         prompt_bytes: 4096,
@@ -342,6 +343,7 @@ fn tick_record(tick: u64, peer: &str) -> TickRecord {
         head_before: commit('a'),
         head_after: commit('b'),
         tree_after: tree('1'),
+        content_after: None,
         branch: Some("main".into()),
         commits: vec![commit('b')],
         foreign: Vec::new(),
@@ -361,6 +363,7 @@ fn tick_record(tick: u64, peer: &str) -> TickRecord {
         skeptic: None,
         blocked_on: None,
         bugs_closed: 0,
+        bugs_reported: 0,
         prewarned: false,
         justification: None,
         verdicts: Vec::new(),
@@ -392,6 +395,7 @@ fn judged(id: &str, head: char, verdict: Verdict) -> Judged {
         signal: None,
         cached: false,
         setup_failed: false,
+        manifests: None,
     }
 }
 

@@ -113,6 +113,17 @@ fn words_of(line: &Line) -> (Tone, String) {
             let result = if proof.passed { "passed" } else { "did not pass" };
             (tone, format!("{result} at {}: {text}", proof.at.head.short()))
         }
+        Record::Trial(trial) => {
+            let (tone, text) = verdicts(&trial.verdicts, trial.took_ms, None);
+            let cut = if trial.cut { "cut off, " } else { "" };
+            (
+                tone,
+                format!(
+                    "before the first turn, in a clean checkout of {}: {cut}{text}",
+                    trial.at.head.short()
+                ),
+            )
+        }
         Record::Cooling(cooling) => (
             Tone::Care,
             format!(

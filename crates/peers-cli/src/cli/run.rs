@@ -66,6 +66,9 @@ pub(crate) struct Common {
     /// Start although no gate measures anything of this project; such a run never completes
     #[arg(long)]
     allow_no_gates: bool,
+    /// Go on where a gate is green in the work tree and not in a clean checkout
+    #[arg(long)]
+    anyway: bool,
     /// Complete without the adversarial turn
     #[arg(long)]
     without_post_convergence_skeptic: bool,
@@ -119,6 +122,7 @@ pub(crate) fn start(
         worktree,
         dry_run,
         allow_no_gates,
+        anyway,
         without_post_convergence_skeptic,
         verbose,
     } = common;
@@ -132,6 +136,7 @@ pub(crate) fn start(
         worktree: worktree.clone(),
         dry_run: *dry_run,
         allow_no_gates: *allow_no_gates,
+        anyway: *anyway,
         no_skeptic: *without_post_convergence_skeptic,
         argv: env::args().iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         ..RunOptions::default()

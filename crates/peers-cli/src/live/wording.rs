@@ -49,6 +49,15 @@ pub(super) fn worse(peer: &PeerName, state: PeerState, reason: &str) -> String {
     format!("{peer} is {}: {}", state.word(), term::line(reason, 200))
 }
 
+/// `trial in a clean checkout: 1 of 2 gates green in 3s; not green: lint`.
+pub(super) fn trial(verdicts: &[Judged], took_ms: u64) -> String {
+    let n = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    let others: Vec<String> =
+        verdicts.iter().filter(|j| !j.verdict.is_pass()).map(|j| j.goal.to_string()).collect();
+    let counted = (n(verdicts.len() - others.len()), n(verdicts.len()));
+    format!("trial in a clean checkout: {}", peers_view::gates_green(counted, took_ms, &others))
+}
+
 /// `3 of 4 gates green in 850ms; not green: lint`. Gates that had their verdict already count too.
 pub(super) fn gates_done(state: &State, verdicts: &[Judged], took_ms: u64, place: Place) -> String {
     let n = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);

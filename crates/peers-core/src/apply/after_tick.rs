@@ -2,12 +2,12 @@
 
 use peers_model::outcome::ExitClass;
 use peers_model::record::{CorrectionKind, SkepticVerdict, TickOutcome, TickRecord};
-use peers_model::{Timestamp, limits};
+use peers_model::{GoalId, Timestamp, limits};
 
 use super::bounded;
 use crate::budget;
 use crate::failed;
-use crate::reviews;
+use crate::reviews::{self, Ingested};
 use crate::state::{
     Blocked, LastRun, MOST_REVERTED, OpenTick, PeerHealth, PeerState, State, WarningEntry, Wasted,
 };
@@ -258,9 +258,11 @@ impl State {
         }
     }
 
-    pub(super) fn soft_after(&mut self, tick: &TickRecord, unsure: bool) {
+    /// Takes the reviews of a tick in. Returns those that count and pass, each with the content that it is about.
+    pub(super) fn soft_after(&mut self, tick: &TickRecord, unsure: bool) -> Vec<(GoalId, String)> {
+        let mut passed = Vec::new();
         if self.rules.dry_run {
-            return;
+            return passed;
         }
         let rules = self.rules.clone();
         let roster = crate::converge::roster(self);
@@ -273,7 +275,11 @@ impl State {
             }
             let scope = tick.scopes.get(&soft.id).map(|m| m.after.as_str()).unwrap_or_default();
             for review in tick.reviews.iter().filter(|r| r.goal == soft.id) {
-                reviews::ingest(status, soft.rule, &roster, &tick.peer, review, scope, tick.iteration);
+                let taken =
+                    reviews::ingest(status, soft.rule, &roster, &tick.peer, review, scope, tick.iteration);
+                if review.pass && taken == Ingested::Counted {
+                    passed.push((soft.id.clone(), scope.to_owned()));
+                }
             }
             // Once enough have passed it whoever made it, it is as any other content.
             if status.strangers && reviews::satisfied(status, soft.rule, &roster, scope).ok {
@@ -281,6 +287,7 @@ impl State {
             }
             status.strangers |= rules.unwatched;
         }
+        passed
     }
 }
 

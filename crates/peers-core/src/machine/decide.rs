@@ -9,13 +9,16 @@ use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{GoalId, TickNo};
 
 use super::event::{Effect, Event, Facts, Harvest, Input, Left, Notice, Origin, Recovery, StopRequest};
-use super::{Behind, Decision, Draft, LoopConfig, Machine, Phase, settle, survey};
+use super::{Behind, Decision, Draft, LoopConfig, Machine, Phase, Purpose, settle, survey, trial};
 use crate::apply::bounded;
 use crate::budget;
 use crate::cheat::green_by_test_edits;
 use crate::converge;
 use crate::harvest as judging;
 use crate::state::{OpenTick, State};
+
+/// The signal of Ctrl-C.
+const SIGINT: i32 = 2;
 
 /// The first phase and effects of a process. What a crashed loop left running is ended before
 /// anything is looked at: it could still be writing, and looking may fail.
@@ -58,8 +61,11 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
                 let moved = moved.then_some(changed.as_str());
                 survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, moved, input)
             }
-            Phase::Proving(facts, unstable) => {
+            Phase::Proving(facts, unstable, Purpose::Proof) => {
                 survey::on_proof(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input)
+            }
+            Phase::Proving(facts, unstable, Purpose::Trial) => {
+                trial::on_answer(cfg, m, facts, *unstable, (verdicts, *took_ms, *moved), input)
             }
             Phase::Refreshing(draft) => on_refreshed(cfg, m, draft, verdicts, *took_ms, *moved, input),
             Phase::Booting { .. }
@@ -178,6 +184,8 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
         },
         Event::Timer => match &m.phase {
             Phase::CoolingDown => look(m),
+            // It may take no longer.
+            Phase::Proving(.., Purpose::Trial) => skip_trial(m),
             Phase::Booting { .. }
             | Phase::Reaping
             | Phase::Surveying(_)
@@ -187,7 +195,7 @@ pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
             | Phase::Harvesting { .. }
             | Phase::Correcting(_)
             | Phase::Refreshing(_)
-            | Phase::Proving(..)
+            | Phase::Proving(.., Purpose::Proof)
             | Phase::AwaitingGates
             | Phase::Stopped(_) => ignore(m),
         },
@@ -301,6 +309,10 @@ fn on_stop(cfg: &LoopConfig, m: &Machine, _input: &Input, request: StopRequest) 
         Some(held) if held > request => held,
         _ => request,
     };
+    if matches!(m.phase, Phase::Proving(.., Purpose::Trial)) && request == StopRequest::Graceful(SIGINT) {
+        // Ctrl-C skips it; the next one stops.
+        return skip_trial(m);
+    }
     let mut d = ignore(m);
     d.stop = Some(request);
     let urgent = !matches!(request, StopRequest::AfterTick);
@@ -332,6 +344,13 @@ fn on_stop(cfg: &LoopConfig, m: &Machine, _input: &Input, request: StopRequest) 
         }
         Phase::Reaping | Phase::Harvesting { .. } | Phase::Correcting(_) => {}
     }
+    d
+}
+
+/// Ends a trial: what has answered by then is taken.
+fn skip_trial(m: &Machine) -> Decision {
+    let mut d = ignore(m);
+    d.effects.push(Effect::CancelGates);
     d
 }
 
@@ -466,6 +485,7 @@ fn outside(cfg: &LoopConfig, m: &Machine, facts: &Facts) -> Option<TickStarted> 
         peer: after.peer.clone(),
         head_before: after.head.clone(),
         tree_before: after.tree.clone(),
+        content_before: None,
         branch: facts.branch.clone(),
         prompt_sha256: String::new(),
         prompt_bytes: 0,

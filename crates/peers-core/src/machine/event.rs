@@ -1,6 +1,7 @@
 //! What comes in and what goes out: events and effects, as values.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use peers_model::config::Role;
 use peers_model::outcome::{ErrorKind, PeerExit, TamperKind, Usage};
@@ -120,6 +121,8 @@ pub struct Facts {
     pub head_tree: TreeId,
     /// Tree of everything that git would commit.
     pub worktree: TreeId,
+    /// The same, `.peers/` left out.
+    pub content: TreeId,
     /// Symbolic branch; absent when HEAD is detached.
     pub branch: Option<String>,
     /// Uncommitted changes, `XY path`, at most 30. Untrusted text.
@@ -225,6 +228,8 @@ pub struct Harvest {
     pub open_bugs: Vec<peers_model::BugId>,
     /// How many of all bugs that were ever reported count as closed.
     pub bugs_closed: u32,
+    /// How many blocking bugs were ever reported.
+    pub bugs_reported: u32,
     /// Why the turn's work could not be taken in. The branch is back where the turn began.
     pub unreadable: Option<String>,
     /// The work of an earlier attempt at this tick was corrected already.
@@ -240,6 +245,8 @@ pub struct HeadFacts {
     pub head_tree: TreeId,
     /// Tree of everything that git would commit.
     pub worktree: TreeId,
+    /// The same, `.peers/` left out.
+    pub content: TreeId,
     /// Symbolic branch; absent when HEAD is detached.
     pub branch: Option<String>,
 }
@@ -416,6 +423,20 @@ pub enum Notice {
         count: usize,
         /// Where.
         place: Place,
+    },
+    /// Gates are tried in a clean checkout before the first turn.
+    TrialStarted {
+        /// How many.
+        count: usize,
+        /// How long at most.
+        limit: Duration,
+    },
+    /// They have answered, or were cut off.
+    TrialEnded {
+        /// The verdicts.
+        verdicts: Vec<Judged>,
+        /// Wall time, milliseconds.
+        took_ms: u64,
     },
     /// Gates have run.
     GatesDone {

@@ -5,6 +5,7 @@ mod decide;
 mod event;
 mod settle;
 mod survey;
+mod trial;
 
 use peers_model::config::Comm;
 use peers_model::goal::Goal;
@@ -49,9 +50,14 @@ pub struct LoopConfig {
     pub stuck_after: u32,
     /// The watched gates.
     pub stuck_gates: Vec<GoalId>,
-    /// Gates that are watched only while nothing changes: so many red ticks in a row, and none of them changed
-    /// anything.
-    pub idle_gates: Vec<GoalId>,
+    /// So many ticks in a row, times the peers that may go, that got on in no way stop the loop; 0 = never.
+    pub idle_after: u32,
+    /// Seconds that a trial in a clean checkout may take before the first turn; 0 = none.
+    pub trial_s: u32,
+    /// Go on where a gate is green in the work tree alone.
+    pub anyway: bool,
+    /// The command that usually sets up a checkout of this project, where `setup` does not have it.
+    pub setup_hint: Option<String>,
     /// Soft goals must be green.
     pub soft_required: bool,
     /// Expensive gates may run beside a peer: it is confined, and the operator wants it (`pipeline_gates`).
@@ -120,14 +126,23 @@ pub enum Phase {
     Correcting(Box<Draft>),
     /// Waits for the gates that were red before.
     Refreshing(Box<Draft>),
-    /// Waits for the proof run; with the count of [`Phase::Surveying`].
-    Proving(Box<Facts>, u8),
+    /// Waits for gates in a clean checkout; with the count of [`Phase::Surveying`].
+    Proving(Box<Facts>, u8, Purpose),
     /// Waits for the gates that run beside a peer, at the very tree that is asked about.
     AwaitingGates,
     /// Everyone waits.
     CoolingDown,
     /// The end.
     Stopped(StopReason),
+}
+
+/// Why gates run in a clean checkout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The proof run.
+    Proof,
+    /// The trial before the first turn.
+    Trial,
 }
 
 /// A turn that is being prepared.

@@ -209,6 +209,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft, now: 
     let corrected = draft.correction.as_ref();
     let at = corrected.map(|c| c.at.clone()).or_else(|| draft.harvest.at.clone());
     let head_after = at.as_ref().map_or_else(|| started.head_before.clone(), |a| a.head.clone());
+    let content_after = at.as_ref().map(|a| a.content.clone());
     let tree_after = at.as_ref().map_or_else(|| started.tree_before.clone(), |a| a.head_tree.clone());
     let undone = draft.corrected;
     // After history was put back, the turn's commits are no longer reachable: nothing to attribute.
@@ -289,6 +290,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft, now: 
         head_before: started.head_before.clone(),
         head_after,
         tree_after,
+        content_after,
         branch: at.map_or_else(|| started.branch.clone(), |a| a.branch),
         commits: if gone { Vec::new() } else { j.commits.clone() },
         foreign: if gone { Vec::new() } else { j.foreign.clone() },
@@ -318,6 +320,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft, now: 
         },
         blocked_on: j.blocked_on.clone().filter(|_| outcome == TickOutcome::Blocked),
         bugs_closed: draft.harvest.bugs_closed,
+        bugs_reported: draft.harvest.bugs_reported,
         prewarned: j.prewarned,
         justification: j.justification.clone(),
         verdicts: draft.verdicts.clone(),

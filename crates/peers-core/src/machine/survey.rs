@@ -9,10 +9,11 @@ use peers_model::{GoalId, PeerName, Timestamp};
 
 use super::decide::{keep, look, stop_reason, stop_with};
 use super::event::{ComposeFacts, Effect, Facts, Input, Notice, RunPeer, StopRequest};
-use super::{Behind, Composing, Decision, LoopConfig, Machine, Phase};
+use super::{Behind, Composing, Decision, LoopConfig, Machine, Phase, Purpose, trial};
 use crate::budget;
 use crate::compose;
 use crate::converge::{self, Standing};
+use crate::standstill::Standstill;
 use crate::state::{PeerState, Skeptic, State};
 use crate::turns::{self, Choice};
 
@@ -288,6 +289,12 @@ pub(super) fn on_proof(
     }
     let ahead = Machine { state, phase: m.phase.clone(), stop: m.stop, behind: m.behind.clone() };
     let answered = converge::proof_owed(&ahead.state, facts).is_empty();
+    if let Some(why) = trial::blamed(cfg, &ahead.state, facts, verdicts) {
+        let ahead = Machine { phase: Phase::Surveying(unstable), ..ahead };
+        let mut d = stop_with(cfg, &ahead, Some(facts), StopReason::ParkedProof, &why);
+        d.records.insert(0, record);
+        return d;
+    }
     // A proof takes long. What is said of the work tree is said of it as it is afterwards; what was proved
     // stays proved.
     let mut d = look(&ahead);
@@ -337,6 +344,11 @@ fn onwards(
         }
         return judge(m, facts, unstable, gates.clone());
     }
+    let left = converge::left_red(state, facts);
+    if !left.is_empty() && state.board.ready(&state.rules, &facts.key()) && facts.is_clean() {
+        // What was in its way may be gone, and a turn costs more.
+        return prove(m, facts, unstable, left);
+    }
     let standing = converge::standing(cfg, state, facts);
     match &standing {
         Standing::Complete => return stop_with(cfg, m, Some(facts), StopReason::Complete, ""),
@@ -346,16 +358,7 @@ fn onwards(
             return stop_with(cfg, m, Some(facts), StopReason::ParkedProof, &detail);
         }
         Standing::ProofOwed => {
-            let gates = converge::proof_owed(state, facts);
-            let mut d = keep(m, Phase::Proving(Box::new(facts.clone()), unstable));
-            d.effects.push(Effect::Tell(Notice::GatesStarted { count: gates.len(), place: Place::Pristine }));
-            d.effects.push(Effect::Judge {
-                gates,
-                key: facts.key(),
-                place: Place::Pristine,
-                tick: state.ticks,
-            });
-            return d;
+            return prove(m, facts, unstable, converge::proof_owed(state, facts));
         }
         Standing::Red
         | Standing::Dirty
@@ -363,8 +366,12 @@ fn onwards(
         | Standing::NoRealGate
         | Standing::SkepticOwed => {}
     }
-    if let Some((reason, detail)) = limit(cfg, state, input) {
+    if let Some((reason, detail)) = limit(cfg, state, facts, &standing, input) {
         return stop_with(cfg, m, Some(facts), reason, &detail);
+    }
+    let gates = trial::owed(cfg, state);
+    if !gates.is_empty() {
+        return trial::begin(cfg, m, facts, unstable, gates, input);
     }
     let skeptic = standing == Standing::SkepticOwed;
     if skeptic && state.skeptic.unreported >= MAX_UNREPORTED {
@@ -413,6 +420,14 @@ fn onwards(
     }
 }
 
+/// Gates run in a clean checkout.
+fn prove(m: &Machine, facts: &Facts, unstable: u8, gates: Vec<GoalId>) -> Decision {
+    let mut d = keep(m, Phase::Proving(Box::new(facts.clone()), unstable, Purpose::Proof));
+    d.effects.push(Effect::Tell(Notice::GatesStarted { count: gates.len(), place: Place::Pristine }));
+    d.effects.push(Effect::Judge { gates, key: facts.key(), place: Place::Pristine, tick: m.state.ticks });
+    d
+}
+
 /// This peer has the next turn.
 fn has_turn(m: &Machine, facts: &Facts, heavy: Heavy, peer: PeerName, skeptic: bool) -> Decision {
     let composing = Composing { facts: facts.clone(), peer: peer.clone(), skeptic };
@@ -430,21 +445,19 @@ fn has_turn(m: &Machine, facts: &Facts, heavy: Heavy, peer: PeerName, skeptic: b
 
 /// Whether a turn that leads nowhere would not end the run, which only waits.
 fn bears_a_failure(cfg: &LoopConfig, state: &State, skeptic: bool, now: Timestamp) -> bool {
+    let caps = cfg.caps.in_force(state, now);
     let failures = state.spent.consecutive_failures.saturating_add(1);
     let Skeptic { attempts, unreported, .. } = &state.skeptic;
-    let after = u64::from(cfg.stuck_after);
-    let idle = state.ticks.0.saturating_add(1).saturating_sub(state.changed_at.0) >= after;
-    let watched = cfg.stuck_gates.iter().chain(cfg.idle_gates.iter().filter(|_| idle));
-    let watched: Vec<GoalId> = watched.cloned().collect();
     let red = match cfg.stuck_after {
         0 => true,
         1 => false,
-        after => state.board.stuck(&watched, after - 1).is_none(),
+        after => state.board.stuck(&cfg.stuck_gates, after - 1).is_none(),
     };
+    let idle = state.standstill.one_more().is_over(turns::idle_limit(cfg.idle_after, &caps, state));
     let doubts = attempts.saturating_add(1) < state.rules.skeptic_attempts
         && unreported.saturating_add(1) < MAX_UNREPORTED;
-    let most = cfg.caps.in_force(state, now).budget.max_consecutive_failures;
-    most.is_none_or(|max| failures < max.get()) && red && (!skeptic || doubts)
+    let most = caps.budget.max_consecutive_failures;
+    most.is_none_or(|max| failures < max.get()) && red && !idle && (!skeptic || doubts)
 }
 
 /// Nobody can have a turn before `until`.
@@ -561,7 +574,13 @@ fn blocked_words(state: &State) -> String {
 }
 
 /// The first limit that is reached, in the order of the stop-reason table.
-fn limit(cfg: &LoopConfig, state: &State, input: &Input) -> Option<(StopReason, String)> {
+fn limit(
+    cfg: &LoopConfig,
+    state: &State,
+    facts: &Facts,
+    standing: &Standing,
+    input: &Input,
+) -> Option<(StopReason, String)> {
     if turns::all_down(state) {
         return Some((StopReason::AllPeersDegraded, peers_summary(state)));
     }
@@ -593,11 +612,20 @@ fn limit(cfg: &LoopConfig, state: &State, input: &Input) -> Option<(StopReason, 
         };
         return Some((StopReason::Budget(kind), detail));
     }
-    let stuck = |gates| state.board.stuck(gates, cfg.stuck_after);
-    let idle = state.ticks.0.saturating_sub(state.changed_at.0) >= u64::from(cfg.stuck_after);
-    let gate = stuck(&cfg.stuck_gates).or_else(|| if idle { stuck(&cfg.idle_gates) } else { None })?;
-    let detail = diagnostic(state, &gate);
-    Some((StopReason::StuckGate(gate), detail))
+    if let Some(gate) = state.board.stuck(&cfg.stuck_gates, cfg.stuck_after) {
+        let detail = diagnostic(state, &gate);
+        return Some((StopReason::StuckGate(gate), detail));
+    }
+    let most = turns::idle_limit(cfg.idle_after, &caps, state);
+    state.standstill.is_over(most).then(|| {
+        let Standstill { ticks, edits, .. } = &state.standstill;
+        let how = if *ticks >= most {
+            format!("{ticks} turns in a row got on in no way")
+        } else {
+            format!("{edits} turns in a row left new files and nothing else, with every gate green")
+        };
+        (StopReason::StuckIdle, format!("{how}; missing: {}", converge::missing(state, facts, standing)))
+    })
 }
 
 fn diagnostic(state: &State, gate: &GoalId) -> String {
@@ -641,6 +669,7 @@ pub(super) fn on_composed(
         peer: composing.peer.clone(),
         head_before: world.head.clone(),
         tree_before: world.head_tree.clone(),
+        content_before: Some(world.content.clone()),
         branch: world.branch.clone(),
         prompt_sha256: prepared.prompt.sha256.clone(),
         prompt_bytes: u64::try_from(prepared.prompt.text.len()).unwrap_or(u64::MAX),

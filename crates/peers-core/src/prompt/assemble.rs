@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::blocks::{Block, Part};
 use super::fence::Fence;
-use super::input::{BudgetLeft, PromptInput};
+use super::input::{BudgetLeft, PromptInput, StandstillLine};
 use super::share::share;
 use super::stable;
 
@@ -139,6 +139,13 @@ fn tick(input: &PromptInput) -> String {
         span(idle_s),
         span(absolute_s)
     );
+    if let Some(StandstillLine { ticks, of, missing }) = &input.standstill {
+        let _infallible = writeln!(
+            text,
+            "The run gets nowhere: {ticks} turns in a row without progress, and after {of} it stops. Missing: {missing}. \
+             Give what is asked of you, do something that was not tried, or say what is in your way."
+        );
+    }
     text
 }
 

@@ -23,6 +23,8 @@ pub struct PromptInput {
     pub gates: Vec<GateLine>,
     /// `goals.stuck_halt_after`: the hint to change strategy comes at half of it; 0 is off (hint at 10).
     pub stuck_after: u32,
+    /// How long the run got on in no way, once that is half of what ends it.
+    pub standstill: Option<StandstillLine>,
     /// Warnings of the loop, oldest first.
     pub warnings: Vec<String>,
     /// Reviews that this peer is asked for.
@@ -51,6 +53,17 @@ pub struct PromptInput {
     pub hybrid: bool,
     /// The run is a dry run.
     pub dry_run: bool,
+}
+
+/// A run that gets nowhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandstillLine {
+    /// Ticks in a row so far.
+    pub ticks: u32,
+    /// Ticks after which it stops.
+    pub of: u32,
+    /// What is missing, and whose answer it is.
+    pub missing: String,
 }
 
 /// One hard gate.

@@ -30,6 +30,7 @@ fn input() -> PromptInput {
         max_bytes: 64 * 1024,
         gates: Vec::new(),
         stuck_after: 5,
+        standstill: None,
         warnings: Vec::new(),
         reviews: Vec::new(),
         inbox: Vec::new(),

@@ -201,6 +201,7 @@ fn a_verdict_about_another_tree_proves_nothing() {
         signal: None,
         cached: false,
         setup_failed: false,
+        manifests: None,
     };
     bench.feed(Event::Judged { verdicts: vec![judged], took_ms: 1, moved: false, changed: String::new() });
     assert_eq!(bench.stopped(), None);

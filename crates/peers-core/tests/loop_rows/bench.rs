@@ -103,7 +103,10 @@ impl Bench {
             max_ticks: Some(40),
             stuck_after: 0,
             stuck_gates: Vec::new(),
-            idle_gates: Vec::new(),
+            idle_after: 0,
+            trial_s: 0,
+            anyway: false,
+            setup_hint: Some("npm ci".into()),
             soft_required: true,
             overlap: false,
             strict_tree: false,
@@ -374,11 +377,14 @@ impl Bench {
         let gate = self.gates.get(id).copied().unwrap_or(Gate::Cannot);
         let verdict = gate.judge(key, place);
         let setup_failed = gate == Gate::ProofNotSetUp && verdict.is_red();
+        let not_found = gate == Gate::ProofNotFound && verdict.is_red();
         let duration_ms = self.gate_ms;
         Judged {
             attempts: 1,
             duration_ms,
             setup_failed,
+            exit_code: not_found.then_some(127),
+            manifests: (place == Place::Pristine).then(|| self.world.manifests.to_owned()),
             ..Judged::new(id.clone(), key.clone(), place, verdict)
         }
     }

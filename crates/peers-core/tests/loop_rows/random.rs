@@ -128,6 +128,7 @@ fn stray(bench: &Bench, seed: u64) -> Event {
                 signal: None,
                 cached: false,
                 setup_failed: false,
+                manifests: None,
             };
             let verdicts = ["tests-pass", "unknown"].map(judged).to_vec();
             Event::Judged {

@@ -42,6 +42,8 @@ pub(crate) enum Gate {
     ProofCannot,
     /// Green where people work, red in a clean checkout since `setup` fails there.
     ProofNotSetUp,
+    /// Green where people work, and its command is not found in a clean checkout.
+    ProofNotFound,
     /// Green where people work, skipped in a clean checkout.
     ProofSkipped,
     /// Any answer, but always the same one at the same tree and place.
@@ -56,14 +58,17 @@ impl Gate {
             Self::Cannot => error(),
             Self::At(label) if key.tree == tree(label) => Verdict::Pass,
             Self::Red | Self::At(_) => fail(),
-            Self::ProofRed | Self::ProofNotSetUp if place == Place::Pristine => fail(),
+            Self::ProofRed | Self::ProofNotSetUp | Self::ProofNotFound if place == Place::Pristine => fail(),
             Self::ProofSkipped if place == Place::Pristine => {
                 Verdict::Skipped { diagnostic: "needs another".into() }
             }
             Self::ProofCannot if place == Place::Pristine => error(),
-            Self::Green | Self::ProofRed | Self::ProofCannot | Self::ProofNotSetUp | Self::ProofSkipped => {
-                Verdict::Pass
-            }
+            Self::Green
+            | Self::ProofRed
+            | Self::ProofCannot
+            | Self::ProofNotSetUp
+            | Self::ProofNotFound
+            | Self::ProofSkipped => Verdict::Pass,
             Self::Random(salt) => {
                 let text = format!("{salt}{}{place:?}", key.tree);
                 match tree(&text).as_str().bytes().map(u32::from).sum::<u32>() % 8 {
@@ -117,6 +122,7 @@ pub(crate) struct Turn {
     pub(crate) diff: TurnDiff,
     pub(crate) open_bugs: Vec<BugId>,
     pub(crate) bugs_closed: u32,
+    pub(crate) bugs_reported: u32,
     pub(crate) published: Vec<String>,
     pub(crate) tamper: Option<(TamperKind, String)>,
     /// Its commits are made before anybody can end it.
@@ -152,6 +158,7 @@ impl Turn {
             diff: TurnDiff::default(),
             open_bugs: Vec::new(),
             bugs_closed: 0,
+            bugs_reported: 0,
             published: Vec::new(),
             tamper: None,
             quick: false,
@@ -262,6 +269,8 @@ pub(crate) struct World {
     pub(crate) unreadable: Option<String>,
     /// What commits that arrive while gates run weaken.
     pub(crate) arrived_weaken: Vec<String>,
+    /// What its package manager goes by.
+    pub(crate) manifests: &'static str,
     /// Soft goals that are about the whole tree; all others never change.
     pub(crate) whole_tree: bool,
     made: u64,
@@ -284,6 +293,7 @@ impl World {
             gate_commits: Vec::new(),
             arrived_weaken: Vec::new(),
             unreadable: None,
+            manifests: "first",
             whole_tree: true,
             made: 0,
             turn: None,
@@ -334,6 +344,7 @@ impl World {
             head: self.tip().id.clone(),
             head_tree: tree(&self.tip().tree),
             worktree: tree(&self.work),
+            content: tree(&self.work),
             branch: self.branch.clone(),
         }
     }
@@ -356,6 +367,7 @@ impl World {
             head: at.head,
             head_tree: at.head_tree,
             worktree: at.worktree,
+            content: at.content,
             branch: at.branch,
             dirty: self.dirty(),
             arrived,
@@ -423,6 +435,7 @@ impl World {
             warnings: Vec::new(),
             open_bugs: turn.open_bugs,
             bugs_closed: turn.bugs_closed,
+            bugs_reported: turn.bugs_reported,
             unreadable: self.unreadable.clone(),
             salvage: None,
         }

@@ -57,6 +57,8 @@ pub(crate) enum Wanted {
 /// What it found.
 pub(crate) struct Outcome {
     pub(crate) tree: Oid,
+    /// The same without `.peers`, where the commit has one.
+    pub(crate) without_peers: Option<Oid>,
     pub(crate) dirty: Vec<DirtyFile>,
     pub(crate) submodules: Vec<SubmoduleState>,
     pub(crate) unrepresentable: Vec<String>,
@@ -99,6 +101,7 @@ impl<'a> Scan<'a> {
     ) -> Self {
         let outcome = Outcome {
             tree: Oid::ZERO_SHA1,
+            without_peers: None,
             dirty: Vec::new(),
             submodules: Vec::new(),
             unrepresentable: Vec::new(),
@@ -184,6 +187,8 @@ impl<'a> Scan<'a> {
             && let Some(entry) = tracked.remove(&b".peers"[..])
         {
             // Ours: neither its changes nor its absence say anything about the agents' work.
+            self.outcome.without_peers =
+                Some(self.store(ObjectType::Tree, &objects::tree_bytes(&mut entries))?);
             entries.push(entry);
         }
         for gone in tracked.into_values() {

@@ -21,6 +21,8 @@ pub struct TreeState {
     /// The tree that the work tree would be committed as: tracked and untracked files, ignored ones
     /// left out, `.peers/` as the commit has it. Only its hash: the tree itself is not stored.
     pub worktree_tree: TreeId,
+    /// The hash of the same, `.peers/` left out.
+    pub without_peers: TreeId,
     /// The work tree differs from the commit, or a submodule in it from its own.
     pub dirty: bool,
     /// Checked-out submodules.
@@ -39,6 +41,18 @@ impl TreeState {
     /// # Errors
     /// [`GitError::Library`].
     pub fn key(&self) -> Result<TreeId, GitError> {
+        self.identify(&self.worktree_tree)
+    }
+
+    /// As [`TreeState::key`], of everything but `.peers/`.
+    ///
+    /// # Errors
+    /// As [`TreeState::key`].
+    pub fn content(&self) -> Result<TreeId, GitError> {
+        self.identify(&self.without_peers)
+    }
+
+    fn identify(&self, tree: &TreeId) -> Result<TreeId, GitError> {
         // No path holds a line break that is not shown as something else; a hash has a fixed length.
         let edited = self.submodules.iter().filter(|module| module.changed);
         let beside: Vec<String> = edited
@@ -46,9 +60,9 @@ impl TreeState {
             .chain(self.unrepresentable.iter().map(|name| format!("name {name}")))
             .collect();
         if beside.is_empty() {
-            return Ok(self.worktree_tree.clone());
+            return Ok(tree.clone());
         }
-        let text = format!("{}\n{}\n", self.worktree_tree, beside.join("\n"));
+        let text = format!("{tree}\n{}\n", beside.join("\n"));
         Oid::hash_object(git2::ObjectType::Blob, text.as_bytes())
             .map(ids::tree_id)
             .map_err(|source| GitError::library("identify the work tree", source))
@@ -102,6 +116,7 @@ impl ControlDir {
                 || outcome.submodules.iter().any(|module| module.changed),
             head_tree,
             worktree_tree,
+            without_peers: ids::tree_id(outcome.without_peers.unwrap_or(outcome.tree)),
             submodules: outcome.submodules,
             unrepresentable: outcome.unrepresentable,
             too_deep: outcome.too_deep,

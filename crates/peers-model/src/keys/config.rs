@@ -447,7 +447,23 @@ pub const GOALS: Table = Table {
             ..optional(
                 "stuck_halt_gates",
                 Shape::List { of: &GOAL, least: 0, most: usize::MAX },
-                "The watched gates; `null`: `tests-pass` and `no-prior-regression`, and while no turn changes anything every other hard gate besides those that `peers init` ships.",
+                "The watched gates; `null`: `tests-pass` and `no-prior-regression`.",
+            )
+        },
+        Key {
+            default: Some("3"),
+            ..optional(
+                "idle_halt_after",
+                COUNT,
+                "Stop when so many ticks in a row, times the number of peers that may go, got on in no way; 0 = never.",
+            )
+        },
+        Key {
+            default: Some("600"),
+            ..optional(
+                "trial_s",
+                COUNT,
+                "Seconds that the gates may take in a clean checkout before the first turn is paid for; 0 = they are not tried.",
             )
         },
         Key {

@@ -22,6 +22,9 @@ pub struct TickStarted {
     pub head_before: CommitId,
     /// Tree of HEAD before.
     pub tree_before: TreeId,
+    /// Tree of the work tree before, `.peers/` left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_before: Option<TreeId>,
     /// Symbolic branch before; absent when HEAD is detached.
     pub branch: Option<String>,
     /// SHA-256 of the prompt.
@@ -230,6 +233,9 @@ pub struct TickRecord {
     pub head_after: CommitId,
     /// Tree of HEAD after.
     pub tree_after: TreeId,
+    /// Tree of the work tree after, `.peers/` left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_after: Option<TreeId>,
     /// Symbolic branch after.
     pub branch: Option<String>,
     /// New commits of the peer, oldest first.
@@ -304,6 +310,9 @@ pub struct TickRecord {
     /// Bugs that count as closed at its end, of all that were ever reported.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bugs_closed: u32,
+    /// Blocking bugs that were ever reported, as of its end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bugs_reported: u32,
     /// The soft money cap about which this tick warned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_warned: Option<Usd>,

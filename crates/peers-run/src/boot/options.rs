@@ -36,6 +36,10 @@ pub struct RunOptions {
     pub allow_no_gates: bool,
     /// No skeptic before `complete`.
     pub no_skeptic: bool,
+    /// Go on where a gate is green in the work tree and not in a clean checkout.
+    pub anyway: bool,
+    /// How long a `setup` that failed in a clean checkout waits before it is tried once more; absent = 30 s.
+    pub setup_pause: Option<std::time::Duration>,
     /// The command line, for the run record.
     pub argv: Vec<String>,
     /// What becomes a child; absent = this program.
@@ -56,7 +60,10 @@ pub(crate) fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) 
         max_ticks: options.max_ticks,
         stuck_after: 0,
         stuck_gates: Vec::new(),
-        idle_gates: Vec::new(),
+        idle_after: 0,
+        trial_s: 0,
+        anyway: options.anyway,
+        setup_hint: None,
         soft_required: true,
         overlap: false,
         strict_tree: false,
@@ -80,7 +87,9 @@ pub(crate) fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) 
 pub(super) fn settings(cfg: &mut LoopConfig, config: &Config) {
     cfg.caps = caps(config, cfg.caps.given_usd);
     cfg.stuck_after = config.goals.stuck_halt_after;
-    (cfg.stuck_gates, cfg.idle_gates) = watched(config, &cfg.rules.gates);
+    cfg.stuck_gates = watched(config, &cfg.rules.gates);
+    cfg.idle_after = config.goals.idle_halt_after;
+    cfg.trial_s = config.goals.trial_s;
     cfg.soft_required = config.goals.soft_consensus_required;
     cfg.strict_tree = config.goals.strict_tree;
     // Beside a peer that can write where gates run, nothing can be measured.
@@ -93,14 +102,14 @@ pub(super) fn settings(cfg: &mut LoopConfig, config: &Config) {
     cfg.absolute_s = config.health.absolute_max_runtime_s.get().into();
 }
 
-/// The gates that stop a run in which they stay red, and those that do so only while nothing changes: where the
-/// operator names none, the usual names are of the first kind, and all others of his own of the second.
-fn watched(config: &Config, gates: &[GateRule]) -> (Vec<GoalId>, Vec<GoalId>) {
+/// The gates that stop a run in which they stay red: those that the operator names, else those of his own with the
+/// usual names.
+fn watched(config: &Config, gates: &[GateRule]) -> Vec<GoalId> {
     if let Some(named) = &config.goals.stuck_halt_gates {
-        return (named.clone(), Vec::new());
+        return named.clone();
     }
     let own = gates.iter().filter(|gate| !gate.shipped).map(|gate| gate.id.clone());
-    own.partition(|id| USUALLY_WATCHED.contains(&id.as_str()))
+    own.filter(|id| USUALLY_WATCHED.contains(&id.as_str())).collect()
 }
 
 /// What tests are usually called.

@@ -419,6 +419,7 @@ impl Ground {
             chosen,
             subreaper,
             verdicts,
+            setup_pause: options.setup_pause,
         }));
         let homes = ToolHomes::look(site.tool_settings());
         let homes = if was_killed { homes.as_kept_in(&store_dir) } else { homes };

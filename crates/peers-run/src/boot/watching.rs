@@ -19,9 +19,11 @@ pub(super) struct Watching {
 impl Observer for Watching {
     fn notice(&mut self, notice: &Notice, state: &State, at: Now) {
         match notice {
-            Notice::GatesStarted { .. } => self.lock.tell(Some(at.wall)),
+            Notice::GatesStarted { .. } | Notice::TrialStarted { .. } => self.lock.tell(Some(at.wall)),
             // Nothing else is told while gates run. The guard compares the content as it is in a turn.
-            Notice::GatesDone { .. } | Notice::TickEnded(_) => self.lock.tell(None),
+            Notice::GatesDone { .. } | Notice::TrialEnded { .. } | Notice::TickEnded(_) => {
+                self.lock.tell(None)
+            }
             Notice::RunStarted
             | Notice::Recovering(_)
             | Notice::TickStarted { .. }

@@ -361,6 +361,7 @@ fn ask_peers(
             chosen: chosen.clone(),
             subreaper: reap::become_subreaper().is_ok(),
             verdicts: Verdicts::default(),
+            setup_pause: None,
         })))
     };
     // Nothing of the repository is in it, so that no program finds settings there.

@@ -184,7 +184,13 @@ impl GitRepo {
         self.import(&peer).map_err(failure)?;
         let head = peer.facts().head().map_err(failure)?;
         let head_tree = self.control.facts().tree_of(&head.commit).map_err(failure)?;
-        let at = HeadFacts { head: head.commit, worktree: head_tree.clone(), head_tree, branch: head.branch };
+        let at = HeadFacts {
+            head: head.commit,
+            worktree: head_tree.clone(),
+            content: head_tree.clone(),
+            head_tree,
+            branch: head.branch,
+        };
         self.settle_index(&peer, mark, &at, &mut found)?;
         self.lost_refs(&peer, (mark, false), &mut found)?;
         Ok(words(&found))

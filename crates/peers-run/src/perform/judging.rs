@@ -14,6 +14,38 @@ use super::Failure;
 use crate::engine::{Engine, Judging};
 use crate::ports::{Clock, GateJob, Guard, Observer, Procs, Repo, Round, World};
 
+/// Files by which package managers go.
+const MANIFESTS: [&str; 28] = [
+    "package.json",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "pnpm-lock.yaml",
+    "pnpm-workspace.yaml",
+    "yarn.lock",
+    "bun.lock",
+    ".npmrc",
+    ".yarnrc.yml",
+    "requirements*.txt",
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "uv.lock",
+    "poetry.lock",
+    "Pipfile",
+    "Pipfile.lock",
+    "Gemfile",
+    "Gemfile.lock",
+    "*.gemspec",
+    "composer.json",
+    "composer.lock",
+    "go.mod",
+    "go.sum",
+    "Cargo.toml",
+    "Cargo.lock",
+    "rust-toolchain.toml",
+    "rust-toolchain",
+];
+
 /// Paths that are named in a warning.
 const NAMED: usize = 3;
 
@@ -101,8 +133,17 @@ impl<W: World> Engine<W> {
     pub(super) fn judge(&mut self, gates: &[GoalId], key: &TreeKey, place: Place, tick: TickNo) {
         let left = in_order_of_need(gates, &self.cfg.goals);
         let round = Round { since: self.world.clock().now().mono, of: left.len(), done: 0 };
-        self.judging = Some(Judging { round: Some(round), ..Judging::begun(left, key, place, tick) });
+        let manifests = if place == Place::Pristine { self.manifests(key) } else { None };
+        self.judging =
+            Some(Judging { round: Some(round), manifests, ..Judging::begun(left, key, place, tick) });
         self.judge_next();
+    }
+
+    /// Digest of what decides about the dependencies of a commit; `None` where that cannot be told.
+    fn manifests(&mut self, key: &TreeKey) -> Option<String> {
+        let usual = MANIFESTS.iter().map(|name| format!("**/{name}"));
+        let globs: Vec<String> = usual.chain(self.cfg.setup_paths.iter().cloned()).collect();
+        self.world.repo().digest_of(key, &globs).ok().flatten()
     }
 
     /// Starts what is to be judged next. Gates of a proof run one after the other, each in a checkout of
@@ -224,6 +265,9 @@ impl<W: World> Engine<W> {
         };
         if let Some(dir) = judging.checkout.take() {
             self.world.repo().remove_checkout(&dir);
+        }
+        for judged in &mut verdicts {
+            judged.manifests.clone_from(&judging.manifests);
         }
         if let Some((kind, detail)) = self.world.guard().after() {
             return Some(Event::Tampered { kind, detail: format!("while gates ran: {detail}") });

@@ -190,6 +190,9 @@ struct Batch {
 impl Batch {
     /// Sets up the trees of ours, before any gate looks at them.
     async fn set_up(&self) {
+        if self.job.place != Place::Pristine {
+            setup::forget(&self.site);
+        }
         // In a checkout that proves nothing no gate will run.
         let fresh = (self.job.place == Place::Pristine && self.job.unfit.is_none())
             .then_some(self.job.dir.as_ref())

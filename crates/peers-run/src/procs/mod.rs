@@ -105,6 +105,8 @@ pub struct SiteSpec {
     pub subreaper: bool,
     /// Green answers of earlier processes.
     pub verdicts: Verdicts,
+    /// How long a `setup` that failed in a clean checkout waits before it is tried once more; absent = 30 s.
+    pub setup_pause: Option<Duration>,
 }
 
 /// [`SiteSpec`], with what follows from it.
@@ -118,6 +120,8 @@ pub struct Site {
     kept: Kept,
     /// The kept copies that are set up, and with what.
     set_up: RefCell<BTreeMap<PathBuf, setup::SetUp>>,
+    /// What `setup` left in the clean checkout of the gates that run there now.
+    for_proof: RefCell<Option<setup::ForProof>>,
 }
 
 impl Site {
@@ -129,7 +133,16 @@ impl Site {
         let rules = Rules::new(&secrets);
         let kin = Rc::new(Kin::new(spec.run_id.clone(), spec.subreaper));
         let kept = Kept::new(std::mem::take(&mut spec.verdicts));
-        Self { spec, host, kin, secrets, rules, kept, set_up: RefCell::default() }
+        Self {
+            spec,
+            host,
+            kin,
+            secrets,
+            rules,
+            kept,
+            set_up: RefCell::default(),
+            for_proof: RefCell::default(),
+        }
     }
 
     /// These verdicts stand: the tree did not move while they were found. Gives back the kept green answers

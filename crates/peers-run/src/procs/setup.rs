@@ -1,7 +1,7 @@
 //! `setup`: what a checkout of ours needs before gates can judge it.
 //!
-//! The commands run as gates do, in the tree itself. A pristine checkout is set up each time; a kept copy
-//! when it is first used, and again when a file that `setup.paths` names has changed, or when something
+//! The commands run as gates do, in the tree itself. For a proof they run once: what they left is copied away and
+//! put back, at the same path, before each gate that runs a command. A kept copy is set up when it is first used, and again when a file that `setup.paths` names has changed, or when something
 //! that the commands made is no longer as they made it: all but what builds leave goes at each new commit.
 
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use peers_model::limits;
 use peers_model::time::human;
 use peers_model::verdict::{Place, Verdict};
+use peers_model::{Mono, limits};
 use peers_store::{artifacts, layout};
 use peers_sys::SafeDir;
 use peers_sys::digest::sha256_hex;
@@ -22,7 +22,7 @@ use super::command::{Company, Running};
 use super::gate_log::GateLog;
 use super::gates::{self, Cancel, Home};
 use super::ground::{self, Stamps};
-use super::{Book, Progress, Site, judging};
+use super::{Book, Gate, Progress, Site, judging};
 use crate::cache::BUILT;
 use crate::env::{self, GateIdentity, Turn};
 use crate::ports::GateJob;
@@ -108,6 +108,127 @@ impl SetUp {
     }
 }
 
+/// What `setup` left in a clean checkout.
+#[derive(Debug)]
+pub(super) struct ForProof {
+    /// When the first of the gates was started that this is for.
+    since: Mono,
+    /// The checkout.
+    dir: PathBuf,
+    left: Left,
+}
+
+#[derive(Debug)]
+enum Left {
+    /// A copy lies in [`KEPT`], and these are the stamps of its files: gates run as the same user.
+    Copy(Stamps),
+    /// It failed, this often.
+    Failed(Unready, u8),
+}
+
+/// Where the copy lies, below the scratch directory.
+const KEPT: &str = "setup";
+/// The copy itself.
+const TREE: &str = "tree";
+/// How long a failed `setup` waits before it is tried once more: a network may be away for a moment.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Sets up the clean checkout of a gate that runs a command, by what is kept where these gates have it.
+async fn for_proof(
+    site: &Rc<Site>,
+    book: &Book,
+    job: &GateJob,
+    dir: &PathBuf,
+    tell: (&Cancel, &Progress),
+) -> Option<Unready> {
+    let runs = |id| book.gates.get(id).is_some_and(|gate: &Gate| gate.pass_when.is_some());
+    if !job.gates.iter().any(runs) {
+        // A check of ours reads commits.
+        return None;
+    }
+    let since = job.round.map(|round| round.since);
+    let known = site.for_proof.take().filter(|known| Some(known.since) == since && known.dir == *dir);
+    let mut failures = 0;
+    match known {
+        Some(known) => match &known.left {
+            Left::Failed(why, 2..) => {
+                let why = why.clone();
+                site.for_proof.replace(Some(known));
+                return Some(why);
+            }
+            Left::Failed(_, times) => {
+                failures = *times;
+                let mut cancel = tell.0.clone();
+                // Both arms can be dropped at any await.
+                tokio::select! {
+                    () = tokio::time::sleep(site.spec.setup_pause.unwrap_or(PAUSE)) => {}
+                    () = cancel.asked() => return Some(Unready::NotRun("setup of the checkout was cut off".into())),
+                }
+            }
+            Left::Copy(stamps) if put_back(site, dir, stamps) => {
+                site.for_proof.replace(Some(known));
+                return None;
+            }
+            Left::Copy(_) => {}
+        },
+        None => forget(site),
+    }
+    let failed = commands(site, book, job, (dir, Place::Pristine), tell).await;
+    let more = job.round.is_some_and(|round| round.done + 1 < round.of);
+    let left = match &failed {
+        Some(why) => Some(Left::Failed(why.clone(), failures + 1)),
+        None if more => keep(site, dir).map(Left::Copy),
+        None => None,
+    };
+    site.for_proof.replace(since.zip(left).map(|(since, left)| ForProof { since, dir: dir.clone(), left }));
+    failed
+}
+
+/// Copies a checkout away. `None` where it cannot be, or cannot be known again: then `setup` runs for each gate.
+fn keep(site: &Site, dir: &Path) -> Option<Stamps> {
+    let scratch = &site.spec.scratch;
+    let copied = || {
+        scratch.remove_tree(KEPT)?;
+        let above = SafeDir::open_shared(dir.parent().unwrap_or(dir))?;
+        above.copy_tree(dir.file_name().unwrap_or_default(), &scratch.create_subdir(KEPT)?, TREE)
+    };
+    if let Err(error) = copied() {
+        tracing::warn!(%error, "what `setup` left is not kept; it runs again for the next gate");
+        return None;
+    }
+    ground::stamps(&scratch.path().join(KEPT), &[])
+}
+
+/// Puts a copy in the place of the checkout, if it is as it was made.
+fn put_back(site: &Site, dir: &Path, stamps: &Stamps) -> bool {
+    let kept = site.spec.scratch.path().join(KEPT);
+    if ground::stamps(&kept, &[]).as_ref() != Some(stamps) {
+        tracing::warn!("what `setup` left was changed by a gate; it runs again");
+        return false;
+    }
+    let name = dir.file_name().unwrap_or_default();
+    let copied = || {
+        let above = SafeDir::open_shared(dir.parent().unwrap_or(dir))?;
+        above.remove_tree(name)?;
+        SafeDir::open_shared(&kept)?.copy_tree(TREE, &above, name)
+    };
+    match copied() {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(%error, "what `setup` left could not be put back");
+            false
+        }
+    }
+}
+
+/// Removes what is kept for gates that have answered.
+pub(super) fn forget(site: &Site) {
+    site.for_proof.take();
+    if let Err(error) = site.spec.scratch.remove_tree(KEPT) {
+        tracing::warn!(%error, "what `setup` left was not removed; it goes at the next start");
+    }
+}
+
 /// Sets up one tree. Says why it cannot be judged where that failed.
 pub(super) async fn run(
     site: &Rc<Site>,
@@ -120,35 +241,48 @@ pub(super) async fn run(
     if setup.commands.is_empty() {
         return None;
     }
-    let mark = job.setup.as_ref().map(|paths| sha256_hex(format!("{setup:?} {paths}").as_bytes()));
-    if place == Place::GateTree {
-        let done = site.set_up.borrow_mut().remove(dir);
-        let kept = job.copy.as_ref().is_some_and(|copy| !copy.fresh);
-        if let (Some(done), Some(mark)) = (done.filter(|_| kept), &mark)
-            && done.mark == *mark
-            && done.stands(dir)
-        {
-            site.set_up.borrow_mut().insert(dir.clone(), done);
-            return None;
-        }
+    if place == Place::Pristine {
+        return for_proof(site, book, job, dir, (cancel, progress)).await;
     }
-    let before = (place == Place::GateTree).then(|| Found::look(dir)).flatten();
+    let mark = job.setup.as_ref().map(|paths| sha256_hex(format!("{setup:?} {paths}").as_bytes()));
+    let done = site.set_up.borrow_mut().remove(dir);
+    let kept = job.copy.as_ref().is_some_and(|copy| !copy.fresh);
+    if let (Some(done), Some(mark)) = (done.filter(|_| kept), &mark)
+        && done.mark == *mark
+        && done.stands(dir)
+    {
+        site.set_up.borrow_mut().insert(dir.clone(), done);
+        return None;
+    }
+    let before = Found::look(dir);
+    if let Some(why) = commands(site, book, job, (dir, place), (cancel, progress)).await {
+        return Some(why);
+    }
+    // Without stamps it is set up each time.
+    if let Some((mark, (before, after))) = mark.zip(before.zip(Found::look(dir))) {
+        let made = after.since(&before);
+        site.set_up.borrow_mut().insert(dir.clone(), SetUp { mark, made });
+    }
+    None
+}
+
+/// Runs the commands, up to the first that fails.
+async fn commands(
+    site: &Rc<Site>,
+    book: &Book,
+    job: &GateJob,
+    (dir, place): (&Path, Place),
+    (cancel, progress): (&Cancel, &Progress),
+) -> Option<Unready> {
     let name = artifacts::tick_file(job.tick, "setup", artifacts::gate_log_suffix(place));
     let mut log = GateLog::new(site.spec.peers.as_ref(), layout::peers::LOG_GATES, name, limits::GATE_LOG);
-    for command in &setup.commands {
+    for command in &book.config.setup.commands {
         let limit = command.timeout_s.map_or(USUAL, |s| Duration::from_secs(s.get().into()));
         progress.setup(Some(&command.cmd));
         let failed = one(site, book, job, dir, (&command.cmd, limit), cancel, &mut log).await;
         progress.setup(None);
         if let Some(why) = failed {
             return Some(why.named(&command.cmd));
-        }
-    }
-    if let (Place::GateTree, Some(mark)) = (place, mark) {
-        // Without stamps it is set up each time.
-        if let Some((before, after)) = before.zip(Found::look(dir)) {
-            let made = after.since(&before);
-            site.set_up.borrow_mut().insert(dir.clone(), SetUp { mark, made });
         }
     }
     None

@@ -39,7 +39,13 @@ fn tree() -> TreeId {
 }
 
 fn at() -> HeadFacts {
-    HeadFacts { head: head(), head_tree: tree(), worktree: tree(), branch: Some("main".into()) }
+    HeadFacts {
+        head: head(),
+        head_tree: tree(),
+        worktree: tree(),
+        content: tree(),
+        branch: Some("main".into()),
+    }
 }
 
 impl Repo for Still {
@@ -143,7 +149,10 @@ fn config(run: &RunId, digests: &Digests) -> LoopConfig {
         max_ticks: Some(3),
         stuck_after: 0,
         stuck_gates: Vec::new(),
-        idle_gates: Vec::new(),
+        idle_after: 0,
+        trial_s: 0,
+        anyway: false,
+        setup_hint: None,
         soft_required: true,
         overlap: false,
         strict_tree: false,

@@ -101,6 +101,7 @@ impl Stage {
             chosen: self.chosen.clone(),
             subreaper: self.subreaper,
             verdicts: self.verdicts.clone(),
+            setup_pause: Some(Duration::ZERO),
         }))
     }
 

@@ -242,7 +242,7 @@ fn what_a_peer_puts_in_the_place_of_a_report_is_no_report() {
     let w = World::new();
     w.put(".gitignore", ".peers/\nreport.json\nout\n");
     w.commit("Ignore reports");
-    w.config("goals: {stuck_halt_after: 0}\n");
+    w.config("goals: {stuck_halt_after: 0, idle_halt_after: 0}\n");
     w.goals("- {id: tests, type: hard, cmd: 'true', pass_when: \"json('out/report.json').ok == True\"}\n");
     let green = "{\"ok\": true}";
     fs::write(w.path("green.json"), green).unwrap();

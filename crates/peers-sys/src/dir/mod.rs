@@ -13,6 +13,7 @@
 //! Start reading at [`SafeDir::open_root`]. [`crate::append`], [`crate::lines`] and [`crate::lock`]
 //! open their files by the same rules.
 
+mod copy;
 mod entries;
 mod error;
 mod file;

@@ -85,6 +85,7 @@ pub(super) fn causes(facts: &Facts<'_>, live: &Liveness) -> Vec<Cause> {
     if let Some(core) = facts.core {
         found.extend(red_gates(facts, core));
         found.extend(failures(facts, core));
+        found.extend(standstill(facts, core));
         found.extend(peers(facts, core));
         found.extend(caps(facts, core));
         found.extend(no_commit(facts, *since));
@@ -138,6 +139,19 @@ fn silent(facts: &Facts<'_>, live: &Liveness) -> Option<Cause> {
         ),
         since: Some(moved),
         action: facts.spelling.either(("logs", ""), "watch"),
+    })
+}
+
+/// It will stop soon unless something gets on.
+fn standstill(facts: &Facts<'_>, core: &Core) -> Option<Cause> {
+    let standstill = core.converge.standstill?;
+    let missing: Vec<&str> = core.converge.missing.iter().map(|missing| missing.text.as_str()).collect();
+    Some(Cause {
+        level: Level::Watch,
+        code: "standstill",
+        why: format!("{}; {}", standstill.words(), peers_sys::term::line(&missing.join("; "), SAID)),
+        since: None,
+        action: facts.spelling.either(("report", ""), "report"),
     })
 }
 

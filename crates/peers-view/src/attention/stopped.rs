@@ -31,6 +31,7 @@ pub(crate) fn level_of(live: &Liveness) -> Level {
             | StopReason::Budget(_)
             | StopReason::StuckGate(_)
             | StopReason::StuckSkeptic
+            | StopReason::StuckIdle
             | StopReason::ParkedBlocked
             | StopReason::ParkedProof
             | StopReason::Unjudged(_)
@@ -113,7 +114,7 @@ fn code(reason: &StopReason) -> &'static str {
         StopReason::MaxTicks => "max-ticks",
         StopReason::Drained => "drained",
         StopReason::Budget(_) => "budget",
-        StopReason::StuckGate(_) | StopReason::StuckSkeptic => "stuck",
+        StopReason::StuckGate(_) | StopReason::StuckSkeptic | StopReason::StuckIdle => "stuck",
         StopReason::ParkedBlocked | StopReason::ParkedProof => "parked",
         StopReason::Unjudged(_) => "unjudged",
         StopReason::PeerUnavailable(_) | StopReason::AllPeersDegraded => "peer-unavailable",
@@ -188,6 +189,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Option<String> {
         StopReason::LockHeld => None,
         StopReason::Budget(kind) => raise(facts, *kind),
         StopReason::StuckGate(id) => Some(then(&read(facts, id)?, &spelling.start()?)),
+        StopReason::StuckIdle => spelling.either(("report", ""), "report"),
         StopReason::AllPeersDegraded => failed(facts),
         StopReason::StuckSkeptic => {
             let tick = facts.ticks.iter().rev().find(|tick| tick.skeptic.is_some())?.tick;

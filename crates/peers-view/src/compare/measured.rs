@@ -186,6 +186,7 @@ impl Fold<'_> {
             | Record::CorrectionPlanned(_)
             | Record::Gates(_)
             | Record::Proof(_)
+            | Record::Trial(_)
             | Record::Cooling(_)
             | Record::CommitsSeen(_)
             | Record::Operator(_)

@@ -180,13 +180,14 @@ fn health(config: &Config) -> Vec<Setting> {
 
 fn gates(config: &Config) -> Vec<Setting> {
     let goals = &config.goals;
-    let watched =
-        goals.stuck_halt_gates.is_none().then(|| "tests-pass; others while nothing changes".to_owned());
+    let watched = goals.stuck_halt_gates.is_none().then(|| "tests-pass".to_owned());
     let parallel = goals.parallel.is_none().then(|| "one per processor, at most 4".to_owned());
     vec![
         setting("goals.timeout_s", goals.timeout_s),
         setting("goals.convergence_n", goals.convergence_n),
         setting("goals.stuck_halt_after", goals.stuck_halt_after),
+        setting("goals.idle_halt_after", goals.idle_halt_after),
+        setting("goals.trial_s", goals.trial_s),
         said("goals.stuck_halt_gates", &goals.stuck_halt_gates, watched),
         setting("goals.soft_consensus_required", goals.soft_consensus_required),
         setting("goals.env", &goals.env),

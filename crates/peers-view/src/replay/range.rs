@@ -130,6 +130,7 @@ fn take(range: &mut ReplayRange, newest: &mut Option<TickNo>, line: &Line, asked
         | Record::CorrectionPlanned(_)
         | Record::Gates(_)
         | Record::Proof(_)
+        | Record::Trial(_)
         | Record::Cooling(_)
         | Record::CommitsSeen(_)
         | Record::Operator(_)

@@ -109,6 +109,7 @@ impl LastEvent {
             | Record::CorrectionPlanned(_)
             | Record::Gates(_)
             | Record::Proof(_)
+            | Record::Trial(_)
             | Record::CommitsSeen(_)
             | Record::Operator(_)
             | Record::MirrorRestored(_)

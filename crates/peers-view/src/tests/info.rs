@@ -84,8 +84,8 @@ health:    idle_timeout_s 1800, absolute_max_runtime_s 14400,
            hang_kill_s null (default), buf_cap_bytes 2097152 (default),
            error_patterns built-in (default), halt_patterns built-in (default)
 goals.*:   timeout_s 120 (default), convergence_n 3 (default),
-           stuck_halt_after 5 (default),
-           stuck_halt_gates tests-pass; others while nothing changes (default),
+           stuck_halt_after 5 (default), idle_halt_after 3 (default),
+           trial_s 600 (default), stuck_halt_gates tests-pass (default),
            soft_consensus_required true (default), env [] (default),
            parallel one per processor, at most 4 (default),
            strict_tree false (default)

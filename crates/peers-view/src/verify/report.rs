@@ -161,6 +161,7 @@ impl VerifyRow {
             signal: _,
             cached: _,
             setup_failed: _,
+            manifests: _,
         } = judged;
         Self { attempts: (*attempts).max(1), ..Self::new(goal.as_str(), verdict, *duration_ms, source) }
     }

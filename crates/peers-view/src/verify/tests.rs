@@ -415,6 +415,7 @@ fn a_row_of_a_gate_has_what_its_verdict_has() {
         signal: None,
         cached: false,
         setup_failed: false,
+        manifests: None,
     };
     let row = VerifyRow::gate(&judged, source(4));
     assert_eq!((row.name.as_str(), row.state, row.attempts, row.duration_ms), ("real", RowState::Fail, 3, 9));

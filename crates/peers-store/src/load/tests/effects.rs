@@ -11,6 +11,8 @@ const REACHES: &str = "a_key_of_the_configuration_that_is_changed_changes_the_lo
 const BUDGETS: &str = "crates/peers-core/tests/loop_rows/budgets.rs";
 const HEALTH: &str = "crates/peers-core/tests/loop_rows/health.rs";
 const STREAKS: &str = "crates/peers-core/tests/loop_rows/streaks.rs";
+const IDLE: &str = "crates/peers-core/tests/loop_rows/idle.rs";
+const TRIAL: &str = "crates/peers-core/tests/loop_rows/trial.rs";
 const WAITING: &str = "crates/peers-core/tests/loop_rows/waiting.rs";
 const SKEPTICS: &str = "crates/peers-core/tests/loop_rows/skeptics.rs";
 const PEERS: &str = "crates/peers-run/tests/procs/peers.rs";
@@ -132,6 +134,8 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("goals.convergence_n", "crates/peers-view/src/tests/info.rs", ""),
     ("goals.stuck_halt_after", STREAKS, "row_56_a_gate_that_is_red_for_five_ticks_stops_after_exactly_five"),
     ("goals.stuck_halt_gates", STREAKS, "row_56_a_gate_that_nobody_watches_never_stops"),
+    ("goals.idle_halt_after", IDLE, "row_56_zero_never_stops_and_a_third_peer_has_its_share"),
+    ("goals.trial_s", TRIAL, "ctrl_c_skips_it_the_time_limit_ends_it_and_another_signal_stops"),
     ("goals.soft_consensus_required", REVIEWING, "soft_goals_that_are_not_required_are_not_waited_for"),
     (
         "goals.env",

@@ -257,6 +257,8 @@ fn goals(old: &GoalSettings, new: &GoalSettings, book: &mut Book<'_>) {
         convergence_n,
         stuck_halt_after,
         stuck_halt_gates,
+        idle_halt_after,
+        trial_s,
         soft_consensus_required,
         env,
         parallel,
@@ -280,6 +282,8 @@ fn goals(old: &GoalSettings, new: &GoalSettings, book: &mut Book<'_>) {
     book.value("goals.convergence_n", &old.convergence_n, convergence_n);
     book.value("goals.stuck_halt_after", &old.stuck_halt_after, stuck_halt_after);
     book.value("goals.stuck_halt_gates", &old.stuck_halt_gates, stuck_halt_gates);
+    book.value("goals.idle_halt_after", &old.idle_halt_after, idle_halt_after);
+    book.value("goals.trial_s", &old.trial_s, trial_s);
     book.value("goals.parallel", &old.parallel, parallel);
 }
 
