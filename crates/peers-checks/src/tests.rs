@@ -236,6 +236,7 @@ fn tick_record(iteration: TickNo, peer: PeerName, head: CommitId) -> TickRecord 
         bugs_closed: 0,
         bugs_reported: 0,
         prewarned: false,
+        misnamed: false,
         justification: None,
         verdicts: Vec::new(),
         git_tampered: Vec::new(),

@@ -157,6 +157,9 @@ impl Observer for Watcher {
             Notice::PeerCapped { peer, reached } => {
                 self.line(&format!("{peer} takes no more turns: it reached {}", term::line(reached, 200)));
             }
+            Notice::PeerPassedOver { peer, why } => {
+                self.line(&format!("{peer} is passed over: {}", term::line(why, 200)));
+            }
             Notice::PeerWaits(cooling) => {
                 let until = peers_view::ahead(at.wall, cooling.until);
                 self.line(&format!("{} waits until {until} ({})", cooling.peer, cooling.cause.word()));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use peers_sys::term;
 use peers_view::Colour;
@@ -220,6 +221,29 @@ impl Out {
         let mut answer = Vec::new();
         io::stdin().lock().take(ANSWER).read_until(b'\n', &mut answer)?;
         Ok(Some(String::from_utf8_lossy(&answer).into_owned()))
+    }
+
+    /// As [`Out::ask`], for as long as `patience`; `None` also where nobody has answered by then.
+    #[must_use]
+    pub fn ask_within(&self, question: &str, patience: Duration) -> Option<String> {
+        if !self.can_ask() {
+            return None;
+        }
+        crate::screen::say(question.as_bytes());
+        let (told, telling) = std::sync::mpsc::channel();
+        // It ends with the process, should nobody answer.
+        let _reader = std::thread::spawn(move || {
+            let mut answer = Vec::new();
+            if io::stdin().lock().take(ANSWER).read_until(b'\n', &mut answer).is_ok() {
+                // Nobody may be waiting any more.
+                let _heard = told.send(String::from_utf8_lossy(&answer).into_owned());
+            }
+        });
+        let answer = telling.recv_timeout(patience).ok();
+        if answer.is_none() {
+            crate::screen::say(b"\n");
+        }
+        answer
     }
 
     /// Says that there was no run yet, and what comes before the first.

@@ -233,6 +233,31 @@ pub fn short(caps: &Caps, state: &State, peer: &PeerName) -> Option<(BudgetKind,
         .or_else(|| of_own_money.map(own_money))
 }
 
+/// Why the run ends for money although a peer could go on: what is left of the hard money cap admits no usual turn of
+/// any peer whose turns have a price, and nothing bounds what one without a price spends.
+#[must_use]
+pub fn unbounded(caps: &Caps, state: &State) -> Option<String> {
+    let tokens = |peer: &PeerName| caps.budget.per_peer.get(peer).is_some_and(|own| own.max_tokens.is_some());
+    let bounded = |peer: &PeerName| caps.budget.max_tokens.is_some() || tokens(peer);
+    let unpriced = |peer: &PeerName| {
+        let costs = state.health(peer).costs;
+        !costs.is_empty() && costs.iter().all(|cost| cost.usd.is_none())
+    };
+    let peers = state.rules.peers.iter().map(|rule| &rule.name);
+    let able: Vec<&PeerName> =
+        peers.filter(|peer| turns::may_ever_go(state, peer) && may_go(caps, state, peer)).collect();
+    let free = able.iter().find(|peer| unpriced(peer) && !bounded(peer))?;
+    let mut priced = able.iter().filter(|peer| !unpriced(peer)).peekable();
+    priced.peek()?;
+    let why: Option<Vec<String>> = priced
+        .map(|peer| {
+            short(caps, state, peer).filter(|(kind, _)| *kind == BudgetKind::MaxUsd).map(|(_, why)| why)
+        })
+        .collect();
+    let why = why?.join("; ");
+    Some(format!("{why}; {free} has no price and no cap of tokens, so nothing would stop it"))
+}
+
 /// Less is left of a cap than a turn usually costs.
 struct Left {
     left: u64,

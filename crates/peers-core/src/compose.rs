@@ -115,7 +115,9 @@ fn pending_reviews(
         let GoalKind::Soft(soft) = &goal.kind else { continue };
         let Some(status) = state.soft.get(&goal.id) else { continue };
         let scope = composing.facts.scopes.get(&goal.id).map(String::as_str).unwrap_or_default();
-        if !reviews::pending(status, soft.rule, &roster, &composing.peer, scope) {
+        let entry = state.rules.soft.iter().find(|entry| entry.id == goal.id);
+        let ready = entry.is_none_or(|entry| converge::may_be_asked(state, &composing.facts, entry));
+        if !ready || !reviews::pending(status, soft.rule, &roster, &composing.peer, scope) {
             continue;
         }
         let last = state.asked.get(&composing.peer).and_then(|a| a.get(&goal.id));

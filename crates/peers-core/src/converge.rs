@@ -2,7 +2,7 @@
 
 use peers_model::config::Role;
 use peers_model::goal::TreeChoice;
-use peers_model::record::GateRule;
+use peers_model::record::{GateRule, SoftRuleEntry};
 use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{CommitId, GoalId, PeerName, TreeId};
 
@@ -220,6 +220,9 @@ pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
             let roster = roster(state);
             let line = |goal: &GoalId| {
                 let soft = state.rules.soft.iter().find(|soft| soft.id == *goal)?;
+                if !may_be_asked(state, facts, soft) {
+                    return None;
+                }
                 let scope = facts.scopes.get(goal).map(String::as_str).unwrap_or_default();
                 let status = state.soft.get(goal).cloned().unwrap_or_default();
                 let asked = peers(&|peer| reviews::pending(&status, soft.rule, &roster, peer, scope));
@@ -266,12 +269,29 @@ pub fn skeptic_answered(state: &State, peer: &PeerName, tree: &TreeId) -> bool {
     state.skeptic.tree.as_ref() == Some(tree) && state.skeptic.passed.contains(peer)
 }
 
+/// Whether a soft goal may be asked for: all that it needs is green here.
+#[must_use]
+pub fn may_be_asked(state: &State, facts: &Facts, soft: &SoftRuleEntry) -> bool {
+    let roster = roster(state);
+    soft.needs.iter().all(|need| {
+        if let Some(gate) = state.rules.gates.iter().find(|gate| gate.id == *need) {
+            return state.board.fresh(gate, &facts.key()).is_some_and(|judged| judged.verdict.is_pass());
+        }
+        let other = state.rules.soft.iter().find(|other| other.id == *need);
+        let scope = facts.scopes.get(need).map(String::as_str).unwrap_or_default();
+        other
+            .zip(state.soft.get(need))
+            .is_some_and(|(other, status)| reviews::satisfied(status, other.rule, &roster, scope).ok)
+    })
+}
+
 /// Whether a turn of this peer can bring one of these soft goals further: by a review that counts, or, while
 /// somebody objects, by work.
 #[must_use]
 pub fn review_helps(state: &State, facts: &Facts, goals: &[GoalId], peer: &PeerName) -> bool {
     let roster = roster(state);
-    state.rules.soft.iter().filter(|soft| goals.contains(&soft.id)).any(|soft| {
+    let asked = state.rules.soft.iter().filter(|soft| goals.contains(&soft.id));
+    asked.filter(|soft| may_be_asked(state, facts, soft)).any(|soft| {
         let scope = facts.scopes.get(&soft.id).map(String::as_str).unwrap_or_default();
         let status = state.soft.get(&soft.id).cloned().unwrap_or_default();
         reviews::objected(&status, &roster, scope)

@@ -58,6 +58,8 @@ pub struct Judgement {
     pub tree_changed: bool,
     /// The turn left evidence.
     pub evidence: bool,
+    /// A commit of it names another peer, or none, where it hands over.
+    pub misnamed: bool,
     /// It stands, with a warning: it changed only tests, or weakened them.
     pub prewarned: bool,
     /// A test-only turn that was justified.
@@ -264,6 +266,7 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         product_change: false,
         tree_changed: harvest.at.as_ref().is_some_and(|at| at.head_tree != started.tree_before),
         evidence: false,
+        misnamed: false,
         prewarned: false,
         justification: None,
         distrust: None,
@@ -295,6 +298,7 @@ fn gather(state: &State, open: &OpenTick, harvest: &Harvest) -> Judgement {
         }
         let trailer_matters = handoff.is_handoff() || handoff.peer.is_some();
         let other = trailer_matters && !handoff.names(&started.peer);
+        j.misnamed |= other;
         if other {
             let what = if handoff.peer.is_some() {
                 "names another peer in its `Peer:` trailer"

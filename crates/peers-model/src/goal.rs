@@ -57,7 +57,7 @@ pub struct GoalEntry {
     /// Hard: it runs alone.
     #[serde(default)]
     pub serial: bool,
-    /// Hard: gates that must be green first.
+    /// Goals that must be green first: of a gate other gates, of a review gates and reviews.
     #[serde(default)]
     pub needs: Vec<GoalId>,
     /// Hard: names of environment variables that it asks for.
@@ -138,6 +138,15 @@ impl Goal {
         match &self.kind {
             GoalKind::Hard(hard) => Some(hard),
             GoalKind::Soft(_) => None,
+        }
+    }
+
+    /// The goals that must be green first.
+    #[must_use]
+    pub fn needs(&self) -> &[GoalId] {
+        match &self.kind {
+            GoalKind::Hard(hard) => &hard.needs,
+            GoalKind::Soft(soft) => &soft.needs,
         }
     }
 
@@ -255,6 +264,8 @@ pub struct SoftGoal {
     pub paths: Vec<String>,
     /// A built-in check whose findings the reviewer is shown. They decide nothing.
     pub check: Option<HardGoal>,
+    /// Gates and reviews that must be green before it is asked for.
+    pub needs: Vec<GoalId>,
 }
 
 /// The ids of the goals that `init` ships. A run that has no other hard gate never completes.
@@ -384,7 +395,6 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                 ("cacheable", entry.cacheable),
                 ("expensive", entry.expensive),
                 ("serial", entry.serial),
-                ("needs", !entry.needs.is_empty()),
                 ("env", !entry.env.is_empty()),
                 ("cwd", entry.cwd.is_some()),
             ] {
@@ -424,6 +434,7 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
                 every: entry.review_interval.map_or(5, NonZeroU32::get),
                 paths: entry.paths,
                 check,
+                needs: entry.needs,
             })
         }
     };
@@ -521,22 +532,24 @@ fn check_globs(globs: &[String]) -> Result<(), (&'static str, String)> {
     Ok(())
 }
 
-/// `needs` names gates that are there, and nothing waits for itself.
+/// `needs` names goals that are there, of a gate other gates, and nothing waits for itself.
 fn check_needs(goals: &[Goal], all: &BTreeSet<GoalId>, errors: &mut Vec<GoalError>) {
-    let needs: BTreeMap<&GoalId, &[GoalId]> =
-        goals.iter().filter_map(|goal| Some((&goal.id, goal.gate()?.needs.as_slice()))).collect();
+    let needs: BTreeMap<&GoalId, &[GoalId]> = goals.iter().map(|goal| (&goal.id, goal.needs())).collect();
+    let is_gate = |id: &GoalId| goals.iter().any(|goal| goal.id == *id && goal.gate().is_some());
     let mut fail = |goal: &GoalId, what: String| {
         errors.push(GoalError { goal: goal.to_string(), what, key: "needs" });
     };
     for (id, needed) in &needs {
         let sound = |id: &GoalId| goals.iter().any(|goal| goal.id == *id);
         // What is wrong with a goal that is needed is told of that goal.
-        let lacks = |id: &GoalId| !needs.contains_key(id) && (sound(id) || !all.contains(id));
+        let lacks = |needed: &GoalId| {
+            (!sound(needed) && !all.contains(needed)) || (is_gate(id) && sound(needed) && !is_gate(needed))
+        };
         if let Some(unknown) = needed.iter().find(|needed| lacks(needed)) {
             let what = if goals.iter().any(|goal| goal.id == *unknown) {
                 format!("needs `{unknown}`, which is a review; a gate can only wait for gates")
             } else {
-                format!("needs `{unknown}`, which is no gate of this file; correct the id or remove it")
+                format!("needs `{unknown}`, which is no goal of this file; correct the id or remove it")
             };
             fail(id, what);
         }
@@ -550,7 +563,8 @@ fn check_needs(goals: &[Goal], all: &BTreeSet<GoalId>, errors: &mut Vec<GoalErro
                 next.extend(needs.get(one).copied().unwrap_or_default());
             }
         }
-        if reached.contains(id) && !needs.get(id).is_some_and(|own| own.contains(id)) {
+        // Of a gate that was told already.
+        if reached.contains(id) && !(is_gate(id) && needs.get(id).is_some_and(|own| own.contains(id))) {
             fail(id, "waits for itself, over what it needs; break the circle in `needs`".to_owned());
         }
     }

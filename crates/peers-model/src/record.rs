@@ -196,6 +196,9 @@ pub struct SoftRuleEntry {
     /// Digest of the check whose findings its reviewers are shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
+    /// Goals that must be green before it is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<GoalId>,
 }
 
 /// Digests of what the operator accepted (SHA-256, hex).

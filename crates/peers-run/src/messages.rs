@@ -66,6 +66,30 @@ pub(crate) fn collect<D: Disk>(
     collected
 }
 
+/// Removes what lies in the boxes of peers that had no turn: whoever wrote it, their name is not its sender's.
+/// Gives a warning for each box.
+pub(crate) fn refuse<D: Disk>(disk: &mut D, from: &PeerName, roster: &[PeerName]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for other in roster.iter().filter(|other| *other != from) {
+        let files = dropped(disk, other, roster);
+        if files.is_empty() {
+            continue;
+        }
+        for path in &files {
+            if let Err(error) = disk.remove(Area::Peers, path) {
+                warnings.push(format!("`{}` was not removed: {}", tame(path), error.detail));
+            }
+        }
+        let names: Vec<String> = files.iter().take(3).map(|path| format!("`{}`", tame(path))).collect();
+        warnings.push(format!(
+            "{} in the drop box of {other} appeared while {from} had the turn, and was removed: a message is \
+             delivered in the name of the peer whose turn it is, from its own box alone",
+            names.join(", ")
+        ));
+    }
+    warnings
+}
+
 /// The files in a peer's drop boxes.
 pub(crate) fn dropped<D: Disk>(disk: &mut D, from: &PeerName, roster: &[PeerName]) -> Vec<String> {
     let mut found = Vec::new();

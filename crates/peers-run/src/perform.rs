@@ -96,6 +96,9 @@ impl Failure {
     }
 }
 
+/// Whom a note names for commits of ours.
+const OURS: &str = "peers-substrate";
+
 impl<W: World> Engine<W> {
     /// Performs one effect. Answers of synchronous effects go to the pending queue.
     pub(crate) fn perform(&mut self, effect: &Effect) {
@@ -368,6 +371,7 @@ impl<W: World> Engine<W> {
             published = collected.published;
             self.taken = collected.taken;
             warnings.extend(collected.warnings);
+            warnings.extend(messages::refuse(self.store.disk(), peer, &roster));
         }
         if tamper.is_none()
             && let Some(what) = self.store.check_mirror()?
@@ -427,9 +431,12 @@ impl<W: World> Engine<W> {
         let tick = self.machine.state.ticks;
         let mut notes = Vec::new();
         for commit in self.store.authors().commits_of_tick(tick) {
-            if let Some(Author::Peer { name, .. }) = self.store.authors().of(commit) {
-                notes.push((commit.clone(), name.to_string()));
-            }
+            let by = match self.store.authors().of(commit) {
+                Some(Author::Peer { name, .. }) => name.to_string(),
+                Some(Author::Substrate) => OURS.to_owned(),
+                Some(Author::Operator | Author::Foreign) | None => continue,
+            };
+            notes.push((commit.clone(), by));
         }
         if notes.is_empty() {
             return;

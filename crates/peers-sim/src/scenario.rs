@@ -156,6 +156,7 @@ impl Scenario {
             rule: SoftRule::Other { needed: 1 },
             every: 1,
             check: None,
+            needs: Vec::new(),
         })
     }
 
@@ -176,6 +177,7 @@ impl Scenario {
                 every: s.every,
                 paths: Vec::new(),
                 check: None,
+                needs: Vec::new(),
             }),
         });
         hard.chain(soft).collect()

@@ -66,7 +66,7 @@ impl Authors {
         self.map.is_empty()
     }
 
-    /// The commits of a tick's peer, oldest first.
+    /// The commits of a tick's peer, oldest first, and then ours that correct them.
     #[must_use]
     pub fn commits_of_tick(&self, tick: TickNo) -> &[CommitId] {
         self.ticks.get(&tick).map(Vec::as_slice).unwrap_or_default()
@@ -97,8 +97,9 @@ impl Authors {
                 if tick.corrected.is_some() {
                     self.voided.extend(tick.commits.iter().cloned());
                 }
-                if !tick.commits.is_empty() {
-                    self.ticks.insert(tick.iteration, tick.commits.clone());
+                let all: Vec<CommitId> = tick.commits.iter().chain(&tick.own).cloned().collect();
+                if !all.is_empty() {
+                    self.ticks.insert(tick.iteration, all);
                 }
             }
             // A merge commit of ours, or the tip of the run's branch, which has its author already.

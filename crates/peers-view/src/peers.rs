@@ -41,6 +41,8 @@ pub struct PeerRow {
     pub since: Option<TickNo>,
     /// It reached a cap of its own and takes no more turns.
     pub capped: bool,
+    /// It is passed over: less is left of a cap than its turn usually costs.
+    pub passed_over: Option<String>,
     /// It has no turn before then.
     #[serde(rename = "not_before")]
     pub waits_until: Option<Timestamp>,
@@ -69,7 +71,11 @@ pub struct PeerRow {
 /// Who has the next turn: one that reached its own cap, or waits, is passed over. Nobody where none may go now.
 pub(crate) fn next(state: &State, caps: Option<&Caps>, now: Timestamp) -> Option<PeerName> {
     let first = state.turn_peer()?;
-    let may = |peer: &PeerName| caps.is_none_or(|caps| budget::may_go(caps, state, peer));
+    let may = |peer: &PeerName| {
+        caps.is_none_or(|caps| {
+            budget::may_go(caps, state, peer) && budget::short(caps, state, peer).is_none()
+        })
+    };
     let waits = state.peers.get(first).and_then(|health| health.not_before).is_some_and(|until| until > now);
     let health = state.health(first);
     if may(first) && !waits && health.state == PeerState::Healthy && health.blocked.is_none() {
@@ -101,6 +107,10 @@ pub(crate) fn rows(state: &State, next: Option<&PeerName>, caps: Option<&Caps>) 
             reason: health.degraded_reason,
             since: health.degraded_at,
             capped: caps.is_some_and(|caps| !budget::may_go(caps, state, &rule.name)),
+            passed_over: caps
+                .filter(|caps| budget::may_go(caps, state, &rule.name))
+                .and_then(|caps| budget::short(caps, state, &rule.name))
+                .map(|(_, why)| why),
             waits_until: health.not_before,
             waits_for: health.waits_for,
             asked_after,

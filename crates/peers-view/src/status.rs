@@ -342,6 +342,7 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             if peer.capped {
                 more.push("has reached its own cap".to_owned());
             }
+            more.extend(peer.passed_over.as_ref().map(|why| format!("is passed over: {why}")));
             if let Some(reason) = peer.reason.as_ref().filter(|_| peer.state != PeerState::Healthy) {
                 more.push(reason.clone());
             }

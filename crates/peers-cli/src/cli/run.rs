@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
@@ -66,7 +67,7 @@ pub(crate) struct Common {
     /// Start although no gate measures anything of this project; such a run never completes
     #[arg(long)]
     allow_no_gates: bool,
-    /// Go on where a gate is green in the work tree and not in a clean checkout
+    /// Do not try the gates in a clean checkout before the first turn
     #[arg(long)]
     anyway: bool,
     /// Complete without the adversarial turn
@@ -76,6 +77,9 @@ pub(crate) struct Common {
     #[arg(short, long)]
     verbose: bool,
 }
+
+/// An answer is waited for so long before the run stays stopped.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn dollars(text: &str) -> Result<Usd, String> {
     let amount: f64 =
@@ -126,7 +130,7 @@ pub(crate) fn start(
         without_post_convergence_skeptic,
         verbose,
     } = common;
-    let options = RunOptions {
+    let mut options = RunOptions {
         target: cx.target.clone(),
         max_ticks,
         after,
@@ -141,7 +145,32 @@ pub(crate) fn start(
         argv: env::args().iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         ..RunOptions::default()
     };
-    looped(&options, *verbose, handover, cx).map(|summary| ExitCode::from(summary.reason.exit_code()))
+    let attended = handover.is_none();
+    let mut summary = looped(&options, *verbose, handover, cx)?;
+    if attended && stopped_by_trial(&summary, &options) && goes_on_anyway(cx) {
+        // Where it works now, on the branch that it made.
+        options = RunOptions {
+            target: summary.work_dir.clone(),
+            branch: None,
+            worktree: None,
+            after: None,
+            anyway: true,
+            ..options
+        };
+        summary = looped(&options, *verbose, None, cx)?;
+    }
+    Ok(ExitCode::from(summary.reason.exit_code()))
+}
+
+/// Whether a run stopped before its first turn, for a gate that is green in the work tree alone.
+fn stopped_by_trial(summary: &RunSummary, options: &RunOptions) -> bool {
+    summary.reason == StopReason::ParkedProof && summary.ticks == 0 && !options.anyway
+}
+
+/// Asks whoever sits at the terminal; nobody answers for them.
+fn goes_on_anyway(cx: &Cx) -> bool {
+    let answer = cx.out.ask_within("Go on all the same, as with --anyway? [y/N] ", PATIENCE);
+    answer.is_some_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Runs the loop with its live view.

@@ -163,7 +163,8 @@ impl State {
         }
         health.recovery_due = false;
         let credit = if tick.success {
-            0
+            // It stands; who cannot name itself is watched.
+            u8::from(tick.misnamed)
         } else if tick.outcome == TickOutcome::NoHandoff && !tick.commits.is_empty() {
             1
         } else {

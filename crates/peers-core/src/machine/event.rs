@@ -474,6 +474,13 @@ pub enum Notice {
         /// Which cap, and what was spent of it.
         reached: String,
     },
+    /// A peer is passed over from here on: its usual turn costs more than is left of a cap.
+    PeerPassedOver {
+        /// Who.
+        peer: PeerName,
+        /// What is left, and what its turns cost.
+        why: String,
+    },
     /// A peer waits for its service.
     PeerWaits(Cooling),
     /// Nobody can have a turn now.

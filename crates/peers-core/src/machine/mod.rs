@@ -54,7 +54,7 @@ pub struct LoopConfig {
     pub idle_after: u32,
     /// Seconds that a trial in a clean checkout may take before the first turn; 0 = none.
     pub trial_s: u32,
-    /// Go on where a gate is green in the work tree alone.
+    /// Without that trial.
     pub anyway: bool,
     /// The command that usually sets up a checkout of this project, where `setup` does not have it.
     pub setup_hint: Option<String>,

@@ -56,6 +56,7 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
     }
     let worse = worsened(&m.state, &after, &tick);
     let capped = capped(cfg, &m.state, &after, &tick);
+    let passed = passed_over(cfg, &m.state, &after, input.at.wall);
     // Gates that ran have answered: an exit from here cuts none of them off.
     let phase = Phase::Surveying(u8::from(draft.moved));
     let ahead = Machine { state: after, phase, stop: m.stop, behind: m.behind.clone() };
@@ -72,6 +73,7 @@ pub(super) fn settle(cfg: &LoopConfig, m: &Machine, draft: &Draft, input: &Input
     effects.extend(cooling.map(|cooling| Effect::Tell(Notice::PeerWaits(cooling))));
     effects.extend(worse);
     effects.extend(capped);
+    effects.extend(passed);
     effects.append(&mut d.effects);
     d.effects = effects;
     d
@@ -154,6 +156,17 @@ fn capped(cfg: &LoopConfig, before: &State, after: &State, tick: &TickRecord) ->
     let reached = budget::reached(&cfg.caps, after, peer)?;
     budget::may_go(&cfg.caps, before, peer)
         .then(|| Effect::Tell(Notice::PeerCapped { peer: peer.clone(), reached }))
+}
+
+/// Who is passed over from this tick on, for less is left of a cap than its turns usually cost.
+fn passed_over(cfg: &LoopConfig, before: &State, after: &State, now: Timestamp) -> Vec<Effect> {
+    let caps = cfg.caps.in_force(after, now);
+    let new = |peer: &PeerName| {
+        let (_, why) = budget::short(&caps, after, peer).filter(|_| budget::may_go(&caps, after, peer))?;
+        let told = budget::short(&caps, before, peer).is_some();
+        (!told).then(|| Effect::Tell(Notice::PeerPassedOver { peer: peer.clone(), why }))
+    };
+    after.rules.peers.iter().filter_map(|rule| new(&rule.name)).collect()
 }
 
 /// What follows a tick. `m.state` is the state after it; `spared`: the loop did without its peer before.
@@ -322,6 +335,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft, now: 
         bugs_closed: draft.harvest.bugs_closed,
         bugs_reported: draft.harvest.bugs_reported,
         prewarned: j.prewarned,
+        misnamed: j.misnamed,
         justification: j.justification.clone(),
         verdicts: draft.verdicts.clone(),
         git_tampered: draft.harvest.git_tampered.clone(),

@@ -543,10 +543,14 @@ fn whom(
             let names = || state.rules.peers.iter().map(|rule| &rule.name);
             let shut = names().find(|peer| asked_for(peer) && turns::may_ever_go(state, peer) && !may(peer));
             match shut {
-                Some(peer) => Err((
-                    StopReason::Budget(BudgetKind::PerPeer),
-                    format!("only an answer of {peer} is missing, and it may spend no more"),
-                )),
+                Some(peer) => {
+                    let own = |what| (BudgetKind::PerPeer, format!("{peer} reached {what}"));
+                    let reached = budget::reached(&caps, state, peer).map(own);
+                    let (kind, why) = reached
+                        .or_else(|| budget::short(&caps, state, peer))
+                        .unwrap_or((BudgetKind::PerPeer, "it may spend no more".to_owned()));
+                    Err((StopReason::Budget(kind), format!("only an answer of {peer} is missing: {why}")))
+                }
                 // No answer can help any more: what remains is work.
                 None => Ok(first),
             }
@@ -611,6 +615,9 @@ fn limit(
             _ => String::new(),
         };
         return Some((StopReason::Budget(kind), detail));
+    }
+    if let Some(detail) = budget::unbounded(&caps, state) {
+        return Some((StopReason::Budget(BudgetKind::MaxUsd), detail));
     }
     if let Some(gate) = state.board.stuck(&cfg.stuck_gates, cfg.stuck_after) {
         let detail = diagnostic(state, &gate);

@@ -25,7 +25,7 @@ const SAID: usize = 300;
 /// The gates of a trial that is owed before the first turn of this run; none once the gates as they are have
 /// been tried, or proved.
 pub(super) fn owed(cfg: &LoopConfig, state: &State) -> Vec<GoalId> {
-    if cfg.trial_s == 0 || state.run.as_ref().is_some_and(|run| run.ticks > 0) {
+    if cfg.trial_s == 0 || cfg.anyway || state.run.as_ref().is_some_and(|run| run.ticks > 0) {
         return Vec::new();
     }
     let command = |rule: &&GateRule| {
@@ -36,8 +36,7 @@ pub(super) fn owed(cfg: &LoopConfig, state: &State) -> Vec<GoalId> {
     let known = |rule: &GateRule| {
         let tried = state.trial.gates.get(&rule.id).filter(|tried| tried.gate == rule.digest);
         let proof = state.proofs.verdicts.get(&rule.id).filter(|proof| proof.gate == rule.digest);
-        tried.is_some_and(|tried| !tried.only_here || cfg.anyway)
-            || proof.is_some_and(|proof| proof.verdict.is_pass())
+        tried.is_some_and(|tried| !tried.only_here) || proof.is_some_and(|proof| proof.verdict.is_pass())
     };
     let gates: Vec<&GateRule> = state.rules.gates.iter().filter(command).collect();
     if gates.iter().all(|rule| known(rule)) {
@@ -105,9 +104,7 @@ pub(super) fn on_answer(
         )
     });
     let mut d = match detail {
-        Some(detail) if !cut && !cfg.anyway => {
-            stop_with(cfg, &ahead, Some(facts), StopReason::ParkedProof, &detail)
-        }
+        Some(detail) if !cut => stop_with(cfg, &ahead, Some(facts), StopReason::ParkedProof, &detail),
         detail => {
             let mut d = look(&ahead);
             d.phase = Phase::Surveying(unstable);

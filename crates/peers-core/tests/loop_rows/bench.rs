@@ -185,7 +185,13 @@ impl Bench {
     }
 
     pub(crate) fn soft(&mut self, id: &str, rule: SoftRule) {
-        self.cfg.rules.soft.push(SoftRuleEntry { id: goal(id), rule, every: 1, check: None });
+        self.cfg.rules.soft.push(SoftRuleEntry {
+            id: goal(id),
+            rule,
+            every: 1,
+            check: None,
+            needs: Vec::new(),
+        });
     }
 
     /// What the check of a review says, which decides nothing.
@@ -546,6 +552,7 @@ fn goals(rules: &Rules) -> Vec<Goal> {
             every: s.every,
             paths: Vec::new(),
             check: s.check.as_ref().map(|_| check()),
+            needs: s.needs.clone(),
         };
         Goal { id: s.id.clone(), description: None, group: None, weight: 1, kind: GoalKind::Soft(soft) }
     });

@@ -4,10 +4,11 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use peers_core::budget::{self, Caps, GivenUsd};
-use peers_core::machine::Effect;
+use peers_core::machine::{Effect, Notice};
 use peers_model::config::{Budget, PeerBudget, PositiveUsd, UsdMode};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::{Cap, CapSet, OperatorOp, OperatorRecord};
+use peers_model::review::SoftRule;
 use peers_model::verdict::Place;
 use peers_model::{Timestamp, Usd};
 
@@ -373,5 +374,71 @@ fn a_peer_that_reaches_its_own_cap_is_named_once_and_at_the_start_of_each_run_an
     assert_eq!(
         exits.last().unwrap().detail,
         "ann reached `budget.per_peer.ann.max_tokens` (200 of 150); bob reached `budget.per_peer.bob.max_tokens` (400 of 400)"
+    );
+}
+
+/// Two peers under a cap of 3.50 dollars: a turn of ann costs a dollar, one of bob has no price.
+fn half_priced(change: impl FnOnce(&mut Budget)) -> Bench {
+    let mut bench = Bench::new("ann bob");
+    bench.budget(|b| {
+        b.max_usd = Some(PositiveUsd(Usd::from_micros(3_500_000)));
+        b.max_usd_mode = UsdMode::Hard;
+        change(b);
+    });
+    bench.cfg.max_ticks = Some(12);
+    // Later turns are bob's.
+    bench.play((0..12).map(|n| costly().uses(Some(100), (n < 6 && n % 2 == 0).then(|| dollars(1)))));
+    bench
+}
+
+fn passed_over(bench: &Bench) -> Vec<String> {
+    let of = |effect: &Effect| match effect {
+        Effect::Tell(Notice::PeerPassedOver { peer, .. }) => Some(peer.to_string()),
+        _ => None,
+    };
+    bench.effects.iter().filter_map(of).collect()
+}
+
+#[test]
+fn row_58_money_that_admits_no_priced_turn_ends_a_run_whose_other_peer_nothing_would_stop() {
+    let mut bench = half_priced(|_| {});
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxUsd));
+    assert_eq!(bench.order(), "ann bob ann bob ann");
+    let said = bench.exits().last().unwrap().detail.clone();
+    assert!(
+        said.contains("$0.50 are left of `budget.max_usd`") && said.contains("bob has no price"),
+        "{said}"
+    );
+    assert_eq!(passed_over(&bench), ["ann"]);
+}
+
+#[test]
+fn row_58_a_peer_without_a_price_goes_on_below_a_cap_of_tokens_and_who_is_passed_over_is_told_once() {
+    let own = || PeerBudget { max_tokens: NonZeroU64::new(100_000), max_usd: None };
+    let caps: [fn(&mut Budget, PeerBudget); 2] =
+        [|b, _| b.max_tokens = NonZeroU64::new(100_000), |b, own| b.per_peer = [(peer("bob"), own)].into()];
+    for cap in caps {
+        let mut bench = half_priced(|b| cap(b, own()));
+        assert_eq!(bench.run(), StopReason::MaxTicks);
+        assert_eq!((bench.ticks().len(), passed_over(&bench)), (12, vec!["ann".to_owned()]));
+    }
+}
+
+#[test]
+fn row_58_a_stop_for_a_missing_answer_names_the_cap_that_bound() {
+    let mut bench = half_priced(|b| b.max_tokens = NonZeroU64::new(100_000));
+    bench.gate("tests-pass", Gate::At("good"));
+    bench.soft("docs-read", SoftRule::Other { needed: 1 });
+    // The last change is bob's, so ann is asked, and has no money left.
+    bench.script.clear();
+    let turn =
+        |n: u64, usd: bool| Turn::handoff(&format!("work {n}")).uses(Some(100), usd.then(|| dollars(1)));
+    bench.play([turn(0, true), turn(1, false), turn(2, true), turn(3, false), turn(4, true)]);
+    bench.play([Turn::handoff("good").uses(Some(100), None)]);
+    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxUsd));
+    let said = bench.exits().last().unwrap().detail.clone();
+    assert!(
+        said.starts_with("only an answer of ann is missing: $0.50 are left of `budget.max_usd`"),
+        "{said}"
     );
 }

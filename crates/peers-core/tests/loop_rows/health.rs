@@ -397,3 +397,18 @@ fn a_pattern_that_matched_is_named_by_its_place_and_the_line_and_not_by_itself()
     let why = peers_core::failed::why(&old).unwrap();
     assert_eq!(why, "its process printed what `health` calls an error and was ended");
 }
+
+#[test]
+fn a_handoff_that_names_another_peer_or_none_stands_and_counts_as_half_a_failure() {
+    for trailer in ["Peer: bob\n", "Peer: operator\n", ""] {
+        let mut bench = Bench::new("ann bob");
+        bench.cfg.max_ticks = Some(1);
+        let text = handoff_text("", "").replace("Peer: {me}\n", trailer);
+        bench.play([Turn::commit("work", &text)]);
+        bench.run();
+        let tick = &bench.ticks()[0];
+        assert!(tick.success && tick.misnamed, "{trailer:?}");
+        assert!(tick.warnings_emitted.iter().any(|text| text.contains("write `Peer: ann`")), "{trailer:?}");
+        assert_eq!(bench.health("ann").recent, [1]);
+    }
+}

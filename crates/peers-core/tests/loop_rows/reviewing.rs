@@ -295,3 +295,20 @@ fn a_reviewer_who_may_spend_no_more_ends_the_run_and_who_does_not_review_keeps_n
     assert_eq!(bench.run(), StopReason::MaxTicks);
     assert_eq!(bench.order(), "ann bob ann bob ann bob");
 }
+
+#[test]
+fn a_review_is_asked_for_once_all_that_it_needs_is_green() {
+    let asked = |bench: &Bench| -> Vec<Vec<String>> {
+        bench.started().iter().map(|tick| tick.asked.iter().map(ToString::to_string).collect()).collect()
+    };
+    let mut bench = Bench::converging();
+    bench.soft("docs-good", SoftRule::Other { needed: 1 });
+    bench.cfg.rules.soft[0].needs = vec![goal("tests-pass")];
+    bench.cfg.rules.soft[1].needs = vec![goal("docs-read")];
+    assert_eq!(bench.run(), StopReason::Complete);
+    let asked = asked(&bench);
+    assert!(asked[0].is_empty(), "its gate is red: {asked:?}");
+    let first = |id: &str| asked.iter().position(|ids| ids.iter().any(|asked| asked == id)).unwrap();
+    assert!(first("docs-read") < first("docs-good"), "{asked:?}");
+    assert!(asked.iter().all(|ids| ids.len() <= 1), "{asked:?}");
+}

@@ -122,8 +122,10 @@ fn a_proof_that_cannot_be_run_parks_at_once_and_is_no_red_of_the_peers() {
     }
     // As it was before the first turn.
     let mut bench = tried(Gate::ProofRed);
+    assert_eq!(bench.run(), StopReason::ParkedProof);
     bench.cfg.anyway = true;
     assert_eq!(bench.run(), StopReason::ParkedProof);
+    assert_eq!(bench.ticks().len(), 1);
     assert!(detail(&bench).contains("as before the first turn"), "{}", detail(&bench));
 }
 

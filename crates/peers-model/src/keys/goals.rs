@@ -97,7 +97,7 @@ pub const GOAL: Table = Table {
             ..key(
                 "needs",
                 Shape::List { of: &Shape::Text(ID), least: 0, most: usize::MAX },
-                "Hard: gates that must be green first; while one is not, it is skipped.",
+                "Goals that must be green first. Hard: other gates; while one is not green, it is skipped. Soft: gates and reviews; while one is not green, it is not asked for.",
             )
         },
         Key {

@@ -289,6 +289,9 @@ pub struct TickRecord {
     /// A test-only turn: accepted with a warning.
     #[serde(default)]
     pub prewarned: bool,
+    /// A commit of it named another peer in `Peer:`, or none where it handed over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub misnamed: bool,
     /// A test-only turn that was justified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub justification: Option<String>,

@@ -273,6 +273,7 @@ pub fn rules(config: &Config, goals: &[Goal], no_skeptic: bool, dry_run: bool) -
                     rule: soft.rule,
                     every: soft.every,
                     check,
+                    needs: soft.needs.clone(),
                 });
             }
         }

@@ -1,14 +1,17 @@
 //! What a start was asked, and what a loop goes by because of it and of the operator's files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use peers_core::budget::{Caps, GivenUsd};
 use peers_core::machine::{After, LoopConfig};
 use peers_model::config::Config;
+use peers_model::goal::GateRun;
 use peers_model::record::GateRule;
 use peers_model::{GoalId, RunId, Timestamp, Usd};
+use peers_sys::SafeDir;
 
 use super::load::{Loaded, rules};
+use crate::scaffold::setup::usual;
 
 /// The backend that confines nothing.
 pub(super) const UNCONFINED: &str = "none";
@@ -36,7 +39,7 @@ pub struct RunOptions {
     pub allow_no_gates: bool,
     /// No skeptic before `complete`.
     pub no_skeptic: bool,
-    /// Go on where a gate is green in the work tree and not in a clean checkout.
+    /// Without the trial of the gates in a clean checkout before the first turn.
     pub anyway: bool,
     /// How long a `setup` that failed in a clean checkout waits before it is tried once more; absent = 30 s.
     pub setup_pause: Option<std::time::Duration>,
@@ -100,6 +103,20 @@ pub(super) fn settings(cfg: &mut LoopConfig, config: &Config) {
     cfg.max_wait_s = config.rate_limit_max_wait_s.get().into();
     cfg.idle_s = config.health.idle_timeout_s.get().into();
     cfg.absolute_s = config.health.absolute_max_runtime_s.get().into();
+}
+
+/// The command that usually sets up a checkout of this project, where `setup` does not have it.
+pub(super) fn setup_hint(loaded: &Loaded, work_dir: &Path) -> Option<String> {
+    let commands: Vec<&str> = loaded
+        .goals
+        .iter()
+        .filter_map(|goal| match &goal.gate()?.run {
+            GateRun::Shell { cmd, .. } => Some(cmd.as_str()),
+            GateRun::Check { .. } => None,
+        })
+        .collect();
+    let line = usual(&SafeDir::open_shared(work_dir).ok()?, &commands)?;
+    (!loaded.config.setup.commands.iter().any(|command| command.cmd.contains(&line))).then_some(line)
 }
 
 /// The gates that stop a run in which they stay red: those that the operator names, else those of his own with the

@@ -25,7 +25,7 @@ use serde_json::json;
 
 use super::finding::{BootError, Finding};
 use super::load::{Loaded, Reloader, load};
-use super::options::{RunOptions, UNCONFINED, configured};
+use super::options::{RunOptions, UNCONFINED, configured, setup_hint};
 use super::preflight;
 use super::watching::{TellingLock, Watching};
 use super::{control, dirty};
@@ -351,6 +351,7 @@ impl Ground {
         let head = repo.facts().head().map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
         let mut cfg = configured(&loaded, options, &run_id);
         cfg.torn = report.torn;
+        cfg.setup_hint = setup_hint(&loaded, place.work_dir());
         if theirs {
             cfg.uncommitted = changes.iter().map(|path| term::inline(path)).collect();
         }

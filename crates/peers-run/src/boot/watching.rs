@@ -29,6 +29,7 @@ impl Observer for Watching {
             | Notice::TickStarted { .. }
             | Notice::PeerDegraded { .. }
             | Notice::PeerCapped { .. }
+            | Notice::PeerPassedOver { .. }
             | Notice::PeerWaits(_)
             | Notice::Waiting { .. }
             | Notice::Warning(_)

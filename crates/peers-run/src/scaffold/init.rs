@@ -28,7 +28,7 @@ use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
 use super::settings::{PeerSetting, configure};
-use super::{ScaffoldError, target};
+use super::{ScaffoldError, setup, target};
 use crate::anchor::{self, BASELINE, Tagged};
 use crate::place::{PEERS_DIR, Place, PlaceError};
 
@@ -83,6 +83,7 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
         site.refuse_other(&text, options)?;
         site.configured = Some(text);
     }
+    site.propose_setup(options)?;
     site.template = gates::goals(&options.gates, options.language, &site.work)?;
     if site.template.asked {
         site.refuse_other_goals(options)?;
@@ -111,6 +112,8 @@ struct Site {
     accepted_bytes: [Option<Vec<u8>>; 2],
     /// The configuration with what the command line sets.
     configured: Option<String>,
+    /// The `setup` command that it got.
+    setup: Option<String>,
     /// The goals of a new file.
     template: Template,
     /// What of the acceptance cannot be read, for people.
@@ -250,11 +253,33 @@ impl Site {
             accepted,
             accepted_bytes,
             configured: None,
+            setup: None,
             template: Template::default(),
             lost,
             unfinished,
             extent,
         })
+    }
+
+    /// Writes the usual `setup` for the command of the tests into a configuration that is new.
+    fn propose_setup(&mut self, options: &InitOptions) -> Result<(), ScaffoldError> {
+        let Gates::Tests(cmd) = &options.gates else { return Ok(()) };
+        let there = match &self.kept {
+            Some(dir) => dir.stat(peers::CONFIG)?.is_some(),
+            None => false,
+        };
+        if there || self.accepted_bytes[0].is_some() {
+            return Ok(());
+        }
+        let base = self.configured.as_deref().unwrap_or(CONFIG);
+        let proposed = setup::usual(&self.work, &[cmd]);
+        if let Some((line, text)) =
+            proposed.and_then(|line| setup::write(base, &line).map(|text| (line, text)))
+        {
+            self.configured = Some(text);
+            self.setup = Some(line);
+        }
+        Ok(())
     }
 
     /// Refuses gates that would not get into goals that stay, or would be put in place of gates that were accepted.
@@ -312,6 +337,11 @@ impl Site {
         let mut steps = Steps::new(options.dry_run);
         for lost in std::mem::take(&mut self.lost) {
             steps.note(lost);
+        }
+        if let Some(line) = &self.setup {
+            steps.note(format!(
+                "each clean checkout is set up by `{line}` before the tests run there (`setup` in .peers/config.yaml)"
+            ));
         }
         let outcome = match (options.existing, self.has_peers_dir) {
             (Existing::Force, true) => Outcome::Rebuilt,

@@ -16,6 +16,7 @@ mod init;
 pub mod project;
 mod report;
 mod settings;
+pub(crate) mod setup;
 mod target;
 
 #[cfg(test)]

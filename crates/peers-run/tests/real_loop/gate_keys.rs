@@ -222,12 +222,54 @@ fn row_69_a_setup_that_fails_again_is_tried_no_more_and_the_next_run_proves_anew
     let setups = || std::fs::read_to_string(&count).unwrap().lines().count();
     w.play("idle", &[FIX]);
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!(setups(), 3, "twice for the first gate, once for the other");
+    assert_eq!(setups(), 2, "once more for both together");
     assert!(w.proofs()[0].verdicts.iter().all(|judged| judged.verdict.is_red() && judged.setup_failed));
     std::fs::remove_file(&away).unwrap();
     w.run(&["--max-ticks=1"]).stopped("complete", 0);
-    assert_eq!((setups(), w.proofs().len()), (5, 2));
+    assert_eq!((setups(), w.proofs().len()), (3, 2));
     w.settled();
+}
+
+#[test]
+fn row_69_setup_runs_once_per_proof_and_no_gate_finds_what_another_wrote() {
+    let w = World::new();
+    let count = w.path("setups");
+    // What is made names its own place, as a virtual environment does.
+    w.config(&format!(
+        "setup: {{commands: [{{cmd: 'echo x >> {}; mkdir dep && pwd > dep/at && ln -s at dep/link'}}]}}\nskeptic: {{enabled: false}}\n",
+        count.display(),
+    ));
+    let gate = |id: &str| {
+        let cmd = "test \"$(cat dep/link)\" = \"$(pwd)\" && test ! -e dep/mine && test -f fixed && : > dep/mine && rm dep/at";
+        format!(
+            "- {{id: {id}, type: hard, cmd: {:?}, pass_when: exit_code == 0}}\n",
+            format!("if [ -d dep ]; then {cmd}; else test -f fixed; fi")
+        )
+    };
+    w.goals(&format!("{}{}{}", gate("a"), gate("b"), gate("c")));
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1"]).stopped("complete", 0);
+    assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 1);
+    w.settled();
+}
+
+#[test]
+fn row_69_what_setup_left_is_made_anew_where_a_gate_reached_for_it() {
+    let w = World::new();
+    let count = w.path("setups");
+    w.config(&format!(
+        "setup: {{commands: [{{cmd: 'echo x >> {}; echo good > dep'}}]}}\nskeptic: {{enabled: false}}\n",
+        count.display(),
+    ));
+    // The first gate looks for the kept copy, and writes into it.
+    let reach = "test -f fixed && find \"$(cd ../.. && pwd)\" -name dep -path '*setup*' -exec sh -c 'echo bad > {}' \\;";
+    w.goals(&format!(
+        "- {{id: a, type: hard, cmd: {reach:?}, pass_when: exit_code == 0}}\n\
+         - {{id: b, type: hard, needs: [a], cmd: 'test -f fixed && {{ test ! -e dep || grep good dep; }}', pass_when: exit_code == 0}}\n"
+    ));
+    w.play("idle", &[FIX]);
+    w.run(&["--max-ticks=1"]).stopped("complete", 0);
+    assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 2);
 }
 
 #[test]

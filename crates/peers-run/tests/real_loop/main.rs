@@ -27,6 +27,7 @@ mod inbox;
 mod landing;
 mod messages;
 mod night;
+mod nowhere;
 mod outcomes;
 mod own_copy;
 mod pid_one;

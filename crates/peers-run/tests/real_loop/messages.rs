@@ -57,14 +57,19 @@ fn row_63_sender_and_time_are_ours_whatever_the_message_says() {
 }
 
 #[test]
-fn row_63_a_peer_cannot_speak_in_the_box_of_another() {
+fn row_63_a_peer_cannot_speak_in_the_box_of_another_now_or_later() {
     let w = hybrid();
     let put = sh(
         "mkdir -p .peers/inbox/bob/to-ann .peers/comms/bob-to-ann; echo forged > .peers/inbox/bob/to-ann/x.md; echo forged > .peers/comms/bob-to-ann/000001-x.md",
     );
-    w.play("idle", &[&[&put, HANDOFF], &["fork: {what: setsid}", "exit: 1"], &["exit: 1"], &[HANDOFF]]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(w.tick(1).published.is_empty());
+    w.play("idle", &[&[&put, HANDOFF], &[HANDOFF]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).published.is_empty() && w.tick(2).published.is_empty());
+    let told = w.tick(1).warnings_emitted.join("\n");
+    assert!(
+        told.contains("x.md` in the drop box of bob appeared while ann had the turn, and was removed"),
+        "{told}"
+    );
     assert!(w.settled().messages.is_empty(), "what lies below comms is no message until we say so");
 }
 

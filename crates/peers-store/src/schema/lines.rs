@@ -261,6 +261,7 @@ const TICK: &[Field] = &[
     ),
     ("bugs_reported?", "int", "Blocking bugs that were ever reported, as of its end."),
     ("prewarned", "bool", "It stands with a warning about tests."),
+    ("misnamed?", "bool", "A commit of it named another peer in `Peer:`, or none where it handed over."),
     ("justification?", "text", "The reason that was given for tests alone."),
     ("verdicts?", "[#judged]", "Gates that ran again after the handoff."),
     ("git_tampered?", "[text]", "Guarded files of `.git` that were restored."),
@@ -310,6 +311,7 @@ fn definitions() -> Value {
             ("rule", "any", "When it is green."),
             ("every", "int", "Ask at most every so many ticks."),
             ("check?", "text", "Digest of the check whose findings its reviewers are shown."),
+            ("needs?", "[text]", "Goals that must be green before it is asked for."),
         ]),
         "tree": object(&[("head", "hash", "The commit."), ("tree", "hash", "The tree.")]),
         "proof": object(&[

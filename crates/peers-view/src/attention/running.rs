@@ -13,6 +13,7 @@ use crate::budget::BudgetRow;
 use crate::diagnostic::cause;
 use crate::liveness::Liveness;
 use crate::loopview::Core;
+use crate::row::RecentTick;
 use crate::words::{self, count, duration_ms};
 
 /// A gate that is red after so many ticks in a row is worth a look.
@@ -25,6 +26,8 @@ const NEAR: u64 = 80;
 const NO_COMMIT_MS: u64 = 45 * 60 * 1000;
 /// A silence of a peer that is worth a word, milliseconds.
 const QUIET_MS: u128 = 60_000;
+/// A silence that is worth a look, milliseconds.
+const SILENT_MS: u128 = 10 * 60 * 1000;
 /// Fewer ticks say nothing about what one takes.
 const KNOWN: usize = 3;
 /// Terminal cells of a foreign text.
@@ -81,7 +84,10 @@ pub(super) fn causes(facts: &Facts<'_>, live: &Liveness) -> Vec<Cause> {
     let Liveness::Running { since, .. } = live else { return Vec::new() };
     let mut found = Vec::new();
     found.extend(drift(facts));
-    found.extend(silent(facts, live));
+    let silent = silent(facts, live);
+    let quiet = if silent.is_none() { silent_peer(facts, live) } else { None };
+    found.extend(silent);
+    found.extend(quiet);
     if let Some(core) = facts.core {
         found.extend(red_gates(facts, core));
         found.extend(failures(facts, core));
@@ -116,6 +122,37 @@ fn drift(facts: &Facts<'_>) -> Option<Cause> {
         since: None,
         action: facts.spelling.either(("restart", ""), "status"),
     })
+}
+
+/// The peer that has the turn has been silent for long, or one was ended for that in its newest turn: what it does can
+/// be looked at.
+fn silent_peer(facts: &Facts<'_>, live: &Liveness) -> Option<Cause> {
+    let Liveness::Running { turn, since, .. } = live else { return None };
+    let cause = |why: String, since: Timestamp| Cause {
+        level: Level::Watch,
+        code: "peer-silent",
+        why,
+        since: Some(since),
+        action: facts.spelling.either(("peek", ""), "watch"),
+    };
+    if let Some(turn) = turn {
+        let moved = facts.moved?.max(turn.since);
+        if facts.now.since(moved).as_millis() >= SILENT_MS {
+            let limit = facts.idle_ms.map(|limit| format!(" (it is ended after {})", duration_ms(limit)));
+            let quiet = human(facts.now, moved);
+            return Some(cause(
+                format!("{} has printed nothing for {quiet}{}", turn.peer, limit.unwrap_or_default()),
+                moved,
+            ));
+        }
+    }
+    let ended = |tick: &&RecentTick| {
+        let newest = facts.ticks.iter().rev().find(|other| other.peer == tick.peer);
+        let this_run = since.is_none_or(|since| tick.ts >= since);
+        tick.class == "idle-timeout" && this_run && newest.is_some_and(|newest| newest.tick == tick.tick)
+    };
+    let tick = facts.ticks.iter().rev().find(ended)?;
+    Some(cause(format!("{} was ended for its silence in tick {}", tick.peer, tick.tick), tick.ts))
 }
 
 /// Neither the journal nor the peer moves.

@@ -382,6 +382,29 @@ fn a_peer_that_is_silent_for_long_is_told_before_it_is_too_long() {
 }
 
 #[test]
+fn a_peer_that_is_silent_for_ten_minutes_or_was_ended_for_it_is_worth_a_look() {
+    let mut world = World::running();
+    world.budget("{max_iterations: 10}");
+    world.begin_tick(1, "claude");
+    let top = |world: &World, ms: i64| {
+        let mut asked = asked(world, super::row::lock(world));
+        asked.now = Timestamp::from_millis(world.now + ms);
+        asked.heard = Some(Timestamp::from_millis(world.now));
+        let top = LoopRow::read(&mut world.disk(), &asked).attention.top;
+        (top.level, top.code, top.why, top.action)
+    };
+    assert_eq!(top(&world, 599_999).1, "running");
+    let peek = Some("peers-ctl peek billing".to_owned());
+    let why = "claude has printed nothing for 10m (it is ended after 15m)".to_owned();
+    assert_eq!(top(&world, 600_000), (Level::Watch, "peer-silent", why, peek.clone()));
+    world.end_tick(1, "claude", |tick| tick.classification = "idle-timeout".into());
+    world.begin_tick(2, "codex");
+    let (level, code, why, action) = top(&world, 1000);
+    assert_eq!((level, code, action), (Level::Watch, "peer-silent", peek));
+    assert_eq!(why, "claude was ended for its silence in tick 1");
+}
+
+#[test]
 fn of_a_stuck_gate_the_command_is_told_and_its_whole_output_is_read_next() {
     let mut world = World::running();
     world

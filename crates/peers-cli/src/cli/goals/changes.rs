@@ -430,7 +430,7 @@ fn soft(id: &str, old: &SoftGoal, new: &SoftGoal, changes: &mut Vec<Change>) {
     }
     let mut push = |effect, what: &str| changes.push(Change::new(effect, &format!("review `{id}`: {what}")));
     // A new field does not build until there is a line about it.
-    let SoftGoal { prompt: _, rule: _, every: _, paths: _, check: _ } = new;
+    let SoftGoal { prompt: _, rule: _, every: _, paths: _, check: _, needs: _ } = new;
     if old.rule != new.rule {
         push(rule(old.rule, new.rule), "another rule says who must pass it");
     }
@@ -442,6 +442,15 @@ fn soft(id: &str, old: &SoftGoal, new: &SoftGoal, changes: &mut Vec<Change>) {
         (None, _) => push(Effect::Other, "its reviewers are shown what a check finds"),
         (_, None) => push(Effect::Other, "its reviewers are not shown any more what a check finds"),
         _ => push(Effect::Other, "its reviewers are shown what another check finds"),
+    }
+    if old.needs != new.needs {
+        let names: Vec<&str> = new.needs.iter().map(peers_model::GoalId::as_str).collect();
+        let what = if names.is_empty() {
+            "is asked for whatever other goals say".to_owned()
+        } else {
+            format!("is asked for once these are green: {}", names.join(", "))
+        };
+        push(Effect::Other, &what);
     }
     if old.every != new.every {
         push(Effect::Other, &format!("is asked for once in {} at most", counted(new.every.into(), "tick")));
