@@ -287,12 +287,21 @@ fn a_run_that_refuses_leaves_no_older_report_behind() {
 #[test]
 fn a_gate_that_takes_the_place_of_the_reports_puts_no_report_of_its_own_there() {
     let world = World::ready("true");
-    world.write("../out/x", "");
-    world.write("reports/x", "");
+    world.write("../there/x", "");
+    std::os::unix::fs::symlink(world.path("there"), world.path("link")).unwrap();
+    world.peers(&["verify", "--junit", "../link/j.xml"]).exits(0);
+    assert!(world.at("../there/j.xml").exists(), "a link of the operator's is followed");
     let forge =
         |dir: &str| format!("mv {dir} {dir}.old; mkdir {dir}; echo '<testsuites/>' > {dir}/j.xml; false");
-    for dir in ["../out", "reports"] {
-        world.write(".peers/goals.yaml", &goals(&[("real", &forge(dir))]));
+    let link = |dir: &str| format!("mv {dir} {dir}.old; ln -s \"$PWD/{dir}.old\" {dir}; false");
+    for (dir, swap) in [
+        ("../out", forge("../out")),
+        ("reports", forge("reports")),
+        ("../logs", link("../logs")),
+        ("pages", link("pages")),
+    ] {
+        world.write(&format!("{dir}/x"), "");
+        world.write(".peers/goals.yaml", &goals(&[("real", &swap)]));
         world.accept(&[]);
         let done = world.peers(&["verify", "--junit", &format!("{dir}/j.xml")]).exits(70);
         assert!(done.err.contains("another directory took the place of"), "{}", done.err);

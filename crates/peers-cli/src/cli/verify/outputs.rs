@@ -107,7 +107,7 @@ impl Output {
                 }
                 SafeDir::open_shared(work).and_then(|dir| dir.open_path(below))
             }
-            None => SafeDir::open_shared(above),
+            None => SafeDir::open_shared(above.canonicalize().as_deref().unwrap_or(above)),
         };
         let dir = dir.map_err(|error| cannot(&path, &error))?;
         let real = dir.path().canonicalize().is_ok_and(|real| real.starts_with(work));
@@ -198,12 +198,15 @@ impl Opened {
     /// Replaces the file as a whole, where its path still leads to.
     pub(super) fn write(&self, text: &str) -> Result<(), CommandError> {
         let above = self.path.parent().unwrap_or(Path::new("/"));
-        if self.dir.still_at(above) {
+        // Links of the operator may lead there; the directory itself must not have become one.
+        let in_place =
+            || above.canonicalize().is_ok_and(|real| real == self.dir.path() && self.dir.still_at(&real));
+        if in_place() {
             self.dir
                 .publish_mode(&self.name, text.as_bytes(), FileMode::Plain)
                 .map_err(|error| cannot(&self.path, &error))?;
         }
-        if self.dir.still_at(above) {
+        if in_place() {
             return Ok(());
         }
         // Whatever has the name there now is not ours, and nobody is to read it as a report.
