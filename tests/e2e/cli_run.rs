@@ -1,6 +1,7 @@
 //! `peers run` and `peers tick`.
 
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -243,4 +244,31 @@ fn a_proof_says_how_much_of_it_was_proved_before_at_this_tree() {
     let line =
         again.err.lines().find(|line| line.contains("proof in a clean checkout: 2 of 2 gates green in "));
     assert!(line.is_some_and(|line| line.ends_with(says)), "{}", again.err);
+}
+
+#[test]
+fn a_directory_that_a_peer_swaps_for_a_link_to_itself_stops_the_run() {
+    type Dir = fn(&World) -> PathBuf;
+    let dirs: [(Dir, &str); 5] = [
+        (|world| world.at(".peers"), "tamper:peer-dir"),
+        (World::store, "tamper:store"),
+        (|world| world.store().join("git"), "tamper:store"),
+        (|world| world.path("repo"), "tamper:peer-dir"),
+        (|world| world.at(".git"), "tamper:git-redirected"),
+    ];
+    for (dir, reason) in dirs {
+        let world = World::ready("test -f ann.txt");
+        let (dir, moved) = (dir(&world).display().to_string(), world.path("moved").display().to_string());
+        let swap = json!(format!("mv {dir} {moved}; ln -s {moved} {dir}"));
+        let turn = format!(
+            "turns:\n- - write: {{path: ann.txt, text: done}}\n  - shell: {swap}\n  - handoff: Done\n"
+        );
+        world.script("ann", &turn);
+        let done = world.peers(&["run", "--max-ticks", "4"]).exits(5);
+        assert_eq!(done.last_line(), format!("Stopped: {reason}"));
+        let what = format!("is now a symbolic link to `{moved}`; it was a directory when the run began");
+        assert!(done.err.contains(&what), "{dir}: {}", done.err);
+        let again = world.peers(&["run"]).exits(5);
+        assert!(again.out.is_empty(), "{dir}: it does not start: {}", again.out);
+    }
 }

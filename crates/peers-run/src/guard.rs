@@ -8,7 +8,7 @@ mod homes;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use peers_model::outcome::TamperKind;
 use peers_model::record::OperatorOp;
@@ -21,6 +21,7 @@ use peers_sys::dir::{FileStat, Kind};
 use peers_sys::term::quoted;
 use peers_sys::{FileError, SafeDir, term};
 
+use crate::place::PEERS_DIR;
 use crate::ports::{Guard, Sweep};
 pub use homes::ToolHomes;
 
@@ -67,9 +68,9 @@ const DEPTH: usize = 8;
 #[derive(Debug)]
 pub struct FsGuard {
     peers: SafeDir,
-    peers_path: PathBuf,
     store: SafeDir,
-    store_path: PathBuf,
+    /// What else is read and written by its path.
+    held: Vec<(TamperKind, SafeDir)>,
     before: Option<Result<Seen, String>>,
     journal: Segment,
     homes: ToolHomes,
@@ -94,9 +95,15 @@ impl FsGuard {
     /// Guards the directories that `peers` and `store` are now, under the paths they were opened by.
     #[must_use]
     pub fn new(peers: SafeDir, store: SafeDir) -> Self {
-        let (peers_path, store_path) = (peers.path().to_owned(), store.path().to_owned());
         let (before, journal, homes) = (None, Segment::default(), ToolHomes::default());
-        Self { peers, peers_path, store, store_path, before, journal, homes }
+        Self { peers, store, held: Vec::new(), before, journal, homes }
+    }
+
+    /// Stops the run as `kind` once the path that `dir` was opened by is not this directory itself.
+    #[must_use]
+    pub fn holding(mut self, kind: TamperKind, dir: SafeDir) -> Self {
+        self.held.push((kind, dir));
+        self
     }
 
     /// Watches the settings of build tools too.
@@ -107,6 +114,18 @@ impl FsGuard {
 
     fn changed_setting(&self) -> Option<(TamperKind, String)> {
         self.homes.changed().map(|what| (TamperKind::ToolHome, what))
+    }
+
+    /// The first directory that is no longer at its path, `.peers/` aside, and what is there.
+    fn displaced(&self) -> Option<(TamperKind, String)> {
+        let held = self.held.iter().map(|(kind, dir)| (*kind, dir));
+        std::iter::once((TamperKind::Store, &self.store))
+            .chain(held)
+            .find_map(|(kind, dir)| Some((kind, displaced(dir.path(), dir)?)))
+    }
+
+    fn displaced_peers(&self) -> Option<(TamperKind, String)> {
+        displaced(Path::new(PEERS_DIR), &self.peers).map(|what| (TamperKind::PeerDir, what))
     }
 
     /// What happened to the store since the last look before, if it was not us.
@@ -123,9 +142,6 @@ impl FsGuard {
     }
 
     fn look(&self) -> Result<Seen, String> {
-        if !self.store.still_at(&self.store_path) {
-            return Err("it is no longer the directory that it was".into());
-        }
         let mut files = BTreeMap::new();
         list(&self.store, "", 0, &mut files)?;
         let run_lock = self
@@ -257,14 +273,16 @@ impl FsGuard {
 }
 
 impl Guard for FsGuard {
-    fn sweep(&mut self) -> Sweep {
-        let mut sweep = Sweep::default();
-        if let Err(what) = sweep_peers(&self.peers, &self.peers_path, &mut sweep.warnings) {
-            sweep.tamper = Some((TamperKind::PeerDir, what));
-        } else {
-            sweep.tamper = self.changed_setting();
+    fn sweep(&mut self) -> Result<Sweep, (TamperKind, String)> {
+        if let Some(displaced) = self.displaced() {
+            return Err(displaced);
         }
-        sweep
+        let mut warnings = Vec::new();
+        let tamper = self.displaced_peers().or_else(|| match sweep_peers(&self.peers, &mut warnings) {
+            Err(what) => Some((TamperKind::PeerDir, what)),
+            Ok(()) => self.changed_setting(),
+        });
+        Ok(Sweep { tamper, warnings })
     }
 
     fn before(&mut self) {
@@ -273,6 +291,9 @@ impl Guard for FsGuard {
     }
 
     fn after(&mut self) -> Option<(TamperKind, String)> {
+        if let Some(displaced) = self.displaced().or_else(|| self.displaced_peers()) {
+            return Some(displaced);
+        }
         let Some(what) = self.touched_store() else { return self.changed_setting() };
         Some((
             TamperKind::Store,
@@ -281,10 +302,12 @@ impl Guard for FsGuard {
     }
 }
 
-fn sweep_peers(peers: &SafeDir, path: &Path, warnings: &mut Vec<String>) -> Result<(), String> {
-    if !peers.still_at(path) {
-        return Err(".peers is no longer the directory that it was".into());
-    }
+fn displaced(shown: &Path, dir: &SafeDir) -> Option<String> {
+    let what = dir.displaced()?;
+    Some(format!("`{}` {what} when the run began", term::inline(&shown.to_string_lossy())))
+}
+
+fn sweep_peers(peers: &SafeDir, warnings: &mut Vec<String>) -> Result<(), String> {
     for name in FILES.into_iter().chain(DIRS) {
         let (dir, leaf) = match peers.parent_of(name) {
             Ok(parent) => parent,
@@ -421,6 +444,7 @@ fn newest_segment(seen: &Seen) -> Option<(&str, &FileStat)> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
 
     use peers_model::record::{Digests, Record};
     use peers_model::{TickNo, Timestamp};
@@ -481,11 +505,19 @@ mod tests {
         }
 
         fn tampered(&mut self) -> Option<String> {
-            let sweep = self.guard.sweep();
+            let sweep = self.guard.sweep().unwrap();
             sweep.tamper.map(|(kind, what)| {
                 assert_eq!(kind, TamperKind::PeerDir);
                 what
             })
+        }
+
+        /// Moves the directory aside and puts a link to it in its place; what the detail of the stop says.
+        fn swap_for_a_link(&self, name: &str) -> String {
+            fs::rename(self.at(name), self.at("moved")).unwrap();
+            symlink(self.at("moved"), self.at(name)).unwrap();
+            let moved = self.at("moved").display().to_string();
+            format!("is now a symbolic link to `{moved}`; it was a directory when the run began")
         }
     }
 
@@ -626,9 +658,43 @@ mod tests {
         let mut place = Place::new();
         assert_eq!(place.tampered(), None);
         fs::rename(place.at(".peers"), place.at("old")).unwrap();
-        assert!(place.tampered().unwrap().contains("no longer"));
+        assert!(place.tampered().unwrap().contains("cannot be found"));
         fs::create_dir(place.at(".peers")).unwrap();
-        assert!(place.tampered().unwrap().contains("no longer"));
+        let what = "`.peers` is not the directory that it was when the run began";
+        assert_eq!(place.tampered().as_deref(), Some(what));
+    }
+
+    #[test]
+    fn a_control_directory_swapped_for_a_link_to_itself_is_found() {
+        let mut place = Place::new();
+        place.guard.before();
+        let what = format!("`.peers` {}", place.swap_for_a_link(".peers"));
+        assert_eq!(place.tampered(), Some(what.clone()));
+        assert_eq!(place.guard.after(), Some((TamperKind::PeerDir, what)), "by a gate");
+    }
+
+    #[test]
+    fn a_trusted_store_swapped_for_a_link_to_itself_is_found() {
+        let mut place = Place::new();
+        place.guard.before();
+        let store = place.at("store").display().to_string();
+        let displaced = (TamperKind::Store, format!("`{store}` {}", place.swap_for_a_link("store")));
+        assert_eq!(place.guard.sweep(), Err(displaced.clone()));
+        assert_eq!(place.guard.after(), Some(displaced), "by a gate");
+    }
+
+    #[test]
+    fn a_repository_root_swapped_for_a_link_to_itself_is_found() {
+        let mut place = Place::new();
+        fs::create_dir(place.at("repo")).unwrap();
+        let root = SafeDir::open_shared(place.at("repo")).unwrap();
+        place.guard = place.guard.holding(TamperKind::PeerDir, root);
+        place.guard.before();
+        assert_eq!(place.tampered(), None);
+        let repo = place.at("repo").display().to_string();
+        let displaced = (TamperKind::PeerDir, format!("`{repo}` {}", place.swap_for_a_link("repo")));
+        assert_eq!(place.guard.sweep(), Err(displaced.clone()));
+        assert_eq!(place.guard.after(), Some(displaced), "by a gate");
     }
 
     #[test]
@@ -694,7 +760,7 @@ mod tests {
         let link = place.at(".peers/inbox/claude/to-codex/a.md");
         symlink("/etc/passwd", &link).unwrap();
         fs::write(place.at(".peers/inbox/claude/to-codex/b.md"), "hello").unwrap();
-        let sweep = place.guard.sweep();
+        let sweep = place.guard.sweep().unwrap();
         assert_eq!(sweep.tamper, None);
         assert_eq!(sweep.warnings.len(), 1, "{:?}", sweep.warnings);
         assert!(link.symlink_metadata().is_err() && place.at(".peers/inbox/claude/to-codex/b.md").exists());

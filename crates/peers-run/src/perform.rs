@@ -214,7 +214,7 @@ impl<W: World> Engine<W> {
     }
 
     fn survey(&mut self) -> Result<Facts, Failure> {
-        let sweep = self.world.guard().sweep();
+        let sweep = self.world.guard().sweep().map_err(|(kind, detail)| Failure::Tampered(kind, detail))?;
         let mutation = self.mutation();
         let mut pending = Vec::new();
         let waiting = commands::waiting(self.store.disk())?;
@@ -335,6 +335,9 @@ impl<W: World> Engine<W> {
     }
 
     fn harvest(&mut self, tick: TickNo, peer: &PeerName, from: &CommitId) -> Result<Harvest, Failure> {
+        let sweep = self.world.guard().sweep().map_err(|(kind, detail)| {
+            Failure::Tampered(kind, format!("in tick {tick} of {peer}: {detail}"))
+        })?;
         let ran = self.machine.state.open.as_ref().is_some_and(|open| open.spawned.is_some());
         if ran && !self.world.repo().remembers(tick) {
             // What is there now is what the next start compares with, once a person has looked.
@@ -345,7 +348,6 @@ impl<W: World> Engine<W> {
             );
             return Err(Failure::Tampered(TamperKind::Store, detail));
         }
-        let sweep = self.world.guard().sweep();
         let mut tamper = sweep.tamper;
         if tamper.is_none() {
             tamper = self.world.guard().after();

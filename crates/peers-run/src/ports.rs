@@ -407,10 +407,14 @@ pub struct Sweep {
 /// Guards the control plane.
 pub trait Guard {
     /// `.peers/` is still the directory that it was, and holds no link or special file.
-    fn sweep(&mut self) -> Sweep;
+    ///
+    /// # Errors
+    /// A directory of the repository or of the trusted store that is no longer at its path: nothing may be read or
+    /// written there.
+    fn sweep(&mut self) -> Result<Sweep, (TamperKind, String)>;
     /// Remembers the trusted store as it is, before what peers wrote may run: a turn, or gates.
     fn before(&mut self);
-    /// The trusted store is as it was then, but for our own records of a turn.
+    /// The trusted store is as it was then, but for our own records of a turn, and every directory is at its path.
     fn after(&mut self) -> Option<(TamperKind, String)>;
 }
 

@@ -449,8 +449,8 @@ impl Procs for SimProcs {
 }
 
 impl Guard for SimGuard {
-    fn sweep(&mut self) -> Sweep {
-        Sweep::default()
+    fn sweep(&mut self) -> Result<Sweep, (TamperKind, String)> {
+        Ok(Sweep::default())
     }
     fn before(&mut self) {}
     fn after(&mut self) -> Option<(TamperKind, String)> {

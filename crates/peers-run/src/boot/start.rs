@@ -7,7 +7,7 @@ use peers_core::classify_path::TestPaths;
 use peers_core::machine::Notice;
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::config::Config;
-use peers_model::outcome::StopReason;
+use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, RunId, exit};
 use peers_store::project::Project;
@@ -15,7 +15,7 @@ use peers_store::runs::{self, RunRecord};
 use peers_store::verdicts::Verdicts;
 use peers_store::{Area, Disk, FsDisk, Store, commands, layout, project};
 use peers_sys::detach::ReadyPipe;
-use peers_sys::dir::FileError;
+use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::Env;
 use peers_sys::identity::ProcIdentity;
 use peers_sys::lock::FileLock;
@@ -39,7 +39,7 @@ use crate::gitrepo::{self, GitRepo, GitRepoParts, chain, open_control, substrate
 use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
 use crate::place::{Place, PlaceError, file_exit};
-use crate::ports::{Clock as _, Guard as _, Observer, World};
+use crate::ports::{Clock as _, Guard as _, Observer, Sweep, World};
 use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec};
 
 /// Bytes kept free for the last record on a full disk.
@@ -245,7 +245,7 @@ impl Ground {
         let store_dir = need(place.open_store().map_err(Finding::from)?, "the trusted store")?;
         let peers_dir = need(place.open_peers().map_err(Finding::from)?, ".peers")?;
         let mut guard = FsGuard::new(peers_dir, store_dir.try_clone().map_err(|e| io(&e))?);
-        if let Some((_, what)) = guard.sweep().tamper {
+        if let Err((_, what)) | Ok(Sweep { tamper: Some((_, what)), .. }) = guard.sweep() {
             return Err(Finding::new(
                 exit::REFUSED,
                 what,
@@ -455,6 +455,20 @@ impl Ground {
         for warning in warnings.chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
         }
+        let mut guard = FsGuard::new(
+            peers_dir.try_clone().map_err(|e| io(&e))?,
+            store_dir.try_clone().map_err(|e| io(&e))?,
+        )
+        .with_homes(homes)
+        .holding(TamperKind::Store, git_dir.try_clone().map_err(|e| io(&e))?);
+        for (kind, path) in [
+            (TamperKind::PeerDir, place.work_dir()),
+            (TamperKind::PeerDir, place.project_dir()),
+            (TamperKind::GitRedirected, repo.git_dir()),
+            (TamperKind::GitRedirected, repo.common_dir()),
+        ] {
+            guard = guard.holding(kind, SafeDir::open_shared(path).map_err(|e| io(&e))?);
+        }
         let parts = GitRepoParts {
             work_dir: repo.work_dir().to_owned(),
             common_dir: repo.common_dir().to_owned(),
@@ -467,17 +481,7 @@ impl Ground {
         for text in mended {
             git_repo.tell(text);
         }
-        let world = RealWorld {
-            repo: git_repo,
-            procs: real,
-            guard: FsGuard::new(
-                peers_dir.try_clone().map_err(|e| io(&e))?,
-                store_dir.try_clone().map_err(|e| io(&e))?,
-            )
-            .with_homes(homes),
-            clock: SysClock,
-            observer,
-        };
+        let world = RealWorld { repo: git_repo, procs: real, guard, clock: SysClock, observer };
         let reloader = Reloader {
             disk: FsDisk::new(store_dir, Some(peers_dir)),
             book: open_book,

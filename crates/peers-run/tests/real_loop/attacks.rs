@@ -75,7 +75,7 @@ fn every_file_of_the_trusted_store_is_watched_in_a_turn() {
         ("echo x > STORE/reserve", "reserve"),
         ("echo '{\"v\":1}' > STORE/verdicts.json", "verdicts.json was added"),
         ("echo '{}' > STORE/runs/0123456789abcdef.json", "was added"),
-        ("mv STORE ../kept; cp -a ../kept STORE", "no longer the directory"),
+        ("mv STORE ../kept; cp -a ../kept STORE", "is not the directory that it was"),
         ("f=STORE/snapshot.json; sed -i 's/\"fail\"/\"pass\"/g' $f; echo >> $f", "snapshot.json"),
     ] {
         let w = World::new();

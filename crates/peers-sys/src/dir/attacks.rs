@@ -169,6 +169,23 @@ fn a_directory_swapped_after_opening_is_seen() {
 }
 
 #[test]
+fn a_directory_swapped_for_a_link_to_itself_is_not_at_its_path_and_a_link_above_it_is_no_matter() {
+    let (tmp, dir) = root();
+    dir.create_path("up/d").unwrap();
+    symlink("up", tmp.path().join("link")).unwrap();
+    let path = tmp.path().join("link/d");
+    let held = SafeDir::open_root(&path).unwrap();
+    assert!(held.still_at(&path) && held.displaced().is_none());
+    fs::rename(&path, tmp.path().join("up/was")).unwrap();
+    symlink("was", &path).unwrap();
+    assert!(!held.still_at(&path));
+    assert_eq!(held.displaced().unwrap(), "is now a symbolic link to `was`; it was a directory");
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "").unwrap();
+    assert_eq!(held.displaced().unwrap(), "is now a file; it was a directory");
+}
+
+#[test]
 fn a_fifo_is_refused_at_once_with_and_without_a_reader() {
     let (tmp, dir) = root();
     rustix::fs::mknodat(rustix::fs::CWD, tmp.path().join("f"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)

@@ -11,9 +11,12 @@ use rustix::io::Errno;
 
 use super::error::{invalid_name, io_error, open_error};
 use super::{FileError, FileId, FileStat, Kind};
+use crate::term;
 
 /// A name that is replaced again and again while it is opened is an attack, not a busy writer.
 const ATTEMPTS: usize = 8;
+/// Columns of a link's target in a message.
+const TARGET_SHOWN: usize = 200;
 
 /// Whether opening takes group and other permissions away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,10 +138,29 @@ impl SafeDir {
         Some(FileStat::new(&stat).id)
     }
 
-    /// Whether `path` still names this directory.
+    /// Whether `path` is this directory itself: a link to it is not. Links above it are followed.
     #[must_use]
     pub fn still_at(&self, path: impl AsRef<Path>) -> bool {
-        rustix::fs::stat(path.as_ref()).is_ok_and(|stat| FileStat::new(&stat).id == self.id)
+        Self::id_at(path.as_ref()) == Some(self.id)
+    }
+
+    /// What became of [`SafeDir::path`], to stand between it and "when it was opened"; `None` while this directory is
+    /// [`SafeDir::still_at`] it. Safe to print.
+    #[must_use]
+    pub fn displaced(&self) -> Option<String> {
+        let now = match rustix::fs::lstat(&self.path).map(|stat| FileStat::new(&stat)) {
+            Ok(stat) if stat.id == self.id => return None,
+            Ok(FileStat { kind: Kind::Dir, .. }) => {
+                return Some("is not the directory that it was".to_owned());
+            }
+            Ok(FileStat { kind: Kind::Symlink, .. }) => {
+                let target = rustix::fs::readlink(&self.path, Vec::new()).unwrap_or_default();
+                format!("is now a symbolic link to `{}`", term::line(&target.to_string_lossy(), TARGET_SHOWN))
+            }
+            Ok(FileStat { kind: Kind::File | Kind::Special, .. }) => "is now a file".to_owned(),
+            Err(_) => "cannot be found".to_owned(),
+        };
+        Some(format!("{now}; it was a directory"))
     }
 
     /// Opens the subdirectory `name`.
