@@ -190,10 +190,11 @@ impl State {
             health.consecutive_fails = 0;
         }
         self.proofs.verdicts.retain(|_, proof| !proof.verdict.is_error() && !proof.verdict.is_skipped());
-        if started.max_ticks != Some(1) {
-            for proof in self.proofs.verdicts.values_mut().filter(|proof| proof.verdict.is_red()) {
-                proof.earlier = true;
-            }
+        // What `setup` lost is proved again by each turn of `tick`, too: its cause may lie outside of the tree.
+        let single = started.max_ticks == Some(1);
+        let left = self.proofs.verdicts.values_mut().filter(|proof| proof.verdict.is_red());
+        for proof in left.filter(|proof| !single || proof.setup_failed) {
+            proof.earlier = true;
         }
         if self.digests != started.digests {
             self.board.forget();

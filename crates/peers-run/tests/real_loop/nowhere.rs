@@ -52,7 +52,7 @@ fn row_56_a_loop_whose_objection_nobody_answers_stops_at_the_sixth_tick() {
 fn a_gate_that_is_green_in_the_work_tree_alone_stops_before_a_turn_is_paid_for() {
     let w = World::new();
     w.put(".gitignore", ".peers/\nnode_modules\n");
-    w.put("package.json", "{}");
+    w.put("package.json", "{\"devDependencies\": {\"tool\": \"1\"}}");
     w.put("package-lock.json", "{}");
     w.put("node_modules/tool", "");
     w.commit("A package");
