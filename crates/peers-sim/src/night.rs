@@ -67,9 +67,10 @@ fn turn(kind: usize) -> Turn {
     let write = || Act::Renew("src/work.rs");
     let exit = |class, api| Act::Exit(class, api);
     let ok = || exit(ExitClass::Ok, ApiClass::None);
-    // Any name will do: whose turn it was is known from the tick.
-    let done =
-        || PeerName::new("ann").map_or_else(|_| Act::Ignored, |peer| Act::Commit(handoff("work", &peer, "")));
+    let done = || {
+        let by = |peer| handoff("work", &peer, "").replace("Peer: ann", "Peer: {me}");
+        PeerName::new("ann").map_or_else(|_| Act::Ignored, |peer| Act::Commit(by(peer)))
+    };
     match kind {
         4 => vec![exit(ExitClass::Nonzero, ApiClass::Transient)],
         5 => vec![write(), Act::Commit("wip".into()), exit(ExitClass::Nonzero, ApiClass::UsageCap)],

@@ -18,7 +18,7 @@ pub enum Act {
     Write(&'static str, &'static str),
     /// Writes a file as it never was before.
     Renew(&'static str),
-    /// Commits the work tree with this message.
+    /// Commits the work tree with this message, `{me}` in it replaced by the peer's name.
     Commit(String),
     /// Makes an ignored file.
     Ignored,
@@ -82,6 +82,10 @@ pub struct Scenario {
     pub max_iterations: u64,
     /// Dry run.
     pub dry_run: bool,
+    /// Ticks of each peer that may get nowhere.
+    pub idle_after: u32,
+    /// Gates are tried in a clean checkout before the first turn.
+    pub trial: bool,
     /// An operator's request at that step.
     pub ask: Option<(u64, Ask)>,
     /// What the scenario must end with when nothing fails, as text.
@@ -101,6 +105,8 @@ impl Scenario {
             max_ticks: Some(8),
             max_iterations: 12,
             dry_run: false,
+            idle_after: 3,
+            trial: false,
             ask: None,
             ends: "complete",
         }
@@ -203,8 +209,8 @@ impl Scenario {
             max_ticks: self.max_ticks,
             stuck_after: 5,
             stuck_gates: GoalId::new("tests-pass").into_iter().collect(),
-            idle_after: 3,
-            trial_s: 600,
+            idle_after: self.idle_after,
+            trial_s: if self.trial { 600 } else { 0 },
             anyway: false,
             setup_hint: None,
             soft_required: true,
@@ -255,7 +261,7 @@ pub fn catalogue() -> Vec<Scenario> {
     };
     let base = Scenario::new;
     vec![
-        base("straight"),
+        Scenario { trial: true, ..base("straight") },
         Scenario { soft: true, max_ticks: Some(10), ..base("with-review") },
         Scenario { turns: vec![vec![ok()], vec![Write("src/a.rs", "1"), ok()]], ..base("nothing-committed") },
         Scenario {
@@ -328,24 +334,27 @@ pub fn catalogue() -> Vec<Scenario> {
             turns: vec![vec![Ignored, Write("src/a.rs", "1"), done("ann", "cheap"), ok()]],
             max_ticks: None,
             max_iterations: 20,
+            idle_after: 1,
             ends: "stuck:idle",
             ..base("idle-with-a-red-proof")
         },
         Scenario {
             gates: vec![("g", Measure::True)],
             soft: true,
-            turns: vec![vec![done("ann", "says nothing of the review"), ok()]; 20],
+            turns: vec![vec![done("ann", "says nothing of the review"), ok()]; 4],
             max_ticks: None,
             max_iterations: 20,
+            idle_after: 1,
             ends: "stuck:idle",
             ..base("idle-without-a-review")
         },
         Scenario {
             gates: vec![("g", Measure::True)],
             soft: true,
-            turns: vec![vec![Commit(objection()), ok()]; 20],
+            turns: vec![vec![Commit(objection()), ok()]; 4],
             max_ticks: None,
             max_iterations: 20,
+            idle_after: 1,
             ends: "stuck:idle",
             ..base("idle-with-an-objection")
         },

@@ -240,7 +240,8 @@ impl SimProcs {
                 self.repo.with(|r| r.work.insert((*path).to_owned(), format!("turn {n}")));
             }
             Act::Commit(message) => {
-                self.repo.with(|r| r.commit(message));
+                let message = message.replace("{me}", child.peer.as_str());
+                self.repo.with(|r| r.commit(&message));
             }
             Act::Ignored => self.outside.borrow_mut().ignored = true,
             Act::DropTip => self.repo.with(|r| {

@@ -104,7 +104,7 @@ fn goals(id: &str) -> Value {
         rule("hard", json!({"if": has("paths", json!({"minItems": 1})), "then": has("cacheable", json!({"const": true}))})),
         rule("hard", json!({"if": filled("check"), "then": bare(&["cacheable", "expensive", "cwd", "env"])})),
         rule("soft", json!({"allOf": [filled("prompt"), filled("reviewer")]})),
-        rule("soft", bare(&["cmd", "pass_when", "retry_on_fail", "cacheable", "expensive", "serial", "needs", "env", "cwd"])),
+        rule("soft", bare(&["cmd", "pass_when", "retry_on_fail", "cacheable", "expensive", "serial", "env", "cwd"])),
         rule("soft", json!({"properties": {"tree": {"const": "auto"}}})),
         rule("soft", json!({"if": filled("check"), "else": bare(&["timeout_s", "args"])})),
         {"if": filled("cmd"), "then": {"allOf": [filled("pass_when"), bare(&["args"])]}},

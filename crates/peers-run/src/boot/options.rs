@@ -9,9 +9,10 @@ use peers_model::goal::GateRun;
 use peers_model::record::GateRule;
 use peers_model::{GoalId, RunId, Timestamp, Usd};
 use peers_sys::SafeDir;
+use peers_sys::env::Env;
 
 use super::load::{Loaded, rules};
-use crate::scaffold::setup::usual;
+use crate::scaffold::setup::{installed, usual};
 
 /// The backend that confines nothing.
 pub(super) const UNCONFINED: &str = "none";
@@ -106,7 +107,7 @@ pub(super) fn settings(cfg: &mut LoopConfig, config: &Config) {
 }
 
 /// The command that usually sets up a checkout of this project, where `setup` does not have it.
-pub(super) fn setup_hint(loaded: &Loaded, work_dir: &Path) -> Option<String> {
+pub(super) fn setup_hint(loaded: &Loaded, work_dir: &Path, env: &Env) -> Option<String> {
     let commands: Vec<&str> = loaded
         .goals
         .iter()
@@ -115,7 +116,7 @@ pub(super) fn setup_hint(loaded: &Loaded, work_dir: &Path) -> Option<String> {
             GateRun::Check { .. } => None,
         })
         .collect();
-    let line = usual(&SafeDir::open_shared(work_dir).ok()?, &commands)?;
+    let line = usual(&SafeDir::open_shared(work_dir).ok()?, &commands, &installed(env))?;
     (!loaded.config.setup.commands.iter().any(|command| command.cmd.contains(&line))).then_some(line)
 }
 

@@ -351,7 +351,7 @@ impl Ground {
         let head = repo.facts().head().map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
         let mut cfg = configured(&loaded, options, &run_id);
         cfg.torn = report.torn;
-        cfg.setup_hint = setup_hint(&loaded, place.work_dir());
+        cfg.setup_hint = setup_hint(&loaded, place.work_dir(), env);
         if theirs {
             cfg.uncommitted = changes.iter().map(|path| term::inline(path)).collect();
         }

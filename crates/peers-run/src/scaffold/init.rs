@@ -83,7 +83,7 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
         site.refuse_other(&text, options)?;
         site.configured = Some(text);
     }
-    site.propose_setup(options)?;
+    site.propose_setup(options, env)?;
     site.template = gates::goals(&options.gates, options.language, &site.work)?;
     if site.template.asked {
         site.refuse_other_goals(options)?;
@@ -262,7 +262,7 @@ impl Site {
     }
 
     /// Writes the usual `setup` for the command of the tests into a configuration that is new.
-    fn propose_setup(&mut self, options: &InitOptions) -> Result<(), ScaffoldError> {
+    fn propose_setup(&mut self, options: &InitOptions, env: &Env) -> Result<(), ScaffoldError> {
         let Gates::Tests(cmd) = &options.gates else { return Ok(()) };
         let there = match &self.kept {
             Some(dir) => dir.stat(peers::CONFIG)?.is_some(),
@@ -272,7 +272,7 @@ impl Site {
             return Ok(());
         }
         let base = self.configured.as_deref().unwrap_or(CONFIG);
-        let proposed = setup::usual(&self.work, &[cmd]);
+        let proposed = setup::usual(&self.work, &[cmd], &setup::installed(env));
         if let Some((line, text)) =
             proposed.and_then(|line| setup::write(base, &line).map(|text| (line, text)))
         {

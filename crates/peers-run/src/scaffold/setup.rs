@@ -1,6 +1,11 @@
 //! The command that sets up a checkout, by the manifests at the top of a repository.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use peers_sys::SafeDir;
+use peers_sys::env::Env;
+use peers_sys::spawn::resolve_program;
 
 /// Bytes of a manifest that are looked at.
 const MOST: u64 = 1024 * 1024;
@@ -17,10 +22,11 @@ const REQUIREMENTS: [&str; 6] = [
 const EXTRAS: [&str; 5] = ["test", "tests", "testing", "dev", "develop"];
 
 /// The usual command, for gates that run `commands`; `None` where nothing has to be installed, or nobody can tell.
-pub(crate) fn usual(work: &SafeDir, commands: &[&str]) -> Option<String> {
+/// `installed` says whether a program can be called here.
+pub(crate) fn usual(work: &SafeDir, commands: &[&str], installed: &dyn Fn(&str) -> bool) -> Option<String> {
     let has = |name: &str| matches!(work.stat(name), Ok(Some(_)));
     let text = |name: &str| work.read_text(name, MOST).ok();
-    let found = node(&has, &text).or_else(|| python(&has, &text, commands));
+    let found = node(&has, &text).or_else(|| python(&has, &text, commands, installed));
     let found = found.or_else(|| {
         let fixed = [
             ("Gemfile", "bundle install"),
@@ -34,6 +40,12 @@ pub(crate) fn usual(work: &SafeDir, commands: &[&str]) -> Option<String> {
     let mut words = found.split(' ');
     let begins = [words.next(), words.next()].into_iter().flatten().collect::<Vec<_>>().join(" ");
     (!commands.iter().any(|cmd| cmd.contains(&begins))).then_some(found)
+}
+
+/// Whether a program is on the operator's `PATH`.
+pub(crate) fn installed(env: &Env) -> impl Fn(&str) -> bool + use<> {
+    let path = env.var("PATH").map(OsStr::to_owned);
+    move |program| resolve_program(OsStr::new(program), path.as_deref(), Path::new("/")).is_ok()
 }
 
 /// The configuration with this command in its `setup`; `None` where that has another form than the template's.
@@ -72,13 +84,15 @@ fn python(
     has: &dyn Fn(&str) -> bool,
     text: &dyn Fn(&str) -> Option<String>,
     commands: &[&str],
+    installed: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
     let by_lock = [
         ("uv.lock", "uv sync --frozen"),
         ("poetry.lock", "poetry install --no-interaction"),
         ("Pipfile.lock", "pipenv sync --dev"),
     ];
-    if let Some((_, cmd)) = by_lock.iter().find(|(lock, _)| has(lock)) {
+    let locked = by_lock.iter().find(|(lock, _)| has(lock));
+    if let Some((_, cmd)) = locked.filter(|(_, cmd)| cmd.split(' ').next().is_some_and(installed)) {
         return Some((*cmd).to_owned());
     }
     let listed: Vec<&str> = REQUIREMENTS.into_iter().filter(|name| has(name)).collect();
@@ -92,14 +106,14 @@ fn python(
     });
     let dir = own?;
     let mut wanted: Vec<String> = listed.iter().map(|name| format!("-r {name}")).collect();
-    let mut known: String = listed.iter().filter_map(|name| text(name)).collect();
+    let mut tested = listed.iter().filter_map(|name| text(name)).any(|text| text.contains("pytest"));
     if package {
         let project = project.unwrap_or_default();
-        known.push_str(&project);
         let extra = EXTRAS.into_iter().find(|extra| is_extra(&project, extra));
+        tested |= extra.is_some();
         wanted.push(extra.map_or_else(|| "-e .".to_owned(), |extra| format!("-e '.[{extra}]'")));
     }
-    if !known.contains("pytest") && commands.iter().any(|cmd| cmd.contains("pytest")) {
+    if !tested && commands.iter().any(|cmd| cmd.contains("pytest")) {
         wanted.push("pytest".to_owned());
     }
     let install = if wanted.is_empty() {
@@ -133,7 +147,7 @@ mod tests {
         for (name, text) in files {
             std::fs::write(tmp.path().join(name), text).unwrap();
         }
-        usual(&SafeDir::open_shared(tmp.path()).unwrap(), &[cmd])
+        usual(&SafeDir::open_shared(tmp.path()).unwrap(), &[cmd], &|program| program != "uv")
     }
 
     #[test]
@@ -149,7 +163,6 @@ mod tests {
             (vec![package, ("yarn.lock", "")], "yarn test", "yarn install --frozen-lockfile"),
             (vec![package, ("yarn.lock", ""), (".yarnrc.yml", "")], "yarn test", "yarn install --immutable"),
             (vec![package], "npm test", "npm install"),
-            (vec![("uv.lock", "")], "uv run pytest", "uv sync --frozen"),
             (vec![("poetry.lock", "")], "poetry run pytest", "poetry install --no-interaction"),
             (
                 vec![("requirements.txt", "requests\n")],
@@ -160,6 +173,14 @@ mod tests {
                 vec![pyproject],
                 ".venv/bin/pytest",
                 "python3 -m venv .venv && .venv/bin/pip install --quiet -e '.[test]'",
+            ),
+            (
+                vec![
+                    ("uv.lock", ""),
+                    ("pyproject.toml", "[project]\n[dependency-groups]\ndev = ['pytest']\n"),
+                ],
+                ".venv/bin/pytest",
+                "python3 -m venv .venv && .venv/bin/pip install --quiet -e . pytest",
             ),
             (vec![("Gemfile", "")], "rake test", "bundle install"),
             (vec![("composer.json", "{}")], "phpunit", "composer install --no-interaction"),

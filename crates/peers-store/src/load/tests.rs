@@ -761,7 +761,7 @@ fn all_that_is_wrong_with_a_gate_is_told_at_once_and_hides_nothing_of_the_others
     for (line, says) in [
         (2, "`paths` of a gate says"),
         (2, "`cwd` leads out"),
-        (2, "needs `gone`, which is no gate"),
+        (2, "needs `gone`, which is no goal"),
         (3, "`cmd` needs `pass_when`"),
         (4, "a gate cannot need itself"),
         (5, "waits for itself"),
