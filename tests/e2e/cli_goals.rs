@@ -32,6 +32,39 @@ fn a_weakened_gate_is_called_so_and_halts_the_run_until_it_is_accepted() {
 }
 
 #[test]
+fn what_diff_prints_is_a_patch_that_git_takes() {
+    let world = World::ready("true");
+    let goals = world.read(".peers/goals.yaml");
+    let many = (1..30).map(|n| format!("# {n}")).collect::<Vec<_>>().join("\n") + "\n";
+    world.write(".peers/goals.yaml", &format!("{many}{goals}"));
+    world.accept(&[]);
+    let accepted = world.read(".peers/goals.yaml");
+    for changed in [
+        accepted.replace("\"true\"", "\"false\""),
+        accepted.replace("# 3\n", "").replace("# 25\n", "# twenty-five\n"),
+        accepted.trim_end().to_owned(),
+        accepted.replace('\n', "\r\n"),
+        accepted.replace("# 7\n", "# \u{1b}[2J a\rb\n"),
+        format!("# new\n{accepted}# last"),
+        String::new(),
+    ] {
+        world.write(".peers/goals.yaml", &changed);
+        let patch = world.path("patch");
+        std::fs::write(&patch, world.peers(&["goals", "diff"]).exits(1).out).unwrap();
+        world.git(&["apply", "--reverse", patch.to_str().unwrap()]);
+        assert_eq!(world.read(".peers/goals.yaml"), accepted, "{changed:?}");
+        world.git(&["apply", patch.to_str().unwrap()]);
+        assert_eq!(world.read(".peers/goals.yaml"), changed);
+    }
+    std::fs::remove_file(world.at(".peers/goals.yaml")).unwrap();
+    let json = world.peers(&["goals", "diff", "--json"]).exits(1).json("peers.goals-diff/1");
+    assert_eq!(json["files"][0]["missing"], true);
+    std::fs::write(world.path("patch"), json["files"][0]["diff"].as_str().unwrap()).unwrap();
+    world.git(&["apply", "--reverse", world.path("patch").to_str().unwrap()]);
+    assert_eq!(world.read(".peers/goals.yaml"), accepted);
+}
+
+#[test]
 fn only_what_is_valid_can_be_accepted_and_every_problem_is_named() {
     let world = World::ready("true");
     world.write(".peers/goals.yaml", "goals:\n- {id: a, type: hard, cmd: x, pass_when: exit_code = 0}\n");

@@ -5,7 +5,6 @@
 
 mod cli;
 mod live;
-mod textdiff;
 
 use std::process::ExitCode;
 

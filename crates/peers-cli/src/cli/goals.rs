@@ -8,6 +8,7 @@ mod eval;
 mod widening;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Subcommand;
 use peers_console::cx::Cx;
@@ -19,10 +20,13 @@ use peers_store::layout::peers;
 use peers_store::{Area, Disk, accept as acceptance};
 use peers_sys::term;
 use serde_json::json;
+use similar::TextDiff;
 
 use self::accept::Step;
 use self::changes::Change;
-use crate::textdiff;
+
+/// After this a patch may be longer than it had to be.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Show, accept and try goals and configuration
 ///
@@ -38,6 +42,10 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Show what changed since goals and config were accepted; exit 1 if something did
+    ///
+    /// Prints a patch for the top of the repository, as `git apply` and `patch -p1` take it, and below it what
+    /// the changes mean.
+    #[command(verbatim_doc_comment)]
     Diff {
         /// Print the result as JSON
         #[arg(long)]
@@ -88,8 +96,23 @@ impl Pair {
         bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
     }
 
-    fn diff(&self) -> String {
-        textdiff::unified(&Self::text(self.old.as_ref()), &Self::text(self.new.as_ref()))
+    /// The change as a patch for the top of the repository; empty where there is none.
+    fn patch(&self) -> String {
+        let name = |prefix: &str, bytes: Option<&Vec<u8>>| match bytes {
+            Some(_) => format!("{prefix}/.peers/{}", self.file),
+            None => "/dev/null".to_owned(),
+        };
+        let (old, new) = (Self::text(self.old.as_ref()), Self::text(self.new.as_ref()));
+        // The crate would end a line at a lone carriage return as well, which no reader of patches does.
+        let (was, is): (Vec<&str>, Vec<&str>) =
+            (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+        TextDiff::configure()
+            .newline_terminated(true)
+            .timeout(PATIENCE)
+            .diff_slices(&was, &is)
+            .unified_diff()
+            .header(&name("a", self.old.as_ref()), &name("b", self.new.as_ref()))
+            .to_string()
     }
 }
 
@@ -114,7 +137,7 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         let files: Vec<_> = pairs
             .iter()
             .filter(|pair| pair.differs())
-            .map(|pair| json!({"file": pair.file, "missing": pair.new.is_none(), "diff": pair.diff()}))
+            .map(|pair| json!({"file": pair.file, "missing": pair.new.is_none(), "diff": pair.patch()}))
             .collect();
         let rows: Vec<_> = changes.iter().map(Change::json).collect();
         let at = accepted.as_ref().map(|accepted| accepted.at);
@@ -146,9 +169,10 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         return Ok(code(false));
     }
     for pair in pairs.iter().filter(|pair| pair.differs()) {
-        let is = if pair.new.is_none() { " (missing now)" } else { "" };
-        cx.out.line(&format!("--- accepted {0}\n+++ .peers/{0}{is}", pair.file))?;
-        cx.out.data(&term::block(&pair.diff()))?;
+        let patch = pair.patch();
+        // What a terminal must not be sent is part of the patch for everybody else.
+        let terminal = cx.out.page_width().is_some();
+        cx.out.data(&if terminal { term::block(&patch) } else { patch.into() })?;
     }
     for change in &changes {
         cx.out.line(&change.text())?;
