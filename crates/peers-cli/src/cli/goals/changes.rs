@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use peers_console::output::counted;
-use peers_core::dsl::{Comparison, Expr};
+use peers_core::dsl::{Comparison, Evidence, Expr};
+use peers_core::lint;
 use peers_model::GoalId;
 use peers_model::config::Config;
 use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
@@ -379,6 +380,7 @@ fn wider_by(was: &[String], is: &[String]) -> Effect {
 }
 
 fn what_runs(id: &str, old: &GateRun, new: &GateRun, changes: &mut Vec<Change>) {
+    changes.extend(idles(id, old, new));
     let about = format!("gate `{id}`: runs");
     match (old, new) {
         (GateRun::Shell { cmd: was, pass_when: when }, GateRun::Shell { cmd, pass_when }) => {
@@ -408,6 +410,32 @@ fn what_runs(id: &str, old: &GateRun, new: &GateRun, changes: &mut Vec<Change>) 
             }
         }
     }
+}
+
+/// That a gate which could turn red is green from now on, whatever there is to find.
+fn idles(id: &str, old: &GateRun, new: &GateRun) -> Option<Change> {
+    let about = format!("gate `{id}` can no longer fail: its command is now");
+    match new {
+        GateRun::Shell { cmd, .. } if cannot_fail(new) && !cannot_fail(old) => {
+            Some(Change::of(Effect::Weaker, &about, cmd, None))
+        }
+        GateRun::Shell { .. } | GateRun::Check { .. } => None,
+    }
+}
+
+/// Whether a gate runs what ends with exit code 0 anyway, and asks for nothing else.
+fn cannot_fail(run: &GateRun) -> bool {
+    let GateRun::Shell { cmd, pass_when } = run else { return false };
+    let silent = Evidence {
+        exit_code: 0,
+        signal: None,
+        timed_out: false,
+        stdout: "",
+        stderr: "",
+        json: &|_| Err(String::new()),
+    };
+    lint::exit_code_says_nothing(cmd)
+        && Expr::parse(pass_when).is_ok_and(|when| when.eval(&silent).is_ok_and(|passes| passes))
 }
 
 /// What another condition means; `None` where it is the same in other words.

@@ -30,6 +30,29 @@ fn whatever_runs_as_the_operator_is_named() {
 }
 
 #[test]
+fn a_gate_that_can_no_longer_fail_is_named() {
+    let with = |cmd: &str, when: &str| {
+        GOALS.replace("make test", &serde_json::json!(cmd).to_string()).replace("exit_code == 0", when)
+    };
+    let named = |old: &str, new: &str| {
+        let found = lines((old, CONFIG), (new, CONFIG));
+        found.into_iter().find(|line| line.contains("no longer fail"))
+    };
+    for cmd in ["true", ":", "exit 0", "/bin/true", "echo ok", "make test || true"] {
+        let says = format!("weaker: gate `t` can no longer fail: its command is now `{cmd}`");
+        assert_eq!(named(GOALS, &with(cmd, "exit_code == 0")), Some(says));
+        // It asks for what this does not print.
+        assert_eq!(named(GOALS, &with(cmd, "exit_code == 0 and 'passed' in stdout")), None);
+        assert_eq!(
+            named(&with(cmd, "exit_code == 0"), &with("true", "exit_code == 0")),
+            None,
+            "nor did it before"
+        );
+    }
+    assert_eq!(named(GOALS, &with("make check", "exit_code == 0")), None);
+}
+
+#[test]
 fn another_condition_is_weaker_stronger_changed_or_no_change_at_all() {
     let with = |when: &str| GOALS.replace("exit_code == 0", when);
     let effect = |old: &str, new: &str| {
