@@ -65,6 +65,65 @@ fn what_diff_prints_is_a_patch_that_git_takes() {
 }
 
 #[test]
+fn goals_that_a_turn_changed_are_restored_by_the_first_command_that_is_named_and_the_run_goes_on() {
+    let world = World::ready("make test");
+    let accepted = world.read(".peers/goals.yaml");
+    world.script(
+        "ann",
+        "after: repeat\nturns:\n- - shell: sed -i 's/make test/true/' .peers/goals.yaml\n  - handoff: Easy\n- - handoff: Work\n",
+    );
+    let run = world.peers(&["run", "--max-ticks", "3"]).exits(5);
+    assert!(
+        run.err.contains("goals.yaml changed since it was accepted; found after tick 1 of ann\n"),
+        "{run:?}"
+    );
+    assert!(run.err.contains("hint: put goals.yaml back (`peers goals restore`), or look at "), "{run:?}");
+    let easy = world.read(".peers/goals.yaml");
+
+    let json = world.peers(&["goals", "restore", "goals", "--json"]).exits(0).json("peers.goals-restore/1");
+    assert_eq!(world.read(".peers/goals.yaml"), accepted);
+    assert_eq!(json["restored"][0]["file"], "goals.yaml");
+    assert_eq!(std::fs::read_to_string(json["restored"][0]["kept"].as_str().unwrap()).unwrap(), easy);
+    let status = world.peers(&["status"]).exits(0).out;
+    assert!(status.contains("next step: `peers run` goes on\n"), "{status}");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0);
+}
+
+#[test]
+fn restore_puts_back_what_differs_after_a_copy_and_nothing_else() {
+    let world = World::ready("true");
+    let accepted = [".peers/goals.yaml", ".peers/config.yaml"].map(|file| world.read(file));
+    let restore = |args: &[&str]| world.peers(&[&["goals", "restore"], args].concat());
+    assert!(
+        restore(&[]).exits(0).err.contains("nothing differs: goals.yaml and config.yaml are as accepted on ")
+    );
+    std::fs::remove_file(world.at(".peers/goals.yaml")).unwrap();
+    world.write(".peers/config.yaml", "peers: [\n");
+    assert_eq!(restore(&["goals.yaml"]).exits(0).out, "Restored goals.yaml, which was missing\n");
+    assert_eq!(world.read(".peers/config.yaml"), "peers: [\n");
+    let kept = restore(&[]).exits(0).out;
+    let kept = kept.strip_prefix("Restored config.yaml; what stood there is kept: ").unwrap().trim_end();
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "peers: [\n");
+    assert_eq!([".peers/goals.yaml", ".peers/config.yaml"].map(|file| world.read(file)), accepted);
+    assert!(restore(&["goal"]).exits(2).err.contains("'goals'"));
+
+    // What cannot be kept is not overwritten.
+    std::fs::rename(world.at(".peers/goals.yaml"), world.path("theirs")).unwrap();
+    std::os::unix::fs::symlink(world.path("theirs"), world.at(".peers/goals.yaml")).unwrap();
+    let refused = restore(&[]).exits(5);
+    assert!(
+        refused.err.contains("hint: move .peers/goals.yaml out of the repository, then run "),
+        "{refused:?}"
+    );
+    assert!(world.at(".peers/goals.yaml").is_symlink());
+    // Where nothing was accepted there is nothing to restore.
+    std::fs::remove_file(world.store().join("accepted.json")).unwrap();
+    assert!(restore(&[]).exits(5).err.contains("nothing was accepted yet"));
+    std::fs::rename(world.at(".peers"), world.path("gone")).unwrap();
+    assert!(restore(&[]).exits(3).err.contains("`peers init --upgrade` lays it down again"));
+}
+
+#[test]
 fn only_what_is_valid_can_be_accepted_and_every_problem_is_named() {
     let world = World::ready("true");
     world.write(".peers/goals.yaml", "goals:\n- {id: a, type: hard, cmd: x, pass_when: exit_code = 0}\n");
@@ -181,8 +240,7 @@ fn after_a_run_an_edited_file_is_looked_at_and_accepted_before_anything_else() {
     let world = World::ready("true");
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
     world.write(".peers/goals.yaml", &goals(&[("real", "true"), ("more", "true")]));
-    let step =
-        "next step: look at what changed in goals.yaml (`peers goals diff`), then `peers goals accept`";
+    let step = "next step: look at what changed in goals.yaml (`peers goals diff`), then `peers goals accept` or `peers goals restore`";
     let status = world.peers(&["status"]).exits(0).out;
     assert!(status.contains(step), "{status}");
     world.accept(&[]);
@@ -204,7 +262,7 @@ fn goals_that_changed_in_a_worktree_are_looked_at_and_accepted_by_the_commands_t
     let at = at.to_str().unwrap();
     let status = world.peers(&["status"]).exits(0).out;
     for told in [&run.err, &status] {
-        for what in ["goals diff", "goals accept"] {
+        for what in ["goals restore", "goals diff", "goals accept"] {
             assert!(told.contains(&format!("`peers -C {at} {what}`")), "{told}");
         }
     }

@@ -24,8 +24,9 @@ fn answer(world: &World) -> String {
     std::fs::read_to_string(world.path("answer")).unwrap()
 }
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 10] = [
     "goals accept",
+    "goals restore",
     "ack weakening:1 --reason x",
     "undo last",
     "land",

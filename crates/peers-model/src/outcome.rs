@@ -388,9 +388,9 @@ impl StopReason {
                 Some("see what was the matter with it (`peers status`, `peers doctor`), then run again")
             }
             Self::AllPeersDegraded => Some("read .peers/HALTED.md, fix the cause, then run again"),
-            Self::GoalMutation(_) => {
-                Some("review with `peers goals diff`, then `peers goals accept` or restore the file")
-            }
+            Self::GoalMutation(_) => Some(
+                "put the accepted file back (`peers goals restore`), or look at what changed (`peers goals diff`) and keep it (`peers goals accept`)",
+            ),
             Self::Tamper(_) => {
                 Some("find out who changed it before you run again; `peers report` names the tick")
             }

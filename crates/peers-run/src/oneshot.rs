@@ -267,13 +267,8 @@ impl Bench {
         if let Some(damaged) = &loaded.damaged {
             return Err(damaged.clone().into());
         }
-        if let Some(changed) = loaded.changed() {
-            return Err(Finding::new(
-                exit::REFUSED,
-                changed,
-                "review with `peers goals diff`, then run `peers goals accept`",
-            )
-            .into());
+        if let Some(changed) = loaded.refused_change() {
+            return Err(changed.into());
         }
         let chosen = OperatorEnv::load(env, false).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
         let book = Book::new(loaded.config.clone(), &loaded.goals)

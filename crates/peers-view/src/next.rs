@@ -111,10 +111,12 @@ fn next(view: &LoopView) -> Option<Step> {
             return Some(Step::Run(format!("{}{or}", goes_on(view))));
         }
         // The files of that work tree changed, not those here.
-        Liveness::Stopped { reason: StopReason::GoalMutation(file), .. }
-            if apart(view).is_some() && !gone =>
-        {
-            look_and_accept(file, true, apart(view))
+        Liveness::Stopped { reason: StopReason::GoalMutation(file), .. } if apart(view).is_some() => {
+            restore_or_accept(file, apart(view))
+        }
+        // Those here were restored or accepted since.
+        Liveness::Stopped { reason: StopReason::GoalMutation(_), .. } => {
+            return (!decided(view)).then(|| Step::Run(goes_on(view)));
         }
         Liveness::Stopped { reason: StopReason::Budget(BudgetKind::MaxUsd), .. } => {
             return Some(Step::Run(more_money(view)));
@@ -152,27 +154,50 @@ fn next(view: &LoopView) -> Option<Step> {
 /// What to do about goals or configuration that are not what was accepted: no start takes them.
 fn unaccepted(view: &LoopView) -> Option<String> {
     let Setup { placeholder, unaccepted, broken, dir } = &view.setup;
+    let dir = dir.as_deref();
+    let live = view.liveness.value();
+    // Of the files of another work tree these say nothing.
+    let in_a_turn = (dir.is_some() || apart(view).is_none())
+        && matches!(live, Some(Liveness::Stopped { reason: StopReason::GoalMutation(_), .. }));
     if !broken.is_empty() {
-        let above = dir.as_ref().map(|dir| format!("{dir}/")).unwrap_or_default();
+        let above = dir.map(|dir| format!("{dir}/")).unwrap_or_default();
         let places: Vec<String> = broken.iter().map(|file| format!("{above}{}", file.words())).collect();
-        return Some(format!("correct {}", places.join(" and ")));
+        let correct = format!("correct {}", places.join(" and "));
+        return Some(if in_a_turn {
+            format!("put back what was accepted (`peers{} goals restore`), or {correct}", at(dir))
+        } else {
+            correct
+        });
     }
     // The gate of a new file is replaced first.
-    let untouched = *placeholder && matches!(view.liveness.value(), Some(Liveness::Fresh));
-    if unaccepted.is_empty() || untouched {
+    let fresh = matches!(live, Some(Liveness::Fresh));
+    if unaccepted.is_empty() || (*placeholder && fresh) {
         return None;
     }
-    Some(look_and_accept(&unaccepted.join(" and "), unaccepted.len() == 1, dir.as_deref()))
+    let files = unaccepted.join(" and ");
+    if in_a_turn {
+        return Some(restore_or_accept(&files, dir));
+    }
+    let at = at(dir);
+    // Before the first run there may be nothing to restore.
+    let or = if fresh { String::new() } else { format!(" or `peers{at} goals restore`") };
+    Some(format!(
+        "look at what changed in {files} (`peers{at} goals diff`), then `peers{at} goals accept`{or}"
+    ))
 }
 
-/// How files are accepted, or not, that lie below `dir`, where that is not the directory that was asked
-/// about.
-fn look_and_accept(files: &str, one: bool, dir: Option<&str>) -> String {
-    let them = if one { "it" } else { "them" };
-    let at = dir.map(|dir| format!(" -C {}", words::quoted(dir))).unwrap_or_default();
+/// What to do about files that a turn changed. They lie below `dir`, where that is not the directory that was
+/// asked about.
+fn restore_or_accept(files: &str, dir: Option<&str>) -> String {
+    let at = at(dir);
     format!(
-        "look at what changed in {files} (`peers{at} goals diff`), then `peers{at} goals accept`, or restore {them}"
+        "put {files} back (`peers{at} goals restore`), or look at what changed (`peers{at} goals diff`) and keep it (`peers{at} goals accept`)"
     )
+}
+
+/// The option that points a command at this directory.
+fn at(dir: Option<&str>) -> String {
+    dir.map(|dir| format!(" -C {}", words::quoted(dir))).unwrap_or_default()
 }
 
 /// Whether the next step of the reason why the newest run stopped is to run again, once something is
@@ -229,8 +254,7 @@ fn flags(dry: bool, view: &LoopView) -> String {
 /// The command that goes on with a run that was interrupted, as it was.
 fn goes_on(view: &LoopView) -> String {
     let flag = flags(is_dry(view), view);
-    let at = apart(view).map(|dir| format!(" -C {}", words::quoted(dir))).unwrap_or_default();
-    format!("`peers{at} run{flag}` goes on")
+    format!("`peers{} run{flag}` goes on", at(apart(view)))
 }
 
 /// Where and how the run that crashed goes on. A turn that is open is taken up as it began.

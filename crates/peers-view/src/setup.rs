@@ -64,6 +64,7 @@ pub(crate) fn read<D: Disk>(disk: &mut D, config: Option<&Config>) -> Setup {
     };
     let goals = read(layout::peers::GOALS, Source::Goals);
     let settings = read(layout::peers::CONFIG, Source::Config);
+    let unread = !broken.is_empty();
     let mut sound = |error: LoadError| broken.push(Broken::of(&error));
     let edited = settings.as_deref().and_then(|bytes| {
         load::decode(Source::Config, bytes).and_then(load::load_config).map_err(&mut sound).ok()
@@ -82,9 +83,12 @@ pub(crate) fn read<D: Disk>(disk: &mut D, config: Option<&Config>) -> Setup {
         GoalKind::Hard(_) | GoalKind::Soft(_) => false,
     });
     let mut unaccepted = Vec::new();
-    // What cannot be read is said by whoever starts a run.
-    if let (Some(goals), Some(settings), Ok(accepted)) = (goals, settings, accept::read(disk)) {
-        let now = accept::digests(&goals, &settings);
+    // What cannot be read is said by whoever starts a run, and so is a project without any file.
+    if !unread
+        && (goals.is_some() || settings.is_some())
+        && let Ok(accepted) = accept::read(disk)
+    {
+        let now = accept::digests(&goals.unwrap_or_default(), &settings.unwrap_or_default());
         let was = accepted.map(|accepted| accepted.digests).unwrap_or_default();
         for (file, differs) in [
             (layout::peers::GOALS, now.goals != was.goals),

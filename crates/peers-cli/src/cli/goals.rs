@@ -5,6 +5,7 @@ mod changes;
 mod detect;
 mod edit;
 mod eval;
+mod restore;
 mod widening;
 
 use std::process::ExitCode;
@@ -28,10 +29,10 @@ use self::changes::Change;
 /// After this a patch may be longer than it had to be.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Show, accept and try goals and configuration
+/// Show, accept, restore and try goals and configuration
 ///
 /// `.peers/goals.yaml` and `.peers/config.yaml` are the operator's. A change halts a running loop until
-/// it is accepted.
+/// it is accepted or undone.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -52,6 +53,7 @@ enum What {
         json: bool,
     },
     Accept(accept::Args),
+    Restore(restore::Args),
     Edit(edit::Args),
     /// Look for errors, for gates that prove little, for none of your own and none watched; exit 1 if there are any
     Lint {
@@ -67,6 +69,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     match &args.what {
         What::Diff { json } => diff(*json, cx),
         What::Accept(args) => accept::run(args, cx),
+        What::Restore(args) => restore::run(args, cx),
         What::Edit(args) => edit::run(args, cx),
         What::Detect(args) => detect::run(args, cx),
         What::Lint { json } => lint(*json, cx),
@@ -179,7 +182,7 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
     match loaded {
         Ok(_) => {
-            cx.out.talk("hint: `peers goals accept` takes this over; otherwise restore the file");
+            cx.out.talk("hint: `peers goals accept` takes this over; `peers goals restore` undoes it");
             if let Some(digest) = widen {
                 cx.out.talk(&format!(
                     "hint: other commands would run as you: it asks for a `yes`, or, without a terminal, for `peers goals accept --widen {digest}`"

@@ -18,6 +18,8 @@ use crate::procs::{Book, OpenBook};
 /// What to do about files that are not what was accepted.
 pub(crate) const ACCEPT: &str = "review with `peers goals diff`, then run `peers goals accept`";
 
+const ACCEPT_OR_RESTORE: &str = "review with `peers goals diff`, then run `peers goals accept`, or undo the change with `peers goals restore`";
+
 /// What the operator wrote, and whether it is what was accepted.
 #[derive(Debug, Clone)]
 pub struct Loaded {
@@ -57,8 +59,14 @@ impl Loaded {
         if self.may_start() {
             return None;
         }
-        let changed = self.changed().map(|changed| Finding::new(exit::REFUSED, changed, ACCEPT));
-        self.damaged.clone().or(changed)
+        self.damaged.clone().or(self.refused_change())
+    }
+
+    /// [`Loaded::changed`] as a refusal.
+    pub(crate) fn refused_change(&self) -> Option<Finding> {
+        // Before the first acceptance there is nothing to restore.
+        let hint = if self.accepted.is_some() { ACCEPT_OR_RESTORE } else { ACCEPT };
+        self.changed().map(|changed| Finding::new(exit::REFUSED, changed, hint))
     }
 
     /// That files are not what was accepted, for people; `None` when they are.

@@ -48,9 +48,7 @@ pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Find
         out.push(damaged.clone());
         return;
     }
-    if let Some(changed) = loaded.changed() {
-        out.push(Finding::new(exit::REFUSED, changed, super::load::ACCEPT));
-    }
+    out.extend(loaded.refused_change());
 }
 
 fn no_gate(rules: &Rules) -> &'static str {

@@ -209,7 +209,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Option<String> {
                 Some(ApiClass::None | ApiClass::Other) => spelling.doctor(),
             }
         }
-        StopReason::GoalMutation(_) => spelling.peers("goals diff"),
+        StopReason::GoalMutation(_) => Some(then(&spelling.peers("goals restore")?, &spelling.resume()?)),
         StopReason::Tamper(_) => spelling.either(("report", ""), "report"),
         StopReason::Error(ErrorKind::DiskFull) => space(facts),
     }

@@ -86,7 +86,15 @@ fn every_stop_reason_has_its_level_and_its_command() {
             each("doctor billing --live", "peers doctor --live"),
         ),
         (StopReason::AllPeersDegraded, Act, "peer-unavailable", each("doctor billing", "peers doctor")),
-        (StopReason::GoalMutation("goals.yaml".into()), Act, "goal-mutation", at_each("goals diff")),
+        (
+            StopReason::GoalMutation("goals.yaml".into()),
+            Act,
+            "goal-mutation",
+            same(
+                &format!("{at} goals restore, then peers-ctl resume billing --start"),
+                "peers goals restore, then peers run",
+            ),
+        ),
         (StopReason::Tamper(TamperKind::History), Act, "tamper", each("report billing", "peers report")),
         (
             StopReason::Error(ErrorKind::DiskFull),
@@ -636,7 +644,10 @@ fn a_name_or_path_that_cannot_be_typed_gives_no_command() {
     assert_eq!(LoopRow::read(&mut world.disk(), &asked).attention.top.action, None);
     asked.spelling = Spelling::Ctl { name: "b".into(), dir: "/srv/a b;c".into(), config_dir: None };
     let action = LoopRow::read(&mut world.disk(), &asked).attention.top.action;
-    assert_eq!(action.as_deref(), Some("peers -C '/srv/a b;c' goals diff"));
+    assert_eq!(
+        action.as_deref(),
+        Some("peers -C '/srv/a b;c' goals restore, then peers-ctl resume b --start")
+    );
 }
 
 #[test]

@@ -306,15 +306,13 @@ fn who_is_blocked_goes_on_by_the_command_that_says_what_was_done() {
 
 #[test]
 fn files_that_are_not_accepted_come_before_every_next_step() {
-    let look =
-        "look at what changed in goals.yaml (`peers goals diff`), then `peers goals accept`, or restore it";
+    let look = "look at what changed in goals.yaml (`peers goals diff`), then `peers goals accept` or `peers goals restore`";
     for reason in [
         StopReason::Complete,
         StopReason::MaxTicks,
         StopReason::Interrupted(2),
         StopReason::Drained,
         StopReason::Budget(BudgetKind::MaxUsd),
-        StopReason::GoalMutation("goals.yaml".into()),
     ] {
         let mut world = World::running();
         world.exit(reason.clone(), "");
@@ -323,7 +321,6 @@ fn files_that_are_not_accepted_come_before_every_next_step() {
         assert!(world.text().contains("goals.yaml differs from what was accepted"), "{}", world.text());
         write_files(&world, "goals: []\n# edited\n", Some("# edited"));
         assert!(world.text().contains("goals.yaml and config.yaml differ from"), "{}", world.text());
-        assert!(next_step(&world.view()).unwrap().ends_with(", or restore them"));
         assert_eq!(next_step(&world.view_held()), None);
     }
     let mut world = World::running();
@@ -332,6 +329,30 @@ fn files_that_are_not_accepted_come_before_every_next_step() {
     world.exit(StopReason::Tamper(TamperKind::Store), "");
     let step = next_step(&world.view()).unwrap();
     assert!(step.starts_with("find out who changed it") && step.ends_with(look), "{step}");
+}
+
+#[test]
+fn files_that_a_turn_changed_are_put_back_first() {
+    let mut world = World::running();
+    write_files(&world, "goals: []\n", None);
+    world.exit(StopReason::GoalMutation("goals.yaml".into()), "");
+    let step = |world: &World| next_step(&world.view()).unwrap();
+    assert_eq!(step(&world), "`peers run` goes on", "restored since");
+    write_files(&world, "goals: []\n# edited\n", None);
+    assert_eq!(
+        step(&world),
+        "put goals.yaml back (`peers goals restore`), or look at what changed (`peers goals diff`) and keep it (`peers goals accept`)"
+    );
+    write_files(&world, "goals: [\n", None);
+    let broken = step(&world);
+    assert!(
+        broken.starts_with(
+            "put back what was accepted (`peers goals restore`), or correct .peers/goals.yaml line "
+        ),
+        "{broken}"
+    );
+    std::fs::remove_file(world.path("peers/goals.yaml")).unwrap();
+    assert!(step(&world).starts_with("put goals.yaml back (`peers goals restore`)"), "{}", step(&world));
 }
 
 #[test]
@@ -359,7 +380,7 @@ fn files_of_a_worktree_are_looked_at_and_accepted_there() {
     let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
     record.workdir = "/data/apart".into();
     runs::write(world.store.disk(), &record).unwrap();
-    let there = "look at what changed in goals.yaml (`peers -C /data/apart goals diff`), then `peers -C /data/apart goals accept`, or restore it";
+    let there = "put goals.yaml back (`peers -C /data/apart goals restore`), or look at what changed (`peers -C /data/apart goals diff`) and keep it (`peers -C /data/apart goals accept`)";
     // Those here are as accepted.
     assert!(next_step(&world.view()).unwrap().starts_with(there), "{:?}", next_step(&world.view()));
     write_files(&world, "goals: []\n# edited\n", None);
@@ -368,7 +389,7 @@ fn files_of_a_worktree_are_looked_at_and_accepted_there() {
     assert_eq!(next_step(&LoopView::read(&mut world.disk(), &asked)).as_deref(), Some(there));
     write_files(&world, "goals: [\n", None);
     let step = next_step(&LoopView::read(&mut world.disk(), &asked)).unwrap();
-    assert!(step.starts_with("correct /data/apart/.peers/goals.yaml line "), "{step}");
+    assert!(step.contains("or correct /data/apart/.peers/goals.yaml line "), "{step}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn a_stop_that_wants_somebody_says_so_with_the_next_step() {
         ),
         "{text}"
     );
-    assert!(text.contains("\nNext step: review with `peers goals diff`"), "{text}");
+    assert!(text.contains("\nNext step: `peers run` goes on\n"), "{text}");
     let json: Value = serde_json::from_str(&report_json(&report(&world))).unwrap();
     assert_eq!(json["schema"], "peers.report/1");
     assert_eq!(json["outcome"]["attention"]["level"], "act");

@@ -108,7 +108,6 @@ fn what_a_start_would_refuse_for_does_not_stand_before_a_step_that_starts_no_run
         (StopReason::Unjudged(super::goal("x")), true),
         (StopReason::Budget(BudgetKind::MaxWall), true),
         (StopReason::Budget(BudgetKind::MaxTokens), false),
-        (StopReason::GoalMutation("goals.yaml".into()), false),
     ] {
         let mut world = World::running();
         world.exit(reason, "");

@@ -8,6 +8,7 @@ use peers_console::operator;
 use peers_model::record::OperatorOp;
 use peers_model::{exit, limits};
 use peers_run::boot;
+use peers_run::place::Place;
 use peers_store::layout::{peers, store};
 use peers_store::{Area, Disk as _, accept, load};
 use peers_sys::dir::SafeDir;
@@ -55,11 +56,8 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             .hint("`peers init --upgrade` lays it down"));
     };
     let beside = beside(&mut disk, other)?;
-    let random = peers_sys::rand::hex::<8>()
-        .map_err(|error| CommandError::new(exit::BUG, format!("random bytes: {error}")))?;
-    // Where neither a loop clears away what it does not know nor a gate looks for what it may write.
-    let edits = place.create_store()?.create_subdir(store::EDITS)?;
-    let copy = Copy { dir: edits.create_subdir(&random)?, edits, name: random, file };
+    let (edits, name) = new_copy(&place)?;
+    let copy = Copy { dir: edits.subdir(&name)?, edits, name, file };
     copy.dir.publish(file, &begun)?;
     let new = copy.edited(&begun, &beside, (args, cx))?;
     if new == begun && there.is_some() {
@@ -81,13 +79,23 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     accepted
 }
 
+/// Makes a directory for one copy of a file: the directory of all copies, and the name of the new one there.
+pub(super) fn new_copy(place: &Place) -> Result<(SafeDir, String), CommandError> {
+    let name = peers_sys::rand::hex::<8>()
+        .map_err(|error| CommandError::new(exit::BUG, format!("random bytes: {error}")))?;
+    // Where neither a loop clears away what it does not know nor a gate looks for what it may write.
+    let copies = place.create_store()?.create_subdir(store::EDITS)?;
+    copies.create_subdir(&name)?;
+    Ok((copies, name))
+}
+
 /// The other file, which is to be as it was accepted: this step accepts one file.
 fn beside(disk: &mut peers_store::FsDisk, other: &'static str) -> Result<Vec<u8>, CommandError> {
     let bytes = disk.read(Area::Peers, other, limits::CONFIG)?.unwrap_or_default();
     let accepted = accept::read_bytes(disk, other).ok().flatten();
     if accepted.is_some_and(|accepted| accepted != bytes) {
         return Err(CommandError::new(exit::REFUSED, format!("{other} changed since it was accepted"))
-            .hint("`peers goals diff`, then `peers goals accept`, or restore the file; then edit"));
+            .hint("`peers goals diff`, then `peers goals accept` or `peers goals restore`; then edit"));
     }
     Ok(bytes)
 }
@@ -216,7 +224,7 @@ impl Copy {
         &self,
         args: &Args,
         (there, new, beside): (Option<&[u8]>, &[u8], &[u8]),
-        (cx, place, disk): (&Cx, &peers_run::place::Place, &mut peers_store::FsDisk),
+        (cx, place, disk): (&Cx, &Place, &mut peers_store::FsDisk),
     ) -> Result<ExitCode, CommandError> {
         let kept = |error: CommandError| {
             let over =
