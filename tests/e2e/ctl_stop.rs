@@ -64,6 +64,15 @@ fn with_grandchildren() -> (Fleet, Value) {
 }
 
 #[test]
+fn one_that_is_hurried_kills_an_agent_that_ignores_signals_and_writes_its_records() {
+    let (fleet, row) = with_grandchildren();
+    let run = run_id(&row);
+    let done = fleet.ctl(&["stop", "--now"]).exits(0);
+    assert_eq!(done.out, format!("stopped demo (run {run}): interrupted\n"));
+    assert_eq!(fleet.records("exit").pop().unwrap()["signal"], 15);
+}
+
+#[test]
 fn one_that_does_not_end_is_killed_with_all_that_it_left_and_that_is_said() {
     let (fleet, row) = with_grandchildren();
     let run = run_id(&row);

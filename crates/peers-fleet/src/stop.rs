@@ -1,22 +1,22 @@
 //! How a loop is stopped: the right process, in the right order, and nothing left of it.
 //!
-//! Who is signalled is whoever holds the run lock and says so in it, looked at through a process handle: the
-//! same boot, the same start time, and the lock itself in that very process; having the file open is not enough. A
-//! number alone is never signalled. The loop makes an orderly end of SIGTERM by itself: the turn is ended, the records are written. Only
-//! after its grace it is killed, and with it what carries its mark.
+//! Who is signalled is whoever holds the run lock ([`stopping`]). The loop makes an orderly end of SIGTERM by
+//! itself: the turn is ended, the records are written. Only after its grace it is killed, and with it what carries
+//! its mark.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, exit};
 use peers_run::boot::Finding;
 use peers_run::place::{Holder, Place, PlaceError};
-use peers_store::{FsDisk, layout, runs, store};
-use peers_sys::dir::FileId;
+use peers_run::stopping::{self, LOOK, ended, hurry, tell};
+use peers_store::{FsDisk, runs, store};
 use peers_sys::env::Env;
 use peers_sys::identity::{Pid, ProcIdentity};
 use peers_sys::reap::{Guard, Orphans, Sweep};
-use peers_sys::signal::{ProcHandle, Signal, SignalError};
+use peers_sys::signal::{ProcHandle, Signal};
 use peers_sys::{clock, term};
 
 use crate::config::ConfigDir;
@@ -28,18 +28,14 @@ use crate::reconcile::{noted, reconcile};
 use crate::registry::{self, LastExit, Outcome, Phase, Project, ProjectName, Runtime, State};
 use crate::start::{project, unknown};
 
-/// After a second SIGTERM the loop kills its peers at once and writes its records.
+/// Once it is hurried, the loop kills its peers at once and writes its records.
 const HURRIED: Duration = Duration::from_secs(3);
 /// What was killed is gone by then.
 const DYING: Duration = Duration::from_secs(5);
 /// What a killed loop left is looked for so long.
 const SWEEP: Duration = Duration::from_secs(10);
-/// A process that dies is seen to have closed the lock before that is free, or says its name a little late.
-const SETTLING: Duration = Duration::from_millis(300);
 /// The number of SIGKILL.
 const KILL: i32 = 9;
-/// How often the lock is looked at while the loop ends.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// How a loop is to be stopped.
 #[derive(Debug, Clone)]
@@ -102,16 +98,17 @@ pub fn stop(
     };
     fault::point("stop.op-locked");
     let (holder, handle) = match grasp(&known, &place, env)? {
-        Grasp::Held(holder, handle) => (holder, handle),
-        Grasp::Nobody(seen) => return not_running(config, (&known, &place), &seen),
+        ControlFlow::Continue(held) => held,
+        ControlFlow::Break(seen) => return not_running(config, (&known, &place), &seen),
     };
     let run_id = holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok());
     // A registry that cannot be written must not keep a loop running.
     told_later(set_phase(config, name, run_id.as_ref(), Phase::Stopping));
     fault::point("stop.intent-written");
     let grace = if options.now { HURRIED } else { options.grace };
-    tell(&handle, Signal::Term)?;
     if options.now {
+        hurry(&handle)?;
+    } else {
         tell(&handle, Signal::Term)?;
     }
     fault::point("stop.signalled");
@@ -120,7 +117,7 @@ pub fn stop(
     }
     // A last word before the last resort: its peers die at once, and its records are written.
     if !options.now {
-        tell(&handle, Signal::Term)?;
+        hurry(&handle)?;
         if ended(&handle, HURRIED)? {
             return finish(config, (&known, &place), env, run_id);
         }
@@ -173,8 +170,8 @@ pub fn stop_after_tick(
         About::NeverSetUp(stopped) => return Ok(stopped),
     };
     let (holder, handle) = match grasp(&known, &place, env)? {
-        Grasp::Held(holder, handle) => (holder, handle),
-        Grasp::Nobody(seen) => return not_running(config, (&known, &place), &seen),
+        ControlFlow::Continue(held) => held,
+        ControlFlow::Break(seen) => return not_running(config, (&known, &place), &seen),
     };
     tell(&handle, Signal::Usr1)?;
     Ok(Stopped::AfterTick { run_id: holder.run_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok()) })
@@ -213,39 +210,21 @@ fn unseen(known: &Project, seen: &Observation, why: &str) -> Finding {
     )
 }
 
-/// Who is to be stopped.
-enum Grasp {
-    /// The loop that holds the run lock, which is known to be this process.
-    Held(Holder, ProcHandle),
-    /// No loop does.
-    Nobody(Box<Observation>),
-}
-
-/// Looks who holds the run lock, and takes hold of that process. One that dies meanwhile lets go of the lock.
-fn grasp(known: &Project, place: &Place, env: &Env) -> Result<Grasp, Finding> {
-    let until = clock::mono().plus(SETTLING);
-    loop {
+/// Takes hold of the loop that holds the run lock; where none does, what was seen.
+fn grasp(
+    known: &Project,
+    place: &Place,
+    env: &Env,
+) -> Result<ControlFlow<Observation, (Holder, ProcHandle)>, Finding> {
+    stopping::grasp(known.name.as_str(), place, || {
         let seen = Observation::of(known, env);
-        let holder = match &seen.probe {
-            Probe::Alive(_) if seen.alive => {
-                return Err(unseen(known, &seen, "another process holds the run lock"));
-            }
-            Probe::Alive(holder) => holder.clone(),
-            Probe::NoAnswer(why) => return Err(unseen(known, &seen, why)),
-            Probe::Dead | Probe::Command(_) => return Ok(Grasp::Nobody(Box::new(seen))),
-        };
-        match hold(&known.name, place, &holder) {
-            Ok(handle) => return Ok(Grasp::Held(holder, handle)),
-            Err(finding) if clock::mono() >= until => return Err(finding),
-            Err(_) => std::thread::sleep(LOOK),
+        match &seen.probe {
+            Probe::Alive(_) if seen.alive => Err(unseen(known, &seen, "another process holds the run lock")),
+            Probe::Alive(holder) => Ok(ControlFlow::Continue(holder.clone())),
+            Probe::NoAnswer(why) => Err(unseen(known, &seen, why)),
+            Probe::Dead | Probe::Command(_) => Ok(ControlFlow::Break(seen)),
         }
-    }
-}
-
-/// Which file is the run lock.
-fn lock_of(place: &Place) -> Result<Option<FileId>, Finding> {
-    let dir = place.view_store().map_err(|error| Finding::from(&error))?;
-    Ok(dir.and_then(|dir| dir.stat(layout::store::RUN_LOCK).ok().flatten()).map(|stat| stat.id))
+    })
 }
 
 /// What could not be noted down is seen again by the next look.
@@ -253,61 +232,6 @@ fn told_later(noted: Result<(), Finding>) {
     if let Err(finding) = noted {
         tracing::warn!("the registry was not written: {}", finding.message);
     }
-}
-
-/// A handle on the process that holds the run lock, once it is known that it does.
-fn hold(name: &ProjectName, place: &Place, holder: &Holder) -> Result<ProcHandle, Finding> {
-    let lock = lock_of(place)?;
-    let unverified = |why: &str| {
-        let who = lock.and_then(peers_sys::identity::lock_holder);
-        let who = who.map_or_else(
-            || "end it where it was started".to_owned(),
-            |pid| format!("process {pid} holds the lock: look what it is, and end that"),
-        );
-        Finding::new(
-            exit::REFUSED,
-            format!("{name} runs, and which process it is cannot be verified: {why}"),
-            format!("nobody was signalled; {who}"),
-        )
-    };
-    if holder.command.is_some() || holder.starting {
-        return Err(Finding::new(
-            exit::CONFLICT,
-            format!("{name} is about to start: {holder}"),
-            "stop it again in a moment",
-        ));
-    }
-    let identity =
-        holder.identity.as_ref().ok_or_else(|| unverified("it does not say enough of itself in the lock"))?;
-    let handle = ProcHandle::open(identity).map_err(|error| match error {
-        SignalError::Gone { .. } | SignalError::Reused { .. } => {
-            unverified("the process that the lock names is gone")
-        }
-        error => unverified(&error.to_string()),
-    })?;
-    // Whoever could write into the lock could have named somebody else.
-    if !lock.is_some_and(|lock| peers_sys::identity::has_locked(identity.pid, lock)) {
-        return Err(unverified(&format!("process {} does not hold the lock", identity.pid)));
-    }
-    Ok(handle)
-}
-
-fn tell(handle: &ProcHandle, signal: Signal) -> Result<(), Finding> {
-    match handle.send(signal) {
-        // It ended meanwhile, which is what is wanted.
-        Ok(()) | Err(SignalError::Gone { .. }) => Ok(()),
-        Err(error) => Err(Finding::new(
-            exit::REFUSED,
-            error.to_string(),
-            "it belongs to another user: stop it as that one",
-        )),
-    }
-}
-
-fn ended(handle: &ProcHandle, within: Duration) -> Result<bool, Finding> {
-    handle
-        .wait_ended(within)
-        .map_err(|error| Finding::plain(exit::BUG, format!("wait for the loop to end: {error}")))
 }
 
 /// The project once the lock is free: a child of it may have a copy for an instant. One that stays held is no end.

@@ -66,10 +66,12 @@ impl Signals {
     /// The next request. Cancel-safe.
     pub async fn next(&mut self) -> StopRequest {
         let number = tokio::select! {
+            // `stop --now` sends SIGTERM and SIGINT; the first names the exit.
+            biased;
+            _ = self.term.recv() => SIGTERM,
             _ = self.hup.recv() => SIGHUP,
             _ = self.int.recv() => SIGINT,
             _ = self.quit.recv() => SIGQUIT,
-            _ = self.term.recv() => SIGTERM,
             _ = self.usr1.recv() => return StopRequest::AfterTick,
         };
         self.patience.on_signal(number, clock::mono())

@@ -29,4 +29,5 @@ pub mod procs;
 pub mod pulse;
 pub mod scaffold;
 mod scratch;
+pub mod stopping;
 pub mod tmux;
