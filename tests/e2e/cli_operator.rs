@@ -24,9 +24,10 @@ fn answer(world: &World) -> String {
     std::fs::read_to_string(world.path("answer")).unwrap()
 }
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "goals accept",
     "goals restore",
+    "stop",
     "ack weakening:1 --reason x",
     "undo last",
     "land",

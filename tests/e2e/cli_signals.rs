@@ -55,6 +55,33 @@ fn a_signal_ends_the_turn_and_the_loop_with_its_code() {
 }
 
 #[test]
+fn stop_ends_the_loop_of_this_repository_and_says_why_it_stopped() {
+    for more in [&[][..], &["--now"]] {
+        let world = hanging();
+        let mut child = started(&world);
+        let stop = world.peers(&[&["stop"], more].concat()).exits(0);
+        assert_eq!(stop.out, "Stopped: interrupted\n", "{}", stop.err);
+        assert_eq!(child.wait().unwrap().code(), Some(143));
+        assert_eq!(world.records("tick").pop().unwrap()["classification"], "interrupted");
+        let none = world.peers(&[&["stop"], more].concat()).exits(1);
+        assert_eq!(none.err, "error: no loop is running here\n");
+    }
+    let world = hanging();
+    let mut child = started(&world);
+    let json = world.peers(&["stop", "--json"]).exits(0).json("peers.stop/1");
+    let run = &world.records("run-started")[0]["run_id"];
+    assert_eq!(
+        (&json["result"], &json["run_id"], &json["reason"]),
+        (&"stopped".into(), run, &"interrupted".into())
+    );
+    child.wait().unwrap();
+    // Another command that holds the lock is no loop, and is left alone.
+    let _held = world.hold_lock(serde_json::json!({"command": "land"}));
+    let none = world.peers(&["stop"]).exits(1);
+    assert!(none.err.contains("no loop is running here: `peers land` is at work"), "{}", none.err);
+}
+
+#[test]
 fn a_killed_loop_is_seen_as_crashed_and_its_turn_is_recovered_once() {
     let world = hanging();
     let mut child = started(&world);
@@ -84,7 +111,8 @@ fn a_drained_loop_finishes_its_turn() {
     let script = serde_json::json!({"turns": [[{"shell": wait}, {"handoff": "Done in time"}]]});
     world.script("ann", &script.to_string());
     let mut child = started(&world);
-    signal(&world, &child, "USR1");
+    let stop = world.peers(&["stop", "--after-tick"]).exits(0);
+    assert!(stop.out.starts_with("Stopping after the running turn: run "), "{}", stop.out);
     // The turn goes on; that the signal was heard is said at once.
     let mut err = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();

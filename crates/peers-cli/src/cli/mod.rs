@@ -21,6 +21,7 @@ mod salvage;
 mod schema;
 mod state;
 mod status;
+mod stop;
 mod store;
 mod tick;
 mod tmux;
@@ -80,6 +81,7 @@ enum Command {
     Deinit(deinit::Args),
     Run(run::Args),
     Tick(tick::Args),
+    Stop(stop::Args),
     Status(status::Args),
     Info(info::Args),
     Doctor(doctor::Args),
@@ -181,6 +183,7 @@ impl Command {
             Self::Deinit(args) => deinit::run(args, cx),
             Self::Run(args) => run::run(args, cx),
             Self::Tick(args) => tick::run(args, cx),
+            Self::Stop(args) => stop::run(args, cx),
             Self::Status(args) => status::run(args, cx),
             Self::Info(args) => info::run(args, cx),
             Self::Doctor(args) => doctor::run(args, cx),

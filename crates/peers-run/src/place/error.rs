@@ -187,7 +187,7 @@ impl PlaceError {
             Self::Locked { holder } if holder.command.is_some() => {
                 "wait until it is done; `peers status` shows it".to_owned()
             }
-            Self::Locked { .. } => "wait for it, or stop it; `peers status` shows it".to_owned(),
+            Self::Locked { .. } => "wait for it, or stop it (`peers stop`); `peers status` shows it".to_owned(),
             Self::ForeignLock { path } => format!(
                 "`fuser -v {0}` shows which process: end it where it was started; one that an agent left can be ended too, or take the file away: `rm {0}`",
                 shown(path)
