@@ -48,6 +48,19 @@ fn pasted(world: &World, dir: &Path, line: &str) -> Ended {
 }
 
 #[test]
+fn a_command_that_only_the_other_program_has_is_named_with_that_program() {
+    let world = World::bare();
+    let typed = world.peers(&["logs", "--follow"]).exits(2);
+    assert!(typed.err.contains("tip: `logs` is a command of peers-ctl: `peers-ctl logs`\n"), "{}", typed.err);
+    // No command of the same program that sounds like it.
+    let typed = world.peers(&["start"]).exits(2);
+    assert_eq!(typed.err.matches("tip:").count(), 1, "{}", typed.err);
+    assert!(world.peers(&["lnad"]).exits(2).err.contains("'land'"));
+    let typed = world.ctl(&["--json", "verify"]).exits(2).json("peers-ctl.error/1");
+    assert_eq!(typed["error"]["hint"], "`verify` is a command of peers: `peers verify`");
+}
+
+#[test]
 fn after_a_kill_every_command_names_the_one_that_goes_on() {
     for flags in [&["--dry-run"][..], &["--worktree"], &["--branch", "work"], &["--worktree", "--dry-run"]] {
         let world = killed(flags);

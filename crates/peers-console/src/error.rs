@@ -181,6 +181,12 @@ pub fn parsing(text: &str) -> String {
     term::line(said.strip_prefix("error: ").unwrap_or(said), 400)
 }
 
+/// What helps whoever asked one program for a command that only `other` has, of these.
+#[must_use]
+pub fn of_other(command: &str, other: &str, commands: &[&str]) -> Option<String> {
+    commands.contains(&command).then(|| format!("`{command}` is a command of {other}: `{other} {command}`"))
+}
+
 /// An error with its causes, in one line. A cause that its parent quotes already is left out.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();

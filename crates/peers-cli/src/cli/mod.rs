@@ -48,6 +48,30 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or not measurable, 4 conflict,
 5 refused, 6 environment, 10 budget, 11 stuck, 13 peer unavailable, 70 failure, 128+N signal.";
 
+/// The commands that `peers-ctl` alone has.
+const OF_THE_CONTROLLER: &[&str] = &[
+    "new",
+    "add",
+    "remove",
+    "start",
+    "restart",
+    "resume",
+    "list",
+    "reconcile",
+    "tail",
+    "logs",
+    "events",
+    "wait",
+    "prune",
+    "registry",
+    "budget",
+    "dashboard",
+    "peek",
+    "review",
+    "compare",
+    "service",
+];
+
 /// Let AI coding agents take turns on a repository until everything is proved
 ///
 /// Others run agents; peers runs a proof. Two or more command line agents work on a repository in turns,
@@ -112,8 +136,9 @@ pub(crate) fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(mut error) => {
-            let tip = misplaced_target(&error);
+            let tip = misplaced_target(&error).or_else(|| of_the_controller(&error));
             if let Some(tip) = &tip {
+                error.remove(ContextKind::SuggestedSubcommand);
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
             }
             // Help goes to standard output, errors to standard error; a closed one is not told.
@@ -158,6 +183,12 @@ fn misplaced_target(error: &clap::Error) -> Option<String> {
     let named = args.get(1).and_then(|word| word.to_str());
     let command = named.filter(|name| Cli::command().find_subcommand(name).is_some()).unwrap_or("COMMAND");
     Some(format!("'-C DIR' comes before the command: `peers -C DIR {command}`"))
+}
+
+/// What helps whoever typed a command of the controller.
+fn of_the_controller(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    peers_console::error::of_other(command, "peers-ctl", OF_THE_CONTROLLER)
 }
 
 /// Whether the command line asks for JSON: then a failure is told on standard output too.

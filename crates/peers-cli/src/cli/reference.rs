@@ -46,6 +46,16 @@ fn the_reference_is_up_to_date() {
 }
 
 #[test]
+fn the_commands_of_the_controller_alone_are_known() {
+    let reference = include_str!("../../../../docs/ctl-reference.md");
+    let theirs = reference.lines().filter_map(|line| line.strip_prefix("### peers-ctl "));
+    let cli = Cli::command();
+    let alone: Vec<&str> =
+        theirs.filter(|name| !name.contains(' ') && cli.find_subcommand(name).is_none()).collect();
+    assert_eq!(alone, super::OF_THE_CONTROLLER);
+}
+
+#[test]
 fn the_command_line_is_sound() {
     Cli::command().debug_assert();
 }

@@ -44,6 +44,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use peers_console::error::CommandError;
 use peers_console::output::Out;
@@ -57,6 +58,30 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or unknown, 4 conflict,
 5 refused, 6 environment, 7 some of several, 10 budget, 11 stuck, 13 peer unavailable,
 70 failure, 124 time limit, 128+N signal.";
+
+/// The commands that `peers` alone has.
+const OF_ONE_LOOP: &[&str] = &[
+    "init",
+    "deinit",
+    "run",
+    "tick",
+    "info",
+    "verify",
+    "goals",
+    "check",
+    "bug-hunt",
+    "prompt",
+    "tmux",
+    "ack",
+    "salvage",
+    "undo",
+    "land",
+    "state",
+    "store",
+    "schema",
+    "demo",
+    "fake-peer",
+];
 
 /// Run many loops of `peers` on many repositories
 ///
@@ -160,12 +185,18 @@ enum Command {
 pub(crate) fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
+            let tip = of_one_loop(&error);
+            if let Some(tip) = &tip {
+                error.remove(ContextKind::SuggestedSubcommand);
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+            }
             // Help goes to standard output, errors to standard error; a closed one is not told.
             let _unheard = error.print();
             let code = u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
             if code != exit::OK && peers_sys::env::args().iter().any(|word| word == "--json") {
-                tell_failure(&CommandError::new(code, peers_console::error::parsing(&error.to_string())));
+                let message = peers_console::error::parsing(&error.to_string());
+                tell_failure(&CommandError::new(code, message).hint_opt(tip));
             }
             return ExitCode::from(code);
         }
@@ -189,6 +220,12 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// What helps whoever typed a command of `peers`.
+fn of_one_loop(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    peers_console::error::of_other(command, "peers", OF_ONE_LOOP)
 }
 
 /// Writes the one object that stands for a failed command.
