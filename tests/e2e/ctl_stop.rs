@@ -108,6 +108,10 @@ fn one_that_was_killed_by_somebody_else_is_said_to_be_and_what_it_left_is_ended(
     let (fleet, row) = with_grandchildren();
     let run = run_id(&row);
     assert!(send(pid(&row), "KILL"));
+    // One that is still dying would be stopped.
+    while lives(pid(&row)) || fleet.locked() {
+        std::thread::yield_now();
+    }
     // Whoever looks first ends it; here that is the stop.
     let done = fleet.ctl(&["stop"]).exits(0);
     assert_eq!(done.out, "demo: its loop has ended already; 3 processes of it ended too\n");
