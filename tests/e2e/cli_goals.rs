@@ -297,7 +297,7 @@ fn gates_of_which_none_is_watched_are_warned_of_wherever_goals_are_looked_at() {
 }
 
 #[test]
-fn a_gate_of_any_name_that_stays_red_while_nothing_changes_stops_the_run_as_stuck() {
+fn a_gate_of_any_name_that_stays_red_while_nothing_changes_stops_the_run_as_idle() {
     let world = World::ready("false");
     world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 2}\n"));
     world.accept(&[]);
@@ -307,8 +307,9 @@ fn a_gate_of_any_name_that_stays_red_while_nothing_changes_stops_the_run_as_stuc
     }
     world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 2}\n"));
     world.accept(&[]);
-    let run = world.peers(&["run", "--max-ticks", "6"]).exits(11);
-    assert_eq!(run.last_line(), "Stopped: stuck:real", "{}", run.err);
+    let run = world.peers(&["run", "--max-ticks", "12"]).exits(11);
+    assert_eq!(run.last_line(), "Stopped: stuck:idle", "{}", run.err);
+    assert!(run.err.contains("missing: `real` green, which is anybody's work"), "{}", run.err);
     world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 2, stuck_halt_gates: []}\n"));
     world.accept(&[]);
     world.peers(&["run", "--max-ticks", "2"]).exits(0);

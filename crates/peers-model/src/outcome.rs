@@ -381,7 +381,7 @@ impl StopReason {
                 "see to what is in the way of the peers (`peers status`) and say so (`peers ack blocked:PEER --reason TEXT`), then run again",
             ),
             Self::ParkedProof => Some(
-                "a gate cannot be judged in a clean checkout: make it build what it needs, or mark it `tree: live`",
+                "let a clean checkout have what the gate needs (`setup` in config.yaml: `peers goals edit --config`), or mark the gate `tree: live`, then run again",
             ),
             Self::Unjudged(_) => Some("fix the gate's command or its tool, then run again"),
             Self::PeerUnavailable(_) => {

@@ -135,7 +135,9 @@ pub fn next_prompt(
     let scratch = Scratch::new(place)?;
     // The run that a start would make has another id; it is in no record.
     let run_id = running.clone().unwrap_or_else(|| scratch.run_id().clone());
-    let mut cfg = boot::configured(loaded, &RunOptions::default(), &run_id);
+    // What comes after a trial is what is asked for.
+    let options = RunOptions { anyway: true, ..RunOptions::default() };
+    let mut cfg = boot::configured(loaded, &options, &run_id);
     let now = clock::now();
     if running.is_some() {
         // A loop goes by what was accepted when it began, or since.

@@ -212,6 +212,7 @@ fn runs_again(view: &LoopView) -> bool {
         | StopReason::StuckIdle
         | StopReason::Unjudged(_)
         | StopReason::ParkedBlocked
+        | StopReason::ParkedProof
         | StopReason::PeerUnavailable(_)
         | StopReason::AllPeersDegraded
         | StopReason::Error(_) => true,
@@ -226,7 +227,6 @@ fn runs_again(view: &LoopView) -> bool {
             | BudgetKind::NoProgress,
         )
         | StopReason::StuckSkeptic
-        | StopReason::ParkedProof
         | StopReason::GoalMutation(_)
         | StopReason::Tamper(_)
         | StopReason::LockHeld => false,

@@ -24,8 +24,13 @@ const EXTRAS: [&str; 5] = ["test", "tests", "testing", "dev", "develop"];
 /// The usual command, for gates that run `commands`; `None` where nothing has to be installed, or nobody can tell.
 /// `installed` says whether a program can be called here.
 pub(crate) fn usual(work: &SafeDir, commands: &[&str], installed: &dyn Fn(&str) -> bool) -> Option<String> {
-    let has = |name: &str| matches!(work.stat(name), Ok(Some(_)));
     let text = |name: &str| work.read_text(name, MOST).ok();
+    // A lock file that git ignores is in no checkout.
+    let ignored = text(".gitignore").unwrap_or_default();
+    let has = |name: &str| {
+        let listed = ignored.lines().any(|line| line.trim().trim_start_matches('/') == name);
+        !listed && matches!(work.stat(name), Ok(Some(_)))
+    };
     let found = node(&has, &text).or_else(|| python(&has, &text, commands, installed));
     let found = found.or_else(|| {
         let fixed = [
@@ -33,6 +38,7 @@ pub(crate) fn usual(work: &SafeDir, commands: &[&str], installed: &dyn Fn(&str) 
             ("composer.json", "composer install --no-interaction"),
             ("go.sum", "go mod download"),
             ("Cargo.lock", "cargo fetch --locked"),
+            ("Cargo.toml", "cargo fetch"),
         ];
         fixed.iter().find(|(name, _)| has(name)).map(|(_, cmd)| (*cmd).to_owned())
     })?;
@@ -186,6 +192,16 @@ mod tests {
             (vec![("composer.json", "{}")], "phpunit", "composer install --no-interaction"),
             (vec![("go.sum", "")], "go test ./...", "go mod download"),
             (vec![("Cargo.lock", "")], "cargo test", "cargo fetch --locked"),
+            (
+                vec![("Cargo.lock", ""), ("Cargo.toml", ""), (".gitignore", "/Cargo.lock\n")],
+                "cargo test",
+                "cargo fetch",
+            ),
+            (
+                vec![package, ("package-lock.json", "{}"), (".gitignore", "package-lock.json\n")],
+                "npm test",
+                "npm install",
+            ),
         ] {
             assert_eq!(with(&files, cmd).as_deref(), Some(line), "{files:?}");
         }
