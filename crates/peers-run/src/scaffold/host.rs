@@ -94,12 +94,19 @@ pub(super) fn apply(
 
 /// The file of a tool; nothing where there is no home.
 fn place(tool: Tool, env: &Env) -> Option<PathBuf> {
-    let (variable, usual, name) = match tool {
-        Tool::Claude => ("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
-        Tool::Codex => ("CODEX_HOME", ".codex", "hooks.json"),
-    };
-    let dir = env.absolute(variable).or_else(|| env.home().map(|home| home.join(usual)))?;
-    Some(dir.join(name))
+    match tool {
+        Tool::Claude => Some(dir("CLAUDE_CONFIG_DIR", ".claude", env)?.join("settings.json")),
+        Tool::Codex => Some(codex_dir(env)?.join("hooks.json")),
+    }
+}
+
+/// Where codex keeps its configuration.
+pub(super) fn codex_dir(env: &Env) -> Option<PathBuf> {
+    dir("CODEX_HOME", ".codex", env)
+}
+
+fn dir(variable: &str, usual: &str, env: &Env) -> Option<PathBuf> {
+    env.absolute(variable).or_else(|| env.home().map(|home| home.join(usual)))
 }
 
 type Done = Result<(Did, Option<String>), String>;

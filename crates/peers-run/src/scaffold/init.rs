@@ -28,7 +28,7 @@ use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
 use super::settings::{PeerSetting, configure};
-use super::{ScaffoldError, setup, target};
+use super::{ScaffoldError, codex, setup, target};
 use crate::anchor::{self, BASELINE, Tagged};
 use crate::place::{PEERS_DIR, Place, PlaceError};
 
@@ -79,11 +79,10 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
     let repo = target::repository(&top)?;
     let mut site = Site::look(options, Place::locate(&top, env)?, repo)?;
     if !options.settings.is_empty() {
-        let text = configure(site.accepted_bytes[0].as_deref(), &options.settings)?;
-        site.refuse_other(&text, options)?;
-        site.configured = Some(text);
+        site.configured = Some(configure(site.accepted_bytes[0].as_deref(), &options.settings)?);
     }
-    site.propose_setup(options, env)?;
+    site.propose(options, env)?;
+    site.refuse_other(options)?;
     site.template = gates::goals(&options.gates, options.language, &site.work)?;
     if site.template.asked {
         site.refuse_other_goals(options)?;
@@ -112,8 +111,8 @@ struct Site {
     accepted_bytes: [Option<Vec<u8>>; 2],
     /// The configuration with what the command line sets.
     configured: Option<String>,
-    /// The `setup` command that it got.
-    setup: Option<String>,
+    /// What else was written into it, for people.
+    proposed: Vec<String>,
     /// The goals of a new file.
     template: Template,
     /// What of the acceptance cannot be read, for people.
@@ -253,7 +252,7 @@ impl Site {
             accepted,
             accepted_bytes,
             configured: None,
-            setup: None,
+            proposed: Vec::new(),
             template: Template::default(),
             lost,
             unfinished,
@@ -261,23 +260,32 @@ impl Site {
         })
     }
 
-    /// Writes the usual `setup` for the command of the tests into a configuration that is new.
-    fn propose_setup(&mut self, options: &InitOptions, env: &Env) -> Result<(), ScaffoldError> {
-        let Gates::Tests(cmd) = &options.gates else { return Ok(()) };
+    /// Writes what fits this machine and this repository into a configuration that is new: the model of codex,
+    /// and the usual `setup` for the command of the tests.
+    fn propose(&mut self, options: &InitOptions, env: &Env) -> Result<(), ScaffoldError> {
         let there = match &self.kept {
             Some(dir) => dir.stat(peers::CONFIG)?.is_some(),
             None => false,
         };
-        if there || self.accepted_bytes[0].is_some() {
+        // One that an `init` laid down before it was cut short is told from another by what this one would write.
+        if (there && !self.unfinished) || self.accepted_bytes[0].is_some() {
             return Ok(());
         }
+        let base = self.configured.as_deref().unwrap_or(CONFIG);
+        if let Some((text, said)) = codex::pinned(base, env) {
+            self.configured = Some(text);
+            self.proposed.push(said);
+        }
+        let Gates::Tests(cmd) = &options.gates else { return Ok(()) };
         let base = self.configured.as_deref().unwrap_or(CONFIG);
         let proposed = setup::usual(&self.work, &[cmd], &setup::installed(env));
         if let Some((line, text)) =
             proposed.and_then(|line| setup::write(base, &line).map(|text| (line, text)))
         {
             self.configured = Some(text);
-            self.setup = Some(line);
+            self.proposed.push(format!(
+                "each clean checkout is set up by `{line}` before the tests run there (`setup` in .peers/config.yaml)"
+            ));
         }
         Ok(())
     }
@@ -304,8 +312,9 @@ impl Site {
     }
 
     /// Refuses settings that would not get into a configuration that is there and stays.
-    fn refuse_other(&self, text: &str, options: &InitOptions) -> Result<(), ScaffoldError> {
+    fn refuse_other(&self, options: &InitOptions) -> Result<(), ScaffoldError> {
         let (Some(dir), Some(first)) = (&self.kept, options.settings.first()) else { return Ok(()) };
+        let text = self.configured.as_deref().unwrap_or(CONFIG);
         match dir.read_opt(peers::CONFIG, limits::CONFIG)? {
             Some(bytes) if !is_laid(&bytes, text) => {
                 let why = "config.yaml is there already and stays; write it there".to_owned();
@@ -338,11 +347,6 @@ impl Site {
         for lost in std::mem::take(&mut self.lost) {
             steps.note(lost);
         }
-        if let Some(line) = &self.setup {
-            steps.note(format!(
-                "each clean checkout is set up by `{line}` before the tests run there (`setup` in .peers/config.yaml)"
-            ));
-        }
         let outcome = match (options.existing, self.has_peers_dir) {
             (Existing::Force, true) => Outcome::Rebuilt,
             (Existing::Upgrade, true) if !self.cloned => Outcome::Upgraded,
@@ -371,6 +375,9 @@ impl Site {
         self.logs(&mut steps)?;
         self.schemas(&mut steps)?;
         let config = self.operators(peers::CONFIG, CONFIG, 0, &mut steps)?;
+        for note in self.proposed.iter().filter(|_| !config.kept) {
+            steps.note(note);
+        }
         let Template { text, note, asked: _ } = self.template.clone();
         let goals = self.operators(peers::GOALS, &text, 1, &mut steps)?;
         if let Some(note) = note.filter(|_| !goals.kept && goals.bytes == text.as_bytes()) {

@@ -5,6 +5,7 @@
 //! they would do. Start reading at [`init`].
 
 mod backup;
+mod codex;
 mod deinit;
 pub mod detect;
 mod error;

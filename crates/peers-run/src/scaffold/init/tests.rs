@@ -775,3 +775,32 @@ fn what_is_detected_becomes_gates_without_a_word_of_the_files() {
     let goals = std::fs::read_to_string(repo.join(".peers/goals.yaml")).unwrap();
     assert!(goals.contains("\n  - id: tests-pass\n") && goals.contains("\n  - id: lint-clean\n"), "{goals}");
 }
+
+#[test]
+fn codex_is_pinned_to_its_own_model_where_the_configuration_is_new() {
+    let world = World::new();
+    std::fs::write(world.dir("home/.codex").join("config.toml"), "model = \"gpt-5-codex\"\n").unwrap();
+    let models = |repo: &std::path::Path| -> Vec<Option<String>> {
+        let text = std::fs::read_to_string(repo.join(".peers/config.yaml")).unwrap();
+        load::load_config(&text).unwrap().peers.into_iter().map(|peer| peer.model).collect()
+    };
+    let repo = world.repo("repo");
+    let report = world.init(&repo);
+    assert_eq!(models(&repo), [None, Some("gpt-5-codex".to_owned())]);
+    assert!(report.notes[0].starts_with("codex is pinned to `gpt-5-codex`, the model in "), "{report:?}");
+    assert!(world.agrees(&repo));
+
+    let given = world.repo("given");
+    let model = PeerSetting { field: Field::Model, text: "codex=o3".to_owned() };
+    let report = world.try_init(&given, |o| o.settings = vec![model]).unwrap();
+    assert_eq!((models(&given), report.notes), (vec![None, Some("o3".to_owned())], Vec::new()));
+
+    let cloned = world.repo("cloned");
+    std::fs::create_dir(cloned.join(".peers")).unwrap();
+    std::fs::write(cloned.join(".peers/config.yaml"), CONFIG).unwrap();
+    git(&cloned, &["add", "-f", ".peers"]);
+    git(&cloned, &["commit", "-q", "-m", "shared"]);
+    let report = world.init(&cloned);
+    assert_eq!(models(&cloned), [None, None]);
+    assert!(!report.notes.iter().any(|note| note.contains("pinned")), "{report:?}");
+}
