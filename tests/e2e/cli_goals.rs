@@ -149,6 +149,24 @@ fn lint_finds_a_gate_that_cannot_turn_red() {
 }
 
 #[test]
+fn lint_names_a_program_that_no_clean_checkout_has_and_the_setup_that_makes_it() {
+    let world = World::ready("true");
+    world.write(".gitignore", ".peers/\n.venv/\n");
+    world.write("requirements.txt", "pytest\n");
+    world.write(".peers/goals.yaml", &goals(&[("tests-pass", ".venv/bin/pytest")]));
+    let done = world.peers(&["goals", "lint"]).exits(1);
+    let line = "python3 -m venv .venv && .venv/bin/pip install --quiet -r requirements.txt";
+    let says = format!(
+        "goal `tests-pass`: `.venv/bin/pytest` lies in `.venv`, which git ignores, so a clean checkout does not have it; write `setup` into .peers/config.yaml, for instance `{line}`"
+    );
+    assert!(done.out.contains(&says), "{}", done.out);
+    let json = world.peers(&["goals", "lint", "--json"]).exits(1).json("peers.goals-lint/1");
+    assert_eq!(json["findings"][0]["kind"], "not-in-checkout");
+    world.write(".peers/config.yaml", &world.config(&format!("setup: {{commands: [{{cmd: '{line}'}}]}}\n")));
+    world.peers(&["goals", "lint"]).exits(0);
+}
+
+#[test]
 fn an_expression_is_tried_without_a_gate() {
     let world = World::bare();
     let eval = |args: &[&str]| world.peers(&[&["goals", "eval"], args].concat());

@@ -205,11 +205,14 @@ fn code(negative: bool) -> ExitCode {
 }
 
 fn lint(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let (_, mut disk) = cx.view()?;
+    let (place, mut disk) = cx.view()?;
     let loaded = boot::load(&mut disk)?;
-    let warnings = loaded.warnings();
+    let absent = loaded.not_in_checkouts(place.work_dir());
+    let mut warnings = loaded.warnings();
+    warnings.extend(absent.iter().map(|warning| term::line(&warning.to_string(), 400)));
     if as_json {
-        let found = peers_core::lint::goals(&loaded.goals);
+        let mut found = peers_core::lint::goals(&loaded.goals);
+        found.extend(absent);
         let body = json!({"goals": loaded.goals.len(), "warnings": warnings, "findings": found});
         cx.out.json("peers.goals-lint/1", &body)?;
     } else {

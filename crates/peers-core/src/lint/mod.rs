@@ -11,10 +11,11 @@ mod tests;
 use std::fmt;
 
 use peers_model::check;
-use peers_model::goal::{GateRun, Goal, HardGoal};
+use peers_model::goal::{GateRun, Goal, HardGoal, TreeChoice};
 use serde::Serialize;
 
 use self::shell::Flaw;
+pub use self::shell::{Program, program};
 use crate::dsl::{Comparison, Expr};
 
 /// Seconds below which a slow machine alone makes a gate red.
@@ -82,6 +83,42 @@ pub fn goals(goals: &[Goal]) -> Vec<Warning> {
         seen.push((goal, hard));
     }
     warnings
+}
+
+/// Directories that package managers make.
+const MANAGED: [&str; 5] = [".venv", "venv", "env", "node_modules", "vendor"];
+
+/// Gates whose program no clean checkout has, where nothing sets one up. `ignored` names the directory on the way
+/// to a path that git ignores; `setup` is the command that usually makes what package managers make.
+#[must_use]
+pub fn not_in_checkouts(
+    goals: &[Goal],
+    ignored: &dyn Fn(&str) -> Option<String>,
+    setup: Option<&str>,
+) -> Vec<Warning> {
+    let warning = |goal: &Goal| {
+        let hard = goal.gate().filter(|hard| hard.tree != TreeChoice::Live)?;
+        let GateRun::Shell { cmd, .. } = &hard.run else { return None };
+        let mut program = program(cmd)?;
+        if let Some(cwd) = &hard.cwd {
+            program.dir.insert_str(0, &format!("{cwd}/"));
+        }
+        let path = program.path()?;
+        let dir = ignored(&path)?;
+        let managed = dir.split('/').any(|part| MANAGED.contains(&part));
+        let write = match setup.filter(|_| managed) {
+            Some(line) => format!("for instance `{line}`"),
+            None => format!("with the command that makes `{path}`"),
+        };
+        Some(Warning {
+            goal: goal.id.to_string(),
+            kind: "not-in-checkout",
+            what: format!("`{path}` lies in `{dir}`, which git ignores"),
+            why: "a clean checkout does not have it".to_owned(),
+            write: format!("write `setup` into .peers/config.yaml, {write}"),
+        })
+    };
+    goals.iter().filter_map(warning).collect()
 }
 
 /// Whether a shell command ends with exit code 0 whatever it finds, as far as that is seen.

@@ -1,5 +1,7 @@
 //! Shell commands whose exit code says less than it seems to.
 
+use std::ops::ControlFlow;
+
 use super::script::{Item, Join, List, Pipeline, Stage, Word, outline};
 
 /// Commands within commands that are looked into.
@@ -41,6 +43,70 @@ pub(super) fn flaws(cmd: &str) -> Vec<Flaw> {
 struct Options {
     errexit: bool,
     pipefail: bool,
+}
+
+/// The program that a command begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The directory that the command changed into before, with a `/` at its end; empty = where it starts.
+    pub dir: String,
+    /// As it stands in the command.
+    pub word: String,
+}
+
+impl Program {
+    /// Its path from the directory in which the command starts; `None` for one of the search path, and for one
+    /// that lies elsewhere.
+    #[must_use]
+    pub fn path(&self) -> Option<String> {
+        let whole = format!("{}{}", self.dir, self.word);
+        let parts: Vec<&str> = whole.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+        let elsewhere = whole.starts_with(['/', '~']) || parts.contains(&"..");
+        (self.word.contains('/') && !elsewhere).then(|| parts.join("/"))
+    }
+}
+
+/// The first program that a command runs; `None` where that cannot be told.
+#[must_use]
+pub fn program(cmd: &str) -> Option<Program> {
+    let mut dir = String::new();
+    begins(&outline(cmd)?, &mut dir, 0).break_value().flatten()
+}
+
+fn begins(list: &List, dir: &mut String, depth: usize) -> ControlFlow<Option<Program>> {
+    let pipelines = list
+        .items
+        .iter()
+        .flat_map(|item| std::iter::once(&item.first).chain(item.rest.iter().map(|(_, pipeline)| pipeline)));
+    for stage in pipelines.flat_map(|pipeline| &pipeline.stages) {
+        let words = match stage {
+            Stage::Simple(words) => command(words),
+            Stage::Group(list) => {
+                begins(list, dir, depth)?;
+                continue;
+            }
+            Stage::Loop(_) => return ControlFlow::Break(None),
+        };
+        match words {
+            [] => {}
+            [cd, to] if cd.text == "cd" && to.literal => {
+                dir.push_str(&to.text);
+                dir.push('/');
+            }
+            [name, ..] if QUIET.contains(&name.text.as_str()) && name.text != "cd" => {}
+            [name, ..] if name.literal && name.text != "cd" => {
+                if let Some((script, _)) = script_of(words)
+                    && depth < NESTED
+                    && let Some(list) = outline(script)
+                {
+                    begins(&list, dir, depth + 1)?;
+                }
+                return ControlFlow::Break(Some(Program { dir: dir.clone(), word: name.text.clone() }));
+            }
+            _ => return ControlFlow::Break(None),
+        }
+    }
+    ControlFlow::Continue(())
 }
 
 fn look(list: &List, mut options: Options, text: &str, depth: usize, flaws: &mut Vec<Flaw>) {
@@ -214,9 +280,11 @@ fn exits_early(item: &Item) -> bool {
     })
 }
 
+/// What prepares and says something, and runs nothing.
+const QUIET: [&str; 8] = ["set", "export", "cd", "echo", "printf", "true", ":", "unset"];
+
 /// Whether the item is more than preparation.
 fn does_something(item: &Item) -> bool {
-    const QUIET: [&str; 8] = ["set", "export", "cd", "echo", "printf", "true", ":", "unset"];
     match sole(item) {
         Some(words) => {
             let runs_within = words.iter().any(|word| word.text.contains("$(") || word.text.contains('`'));

@@ -1,13 +1,17 @@
 //! Tests of `lint`.
 
-use peers_model::goal::{GoalEntry, GoalsFile, check_goals};
+use peers_model::goal::{Goal, GoalEntry, GoalsFile, check_goals};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Warning, goals, shell};
+use super::{Warning, goals, not_in_checkouts, program, shell};
 
 /// The kinds of warnings about gates that are given as `(id, more keys)`.
 fn about(entries: &[(&str, serde_json::Value)]) -> Vec<Warning> {
+    goals(&checked(entries))
+}
+
+fn checked(entries: &[(&str, serde_json::Value)]) -> Vec<Goal> {
     let entries = entries.iter().map(|(id, more)| {
         let mut entry = json!({"id": id, "type": "hard"});
         for (key, value) in more.as_object().unwrap() {
@@ -16,7 +20,7 @@ fn about(entries: &[(&str, serde_json::Value)]) -> Vec<Warning> {
         serde_json::from_value::<GoalEntry>(entry).unwrap()
     });
     let file = GoalsFile { goals: Some(entries.collect()) };
-    goals(&check_goals(file, 2, &["self-review"]).unwrap())
+    check_goals(file, 2, &["self-review"]).unwrap()
 }
 
 fn kinds(cmd: &str, pass_when: &str) -> Vec<&'static str> {
@@ -253,4 +257,50 @@ proptest! {
     fn any_mix_of_shell_is_looked_at_without_a_panic(text in "[a-z \"'`$(){}|&;<>\\\\\n#!=-]{0,80}") {
         drop(shell::flaws(&text));
     }
+}
+
+#[test]
+fn the_program_that_a_command_begins_with_is_found_where_the_shell_would_look() {
+    for (cmd, path) in [
+        (".venv/bin/pytest -q", Some(".venv/bin/pytest")),
+        ("./build/test", Some("build/test")),
+        ("cd web && CI=1 node_modules/.bin/vitest run", Some("web/node_modules/.bin/vitest")),
+        ("set -e; (cd a; cd b; ../x/y)", None),
+        ("bash -c 'cd a && b/c'", Some("a/b/c")),
+        // What comes before it may make it.
+        ("make && ./build/test", None),
+        ("python3 -m venv .venv && .venv/bin/pytest", None),
+        ("pytest", None),
+        ("/usr/bin/make", None),
+        ("~/bin/test", None),
+        ("$HOME/bin/test", None),
+        ("cd \"$D\" && ./test", None),
+        ("", None),
+    ] {
+        assert_eq!(program(cmd).and_then(|program| program.path()).as_deref(), path, "{cmd}");
+    }
+}
+
+#[test]
+fn a_gate_whose_program_no_clean_checkout_has_is_warned_of() {
+    let goals = checked(&[
+        ("tests-pass", json!({"cmd": ".venv/bin/pytest", "pass_when": "exit_code == 0"})),
+        ("built", json!({"cmd": "./out/test", "pass_when": "exit_code == 0", "cwd": "sub"})),
+        ("live", json!({"cmd": ".venv/bin/pytest", "pass_when": "exit_code == 0", "tree": "live"})),
+        ("committed", json!({"cmd": "./test.sh", "pass_when": "exit_code == 0"})),
+    ]);
+    let ignored = |path: &str| match path {
+        ".venv/bin/pytest" => Some(".venv".to_owned()),
+        "sub/out/test" => Some("sub/out".to_owned()),
+        _ => None,
+    };
+    let found = not_in_checkouts(&goals, &ignored, Some("python3 -m venv .venv"));
+    let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "goal `tests-pass`: `.venv/bin/pytest` lies in `.venv`, which git ignores, so a clean checkout does not have it; write `setup` into .peers/config.yaml, for instance `python3 -m venv .venv`",
+            "goal `built`: `sub/out/test` lies in `sub/out`, which git ignores, so a clean checkout does not have it; write `setup` into .peers/config.yaml, with the command that makes `sub/out/test`",
+        ]
+    );
 }

@@ -1,5 +1,9 @@
 //! `.gitignore` files.
 
+use std::path::Path;
+
+use crate::files::{self, Small};
+use crate::repo::PeerRepo;
 use crate::snapshot::pattern::Pattern;
 
 /// An ignore file larger than this is not read: more stays visible, never less.
@@ -39,6 +43,48 @@ impl IgnoreFile {
 /// What the files say, innermost (last) first.
 pub(crate) fn ignored(files: &[IgnoreFile], path: &[u8], is_dir: bool) -> bool {
     files.iter().rev().find_map(|file| file.verdict(path, is_dir)).unwrap_or(false)
+}
+
+/// The operator's own ignore file, which may be a symlink.
+pub(crate) fn of_operator(excludes: Option<&Path>) -> Option<IgnoreFile> {
+    let file = std::fs::canonicalize(excludes?).ok()?;
+    match files::read_small(&file, IGNORE_CAP) {
+        Ok(Small::Bytes(text)) => Some(IgnoreFile::parse(0, &text)),
+        _ => None,
+    }
+}
+
+impl PeerRepo {
+    /// The directory on the way to `path`, from the top, that git ignores, so that no clean checkout has what lies
+    /// there; `excludes` is one more ignore file, see [`crate::operator_excludes`]. `None` also for a file of the
+    /// commit at `HEAD`, and where that cannot be told.
+    #[must_use]
+    pub fn ignored_dir(&self, path: &str, excludes: Option<&Path>) -> Option<String> {
+        let facts = self.facts();
+        let committed = facts.head().and_then(|head| facts.tree_of(&head.commit));
+        if committed.and_then(|tree| facts.has_file(&tree, path.as_bytes())).ok()? {
+            return None;
+        }
+        let mut files: Vec<IgnoreFile> = of_operator(excludes).into_iter().collect();
+        // Where the directory is not there, what is above it still says that it is ignored.
+        let mut dir = Some(files::open_dir(self.work_dir()).ok()?);
+        let mut base = 0;
+        for (at, _) in path.match_indices('/') {
+            if let Some(dir) = &dir
+                && let Ok(Small::Bytes(text)) = files::read_small_at(dir, b".gitignore", IGNORE_CAP)
+            {
+                files.push(IgnoreFile::parse(base, &text));
+            }
+            let way = path.get(..at)?;
+            if ignored(&files, way.as_bytes(), true) {
+                return Some(way.to_owned());
+            }
+            let name = path.get(base..at)?;
+            dir = dir.and_then(|dir| files::open_dir_at(dir, name.as_bytes()).ok());
+            base = at + 1;
+        }
+        None
+    }
 }
 
 /// Trailing spaces go, unless escaped.

@@ -20,7 +20,7 @@ use crate::objects::{self, Entry, MODE_EXEC, MODE_FILE, MODE_GITLINK, MODE_LINK,
 use crate::snapshot::attrs::{ATTRS_CAP, AttrFile, Conversion, conversion};
 use crate::snapshot::cache::{Known, Stamp};
 use crate::snapshot::convert;
-use crate::snapshot::ignore::{IGNORE_CAP, IgnoreFile, ignored};
+use crate::snapshot::ignore::{self, IGNORE_CAP, IgnoreFile, ignored};
 use crate::snapshot::state::{DirtyFile, DirtyStatus, SubmoduleState};
 use crate::snapshot::submodule::{self, Committed};
 
@@ -130,12 +130,7 @@ impl<'a> Scan<'a> {
         excludes: Option<&Path>,
     ) -> Result<(Outcome, HashMap<Vec<u8>, Known>), GitError> {
         let top = files::open_dir(work_dir).map_err(|source| GitError::io(work_dir, source))?;
-        // The operator's own file may be a symlink.
-        if let Some(file) = excludes.and_then(|file| std::fs::canonicalize(file).ok())
-            && let Ok(Small::Bytes(text)) = files::read_small(&file, IGNORE_CAP)
-        {
-            self.ignores.push(IgnoreFile::parse(0, &text));
-        }
+        self.ignores.extend(ignore::of_operator(excludes));
         let tree = self.dir(&top, Some(head_tree), Mode::Plain, 0)?;
         // A work tree without any file is the empty tree.
         self.outcome.tree = match tree {

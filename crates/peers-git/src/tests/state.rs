@@ -136,6 +136,32 @@ fn ignore_files_of_the_tree_and_of_the_operator_count_and_tracked_files_are_neve
 }
 
 #[test]
+fn the_directory_that_keeps_a_file_out_of_every_checkout_is_named() {
+    let fixture = Fixture::new();
+    fixture.write("build/kept", "tracked");
+    fixture.commit("kept");
+    fixture.write(".gitignore", "build/\n/.venv\n");
+    fixture.write("web/.gitignore", "node_modules\n");
+    fixture.write("env/.gitignore", "*\n");
+    fixture.commit("ignore");
+    put(&fixture.path("excludes"), b"out/\n");
+    let repo = fixture.open();
+    for (path, expected) in [
+        (".venv/bin/pytest", Some(".venv")),
+        ("build/test", Some("build")),
+        ("build/kept", None),
+        ("web/node_modules/.bin/vitest", Some("web/node_modules")),
+        ("env/bin/pytest", Some("env/bin")),
+        ("out/test", Some("out")),
+        ("sub/.venv/bin/pytest", None),
+        ("a", None),
+        ("", None),
+    ] {
+        assert_eq!(repo.ignored_dir(path, Some(&fixture.path("excludes"))).as_deref(), expected, "{path}");
+    }
+}
+
+#[test]
 fn a_file_that_becomes_ignored_leaves_the_tree_again() {
     let fixture = Fixture::new();
     let control = fixture.imported();

@@ -1,6 +1,10 @@
 //! Config and goals as accepted, and what follows from them.
 
+use std::path::Path;
+
+use peers_core::lint::{self, Warning};
 use peers_core::machine::LoopConfig;
+use peers_git::PeerRepo;
 use peers_model::config::{Config, Driver, OnPeerUnavailable, Setup};
 use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, PLACEHOLDER, SHIPPED_GATES};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
@@ -12,6 +16,7 @@ use peers_sys::digest::sha256_hex;
 use peers_sys::term;
 
 use super::finding::{BootError, Finding};
+use super::options::setup_hint;
 use crate::engine::Reload;
 use crate::procs::{Book, OpenBook};
 
@@ -106,6 +111,18 @@ impl Loaded {
             .chain(self.no_own_gate())
             .chain(self.unwatched())
             .collect()
+    }
+
+    /// Gates whose program no clean checkout of this work tree has, as long as nothing sets one up.
+    #[must_use]
+    pub fn not_in_checkouts(&self, work_dir: &Path) -> Vec<Warning> {
+        let Some(repo) = PeerRepo::open(work_dir).ok().filter(|_| self.config.setup.commands.is_empty())
+        else {
+            return Vec::new();
+        };
+        let excludes = peers_git::operator_excludes();
+        let ignored = |path: &str| repo.ignored_dir(path, excludes.as_deref());
+        lint::not_in_checkouts(&self.goals, &ignored, setup_hint(self, work_dir).as_deref())
     }
 
     /// That nothing of the project itself is measured, which a start refuses.
