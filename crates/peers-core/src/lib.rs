@@ -22,6 +22,7 @@ pub mod reviews;
 pub mod scope;
 pub mod standstill;
 pub mod state;
+pub mod test_output;
 pub mod turns;
 pub mod waiting;
 pub mod watch;

@@ -1,11 +1,10 @@
 //! What a red gate or a failed turn says of itself, boiled down to what helps.
 
 use peers_core::failed::BY_PROCESS;
+use peers_core::test_output;
 use peers_model::outcome::{ExitClass, StopReason};
 use peers_model::record::TickRecord;
 use peers_sys::term;
-
-mod failing;
 
 /// Terminal cells of the last words of a process.
 const COMPLAINT: usize = 200;
@@ -16,7 +15,7 @@ const COMPLAINT: usize = 200;
 #[must_use]
 pub fn last_words(diagnostic: &str) -> String {
     let Some((why, out, err)) = tails(diagnostic) else { return diagnostic.trim().to_owned() };
-    let lines = failing::lines(out, err);
+    let lines = test_output::lines(out, err);
     // `pass_when returned False; exit_code=1`: the code is what tells something.
     let why = why.strip_prefix("pass_when returned False; ").unwrap_or(why);
     if lines.is_empty() { why.to_owned() } else { format!("{} ({why})", lines.join(" | ")) }

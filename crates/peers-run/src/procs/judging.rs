@@ -4,6 +4,7 @@ use std::path::Path;
 
 use peers_core::apply::bounded;
 use peers_core::dsl::{Evidence, Expr, MAX_JSON_BYTES, strict_json};
+use peers_core::test_output;
 use peers_model::limits;
 use peers_model::verdict::Verdict;
 use peers_sys::redact::Rules;
@@ -15,8 +16,10 @@ use super::capture::Capture;
 use super::command::Finished;
 use super::unwritten::Unwritten;
 
-/// Characters of each stream in a diagnostic.
+/// Characters of the end of each stream in a diagnostic.
 const TAIL: usize = 1000;
+/// Bytes of lines from before that end which name tests that failed.
+const NAMING: usize = 700;
 /// Findings of a check that a diagnostic shows.
 const FINDINGS: usize = 50;
 
@@ -96,10 +99,26 @@ fn diagnostic(reason: &str, finished: &Finished, rules: &Rules) -> String {
     };
     let text = format!(
         "{reason}; exit_code={code}; stdout-tail='{}'; stderr-tail='{}'",
-        tail(&finished.stdout, TAIL, rules),
-        tail(&finished.stderr, TAIL, rules)
+        told(&finished.stdout, rules),
+        told(&finished.stderr, rules)
     );
     bounded(&text, limits::DIAGNOSTIC)
+}
+
+/// The last characters of a stream, and before them what names a failure in the rest of it.
+fn told(stream: &Capture, rules: &Rules) -> String {
+    let tail = tail(stream, TAIL, rules);
+    if tail.chars().count() < TAIL {
+        return tail;
+    }
+    let text = stream.text();
+    let text = rules.redact(&text);
+    let text = term::block(&text);
+    let end = text.trim_end().len().saturating_sub(tail.len());
+    // A line that the cut goes through is whole here.
+    let end = text.match_indices('\n').map(|(at, _)| at).find(|at| *at >= end).unwrap_or(text.len());
+    let naming = test_output::naming(text.get(..end).unwrap_or_default(), NAMING);
+    if naming.is_empty() { tail } else { format!("{}\n[...]\n{tail}", naming.join("\n")) }
 }
 
 /// The last characters of a stream, without secrets and fit to be shown.
@@ -223,6 +242,21 @@ mod tests {
             !text.contains("hunter2") && text.contains("[redacted:secret:") && text.contains(" end'"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn of_a_long_output_the_lines_that_name_the_failing_test_stay() {
+        let table = "src/module.py          120      3    98%\n".repeat(60);
+        let out = format!("FAILED test_a.py::test_even - assert 3 == 2 hunter2-hunter2\n{table}");
+        let err = format!("{}--- FAIL: TestOdd (0.00s)\n{}", "x\n".repeat(2000), "y\n".repeat(2000));
+        let verdict = judge(&finished(RawExit::Code(1), &out, &err), "exit_code == 0", Path::new("/"));
+        let text = verdict.diagnostic();
+        assert!(
+            text.contains("stdout-tail='FAILED test_a.py::test_even - assert 3 == 2 [redacted:"),
+            "{text}"
+        );
+        assert!(text.contains("stderr-tail='--- FAIL: TestOdd (0.00s)\n[...]\n"), "{text}");
+        assert!(text.len() <= limits::DIAGNOSTIC && text.ends_with("y'"), "{text}");
     }
 
     #[test]
