@@ -217,3 +217,14 @@ fn deinit_takes_it_away_and_purge_the_store_too() {
     world.peers(&["deinit", "--purge", "--json"]).exits(0).json("peers.deinit/1");
     assert!(std::fs::read_dir(world.path("home/state/peers")).unwrap().next().is_none());
 }
+
+#[test]
+fn the_top_of_the_system_and_a_home_are_refused_without_a_word_of_git_init() {
+    let world = World::repo();
+    std::fs::create_dir_all(world.path("home")).unwrap();
+    let home = world.path("home");
+    for dir in ["/", home.to_str().unwrap()] {
+        let done = world.peers(&["-C", dir, "init"]).exits(5);
+        assert!(!done.err.contains("git init") && done.err.contains("hint: choose"), "{dir}: {}", done.err);
+    }
+}

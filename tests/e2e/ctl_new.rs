@@ -408,3 +408,16 @@ fn a_gate_whose_program_is_not_there_is_named_and_a_parent_that_is_missing_too()
     let said = format!("error: {0} is not there\nhint: `mkdir -p {0}` makes it\n", parent.display());
     assert_eq!(done.err, said);
 }
+
+#[test]
+fn a_bare_word_that_is_a_directory_here_is_refused_with_the_path_that_sets_it_up() {
+    let world = World::repo();
+    std::fs::create_dir(world.at("app")).unwrap();
+    let done = Ended::of(&command(&world, &["new", "app"]).output().unwrap()).exits(2);
+    assert!(done.err.contains("`./app` is a directory here"), "{}", done.err);
+    assert!(done.err.contains("hint: to set up that directory: `peers-ctl new ./app`"), "{}", done.err);
+    let asked = command(&world, &["new", "app", "--test", "true"]);
+    let (code, said) = World::on_terminal(asked, "y\n");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(world.at("app/.peers/goals.yaml").exists(), "{said}");
+}

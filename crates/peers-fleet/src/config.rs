@@ -128,12 +128,17 @@ pub fn projects_root(env: &Env) -> Result<PathBuf, Finding> {
 /// # Errors
 /// As [`projects_root`].
 pub fn project_path(argument: &Path, env: &Env) -> Result<PathBuf, Finding> {
-    let text = argument.to_string_lossy();
-    let verbatim = text.contains('/') || text == "." || text == ".." || text.starts_with('~');
-    if verbatim {
+    if !is_bare_word(argument) {
         return Ok(peers_sys::env::expand_home(argument, env));
     }
     Ok(projects_root(env)?.join(argument))
+}
+
+/// Whether an argument names a directory below the projects root.
+#[must_use]
+pub fn is_bare_word(argument: &Path) -> bool {
+    let text = argument.to_string_lossy();
+    !(text.contains('/') || text == "." || text == ".." || text.starts_with('~'))
 }
 
 /// The program that runs loops: as the environment says, else beside this one, else in the search path.

@@ -62,10 +62,7 @@ impl Env {
     /// The operator's home: `HOME`, else the password database; `None` when neither knows.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
-        self.absolute("HOME").or_else(|| {
-            let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok()??;
-            Some(user.dir).filter(|dir| dir.is_absolute())
-        })
+        self.absolute("HOME").or_else(home_of_user)
     }
 
     /// `$XDG_STATE_HOME`, else `~/.local/state`.
@@ -118,6 +115,13 @@ impl std::fmt::Debug for Env {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.vars.iter().map(|(name, _)| name)).finish()
     }
+}
+
+/// The home of this user in the password database, whatever `HOME` says.
+#[must_use]
+pub fn home_of_user() -> Option<PathBuf> {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok()??;
+    Some(user.dir).filter(|dir| dir.is_absolute())
 }
 
 /// The current directory.

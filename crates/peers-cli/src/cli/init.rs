@@ -107,6 +107,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     if uninstall {
         return uninstalled(dry_run, json, cx);
     }
+    scaffold::refuse_no_place(&cx.target, &cx.env)?;
     top_of_a_repository(cx)?;
     let options = InitOptions {
         target: cx.target.clone(),

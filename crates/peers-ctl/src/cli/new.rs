@@ -132,6 +132,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 
 /// Makes it, registers it, tells it, and starts it where that was asked for.
 fn make(args: &Args, path: &Path, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let path = &meant(path, ctl)?;
     let config = ctl.config_made()?;
     let site = Site::of(path, args.name.as_deref(), ctl)?;
     if args.replace_registration {
@@ -161,6 +162,37 @@ fn make(args: &Args, path: &Path, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     match registered {
         Ok(_) => told.tell(&config),
         Err(finding) => Err(told.unregistered(&finding)),
+    }
+}
+
+/// What PATH means: a bare word that is also a directory here is asked about.
+fn meant(path: &Path, ctl: &Ctl) -> Result<PathBuf, CommandError> {
+    let here = Path::new(".").join(path);
+    if path.as_os_str().is_empty() || !config::is_bare_word(path) || !here.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let below = config::project_path(path, &ctl.env).map_err(failed)?;
+    if below.canonicalize().is_ok_and(|below| here.canonicalize().is_ok_and(|here| here == below)) {
+        return Ok(path.to_owned());
+    }
+    let [shown, other] = [&here, &below].map(|path| term::inline(&path.to_string_lossy()));
+    let answer = if ctl.json {
+        None
+    } else {
+        ctl.out.ask(&format!("`{shown}` is a directory here. Set up that one, and not {other}? [y/n] "))?
+    };
+    match answer.as_deref().map(str::trim) {
+        Some("y" | "Y" | "yes") => Ok(here),
+        Some("n" | "N" | "no") => Ok(path.to_owned()),
+        _ => {
+            let word = term::inline(&path.to_string_lossy());
+            let hint = format!(
+                "to set up that directory: `peers-ctl new {}`",
+                term::quoted(&here.to_string_lossy())
+            );
+            Err(CommandError::usage(format!("`{word}` means {other}, and `{shown}` is a directory here"))
+                .hint(hint))
+        }
     }
 }
 
@@ -225,7 +257,7 @@ fn located(path: &Path, ctl: &Ctl) -> Result<(PathBuf, Option<PathBuf>), Command
     }
     let meant = config::project_path(path, &ctl.env).map_err(failed)?;
     let root = config::projects_root(&ctl.env).ok();
-    let root = root.filter(|root| !path.to_string_lossy().contains('/') && meant.parent() == Some(root));
+    let root = root.filter(|root| config::is_bare_word(path) && meant.parent() == Some(root));
     if let Ok(real) = meant.canonicalize() {
         return Ok((real, root));
     }

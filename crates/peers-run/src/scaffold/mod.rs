@@ -31,3 +31,4 @@ pub use host::{Did, HostHook, HostHooks, uninstall_host_hooks};
 pub use init::{Existing, InitOptions, init};
 pub use report::{Action, Change, DeinitReport, InitReport, Outcome, WORK_WITH_HOOKS};
 pub use settings::{Field, PeerSetting};
+pub use target::refuse_no_place;

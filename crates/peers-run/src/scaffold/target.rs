@@ -5,10 +5,19 @@ use std::path::{Path, PathBuf};
 
 use peers_git::{PeerRepo, RepoError};
 use peers_sys::dir::{Kind, SafeDir};
-use peers_sys::env::Env;
+use peers_sys::env::{Env, home_of_user};
 
 use super::ScaffoldError;
 use crate::place;
+
+/// Refuses a directory that is no place for agents, whether or not it is a repository: `/`, a home, the inside of
+/// a git directory.
+///
+/// # Errors
+/// [`ScaffoldError::Forbidden`], [`ScaffoldError::Unusable`], [`ScaffoldError::NotADirectory`].
+pub fn refuse_no_place(target: &Path, env: &Env) -> Result<(), ScaffoldError> {
+    admitted(target, env).map(drop)
+}
 
 /// The target without symlinks, if agents may work there.
 pub(super) fn admitted(target: &Path, env: &Env) -> Result<PathBuf, ScaffoldError> {
@@ -37,7 +46,8 @@ fn objection(path: &Path, env: &Env) -> Option<&'static str> {
     if ["/", "/etc", "/usr"].into_iter().map(Path::new).any(is) {
         return Some("belongs to the system");
     }
-    if home.as_deref().is_some_and(is) || config.as_deref().is_some_and(is) {
+    let homes = [home.clone(), home_of_user()];
+    if homes.iter().flatten().any(|home| is(home)) || config.as_deref().is_some_and(is) {
         return Some("is the operator's own and never a work place of agents");
     }
     if path.components().any(|part| part.as_os_str() == OsStr::new(".peers")) {

@@ -511,6 +511,7 @@ fn directories_that_are_no_work_place_are_refused() {
         (PathBuf::from("/usr"), "system"),
         (home.clone(), "operator"),
         (config, "operator"),
+        (peers_sys::env::home_of_user().unwrap(), "operator"),
         (repo.join(".git"), "git directory"),
         (repo.join(".git/hooks"), "git directory"),
         (bare.clone(), "bare"),
