@@ -605,3 +605,22 @@ fn a_kept_answer_is_about_what_a_link_leads_to() {
     std::fs::write(there.join("in"), "worse").unwrap();
     world.peers(&["verify"]).exits(1);
 }
+
+#[test]
+fn a_virtual_environment_on_the_path_is_named_with_what_the_gate_writes_instead() {
+    let world = World::ready("mytool --all");
+    world.write(".gitignore", ".peers/\n.venv/\n");
+    world.commit("Ignore");
+    world.write(".venv/bin/mytool", "#!/bin/sh\n");
+    let bin = world.at(".venv/bin").canonicalize().unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let run =
+        |args: &[&str]| Ended::of(&world.command(program()).args(args).env("PATH", &path).output().unwrap());
+    let what = format!("`{}` on your PATH lies in the repository, so gates do not get it", bin.display());
+    let says = format!("{what}; write `.venv/bin/mytool` in the gate");
+    let done = run(&["verify"]).exits(1);
+    assert!(done.err.contains(&format!("note: {says}")), "{}", done.err);
+    assert!(done.out.contains(&says), "the red gate says it too: {}", done.out);
+    assert!(run(&["doctor"]).out.contains(&what));
+    assert!(run(&["run", "--max-ticks", "1"]).err.contains(&format!("warning: {says}")));
+}

@@ -8,11 +8,14 @@ mod policy;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
+use peers_core::lint::{self, Program};
+use peers_model::goal::HardGoal;
 use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo};
 use peers_sys::env::Env;
-use peers_sys::reap;
+use peers_sys::{reap, term};
 use peers_tools::{CommandPlan, LoginEnv};
 
 pub use policy::{OperatorEnv, PolicyError};
@@ -85,8 +88,43 @@ pub struct Host {
     operator: Env,
     repo: PathBuf,
     path: OsString,
+    /// Entries of the operator's `PATH` that lie in the repository, and where in it.
+    left_out: Vec<(PathBuf, PathBuf)>,
     home: Option<PathBuf>,
     toolchain: Vec<(&'static str, PathBuf)>,
+}
+
+/// A directory on the operator's `PATH` that gates do not get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// As it stands in `PATH`.
+    pub dir: PathBuf,
+    /// What a gate writes in the place of its program's name; absent where no gate names one from there.
+    pub write: Option<String>,
+}
+
+impl LeftOut {
+    /// What a gate has to write, for people.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match &self.write {
+            Some(program) => format!("write `{}` in the gate", term::inline(program)),
+            None => "a gate that needs a program from there names it with its path".to_owned(),
+        }
+    }
+
+    /// What is left out, for people.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let dir = term::inline(&self.dir.to_string_lossy());
+        format!("`{dir}` on your PATH lies in the repository, so gates do not get it")
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.what(), self.remedy())
+    }
 }
 
 /// Names only: values may be secrets.
@@ -108,10 +146,19 @@ impl Host {
         // A link from outside that leads into the repository is as much the repository's.
         let outside =
             |path: &Path| place(path).is_some_and(|real| !real.starts_with(repo)) && !path.starts_with(repo);
+        let inside = |path: &Path| {
+            let real = place(path)?;
+            path.strip_prefix(repo).or_else(|_| real.strip_prefix(repo)).ok().map(Path::to_owned)
+        };
         let mut entries: Vec<PathBuf> = Vec::new();
+        let mut left_out: Vec<(PathBuf, PathBuf)> = Vec::new();
         for dir in operator.search_path() {
             if outside(&dir) && !entries.contains(&dir) {
                 entries.push(dir);
+            } else if let Some(below) = inside(&dir)
+                && !left_out.iter().any(|(known, _)| *known == dir)
+            {
+                left_out.push((dir, below));
             }
         }
         let path = if entries.is_empty() { FALLBACK_PATH.into() } else { join(&entries) };
@@ -127,13 +174,31 @@ impl Host {
                 toolchain.push((name, dir));
             }
         }
-        Self { operator: operator.clone(), repo: repo.to_owned(), path, home, toolchain }
+        Self { operator: operator.clone(), repo: repo.to_owned(), path, left_out, home, toolchain }
     }
 
     /// The search path of gates and hooks.
     #[must_use]
     pub fn path(&self) -> &OsStr {
         &self.path
+    }
+
+    /// The directories on the operator's `PATH` that gates do not get, since agents can write there; each with
+    /// what to write in the first of these gates that begins with a program from it.
+    #[must_use]
+    pub fn left_out<'g>(&self, gates: impl IntoIterator<Item = &'g HardGoal>) -> Vec<LeftOut> {
+        let programs: Vec<Program> = gates.into_iter().filter_map(lint::program).collect();
+        let of_path = |program: &&Program| !program.word.contains('/');
+        let left_out = self.left_out.iter().map(|(dir, below)| {
+            let has = |program: &&Program| self.repo.join(below).join(&program.word).is_file();
+            let found = programs.iter().filter(of_path).find(has);
+            let write = found.map(|program| {
+                let up = "../".repeat(program.dir.split('/').filter(|part| !part.is_empty()).count());
+                format!("{up}{}", below.join(&program.word).to_string_lossy())
+            });
+            LeftOut { dir: dir.clone(), write }
+        });
+        left_out.collect()
     }
 
     /// The work tree.
@@ -418,6 +483,8 @@ impl Builder {
 
 #[cfg(test)]
 mod tests {
+    use peers_model::goal::GateRun;
+
     use super::*;
 
     const REPO: &str = "/home/op/work";
@@ -600,6 +667,40 @@ mod tests {
         assert_eq!(host.path, "/usr/bin:/bin");
         let host = Host::with(&Env::from_pairs([("PATH", "/gone")]), Path::new(REPO), &place);
         assert_eq!(host.path, FALLBACK_PATH);
+    }
+
+    #[test]
+    fn a_directory_of_the_repository_on_the_path_is_named_with_what_a_gate_writes_instead() {
+        let tmp = tempfile::tempdir().unwrap();
+        let repo = tmp.path().canonicalize().unwrap();
+        for dir in [".venv/bin", "tools"] {
+            std::fs::create_dir_all(repo.join(dir)).unwrap();
+        }
+        std::fs::write(repo.join(".venv/bin/pytest"), "").unwrap();
+        let shown = repo.display();
+        let env = Env::from_pairs([(
+            "PATH",
+            format!("{shown}/.venv/bin:{shown}/gone:{shown}/tools:/usr/bin:{shown}/.venv/bin"),
+        )]);
+        let host = Host::look(&env, &repo);
+        let said = |cmds: &[&str]| -> Vec<String> {
+            let shell = |cmd: &&str| GateRun::Shell { cmd: (*cmd).to_owned(), pass_when: String::new() };
+            let gates: Vec<_> = cmds.iter().map(|cmd| HardGoal::new(shell(cmd))).collect();
+            host.left_out(&gates).iter().map(ToString::to_string).collect()
+        };
+        let of = |dir: &str, rest: &str| {
+            format!("`{shown}/{dir}` on your PATH lies in the repository, so gates do not get it; {rest}")
+        };
+        let named = "a gate that needs a program from there names it with its path";
+        assert_eq!(
+            said(&["make", "pytest -q"]),
+            [of(".venv/bin", "write `.venv/bin/pytest` in the gate"), of("tools", named)]
+        );
+        assert_eq!(
+            said(&["cd web && pytest"])[0],
+            of(".venv/bin", "write `../.venv/bin/pytest` in the gate")
+        );
+        assert_eq!(said(&[".venv/bin/pytest"])[0], of(".venv/bin", named));
     }
 
     #[test]

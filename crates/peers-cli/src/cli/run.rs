@@ -274,18 +274,20 @@ fn end(options: &RunOptions, summary: &RunSummary, cx: &Cx) -> Option<LoopView> 
 /// What the operator should know of the configuration before money is spent.
 fn doubts(options: &RunOptions, cx: &Cx) -> Vec<String> {
     let loaded = || {
-        let mut disk = Place::locate(&options.target, &cx.env).ok()?.open_view_disk().ok()?;
-        Some((boot::load(&mut disk).ok()?, store::read_state(&mut disk).ok()?))
+        let place = Place::locate(&options.target, &cx.env).ok()?;
+        let mut disk = place.open_view_disk().ok()?;
+        Some((boot::load(&mut disk).ok()?, store::read_state(&mut disk).ok()?, place))
     };
     // What cannot be loaded does not start.
-    let Some((loaded, state)) = loaded() else { return Vec::new() };
+    let Some((loaded, state, place)) = loaded() else { return Vec::new() };
     let config = &loaded.config;
     let doubts = peers_view::doubts(config, &accounting(config), options.max_usd)
         .into_iter()
         .map(|doubt| format!("{}: {}", if doubt.loud { "warning" } else { "note" }, doubt.text));
     let uncounted = peers_view::uncounted(config, options.max_usd, &state);
     let withheld = withheld(config, &loaded.goals, &cx.env);
-    let warnings = uncounted.into_iter().chain(withheld).chain(loaded.unwatched());
+    let left_out = loaded.left_out(place.work_dir(), &cx.env).into_iter().map(|dir| dir.to_string());
+    let warnings = uncounted.into_iter().chain(withheld).chain(left_out).chain(loaded.unwatched());
     doubts.chain(warnings.map(|text| format!("warning: {text}"))).collect()
 }
 

@@ -122,6 +122,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     cleared?;
     let only = with_needs(&args.only, &ground.loaded.goals);
     let options = VerifyOptions { only: only.clone(), pristine: args.pristine, fresh: args.fresh };
+    for dir in ground.loaded.left_out(ground.place.work_dir(), &cx.env) {
+        cx.out.talk(&format!("note: {dir}"));
+    }
     let view = Live::new(&cx.out, false);
     let verified = oneshot::verify(
         &ground.place,

@@ -15,7 +15,7 @@ use peers_model::goal::{GateRun, Goal, HardGoal, TreeChoice};
 use serde::Serialize;
 
 use self::shell::Flaw;
-pub use self::shell::{Program, program};
+pub use self::shell::Program;
 use crate::dsl::{Comparison, Expr};
 
 /// Seconds below which a slow machine alone makes a gate red.
@@ -85,6 +85,17 @@ pub fn goals(goals: &[Goal]) -> Vec<Warning> {
     warnings
 }
 
+/// The first program that a gate runs, seen from the top of the tree; `None` where that cannot be told.
+#[must_use]
+pub fn program(hard: &HardGoal) -> Option<Program> {
+    let GateRun::Shell { cmd, .. } = &hard.run else { return None };
+    let mut program = shell::program(cmd)?;
+    if let Some(cwd) = &hard.cwd {
+        program.dir.insert_str(0, &format!("{cwd}/"));
+    }
+    Some(program)
+}
+
 /// Directories that package managers make.
 const MANAGED: [&str; 5] = [".venv", "venv", "env", "node_modules", "vendor"];
 
@@ -98,12 +109,7 @@ pub fn not_in_checkouts(
 ) -> Vec<Warning> {
     let warning = |goal: &Goal| {
         let hard = goal.gate().filter(|hard| hard.tree != TreeChoice::Live)?;
-        let GateRun::Shell { cmd, .. } = &hard.run else { return None };
-        let mut program = program(cmd)?;
-        if let Some(cwd) = &hard.cwd {
-            program.dir.insert_str(0, &format!("{cwd}/"));
-        }
-        let path = program.path()?;
+        let path = program(hard)?.path()?;
         let dir = ignored(&path)?;
         let managed = dir.split('/').any(|part| MANAGED.contains(&part));
         let write = match setup.filter(|_| managed) {

@@ -48,15 +48,15 @@ struct Options {
 /// The program that a command begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// The directory that the command changed into before, with a `/` at its end; empty = where it starts.
+    /// The directory in which it runs, with a `/` at its end; empty = where the command starts.
     pub dir: String,
     /// As it stands in the command.
     pub word: String,
 }
 
 impl Program {
-    /// Its path from the directory in which the command starts; `None` for one of the search path, and for one
-    /// that lies elsewhere.
+    /// Its path from where the command starts; `None` for one of the search path, and for one that lies
+    /// elsewhere.
     #[must_use]
     pub fn path(&self) -> Option<String> {
         let whole = format!("{}{}", self.dir, self.word);
@@ -67,8 +67,7 @@ impl Program {
 }
 
 /// The first program that a command runs; `None` where that cannot be told.
-#[must_use]
-pub fn program(cmd: &str) -> Option<Program> {
+pub(super) fn program(cmd: &str) -> Option<Program> {
     let mut dir = String::new();
     begins(&outline(cmd)?, &mut dir, 0).break_value().flatten()
 }

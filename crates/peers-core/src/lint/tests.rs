@@ -4,7 +4,8 @@ use peers_model::goal::{Goal, GoalEntry, GoalsFile, check_goals};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Warning, goals, not_in_checkouts, program, shell};
+use super::shell::program;
+use super::{Warning, goals, not_in_checkouts, shell};
 
 /// The kinds of warnings about gates that are given as `(id, more keys)`.
 fn about(entries: &[(&str, serde_json::Value)]) -> Vec<Warning> {

@@ -13,11 +13,13 @@ use peers_store::accept::{self, Accepted};
 use peers_store::load::{self, LoadError, Source};
 use peers_store::{Area, Disk, DiskErrorKind, StoreError, layout};
 use peers_sys::digest::sha256_hex;
+use peers_sys::env::Env;
 use peers_sys::term;
 
 use super::finding::{BootError, Finding};
 use super::options::setup_hint;
 use crate::engine::Reload;
+use crate::env::{Host, LeftOut};
 use crate::procs::{Book, OpenBook};
 
 /// What to do about files that are not what was accepted.
@@ -123,6 +125,12 @@ impl Loaded {
         let excludes = peers_git::operator_excludes();
         let ignored = |path: &str| repo.ignored_dir(path, excludes.as_deref());
         lint::not_in_checkouts(&self.goals, &ignored, setup_hint(self, work_dir).as_deref())
+    }
+
+    /// The directories on the operator's `PATH` that gates of this work tree do not get.
+    #[must_use]
+    pub fn left_out(&self, work_dir: &Path, env: &Env) -> Vec<LeftOut> {
+        Host::look(env, work_dir).left_out(self.goals.iter().filter_map(Goal::gate))
     }
 
     /// That nothing of the project itself is measured, which a start refuses.

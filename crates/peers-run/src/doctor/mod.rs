@@ -162,6 +162,8 @@ pub fn examine(place: &Place, env: &Env, ask: Ask) -> Result<Report, BootError> 
     }
     if let Some(loaded) = &loaded {
         report.checks.extend(hooks::look(place, env, &loaded.config));
+        let left_out = loaded.left_out(place.work_dir(), env);
+        report.checks.extend(left_out.iter().map(|dir| Check::warning("gates", dir.what(), dir.remedy())));
     }
     let unseen_lock = store_is_gone(place) && holder.is_none();
     report.checks.push(if unseen_lock { unseen(place) } else { lock(holder.as_ref()) });

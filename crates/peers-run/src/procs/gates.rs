@@ -401,7 +401,11 @@ impl Batch {
             return None;
         }
         let verdict = match &gate.pass_when {
-            Some(pass_when) => judging::shell(&finished, pass_when, (tree, &unwritten), &self.site.rules),
+            Some(pass_when) => {
+                let left_out = self.site.host.left_out([&gate.hard]);
+                let left_out = left_out.iter().find(|left_out| left_out.write.is_some());
+                judging::shell(&finished, pass_when, (tree, &unwritten), left_out, &self.site.rules)
+            }
             None => judging::check(&finished, &self.site.rules),
         };
         Some(Attempt { leaked: finished.leaked, exit: finished.exit, ..Attempt::none(verdict) })

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::capture::Capture;
 use super::command::Finished;
 use super::unwritten::Unwritten;
+use crate::env::LeftOut;
 
 /// Characters of the end of each stream in a diagnostic.
 const TAIL: usize = 1000;
@@ -36,11 +37,12 @@ pub(super) fn red(why: &str) -> Verdict {
 const NOT_WRITTEN: &str = "the command did not write it: it is a file of the commit, or was there after \
                            `setup`; let the command make the report";
 
-/// The verdict on a shell gate.
+/// The verdict on a shell gate. `left_out` is told where the command did not find what it runs.
 pub(super) fn shell(
     finished: &Finished,
     pass_when: &Expr,
     (tree, unwritten): (&Path, &Unwritten),
+    left_out: Option<&LeftOut>,
     rules: &Rules,
 ) -> Verdict {
     if let Some(failure) = &finished.stub {
@@ -67,8 +69,17 @@ pub(super) fn shell(
         Ok(false) => "pass_when returned False".to_owned(),
         Err(error) => format!("pass_when error: {error}"),
     };
+    let not_found =
+        code == 127 || [evidence.stdout, evidence.stderr].iter().any(|text| text.contains(NO_MODULE));
+    let reason = match left_out.filter(|_| not_found) {
+        Some(left_out) => format!("{reason}; {left_out}"),
+        None => reason,
+    };
     Verdict::Fail { diagnostic: diagnostic(&reason, finished, rules) }
 }
+
+/// What Python says of a module that is not installed, in a program of its own or asked for by `-m`.
+const NO_MODULE: &str = "No module named ";
 
 /// The verdict on a built-in check, which judges by itself: 0 pass, 1 violated, else it could not.
 pub(super) fn check(finished: &Finished, rules: &Rules) -> Verdict {
@@ -211,6 +222,7 @@ mod tests {
             finished,
             &Expr::parse(pass_when).unwrap(),
             (tree, &all_written),
+            None,
             &Rules::new(["hunter2-hunter2"]),
         )
     }
@@ -222,6 +234,29 @@ mod tests {
         assert_eq!(verdict, Verdict::Fail { diagnostic: expected.into() });
         let verdict = judge(&finished(RawExit::Code(0), "x", ""), "int(stdout) == 0", Path::new("/"));
         assert!(verdict.diagnostic().starts_with("pass_when error: "), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_gate_that_does_not_find_what_it_runs_names_what_is_left_out_of_its_path() {
+        let left_out = LeftOut { dir: "/r/.venv/bin".into(), write: Some(".venv/bin/pytest".into()) };
+        let judge = |exit: i32, stderr: &str| {
+            let (finished, pass) = (finished(RawExit::Code(exit), "", stderr), Expr::parse("exit_code == 0"));
+            let at = (Path::new("/"), &Unwritten::default());
+            shell(&finished, &pass.unwrap(), at, Some(&left_out), Rules::patterns()).diagnostic().to_owned()
+        };
+        let why = "`/r/.venv/bin` on your PATH lies in the repository, so gates do not get it; write `.venv/bin/pytest` in the gate";
+        for (exit, stderr, told) in [
+            (127, "sh: 1: pytest: not found", true),
+            (1, "/usr/bin/python3: No module named pytest", true),
+            (1, "1 failed", false),
+        ] {
+            let said = judge(exit, stderr);
+            assert_eq!(
+                said.starts_with(&format!("pass_when returned False; {why}; exit_code={exit}; ")),
+                told,
+                "{said}"
+            );
+        }
     }
 
     #[test]
@@ -302,7 +337,8 @@ mod tests {
         std::fs::write(at("out/cov.json"), green).unwrap();
         let marked = Unwritten::mark(tree.path(), &pass_when.json_files()).unwrap();
         let done = finished(RawExit::Code(0), "", "");
-        let judge = || shell(&done, &pass_when, (tree.path(), &marked), &Rules::new(["hunter2-hunter2"]));
+        let judge =
+            || shell(&done, &pass_when, (tree.path(), &marked), None, &Rules::new(["hunter2-hunter2"]));
         let red = judge();
         assert!(
             red.diagnostic().starts_with("pass_when error: ") && red.diagnostic().contains("did not write"),
@@ -318,7 +354,7 @@ mod tests {
         let marked = Unwritten::mark(tree.path(), &pass_when.json_files()).unwrap();
         std::fs::write(at("new"), green).unwrap();
         std::fs::rename(at("new"), at("out/cov.json")).unwrap();
-        assert!(shell(&done, &pass_when, (tree.path(), &marked), &Rules::new(["x-x-x-x-x"])).is_pass());
+        assert!(shell(&done, &pass_when, (tree.path(), &marked), None, &Rules::new(["x-x-x-x-x"])).is_pass());
     }
 
     #[test]
