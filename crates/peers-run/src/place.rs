@@ -348,18 +348,21 @@ impl Place {
         }
     }
 
-    /// Whether `.peers/` holds what a clone brings along, goals and configuration, and nothing of a set-up on
-    /// this machine, which always has a place for its logs. Best effort: what cannot be looked at is none.
+    /// Whether `.peers/` holds what a clone brings along or a person wrote, goals and configuration, and nothing of
+    /// a set-up on this machine, which always has its list of runs. Best effort: what cannot be looked at is none.
     #[must_use]
     pub fn is_cloned(&self) -> bool {
         let Some(peers) = self.open_work().ok().and_then(|work| work.subdir(PEERS_DIR).ok()) else {
             return false;
         };
-        let is = |name: &str, kind: Option<Kind>| {
-            peers.stat(name).is_ok_and(|stat| stat.map(|stat| stat.kind) == kind)
+        let is_file =
+            |name: &str| peers.stat(name).is_ok_and(|stat| stat.is_some_and(|stat| stat.kind == Kind::File));
+        // `peers verify` of a clone leaves the output of gates there.
+        let set_up = match peers.parent_of(layout::peers::MIRROR) {
+            Ok((log, runs)) => log.stat(runs).map_or(true, |stat| stat.is_some()),
+            Err(error) => !error.is_not_found(),
         };
-        let files = [layout::peers::GOALS, layout::peers::CONFIG];
-        is("log", None) && files.into_iter().any(|file| is(file, Some(Kind::File)))
+        !set_up && [layout::peers::GOALS, layout::peers::CONFIG].into_iter().any(is_file)
     }
 
     /// Where this very directory was when a store was made for it. Best effort, for a hint.

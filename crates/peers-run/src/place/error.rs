@@ -83,7 +83,7 @@ pub enum PlaceError {
         from: String,
         /// Where the same directory was, according to another store.
         was: Option<PathBuf>,
-        /// It was never set up here: goals and configuration came along with a clone.
+        /// It was never set up here: goals and configuration came along with a clone, or were written by hand.
         cloned: bool,
     },
     /// The store was made for another directory.
@@ -174,7 +174,7 @@ impl PlaceError {
                 format!("it was moved: `peers store attach {}`", shown(was))
             }
             Self::NoStore { cloned: true, .. } => {
-                "`peers init` makes one and keeps the goals and the configuration that came along with this clone; look at them, then `peers goals accept`".to_owned()
+                "`peers init` makes one and keeps the goals and the configuration that are there; look at them, then `peers goals accept`".to_owned()
             }
             Self::NoStore { was: None, .. } => {
                 "if that variable was another one, set it as it was; if the repository was moved: `peers store attach OLD-PATH`; if the store is lost, restore it from a copy; only to start over without its history: `peers init --force`"

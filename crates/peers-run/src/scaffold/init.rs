@@ -105,7 +105,7 @@ struct Site {
     project: Option<Project>,
     /// The store has no anchor yet; that of `project` is where the oldest run began.
     unanchored: bool,
-    /// Goals and configuration came along with a clone.
+    /// Goals and configuration came along with a clone, or were written by hand.
     cloned: bool,
     accepted: Option<Accepted>,
     accepted_bytes: [Option<Vec<u8>>; 2],
@@ -615,8 +615,9 @@ impl Site {
             strange.push(peers::CONFIG);
         }
         if self.cloned {
+            let were = if strange.len() == 1 { "was" } else { "were" };
             steps.note(format!(
-                "not accepted: {} came along with this clone; read what would run as you there, then `peers goals accept` takes it over",
+                "not accepted: {} {were} there before; read what would run as you there, then run `peers goals accept`",
                 strange.join(" and ")
             ));
             return Ok(());

@@ -346,11 +346,30 @@ fn goals_that_came_along_with_a_clone_stay_and_wait_to_be_accepted() {
         assert_eq!(std::fs::read(clone.join(".peers/goals.yaml")).unwrap(), b"goals: []\n");
         assert_eq!(git(&clone, &["status", "--porcelain"]), "");
         assert!(world.accepted(&clone).is_none());
-        let note = "not accepted: goals.yaml and config.yaml came along with this clone";
+        let note = "not accepted: goals.yaml and config.yaml were there before";
         assert!(report.notes.iter().any(|n| n.starts_with(note)), "{:?}", report.notes);
         assert!(world.place(&clone).open_store_disk().is_ok());
         assert_eq!(world.refused(&clone, |_| {}).exit(), exit::CONFLICT, "it is set up now");
     }
+}
+
+#[test]
+fn upgrade_adopts_an_ignored_directory_that_was_written_by_hand() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    std::fs::write(repo.join(".gitignore"), ".peers/\n").unwrap();
+    git(&repo, &["add", ".gitignore"]);
+    git(&repo, &["commit", "-q", "-m", "ignore"]);
+    // What gates of an earlier `peers verify` printed lies there, too.
+    std::fs::create_dir_all(repo.join(".peers/log/gates")).unwrap();
+    std::fs::write(repo.join(".peers/goals.yaml"), "goals: []\n").unwrap();
+    let report = world.upgrade(&repo);
+    assert_eq!(report.outcome, Outcome::Fresh);
+    assert_eq!(std::fs::read(repo.join(".peers/goals.yaml")).unwrap(), b"goals: []\n");
+    assert!(has(&report, Action::Create, ".peers/config.yaml"), "{report:?}");
+    let note = "not accepted: goals.yaml was there before";
+    assert!(report.notes.iter().any(|n| n.starts_with(note)), "{:?}", report.notes);
+    assert!(world.accepted(&repo).is_none());
 }
 
 #[test]
@@ -368,7 +387,7 @@ fn one_file_of_a_clone_is_enough_and_settings_of_peers_need_a_new_one() {
     assert!(has(&report, Action::Create, ".peers/config.yaml"), "{report:?}");
     assert!(std::fs::read_to_string(repo.join(".peers/config.yaml")).unwrap().contains("model: m"));
     assert!(world.accepted(&repo).is_none());
-    let note = "not accepted: goals.yaml came along";
+    let note = "not accepted: goals.yaml was there before";
     assert!(report.notes.iter().any(|n| n.starts_with(note)), "{:?}", report.notes);
 }
 

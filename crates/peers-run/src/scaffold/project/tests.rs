@@ -240,7 +240,7 @@ fn a_clone_that_brings_goals_along_keeps_them_for_its_operator() {
     let (created, _) = new(&world, &options(&world, "cloned")).unwrap();
     assert_eq!(created.how, How::Adopted);
     assert!(world.accepted(&path).is_none());
-    let told = |note: &String| note.starts_with("not accepted: goals.yaml and config.yaml came along");
+    let told = |note: &String| note.starts_with("not accepted: goals.yaml and config.yaml were there before");
     assert!(created.init.notes.iter().any(told), "{:?}", created.init.notes);
 }
 
