@@ -6,7 +6,8 @@
 mod after_tick;
 
 use peers_model::record::{
-    AckTarget, CapSet, ExitRecord, GateRule, OperatorOp, Record, Rules, RunStarted, TickRecord, TickStarted,
+    AckTarget, CapSet, ExitRecord, GateRule, OperatorOp, ProofRecord, Record, Rules, RunStarted, TickRecord,
+    TickStarted, TrialRecord,
 };
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp};
 use thiserror::Error;
@@ -91,33 +92,8 @@ impl State {
                 }
                 self.note_progress(self.progress.closed);
             }
-            Record::Proof(proof) => {
-                self.spent.gate_ms = self.spent.gate_ms.saturating_add(proof.took_ms);
-                self.board.take_proof(self.ticks, &proof.verdicts);
-                for judged in &proof.verdicts {
-                    let Some(rule) = self.rules.gates.iter().find(|g| g.id == judged.goal) else { continue };
-                    let verdict = ProofVerdict {
-                        head: proof.at.head.clone(),
-                        tree: proof.at.tree.clone(),
-                        gate: rule.digest.clone(),
-                        setup_failed: judged.setup_failed,
-                        earlier: false,
-                        verdict: judged.verdict.clone(),
-                    };
-                    self.proofs.verdicts.insert(judged.goal.clone(), verdict);
-                }
-                let proved = converge::proved(self, &proof.at).len();
-                self.standstill.proof(proved);
-            }
-            Record::Trial(trial) => {
-                self.spent.gate_ms = self.spent.gate_ms.saturating_add(trial.took_ms);
-                let rules = self.rules.gates.iter().filter(|rule| trial.asked.contains(&rule.id));
-                for GateRule { id, digest, .. } in rules {
-                    let tried = Tried { gate: digest.clone(), only_here: trial.only_here.contains(id) };
-                    self.trial.gates.insert(id.clone(), tried);
-                }
-                self.trial.manifests = trial.verdicts.iter().find_map(|judged| judged.manifests.clone());
-            }
+            Record::Proof(proof) => self.apply_proof(proof),
+            Record::Trial(trial) => self.apply_trial(trial),
             Record::Cooling(cooling) => {
                 let health = self.peers.entry(cooling.peer.clone()).or_default();
                 health.not_before = Some(cooling.until);
@@ -170,6 +146,35 @@ impl State {
     ) -> Result<Self, IllegalRecord> {
         self.apply(ts, run, record)?;
         Ok(self)
+    }
+
+    fn apply_proof(&mut self, proof: &ProofRecord) {
+        self.spent.gate_ms = self.spent.gate_ms.saturating_add(proof.took_ms);
+        self.board.take_proof(self.ticks, &proof.verdicts);
+        for judged in &proof.verdicts {
+            let Some(rule) = self.rules.gates.iter().find(|g| g.id == judged.goal) else { continue };
+            let verdict = ProofVerdict {
+                head: proof.at.head.clone(),
+                tree: proof.at.tree.clone(),
+                gate: rule.digest.clone(),
+                setup_failed: judged.setup_failed,
+                earlier: false,
+                verdict: judged.verdict.clone(),
+            };
+            self.proofs.verdicts.insert(judged.goal.clone(), verdict);
+        }
+        let proved = converge::proved(self, &proof.at).len();
+        self.standstill.proof(proved);
+    }
+
+    fn apply_trial(&mut self, trial: &TrialRecord) {
+        self.spent.gate_ms = self.spent.gate_ms.saturating_add(trial.took_ms);
+        let rules = self.rules.gates.iter().filter(|rule| trial.asked.contains(&rule.id));
+        for GateRule { id, digest, .. } in rules {
+            let tried = Tried { gate: digest.clone(), only_here: trial.only_here.contains(id) };
+            self.trial.gates.insert(id.clone(), tried);
+        }
+        self.trial.manifests = trial.verdicts.iter().find_map(|judged| judged.manifests.clone());
     }
 
     fn apply_run_started(&mut self, ts: Timestamp, id: &RunId, started: &RunStarted) {
@@ -329,7 +334,7 @@ impl State {
             }
         }
         let left_nothing = !tick.tree_changed && tick.commits.is_empty();
-        let counts = !tick.outcome.is_neutral() && !(tick.outcome.is_breakdown() && left_nothing);
+        let counts = !(tick.outcome.is_neutral() || (tick.outcome.is_breakdown() && left_nothing));
         if !counts {
             // Nobody could work: no tick of a red streak.
             self.board.pass_over(tick.iteration);

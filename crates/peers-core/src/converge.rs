@@ -202,7 +202,7 @@ pub fn soft_pending(state: &State, facts: &Facts) -> Vec<GoalId> {
 /// What is missing at these facts and whose answer it is, for people.
 #[must_use]
 pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
-    let named = |ids: &[GoalId]| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+    let quoted = |ids: &[GoalId]| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
     let peers = |helps: &dyn Fn(&PeerName) -> bool| {
         let names = state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| helps(peer));
         names.map(ToString::to_string).collect::<Vec<_>>().join(" or ")
@@ -211,9 +211,9 @@ pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
         Standing::Red => match (proof_failed(state, facts), state.board.red(&state.rules)) {
             (failed, red) if red.is_empty() && !failed.is_empty() => format!(
                 "{} green in the work tree and red in a clean checkout, which is anybody's work",
-                named(&failed)
+                quoted(&failed)
             ),
-            (_, red) => format!("{} green, which is anybody's work", named(&red)),
+            (_, red) => format!("{} green, which is anybody's work", quoted(&red)),
         },
         Standing::Dirty => "a clean work tree: somebody has to commit or remove what lies there".into(),
         Standing::SoftPending(goals) => {

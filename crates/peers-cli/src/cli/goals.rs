@@ -207,7 +207,7 @@ fn code(negative: bool) -> ExitCode {
 fn lint(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
     let loaded = boot::load(&mut disk)?;
-    let absent = loaded.not_in_checkouts(place.work_dir());
+    let absent = loaded.not_in_checkouts(place.work_dir(), &cx.env);
     let mut warnings = loaded.warnings();
     warnings.extend(absent.iter().map(|warning| term::line(&warning.to_string(), 400)));
     if as_json {

@@ -117,14 +117,14 @@ impl Loaded {
 
     /// Gates whose program no clean checkout of this work tree has, as long as nothing sets one up.
     #[must_use]
-    pub fn not_in_checkouts(&self, work_dir: &Path) -> Vec<Warning> {
+    pub fn not_in_checkouts(&self, work_dir: &Path, env: &Env) -> Vec<Warning> {
         let Some(repo) = PeerRepo::open(work_dir).ok().filter(|_| self.config.setup.commands.is_empty())
         else {
             return Vec::new();
         };
         let excludes = peers_git::operator_excludes();
         let ignored = |path: &str| repo.ignored_dir(path, excludes.as_deref());
-        lint::not_in_checkouts(&self.goals, &ignored, setup_hint(self, work_dir).as_deref())
+        lint::not_in_checkouts(&self.goals, &ignored, setup_hint(self, work_dir, env).as_deref())
     }
 
     /// The directories on the operator's `PATH` that gates of this work tree do not get.

@@ -19,6 +19,7 @@ pub(super) const UNCONFINED: &str = "none";
 
 /// What `peers run` was asked.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct RunOptions {
     /// The work tree.
     pub target: PathBuf,

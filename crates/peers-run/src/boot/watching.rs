@@ -22,7 +22,7 @@ impl Observer for Watching {
             Notice::GatesStarted { .. } | Notice::TrialStarted { .. } => self.lock.tell(Some(at.wall)),
             // Nothing else is told while gates run. The guard compares the content as it is in a turn.
             Notice::GatesDone { .. } | Notice::TrialEnded { .. } | Notice::TickEnded(_) => {
-                self.lock.tell(None)
+                self.lock.tell(None);
             }
             Notice::RunStarted
             | Notice::Recovering(_)

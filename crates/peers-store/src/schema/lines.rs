@@ -276,6 +276,7 @@ const TICK: &[Field] = &[
 
 const CAPS: &str = "max_iterations|max_runtime_s|max_wall_s|max_consecutive_failures|max_tokens|max_usd";
 
+#[expect(clippy::too_many_lines, reason = "a list, entry by entry")]
 fn definitions() -> Value {
     json!({
         "digests": object(&[("goals", "sha256", "goals.yaml."), ("config", "sha256", "config.yaml.")]),

@@ -90,14 +90,15 @@ fn entry(pair: Pair<'_>, name: &OsStr, depth: usize, path: &Path) -> Result<(), 
             let target = rustix::fs::readlinkat(from, name, Vec::new()).map_err(failed)?;
             rustix::fs::symlinkat(target, to, name).map_err(failed)
         }
-        _ => Ok(()),
+        Kind::Special => Ok(()),
     }
 }
 
 /// Gives a copy the mode and the time of last change of what it was copied from.
 fn finish(copy: &OwnedFd, stat: &Stat) -> Result<(), Errno> {
     rustix::fs::fchmod(copy, Mode::from_raw_mode(stat.st_mode & PERMISSIONS))?;
-    let modified = Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ };
+    let modified =
+        Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec.try_into().unwrap_or_default() };
     rustix::fs::futimens(copy, &Timestamps { last_access: modified, last_modification: modified })
 }
 

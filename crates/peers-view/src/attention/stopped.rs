@@ -189,7 +189,6 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Option<String> {
         StopReason::LockHeld => None,
         StopReason::Budget(kind) => raise(facts, *kind),
         StopReason::StuckGate(id) => Some(then(&read(facts, id)?, &spelling.start()?)),
-        StopReason::StuckIdle => spelling.either(("report", ""), "report"),
         StopReason::AllPeersDegraded => failed(facts),
         StopReason::StuckSkeptic => {
             let tick = facts.ticks.iter().rev().find(|tick| tick.skeptic.is_some())?.tick;
@@ -210,7 +209,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Option<String> {
             }
         }
         StopReason::GoalMutation(_) => Some(then(&spelling.peers("goals restore")?, &spelling.resume()?)),
-        StopReason::Tamper(_) => spelling.either(("report", ""), "report"),
+        StopReason::StuckIdle | StopReason::Tamper(_) => spelling.either(("report", ""), "report"),
         StopReason::Error(ErrorKind::DiskFull) => space(facts),
     }
 }
