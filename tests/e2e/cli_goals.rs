@@ -327,7 +327,7 @@ fn a_gate_of_any_name_that_stays_red_while_nothing_changes_stops_the_run_as_idle
     world.accept(&[]);
     let run = world.peers(&["run", "--max-ticks", "12"]).exits(11);
     assert_eq!(run.last_line(), "Stopped: stuck:idle", "{}", run.err);
-    assert!(run.err.contains("missing: `real` green, which is anybody's work"), "{}", run.err);
+    assert!(run.err.contains("missing: `real` is red; any peer can fix that"), "{}", run.err);
     world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 2, stuck_halt_gates: []}\n"));
     world.accept(&[]);
     world.peers(&["run", "--max-ticks", "2"]).exits(0);

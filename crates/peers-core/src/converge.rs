@@ -210,12 +210,12 @@ pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
     match standing {
         Standing::Red => match (proof_failed(state, facts), state.board.red(&state.rules)) {
             (failed, red) if red.is_empty() && !failed.is_empty() => format!(
-                "{} green in the work tree and red in a clean checkout, which is anybody's work",
+                "{} passes in the work tree and fails in a clean checkout; any peer can fix that",
                 quoted(&failed)
             ),
-            (_, red) => format!("{} green, which is anybody's work", quoted(&red)),
+            (_, red) => format!("{} is red; any peer can fix that", quoted(&red)),
         },
-        Standing::Dirty => "a clean work tree: somebody has to commit or remove what lies there".into(),
+        Standing::Dirty => "a clean work tree; any peer can commit or remove what is left there".into(),
         Standing::SoftPending(goals) => {
             let roster = roster(state);
             let line = |goal: &GoalId| {
@@ -228,9 +228,9 @@ pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
                 let asked = peers(&|peer| reviews::pending(&status, soft.rule, &roster, peer, scope));
                 Some(if reviews::objected(&status, &roster, scope) {
                     let by = status.last_reviewer.as_ref().map(ToString::to_string).unwrap_or_default();
-                    format!("`{goal}`: {by} objects, and nobody changed anything for it")
+                    format!("`{goal}`: {by} objects, and nothing has changed since")
                 } else {
-                    format!("the review `{goal}` of {asked}")
+                    format!("the review `{goal}` by {asked}")
                 })
             };
             goals.iter().filter_map(line).collect::<Vec<_>>().join("; ")
@@ -238,7 +238,7 @@ pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
         Standing::NoRealGate => "a gate of your own in goals.yaml".into(),
         Standing::SkepticOwed => {
             let asked = peers(&|peer| !skeptic_answered(state, peer, &facts.worktree));
-            format!("a skeptic's verdict of {asked}")
+            format!("a skeptic's verdict by {asked}")
         }
         Standing::ProofOwed | Standing::ProofUnjudged(_) => "the proof run".into(),
         Standing::Complete => "nothing".into(),

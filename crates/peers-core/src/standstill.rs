@@ -19,7 +19,7 @@ const MARKS: usize = 1000;
 /// What this run has reached, and for how many ticks it has reached nothing new.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Standstill {
-    /// Ticks in a row that got on in no way. Those that count for nobody are left out.
+    /// Ticks in a row without progress. Those that count for nobody are left out.
     pub ticks: u32,
     /// Ticks in a row that at most left new files, while every gate was green in the work tree.
     pub edits: u32,

@@ -212,7 +212,7 @@ pub fn why_not(state: &State, now: Timestamp) -> String {
     state.rules.peers.iter().filter_map(|rule| why(&rule.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// After how many ticks in a row that get on in no way the run stops; 0 = never. Each peer that may go, now or later,
+/// After how many ticks in a row without progress the run stops; 0 = never. Each peer that may go, now or later,
 /// has `goals.idle_halt_after` of them. `caps` are those in force.
 #[must_use]
 pub fn idle_limit(idle_after: u32, caps: &Caps, state: &State) -> u32 {

@@ -50,7 +50,7 @@ pub struct LoopConfig {
     pub stuck_after: u32,
     /// The watched gates.
     pub stuck_gates: Vec<GoalId>,
-    /// So many ticks in a row, times the peers that may go, that got on in no way stop the loop; 0 = never.
+    /// So many ticks in a row, times the peers that may go, without progress stop the loop; 0 = never.
     pub idle_after: u32,
     /// Seconds that a trial in a clean checkout may take before the first turn; 0 = none.
     pub trial_s: u32,

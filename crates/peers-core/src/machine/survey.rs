@@ -627,9 +627,9 @@ fn limit(
     state.standstill.is_over(most).then(|| {
         let Standstill { ticks, edits, .. } = &state.standstill;
         let how = if *ticks >= most {
-            format!("{ticks} turns in a row got on in no way")
+            format!("{ticks} turns in a row made no progress")
         } else {
-            format!("{edits} turns in a row left new files and nothing else, with every gate green")
+            format!("{edits} turns in a row changed files and nothing else, with every gate green")
         };
         (StopReason::StuckIdle, format!("{how}; missing: {}", converge::missing(state, facts, standing)))
     })

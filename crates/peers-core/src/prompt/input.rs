@@ -23,7 +23,7 @@ pub struct PromptInput {
     pub gates: Vec<GateLine>,
     /// `goals.stuck_halt_after`: the hint to change strategy comes at half of it; 0 is off (hint at 10).
     pub stuck_after: u32,
-    /// How long the run got on in no way, once that is half of what ends it.
+    /// How long the run has made no progress, once that is half of what ends it.
     pub standstill: Option<StandstillLine>,
     /// Warnings of the loop, oldest first.
     pub warnings: Vec<String>,

@@ -50,8 +50,8 @@ fn row_56_a_red_proof_that_nobody_mends_stops_at_the_sixth_tick_and_names_the_ga
     let said = stops_after(&mut bench, 7);
     assert_eq!(
         said,
-        "6 turns in a row got on in no way; missing: `own` green in the work tree and red in a clean checkout, \
-         which is anybody's work",
+        "6 turns in a row made no progress; missing: `own` passes in the work tree and fails in a clean checkout; \
+         any peer can fix that",
         "the skeptic's turn got on"
     );
 }
@@ -62,7 +62,7 @@ fn row_56_a_review_that_is_never_given_stops_at_the_sixth_tick_and_names_who_is_
     bench.soft("docs-read", SoftRule::Other { needed: 1 });
     bench.habit = Habit::NoReview("start");
     let said = stops_after(&mut bench, 6);
-    assert_eq!(said, "6 turns in a row got on in no way; missing: the review `docs-read` of ann or bob");
+    assert_eq!(said, "6 turns in a row made no progress; missing: the review `docs-read` by ann or bob");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn row_56_new_files_alone_hold_a_green_loop_for_four_times_as_many_ticks() {
     bench.play((0..60).map(whitespace));
     let said = stops_after(&mut bench, 24);
     assert!(
-        said.starts_with("24 turns in a row left new files and nothing else, with every gate green"),
+        said.starts_with("24 turns in a row changed files and nothing else, with every gate green"),
         "{said}"
     );
 }
@@ -230,7 +230,7 @@ fn row_56_half_of_the_way_every_prompt_says_so() {
         .iter()
         .filter_map(|effect| match effect {
             Effect::RunPeer(run) => {
-                Some(run.prompt.contains("Missing: the review `docs-read` of ann or bob"))
+                Some(run.prompt.contains("Missing: the review `docs-read` by ann or bob"))
             }
             _ => None,
         })

@@ -455,7 +455,7 @@ pub const GOALS: Table = Table {
             ..optional(
                 "idle_halt_after",
                 COUNT,
-                "Stop when so many ticks in a row, times the number of peers that may go, got on in no way; 0 = never.",
+                "Stop when so many ticks in a row, times the number of peers that may go, made no progress; 0 = never.",
             )
         },
         Key {

@@ -24,7 +24,7 @@ fn row_56_a_loop_whose_proof_stays_red_stops_at_the_sixth_tick() {
     let (w, ran) = idle("test -f built", "", &[HANDOFF]);
     ran.stopped("stuck:idle", 11);
     assert_eq!((w.ticks().len(), w.proofs().len()), (6, 1));
-    assert!(w.exit().detail.contains("missing: `own` green in the work tree and red in a clean checkout"));
+    assert!(w.exit().detail.contains("missing: `own` passes in the work tree and fails in a clean checkout"));
     assert!(w.prompt(4).contains("The run gets nowhere: 3 turns in a row"), "{}", w.prompt(4));
     w.settled();
 }
@@ -34,7 +34,7 @@ fn row_56_a_loop_whose_review_nobody_gives_stops_at_the_sixth_tick() {
     let (w, ran) = idle("true", ASKED, &[HANDOFF]);
     ran.stopped("stuck:idle", 11);
     assert_eq!(w.ticks().len(), 6);
-    assert!(w.exit().detail.contains("missing: the review `read` of ann or bob"), "{}", w.exit().detail);
+    assert!(w.exit().detail.contains("missing: the review `read` by ann or bob"), "{}", w.exit().detail);
     w.settled();
 }
 
@@ -44,7 +44,7 @@ fn row_56_a_loop_whose_objection_nobody_answers_stops_at_the_sixth_tick() {
     let (w, ran) = idle("true", ASKED, &[no]);
     ran.stopped("stuck:idle", 11);
     assert_eq!(w.ticks().len(), 6);
-    assert!(w.exit().detail.contains(" objects, and nobody changed anything"), "{}", w.exit().detail);
+    assert!(w.exit().detail.contains(" objects, and nothing has changed since"), "{}", w.exit().detail);
     w.settled();
 }
 
