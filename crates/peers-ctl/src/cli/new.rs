@@ -35,6 +35,7 @@ use crate::ctl::{Ctl, failed, here};
 /// (`$PEERS_PROJECTS_ROOT`). A directory that is not there is made, with a repository in it. A repository with a
 /// history stays as it is, but for the ignore line of `.peers/`. Whatever fails leaves nothing half made.
 /// Without PATH, on a terminal, the few things that matter are asked.
+/// A bare word that also names a directory here is asked about, and refused where there is no terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
