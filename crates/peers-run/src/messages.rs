@@ -66,11 +66,12 @@ pub(crate) fn collect<D: Disk>(
     collected
 }
 
-/// Removes what lies in the boxes of peers that had no turn: whoever wrote it, their name is not its sender's.
-/// Gives a warning for each box.
-pub(crate) fn refuse<D: Disk>(disk: &mut D, from: &PeerName, roster: &[PeerName]) -> Vec<String> {
+/// Removes what lies in the boxes of all peers but the one that had the turn: whoever wrote it, their names are not its
+/// sender's. Gives a warning for each box.
+pub(crate) fn refuse<D: Disk>(disk: &mut D, from: Option<&PeerName>, roster: &[PeerName]) -> Vec<String> {
     let mut warnings = Vec::new();
-    for other in roster.iter().filter(|other| *other != from) {
+    let who = from.map_or("nobody", PeerName::as_str);
+    for other in roster.iter().filter(|other| Some(*other) != from) {
         let files = dropped(disk, other, roster);
         if files.is_empty() {
             continue;
@@ -82,7 +83,7 @@ pub(crate) fn refuse<D: Disk>(disk: &mut D, from: &PeerName, roster: &[PeerName]
         }
         let names: Vec<String> = files.iter().take(3).map(|path| format!("`{}`", tame(path))).collect();
         warnings.push(format!(
-            "{} in the drop box of {other} appeared while {from} had the turn, and was removed: a message is \
+            "{} in the drop box of {other} appeared while {who} had the turn, and was removed: a message is \
              delivered in the name of the peer whose turn it is, from its own box alone",
             names.join(", ")
         ));

@@ -145,6 +145,7 @@ impl<W: World> Engine<W> {
             }
             Effect::RunPeer(launch) => {
                 self.keep_prompt(launch.tick, &launch.peer, &launch.prompt);
+                self.clear_boxes();
                 self.world.guard().before();
                 if let Err(failure) = self.world.repo().before_turn(launch.tick) {
                     self.pending.push_back(Failure::from(failure).event());
@@ -327,6 +328,18 @@ impl<W: World> Engine<W> {
         let _kept = bugs::write(self.store.disk(), &counted);
     }
 
+    /// What gates or a left-over process put into drop boxes is nobody's message. Agents that work in terminals of
+    /// their own may leave theirs at any time.
+    fn clear_boxes(&mut self) {
+        if self.cfg.rules.unwatched {
+            return;
+        }
+        let roster = peers_core::apply::peer_names(&self.machine.state);
+        for warning in messages::refuse(self.store.disk(), None, &roster) {
+            self.tell(&Notice::Warning(warning));
+        }
+    }
+
     fn keep_prompt(&mut self, tick: TickNo, peer: &PeerName, prompt: &str) {
         let name = artifacts::tick_file(tick, peer.as_str(), ".txt");
         let path = format!("{}/{name}", layout::peers::LOG_PROMPTS);
@@ -373,7 +386,7 @@ impl<W: World> Engine<W> {
             published = collected.published;
             self.taken = collected.taken;
             warnings.extend(collected.warnings);
-            warnings.extend(messages::refuse(self.store.disk(), peer, &roster));
+            warnings.extend(messages::refuse(self.store.disk(), Some(peer), &roster));
         }
         if tamper.is_none()
             && let Some(what) = self.store.check_mirror()?

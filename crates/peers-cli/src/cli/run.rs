@@ -67,7 +67,7 @@ pub(crate) struct Common {
     /// Start although no gate measures anything of this project; such a run never completes
     #[arg(long)]
     allow_no_gates: bool,
-    /// Do not try the gates in a clean checkout before the first turn
+    /// Do not try the gates in a clean checkout before the first turn; the proof still needs them to pass there
     #[arg(long)]
     anyway: bool,
     /// Complete without the adversarial turn

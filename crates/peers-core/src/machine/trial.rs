@@ -132,7 +132,7 @@ fn trouble(verdicts: &[Judged]) -> String {
         return String::new();
     }
     format!(
-        "not green in a clean checkout either, so it shows nothing yet of what that lacks: {}",
+        "red in the work tree too, so the trial cannot tell whether a clean checkout lacks anything: {}",
         red.join(", ")
     )
 }
@@ -171,11 +171,11 @@ pub(super) fn blamed(cfg: &LoopConfig, state: &State, facts: &Facts, verdicts: &
 /// What the operator can do about it.
 fn advice(cfg: &LoopConfig) -> String {
     let write = match &cfg.setup_hint {
-        Some(cmd) => format!("write `setup: {{commands: [{{cmd: {cmd}}}]}}` into it"),
-        None => "write the commands that a checkout needs into its `setup.commands`".to_owned(),
+        Some(cmd) => format!("replace the `setup:` block with `setup: {{commands: [{{cmd: {cmd}}}]}}`"),
+        None => "write the commands that install it into `setup.commands`".to_owned(),
     };
     format!(
-        "`peers goals edit --config`, and {write}; or mark the gate `tree: live`; or go on with `--anyway`"
+        "To install what is missing, run `peers goals edit --config` and {write}; or mark the gate `tree: live`"
     )
 }
 

@@ -30,6 +30,9 @@ pub(super) fn digest(dir: &Path, globs: &[String]) -> Option<String> {
     let mut hash = Sha256::new();
     let mut told = true;
     walk(dir, LEFT_OUT, |path, stat| {
+        if stat.kind == Kind::Dir {
+            return;
+        }
         let shown: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();
         if scope.as_ref().is_some_and(|scope| !scope.holds(&shown.join("/"))) {
             return;
@@ -85,7 +88,18 @@ pub(super) type Stamps = BTreeMap<Vec<OsString>, String>;
 /// [`digest`].
 pub(super) fn stamps(dir: &Path, without: &[&str]) -> Option<Stamps> {
     let mut all = Stamps::new();
-    walk(dir, without, |path, stat| drop(all.insert(path.to_vec(), stamps_of(stat))))?;
+    walk(dir, without, |path, stat| {
+        if stat.kind != Kind::Dir {
+            all.insert(path.to_vec(), stamps_of(stat));
+        }
+    })?;
+    Some(all)
+}
+
+/// The stamps of all that lies below `dir`, directories too; `None` as for [`digest`].
+pub(super) fn all_stamps(dir: &Path) -> Option<Stamps> {
+    let mut all = Stamps::new();
+    walk(dir, &[], |path, stat| drop(all.insert(path.to_vec(), stamps_of(stat))))?;
     Some(all)
 }
 
@@ -119,10 +133,9 @@ impl<F: FnMut(&[OsString], &FileStat)> Walk<'_, F> {
             // Gone by now: the next look finds something else.
             let stat = dir.stat(&entry.name).ok()??;
             above.push(entry.name.clone());
+            (self.each)(above, &stat);
             if stat.kind == Kind::Dir {
                 self.walk(&dir.subdir(&entry.name).ok()?, above)?;
-            } else {
-                (self.each)(above, &stat);
             }
             above.pop();
         }

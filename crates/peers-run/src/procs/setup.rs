@@ -130,6 +130,8 @@ enum Left {
 const KEPT: &str = "setup";
 /// The copy itself.
 const TREE: &str = "tree";
+/// A copy that is being put back, beside the checkout.
+const COMING: &str = "coming";
 /// How long a failed `setup` waits before it is tried once more: a network may be away for a moment.
 const PAUSE: Duration = Duration::from_secs(30);
 
@@ -194,28 +196,35 @@ fn keep(site: &Site, dir: &Path) -> Option<Stamps> {
     };
     if let Err(error) = copied() {
         tracing::warn!(%error, "what `setup` left is not kept; it runs again for the next gate");
+        forget(site);
         return None;
     }
-    ground::stamps(&scratch.path().join(KEPT), &[])
+    ground::all_stamps(&scratch.path().join(KEPT))
 }
 
-/// Puts a copy in the place of the checkout, if it is as it was made.
+/// Puts a copy in the place of the checkout, if it is as it was made. Otherwise the checkout is left as it was: it
+/// is replaced only by a copy that is whole.
 fn put_back(site: &Site, dir: &Path, stamps: &Stamps) -> bool {
     let kept = site.spec.scratch.path().join(KEPT);
-    if ground::stamps(&kept, &[]).as_ref() != Some(stamps) {
+    if ground::all_stamps(&kept).as_ref() != Some(stamps) {
         tracing::warn!("what `setup` left was changed by a gate; it runs again");
         return false;
     }
     let name = dir.file_name().unwrap_or_default();
     let copied = || {
         let above = SafeDir::open_shared(dir.parent().unwrap_or(dir))?;
+        above.remove_tree(COMING)?;
+        SafeDir::open_shared(&kept)?.copy_tree(TREE, &above, COMING).or_else(|error| {
+            above.remove_tree(COMING)?;
+            Err(error)
+        })?;
         above.remove_tree(name)?;
-        SafeDir::open_shared(&kept)?.copy_tree(TREE, &above, name)
+        above.rename(COMING, name)
     };
     match copied() {
         Ok(()) => true,
         Err(error) => {
-            tracing::warn!(%error, "what `setup` left could not be put back");
+            tracing::warn!(%error, "what `setup` left could not be put back; it runs again");
             false
         }
     }

@@ -374,7 +374,6 @@ fn whole_files_have_the_same_verdict_from_the_loader_and_from_the_schema() {
         ("id: a, type: soft, prompt: p, reviewer: other, quorum: 1/2", false),
         ("id: a, type: soft, prompt: p, reviewer: both, consensus_needed: 2", false),
         ("id: a, type: soft, prompt: p, reviewer: other, cmd: x", false),
-        ("id: a, type: soft, prompt: p, reviewer: other, needs: [b]", false),
         ("id: a, type: soft, prompt: p, reviewer: other, timeout_s: 5", false),
         ("id: a, type: soft, prompt: p, reviewer: other, check: self-review, timeout_s: 5", true),
         ("id: a, type: soft, prompt: p, reviewer: other, tree: live", false),
