@@ -12,8 +12,8 @@ use peers_console::output::Out;
 use peers_console::screen::screen;
 use peers_core::machine::{Notice, Now, StopRequest};
 use peers_core::state::State;
-use peers_model::GoalId;
 use peers_model::verdict::{Place, Verdict};
+use peers_model::{GoalId, Mono};
 use peers_run::inputs::Signals;
 use peers_run::ports::Observer;
 use peers_run::procs::{self, Progress};
@@ -81,6 +81,8 @@ struct Doing {
     skeptic: bool,
     /// Gates are tried before the first turn.
     trial: bool,
+    /// When that ended.
+    trial_ended: Option<Mono>,
     place: Option<Place>,
     spend: String,
     waiting: Option<peers_model::Timestamp>,
@@ -111,7 +113,9 @@ impl Observer for Watcher {
                 ));
             }
             Notice::TrialEnded { verdicts, took_ms } => {
-                self.doing.borrow_mut().trial = false;
+                let mut doing = self.doing.borrow_mut();
+                (doing.trial, doing.trial_ended) = (false, Some(at.mono));
+                drop(doing);
                 self.line(&wording::trial(verdicts, *took_ms));
             }
             Notice::GatesDone { verdicts, took_ms, place } => {
@@ -186,6 +190,9 @@ impl Observer for Watcher {
     }
 }
 
+/// A signal is heard so long after it came, at most.
+const AFTERWARDS: Duration = Duration::from_secs(1);
+
 /// The signal of Ctrl-C.
 const SIGINT: i32 = 2;
 
@@ -197,7 +204,7 @@ fn acknowledge_signals(doing: Rc<std::cell::RefCell<Doing>>) {
         loop {
             let text = match signals.next().await {
                 StopRequest::AfterTick => "stopping after this turn",
-                StopRequest::Graceful(SIGINT) if doing.borrow().trial => {
+                StopRequest::Graceful(SIGINT) if doing.borrow().tried(clock::mono()) => {
                     "skipping the trial; the same again stops"
                 }
                 StopRequest::Graceful(_) => {
@@ -216,6 +223,11 @@ fn acknowledge_signals(doing: Rc<std::cell::RefCell<Doing>>) {
 }
 
 impl Doing {
+    /// Whether a signal that is heard now came in the trial, which ends on it before anybody listens.
+    fn tried(&self, now: Mono) -> bool {
+        self.trial || self.trial_ended.is_some_and(|ended| now.since(ended) < AFTERWARDS)
+    }
+
     fn what(&self) -> &'static str {
         match self.place {
             Some(Place::Pristine) if self.trial => "trial in a clean checkout",

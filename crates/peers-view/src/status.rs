@@ -204,7 +204,7 @@ fn converge(page: &mut Page, core: &Core) {
         }
     }
     if let Some(standstill) = core.converge.standstill {
-        page.field("standstill", Tone::Care, standstill.words());
+        page.field("progress", Tone::Care, standstill.words());
     }
     if let Some(unproved) = unproved(&core.converge) {
         page.say(format!("  {unproved}"));
