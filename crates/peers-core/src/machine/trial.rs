@@ -28,9 +28,6 @@ pub(super) fn owed(cfg: &LoopConfig, state: &State) -> Vec<GoalId> {
     if cfg.trial_s == 0 || cfg.anyway || state.run.as_ref().is_some_and(|run| run.ticks > 0) {
         return Vec::new();
     }
-    if state.trial.run.as_ref() == Some(&cfg.run_id) {
-        return Vec::new();
-    }
     let command = |rule: &&GateRule| {
         let shell =
             gate_of(&cfg.goals, &rule.id).is_some_and(|gate| matches!(gate.run, GateRun::Shell { .. }));

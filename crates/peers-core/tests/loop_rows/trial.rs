@@ -105,19 +105,6 @@ fn ctrl_c_skips_it_the_time_limit_ends_it_and_another_signal_stops() {
 }
 
 #[test]
-fn a_trial_that_was_cut_off_after_an_answer_is_not_made_again_in_its_run() {
-    let mut bench = tried(Gate::ProofRed);
-    bench.gate("slow", Gate::Green);
-    bench.begin();
-    bench.until_phase(is_trial);
-    bench.stop(StopRequest::Graceful(2));
-    bench.answer_only("own");
-    bench.until(|bench| matches!(bench.m.phase, Phase::Running { .. }) || trials(bench).len() > 1);
-    let trials = trials(&bench);
-    assert_eq!((trials.len(), trials[0].cut, trials[0].only_here.len()), (1, true, 1));
-}
-
-#[test]
 fn a_proof_that_cannot_be_run_parks_at_once_and_is_no_red_of_the_peers() {
     let cases: [(Gate, &str); 2] = [
         (Gate::ProofNotFound, "its command could not be run (exit code 127)"),
