@@ -75,10 +75,40 @@ fn stop_ends_the_loop_of_this_repository_and_says_why_it_stopped() {
         (&"stopped".into(), run, &"interrupted".into())
     );
     child.wait().unwrap();
+    // Below the top there is no store, and that is said.
+    std::fs::create_dir(world.path("repo/sub")).unwrap();
+    let below = world.peers(&["-C", "sub", "stop"]).exits(3);
+    assert!(below.err.contains("hint: the repository's top is above: `peers -C "), "{}", below.err);
     // Another command that holds the lock is no loop, and is left alone.
     let _held = world.hold_lock(serde_json::json!({"command": "land"}));
     let none = world.peers(&["stop"]).exits(1);
     assert!(none.err.contains("no loop is running here: `peers land` is at work"), "{}", none.err);
+}
+
+#[test]
+fn ctrl_c_in_the_trial_skips_it_and_names_the_gate_that_hung() {
+    let world = hanging();
+    let (pipe, turn) = (world.fifo("trial"), world.path("pipe"));
+    let hangs = format!("test -d .peers || {{ echo up > {}; exec tail -f /dev/null; }}", pipe.display());
+    world.write(".peers/goals.yaml", &goals(&[("real", &hangs)]));
+    world.accept(&[]);
+    let mut child = world
+        .command(program())
+        .args(["run", "--max-ticks", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    heard(&pipe);
+    signal(&world, &child, "INT");
+    // The turn begins.
+    heard(&turn);
+    signal(&world, &child, "TERM");
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143), "{err}");
+    assert!(err.contains("warning: the trial was cut off before `real` answered"), "{err}");
+    assert_eq!((world.records("trial").len(), &world.records("trial")[0]["cut"]), (1, &true.into()));
 }
 
 #[test]

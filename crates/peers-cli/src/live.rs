@@ -116,7 +116,9 @@ impl Observer for Watcher {
                 let mut doing = self.doing.borrow_mut();
                 (doing.trial, doing.trial_ended) = (false, Some(at.mono));
                 drop(doing);
-                self.line(&wording::trial(verdicts, *took_ms));
+                if !verdicts.is_empty() {
+                    self.line(&wording::trial(verdicts, *took_ms));
+                }
             }
             Notice::GatesDone { verdicts, took_ms, place } => {
                 self.line(&wording::gates_done(state, verdicts, *took_ms, *place));

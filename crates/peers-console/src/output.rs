@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver};
 
 use peers_sys::term;
 use peers_view::Colour;
@@ -223,14 +223,14 @@ impl Out {
         Ok(Some(String::from_utf8_lossy(&answer).into_owned()))
     }
 
-    /// As [`Out::ask`], for as long as `patience`; `None` also where nobody has answered by then.
+    /// As [`Out::ask`], for an answer that may come later, or never.
     #[must_use]
-    pub fn ask_within(&self, question: &str, patience: Duration) -> Option<String> {
+    pub fn ask_meanwhile(&self, question: &str) -> Option<Receiver<String>> {
         if !self.can_ask() {
             return None;
         }
         crate::screen::say(question.as_bytes());
-        let (told, telling) = std::sync::mpsc::channel();
+        let (told, telling) = mpsc::channel();
         // It ends with the process, should nobody answer.
         let _reader = std::thread::spawn(move || {
             let mut answer = Vec::new();
@@ -239,11 +239,7 @@ impl Out {
                 let _heard = told.send(String::from_utf8_lossy(&answer).into_owned());
             }
         });
-        let answer = telling.recv_timeout(patience).ok();
-        if answer.is_none() {
-            crate::screen::say(b"\n");
-        }
-        answer
+        Some(telling)
     }
 
     /// Says that there was no run yet, and what comes before the first.

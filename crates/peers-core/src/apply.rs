@@ -9,7 +9,7 @@ use peers_model::record::{
     AckTarget, CapSet, ExitRecord, GateRule, OperatorOp, ProofRecord, Record, Rules, RunStarted, TickRecord,
     TickStarted, TrialRecord,
 };
-use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
+use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp};
 use thiserror::Error;
 
 use after_tick::clean_after;
@@ -169,14 +169,13 @@ impl State {
 
     fn apply_trial(&mut self, trial: &TrialRecord) {
         self.spent.gate_ms = self.spent.gate_ms.saturating_add(trial.took_ms);
-        // An answer about another tree is none, and its gate is tried again.
-        let answered = |id: &GoalId| trial.cut || trial.verdicts.iter().any(|judged| judged.goal == *id);
-        let asked = |rule: &&GateRule| trial.asked.contains(&rule.id) && answered(&rule.id);
+        let asked = |rule: &&GateRule| trial.asked.contains(&rule.id);
         let rules = self.rules.gates.iter().filter(asked);
         for GateRule { id, digest, .. } in rules {
             let tried = Tried { gate: digest.clone(), only_here: trial.only_here.contains(id) };
             self.trial.gates.insert(id.clone(), tried);
         }
+        self.trial.run = self.run.as_ref().map(|run| run.id.clone());
         self.trial.manifests = trial.verdicts.iter().find_map(|judged| judged.manifests.clone());
     }
 

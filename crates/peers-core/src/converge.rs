@@ -203,9 +203,14 @@ pub fn soft_pending(state: &State, facts: &Facts) -> Vec<GoalId> {
 #[must_use]
 pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
     let quoted = |ids: &[GoalId]| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
-    let peers = |helps: &dyn Fn(&PeerName) -> bool| {
+    let peers = |helps: &dyn Fn(&PeerName) -> bool, needed: u32| {
         let names = state.rules.peers.iter().map(|rule| &rule.name).filter(|peer| helps(peer));
-        names.map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+        let names: Vec<String> = names.map(ToString::to_string).collect();
+        names.join(if usize::try_from(needed).is_ok_and(|needed| needed < names.len()) {
+            " or "
+        } else {
+            " and "
+        })
     };
     match standing {
         Standing::Red => match (proof_failed(state, facts), state.board.red(&state.rules)) {
@@ -225,7 +230,9 @@ pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
                 }
                 let scope = facts.scopes.get(goal).map(String::as_str).unwrap_or_default();
                 let status = state.soft.get(goal).cloned().unwrap_or_default();
-                let asked = peers(&|peer| reviews::pending(&status, soft.rule, &roster, peer, scope));
+                let given = reviews::satisfied(&status, soft.rule, &roster, scope);
+                let needed = given.need.saturating_sub(given.have);
+                let asked = peers(&|peer| reviews::pending(&status, soft.rule, &roster, peer, scope), needed);
                 Some(if reviews::objected(&status, &roster, scope) {
                     let by = status.last_reviewer.as_ref().map(ToString::to_string).unwrap_or_default();
                     format!("`{goal}`: {by} objects, and nothing has changed since")
@@ -237,7 +244,7 @@ pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
         }
         Standing::NoRealGate => "a gate of your own in goals.yaml".into(),
         Standing::SkepticOwed => {
-            let asked = peers(&|peer| !skeptic_answered(state, peer, &facts.worktree));
+            let asked = peers(&|peer| !skeptic_answered(state, peer, &facts.worktree), 1);
             format!("a skeptic's verdict by {asked}")
         }
         Standing::ProofOwed | Standing::ProofUnjudged(_) => "the proof run".into(),

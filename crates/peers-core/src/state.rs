@@ -454,6 +454,9 @@ pub struct Trial {
     /// Digest of the manifests and lock files of the newest one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests: Option<String>,
+    /// The run that made the newest one, which makes no second one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
 }
 
 /// One gate of a trial.

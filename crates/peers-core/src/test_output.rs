@@ -18,6 +18,34 @@ const NOISE: [&str; 10] = [
     "= note: ",
 ];
 
+/// What a diagnostic says: the last failure that a known test runner reports in the output, else the last
+/// lines that say something, where most programs say what is wrong. One that quotes no output is taken
+/// as it is.
+#[must_use]
+pub fn last_words(diagnostic: &str) -> String {
+    let Some((why, out, err)) = tails(diagnostic) else { return diagnostic.trim().to_owned() };
+    let lines = lines(out, err);
+    // `pass_when returned False; exit_code=1`: the code is what tells something.
+    let why = why.strip_prefix("pass_when returned False; ").unwrap_or(why);
+    if lines.is_empty() { why.to_owned() } else { format!("{} ({why})", lines.join(" | ")) }
+}
+
+/// A diagnostic that quotes output, in its parts: why, and the tails of both streams.
+#[must_use]
+pub fn tails(diagnostic: &str) -> Option<(&str, &str, &str)> {
+    let (why, tails) = diagnostic.split_once("; stdout-tail='")?;
+    let (out, err) = tails.rsplit_once("'; stderr-tail='").unwrap_or((tails, ""));
+    Some((why, out, err.strip_suffix('\'').unwrap_or(err)))
+}
+
+/// The same on one line.
+#[must_use]
+pub fn cause(diagnostic: &str) -> String {
+    let words = last_words(diagnostic);
+    let lines: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" | ")
+}
+
 /// The last failure that is told, on standard error before standard output; else the last lines, of which
 /// the same holds.
 #[must_use]
@@ -324,5 +352,23 @@ mod tests {
             "Errors were found | HttpError is no line of one"
         );
         assert_eq!(said("", "^^^\n"), "");
+    }
+
+    #[test]
+    fn a_red_gate_is_known_by_the_last_lines_of_its_output() {
+        let said = |out: &str, err: &str| {
+            last_words(&format!(
+                "pass_when returned False; exit_code=1; stdout-tail='{out}'; stderr-tail='{err}'"
+            ))
+        };
+        assert_eq!(said("a\nb\n\n3 failed\n", ""), "b | 3 failed (exit_code=1)");
+        assert_eq!(said("it's fine", "warning\nerror: no\n"), "warning | error: no (exit_code=1)");
+        assert_eq!(said("", ""), "exit_code=1");
+        assert_eq!(last_words("self-review: FAIL\n  x\n"), "self-review: FAIL\n  x");
+        assert_eq!(
+            last_words("pass_when error: no file; exit_code=0; stdout-tail='x'; stderr-tail=''"),
+            "x (pass_when error: no file; exit_code=0)"
+        );
+        assert_eq!(cause("self-review: FAIL\n  x\n"), "self-review: FAIL | x");
     }
 }

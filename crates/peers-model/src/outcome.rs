@@ -381,7 +381,7 @@ impl StopReason {
                 "see to what is in the way of the peers (`peers status`) and say so (`peers ack blocked:PEER --reason TEXT`), then run again",
             ),
             Self::ParkedProof => Some(
-                "let a clean checkout have what the gate needs (`setup` in config.yaml: `peers goals edit --config`), or mark the gate `tree: live`, then run again",
+                "say how a clean checkout gets what the gate needs (`peers goals edit --config`: `setup`), or mark the gate `tree: live` in goals.yaml, then run again",
             ),
             Self::Unjudged(_) => Some("fix the gate's command or its tool, then run again"),
             Self::PeerUnavailable(_) => {

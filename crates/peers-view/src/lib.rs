@@ -56,7 +56,7 @@ pub use compare::{
     compare_csv, compare_json, compare_text, run_named,
 };
 pub use converge::{ConvergeView, Missing};
-pub use diagnostic::{cause, complaint, last_words};
+pub use diagnostic::complaint;
 pub use facts::{GitFacts, Paths};
 pub use feed::{Feed, FeedItem, Polled};
 pub use fleet::{
@@ -81,6 +81,7 @@ pub use notable::{AcceptedRow, HookRow, LandedRow, Notable, UndoneRow, WeakenedR
 pub use page::Colour;
 pub use peers::PeerRow;
 pub use peers_core::failed::why as why_failed;
+pub use peers_core::test_output::{cause, last_words};
 pub use replay::{
     Artifact, CommitRow, RangeAsked, RangeItem, RangeTick, Replay, ReplayRange, replay, replay_json,
     replay_range, replay_range_json, replay_range_text, replay_text,

@@ -4,6 +4,7 @@ mod peer;
 
 pub(crate) use peer::out;
 
+use peers_core::test_output::cause;
 use peers_model::Usd;
 use peers_model::outcome::{BudgetKind, StopReason};
 use peers_store::runs::RunRecord;
@@ -12,7 +13,6 @@ use peers_sys::term;
 use crate::attention::{Spelling, is_alarming};
 use crate::budget::Amount;
 use crate::converge::unproved;
-use crate::diagnostic::cause;
 use crate::liveness::Liveness;
 use crate::loopview::{LoopView, REFUSED};
 use crate::notable::{HookRow, LOOK, WeakenedRow};

@@ -3,13 +3,13 @@
 mod many;
 mod past;
 
+use peers_core::test_output::last_words;
 use peers_model::Timestamp;
 use peers_model::outcome::StopReason;
 use peers_store::Disk;
 use serde::Serialize;
 
 use crate::attention::{Attention, Level, is_alarming, level_of};
-use crate::diagnostic::last_words;
 use crate::history::{ExitRow, GateHistory, History, PeerCost, When};
 use crate::json;
 use crate::live::{Stamp, live_words};

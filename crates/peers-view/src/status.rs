@@ -1,11 +1,11 @@
 //! `peers status`.
 
 use peers_core::state::{LastRun, PeerState};
+use peers_core::test_output::last_words;
 use peers_model::Timestamp;
 
 use crate::attention::Attention;
 use crate::converge::unproved;
-use crate::diagnostic::last_words;
 use crate::gates::GateRow;
 use crate::json;
 use crate::live::{Stamp, live_words};

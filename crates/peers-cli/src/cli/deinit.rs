@@ -7,7 +7,7 @@ use peers_console::error::CommandError;
 use peers_run::scaffold::{self, DeinitOptions};
 use peers_sys::term;
 
-/// Take away what `init` laid down
+/// Remove what `init` made
 ///
 /// Removes `.peers/`, the ignore line and our entries in the stop hooks of claude and codex. The trusted
 /// store stays, so that a later `init` goes on with it; `--purge` removes it too, with every backup,

@@ -7,19 +7,19 @@ use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_run::doctor::{self, Ask};
 
-/// Look whether a run can start here and what its peers need, with what mends each finding
+/// Check whether a run can start here and what its peers need; each finding says what fixes it
 ///
-/// Looks at the set-up, the repository, `git`, the disk, locks, leftovers of a killed run, the clock, and
-/// for each peer at its program, its version, its login and its arguments. What `peers run` would refuse
-/// for is told in the same words. Nothing is changed, and nothing is spent without `--live`. What a
-/// `config.yaml` names that is not accepted is looked at and not started.
+/// Checks the set-up, the repository, `git`, the disk, locks, leftovers of a killed run, the clock, and
+/// each peer's program, version, login and arguments. Whatever would make `peers run` refuse is reported
+/// in the same words. Nothing is changed, and nothing is spent without `--live`. Programs that only an
+/// unaccepted `config.yaml` names are checked and not started.
 ///
 /// Exit codes: 0 when there is no error, else that of the first one: 3 invalid, 4 conflict, 5 refused,
 /// 6 the environment lacks something, 13 a peer did not answer.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Ask each peer for one word, in an empty repository, within 120 s; this costs what a short turn costs
+    /// Ask each peer for one word, in an empty repository, within 120 s; costs as much as a short turn
     #[arg(long)]
     live: bool,
     /// Print the result as JSON

@@ -55,7 +55,7 @@ enum What {
     Accept(accept::Args),
     Restore(restore::Args),
     Edit(edit::Args),
-    /// Look for errors, for gates that prove little, for none of your own and none watched; exit 1 if there are any
+    /// Check goals and config for errors, weak gates, and a lack of gates of your own; exit 1 on any finding
     Lint {
         /// Print the result as JSON
         #[arg(long)]

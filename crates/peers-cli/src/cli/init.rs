@@ -18,7 +18,7 @@ use peers_sys::term::quoted;
 
 /// Set a repository up: `.peers/` with configuration and goals, and the trusted store
 ///
-/// Lays down `.peers/config.yaml` and `.peers/goals.yaml`, makes the trusted store outside of the
+/// Writes `.peers/config.yaml` and `.peers/goals.yaml`, makes the trusted store outside of the
 /// repository, tags the current commit as `peers-baseline` (where there is none yet, the first run sets
 /// the tag), and ignores `.peers/` with a small commit on the current branch. What it wrote is accepted.
 /// A second `init` refuses; `--upgrade` completes what is there, `--force` moves it aside and starts over.
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Who calls the loop; with `hooks` and `sessions`, commits that appear while no turn runs are not the
-    /// operator's. `hooks` also lays down `.peers/hooks/`
+    /// operator's. `hooks` also writes `.peers/hooks/`
     #[arg(long, value_enum, value_name = "WHO")]
     driver: Option<Driver>,
     /// With --driver=hooks: put our entry into the stop hooks of claude and codex, beside what is there
@@ -51,19 +51,19 @@ pub(crate) struct Args {
     /// Ignore `.peers/` in `.git/info/exclude`, without a commit
     #[arg(long)]
     no_commit: bool,
-    /// Have the goals ask that CMD, which runs the tests, ends well, in place of the placeholder
+    /// Write a goal that runs the tests with CMD, in place of the placeholder
     #[arg(long, value_name = "CMD", conflicts_with_all = ["upgrade", "uninstall"])]
     test: Option<String>,
-    /// The same for what `peers goals detect` proposes; exit 1, with nothing written, if that is nothing
+    /// Write the goals that `peers goals detect` proposes instead; exit 1, with nothing written, if it finds none
     #[arg(long, conflicts_with_all = ["test", "upgrade", "uninstall"])]
     detect: bool,
-    /// Write the model of all peers into the configuration, or of those whose name or tool is PEER
+    /// Set the model of all peers, or of those whose name or tool is PEER
     #[arg(long, value_name = "[PEER=]MODEL", conflicts_with = "upgrade")]
     peer_model: Vec<String>,
-    /// The same for how hard they think
+    /// Set how hard they think, likewise
     #[arg(long, value_name = "[PEER=]LEVEL", conflicts_with = "upgrade")]
     peer_reasoning: Vec<String>,
-    /// The same for whose service they use
+    /// Set whose service they use, likewise
     #[arg(long, value_name = "[PEER=]PROVIDER", conflicts_with = "upgrade")]
     peer_provider: Vec<String>,
 }

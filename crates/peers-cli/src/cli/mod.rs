@@ -94,7 +94,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 struct Global {
-    /// Work on the repository whose top is DIR; stands before the command
+    /// Work on the repository at DIR, its top directory; stands before the command
     #[arg(short = 'C', long = "target", value_name = "DIR", default_value = ".")]
     target: PathBuf,
 }

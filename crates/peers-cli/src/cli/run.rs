@@ -9,6 +9,7 @@ use peers_console::error::CommandError;
 use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::{RunId, Timestamp, Usd, exit};
 use peers_run::boot::{self, After, Handover, RunOptions, RunSummary};
+use peers_run::inputs;
 use peers_run::place::{Place, is_gone};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, runs, store};
@@ -22,9 +23,9 @@ use crate::live::Live;
 
 /// Run the loop until a stop reason
 ///
-/// Checks everything first; nothing is started before. All problems of the start are reported at once.
-/// Then peers take turns, gates run after each, and the loop stops when everything is proved, a limit is
-/// reached or a person is needed. The last line on standard output is `Stopped: <reason>`; progress goes
+/// Everything is checked before anything is started, and all problems are reported at once. The gates are
+/// tried in a clean checkout before the first turn. Then peers take turns, gates run after each, and the
+/// loop stops when everything is proved, a limit is reached or a person is needed. The last line on standard output is `Stopped: <reason>`; progress goes
 /// to standard error. Ctrl-C ends the running turn and stops; twice stops at once.
 ///
 /// There is no sandbox in this version: agents and gates run as you.
@@ -64,10 +65,10 @@ pub(crate) struct Common {
     /// Put everything back after each turn; what a turn did is kept (`peers salvage list`)
     #[arg(long)]
     dry_run: bool,
-    /// Start although no gate measures anything of this project; such a run never completes
+    /// Start although no gate checks anything of this project; such a run never completes
     #[arg(long)]
     allow_no_gates: bool,
-    /// Do not try the gates in a clean checkout before the first turn; the proof still needs them to pass there
+    /// Skip the trial of the gates in a clean checkout; the proof still needs them to pass there
     #[arg(long)]
     anyway: bool,
     /// Complete without the adversarial turn
@@ -147,7 +148,7 @@ pub(crate) fn start(
     };
     let attended = handover.is_none();
     let mut summary = looped(&options, *verbose, handover, cx)?;
-    if attended && stopped_by_trial(&summary, &options) && goes_on_anyway(cx) {
+    if attended && stopped_by_trial(&summary, cx) && goes_on_anyway(cx) {
         // Where it works now, on the branch that it made.
         options = RunOptions {
             target: summary.work_dir.clone(),
@@ -162,15 +163,26 @@ pub(crate) fn start(
     Ok(ExitCode::from(summary.reason.exit_code()))
 }
 
-/// Whether a run stopped before its first turn, for a gate that is green in the work tree alone.
-fn stopped_by_trial(summary: &RunSummary, options: &RunOptions) -> bool {
-    summary.reason == StopReason::ParkedProof && summary.ticks == 0 && !options.anyway
+/// Whether it was the trial that stopped a run, and not a proof, for a gate that is green in the work tree alone.
+fn stopped_by_trial(summary: &RunSummary, cx: &Cx) -> bool {
+    let tried = || {
+        let mut disk = Place::locate(&summary.work_dir, &cx.env).ok()?.open_view_disk().ok()?;
+        Some(store::read_state(&mut disk).ok()?.trial.run? == summary.run_id)
+    };
+    summary.reason == StopReason::ParkedProof && summary.ticks == 0 && tried().unwrap_or(false)
 }
 
-/// Asks whoever sits at the terminal; nobody answers for them.
+/// Asks whoever sits at the terminal; nobody answers for them, and Ctrl-C is a no.
 fn goes_on_anyway(cx: &Cx) -> bool {
-    let answer = cx.out.ask_within("Go on all the same, as with --anyway? [y/N] ", PATIENCE);
-    answer.is_some_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"))
+    let question = "Go on all the same, as with --anyway? No answer in a minute is a no. [y/N] ";
+    let Some(telling) = cx.out.ask_meanwhile(question) else { return false };
+    let answer = inputs::unless_interrupted(PATIENCE, || telling.try_recv().ok());
+    let Some(answer) = answer.ok().flatten() else {
+        // The line of the question ends.
+        cx.out.talk("");
+        return false;
+    };
+    matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
 /// Runs the loop with its live view.

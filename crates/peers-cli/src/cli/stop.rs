@@ -44,6 +44,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let place = cx.place()?;
     cx.operators_alone(&place, "stop")?;
+    // Where there is no store, that is what is wrong.
+    place.open_view_disk()?;
     let grasped = stopping::grasp("a loop", &place, || look(&place)).map_err(failed)?;
     let (holder, process) = match grasped {
         ControlFlow::Continue(held) => held,

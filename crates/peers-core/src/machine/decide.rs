@@ -325,8 +325,9 @@ fn on_stop(cfg: &LoopConfig, m: &Machine, _input: &Input, request: StopRequest) 
                 return stop_with(cfg, m, None, stop_reason(request), "");
             }
         }
+        // No tick runs in a trial.
         Phase::Judging(..) | Phase::Proving(..) => {
-            if urgent {
+            if urgent || matches!(m.phase, Phase::Proving(.., Purpose::Trial)) {
                 let mut stop = stop_with(cfg, m, None, stop_reason(request), "");
                 stop.effects.insert(0, Effect::CancelGates);
                 return stop;

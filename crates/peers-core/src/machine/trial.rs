@@ -16,16 +16,20 @@ use super::event::{Effect, Facts, Input, Notice};
 use super::{Decision, LoopConfig, Machine, Phase, Purpose};
 use crate::apply::bounded;
 use crate::state::State;
+use crate::test_output;
 
 /// What a shell says of a command that it cannot run, or not find.
 const NOT_RUN: [i32; 2] = [126, 127];
 /// Bytes of a diagnostic that are shown.
 const SAID: usize = 300;
 
-/// The gates of a trial that is owed before the first turn of this run; none once the gates as they are have
-/// been tried, or proved.
+/// The gates of a trial that is owed before the first turn of this run; none once this run has made one, or the
+/// gates as they are have been tried or proved.
 pub(super) fn owed(cfg: &LoopConfig, state: &State) -> Vec<GoalId> {
     if cfg.trial_s == 0 || cfg.anyway || state.run.as_ref().is_some_and(|run| run.ticks > 0) {
+        return Vec::new();
+    }
+    if state.trial.run.as_ref() == Some(&cfg.run_id) {
         return Vec::new();
     }
     let command = |rule: &&GateRule| {
@@ -73,7 +77,12 @@ pub(super) fn on_answer(
 ) -> Decision {
     let asked = owed(cfg, &m.state);
     let kept: Vec<Judged> = verdicts.iter().filter(|j| j.at == facts.key()).cloned().collect();
-    let cut = asked.iter().any(|id| !verdicts.iter().any(|judged| judged.goal == *id));
+    let silent: Vec<String> = asked
+        .iter()
+        .filter(|id| !verdicts.iter().any(|judged| judged.goal == **id))
+        .map(|id| format!("`{id}`"))
+        .collect();
+    let cut = !silent.is_empty();
     let missing =
         |j: &&Judged| !j.verdict.is_pass() && !j.verdict.is_skipped() && is_green(&m.state, facts, &j.goal);
     let only_here: Vec<&Judged> = kept.iter().filter(missing).collect();
@@ -96,12 +105,10 @@ pub(super) fn on_answer(
     let detail = only_here.first().map(|first| {
         let names: Vec<String> = only_here.iter().map(|judged| format!("`{}`", judged.goal)).collect();
         let (names, pass) = (names.join(", "), if only_here.len() == 1 { "passes" } else { "pass" });
-        let said = bounded(first.verdict.diagnostic(), SAID);
+        let said = bounded(&test_output::cause(first.verdict.diagnostic()), SAID);
         let head = facts.head.short();
-        format!(
-            "{names} {pass} in the work tree and not in a clean checkout of {head}: {said}\n{}",
-            advice(cfg)
-        )
+        let advice = advice(cfg);
+        format!("{names} {pass} in the work tree and not in a clean checkout of {head}: {said}{advice}")
     });
     let mut d = match detail {
         Some(detail) if !cut => stop_with(cfg, &ahead, Some(facts), StopReason::ParkedProof, &detail),
@@ -110,7 +117,10 @@ pub(super) fn on_answer(
             d.phase = Phase::Surveying(unstable);
             let text = match detail {
                 Some(detail) => detail,
-                None if cut => "the trial in a clean checkout was cut off; the run goes on".to_owned(),
+                None if cut => format!(
+                    "the trial was cut off before {} answered, or before `setup` was done; the run goes on, and `peers verify --pristine` tries again",
+                    silent.join(", ")
+                ),
                 None => trouble(&kept),
             };
             if !text.is_empty() {
@@ -158,9 +168,9 @@ pub(super) fn blamed(cfg: &LoopConfig, state: &State, facts: &Facts, verdicts: &
     let red = |j: &&Judged| j.verdict.is_red() && is_green(state, facts, &j.goal);
     verdicts.iter().filter(red).find_map(|judged| {
         let why = why(judged)?;
-        let said = bounded(judged.verdict.diagnostic(), SAID);
+        let said = bounded(&test_output::cause(judged.verdict.diagnostic()), SAID);
         Some(format!(
-            "`{}` passes in the work tree and not in a clean checkout of {}, {why}: {said}\n{}",
+            "`{}` passes in the work tree and not in a clean checkout of {}, {why}: {said}{}",
             judged.goal,
             facts.head.short(),
             advice(cfg)
@@ -168,15 +178,14 @@ pub(super) fn blamed(cfg: &LoopConfig, state: &State, facts: &Facts, verdicts: &
     })
 }
 
-/// What the operator can do about it.
+/// The line of `setup` to write, on a line of its own, where it is known what installs what is missing.
 fn advice(cfg: &LoopConfig) -> String {
-    let write = match &cfg.setup_hint {
-        Some(cmd) => format!("replace the `setup:` block with `setup: {{commands: [{{cmd: {cmd}}}]}}`"),
-        None => "write the commands that install it into `setup.commands`".to_owned(),
+    let line = |cmd| {
+        format!(
+            "\nin config.yaml, `setup: {{commands: [{{cmd: {cmd}}}]}}` in place of the `setup:` that is there installs what is missing"
+        )
     };
-    format!(
-        "To install what is missing, run `peers goals edit --config` and {write}; or mark the gate `tree: live`"
-    )
+    cfg.setup_hint.as_ref().map(line).unwrap_or_default()
 }
 
 /// Whether a gate is green in the work tree at these facts.

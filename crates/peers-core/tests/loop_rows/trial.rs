@@ -102,6 +102,25 @@ fn ctrl_c_skips_it_the_time_limit_ends_it_and_another_signal_stops() {
     bench.stop(StopRequest::Graceful(15));
     assert_eq!(bench.finish(), StopReason::Interrupted(15));
     assert!(trials(&bench).is_empty());
+    // No tick is there to wait for.
+    let mut bench = tried(Gate::ProofRed);
+    bench.begin();
+    bench.until_phase(is_trial);
+    bench.stop(StopRequest::AfterTick);
+    assert!(matches!(bench.m.phase, Phase::Stopped(_)) && bench.effects.contains(&Effect::CancelGates));
+}
+
+#[test]
+fn a_trial_that_was_cut_off_after_an_answer_is_not_made_again_in_its_run() {
+    let mut bench = tried(Gate::ProofRed);
+    bench.gate("slow", Gate::Green);
+    bench.begin();
+    bench.until_phase(is_trial);
+    bench.stop(StopRequest::Graceful(2));
+    bench.answer_only("own");
+    bench.until(|bench| matches!(bench.m.phase, Phase::Running { .. }) || trials(bench).len() > 1);
+    let trials = trials(&bench);
+    assert_eq!((trials.len(), trials[0].cut, trials[0].only_here.len()), (1, true, 1));
 }
 
 #[test]

@@ -132,6 +132,9 @@ const KEPT: &str = "setup";
 const TREE: &str = "tree";
 /// A copy that is being put back, beside the checkout.
 const COMING: &str = "coming";
+/// Bytes of a checkout of which a copy is kept. The loop waits while it is made; above it, `setup` runs for each
+/// gate.
+const MOST: u64 = 4 << 30;
 /// How long a failed `setup` waits before it is tried once more: a network may be away for a moment.
 const PAUSE: Duration = Duration::from_secs(30);
 
@@ -192,7 +195,7 @@ fn keep(site: &Site, dir: &Path) -> Option<Stamps> {
     let copied = || {
         scratch.remove_tree(KEPT)?;
         let above = SafeDir::open_shared(dir.parent().unwrap_or(dir))?;
-        above.copy_tree(dir.file_name().unwrap_or_default(), &scratch.create_subdir(KEPT)?, TREE)
+        above.copy_tree(dir.file_name().unwrap_or_default(), &scratch.create_subdir(KEPT)?, TREE, MOST)
     };
     if let Err(error) = copied() {
         tracing::warn!(%error, "what `setup` left is not kept; it runs again for the next gate");
@@ -214,7 +217,7 @@ fn put_back(site: &Site, dir: &Path, stamps: &Stamps) -> bool {
     let copied = || {
         let above = SafeDir::open_shared(dir.parent().unwrap_or(dir))?;
         above.remove_tree(COMING)?;
-        SafeDir::open_shared(&kept)?.copy_tree(TREE, &above, COMING).or_else(|error| {
+        SafeDir::open_shared(&kept)?.copy_tree(TREE, &above, COMING, MOST).or_else(|error| {
             above.remove_tree(COMING)?;
             Err(error)
         })?;

@@ -255,17 +255,25 @@ fn row_69_setup_runs_once_per_proof_and_no_gate_finds_what_another_wrote() {
 
 #[test]
 fn row_69_what_setup_left_is_made_anew_where_a_gate_reached_for_it() {
+    // The first gate looks for the kept copy, and writes into it, or makes an empty directory there.
+    for reached in ["echo bad > {}", "mkdir {}-told"] {
+        reached_for(reached);
+    }
+}
+
+fn reached_for(how: &str) {
     let w = World::new();
     let count = w.path("setups");
     w.config(&format!(
         "setup: {{commands: [{{cmd: 'echo x >> {}; echo good > dep'}}]}}\nskeptic: {{enabled: false}}\n",
         count.display(),
     ));
-    // The first gate looks for the kept copy, and writes into it.
-    let reach = "test -f fixed && { test ! -e dep || find \"$(cd ../.. && pwd)\" -name dep -path '*setup*' -exec sh -c 'echo bad > {}' \\; ; true; }";
+    let reach = format!(
+        "test -f fixed && {{ test ! -e dep || find \"$(cd ../.. && pwd)\" -name dep -path '*setup*' -exec sh -c '{how}' \\; ; true; }}"
+    );
     w.goals(&format!(
         "- {{id: a, type: hard, cmd: {reach:?}, pass_when: exit_code == 0}}\n\
-         - {{id: b, type: hard, needs: [a], cmd: 'test -f fixed && {{ test ! -e dep || grep good dep; }}', pass_when: exit_code == 0}}\n"
+         - {{id: b, type: hard, needs: [a], cmd: 'test -f fixed && test ! -e dep-told && {{ test ! -e dep || grep good dep; }}', pass_when: exit_code == 0}}\n"
     ));
     w.play("idle", &[FIX]);
     w.run(&["--max-ticks=1"]).stopped("complete", 0);

@@ -74,6 +74,16 @@ fn row_63_a_peer_cannot_speak_in_the_box_of_another_now_or_later() {
 }
 
 #[test]
+fn row_63_a_gate_cannot_speak_in_the_box_of_the_next_peer() {
+    let w = hybrid();
+    w.gate("mkdir -p .peers/inbox/bob/to-ann && echo forged > .peers/inbox/bob/to-ann/x.md && false");
+    w.play("idle", &[&[HANDOFF], &[HANDOFF]]);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).published.is_empty() && w.tick(2).published.is_empty());
+    assert!(w.settled().messages.is_empty());
+}
+
+#[test]
 fn row_63_a_link_in_place_of_a_box_or_a_message_is_refused() {
     let w = hybrid();
     fs::create_dir(w.path("secrets")).unwrap();

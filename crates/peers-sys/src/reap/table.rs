@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 use peers_model::{RunId, TickNo};
 
@@ -10,6 +11,9 @@ use super::{Guard, ITERATION_MARKER, Pids, RUN_MARKER, ReapError};
 use crate::identity::stat::{self, ProcStat};
 use crate::identity::{IdentityError, Pid};
 
+/// How often an empty environment is read, and the pause after each time.
+const READINGS: u8 = 3;
+const EXECUTING: Duration = Duration::from_millis(1);
 /// More than the kernel lets arguments and environment have together by default.
 const ENVIRON_CAP: u64 = 8 * 1024 * 1024;
 
@@ -166,12 +170,19 @@ fn is_systemd(pid: Pid) -> bool {
 /// The environment a process was started with; `None` if it is not of our user, has gone, or may
 /// not be looked at.
 fn read_environ(pid: Pid, user: u32) -> Option<Vec<u8>> {
-    let file = std::fs::File::open(format!("/proc/{pid}/environ")).ok()?;
-    if file.metadata().ok()?.uid() != user {
-        return None;
-    }
     let mut bytes = Vec::new();
-    file.take(ENVIRON_CAP).read_to_end(&mut bytes).ok()?;
+    for _ in 0..READINGS {
+        let file = std::fs::File::open(format!("/proc/{pid}/environ")).ok()?;
+        if file.metadata().ok()?.uid() != user {
+            return None;
+        }
+        file.take(ENVIRON_CAP).read_to_end(&mut bytes).ok()?;
+        if !bytes.is_empty() {
+            break;
+        }
+        // One that is just executing a program has no environment for a moment.
+        std::thread::sleep(EXECUTING);
+    }
     Some(bytes)
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use peers_core::state::PeerState;
+use peers_core::test_output::cause;
 use peers_model::outcome::BudgetKind;
 use peers_model::record::SkepticVerdict;
 use peers_model::{Timestamp, time};
@@ -10,7 +11,6 @@ use peers_model::{Timestamp, time};
 use super::stopped::more;
 use super::{Cause, Facts, Level};
 use crate::budget::BudgetRow;
-use crate::diagnostic::cause;
 use crate::liveness::Liveness;
 use crate::loopview::Core;
 use crate::row::RecentTick;

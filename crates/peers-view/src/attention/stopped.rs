@@ -1,6 +1,7 @@
 //! A loop that does not run: what its ending asks for, by the table of stop reasons.
 
 use peers_core::budget;
+use peers_core::test_output::cause;
 use peers_model::config::UsdMode;
 use peers_model::outcome::{ApiClass, BudgetKind, ErrorKind, StopReason};
 use peers_model::{GoalId, PeerName, Timestamp, Usd, login};
@@ -8,7 +9,7 @@ use peers_sys::term;
 
 use super::{Cause, Facts, Level, Spelling};
 use crate::budget::{Amount, BudgetRow};
-use crate::diagnostic::{cause, stop_detail};
+use crate::diagnostic::stop_detail;
 use crate::liveness::Liveness;
 
 /// Terminal cells of the command of a gate.
@@ -144,6 +145,8 @@ fn why(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> String {
                 None => said,
             })
         }
+        // What to write stands on the second line.
+        StopReason::ParkedProof => detail.lines().next().map(str::to_owned),
         _ => Some(detail.to_owned()),
     };
     let said = said.map(|said| term::line(&said, DETAIL)).filter(|said| !said.is_empty());
@@ -196,7 +199,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Option<String> {
         }
         StopReason::Unjudged(id) => spelling.peers(&format!("verify --only {}", term::quoted(id.as_str()))),
         StopReason::ParkedBlocked => blocked(facts),
-        StopReason::ParkedProof => spelling.peers("verify --pristine"),
+        StopReason::ParkedProof => Some(then(&spelling.peers("goals edit --config")?, &spelling.resume()?)),
         StopReason::PeerUnavailable(peer) => {
             let newest = facts.ticks.iter().rev().find(|tick| tick.peer == *peer);
             match newest.map(|tick| tick.api) {

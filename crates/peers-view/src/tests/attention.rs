@@ -71,7 +71,15 @@ fn every_stop_reason_has_its_level_and_its_command() {
         ),
         (StopReason::StuckSkeptic, Act, "stuck", none()),
         (StopReason::ParkedBlocked, Act, "parked", each("resume billing --start", "peers run")),
-        (StopReason::ParkedProof, Act, "parked", at_each("verify --pristine")),
+        (
+            StopReason::ParkedProof,
+            Act,
+            "parked",
+            same(
+                &format!("{at} goals edit --config, then peers-ctl resume billing --start"),
+                "peers goals edit --config, then peers run",
+            ),
+        ),
         (StopReason::Unjudged(goal("lint-clean")), Act, "unjudged", at_each("verify --only lint-clean")),
         (
             StopReason::PeerUnavailable(name("claude")),

@@ -5,12 +5,12 @@
 
 use std::fmt::Write as _;
 
+use peers_core::test_output::tails;
 use peers_model::GoalId;
 
 use super::report::NO_RECORD;
 use super::xml::{escaped, text};
 use super::{Answer, RowState, VerifyReport, VerifyRow};
-use crate::diagnostic::tails;
 
 /// The report as JUnit XML: a suite of the hard goals, and one of the commands if there are any.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Where a finding is: `path:line` in what a gate said.
 
 use super::VerifyRow;
-use crate::diagnostic::tails;
+use peers_core::test_output::tails;
 
 /// Longest path that is taken for one.
 const PATH: usize = 400;

@@ -18,16 +18,16 @@ use super::widening::{self, Asked, To, Widening};
 
 /// Accept goals and config as they are now
 ///
-/// What lets other commands run as you than those that were accepted (a gate's `cmd`, a peer's `argv`,
-/// tool or provider, `setup.commands`, `hooks`, `verify.commands`, `goals.env`) needs a `yes` typed on a
-/// terminal, or the digest that `peers goals diff` prints: `--widen DIGEST`.
+/// A change to what runs as you (a gate's `cmd`, a peer's `argv`, tool or provider, `setup.commands`,
+/// `hooks`, `verify.commands`, `goals.env`) needs a `yes` typed on a terminal, or the digest that
+/// `peers goals diff` prints: `--widen DIGEST`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Why, for the record
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// Accept also that other commands run: exactly those that `peers goals diff` gave this digest
+    /// Accept the changed commands to which `peers goals diff` gave this digest, and no others
     #[arg(long, value_name = "DIGEST")]
     widen: Option<String>,
     /// Print the result as JSON

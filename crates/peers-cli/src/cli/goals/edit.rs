@@ -26,8 +26,8 @@ use super::widening::{self, Asked, To};
 /// is not valid can be edited again; the copy, in the trusted store, is kept. When the editor fails,
 /// nothing changes.
 ///
-/// What does anything else than ask for more proof needs a `yes` typed on a terminal, since others can
-/// write to the copy while you look at it, or the digest that the same edit was given: `--widen DIGEST`.
+/// An edit that does more than ask for more proof needs a `yes` typed on a terminal, since others can
+/// write to the copy while you look at it, or the digest that it was given before: `--widen DIGEST`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

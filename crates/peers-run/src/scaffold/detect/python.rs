@@ -25,6 +25,10 @@ const REQUIREMENTS: [&str; 6] = [
     "requirements.txt",
 ];
 
+/// Usual virtual environments, and what runs a module in them.
+const VENVS: [(&str, &str); 3] =
+    [(".venv", ".venv/bin/python -m "), ("venv", "venv/bin/python -m "), ("env", "env/bin/python -m ")];
+
 pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
     if around.uv {
         return;
@@ -58,7 +62,7 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
         let cmd = format!("{before}{run}pytest");
         place.propose(&Gate { aim: Aim::Tests, stack: STACK, cmd: &cmd, pass_when: PASSED, file });
     } else if let Some((name, tests)) = tests.filter(|(_, tests)| tests.unittest) {
-        let python = if run == "python3 -m " { run.to_owned() } else { format!("{run}python -m ") };
+        let python = if run.ends_with("-m ") { run.to_owned() } else { format!("{run}python -m ") };
         // From the top it looks into packages alone.
         let within = if tests.package { String::new() } else { format!(" -s {name}") };
         let cmd = format!("{before}{python}unittest discover{within}");
@@ -82,7 +86,13 @@ fn runner(place: &Place<'_>, project: &str) -> (&'static str, &'static str) {
     if place.has("poetry.lock") || has_table(project, "tool.poetry") {
         return ("poetry install --no-interaction && ", "poetry run ");
     }
-    ("", "python3 -m ")
+    // Only at the top there is a proposal for `setup` too, which makes it anew in a clean checkout.
+    let own = VENVS.iter().find(|(dir, _)| {
+        place.path.is_empty()
+            && subdir(place.dir, dir)
+                .is_some_and(|dir| dir.stat("pyvenv.cfg").is_ok_and(|stat| stat.is_some()))
+    });
+    ("", own.map_or("python3 -m ", |(_, run)| run))
 }
 
 /// The file that says that pytest is used, if one does.

@@ -144,6 +144,8 @@ fn python_is_tested_by_what_it_is_set_up_with() {
     assert_eq!(found(&[("pyproject.toml", "[project]\nname = 'x'\n")]), rows(&[]));
     let tests = [("pyproject.toml", "[project]\n"), ("tests/unit/test_x.py", "def test_x():\n    pass\n")];
     assert_eq!(found(&tests), rows(&[("tests-pass", "python3 -m pytest")]));
+    let venv = [("pyproject.toml", ini), (".venv/pyvenv.cfg", "")];
+    assert_eq!(found(&venv), rows(&[("tests-pass", ".venv/bin/python -m pytest")]));
     let uv = [("pyproject.toml", ini), ("uv.lock", "")];
     assert_eq!(found(&uv), rows(&[("tests-pass", "uv run --frozen pytest")]));
     let poetry = [("pyproject.toml", "[tool.poetry]\n[tool.pytest.ini_options]\n[tool.ruff.lint]\n")];
