@@ -381,7 +381,7 @@ impl StopReason {
                 "see to what is in the way of the peers (`peers status`) and say so (`peers ack blocked:PEER --reason TEXT`), then run again",
             ),
             Self::ParkedProof => Some(
-                "say how a clean checkout gets what the gate needs (`peers goals edit --config`: `setup`), or mark the gate `tree: live` in goals.yaml, then run again",
+                "add the `setup` commands that a clean checkout needs (`peers goals edit --config`), or mark the gate `tree: live` in goals.yaml, then run again",
             ),
             Self::Unjudged(_) => Some("fix the gate's command or its tool, then run again"),
             Self::PeerUnavailable(_) => {

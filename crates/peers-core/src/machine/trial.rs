@@ -182,7 +182,7 @@ pub(super) fn blamed(cfg: &LoopConfig, state: &State, facts: &Facts, verdicts: &
 fn advice(cfg: &LoopConfig) -> String {
     let line = |cmd| {
         format!(
-            "\nin config.yaml, `setup: {{commands: [{{cmd: {cmd}}}]}}` in place of the `setup:` that is there installs what is missing"
+            "\nTo install what is missing, replace `setup:` in config.yaml with `setup: {{commands: [{{cmd: {cmd}}}]}}`"
         )
     };
     cfg.setup_hint.as_ref().map(line).unwrap_or_default()
