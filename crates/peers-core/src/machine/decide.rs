@@ -34,195 +34,84 @@ pub fn start(state: &State) -> (Phase, Vec<Effect>) {
 }
 
 /// Says what follows from an input. Pure: the same machine and input give the same answer.
-#[expect(clippy::too_many_lines, reason = "the table of events and phases, written out in full")]
+///
+/// First the pairs of phase and event that do something, then what each event means in all other phases.
 pub fn decide(cfg: &LoopConfig, m: &Machine, input: &Input) -> Decision {
-    match &input.event {
-        Event::Stop(request) => on_stop(cfg, m, input, *request),
-        Event::Failed { kind, detail } => on_failed(cfg, m, StopReason::Error(*kind), detail),
-        Event::Tampered { kind, detail } => on_failed(cfg, m, StopReason::Tamper(*kind), detail),
-        Event::Surveyed(facts) => match &m.phase {
-            Phase::Booting(left) => on_booted(cfg, m, facts, left, input),
-            Phase::Surveying(unstable) => survey::on_facts(cfg, m, facts, *unstable, input),
-            Phase::Reaping
-            | Phase::Judging(..)
-            | Phase::Composing(_)
-            | Phase::Running { .. }
-            | Phase::Harvesting { .. }
-            | Phase::Correcting(_)
-            | Phase::Refreshing(_)
-            | Phase::Proving(..)
-            | Phase::AwaitingGates
-            | Phase::CoolingDown
-            | Phase::Stopped(_) => ignore(m),
-        },
-        Event::OrphansGone(left) => on_orphans_gone(m, left),
-        Event::Judged { verdicts, took_ms, moved, changed } => match &m.phase {
-            Phase::Judging(facts, unstable) => {
-                let moved = moved.then_some(changed.as_str());
-                survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, moved, input)
+    match (&m.phase, &input.event) {
+        (Phase::Reaping, Event::OrphansGone(left)) => look_at_start(m, left),
+        (Phase::Booting(left), Event::Surveyed(facts)) => on_booted(cfg, m, facts, left, input),
+        (Phase::Surveying(unstable), Event::Surveyed(facts)) => {
+            survey::on_facts(cfg, m, facts, *unstable, input)
+        }
+        (Phase::Judging(facts, unstable), Event::Judged { verdicts, took_ms, moved, changed }) => {
+            let moved = moved.then_some(changed.as_str());
+            survey::on_verdicts(cfg, m, facts, *unstable, verdicts, *took_ms, moved, input)
+        }
+        (Phase::Proving(facts, unstable, purpose), Event::Judged { verdicts, took_ms, moved, .. }) => {
+            match purpose {
+                Purpose::Proof => {
+                    survey::on_proof(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input)
+                }
+                Purpose::Trial => {
+                    trial::on_answer(cfg, m, facts, *unstable, (verdicts, *took_ms, *moved), input)
+                }
             }
-            Phase::Proving(facts, unstable, Purpose::Proof) => {
-                survey::on_proof(cfg, m, facts, *unstable, verdicts, *took_ms, *moved, input)
-            }
-            Phase::Proving(facts, unstable, Purpose::Trial) => {
-                trial::on_answer(cfg, m, facts, *unstable, (verdicts, *took_ms, *moved), input)
-            }
-            Phase::Refreshing(draft) => on_refreshed(cfg, m, draft, verdicts, *took_ms, *moved, input),
-            Phase::Booting { .. }
-            | Phase::Reaping
-            | Phase::Surveying(_)
-            | Phase::Composing(_)
-            | Phase::Running { .. }
-            | Phase::Harvesting { .. }
-            | Phase::Correcting(_)
-            | Phase::CoolingDown
-            | Phase::AwaitingGates
-            | Phase::Stopped(_) => ignore(m),
-        },
-        Event::JudgedBehind { key, verdicts, took_ms } => on_judged_behind(m, key, verdicts, *took_ms),
-        Event::Composed(facts) => match &m.phase {
-            Phase::Composing(composing) => survey::on_composed(cfg, m, composing, facts, input.at.wall),
-            Phase::Booting { .. }
-            | Phase::Reaping
-            | Phase::Surveying(_)
-            | Phase::Judging(..)
-            | Phase::Running { .. }
-            | Phase::Harvesting { .. }
-            | Phase::Correcting(_)
-            | Phase::Refreshing(_)
-            | Phase::Proving(..)
-            | Phase::AwaitingGates
-            | Phase::CoolingDown
-            | Phase::Stopped(_) => ignore(m),
-        },
-        Event::Outdated => match &m.phase {
-            Phase::Composing(_) => look(m),
-            Phase::Booting { .. }
-            | Phase::Reaping
-            | Phase::Surveying(_)
-            | Phase::Judging(..)
-            | Phase::Running { .. }
-            | Phase::Harvesting { .. }
-            | Phase::Correcting(_)
-            | Phase::Refreshing(_)
-            | Phase::Proving(..)
-            | Phase::AwaitingGates
-            | Phase::CoolingDown
-            | Phase::Stopped(_) => ignore(m),
-        },
-        Event::PeerSpawned(spawned) => match &m.phase {
-            // The first word about the process of the open tick is recorded, and no other.
-            Phase::Running { spawned: false }
-                if m.state.open.as_ref().is_some_and(|open| open.started.tick == spawned.tick) =>
-            {
-                let mut d = keep(m, Phase::Running { spawned: true });
-                d.records.push(Record::PeerSpawned(spawned.clone()));
-                d
-            }
-            Phase::Running { .. }
-            | Phase::Booting { .. }
-            | Phase::Reaping
-            | Phase::Surveying(_)
-            | Phase::Judging(..)
-            | Phase::Composing(_)
-            | Phase::Harvesting { .. }
-            | Phase::Correcting(_)
-            | Phase::Refreshing(_)
-            | Phase::Proving(..)
-            | Phase::AwaitingGates
-            | Phase::CoolingDown
-            | Phase::Stopped(_) => ignore(m),
-        },
-        Event::PeerExited(exit) => match &m.phase {
-            Phase::Running { .. } => harvest_now(m, exit.as_ref().clone(), false),
-            Phase::Booting { .. }
-            | Phase::Reaping
-            | Phase::Surveying(_)
-            | Phase::Judging(..)
-            | Phase::Composing(_)
-            | Phase::Harvesting { .. }
-            | Phase::Correcting(_)
-            | Phase::Refreshing(_)
-            | Phase::Proving(..)
-            | Phase::AwaitingGates
-            | Phase::CoolingDown
-            | Phase::Stopped(_) => ignore(m),
-        },
-        Event::Harvested(harvest) => match &m.phase {
-            Phase::Harvesting { exit, recovered } => on_harvested(cfg, m, exit, *recovered, harvest, input),
-            Phase::Booting { .. }
-            | Phase::Reaping
-            | Phase::Surveying(_)
-            | Phase::Judging(..)
-            | Phase::Composing(_)
-            | Phase::Running { .. }
-            | Phase::Correcting(_)
-            | Phase::Refreshing(_)
-            | Phase::Proving(..)
-            | Phase::AwaitingGates
-            | Phase::CoolingDown
-            | Phase::Stopped(_) => ignore(m),
-        },
-        Event::Corrected(corrected) => match &m.phase {
-            Phase::Correcting(draft) => {
-                let mut draft = draft.as_ref().clone();
-                draft.correction = Some(corrected.as_ref().clone());
-                settle::settle(cfg, m, &draft, input)
-            }
-            Phase::Booting { .. }
-            | Phase::Reaping
-            | Phase::Surveying(_)
-            | Phase::Judging(..)
-            | Phase::Composing(_)
-            | Phase::Running { .. }
-            | Phase::Harvesting { .. }
-            | Phase::Refreshing(_)
-            | Phase::Proving(..)
-            | Phase::AwaitingGates
-            | Phase::CoolingDown
-            | Phase::Stopped(_) => ignore(m),
-        },
-        Event::Timer => match &m.phase {
-            Phase::CoolingDown => look(m),
-            // It may take no longer.
-            Phase::Proving(.., Purpose::Trial) => skip_trial(m),
-            Phase::Booting { .. }
-            | Phase::Reaping
-            | Phase::Surveying(_)
-            | Phase::Judging(..)
-            | Phase::Composing(_)
-            | Phase::Running { .. }
-            | Phase::Harvesting { .. }
-            | Phase::Correcting(_)
-            | Phase::Refreshing(_)
-            | Phase::Proving(.., Purpose::Proof)
-            | Phase::AwaitingGates
-            | Phase::Stopped(_) => ignore(m),
-        },
+        }
+        (Phase::Composing(composing), Event::Composed(facts)) => {
+            survey::on_composed(cfg, m, composing, facts, input.at.wall)
+        }
+        // The first word about the process of the open tick is recorded, and no other.
+        (Phase::Running { spawned: false }, Event::PeerSpawned(spawned))
+            if m.state.open.as_ref().is_some_and(|open| open.started.tick == spawned.tick) =>
+        {
+            let mut d = keep(m, Phase::Running { spawned: true });
+            d.records.push(Record::PeerSpawned(spawned.clone()));
+            d
+        }
+        (Phase::Running { .. }, Event::PeerExited(exit)) => harvest_now(m, exit.as_ref().clone(), false),
+        (Phase::Harvesting { exit, recovered }, Event::Harvested(harvest)) => {
+            on_harvested(cfg, m, exit, *recovered, harvest, input)
+        }
+        (Phase::Correcting(draft), Event::Corrected(corrected)) => {
+            let mut draft = draft.as_ref().clone();
+            draft.correction = Some(corrected.as_ref().clone());
+            settle::settle(cfg, m, &draft, input)
+        }
+        (Phase::Refreshing(draft), Event::Judged { verdicts, took_ms, moved, .. }) => {
+            on_refreshed(cfg, m, draft, verdicts, *took_ms, *moved, input)
+        }
+        (Phase::Composing(_), Event::Outdated) | (Phase::CoolingDown, Event::Timer) => look(m),
+        // It may take no longer.
+        (Phase::Proving(.., Purpose::Trial), Event::Timer) => skip_trial(m),
+
+        (_, Event::Stop(request)) => on_stop(cfg, m, *request),
+        (_, Event::Failed { kind, detail }) => on_failed(cfg, m, StopReason::Error(*kind), detail),
+        (_, Event::Tampered { kind, detail }) => on_failed(cfg, m, StopReason::Tamper(*kind), detail),
+        (_, Event::JudgedBehind { key, verdicts, took_ms }) => on_judged_behind(m, key, verdicts, *took_ms),
+        // An answer that nobody waits for any more.
+        (
+            _,
+            Event::Surveyed(_)
+            | Event::OrphansGone(_)
+            | Event::Judged { .. }
+            | Event::Composed(_)
+            | Event::Outdated
+            | Event::PeerSpawned(_)
+            | Event::PeerExited(_)
+            | Event::Harvested(_)
+            | Event::Corrected(_)
+            | Event::Timer,
+        ) => ignore(m),
     }
 }
 
 /// What gates beside a peer say waits for the next survey: no tick is open then, and the tree is known.
 fn on_judged_behind(m: &Machine, key: &TreeKey, verdicts: &[Judged], took_ms: u64) -> Decision {
-    // Of gates that others took the place of nobody wants to hear.
+    // The verdicts of superseded gates are dropped.
     if m.behind != Behind::Running(key.clone()) {
         return ignore(m);
     }
-    let mut d = match &m.phase {
-        Phase::AwaitingGates => look(m),
-        Phase::Booting { .. }
-        | Phase::Reaping
-        | Phase::Surveying(_)
-        | Phase::Judging(..)
-        | Phase::Composing(_)
-        | Phase::Running { .. }
-        | Phase::Harvesting { .. }
-        | Phase::Correcting(_)
-        | Phase::Refreshing(_)
-        | Phase::Proving(..)
-        | Phase::CoolingDown
-        | Phase::Stopped(_) => ignore(m),
-    };
+    let mut d = if m.phase == Phase::AwaitingGates { look(m) } else { ignore(m) };
     d.behind = Behind::Answered { verdicts: verdicts.to_vec(), took_ms };
     d
 }
@@ -297,7 +186,7 @@ pub(super) fn stop_reason(request: StopRequest) -> StopReason {
     }
 }
 
-fn on_stop(cfg: &LoopConfig, m: &Machine, _input: &Input, request: StopRequest) -> Decision {
+fn on_stop(cfg: &LoopConfig, m: &Machine, request: StopRequest) -> Decision {
     // The more urgent request wins; the first signal names the exit.
     let request = match m.stop {
         Some(StopRequest::Graceful(first) | StopRequest::Now(first))
@@ -361,20 +250,10 @@ fn on_failed(cfg: &LoopConfig, m: &Machine, reason: StopReason, detail: &str) ->
     }
     // An open tick stays open: what its turn left is harvested by the next run, so nothing is lost.
     let mut d = stop_with(cfg, m, None, reason, detail);
-    match &m.phase {
-        Phase::Judging(..) | Phase::Proving(..) | Phase::Refreshing(_) => {
-            d.effects.insert(0, Effect::CancelGates);
-        }
-        Phase::Running { .. } => d.effects.insert(0, Effect::EndPeer { now: true }),
-        Phase::Booting { .. }
-        | Phase::Reaping
-        | Phase::Surveying(_)
-        | Phase::Composing(_)
-        | Phase::Harvesting { .. }
-        | Phase::Correcting(_)
-        | Phase::CoolingDown
-        | Phase::AwaitingGates
-        | Phase::Stopped(_) => {}
+    if matches!(m.phase, Phase::Judging(..) | Phase::Proving(..) | Phase::Refreshing(_)) {
+        d.effects.insert(0, Effect::CancelGates);
+    } else if matches!(m.phase, Phase::Running { .. }) {
+        d.effects.insert(0, Effect::EndPeer { now: true });
     }
     d
 }
@@ -518,26 +397,11 @@ fn took_place(m: &Machine, started: &TickStarted) -> Decision {
     d
 }
 
-fn on_orphans_gone(m: &Machine, left: &Left) -> Decision {
-    match &m.phase {
-        Phase::Reaping => {
-            let mut d = keep(m, Phase::Booting(left.clone()));
-            d.effects.push(Effect::Survey);
-            d
-        }
-        Phase::Booting { .. }
-        | Phase::Surveying(_)
-        | Phase::Judging(..)
-        | Phase::Composing(_)
-        | Phase::Running { .. }
-        | Phase::Harvesting { .. }
-        | Phase::Correcting(_)
-        | Phase::Refreshing(_)
-        | Phase::Proving(..)
-        | Phase::CoolingDown
-        | Phase::AwaitingGates
-        | Phase::Stopped(_) => ignore(m),
-    }
+/// Looks at the repository for the first time, once nothing of an earlier run is left.
+fn look_at_start(m: &Machine, left: &Left) -> Decision {
+    let mut d = keep(m, Phase::Booting(left.clone()));
+    d.effects.push(Effect::Survey);
+    d
 }
 
 fn harvest_now(m: &Machine, exit: PeerExit, recovered: bool) -> Decision {
