@@ -4,14 +4,12 @@
 //! invisible format characters, so that text can neither move the cursor, hide itself nor pose as
 //! something else. Everything else, including any script, stays.
 
-mod width;
-
 use std::borrow::Cow;
 use std::iter::Peekable;
 use std::os::fd::AsFd;
 use std::str::Chars;
 
-pub use width::{char_width, width};
+use unicode_width::UnicodeWidthChar;
 
 /// An escape string (title, device control) longer than this counts as unterminated.
 const STRING_MAX: usize = 4096;
@@ -221,11 +219,41 @@ pub fn invisible(c: char) -> bool {
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// The cells that a text takes on a terminal.
+#[must_use]
+pub fn width(text: &str) -> usize {
+    text.chars().map(char_width).sum()
+}
+
+/// The cells of one character: 0 for combining marks, 2 for East Asian wide characters and emoji, 1 for what a
+/// terminal should never be sent.
+#[must_use]
+pub fn char_width(c: char) -> usize {
+    UnicodeWidthChar::width(c).unwrap_or(1)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn widths_of_common_characters() {
+        for (c, cells) in [
+            ('a', 1),
+            ('é', 1),
+            ('я', 1),
+            ('日', 2),
+            ('한', 2),
+            ('🙂', 2),
+            ('\u{301}', 0),
+            ('─', 1),
+            ('\n', 1),
+        ] {
+            assert_eq!(char_width(c), cells, "{c:?}");
+        }
+    }
 
     #[test]
     fn plain_text_is_returned_unchanged_and_unallocated() {
