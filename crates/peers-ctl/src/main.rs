@@ -18,5 +18,6 @@ fn main() -> ExitCode {
     if args.nth(1).is_some_and(|first| first == peers_sys::stub::ENTRY) {
         return peers_sys::stub::main(args);
     }
+    cli::completions::answer();
     cli::main()
 }

@@ -10,8 +10,7 @@ macro_rules! lasting {
 mod add;
 mod budget;
 mod compare;
-mod complete;
-mod completions;
+pub(crate) mod completions;
 mod dashboard;
 mod doctor;
 mod events;
@@ -176,8 +175,6 @@ enum Command {
     Doctor(doctor::Args),
     Service(service::Args),
     Completions(completions::Args),
-    #[command(name = "__complete", hide = true)]
-    Complete(complete::Args),
     Man(man::Args),
 }
 
@@ -270,7 +267,6 @@ impl Command {
             | Self::Replay(_)
             | Self::Doctor(_)
             | Self::Completions(_)
-            | Self::Complete(_)
             | Self::Man(_) => None,
         }
     }
@@ -307,7 +303,6 @@ impl Command {
             Self::Doctor(args) => doctor::run(args, ctl),
             Self::Service(args) => service::run(args, ctl),
             Self::Completions(args) => completions::run(args, ctl),
-            Self::Complete(args) => complete::run(args, ctl),
             Self::Man(args) => man::run(args, ctl),
         }
     }
