@@ -7,26 +7,16 @@ mod bench;
 mod crates;
 mod fleet;
 mod ground;
+mod outcome;
 mod soak;
 mod stream;
 mod tidy;
 mod workspace;
 
-use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// What a chore may fail with. Chores talk to a developer, so a sentence is enough.
-type Failure = Box<dyn Error>;
-
-/// How a chore ended when it could do its work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    /// Nothing to complain about.
-    Ok,
-    /// The chore measured something and the answer is negative.
-    Negative,
-}
+use outcome::{Failure, Outcome};
 
 struct Command {
     name: &'static str,
@@ -53,6 +43,11 @@ const COMMANDS: &[Command] = &[
         name: "tidy",
         summary: "Check the rules of this repository, list every violation",
         run: Run::Plain(tidy::run),
+    },
+    Command {
+        name: "circles",
+        summary: "List the files that use each other in a circle, largest circle first",
+        run: Run::Plain(tidy::list_circles),
     },
     Command {
         name: "soak-kill",

@@ -1,5 +1,6 @@
 //! What cargo and the file system say about this workspace.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,6 +17,13 @@ const MAX_TEXT_BYTES: u64 = 2 * 1024 * 1024;
 #[derive(Debug, Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
+    /// `[workspace.metadata]`.
+    pub(crate) metadata: Option<Records>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Records {
+    pub(crate) ceilings: BTreeMap<String, Ceiling>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,6 +56,16 @@ pub(crate) struct TextFile {
     /// Relative to the root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
+}
+
+/// What a crate may have at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Ceiling {
+    /// Lines that are neither blank nor a comment, without tests.
+    pub(crate) lines: usize,
+    /// Files that use each other in a circle.
+    pub(crate) in_circles: usize,
 }
 
 /// The directory of the workspace's `Cargo.toml`.

@@ -1,10 +1,12 @@
 //! Runs every rule over the tree and prints what they found.
 
+use std::cmp::Reverse;
 use std::io::Write;
 use std::path::Path;
 
 use super::finding::{Finding, Rule, Severity};
-use super::{dependencies, documents, leaks, manifests, sources};
+use super::table::TABLE;
+use super::{ceilings, circles, dependencies, documents, leaks, manifests, sources};
 use crate::{Failure, Outcome, crates, workspace};
 
 pub(crate) fn run(out: &mut dyn Write) -> Result<Outcome, Failure> {
@@ -12,9 +14,11 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<Outcome, Failure> {
     let metadata = workspace::metadata(&root)?;
     let files = workspace::text_files(&root)?;
     let homes = sources::homes(&root, &metadata.packages)?;
+    let sources = sources::read(&files, &homes);
 
     let mut findings = dependencies::check(&metadata.packages);
-    findings.extend(sources::check(&files, &homes));
+    findings.extend(sources::check(&sources));
+    findings.extend(ceilings::check(&sources, &metadata.metadata.unwrap_or_default().ceilings));
     findings.extend(documents::check(&root, &files));
     findings.extend(leaks::check(&root, &files));
     findings.extend(manifests::check(&files));
@@ -32,6 +36,27 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<Outcome, Failure> {
     };
     writeln!(out, "tidy: {seen}: {}, {}", counted(violations, "violation"), counted(warnings, "warning"))?;
     Ok(if violations == 0 { Outcome::Ok } else { Outcome::Negative })
+}
+
+/// `cargo xtask circles`: the files that use each other in a circle, largest circle first.
+pub(crate) fn list_circles(out: &mut dyn Write) -> Result<Outcome, Failure> {
+    let root = workspace::root()?;
+    let files = workspace::text_files(&root)?;
+    let sources = sources::read(&files, &sources::homes(&root, &workspace::metadata(&root)?.packages)?);
+    let mut circles = Vec::new();
+    for row in TABLE.iter().filter(|row| ceilings::has_product(row)) {
+        circles.extend(
+            circles::of(&ceilings::product(&sources, row.name)).into_iter().map(|circle| (row.name, circle)),
+        );
+    }
+    circles.sort_by_key(|(_, circle)| Reverse(circle.len()));
+    for (name, circle) in &circles {
+        writeln!(out, "{name}: {} files", circle.len())?;
+        for (file, uses) in circle {
+            writeln!(out, "  {file} uses {}", uses.join(", "))?;
+        }
+    }
+    Ok(Outcome::Ok)
 }
 
 fn counted(count: usize, noun: &str) -> String {

