@@ -1,58 +1,19 @@
-//! The whole command line as a document, kept in step by a test.
+//! The command line as a document, and what it owes its readers.
 
-use std::fmt::Write as _;
-
-use clap::{Command, CommandFactory as _};
+use clap::CommandFactory as _;
+use peers_testkit::reference;
 
 use super::Cli;
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli-reference.md");
-
-fn document() -> String {
-    let mut text = String::from(
-        "# Command line reference\n\n\
-         What `peers COMMAND --help` prints, for every command. This file is generated: after a change of the\n\
-         command line run `PEERS_UPDATE=1 cargo test -p peers-cli the_reference_is_up_to_date`.\n",
-    );
-    describe(&Cli::command(), &["peers"], &mut text);
-    text
-}
-
-fn describe(command: &Command, path: &[&str], text: &mut String) {
-    let level = if path.len() == 1 { "##" } else { "###" };
-    // What the parser itself prints: it is more compact where there is little to say.
-    let asked = path.iter().copied().chain(["--help"]);
-    let help = Cli::command().try_get_matches_from(asked).unwrap_err().render().to_string();
-    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-    write!(text, "\n{level} {}\n\n```text\n{}\n```\n", path.join(" "), lines.join("\n").trim_end()).unwrap();
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        describe(below, &[path, &[below.get_name()]].concat(), text);
-    }
-}
-
 #[test]
 fn the_reference_is_up_to_date() {
-    let now = document();
-    if std::env::var_os("PEERS_UPDATE").is_some() {
-        std::fs::write(DOCUMENT, &now).unwrap();
-    }
-    let kept = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
-    let first = kept.lines().zip(now.lines()).find(|(kept, now)| kept != now);
-    assert!(
-        kept == now,
-        "docs/cli-reference.md is not what the command line says; first difference: {first:?}\n\
-         run `PEERS_UPDATE=1 cargo test -p peers-cli the_reference_is_up_to_date`"
-    );
+    reference::up_to_date(&Cli::command(), "peers-cli", "cli-reference.md", "Command line reference");
 }
 
 #[test]
 fn the_commands_of_the_controller_alone_are_known() {
-    let reference = include_str!("../../../../docs/ctl-reference.md");
-    let theirs = reference.lines().filter_map(|line| line.strip_prefix("### peers-ctl "));
-    let cli = Cli::command();
-    let alone: Vec<&str> =
-        theirs.filter(|name| !name.contains(' ') && cli.find_subcommand(name).is_none()).collect();
-    assert_eq!(alone, super::OF_THE_CONTROLLER);
+    let theirs = include_str!("../../../../docs/ctl-reference.md");
+    assert_eq!(reference::alone(theirs, "peers-ctl", &Cli::command()), super::OF_THE_CONTROLLER);
 }
 
 #[test]
@@ -62,11 +23,5 @@ fn the_command_line_is_sound() {
 
 #[test]
 fn every_first_line_of_help_is_an_imperative_without_a_full_stop() {
-    fn visit(command: &Command) {
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        assert!(!about.is_empty(), "{} says nothing", command.get_name());
-        assert!(!about.ends_with('.'), "{}: {about}", command.get_name());
-        command.get_subcommands().for_each(visit);
-    }
-    visit(&Cli::command());
+    reference::first_lines_are_imperatives(&Cli::command());
 }
