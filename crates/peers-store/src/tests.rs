@@ -2,6 +2,7 @@
 
 mod copies;
 mod files;
+mod journal;
 
 use std::fs;
 use std::path::PathBuf;

@@ -318,3 +318,27 @@ pub(super) fn raw_parents(odb: &Odb<'_>, oid: Oid) -> Result<Vec<Oid>, GitError>
         .map(|commit| commit.parents)
         .ok_or_else(|| GitError::Corrupt { what: what(), detail: "not a well-formed commit".to_owned() })
 }
+
+#[cfg(test)]
+mod tests {
+    use git2::{Repository, Signature, Time};
+
+    use super::*;
+
+    #[test]
+    fn an_import_ends_at_its_bound_of_new_commits() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [src, dst] = dirs.each_ref().map(|dir| Repository::init_bare(dir.path()).unwrap());
+        let who = Signature::new("a", "a@b", &Time::new(0, 0)).unwrap();
+        let tree = src.find_tree(src.treebuilder(None).unwrap().write().unwrap()).unwrap();
+        let mut tip = src.commit(None, &who, &who, "first", &tree, &[]).unwrap();
+        for _ in 0..2 {
+            let parent = src.find_commit(tip).unwrap();
+            tip = src.commit(None, &who, &who, "next", &tree, &[&parent]).unwrap();
+        }
+        let (src, dst) = (src.odb().unwrap(), dst.odb().unwrap());
+        let within = |cap| unknown_commits(&src, &dst, tip, &mut HashSet::new(), cap);
+        within(3).unwrap();
+        assert!(matches!(within(2), Err(GitError::TooLarge { .. })));
+    }
+}
