@@ -9,7 +9,7 @@ use crate::ctl_fleet::{Fleet, controller};
 use crate::support::program;
 
 /// Frames in which what rests is not looked at anew by itself.
-const SOON: usize = 100;
+const SOON: usize = 300;
 
 #[test]
 fn what_begins_in_a_project_at_rest_is_in_one_of_the_next_frames() {
