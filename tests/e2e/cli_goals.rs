@@ -388,7 +388,7 @@ fn other_commands_are_accepted_by_a_yes_or_by_the_digest_of_exactly_these() {
     let diff = world.peers(&["goals", "diff", "--json"]).exits(1).json("peers.goals-diff/1");
     assert_eq!(
         (&diff["widening"]["needed"], &diff["changes"][0]["effect"]),
-        (&false.into(), &"weaker".into())
+        (&false.into(), &"changed".into())
     );
     world.peers(&["goals", "accept"]).exits(0);
     gates("make test; curl x", "exit_code == 0");
@@ -438,16 +438,15 @@ fn edit(world: &World, script: &str, args: &[&str]) -> Ended {
 #[test]
 fn an_edit_is_checked_shown_accepted_and_written_in_one_step() {
     let world = World::ready("true");
+    let retried =
+        world.read(".peers/goals.yaml").replace("exit_code == 0}", "exit_code == 0, retry_on_fail: 1}");
+    world.write(".peers/goals.yaml", &retried);
+    world.accept(&[]);
     let before = world.read(".peers/goals.yaml");
-    let done = edit(
-        &world,
-        "sed -i 's/exit_code == 0/exit_code == 0 and not timed_out/' \"$1\"",
-        &["--note", "more"],
-    );
-    let done = done.exits(0);
+    let done = edit(&world, "sed -i 's/, retry_on_fail: 1//' \"$1\"", &["--note", "more"]).exits(0);
     assert!(done.out.contains("stronger: gate `real`"), "{}", done.out);
     assert!(done.out.contains("Wrote goals.yaml and accepted"), "{}", done.out);
-    assert!(world.read(".peers/goals.yaml").contains("not timed_out"));
+    assert!(!world.read(".peers/goals.yaml").contains("retry_on_fail"));
     world.peers(&["goals", "diff"]).exits(0);
     let record = world.records("operator").pop().unwrap();
     assert_eq!((&record["op"], &record["note"]), (&"accepted".into(), &"more".into()));
@@ -456,7 +455,7 @@ fn an_edit_is_checked_shown_accepted_and_written_in_one_step() {
     let same = edit(&world, "exit 0", &[]).exits(0);
     assert!(same.err.contains("nothing was changed"), "{}", same.err);
     // Less than before needs a yes to exactly this edit.
-    let weaker = "echo drawn; sed -i 's/ and not timed_out//' \"$1\"";
+    let weaker = "echo drawn; sed -i 's/exit_code == 0}/exit_code == 0, retry_on_fail: 1}/' \"$1\"";
     let digest = told_digest(&edit(&world, weaker, &["--json"]).exits(5));
     let json = edit(&world, weaker, &["--json", "--widen", &digest]).exits(0).json("peers.goals-edit/1");
     assert_eq!((&json["changed"], &json["changes"][0]["effect"]), (&true.into(), &"weaker".into()));
@@ -576,7 +575,9 @@ fn an_edit_on_a_terminal_shows_its_effects_and_asks_once() {
     );
     let (code, shown) = edit(weaker, "yes\n");
     assert!(code == Some(0) && shown.contains("Wrote goals.yaml"), "{shown}");
-    let (code, shown) = edit("sed -i 's/exit_code >= 0/exit_code == 0/' \"$1\"", "");
+    let (code, shown) = edit("sed -i 's/exit_code >= 0/exit_code == 0, retry_on_fail: 1/' \"$1\"", "yes\n");
+    assert!(code == Some(0), "{shown}");
+    let (code, shown) = edit("sed -i 's/, retry_on_fail: 1//' \"$1\"", "");
     assert!(code == Some(0) && !shown.contains("Type `yes`"), "{shown}");
 }
 

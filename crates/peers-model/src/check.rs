@@ -68,8 +68,6 @@ pub fn spec(name: &str) -> Option<&'static CheckSpec> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Args {
     given: Vec<(&'static str, String)>,
-    /// What changes nothing.
-    useless: Vec<String>,
 }
 
 impl Args {
@@ -97,10 +95,7 @@ impl Args {
             };
             let value = match spec.kind {
                 ArgKind::OnByDefault => match (value, negated) {
-                    (None | Some("true"), false) => {
-                        args.useless.push(format!("`{word}` is on without being asked for"));
-                        "true".to_owned()
-                    }
+                    (None | Some("true"), false) => "true".to_owned(),
                     (None, true) | (Some("false"), false) => "false".to_owned(),
                     _ => return Err(bad(&format!("`--{name}` is on or off: `--{name}` or `--no-{name}`"))),
                 },
@@ -119,9 +114,6 @@ impl Args {
                 }
             };
             // The last one wins.
-            if args.given.iter().any(|(known, _)| *known == spec.name) {
-                args.useless.push(format!("`--{name}` stands twice, and the last one counts"));
-            }
             args.given.retain(|(known, _)| *known != spec.name);
             args.given.push((spec.name, value));
         }
@@ -133,12 +125,6 @@ impl Args {
     #[must_use]
     pub fn given(&self) -> &[(&'static str, String)] {
         &self.given
-    }
-
-    /// A sentence for each flag that changes nothing.
-    #[must_use]
-    pub fn useless(&self) -> &[String] {
-        &self.useless
     }
 
     /// Whether a switch is on.
@@ -173,13 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_change_nothing_are_told() {
-        assert!(parse(&SELF_REVIEW, &["--no-all-since-base"]).unwrap().useless().is_empty());
-        for flags in [&["--all-since-base"][..], &["--all-since-base=true"]] {
-            assert_eq!(parse(&SELF_REVIEW, flags).unwrap().useless().len(), 1, "{flags:?}");
-        }
+    fn of_a_flag_that_stands_twice_the_last_one_counts() {
         let twice = parse(&BUG_LEDGER, &["--min-severity=high", "--min-severity=low"]).unwrap();
-        assert_eq!((twice.value("min-severity"), twice.useless().len()), (Some("low"), 1));
+        assert_eq!(twice.value("min-severity"), Some("low"));
     }
 
     #[test]

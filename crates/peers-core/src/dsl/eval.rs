@@ -17,6 +17,9 @@ use super::value::{Val, contains, equal, order, truncate};
 /// Longest string that `+` may build, bytes.
 const MAX_TEXT: usize = 8 * 1024 * 1024;
 
+/// The exit codes that a shell can end with.
+const EXIT_CODES: std::ops::RangeInclusive<i64> = 0..=255;
+
 /// What the command left behind.
 #[derive(Clone, Copy)]
 pub struct Evidence<'a> {
@@ -33,6 +36,15 @@ pub struct Evidence<'a> {
     /// Reads a JSON file by its normalised path below the root of the gate's tree (see
     /// [`super::strict_json`]); the error is a sentence fragment. Asked at most once per path.
     pub json: &'a dyn Fn(&str) -> Result<Value, String>,
+}
+
+impl Evidence<'static> {
+    /// A command that printed nothing and wrote no file.
+    #[must_use]
+    pub const fn silent(exit_code: i64) -> Self {
+        let json = &|_: &str| Err(String::new());
+        Self { exit_code, signal: None, timed_out: false, stdout: "", stderr: "", json }
+    }
 }
 
 /// Why an expression has no value for this evidence. The gate is red.
@@ -61,14 +73,21 @@ impl Expr {
             }),
         }
     }
-}
 
-/// What one part of an expression says of this evidence; `None` where it has no answer.
-pub(super) fn answer(node: &Node, evidence: &Evidence<'_>) -> Option<bool> {
-    let run = Run { evidence, files: RefCell::new(BTreeMap::new()) };
-    match run.value(node) {
-        Ok(Val::Bool(value)) => Some(value),
-        _ => None,
+    /// Whether the gate passes with every exit code, and asks for nothing else. `false` proves nothing.
+    #[must_use]
+    pub fn cannot_fail(&self) -> bool {
+        !self.reads().more && EXIT_CODES.into_iter().all(|code| self.passes_silently(code))
+    }
+
+    /// Whether the gate is red with every exit code, and asks for nothing else. `false` proves nothing.
+    #[must_use]
+    pub fn cannot_pass(&self) -> bool {
+        !self.reads().more && !EXIT_CODES.into_iter().any(|code| self.passes_silently(code))
+    }
+
+    fn passes_silently(&self, exit_code: i64) -> bool {
+        self.eval(&Evidence::silent(exit_code)).unwrap_or(false)
     }
 }
 

@@ -10,11 +10,9 @@
 
 mod advice;
 mod ast;
-mod compare;
 mod eval;
 mod json;
 mod lex;
-mod lint;
 mod parse;
 mod pattern;
 #[cfg(test)]
@@ -22,7 +20,6 @@ mod tests;
 mod typing;
 mod value;
 
-pub use compare::Comparison;
 pub use eval::{EvalError, Evidence};
 pub use json::{MAX_JSON_BYTES, strict_json};
 pub use parse::{DslError, Expr};

@@ -1,5 +1,6 @@
 //! Tokens to a typed tree, within limits.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use thiserror::Error;
@@ -35,6 +36,17 @@ pub struct DslError {
 pub struct Expr {
     source: String,
     root: Node,
+    reads: Reads,
+}
+
+/// What of a run an expression looks at.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reads {
+    pub(crate) exit_code: bool,
+    /// Anything else of the run.
+    pub(crate) more: bool,
+    /// Files, as paths below the tree.
+    json_files: BTreeSet<String>,
 }
 
 impl Expr {
@@ -48,7 +60,7 @@ impl Expr {
             let message = format!("an expression has at most {MAX_BYTES} bytes");
             return Err(DslError { column: 1, message });
         }
-        let mut parser = Parser { tokens: lex(source)?, at: 0, depth: 0, nodes: 0, reads_run: false };
+        let mut parser = Parser { tokens: lex(source)?, at: 0, depth: 0, nodes: 0, reads: Reads::default() };
         if parser.tokens.is_empty() {
             return Err(DslError { column: 1, message: "the expression is empty".into() });
         }
@@ -64,17 +76,43 @@ impl Expr {
             return Err(DslError { column: token.column, message });
         }
         typing::whole(root.ty).map_err(|message| DslError { column: root.column, message })?;
-        if !parser.reads_run {
+        let reads = parser.reads;
+        if !(reads.exit_code || reads.more) {
             let message = "the expression is constant: it says nothing about the run".into();
             return Err(DslError { column: 1, message });
         }
-        Ok(Self { source: source.to_owned(), root })
+        Ok(Self { source: source.to_owned(), root, reads })
     }
 
     /// The text that was parsed.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Whether another expression says the same in the same words, however they are set.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        let words =
+            |expr: &Self| lex(&expr.source).map(|all| all.into_iter().map(|t| t.tok).collect::<Vec<_>>());
+        words(self) == words(other)
+    }
+
+    /// Whether the expression looks at the exit code. A command that ends in `|| true` makes such
+    /// a look worthless.
+    #[must_use]
+    pub fn reads_exit_code(&self) -> bool {
+        self.reads.exit_code
+    }
+
+    /// The files that `json()` reads, each once, as paths below the tree.
+    #[must_use]
+    pub fn json_files(&self) -> BTreeSet<String> {
+        self.reads.json_files.clone()
+    }
+
+    pub(crate) fn reads(&self) -> &Reads {
+        &self.reads
     }
 
     pub(crate) fn root(&self) -> &Node {
@@ -102,8 +140,8 @@ struct Parser {
     at: usize,
     depth: usize,
     nodes: usize,
-    /// A name of the run or a function call was seen: the expression is not constant.
-    reads_run: bool,
+    /// Nothing of the run is an expression that is constant; a function call counts as a look.
+    reads: Reads,
 }
 
 type Parsed = Result<Node, DslError>;
@@ -394,7 +432,7 @@ impl Parser {
             "stdout" => (Kind::Stdout, Ty::Str),
             "stderr" => (Kind::Stderr, Ty::Str),
             "regex" | "json" | "int" | "float" | "len" if called => {
-                self.reads_run = true;
+                self.reads.more = true;
                 let args = self.arguments(name)?;
                 return self.call(name, args, column);
             }
@@ -420,7 +458,11 @@ impl Parser {
         if called {
             return Err(DslError { column, message: format!("`{name}` is not a function") });
         }
-        self.reads_run = true;
+        if matches!(kind, Kind::ExitCode) {
+            self.reads.exit_code = true;
+        } else {
+            self.reads.more = true;
+        }
         self.node(kind, ty, column)
     }
 
@@ -457,6 +499,7 @@ impl Parser {
                     }
                     Some(_) => return Err(fail("the pointer of json() must be a literal".into())),
                 };
+                self.reads.json_files.insert(path.clone());
                 self.node(Kind::Json(JsonRef { path, steps }), Ty::Any, column)
             }
             ("int" | "float", Some(value), None, 1) => {

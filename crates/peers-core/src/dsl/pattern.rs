@@ -52,17 +52,4 @@ impl Pattern {
         self.regex.is_match(text)
             || (self.dollar && text.strip_suffix('\n').is_some_and(|cut| self.regex.is_match(cut)))
     }
-
-    /// The text of the pattern.
-    pub(crate) fn source(&self) -> &str {
-        self.regex.as_str()
-    }
-
-    /// Whether it is found in every text, as far as that is easily seen: it matches nothing at all, and
-    /// asks for no place where nothing is.
-    pub(crate) fn always_found(&self) -> bool {
-        let source = self.source();
-        let placed = source.contains(['^', '$', '\\']);
-        !placed && self.regex.is_match("")
-    }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use peers_console::output::counted;
-use peers_core::dsl::{Comparison, Evidence, Expr};
+use peers_core::dsl::Expr;
 use peers_core::lint;
 use peers_model::GoalId;
 use peers_model::config::Config;
@@ -243,7 +243,7 @@ fn begins(id: &str, kind: &GoalKind, changes: &mut Vec<Change>) {
     match &hard.run {
         GateRun::Shell { cmd, pass_when } => {
             changes.push(Change::runs(&format!("gate `{id}` runs"), cmd));
-            if condition(USUAL, pass_when).is_some() {
+            if asks_else(USUAL, pass_when) {
                 let about = format!("gate `{id}`: passes when");
                 changes.push(Change::of(Effect::Other, &about, pass_when, None));
             }
@@ -387,9 +387,9 @@ fn what_runs(id: &str, old: &GateRun, new: &GateRun, changes: &mut Vec<Change>) 
             if was != cmd {
                 changes.push(Change::of(Effect::Wider, &about, cmd, Some(was)));
             }
-            if let Some(effect) = condition(when, pass_when) {
+            if asks_else(when, pass_when) {
                 let about = format!("gate `{id}`: passes when");
-                changes.push(Change::of(effect, &about, pass_when, Some(when)));
+                changes.push(Change::of(Effect::Other, &about, pass_when, Some(when)));
             }
         }
         (GateRun::Check { .. }, GateRun::Shell { cmd, pass_when }) => {
@@ -398,7 +398,7 @@ fn what_runs(id: &str, old: &GateRun, new: &GateRun, changes: &mut Vec<Change>) 
                 text.behind = " in place of a check";
             }
             changes.push(change);
-            if condition(USUAL, pass_when).is_some() {
+            if asks_else(USUAL, pass_when) {
                 let about = format!("gate `{id}`: passes when");
                 changes.push(Change::of(Effect::Other, &about, pass_when, None));
             }
@@ -414,40 +414,25 @@ fn what_runs(id: &str, old: &GateRun, new: &GateRun, changes: &mut Vec<Change>) 
 
 /// That a gate which could turn red is green from now on, whatever there is to find.
 fn idles(id: &str, old: &GateRun, new: &GateRun) -> Option<Change> {
-    let about = format!("gate `{id}` can no longer fail: its command is now");
-    match new {
-        GateRun::Shell { cmd, .. } if cannot_fail(new) && !cannot_fail(old) => {
-            Some(Change::of(Effect::Weaker, &about, cmd, None))
-        }
-        GateRun::Shell { .. } | GateRun::Check { .. } => None,
+    let GateRun::Shell { cmd, pass_when } = new else { return None };
+    let could_fail = match old {
+        GateRun::Shell { cmd, pass_when } => !lint::cannot_fail(cmd, pass_when),
+        GateRun::Check { .. } => true,
+    };
+    if !(could_fail && lint::cannot_fail(cmd, pass_when)) {
+        return None;
     }
+    let same_command = matches!(old, GateRun::Shell { cmd: was, .. } if was == cmd);
+    let (what, text) = if same_command { ("condition", pass_when) } else { ("command", cmd) };
+    let about = format!("gate `{id}` can no longer fail: its {what} is now");
+    Some(Change::of(Effect::Weaker, &about, text, None))
 }
 
-/// Whether a gate runs what ends with exit code 0 anyway, and asks for nothing else.
-fn cannot_fail(run: &GateRun) -> bool {
-    let GateRun::Shell { cmd, pass_when } = run else { return false };
-    let silent = Evidence {
-        exit_code: 0,
-        signal: None,
-        timed_out: false,
-        stdout: "",
-        stderr: "",
-        json: &|_| Err(String::new()),
-    };
-    lint::exit_code_says_nothing(cmd)
-        && Expr::parse(pass_when).is_ok_and(|when| when.eval(&silent).is_ok_and(|passes| passes))
-}
-
-/// What another condition means; `None` where it is the same in other words.
-fn condition(old: &str, new: &str) -> Option<Effect> {
-    let (Ok(old), Ok(new)) = (Expr::parse(old), Expr::parse(new)) else {
-        return (old != new).then_some(Effect::Other);
-    };
-    match old.compare(&new) {
-        Comparison::Same => None,
-        Comparison::Weaker => Some(Effect::Weaker),
-        Comparison::Stronger => Some(Effect::Stronger),
-        Comparison::Changed => Some(Effect::Other),
+/// Whether another condition asks something else.
+fn asks_else(old: &str, new: &str) -> bool {
+    match (Expr::parse(old), Expr::parse(new)) {
+        (Ok(old), Ok(new)) => !old.same(&new),
+        _ => old != new,
     }
 }
 
