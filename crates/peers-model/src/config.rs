@@ -1,148 +1,157 @@
-//! `config.yaml`: every key, its type, its limit and its default.
+//! `config.yaml`: every key, its type, its limit, its default and what it means.
 //!
-//! [`crate::keys::config`] describes the same keys as data; the reader of the file tells by it every
-//! mistake at its place. What needs two keys to be seen together is checked by [`Config::check`].
+//! Each is declared once, here ([`crate::keys`]). What needs two keys to be seen together is checked by
+//! [`Config::check`].
 
 mod check;
 mod hooks;
 mod tools;
+mod values;
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
-use serde::{Deserialize, Deserializer, Serialize};
-
 use crate::ids::{GoalId, PeerName};
-use crate::money::Usd;
+use crate::keys::{Described, FILLED, Shape, TEXT, Text, keys, words};
 use crate::time::Timestamp;
 
 pub use check::{ConfigError, Step, check_hooks, check_peers};
 pub(crate) use check::{argument, not_an_argument, pattern, reserved, variable};
 pub use hooks::{Hook, HookCommand, Hooks};
-pub use tools::Tools;
+pub use tools::ToolSpec;
+pub use values::{PositiveUsd, Rate};
 
-/// The whole file.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct Config {
-    #[serde(default)]
-    pub driver: Driver,
-    #[serde(default)]
-    pub comm: Comm,
-    #[serde(default)]
-    pub peers: Vec<PeerSpec>,
-    /// The older form of `peers`; see [`Config::promote`].
-    #[serde(default)]
-    pub tools: Tools,
-    #[serde(default)]
-    pub health: Health,
-    #[serde(default)]
-    pub budget: Budget,
-    #[serde(default)]
-    pub goals: GoalSettings,
-    #[serde(default)]
-    pub bug_hunt: BugHunt,
-    #[serde(default = "one")]
-    pub max_retries: u32,
-    #[serde(default = "eight")]
-    pub recovery_interval: u32,
-    #[serde(default)]
-    pub verify: Verify,
-    #[serde(default)]
-    pub observability: Observability,
-    #[serde(default)]
-    pub skeptic: SkepticSettings,
-    #[serde(default)]
-    pub on_peer_unavailable: OnPeerUnavailable,
-    #[serde(default = "six_hours")]
-    pub rate_limit_max_wait_s: NonZeroU32,
-    #[serde(default)]
-    pub prices: BTreeMap<String, Price>,
-    #[serde(default)]
-    pub prompt: PromptSettings,
-    #[serde(default)]
-    pub setup: Setup,
-    #[serde(default)]
-    pub pipeline_gates: bool,
-    #[serde(default)]
-    pub hooks: Hooks,
-}
+const PEERS: Shape = Shape::List { of: &PeerSpec::SHAPE, least: 2, most: usize::MAX };
+const ARGUMENT: Shape = Shape::Text(Text { wrong: Some(argument), ..TEXT });
+const ARGV: Shape = Shape::List { of: &ARGUMENT, least: 1, most: usize::MAX };
+/// A text that says something, or nothing at all.
+pub(crate) const SAID: Shape = Shape::Maybe(&Shape::Text(FILLED));
+const COMMAND: Shape = Shape::Text(Text { wrong: Some(argument), ..FILLED });
+const PATTERNS: Shape =
+    Shape::Maybe(&Shape::List { of: &Shape::Text(Text { most: 1024, ..TEXT }), least: 0, most: 50 });
+const TEST_GLOBS: Shape = Shape::List {
+    of: &Shape::Text(Text { most: 1024, wrong: Some(pattern), ..FILLED }),
+    least: 0,
+    most: 100,
+};
+const SETUP_GLOBS: Shape = Shape::List {
+    of: &Shape::Text(Text { wrong: Some(crate::goal::glob), ..FILLED }),
+    least: 0,
+    most: usize::MAX,
+};
+/// Names of environment variables.
+pub(crate) const VARIABLES: Shape = Shape::List {
+    of: &Shape::Text(Text { pattern: Some("^[A-Za-z_][A-Za-z0-9_]*$"), wrong: Some(variable), ..TEXT }),
+    least: 0,
+    most: usize::MAX,
+};
+const PRICES: Shape = Shape::Named { name: Text { most: 200, ..FILLED }, of: &Price::SHAPE };
 
-fn one() -> u32 {
-    1
-}
-fn eight() -> u32 {
-    8
-}
-fn six_hours() -> NonZeroU32 {
-    nz32(21_600)
-}
-fn yes() -> bool {
-    true
-}
-
-/// Who calls the loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the words say it")]
-pub enum Driver {
-    #[default]
-    Orchestrator,
-    Hooks,
-    Sessions,
-}
-
-/// How peers talk to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Comm {
-    /// By commits.
-    #[default]
-    Git,
-    /// By commits and by files in `.peers/inbox/`.
-    Hybrid,
+keys! {
+    /// The whole file.
+    pub struct Config: Default {
+        /// Who calls the loop. With `hooks` and `sessions`, commits that appear while no turn runs are nobody's.
+        driver: Driver = Driver::Orchestrator,
+        /// How peers talk to each other.
+        comm: Comm = Comm::Git,
+        /// The agents, in the order of their turns; at least two.
+        peers: Vec<PeerSpec> as PEERS = Vec::new(),
+        /// The older form of `peers`: one agent per key, in this order. The key is its name and its tool.
+        tools: BTreeMap<PeerName, ToolSpec> = BTreeMap::new(),
+        /// Supervision of one agent process.
+        health: Health = Health::default(),
+        /// Caps. `null` means unlimited, for each of them.
+        budget: Budget = Budget::default(),
+        /// Settings of gates and reviews; the goals stand in goals.yaml.
+        goals: GoalSettings = GoalSettings::default(),
+        /// Gates with `expensive: true` run while the next peer works; only where peers are confined.
+        pipeline_gates: bool = false,
+        /// The bug ledger.
+        bug_hunt: BugHunt = BugHunt::default(),
+        /// Further attempts after a failed turn before the next peer takes over.
+        max_retries: u32 = 1,
+        /// Ticks until a degraded peer gets one recovery turn; 0 = never.
+        recovery_interval: u32 = 8,
+        /// What happens when a peer needs its operator.
+        on_peer_unavailable: OnPeerUnavailable = OnPeerUnavailable::Auto,
+        /// Seconds that a peer may wait for its service, rate limits and usage caps alike; beyond that it counts as unavailable.
+        rate_limit_max_wait_s: NonZeroU32 = nz32(21_600),
+        /// What models cost, by id, for tools that report tokens alone; each in place of the entry of that id in the built-in table.
+        prices: BTreeMap<String, Price> as PRICES = BTreeMap::new(),
+        /// The adversarial turn before `complete`.
+        skeptic: SkepticSettings = SkepticSettings::default(),
+        /// How prompts are made.
+        prompt: PromptSettings = PromptSettings::default(),
+        /// What a checkout needs before gates can judge it.
+        setup: Setup = Setup::default(),
+        /// `peers verify`.
+        verify: Verify = Verify::default(),
+        /// Commands of yours around turns and gates.
+        hooks: Hooks = Hooks::default(),
+        /// What is kept for looking at.
+        observability: Observability = Observability::default(),
+    }
+    gone {
+        "graphify_mcp" => "this version has no `graphify_mcp` yet: remove it",
+        "egress_allow" => "this version confines no network access yet, so it has no `egress_allow`: remove it",
+        "research" => "this version has no research workflow yet: remove `research`",
+        "notify" => "this version has no `notify` yet: act on the exit code of `peers run`",
+        "sandbox" => "this version has no `sandbox` yet; what children get of the environment stands in your own ~/.config/peers/sandbox.yaml",
+        "checks" => "this version has no `checks` yet: give a check its `args` in goals.yaml",
+        "dirty" => "this version has no `dirty` yet: uncommitted changes are kept and told",
+    }
+    either ["peers", "tools"]
 }
 
-/// One configured agent.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct PeerSpec {
-    pub name: PeerName,
-    #[serde(default)]
-    pub tool: Option<String>,
-    pub argv: Vec<String>,
-    #[serde(default)]
-    pub prompt_mode: PromptMode,
-    #[serde(default)]
-    pub role: Role,
-    #[serde(default)]
-    pub model: Option<String>,
-    #[serde(default)]
-    pub reasoning: Option<String>,
-    #[serde(default)]
-    pub provider: Option<String>,
-    /// Of the tool `acp` alone.
-    #[serde(default)]
-    pub permissions: Option<Permissions>,
+words! {
+    /// Who calls the loop.
+    #[derive(Default)]
+    pub enum Driver {
+        /// `peers run`
+        #[default]
+        Orchestrator = "orchestrator",
+        /// the stop hooks of your own sessions of an agent
+        Hooks = "hooks",
+        /// a terminal per agent
+        Sessions = "sessions",
+    }
 }
 
-/// What an agent is answered that asks whether it may use a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Permissions {
-    /// Yes, each time: nobody is there to be asked.
-    #[default]
-    Allow,
-    /// No, each time.
-    Reject,
+words! {
+    /// How peers talk to each other.
+    #[derive(Default)]
+    pub enum Comm {
+        /// by commits
+        #[default]
+        Git = "git",
+        /// also by files in their drop boxes
+        Hybrid = "hybrid",
+    }
+}
+
+keys! {
+    /// One configured agent.
+    #[derive(PartialEq, Eq)]
+    pub struct PeerSpec {
+        /// A letter or digit, then at most 31 letters, digits, `_` or `-`; unique.
+        name: PeerName,
+        /// `claude`, `codex`, `opencode`, `acp` for a program that speaks the Agent Client Protocol, or another word for a program without an adapter of its own; absent: the name.
+        tool: Option<String> = None,
+        /// The program and its arguments; no shell is involved.
+        argv: Vec<String> as ARGV,
+        /// How the prompt reaches the program.
+        prompt_mode: PromptMode = PromptMode::Stdin,
+        /// The part that the peer has.
+        role: Role = Role::Default,
+        /// The model, for claude, codex and opencode; translated into arguments. What `argv` says itself wins.
+        model: Option<String> as SAID = None,
+        /// claude: low, medium, high, xhigh, max; codex: minimal, low, medium, high, xhigh; opencode: all of these.
+        reasoning: Option<String> as SAID = None,
+        /// claude: anthropic, openrouter; codex: openai, openrouter; opencode: none, write `model: <provider>/<model>`.
+        provider: Option<String> as SAID = None,
+        /// Only for acp: what the agent is answered when it asks whether it may use a tool. Default: allow.
+        permissions: Option<Permissions> = None,
+    }
 }
 
 impl PeerSpec {
@@ -153,48 +162,46 @@ impl PeerSpec {
     }
 }
 
-/// How a peer gets its prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PromptMode {
-    /// On standard input.
-    #[default]
-    Stdin,
-    /// In a private file whose path replaces `{PROMPT_FILE}`.
-    File,
-    /// In place of `{PROMPT}` in the command line.
-    ArgvSubstitute,
+words! {
+    /// What an agent is answered that asks whether it may use a tool.
+    #[derive(Default)]
+    pub enum Permissions {
+        /// yes, each time
+        #[default]
+        Allow = "allow",
+        /// no, each time
+        Reject = "reject",
+    }
 }
 
-/// A peer's part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Takes its turns.
-    #[default]
-    Default,
-    /// A spare: takes turns only while no default peer can.
-    Recovery,
-    /// Takes its turns; its prompt asks it to observe and attest.
-    Witness,
-    /// Takes its turns; its prompt asks it to object.
-    Debater,
+words! {
+    /// How a peer gets its prompt.
+    #[derive(Default)]
+    pub enum PromptMode {
+        /// on standard input
+        #[default]
+        Stdin = "stdin",
+        /// the path of a private file replaces `{PROMPT_FILE}` in `argv`
+        File = "file",
+        /// the text replaces `{PROMPT}` in every argument, where any process on the machine can read it
+        ArgvSubstitute = "argv-substitute",
+    }
 }
 
-/// Process supervision.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct Health {
-    pub idle_timeout_s: NonZeroU32,
-    pub absolute_max_runtime_s: NonZeroU32,
-    pub hang_kill_s: Option<NonZeroU32>,
-    pub buf_cap_bytes: NonZeroU32,
-    pub error_patterns: Option<Vec<String>>,
-    pub halt_patterns: Option<Vec<String>>,
+words! {
+    /// A peer's part.
+    #[derive(Default)]
+    pub enum Role {
+        /// takes its turns
+        #[default]
+        Default = "default",
+        /// a spare: takes turns only while no other peer can
+        Recovery = "recovery",
+        /// in the rotation, with another task in the prompt: observe and attest
+        Witness = "witness",
+        /// in the rotation, with another task in the prompt: object
+        Debater = "debater",
+    }
 }
 
 const fn nz32(n: u32) -> NonZeroU32 {
@@ -210,320 +217,222 @@ const fn nz64(n: u64) -> NonZeroU64 {
     }
 }
 
-impl Default for Health {
-    fn default() -> Self {
-        Self {
-            idle_timeout_s: nz32(900),
-            absolute_max_runtime_s: nz32(7200),
-            hang_kill_s: None,
-            buf_cap_bytes: nz32(2 * 1024 * 1024),
-            error_patterns: None,
-            halt_patterns: None,
-        }
+keys! {
+    /// Process supervision.
+    pub struct Health: Default {
+        /// Seconds without a sign of life before the process is ended.
+        idle_timeout_s: NonZeroU32 = nz32(900),
+        /// Seconds before it is ended in any case.
+        absolute_max_runtime_s: NonZeroU32 = nz32(7200),
+        /// Seconds without output after which a process is ended whose whole tree waits for nothing but itself: no thread runs or waits for input, no answer lies unread on a connection. Linux; `null` = off.
+        hang_kill_s: Option<NonZeroU32> = None,
+        /// Bytes kept of each output stream, half from its beginning and half from its end.
+        buf_cap_bytes: NonZeroU32 = nz32(2 * 1024 * 1024),
+        /// A line that matches ends the turn as an API error, worth another attempt. Case-sensitive, without look-around. Default: three built-in ones.
+        error_patterns: Option<Vec<String>> as PATTERNS = None,
+        /// A line that matches stops the loop: a person must act. Default: six built-in ones.
+        halt_patterns: Option<Vec<String>> as PATTERNS = None,
     }
 }
 
-/// Caps. `null` = unlimited, for every one of them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct Budget {
-    pub max_iterations: Option<NonZeroU64>,
-    pub max_runtime_s: Option<NonZeroU64>,
-    pub max_wall_s: Option<NonZeroU64>,
-    pub deadline: Option<Timestamp>,
-    pub max_consecutive_failures: Option<NonZeroU32>,
-    pub max_tokens: Option<NonZeroU64>,
-    pub max_usd: Option<PositiveUsd>,
-    pub max_usd_mode: UsdMode,
-    pub max_tokens_since_progress: Option<NonZeroU64>,
-    pub max_usd_since_progress: Option<PositiveUsd>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub per_peer: BTreeMap<PeerName, PeerBudget>,
-}
-
-/// Caps of one peer, over all runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct PeerBudget {
-    pub max_tokens: Option<NonZeroU64>,
-    pub max_usd: Option<PositiveUsd>,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self {
-            max_iterations: Some(nz64(200)),
-            max_runtime_s: Some(nz64(21_600)),
-            max_wall_s: None,
-            deadline: None,
-            max_consecutive_failures: Some(nz32(5)),
-            max_tokens: None,
-            max_usd: None,
-            max_usd_mode: UsdMode::Auto,
-            max_tokens_since_progress: None,
-            max_usd_since_progress: None,
-            per_peer: BTreeMap::new(),
-        }
+keys! {
+    /// Caps. `null` = unlimited, for every one of them.
+    #[derive(PartialEq)]
+    pub struct Budget: Default {
+        /// Ticks, over all runs.
+        max_iterations: Option<NonZeroU64> = Some(nz64(200)),
+        /// Seconds that ticks took, over all runs.
+        max_runtime_s: Option<NonZeroU64> = Some(nz64(21_600)),
+        /// Seconds of wall time of one run, which then ends as at a deadline.
+        max_wall_s: Option<NonZeroU64> = None,
+        /// The point in time (RFC 3339) after which no turn begins. One that runs then has a minute more.
+        deadline: Option<Timestamp> = None,
+        /// Failed ticks in a row. Rate-limited ticks do not count.
+        max_consecutive_failures: Option<NonZeroU32> = Some(nz32(5)),
+        /// Tokens of all peers, over all runs.
+        max_tokens: Option<NonZeroU64> = None,
+        /// US dollars of all peers, over all runs. `peers run --max-usd` overrides it.
+        max_usd: Option<PositiveUsd> = None,
+        /// What a reached cap in dollars does.
+        max_usd_mode: UsdMode = UsdMode::Auto,
+        /// Tokens of all peers since the last progress: one more gate green than ever since the goals were accepted, or a bug closed.
+        max_tokens_since_progress: Option<NonZeroU64> = None,
+        /// US dollars of all peers since the last progress; it binds whatever `max_usd_mode` says.
+        max_usd_since_progress: Option<PositiveUsd> = None,
+        /// Caps of single peers, by name. A peer that reached one takes no more turns.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        per_peer: BTreeMap<PeerName, PeerBudget> = BTreeMap::new(),
     }
 }
 
-/// An amount above zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "f64", into = "f64")]
-pub struct PositiveUsd(pub Usd);
-
-impl TryFrom<f64> for PositiveUsd {
-    type Error = String;
-    fn try_from(dollars: f64) -> Result<Self, String> {
-        match Usd::from_f64(dollars) {
-            Some(usd) if usd > Usd::ZERO => Ok(Self(usd)),
-            _ => Err(format!("{dollars} is not an amount of dollars above zero")),
-        }
+keys! {
+    /// Caps of one peer, over all runs.
+    #[derive(Copy, PartialEq, Eq)]
+    pub struct PeerBudget: Default {
+        /// Tokens of this peer, over all runs.
+        max_tokens: Option<NonZeroU64> = None,
+        /// US dollars of this peer, over all runs; it binds where `max_usd_mode` is `hard`.
+        max_usd: Option<PositiveUsd> = None,
     }
 }
 
-impl From<PositiveUsd> for f64 {
-    fn from(usd: PositiveUsd) -> f64 {
-        usd.0.as_f64()
+words! {
+    /// What a reached money cap does.
+    #[derive(Default)]
+    pub enum UsdMode [any_case] {
+        /// as `hard`, whoever pays
+        #[default]
+        Auto = "auto",
+        /// stop
+        Hard = "hard",
+        /// one warning per cap
+        Warn = "warn",
+        /// ignore
+        Off = "off",
     }
 }
 
-/// What a reached money cap does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum UsdMode {
-    /// Decided from how the peers are billed.
-    #[default]
-    Auto,
-    /// The loop stops.
-    Hard,
-    /// One warning for each cap value.
-    Warn,
-    /// Nothing.
-    Off,
-}
-
-impl<'de> Deserialize<'de> for UsdMode {
-    /// In any case of letters.
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
-        Ok(match text.to_ascii_lowercase().as_str() {
-            "auto" => Self::Auto,
-            "hard" => Self::Hard,
-            "warn" => Self::Warn,
-            "off" => Self::Off,
-            _ => return Err(serde::de::Error::unknown_variant(&text, &["auto", "hard", "warn", "off"])),
-        })
+keys! {
+    /// What a model costs, in dollars for one million tokens.
+    #[derive(Copy, PartialEq, Eq)]
+    pub struct Price {
+        /// US dollars for a million tokens of input.
+        input: Rate,
+        /// For input that was read from a cache; absent: `input`.
+        cached_input: Option<Rate> = None,
+        /// For input that was written to one; absent: `input`.
+        cache_write: Option<Rate> = None,
+        /// For a million tokens of output, reasoning included.
+        output: Rate,
     }
 }
 
-/// What a model costs, in dollars for one million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct Price {
-    pub input: Rate,
-    #[serde(default)]
-    pub cached_input: Option<Rate>,
-    #[serde(default)]
-    pub cache_write: Option<Rate>,
-    pub output: Rate,
-}
-
-/// A price, zero included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "f64", into = "f64")]
-pub struct Rate(pub Usd);
-
-impl TryFrom<f64> for Rate {
-    type Error = String;
-    fn try_from(dollars: f64) -> Result<Self, String> {
-        Usd::from_f64(dollars).map(Self).ok_or_else(|| format!("{dollars} is no price in dollars"))
+keys! {
+    /// Gate settings.
+    pub struct GoalSettings: Default {
+        /// Seconds for a gate that has no `timeout_s` of its own.
+        timeout_s: NonZeroU32 = nz32(120),
+        /// Clean ticks in a row that a bug hunt asks for; nothing waits for them yet.
+        convergence_n: NonZeroU32 = nz32(3),
+        /// Stop when a watched gate was red so many ticks in a row; 0 = never.
+        stuck_halt_after: u32 = 5,
+        /// Stop when so many ticks in a row, times the number of peers that may go, made no progress; 0 = never.
+        idle_halt_after: u32 = 3,
+        /// Seconds that the gates may take in a clean checkout before the first turn is paid for; 0 = they are not tried.
+        trial_s: u32 = 600,
+        /// The watched gates; `null`: `tests-pass` and `no-prior-regression`.
+        stuck_halt_gates: Option<Vec<GoalId>> = None,
+        /// `false`: complete on hard gates alone.
+        soft_consensus_required: bool = true,
+        /// Names of environment variables that gates ask for, besides the usual few; your own sandbox.yaml decides.
+        env: Vec<String> as VARIABLES = Vec::new(),
+        /// Gates that run at the same time; null = 4, or the number of processors if that is less.
+        parallel: Option<NonZeroU32> = None,
+        /// A gate that changes the work tree is red; gates run one after the other.
+        strict_tree: bool = false,
+    }
+    gone {
+        "describe_convergence_n" => "this version has no describe mode yet; `convergence_n` counts clean ticks",
+        "stuck_progress_reset_gates" => "this version has no `stuck_progress_reset_gates` yet; `stuck_halt_after` sets how long a gate may stay red",
     }
 }
 
-impl From<Rate> for f64 {
-    fn from(rate: Rate) -> f64 {
-        rate.0.as_f64()
+keys! {
+    /// The bug ledger.
+    pub struct BugHunt: Default {
+        /// Further files that are tests, besides those that are known by their names and directories.
+        test_globs: Vec<String> as TEST_GLOBS = Vec::new(),
     }
 }
 
-/// Gate settings.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct GoalSettings {
-    pub timeout_s: NonZeroU32,
-    pub convergence_n: NonZeroU32,
-    pub stuck_halt_after: u32,
-    /// `None`: the gates that are usually called so.
-    pub stuck_halt_gates: Option<Vec<GoalId>>,
-    pub idle_halt_after: u32,
-    pub trial_s: u32,
-    pub soft_consensus_required: bool,
-    pub env: Vec<String>,
-    pub parallel: Option<NonZeroU32>,
-    pub strict_tree: bool,
-}
-
-impl Default for GoalSettings {
-    fn default() -> Self {
-        Self {
-            timeout_s: nz32(120),
-            convergence_n: nz32(3),
-            stuck_halt_after: 5,
-            stuck_halt_gates: None,
-            idle_halt_after: 3,
-            trial_s: 600,
-            soft_consensus_required: true,
-            env: Vec::new(),
-            parallel: None,
-            strict_tree: false,
-        }
+keys! {
+    /// `peers verify`.
+    pub struct Verify: Default {
+        /// Seconds per gate and command; null = `goals.timeout_s`.
+        timeout_s: Option<NonZeroU32> = None,
+        /// Further commands, after the hard gates.
+        commands: Vec<VerifyCommand> = Vec::new(),
     }
 }
 
-/// The bug ledger.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct BugHunt {
-    pub test_globs: Vec<String>,
-}
-
-/// `peers verify`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct Verify {
-    pub timeout_s: Option<NonZeroU32>,
-    pub commands: Vec<VerifyCommand>,
-}
-
-/// One more command of `peers verify`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct VerifyCommand {
-    #[serde(default)]
-    pub name: Option<String>,
-    pub cmd: String,
-    #[serde(default)]
-    pub timeout_s: Option<NonZeroU32>,
-}
-
-/// What a fresh checkout needs before gates can judge it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct Setup {
-    pub commands: Vec<SetupCommand>,
-    pub paths: Vec<String>,
-}
-
-/// One command of `setup`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct SetupCommand {
-    pub cmd: String,
-    #[serde(default)]
-    pub timeout_s: Option<NonZeroU32>,
-}
-
-/// What is kept for looking at.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct Observability {
-    #[serde(default = "yes")]
-    pub tee_stream: bool,
-}
-
-impl Default for Observability {
-    fn default() -> Self {
-        Self { tee_stream: true }
+keys! {
+    /// One more command of `peers verify`.
+    #[derive(PartialEq, Eq)]
+    pub struct VerifyCommand {
+        /// Its name; absent: the command.
+        name: Option<String> = None,
+        /// The command, run by `/bin/sh -c`.
+        cmd: String as COMMAND,
+        /// Seconds; absent: `verify.timeout_s`.
+        timeout_s: Option<NonZeroU32> = None,
     }
 }
 
-/// The adversarial turn before `complete`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct SkepticSettings {
-    pub enabled: bool,
-    pub rounds: NonZeroU32,
-    pub max_attempts: NonZeroU32,
-}
-
-impl Default for SkepticSettings {
-    fn default() -> Self {
-        Self { enabled: true, rounds: nz32(1), max_attempts: nz32(3) }
+keys! {
+    /// What a fresh checkout needs before gates can judge it.
+    #[derive(PartialEq, Eq)]
+    pub struct Setup: Default {
+        /// Run one after the other at the top of each clean checkout and kept copy.
+        commands: Vec<SetupCommand> = Vec::new(),
+        /// Globs, of lock files say: a kept copy is set up again when something there changed.
+        paths: Vec<String> as SETUP_GLOBS = Vec::new(),
+    }
+    gone {
+        "egress" => "this version confines no network access yet, so it has no `egress`: remove it",
     }
 }
 
-/// What happens when a peer needs its operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnPeerUnavailable {
-    /// Halt with two peers, continue with more.
-    #[default]
-    Auto,
-    /// Stop the loop.
-    Halt,
-    /// Go on with the others while at least two are left.
-    Continue,
+keys! {
+    /// One command of `setup`.
+    #[derive(PartialEq, Eq)]
+    pub struct SetupCommand {
+        /// The command, run by `/bin/sh -c`.
+        cmd: String as COMMAND,
+        /// Seconds; absent: 900.
+        timeout_s: Option<NonZeroU32> = None,
+    }
 }
 
-/// Prompt assembly.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct PromptSettings {
-    pub max_bytes: NonZeroU32,
+keys! {
+    /// What is kept for looking at.
+    pub struct Observability: Default {
+        /// Write the agents' output to `.peers/log/peers/` while they work.
+        tee_stream: bool = true,
+    }
 }
 
-impl Default for PromptSettings {
-    fn default() -> Self {
-        Self { max_bytes: nz32(65_536) }
+keys! {
+    /// The adversarial turn before `complete`.
+    #[derive(PartialEq, Eq)]
+    pub struct SkepticSettings: Default {
+        /// Whether there is one.
+        enabled: bool = true,
+        /// Clean skeptic turns that are needed.
+        rounds: NonZeroU32 = nz32(1),
+        /// Attempts before the loop stops as stuck.
+        max_attempts: NonZeroU32 = nz32(3),
+    }
+}
+
+words! {
+    /// What happens when a peer needs its operator.
+    #[derive(Default)]
+    pub enum OnPeerUnavailable {
+        /// halt with two peers, continue with more
+        #[default]
+        Auto = "auto",
+        /// stop the loop
+        Halt = "halt",
+        /// go on with the others while at least two are left
+        Continue = "continue",
+    }
+}
+
+keys! {
+    /// Prompt assembly.
+    pub struct PromptSettings: Default {
+        /// Longest prompt in bytes; optional sections are cut first.
+        max_bytes: NonZeroU32 = nz32(65_536),
     }
 }
 

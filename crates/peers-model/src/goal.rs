@@ -3,119 +3,126 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroU8, NonZeroU32};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
-use crate::config::not_an_argument;
+use crate::config::{SAID, VARIABLES, not_an_argument};
 use crate::ids::GoalId;
+use crate::keys::{Described, FILLED, Shape, TEXT, Text, keys, words};
 use crate::review::SoftRule;
 
-/// The file as written.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GoalsFile {
-    /// The goals, in the order in which they are shown and run.
-    #[serde(default)]
-    pub goals: Option<Vec<GoalEntry>>,
+/// What is wrong with an empty one the checks say, in their own words.
+const SAYING: Shape = Shape::Maybe(&Shape::Text(Text { pattern: Some("\\S"), ..TEXT }));
+/// A directory of the repository, written plainly.
+const BELOW: Shape = Shape::Maybe(&Shape::Text(Text {
+    pattern: Some(r"^(?!(\.{0,2}|\.git)(/|$))[^/]+(/(?!(\.{0,2}|\.git)(/|$))[^/]+)*$"),
+    ..FILLED
+}));
+const RETRIES: Shape = Shape::Whole { least: 0, most: 5 };
+/// Not `null`.
+const CONSENSUS: Shape = NonZeroU8::SHAPE;
+
+keys! {
+    /// The file as written.
+    pub struct GoalsFile {
+        /// What must be true before a run is complete, in the order in which it is shown and run.
+        goals: Option<Vec<GoalEntry>> = Some(Vec::new()),
+    }
 }
 
-/// One entry as written.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GoalEntry {
-    /// Unique id.
-    pub id: GoalId,
-    /// `hard` or `soft`.
-    #[serde(rename = "type")]
-    pub kind: GoalType,
-    /// Free text.
-    pub description: Option<String>,
-    /// Hard: a shell command.
-    pub cmd: Option<String>,
-    /// Hard: the name of a built-in check.
-    pub check: Option<String>,
-    /// Arguments of the check.
-    #[serde(default)]
-    pub args: Vec<String>,
-    /// Hard with `cmd`: the condition.
-    pub pass_when: Option<String>,
-    /// Seconds.
-    pub timeout_s: Option<NonZeroU32>,
-    /// Runs again after a red answer, at most 5 times.
-    #[serde(default, deserialize_with = "attempts")]
-    pub retry_on_fail: u8,
-    /// Where it runs.
-    #[serde(default)]
-    pub tree: TreeChoice,
-    /// Hard: a green answer outlives the process.
-    #[serde(default)]
-    pub cacheable: bool,
-    /// Hard: it costs so much that it runs in a kept copy of the commit, and beside a confined peer.
-    #[serde(default)]
-    pub expensive: bool,
-    /// Hard: it runs alone.
-    #[serde(default)]
-    pub serial: bool,
-    /// Goals that must be green first: of a gate other gates, of a review gates and reviews.
-    #[serde(default)]
-    pub needs: Vec<GoalId>,
-    /// Hard: names of environment variables that it asks for.
-    #[serde(default)]
-    pub env: Vec<String>,
-    /// Hard with `cmd`: the directory that it starts in, from the top of its tree.
-    pub cwd: Option<String>,
-    /// For views: under what it is shown.
-    pub group: Option<String>,
-    /// For views: how much it counts.
-    pub weight: Option<NonZeroU32>,
-    /// Soft: the review instruction.
-    pub prompt: Option<String>,
-    /// Soft: who reviews.
-    pub reviewer: Option<Reviewer>,
-    /// Soft: how many passes.
-    pub consensus_needed: Option<NonZeroU8>,
-    /// Soft with `reviewer: quorum`: `N/M`.
-    pub quorum: Option<String>,
-    /// Soft: ask at most every so many ticks.
-    pub review_interval: Option<NonZeroU32>,
-    /// Globs. Soft: what the review is about; a change there makes it stale. Hard: what a kept answer
-    /// is about.
-    #[serde(default)]
-    pub paths: Vec<String>,
+keys! {
+    /// One entry as written.
+    pub struct GoalEntry {
+        /// A lower-case letter or digit, then at most 63 of `a-z 0-9 . _ -`; unique; not 7 or more hex digits alone.
+        id: GoalId,
+        /// Whether it is measured or reviewed.
+        r#type: GoalType,
+        /// Free text for people.
+        description: Option<String> = None,
+        /// Hard: a shell command, run at the top of the tree; or `check`.
+        cmd: Option<String> as SAYING = None,
+        /// Hard: a built-in check; `peers check --list` shows them. Soft: its findings are shown to the reviewers.
+        check: Option<String> = None,
+        /// Arguments of the check.
+        args: Vec<String> = Vec::new(),
+        /// Hard, with `cmd`: the condition, for instance `exit_code == 0`.
+        pass_when: Option<String> = None,
+        /// Seconds; absent: `goals.timeout_s` of config.yaml.
+        timeout_s: Option<NonZeroU32> = None,
+        /// Hard: further attempts after a red answer; the first green one counts.
+        retry_on_fail: u8 as RETRIES = 0,
+        /// Hard: where it runs.
+        tree: TreeChoice = TreeChoice::Auto,
+        /// Hard, with `cmd`: a green answer may outlive the run.
+        cacheable: bool = false,
+        /// Hard, with `cmd`: it costs much, and runs in a kept copy of the commit.
+        expensive: bool = false,
+        /// Hard: no other gate runs beside it.
+        serial: bool = false,
+        /// Goals that must be green first. Hard: other gates; while one is not green, it is skipped. Soft: gates and reviews; while one is not green, it is not asked for.
+        needs: Vec<GoalId> = Vec::new(),
+        /// Hard, with `cmd`: names of environment variables that it asks for; your own sandbox.yaml decides.
+        env: Vec<String> as VARIABLES = Vec::new(),
+        /// Hard, with `cmd`: where it starts, from the top of the tree.
+        cwd: Option<String> as BELOW = None,
+        /// Under what views show it; at most 64 characters.
+        group: Option<String> as SAID = None,
+        /// How much it counts where views say how far things are.
+        weight: Option<NonZeroU32> = NonZeroU32::new(1),
+        /// Soft: what the reviewer is asked.
+        prompt: Option<String> as SAID = None,
+        /// Soft: who reviews.
+        reviewer: Option<Reviewer> = None,
+        /// Soft: how many different peers must pass it. Default: 1.
+        consensus_needed: Option<NonZeroU8> as CONSENSUS = None,
+        /// Soft, with `reviewer: quorum`: `N/M`.
+        quorum: Option<String> = None,
+        /// Soft: ask at most every so many ticks. Default: 5.
+        review_interval: Option<NonZeroU32> = None,
+        /// Globs from the top of the repository: `*` and `?` stay within one directory, `**` does not, a directory means all below it. Soft: a later change there by somebody else makes the review stale; default: all but documentation, and TASK.md. Hard, with `cacheable`: what a kept answer is about; default: everything.
+        paths: Vec<String> = Vec::new(),
+    }
+    gone {
+        "hard" => "write `type: hard`",
+        "soft" => "write `type: soft`",
+    }
 }
 
-/// Hard or soft.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the words say it")]
-pub enum GoalType {
-    Hard,
-    Soft,
+words! {
+    /// Hard or soft.
+    pub enum GoalType {
+        /// a gate measures it
+        Hard = "hard",
+        /// peers review it
+        Soft = "soft",
+    }
 }
 
-/// The tree in which a gate runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TreeChoice {
-    /// The live tree in ticks, a pristine checkout in the proof run.
-    #[default]
-    Auto,
-    /// A kept copy of the commit in ticks, a pristine checkout in the proof run.
-    Copy,
-    /// The live tree only; exempt from the proof run.
-    Live,
+words! {
+    /// The tree in which a gate runs.
+    #[derive(Default)]
+    pub enum TreeChoice {
+        /// the work tree while agents work, a fresh checkout in the proof
+        #[default]
+        Auto = "auto",
+        /// a kept copy of the commit in ticks, a fresh checkout in the proof
+        Copy = "copy",
+        /// the work tree only; exempt from the proof, and named so
+        Live = "live",
+    }
 }
 
-/// Who reviews a soft goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "explained in docs/formats/goals.md")]
-pub enum Reviewer {
-    Other,
-    Both,
-    Alternating,
-    Quorum,
+words! {
+    /// Who reviews a soft goal.
+    pub enum Reviewer {
+        /// any peer on its turn
+        Other = "other",
+        /// every peer
+        Both = "both",
+        /// one peer after the other
+        Alternating = "alternating",
+        /// N of the last M reviews, by different peers
+        Quorum = "quorum",
+    }
 }
 
 /// A goal that was checked.
@@ -289,17 +296,6 @@ pub struct GoalError {
     pub key: &'static str,
 }
 
-/// Extra attempts of a gate at most.
-const MOST_RETRIES: u8 = 5;
-fn attempts<'de, D: Deserializer<'de>>(reader: D) -> Result<u8, D::Error> {
-    let number = u8::deserialize(reader)?;
-    if number > MOST_RETRIES {
-        let found = serde::de::Unexpected::Unsigned(number.into());
-        return Err(D::Error::invalid_value(found, &"a whole number from 0 to 5"));
-    }
-    Ok(number)
-}
-
 /// Ids that no goal may have: stop reasons are read by them.
 const RESERVED_IDS: [&str; 3] = ["skeptic", "idle", "phase"];
 
@@ -351,7 +347,7 @@ pub fn check_goals(
 fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<Goal, GoalError> {
     let id = entry.id.clone();
     let fail = |key: &'static str, what: String| GoalError { goal: id.to_string(), what, key };
-    let kind = match entry.kind {
+    let kind = match entry.r#type {
         GoalType::Hard => {
             for (key, given) in [
                 ("prompt", entry.prompt.is_some()),

@@ -8,11 +8,12 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use peers_core::dsl::Expr;
 use peers_model::PeerName;
-use peers_model::config::{self, Config, ConfigError, PeerSpec, Step, Tools};
+use peers_model::config::{self, Config, ConfigError, PeerSpec, Step, ToolSpec};
 use peers_model::goal::{self, Goal, GoalEntry, GoalError, GoalsFile};
 use peers_model::keys;
 use peers_sys::yaml::{self, At, Document, Findings, Mistake, YamlError};
@@ -194,7 +195,7 @@ pub fn decode(source: Source, bytes: &[u8]) -> Result<&str, LoadError> {
 pub fn load_config(text: &str) -> Result<Config, LoadError> {
     let source = Source::Config;
     let document = Document::read(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
-    let Findings { mut mistakes, sound } = document.check(&keys::config::CONFIG);
+    let Findings { mut mistakes, sound } = document.check(keys::of::<Config>());
     let hooks = sound.get("hooks").and_then(|hooks| serde_json::from_value(hooks.clone()).ok());
     let hooks = config::check_hooks(&hooks.unwrap_or_default());
     mistakes.extend(peers_together(&sound).into_iter().chain(hooks).map(|error| {
@@ -212,17 +213,7 @@ pub fn load_config(text: &str) -> Result<Config, LoadError> {
     if !mistakes.is_empty() {
         return Err(told(source, &document, mistakes));
     }
-    let config: Config = yaml::from_str(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
-    let config = config.promote();
-    match config.check() {
-        Ok(()) => Ok(config),
-        // The same was asked of the same peers and hooks above.
-        Err(errors) => Err(told(
-            source,
-            &document,
-            errors.into_iter().map(|e| Mistake { at: None, message: e.to_string(), hint: None }).collect(),
-        )),
-    }
+    config(&document, sound)
 }
 
 /// [`load_config`] for a text that was accepted as it is: it had no mistake then, and is not searched for any.
@@ -230,12 +221,27 @@ pub fn load_config(text: &str) -> Result<Config, LoadError> {
 /// # Errors
 /// [`LoadError`] where it cannot be read at all.
 pub fn load_accepted_config(text: &str) -> Result<Config, LoadError> {
-    let config = yaml::from_str::<Config>(Source::Config.path(), text).map(Config::promote);
-    match config {
-        Ok(config) if config.check().is_ok() => Ok(config),
+    let source = Source::Config;
+    let document = Document::read(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
+    match document.check(keys::of::<Config>()) {
+        Findings { mistakes, sound } if mistakes.is_empty() => config(&document, sound),
         // What is wrong is told as always.
-        Ok(_) | Err(_) => load_config(text),
+        Findings { .. } => load_config(text),
     }
+}
+
+/// The configuration that was found sound, key by key.
+fn config(document: &Document<'_>, sound: Value) -> Result<Config, LoadError> {
+    let whole = |message: String| vec![Mistake { at: None, message, hint: None }];
+    let config: Config =
+        serde_json::from_value(sound).map_err(|e| told(Source::Config, document, whole(e.to_string())))?;
+    let config = config.promote(|name| document.key(&["tools".into()], name.as_str()));
+    let errors = config.check().err().unwrap_or_default();
+    if errors.is_empty() {
+        return Ok(config);
+    }
+    let mistakes = errors.into_iter().flat_map(|error| whole(error.to_string())).collect();
+    Err(told(Source::Config, document, mistakes))
 }
 
 /// What is wrong with the peers that are right one by one.
@@ -251,8 +257,9 @@ fn peers_together(sound: &Value) -> Vec<ConfigError> {
             (list.iter().map(|each| serde_json::from_value(each.clone()).ok()).collect(), false)
         }
         (None, Some(tools)) => {
-            let tools = serde_json::from_value::<Tools>(tools.clone()).unwrap_or_default();
-            (tools.0.into_iter().map(Some).collect(), true)
+            let tools = serde_json::from_value::<BTreeMap<PeerName, ToolSpec>>(tools.clone());
+            let peer = |(name, tool): (PeerName, ToolSpec)| Some(tool.peer(name));
+            (tools.unwrap_or_default().into_iter().map(peer).collect(), true)
         }
         // Both, neither, or none that can be read: that was told.
         _ => return Vec::new(),
@@ -269,7 +276,7 @@ fn peers_together(sound: &Value) -> Vec<ConfigError> {
 pub fn load_goals(text: &str, peers: usize, known_checks: &[&str]) -> Result<Vec<Goal>, LoadError> {
     let source = Source::Goals;
     let document = Document::read(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
-    let Findings { mut mistakes, sound } = document.check(&keys::goals::GOALS);
+    let Findings { mut mistakes, sound } = document.check(keys::of::<GoalsFile>());
     let listed = sound.get("goals").and_then(Value::as_array).cloned().unwrap_or_default();
     for mistake in &mut mistakes {
         name_goal(mistake, &document);
@@ -283,21 +290,18 @@ pub fn load_goals(text: &str, peers: usize, known_checks: &[&str]) -> Result<Vec
         .collect();
     mistakes.extend(entries.iter().filter_map(|(i, entry)| expression(&document, *i, entry)));
     mistakes.extend(entries.iter().filter_map(|(i, entry)| check_args(&document, *i, entry)));
-    let sound = GoalsFile { goals: Some(entries.iter().map(|(_, entry)| entry.clone()).collect()) };
-    if let Err(mut errors) = goal::check_goals(sound, peers, known_checks) {
+    let file = GoalsFile { goals: Some(entries.iter().map(|(_, entry)| entry.clone()).collect()) };
+    let goals = goal::check_goals(file, peers, known_checks).unwrap_or_else(|mut errors| {
         // Whether what is needed is there cannot be told of a list that was not read in full.
         errors.retain(|error| error.key != "needs" || entries.len() == count);
         mistakes.extend(errors.into_iter().map(|error| senseless(&document, &entries, error, known_checks)));
+        Vec::new()
+    });
+    if mistakes.is_empty() && entries.len() < count {
+        let message = "an entry of `goals` cannot be read".to_owned();
+        mistakes.push(Mistake { at: None, message, hint: None });
     }
-    if !mistakes.is_empty() {
-        return Err(told(source, &document, mistakes));
-    }
-    let file: GoalsFile =
-        yaml::from_str(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
-    goal::check_goals(file, peers, known_checks).map_err(|errors| {
-        let mistakes = errors.into_iter().map(|e| senseless(&document, &entries, e, known_checks)).collect();
-        told(source, &document, mistakes)
-    })
+    if mistakes.is_empty() { Ok(goals) } else { Err(told(source, &document, mistakes)) }
 }
 
 /// Puts the id of the goal before a message about something in it.

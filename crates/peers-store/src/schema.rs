@@ -5,7 +5,8 @@
 
 mod lines;
 
-use peers_model::goal::CHECK_NAMES;
+use peers_model::config::Config;
+use peers_model::goal::{CHECK_NAMES, GoalsFile};
 use peers_model::keys::{self, schema};
 use serde_json::{Map, Value, json};
 
@@ -42,7 +43,7 @@ impl Described {
     pub fn schema(self) -> Value {
         match self {
             Self::Config => schema::of(
-                &keys::config::CONFIG,
+                keys::of::<Config>(),
                 self.id(),
                 "config.yaml of peers",
                 "The configuration of one repository (.peers/config.yaml).",
@@ -75,7 +76,7 @@ impl Described {
 /// Adds to the keys what depends on the type of a goal.
 fn goals(id: &str) -> Value {
     let mut schema = schema::of(
-        &keys::goals::GOALS,
+        keys::of::<GoalsFile>(),
         id,
         "goals.yaml of peers",
         "What must be true before a run is complete (.peers/goals.yaml).",

@@ -97,7 +97,7 @@ impl Config {
     pub fn check(&self) -> Result<(), Vec<ConfigError>> {
         let peers: Vec<_> = self.peers.iter().map(Some).collect();
         let capped: Vec<_> = self.budget.per_peer.keys().collect();
-        let mut errors = check_peers(&peers, !self.tools.0.is_empty(), &capped);
+        let mut errors = check_peers(&peers, !self.tools.is_empty(), &capped);
         errors.extend(check_hooks(&self.hooks));
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }

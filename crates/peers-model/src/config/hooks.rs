@@ -4,7 +4,10 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use super::nz32;
+use super::{ARGV, nz32};
+use crate::keys::{Described, Shape, keys};
+
+const COMMANDS: Shape = Shape::List { of: &HookCommand::SHAPE, least: 0, most: 20 };
 
 /// When hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -49,20 +52,23 @@ impl Hook {
     }
 }
 
-/// The commands of each hook, in the order in which they run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct Hooks {
-    pub pre_turn: Vec<HookCommand>,
-    pub post_turn: Vec<HookCommand>,
-    pub pre_gate: Vec<HookCommand>,
-    pub post_gate: Vec<HookCommand>,
-    pub converge: Vec<HookCommand>,
-    pub halt: Vec<HookCommand>,
+keys! {
+    /// The commands of each hook, in the order in which they run.
+    #[derive(PartialEq, Eq)]
+    pub struct Hooks: Default {
+        /// Run before a peer has its turn, which waits for them.
+        pre_turn: Vec<HookCommand> as COMMANDS = Vec::new(),
+        /// Run after a turn was recorded.
+        post_turn: Vec<HookCommand> as COMMANDS = Vec::new(),
+        /// Run before gates, which wait for them.
+        pre_gate: Vec<HookCommand> as COMMANDS = Vec::new(),
+        /// Run after gates have answered.
+        post_gate: Vec<HookCommand> as COMMANDS = Vec::new(),
+        /// Run after the loop stopped as `complete`.
+        converge: Vec<HookCommand> as COMMANDS = Vec::new(),
+        /// Run after it stopped for any other reason.
+        halt: Vec<HookCommand> as COMMANDS = Vec::new(),
+    }
 }
 
 impl Hooks {
@@ -80,21 +86,15 @@ impl Hooks {
     }
 }
 
-/// One command of a hook.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    missing_docs,
-    reason = "each field has the meaning of its key; docs/formats/config.md explains them"
-)]
-pub struct HookCommand {
-    pub cmd: Vec<String>,
-    #[serde(default = "half_a_minute")]
-    pub timeout_s: NonZeroU32,
-}
-
-fn half_a_minute() -> NonZeroU32 {
-    nz32(30)
+keys! {
+    /// One command of a hook.
+    #[derive(PartialEq, Eq)]
+    pub struct HookCommand {
+        /// The program and its arguments; no shell is involved.
+        cmd: Vec<String> as ARGV,
+        /// Seconds before it is ended.
+        timeout_s: NonZeroU32 = nz32(30),
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,34 @@
-//! What the files of an operator may hold, key by key, as data.
+//! Keys of the operator's files, each declared once.
 //!
-//! One description drives both the reader of the files, which tells every mistake at its place
-//! (`peers-sys::yaml`), and the JSON Schemas that `peers schema` prints ([`schema`]). That serde takes
-//! the same keys is tested where the files are loaded (`peers-store::load`).
+//! `keys!` declares a mapping: its Rust type, its reader and defaults, and its description as data
+//! ([`Table`]). The doc comment of a field is the sentence that people read about the key. `words!` does
+//! the same for a choice of words. From the description come the check of a file, which tells every
+//! mistake at its place (`peers-sys::yaml`), the JSON Schemas that `peers schema` prints ([`schema`]),
+//! and the words of `peers goals diff`.
 
-pub mod config;
-pub mod goals;
+mod read;
 pub mod schema;
+mod types;
+
+use serde_json::Value;
+
+pub(crate) use self::read::Given;
+pub(crate) use self::types::{json, plain, said};
+
+/// A type that a key can have.
+pub trait Described {
+    /// What stands in the file.
+    const SHAPE: Shape;
+}
+
+/// The description of a file whose top is `T`.
+#[must_use]
+pub fn of<T: Described>() -> &'static Table {
+    match const { &T::SHAPE } {
+        Shape::Table(table) => table,
+        _ => const { &Table { keys: &[], gone: &[], either: &[] } },
+    }
+}
 
 /// What a value may be.
 #[derive(Debug)]
@@ -51,6 +73,8 @@ pub enum Shape {
         /// Each value.
         of: &'static Shape,
     },
+    /// That, or `null` (or nothing) for "not set".
+    Maybe(&'static Shape),
 }
 
 /// A text and what it may be.
@@ -91,12 +115,8 @@ pub struct Key {
     pub name: &'static str,
     /// Its value.
     pub shape: Shape,
-    /// The file is wrong without it.
-    pub required: bool,
-    /// `null` (or nothing) stands for "not set".
-    pub null: bool,
-    /// The value of an absent key, as JSON.
-    pub default: Option<&'static str>,
+    /// The value of an absent key; `None`: the file is wrong without it.
+    pub default: Option<fn() -> Value>,
     /// What it means, one or two sentences.
     pub about: &'static str,
 }
@@ -115,30 +135,108 @@ impl Table {
     }
 }
 
-/// Calls `each` with every key below `table`, by its path: `budget.max_usd`, `peers[].name`,
-/// `budget.per_peer.*.max_usd`.
-pub fn every(table: &'static Table, each: &mut dyn FnMut(&str, &'static Key)) {
-    below(table, "", each);
+/// Declares a mapping: `name: Type = default,`, and `name: Type,` where the file is wrong without the key.
+/// `as SHAPE` narrows what the type allows. With `: Default` behind its name the type has one.
+macro_rules! keys {
+    (@default $value:ty) => { None };
+    (@default $value:ty, $default:expr) => { Some(|| $crate::keys::json::<$value>(&$default)) };
+    (@shape $value:ty) => { <$value as $crate::keys::Described>::SHAPE };
+    (@shape $value:ty, $shape:ident) => { $shape };
+    (@take $given:ident, $name:expr) => { $given.needed($name)? };
+    (@take $given:ident, $name:expr, $default:expr) => { $given.or($name, || $default)? };
+    (
+        $(#[$($meta:tt)*])*
+        $vis:vis struct $type:ident: Default {
+            $($(#[$($attr:tt)*])* $name:ident: $value:ty $(as $shape:ident)? = $default:expr,)*
+        }
+        $($rest:tt)*
+    ) => {
+        impl Default for $type {
+            fn default() -> Self {
+                Self { $($name: $default,)* }
+            }
+        }
+        $crate::keys::keys! {
+            $(#[$($meta)*])*
+            $vis struct $type {
+                $($(#[$($attr)*])* $name: $value $(as $shape)? = $default,)*
+            }
+            $($rest)*
+        }
+    };
+    (
+        $(#[$($meta:tt)*])*
+        $vis:vis struct $type:ident {
+            $($(#[$($attr:tt)*])* $name:ident: $value:ty $(as $shape:ident)? $(= $default:expr)?,)*
+        }
+        $(gone { $($gone:literal => $instead:literal,)* })?
+        $(either [$($either:literal),*])?
+    ) => {
+        $(#[$($meta)*])*
+        #[derive(Debug, Clone, serde::Serialize)]
+        $vis struct $type {
+            $($(#[$($attr)*])* $vis $name: $value,)*
+        }
+
+        impl $crate::keys::Described for $type {
+            const SHAPE: $crate::keys::Shape = $crate::keys::Shape::Table(&$crate::keys::Table {
+                keys: &[$($crate::keys::Key {
+                    name: $crate::keys::plain(stringify!($name)),
+                    shape: $crate::keys::keys!(@shape $value $(, $shape)?),
+                    default: $crate::keys::keys!(@default $value $(, $default)?),
+                    about: $crate::keys::about!($(#[$($attr)*])*),
+                },)*],
+                gone: &[$($(($gone, $instead),)*)?],
+                either: &[$($($either),*)?],
+            });
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+                let mut given = $crate::keys::Given::read::<Self, D>(reader)?;
+                Ok(Self {
+                    $($name: $crate::keys::keys!(
+                        @take given, $crate::keys::plain(stringify!($name)) $(, $default)?
+                    ),)*
+                })
+            }
+        }
+    };
 }
 
-fn below(table: &'static Table, path: &str, each: &mut dyn FnMut(&str, &'static Key)) {
-    for key in table.keys {
-        let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
-        each(&path, key);
-        inside(&key.shape, path, each);
-    }
+/// Declares a choice of words: `Variant = "word",`. `[any_case]` behind its name: capital letters do not matter.
+macro_rules! words {
+    (@case) => { false };
+    (@case any_case) => { true };
+    (
+        $(#[$($meta:tt)*])*
+        $vis:vis enum $type:ident $([$case:ident])? {
+            $($(#[$($attr:tt)*])* $variant:ident = $word:literal,)*
+        }
+    ) => {
+        $(#[$($meta)*])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        $vis enum $type {
+            $($(#[$($attr)*])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl $crate::keys::Described for $type {
+            const SHAPE: $crate::keys::Shape = $crate::keys::Shape::Word {
+                words: &[$(($word, $crate::keys::about!($(#[$($attr)*])*)),)*],
+                any_case: $crate::keys::words!(@case $($case)?),
+            };
+        }
+    };
 }
 
-fn inside(shape: &'static Shape, path: String, each: &mut dyn FnMut(&str, &'static Key)) {
-    match shape {
-        Shape::Table(table) => below(table, &path, each),
-        Shape::List { of, .. } => inside(of, path + "[]", each),
-        Shape::Named { of, .. } => inside(of, path + ".*", each),
-        Shape::Switch
-        | Shape::Whole { .. }
-        | Shape::Amount
-        | Shape::Price
-        | Shape::Text(_)
-        | Shape::Word { .. } => {}
-    }
+/// The text of a doc comment among other attributes.
+macro_rules! about {
+    (@ [$($said:literal)*]) => { $crate::keys::said(concat!($($said),*)) };
+    (@ [$($said:literal)*] #[doc = $next:literal] $($rest:tt)*) => {
+        $crate::keys::about!(@ [$($said)* $next] $($rest)*)
+    };
+    (@ [$($said:literal)*] #[$($other:tt)*] $($rest:tt)*) => { $crate::keys::about!(@ [$($said)*] $($rest)*) };
+    ($($attributes:tt)*) => { $crate::keys::about!(@ [] $($attributes)*) };
 }
+
+pub(crate) use {about, keys, words};

@@ -24,8 +24,10 @@ pub fn of(table: &Table, id: &str, title: &str, about: &str) -> Value {
 }
 
 fn mapping(table: &Table, out: &mut Map<String, Value>) {
-    let keys: Map<String, Value> = table.keys.iter().map(|key| (key.name.to_owned(), entry(key))).collect();
-    let required: Vec<_> = table.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
+    let keys: Map<String, Value> =
+        table.keys.iter().map(|key| (key.name.to_owned(), entry(key, table))).collect();
+    let required: Vec<_> =
+        table.keys.iter().filter(|key| key.default.is_none()).map(|key| key.name).collect();
     out.insert("type".to_owned(), json!("object"));
     out.insert("additionalProperties".to_owned(), json!(false));
     out.insert("properties".to_owned(), Value::Object(keys));
@@ -38,20 +40,16 @@ fn mapping(table: &Table, out: &mut Map<String, Value>) {
     }
 }
 
-fn entry(key: &Key) -> Value {
+fn entry(key: &Key, table: &Table) -> Value {
     let mut out = Map::new();
     out.insert("title".to_owned(), json!(key.name));
     out.insert("description".to_owned(), json!(key.about));
-    if let Some(default) = key.default.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+    let default = key.default.filter(|_| !table.either.contains(&key.name)).map(|default| default());
+    // What a missing mapping stands for its own keys say, and of `null` the text.
+    if let Some(default) = default.filter(|value| !value.is_null() && !value.is_object()) {
         out.insert("default".to_owned(), default);
     }
-    let mut inner = Map::new();
-    shape(&key.shape, &mut inner);
-    if key.null {
-        out.insert("anyOf".to_owned(), json!([inner, {"type": "null"}]));
-    } else {
-        out.append(&mut inner);
-    }
+    shape(&key.shape, &mut out);
     Value::Object(out)
 }
 
@@ -107,6 +105,7 @@ fn shape(of: &Shape, out: &mut Map<String, Value>) {
             }
         }
         Shape::Table(table) => mapping(table, out),
+        Shape::Maybe(of) => set("anyOf", json!([value(of), {"type": "null"}])),
         Shape::Named { name, of } => {
             set("type", json!("object"));
             set("additionalProperties", value(of));

@@ -1,6 +1,7 @@
 //! Tests of reading the two files, the shipped ones included.
 
 mod described;
+mod docs;
 mod effects;
 mod texts;
 use peers_model::config::Permissions;

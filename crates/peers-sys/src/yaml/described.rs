@@ -1,12 +1,12 @@
 //! A document held against the description of its keys: every mistake, each at its place.
 //!
-//! The parser has the last word about what a value is ([`super::from_str`] reads the same text again);
-//! this tells more at once, and never less.
+//! What is found sound is what the program goes on with: nothing that could not be read is left out in
+//! silence.
 
 use std::collections::BTreeMap;
 
 use peers_model::config::Step;
-use peers_model::keys::{Key, Shape, Table, Text, U32};
+use peers_model::keys::{Shape, Table, Text, U32};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::{Map, Value};
 
@@ -63,7 +63,8 @@ impl<'t> Document<'t> {
         limits.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::FirstWins;
         serde_saphyr::with_deserializer_from_str_with_options(text, limits, |de| Readable::deserialize(de))
             .map_err(|e| YamlError::new(name, text, &e))?;
-        Ok(Self { name, text, root: tree::read(text) })
+        let unread = || YamlError::told(name, text, None, "the file cannot be read as YAML", None);
+        Ok(Self { name, text, root: Some(tree::read(text).ok_or_else(unread)?) })
     }
 
     /// Holds it against the description of its top level.
@@ -179,16 +180,8 @@ impl Walk {
             return None;
         };
         let mut out = Map::new();
-        let mut seen: BTreeMap<&str, At> = BTreeMap::new();
-        for (name, value, merged) in node.entries() {
-            let Some(text) = self.name(name) else { continue };
-            if !merged && let Some(first) = seen.get(text) {
-                let message = format!("duplicate key `{}`", short(text));
-                let hint = format!("the first one stands in line {}; keep one of them", first.line);
-                self.tell(name.at, message, Some(hint));
-                continue;
-            }
-            seen.insert(text, name.at);
+        let entries = self.entries(node);
+        for (text, name, value) in &entries {
             let Some(key) = table.key(text) else {
                 if let Some(what) = table.instead(text) {
                     self.tell(name.at, format!("unknown key `{text}`"), Some(what.to_owned()));
@@ -197,11 +190,11 @@ impl Walk {
                 }
                 continue;
             };
-            let below = join(path, key.name);
-            if let Some(value) = self.value(key, value, &below) {
-                out.insert(text.to_owned(), value);
+            if let Some(value) = self.shape(&key.shape, value, &join(path, key.name)) {
+                out.insert((*text).to_owned(), value);
             }
         }
+        let seen = entries.iter().map(|(text, name, _)| (*text, name.at)).collect();
         self.required(table, Some(node.at), &seen, path);
         Some(Value::Object(out))
     }
@@ -209,7 +202,7 @@ impl Walk {
     /// What must be there and is not.
     fn required(&mut self, table: &Table, at: Option<At>, seen: &BTreeMap<&str, At>, path: &str) {
         let within = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
-        for key in table.keys.iter().filter(|key| key.required && !seen.contains_key(key.name)) {
+        for key in table.keys.iter().filter(|key| key.default.is_none() && !seen.contains_key(key.name)) {
             self.tell(at, format!("missing key `{}`{within}", key.name), None);
         }
         let mut given: Vec<_> = table.either.iter().filter_map(|name| seen.get(name)).copied().collect();
@@ -228,33 +221,42 @@ impl Walk {
         }
     }
 
-    /// The name of an entry.
-    fn name<'n>(&mut self, name: &'n Node) -> Option<&'n str> {
-        let text = name.text();
-        if text.is_none() {
-            self.tell(name.at, "a key must be a word, found a list or a mapping".to_owned(), None);
+    /// The entries of a mapping by name, without those that stand twice.
+    fn entries<'n>(&mut self, node: &'n Node) -> Vec<(&'n str, &'n Node, &'n Node)> {
+        let mut entries = Vec::new();
+        let mut seen: BTreeMap<&str, At> = BTreeMap::new();
+        for (name, value, merged) in node.entries() {
+            let Some(text) = name.text() else {
+                self.tell(name.at, "a key must be a word, found a list or a mapping".to_owned(), None);
+                continue;
+            };
+            if !merged && let Some(first) = seen.get(text) {
+                let hint = format!("the first one stands in line {}; keep one of them", first.line);
+                self.tell(name.at, format!("duplicate key `{}`", short(text)), Some(hint));
+                continue;
+            }
+            seen.insert(text, name.at);
+            entries.push((text, name, value));
         }
-        text
-    }
-
-    fn value(&mut self, key: &'static Key, node: &Node, path: &str) -> Option<Value> {
-        if key.null && is_null(node) {
-            return Some(Value::Null);
-        }
-        self.shape(&key.shape, node, path)
+        entries
     }
 
     fn shape(&mut self, shape: &'static Shape, node: &Node, path: &str) -> Option<Value> {
         if self.mistakes.len() >= ENOUGH {
             return None;
         }
-        // The parser's own limits have not let it run out.
-        self.fuel = self.fuel.checked_sub(1)?;
-        // What a tag makes of a value only the parser knows.
+        let Some(left) = self.fuel.checked_sub(1) else {
+            self.tell(node.at, "aliases stand for too many values".to_owned(), None);
+            return None;
+        };
+        self.fuel = left;
         if matches!(&*node.content, Content::Scalar { tagged: true, .. }) {
+            self.tell(node.at, format!("`{path}` has a tag (`!...`); write the value without it"), None);
             return None;
         }
         match shape {
+            Shape::Maybe(_) if is_null(node) => Some(Value::Null),
+            Shape::Maybe(of) => self.shape(of, node, path),
             Shape::Switch => match scalar(node) {
                 Scalar::Switch(value) => Some(Value::Bool(value)),
                 _ => self.mismatch(node, path, "`true` or `false`"),
@@ -329,21 +331,17 @@ impl Walk {
         node: &Node,
         path: &str,
     ) -> Option<Value> {
-        let fits = |text: &str| {
-            words.iter().any(|(word, _)| *word == text || (any_case && word.eq_ignore_ascii_case(text)))
+        let same = |word: &str, text: &str| word == text || (any_case && word.eq_ignore_ascii_case(text));
+        let Some(text) = node.text().filter(|_| !is_null(node)) else {
+            let known: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+            return self.mismatch(node, path, &format!("one of {}", known.join(", ")));
         };
-        match node.text().filter(|_| !is_null(node)) {
-            Some(text) if fits(text) => Some(Value::from(text)),
-            Some(text) => {
-                let what = format!("unknown value of `{path}`:");
-                self.unknown(&what, text, node.at, words.iter().map(|(word, _)| *word));
-                None
-            }
-            None => {
-                let known: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-                self.mismatch(node, path, &format!("one of {}", known.join(", ")))
-            }
+        let found = words.iter().find(|(word, _)| same(word, text));
+        if found.is_none() {
+            let what = format!("unknown value of `{path}`:");
+            self.unknown(&what, text, node.at, words.iter().map(|(word, _)| *word));
         }
+        found.map(|(word, _)| Value::from(*word))
     }
 
     fn list(
@@ -384,15 +382,7 @@ impl Walk {
             return self.mismatch(node, path, "a mapping (`key: value`)");
         };
         let mut out = Map::new();
-        let mut seen: BTreeMap<&str, At> = BTreeMap::new();
-        for (name, value, merged) in node.entries() {
-            let Some(text) = self.name(name) else { continue };
-            if !merged && let Some(first) = seen.get(text) {
-                let hint = format!("the first one stands in line {}; keep one of them", first.line);
-                self.tell(name.at, format!("duplicate key `{}`", short(text)), Some(hint));
-                continue;
-            }
-            seen.insert(text, name.at);
+        for (text, name, value) in self.entries(node) {
             let below = format!("{path}.{}", short(text));
             let value = self.whole_entry(|walk| {
                 let sound = walk.text(rule, name, path).is_some();

@@ -276,9 +276,6 @@ fn a_place_is_counted_in_the_lines_that_are_shown() {
     // The parser ends a line at a lone carriage return too.
     assert_eq!(place::<Config>("name: a\ron: 'x'\ncount: 1\n"), (1, 13));
     assert_eq!(place::<Config>("name: a\r\non: 'x'\r\n"), (2, 5));
-    let goals =
-        "goals:\n  - {id: s1\re: soft, prompt: p,#reviewer: reviewer: quorum, quorum: 1/xgoalz:\n  - 3}\n";
-    assert_eq!(place::<peers_model::goal::GoalsFile>(goals), (2, 32));
 }
 
 proptest! {

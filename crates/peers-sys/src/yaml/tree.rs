@@ -62,8 +62,17 @@ impl Node {
         depth: usize,
     ) {
         let Content::Map(pairs) = &*self.content else { return };
-        let is_merge = |key: &Node| matches!(&*key.content, Content::Scalar { text, plain: true, tagged: false, .. } if text == "<<");
-        for (key, value) in pairs.iter().filter(|(key, _)| !is_merge(key)) {
+        let is_map = |node: &Node| matches!(&*node.content, Content::Map(_));
+        let is_merge = |(key, value): &&(Node, Node)| {
+            let named = matches!(&*key.content, Content::Scalar { text, plain: true, tagged: false, .. } if text == "<<");
+            // Of anything else nothing would be left: then it is a key that nobody knows.
+            named
+                && match &*value.content {
+                    Content::List(list) => list.iter().all(is_map),
+                    Content::Map(_) | Content::Scalar { .. } => is_map(value),
+                }
+        };
+        for (key, value) in pairs.iter().filter(|pair| !is_merge(pair)) {
             let new = key.text().is_none_or(|name| known.insert(name));
             if !merged || new {
                 out.push((key, value, merged));
@@ -73,7 +82,7 @@ impl Node {
         if depth >= 8 {
             return;
         }
-        for (_, value) in pairs.iter().filter(|(key, _)| is_merge(key)) {
+        for (_, value) in pairs.iter().filter(is_merge) {
             match &*value.content {
                 Content::List(list) => list.iter().for_each(|each| each.collect(out, known, true, depth + 1)),
                 Content::Map(_) => value.collect(out, known, true, depth + 1),
