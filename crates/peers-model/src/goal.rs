@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::config::{SAID, VARIABLES, not_an_argument};
 use crate::ids::GoalId;
-use crate::keys::{Described, FILLED, Shape, TEXT, Text, keys, words};
+use crate::keys::{self, Described, FILLED, Shape, TEXT, Text, keys, of, words};
 use crate::review::SoftRule;
 
 /// What is wrong with an empty one the checks say, in their own words.
@@ -84,6 +84,25 @@ keys! {
     gone {
         "hard" => "write `type: hard`",
         "soft" => "write `type: soft`",
+    }
+}
+
+/// Keys of reviews alone.
+pub const OF_REVIEWS: [&str; 5] = ["prompt", "reviewer", "consensus_needed", "quorum", "review_interval"];
+/// Keys of gates alone.
+pub const OF_GATES: [&str; 9] =
+    ["cmd", "pass_when", "retry_on_fail", "tree", "cacheable", "expensive", "serial", "env", "cwd"];
+/// Keys of what runs: of gates, and of reviews that show what a check finds.
+pub const OF_CHECKS: [&str; 2] = ["timeout_s", "args"];
+/// Keys of gates with a command.
+pub const OF_COMMANDS: [&str; 4] = ["cacheable", "expensive", "cwd", "env"];
+
+impl GoalEntry {
+    /// The first of these keys that says something else than its absence.
+    fn given(&self, names: &[&'static str]) -> Option<&'static str> {
+        let said = keys::json(self);
+        let absent = |name| of::<Self>().key(name).and_then(|key| key.default).map(|default| default());
+        names.iter().copied().find(|name| said.get(name) != absent(name).as_ref())
     }
 }
 
@@ -349,19 +368,11 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
     let fail = |key: &'static str, what: String| GoalError { goal: id.to_string(), what, key };
     let kind = match entry.r#type {
         GoalType::Hard => {
-            for (key, given) in [
-                ("prompt", entry.prompt.is_some()),
-                ("reviewer", entry.reviewer.is_some()),
-                ("consensus_needed", entry.consensus_needed.is_some()),
-                ("quorum", entry.quorum.is_some()),
-                ("review_interval", entry.review_interval.is_some()),
-            ] {
-                if given {
-                    return Err(fail(
-                        key,
-                        format!("`{key}` belongs to soft goals; remove it or write `type: soft`"),
-                    ));
-                }
+            if let Some(key) = entry.given(&OF_REVIEWS) {
+                return Err(fail(
+                    key,
+                    format!("`{key}` belongs to soft goals; remove it or write `type: soft`"),
+                ));
             }
             let written = (entry.cmd, entry.check, entry.pass_when, entry.args);
             let run = gate_run(written, known_checks).map_err(|(key, what)| fail(key, what))?;
@@ -381,25 +392,12 @@ fn check_entry(entry: GoalEntry, peers: usize, known_checks: &[&str]) -> Result<
             GoalKind::Hard(hard)
         }
         GoalType::Soft => {
-            for (key, given) in [
-                ("cmd", entry.cmd.is_some()),
-                ("pass_when", entry.pass_when.is_some()),
-                ("timeout_s", entry.timeout_s.is_some() && entry.check.is_none()),
-                ("retry_on_fail", entry.retry_on_fail > 0),
-                ("tree", entry.tree != TreeChoice::Auto),
-                ("args", !entry.args.is_empty() && entry.check.is_none()),
-                ("cacheable", entry.cacheable),
-                ("expensive", entry.expensive),
-                ("serial", entry.serial),
-                ("env", !entry.env.is_empty()),
-                ("cwd", entry.cwd.is_some()),
-            ] {
-                if given {
-                    return Err(fail(
-                        key,
-                        format!("`{key}` belongs to hard goals; remove it or write `type: hard`"),
-                    ));
-                }
+            let of_checks: &[&'static str] = if entry.check.is_none() { &OF_CHECKS } else { &[] };
+            if let Some(key) = entry.given(&OF_GATES).or_else(|| entry.given(of_checks)) {
+                return Err(fail(
+                    key,
+                    format!("`{key}` belongs to hard goals; remove it or write `type: hard`"),
+                ));
             }
             let prompt = entry.prompt.filter(|p| !p.trim().is_empty());
             let Some(prompt) = prompt else {

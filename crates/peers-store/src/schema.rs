@@ -6,7 +6,7 @@
 mod lines;
 
 use peers_model::config::Config;
-use peers_model::goal::{CHECK_NAMES, GoalsFile};
+use peers_model::goal::{CHECK_NAMES, GoalEntry, GoalsFile, OF_CHECKS, OF_COMMANDS, OF_GATES, OF_REVIEWS};
 use peers_model::keys::{self, schema};
 use serde_json::{Map, Value, json};
 
@@ -85,15 +85,11 @@ fn goals(id: &str) -> Value {
     // A key that is there, with a value that `value` admits.
     let has = |key: &str, value: Value| json!({"required": [key], "properties": {key: value}});
     // Keys that say nothing: absent, or with the value of their absence.
-    let bare = |keys: &[&str]| -> Value {
-        let each = keys.iter().map(|key| {
-            let nothing = match *key {
-                "args" | "needs" | "env" => json!({"maxItems": 0}),
-                "retry_on_fail" => json!({"const": 0}),
-                "cacheable" | "expensive" | "serial" => json!({"const": false}),
-                _ => json!({"type": "null"}),
-            };
-            ((*key).to_owned(), nothing)
+    let bare = |names: &[&str]| -> Value {
+        let absent = |name: &str| keys::of::<GoalEntry>().key(name).and_then(|key| key.default);
+        let each = names.iter().map(|name| {
+            let nothing = absent(name).map(|default| default()).unwrap_or_default();
+            ((*name).to_owned(), json!({"const": nothing}))
         });
         json!({"properties": each.collect::<Map<String, Value>>()})
     };
@@ -101,13 +97,12 @@ fn goals(id: &str) -> Value {
     let live = json!({"properties": {"tree": {"not": {"const": "live"}}}});
     let rules = json!([
         rule("hard", json!({"oneOf": [filled("cmd"), filled("check")]})),
-        rule("hard", bare(&["prompt", "reviewer", "consensus_needed", "quorum", "review_interval"])),
+        rule("hard", bare(&OF_REVIEWS)),
         rule("hard", json!({"if": has("paths", json!({"minItems": 1})), "then": has("cacheable", json!({"const": true}))})),
-        rule("hard", json!({"if": filled("check"), "then": bare(&["cacheable", "expensive", "cwd", "env"])})),
+        rule("hard", json!({"if": filled("check"), "then": bare(&OF_COMMANDS)})),
         rule("soft", json!({"allOf": [filled("prompt"), filled("reviewer")]})),
-        rule("soft", bare(&["cmd", "pass_when", "retry_on_fail", "cacheable", "expensive", "serial", "env", "cwd"])),
-        rule("soft", json!({"properties": {"tree": {"const": "auto"}}})),
-        rule("soft", json!({"if": filled("check"), "else": bare(&["timeout_s", "args"])})),
+        rule("soft", bare(&OF_GATES)),
+        rule("soft", json!({"if": filled("check"), "else": bare(&OF_CHECKS)})),
         {"if": filled("cmd"), "then": {"allOf": [filled("pass_when"), bare(&["args"])]}},
         {"if": filled("check"), "then": {"allOf": [bare(&["pass_when"]), {"properties": {"tree": {"not": {"const": "copy"}}}}]}},
         {"if": has("expensive", json!({"const": true})), "then": live},
