@@ -254,7 +254,7 @@ fn a_directory_that_a_peer_swaps_for_a_link_to_itself_stops_the_run() {
         (World::store, "tamper:store"),
         (|world| world.store().join("git"), "tamper:store"),
         (|world| world.path("repo"), "tamper:peer-dir"),
-        (|world| world.at(".git"), "tamper:git-redirected"),
+        (|world| world.at(".git"), "tamper:git"),
     ];
     for (dir, reason) in dirs {
         let world = World::ready("test -f ann.txt");

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
@@ -103,40 +103,6 @@ pub(crate) fn keep(
             Ok(()) => Ok(true),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
             Err(error) => Err(GitError::io(path, error)),
-        }
-    })
-}
-
-/// The same for entries of a directory of a git directory, which has the name `shown` there: together, in a
-/// directory of their own. One that cannot be moved keeps no other from it.
-pub(crate) fn keep_entries(
-    common_dir: &Path,
-    (from, shown): (&OwnedFd, &Path),
-    entries: &[Vec<u8>],
-    label: &str,
-) -> Result<Option<String>, GitError> {
-    let name = Path::new(".git").join(shown).join("").into_os_string().into_vec();
-    keep_by(common_dir, &name, label, |place, name| {
-        let fail = |error: Errno| GitError::io(shown, error);
-        rustix::fs::mkdirat(place, name, Mode::from_raw_mode(0o777)).map_err(fail)?;
-        let into = files::open_dir_at(place, name.as_bytes()).map_err(fail)?;
-        let (mut moved, mut stuck) = (false, None);
-        for entry in entries {
-            let entry = OsStr::from_bytes(entry);
-            let act = || rustix::fs::renameat_with(from, entry, &into, entry, RenameFlags::NOREPLACE);
-            match files::allowed(from, entry, act) {
-                Ok(()) => moved = true,
-                Err(Errno::NOENT) => {}
-                Err(error) => stuck = Some(error),
-            }
-        }
-        match stuck.filter(|_| !moved) {
-            Some(error) => {
-                // Nothing is in it.
-                let _ = rustix::fs::unlinkat(place, name, AtFlags::REMOVEDIR);
-                Err(fail(error))
-            }
-            None => Ok(true),
         }
     })
 }

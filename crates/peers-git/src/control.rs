@@ -16,7 +16,6 @@ use crate::files::{self, Small};
 use crate::index_mark::LOOK_TIME;
 use crate::known::Known;
 use crate::snapshot::Cache;
-use crate::store;
 
 /// The whole configuration. Nothing here comes from anywhere else.
 ///
@@ -55,14 +54,10 @@ pub struct ControlDir {
     pub(crate) cache: RefCell<Option<Cache>>,
     /// Tells which file stamps are too young to be trusted.
     pub(crate) clock: fn() -> SystemTime,
-    /// For all packs that are looked at in one go.
-    pub(crate) pack_time: Duration,
     /// Time for looking at what is staged.
     pub(crate) look_time: Duration,
     /// Commits that could not be adopted: not tried again in this process.
     pub(crate) unadoptable: HashSet<Oid>,
-    /// Commits before the edge of our copy that the agents' repository had when it was last looked at.
-    pub(crate) before_edge: RefCell<HashSet<Oid>>,
 }
 
 impl ControlDir {
@@ -91,10 +86,8 @@ impl ControlDir {
             excludes: None,
             cache: RefCell::new(None),
             clock: peers_sys::clock::system_now,
-            pack_time: store::PACK_TIME,
             look_time: LOOK_TIME,
             unadoptable: HashSet::new(),
-            before_edge: RefCell::default(),
         })
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use peers_model::{CommitId, Timestamp};
+use peers_model::CommitId;
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -19,15 +19,12 @@ use crate::ids;
 use crate::place::{Content, Place};
 use crate::refs;
 use crate::repo::PeerRepo;
-use crate::store::{Derived, derived};
 use crate::write::Author;
 
 /// A guarded file's bytes are kept up to here; a larger one can be compared but not restored.
 const KEEP_CAP: usize = 1024 * 1024;
 /// Hooks looked at.
-pub(crate) const MAX_HOOKS: usize = 500;
-/// Files there that are moved one by one where there are more.
-const MAX_LISTED: usize = if cfg!(test) { 2_000 } else { 1_000_000 };
+const MAX_HOOKS: usize = 500;
 /// Guarded references.
 const MAX_REFS: usize = 50_000;
 
@@ -46,22 +43,15 @@ const COMMON_FILES: &[&str] = &[
 
 /// The state of everything guarded. Can be stored and read back, to survive a crash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct GuardSnapshot {
     work_dir: PathBuf,
-    pub(crate) git_dir: PathBuf,
-    pub(crate) common_dir: PathBuf,
+    git_dir: PathBuf,
+    common_dir: PathBuf,
     /// Device and inode of both directories.
     places: [(u64, u64); 2],
     files: BTreeMap<String, FileState>,
     patterns: Vec<String>,
     refs: BTreeMap<String, CommitId>,
-    /// What only makes reading objects faster.
-    #[serde(default)]
-    pub(crate) derived: Derived,
-    /// When it was taken, in milliseconds since 1970, where that was said.
-    #[serde(default)]
-    pub(crate) taken: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,24 +119,14 @@ impl GuardSnapshot {
         patterns.push("refs/replace/*".to_owned());
         let (git_dir, common_dir) = (repo.git_dir().to_owned(), repo.common_dir().to_owned());
         Ok(Self {
-            taken: None,
             places: [identity(&git_dir)?, identity(&common_dir)?],
             files: read_files(repo.work_dir(), &git_dir, &common_dir)?,
             refs: refs::matching(&repo.repo, &patterns, MAX_REFS)?.into_iter().collect(),
-            derived: derived(&common_dir)?,
             work_dir: repo.work_dir().to_owned(),
             git_dir,
             common_dir,
             patterns,
         })
-    }
-
-    /// The same, with the time at which it was taken: from there on [`GuardSnapshot::clear_unsafe`] knows what is
-    /// new in a crowded directory.
-    #[must_use]
-    pub fn taken_at(mut self, now: Timestamp) -> Self {
-        self.taken = Some(now.as_millis());
-        self
     }
 
     /// Takes the directories that are there now for those that were: from here on only what is in them
@@ -226,40 +206,6 @@ impl GuardSnapshot {
             Ok(Small::Bytes(bytes)) => Some(bytes),
             _ => std::fs::read_link(&path).ok().map(|target| target.into_os_string().into_encoded_bytes()),
         }
-    }
-
-    /// Moves hooks aside that were not there where there are more than can be looked at, as
-    /// [`PeerRepo::keep_aside`] does. Returns where they are, from the git directory.
-    ///
-    /// # Errors
-    /// [`GitError::Io`].
-    pub fn clear_hooks(&self, label: &str) -> Result<Option<String>, GitError> {
-        let path = self.common_dir.join("hooks");
-        if [identity(&self.git_dir).ok(), identity(&self.common_dir).ok()] != self.places.map(Some) {
-            // Nothing is written to a directory that is another one.
-            return Ok(None);
-        }
-        // None, or something else that is put back as a whole.
-        let Ok(dir) = files::open_dir(&path) else { return Ok(None) };
-        let (listed, whole) =
-            files::list_some(&dir, MAX_LISTED).map_err(|source| GitError::io(&path, source))?;
-        if whole && listed.len() <= MAX_HOOKS {
-            return Ok(None);
-        }
-        let (label, shown) = (aside::lasting(label), Path::new("hooks"));
-        let known = |name: &[u8]| {
-            std::str::from_utf8(name).is_ok_and(|name| self.files.contains_key(&format!("hooks/{name}")))
-        };
-        let new: Vec<Vec<u8>> = listed
-            .into_iter()
-            .map(|(name, _)| name)
-            .filter(|name| !known(name) && !is_sample(name))
-            .collect();
-        if !whole || new.is_empty() {
-            // What was there is put back.
-            return aside::keep(&self.common_dir, &path, shown, &label);
-        }
-        aside::keep_entries(&self.common_dir, (&dir, shown), &new, &label)
     }
 
     /// Moves a guarded file as it is now to where git does not look, as [`PeerRepo::keep_aside`] does: for what

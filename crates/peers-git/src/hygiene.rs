@@ -5,7 +5,6 @@
 //! would be read into memory. So every place that the library touches is looked at first. Places that
 //! only git itself uses (hooks, rr-cache, …) are none of our business here.
 
-use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -53,42 +52,9 @@ const MAX_BESIDE: usize = if cfg!(test) { 1_000 } else { 10_000 };
 const MAX_DEPTH: usize = 200;
 const MAX_WAY: usize = 2_000;
 
-/// What is wrong with a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fault {
-    /// It is something else than it must be.
-    Kind(&'static str),
-    /// It is larger than sane.
-    TooLarge(u64),
-    /// It lies deeper than anything that is looked at.
-    Deep,
-    /// There is more in it than is looked at. Nothing says that it is wrong.
-    Crowded,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kind(what) => f.write_str(what),
-            Self::TooLarge(cap) => write!(f, "larger than {cap} bytes"),
-            Self::Deep => write!(f, "deeper than {MAX_DEPTH} directories"),
-            Self::Crowded => f.write_str("crowded beyond reason"),
-        }
-    }
-}
-
-/// What becomes of a place that is not as it must be: an error, or a line in a list.
-type Sink<'s> = &'s mut dyn FnMut(PathBuf, Fault) -> Result<(), RepoError>;
-
-/// The files that are looked at, references and logs aside.
-pub(crate) fn files_of(git_dir: &Path, common_dir: &Path) -> Vec<PathBuf> {
-    let own = FILES.iter().map(|(name, _)| git_dir.join(name));
-    own.chain(COMMON_FILES.iter().map(|(name, _)| common_dir.join(name))).collect()
-}
-
 /// Looks at everything but the objects.
 pub(crate) fn check(git_dir: &Path, common_dir: &Path) -> Result<(), RepoError> {
-    look(git_dir, common_dir, &mut refuse)?;
+    look(git_dir, common_dir)?;
     for config in [common_dir.join("config"), git_dir.join("config.worktree")] {
         if let Some((path, found)) = gitconfig::unsafe_include(&config) {
             return Err(RepoError::Unsafe { path, found });
@@ -97,46 +63,25 @@ pub(crate) fn check(git_dir: &Path, common_dir: &Path) -> Result<(), RepoError> 
     Ok(())
 }
 
-/// The first places, at most `limit`, that [`check`] or [`check_objects`] would refuse, but for stores that
-/// are borrowed from.
-pub(crate) fn offenders(
-    git_dir: &Path,
-    common_dir: &Path,
-    limit: usize,
-) -> Result<Vec<(PathBuf, Fault)>, RepoError> {
-    let mut found = Vec::new();
-    let mut note = |path: PathBuf, fault: Fault| {
-        if found.len() < limit {
-            found.push((path, fault));
-        }
-        Ok(())
-    };
-    look(git_dir, common_dir, &mut note)?;
-    check_store(&common_dir.join("objects"), &mut note)?;
-    found.sort();
-    found.dedup();
-    Ok(found)
+fn refuse<T>(path: &Path, found: impl Into<String>) -> Result<T, RepoError> {
+    Err(RepoError::Unsafe { path: path.to_owned(), found: found.into() })
 }
 
-fn refuse(path: PathBuf, fault: Fault) -> Result<(), RepoError> {
-    Err(RepoError::Unsafe { path, found: fault.to_string() })
-}
-
-fn look(git_dir: &Path, common_dir: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
+fn look(git_dir: &Path, common_dir: &Path) -> Result<(), RepoError> {
     for (name, cap) in FILES {
-        plain_file(&git_dir.join(name), *cap, bad)?;
+        plain_file(&git_dir.join(name), *cap)?;
     }
     for (name, cap) in COMMON_FILES {
-        plain_file(&common_dir.join(name), *cap, bad)?;
+        plain_file(&common_dir.join(name), *cap)?;
     }
     for name in ["refs", "objects", "info", "logs", "objects/info", "objects/pack"] {
-        plain_dir(&common_dir.join(name), bad)?;
+        plain_dir(&common_dir.join(name))?;
     }
     // Logs are many where references are few: those of branches that are gone.
     let (mut refs, mut logs) = (MAX_REFS, MAX_REFS);
     for dir in [git_dir, common_dir] {
-        sweep(&dir.join("refs"), true, &mut refs, bad)?;
-        sweep(&dir.join("logs"), false, &mut logs, bad)?;
+        sweep(&dir.join("refs"), true, &mut refs)?;
+        sweep(&dir.join("logs"), false, &mut logs)?;
         if git_dir == common_dir {
             break;
         }
@@ -148,12 +93,12 @@ fn look(git_dir: &Path, common_dir: &Path, bad: Sink<'_>) -> Result<(), RepoErro
 pub(crate) fn check_objects(common_dir: &Path) -> Result<(), RepoError> {
     let mut todo = vec![(common_dir.join("objects"), 0)];
     while let Some((objects, depth)) = todo.pop() {
-        check_store(&objects, &mut refuse)?;
+        check_store(&objects)?;
         let alternates = objects.join("info/alternates");
-        plain_file(&alternates, 64 * KIB, &mut refuse)?;
+        plain_file(&alternates, 64 * KIB)?;
         let Ok(files::Small::Bytes(bytes)) = files::read_small(&alternates, 64 * KIB) else { continue };
         if depth >= 5 {
-            return Err(RepoError::Unsafe { path: alternates, found: "a chain of too many stores".into() });
+            return refuse(&alternates, "a chain of too many stores");
         }
         for line in String::from_utf8_lossy(&bytes).lines().take(32) {
             if !line.is_empty() && !line.starts_with('#') {
@@ -164,37 +109,34 @@ pub(crate) fn check_objects(common_dir: &Path) -> Result<(), RepoError> {
     Ok(())
 }
 
-fn check_store(objects: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
+fn check_store(objects: &Path) -> Result<(), RepoError> {
     let io = |source: io::Error| RepoError::io(objects, source);
     let dir = match files::open_dir(objects) {
         Ok(dir) => dir,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => {
             return match files::lstat(objects) {
-                Ok(Some(stat)) if files::kind(&stat) != FileType::Directory => plain_dir(objects, bad),
+                Ok(Some(stat)) if files::kind(&stat) != FileType::Directory => plain_dir(objects),
                 _ => Err(io(source)),
             };
         }
     };
-    let Some(listed) = files::list(&dir, MAX_BESIDE).map_err(io)? else { return crowded(objects, bad) };
+    let Some(listed) = files::list(&dir, MAX_BESIDE).map_err(io)? else { return crowded(objects) };
     for (name, kind) in listed {
         if !is_of_store(&name) {
             continue;
         }
         let path = join(objects, &name);
         if kind != FileType::Directory {
-            require(&path, kind, FileType::Directory, bad)?;
-            continue;
+            return require(&path, kind, FileType::Directory);
         }
         let entries =
             listings::list(&dir, &name, 1_000_000).map_err(|source| RepoError::io(&path, source))?;
-        let Some(entries) = entries else {
-            crowded(&path, bad)?;
-            continue;
-        };
+        let Some(entries) = entries else { return crowded(&path) };
         for (leaf, kind) in entries.iter() {
-            if *kind != FileType::RegularFile && !(name == b"info" && *kind == FileType::Directory) {
-                require(&join(&path, leaf), *kind, FileType::RegularFile, bad)?;
+            let layered = name == b"info" || name == b"pack" && leaf == b"multi-pack-index.d";
+            if *kind != FileType::RegularFile && !(layered && *kind == FileType::Directory) {
+                require(&join(&path, leaf), *kind, FileType::RegularFile)?;
             }
         }
     }
@@ -202,24 +144,24 @@ fn check_store(objects: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
 }
 
 /// What belongs into an object store itself.
-pub(crate) fn is_of_store(name: &[u8]) -> bool {
+fn is_of_store(name: &[u8]) -> bool {
     let fan_out = name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit);
     fan_out || name == b"pack" || name == b"info"
 }
 
 /// Every leaf is a regular file, every inner node a directory.
-fn sweep(top: &Path, sizes: bool, budget: &mut usize, bad: Sink<'_>) -> Result<(), RepoError> {
+fn sweep(top: &Path, sizes: bool, budget: &mut usize) -> Result<(), RepoError> {
     let dir = match files::open_dir(top) {
         Ok(dir) => dir,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => {
             return match files::lstat(top) {
-                Ok(Some(stat)) if files::kind(&stat) != FileType::Directory => plain_dir(top, bad),
+                Ok(Some(stat)) if files::kind(&stat) != FileType::Directory => plain_dir(top),
                 _ => Err(RepoError::io(top, source)),
             };
         }
     };
-    let mut levels: Vec<Level> = Level::look(dir, top.to_owned(), sizes, budget, bad)?.into_iter().collect();
+    let mut levels = vec![Level::look(dir, top.to_owned(), sizes, budget)?];
     loop {
         let depth = levels.len();
         let Some(level) = levels.last_mut() else { return Ok(()) };
@@ -230,11 +172,10 @@ fn sweep(top: &Path, sizes: bool, budget: &mut usize, bad: Sink<'_>) -> Result<(
         let path = join(&level.path, &name);
         let way = path.as_os_str().len().saturating_sub(top.as_os_str().len());
         if depth >= MAX_DEPTH || way > MAX_WAY {
-            bad(path, Fault::Deep)?;
-            continue;
+            return refuse(&path, format!("deeper than {MAX_DEPTH} directories"));
         }
         let fd = files::open_dir_at(&level.dir, &name).map_err(|source| RepoError::io(&path, source))?;
-        levels.extend(Level::look(fd, path, sizes, budget, bad)?);
+        levels.push(Level::look(fd, path, sizes, budget)?);
     }
 }
 
@@ -246,19 +187,9 @@ struct Level {
 }
 
 impl Level {
-    /// `None` for one with more in it than is looked at.
-    fn look(
-        dir: OwnedFd,
-        path: PathBuf,
-        sizes: bool,
-        budget: &mut usize,
-        bad: Sink<'_>,
-    ) -> Result<Option<Self>, RepoError> {
+    fn look(dir: OwnedFd, path: PathBuf, sizes: bool, budget: &mut usize) -> Result<Self, RepoError> {
         let io = |source: io::Error| RepoError::io(&path, source);
-        let Some(entries) = files::list(&dir, *budget).map_err(io)? else {
-            crowded(&path, bad)?;
-            return Ok(None);
-        };
+        let Some(entries) = files::list(&dir, *budget).map_err(io)? else { return crowded(&path) };
         *budget = budget.saturating_sub(entries.len());
         let mut inner = Vec::new();
         for (name, kind) in entries {
@@ -267,13 +198,13 @@ impl Level {
                 FileType::RegularFile if sizes => {
                     let stat = files::lstat_at(&dir, &name).map_err(io)?;
                     if stat.is_some_and(|stat| files::size(&stat) > REF_CAP) {
-                        bad(join(&path, &name), Fault::TooLarge(REF_CAP))?;
+                        return refuse(&join(&path, &name), format!("larger than {REF_CAP} bytes"));
                     }
                 }
-                other => require(&join(&path, &name), other, FileType::RegularFile, bad)?,
+                other => require(&join(&path, &name), other, FileType::RegularFile)?,
             }
         }
-        Ok(Some(Self { dir, path, inner }))
+        Ok(Self { dir, path, inner })
     }
 }
 
@@ -318,33 +249,30 @@ pub(crate) fn locks(
     found
 }
 
-fn plain_file(path: &Path, cap: u64, bad: Sink<'_>) -> Result<(), RepoError> {
+fn plain_file(path: &Path, cap: u64) -> Result<(), RepoError> {
     let Some(stat) = files::lstat(path).map_err(|source| RepoError::io(path, source))? else {
         return Ok(());
     };
     let kind = files::kind(&stat);
     if kind == FileType::RegularFile && files::size(&stat) > cap {
-        return bad(path.to_owned(), Fault::TooLarge(cap));
+        return refuse(path, format!("larger than {cap} bytes"));
     }
-    require(path, kind, FileType::RegularFile, bad)
+    require(path, kind, FileType::RegularFile)
 }
 
-fn plain_dir(path: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
+fn plain_dir(path: &Path) -> Result<(), RepoError> {
     match files::lstat(path).map_err(|source| RepoError::io(path, source))? {
-        Some(stat) => require(path, files::kind(&stat), FileType::Directory, bad),
+        Some(stat) => require(path, files::kind(&stat), FileType::Directory),
         None => Ok(()),
     }
 }
 
-fn require(path: &Path, found: FileType, wanted: FileType, bad: Sink<'_>) -> Result<(), RepoError> {
-    if found == wanted {
-        return Ok(());
-    }
-    bad(path.to_owned(), Fault::Kind(files::kind_text(found)))
+fn require(path: &Path, found: FileType, wanted: FileType) -> Result<(), RepoError> {
+    if found == wanted { Ok(()) } else { refuse(path, files::kind_text(found)) }
 }
 
-fn crowded(path: &Path, bad: Sink<'_>) -> Result<(), RepoError> {
-    bad(path.to_owned(), Fault::Crowded)
+fn crowded<T>(path: &Path) -> Result<T, RepoError> {
+    refuse(path, "crowded beyond reason")
 }
 
 fn join(dir: &Path, name: &[u8]) -> PathBuf {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use git2::Index;
 
-use crate::error::GitError;
+use crate::error::{GitError, RepoError};
 use crate::files;
 use crate::repo::PeerRepo;
 
@@ -54,10 +54,8 @@ impl PeerRepo {
         {
             return Ok(());
         }
-        Err(GitError::Corrupt {
-            what: "the index".to_owned(),
-            detail: "it is no index of git, or stands for more than can be read".to_owned(),
-        })
+        let found = "no index of git, or one that stands for more than can be read".to_owned();
+        Err(RepoError::Unsafe { path, found }.into())
     }
 }
 

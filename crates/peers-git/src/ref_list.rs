@@ -144,40 +144,12 @@ impl PeerRepo {
         })
     }
 
-    /// Sets a branch to a commit whatever it is now: symbolic, unreadable, or gone.
-    ///
-    /// # Errors
-    /// [`crate::RepoError::Busy`] when it is locked, [`GitError::Library`] when a reference is in its way.
-    pub fn force_branch(&self, branch: &str, at: &CommitId, author: &Author) -> Result<(), GitError> {
-        let name = refs::branch_name(branch)?;
-        self.check_writable()?;
-        let file = self.common_dir().join(&name);
-        match rustix::fs::unlinkat(rustix::fs::CWD, &file, rustix::fs::AtFlags::empty()) {
-            Ok(())
-            | Err(
-                rustix::io::Errno::NOENT
-                | rustix::io::Errno::NOTDIR
-                | rustix::io::Errno::ISDIR
-                | rustix::io::Errno::PERM,
-            ) => {}
-            Err(error) => return Err(GitError::io(file, error)),
-        }
-        // An older value may stand in the packed references.
-        let packed = self.repo.find_reference(&name).ok().and_then(|found| found.target());
-        let (who, new) = (author.signature()?, ids::commit_oid(at)?);
-        refs::compare_and_swap(&self.repo, &name, packed, Some(new), &who, "peers: restored")
-    }
-
-    /// Names a commit that need not be readable, so that it is not collected as garbage. For names below a
-    /// directory of our own: a reference that is in the way there is moved aside.
+    /// Names a commit that need not be readable, so that it is not collected as garbage.
     ///
     /// # Errors
     /// [`GitError::InvalidName`], [`GitError::Moved`] when the name is taken by another commit.
     pub fn name_commit(&self, name: &str, commit: &CommitId, author: &Author) -> Result<(), GitError> {
         self.check_writable()?;
-        if let Some(way) = self.in_the_way(name)? {
-            let _moved = self.make_way(&way, "reference", author)?;
-        }
         let (who, new) = (author.signature()?, ids::commit_oid(commit)?);
         match refs::compare_and_swap(&self.repo, name, None, Some(new), &who, "peers: set aside") {
             Err(GitError::Moved { found: Some(found), .. }) if found == *commit => Ok(()),

@@ -9,7 +9,6 @@ use git2::{Config, ErrorClass, ErrorCode, Repository, RepositoryOpenFlags, Repos
 use peers_model::CommitId;
 use rustix::fs::FileType;
 
-use crate::aside;
 use crate::error::{BusyState, GitError, RepoError, clean, clean_bytes};
 use crate::facts::Facts;
 use crate::files::{self, Small};
@@ -269,10 +268,6 @@ impl PeerRepo {
         match files::allowed(&dir, name, act) {
             Ok(()) => Ok(true),
             Err(rustix::io::Errno::NOENT) => Ok(false),
-            Err(rustix::io::Errno::ISDIR | rustix::io::Errno::PERM) => {
-                let shown = lock.strip_prefix(&self.common_dir).unwrap_or(lock);
-                Ok(aside::keep(&self.common_dir, lock, shown, "lock")?.is_some())
-            }
             Err(error) => Err(fail(error.into())),
         }
     }

@@ -31,6 +31,8 @@ const TAGS_TOTAL: usize = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 const TAGS_TIME: Duration = Duration::from_mins(1);
 /// Packs of a history that is brought in as a whole, in bytes.
 const MAX_HISTORY: u64 = 2 << 30;
+/// Files beside packs. A store with more is refused elsewhere.
+const MAX_PACKS: usize = 1_000_000;
 
 /// What stands in for `.git` in a tree of ours, so that gates can ask git about it: our own directory
 /// with a detached `HEAD`, packed references, an empty configuration, and objects borrowed from elsewhere.
@@ -89,6 +91,22 @@ fn tags_of(peer: &PeerRepo) -> Result<Vec<(String, Oid)>, GitError> {
     Ok(tags)
 }
 
+/// Bytes of all packs and their indexes. An index has as much per object as a small object in a pack, and many
+/// objects cost more than much content.
+fn pack_bytes(peer: &PeerRepo) -> Result<u64, GitError> {
+    let path = peer.objects_dir().join("pack");
+    let fail = |source| GitError::io(&path, source);
+    let Ok(dir) = files::open_dir(&path) else { return Ok(0) };
+    let mut total = 0_u64;
+    for (name, _) in files::list(&dir, MAX_PACKS).map_err(fail)?.unwrap_or_default() {
+        let weight = if name.ends_with(b".idx") { 64 } else { u64::from(name.ends_with(b".pack")) };
+        if let Some(stat) = files::lstat_at(&dir, &name).map_err(fail)?.filter(|_| weight > 0) {
+            total = total.saturating_add(files::size(&stat).saturating_mul(weight));
+        }
+    }
+    Ok(total)
+}
+
 /// What a tag names.
 fn tag_target(tag: &[u8]) -> Option<Oid> {
     let line = tag.strip_prefix(b"object ")?.get(..40)?;
@@ -125,7 +143,7 @@ impl ControlDir {
         let theirs: HashSet<&str> = theirs.lines().collect();
         let edge = SyntheticGit::over_control(self)?.shallow;
         let ends = edge.iter().any(|commit| !theirs.contains(commit.as_str()));
-        Ok(ends && peer.store_mark()?.pack_bytes() <= MAX_HISTORY)
+        Ok(ends && pack_bytes(peer)? <= MAX_HISTORY)
     }
 
     /// Tags of the agents' repository whose commits are here. Their own objects are copied.

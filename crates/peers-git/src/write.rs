@@ -5,14 +5,12 @@
 //! program runs, and nothing is undone here that has not been salvaged by the caller.
 
 use std::collections::HashMap;
-use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use git2::{ErrorCode, Index, IndexEntry, Oid, Signature};
 use peers_model::{CommitId, Timestamp, TreeId};
 
-use crate::aside;
 use crate::checkout::{self, CheckoutReport, Writer};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
@@ -165,13 +163,26 @@ impl PeerRepo {
         if self.list_refs(&name, usize::MAX)?.is_some_and(|found| found.contains_key(&name)) {
             return Err(GitError::Exists { what: format!("branch `{}`", short(&name)) });
         }
-        let Some((other, _)) = self.in_the_way(&name)?.and_then(|way| way.refs.into_iter().next()) else {
-            return Ok(());
-        };
+        let Some(other) = self.in_the_way(&name)? else { return Ok(()) };
         let (other, name) = (short(&other), short(&name));
         Err(GitError::Exists {
             what: format!("branch `{other}`, beside which there is no room for `{name}`,"),
         })
+    }
+
+    /// A reference that leaves no room for one of this name: `a` for `a/b`, and the other way round.
+    ///
+    /// # Errors
+    /// [`GitError::InvalidName`], [`GitError::Library`] when the references cannot be listed.
+    pub fn in_the_way(&self, name: &str) -> Result<Option<String>, GitError> {
+        refs::check_name(name)?;
+        let mut above = name.match_indices('/').skip(1).filter_map(|(at, _)| name.get(..at));
+        if let Some(above) = above.find(|above| self.repo.find_reference(above).is_ok()) {
+            return Ok(Some(above.to_owned()));
+        }
+        let fail = |source| GitError::library("list the references", source);
+        let mut below = self.repo.references_glob(&format!("{name}/*")).map_err(fail)?;
+        Ok(below.find_map(|found| found.ok()?.name().ok().map(str::to_owned)))
     }
 
     /// Makes a new branch.
@@ -280,7 +291,7 @@ impl PeerRepo {
         self.check_writable()?;
         self.check_index_free()?;
         let mut index = if with_index {
-            self.index_or_new(&odb, to)?
+            self.open_index()?
         } else {
             // One of no repository, thrown away: it asks for no objects.
             Index::new().map_err(|source| GitError::library("make an index", source))?
@@ -300,7 +311,7 @@ impl PeerRepo {
     }
 
     /// Makes the index hold exactly this tree of the control directory, whatever was staged or marked in
-    /// it. The work tree stays as it is, and an index that cannot be read is moved aside.
+    /// it. The work tree stays as it is.
     ///
     /// # Errors
     /// [`RepoError::Busy`] when the index is locked.
@@ -310,7 +321,7 @@ impl PeerRepo {
         self.check_writable()?;
         self.check_index_free()?;
         let fail = |source| GitError::library("reset the index", source);
-        let mut index = self.index_or_new(&odb, to)?;
+        let mut index = self.open_index()?;
         // What is right keeps its stamps, so that git need not read every file again.
         let mut held: HashMap<Vec<u8>, IndexEntry> = index
             .iter()
@@ -324,28 +335,6 @@ impl PeerRepo {
             index.add(&entry).map_err(fail)?;
         }
         self.write_index(&mut index)
-    }
-
-    /// The index, or one of the tree `to` when it cannot be read. That one is moved aside.
-    fn index_or_new(&self, odb: &git2::Odb<'_>, to: Oid) -> Result<Index, GitError> {
-        if let Ok(index) = self.open_index() {
-            return Ok(index);
-        }
-        let path = self.git_dir().join("index");
-        if aside::keep(self.common_dir(), &path, Path::new("index"), "index").is_err() {
-            match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(GitError::io(path, error));
-                }
-                _ => {}
-            }
-        }
-        let fail = |source| GitError::library("rebuild the index", source);
-        let mut index = Index::open(&path).map_err(fail)?;
-        for leaf in crate::blob::leaves(odb, to)? {
-            index.add(&checkout::index_entry(&leaf.path, leaf.mode, leaf.id, None)).map_err(fail)?;
-        }
-        Ok(index)
     }
 
     /// Before anything is changed that the index must follow.

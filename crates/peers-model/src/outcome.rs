@@ -306,7 +306,7 @@ pub enum TamperKind {
     PeerDir,
     Store,
     History,
-    GitRedirected,
+    Git,
     ToolHome,
 }
 
@@ -420,7 +420,7 @@ impl fmt::Display for StopReason {
             Self::Tamper(TamperKind::PeerDir) => f.write_str("tamper:peer-dir"),
             Self::Tamper(TamperKind::Store) => f.write_str("tamper:store"),
             Self::Tamper(TamperKind::History) => f.write_str("tamper:history"),
-            Self::Tamper(TamperKind::GitRedirected) => f.write_str("tamper:git-redirected"),
+            Self::Tamper(TamperKind::Git) => f.write_str("tamper:git"),
             Self::Tamper(TamperKind::ToolHome) => f.write_str("tamper:tool-home"),
             Self::Interrupted(_) => f.write_str("interrupted"),
             Self::Error(ErrorKind::DiskFull) => f.write_str("error:disk-full"),
@@ -465,7 +465,7 @@ impl FromStr for StopReason {
             ("tamper", Some("peer-dir")) => Self::Tamper(TamperKind::PeerDir),
             ("tamper", Some("store")) => Self::Tamper(TamperKind::Store),
             ("tamper", Some("history")) => Self::Tamper(TamperKind::History),
-            ("tamper", Some("git-redirected")) => Self::Tamper(TamperKind::GitRedirected),
+            ("tamper", Some("git" | "git-redirected")) => Self::Tamper(TamperKind::Git),
             ("tamper", Some("tool-home")) => Self::Tamper(TamperKind::ToolHome),
             ("error", Some("disk-full")) => Self::Error(ErrorKind::DiskFull),
             ("error", Some("io")) => Self::Error(ErrorKind::Io),
@@ -517,7 +517,7 @@ mod tests {
                 TamperKind::PeerDir,
                 TamperKind::Store,
                 TamperKind::History,
-                TamperKind::GitRedirected,
+                TamperKind::Git,
                 TamperKind::ToolHome,
             ]
             .map(StopReason::Tamper),

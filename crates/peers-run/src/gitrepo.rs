@@ -12,6 +12,7 @@ mod mend;
 mod own;
 mod past;
 mod putback;
+mod stopped;
 mod turn;
 mod unopened;
 
@@ -25,9 +26,7 @@ use peers_core::machine::{Corrected, HeadFacts};
 use peers_core::prompt::LastHandoff;
 use peers_core::scope::Scope;
 use peers_core::state::HandoffMark;
-use peers_git::{
-    Author, CommitFact, ControlDir, DirtyStatus, GitError, PeerRepo, RepoError, StoreMark, TreeState,
-};
+use peers_git::{Author, CommitFact, ControlDir, DirtyStatus, GitError, PeerRepo, RepoError, TreeState};
 use peers_model::record::CorrectionPlanned;
 use peers_model::verdict::TreeKey;
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
@@ -38,6 +37,7 @@ use crate::outward;
 use crate::ports::{GateCopy, Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes};
 use gates::BeforeGates;
 use past::Candidate;
+use stopped::unimportable;
 use turn::{TURN_FILE, TurnMark};
 
 pub use own::open_control;
@@ -77,9 +77,6 @@ pub struct GitRepo {
     base: Option<CommitId>,
     tests: TestPaths,
     turn: Option<TurnMark>,
-    /// The object store when a turn or gates were last looked after, and how many surveys it outlives: none
-    /// runs in between, but before the second one the loop may have waited for hours.
-    store_seen: Option<(StoreMark, u8)>,
     /// How things stood when gates began to run, and the commit that HEAD named.
     gates: Option<(TurnMark, CommitId)>,
     /// The work tree when gates began to run, and the commit that HEAD named.
@@ -93,7 +90,7 @@ pub struct GitRepo {
     /// Warnings that are given once, and those that wait for the end of a turn.
     told: BTreeSet<String>,
     to_tell: Vec<String>,
-    /// The object store was looked over before the first turn of this process.
+    /// What HEAD needs was looked for before the first turn of this process.
     looked_over: bool,
 }
 
@@ -134,10 +131,22 @@ fn no_space(error: &GitError) -> bool {
         || matches!(error, GitError::Cli(_)) && chain(error).contains("No space left on device")
 }
 
+/// A repository that cannot be used stops the run as tampering. One that is busy, or a disk that fails, does not.
 fn repo_failure(error: &RepoError) -> RepoFailure {
+    let what = chain(error);
     match error {
-        RepoError::Redirected { .. } => RepoFailure::Redirected(chain(error)),
-        _ => RepoFailure::Git(chain(error)),
+        RepoError::Io { source, .. } if source.kind() != std::io::ErrorKind::PermissionDenied => {
+            RepoFailure::Git(what)
+        }
+        RepoError::Busy { .. } | RepoError::Unborn { .. } => RepoFailure::Git(what),
+        RepoError::NotARepo { .. }
+        | RepoError::Bare { .. }
+        | RepoError::Redirected { .. }
+        | RepoError::Corrupt { .. }
+        | RepoError::UnsupportedExtension { .. }
+        | RepoError::WrongOwner { .. }
+        | RepoError::Unsafe { .. }
+        | RepoError::Io { .. } => RepoFailure::Tampered { what, way: None },
     }
 }
 
@@ -185,7 +194,6 @@ impl GitRepo {
             base,
             tests,
             turn,
-            store_seen: None,
             gates: None,
             before_gates: None,
             scopes: BTreeMap::new(),
@@ -308,10 +316,10 @@ impl GitRepo {
     ) -> Result<RepoFacts, RepoFailure> {
         let peer = self.open()?;
         if settled {
-            self.import(&peer).map_err(failure)?;
+            self.import(&peer).map_err(unimportable)?;
         } else if self.control.facts().head().is_err() {
             // Nothing can be known of a turn whose start the control dir never saw; import what is there.
-            self.import(&peer).map_err(failure)?;
+            self.import(&peer).map_err(unimportable)?;
         }
         if !settled {
             // An open tick: what its peer made must not become known before it is harvested.
@@ -374,7 +382,7 @@ impl GitRepo {
         let peer = self.open()?;
         let head = peer.facts().head().map_err(failure)?.commit;
         if !self.control.facts().has(&head) {
-            self.import(&peer).map_err(failure)?;
+            self.import(&peer).map_err(unimportable)?;
         }
         let tree = self.control.tree_state(&self.work_dir, &head).map_err(failure)?;
         self.clean_at = (!tree.dirty).then(|| head.clone());
@@ -410,8 +418,6 @@ impl Repo for GitRepo {
         settled: bool,
     ) -> Result<RepoFacts, RepoFailure> {
         self.see_to_old_gates();
-        self.store_seen =
-            self.store_seen.take().and_then(|(seen, looks)| Some((seen, looks.checked_sub(1)?)));
         self.with_control(|repo| repo.look(known_head, scopes, settled))
     }
 
@@ -472,6 +478,16 @@ impl Repo for GitRepo {
         self.harvest_turn(tick, from, scopes)
     }
 
+    fn before_stop(&mut self, turn: Option<(TickNo, &CommitId)>, what: String) -> String {
+        let failure = self.with_way_on(RepoFailure::Tampered { what, way: None });
+        let gates = self.gates.as_ref().map(|(mark, from)| (mark.tick, from.clone()));
+        match turn.map(|(tick, from)| (tick, from.clone())).or(gates) {
+            Some((tick, from)) => self.keep_before_stop((tick, &from), failure),
+            None => failure,
+        }
+        .to_string()
+    }
+
     fn correct(
         &mut self,
         plan: &CorrectionPlanned,
@@ -483,10 +499,6 @@ impl Repo for GitRepo {
 
     fn attest(&mut self, commits: &[(CommitId, String)]) -> Result<(), RepoFailure> {
         let peer = self.open()?;
-        let tick = self.turn.as_ref().map_or(TickNo(0), |mark| mark.tick);
-        if let Some(told) = self.make_room(&peer, tick, ATTEST_REF)? {
-            self.tell(told);
-        }
         peer.write_notes(ATTEST_REF, commits, &substrate(peers_sys::clock::now())).map_err(failure)
     }
 

@@ -152,11 +152,6 @@ impl Ground {
         let mut control = ControlDir::open_or_create(&place.control_git_path(), oneshot::locate(env)?)
             .map_err(oneshot::git)?
             .with_excludes(peers_git::operator_excludes());
-        // What lands must be what git shows of it.
-        let mended = control.mend_packs(&repo).map_err(oneshot::git)?;
-        if !mended.is_untouched() {
-            tracing::warn!(?mended, "packs of the repository showed other content than they had");
-        }
         let _imported = control.import(&repo, base.as_ref()).map_err(oneshot::git)?;
         Ok(Self { place: place.clone(), repo, control, store, records, _lock: lock })
     }

@@ -45,7 +45,7 @@ impl From<RepoFailure> for Failure {
             RepoFailure::Git(detail) => Self::Git(detail),
             RepoFailure::DiskFull(detail) => Self::DiskFull(detail),
             RepoFailure::Weakened(detail) => Self::Tampered(TamperKind::History, detail),
-            RepoFailure::Redirected(detail) => Self::Tampered(TamperKind::GitRedirected, detail),
+            failure @ RepoFailure::Tampered { .. } => Self::Tampered(TamperKind::Git, failure.to_string()),
         }
     }
 }
@@ -72,9 +72,11 @@ impl From<composing::Unread> for Failure {
 }
 
 impl Failure {
-    /// A repository that cannot be read is the lesser news when somebody touched the control plane.
+    /// A repository that cannot be read is the lesser news when somebody touched the control plane. Of the
+    /// repository itself the failure says more.
     fn or_tamper(failure: RepoFailure, tamper: Option<(TamperKind, String)>) -> Self {
         match tamper {
+            Some((TamperKind::Git, _)) if matches!(failure, RepoFailure::Tampered { .. }) => failure.into(),
             Some((kind, detail)) => Self::Tampered(kind, detail),
             None => failure.into(),
         }
@@ -214,8 +216,21 @@ impl<W: World> Engine<W> {
             .collect()
     }
 
+    /// A directory is not where it was.
+    fn displaced(
+        &mut self,
+        turn: Option<(TickNo, &CommitId)>,
+        (kind, detail): (TamperKind, String),
+    ) -> Failure {
+        let detail = match kind {
+            TamperKind::Git => self.world.repo().before_stop(turn, detail),
+            TamperKind::PeerDir | TamperKind::Store | TamperKind::History | TamperKind::ToolHome => detail,
+        };
+        Failure::Tampered(kind, detail)
+    }
+
     fn survey(&mut self) -> Result<Facts, Failure> {
-        let sweep = self.world.guard().sweep().map_err(|(kind, detail)| Failure::Tampered(kind, detail))?;
+        let sweep = self.world.guard().sweep().map_err(|tamper| self.displaced(None, tamper))?;
         let mutation = self.mutation();
         let mut pending = Vec::new();
         let waiting = commands::waiting(self.store.disk())?;
@@ -349,7 +364,7 @@ impl<W: World> Engine<W> {
 
     fn harvest(&mut self, tick: TickNo, peer: &PeerName, from: &CommitId) -> Result<Harvest, Failure> {
         let sweep = self.world.guard().sweep().map_err(|(kind, detail)| {
-            Failure::Tampered(kind, format!("in tick {tick} of {peer}: {detail}"))
+            self.displaced(Some((tick, from)), (kind, format!("in tick {tick} of {peer}: {detail}")))
         })?;
         let ran = self.machine.state.open.as_ref().is_some_and(|open| open.spawned.is_some());
         if ran && !self.world.repo().remembers(tick) {

@@ -29,6 +29,7 @@ pub(crate) use error::writable_again;
 pub use error::{FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, store_hint};
 pub use holder::{Holder, sign};
 pub use link::{cut_off, is_cut_off};
+pub(crate) use repair::made_again;
 
 /// The control directory below the top of a work tree.
 pub const PEERS_DIR: &str = ".peers";

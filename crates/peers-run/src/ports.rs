@@ -32,9 +32,14 @@ pub enum RepoFailure {
     /// Tests were weakened in the work tree and could not be put back.
     #[error("{0}")]
     Weakened(String),
-    /// The repository leads somewhere else than it did.
-    #[error("the git directory was redirected: {0}")]
-    Redirected(String),
+    /// The repository is in a state that is not put right, and how a person goes on from there.
+    #[error("{what}{}", way.as_deref().map(|way| format!("; {way}, then start again")).unwrap_or_default())]
+    Tampered {
+        /// What is wrong.
+        what: String,
+        /// The command that helps, in words.
+        way: Option<String>,
+    },
 }
 
 /// The repository before a turn.
@@ -176,6 +181,13 @@ pub trait Repo {
     /// [`RepoFailure`].
     fn harvest(&mut self, tick: TickNo, from: &CommitId, scopes: &Scopes)
     -> Result<RepoHarvest, RepoFailure>;
+
+    /// Keeps what a turn (with the commit that it began at) or gates left, as the run stops because the git
+    /// directory is not where it was. Says that and how a person goes on, after what is wrong.
+    fn before_stop(&mut self, turn: Option<(TickNo, &CommitId)>, what: String) -> String {
+        let _ = turn;
+        what
+    }
 
     /// Undoes, after keeping a copy. Idempotent: what is undone already is seen and left.
     ///

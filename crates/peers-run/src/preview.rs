@@ -321,7 +321,7 @@ fn unread(failure: RepoFailure) -> Finding {
     let code = match &failure {
         RepoFailure::Git(_) => exit::INVALID,
         RepoFailure::DiskFull(_) => exit::BUG,
-        RepoFailure::Weakened(_) | RepoFailure::Redirected(_) => exit::REFUSED,
+        RepoFailure::Weakened(_) | RepoFailure::Tampered { .. } => exit::REFUSED,
     };
     Finding::plain(code, failure.to_string())
 }

@@ -39,27 +39,6 @@ impl Stamp {
         }
     }
 
-    /// For a list that is kept: without spaces.
-    pub(crate) fn text(&self) -> String {
-        let Self { ino, size, mode, modified, changed } = self;
-        format!("{ino}:{size}:{mode}:{}.{}:{}.{}", modified.0, modified.1, changed.0, changed.1)
-    }
-
-    /// How many bytes it has.
-    pub(crate) fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// The same file with as many bytes, whenever it was written.
-    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
-        (self.ino, self.size) == (other.ino, other.size)
-    }
-
-    /// The same for two of [`Stamp::text`].
-    pub(crate) fn are_of_same_file(one: &str, other: &str) -> bool {
-        one.split(':').take(2).eq(other.split(':').take(2))
-    }
-
     /// Could a write that happens after `now` leave this stamp as it is?
     ///
     /// File clocks are coarse: a stamp younger than their step (about 10 ms, or 2 s on file systems

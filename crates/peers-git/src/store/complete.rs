@@ -133,6 +133,12 @@ impl ControlDir {
         Ok(head_of(&tips).is_none_or(whole))
     }
 
+    /// The commit that `HEAD` named when history was last brought in.
+    #[must_use]
+    pub fn last_head(&self) -> Option<CommitId> {
+        head_of(&self.small("peers/tips", 64 << 20).ok()??).map(ids::commit_id)
+    }
+
     /// Counts on from this generation, in which `commit` was known, where the list of known commits was lost.
     /// Whether it was.
     ///

@@ -186,25 +186,6 @@ fn directories_that_came_back_from_a_copy_can_be_adopted_and_what_is_in_them_sti
 }
 
 #[test]
-fn hooks_beyond_what_is_looked_at_are_moved_aside_and_what_was_there_is_put_back() {
-    for count in [600, 2_500] {
-        let fixture = Fixture::new();
-        fixture.write(".git/hooks/pre-push", "mine\n");
-        fixture.write(".git/hooks/pre-push.sample", "git's\n");
-        let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-        assert_eq!(snapshot.clear_hooks("tick-1").unwrap(), None);
-        (0..count).for_each(|n| fixture.write(&format!(".git/hooks/h{n}"), "theirs\n"));
-        fixture.write(".git/hooks/pre-push", "theirs\n");
-        assert!(snapshot.compare_files().is_err());
-        let to = snapshot.clear_hooks("tick-1").unwrap().unwrap();
-        assert_eq!(fixture.read(&format!(".git/{to}/h{}", count - 1)), "theirs\n");
-        let changes = snapshot.compare_files().unwrap();
-        assert_eq!(snapshot.restore_files(&changes).unwrap(), []);
-        assert_eq!(fixture.read(".git/hooks/pre-push"), "mine\n");
-    }
-}
-
-#[test]
 fn what_is_too_large_to_be_copied_can_be_moved_aside() {
     let fixture = Fixture::new();
     let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();

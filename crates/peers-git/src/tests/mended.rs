@@ -1,9 +1,9 @@
-//! A git directory that a turn left unfit to be opened, and what only pseudo-references name.
+//! Branches, references, operations that were begun, and what only pseudo-references name.
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::fixture::{Fixture, command, fifo, substrate};
-use crate::{BranchState, Cleared, GuardSnapshot, RefValue};
+use super::fixture::{Fixture, command, substrate};
+use crate::{BranchState, RefValue};
 
 fn dangling(fixture: &Fixture, message: &str) -> peers_model::CommitId {
     let id = fixture.git(&["commit-tree", "-p", "HEAD", "-m", message, "HEAD^{tree}"]);
@@ -11,103 +11,11 @@ fn dangling(fixture: &Fixture, message: &str) -> peers_model::CommitId {
 }
 
 #[test]
-fn pipes_in_place_of_files_go_and_the_repository_opens_again() {
+fn a_branch_is_told_for_what_it_is() {
     let fixture = Fixture::new();
-    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-    let git = fixture.work.join(".git");
-    for name in ["index", "logs/HEAD"] {
-        std::fs::remove_file(git.join(name)).unwrap();
-    }
-    std::fs::create_dir_all(git.join("objects/pack")).unwrap();
-    for name in ["index", "logs/HEAD", "packed-refs", "objects/pack/x.pack", "refs/heads/p", "refs/tags/q"] {
-        fifo(&git.join(name));
-    }
-    let mut gone: Vec<String> =
-        snapshot.clear_unsafe("tick-1").unwrap().into_iter().map(|gone| gone.name).collect();
-    gone.sort();
-    let expected =
-        ["index", "logs/HEAD", "objects/pack/x.pack", "packed-refs", "refs/heads/p", "refs/tags/q"];
-    assert_eq!(gone, expected);
-    let _imported = fixture.control().import(&fixture.open(), None).unwrap();
-}
-
-#[test]
-fn the_object_store_is_never_removed() {
-    let fixture = Fixture::new();
-    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-    let objects = fixture.work.join(".git/objects");
-    std::fs::rename(&objects, fixture.path("aside")).unwrap();
-    super::fixture::link(fixture.path("aside").to_str().unwrap(), &objects);
-    assert!(snapshot.clear_unsafe("tick-1").unwrap().is_empty());
-    assert!(objects.is_symlink());
-}
-
-#[test]
-fn a_broken_head_is_written_again_and_a_sound_one_left() {
-    let fixture = Fixture::new();
-    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-    let (head, at) = (fixture.work.join(".git/HEAD"), fixture.head());
-    assert!(!snapshot.mend_head_file(Some("refs/heads/main"), &at).unwrap());
-    for text in ["", "junk\n", "ref: ../../x\n", "ref: refs/heads/..\n"] {
-        std::fs::write(&head, text).unwrap();
-        assert!(snapshot.mend_head_file(Some("refs/heads/main"), &at).unwrap(), "{text}");
-        assert_eq!(std::fs::read_to_string(&head).unwrap(), "ref: refs/heads/main\n");
-    }
-    std::fs::remove_file(&head).unwrap();
-    fifo(&head);
-    assert!(snapshot.mend_head_file(None, &at).unwrap());
-    assert_eq!(fixture.head(), at);
-}
-
-#[test]
-fn packed_references_lose_only_the_lines_that_are_none() {
-    let fixture = Fixture::new();
-    fixture.git(&["tag", "v1"]);
-    fixture.git(&["tag", "-a", "-m", "two", "v2"]);
-    fixture.git(&["pack-refs", "--all"]);
-    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-    assert_eq!(snapshot.mend_packed_refs().unwrap(), 0);
-    let path = fixture.work.join(".git/packed-refs");
-    let mut bytes = std::fs::read(&path).unwrap();
-    bytes.extend_from_slice(b"\0\xff garbage\nand more");
-    std::fs::write(&path, bytes).unwrap();
-    assert!(fixture.open().list_refs("refs/", 10).is_err());
-    assert_eq!(snapshot.mend_packed_refs().unwrap(), 2);
-    let names: Vec<String> = fixture.open().list_refs("refs/", 10).unwrap().unwrap().into_keys().collect();
-    assert_eq!(names, ["refs/heads/main", "refs/tags/v1", "refs/tags/v2"]);
-    assert_eq!(fixture.rev("v2^{}"), fixture.head());
-}
-
-#[test]
-fn packed_references_lose_what_stands_in_the_wrong_place() {
-    let fixture = Fixture::new();
-    fixture.git(&["tag", "v1"]);
-    fixture.git(&["tag", "-a", "-m", "two", "v2"]);
-    fixture.git(&["pack-refs", "--all"]);
-    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-    let path = fixture.work.join(".git/packed-refs");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let peeled = format!("^{}\n", fixture.head());
-    // In first place, twice in a row, and behind a reference that is none.
-    for (broken, gone) in [
-        (format!("{peeled}{text}"), 2),
-        (text.replace(&peeled, &peeled.repeat(2)), 1),
-        (text.replace("refs/tags/v2", "refs/tags/v2..x"), 2),
-    ] {
-        std::fs::write(&path, &broken).unwrap();
-        assert_eq!(snapshot.mend_packed_refs().unwrap(), gone, "{broken}");
-        fixture.git(&["for-each-ref"]);
-        assert_eq!(fixture.rev("v1"), fixture.head());
-    }
-}
-
-#[test]
-fn a_branch_is_told_for_what_it_is_and_can_be_set_whatever_it_is() {
-    let fixture = Fixture::new();
-    let first = fixture.head();
     let file = fixture.work.join(".git/refs/heads/main");
     let state = || fixture.open().branch_state("refs/heads/main").unwrap();
-    assert_eq!(state(), BranchState::Commit(first.clone()));
+    assert_eq!(state(), BranchState::Commit(fixture.head()));
     let missing = "1234567890123456789012345678901234567890";
     for (text, expected) in [
         ("ref: refs/heads/none\n", BranchState::Symbolic("refs/heads/none".into(), None)),
@@ -117,16 +25,17 @@ fn a_branch_is_told_for_what_it_is_and_can_be_set_whatever_it_is() {
     ] {
         std::fs::write(&file, text).unwrap();
         assert_eq!(state(), expected, "{text}");
-        fixture.open().force_branch("refs/heads/main", &first, &substrate()).unwrap();
-        assert_eq!(state(), BranchState::Commit(first.clone()));
     }
-    fixture.git(&["pack-refs", "--all"]);
-    std::fs::write(&file, "ref: refs/heads/none\n").unwrap();
-    fixture.open().force_branch("refs/heads/main", &first, &substrate()).unwrap();
-    assert_eq!((state(), fixture.head()), (BranchState::Commit(first.clone()), first));
-    assert!(fixture.open().preflight().is_empty());
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(state(), BranchState::Absent);
+}
+
+#[test]
+fn a_branch_that_is_another_name_forbids_a_start() {
+    let fixture = Fixture::new();
     fixture.git(&["branch", "other"]);
-    std::fs::write(&file, "ref: refs/heads/other\n").unwrap();
+    assert!(fixture.open().preflight().is_empty());
+    fixture.git(&["symbolic-ref", "refs/heads/main", "refs/heads/other"]);
     assert!(fixture.open().preflight()[0].to_string().contains("refs/heads/other"));
 }
 
@@ -262,198 +171,6 @@ fn what_was_begun_is_not_removed_when_it_is_not_what_was_copied() {
     fixture.write(".git/MERGE_MSG", "two\n");
     assert!(!peer.remove_begun(&begun[0]).unwrap());
     assert!(fixture.exists(".git/MERGE_MSG"));
-}
-
-#[test]
-fn places_that_were_crowded_before_stay_and_the_repository_is_refused() {
-    for dir in ["refs/remotes/origin", "logs/refs/heads/side"] {
-        let fixture = Fixture::new();
-        let mut snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-        for n in 0..1_001 {
-            fixture.write(&format!(".git/{dir}/r{n}"), format!("{}\n", fixture.head()));
-            if n == 900 {
-                drop(fixture.open());
-            }
-        }
-        snapshot.taken = Some(i64::MAX);
-        assert_eq!(snapshot.clear_unsafe("tick-1").unwrap(), []);
-        assert!(fixture.exists(&format!(".git/{dir}/r1000")));
-        let refused = crate::PeerRepo::open(&fixture.work).err().unwrap();
-        assert!(refused.to_string().contains("crowded"), "{refused}");
-        snapshot.taken = None;
-        assert_eq!(snapshot.clear_unsafe("tick-1").unwrap(), [], "nothing is new since no time");
-    }
-}
-
-/// The place where something is now.
-fn kept(fixture: &Fixture, gone: &Cleared) -> std::path::PathBuf {
-    fixture.work.join(".git").join(gone.kept.as_ref().unwrap())
-}
-
-#[test]
-fn a_new_directory_that_is_crowded_is_moved_aside_and_what_is_beside_it_stays() {
-    for dir in ["refs/x", "refs/heads/x/y", "logs/refs/heads/x"] {
-        let fixture = Fixture::new();
-        fixture.write(".git/refs/remotes/o/main", format!("{}\n", fixture.head()));
-        // Read first, so that it is the last straw.
-        fixture.write(".git/logs/refs/remotes/o/main", "");
-        let snapshot = after_all(&fixture);
-        fixture.write("a", "two\n");
-        fixture.commit("second");
-        for n in 0..1_001 {
-            fixture.write(&format!(".git/{dir}/r{n}"), "");
-        }
-        let gone = snapshot.clear_unsafe("tick-1").unwrap();
-        assert_eq!(gone.len(), 1, "{gone:?}");
-        assert!(
-            kept(&fixture, &gone[0]).join("r1000").exists()
-                || kept(&fixture, &gone[0]).join("y/r1000").exists()
-        );
-        assert_eq!(fixture.open().list_refs("refs/", 10).unwrap().unwrap().len(), 2);
-        assert_eq!(fixture.rev("main"), fixture.head());
-    }
-}
-
-#[test]
-fn of_a_crowded_directory_that_was_there_only_what_is_new_is_moved_aside() {
-    let fixture = Fixture::new();
-    fixture.write(".git/refs/tags/old", format!("{}\n", fixture.head()));
-    let snapshot = after_all(&fixture);
-    for n in 0..1_001 {
-        fixture.write(&format!(".git/refs/tags/r{n}"), "");
-    }
-    let gone = snapshot.clear_unsafe("tick-1").unwrap();
-    assert_eq!((gone.len(), gone[0].name.as_str()), (1, "refs/tags/*"));
-    assert!(gone[0].kept.as_ref().unwrap().starts_with("peers-aside/kept-tick-1-"), "it may be older");
-    assert!(kept(&fixture, &gone[0]).join("r1000").exists());
-    assert_eq!(fixture.rev("old"), fixture.head());
-    drop(fixture.open());
-}
-
-#[test]
-fn of_a_directory_with_more_than_is_looked_at_at_once_what_is_new_is_moved_aside_all_the_same() {
-    for dir in ["refs/heads", "refs/x/y"] {
-        let fixture = Fixture::new();
-        fixture.write(&format!(".git/{dir}/old"), format!("{}\n", fixture.head()));
-        let snapshot = after_all(&fixture);
-        for n in 0..5_000 {
-            fixture.write(&format!(".git/{dir}/r{n}"), "");
-        }
-        assert!(snapshot.clear_unsafe("tick-1").unwrap().len() > 1, "{dir}");
-        assert_eq!(fixture.rev(&format!("{dir}/old")), fixture.head());
-        let left = std::fs::read_dir(fixture.work.join(".git").join(dir)).unwrap().count();
-        assert!(left < 1_000, "{left} in {dir}");
-        drop(fixture.open());
-    }
-}
-
-#[test]
-fn directories_that_crowd_the_object_store_are_moved_aside() {
-    let fixture = Fixture::new();
-    let snapshot = after_all(&fixture);
-    for n in 0..1_001 {
-        std::fs::create_dir(fixture.work.join(format!(".git/objects/d{n}"))).unwrap();
-    }
-    let gone = snapshot.clear_unsafe("tick-1").unwrap();
-    assert_eq!((gone.len(), gone[0].name.as_str()), (1, "objects/*"));
-    assert!(kept(&fixture, &gone[0]).join("d1000").exists());
-    let _imported = fixture.control().import(&fixture.open(), None).unwrap();
-}
-
-#[test]
-fn directories_deeper_than_any_reference_are_moved_aside_whole() {
-    for (dir, deep, name) in [
-        ("refs/heads", "a/".repeat(220), "refs/heads/a/a"),
-        ("logs", "a/".repeat(205), "logs/a/a/a"),
-        ("refs/tags", format!("{}/", "x".repeat(250)).repeat(12), "refs/tags"),
-    ] {
-        let fixture = Fixture::new();
-        let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-        let path = format!(".git/{dir}/{deep}");
-        std::fs::create_dir_all(fixture.work.join(&path)).unwrap();
-        assert!(crate::PeerRepo::open(&fixture.work).is_err());
-        let gone = snapshot.clear_unsafe("tick-1").unwrap();
-        assert_eq!(gone.len(), 1, "{gone:?}");
-        assert!(gone[0].name.starts_with(name), "{gone:?}");
-        assert!(gone[0].what.contains("deeper"), "{gone:?}");
-        assert!(kept(&fixture, &gone[0]).is_dir());
-        let _imported = fixture.control().import(&fixture.open(), None).unwrap();
-    }
-}
-
-#[test]
-fn more_special_files_than_are_mended_at_once_go_all_the_same() {
-    let fixture = Fixture::new();
-    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-    std::fs::create_dir(fixture.work.join(".git/refs/x")).unwrap();
-    for n in 0..35 {
-        fifo(&fixture.work.join(format!(".git/refs/x/{n}")));
-    }
-    assert_eq!(snapshot.clear_unsafe("tick-1").unwrap().len(), 35);
-    drop(fixture.open());
-}
-
-#[test]
-fn what_has_the_name_of_the_place_for_things_moved_aside_gets_another() {
-    for plant in ["file", "link"] {
-        let fixture = Fixture::new();
-        let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-        if plant == "file" {
-            fixture.write(".git/peers-aside", "x");
-        } else {
-            super::fixture::link("/tmp", &fixture.work.join(".git/peers-aside"));
-        }
-        fixture.write(".git/refs/heads/large", "x".repeat(70_000));
-        let gone = snapshot.clear_unsafe("tick-1").unwrap();
-        assert_eq!(std::fs::metadata(kept(&fixture, &gone[0])).unwrap().len(), 70_000);
-        let names = std::fs::read_dir(fixture.work.join(".git")).unwrap();
-        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        assert_eq!(names.filter(|name| name.starts_with("peers-aside-")).count(), 1, "{plant}");
-        drop(fixture.open());
-    }
-}
-
-/// A snapshot that is younger than everything that is there, and older than what comes: the clock of files
-/// goes in steps.
-fn after_all(fixture: &Fixture) -> GuardSnapshot {
-    use std::os::unix::fs::MetadataExt as _;
-    let probe = fixture.path("probe");
-    let changed = || {
-        std::fs::write(&probe, "x").unwrap();
-        let meta = std::fs::metadata(&probe).unwrap();
-        meta.ctime() * 1000 + meta.ctime_nsec() / 1_000_000
-    };
-    let first = changed();
-    let next = std::iter::repeat_with(changed).find(|now| *now > first).unwrap();
-    let next = peers_model::Timestamp::from_millis(next);
-    GuardSnapshot::take(&fixture.open(), &[]).unwrap().taken_at(next)
-}
-
-#[test]
-fn many_directories_of_references_are_no_crowd_and_logs_do_not_count_as_references() {
-    let fixture = Fixture::new();
-    for n in 0..450 {
-        fixture.write(&format!(".git/refs/remotes/r{n}/main"), format!("{}\n", fixture.head()));
-        fixture.write(&format!(".git/logs/refs/remotes/r{n}/main"), "");
-    }
-    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-    assert_eq!(snapshot.clear_unsafe("tick-1").unwrap(), []);
-}
-
-#[test]
-fn what_has_content_and_cannot_stay_is_moved_aside() {
-    let fixture = Fixture::new();
-    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-    fixture.write(".git/refs/heads/large", "x".repeat(70_000));
-    std::fs::remove_file(fixture.work.join(".git/index")).unwrap();
-    fixture.write(".git/index/inner", "x");
-    let gone = snapshot.clear_unsafe("tick-1").unwrap();
-    let kept = |n: usize| format!(".git/{}", gone[n].kept.clone().unwrap());
-    assert_eq!((gone.len(), gone[0].name.as_str(), gone[1].name.as_str()), (2, "index", "refs/heads/large"));
-    assert_eq!(fixture.read(&format!("{}/inner", kept(0))), "x");
-    assert_eq!(fixture.read(&kept(1)).len(), 70_000);
-    assert_eq!(fixture.read(&format!("{}.path", kept(1))), ".git/refs/heads/large\n");
-    drop(fixture.open());
 }
 
 #[test]

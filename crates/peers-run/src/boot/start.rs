@@ -464,8 +464,8 @@ impl Ground {
         for (kind, path) in [
             (TamperKind::PeerDir, place.work_dir()),
             (TamperKind::PeerDir, place.project_dir()),
-            (TamperKind::GitRedirected, repo.git_dir()),
-            (TamperKind::GitRedirected, repo.common_dir()),
+            (TamperKind::Git, repo.git_dir()),
+            (TamperKind::Git, repo.common_dir()),
         ] {
             guard = guard.holding(kind, SafeDir::open_shared(path).map_err(|e| io(&e))?);
         }

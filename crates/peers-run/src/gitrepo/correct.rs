@@ -6,6 +6,7 @@ use peers_model::record::{CorrectionKind, CorrectionPlanned};
 use peers_model::{CommitId, PeerName, RunId, Timestamp};
 
 use super::putback::{moved_words, not_back};
+use super::stopped::unimportable;
 use super::{GitRepo, UNREADABLE_REFS, correction_mark, failure, is_substrate, substrate};
 use crate::ports::RepoFailure;
 
@@ -18,7 +19,7 @@ impl GitRepo {
     ) -> Result<Corrected, RepoFailure> {
         let now = peers_sys::clock::now();
         let repo = self.open()?;
-        self.import(&repo).map_err(failure)?;
+        self.import(&repo).map_err(unimportable)?;
         let name = format!("{run}/{}-{peer}", plan.tick);
         let kept = self.salvage(&repo, &name, plan, now)?;
         let (mut moved, mut told) = (Vec::new(), Vec::new());
@@ -26,7 +27,7 @@ impl GitRepo {
             CorrectionKind::Revert => self.revert(&repo, plan, now, &mut moved)?,
             CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset => {
                 self.salvage_branch(&repo, &name, plan, now)?;
-                told.extend(self.set_back(&repo, plan, &kept.commit, now, &mut moved)?);
+                self.set_back(&repo, plan, &kept.commit, now, &mut moved)?;
                 Vec::new()
             }
         };
@@ -38,7 +39,7 @@ impl GitRepo {
                 moved_words(&moved).replacen(';', ",", 1)
             ));
         }
-        self.import(&repo).map_err(failure)?;
+        self.import(&repo).map_err(unimportable)?;
         let (at, _) = self.head_facts(&repo).map_err(failure)?;
         Ok(Corrected { at, own, salvage: Some(kept.name), told })
     }
@@ -153,7 +154,6 @@ impl GitRepo {
         if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked, moved)) }
     }
 
-    /// Returns what was in the way of the branch, and where it is now.
     fn set_back(
         &mut self,
         peer: &PeerRepo,
@@ -161,20 +161,11 @@ impl GitRepo {
         kept: &CommitId,
         at: Timestamp,
         moved: &mut Vec<(String, String)>,
-    ) -> Result<Option<String>, RepoFailure> {
+    ) -> Result<(), RepoFailure> {
         let who = substrate(at);
-        let mut told = None;
         peer.publish(&self.control, &plan.to).map_err(failure)?;
         if let Some(branch) = &plan.branch {
-            told = self.make_room(peer, plan.tick, &full(branch))?;
-            let tip = peer.facts().reference(&full(branch)).map_err(failure)?;
-            match tip {
-                Some(tip) if tip == plan.to => {}
-                Some(tip) => peer
-                    .update_branch(branch, Some(&tip), &plan.to, &who, "peers: restore")
-                    .map_err(failure)?,
-                None => peer.create_branch(branch, &plan.to, &who).map_err(failure)?,
-            }
+            self.set_branch(peer, &full(branch), &plan.to)?;
             peer.set_head_branch(branch, &who).map_err(failure)?;
         } else {
             // A branch that HEAD was put on in the turn stays where it is.
@@ -195,7 +186,7 @@ impl GitRepo {
         if plan.kind == CorrectionKind::Reset {
             peer.reset_index(&self.control, &to).map_err(failure)?;
         }
-        Ok(told)
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use peers_core::machine::HeadFacts;
 use peers_core::scope::Scope;
-use peers_git::{GitError, RepoError};
+use peers_git::GitError;
 use peers_model::verdict::TreeKey;
 use peers_model::{CommitId, GoalId, TickNo};
 use peers_sys::dir::Kind;
@@ -12,6 +12,7 @@ use peers_sys::{FileError, SafeDir, term};
 
 use super::mend::{self, quoted};
 use super::putback::Stored;
+use super::stopped::unimportable;
 use super::turn::TurnMark;
 use super::{GitRepo, chain, failure};
 use crate::cache::BUILT;
@@ -130,7 +131,7 @@ impl GitRepo {
         let BeforeGates { tick, head, stored } = before;
         let now = peer.facts().head().map_err(failure)?.commit;
         if !self.control.facts().has(&now) {
-            self.import(&peer).map_err(failure)?;
+            self.import(&peer).map_err(unimportable)?;
         }
         let tree = self.control.tree_state(&self.work_dir, &now).map_err(failure)?.worktree_tree;
         if tree == stored.tree && stored.left_out.is_empty() {
@@ -156,7 +157,9 @@ impl GitRepo {
     pub(super) fn mend_after_gates(&mut self) -> Result<Vec<String>, RepoFailure> {
         self.with_control(|repo| {
             let Some((mark, from)) = repo.gates.take() else { return Ok(Vec::new()) };
-            let told = repo.mend_gates(&mark, &from);
+            let told = repo
+                .mend_gates(&mark, &from)
+                .map_err(|failure| repo.keep_before_stop((mark.tick, &from), failure));
             // Asked once more if it failed for a reason that could be helped.
             if told.is_err() {
                 repo.gates = Some((mark, from));
@@ -170,19 +173,15 @@ impl GitRepo {
     fn mend_gates(&mut self, mark: &TurnMark, from: &CommitId) -> Result<Vec<String>, RepoFailure> {
         let mut found = RepoHarvest::default();
         mend::files(mark, &self.git_dir, &mut found)?;
-        mend::layout(mark, from, &mut found)?;
-        let peer = self.open()?;
+        let peer = self.open_sound()?;
         self.guarded_refs(&peer, mark, &mut found)?;
         self.take_unfinished(&peer, mark, &mut found)?;
         mend::debris(&peer, Some(mark), &mut found);
-        let peer = if self.mend_objects(&peer, mark, from, &mut found)? { self.open()? } else { peer };
-        self.mend_branch(&peer, mark, from, &mut found)?;
-        if let Err(GitError::Repo(RepoError::Unborn { .. } | RepoError::Corrupt { .. })) = peer.facts().head()
-        {
-            self.mend_head(&peer, mark, from, &mut found)?;
-        }
-        self.import(&peer).map_err(failure)?;
+        self.check_branch(&peer, mark, from)?;
+        self.mend_head(&peer, mark, from, &mut found)?;
         let head = peer.facts().head().map_err(failure)?;
+        self.check_tip(&peer, &head.commit, Some((mark, from)))?;
+        self.import(&peer).map_err(unimportable)?;
         let head_tree = self.control.facts().tree_of(&head.commit).map_err(failure)?;
         let at = HeadFacts {
             head: head.commit,
@@ -192,7 +191,7 @@ impl GitRepo {
             branch: head.branch,
         };
         self.settle_index(&peer, mark, &at, &mut found)?;
-        self.lost_refs(&peer, (mark, false), &mut found)?;
+        self.lost_refs(&peer, mark, &mut found)?;
         Ok(words(&found))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use peers_core::cheat::{TurnDiff, Uncommitted, Weakening, weakenings, weakenings_since};
 use peers_core::machine::{CommitSeen, HeadFacts, Origin};
-use peers_git::{CliError, CommitFact, Generation, GitError, NewCommit, PeerRepo, RepoError};
+use peers_git::{CliError, CommitFact, Generation, GitError, NewCommit, PeerRepo};
 use peers_model::claim::{Claimed, CommitClaims};
 use peers_model::{CommitId, GoalId, TickNo, TreeId};
 use peers_sys::term;
@@ -67,9 +67,8 @@ impl GitRepo {
         }
         found.map_err(|failure| match failure {
             RepoFailure::Git(detail) => RepoFailure::Git(format!("after tick {tick}: {detail}")),
-            other @ (RepoFailure::DiskFull(_) | RepoFailure::Weakened(_) | RepoFailure::Redirected(_)) => {
-                other
-            }
+            tampered @ RepoFailure::Tampered { .. } => self.keep_before_stop((tick, from), tampered),
+            other @ (RepoFailure::DiskFull(_) | RepoFailure::Weakened(_)) => other,
         })
     }
 
@@ -81,27 +80,20 @@ impl GitRepo {
         let mut found = RepoHarvest::default();
         if let Some(mark) = mark {
             mend::files(mark, &self.git_dir, &mut found)?;
-            mend::layout(mark, asked.from, &mut found)?;
             mark.mended.tell(&mut found);
         }
-        let peer = self.open()?;
+        let peer = self.open_sound()?;
         if let Some(mark) = mark {
             self.guarded_refs(&peer, mark, &mut found)?;
             self.take_unfinished(&peer, mark, &mut found)?;
         }
         mend::debris(&peer, mark, &mut found);
-        let peer = match mark {
-            Some(mark) if self.mend_objects(&peer, mark, asked.from, &mut found)? => self.open()?,
-            _ => peer,
-        };
         if let Some(mark) = mark {
-            self.mend_branch(&peer, mark, asked.from, &mut found)?;
-            let head = peer.facts().head();
-            if let Err(GitError::Repo(RepoError::Unborn { .. } | RepoError::Corrupt { .. })) = head {
-                self.mend_head(&peer, mark, asked.from, &mut found)?;
-            }
+            self.check_branch(&peer, mark, asked.from)?;
+            self.mend_head(&peer, mark, asked.from, &mut found)?;
         }
         let head = peer.facts().head().map_err(failure)?.commit;
+        self.check_tip(&peer, &head, mark.map(|mark| (mark, asked.from)))?;
         let mut seen = match (self.see(&peer, asked, mark), mark) {
             (Ok(seen), _) => seen,
             (Err(error), Some(mark)) if is_about_the_work(&error) && !no_space(&error) => {
@@ -133,7 +125,7 @@ impl GitRepo {
         if let Some(mark) = mark {
             self.settle_index(&peer, mark, &at, &mut found)?;
             self.keep_left_branch(&peer, mark, (asked.from, &at.head), &mut found)?;
-            self.lost_refs(&peer, (mark, true), &mut found)?;
+            self.lost_refs(&peer, mark, &mut found)?;
         }
         found.warnings.extend(warnings);
         found.warnings.append(&mut self.to_tell);
@@ -307,8 +299,7 @@ impl GitRepo {
         peer.publish(&self.control, from).map_err(failure)?;
         match &mark.branch {
             Some(branch) => {
-                found.warnings.extend(self.make_room(peer, tick, branch)?);
-                peer.force_branch(branch, from, &who).map_err(failure)?;
+                self.set_branch(peer, branch, from)?;
                 peer.set_head_branch(branch, &who).map_err(failure)?;
             }
             None => peer.detach_head(from, &who).map_err(failure)?,
@@ -377,12 +368,13 @@ impl GitRepo {
             return Ok(());
         }
         if !peer.index_readable() {
-            peer.reset_index(&self.control, &at.head_tree).map_err(failure)?;
-            found.warnings.push(
-                "the index was unreadable after this turn: it was moved to `.git/peers-aside` and made again from HEAD"
-                    .into(),
-            );
-            return Ok(());
+            let index = term::quoted(&peer.git_dir().join("index").to_string_lossy());
+            let dir = term::quoted(&self.work_dir.to_string_lossy());
+            let way = format!("`rm -f {index} && git -C {dir} reset -q` makes it again from HEAD");
+            return Err(RepoFailure::Tampered {
+                what: "the index cannot be read".to_owned(),
+                way: Some(way),
+            });
         }
         let Some(before) = &mark.index else { return Ok(()) };
         let who = substrate(peers_sys::clock::now());
@@ -537,7 +529,6 @@ fn is_about_the_work(error: &GitError) -> bool {
         | GitError::TooLarge { .. }
         | GitError::Unsafe { .. }
         | GitError::Library { .. }
-        | GitError::Repo(RepoError::Corrupt { .. } | RepoError::Unsafe { .. })
         | GitError::Cli(
             CliError::TimedOut { .. } | CliError::OutputTooLarge { .. } | CliError::Failed { .. },
         ) => true,

@@ -1,12 +1,11 @@
 //! What a turn must not leave behind, and how it is put back.
 
-use std::collections::BTreeSet;
-
-use peers_git::{BranchState, BusyState, Cleared, GitError, GuardHow, GuardItem, PeerRepo};
+use peers_git::{BranchState, BusyState, GitError, GuardItem, PeerRepo, RepoError};
 use peers_model::{CommitId, TickNo};
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
 
+use super::stopped::unsound;
 use super::turn::{RefScope, TurnMark, is_ours};
 use super::{GitRepo, UNREADABLE_REFS, failure, kept, substrate};
 use crate::ports::{RepoFailure, RepoHarvest};
@@ -19,23 +18,18 @@ const TOLD: usize = 20;
 /// Puts back what the turn must not have touched, before the repository is opened at all.
 /// What is replaced is kept in `store`: it may be the operator's.
 pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
-    tell_cleared(&mark.guard.open_up(), found);
-    if let Some(to) = mark.guard.clear_hooks(&format!("tick-{:05}", mark.tick.0)).map_err(failure)? {
-        found.warnings.push(format!(
-            "this turn left more in `.git/hooks` than can be looked at: what was not there before is now `.git/{to}`"
-        ));
-    }
-    let changes = mark.guard.compare_files().map_err(failure)?;
+    let changes = mark.guard.compare_files().map_err(unsound)?;
     if changes.is_empty() {
         return Ok(());
     }
     if changes.iter().any(|c| c.item == GuardItem::GitDir) {
-        return Err(RepoFailure::Redirected("the git directory was replaced during the turn".into()));
+        let what = "the git directory was replaced during the turn".to_owned();
+        return Err(RepoFailure::Tampered { what, way: None });
     }
     if let Some(kept) = kept::files(mark, store, &changes) {
         found.warnings.push(kept);
     }
-    let left = mark.guard.restore_files(&changes).map_err(failure)?;
+    let left = mark.guard.restore_files(&changes).map_err(unsound)?;
     for change in &changes {
         match &change.item {
             GuardItem::File(name) => found.git_tampered.push(name.clone()),
@@ -45,39 +39,6 @@ pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut RepoHarvest) -
     }
     for change in left.iter().filter(|c| matches!(c.item, GuardItem::File(_))) {
         found.warnings.push(format!("{:?} could not be put back", change.item));
-    }
-    Ok(())
-}
-
-fn tell_cleared(gone: &[Cleared], found: &mut RepoHarvest) {
-    for Cleared { name, what, kept, opened } in gone.iter().take(TOLD) {
-        let now = match kept {
-            Some(kept) => format!("it is now `.git/{kept}`"),
-            None if *opened => "it may be read again".to_owned(),
-            None => "it was removed".to_owned(),
-        };
-        found.warnings.push(format!("this turn left `.git/{name}`, which is {what}: {now}"));
-    }
-    if gone.len() > TOLD {
-        found.warnings.push(format!(
-            "and {} more of the kind; what had content is in `.git/peers-aside`",
-            gone.len() - TOLD
-        ));
-    }
-}
-
-/// Makes the git directory one that can be opened: no special file, a `HEAD`, packed references that can
-/// be read.
-pub(super) fn layout(mark: &TurnMark, from: &CommitId, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
-    tell_cleared(&mark.guard.clear_unsafe(&format!("tick-{:05}", mark.tick.0)).map_err(failure)?, found);
-    for name in mark.guard.clear_derived().map_err(failure)? {
-        found.git_tampered.push(name);
-    }
-    if mark.guard.mend_packed_refs().map_err(failure)? > 0 {
-        found.warnings.push("this turn broke `.git/packed-refs`: what was no reference was left out".into());
-    }
-    if mark.guard.mend_head_file(mark.branch.as_deref(), from).map_err(failure)? {
-        found.warnings.push("this turn broke `.git/HEAD`: it was put back".into());
     }
     Ok(())
 }
@@ -110,77 +71,23 @@ pub(super) fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoH
 }
 
 impl GitRepo {
-    /// Writes back objects that this turn destroyed in the agents' repository: the next turn would stumble
-    /// over them. Whether there were any.
-    pub(super) fn mend_objects(
-        &mut self,
-        peer: &PeerRepo,
-        mark: &TurnMark,
-        from: &CommitId,
-        found: &mut RepoHarvest,
-    ) -> Result<bool, RepoFailure> {
-        let (mended, now) = self.control.mend_store(peer, mark.store.as_ref(), from).map_err(failure)?;
-        self.store_seen = now.map(|now| (now, 1));
-        for (names, what) in [
-            (&mended.restored, "more objects, which were written back"),
-            (&mended.removed, "more files that held no objects in the object store, which were removed"),
-        ] {
-            let more = names.len().saturating_sub(NAMED);
-            if more > 0 {
-                found.warnings.push(format!("this turn damaged or left {more} {what}"));
-            }
-        }
-        if !mended.lost.is_empty() {
-            found.warnings.push(format!("this turn damaged {}, and there is no copy", quoted(&mended.lost)));
-        }
-        if !mended.stuck.is_empty() {
-            found.warnings.push(format!(
-                "this turn damaged {}, and what was written back cannot be read: `git fsck` tells why",
-                quoted(&mended.stuck)
-            ));
-        }
-        if !mended.packs.is_empty() {
-            found.warnings.push(format!(
-                "this turn left packs that cannot be trusted, and they were taken out of the object store: {}",
-                quoted(&mended.packs)
-            ));
-        }
-        if !mended.unseen.is_empty() {
-            let text = format!(
-                "not everything in the object store was looked at after this turn: {}",
-                quoted(&mended.unseen)
-            );
-            // A store that is too large stays so.
-            if self.told.insert(text.clone()) {
-                found.warnings.push(text);
-            }
-        }
-        let any = !mended.is_untouched();
-        found.git_tampered.extend(mended.restored.into_iter().take(NAMED));
-        found.git_tampered.extend(mended.removed.into_iter().take(NAMED));
-        Ok(any)
-    }
-
     /// Puts guarded references back.
     pub(super) fn guarded_refs(
-        &mut self,
+        &self,
         peer: &PeerRepo,
         mark: &TurnMark,
         found: &mut RepoHarvest,
     ) -> Result<(), RepoFailure> {
-        let changes = mark.guard.compare_refs(peer).map_err(failure)?;
+        let changes = mark.guard.compare_refs(peer).map_err(unsound)?;
         if changes.is_empty() {
             return Ok(());
         }
-        for change in &changes {
-            if let GuardItem::Ref(name) = &change.item
-                && change.how != GuardHow::Added
-            {
-                found.warnings.extend(self.make_room(peer, mark.tick, name)?);
-            }
-        }
         let at = peers_sys::clock::now();
-        mark.guard.restore_refs(peer, &changes, &substrate(at)).map_err(failure)?;
+        let left = mark.guard.restore_refs(peer, &changes, &substrate(at)).map_err(failure)?;
+        if let Some(GuardItem::Ref(name)) = left.first().map(|change| &change.item) {
+            let what = format!("`{}` cannot be put back", term::inline(name));
+            return Err(RepoFailure::Tampered { what, way: None });
+        }
         for change in changes {
             if let GuardItem::Ref(name) = change.item {
                 found.refs_tampered.push(name);
@@ -192,100 +99,30 @@ impl GitRepo {
     /// A HEAD that names no commit (a branch without one, something that is no branch, garbage) is put back
     /// where the turn began. Whatever it named stays in the repository.
     pub(super) fn mend_head(
-        &mut self,
+        &self,
         peer: &PeerRepo,
         mark: &TurnMark,
         from: &CommitId,
         found: &mut RepoHarvest,
     ) -> Result<(), RepoFailure> {
+        if !matches!(
+            peer.facts().head(),
+            Err(GitError::Repo(RepoError::Unborn { .. } | RepoError::Corrupt { .. }))
+        ) {
+            return Ok(());
+        }
         let who = substrate(peers_sys::clock::now());
         match &mark.branch {
-            None => peer.detach_head(from, &who).map_err(failure)?,
+            None => peer.detach_head(from, &who),
             Some(branch) => {
                 if peer.branch_state(branch).map_err(failure)? == BranchState::Absent {
-                    found.warnings.extend(self.make_room(peer, mark.tick, branch)?);
-                    peer.create_branch(branch, from, &who).map_err(failure)?;
+                    self.set_branch(peer, branch, from)?;
                 }
-                peer.set_head_branch(branch, &who).map_err(failure)?;
+                peer.set_head_branch(branch, &who)
             }
         }
+        .map_err(|error| self.garbled_head(peer, (mark, from), error))?;
         found.warnings.push("HEAD named no branch with a commit after this turn and was put back".into());
-        Ok(())
-    }
-
-    /// Takes away references that keep one from being put back (`a/b` where `a` was), after a copy of what
-    /// they named. None of them was there beside it. Returns what is to be told.
-    pub(super) fn make_room(
-        &mut self,
-        peer: &PeerRepo,
-        tick: TickNo,
-        name: &str,
-    ) -> Result<Option<String>, RepoFailure> {
-        let way = match peer.in_the_way(name) {
-            // What no reference of ours can be called is not put back.
-            Ok(None) | Err(GitError::InvalidName { .. }) => return Ok(None),
-            found => found.map_err(failure)?,
-        };
-        let Some(way) = way else { return Ok(None) };
-        let mut told = Vec::new();
-        for (other, value) in &way.refs {
-            let kept = match self.peel(peer, value) {
-                Some(commit) => self.keep_somewhere(peer, tick, &short(other), &commit)?,
-                None => String::new(),
-            };
-            told.push(format!("`{}`{kept}", term::inline(other)));
-        }
-        let who = substrate(peers_sys::clock::now());
-        let moved = peer.make_way(&way, &format!("tick-{:05}", tick.0), &who).map_err(failure)?;
-        let more = told.len().saturating_sub(NAMED);
-        told.truncate(NAMED);
-        if more > 0 {
-            told.push(format!("{more} more, which `peers salvage list` has"));
-        }
-        let moved: Vec<String> = moved.into_iter().map(|to| format!(".git/{to}")).collect();
-        let what = if told.is_empty() { "files that are no references".to_owned() } else { told.join(", ") };
-        Ok(Some(format!(
-            "in the way of `{}` there was {what}: it was taken away, and its files are now {}",
-            term::inline(name),
-            quoted(&moved)
-        )))
-    }
-
-    /// A branch that is another name for something, names nothing, or cannot be read is put back where the
-    /// turn began. What it led to is kept.
-    pub(super) fn mend_branch(
-        &mut self,
-        peer: &PeerRepo,
-        mark: &TurnMark,
-        from: &CommitId,
-        found: &mut RepoHarvest,
-    ) -> Result<(), RepoFailure> {
-        let Some(branch) = &mark.branch else { return Ok(()) };
-        let (what, lost) = match peer.branch_state(branch).map_err(failure)? {
-            BranchState::Absent | BranchState::Commit(_) => return Ok(()),
-            BranchState::Symbolic(target, commit) => {
-                (format!("was made another name for `{}`", term::inline(&target)), commit)
-            }
-            BranchState::Dangling(hash) => (format!("named {hash}, which is no commit here"), None),
-            BranchState::Unreadable => ("could not be read".to_owned(), None),
-        };
-        if !peer.can_read(from) {
-            let detail = format!("commit {}, where the turn began, cannot be read any more", from.short());
-            return Err(RepoFailure::Git(detail));
-        }
-        let lost = lost.or_else(|| peer.reflog(branch, 1).pop()).filter(|commit| commit != from);
-        let who = substrate(peers_sys::clock::now());
-        peer.publish(&self.control, from).map_err(failure)?;
-        found.warnings.extend(self.make_room(peer, mark.tick, branch)?);
-        peer.force_branch(branch, from, &who).map_err(failure)?;
-        let kept = match lost {
-            Some(commit) => self.keep_somewhere(peer, mark.tick, &short(branch), &commit)?,
-            None => String::new(),
-        };
-        let branch = term::inline(branch);
-        found
-            .warnings
-            .push(format!("`{branch}` {what} after this turn: it was put back to {}{kept}", from.short()));
         Ok(())
     }
 
@@ -314,12 +151,11 @@ impl GitRepo {
     }
 
     /// Tells which references besides the branch of the turn were made, moved or deleted in it, and keeps
-    /// what those named that went or lost commits. `comes_back`: the turn is taken back where its branch is
-    /// gone.
+    /// what those named that went or lost commits.
     pub(super) fn lost_refs(
         &mut self,
         peer: &PeerRepo,
-        (mark, comes_back): (&TurnMark, bool),
+        mark: &TurnMark,
         found: &mut RepoHarvest,
     ) -> Result<(), RepoFailure> {
         let (mut told, mut forward, mut made) = (Vec::new(), Vec::new(), Vec::new());
@@ -353,8 +189,7 @@ impl GitRepo {
                     && mark.branch.as_ref() != Some(name)
             };
             if mark.scope != RefScope::Nothing {
-                let going = if comes_back { Self::about_to_go(peer, mark)? } else { BTreeSet::new() };
-                made.extend(now.keys().filter(new).filter(|name| !going.contains(*name)).cloned());
+                made.extend(now.keys().filter(new).cloned());
             }
         } else if !mark.refs.is_empty() {
             told.push("there are too many references after this turn to see which were lost".to_owned());
@@ -379,17 +214,6 @@ impl GitRepo {
             found.warnings.push(format!("and {more} more references; `peers salvage list` has them"));
         }
         Ok(())
-    }
-
-    /// References that are in the way of the branch of the turn, where that is gone and comes back when the
-    /// turn is taken back. They are told then, with where they are.
-    fn about_to_go(peer: &PeerRepo, mark: &TurnMark) -> Result<BTreeSet<String>, RepoFailure> {
-        let Some(branch) = &mark.branch else { return Ok(BTreeSet::new()) };
-        if peer.branch_state(branch).map_err(failure)? != BranchState::Absent {
-            return Ok(BTreeSet::new());
-        }
-        let way = peer.in_the_way(branch).map_err(failure)?;
-        Ok(way.into_iter().flat_map(|way| way.refs).map(|(name, _)| name).collect())
     }
 
     /// A value of a reference whose object is gone from the agents' repository but not from ours.

@@ -1,8 +1,6 @@
 //! Our own repository, when something happened to it: bits that rotted, or somebody who deletes files.
 
-use peers_git::{
-    Completed, ControlDir, Generation, Git, GitError, PeerRepo, RefValue, Remade, SalvageSeen, StoreMended,
-};
+use peers_git::{Completed, ControlDir, Generation, Git, GitError, PeerRepo, RefValue, Remade, SalvageSeen};
 use peers_model::CommitId;
 use peers_sys::term;
 
@@ -20,9 +18,12 @@ impl GitRepo {
         mut act: impl FnMut(&mut Self) -> Result<T, RepoFailure>,
     ) -> Result<T, RepoFailure> {
         match act(self) {
-            Err(RepoFailure::Git(_)) if self.mend_control(None) => act(self),
+            Err(RepoFailure::Git(_) | RepoFailure::Tampered { way: None, .. }) if self.mend_control(None) => {
+                act(self)
+            }
             done => done,
         }
+        .map_err(|failure| self.with_way_on(failure))
     }
 
     /// Makes our own repository whole again; `open` is where the turn began that is being harvested, and what
@@ -116,25 +117,6 @@ fn told_completed(done: &Completed) -> Vec<String> {
     told
 }
 
-/// What is said of packs that showed other content than they have, whoever made them.
-fn told_packs(mended: &StoreMended) -> Vec<String> {
-    let mut told = Vec::new();
-    if !mended.packs.is_empty() {
-        let packs = quoted(&mended.packs);
-        told.push(format!("packs that cannot be trusted were taken out of the object store: {packs}"));
-    }
-    for (names, what) in [
-        (&mended.restored, "gave objects of the repository other content and were made again"),
-        (&mended.removed, "were removed: git did not make them"),
-        (&mended.unseen, "could not be compared with their content when the run began"),
-    ] {
-        if !names.is_empty() {
-            told.push(format!("{} {what}", quoted(names)));
-        }
-    }
-    told
-}
-
 fn quoted(names: &[String]) -> String {
     let shown: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{}`", term::inline(n))).collect();
     let more = names.len().saturating_sub(NAMED);
@@ -169,11 +151,6 @@ pub fn open_control(
 ) -> Result<(ControlDir, Vec<String>), GitError> {
     let (mut control, remade) = ControlDir::open_or_remake(path, git)?;
     let mut told: Vec<String> = remade.iter().map(told_remade).collect();
-    // Before anything is read there: what is in a pack comes before every other copy of it.
-    match control.mend_packs(peer) {
-        Ok(mended) => told.extend(told_packs(&mended)),
-        Err(error) => told.push(format!("packs of the repository could not be looked at: {}", chain(&error))),
-    }
     if !control.holds_head()? {
         match control.complete(peer, &[]) {
             Ok(done) => told.extend(told_completed(&done)),

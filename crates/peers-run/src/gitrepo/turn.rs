@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use peers_git::{
-    BusyState, Generation, GitError, GuardSnapshot, IndexMark, PeerRepo, RefValue, StoreMark, Unfinished,
-};
+use peers_git::{BusyState, Generation, GitError, GuardSnapshot, IndexMark, PeerRepo, RefValue, Unfinished};
 use peers_model::{CommitId, TickNo, TreeId, limits};
 use serde::{Deserialize, Serialize};
 
-use super::mend::quoted;
 use super::putback::{Stored, Whose};
+use super::stopped::unimportable;
 use super::unopened::Mended;
 use super::{GitRepo, PROTECTED, UNREADABLE_REFS, chain, failure};
 use crate::ports::RepoFailure;
@@ -74,9 +72,6 @@ pub(super) struct TurnMark {
     /// What was put back before the repository was opened, after a crash.
     #[serde(default)]
     pub(super) mended: Mended,
-    /// Files of the object store; absent after a crash.
-    #[serde(skip)]
-    pub(super) store: Option<StoreMark>,
 }
 
 /// Which references are remembered.
@@ -160,20 +155,19 @@ impl GitRepo {
     /// How things stand, and the commit that HEAD names. Not what is uncommitted.
     pub(super) fn mark(&mut self, tick: TickNo) -> Result<(TurnMark, CommitId), RepoFailure> {
         let peer = self.open()?;
-        self.import(&peer).map_err(failure)?;
+        self.import(&peer).map_err(unimportable)?;
         let (refs, scope) = self.remember_refs(&peer).map_err(failure)?;
         let stash = TurnMark::stash_now(&peer);
         self.know(&peer, &refs, &stash).map_err(failure)?;
         let patterns: Vec<String> = PROTECTED.iter().map(|p| (*p).to_owned()).collect();
-        let now = peers_sys::clock::now();
-        let guard = GuardSnapshot::take(&peer, &patterns).map_err(failure)?.taken_at(now);
+        let guard = GuardSnapshot::take(&peer, &patterns).map_err(failure)?;
         let index_lock = peer.busy().contains(&BusyState::IndexLock);
         let known = self.control.generation();
         // A name that is no text cannot be kept; no git of ours or the operator's made it.
         let ref_locks = peer.ref_locks().into_iter().filter(|lock| lock.to_str().is_some()).collect();
         let head = peer.facts().head().map_err(failure)?;
         if !std::mem::replace(&mut self.looked_over, true) {
-            self.look_over(&peer, &head.commit)?;
+            self.check_tip(&peer, &head.commit, None)?;
         }
         let tree = self.control.facts().tree_of(&head.commit).map_err(failure)?;
         let index = Some(peer.index_mark(&self.control, &tree).map_err(failure)?);
@@ -196,24 +190,8 @@ impl GitRepo {
             charged: BTreeSet::new(),
             left_weaker: BTreeSet::new(),
             mended: Mended::default(),
-            store: Some(match self.store_seen.take() {
-                Some((seen, _)) => seen,
-                None => peer.store_mark().map_err(failure)?,
-            }),
         };
         Ok((mark, head.commit))
-    }
-
-    /// Once, before the first turn: what a turn would stumble over that did not do it.
-    fn look_over(&mut self, peer: &PeerRepo, head: &CommitId) -> Result<(), RepoFailure> {
-        let (mended, _) = self.control.mend_store(peer, None, head).map_err(failure)?;
-        if !mended.restored.is_empty() {
-            self.tell_once(format!(
-                "objects of the repository were missing or damaged when the run began and were written back: {}",
-                quoted(&mended.restored)
-            ));
-        }
-        Ok(())
     }
 
     fn remember_refs(&mut self, peer: &PeerRepo) -> Result<(BTreeMap<String, RefValue>, RefScope), GitError> {

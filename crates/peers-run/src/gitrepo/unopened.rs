@@ -1,5 +1,5 @@
-//! Mending what a loop that was killed left, before anything opens the repository: a git directory that cannot
-//! be opened would keep every start from taking its turn up.
+//! Putting back what a loop that was killed left of guarded files, before anything opens the repository: with a
+//! configuration that cannot be read no start would take its turn up.
 
 use peers_core::state::OpenTick;
 use peers_git::{GuardChange, GuardItem};
@@ -50,10 +50,10 @@ impl Mended {
 /// who opens the repository to tell. Only for who holds the run lock.
 pub(crate) fn mend_unopened(git_dir: &SafeDir, open: Option<&OpenTick>) {
     if let Some(mut gates) = read_gates(git_dir)
-        && let Some((mark, head)) = &mut gates.before
+        && let Some((mark, _)) = &mut gates.before
     {
         let mut found = RepoHarvest::default();
-        make_fit(mark, head, git_dir, &mut found);
+        make_fit(mark, git_dir, &mut found);
         let told = gates::words(&found);
         if !told.is_empty() {
             gates.told.extend(told);
@@ -66,7 +66,7 @@ pub(crate) fn mend_unopened(git_dir: &SafeDir, open: Option<&OpenTick>) {
     let mut found = RepoHarvest::default();
     turn.mended.tell(&mut found);
     let told = (found.git_tampered.len(), found.warnings.len());
-    make_fit(&mut turn, &open.started.head_before, git_dir, &mut found);
+    make_fit(&mut turn, git_dir, &mut found);
     if told != (found.git_tampered.len(), found.warnings.len()) {
         turn.mended = Mended { git_tampered: found.git_tampered, warnings: found.warnings };
         keep(git_dir, TURN_FILE, &turn);
@@ -98,14 +98,13 @@ pub(crate) fn changed_since_gates(git_dir: &SafeDir) -> Option<String> {
     })
 }
 
-fn make_fit(mark: &mut TurnMark, from: &CommitId, git_dir: &SafeDir, found: &mut RepoHarvest) {
+fn make_fit(mark: &mut TurnMark, git_dir: &SafeDir, found: &mut RepoHarvest) {
     // As where the mark is read for the harvest: a directory that is gone is found by who opens it.
     let _absent = mark.guard.adopt_places();
-    let mut done = mend::layout(mark, from, found);
-    if !mark.guard.can_be_opened() {
-        done = mend::files(mark, git_dir, found).and_then(|()| mend::layout(mark, from, found));
+    if mark.guard.can_be_opened() {
+        return;
     }
-    if let Err(failure) = &done {
+    if let Err(failure) = mend::files(mark, git_dir, found) {
         tracing::warn!(%failure, "the git directory could not be put back before it is opened");
     }
 }
@@ -143,7 +142,7 @@ impl GitRepo {
         }
     }
 
-    /// Puts back files and layout of the git directory to what they were before gates that a killed run had
+    /// Puts back files of the git directory to what they were before gates that a killed run had
     /// begun, and tells that in the next record. For when everything that the gates started has ended.
     pub(super) fn see_to_old_gates(&mut self) {
         if self.gates.is_some() || !has_gates_mark(&self.git_dir) {
@@ -151,11 +150,10 @@ impl GitRepo {
         }
         if let Some(GatesMark { before, told }) = read_gates(&self.git_dir) {
             self.to_tell.extend(told);
-            if let Some((mut mark, from)) = before {
+            if let Some((mut mark, _)) = before {
                 let mut found = RepoHarvest::default();
                 let _absent = mark.guard.adopt_places();
-                let done = mend::files(&mark, &self.git_dir, &mut found)
-                    .and_then(|()| mend::layout(&mark, &from, &mut found));
+                let done = mend::files(&mark, &self.git_dir, &mut found);
                 self.to_tell.extend(gates::words(&found));
                 if let Err(failure) = done {
                     self.tell(format!("what gates of a killed run left could not be put back: {failure}"));

@@ -270,7 +270,7 @@ impl<W: World> Engine<W> {
             judged.manifests.clone_from(&judging.manifests);
         }
         if let Some((kind, detail)) = self.world.guard().after() {
-            return Some(Event::Tampered { kind, detail: format!("while gates ran: {detail}") });
+            return Some(self.displaced(None, (kind, format!("while gates ran: {detail}"))).event());
         }
         match self.world.repo().after_gates() {
             Ok(mended) => mended.into_iter().for_each(|text| self.tell(&Notice::Warning(text))),

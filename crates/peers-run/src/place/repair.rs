@@ -147,17 +147,14 @@ impl Place {
     }
 
     fn fetch(&self, edge: &str, head: &CommitId) -> String {
-        let (dir, copy) = (word(self.work_dir()), word(&self.control_git_path()));
-        format!("git -C {dir} fetch -q {edge}{copy} {head}")
+        fetch(self.work_dir(), &self.control_git_path(), edge, head)
     }
 
-    /// The commands that make the repository again from the copy. Files of the work tree stay as they are.
     fn made_again(&self, known: &Known) -> String {
-        let (dir, head) = (word(self.work_dir()), &known.head);
-        let branch = quoted(&format!("refs/heads/{}", known.branch.as_deref().unwrap_or("main")));
-        let fetch = self.fetch("--update-shallow ", head);
+        let commands =
+            made_again(self.work_dir(), &self.control_git_path(), known.branch.as_deref(), &known.head);
         format!(
-            "put .git back from a backup, or make it again from that copy, files stay as they are: `git init -q {dir} && {fetch} && git -C {dir} update-ref {branch} {head} && git -C {dir} symbolic-ref HEAD {branch} && git -C {dir} reset -q`"
+            "put .git back from a backup, or make it again from that copy, files stay as they are: `{commands}`"
         )
     }
 
@@ -182,6 +179,20 @@ impl Place {
         };
         format!("`printf '%s\\n' {} > {file}` makes it name what the last run was on", quoted(&line))
     }
+}
+
+fn fetch(dir: &Path, copy: &Path, edge: &str, head: &CommitId) -> String {
+    format!("git -C {} fetch -q {edge}{} {head}", word(dir), word(copy))
+}
+
+/// The commands that make the repository of a work tree again from a copy of ours. Files stay as they are.
+pub(crate) fn made_again(dir: &Path, copy: &Path, branch: Option<&str>, head: &CommitId) -> String {
+    let fetch = fetch(dir, copy, "--update-shallow ", head);
+    let branch = branch.map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch)).unwrap_or("main");
+    let (dir, branch) = (word(dir), quoted(&format!("refs/heads/{branch}")));
+    format!(
+        "git init -q {dir} && {fetch} && git -C {dir} update-ref {branch} {head} && git -C {dir} symbolic-ref HEAD {branch} && git -C {dir} reset -q"
+    )
 }
 
 fn word(path: &Path) -> String {

@@ -299,62 +299,43 @@ fn a_crashed_turn_whose_mark_is_lost_stops_once_and_the_next_run_goes_on() {
     }
 }
 
-#[test]
-fn a_git_directory_that_a_killed_turn_left_unfit_to_be_opened_is_mended_before_it_is_opened() {
-    for (damage, says) in [
-        ("mkfifo .git/refs/heads/p", "refs/heads/p"),
-        ("echo garbage >> .git/packed-refs", "packed-refs"),
-        ("echo garbage > .git/HEAD", ".git/HEAD"),
-        ("mkdir -p .git/refs/heads/$(printf 'a/%.0s' $(seq 220))", "deeper than"),
-    ] {
-        let w = World::new();
-        let here = w.fifo("here");
-        let hook = sh("printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
-        w.play(
-            "idle",
-            &[&[
-                "write: {path: a.py, text: 'a = 1'}",
-                "commit: Half the work",
-                &hook,
-                &sh(damage),
-                &here.tell(),
-                "hang",
-            ]],
-        );
-        let live = w.start(&[]);
-        here.told();
-        w.recorded("peer-spawned", 1);
-        // Who does not hold the lock mends nothing.
-        assert_ne!(w.run(&["--max-ticks=1"]).code, 0);
-        assert!(w.has(".git/hooks/pre-commit"), "{damage}");
-        live.crash();
-        w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-        let tick = w.tick(1);
-        assert!(tick.recovered && tick.commits.len() == 1, "{damage}: {tick:#?}");
-        assert_eq!(tick.warnings_emitted.iter().filter(|t| t.contains(says)).count(), 1, "{tick:#?}");
-        assert_eq!(tick.git_tampered, ["hooks/pre-commit"], "{damage}");
-        w.settled();
-    }
+/// A loop that was killed in a turn that had worked, planted a hook, and done this.
+fn killed_after(damage: &str) -> World {
+    let w = World::new();
+    let here = w.fifo("here");
+    let hook = sh("printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
+    let work = ["write: {path: a.py, text: 'a = 1'}", "commit: Half the work"];
+    w.play("idle", &[&[work[0], work[1], &hook, &sh(damage), &here.tell(), "hang"]]);
+    let live = w.start(&[]);
+    here.told();
+    w.recorded("peer-spawned", 1);
+    // Who does not hold the lock puts nothing back.
+    assert_ne!(w.run(&["--max-ticks=1"]).code, 0);
+    assert!(w.has(".git/hooks/pre-commit"), "{damage}");
+    live.crash();
+    w
+}
+
+fn taken_up(w: &World, tampered: &[&str]) {
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    let tick = w.tick(1);
+    assert!(tick.recovered && tick.commits.len() == 1, "{tick:#?}");
+    assert_eq!(tick.git_tampered, tampered);
+    w.settled();
 }
 
 #[test]
-fn a_git_directory_that_gates_of_a_killed_loop_left_unfit_to_be_opened_is_mended_before_it_is_opened() {
-    let w = World::new();
-    let here = w.fifo("here");
-    let go = w.path("go");
-    w.gate(&format!(
-        "test -f {} || {{ mkfifo .git/refs/heads/p; echo here > {}; exec tail -f /dev/null; }}",
-        go.display(),
-        w.path("here").display()
-    ));
-    let live = w.start(&[]);
-    here.told();
-    live.crash();
-    fs::write(&go, "").unwrap();
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff"]]);
-    w.run(&["--max-ticks=1"]);
-    assert!(!w.has(".git/refs/heads/p") && !w.store().join("git/gates.json").exists());
-    w.settled();
+fn settings_that_a_killed_turn_left_unreadable_are_put_back_before_the_repository_is_opened() {
+    let w = killed_after("echo '[garbage' > .git/config; echo /tmp > .git/commondir");
+    taken_up(&w, &["commondir", "config", "hooks/pre-commit"]);
+}
+
+#[test]
+fn a_git_directory_that_a_killed_turn_left_unfit_to_be_opened_is_refused_until_that_is_undone() {
+    let w = killed_after("mkfifo .git/refs/heads/p");
+    w.run(&["--max-ticks=1"]).refused(5, "refs/heads/p");
+    fs::remove_file(w.repo().join(".git/refs/heads/p")).unwrap();
+    taken_up(&w, &["hooks/pre-commit"]);
 }
 
 /// A loop that was killed while a gate ran that had done this; the gate passes from here on.

@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use peers_model::record::{TickOutcome, TickRecord};
-
 use crate::world::{Ran, World, sh};
 
 /// What the turn does before it wrecks something: honest work, handed over.
@@ -16,11 +14,10 @@ fn wreck(w: &World, steps: &[&str]) -> Ran {
     w.run(&["--max-ticks=1", "--no-skeptic"])
 }
 
-/// The run stopped, told why, and left the tick open; put back, the next run takes it up.
-fn stopped_and_recovered(w: &World, ran: &Ran, reasons: &[(&str, i32)], put_back: impl FnOnce()) {
-    let told =
-        reasons.iter().any(|(r, code)| ran.last_line() == format!("Stopped: {r}") && ran.code == *code);
-    assert!(told, "{ran:#?}");
+/// The run stopped and left the tick open; put back, the next run takes it up.
+#[track_caller]
+fn stopped_and_recovered(w: &World, ran: &Ran, put_back: impl FnOnce()) {
+    ran.stopped("tamper:git", 5);
     assert!(w.dead().open.is_some(), "the tick stays open");
     assert!(w.ticks().is_empty());
     put_back();
@@ -32,16 +29,28 @@ fn stopped_and_recovered(w: &World, ran: &Ran, reasons: &[(&str, i32)], put_back
     w.settled();
 }
 
-const REDIRECTED: (&str, i32) = ("tamper:git-redirected", 5);
-const UNREADABLE: (&str, i32) = ("error:git", 70);
-
 #[test]
 fn a_git_directory_that_was_deleted_stops_the_run_and_a_copy_of_it_lets_it_go_on() {
     let w = World::new();
     let ran = wreck(&w, &[&sh("cp -a .git ../saved"), "delete_git"]);
-    stopped_and_recovered(&w, &ran, &[REDIRECTED, UNREADABLE], || {
+    stopped_and_recovered(&w, &ran, || {
         fs::rename(w.path("saved"), w.repo().join(".git")).unwrap();
     });
+}
+
+#[test]
+fn a_git_directory_that_was_deleted_is_made_again_as_the_exit_says_and_no_file_is_lost() {
+    let w = World::new();
+    let before = w.head();
+    wreck(&w, &["delete_git"]).stopped("tamper:git", 5);
+    let kept = w.salvaged()["tick-00001/stopped"].clone();
+    assert_eq!(w.git_control(&["show", &format!("{kept}:fixed")]), "yes");
+    w.do_as_told();
+    assert_eq!((w.head(), w.status()), (before, "?? fixed".to_owned()));
+    w.play("idle", &[&[], &WORK]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    assert!(w.tick(1).recovered);
+    w.settled();
 }
 
 #[test]
@@ -49,7 +58,7 @@ fn a_git_directory_that_was_moved_away_stops_the_run_until_it_is_back() {
     for leave in ["nothing", "file", "symlink"] {
         let w = World::new();
         let ran = wreck(&w, &[&format!("move_git: {{leave: {leave}}}")]);
-        stopped_and_recovered(&w, &ran, &[REDIRECTED], || {
+        stopped_and_recovered(&w, &ran, || {
             let dot = w.repo().join(".git");
             drop(fs::remove_file(&dot));
             fs::rename(w.path("repo.git-moved"), dot).unwrap();
@@ -61,7 +70,7 @@ fn a_git_directory_that_was_moved_away_stops_the_run_until_it_is_back() {
 fn a_git_directory_that_was_swapped_for_a_copy_stops_the_run() {
     let w = World::new();
     let ran = wreck(&w, &[&sh("mv .git ../saved; cp -a ../saved .git; git -C . config core.pager evil")]);
-    assert_eq!((ran.last_line(), ran.code), ("Stopped: tamper:git-redirected", 5));
+    assert_eq!((ran.last_line(), ran.code), ("Stopped: tamper:git", 5));
     // Started again as it is, what was planted in the copy goes and the tick is taken up.
     w.play("idle", &[]);
     w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
@@ -71,48 +80,45 @@ fn a_git_directory_that_was_swapped_for_a_copy_stops_the_run() {
 }
 
 #[test]
-fn a_head_that_is_garbage_is_put_back() {
+fn a_head_that_is_garbage_stops_the_run_until_it_names_the_branch_again() {
     let w = World::new();
-    wreck(&w, &["corrupt_git: head"]).stopped("complete", 0);
-    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("HEAD")), "{:?}", w.tick(1));
+    let ran = wreck(&w, &["corrupt_git: head"]);
+    stopped_and_recovered(&w, &ran, || w.do_as_told());
     assert_eq!(w.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
-    w.settled();
 }
 
 #[test]
-fn a_branch_that_is_garbage_is_put_back_to_where_the_turn_began_and_the_work_is_kept() {
+fn a_branch_that_is_garbage_stops_the_run_and_the_work_is_kept() {
     let w = World::new();
     let before = w.head();
     let note = sh(&format!("git rev-parse HEAD > {}", w.path("tip").display()));
-    wreck(&w, &[&note, "corrupt_git: ref"]).stopped("max_ticks", 0);
-    let tick = w.tick(1);
-    assert_eq!((w.head(), tick.success, tick.commits.len()), (before, false, 0), "{tick:?}");
-    assert!(tick.warnings_emitted.iter().any(|t| t.contains("refs/heads/main") && t.contains("salvage")));
-    assert_eq!(w.salvaged()["tick-00001/heads/main"], w.noted("tip"));
+    wreck(&w, &[&note, "corrupt_git: ref"]).stopped("tamper:git", 5);
+    assert!(w.exit().detail.contains("`refs/heads/main` cannot be read"), "{}", w.exit().detail);
+    assert_eq!(w.salvaged()["tick-00001/tip"], w.noted("tip"));
+    w.do_as_told();
     w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+    assert_eq!((w.head(), w.tick(1).commits.len()), (before, 0));
     w.settled();
 }
 
 #[test]
-fn a_turn_that_makes_all_objects_garbage_loses_its_own_work_alone() {
+fn a_turn_that_makes_all_objects_garbage_stops_the_run_and_loses_its_own_work_alone() {
     let w = World::new();
     let before = w.head();
-    wreck(&w, &["corrupt_git: objects"]).stopped("max_ticks", 0);
-    let tick = w.tick(1);
-    assert!(!tick.success && tick.commits.is_empty(), "{tick:#?}");
+    wreck(&w, &["corrupt_git: objects"]).stopped("tamper:git", 5);
+    assert!(w.exit().detail.contains("no commit here"), "{}", w.exit().detail);
+    w.do_as_told();
     assert_eq!(w.head(), before);
-    assert_eq!(w.get("readme.txt"), "start\n");
-    let told = |word: &str| tick.warnings_emitted.iter().any(|t| t.contains(word));
-    assert!(told("changed `objects/"), "{tick:#?}");
-    assert!(w.try_git(&w.repo(), &["fsck", "--full", "--no-reflogs"]).status.success());
-    w.play("idle", &[&[], &WORK]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!(w.tick(2).commits.len(), 1, "{:#?}", w.tick(2));
+    w.git(&["rev-list", "--objects", "main"]);
+    w.play("idle", &[]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]);
+    assert!(w.tick(1).recovered && w.tick(1).commits.is_empty(), "{:#?}", w.tick(1));
+    assert_eq!((w.head(), w.get("readme.txt")), (before, "start\n".to_owned()));
     w.settled();
 }
 
 #[test]
-fn an_object_that_a_turn_spoils_before_the_other_peer_makes_it_does_not_spoil_its_work() {
+fn an_object_that_was_spoiled_before_a_peer_made_it_stops_the_run_and_the_exit_names_its_file() {
     let w = World::new();
     let plant = sh(
         "p=$(echo 'b = 1' | git hash-object -w --stdin | sed 's,^..,.git/objects/&/,'); chmod u+w $p; echo garbage > $p",
@@ -122,10 +128,11 @@ fn an_object_that_a_turn_spoils_before_the_other_peer_makes_it_does_not_spoil_it
         "idle",
         &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First", &plant], &[&work, "handoff: Work"]],
     );
+    w.run(&["--max-ticks=2"]).stopped("tamper:git", 5);
+    w.do_as_told();
+    assert_eq!(w.head(), w.tick(1).head_after.as_str());
+    w.play("idle", &[&[], &[], &[&work, "handoff: Work"]]);
     w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    let bob = w.tick(2);
-    assert_eq!((bob.outcome, bob.commits.len()), (TickOutcome::Handoff, 1), "{bob:#?}");
-    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("changed `objects/")), "{:#?}", w.tick(1));
     assert_eq!(w.git(&["show", "HEAD:b.py"]), "b = 1");
     w.settled();
 }
@@ -141,12 +148,11 @@ fn a_configuration_that_is_garbage_is_put_back() {
 }
 
 #[test]
-fn a_garbled_index_does_not_hide_what_was_committed() {
+fn a_garbled_index_stops_the_run_until_it_is_made_again_and_hides_nothing() {
     let w = World::new();
-    wreck(&w, &["corrupt_git: index"]).stopped("complete", 0);
-    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("index")), "{:?}", w.tick(1));
-    assert_eq!(w.status(), "", "the operator's git can read it again");
-    w.settled();
+    let ran = wreck(&w, &["corrupt_git: index"]);
+    stopped_and_recovered(&w, &ran, || w.do_as_told());
+    assert_eq!(w.status(), "");
 }
 
 #[test]
@@ -207,24 +213,30 @@ fn a_hook_of_the_operator_that_was_removed_comes_back() {
 }
 
 #[test]
-fn pipes_in_place_of_files_of_git_are_removed_and_do_not_hang_the_run() {
-    for name in [
-        "HEAD",
-        "index",
-        "logs/HEAD",
-        "packed-refs",
-        "objects/pack/pack-x.pack",
-        "refs/heads/other",
-        "refs/tags/other",
-    ] {
+fn pipes_in_place_of_files_of_git_stop_the_run_and_do_not_hang_it() {
+    for name in ["HEAD", "index", "packed-refs", "objects/pack/pack-x.pack", "refs/heads/other"] {
         let w = World::new();
-        wreck(&w, &[&sh(&format!("rm -f .git/{name}; mkfifo .git/{name}"))]).stopped("complete", 0);
-        let tick = w.tick(1);
-        assert!(tick.success, "{tick:?}");
-        assert!(tick.warnings_emitted.iter().any(|t| t.contains(name) && t.contains("FIFO")), "{tick:?}");
-        assert_eq!(w.status(), "", "{name}");
-        w.settled();
+        let saved = w.path("saved");
+        let plant = sh(&format!("mv .git/{name} {}; mkfifo .git/{name}", saved.display()));
+        let ran = wreck(&w, &[&plant]);
+        let detail = w.exit().detail;
+        assert!(detail.contains(name) && detail.contains("FIFO"), "{detail}");
+        assert!(w.salvaged().contains_key("tick-00001/stopped"), "{name}");
+        w.do_as_told();
+        stopped_and_recovered(&w, &ran, || {
+            fs::remove_file(w.repo().join(".git").join(name)).unwrap();
+            if saved.exists() {
+                fs::rename(&saved, w.repo().join(".git").join(name)).unwrap();
+            }
+        });
     }
+}
+
+#[test]
+fn packed_references_that_are_none_stop_the_run() {
+    let w = World::new();
+    let ran = wreck(&w, &[&sh("cp .git/packed-refs ../saved; echo garbage >> .git/packed-refs")]);
+    stopped_and_recovered(&w, &ran, || fs::remove_file(w.repo().join(".git/packed-refs")).unwrap());
 }
 
 #[test]
@@ -236,89 +248,53 @@ fn locks_of_references_that_a_turn_left_do_not_stop_the_loop_for_ever() {
     w.settled();
 }
 
-/// Two commits of the operator, then ann destroys something, and bob commits so much that git itself has to
-/// compare histories. Returns ann's record.
-fn destroyed(w: &World, script: &str) -> TickRecord {
-    fs::create_dir(w.repo().join("src")).unwrap();
+/// Two commits of the operator, and a turn that works and does this.
+fn after_two(w: &World, script: &str) -> Ran {
     w.put("src/one.py", "one = 1\n");
     w.commit("One");
     w.put("src/two.py", "two = 2\n");
     w.commit("Two");
-    let big = sh("mkdir many; for i in $(seq 400); do echo $i > many/$i; done");
-    w.play(
-        "idle",
-        &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First", &sh(script)], &[&big, "handoff: Much"]],
-    );
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    let (ann, bob) = (w.tick(1), w.tick(2));
-    assert_eq!((bob.outcome, bob.commits.len()), (TickOutcome::Handoff, 1), "{bob:#?}");
-    let checked = w.try_git(&w.repo(), &["fsck", "--full", "--strict"]);
-    assert!(checked.status.success(), "{checked:?}");
-    assert_eq!(w.git(&["rev-parse", "HEAD~1"]), ann.head_after.as_str());
-    w.settled();
-    ann
+    wreck(w, &[&sh(script)])
 }
 
 #[test]
-fn objects_that_a_turn_destroys_are_written_back_and_told_as_its_doing() {
+fn an_object_that_the_tip_needs_and_a_turn_destroys_stops_the_run_and_comes_back_as_the_exit_says() {
     let object = |of: &str| {
         format!("o=$(git rev-parse {of}); p=.git/objects/$(echo $o | cut -c-2)/$(echo $o | cut -c3-)")
     };
-    for (of, how) in [
-        ("HEAD~2", "chmod u+w $p; echo garbage > $p"),
-        ("HEAD~1^{tree}", "rm -f $p"),
-        ("HEAD~1:src", "chmod u+w $p; : > $p"),
-        ("HEAD:src/one.py", "rm -f $p"),
-        ("HEAD~1", "chmod u+w $p; echo garbage > $p"),
-    ] {
+    for (of, how) in [("HEAD:src", "chmod u+w $p; : > $p"), ("HEAD:src/one.py", "rm -f $p")] {
         let w = World::new();
-        let ann = destroyed(&w, &format!("{}; {how}", object(of)));
-        let told = |t: &String| t.contains("changed `objects/") && t.contains("it was restored");
-        assert!(ann.warnings_emitted.iter().any(told), "{of}: {:#?}", ann.warnings_emitted);
+        let ran = after_two(&w, &format!("{}; {how}", object(of)));
+        stopped_and_recovered(&w, &ran, || w.do_as_told());
+        w.git(&["fsck", "--full", "--strict"]);
     }
 }
 
 #[test]
-fn what_git_keeps_to_be_faster_cannot_make_work_unreadable() {
-    for (name, of_git) in [
-        ("info/commit-graph", ""),
-        ("info/commit-graphs/commit-graph-chain", ""),
-        ("pack/multi-pack-index", ""),
-        ("pack/multi-pack-index", "MIDX"),
-        ("pack/pack-1111111111111111111111111111111111111111.idx", ""),
-    ] {
-        let w = World::new();
-        let path = format!(".git/objects/{name}");
-        let script = format!(
-            "mkdir -p $(dirname {path}); {{ printf '{of_git}'; yes garbage | head -c 3000; }} > {path}"
-        );
-        let ann = destroyed(&w, &script);
-        assert!(!w.has(&path), "{name}");
-        let told = ann.warnings_emitted.iter().any(|t| t.contains(&format!("changed `objects/{name}`")));
-        // One that looks like git's own may be.
-        assert_eq!(
-            told,
-            of_git.is_empty() && !name.ends_with("chain"),
-            "{name}: {:#?}",
-            ann.warnings_emitted
-        );
-    }
-}
-
-#[test]
-fn an_index_of_a_pack_that_a_turn_writes_over_is_made_again() {
+fn an_index_of_a_pack_that_a_turn_writes_over_stops_the_run_and_nothing_known_is_lost() {
     let w = World::new();
     w.git(&["gc", "-q"]);
-    let ann = destroyed(&w, "for i in .git/objects/pack/*.idx; do chmod u+w $i; echo garbage > $i; done");
-    assert!(ann.warnings_emitted.iter().any(|t| t.contains("changed `objects/pack/pack-")), "{ann:#?}");
+    let ran = after_two(&w, "for i in .git/objects/pack/*.idx; do chmod u+w $i; echo garbage > $i; done");
+    stopped_and_recovered(&w, &ran, || w.do_as_told());
+    assert_eq!(w.git(&["show", "HEAD:readme.txt"]), "start");
 }
 
 #[test]
-fn a_turn_may_tidy_up_the_object_store() {
-    let w = World::new();
-    let tidy = "git gc -q --prune=now; git repack -q -a -d --write-midx; git commit-graph write --reachable";
-    let ann = destroyed(&w, tidy);
-    assert!(ann.warnings_emitted.iter().all(|t| !t.contains("objects")), "{:#?}", ann.warnings_emitted);
+fn ordinary_work_with_git_does_not_stop_the_run() {
+    for act in [
+        "git gc -q --prune=now; git repack -q -a -d --write-midx; git commit-graph write --reachable; git prune",
+        "git pack-refs --all; git multi-pack-index write; : > .git/objects/pack/tmp_pack_x; : > .git/gc.pid",
+        "echo x >> readme.txt; git stash -q; git stash pop -q; git checkout -q readme.txt; git worktree add -q ../beside",
+        "git commit -q --allow-empty -m More; GIT_EDITOR=true git rebase -q -i --force-rebase HEAD~1",
+        "git clone -q --bare . ../other.git; git fetch -q --depth=1 file://$(cd ..; pwd)/other.git main",
+        "git tag -a -m t t; git notes add -m n; git branch side HEAD~1; git branch -q -D side; git reflog expire --expire=now --all",
+    ] {
+        let w = World::new();
+        after_two(&w, act).stopped("complete", 0);
+        assert!(w.tick(1).success, "{act}: {:#?}", w.tick(1));
+        w.git(&["fsck", "--full", "--strict"]);
+        w.settled();
+    }
 }
 
 /// A pack whose index gives the object `id` other content, with all checksums right; a step that puts it into
@@ -357,8 +333,8 @@ fn planted(w: &World, id: &str, content: &str) -> String {
 }
 
 #[test]
-fn a_pack_that_gives_a_file_other_content_makes_no_gate_green_and_the_turn_is_told_of_it() {
-    for end in ["the turn", "a gate"] {
+fn a_pack_that_gives_a_file_other_content_proves_nothing() {
+    for end in ["the turn", "a gate", "nobody"] {
         let w = World::new();
         w.put("fixed", "bad\n");
         w.commit("Bad");
@@ -366,63 +342,47 @@ fn a_pack_that_gives_a_file_other_content_makes_no_gate_green_and_the_turn_is_to
         let script = w.path("plant.sh");
         let (flag, command) = (w.path("flag"), plant.strip_prefix("shell: ").unwrap());
         fs::write(&script, serde_json::from_str::<String>(command).unwrap()).unwrap();
-        let step = if end == "the turn" { plant } else { sh(&format!(": > {}", flag.display())) };
+        if end == "nobody" {
+            let mut planting = std::process::Command::new("sh");
+            assert!(planting.arg(&script).current_dir(w.repo()).status().unwrap().success());
+        }
+        let step = match end {
+            "the turn" => plant,
+            "a gate" => sh(&format!(": > {}", flag.display())),
+            _ => sh("true"),
+        };
         w.gate(&format!(
             "git show HEAD:fixed | grep -q safe && exit; if rm {} 2>/dev/null; then sh {}; fi; exit 1",
             flag.display(),
             script.display()
         ));
-        w.play(
-            "idle",
-            &[
-                &["write: {path: a.py, text: 'a = 1'}", "handoff: First", &step],
-                &["write: {path: b.py, text: 'b = 1'}", "handoff: Second"],
-            ],
-        );
-        w.run(&["--max-ticks=3", "--no-skeptic"]).stopped("max_ticks", 0);
-        let told = |tick: &TickRecord| {
-            tick.warnings_emitted.iter().any(|t| t.contains("objects/pack/pack-") && t.contains(".idx"))
-        };
-        assert_eq!(w.ticks().iter().any(told), end == "the turn", "{end}: {:#?}", w.ticks());
+        w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First", &step]]);
+        let ran = w.run(&["--max-ticks=3", "--no-skeptic"]);
+        assert_ne!(ran.last_line(), "Stopped: complete", "{end}: {ran:#?}");
         assert!(!flag.exists(), "a gate planted it");
-        assert_eq!(w.git(&["show", "HEAD:fixed"]), "bad", "{end}");
-        assert_eq!(w.tick(2).commits.len(), 1, "{end}: {:#?}", w.tick(2));
-        w.settled();
+        if end == "nobody" {
+            ran.stopped("tamper:git", 5);
+        } else {
+            w.settled();
+        }
     }
 }
 
 #[test]
-fn a_pack_that_hides_the_commit_of_head_neither_stops_the_loop_nor_harms_the_next_peer() {
+fn a_pack_that_hides_the_commit_of_head_stops_the_run_until_it_is_gone() {
     for name in ["HEAD", "HEAD^{tree}"] {
         let w = World::new();
         w.put("other", "bad\n");
         w.commit("Bad");
-        let plant = planted(&w, &w.git(&["rev-parse", name]), "no such thing\n");
-        w.play("idle", &[&[&plant], &["write: {path: b.py, text: 'b = 1'}", "handoff: Second"]]);
-        w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-        let (ann, bob) = (w.tick(1), w.tick(2));
-        assert!(ann.warnings_emitted.iter().any(|t| t.contains("objects/pack/pack-")), "{name}: {ann:#?}");
-        assert_eq!((bob.outcome, bob.commits.len()), (TickOutcome::Handoff, 1), "{name}: {bob:#?}");
-        assert!(w.try_git(&w.repo(), &["fsck", "--full"]).status.success());
+        let id = w.git(&["rev-parse", name]);
+        let plant = planted(&w, &id, "no such thing\n");
+        w.play("idle", &[&[&plant]]);
+        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("tamper:git", 5);
+        for end in ["pack", "idx"] {
+            fs::remove_file(w.repo().join(format!(".git/objects/pack/pack-{id}.{end}"))).unwrap();
+        }
+        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
+        assert_eq!(w.git(&["show", "HEAD:other"]), "bad", "{name}");
         w.settled();
     }
-}
-
-#[test]
-fn a_pack_that_was_planted_between_runs_does_not_count() {
-    let w = World::new();
-    w.put("fixed", "bad\n");
-    w.commit("Bad");
-    let plant = planted(&w, &w.git(&["rev-parse", "HEAD:fixed"]), "safe = 1\n");
-    let command: String = serde_json::from_str(plant.strip_prefix("shell: ").unwrap()).unwrap();
-    w.gate("git show HEAD:fixed | grep -q safe");
-    let done =
-        std::process::Command::new("sh").args(["-c", &command]).current_dir(w.repo()).status().unwrap();
-    assert!(done.success());
-    w.play("idle", &[]);
-    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("max_ticks", 0);
-    assert_eq!(w.git(&["show", "HEAD:fixed"]), "bad");
-    let told = |t: &String| t.contains("objects/pack/pack-") && t.contains("made again");
-    assert!(w.tick(1).warnings_emitted.iter().any(told), "{:#?}", w.tick(1));
-    w.settled();
 }

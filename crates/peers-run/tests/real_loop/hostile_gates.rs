@@ -125,7 +125,7 @@ fn a_gate_that_deletes_the_work_tree_stops_the_loop() {
     let w = World::new();
     let cmd = format!("cp -a \"$PWD\" ../saved; rm -rf \"$PWD\"; {}", note(&w));
     let ran = hostile(&w, &entry("hostile", &cmd, ""));
-    let reasons = ["tamper:peer-dir", "tamper:git-redirected"];
+    let reasons = ["tamper:peer-dir", "tamper:git"];
     let told = reasons.iter().any(|reason| ran.last_line() == format!("Stopped: {reason}"));
     assert!(told && ran.code == 5, "{ran:#?}");
     assert!(w.ticks().is_empty() && !w.repo().exists(), "nothing is made in its place");

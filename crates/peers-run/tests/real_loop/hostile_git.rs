@@ -302,7 +302,7 @@ fn both_tips_are_kept_when_a_killed_turn_was_on_another_branch() {
 }
 
 #[test]
-fn a_branch_that_was_made_another_name_for_one_is_put_back_and_the_work_kept() {
+fn a_branch_that_was_made_another_name_for_one_stops_the_run_and_the_work_is_kept() {
     for target in ["release", "orphan", "main"] {
         let w = World::new();
         w.git(&["branch", "release"]);
@@ -315,29 +315,31 @@ fn a_branch_that_was_made_another_name_for_one_is_put_back_and_the_work_kept() {
             &note,
         ];
         w.play("idle", &[&steps, &PLAIN]);
-        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-        let tick = w.tick(1);
-        warned(&tick, &["refs/heads/main", target]);
-        assert_eq!((w.head(), tick.success, tick.commits.len()), (before, false, 0), "{target}: {tick:?}");
-        assert!(!w.try_git(&w.repo(), &["symbolic-ref", "-q", "refs/heads/main"]).status.success());
+        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("tamper:git", 5);
+        let named = format!("`refs/heads/main` is another name for `refs/heads/{target}`");
+        assert!(w.exit().detail.contains(&named), "{}", w.exit().detail);
         if target == "release" {
-            assert_eq!(w.salvaged()["tick-00001/heads/main"], w.noted("tip"));
+            assert_eq!(w.salvaged()["tick-00001/tip"], w.noted("tip"));
         }
-        w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+        w.do_as_told();
+        w.run(&["--max-ticks=1"]);
+        assert_eq!((w.tick(1).head_after.as_str(), w.tick(1).commits.len()), (&*before, 0), "{target}");
+        assert!(!w.try_git(&w.repo(), &["symbolic-ref", "-q", "refs/heads/main"]).status.success());
         w.settled();
     }
 }
 
 #[test]
-fn a_branch_that_names_nothing_is_put_back() {
+fn a_branch_that_names_nothing_stops_the_run_until_it_is_set_back() {
     let w = World::new();
     let before = w.head();
     let steps = [&*sh("echo 1234567890123456789012345678901234567890 > .git/refs/heads/main")];
     w.play("idle", &[&steps, &PLAIN]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    warned(&w.tick(1), &["refs/heads/main", "no commit"]);
+    w.run(&["--max-ticks=1"]).stopped("tamper:git", 5);
+    assert!(w.exit().detail.contains("no commit"), "{}", w.exit().detail);
+    w.do_as_told();
     assert_eq!(w.head(), before);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
     w.settled();
 }
 
@@ -440,19 +442,28 @@ fn more_commits_than_can_be_looked_at_are_set_aside() {
 }
 
 #[test]
-fn work_whose_objects_are_borrowed_from_elsewhere_is_set_aside() {
+fn work_whose_objects_are_borrowed_from_elsewhere_stops_the_run_and_is_given_up_as_the_exit_says() {
     let w = World::new();
-    let elsewhere = w.path("elsewhere");
-    unreadable(
+    let before = w.head();
+    let evil = hostile(
         &w,
+        "evil.sh",
         &format!(
             "git init -q --bare {0}; mkdir -p .git/objects/info; echo {0}/objects > .git/objects/info/alternates
              id=$(echo borrowed | git -C {0} hash-object -w --stdin)
              t=$( (git ls-tree HEAD; printf '100644 blob %s\\tborrowed\\n' $id) | git mktree)
              c=$(git commit-tree -p HEAD -m Borrowed $t)",
-            elsewhere.display()
+            w.path("elsewhere").display()
         ),
     );
+    w.play("idle", &[&[&evil], &PLAIN]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("tamper:git", 5);
+    assert!(w.exit().detail.contains("there is no copy of it"), "{}", w.exit().detail);
+    w.do_as_told();
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("max_ticks", 0);
+    let (ann, bob) = (w.tick(1), w.tick(2));
+    assert_eq!((ann.commits.len(), bob.head_before.as_str(), bob.commits.len()), (0, &*before, 1), "{bob:?}");
+    w.settled();
 }
 
 #[test]

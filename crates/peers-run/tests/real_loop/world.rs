@@ -428,6 +428,21 @@ impl World {
             .unwrap()
     }
 
+    /// Runs the command that the exit of the last run names.
+    #[track_caller]
+    pub(crate) fn do_as_told(&self) {
+        let detail = self.exit().detail;
+        let command = detail.rsplit('`').nth(1).unwrap_or_else(|| panic!("no command in {detail}"));
+        let done = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(self.dir.path())
+            .env("HOME", self.dir.path())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{command}: {done:?}");
+    }
+
     pub(crate) fn head(&self) -> String {
         self.git(&["rev-parse", "HEAD"])
     }
