@@ -68,7 +68,6 @@ pub use index_mark::{IndexMark, IndexSettled, LeftOut};
 pub use inspect::{GitWarning, WarningKind, scan};
 pub use known::Generation;
 pub use merge::{MergeStyle, Merged};
-pub use notes::NoteFact;
 pub use outward::OutwardLink;
 pub use ref_list::{BranchState, RefValue};
 pub use repo::PeerRepo;

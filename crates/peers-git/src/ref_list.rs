@@ -106,18 +106,6 @@ impl PeerRepo {
         None
     }
 
-    /// Whether a commit and the top of its tree can be read here, hashes checked.
-    #[must_use]
-    pub fn can_read(&self, commit: &CommitId) -> bool {
-        let read = || -> Option<()> {
-            let odb = objects::odb(&self.repo).ok()?;
-            let oid = ids::commit_oid(commit).ok()?;
-            let tree = objects::parse_commit(odb.read(oid).ok()?.data())?.tree;
-            objects::read_tree(&odb, tree).ok().map(drop)
-        };
-        read().is_some()
-    }
-
     /// What a branch (full name) is. Follows nothing that an agent could make endless.
     ///
     /// # Errors

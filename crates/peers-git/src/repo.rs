@@ -216,7 +216,7 @@ impl PeerRepo {
     /// # Errors
     /// [`GitError::Io`] when it cannot be removed.
     pub fn remove_index_lock(&self) -> Result<bool, GitError> {
-        self.remove_lock(&self.git_dir.join("index.lock"))
+        Self::remove_lock(&self.git_dir.join("index.lock"))
     }
 
     /// Locks of references that somebody holds or left behind: of `HEAD`, of the packed references, of the
@@ -247,7 +247,7 @@ impl PeerRepo {
                 return (shown, removed);
             }
             for lock in found {
-                if self.remove_lock(&lock).unwrap_or(false) {
+                if Self::remove_lock(&lock).unwrap_or(false) {
                     removed += 1;
                     if shown.len() < SHOWN {
                         shown.push(lock);
@@ -260,7 +260,7 @@ impl PeerRepo {
     }
 
     /// Whether it was there.
-    fn remove_lock(&self, lock: &Path) -> Result<bool, GitError> {
+    fn remove_lock(lock: &Path) -> Result<bool, GitError> {
         let fail = |source| GitError::io(lock, source);
         let (Some(parent), Some(name)) = (lock.parent(), lock.file_name()) else { return Ok(false) };
         let dir = files::open_dir(parent).map_err(fail)?;

@@ -329,21 +329,6 @@ impl PeerRepo {
         }
         Ok(Self::open_known(&dir, self.common_dir())?)
     }
-
-    /// Removes a linked worktree with everything in it, and its entry in the git directory. The branch
-    /// stays.
-    ///
-    /// # Errors
-    /// [`GitError::NotFound`] when `dir` is not that worktree.
-    pub fn remove_linked(&self, dir: &Path, name: &str) -> Result<(), GitError> {
-        let linked = Self::open_known(dir, self.common_dir())?;
-        let admin = self.common_dir().join("worktrees").join(name);
-        if linked.git_dir() != admin || linked.git_dir() == self.git_dir() {
-            return Err(GitError::NotFound { what: format!("worktree `{}`", clean(name, 100)) });
-        }
-        files::remove_tree(linked.work_dir())?;
-        files::remove_tree(&admin)
-    }
 }
 
 fn fill_linked(

@@ -315,21 +315,16 @@ fn tags_are_made_once() {
 }
 
 #[test]
-fn notes_are_written_replaced_and_read() {
+fn notes_are_written_and_replaced() {
     let fixture = Fixture::new();
     let (first, second) = (fixture.head(), fixture.commit("second"));
     let repo = fixture.open();
     let notes = "refs/notes/peers-attest";
-    assert!(repo.facts().read_notes(notes).unwrap().is_empty());
     repo.write_notes(notes, &[(first.clone(), "x".into()), (second.clone(), "claude".into())], &substrate())
         .unwrap();
     repo.write_notes(notes, &[(first.clone(), "codex".into())], &substrate()).unwrap();
-    let mut expected: Vec<(CommitId, &str)> = vec![(first.clone(), "codex"), (second, "claude")];
-    expected.sort();
-    let found = repo.facts().read_notes(notes).unwrap();
-    let found: Vec<_> = found.iter().map(|note| (note.commit.clone(), note.text.as_str())).collect();
-    assert_eq!(found, expected);
-    assert!(fixture.git(&["notes", "--ref=peers-attest", "show", first.as_str()]).contains("codex"));
+    let show = |commit: &CommitId| fixture.git(&["notes", "--ref=peers-attest", "show", commit.as_str()]);
+    assert_eq!((show(&first).trim(), show(&second).trim()), ("codex", "claude"));
     assert!(repo.write_notes("refs/heads/main", &[], &substrate()).is_err());
 }
 

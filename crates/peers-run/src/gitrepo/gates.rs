@@ -174,7 +174,7 @@ impl GitRepo {
         let mut found = RepoHarvest::default();
         mend::files(mark, &self.git_dir, &mut found)?;
         let peer = self.open_sound()?;
-        self.guarded_refs(&peer, mark, &mut found)?;
+        Self::guarded_refs(&peer, mark, &mut found)?;
         self.take_unfinished(&peer, mark, &mut found)?;
         mend::debris(&peer, Some(mark), &mut found);
         self.check_branch(&peer, mark, from)?;

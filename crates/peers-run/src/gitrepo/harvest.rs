@@ -84,7 +84,7 @@ impl GitRepo {
         }
         let peer = self.open_sound()?;
         if let Some(mark) = mark {
-            self.guarded_refs(&peer, mark, &mut found)?;
+            Self::guarded_refs(&peer, mark, &mut found)?;
             self.take_unfinished(&peer, mark, &mut found)?;
         }
         mend::debris(&peer, mark, &mut found);
@@ -269,10 +269,7 @@ impl GitRepo {
         found: &mut RepoHarvest,
     ) -> Result<(), RepoFailure> {
         let Asked { tick, from, .. } = asked;
-        if !peer.can_read(from) {
-            // The store itself is broken: nothing here would help.
-            return Err(RepoFailure::Git(chain(error)));
-        }
+        self.check_tip(peer, from, None)?;
         let who = substrate(peers_sys::clock::now());
         let mut places = Vec::new();
         let branch_tip = match &mark.branch {

@@ -73,7 +73,6 @@ pub(super) fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoH
 impl GitRepo {
     /// Puts guarded references back.
     pub(super) fn guarded_refs(
-        &self,
         peer: &PeerRepo,
         mark: &TurnMark,
         found: &mut RepoHarvest,
@@ -121,7 +120,7 @@ impl GitRepo {
                 peer.set_head_branch(branch, &who)
             }
         }
-        .map_err(|error| self.garbled_head(peer, (mark, from), error))?;
+        .map_err(|error| Self::garbled_head(peer, (mark, from), error))?;
         found.warnings.push("HEAD named no branch with a commit after this turn and was put back".into());
         Ok(())
     }

@@ -75,7 +75,6 @@ impl GitRepo {
 
     /// A HEAD that cannot be set: it is no line that git understands.
     pub(super) fn garbled_head(
-        &self,
         peer: &PeerRepo,
         (mark, from): (&TurnMark, &CommitId),
         error: GitError,

@@ -188,7 +188,7 @@ fn fetch(dir: &Path, copy: &Path, edge: &str, head: &CommitId) -> String {
 /// The commands that make the repository of a work tree again from a copy of ours. Files stay as they are.
 pub(crate) fn made_again(dir: &Path, copy: &Path, branch: Option<&str>, head: &CommitId) -> String {
     let fetch = fetch(dir, copy, "--update-shallow ", head);
-    let branch = branch.map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch)).unwrap_or("main");
+    let branch = branch.map_or("main", |branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
     let (dir, branch) = (word(dir), quoted(&format!("refs/heads/{branch}")));
     format!(
         "git init -q {dir} && {fetch} && git -C {dir} update-ref {branch} {head} && git -C {dir} symbolic-ref HEAD {branch} && git -C {dir} reset -q"
