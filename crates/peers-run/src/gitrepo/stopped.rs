@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use peers_git::{BranchState, GitError, PeerRepo};
+use peers_git::{BranchState, GitError, PeerRepo, RefValue};
 use peers_model::{CommitId, TickNo};
 use peers_sys::dir::SafeDir;
 use peers_sys::term::{self, quoted as word};
@@ -103,7 +103,12 @@ impl GitRepo {
     pub(super) fn set_branch(&self, peer: &PeerRepo, branch: &str, to: &CommitId) -> Result<(), RepoFailure> {
         let who = substrate(peers_sys::clock::now());
         self.check_room(peer, branch)?;
-        let tip = peer.facts().reference(branch).map_err(failure)?;
+        // As it stands: what it names may be what cannot be read.
+        let listed = peer.list_refs(branch, usize::MAX).map_err(failure)?.unwrap_or_default();
+        let tip = match listed.get(branch) {
+            Some(RefValue::Direct(hash)) => CommitId::new(hash.as_str()).ok(),
+            Some(RefValue::Symbolic(_)) | None => None,
+        };
         match tip {
             Some(tip) if tip == *to => Ok(()),
             Some(tip) => peer.update_branch(branch, Some(&tip), to, &who, "peers: restore"),

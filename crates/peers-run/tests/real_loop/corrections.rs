@@ -115,11 +115,13 @@ fn row_48_a_revert_over_a_merge_and_a_dirty_tree_loses_nothing() {
 }
 
 #[test]
-fn row_48_a_revert_survives_an_index_that_was_broken_in_the_turn() {
+fn row_48_a_revert_waits_for_an_index_that_was_broken_in_the_turn() {
     let w = World::new();
     let broken: &[&str] = &[TEST_ONLY[0], TEST_ONLY[1], "corrupt_git: index"];
     w.play("idle", &[TEST_ONLY, HONEST, broken]);
-    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
+    w.run(&["--max-ticks=3"]).stopped("tamper:git", 5);
+    w.do_as_told();
+    w.run(&["--max-ticks=1"]);
     assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert));
     assert_eq!(w.status(), "");
     w.settled();
