@@ -65,16 +65,18 @@ fn a_directory_that_holds_something_is_refused() {
 #[test]
 fn a_rust_project_is_made_where_cargo_is() {
     let world = World::bare();
-    // A home without toolchains has nothing to build with; the real one is only read here.
-    let home = std::env::var_os("HOME").unwrap_or_default();
+    // Without what says where toolchains are there is nothing to build with; they are only read here.
+    let named = ["HOME", "RUSTUP_HOME", "CARGO_HOME"].map(|name| Some((name, std::env::var_os(name)?)));
+    let toolchains: Vec<_> = named.into_iter().flatten().collect();
     let dir = world.path("demo");
-    let cargo = world.command("cargo").env("HOME", &home).arg("--version").stderr(Stdio::null()).output();
+    let cargo =
+        world.command("cargo").envs(toolchains.clone()).arg("--version").stderr(Stdio::null()).output();
     assert!(
         cargo.is_ok_and(|done| done.status.success()),
         "what was built by cargo is tested where cargo is"
     );
     let mut command = world.command(crate::support::program());
-    command.env("HOME", &home).args(["demo", "--dir"]).arg(&dir);
+    command.envs(toolchains).args(["demo", "--dir"]).arg(&dir);
     let done = crate::support::Ended::of(&command.output().unwrap()).exits(0);
     assert!(done.out.starts_with("Stopped: complete\n"), "{}", done.out);
     assert!(dir.join("project/Cargo.toml").exists());
