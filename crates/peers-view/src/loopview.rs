@@ -15,18 +15,17 @@ use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, Disk, StoreError, accept, layout, load, store};
 use serde::{Deserialize, Serialize};
 
-use crate::attention::{self, Attention, Facts, GateFact, Spelling};
+use crate::advice::{self, Attention, Facts, Spelling};
 use crate::budget::{self, BudgetView};
 use crate::bugs::BugsView;
 use crate::converge::{self, ConvergeView};
 use crate::facts::{GitFacts, Here, Paths};
-use crate::gates::{self, GateRow};
+use crate::gates::{self, GateFact, GateRow};
 use crate::liveness::{self, Confinement, Liveness, Lock, OpenTurn};
-use crate::next::{apart, decided};
 use crate::notable::{self, LandedRow, Notable, UndoneRow};
 use crate::peers::{self, PeerRow};
 use crate::row::{LoopRow, RecentTick};
-use crate::setup::{self, Broken, Setup};
+use crate::setup::{self, Setup};
 use crate::soft::{self, SoftRow};
 use crate::sourced::Sourced;
 use crate::ticks::{self, JournalTail};
@@ -145,9 +144,9 @@ pub struct LoopView {
     /// What it asks of its operator.
     #[serde(skip)]
     pub attention: Attention,
-    /// How commands are spelt, where they are told by name.
+    /// It is shown to who has projects by name.
     #[serde(skip)]
-    pub(crate) told_by_name: Option<Spelling>,
+    pub(crate) by_name: bool,
 }
 
 /// A silence, and how long it may last.
@@ -304,7 +303,7 @@ impl LoopView {
         });
         let git = asked.git.value();
         if asked.foreign_lock {
-            alerts.push(Alert { kind: "foreign-lock", text: crate::attention::FOREIGN_LOCK.to_owned() });
+            alerts.push(Alert { kind: "foreign-lock", text: crate::advice::FOREIGN_LOCK.to_owned() });
         }
         for refusal in &asked.refusals {
             alerts.push(Alert { kind: REFUSED, text: format!("`peers run` would refuse: {refusal}") });
@@ -336,61 +335,94 @@ impl LoopView {
             silence,
             alerts,
             attention: Attention::default(),
-            told_by_name: None,
+            by_name: false,
         };
-        let out = crate::next::out(&view).into_iter();
-        view.alerts.extend(out.map(|text| Alert { kind: PEER, text }));
-        view.attention = view.attention(asked, config.value(), (moving.as_ref(), gate.as_ref()));
+        let (attention, out) = view.advice(asked, config.value(), (moving.as_ref(), gate.as_ref()));
+        view.alerts.extend(out.into_iter().map(|text| Alert { kind: PEER, text }));
+        view.attention = attention;
         view
     }
 
     /// The same for who has projects by name: what it asks is what its row asks, in the same words.
     #[must_use]
-    pub fn told_by_name(self, row: &LoopRow, spelling: Spelling) -> Self {
-        Self { attention: row.attention.clone(), told_by_name: Some(spelling), ..self }
+    pub fn told_by_name(self, row: &LoopRow) -> Self {
+        Self { attention: row.attention.clone(), by_name: true, ..self }
     }
 
-    /// What it asks of its operator, who types commands in the directory that was asked about.
-    fn attention(
+    /// What it asks of its operator, who types commands where the directory that was asked about may have to be
+    /// named; and the peers that have no turns.
+    fn advice(
         &self,
         asked: &Asked,
         config: Option<&Config>,
         (moving, gate): (Option<&OpenMove>, Option<&GateFact>),
-    ) -> Attention {
+    ) -> (Attention, Vec<String>) {
+        let spelling = Spelling::Loop { dir: asked.typed.clone() };
+        self.with_facts(&spelling, |facts| {
+            let facts = Facts {
+                idle_ms: config.map(|config| u64::from(config.health.idle_timeout_s.get()) * 1000),
+                gate,
+                needed: config.map(|config| config.goals.convergence_n.get()),
+                moving: moving.map(|moving| &moving.what),
+                moved: facts.moved.max(asked.heard),
+                free_bytes: asked.free_bytes,
+                foreign_lock: asked.foreign_lock,
+                refusals: &asked.refusals,
+                ..facts
+            };
+            (advice::attention(&facts), advice::out(&facts))
+        })
+    }
+
+    /// Gives what this view knows of its loop to who seeks advice.
+    pub(crate) fn with_facts<T>(&self, spelling: &Spelling, seek: impl FnOnce(Facts<'_>) -> T) -> T {
         let tail = self.journal.value();
         let ticks: Vec<RecentTick> =
             tail.map(|tail| tail.ticks.iter().map(RecentTick::of).collect()).unwrap_or_default();
         let run = self.core.value().and_then(|core| core.run.as_ref()).map(|run| &run.id);
         let mirror =
             tail.and_then(|tail| tail.mirror.as_ref()).filter(|(of, ..)| of.is_some() && of.as_ref() == run);
-        let broken: Vec<String> = self.setup.broken.iter().map(Broken::words).collect();
+        let above = self.setup.dir.as_ref().map(|dir| format!("{dir}/")).unwrap_or_default();
+        let broken: Vec<String> =
+            self.setup.broken.iter().map(|file| format!("{above}{}", file.words())).collect();
         let seam = self.alerts.iter().find(|alert| alert.kind == "journal").map(|alert| alert.text.as_str());
-        attention::attention(&Facts {
+        seek(Facts {
             now: self.at,
-            spelling: &Spelling::Loop { dir: apart(self).map(str::to_owned).or_else(|| asked.typed.clone()) },
+            spelling,
             live: self.liveness.as_ref(),
             unknown: None,
             damage: self.core.why().or(seam),
             core: self.core.value(),
             run: self.run.value(),
-            idle_ms: config.map(|config| u64::from(config.health.idle_timeout_s.get()) * 1000),
-            gate,
+            idle_ms: None,
+            gate: None,
             unaccepted: &self.setup.unaccepted,
             placeholder: self.setup.placeholder,
             broken: &broken,
+            files_in: self.setup.dir.as_deref(),
+            apart: self.apart(),
+            project: self.project.value().map_or(".", |project| project.path.as_str()),
             ticks: &ticks,
-            needed: config.map(|config| config.goals.convergence_n.get()),
+            needed: None,
             mirror: mirror.map(|(_, at, tick)| (*at, *tick)),
-            decided: decided(self),
-            moving: moving.map(|moving| &moving.what),
+            decided: self.landed.is_some() || self.undone.is_some(),
+            moving: None,
             gone: self.gone,
-            moved: tail.and_then(|tail| tail.last).max(asked.heard),
-            free_bytes: asked.free_bytes,
+            moved: tail.and_then(|tail| tail.last),
+            free_bytes: None,
             full: None,
-            foreign_lock: asked.foreign_lock,
+            foreign_lock: false,
             version: env!("CARGO_PKG_VERSION"),
-            refusals: &asked.refusals,
+            refusals: &[],
         })
+    }
+
+    /// Where the newest run worked, if that is not the directory that was asked about.
+    pub(crate) fn apart(&self) -> Option<&str> {
+        let workdir = self.core.value()?.workdir.as_deref()?;
+        let here =
+            self.here.as_deref().or_else(|| self.project.value().map(|project| project.path.as_str()))?;
+        (workdir != here).then_some(workdir)
     }
 
     /// [`LoopView::read`], again where a loop seems to have crashed only because it began or ended

@@ -9,14 +9,14 @@ use peers_model::outcome::StopReason;
 use peers_store::Disk;
 use serde::Serialize;
 
-use crate::attention::{Attention, Level, is_alarming, level_of};
+use crate::advice::{Attention, Level, is_alarming, level_of};
+use crate::closing::next_step;
 use crate::history::{ExitRow, GateHistory, History, PeerCost, When};
 use crate::json;
 use crate::live::{Stamp, live_words};
 use crate::liveness::{Liveness, outcome};
 use crate::loopview::{Asked, Core, LoopView, REFUSED};
 use crate::markdown::{Document, code};
-use crate::next::next_step;
 use crate::notable::Notable;
 use crate::peers::PeerRow;
 use crate::sourced::Sourced;

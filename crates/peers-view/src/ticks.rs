@@ -11,6 +11,7 @@ use peers_sys::digest::sha256_hex;
 use peers_sys::term;
 use serde::Serialize;
 
+use crate::death::Death;
 use crate::diagnostic::complaint;
 use crate::why_failed;
 use crate::words;
@@ -63,6 +64,9 @@ pub struct TickRow {
     /// How its process ended, and what its service said.
     #[serde(skip)]
     pub(crate) end: (ExitClass, ApiClass),
+    /// How it died, if it did.
+    #[serde(skip)]
+    pub(crate) death: Option<Death>,
     /// When a limit of its service ends, as that said.
     #[serde(skip)]
     pub(crate) resets_at: Option<Timestamp>,
@@ -99,6 +103,11 @@ impl TickRow {
             warnings: tick.warnings_emitted.len(),
             git_tampered: tick.git_tampered.clone(),
             end: (tick.exit.class, tick.exit.api),
+            death: Death::of(
+                tick.exit.class,
+                (tick.exit.signal, tick.exit.code),
+                tick.soft_fail_reason.as_deref(),
+            ),
             resets_at: tick.exit.resets_at,
             complaint: complaint(tick),
         }

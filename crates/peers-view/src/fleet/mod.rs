@@ -8,7 +8,7 @@ mod list;
 use peers_model::{Timestamp, Usd};
 use serde::Serialize;
 
-use crate::attention::Level;
+use crate::advice::Level;
 use crate::json;
 use crate::row::{LoopRow, LoopState, RowWarning};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use peers_core::bugs::Counts;
 use peers_model::{CommitId, RunId, Timestamp};
 
-use crate::attention::Spelling;
+use crate::advice::Spelling;
 use crate::liveness::Lock;
 use crate::sourced::Sourced;
 

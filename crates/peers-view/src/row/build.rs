@@ -10,7 +10,8 @@ use super::{
     Convergence, Gates, HardGates, HeadFact, LastCommit, LoopRow, LoopState, PeerCell, RecentTick, RowAsked,
     RowWarning, SoftGates, StuckGate, Versions, meters,
 };
-use crate::attention::{self, Facts, GateFact};
+use crate::advice::{self, Facts};
+use crate::gates::GateFact;
 use crate::liveness::{self, Liveness};
 use crate::loopview::{self, Core};
 use crate::sourced::Sourced;
@@ -72,6 +73,9 @@ impl Parts<'_> {
             unaccepted: &files.unaccepted,
             placeholder: files.placeholder,
             broken: &files.broken,
+            files_in: None,
+            apart: run.map(|run| run.workdir.as_str()).filter(|dir| *dir != asked.listed.path),
+            project: &asked.listed.path,
             ticks,
             needed: config.map(needed),
             mirror: mirror.map(|(_, at, tick)| (*at, *tick)),
@@ -85,7 +89,7 @@ impl Parts<'_> {
             version: &asked.version,
             refusals: &asked.refusals,
         };
-        let attention = attention::attention(&facts);
+        let attention = advice::attention(&facts);
         let (word, ended) = LoopState::of(live.value());
         let unknown = asked.listed.unknown.as_ref().and_then(|unknown| unknown.outcome.clone());
         let seconds = |since: Timestamp| now.since(since).as_secs();

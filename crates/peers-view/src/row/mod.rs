@@ -16,7 +16,8 @@ use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
 use peers_store::Disk;
 use serde::Serialize;
 
-use crate::attention::{Attention, GateFact};
+use crate::advice::Attention;
+use crate::gates::GateFact;
 use crate::liveness::{Liveness, Lock, outcome};
 use build::Parts;
 use source::{Again, FilesPart, JournalPart, RunPart};

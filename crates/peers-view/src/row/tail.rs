@@ -2,12 +2,13 @@
 
 use std::io::BufRead as _;
 
-use peers_model::outcome::ApiClass;
+use peers_model::outcome::{ApiClass, ExitClass};
 use peers_model::record::{Line, OperatorOp, Record, SkepticVerdict, TickOutcome};
 use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd, limits};
 use peers_store::{Area, Disk, DiskError, layout};
 use serde::{Deserialize, Serialize};
 
+use crate::death::Death;
 use crate::ticks::TickRow;
 use crate::watch;
 
@@ -51,9 +52,21 @@ pub struct RecentTick {
     /// What it said as a skeptic.
     #[serde(skip)]
     pub skeptic: Option<SkepticVerdict>,
+    /// How its process ended.
+    #[serde(skip)]
+    pub(crate) ended: ExitClass,
     /// What its service said.
     #[serde(skip)]
     pub(crate) api: ApiClass,
+    /// When a limit of its service ends, as that said.
+    #[serde(skip)]
+    pub(crate) resets_at: Option<Timestamp>,
+    /// Why it was no success. Untrusted text.
+    #[serde(skip)]
+    pub(crate) reason: Option<String>,
+    /// How it died, if it did.
+    #[serde(skip)]
+    pub(crate) death: Option<Death>,
     /// In which run.
     #[serde(skip)]
     pub(crate) run_id: Option<RunId>,
@@ -78,7 +91,11 @@ impl RecentTick {
             ms: row.duration_ms.saturating_add(row.gate_ms),
             commits: row.commits.clone(),
             skeptic: row.skeptic,
+            ended: row.end.0,
             api: row.end.1,
+            resets_at: row.resets_at,
+            reason: row.reason.clone(),
+            death: row.death.clone(),
             run_id: row.run_id.clone(),
         }
     }
@@ -153,11 +170,18 @@ struct Lean {
     commits: Vec<CommitId>,
     #[serde(default)]
     skeptic: Option<SkepticVerdict>,
+    #[serde(default)]
+    soft_fail_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct LeanExit {
+    class: ExitClass,
     api: ApiClass,
+    code: Option<i32>,
+    signal: Option<i32>,
+    #[serde(default)]
+    resets_at: Option<Timestamp>,
     duration_ms: u64,
     #[serde(default)]
     usage: peers_model::outcome::Usage,
@@ -177,7 +201,15 @@ impl From<Lean> for RecentTick {
             ms: tick.exit.duration_ms.saturating_add(tick.gate_ms),
             commits: tick.commits,
             skeptic: tick.skeptic,
+            ended: tick.exit.class,
             api: tick.exit.api,
+            resets_at: tick.exit.resets_at,
+            death: Death::of(
+                tick.exit.class,
+                (tick.exit.signal, tick.exit.code),
+                tick.soft_fail_reason.as_deref(),
+            ),
+            reason: tick.soft_fail_reason,
             run_id: tick.run_id,
         }
     }
