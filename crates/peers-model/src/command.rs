@@ -27,8 +27,6 @@ pub enum Command {
         /// Where `peers` has to work, if that is not where the reader is.
         dir: Option<String>,
     },
-    /// One of `peers-ctl` about no project, or about one that its words name.
-    Ctl(Form),
     /// One of git, in the directory of the loop.
     Git(Form),
     /// Another program with its words; `place` follows the directory of the loop as the last word.
@@ -59,12 +57,6 @@ impl Command {
     #[must_use]
     pub fn named(verb: &'static str) -> Self {
         Self::Loop { peers: None, ctl: Some(verb.into()), dir: None }
-    }
-
-    /// `peers-ctl VERB WORDS`, whoever reads it.
-    #[must_use]
-    pub fn ctl(verb: &'static str, words: &[&str]) -> Self {
-        Self::Ctl(Form { verb, words: words.iter().map(|word| (*word).to_owned()).collect() })
     }
 
     /// `git VERB`.
@@ -127,7 +119,7 @@ impl Command {
         match &mut self {
             Self::Loop { peers: Some(form), .. } | Self::Git(form) => form.words.push(word.to_owned()),
             Self::Tool { words, .. } => words.push(word.to_owned()),
-            Self::Loop { .. } | Self::Ctl(_) | Self::Line(_) => {}
+            Self::Loop { .. } | Self::Line(_) => {}
         }
         self
     }
@@ -135,7 +127,7 @@ impl Command {
     /// The same with one more word for `peers-ctl`.
     #[must_use]
     pub fn with_ctl(mut self, word: &str) -> Self {
-        if let Self::Loop { ctl: Some(form), .. } | Self::Ctl(form) = &mut self {
+        if let Self::Loop { ctl: Some(form), .. } = &mut self {
             form.words.push(word.to_owned());
         }
         self
@@ -191,13 +183,6 @@ impl Step {
     #[must_use]
     pub fn mention(mut self, command: Command) -> Self {
         self.0.push(Piece::Mention(command));
-        self
-    }
-
-    /// Adds all of another one.
-    #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
-        self.0.extend(other.0);
         self
     }
 

@@ -117,10 +117,12 @@ fn raise(facts: &Facts<'_>, kind: BudgetKind) -> Vec<Step> {
         return vec![said.say("raise the cap (").run(more).say(")"), Step::of(facts.resume()).say(OR_NOT)];
     }
     let by_file = |step: Step| step.say(format!("raise `budget.{}` in .peers/config.yaml (", key(kind)));
-    vec![match more == edit() {
-        true => by_file(said).run(edit()).say(")").say(OR_NOT),
-        false => by_file(said.run(more).say(" goes on; or ")).mention(edit()).say(")").say(OR_NOT),
-    }]
+    let step = if more == edit() {
+        by_file(said).run(edit())
+    } else {
+        by_file(said.run(more).say(" goes on; or ")).mention(edit())
+    };
+    vec![step.say(")").say(OR_NOT)]
 }
 
 /// The command that gives more of what ran out; nothing where only its file does.

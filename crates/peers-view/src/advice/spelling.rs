@@ -67,7 +67,6 @@ impl Spelling {
                 push(&mut line, [word(name)?]);
                 return words(line, form, word);
             }
-            (Command::Ctl(form), _) => return words(self.controller(form.verb, word)?, form, word),
             (Command::Loop { peers, dir, .. }, _) => {
                 let form = peers.as_ref()?;
                 let mut line = program("peers", dir.as_deref().or(self.elsewhere()), word)?;
@@ -163,8 +162,6 @@ mod tests {
         assert_eq!(other.spell(&Command::run().at(Some("/y"))).unwrap(), "peers -C /y run");
         let elsewhere = Spelling::Ctl { name: "a".into(), dir: "/r".into(), config_dir: Some("/c d".into()) };
         assert_eq!(elsewhere.spell(&Command::run()).unwrap(), "peers-ctl --config-dir '/c d' start a");
-        let list = Command::ctl("list", &["--wide"]);
-        assert_eq!(elsewhere.spell(&list).unwrap(), "peers-ctl --config-dir '/c d' list --wide");
     }
 
     #[test]

@@ -58,9 +58,8 @@ fn is_first(live: &Liveness) -> bool {
 /// Whether what comes next is a start, so that what a start would refuse for comes before it.
 pub(super) fn starts(facts: &Facts<'_>, live: &Liveness) -> bool {
     match live {
-        Liveness::Stopped { reason: StopReason::Complete, .. } => false,
         Liveness::Stopped { reason: StopReason::Budget(kind), .. } => caps::starts(facts, *kind),
-        Liveness::Stopped { .. } => !is_first(live),
+        Liveness::Stopped { reason, .. } => *reason != StopReason::Complete && !is_first(live),
         Liveness::Fresh | Liveness::Crashed { .. } => true,
         Liveness::Running { .. } | Liveness::Command { .. } => false,
     }

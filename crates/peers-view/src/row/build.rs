@@ -94,11 +94,7 @@ impl Parts<'_> {
         let unknown = asked.listed.unknown.as_ref().and_then(|unknown| unknown.outcome.clone());
         let seconds = |since: Timestamp| now.since(since).as_secs();
         let open = core.and_then(|core| core.open.as_ref()).filter(|_| running);
-        let (pid, since) = match live.value() {
-            Some(Liveness::Running { pid, since, .. }) => (*pid, *since),
-            Some(Liveness::Command { pid, .. }) => (*pid, None),
-            _ => (None, None),
-        };
+        let (pid, since) = process(live.value());
         let mine: Vec<&RecentTick> = ticks.iter().filter(|tick| in_run(tick.run_id.as_ref())).collect();
         let burn = meters::Burn::of(&mine, running);
         LoopRow {
@@ -177,6 +173,15 @@ impl Warnings {
 /// The clean ticks that a configuration asks for.
 fn needed(config: &Config) -> u32 {
     config.goals.convergence_n.get()
+}
+
+/// The process that is at work, and since when.
+fn process(live: Option<&Liveness>) -> (Option<u32>, Option<Timestamp>) {
+    match live {
+        Some(Liveness::Running { pid, since, .. }) => (*pid, *since),
+        Some(Liveness::Command { pid, .. }) => (*pid, None),
+        Some(Liveness::Fresh | Liveness::Stopped { .. } | Liveness::Crashed { .. }) | None => (None, None),
+    }
 }
 
 fn phase(live: Option<&Liveness>, state: LoopState, core: Option<&Core>, now: Timestamp) -> &'static str {

@@ -9,8 +9,11 @@ use super::row::row;
 use super::{World, goal, name};
 use crate::Cause;
 
+/// What happened in a tick.
+type Change<'a> = &'a dyn Fn(&mut TickRecord);
+
 /// A world that stopped after these ticks of claude.
-fn stopped(reason: StopReason, budget: &str, ticks: &[&dyn Fn(&mut TickRecord)]) -> World {
+fn stopped(reason: StopReason, budget: &str, ticks: &[Change]) -> World {
     let mut world = World::running();
     world.budget(budget);
     for (n, change) in (1..).zip(ticks) {
@@ -45,7 +48,7 @@ fn table() -> Vec<Case<'static>> {
     let plain = |reason| stopped(reason, "{max_iterations: 10}", &[&|_| {}]);
     let budget = |kind, budget| stopped(StopReason::Budget(kind), budget, &[&|_| {}]);
     let peer = |api| {
-        let ticks: [&dyn Fn(&mut TickRecord); 1] = [&refused(api)];
+        let ticks: [Change; 1] = [&refused(api)];
         stopped(StopReason::PeerUnavailable(name("claude")), "{}", &ticks)
     };
     vec![
@@ -223,7 +226,7 @@ fn a_limit_that_ends_by_itself_has_its_time() {
 
 #[test]
 fn a_peer_that_dies_of_the_same_again_is_named_while_the_loop_runs() {
-    let why = |ticks: &[(&str, &dyn Fn(&mut TickRecord))]| {
+    let why = |ticks: &[(&str, Change)]| {
         let mut world = World::running();
         world.budget("{max_iterations: 10}");
         for (n, (peer, change)) in (1..).zip(ticks) {
@@ -231,8 +234,8 @@ fn a_peer_that_dies_of_the_same_again_is_named_while_the_loop_runs() {
         }
         super::row::held(&world).attention.top.why
     };
-    let well: &dyn Fn(&mut TickRecord) = &|_| {};
-    let error: &dyn Fn(&mut TickRecord) = &|tick| {
+    let well: Change = &|_| {};
+    let error: Change = &|tick| {
         fails(tick);
         tick.soft_fail_reason = Some("no such model".into());
     };
