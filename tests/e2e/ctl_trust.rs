@@ -192,7 +192,7 @@ fn a_run_that_the_journal_does_not_know_keeps_no_loop_from_starting_and_sets_no_
         record["workdir"] = "/nonexistent/worktree".into();
         record["own_branch"] = true.into();
         record["branch"] = "elsewhere".into();
-        record["argv"] = json!(["run", "--max-usd=90000"]);
+        record["request"] = json!({"max_usd": 90000});
     });
     let done = fleet.ctl(&["budget", "raise", "--usd", "+5"]).exits(0);
     assert!(done.out.contains("`budget.max_usd` is $15.00 until "), "{}", done.out);

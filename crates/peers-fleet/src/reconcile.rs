@@ -179,7 +179,7 @@ fn by_hand(run_id: RunId, holder: &peers_run::place::Holder, now: Timestamp) -> 
         boot_id: identity.and_then(|identity| identity.boot_id.as_ref()).map(|boot| boot.as_str().to_owned()),
         peers_bin: String::new(),
         version: String::new(),
-        argv: Vec::new(),
+        request: None,
         since: now,
         extra: serde_json::Map::new(),
     }

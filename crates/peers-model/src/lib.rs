@@ -17,6 +17,7 @@ pub mod login;
 pub mod money;
 pub mod outcome;
 pub mod record;
+pub mod request;
 pub mod review;
 pub mod time;
 pub mod trailer;
@@ -24,4 +25,5 @@ pub mod verdict;
 
 pub use ids::{BugId, CommitId, GateId, GoalId, InvalidId, PeerName, ProjectId, RunId, TickNo, TreeId};
 pub use money::{Tokens, Usd};
+pub use request::RunRequest;
 pub use time::{Mono, Timestamp};

@@ -14,7 +14,7 @@ use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo, RepoError};
 use peers_model::goal::TreeChoice;
 use peers_model::record::{OperatorOp, OperatorRecord, Record};
 use peers_model::verdict::{Judged, TreeKey};
-use peers_model::{CommitId, GoalId, RunId, TreeId, exit};
+use peers_model::{CommitId, GoalId, RunId, RunRequest, TreeId, exit};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, Store, commands, project};
 use peers_sys::clock;
@@ -379,7 +379,7 @@ impl Owed {
         let proofs = &ground.store.state().proofs.verdicts;
         let (merged, from) = (merged.clone(), from.clone());
         let mut owed = Self { merged, on_tree: Vec::new(), from, on_history: Vec::new(), proved: Vec::new() };
-        for gate in boot::rules(&loaded.config, &loaded.goals, false, false).gates {
+        for gate in boot::rules(&loaded.config, &loaded.goals, &RunRequest::default()).gates {
             if gate.tree == TreeChoice::Live {
                 continue;
             }

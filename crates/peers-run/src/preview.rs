@@ -19,7 +19,7 @@ use peers_git::{ControlDir, PeerRepo};
 use peers_model::goal::{Goal, GoalKind};
 use peers_model::outcome::{StopReason, Usage};
 use peers_model::record::Record;
-use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd, exit};
+use peers_model::{CommitId, GoalId, PeerName, RunId, RunRequest, TickNo, Timestamp, Tokens, Usd, exit};
 use peers_store::{Authors, FsDisk, commands, project, runs, store};
 use peers_sys::env::Env;
 use peers_sys::term::quoted;
@@ -136,7 +136,8 @@ pub fn next_prompt(
     // The run that a start would make has another id; it is in no record.
     let run_id = running.clone().unwrap_or_else(|| scratch.run_id().clone());
     // What comes after a trial is what is asked for.
-    let options = RunOptions { anyway: true, ..RunOptions::default() };
+    let request = RunRequest { anyway: true, ..RunRequest::default() };
+    let options = RunOptions { request, ..RunOptions::default() };
     let mut cfg = boot::configured(loaded, &options, &run_id);
     let now = clock::now();
     if running.is_some() {

@@ -74,7 +74,7 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("granit-parser", &["peers-sys"]),
     ("git2", &["peers-git"]),
     ("tokio", &["peers-run"]),
-    ("clap", &["peers-cli", "peers-ctl"]),
+    ("clap", &["peers-cli", "peers-console", "peers-ctl"]),
     ("agent-client-protocol-schema", &["peers-acp"]),
     ("anyhow", &["xtask"]),
 ];
@@ -187,7 +187,7 @@ pub(crate) const TABLE: &[Row] = &[
             "peers-view",
             "peers-run",
         ],
-        third_party: ThirdParty::Never(&["git2", "tokio", "clap", "ratatui"]),
+        third_party: ThirdParty::Never(&["git2", "tokio", "ratatui"]),
         may: &[Ambient, Print],
     },
     Row {

@@ -7,7 +7,7 @@ use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
 use peers_git::{PeerRepo, RepoError};
 use peers_model::config::Driver as ConfigDriver;
-use peers_model::exit;
+use peers_model::{RunRequest, exit};
 use peers_run::boot;
 use peers_run::scaffold::{
     self, Action, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
@@ -247,7 +247,7 @@ fn before(cx: &Cx) -> Option<&'static str> {
             "mend .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), `peers goals accept`",
         );
     };
-    let gates = boot::rules(&loaded.config, &loaded.goals, false, false).gates;
+    let gates = boot::rules(&loaded.config, &loaded.goals, &RunRequest::default()).gates;
     if !gates.iter().any(|gate| !gate.shipped) {
         let placeholder = gates.iter().any(|gate| gate.id.as_str() == peers_view::PLACEHOLDER);
         return Some(if placeholder {

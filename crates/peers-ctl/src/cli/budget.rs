@@ -82,7 +82,7 @@ fn number(text: &str) -> Result<Step, String> {
 
 fn money(text: &str) -> Result<Step, String> {
     let (more, rest) = text.strip_prefix('+').map_or((false, text), |rest| (true, rest));
-    let micros = super::start::dollars(rest)?.as_micros();
+    let micros = peers_model::Usd::typed(rest)?.as_micros();
     Ok(if more { Step::By(micros) } else { Step::To(micros) })
 }
 

@@ -1,5 +1,6 @@
 //! `peers-ctl list`.
 
+use peers_model::RunRequest;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -140,6 +141,6 @@ pub(crate) fn row(one: &Seen) -> Value {
         "run_id": project.runtime.as_ref().map(|runtime| &runtime.run_id),
         "pid": project.runtime.as_ref().and_then(|runtime| runtime.pid),
         "phase": project.runtime.as_ref().map(|runtime| runtime.phase),
-        "argv": project.runtime.as_ref().map(|runtime| &runtime.argv),
+        "argv": project.runtime.as_ref().map(|runtime| runtime.request.as_ref().map(RunRequest::words).unwrap_or_default()),
     })
 }

@@ -435,7 +435,7 @@ impl Told<'_> {
         if !loaded.unaccepted().is_empty() {
             return Some(READ.to_owned());
         }
-        let gates = boot::rules(&loaded.config, &loaded.goals, false, false).gates;
+        let gates = boot::rules(&loaded.config, &loaded.goals, &peers_model::RunRequest::default()).gates;
         if gates.iter().any(|gate| !gate.shipped) {
             return None;
         }

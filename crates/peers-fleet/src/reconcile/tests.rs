@@ -85,7 +85,7 @@ fn project(state: State, phase: Option<Phase>) -> Project {
         boot_id: Some(BOOT.to_owned()),
         peers_bin: "/bin/peers".to_owned(),
         version: String::new(),
-        argv: Vec::new(),
+        request: None,
         since: at(100),
         extra: serde_json::Map::new(),
     });

@@ -1,5 +1,6 @@
 //! What lies in `.peers/` and in the trusted store, before a start relies on it.
 
+use peers_model::request::Worktree;
 use std::path::{Path, PathBuf};
 
 use peers_core::state::OpenTick;
@@ -124,9 +125,10 @@ pub fn missing(place: &Place) -> Finding {
 
 /// A worktree that was asked for lies outside of every checkout of the project.
 pub(super) fn worktree(place: &Place, options: &RunOptions, out: &mut Vec<Finding>) {
-    let Some(Some(dir)) = &options.worktree else { return };
+    let Some(Worktree::At(dir)) = &options.request.worktree else { return };
+    let dir = Path::new(dir);
     let inside = |dir: &Path| dir.starts_with(place.work_dir()) || dir.starts_with(place.project_dir());
-    let real: PathBuf = std::path::absolute(dir).map_or_else(|_| dir.clone(), |dir| place::resolved(&dir));
+    let real: PathBuf = std::path::absolute(dir).map_or_else(|_| dir.to_owned(), |dir| place::resolved(&dir));
     if inside(&real) {
         out.push(Finding::new(
             exit::INVALID,

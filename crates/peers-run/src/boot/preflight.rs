@@ -7,7 +7,7 @@ use peers_core::state::State;
 use peers_git::{ControlDir, Git, GitError, PeerRepo, RepoError};
 use peers_model::config::{Config, PeerSpec};
 use peers_model::record::Rules;
-use peers_model::{PeerName, exit, limits};
+use peers_model::{PeerName, RunRequest, exit, limits};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, FsDisk, store};
 use peers_sys::dir::SafeDir;
@@ -36,8 +36,8 @@ pub(super) fn path(place: &Place, out: &mut Vec<Finding>) {
 
 /// Goals and config against what was accepted, and whether there is a real gate.
 pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Finding>) {
-    let rules = super::load::rules(&loaded.config, &loaded.goals, false, false);
-    if !options.allow_no_gates && !rules.gates.iter().any(|g| !g.shipped) {
+    let rules = super::load::rules(&loaded.config, &loaded.goals, &RunRequest::default());
+    if !options.request.allow_no_gates && !rules.gates.iter().any(|g| !g.shipped) {
         out.push(Finding::new(
             exit::INVALID,
             "goals error: .peers/goals.yaml has no hard gate of your own; without one nothing real is measured and the run can never be `complete`",
@@ -68,7 +68,9 @@ pub fn full(place: &Place) -> Vec<String> {
 
 /// The branch that was asked for can be made.
 pub(super) fn branch(repo: &PeerRepo, options: &RunOptions, out: &mut Vec<Finding>) {
-    let Some(Err(error)) = options.branch.as_ref().map(|branch| repo.free_branch(branch)) else { return };
+    let Some(Err(error)) = options.request.branch.as_ref().map(|branch| repo.free_branch(branch)) else {
+        return;
+    };
     out.push(match error {
         GitError::Exists { .. } => Finding::new(
             exit::CONFLICT,
@@ -91,11 +93,11 @@ pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -
     let Some(state) = cut_short(disk) else { return Ok(false) };
     let Some(open) = &state.open else { return Ok(false) };
     let records = runs::all(disk).map_err(Finding::from)?;
-    let why = if state.rules.dry_run != options.dry_run {
+    let why = if state.rules.dry_run != options.request.dry_run {
         if state.rules.dry_run { "so that nothing of it stays" } else { "so that its work stays" }
     } else if began_elsewhere(&state, &records, place).is_some() {
         "where it began"
-    } else if options.branch.is_some() || options.worktree.is_some() {
+    } else if options.request.branch.is_some() || options.request.worktree.is_some() {
         "on the branch where it began"
     } else {
         return Ok(true);

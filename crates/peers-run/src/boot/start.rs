@@ -1,5 +1,6 @@
 //! The start itself.
 
+use peers_model::request::Worktree;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -292,7 +293,7 @@ impl Ground {
         } else {
             dirty::uncommitted(&mut control, &repo, base.as_ref())
         };
-        if options.dry_run && !changes.as_ref().map_err(git_finding)?.0.is_empty() {
+        if options.request.dry_run && !changes.as_ref().map_err(git_finding)?.0.is_empty() {
             return Err(Finding::new(
                 exit::CONFLICT,
                 "a dry run puts everything back, and there are uncommitted changes that it would touch",
@@ -363,6 +364,7 @@ impl Ground {
             v: 1,
             run_id: run_id.clone(),
             argv: options.argv.clone(),
+            request: options.request.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             sandbox: UNCONFINED.into(),
             tier: 0,
@@ -485,8 +487,7 @@ impl Ground {
         let reloader = Reloader {
             disk: FsDisk::new(store_dir, Some(peers_dir)),
             book: open_book,
-            no_skeptic: options.no_skeptic,
-            dry_run: options.dry_run,
+            request: options.request.clone(),
         };
         let mut signals = Signals::take().map_err(|e| Finding::plain(exit::BUG, format!("signals: {e}")))?;
         let mut engine = Engine::new(cfg, store, world, record).with_reloader(Box::new(reloader));
@@ -595,7 +596,7 @@ fn where_to_work(
     base: Option<&CommitId>,
 ) -> Result<(Place, PeerRepo, Option<String>), BootError> {
     let git = |e: peers_git::GitError| git_finding(&e);
-    if options.branch.is_none() && options.worktree.is_none() {
+    if options.request.branch.is_none() && options.request.worktree.is_none() {
         return Ok((place, repo, None));
     }
     let imported = control.import(&repo, base).map_err(git)?;
@@ -603,14 +604,14 @@ fn where_to_work(
     let who = substrate(peers_sys::clock::now());
     let from = repo.facts().head().map_err(git)?.branch;
     let from = from.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
-    if let Some(branch) = &options.branch {
+    if let Some(branch) = &options.request.branch {
         repo.create_branch(branch, &head, &who).map_err(git)?;
         repo.set_head_branch(branch, &who).map_err(git)?;
         return Ok((place, repo, from.or(Some(String::new()))));
     }
-    let dir = match &options.worktree {
-        Some(Some(dir)) => dir.clone(),
-        _ => place.worktrees_dir().join(run_id.as_str()),
+    let dir = match &options.request.worktree {
+        Some(Worktree::At(dir)) => PathBuf::from(dir),
+        Some(Worktree::Default) | None => place.worktrees_dir().join(run_id.as_str()),
     };
     peers_sys::dir::SafeDir::create_root(&dir).map_err(|e| io(&e))?;
     let branch = format!("peers/{run_id}");

@@ -141,22 +141,6 @@ fn digest(digest: &str) -> String {
     code(digest.get(..12).unwrap_or(digest), 12)
 }
 
-/// A command without what only a controller says to the loop that it starts.
-fn typed(argv: &[String]) -> Vec<&String> {
-    let mut left = argv.iter();
-    let mut kept = Vec::new();
-    while let Some(word) = left.next() {
-        match word.as_str() {
-            "--detached" | "--max-usd-since" => {
-                let _of_no_use = left.next();
-            }
-            word if word.starts_with("--detached=") || word.starts_with("--max-usd-since=") => {}
-            _ => kept.push(word),
-        }
-    }
-    kept
-}
-
 /// What is needed to do the same again.
 pub(super) fn again(doc: &mut Document, report: &Report) {
     let starts = report.history.value().map(|history| &history.starts).filter(|starts| !starts.is_empty());
@@ -169,8 +153,7 @@ pub(super) fn again(doc: &mut Document, report: &Report) {
         .take(STARTS)
         .map(|start| {
             let run = newest.filter(|run| Some(&run.run_id) == start.run_id.as_ref());
-            let argv: Vec<String> =
-                run.iter().flat_map(|run| typed(&run.argv)).map(|word| quoted(word)).collect();
+            let argv: Vec<String> = run.iter().flat_map(|run| &run.argv).map(|word| quoted(word)).collect();
             vec![
                 start.run_id.as_ref().map(ToString::to_string).unwrap_or_default(),
                 code(&start.version, 40),

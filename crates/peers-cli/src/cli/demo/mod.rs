@@ -11,9 +11,9 @@ use clap::ValueEnum;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::operator;
-use peers_model::exit;
 use peers_model::outcome::StopReason;
 use peers_model::record::OperatorOp;
+use peers_model::{RunRequest, exit};
 use peers_run::boot::RunOptions;
 use peers_run::place::{PEERS_DIR, Place};
 use peers_run::scaffold::{self, DeinitOptions, Existing, Gates, InitOptions};
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     demo.lay_down(cx)?;
     let options = RunOptions {
         target: demo.repo.clone(),
-        max_ticks: Some(MAX_TICKS),
+        request: RunRequest { max_ticks: Some(MAX_TICKS), ..RunRequest::default() },
         argv: env::args().iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         ..RunOptions::default()
     };
