@@ -11,7 +11,7 @@ use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::{RunId, RunRequest, exit};
 use peers_run::boot::{self, After, Handover, RunOptions, RunSummary};
 use peers_run::inputs;
-use peers_run::place::{Place, is_gone};
+use peers_run::place::{PEERS_DIR, Place, is_gone};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, runs, store};
 use peers_sys::detach::Inherited;
@@ -20,6 +20,7 @@ use peers_sys::{env, term};
 use peers_view::LoopView;
 
 use super::info::{accounting, withheld};
+use super::init;
 use crate::live::Live;
 
 /// Run the loop until a stop reason
@@ -75,10 +76,40 @@ fn request(text: &str) -> Result<RunRequest, String> {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let Some(run_id) = &args.detached else {
+        if is_new(cx) && !set_up(cx)? {
+            return Ok(ExitCode::from(exit::NEGATIVE));
+        }
         return start_here(args.max_ticks, None, &args.common, cx);
     };
     let mut handover = inherited(run_id)?;
     start(args.request.clone().unwrap_or_default(), None, false, Some(&mut handover), cx)
+}
+
+/// Whether this repository was never set up.
+fn is_new(cx: &Cx) -> bool {
+    let new = |place: &Place| {
+        !place.work_dir().join(PEERS_DIR).exists() && place.view_store().is_ok_and(|store| store.is_none())
+    };
+    cx.place().is_ok_and(|place| new(&place) && Cx::repo(&place).is_ok())
+}
+
+/// Sets this repository up by what the operator answers; `false` where nothing was answered.
+fn set_up(cx: &Cx) -> Result<bool, CommandError> {
+    if !cx.out.can_ask() {
+        let missing = CommandError::from(cx.place()?.no_store(false));
+        return Err(CommandError::new(missing.exit_code(), missing.message().unwrap_or_default())
+            .hint(format!("{} sets it up, then `peers run`", init::ask::command(cx))));
+    }
+    match init::ask::ask(cx)? {
+        Some(asked) => {
+            init::set_up(&asked, cx)?;
+            Ok(true)
+        }
+        None => {
+            cx.out.talk("\nnothing was written");
+            Ok(false)
+        }
+    }
 }
 
 /// Runs the loop in this terminal.

@@ -87,12 +87,12 @@ pub enum ScaffoldError {
         /// Why it cannot be.
         why: String,
     },
-    /// The gates that were asked for cannot be put into the goals.
+    /// What an option asks for cannot be.
     #[error("--{option}: {why}")]
-    Gates {
-        /// What asks for them.
+    Option {
+        /// Its name.
         option: &'static str,
-        /// Why they cannot be.
+        /// Why.
         why: String,
     },
     /// No gate fits.
@@ -134,7 +134,7 @@ impl ScaffoldError {
         match self {
             Self::NotADirectory { .. }
             | Self::Setting { .. }
-            | Self::Gates { .. }
+            | Self::Option { .. }
             | Self::Place(PlaceError::NotADirectory { .. }) => exit::USAGE,
             Self::Forbidden { .. } | Self::Link { .. } | Self::NotOurs => exit::REFUSED,
             Self::Unusable { .. } | Self::Outside { .. } | Self::Linked { .. } => exit::INVALID,
@@ -183,7 +183,7 @@ impl ScaffoldError {
             Self::NothingDetected { .. } => {
                 "name the command that runs the tests: `--test CMD`".to_owned()
             }
-            Self::NothingThere { .. } | Self::Gates { .. } | Self::Setting { .. } => return None,
+            Self::NothingThere { .. } | Self::Option { .. } | Self::Setting { .. } => return None,
         })
     }
 }

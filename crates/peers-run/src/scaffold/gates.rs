@@ -99,7 +99,7 @@ fn of(
     let text = goals_with_gates(&detect::entries(&asked), &detect::commented(&others));
     load::load_goals(&text, 2, &CHECK_NAMES).map_err(|error| {
         let told: Vec<_> = error.problems().iter().map(|problem| problem.message.as_str()).collect();
-        ScaffoldError::Gates { option: gates.option(), why: told.join("; ") }
+        ScaffoldError::Option { option: gates.option(), why: told.join("; ") }
     })?;
     Ok(Template { text, note: Some(told(&asked)), asked: true })
 }
@@ -107,7 +107,7 @@ fn of(
 /// The gate that runs the operator's command. Where it is one that is proposed, it is judged as that is.
 fn tests<'a>(cmd: &str, mut known: impl Iterator<Item = &'a Proposal>) -> Result<Proposal, ScaffoldError> {
     let cmd = cmd.trim();
-    let refuse = |why: &str| Err(ScaffoldError::Gates { option: "test", why: why.to_owned() });
+    let refuse = |why: &str| Err(ScaffoldError::Option { option: "test", why: why.to_owned() });
     if cmd.is_empty() {
         return refuse("the command is empty; name the one that runs the tests");
     }

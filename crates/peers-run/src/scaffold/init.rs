@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use peers_git::{Author, PeerRepo, RepoError};
 use peers_model::config::Driver;
 use peers_model::{CommitId, Timestamp, limits};
-use peers_modes::{CONFIG, hooks, key};
+use peers_modes::{CONFIG, goals_with_task, hooks, key};
 use peers_store::accept::{self, Accepted};
 use peers_store::layout::peers;
 use peers_store::layout::store::{JOURNAL, PROJECT};
@@ -28,7 +28,7 @@ use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
 use super::settings::{PeerSetting, configure};
-use super::{ScaffoldError, codex, setup, target};
+use super::{ScaffoldError, codex, setup, target, task};
 use crate::anchor::{self, BASELINE, Tagged};
 use crate::place::{PEERS_DIR, Place, PlaceError};
 
@@ -61,6 +61,10 @@ pub struct InitOptions {
     pub language: Option<Language>,
     /// What the goals that are laid down ask for.
     pub gates: Gates,
+    /// The tools of the peers in a new configuration; empty: those of the template.
+    pub agents: Vec<&'static str>,
+    /// What the agents are to do: written into `TASK.md` and committed, with a review of it among the goals.
+    pub task: Option<String>,
     /// Ignore `.peers/` without a commit.
     pub no_commit: bool,
     /// Written into the entries of peers in the configuration.
@@ -78,12 +82,19 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
     let top = target::admitted(&options.target, env)?;
     let repo = target::repository(&top)?;
     let mut site = Site::look(options, Place::locate(&top, env)?, repo)?;
-    if !options.settings.is_empty() {
-        site.configured = Some(configure(site.accepted_bytes[0].as_deref(), &options.settings)?);
+    if let Some(task) = &options.task {
+        task::refuse_other(&site.work, task)?;
+    }
+    if !options.settings.is_empty() || !options.agents.is_empty() {
+        let accepted = site.accepted_bytes[0].as_deref();
+        site.configured = Some(configure(accepted, &options.agents, &options.settings)?);
     }
     site.propose(options, env)?;
     site.refuse_other(options)?;
     site.template = gates::goals(&options.gates, options.language, &site.work)?;
+    if options.task.is_some() {
+        site.template.text = goals_with_task(&site.template.text);
+    }
     if site.template.asked {
         site.refuse_other_goals(options)?;
     }
@@ -152,6 +163,16 @@ fn exists(place: &Place, has_store: bool) -> ScaffoldError {
     }
 }
 
+/// Refuses what would have to be written into a configuration that stays.
+fn refuse_settings(options: &InitOptions) -> Result<(), ScaffoldError> {
+    let why = || "config.yaml is there already and stays; write it there".to_owned();
+    match (options.settings.first(), options.agents.is_empty()) {
+        (Some(first), _) => Err(ScaffoldError::Setting { option: first.field.key(), why: why() }),
+        (None, false) => Err(ScaffoldError::Option { option: "agents", why: why() }),
+        (None, true) => Ok(()),
+    }
+}
+
 impl Site {
     /// Looks, and refuses where it must.
     fn look(
@@ -170,11 +191,8 @@ impl Site {
         match (found, options.existing) {
             (Some(Kind::Symlink), _) => return Err(ScaffoldError::Link { name: PEERS_DIR }),
             (Some(Kind::Dir), Existing::Refuse) if cloned => {
-                if let Some(first) = options.settings.first()
-                    && work.subdir(PEERS_DIR)?.stat(peers::CONFIG)?.is_some()
-                {
-                    let why = "config.yaml is there already and stays; write it there".to_owned();
-                    return Err(ScaffoldError::Setting { option: first.field.key(), why });
+                if work.subdir(PEERS_DIR)?.stat(peers::CONFIG)?.is_some() {
+                    refuse_settings(options)?;
                 }
             }
             (Some(_), Existing::Refuse) => {
@@ -294,7 +312,7 @@ impl Site {
     fn refuse_other_goals(&self, options: &InitOptions) -> Result<(), ScaffoldError> {
         let text = &self.template.text;
         let refuse = |why: &str| {
-            Err(ScaffoldError::Gates { option: options.gates.option(), why: format!("goals.yaml {why}") })
+            Err(ScaffoldError::Option { option: options.gates.option(), why: format!("goals.yaml {why}") })
         };
         let there = match &self.kept {
             Some(dir) => dir.read_opt(peers::GOALS, limits::CONFIG)?,
@@ -313,13 +331,10 @@ impl Site {
 
     /// Refuses settings that would not get into a configuration that is there and stays.
     fn refuse_other(&self, options: &InitOptions) -> Result<(), ScaffoldError> {
-        let (Some(dir), Some(first)) = (&self.kept, options.settings.first()) else { return Ok(()) };
+        let Some(dir) = &self.kept else { return Ok(()) };
         let text = self.configured.as_deref().unwrap_or(CONFIG);
         match dir.read_opt(peers::CONFIG, limits::CONFIG)? {
-            Some(bytes) if !is_laid(&bytes, text) => {
-                let why = "config.yaml is there already and stays; write it there".to_owned();
-                Err(ScaffoldError::Setting { option: first.field.key(), why })
-            }
+            Some(bytes) if !is_laid(&bytes, text) => refuse_settings(options),
             _ => Ok(()),
         }
     }
@@ -394,6 +409,9 @@ impl Site {
             let again = options.existing == Existing::Upgrade;
             ignore::add(&self.work, &self.rules, repo, (now, again), &mut steps)?
         };
+        if let Some(task) = &options.task {
+            task::lay_down(&self.work, repo, task, (now, options.no_commit), &mut steps)?;
+        }
         if outcome == Outcome::Rebuilt {
             backup::prune(&self.work, self.store.as_ref(), &mut steps)?;
         }

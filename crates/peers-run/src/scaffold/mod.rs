@@ -19,6 +19,7 @@ mod report;
 mod settings;
 pub(crate) mod setup;
 mod target;
+mod task;
 
 #[cfg(test)]
 pub(crate) mod world;
@@ -29,6 +30,7 @@ pub use gates::Gates;
 pub(crate) use host::is_hooked;
 pub use host::{Did, HostHook, HostHooks, uninstall_host_hooks};
 pub use init::{Existing, InitOptions, init};
+pub use project::text_of;
 pub use report::{Action, Change, DeinitReport, InitReport, Outcome, WORK_WITH_HOOKS};
 pub use settings::{Field, PeerSetting};
 pub use target::refuse_no_place;

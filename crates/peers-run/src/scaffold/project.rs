@@ -25,6 +25,7 @@ use peers_sys::env::Env;
 use peers_sys::term;
 use serde::{Serialize, Serializer};
 
+pub use asked::text_of;
 pub use error::ProjectError;
 
 use self::aside::Aside;

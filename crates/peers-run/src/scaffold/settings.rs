@@ -1,7 +1,7 @@
 //! `--peer-model`, `--peer-reasoning` and `--peer-provider` of `peers init`.
 
 use peers_model::config::PeerSpec;
-use peers_modes::{CONFIG, peer};
+use peers_modes::{CONFIG, config_with_agents, peer};
 use peers_store::load;
 use peers_sys::term;
 
@@ -38,12 +38,21 @@ impl Field {
 }
 
 /// The configuration that is laid down, with the settings in it: the one that was accepted before, else
-/// the template.
+/// the template; with these agents in any case the template.
 ///
 /// # Errors
 /// [`ScaffoldError::Setting`] where a setting fits no peer, or makes no valid configuration.
-pub(super) fn configure(accepted: Option<&[u8]>, settings: &[PeerSetting]) -> Result<String, ScaffoldError> {
+pub(super) fn configure(
+    accepted: Option<&[u8]>,
+    agents: &[&str],
+    settings: &[PeerSetting],
+) -> Result<String, ScaffoldError> {
     let base = match accepted {
+        _ if !agents.is_empty() => config_with_agents(agents).ok_or_else(|| {
+            let why =
+                format!("no entry is known for {}; write it into .peers/config.yaml", agents.join(", "));
+            ScaffoldError::Option { option: "agents", why }
+        })?,
         Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         None => CONFIG.to_owned(),
     };
@@ -102,7 +111,7 @@ mod tests {
             .iter()
             .map(|(field, text)| PeerSetting { field: *field, text: (*text).to_owned() })
             .collect();
-        let text = configure(None, &settings).map_err(|error| error.to_string())?;
+        let text = configure(None, &[], &settings).map_err(|error| error.to_string())?;
         Ok(load::load_config(&text).unwrap().peers)
     }
 

@@ -71,6 +71,8 @@ impl World {
             gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
+            agents: Vec::new(),
+            task: None,
             install: false,
         };
         change(&mut options);

@@ -221,6 +221,8 @@ impl World {
             gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
+            agents: Vec::new(),
+            task: None,
             install: false,
         };
         init(&options, &w.env()).unwrap();
@@ -341,6 +343,8 @@ impl World {
             gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
+            agents: Vec::new(),
+            task: None,
             install: false,
         };
         init(&options, &self.env()).unwrap()

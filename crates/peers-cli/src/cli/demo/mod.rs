@@ -160,6 +160,8 @@ impl Demo {
             gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
+            agents: Vec::new(),
+            task: None,
             install: false,
         };
         let report = scaffold::init(&options, &cx.env)?;

@@ -50,7 +50,7 @@ pub(super) fn check(options: &ProjectOptions, env: &Env) -> Result<Asked, Scaffo
         )
         .into());
     }
-    let spec = spec.as_deref().map(|spec| text_of(spec, env)).transpose()?;
+    let spec = spec.as_deref().map(|spec| text_of("--spec", spec, env)).transpose()?;
     Ok(Asked { spec })
 }
 
@@ -84,10 +84,17 @@ fn check_plan(path: &Path) -> Result<(), ScaffoldError> {
     if errors.is_empty() { Ok(()) } else { Err(ProjectError::Plan { path: path.to_owned(), errors }.into()) }
 }
 
-/// The text itself, or that of the file which it names.
-fn text_of(spec: &str, env: &Env) -> Result<String, ScaffoldError> {
+/// The text itself that was given with `option`, or that of the file which it names.
+///
+/// # Errors
+/// It says nothing, or looks like the name of a file that is not there or no text.
+pub fn text_of(option: &str, spec: &str, env: &Env) -> Result<String, ScaffoldError> {
     if spec.trim().is_empty() {
-        return Err(ProjectError::usage("--spec says nothing", "write what is wanted, or name a file").into());
+        return Err(ProjectError::usage(
+            format!("{option} says nothing"),
+            "write what is wanted, or name a file",
+        )
+        .into());
     }
     if spec.contains(['\n', '\0']) {
         return Ok(spec.to_owned());
@@ -98,9 +105,9 @@ fn text_of(spec: &str, env: &Env) -> Result<String, ScaffoldError> {
         let word = !spec.contains(char::is_whitespace);
         let like_a_path = spec.starts_with(['.', '~', '/'])
             || (word && (spec.contains('/') || Path::new(spec).extension().is_some()));
-        return if like_a_path { Err(no_spec(&path).into()) } else { Ok(spec.to_owned()) };
+        return if like_a_path { Err(no_file(option, &path).into()) } else { Ok(spec.to_owned()) };
     };
-    let (dir, name) = parent(&real).ok_or_else(|| no_spec(&path))?;
+    let (dir, name) = parent(&real).ok_or_else(|| no_file(option, &path))?;
     match SafeDir::open_shared(&dir).and_then(|dir| dir.read_text(&name, limits::CONFIG)) {
         Ok(text) if text.trim().is_empty() => {
             Err(ProjectError::File { path, why: "is empty", exit: exit::USAGE }.into())
@@ -128,10 +135,10 @@ fn no_plan(path: &Path) -> ProjectError {
     )
 }
 
-fn no_spec(path: &Path) -> ProjectError {
+fn no_file(option: &str, path: &Path) -> ProjectError {
     ProjectError::usage(
         format!("there is no file {}", shown(path)),
-        "a text that begins like a path is read from a file: `--spec FILE`",
+        format!("a text that begins like a path is read from a file: `{option} FILE`"),
     )
 }
 

@@ -66,6 +66,8 @@ fn init_options(path: &Path, existing: Existing, options: &ProjectOptions, dry_r
         gates: options.gates.clone(),
         no_commit: false,
         settings: options.settings.clone(),
+        agents: Vec::new(),
+        task: None,
         install: false,
     }
 }

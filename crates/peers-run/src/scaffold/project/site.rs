@@ -66,7 +66,7 @@ fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, Scaffo
         return Err(ProjectError::NotADirectory { path }.into());
     }
     target::allowed(&path, env)?;
-    configure(None, &options.settings)?;
+    configure(None, &[], &options.settings)?;
     gates::of_nothing(&options.gates, options.language, &path)?;
     if !options.overwrite_peers
         && let Some(store) = setup::store_of(&path, env)?
@@ -115,7 +115,7 @@ fn there(
     }
     let existing = existing(&path, &work, git, options, env)?;
     if git == Git::Absent {
-        configure(None, &options.settings)?;
+        configure(None, &[], &options.settings)?;
         gates::goals(&options.gates, options.language, &work)?;
     } else {
         setup::would(&path, existing, options, env)?;
