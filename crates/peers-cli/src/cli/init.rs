@@ -9,7 +9,7 @@ use peers_git::{PeerRepo, RepoError};
 use peers_model::config::Driver as ConfigDriver;
 use peers_model::exit;
 use peers_run::boot;
-use peers_run::scaffold::{
+use peers_setup::{
     self, Action, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
     PeerSetting, WORK_WITH_HOOKS,
 };
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     if uninstall {
         return uninstalled(dry_run, json, cx);
     }
-    scaffold::refuse_no_place(&cx.target, &cx.env)?;
+    peers_setup::refuse_no_place(&cx.target, &cx.env)?;
     top_of_a_repository(cx)?;
     let options = InitOptions {
         target: cx.target.clone(),
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         settings,
         install,
     };
-    let report = scaffold::init(&options, &cx.env)?;
+    let report = peers_setup::init(&options, &cx.env)?;
     for note in &report.notes {
         cx.out.talk(&format!("note: {note}"));
     }
@@ -180,7 +180,7 @@ pub(super) fn would(host: &[HostHook], cx: &Cx) -> Result<(), CommandError> {
 
 /// `--uninstall`: works also where there is no repository any more.
 fn uninstalled(dry_run: bool, json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let host = scaffold::uninstall_host_hooks(&cx.target, &cx.env, dry_run);
+    let host = peers_setup::uninstall_host_hooks(&cx.target, &cx.env, dry_run);
     if json {
         cx.out
             .json("peers.init-uninstall/1", &serde_json::json!({"dry_run": dry_run, "host_hooks": host}))?;
