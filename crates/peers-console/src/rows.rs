@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use peers_git::PeerRepo;
 use peers_model::{CommitId, ProjectId, Timestamp, limits};
-use peers_run::place::{Homes, PEERS_DIR, Place};
+use peers_place::{Homes, PEERS_DIR, Place};
 use peers_store::bugs;
 use peers_store::{Area, Disk as _, Fingerprint, FsDisk, layout};
 use peers_sys::clock;
@@ -104,7 +104,7 @@ impl Watched {
         }
         (asked.free_bytes, asked.full) = free(place);
         let work_dir = self.work_dir.as_deref().map_or_else(|| place.work_dir().to_owned(), PathBuf::from);
-        asked.gone = peers_run::place::is_gone(&work_dir);
+        asked.gone = peers_place::is_gone(&work_dir);
         let looked_in = if asked.gone { place.work_dir() } else { work_dir.as_path() };
         let counted = counted(&mut self.counted, disk);
         asked.head = self.head.look(looked_in, place.work_dir(), counted.value());

@@ -10,7 +10,7 @@ use peers_fleet::refresh::{self, Seen};
 use peers_fleet::registry::{self, Loaded, Outcome, Stamp, State, Warning};
 use peers_fleet::{ConfigDir, Project, ProjectName};
 use peers_model::{Mono, RunId, Timestamp, exit};
-use peers_run::place::Homes;
+use peers_place::Homes;
 use peers_sys::clock;
 use peers_view::{FleetWarning, Listed, LoopRow, LoopState, Spelling, Unknown};
 

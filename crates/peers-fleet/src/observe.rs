@@ -6,7 +6,7 @@ use std::time::Duration;
 use peers_core::state::{RunInfo, State as LoopState};
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, Timestamp};
-use peers_run::place::{Holder, Homes};
+use peers_place::{Holder, Homes};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, layout, store};
 use peers_sys::dir::SafeDir;

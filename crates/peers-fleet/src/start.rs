@@ -14,8 +14,8 @@ use std::time::Duration;
 use peers_core::budget::GivenUsd;
 use peers_model::record::{Cap, OperatorOp};
 use peers_model::{RunId, RunRequest, Timestamp, exit};
+use peers_place::{Place, PlaceError};
 use peers_run::boot::{self, BootError, Finding, RunOptions};
-use peers_run::place::{Place, PlaceError};
 use peers_store::commands;
 use peers_sys::detach::{Launch, Launched, Said};
 use peers_sys::env::Env;
@@ -279,9 +279,12 @@ fn budget(
     options: &StartOptions,
 ) -> Result<Option<Timestamp>, BootError> {
     let mut disk = place.open_store_disk().map_err(Finding::from)?;
-    let record = |ops: Vec<OperatorOp>| {
-        peers_run::operator::record(place, &peers_run::operator::name(env), ops, |_| Ok::<(), Finding>(()))
-    };
+    let record =
+        |ops: Vec<OperatorOp>| {
+            peers_place::operator::record(place, &peers_place::operator::name(env), ops, |_| {
+                Ok::<(), Finding>(())
+            })
+        };
     // What was handed to a loop that ended before it took it was said before what is asked for now.
     // One of a newer program is the loop's to refuse.
     if !commands::look(&mut disk).is_empty() && commands::refuse_newer(&mut disk).is_ok() {

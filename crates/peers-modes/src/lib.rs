@@ -7,6 +7,7 @@ pub mod hooks;
 pub mod ignore;
 pub mod key;
 pub mod peer;
+pub mod setup;
 
 /// `.peers/config.yaml`.
 pub const CONFIG: &str = include_str!("../../../templates/config.yaml");

@@ -9,13 +9,13 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use peers_acts::land::{self, LandOptions};
+use peers_acts::oneshot::{self, VerifyOptions};
 use peers_core::machine::{Notice, Now};
 use peers_core::state::State;
 use peers_fake::{Io, Options, Prompt};
+use peers_place::Place;
 use peers_run::boot::{self, BootError, RunOptions};
-use peers_run::land::{self, LandOptions};
-use peers_run::oneshot::{self, VerifyOptions};
-use peers_run::place::Place;
 use peers_run::ports::Observer;
 use peers_run::procs::{Live, Progress};
 use peers_sys::env::{Env, current_dir};

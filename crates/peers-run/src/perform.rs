@@ -4,9 +4,9 @@ mod composing;
 mod hooking;
 mod judging;
 
-pub(crate) use composing::{Known, facts as compose_facts};
+pub use composing::{Known, facts as compose_facts};
 pub(crate) use hooking::Hooking;
-pub(crate) use judging::{after, changed_the_tree, in_order_of_need, next_together, one_more};
+pub use judging::{after, changed_the_tree, in_order_of_need, next_together, one_more};
 
 use std::collections::BTreeSet;
 

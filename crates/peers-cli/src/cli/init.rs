@@ -11,7 +11,7 @@ use peers_git::{PeerRepo, RepoError};
 use peers_model::config::Driver as ConfigDriver;
 use peers_model::{RunRequest, exit};
 use peers_run::boot;
-use peers_run::scaffold::{
+use peers_setup::{
     self, Action, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
     PeerSetting, WORK_WITH_HOOKS,
 };
@@ -174,7 +174,7 @@ fn laid_down(args: &Args, cx: &Cx) -> Result<InitReport, CommandError> {
         .into_iter()
         .flat_map(|(field, texts)| texts.iter().map(move |text| PeerSetting { field, text: text.clone() }))
         .collect();
-    scaffold::refuse_no_place(&cx.target, &cx.env)?;
+    peers_setup::refuse_no_place(&cx.target, &cx.env)?;
     top_of_a_repository(cx)?;
     let options = InitOptions {
         target: cx.target.clone(),
@@ -192,12 +192,12 @@ fn laid_down(args: &Args, cx: &Cx) -> Result<InitReport, CommandError> {
         language: None,
         gates: args.gates(),
         agents: args.agents.iter().map(|agent| agent.name()).collect(),
-        task: args.task.as_deref().map(|task| scaffold::text_of("--task", task, &cx.env)).transpose()?,
+        task: args.task.as_deref().map(|task| peers_setup::text_of("--task", task, &cx.env)).transpose()?,
         no_commit: args.no_commit,
         settings,
         install: args.install,
     };
-    let report = scaffold::init(&options, &cx.env)?;
+    let report = peers_setup::init(&options, &cx.env)?;
     for note in &report.notes {
         cx.out.talk(&format!("note: {note}"));
     }
@@ -241,7 +241,7 @@ pub(super) fn would(host: &[HostHook], cx: &Cx) -> Result<(), CommandError> {
 
 /// `--uninstall`: works also where there is no repository any more.
 fn uninstalled(dry_run: bool, json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let host = scaffold::uninstall_host_hooks(&cx.target, &cx.env, dry_run);
+    let host = peers_setup::uninstall_host_hooks(&cx.target, &cx.env, dry_run);
     if json {
         cx.out
             .json("peers.init-uninstall/1", &serde_json::json!({"dry_run": dry_run, "host_hooks": host}))?;

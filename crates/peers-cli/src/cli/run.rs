@@ -9,9 +9,9 @@ use peers_console::error::CommandError;
 use peers_console::run_args::RunArgs;
 use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::{RunId, RunRequest, exit};
+use peers_place::{PEERS_DIR, Place, is_gone};
 use peers_run::boot::{self, After, Handover, RunOptions, RunSummary};
 use peers_run::inputs;
-use peers_run::place::{PEERS_DIR, Place, is_gone};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, runs, store};
 use peers_sys::detach::Inherited;
@@ -100,16 +100,12 @@ fn set_up(cx: &Cx) -> Result<bool, CommandError> {
         return Err(CommandError::new(missing.exit_code(), missing.message().unwrap_or_default())
             .hint(format!("{} sets it up, then `peers run`", init::ask::command(cx))));
     }
-    match init::ask::ask(cx)? {
-        Some(asked) => {
-            init::set_up(&asked, cx)?;
-            Ok(true)
-        }
-        None => {
-            cx.out.talk("\nnothing was written");
-            Ok(false)
-        }
-    }
+    let Some(asked) = init::ask::ask(cx)? else {
+        cx.out.talk("\nnothing was written");
+        return Ok(false);
+    };
+    init::set_up(&asked, cx)?;
+    Ok(true)
 }
 
 /// Runs the loop in this terminal.

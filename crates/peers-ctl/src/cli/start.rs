@@ -12,8 +12,8 @@ use peers_fleet::budget::Step;
 use peers_fleet::registry::{self, Restart, RestartPolicy};
 use peers_fleet::start::{self, StartOptions, Started};
 use peers_model::{RunId, RunRequest, exit};
+use peers_place::Place;
 use peers_run::boot::BootError;
-use peers_run::place::Place;
 use peers_store::runs;
 use peers_sys::term;
 use serde_json::json;
@@ -286,7 +286,7 @@ fn going_on(
     if view.landed.is_some() || view.undone.is_some() {
         return Ok(None);
     }
-    if peers_run::place::is_gone(&dir) {
+    if peers_place::is_gone(&dir) {
         let shown = term::inline(&record.workdir);
         return Err(CommandError::new(
             exit::REFUSED,
@@ -297,7 +297,7 @@ fn going_on(
         )
         .hint(format!(
             "make it again: `{}`; or begin beside it: `peers-ctl start {name} --worktree`",
-            peers_run::place::remade(&record, place.project_dir())
+            peers_place::remade(&record, place.project_dir())
         )));
     }
     // What a record says, and what lies there, is no place to start in before it is known to be this project's.

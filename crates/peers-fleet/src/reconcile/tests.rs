@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use peers_model::outcome::ErrorKind;
-use peers_run::place::Holder;
+use peers_place::Holder;
 
 use super::*;
 use crate::oplock::Operation;

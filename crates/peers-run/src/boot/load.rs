@@ -23,7 +23,7 @@ use crate::env::{Host, LeftOut};
 use crate::procs::{Book, OpenBook};
 
 /// What to do about files that are not what was accepted.
-pub(crate) const ACCEPT: &str = "review with `peers goals diff`, then run `peers goals accept`";
+pub const ACCEPT: &str = "review with `peers goals diff`, then run `peers goals accept`";
 
 const ACCEPT_OR_RESTORE: &str = "review with `peers goals diff`, then run `peers goals accept`, or undo the change with `peers goals restore`";
 
@@ -70,7 +70,8 @@ impl Loaded {
     }
 
     /// [`Loaded::changed`] as a refusal.
-    pub(crate) fn refused_change(&self) -> Option<Finding> {
+    #[must_use]
+    pub fn refused_change(&self) -> Option<Finding> {
         // Before the first acceptance there is nothing to restore.
         let hint = if self.accepted.is_some() { ACCEPT_OR_RESTORE } else { ACCEPT };
         self.changed().map(|changed| Finding::new(exit::REFUSED, changed, hint))

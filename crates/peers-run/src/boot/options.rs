@@ -8,11 +8,11 @@ use peers_model::config::Config;
 use peers_model::goal::GateRun;
 use peers_model::record::GateRule;
 use peers_model::{GoalId, RunId, RunRequest};
+use peers_modes::setup::{installed, usual};
 use peers_sys::SafeDir;
 use peers_sys::env::Env;
 
 use super::load::{Loaded, rules};
-use crate::scaffold::setup::{installed, usual};
 
 /// The backend that confines nothing.
 pub(super) const UNCONFINED: &str = "none";
@@ -35,7 +35,8 @@ pub struct RunOptions {
 }
 
 /// What a loop goes by, as the operator's files and the command line have it.
-pub(crate) fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) -> LoopConfig {
+#[must_use]
+pub fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) -> LoopConfig {
     let mut cfg = LoopConfig {
         run_id: run_id.clone(),
         pid: std::process::id(),

@@ -11,6 +11,8 @@ use peers_model::config::Config;
 use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, RunId, exit};
+use peers_place::anchor::{self, Tagged};
+use peers_place::{Place, PlaceError, file_exit};
 use peers_store::project::Project;
 use peers_store::runs::{self, RunRecord};
 use peers_store::verdicts::Verdicts;
@@ -18,6 +20,7 @@ use peers_store::{Area, Disk, FsDisk, Store, commands, layout, project};
 use peers_sys::detach::ReadyPipe;
 use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::Env;
+use peers_sys::error::chain;
 use peers_sys::identity::ProcIdentity;
 use peers_sys::lock::FileLock;
 use peers_sys::spawn::StubProgram;
@@ -30,16 +33,14 @@ use super::options::{RunOptions, UNCONFINED, configured, setup_hint};
 use super::preflight;
 use super::watching::{TellingLock, Watching};
 use super::{control, dirty};
-use crate::anchor::{self, Tagged};
 use crate::cache;
 use crate::clock::SysClock;
 use crate::drive;
 use crate::engine::Engine;
 use crate::env::OperatorEnv;
-use crate::gitrepo::{self, GitRepo, GitRepoParts, chain, open_control, substrate};
+use crate::gitrepo::{self, GitRepo, GitRepoParts, open_control, substrate};
 use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
-use crate::place::{Place, PlaceError, file_exit};
 use crate::ports::{Clock as _, Guard as _, Observer, Sweep, World};
 use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec};
 
@@ -526,7 +527,7 @@ fn unfinished_move(store: &mut Store<FsDisk>, repo: &PeerRepo, place: &Place) ->
     let tip = repo.facts().reference(&format!("refs/heads/{}", what.branch)).map_err(|e| git_finding(&e))?;
     if tip.is_none() {
         let (records, _) = runs::list(store.disk()).map_err(Finding::from)?;
-        return Err(crate::land::of_move(repo, place, &records, what)?);
+        return Err(super::gone::of_move(repo, place, &records, what)?);
     }
     if tip.as_ref() == Some(&what.from) {
         // Nothing was moved. Closed, for the branch may well come to stand there while a turn is open, and
@@ -627,7 +628,7 @@ fn lay_down_accepted(place: &Place, there: &Place) -> Result<(), BootError> {
     let peers = there
         .open_work()
         .map_err(Finding::from)?
-        .create_subdir(crate::place::PEERS_DIR)
+        .create_subdir(peers_place::PEERS_DIR)
         .map_err(|e| io(&e))?;
     for file in [layout::peers::CONFIG, layout::peers::GOALS] {
         let bytes = peers_store::accept::read_bytes(&mut from, file).map_err(Finding::from)?;

@@ -6,7 +6,7 @@ use clap::ValueEnum as _;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_model::exit;
-use peers_run::scaffold::detect;
+use peers_setup::detect;
 use peers_sys::dir::SafeDir;
 use peers_sys::spawn::resolve_program;
 use peers_sys::term;
@@ -160,7 +160,7 @@ mod tests {
             shown.borrow_mut().push_str(question);
             Ok(lines.borrow_mut().next().map(|line| format!("{line}\n")))
         };
-        let args = answered(offer, ask, |text| shown.borrow_mut().push_str(&format!("{text}\n"))).unwrap();
+        let args = answered(offer, ask, |text| shown.borrow_mut().extend([text, "\n"])).unwrap();
         assert!(lines.borrow_mut().next().is_none(), "not all answers were asked for");
         (args, shown.into_inner())
     }
