@@ -17,7 +17,7 @@ use peers_core::state::State;
 use peers_core::turns::{self, Choice};
 use peers_git::{ControlDir, PeerRepo};
 use peers_model::goal::{Goal, GoalKind};
-use peers_model::outcome::{StopReason, Usage};
+use peers_model::outcome::Usage;
 use peers_model::record::Record;
 use peers_model::{CommitId, GoalId, PeerName, RunId, RunRequest, TickNo, Timestamp, Tokens, Usd, exit};
 use peers_place::Place;
@@ -35,6 +35,8 @@ use peers_sys::{clock, term};
 
 use crate::scratch::Scratch;
 use forecast::Forecast;
+
+pub use forecast::Next;
 
 /// Turns of a peer that an estimate rests on.
 const TURNS: usize = 10;
@@ -60,19 +62,6 @@ pub struct Preview {
     pub open: Option<Open>,
     /// What turns of this peer cost.
     pub past: Past,
-}
-
-/// What the loop would do next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
-    /// This peer gets a prompt.
-    Turn(PeerName),
-    /// The gates run in a clean checkout; no prompt is sent if they pass.
-    Proof,
-    /// Every peer waits; the first may go then.
-    Wait(Timestamp),
-    /// It stops.
-    Stop(StopReason),
 }
 
 /// The open tick.

@@ -9,7 +9,7 @@ use peers_sys::env::Env;
 use peers_sys::spawn::{SpawnError, resolve_program};
 use peers_sys::term;
 
-use super::Check;
+use super::check::Check;
 
 /// Cells of a program's name.
 const PROGRAM: usize = 80;

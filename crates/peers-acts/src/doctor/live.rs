@@ -19,8 +19,8 @@ use peers_sys::error::chain;
 use peers_sys::term;
 use peers_tools::ToolKind;
 
+use super::check::{Answer, Check};
 use super::peers::log_in;
-use super::{Answer, Check};
 
 /// What is sent.
 const PROMPT: &str = "Answer with the one word OK. Use no tools and change no files.\n";

@@ -3,6 +3,7 @@
 //! What a start refuses for is asked of the start itself ([`peers_run::boot::examine`]), so both say the same
 //! words. What comes on top is about the programs of the peers, leftovers and the clock. Nothing is changed.
 
+mod check;
 mod hooks;
 mod live;
 mod peers;
@@ -11,7 +12,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use peers_git::{Git, PeerRepo};
-use peers_model::outcome::PeerExit;
 use peers_model::{PeerName, Timestamp, exit};
 use peers_place::{Holder, Place, PlaceError};
 use peers_run::boot::{self, BootError, Examined, Finding, Loaded, Part};
@@ -25,89 +25,13 @@ use peers_sys::env::Env;
 use peers_sys::error::chain;
 use peers_sys::spawn::StubProgram;
 use peers_sys::{clock, reap, term};
-use serde::Serialize;
 
 use crate::scratch::Scratch;
 
+pub use check::{Answer, Check, Level};
+
 /// Processes that a finding names.
 const NAMED: usize = 10;
-
-/// How much something matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// As it should be.
-    Ok,
-    /// A run starts; something of it will be missing.
-    Warning,
-    /// A run, or a peer in it, cannot start.
-    Error,
-}
-
-impl Level {
-    /// The word for people.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
-    /// What it is about: a word, or `peer NAME`.
-    pub about: String,
-    /// How much it matters.
-    pub level: Level,
-    /// One sentence. May have more lines where a file is quoted.
-    pub message: String,
-    /// What mends it; absent where nothing has to be.
-    pub fix: Option<String>,
-    /// The exit code that it asks for; 0 unless it is an error.
-    #[serde(skip)]
-    pub exit: u8,
-}
-
-impl Check {
-    /// Whether it says that nobody could look at the run lock.
-    #[must_use]
-    pub fn is_unseen_lock(&self) -> bool {
-        self.about == "lock" && self.level == Level::Warning
-    }
-
-    fn ok(about: &str, message: impl Into<String>) -> Self {
-        let about = about.to_owned();
-        Self { about, level: Level::Ok, message: message.into(), fix: None, exit: exit::OK }
-    }
-
-    fn warning(about: &str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        let about = about.to_owned();
-        Self { about, level: Level::Warning, message: message.into(), fix: Some(fix.into()), exit: exit::OK }
-    }
-
-    fn error(about: &str, exit: u8, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        let about = about.to_owned();
-        Self { about, level: Level::Error, message: message.into(), fix: Some(fix.into()), exit }
-    }
-
-    fn found(about: &str, finding: Finding) -> Self {
-        let Finding { exit, message, hint } = finding;
-        Self { about: about.to_owned(), level: Level::Error, message, fix: hint, exit }
-    }
-}
-
-/// What a peer answered to one word.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// Who.
-    pub peer: PeerName,
-    /// How its process ended and what it used; or why it could not be asked.
-    pub exit: Result<PeerExit, String>,
-}
 
 /// Everything that was looked at, in checking order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

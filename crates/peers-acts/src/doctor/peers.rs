@@ -19,7 +19,7 @@ use peers_sys::term;
 use peers_tools::billing::{AuthProbe, Billing, auth_files, billing};
 use peers_tools::{ToolKind, ToolSpec, adapter};
 
-use super::Check;
+use super::check::Check;
 
 /// A program answers such a question at once, or it waits for something.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -2,17 +2,29 @@
 
 use peers_core::machine::{self, Composing, Effect, Event, Facts, Input, LoopConfig, Machine, Phase};
 use peers_core::state::State;
+use peers_model::outcome::StopReason;
 use peers_model::verdict::{Judged, Place, TreeKey, Verdict};
-use peers_model::{GoalId, exit};
+use peers_model::{GoalId, PeerName, Timestamp, exit};
 use peers_run::boot::Finding;
 use peers_run::clock::SysClock;
 use peers_run::ports::Clock as _;
 use peers_store::Authors;
 
-use super::Next;
-
 /// Steps of the machine until somebody has the turn; there are never so many.
 const STEPS: usize = 16;
+
+/// What the loop would do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// This peer gets a prompt.
+    Turn(PeerName),
+    /// The gates run in a clean checkout; no prompt is sent if they pass.
+    Proof,
+    /// Every peer waits; the first may go then.
+    Wait(Timestamp),
+    /// It stops.
+    Stop(StopReason),
+}
 
 /// What the machine would do.
 pub(super) struct Forecast {

@@ -11,7 +11,7 @@ use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::{RunId, RunRequest, exit};
 use peers_place::{PEERS_DIR, Place, is_gone};
 use peers_run::boot::{self, After, Handover, RunOptions, RunSummary};
-use peers_run::inputs;
+use peers_run::drive;
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, runs, store};
 use peers_sys::detach::Inherited;
@@ -172,7 +172,7 @@ fn stopped_by_trial(summary: &RunSummary, cx: &Cx) -> bool {
 fn goes_on_anyway(cx: &Cx) -> bool {
     let question = "Go on all the same, as with --anyway? No answer in a minute is a no. [y/N] ";
     let Some(telling) = cx.out.ask_meanwhile(question) else { return false };
-    let answer = inputs::unless_interrupted(PATIENCE, || telling.try_recv().ok());
+    let answer = drive::unless_interrupted(PATIENCE, || telling.try_recv().ok());
     let Some(answer) = answer.ok().flatten() else {
         // The line of the question ends.
         cx.out.talk("");

@@ -10,7 +10,7 @@ use peers_model::verdict::{Judged, Place, TreeKey, Verdict};
 use peers_model::{GoalId, TickNo, limits};
 use peers_sys::term;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::engine::{Engine, Judging};
 use crate::ports::{Clock, GateJob, Guard, Observer, Procs, Repo, Round, World};
 
