@@ -2,7 +2,7 @@
 
 use peers_core::state::State;
 use peers_model::outcome::StopReason;
-use peers_model::{PeerName, RunId, TickNo, Timestamp, exit};
+use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, exit};
 use peers_store::runs::RunRecord;
 use peers_sys::lock::Probe;
 use peers_sys::term;
@@ -118,6 +118,23 @@ pub struct OpenTurn {
     pub skeptic: bool,
     /// The peer's process is known to have started.
     pub spawned: bool,
+    /// HEAD when it began.
+    #[serde(skip)]
+    pub(crate) head_before: CommitId,
+}
+
+impl OpenTurn {
+    /// The turn that is open.
+    pub(crate) fn of(state: &State) -> Option<Self> {
+        state.open.as_ref().map(|open| Self {
+            tick: open.started.tick,
+            peer: open.started.peer.clone(),
+            since: open.at,
+            skeptic: open.started.skeptic,
+            spawned: open.spawned.is_some(),
+            head_before: open.started.head_before.clone(),
+        })
+    }
 }
 
 /// What became of a run that never ended.
@@ -177,13 +194,7 @@ pub(crate) fn liveness(
     boot: Option<&str>,
 ) -> Result<Liveness, String> {
     let newest = records.last();
-    let turn = state.and_then(|state| state.open.as_ref()).map(|open| OpenTurn {
-        tick: open.started.tick,
-        peer: open.started.peer.clone(),
-        since: open.at,
-        skeptic: open.started.skeptic,
-        spawned: open.spawned.is_some(),
-    });
+    let turn = state.and_then(OpenTurn::of);
     match lock {
         Lock::Unreadable(why) => return Err(why.clone()),
         Lock::Held { pid, run_id } => {

@@ -9,12 +9,13 @@ use peers_model::outcome::StopReason;
 use peers_store::Disk;
 use serde::Serialize;
 
+use crate::asked::Asked;
 use crate::attention::{Attention, Level, is_alarming, level_of};
 use crate::history::{ExitRow, GateHistory, History, PeerCost, When};
 use crate::json;
 use crate::live::{Stamp, live_words};
 use crate::liveness::{Liveness, outcome};
-use crate::loopview::{Asked, Core, LoopView, REFUSED};
+use crate::loopview::{Core, LoopView, REFUSED};
 use crate::markdown::{Document, code};
 use crate::next::next_step;
 use crate::notable::Notable;
@@ -264,37 +265,31 @@ fn gates(doc: &mut Document, report: &Report, core: &Core) {
     let past = report.history.value().map(|history| &history.gates);
     let nothing = GateHistory::default();
     let when = |at: Option<When>| at.map_or_else(|| "never".to_owned(), |at| format!("tick {}", at.tick));
-    let rows: Vec<Vec<String>> = core
-        .gates
-        .iter()
-        .map(|gate| {
-            let history = past.and_then(|past| past.get(&gate.id)).unwrap_or(&nothing);
-            let mut state = gate.state.to_owned();
-            for (set, word) in [
-                (gate.stale == Some(true), " (stale)"),
-                (gate.exempt, " (live only)"),
-                (gate.flaky, " (flaky)"),
-            ] {
-                if set {
-                    state.push_str(word);
-                }
+    let rows = core.gates.iter().map(|gate| {
+        let history = past.and_then(|past| past.get(&gate.id)).unwrap_or(&nothing);
+        let mut state = gate.state.to_owned();
+        for (set, word) in
+            [(gate.stale == Some(true), " (stale)"), (gate.exempt, " (live only)"), (gate.flaky, " (flaky)")]
+        {
+            if set {
+                state.push_str(word);
             }
-            let at = gate.at.as_ref().map(|at| format!("`{}`", at.head.short())).unwrap_or_default();
-            vec![
-                gate.id.to_string(),
-                state,
-                at,
-                when(history.first_red),
-                when(history.last_green),
-                format!("{}/{}/{}", history.green, history.red, history.errors),
-                duration_ms(history.took_ms),
-                code(&last_words(&gate.diagnostic), 120),
-            ]
-        })
-        .collect();
+        }
+        let at = gate.at.as_ref().map(|at| format!("`{}`", at.head.short())).unwrap_or_default();
+        vec![
+            gate.id.to_string(),
+            state,
+            at,
+            when(history.first_red),
+            when(history.last_green),
+            format!("{}/{}/{}", history.green, history.red, history.errors),
+            duration_ms(history.took_ms),
+            code(&last_words(&gate.diagnostic), 120),
+        ]
+    });
     let head =
         ["gate", "state", "at", "first red", "last green", "green/red/error", "run time", "diagnostic"];
-    doc.table(&head, &rows);
+    doc.table(&head, rows);
 }
 
 fn reviews(doc: &mut Document, core: &Core) {
@@ -302,15 +297,13 @@ fn reviews(doc: &mut Document, core: &Core) {
         return;
     }
     doc.section("Reviews");
-    let rows: Vec<Vec<String>> = core
-        .soft
-        .iter()
-        .map(|row| {
+    doc.table(
+        &["goal", "passed", "who", "they differ", "what is missing"],
+        core.soft.iter().map(|row| {
             let split = if row.split { "yes" } else { "" };
             vec![row.id.to_string(), row.share(), row.rule.clone(), split.to_owned(), code(&row.why, TEXT)]
-        })
-        .collect();
-    doc.table(&["goal", "passed", "who", "they differ", "what is missing"], &rows);
+        }),
+    );
 }
 
 fn budget(doc: &mut Document, report: &Report, core: &Core) {
@@ -318,11 +311,9 @@ fn budget(doc: &mut Document, report: &Report, core: &Core) {
     if let Some(why) = core.budget.caps.why() {
         doc.paragraph(&format!("The caps cannot be read: {}", code(why, 300)));
     }
-    let rows: Vec<Vec<String>> = core
-        .budget
-        .rows
-        .iter()
-        .map(|row| {
+    doc.table(
+        &["what", "spent", "cap", ""],
+        core.budget.rows.iter().map(|row| {
             let cap = match (row.cap, &core.budget.caps) {
                 (Some(cap), _) => cap.words(),
                 (None, Sourced::Fresh(())) => "no cap".to_owned(),
@@ -330,9 +321,8 @@ fn budget(doc: &mut Document, report: &Report, core: &Core) {
             };
             let percent = row.percent().map(|p| format!("{p}%")).unwrap_or_default();
             vec![row.name.clone(), row.words(), cap, percent]
-        })
-        .collect();
-    doc.table(&["what", "spent", "cap", ""], &rows);
+        }),
+    );
     if !core.budget.set.is_empty() {
         doc.paragraph("Set over the configuration:");
     }
@@ -369,24 +359,20 @@ fn peers(doc: &mut Document, report: &Report, core: &Core) {
     }
     doc.section("Peers");
     let cost = report.history.value().map(|history| &history.cost);
-    let rows: Vec<Vec<String>> = core
-        .peers
-        .iter()
-        .map(|peer| {
-            let cost = cost.and_then(|cost| cost.get(&peer.name)).cloned().unwrap_or_default();
-            vec![
-                peer.name.to_string(),
-                peer.state.word().to_owned(),
-                format!("{} of {}", cost.handoffs, cost.ticks),
-                duration_ms(cost.ms),
-                duration_ms(cost.wasted_ms),
-                cost_words(&cost),
-                code(&idle_words(peer, report.view.at), TEXT),
-            ]
-        })
-        .collect();
+    let rows = core.peers.iter().map(|peer| {
+        let cost = cost.and_then(|cost| cost.get(&peer.name)).cloned().unwrap_or_default();
+        vec![
+            peer.name.to_string(),
+            peer.state.word().to_owned(),
+            format!("{} of {}", cost.handoffs, cost.ticks),
+            duration_ms(cost.ms),
+            duration_ms(cost.wasted_ms),
+            cost_words(&cost),
+            code(&idle_words(peer, report.view.at), TEXT),
+        ]
+    });
     let head = ["peer", "state", "handoffs", "run time", "of it wasted", "cost", "why not at work"];
-    doc.table(&head, &rows);
+    doc.table(&head, rows);
 }
 
 /// Why a peer has no turn, or is not healthy. Times stand whole, since the report is kept.
@@ -434,11 +420,9 @@ fn bugs(doc: &mut Document, view: &LoopView) {
     if bugs.rows.is_empty() {
         return;
     }
-    let rows: Vec<Vec<String>> = bugs
-        .rows
-        .iter()
-        .take(BUGS)
-        .map(|bug| {
+    doc.table(
+        &["bug", "severity", "found", "resolved", "counts as", "title"],
+        bugs.rows.iter().take(BUGS).map(|bug| {
             let fixed = match (&bug.resolved_in, &bug.resolved_by) {
                 (Some(commit), Some(by)) => format!("{} `{}` by {by}", bug.status.as_str(), commit.short()),
                 _ => bug.status.as_str().to_owned(),
@@ -451,11 +435,11 @@ fn bugs(doc: &mut Document, view: &LoopView) {
                 bug.open.map_or_else(|| "closed".to_owned(), |why| format!("open: {why}")),
                 code(&bug.title, 80),
             ]
-        })
-        .collect();
-    doc.table(&["bug", "severity", "found", "resolved", "counts as", "title"], &rows);
-    if bugs.total > rows.len() {
-        doc.paragraph(&format!("And {} more.", bugs.total - rows.len()));
+        }),
+    );
+    let left_out = bugs.total.saturating_sub(bugs.rows.len().min(BUGS));
+    if left_out > 0 {
+        doc.paragraph(&format!("And {left_out} more."));
     }
 }
 

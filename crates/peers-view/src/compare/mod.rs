@@ -7,7 +7,7 @@ use peers_model::money::thousands;
 use serde::{Serialize, Serializer};
 
 use crate::fleet::FleetWarning;
-use crate::json;
+use crate::json::{self, Envelope};
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::words::duration_ms;
 
@@ -255,7 +255,7 @@ pub fn compare_text(comparison: &Comparison, colour: Colour) -> String {
         }
         rows.push(cells);
     }
-    page.table(0, &rows);
+    page.table(0, rows);
     page.finish()
 }
 
@@ -266,11 +266,5 @@ pub fn compare_json(
     warnings: &[FleetWarning],
     now: peers_model::Timestamp,
 ) -> String {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        generated_at: peers_model::Timestamp,
-        data: &'a Comparison,
-        warnings: &'a [FleetWarning],
-    }
-    json::document("peers-ctl.compare/1", &Document { generated_at: now, data: comparison, warnings })
+    json::document("peers-ctl.compare/1", &Envelope { generated_at: now, data: comparison, warnings })
 }

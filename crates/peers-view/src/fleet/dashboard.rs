@@ -195,7 +195,7 @@ fn cells(fleet: &Fleet<'_>, row: &LoopRow) -> Vec<Cell> {
 fn state(row: &LoopRow) -> &str {
     match row.state {
         LoopState::Stopped => row.outcome.as_deref().unwrap_or("stopped"),
-        state => state.word(),
+        _ => row.state_word(),
     }
 }
 

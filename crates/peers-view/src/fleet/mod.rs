@@ -9,7 +9,7 @@ use peers_model::{Timestamp, Usd};
 use serde::Serialize;
 
 use crate::attention::Level;
-use crate::json;
+use crate::json::{self, Envelope};
 use crate::row::{LoopRow, LoopState, RowWarning};
 
 pub use dashboard::{Room, dashboard_text};
@@ -102,12 +102,6 @@ pub fn dashboard_line(fleet: &Fleet<'_>) -> String {
 
 fn document<'a>(fleet: &Fleet<'a>) -> impl Serialize + use<'a> {
     #[derive(Serialize)]
-    struct Document<'a> {
-        generated_at: Timestamp,
-        data: Data<'a>,
-        warnings: Vec<FleetWarning>,
-    }
-    #[derive(Serialize)]
     struct Data<'a> {
         summary: Summary,
         projects: &'a [LoopRow],
@@ -119,10 +113,15 @@ fn document<'a>(fleet: &Fleet<'a>) -> impl Serialize + use<'a> {
             project: Some(row.name.clone()),
         })
     };
-    Document {
+    Envelope {
         generated_at: fleet.now,
         data: Data { summary: Summary::of(fleet.rows), projects: fleet.rows },
-        warnings: fleet.warnings.iter().cloned().chain(fleet.rows.iter().flat_map(of_row)).collect(),
+        warnings: fleet
+            .warnings
+            .iter()
+            .cloned()
+            .chain(fleet.rows.iter().flat_map(of_row))
+            .collect::<Vec<_>>(),
     }
 }
 
