@@ -8,8 +8,8 @@ use peers_model::{PeerName, TickNo, Timestamp};
 use peers_store::Disk;
 use serde::Serialize;
 
+use super::all::{cost_cell, gates_cell};
 use super::list::tone;
-use super::{cost_cell, gates_cell};
 use crate::backwards::{self, Window, tag};
 use crate::bugs::BugsView;
 use crate::json::{self, Envelope};

@@ -1,7 +1,7 @@
 //! `peers-ctl list`.
 
+use super::all::{Fleet, cost_cell, gates_cell};
 use super::grid::{Column, Grid};
-use super::{Fleet, cost_cell, gates_cell};
 use crate::attention::Level;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::row::{LoopRow, LoopState};

@@ -3,7 +3,7 @@
 use peers_core::state::State;
 use peers_model::record::{Record, TickRecord};
 
-use super::Replay;
+use super::tick::Replay;
 use crate::budget;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::ticks::{TickRow, warnings};

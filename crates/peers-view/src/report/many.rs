@@ -3,7 +3,7 @@
 use peers_model::Timestamp;
 use serde::Serialize;
 
-use super::{Report, document, report_markdown};
+use super::one::{Report, document, report_markdown};
 use crate::attention::Attention;
 use crate::fleet::FleetWarning;
 use crate::json::{self, Envelope};

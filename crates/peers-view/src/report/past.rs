@@ -1,11 +1,14 @@
 //! How it came about.
 
-use super::{Report, TEXT};
+use peers_store::runs::RunRecord;
+
 use crate::diagnostic::stop_detail;
 use crate::history::History;
 use crate::markdown::{Document, code};
 use crate::words::{count, count_of, duration_ms, quoted};
 
+/// Terminal cells of a diagnostic or reason.
+pub(super) const TEXT: usize = 120;
 /// Reviews in a report.
 const REVIEWS: usize = 50;
 /// Runs of which a report says how they began, the newest.
@@ -146,11 +149,12 @@ fn typed(argv: &[String]) -> Vec<&String> {
 }
 
 /// What is needed to do the same again.
-pub(super) fn again(doc: &mut Document, report: &Report) {
-    let starts = report.history.value().map(|history| &history.starts).filter(|starts| !starts.is_empty());
-    let Some(starts) = starts else { return };
+pub(super) fn again(doc: &mut Document, history: &History, newest: Option<&RunRecord>) {
+    let starts = &history.starts;
+    if starts.is_empty() {
+        return;
+    }
     doc.section("To do the same again");
-    let newest = report.view.run.value();
     let rows = starts.iter().rev().take(STARTS).map(|start| {
         let run = newest.filter(|run| Some(&run.run_id) == start.run_id.as_ref());
         let argv: Vec<String> =
