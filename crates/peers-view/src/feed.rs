@@ -55,12 +55,6 @@ pub struct Polled {
 }
 
 impl Feed {
-    /// From the first record.
-    #[must_use]
-    pub fn from_start() -> Self {
-        Self::default()
-    }
-
     /// From `lines` records before the end; fewer when they are long.
     ///
     /// # Errors

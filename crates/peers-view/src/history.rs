@@ -7,16 +7,17 @@ use peers_core::state::State;
 use peers_model::outcome::{ExitClass, StopReason};
 use peers_model::reader::RecordReader;
 use peers_model::record::{
-    Cap, CapSet, CommitsSeen, CorrectionKind, CorrectionPlanned, Digests, ExitProof, ExitRecord, GatesRecord,
+    CapSet, CommitsSeen, CorrectionKind, CorrectionPlanned, Digests, ExitProof, ExitRecord, GatesRecord,
     Line, MirrorRestored, OperatorOp, OperatorRecord, ProofRecord, Rules, RunStarted, TickOutcome,
     TickRecord,
 };
 use peers_model::verdict::{Judged, Verdict};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
 use peers_store::journal::Journal;
-use peers_store::{Disk, Position, StoreError};
+use peers_store::{Disk, Position, StoreError, store};
 use serde::Serialize;
 
+use crate::budget;
 use crate::notable::{self, Collector, Notable};
 use crate::sourced::Sourced;
 use crate::ticks::TickRow;
@@ -290,8 +291,7 @@ impl History {
         let mut fold = Fold::default();
         let read = Journal::open(disk, &Position::default(), false, |read| {
             let line = &read.line;
-            let applied = fold.state.apply(line.ts, line.run_id.as_ref(), &line.record);
-            applied.map_err(|source| StoreError::Illegal { seq: line.seq, source })?;
+            store::apply(&mut fold.state, line)?;
             fold.take(line);
             Ok::<(), StoreError>(())
         });
@@ -532,16 +532,6 @@ pub(crate) fn seen_words(seen: &CommitsSeen) -> String {
     format!("committed up to {} ({}{when})", seen.head.short(), words::count_of(&seen.commits, "commit"))
 }
 
-/// `max_runtime_s to 4h`.
-fn cap_words(set: &CapSet) -> String {
-    let value = match set.cap {
-        Cap::MaxRuntimeS | Cap::MaxWallS => words::duration_ms(set.value.saturating_mul(1000)),
-        Cap::MaxUsd => Usd::from_micros(set.value).to_string(),
-        Cap::MaxIterations | Cap::MaxConsecutiveFailures | Cap::MaxTokens => words::thousands(set.value),
-    };
-    format!("{} to {value}", set.cap.key())
-}
-
 pub(crate) fn operator_words(op: &OperatorOp) -> String {
     use peers_model::record::AckTarget;
     match op {
@@ -551,7 +541,9 @@ pub(crate) fn operator_words(op: &OperatorOp) -> String {
         },
         OperatorOp::BudgetReset => "reset the budget".to_owned(),
         OperatorOp::BudgetSet { caps, until } => {
-            let caps: Vec<String> = caps.iter().map(cap_words).collect();
+            let word =
+                |set: &CapSet| format!("{} to {}", set.cap.key(), budget::cap_words(set.cap, set.value));
+            let caps: Vec<String> = caps.iter().map(word).collect();
             let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
             format!("set {}{until}", caps.join(", "))
         }

@@ -55,7 +55,7 @@ mod tests;
 pub use accounting::{Accounting, Doubt, doubts};
 pub use asked::{Adrift, Asked, HeadFact, Listed, Unknown};
 pub use attention::{Attention, Cause, Level, Spelling};
-pub use budget::{Amount, BudgetRow, BudgetView, CapSetByHand, set_by_hand, spend, uncounted};
+pub use budget::{Amount, BudgetRow, BudgetView, CapSetByHand, cap_words, set_by_hand, spend, uncounted};
 pub use bugs::{BugRow, BugsView};
 pub use caveats::Caveats;
 pub use compare::{
@@ -81,7 +81,7 @@ pub use history::{
 };
 pub use info::{Info, info_json, info_text, keys};
 pub use json::terminal_safe;
-pub use liveness::{Confinement, CrashKind, Liveness, Lock, OpenTurn, outcome};
+pub use liveness::{Confinement, CrashKind, Liveness, Lock, OpenTurn};
 pub use loopview::{Alert, LoopView, Silence};
 pub use next::{closing, next_step, red_gate};
 pub use notable::{AcceptedRow, HookRow, LandedRow, Notable, UndoneRow, WeakenedRow};

@@ -4,9 +4,10 @@ use peers_core::state::State;
 use peers_model::config::Config;
 use peers_model::goal::{CHECK_NAMES, GoalKind};
 use peers_model::{RunId, Timestamp, limits};
-use peers_store::journal::{self, Journal, Position};
+use peers_store::journal::{self, Journal, JournalError, Position};
 use peers_store::load::Source;
 use peers_store::runs::{self, RunRecord};
+use peers_store::store::Folded;
 use peers_store::{Area, Disk, Fingerprint, StoreError, accept, artifacts, layout, load, store};
 use serde::Deserialize;
 
@@ -26,7 +27,7 @@ const WHOLE: u64 = 16 * limits::MIB;
 const CHECKED: u64 = limits::MIB / 2;
 
 /// The journal: its fold, and its end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct JournalPart {
     /// The newest segment, as it was when all of it had been read.
     segment: u32,
@@ -43,22 +44,6 @@ pub(crate) struct JournalPart {
     pub(crate) notable: Sourced<Notable>,
     /// Records that were taken from the snapshot and not read again.
     pub(crate) unverified: u64,
-}
-
-impl Default for JournalPart {
-    fn default() -> Self {
-        Self {
-            segment: 0,
-            print: None,
-            known: None,
-            at: None,
-            state: Sourced::Missing,
-            damage: None,
-            tail: Sourced::Missing,
-            notable: Sourced::Missing,
-            unverified: 0,
-        }
-    }
 }
 
 impl JournalPart {
@@ -103,11 +88,7 @@ impl JournalPart {
     /// Goes on from where the fold stands.
     fn go_on<D: Disk>(&mut self, disk: &mut D) -> bool {
         let (Some(at), Sourced::Fresh(state)) = (self.at.take(), &mut self.state) else { return false };
-        let read = Journal::open(disk, &at, false, |read| {
-            let line = &read.line;
-            let applied = state.apply(line.ts, line.run_id.as_ref(), &line.record);
-            applied.map_err(|source| StoreError::Illegal { seq: line.seq, source })
-        });
+        let read = Journal::open(disk, &at, false, |read| store::apply(state, &read.line));
         let Ok(journal) = read else { return false };
         self.stand_at(disk, journal.position().clone(), Again::More);
         self.tail = tail(disk, self.segment);
@@ -130,7 +111,7 @@ impl JournalPart {
     fn read<D: Disk>(disk: &mut D, again: Again) -> Self {
         let mut part = Self::default();
         match store::read_state_at(disk, WHOLE) {
-            Ok((state, at)) => {
+            Ok(Folded { state, at, .. }) => {
                 part.state = Sourced::Fresh(state);
                 if at.segment == 1 && at.offset <= CHECKED {
                     part.damage = journal::chained(disk, at.offset).err().map(|error| chain(&error));
@@ -173,19 +154,13 @@ fn tail<D: Disk>(disk: &mut D, segment: u32) -> Sourced<JournalTail> {
 }
 
 /// The newest run record.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RunPart {
     /// The lock as it was when it was read.
     lock: Option<Lock>,
     name: String,
     print: Option<Fingerprint>,
     pub(crate) record: Sourced<RunRecord>,
-}
-
-impl Default for RunPart {
-    fn default() -> Self {
-        Self { lock: None, name: String::new(), print: None, record: Sourced::Missing }
-    }
 }
 
 impl RunPart {
@@ -226,19 +201,13 @@ pub(crate) enum Again {
 }
 
 /// The operator's files, and what was accepted of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FilesPart {
     prints: Option<[Option<Fingerprint>; 4]>,
     pub(crate) config: Sourced<Config>,
     pub(crate) setup: Setup,
     /// How many hard and how many soft goals there are, if somebody asked.
     pub(crate) goals: Option<[u64; 2]>,
-}
-
-impl Default for FilesPart {
-    fn default() -> Self {
-        Self { prints: None, config: Sourced::Missing, setup: Setup::default(), goals: None }
-    }
 }
 
 impl FilesPart {
@@ -331,6 +300,11 @@ struct Snapshot {
 /// The fold of the journal; what the snapshot says where that is broken. Also the number of records that
 /// came from the snapshot unread.
 pub(crate) fn read_state<D: Disk>(disk: &mut D, alerts: &mut Vec<Alert>) -> (Sourced<State>, u64) {
+    let error = match store::read_state_at(disk, u64::MAX) {
+        Ok(Folded { state, unread, .. }) if unread > 0 => return (Sourced::Fresh(state), unread),
+        read => read,
+    };
+    // The snapshot did not help, or something is wrong behind it.
     let snapshot = snapshot(disk);
     let wrong = match &snapshot {
         Err(why) => Some(why.clone()),
@@ -343,24 +317,13 @@ pub(crate) fn read_state<D: Disk>(disk: &mut D, alerts: &mut Vec<Alert>) -> (Sou
         let text = format!("snapshot.json {why}; the state was folded from the journal");
         alerts.push(Alert { kind: "snapshot", text });
     }
-    let unread = match &snapshot {
-        Ok(Some(Snapshot { at, .. })) if wrong.is_none() => at.seq,
-        _ => 0,
-    };
-    let state = match store::read_state(disk) {
-        Ok(state) => Sourced::Fresh(state),
-        Err(error) => {
-            let why = chain(&error);
-            match snapshot {
-                Ok(Some(Snapshot { at, state })) if matches!(journal::holds(disk, &at), Ok(true)) => {
-                    let state = up_to_damage(disk, &at, state);
-                    Sourced::Stale { value: state, why }
-                }
-                _ => Sourced::Unreadable(why),
-            }
+    match (error, snapshot) {
+        (Ok(Folded { state, .. }), _) => (Sourced::Fresh(state), 0),
+        (Err(error), Ok(Some(Snapshot { at, state }))) if matches!(journal::holds(disk, &at), Ok(true)) => {
+            (Sourced::Stale { value: up_to_damage(disk, &at, state), why: chain(&error) }, at.seq)
         }
-    };
-    (state, unread)
+        (Err(error), _) => (Sourced::Unreadable(chain(&error)), 0),
+    }
 }
 
 /// What can still be folded behind a snapshot.
@@ -368,9 +331,7 @@ fn up_to_damage<D: Disk>(disk: &mut D, from: &Position, mut state: State) -> Sta
     let mut last = state.clone();
     // The error is known: it is why we are here.
     let _broken = Journal::open(disk, from, false, |read| {
-        let line = &read.line;
-        let applied = state.apply(line.ts, line.run_id.as_ref(), &line.record);
-        applied.map_err(|source| StoreError::Illegal { seq: line.seq, source })?;
+        store::apply(&mut state, &read.line)?;
         last.clone_from(&state);
         Ok::<(), StoreError>(())
     });
@@ -400,4 +361,23 @@ pub(crate) fn read_config<D: Disk>(disk: &mut D) -> Sourced<Config> {
         let text = load::decode(Source::Config, &bytes).map_err(|error| error.to_string())?;
         load::load_config(text).map(Some).map_err(|error| error.to_string())
     }))
+}
+
+/// Why a fold ended.
+pub(crate) enum Stop {
+    /// All that was wanted is there.
+    Enough,
+    Store(StoreError),
+}
+
+impl From<JournalError> for Stop {
+    fn from(error: JournalError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
 }

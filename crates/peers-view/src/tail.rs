@@ -18,9 +18,10 @@ use crate::watch;
 const RECENT: usize = 8;
 
 /// How much of a loop is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// What a row of a list shows.
+    #[default]
     Row,
     /// Everything, with so many of the newest ticks.
     Whole { ticks: usize },
@@ -118,6 +119,7 @@ pub(crate) fn read<D: Disk>(
     Ok((tail, Notable { cut: end.cut, ..collector.finish() }))
 }
 
+#[derive(Default)]
 struct Found {
     depth: Depth,
     /// The ticks in it stand newest first.
@@ -130,19 +132,6 @@ struct Found {
     enough: bool,
     /// Records for what must not be overlooked, newest first.
     notable: Vec<Line>,
-}
-
-impl Default for Found {
-    fn default() -> Self {
-        Self {
-            depth: Depth::Row,
-            tail: JournalTail::default(),
-            after: None,
-            begun: false,
-            enough: false,
-            notable: Vec::new(),
-        }
-    }
 }
 
 impl Found {

@@ -100,12 +100,8 @@ impl TickRow {
     pub(crate) fn result(&self) -> String {
         let mut text = outcome_word(self.outcome).to_owned();
         if let Some(kind) = self.corrected {
-            text.push_str(match kind {
-                CorrectionKind::Revert => ", reverted",
-                CorrectionKind::RestoreHistory => ", history restored",
-                CorrectionKind::RestoreBranch => ", branch restored",
-                CorrectionKind::Reset => ", reset",
-            });
+            text.push_str(", ");
+            text.push_str(corrected(kind));
         }
         match self.skeptic {
             Some(SkepticVerdict::Clean) => text.push_str(", skeptic: clean"),
@@ -146,6 +142,16 @@ impl TickRow {
 /// What a turn is warned of, one line each, fit for a terminal: `warning: TEXT`.
 pub fn warnings(tick: &TickRecord) -> impl Iterator<Item = String> {
     tick.warnings_emitted.iter().map(|text| format!("warning: {}", term::line(text, WARNING)))
+}
+
+/// What was done about a turn.
+pub(crate) fn corrected(kind: CorrectionKind) -> &'static str {
+    match kind {
+        CorrectionKind::Revert => "reverted",
+        CorrectionKind::RestoreHistory => "history restored",
+        CorrectionKind::RestoreBranch => "branch restored",
+        CorrectionKind::Reset => "reset",
+    }
 }
 
 /// The word for an outcome.

@@ -8,12 +8,12 @@ use peers_model::outcome::StopReason;
 use peers_model::reader::RecordReader;
 use peers_model::record::{ExitRecord, Line, Record, RunStarted, TickRecord};
 use peers_model::{PeerName, RunId, Timestamp, Tokens, Usd};
-use peers_store::journal::{Journal, JournalError};
+use peers_store::journal::Journal;
 use peers_store::runs;
-use peers_store::{Disk, Position, StoreError};
+use peers_store::{Disk, Position, StoreError, store};
 use serde::Serialize;
 
-use crate::sources;
+use crate::sources::{self, Stop};
 use crate::words;
 use peers_core::bugs::Counts;
 
@@ -65,19 +65,6 @@ pub struct AtLeast {
     pub usd: bool,
 }
 
-/// Why a fold ended.
-enum End {
-    /// The run is over.
-    Enough,
-    Store(StoreError),
-}
-
-impl From<JournalError> for End {
-    fn from(error: JournalError) -> Self {
-        Self::Store(error.into())
-    }
-}
-
 impl Measured {
     /// Reads the whole journal; with `run` only that run counts. `None` where there is no such run.
     ///
@@ -86,7 +73,7 @@ impl Measured {
     pub fn read<D: Disk>(disk: &mut D, run: Option<&RunId>) -> Result<Option<Self>, StoreError> {
         let mut fold = Fold { wanted: run, ..Fold::default() };
         let read = Journal::open(disk, &Position::default(), false, |read| fold.line(&read.line));
-        if let Err(End::Store(error)) = read {
+        if let Err(Stop::Store(error)) = read {
             return Err(error);
         }
         if fold.found == 0 && run.is_some() {
@@ -148,16 +135,15 @@ struct Fold<'a> {
 }
 
 impl Fold<'_> {
-    fn line(&mut self, line: &Line) -> Result<(), End> {
+    fn line(&mut self, line: &Line) -> Result<(), Stop> {
         let mine = self.wanted.is_none_or(|wanted| line.run_id.as_ref() == Some(wanted));
         if !mine && self.found > 0 && matches!(line.record, Record::RunStarted(_)) {
-            return Err(End::Enough);
+            return Err(Stop::Enough);
         }
         let before = (self.state.spent.peer_ms, self.state.spent.gate_ms, self.state.spent.wasted_ms);
         let clean_before = self.state.clean_ticks;
-        let applied = self.state.apply(line.ts, line.run_id.as_ref(), &line.record);
         self.last = line.ts;
-        applied.map_err(|source| End::Store(StoreError::Illegal { seq: line.seq, source }))?;
+        store::apply(&mut self.state, line)?;
         if let Record::Tick(tick) = &line.record {
             self.standing(tick, mine);
             let usage = tick.exit.usage;

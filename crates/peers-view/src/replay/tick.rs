@@ -6,11 +6,12 @@ use peers_core::state::State;
 use peers_git::Facts;
 use peers_model::record::{CheckpointRecord, Line, Record, TickRecord};
 use peers_model::{CommitId, RunId, TickNo};
-use peers_store::journal::{Journal, JournalError};
-use peers_store::{Area, Disk, Position, StoreError, layout};
+use peers_store::journal::Journal;
+use peers_store::{Area, Disk, Position, StoreError, layout, store};
 use serde::Serialize;
 
 use crate::json;
+use crate::sources::Stop;
 
 /// Records of one tick that are kept; more are counted.
 const RECORDS: usize = 1000;
@@ -61,19 +62,6 @@ pub struct Artifact {
     pub path: String,
     /// Its size; absent for something that is no plain file of ours.
     pub bytes: Option<u64>,
-}
-
-/// Why a fold ended.
-enum Stop {
-    /// All that was wanted is there.
-    Enough,
-    Store(StoreError),
-}
-
-impl From<JournalError> for Stop {
-    fn from(error: JournalError) -> Self {
-        Self::Store(error.into())
-    }
 }
 
 /// Reads one tick; `None` when there is no such tick. `git` looks up its commits.
@@ -167,8 +155,7 @@ impl Fold {
                 return Ok(());
             }
         }
-        let applied = self.state.apply(line.ts, line.run_id.as_ref(), &line.record);
-        applied.map_err(|source| Stop::Store(StoreError::Illegal { seq: line.seq, source }))?;
+        store::apply(&mut self.state, &line)?;
         if let Record::HookFailed(failed) = &line.record
             && failed.tick != self.tick
         {

@@ -12,7 +12,7 @@ use crate::attention::{Attention, Level, is_alarming, level_of};
 use crate::history::{ExitRow, GateHistory, History, PeerCost, When};
 use crate::json;
 use crate::live::{Stamp, live_words};
-use crate::liveness::{Liveness, outcome};
+use crate::liveness::Liveness;
 use crate::loopview::{Core, LoopView, REFUSED};
 use crate::markdown::{Document, code};
 use crate::next::next_step;
@@ -64,7 +64,7 @@ pub(super) fn document(report: &Report) -> impl Serialize + use<'_> {
     }
     let live = report.view.liveness.value();
     let kind = live.map(|live| match live {
-        Liveness::Stopped { reason, .. } => outcome(reason),
+        Liveness::Stopped { reason, .. } => reason.outcome(),
         Liveness::Running { .. } => "running",
         Liveness::Command { .. } => "command",
         Liveness::Fresh => "fresh",

@@ -5,6 +5,7 @@ use peers_store::runs::RunRecord;
 use crate::diagnostic::stop_detail;
 use crate::history::History;
 use crate::markdown::{Document, code};
+use crate::ticks::corrected;
 use crate::words::{count, count_of, duration_ms, quoted};
 
 /// Terminal cells of a diagnostic or reason.
@@ -200,19 +201,13 @@ fn corrections(doc: &mut Document, history: &History) {
     doc.table(
         &["tick", "peer", "what", "from", "back to", "kept as", "why"],
         history.corrections.iter().rev().map(|row| {
-            let kind = match row.kind {
-                peers_model::record::CorrectionKind::Revert => "reverted",
-                peers_model::record::CorrectionKind::RestoreHistory => "history restored",
-                peers_model::record::CorrectionKind::RestoreBranch => "branch restored",
-                peers_model::record::CorrectionKind::Reset => "reset",
-            };
             let commit = |id: Option<&peers_model::CommitId>| {
                 id.map(|id| format!("`{}`", id.short())).unwrap_or_default()
             };
             vec![
                 row.tick.to_string(),
                 row.peer.to_string(),
-                kind.to_owned(),
+                corrected(row.kind).to_owned(),
                 commit(row.from.as_ref()),
                 commit(row.to.as_ref()),
                 row.salvage.as_deref().map_or_else(|| "nothing kept".to_owned(), |s| code(s, 80)),

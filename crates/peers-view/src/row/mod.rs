@@ -10,7 +10,7 @@ use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
 use serde::Serialize;
 
 use crate::attention::{self, Attention};
-use crate::liveness::{Liveness, outcome};
+use crate::liveness::Liveness;
 use crate::tail::LastEvent;
 
 pub(crate) use crate::asked::Unknown;
@@ -50,7 +50,7 @@ impl LoopState {
             None => (Self::Unknown, None),
             Some(Liveness::Running { .. } | Liveness::Command { .. }) => (Self::Running, None),
             Some(Liveness::Fresh) => (Self::Fresh, None),
-            Some(Liveness::Stopped { reason, .. }) => match outcome(reason) {
+            Some(Liveness::Stopped { reason, .. }) => match reason.outcome() {
                 "error" => (Self::Crashed, Some("error")),
                 word => (Self::Stopped, Some(word)),
             },
