@@ -19,7 +19,7 @@ use peers_git::{ControlDir, PeerRepo};
 use peers_model::goal::{Goal, GoalKind};
 use peers_model::outcome::Usage;
 use peers_model::record::Record;
-use peers_model::{CommitId, GoalId, PeerName, RunId, RunRequest, TickNo, Timestamp, Tokens, Usd, exit};
+use peers_model::{CommitId, GoalId, PeerName, RunId, RunRequest, TickNo, Tokens, Usd, exit};
 use peers_place::Place;
 use peers_place::anchor;
 use peers_run::boot::{self, BootError, Finding, Loaded, RunOptions};

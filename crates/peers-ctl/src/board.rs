@@ -223,6 +223,7 @@ fn listed(one: &Seen) -> Listed {
         kind: runtime.map(|_| "host".to_owned()),
         killed: killed(project),
         adrift: crate::adrift::of(&one.seen),
+        bare: one.seen.bare,
         unknown: why.map(|why| Unknown {
             since: project.state_since.filter(|_| project.state == State::Unknown),
             outcome: project.outcome.map(|outcome| outcome.word().to_owned()),

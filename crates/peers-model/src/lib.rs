@@ -16,6 +16,7 @@ pub mod limits;
 pub mod login;
 pub mod money;
 pub mod outcome;
+pub mod reader;
 pub mod record;
 pub mod request;
 pub mod review;

@@ -338,6 +338,12 @@ impl Place {
         }
     }
 
+    /// Whether there is no `.peers/` in the work tree. What cannot be looked at may have one.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.open_work().is_ok_and(|work| matches!(optional(work.subdir(PEERS_DIR)), Ok(None)))
+    }
+
     /// Whether `.peers/` holds what a clone brings along or a person wrote, goals and configuration, and nothing of
     /// a set-up on this machine, which always has its list of runs. Best effort: what cannot be looked at is none.
     #[must_use]

@@ -11,8 +11,21 @@ use peers_store::load::{self, Source};
 use peers_store::{Area, Disk, accept, artifacts, layout};
 use serde::Serialize;
 
-use crate::attention::{GateFact, REDS};
 use crate::facts::Here;
+
+/// A gate that is red after so many ticks in a row is worth a look.
+pub(crate) const REDS: u32 = 3;
+
+/// What helps with a gate that is in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GateFact {
+    /// Which.
+    pub(crate) id: GoalId,
+    /// Its command, as it was accepted; nothing for one that is a check of ours.
+    pub(crate) command: Option<String>,
+    /// All that it printed, the whole path of the file.
+    pub(crate) log: Option<String>,
+}
 
 /// One gate.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, as JSON has them")]
@@ -62,6 +75,9 @@ pub struct GateRow {
     pub log: Option<String>,
     /// Its newest proof in a clean checkout.
     pub proof: Option<ProofFact>,
+    /// The verdict is about another definition of the gate.
+    #[serde(skip)]
+    pub(crate) redefined: bool,
 }
 
 /// A gate's newest proof.
@@ -142,6 +158,7 @@ fn row(state: &State, rule: &peers_model::record::GateRule, here: &Here) -> Gate
         diagnostic,
         log: None,
         proof,
+        redefined,
     }
 }
 

@@ -8,6 +8,7 @@ use peers_console::error::CommandError;
 use peers_console::output::table;
 use peers_fleet::refresh::Seen;
 use peers_sys::term;
+use peers_view::NOT_SET_UP;
 use serde_json::{Value, json};
 
 use crate::board::{Board, Looked};
@@ -122,7 +123,7 @@ fn cells(one: &Seen) -> Vec<String> {
     let pid = project.runtime.as_ref().and_then(|runtime| runtime.pid);
     vec![
         project.name.to_string(),
-        project.state.word().to_owned(),
+        if one.seen.bare { NOT_SET_UP } else { project.state.word() }.to_owned(),
         pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
         term::line(&project.path, 200),
     ]

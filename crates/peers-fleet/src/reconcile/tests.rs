@@ -143,6 +143,7 @@ fn observation(look: Look, what: Run, busy: bool) -> Observation {
         operation,
         run: run(what),
         alive: false,
+        bare: false,
         boot_id: Some(BOOT.to_owned()),
     }
 }

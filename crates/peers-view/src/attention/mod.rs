@@ -9,7 +9,7 @@ mod spelling;
 mod stopped;
 
 use peers_model::record::{BranchMove, MoveKind};
-use peers_model::{GoalId, TickNo, Timestamp};
+use peers_model::{TickNo, Timestamp};
 use peers_store::runs::RunRecord;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ use crate::row::{RecentTick, Unknown};
 use crate::sourced::Sourced;
 use crate::words;
 
-pub(crate) use running::REDS;
+pub(crate) use crate::gates::GateFact;
 pub use spelling::Spelling;
 pub(crate) use stopped::{is_alarming, level_of};
 
@@ -28,6 +28,8 @@ const LITTLE_SPACE: u64 = 1024 * 1024 * 1024;
 /// So long a loop may be not known of before somebody has to look, milliseconds.
 const UNKNOWN_MS: u64 = 120_000;
 
+/// The code of a project that has no `.peers/`.
+pub(crate) const NOT_SET_UP: &str = "not-set-up";
 /// What is said where somebody holds the lock of older systems: nothing of what it says of itself.
 pub(crate) const FOREIGN_LOCK: &str = "somebody holds `.peers/run.lock`, the lock of an older system, which agents can hold too: nothing starts before that is free";
 
@@ -126,17 +128,6 @@ impl Attention {
         let others = all.filter(|cause| cause.level < Level::Ok).collect();
         Self { top, others }
     }
-}
-
-/// What helps with a gate that is in the way.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GateFact {
-    /// Which.
-    pub(crate) id: GoalId,
-    /// Its command, as it was accepted; nothing for one that is a check of ours.
-    pub(crate) command: Option<String>,
-    /// All that it printed, the whole path of the file.
-    pub(crate) log: Option<String>,
 }
 
 /// What is known of a loop. What is absent is not known.

@@ -11,13 +11,12 @@ use peers_model::{Timestamp, time};
 use super::stopped::more;
 use super::{Cause, Facts, Level};
 use crate::budget::BudgetRow;
+use crate::gates::REDS;
 use crate::liveness::Liveness;
 use crate::loopview::Core;
 use crate::row::RecentTick;
 use crate::words::{self, count, duration_ms};
 
-/// A gate that is red after so many ticks in a row is worth a look.
-pub(crate) const REDS: u32 = 3;
 /// So many failures in a row are.
 const FAILURES: u64 = 2;
 /// So much of a cap is, per cent.
