@@ -75,7 +75,6 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("git2", &["peers-git"]),
     ("tokio", &["peers-run"]),
     ("clap", &["peers-cli", "peers-ctl"]),
-    ("agent-client-protocol-schema", &["peers-acp"]),
     ("anyhow", &["xtask"]),
 ];
 
