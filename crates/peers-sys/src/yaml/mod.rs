@@ -8,8 +8,8 @@
 mod described;
 mod error;
 mod hint;
-mod strict;
 mod tree;
+mod typed;
 mod words;
 
 use serde::de::DeserializeOwned;
@@ -33,12 +33,8 @@ const REPLAYED: usize = 10_000;
 /// # Errors
 /// [`YamlError`] with the place in the text.
 pub fn from_str<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, YamlError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let document = if is_empty(text) { "{}" } else { text };
-    serde_saphyr::with_deserializer_from_str_with_options(document, options(text.len()), |de| {
-        T::deserialize(strict::Strict(de))
-    })
-    .map_err(|e| YamlError::new(name, text, &e))
+    let document = Document::with(name, text, serde_saphyr::DuplicateKeyPolicy::Error)?;
+    document.typed()
 }
 
 fn is_empty(text: &str) -> bool {
