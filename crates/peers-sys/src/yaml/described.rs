@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 
 use peers_model::config::Step;
 use peers_model::keys::{Shape, Table, Text, U32};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, Visitor};
 use serde_json::{Map, Value};
 use serde_saphyr::DuplicateKeyPolicy;
 
 use super::error::place_in;
 use super::tree::{self, At, Content, Node};
-use super::typed::Typed;
 use super::{REPLAYED, YamlError, closest, is_empty, options};
 
 /// Longest piece of a value in a message, in characters.
@@ -92,11 +91,10 @@ impl<'t> Document<'t> {
         Findings { mistakes: walk.mistakes, sound }
     }
 
-    /// The whole of it as a value; an empty one is an empty mapping.
-    pub(super) fn typed<T: DeserializeOwned>(&self) -> Result<T, YamlError> {
+    /// All of it; an empty one is an empty mapping.
+    pub(super) fn root(&self) -> Node {
         let empty = || Node { at: At { line: 1, column: 1 }, content: Content::Map(Vec::new()).into() };
-        let root = self.root.clone().unwrap_or_else(empty);
-        T::deserialize(Typed(&root)).map_err(|misfit| self.show(misfit.mistake))
+        self.root.clone().unwrap_or_else(empty)
     }
 
     /// Where a value stands: the deepest part of the way to it that is there.

@@ -1,7 +1,7 @@
 //! The only YAML entry.
 //!
 //! Stricter than the parser behind it: booleans and numbers must be real YAML ones, not quoted text;
-//! duplicate keys, unknown tags, further documents and alias bombs are errors. An empty document is an
+//! duplicate keys, tags, further documents and alias bombs are errors. An empty document is an
 //! empty mapping. `null` and a missing value suit only an `Option`. Plain scalars of any look
 //! (`yes`, `8080`) are accepted where a string is wanted, as they are written.
 
@@ -34,7 +34,8 @@ const REPLAYED: usize = 10_000;
 /// [`YamlError`] with the place in the text.
 pub fn from_str<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, YamlError> {
     let document = Document::with(name, text, serde_saphyr::DuplicateKeyPolicy::Error)?;
-    document.typed()
+    let root = document.root();
+    T::deserialize(typed::Typed(&root)).map_err(|misfit| document.show(misfit.mistake))
 }
 
 fn is_empty(text: &str) -> bool {
