@@ -75,7 +75,6 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("git2", &["peers-git"]),
     ("tokio", &["peers-run", "peers-acts"]),
     ("clap", &["peers-cli", "peers-console", "peers-ctl"]),
-    ("agent-client-protocol-schema", &["peers-acp"]),
     ("anyhow", &["xtask"]),
 ];
 
