@@ -116,6 +116,7 @@ pub(crate) enum StopReason {
 /// Tokens of a turn.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the names of the protocol")]
 pub(crate) struct Usage {
     pub(crate) total_tokens: u64,
     pub(crate) input_tokens: u64,
@@ -146,6 +147,7 @@ pub(crate) struct PermissionOption {
 /// A tool call, when it begins or changes.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the names of the protocol")]
 pub(crate) struct ToolCall {
     pub(crate) tool_call_id: String,
     #[serde(default, deserialize_with = "or_absent")]
@@ -184,6 +186,7 @@ pub(crate) struct SessionNotification {
 /// What an agent tells of its turn while it lasts.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "sessionUpdate", rename_all = "snake_case")]
+#[expect(clippy::enum_variant_names, reason = "the names of the protocol")]
 pub(crate) enum Update {
     AgentMessageChunk(MessageChunk),
     AgentThoughtChunk {},

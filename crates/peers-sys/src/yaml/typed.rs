@@ -88,7 +88,7 @@ impl Error for Misfit {
     }
 }
 
-impl<'n> Typed<'n> {
+impl Typed<'_> {
     fn scalar(self) -> Result<Scalar, Misfit> {
         match &*self.0.content {
             Content::Scalar { tagged: true, .. } => {
