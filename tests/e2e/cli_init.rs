@@ -15,6 +15,38 @@ fn init_lays_down_what_run_needs_and_ignores_it() {
 }
 
 #[test]
+fn one_command_writes_the_gate_the_task_and_the_agents_and_accepts_them() {
+    let world = World::repo();
+    let refused = world.peers(&["run"]).exits(3);
+    assert!(
+        refused.err.contains(
+            "is not set up for peers\nhint: `peers init --test 'make check' --task 'Fix ...' --yes`"
+        ),
+        "{}",
+        refused.err
+    );
+    world.peers(&["init", "--agents", "codex", "--yes"]).exits(1);
+    let done = world
+        .peers(&["init", "--agents", "codex", "--test", "true", "--task", "Fix the\nbug", "--yes"])
+        .exits(0);
+    assert!(!done.err.contains("TASK.md"), "{}", done.err);
+    assert_eq!(world.git(&["show", "HEAD:TASK.md"]), "Fix the\nbug");
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    let info = world.peers(&["info", "--json"]).exits(0).json("peers.info/1");
+    let names = |key: &str, of: &str| -> Vec<String> {
+        info[key].as_array().unwrap().iter().map(|row| row[of].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("peers", "name"), ["codex", "codex-2"]);
+    let goals = names("goals", "id");
+    assert!(goals.contains(&"tests-pass".into()) && goals.contains(&"task-done".into()), "{goals:?}");
+    assert!(info["accept_digest"].is_string());
+    // What is there stays.
+    let refused = world.peers(&["init", "--force", "--test", "true", "--task", "Another"]).exits(2);
+    assert!(refused.err.contains("--task: TASK.md is there already"), "{}", refused.err);
+    world.peers(&["init", "--force", "--test", "true", "--task", "Fix the\nbug"]).exits(0);
+}
+
+#[test]
 fn a_second_init_refuses_and_names_the_two_ways_on() {
     let world = World::repo();
     world.peers(&["init"]).exits(0);

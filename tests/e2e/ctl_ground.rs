@@ -100,6 +100,26 @@ fn a_loop_whose_directory_was_moved_away_or_broke_is_seen_and_stopped() {
 }
 
 #[test]
+fn a_project_that_is_not_set_up_is_told_alike_by_every_list() {
+    let fleet = Fleet::new();
+    let bare = fleet.path("bare");
+    std::fs::create_dir(&bare).unwrap();
+    let at = bare.to_str().unwrap();
+    fleet.git(&["-C", at, "init", "-q"]);
+    fleet.ctl(&["add", at]).exits(0);
+    for words in [&["list", "bare"][..], &["list", "bare", "--wide"], &["dashboard", "bare"]] {
+        let shown = fleet.ctl(words).exits(0).out;
+        assert!(shown.contains("not set up"), "{words:?}: {shown}");
+    }
+    let wide = fleet.ctl(&["list", "bare", "--wide"]).exits(0).out;
+    assert!(wide.contains(&format!("peers -C {at} init")), "{wide}");
+    assert_eq!(fleet.row("bare")["state"], "fresh");
+    let rows = fleet.ctl(&["dashboard", "bare", "--json"]).json("peers-ctl.dashboard/1");
+    let row = &rows["data"]["projects"][0];
+    assert_eq!((&row["state"], &row["attention"]["code"]), (&"fresh".into(), &"not-set-up".into()));
+}
+
+#[test]
 fn a_store_that_is_not_there_makes_nobody_dead() {
     let fleet = Fleet::still();
     let loops = pid(&fleet.start(&[]));

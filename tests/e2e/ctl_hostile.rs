@@ -171,7 +171,7 @@ fn what_agents_say_of_anything_is_shown_without_what_moves_a_terminal() {
     let mut registry = fleet.registry();
     registry["projects"][0]["notes"] = NASTY.into();
     registry["projects"][0]["labels"] = json!({"team": "\u{202e}\u{200b}"});
-    registry["projects"][0]["last_argv"] = json!(["run", NASTY]);
+    registry["projects"][0]["last_request"] = json!({"branch": NASTY});
     registry["projects"][0]["last_exit"]["reason"] = NASTY.into();
     let odd = fleet.path(&format!("odd {}", NASTY.replace('/', "")));
     std::fs::create_dir(&odd).unwrap();

@@ -372,7 +372,7 @@ fn a_restart_takes_the_arguments_of_the_last_start_unless_it_is_given_some() {
     let argv = || fleet.runs().into_iter().find(|run| run["ended_at"].is_null()).unwrap()["argv"].clone();
     let words = |argv: &Value| {
         let all: Vec<String> = serde_json::from_value(argv.clone()).unwrap();
-        all.into_iter().skip_while(|word| word != "--detached").skip(2).collect::<Vec<_>>()
+        all.into_iter().skip_while(|word| word != "run").skip(1).collect::<Vec<_>>()
     };
     assert_eq!(words(&argv()), ["--max-ticks=7", "--allow-no-gates"]);
     let first = fleet.row("demo")["pid"].clone();

@@ -203,23 +203,6 @@ fn a_start_that_is_refused_is_no_attempt_and_is_told_once() {
 }
 
 #[test]
-fn arguments_that_cannot_be_repeated_are_no_attempt_and_stand_in_the_way_of_this_loop_alone() {
-    let fleet = killed();
-    edit(&fleet, |project| {
-        project["last_stopped_at"] = "2020-01-01T00:00:00.000Z".into();
-        project["last_argv"].as_array_mut().unwrap().push("--max-usd=lots".into());
-    });
-    let one = command(&fleet, "one");
-    let done = once(&fleet, &["--notify-cmd", &one]);
-    assert!(done.out.contains(" not-restarted demo: it is not started again: "), "{}", done.out);
-    assert_eq!(fleet.registry()["projects"][0]["restart"]["times"], Value::Null);
-    // The look went on: what the loop asks for is told too.
-    assert_eq!(told(&fleet), ["one act not-restarted", "one act crashed"]);
-    let done = once(&fleet, &["--notify-cmd", &one]);
-    assert_eq!((done.out.as_str(), told(&fleet).len()), ("", 0));
-}
-
-#[test]
 fn that_a_loop_is_given_up_is_told_like_everything_else() {
     let fleet = killed();
     let now = fleet.registry()["projects"][0]["last_stopped_at"].clone();

@@ -75,7 +75,7 @@ impl Ground {
             )
         };
         let config = format!(
-            "peers:\n{}{}budget: {{max_iterations: null, max_runtime_s: null}}\n",
+            "peers:\n{}{}budget: {{max_iterations: null, max_runtime_s: null}}\ngoals: {{idle_halt_after: 1000}}\n",
             peer("ann"),
             peer("bob")
         );

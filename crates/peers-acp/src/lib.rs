@@ -12,6 +12,7 @@ mod agent;
 mod bridge;
 mod message;
 mod options;
+mod protocol;
 mod report;
 mod talk;
 

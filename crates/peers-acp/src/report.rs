@@ -1,7 +1,8 @@
 //! The lines that the bridge prints. `docs/formats/acp-bridge.md` describes them.
 
-use agent_client_protocol_schema::v1::{Cost, Error, Usage, UsageUpdate};
 use serde::Serialize;
+
+use crate::protocol::{ContextUsage, Cost, Error, Usage};
 
 /// Longest text in a line, in bytes.
 pub(crate) const TEXT: usize = 4 * 1024;
@@ -98,7 +99,7 @@ impl Report {
             None => data.to_string(),
         });
         Self::Error {
-            code: i32::from(error.code),
+            code: error.code,
             message: cut(&error.message, TEXT),
             data: data.map(|data| cut(&data, TEXT)),
         }
@@ -109,11 +110,11 @@ impl Report {
     }
 }
 
-impl From<&UsageUpdate> for Spent {
-    fn from(update: &UsageUpdate) -> Self {
-        let UsageUpdate { used, size, cost, .. } = update;
+impl From<&ContextUsage> for Spent {
+    fn from(update: &ContextUsage) -> Self {
+        let ContextUsage { used, size, cost } = update;
         let (cost, currency) = match cost {
-            Some(Cost { amount, currency, .. }) => (Some(*amount), Some(cut(currency, ID))),
+            Some(Cost { amount, currency }) => (Some(*amount), Some(cut(currency, ID))),
             None => (None, None),
         };
         Self { context: Some(*used), window: Some(*size), cost, currency, ..Self::default() }

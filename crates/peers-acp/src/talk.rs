@@ -2,19 +2,15 @@
 
 use std::path::PathBuf;
 
-use agent_client_protocol_schema::ProtocolVersion;
-use agent_client_protocol_schema::v1::{
-    AGENT_METHOD_NAMES, CLIENT_METHOD_NAMES, ContentBlock, ContentChunk, Error, Implementation,
-    InitializeRequest, InitializeResponse, NewSessionRequest, NewSessionResponse, PermissionOption,
-    PermissionOptionKind, PromptRequest, PromptResponse, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, SelectedPermissionOutcome, SessionId, SessionNotification, SessionUpdate,
-    StopReason, TextContent, ToolCallStatus, ToolKind,
-};
 use peers_model::config::Permissions;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::message::{self, ECHOED_ID, Message};
+use crate::protocol::{
+    self, Content, Error, Implementation, Initialized, MessageChunk, NewSession, PermissionRequest, Prompted,
+    SessionNotification, StopReason, ToolCall, Update, method,
+};
 use crate::report::{ID, NAME, Report, Spent, TEXT, cut};
 
 /// So many lines in a row that are no message, and the agent speaks something else.
@@ -68,9 +64,9 @@ impl Step {
 
     fn method(self) -> &'static str {
         match self {
-            Self::Initialize => AGENT_METHOD_NAMES.initialize,
-            Self::NewSession => AGENT_METHOD_NAMES.session_new,
-            Self::Prompt | Self::Over => AGENT_METHOD_NAMES.session_prompt,
+            Self::Initialize => method::INITIALIZE,
+            Self::NewSession => method::SESSION_NEW,
+            Self::Prompt | Self::Over => method::SESSION_PROMPT,
         }
     }
 }
@@ -82,7 +78,7 @@ pub(crate) struct Talk {
     prompt: String,
     cwd: PathBuf,
     step: Step,
-    session: Option<SessionId>,
+    session: Option<String>,
     open: Vec<String>,
     skipped: u64,
     in_a_row: u32,
@@ -104,11 +100,9 @@ impl Talk {
         }
     }
 
-    /// The first words. No files and no terminal are offered: the agent has its own.
+    /// The first words.
     pub(crate) fn open() -> Vec<u8> {
-        let us = Implementation::new("peers", env!("CARGO_PKG_VERSION"));
-        let hello = InitializeRequest::new(ProtocolVersion::V1).client_info(us);
-        message::request(Step::Initialize.id(), Step::Initialize.method(), &hello)
+        message::request(Step::Initialize.id(), Step::Initialize.method(), &protocol::initialize())
     }
 
     /// A line of the agent.
@@ -199,38 +193,37 @@ impl Talk {
     }
 
     fn greeted(&mut self, result: &str, acts: &mut Vec<Act>) -> Option<()> {
-        let hello: InitializeResponse = read(result)?;
-        if hello.protocol_version != ProtocolVersion::V1 {
+        let hello: Initialized = read(result)?;
+        if hello.protocol_version != protocol::VERSION {
             let what = format!("speaks version {} of the protocol, this is 1", hello.protocol_version);
             self.end(End::Broken(what), acts);
             return Some(());
         }
-        if let Some(Implementation { name, version, .. }) = &hello.agent_info {
+        if let Some(Implementation { name, version }) = &hello.agent_info {
             acts.push(Act::Print(Report::Agent { name: cut(name, NAME), version: cut(version, NAME) }));
         }
         self.step = Step::NewSession;
-        let ask = NewSessionRequest::new(&self.cwd);
+        let ask = protocol::new_session(&self.cwd);
         acts.push(Act::Send(message::request(self.step.id(), self.step.method(), &ask)));
         Some(())
     }
 
     fn opened(&mut self, result: &str, acts: &mut Vec<Act>) -> Option<()> {
-        let NewSessionResponse { session_id, .. } = read(result)?;
-        if session_id.0.len() > ECHOED_ID {
+        let NewSession { session_id } = read(result)?;
+        if session_id.len() > ECHOED_ID {
             self.long_id("its session", acts);
             return Some(());
         }
-        acts.push(Act::Print(Report::Session { id: cut(&session_id.0, ID) }));
+        acts.push(Act::Print(Report::Session { id: cut(&session_id, ID) }));
         self.step = Step::Prompt;
-        let words = ContentBlock::Text(TextContent::new(std::mem::take(&mut self.prompt)));
-        let ask = PromptRequest::new(session_id.clone(), vec![words]);
+        let ask = protocol::prompt(&session_id, &std::mem::take(&mut self.prompt));
         acts.push(Act::Send(message::request(self.step.id(), self.step.method(), &ask)));
         self.session = Some(session_id);
         Some(())
     }
 
     fn finished(&mut self, result: &str, acts: &mut Vec<Act>) -> Option<()> {
-        let PromptResponse { stop_reason, usage, .. } = read(result)?;
+        let Prompted { stop_reason, usage } = read(result)?;
         if let Some(usage) = &usage {
             acts.push(Act::Print(Report::Usage(Spent::from(usage))));
         }
@@ -240,7 +233,6 @@ impl Talk {
             StopReason::MaxTurnRequests => ("max_turn_requests", End::Negative),
             StopReason::Refusal => ("refusal", End::Negative),
             StopReason::Cancelled => ("cancelled", End::Negative),
-            _ => ("other", End::Negative),
         };
         acts.push(Act::Print(Report::End { reason, skipped: self.skipped, dropped: self.dropped }));
         self.end(end, acts);
@@ -249,8 +241,8 @@ impl Talk {
 
     /// A request of the agent.
     fn asked(&mut self, id: &RawValue, method: &str, params: &str, acts: &mut Vec<Act>) {
-        let refusal = if method == CLIENT_METHOD_NAMES.session_request_permission {
-            if let Some(request) = read::<RequestPermissionRequest>(params) {
+        let refusal = if method == method::REQUEST_PERMISSION {
+            if let Some(request) = read::<PermissionRequest>(params) {
                 return self.permit(id, &request, acts);
             }
             Error::invalid_params()
@@ -261,131 +253,78 @@ impl Talk {
         acts.push(Act::Answer(message::answer::<(), _>(id, Err(&refusal))));
     }
 
-    fn permit(&mut self, id: &RawValue, request: &RequestPermissionRequest, acts: &mut Vec<Act>) {
-        let wanted: &[(PermissionOptionKind, &str)] = match self.permissions {
-            Permissions::Allow => &[
-                (PermissionOptionKind::AllowOnce, "allow_once"),
-                (PermissionOptionKind::AllowAlways, "allow_always"),
-            ],
+    fn permit(&mut self, id: &RawValue, request: &PermissionRequest, acts: &mut Vec<Act>) {
+        let wanted: &[&'static str] = match self.permissions {
+            Permissions::Allow => &["allow_once", "allow_always"],
             // Never for good: what is refused for good is refused in the operator's own sessions, too.
-            Permissions::Reject => &[(PermissionOptionKind::RejectOnce, "reject_once")],
+            Permissions::Reject => &["reject_once"],
         };
-        let of = |kind| request.options.iter().find(|option| option.kind == kind);
-        let chosen = wanted.iter().find_map(|(kind, word)| Some((of(*kind)?, *word)));
-        if chosen.is_some_and(|(option, _)| option.option_id.0.len() > ECHOED_ID) {
+        let of = |kind: &str| request.options.iter().find(|option| option.kind == kind);
+        let chosen = wanted.iter().find_map(|kind| Some((of(kind)?, *kind)));
+        if chosen.is_some_and(|(option, _)| option.option_id.len() > ECHOED_ID) {
             return self.long_id("an option of a permission", acts);
         }
-        let (outcome, answer) = match chosen {
-            Some((PermissionOption { option_id, .. }, word)) => {
-                let chosen = SelectedPermissionOutcome::new(option_id.clone());
-                (RequestPermissionOutcome::Selected(chosen), word)
-            }
-            None => (RequestPermissionOutcome::Cancelled, "cancelled"),
-        };
-        let fields = &request.tool_call.fields;
-        let tool = fields.title.as_deref().unwrap_or_else(|| kind_word(fields.kind.unwrap_or_default()));
+        let answer = chosen.map_or("cancelled", |(_, kind)| kind);
+        let response = protocol::permission(chosen.map(|(option, _)| option.option_id.as_str()));
+        let tool = request.tool_call.title.as_deref().unwrap_or_else(|| request.tool_call.kind());
         acts.push(Act::Print(Report::Permission { tool: cut(tool, NAME), answer }));
-        let response = RequestPermissionResponse::new(outcome);
         acts.push(Act::Answer(message::answer::<_, Error>(id, Ok(&response))));
     }
 
     /// A notification of the agent.
     fn told(&mut self, method: &str, params: &str, acts: &mut Vec<Act>) {
-        let update = (method == CLIENT_METHOD_NAMES.session_update)
+        let update = (method == method::SESSION_UPDATE)
             .then(|| read::<SessionNotification>(params))
             .flatten()
             .filter(|told| self.session.as_ref() == Some(&told.session_id));
         let report = match update.map(|told| told.update) {
             None => Report::other(method),
-            Some(SessionUpdate::AgentMessageChunk(ContentChunk { content, message_id, .. })) => match content
-            {
-                ContentBlock::Text(words) => Report::Text {
-                    message: message_id.map(|id| cut(&id.0, ID)),
-                    text: cut(&words.text, TEXT),
-                },
-                _ => Report::other("agent_message_chunk"),
+            Some(Update::AgentMessageChunk(MessageChunk { content, message_id })) => match content {
+                Content::Text { text } => {
+                    Report::Text { message: message_id.map(|id| cut(&id, ID)), text: cut(&text, TEXT) }
+                }
+                Content::Other => Report::other("agent_message_chunk"),
             },
-            Some(SessionUpdate::AgentThoughtChunk(_)) => Report::Thought,
-            Some(SessionUpdate::UsageUpdate(update)) => Report::Usage(Spent::from(&update)),
-            Some(SessionUpdate::ToolCall(call)) => {
-                let tool = Tool {
-                    id: &call.tool_call_id.0,
-                    name: call.name.as_deref(),
-                    kind: call.kind,
-                    title: &call.title,
-                };
-                return self.tool(&tool, call.status, acts);
-            }
-            Some(SessionUpdate::ToolCallUpdate(call)) => {
-                let fields = &call.fields;
-                let tool = Tool {
-                    id: &call.tool_call_id.0,
-                    name: fields.name.as_deref(),
-                    kind: fields.kind.unwrap_or_default(),
-                    title: fields.title.as_deref().unwrap_or_default(),
-                };
-                return self.tool(&tool, fields.status.unwrap_or_default(), acts);
-            }
-            Some(SessionUpdate::Plan(_)) => Report::other("plan"),
-            Some(SessionUpdate::AvailableCommandsUpdate(_)) => Report::other("available_commands_update"),
-            Some(_) => Report::other("update"),
+            Some(Update::AgentThoughtChunk {}) => Report::Thought,
+            Some(Update::UsageUpdate(update)) => Report::Usage(Spent::from(&update)),
+            Some(Update::ToolCall(call) | Update::ToolCallUpdate(call)) => return self.tool(&call, acts),
+            Some(Update::Plan {}) => Report::other("plan"),
+            Some(Update::AvailableCommandsUpdate {}) => Report::other("available_commands_update"),
+            Some(Update::Other) => Report::other("update"),
         };
         acts.push(Act::Print(report));
     }
 
     /// A call begins when it is first heard of and ends once.
-    fn tool(&mut self, tool: &Tool<'_>, status: ToolCallStatus, acts: &mut Vec<Act>) {
-        let id = cut(tool.id, ID);
+    fn tool(&mut self, call: &ToolCall, acts: &mut Vec<Act>) {
+        let id = cut(&call.tool_call_id, ID);
         let known = self.open.iter().position(|open| *open == id);
         if known.is_none() {
             acts.push(Act::Print(Report::Tool {
                 id: id.clone(),
-                name: tool.name.map(|name| cut(name, NAME)),
-                kind: kind_word(tool.kind),
-                title: cut(tool.title, NAME),
+                name: call.name.as_deref().map(|name| cut(name, NAME)),
+                kind: call.kind(),
+                title: cut(call.title.as_deref().unwrap_or_default(), NAME),
             }));
         }
-        match (status, known) {
-            (ToolCallStatus::Completed | ToolCallStatus::Failed, known) => {
+        match (call.failed(), known) {
+            (Some(error), known) => {
                 if let Some(at) = known {
                     self.open.remove(at);
                 }
-                acts.push(Act::Print(Report::ToolEnd { id, error: status == ToolCallStatus::Failed }));
+                acts.push(Act::Print(Report::ToolEnd { id, error }));
             }
-            (_, None) => {
+            (None, None) => {
                 if self.open.len() >= OPEN_TOOLS {
                     self.open.remove(0);
                 }
                 self.open.push(id);
             }
-            (_, Some(_)) => acts.push(Act::Print(Report::other("tool_call_update"))),
+            (None, Some(_)) => acts.push(Act::Print(Report::other("tool_call_update"))),
         }
     }
 }
 
-/// What an update says of a tool.
-struct Tool<'a> {
-    id: &'a str,
-    name: Option<&'a str>,
-    kind: ToolKind,
-    title: &'a str,
-}
-
 fn read<T: DeserializeOwned>(json: &str) -> Option<T> {
     serde_json::from_str(json).ok()
-}
-
-fn kind_word(kind: ToolKind) -> &'static str {
-    match kind {
-        ToolKind::Read => "read",
-        ToolKind::Edit => "edit",
-        ToolKind::Delete => "delete",
-        ToolKind::Move => "move",
-        ToolKind::Search => "search",
-        ToolKind::Execute => "execute",
-        ToolKind::Think => "think",
-        ToolKind::Fetch => "fetch",
-        ToolKind::SwitchMode => "switch_mode",
-        _ => "other",
-    }
 }

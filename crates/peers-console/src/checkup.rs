@@ -1,7 +1,7 @@
 //! What a look at a project found, in words.
 
+use peers_acts::doctor::{Answer, Check, Level, Report};
 use peers_model::outcome::classification;
-use peers_run::doctor::{Answer, Check, Level, Report};
 use peers_sys::term;
 use serde_json::json;
 

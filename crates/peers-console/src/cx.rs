@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::goal::Goal;
 use peers_model::{ProjectId, RunId, Timestamp, limits};
+use peers_place::{Holder, PEERS_DIR, Place, is_cut_off, is_gone};
 use peers_run::boot::{self, Finding};
-use peers_run::place::{Holder, PEERS_DIR, Place, is_cut_off, is_gone};
 use peers_store::{FsDisk, accept, layout, load, runs, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
@@ -71,7 +71,7 @@ impl Cx {
     pub fn repo(place: &Place) -> Result<PeerRepo, CommandError> {
         PeerRepo::open(place.work_dir()).map_err(|error| {
             let (message, hint) = place.repo_problem(&error);
-            CommandError::new(peers_run::place::repo_exit(&error), message).hint(hint)
+            CommandError::new(peers_place::repo_exit(&error), message).hint(hint)
         })
     }
 
@@ -171,7 +171,7 @@ impl Cx {
     /// Who asks, as it is recorded.
     #[must_use]
     pub fn operator(&self) -> String {
-        peers_run::operator::name(&self.env)
+        peers_place::operator::name(&self.env)
     }
 }
 
@@ -253,7 +253,7 @@ pub(crate) fn look(place: &Place) -> (Lock, Option<Timestamp>) {
 /// # Errors
 /// Exit code 5 for a symbolic link; otherwise the work directory cannot be looked at.
 pub fn refuse_link(place: &Place) -> Result<(), CommandError> {
-    let found = place.open_work()?.stat(peers_run::place::PEERS_DIR)?;
+    let found = place.open_work()?.stat(peers_place::PEERS_DIR)?;
     if found.is_some_and(|stat| stat.kind == peers_sys::dir::Kind::Symlink) {
         return Err(CommandError::new(peers_model::exit::REFUSED, ".peers is a symbolic link")
             .hint("somebody put it there: look at it, remove it, and start again"));

@@ -6,11 +6,11 @@ use std::io;
 
 use peers_git::{CliError, GitError, RepoError};
 use peers_model::exit;
-use peers_run::boot::BootError;
-use peers_run::place::{
+use peers_place::{
     FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, store_hint,
 };
-use peers_run::scaffold::ScaffoldError;
+use peers_run::boot::BootError;
+use peers_setup::ScaffoldError;
 use peers_store::{DiskError, StoreError};
 use peers_sys::dir::FileError;
 use peers_sys::term;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use peers_checks::{Asked, CheckCx, read_ledger};
 use peers_core::bugs::Ledger;
-use peers_run::place::Place;
+use peers_place::Place;
 use peers_store::FsDisk;
 
 use crate::cx::Cx;

@@ -2,7 +2,7 @@
 //!
 //! A command is a thin skin of arguments. It is given a [`Cx`](cx::Cx), says what it found through
 //! [`Out`](output::Out), fails with a [`CommandError`](error::CommandError), and changes a project through
-//! [`operator`]. This crate knows no subcommand and parses no command line. Start reading at [`cx`].
+//! [`operator`]. This crate knows no subcommand; of the command line it has the arguments of `run` alone ([`run_args`]). Start reading at [`cx`].
 
 pub mod alternate;
 pub mod checkup;
@@ -13,4 +13,5 @@ pub mod operator;
 pub mod origin;
 pub mod output;
 pub mod rows;
+pub mod run_args;
 pub mod screen;

@@ -1,7 +1,7 @@
 //! What an operator does to a project: a record, or a command for the loop that runs.
 
 use peers_model::record::OperatorOp;
-use peers_run::place::{Holder, Place, PlaceError};
+use peers_place::{Holder, Place, PlaceError};
 use peers_store::FsDisk;
 use peers_store::commands::{self, Command};
 use peers_sys::clock;
@@ -116,7 +116,7 @@ fn record(
     op: OperatorOp,
     before: impl FnOnce(&mut FsDisk) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
-    peers_run::operator::record(place, &cx.operator(), vec![op], before)
+    peers_place::operator::record(place, &cx.operator(), vec![op], before)
 }
 
 /// Drops the act where the loop that runs looks for it.

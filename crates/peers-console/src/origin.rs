@@ -4,7 +4,7 @@
 //! that simply runs the command; what got past it is named by status and report.
 
 use peers_model::exit;
-use peers_run::place::{Homes, Place, held_locks};
+use peers_place::{Homes, Place, held_locks};
 use peers_store::layout;
 use peers_store::{Area, Disk as _};
 use peers_sys::dir::SafeDir;

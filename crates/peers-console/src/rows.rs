@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use peers_git::PeerRepo;
 use peers_model::{CommitId, ProjectId, Timestamp, limits};
-use peers_run::place::{Homes, PEERS_DIR, Place};
+use peers_place::{Homes, PEERS_DIR, Place};
 use peers_store::bugs;
 use peers_store::{Area, Disk as _, Fingerprint, FsDisk, layout};
 use peers_sys::clock;
 use peers_sys::dir::{FileId, FileStat, SafeDir};
 use peers_sys::env::Env;
-use peers_view::{Adrift, HeadFact, Listed, LoopRow, RowAsked, RowReader, Sourced, Spelling, Unknown};
+use peers_view::{Adrift, Asked, HeadFact, Listed, LoopReader, LoopRow, Sourced, Spelling, Unknown};
 
 use crate::cx::look;
 use crate::error::chain;
@@ -29,7 +29,7 @@ pub struct Watched {
     place: Option<(Place, FsDisk)>,
     /// What lay there when it was opened.
     lay: Lay,
-    reader: RowReader,
+    reader: LoopReader,
     head: HeadCache,
     /// The counts of bugs as last read, with how their file looked then.
     counted: Option<(Option<Fingerprint>, Sourced<bugs::Counted>)>,
@@ -46,7 +46,7 @@ impl Watched {
             project,
             place: None,
             lay: Lay::default(),
-            reader: RowReader::default(),
+            reader: LoopReader::default(),
             head: HeadCache::default(),
             counted: None,
             work_dir: None,
@@ -94,7 +94,7 @@ impl Watched {
             return unknown(now, listed, spelling, String::new());
         };
         let (lock, gates_since) = look(place);
-        let mut asked = RowAsked::new(now, lock, listed, spelling);
+        let mut asked = Asked::of_row(now, lock, listed, spelling);
         asked.boot_id = clock::boot_id().map(str::to_owned);
         asked.gates_since = gates_since;
         asked.foreign_lock = place.foreign_lock().unwrap_or(false);
@@ -104,12 +104,12 @@ impl Watched {
         }
         (asked.free_bytes, asked.full) = free(place);
         let work_dir = self.work_dir.as_deref().map_or_else(|| place.work_dir().to_owned(), PathBuf::from);
-        asked.gone = peers_run::place::is_gone(&work_dir);
+        asked.gone = peers_place::is_gone(&work_dir);
         let looked_in = if asked.gone { place.work_dir() } else { work_dir.as_path() };
         let counted = counted(&mut self.counted, disk);
         asked.head = self.head.look(looked_in, place.work_dir(), counted.value());
         asked.bugs = counts(counted, &asked.head);
-        let row = self.reader.read(disk, &asked);
+        let row = self.reader.row(disk, &asked);
         if row.workdir != self.work_dir {
             self.work_dir.clone_from(&row.workdir);
         }
@@ -171,14 +171,17 @@ fn free(place: &Place) -> (Option<u64>, Option<String>) {
 fn unknown(now: Timestamp, mut listed: Listed, spelling: Spelling, why: String) -> LoopRow {
     if let Some(Adrift { pid, run_id }) = listed.adrift.clone() {
         let lock = peers_view::Lock::Held { pid, run_id };
-        let mut asked = RowAsked::new(now, lock, listed, spelling);
+        let mut asked = Asked::of_row(now, lock, listed, spelling);
         asked.gone = true;
         return LoopRow::unseen(&asked);
+    }
+    if listed.bare {
+        return LoopRow::unseen(&Asked::of_row(now, peers_view::Lock::Free, listed, spelling));
     }
     let known = listed.unknown.take();
     listed.unknown = Some(known.unwrap_or(Unknown { since: None, outcome: None, why, nobody: false }));
     let asked =
-        RowAsked::new(now, peers_view::Lock::Unreadable("nobody could look".to_owned()), listed, spelling);
+        Asked::of_row(now, peers_view::Lock::Unreadable("nobody could look".to_owned()), listed, spelling);
     LoopRow::unseen(&asked)
 }
 

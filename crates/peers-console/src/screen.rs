@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use peers_sys::env::Env;
 use peers_sys::term;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use self::pen::Pen;
 use crate::output::Out;
@@ -187,16 +190,14 @@ pub fn log(env: &Env) {
 
 /// The same with another level where `PEERS_LOG` asks for none.
 pub fn log_at(env: &Env, level: &str) {
-    let filter = env.text("PEERS_LOG").unwrap_or(level);
-    let filter = tracing_subscriber::EnvFilter::try_new(filter)
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let asked = env.text("PEERS_LOG").unwrap_or(level);
+    let filter: Targets = asked.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::WARN));
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(|| screen().clone())
         .with_ansi(false)
         .with_target(false)
-        .without_time()
-        .init();
+        .without_time();
+    tracing_subscriber::registry().with(lines).with(filter).init();
 }
 
 /// Writes to standard error; through the view of a run that nobody reads, without waiting.

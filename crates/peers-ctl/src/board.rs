@@ -10,7 +10,7 @@ use peers_fleet::refresh::{self, Seen};
 use peers_fleet::registry::{self, Loaded, Outcome, Stamp, State, Warning};
 use peers_fleet::{ConfigDir, Project, ProjectName};
 use peers_model::{Mono, RunId, Timestamp, exit};
-use peers_run::place::Homes;
+use peers_place::Homes;
 use peers_sys::clock;
 use peers_view::{FleetWarning, Listed, LoopRow, LoopState, Spelling, Unknown};
 
@@ -223,6 +223,7 @@ fn listed(one: &Seen) -> Listed {
         kind: runtime.map(|_| "host".to_owned()),
         killed: killed(project),
         adrift: crate::adrift::of(&one.seen),
+        bare: one.seen.bare,
         unknown: why.map(|why| Unknown {
             since: project.state_since.filter(|_| project.state == State::Unknown),
             outcome: project.outcome.map(|outcome| outcome.word().to_owned()),

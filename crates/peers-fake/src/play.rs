@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use peers_sys::clock;
 use peers_sys::env::Env;
+use peers_sys::error::chain;
 
 use crate::UNUSABLE;
 use crate::player::Player;
@@ -184,16 +185,4 @@ impl Lazy<'_> {
         }
         Ok(self.text.as_deref().unwrap_or_default())
     }
-}
-
-/// An error and its causes on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

@@ -79,7 +79,7 @@ impl Standing {
     /// The cap of ticks that the newest run was given for itself, which no raise changes.
     #[must_use]
     pub fn own_ticks(&self) -> Option<u64> {
-        self.newest.as_ref()?.given_ticks()
+        self.newest.as_ref()?.request.max_ticks
     }
 
     /// The value of a cap after a step.

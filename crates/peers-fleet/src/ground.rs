@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use peers_model::exit;
+use peers_place::{Homes, Place, PlaceError, project_id};
 use peers_run::boot::Finding;
-use peers_run::place::{Homes, Place, PlaceError, project_id};
 use peers_sys::env::Env;
 use peers_sys::term;
 

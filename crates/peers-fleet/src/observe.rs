@@ -6,7 +6,7 @@ use std::time::Duration;
 use peers_core::state::{RunInfo, State as LoopState};
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, Timestamp};
-use peers_run::place::{Holder, Homes};
+use peers_place::{Holder, Homes};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, layout, store};
 use peers_sys::dir::SafeDir;
@@ -38,6 +38,8 @@ pub struct Observation {
     pub alive: bool,
     /// The id of this boot.
     pub boot_id: Option<String>,
+    /// It is not set up: it has neither `.peers/` nor a trusted store.
+    pub bare: bool,
 }
 
 /// What lies at a project's path.
@@ -99,7 +101,8 @@ impl Observation {
     #[must_use]
     pub fn none() -> Self {
         let probe = Probe::NoAnswer("nobody looked".to_owned());
-        Self { path: PathSeen::Same, probe, operation: None, run: None, alive: false, boot_id: None }
+        let path = PathSeen::Same;
+        Self { path, probe, operation: None, run: None, alive: false, boot_id: None, bare: false }
     }
 
     /// Looks at a project. Nothing is made or changed; the lock is looked at by sharing it for an instant.
@@ -126,7 +129,10 @@ impl Observation {
                 let probe = Probe::NoAnswer(format!("its trusted store is not there: {missing}"));
                 return Self { probe, alive: alive(), ..this };
             }
-            Ok(None) => return Self { probe: Probe::Dead, ..this },
+            Ok(None) => {
+                let bare = this.path == PathSeen::Same && place.is_bare();
+                return Self { probe: Probe::Dead, bare, ..this };
+            }
             Err(error) => return Self { probe: Probe::NoAnswer(error.to_string()), alive: alive(), ..this },
         };
         this.probe = match place.holder() {

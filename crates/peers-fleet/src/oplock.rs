@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use peers_model::{Timestamp, exit};
+use peers_place::Place;
 use peers_run::boot::Finding;
-use peers_run::place::Place;
 use peers_store::layout;
 use peers_sys::dir::{FileId, SafeDir};
 use peers_sys::identity::Pid;

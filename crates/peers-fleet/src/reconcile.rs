@@ -106,7 +106,7 @@ fn alive(
     project: &Project,
     seen: &Observation,
     run_id: Option<RunId>,
-    holder: &peers_run::place::Holder,
+    holder: &peers_place::Holder,
     now: Timestamp,
 ) -> Option<Transition> {
     let known = project.runtime.as_ref();
@@ -158,7 +158,7 @@ fn alive(
 }
 
 /// Whether the run lock is held by the process that the registry notes.
-fn is_process(runtime: &Runtime, holder: &peers_run::place::Holder) -> bool {
+fn is_process(runtime: &Runtime, holder: &peers_place::Holder) -> bool {
     let Some(identity) = &holder.identity else { return false };
     runtime.identity().is_some_and(|noted| {
         (noted.pid, noted.start_time, &noted.boot_id)
@@ -167,7 +167,7 @@ fn is_process(runtime: &Runtime, holder: &peers_run::place::Holder) -> bool {
 }
 
 /// A loop that no controller of this registry started.
-fn by_hand(run_id: RunId, holder: &peers_run::place::Holder, now: Timestamp) -> Runtime {
+fn by_hand(run_id: RunId, holder: &peers_place::Holder, now: Timestamp) -> Runtime {
     let identity = holder.identity.as_ref();
     Runtime {
         run_id,
@@ -179,7 +179,7 @@ fn by_hand(run_id: RunId, holder: &peers_run::place::Holder, now: Timestamp) -> 
         boot_id: identity.and_then(|identity| identity.boot_id.as_ref()).map(|boot| boot.as_str().to_owned()),
         peers_bin: String::new(),
         version: String::new(),
-        argv: Vec::new(),
+        request: None,
         since: now,
         extra: serde_json::Map::new(),
     }

@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 
 use peers_model::{RunId, Timestamp};
+use peers_place::Homes;
 use peers_run::boot::Finding;
-use peers_run::place::Homes;
 use peers_sys::clock;
 use peers_sys::env::Env;
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use peers_model::exit;
+use peers_place::{Place, unusable};
 use peers_run::boot::Finding;
-use peers_run::place::{Place, unusable};
 use peers_sys::dir::Kind;
 use peers_sys::env::Env;
 use peers_sys::{clock, term};

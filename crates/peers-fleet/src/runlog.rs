@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 
-use peers_model::{RunId, Timestamp};
+use peers_model::{RunId, RunRequest, Timestamp};
 use peers_run::boot::Finding;
 use peers_sys::dir::{FileError, FileId, SafeDir, WriteMode};
 use peers_sys::{OpenFile, term};
@@ -24,7 +24,7 @@ pub fn open(
     logs: &SafeDir,
     name: &str,
     run: &RunId,
-    argv: &[String],
+    request: &RunRequest,
     now: Timestamp,
 ) -> Result<OpenFile, Finding> {
     if logs.stat(name).map_err(|e| Finding::from(&e))?.is_some_and(|stat| stat.size > LARGE) {
@@ -32,7 +32,7 @@ pub fn open(
     }
     let mut log =
         logs.create_file_for_write(name, WriteMode::Append).map_err(|error| Finding::from(&error))?;
-    let words: Vec<String> = argv.iter().map(|word| term::inline(word)).collect();
+    let words: Vec<String> = request.words().iter().map(|word| term::inline(word)).collect();
     let line = format!("{HEADER}{now} run {run}: peers {}\n", words.join(" "));
     log.write_all(line.as_bytes())
         .map_err(|error| Finding::plain(peers_model::exit::BUG, format!("write the log: {error}")))?;
@@ -200,14 +200,14 @@ mod tests {
     #[test]
     fn each_run_begins_with_a_line_that_names_it() {
         let (tmp, dir) = logs();
-        for argv in [["run", "--max-ticks"], ["run", "a\u{1b}[2Jb"]] {
-            let argv = argv.map(str::to_owned);
-            open(&dir, "p.log", &run(), &argv, Timestamp::from_millis(0)).unwrap();
+        for branch in ["try", "a\u{1b}[2Jb"] {
+            let request = RunRequest { branch: Some(branch.to_owned()), ..RunRequest::default() };
+            open(&dir, "p.log", &run(), &request, Timestamp::from_millis(0)).unwrap();
         }
         let text = std::fs::read_to_string(tmp.path().join("p.log")).unwrap();
         assert_eq!(text.lines().count(), 2);
         assert!(
-            text.starts_with("=== 1970-01-01T00:00:00.000Z run 0123456789abcdef: peers run --max-ticks\n")
+            text.starts_with("=== 1970-01-01T00:00:00.000Z run 0123456789abcdef: peers run --branch=try\n")
         );
         assert!(!text.contains('\u{1b}'), "{text:?}");
     }
@@ -218,7 +218,7 @@ mod tests {
         for n in 0..8_u64 {
             let file = dir.create_file_for_write("p.log", WriteMode::Append).unwrap();
             file.set_len(LARGE + 1 + n).unwrap();
-            open(&dir, "p.log", &run(), &[], Timestamp::from_millis(0)).unwrap();
+            open(&dir, "p.log", &run(), &RunRequest::default(), Timestamp::from_millis(0)).unwrap();
         }
         let mut names: Vec<String> = std::fs::read_dir(tmp.path())
             .unwrap()
@@ -234,7 +234,8 @@ mod tests {
     fn a_linked_log_is_refused() {
         let (tmp, dir) = logs();
         std::os::unix::fs::symlink("/dev/null", tmp.path().join("p.log")).unwrap();
-        let error = open(&dir, "p.log", &run(), &[], Timestamp::from_millis(0)).unwrap_err();
+        let error =
+            open(&dir, "p.log", &run(), &RunRequest::default(), Timestamp::from_millis(0)).unwrap_err();
         assert_eq!(error.exit, 5);
         assert_eq!(tail(&dir, "p.log", 5).unwrap_err().exit, 5);
     }

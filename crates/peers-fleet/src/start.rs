@@ -13,16 +13,16 @@ use std::time::Duration;
 
 use peers_core::budget::GivenUsd;
 use peers_model::record::{Cap, OperatorOp};
-use peers_model::{RunId, Timestamp, Usd, exit};
+use peers_model::{RunId, RunRequest, Timestamp, exit};
+use peers_place::{Place, PlaceError};
 use peers_run::boot::{self, BootError, Finding, RunOptions};
-use peers_run::place::{Place, PlaceError};
 use peers_store::commands;
 use peers_sys::detach::{Launch, Launched, Said};
 use peers_sys::env::Env;
 use peers_sys::identity::ProcIdentity;
 use peers_sys::reap::{ITERATION_MARKER, RUN_MARKER};
 use peers_sys::{clock, term};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::budget::{Standing, Step};
 use crate::config::{ConfigDir, peers_bin};
@@ -42,20 +42,13 @@ const ENDING: Duration = Duration::from_secs(2);
 /// Lines of the log that are shown of a loop that died at once.
 const SHOWN: usize = 12;
 
-/// How the argument begins that says when the cap of money was given.
-pub const SINCE: &str = "--max-usd-since=";
-
 /// How a loop is to be started.
 #[derive(Debug, Clone, Default)]
 pub struct StartOptions {
-    /// The arguments of `peers run`, without the subcommand.
-    pub argv: Vec<String>,
+    /// What is asked of the loop.
+    pub request: RunRequest,
     /// Where it works, if that is not the project's own directory.
     pub work_dir: Option<PathBuf>,
-    /// The cap of money among these arguments.
-    pub max_usd: Option<Usd>,
-    /// When that was given, by a start whose arguments are repeated; absent: now.
-    pub max_usd_since: Option<Timestamp>,
     /// A cap of run time to be set over the configuration.
     pub max_runtime: Option<Step>,
     /// What was spent counts as nothing from now on.
@@ -67,17 +60,10 @@ pub struct StartOptions {
 }
 
 impl StartOptions {
-    /// What its arguments ask of the loop that can stand against the start.
-    fn asked(&self) -> RunOptions {
-        let value = |name: &str| self.argv.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-        let is = |name: &str| self.argv.iter().any(|word| word == name);
-        let dir = value("--worktree").map(|dir| Some(PathBuf::from(dir)));
-        RunOptions {
-            branch: value("--branch").map(str::to_owned),
-            worktree: dir.or_else(|| is("--worktree").then_some(None)),
-            allow_no_gates: is("--allow-no-gates"),
-            ..RunOptions::default()
-        }
+    /// The cap of money, and when it was given: now, unless it was with an earlier start.
+    fn given_usd(&self, now: Timestamp) -> Option<GivenUsd> {
+        let RunRequest { max_usd, max_usd_since, .. } = self.request;
+        max_usd.map(|usd| GivenUsd { usd, at: max_usd_since.unwrap_or(now) })
     }
 }
 
@@ -130,10 +116,8 @@ pub fn start(
     fault::point("start.budget-set");
     let run_id = boot::new_run_id()?;
     let now = clock::now();
-    let mut argv = vec!["run".to_owned()];
-    argv.extend(options.argv.iter().cloned());
-    // What repeats this start says when it was given: what is set in between is the later word.
-    argv.extend(since.map(|since| format!("{SINCE}{since}")));
+    // What repeats this start says when the cap was given: what is set in between is the later word.
+    let request = RunRequest { max_usd_since: since, ..options.request.clone() };
     let runtime = Runtime {
         run_id: run_id.clone(),
         kind: RuntimeKind::Host,
@@ -144,7 +128,7 @@ pub fn start(
         boot_id: None,
         peers_bin: bin.to_string_lossy().into_owned(),
         version: String::new(),
-        argv: argv.clone(),
+        request: Some(request.clone()),
         since: now,
         extra: serde_json::Map::new(),
     };
@@ -153,16 +137,16 @@ pub fn start(
             change.apply(project, now);
         }
         project.runtime = Some(runtime.clone());
-        project.last_argv.clone_from(&argv);
+        project.last_request.clone_from(&request);
     })?;
     fault::point("start.intent-written");
     let logs = config.logs()?;
     let log_name = known.log_name();
-    let log = runlog::open(&logs, &log_name, &run_id, &argv, now)?;
+    let log = runlog::open(&logs, &log_name, &run_id, &request, now)?;
     let work_dir = options.work_dir.clone().unwrap_or_else(|| place.work_dir().to_owned());
     let launch = Launch {
         program: bin,
-        args: words(&work_dir, &run_id, &argv),
+        args: words(&work_dir, &run_id, &request),
         env: env.vars().iter().filter(|(name, _)| !is_mark(name)).cloned().collect(),
         cwd: work_dir,
         // From here on the lock belongs to the loop: it is free when that has ended.
@@ -295,16 +279,19 @@ fn budget(
     options: &StartOptions,
 ) -> Result<Option<Timestamp>, BootError> {
     let mut disk = place.open_store_disk().map_err(Finding::from)?;
-    let record = |ops: Vec<OperatorOp>| {
-        peers_run::operator::record(place, &peers_run::operator::name(env), ops, |_| Ok::<(), Finding>(()))
-    };
+    let record =
+        |ops: Vec<OperatorOp>| {
+            peers_place::operator::record(place, &peers_place::operator::name(env), ops, |_| {
+                Ok::<(), Finding>(())
+            })
+        };
     // What was handed to a loop that ended before it took it was said before what is asked for now.
     // One of a newer program is the loop's to refuse.
     if !commands::look(&mut disk).is_empty() && commands::refuse_newer(&mut disk).is_ok() {
         record(Vec::new())?;
     }
     let now = clock::now();
-    let given = options.max_usd.map(|usd| GivenUsd { usd, at: options.max_usd_since.unwrap_or(now) });
+    let given = options.given_usd(now);
     let since = given.map(|given| given.at);
     let mut standing = match Standing::with(&mut disk, given, now) {
         Ok(standing) => standing,
@@ -337,7 +324,10 @@ fn refusals_there(place: &Place, env: &Env, options: &StartOptions, busy: bool) 
         None => Ok(place.clone()),
     };
     match there {
-        Ok(there) => boot::start_refusals(&there, env, &options.asked(), busy),
+        Ok(there) => {
+            let asked = RunOptions { request: options.request.clone(), ..RunOptions::default() };
+            boot::start_refusals(&there, env, &asked, busy)
+        }
         Err(error) => vec![error.into()],
     }
 }
@@ -373,18 +363,17 @@ fn acts(standing: &mut Standing, options: &StartOptions, now: Timestamp) -> Vec<
 fn exhausted(name: &ProjectName, place: &Place, options: &StartOptions) -> Option<Finding> {
     let now = clock::now();
     let mut disk = place.open_view_disk().ok()?;
-    let given = options.max_usd.map(|usd| GivenUsd { usd, at: options.max_usd_since.unwrap_or(now) });
+    let given = options.given_usd(now);
     let mut standing = Standing::with(&mut disk, given, now).ok()?;
     let _ops = acts(&mut standing, options, now);
     standing.exhausted(name, now).filter(|_| !options.force)
 }
 
-/// `-C DIR run --detached RUN ...`; `argv` begins with the subcommand.
-fn words(work_dir: &Path, run_id: &RunId, argv: &[String]) -> Vec<OsString> {
-    let mut words: Vec<OsString> =
-        vec!["-C".into(), work_dir.into(), "run".into(), "--detached".into(), run_id.as_str().into()];
-    words.extend(argv.iter().skip(1).map(OsString::from));
-    words
+/// `-C DIR run --detached RUN --request JSON`.
+fn words(work_dir: &Path, run_id: &RunId, request: &RunRequest) -> Vec<OsString> {
+    let request = json!(request).to_string();
+    let [run, detached, asked] = ["run", "--detached", "--request"].map(OsString::from);
+    vec!["-C".into(), work_dir.into(), run, detached, run_id.as_str().into(), asked, request.into()]
 }
 
 fn change(config: &ConfigDir, name: &ProjectName, with: impl FnOnce(&mut Project)) -> Result<(), Finding> {
@@ -418,7 +407,7 @@ fn forget(config: &ConfigDir, known: &Project, run_id: &RunId) -> Result<(), Fin
     change(config, &known.name, |project| {
         if project.runtime.as_ref().is_some_and(|runtime| runtime.run_id == *run_id) {
             project.runtime = None;
-            project.last_argv.clone_from(&known.last_argv);
+            project.last_request.clone_from(&known.last_request);
         }
     })
 }

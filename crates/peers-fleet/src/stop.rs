@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, exit};
+use peers_place::{Holder, Place, PlaceError};
 use peers_run::boot::Finding;
-use peers_run::place::{Holder, Place, PlaceError};
 use peers_run::stopping::{self, LOOK, ended, hurry, tell};
 use peers_store::{FsDisk, runs, store};
 use peers_sys::env::Env;

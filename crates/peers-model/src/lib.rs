@@ -17,7 +17,9 @@ pub mod limits;
 pub mod login;
 pub mod money;
 pub mod outcome;
+pub mod reader;
 pub mod record;
+pub mod request;
 pub mod review;
 pub mod time;
 pub mod trailer;
@@ -25,4 +27,5 @@ pub mod verdict;
 
 pub use ids::{BugId, CommitId, GateId, GoalId, InvalidId, PeerName, ProjectId, RunId, TickNo, TreeId};
 pub use money::{Tokens, Usd};
+pub use request::RunRequest;
 pub use time::{Mono, Timestamp};

@@ -44,6 +44,24 @@ impl Usd {
         Some(Self((dollars * 1e6).round() as u64))
     }
 
+    /// From what an operator types: `20`, `2.5` or `$20`.
+    ///
+    /// # Errors
+    /// A text that is no amount above zero and up to a billion.
+    pub fn typed(text: &str) -> Result<Self, String> {
+        let amount =
+            text.strip_prefix('$').unwrap_or(text).parse().map_err(|_| "not an amount of dollars")?;
+        Self::from_f64(amount)
+            .filter(|usd| *usd > Self::ZERO)
+            .ok_or_else(|| "must be above zero and at most a billion".to_owned())
+    }
+
+    /// As an operator types it: `2.50`.
+    #[must_use]
+    pub fn digits(self) -> String {
+        self.to_string().split_off(1)
+    }
+
     /// As a float, for JSON and display only.
     #[must_use]
     pub fn as_f64(self) -> f64 {

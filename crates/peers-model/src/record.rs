@@ -104,6 +104,18 @@ impl Record {
             Self::Exit(_) => "exit",
         }
     }
+
+    /// Whom it is about, where it tells of a turn or a wait of one peer.
+    #[must_use]
+    pub fn peer(&self) -> Option<&PeerName> {
+        if let Self::TickStarted(tick) = self {
+            return Some(&tick.peer);
+        }
+        if let Self::Tick(tick) = self {
+            return Some(&tick.peer);
+        }
+        if let Self::Cooling(cooling) = self { Some(&cooling.peer) } else { None }
+    }
 }
 
 /// The rules that folding needs, frozen at the start of a run so that a fold needs no config.

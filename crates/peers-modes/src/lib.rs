@@ -7,6 +7,7 @@ pub mod hooks;
 pub mod ignore;
 pub mod key;
 pub mod peer;
+pub mod setup;
 
 /// `.peers/config.yaml`.
 pub const CONFIG: &str = include_str!("../../../templates/config.yaml");
@@ -70,6 +71,51 @@ pub fn goals_with_gates(gates: &str, proposals: &str) -> String {
     format!("{before}{stuck}{gates}\n{further}{}{after}", EXAMPLES.1)
 }
 
+/// What stands above the review of the task in [`GOALS`], which is a comment there.
+const REVIEW: &str =
+    "  # With a task in TASK.md: whether it is done, for a reviewer to say. Remove the `#`.\n";
+
+/// Goals made from [`GOALS`] with the review of the task in effect.
+#[must_use]
+pub fn goals_with_task(goals: &str) -> String {
+    let Some((before, review)) = goals.split_once(REVIEW) else { return goals.to_owned() };
+    let review: String = review.split_inclusive('\n').map(|line| line.replacen("  # ", "  ", 1)).collect();
+    format!("{before}  # Whether the task in TASK.md is done, for a reviewer to say.\n{review}")
+}
+
+/// Where the entries of peers begin in [`CONFIG`], and what stands behind them.
+const PEERS: (&str, &str) = ("peers:\n", "  # A third peer.");
+
+/// [`CONFIG`] with an entry for each of these tools; one tool alone has two entries, since turns need two peers.
+/// `None` for a tool of which it has no entry.
+#[must_use]
+pub fn config_with_agents(tools: &[&str]) -> Option<String> {
+    let (before, rest) = CONFIG.split_once(PEERS.0)?;
+    let (known, after) = rest.split_once(PEERS.1)?;
+    let entry = |tool: &str, name: &str| {
+        let begins = [format!("  - name: {tool}\n"), format!("  # - name: {tool}\n")];
+        let at = begins.iter().find_map(|begins| rest.find(begins.as_str()))?;
+        let lines = rest.get(at..)?.lines().skip(1).take_while(|line| !line.trim().is_empty());
+        let uncommented = begins.first().is_some_and(|begins| known.contains(begins.as_str()));
+        let lines: String =
+            lines
+                .map(|line| {
+                    if uncommented {
+                        format!("{line}\n")
+                    } else {
+                        format!("{}\n", line.replacen("# ", "", 1))
+                    }
+                })
+                .collect();
+        Some(format!("  - name: {name}\n{lines}\n"))
+    };
+    let entries: Option<String> = match tools {
+        [tool] => entry(tool, tool).zip(entry(tool, &format!("{tool}-2"))).map(|(one, two)| one + &two),
+        tools => tools.iter().map(|tool| entry(tool, tool)).collect(),
+    };
+    Some(format!("{before}{}{}{}{after}", PEERS.0, entries?, PEERS.1))
+}
+
 /// The line that `.gitignore` gets, with its line end.
 pub const GITIGNORE: &str = include_str!("../../../templates/gitignore");
 
@@ -95,6 +141,30 @@ mod tests {
         let text = goals_with_gates(gate, "  # - id: lint-clean\n");
         assert!(text.contains("before what you want.\n  # - id: lint-clean\n\n  # Every handoff"), "{text}");
         assert!(!text.contains("npm run coverage"), "{text}");
+    }
+
+    #[test]
+    fn the_review_of_the_task_can_be_put_in_effect() {
+        let text = goals_with_task(&goals_with_gates("  - id: tests-pass\n    cmd: x\n", ""));
+        assert!(text.contains("\n  - id: task-done\n    type: soft\n"), "{text}");
+        assert!(
+            text.ends_with("something else is an issue.\n") && !text.contains("Remove the `#`.\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn each_tool_that_is_asked_for_has_an_entry_and_one_alone_has_two() {
+        assert_eq!(config_with_agents(&["claude", "codex"]).as_deref(), Some(CONFIG));
+        let text = config_with_agents(&["codex"]).unwrap();
+        let names: Vec<&str> = text.lines().filter(|line| line.starts_with("  - name: ")).collect();
+        assert_eq!(names, ["  - name: codex", "  - name: codex-2"]);
+        let text = config_with_agents(&["opencode", "claude"]).unwrap();
+        assert!(
+            text.contains("\n  - name: opencode\n    tool: opencode\n    argv: [opencode, run,"),
+            "{text}"
+        );
+        assert_eq!(config_with_agents(&["nobody", "claude"]), None);
     }
 
     #[test]

@@ -2,18 +2,20 @@
 //! `land` and `undo`.
 //! For the tests of this crate.
 
+use peers_model::RunRequest;
+use peers_model::request::Worktree;
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use peers_acts::land::{self, LandOptions};
+use peers_acts::oneshot::{self, VerifyOptions};
 use peers_core::machine::{Notice, Now};
 use peers_core::state::State;
 use peers_fake::{Io, Options, Prompt};
+use peers_place::Place;
 use peers_run::boot::{self, BootError, RunOptions};
-use peers_run::land::{self, LandOptions};
-use peers_run::oneshot::{self, VerifyOptions};
-use peers_run::place::Place;
 use peers_run::ports::Observer;
 use peers_run::procs::{Live, Progress};
 use peers_sys::env::{Env, current_dir};
@@ -71,19 +73,20 @@ fn run(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let target = args.next().map(Into::into).unwrap_or_default();
     // Gates are tried beforehand only where a test is about that; nobody waits for a network.
     let setup_pause = Some(std::time::Duration::ZERO);
-    let mut options = RunOptions { target, anyway: true, setup_pause, ..RunOptions::default() };
+    let mut request = RunRequest { anyway: true, ..RunRequest::default() };
     for arg in args.filter_map(|a| a.into_string().ok()) {
         match arg.split_once('=') {
-            Some(("--max-ticks", n)) => options.max_ticks = n.parse().ok(),
-            Some(("--branch", b)) => options.branch = Some(b.to_owned()),
-            Some(("--worktree", dir)) => options.worktree = Some(Some(dir.into())),
-            None if arg == "--dry-run" => options.dry_run = true,
-            None if arg == "--trial" => options.anyway = false,
-            None if arg == "--worktree" => options.worktree = Some(None),
-            None if arg == "--no-skeptic" => options.no_skeptic = true,
+            Some(("--max-ticks", n)) => request.max_ticks = n.parse().ok(),
+            Some(("--branch", b)) => request.branch = Some(b.to_owned()),
+            Some(("--worktree", dir)) => request.worktree = Some(Worktree::At(dir.to_owned())),
+            None if arg == "--dry-run" => request.dry_run = true,
+            None if arg == "--trial" => request.anyway = false,
+            None if arg == "--worktree" => request.worktree = Some(Worktree::Default),
+            None if arg == "--no-skeptic" => request.no_skeptic = true,
             _ => return ExitCode::from(2),
         }
     }
+    let options = RunOptions { target, request, setup_pause, ..RunOptions::default() };
     match boot::run(&options, &Env::current(), Box::new(Silent)) {
         Ok(done) => {
             let _gone = writeln!(io::stdout(), "{}\nStopped: {}", done.detail, done.reason);

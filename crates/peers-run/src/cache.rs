@@ -12,18 +12,18 @@ use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
 use peers_sys::{FileError, clock};
 
 /// Where the clean checkouts of a loop go.
-pub(crate) const PRISTINE: &str = "pristine";
+pub const PRISTINE: &str = "pristine";
 /// Where a loop keeps its copy of the commit, for gates that want one.
-pub(crate) const GATE_TREE: &str = "gate-tree";
+pub const GATE_TREE: &str = "gate-tree";
 /// Directories of a kept copy that outlive the change to another commit: what builds leave.
-pub(crate) const BUILT: [&str; 9] =
+pub const BUILT: [&str; 9] =
     ["target", "node_modules", ".venv", "venv", "build", "dist", ".pytest_cache", ".mypy_cache", ".next"];
 /// Where the children of a loop have their temporary files.
-pub(crate) const SCRATCH: &str = "scratch";
+pub const SCRATCH: &str = "scratch";
 /// The beginning of the name of what a command outside of a loop works in.
-pub(crate) const ONESHOT: &str = "oneshot-";
+pub const ONESHOT: &str = "oneshot-";
 /// The beginning of the name of where such a command makes clean checkouts.
-pub(crate) const PROOF: &str = "proof-";
+pub const PROOF: &str = "proof-";
 /// The lock of whoever works in such a directory.
 const OWNED: &str = "owner.lock";
 /// Others look at that lock for an instant.
@@ -36,7 +36,10 @@ const UNOWNED: Duration = Duration::from_hours(1);
 const LISTED: usize = 10_000;
 
 /// Removes everything that is not ours.
-pub(crate) fn clear_foreign(cache: &SafeDir) -> Result<(), FileError> {
+///
+/// # Errors
+/// [`FileError`].
+pub fn clear_foreign(cache: &SafeDir) -> Result<(), FileError> {
     clear_but(cache, |name| {
         [PRISTINE, GATE_TREE, SCRATCH].contains(&name)
             || [ONESHOT, PROOF].iter().any(|prefix| id_of(name, prefix).is_some())
@@ -50,13 +53,17 @@ fn id_of<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
 
 /// The id that processes of the command with such a directory carry. No directory can be made that names the
 /// processes of a loop: the id is a digest.
-pub(crate) fn run_of(id: &str) -> Option<RunId> {
+#[must_use]
+pub fn run_of(id: &str) -> Option<RunId> {
     let digest = sha256_hex(format!("a command of {ONESHOT}{id}").as_bytes());
     RunId::new(digest.get(..16)?.to_owned()).ok()
 }
 
 /// Makes the directory of a command outside of a loop. Whoever holds the lock works in it.
-pub(crate) fn begin(cache: &SafeDir, name: &str) -> Result<(SafeDir, FileLock), FileError> {
+///
+/// # Errors
+/// [`FileError`].
+pub fn begin(cache: &SafeDir, name: &str) -> Result<(SafeDir, FileLock), FileError> {
     let dir = cache.create_subdir(name)?;
     match FileLock::acquire(&dir, OWNED, Sharing::Exclusive, PATIENCE)? {
         Acquired::Held(lock) => Ok((dir, lock)),
@@ -65,7 +72,10 @@ pub(crate) fn begin(cache: &SafeDir, name: &str) -> Result<(SafeDir, FileLock), 
 }
 
 /// Removes what commands outside of a loop left that were killed, and gives the ids that their processes carry.
-pub(crate) fn clear_stale(cache: &SafeDir) -> Result<Vec<RunId>, FileError> {
+///
+/// # Errors
+/// [`FileError`].
+pub fn clear_stale(cache: &SafeDir) -> Result<Vec<RunId>, FileError> {
     let mut ended = Vec::new();
     let entries = cache.list(LISTED)?.entries;
     let names: Vec<&str> = entries.iter().filter_map(|entry| entry.name.to_str()).collect();
@@ -111,7 +121,10 @@ fn is_stale(cache: &SafeDir, name: &str) -> Result<bool, FileError> {
 }
 
 /// Removes everything that is no directory of a `known` name, however much there is.
-pub(crate) fn clear_but(dir: &SafeDir, known: impl Fn(&str) -> bool) -> Result<(), FileError> {
+///
+/// # Errors
+/// [`FileError`].
+pub fn clear_but(dir: &SafeDir, known: impl Fn(&str) -> bool) -> Result<(), FileError> {
     loop {
         let listing = dir.list(LISTED)?;
         let mut removed = false;
@@ -160,7 +173,7 @@ mod tests {
             fs::create_dir(tmp.path().join(format!("oneshot-{n:016x}"))).unwrap();
         }
         let error = clear_foreign(&SafeDir::open_shared(tmp.path()).unwrap()).unwrap_err();
-        assert!(crate::gitrepo::chain(&error).contains("names that look like ours"), "{error}");
+        assert!(peers_sys::error::chain(&error).contains("names that look like ours"), "{error}");
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::procs::{Arriving, RealProcs};
 const FAREWELL: Duration = Duration::from_secs(5);
 /// A hook that is told to end has ended by then.
 const ENDING: Duration = Duration::from_secs(8);
+/// How often [`unless_interrupted`] asks.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Feeds the engine until it has stopped and nothing that it started runs any more.
 ///
@@ -110,4 +112,30 @@ pub fn on_this_thread<T>(future: impl Future<Output = T>) -> io::Result<T> {
     // A disk that hangs must not keep the process alive.
     runtime.shutdown_background();
     Ok(result)
+}
+
+/// Asks `poll` again and again until it has something; `None` once a signal that ends programs has come, or
+/// `patience` is over.
+///
+/// # Errors
+/// When no handler can be set.
+pub fn unless_interrupted<T>(
+    patience: Duration,
+    mut poll: impl FnMut() -> Option<T>,
+) -> io::Result<Option<T>> {
+    on_this_thread(async {
+        let mut signals = Signals::take()?;
+        let until = tokio::time::Instant::now() + patience;
+        loop {
+            if let Some(found) = poll() {
+                return Ok(Some(found));
+            }
+            // All arms can be dropped at any await and asked again.
+            tokio::select! {
+                request = signals.next() => if request != StopRequest::AfterTick { return Ok(None) },
+                () = tokio::time::sleep_until(until) => return Ok(None),
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
+    })?
 }

@@ -421,7 +421,8 @@ fn marker(set: &mut Builder, turn: Turn<'_>) {
 }
 
 /// The address under which a peer commits.
-pub(crate) fn peer_email(name: &PeerName) -> String {
+#[must_use]
+pub fn peer_email(name: &PeerName) -> String {
     format!("{name}@peers.local")
 }
 

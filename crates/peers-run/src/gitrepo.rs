@@ -32,6 +32,7 @@ use peers_model::verdict::TreeKey;
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
 use peers_store::Authors;
 use peers_sys::dir::SafeDir;
+use peers_sys::error::chain;
 
 use crate::outward;
 use crate::ports::{GateCopy, Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes};
@@ -150,18 +151,6 @@ fn repo_failure(error: &RepoError) -> RepoFailure {
     }
 }
 
-/// An error with its causes, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut at = error.source();
-    while let Some(cause) = at {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        at = cause.source();
-    }
-    text
-}
-
 impl GitRepo {
     /// Removes whatever lies where clean checkouts are made.
     fn clear_checkouts(&self) -> Result<(), RepoFailure> {
@@ -231,7 +220,10 @@ impl GitRepo {
     }
 
     /// Imports what is there now, whoever made it. Not for a loop, which has to know whose it is.
-    pub(crate) fn bring_in(&mut self, peer: &PeerRepo) -> Result<(), GitError> {
+    ///
+    /// # Errors
+    /// [`GitError`].
+    pub fn bring_in(&mut self, peer: &PeerRepo) -> Result<(), GitError> {
         self.import(peer)
     }
 

@@ -13,6 +13,7 @@ use std::path::Path;
 use peers_model::outcome::TamperKind;
 use peers_model::record::OperatorOp;
 use peers_model::{limits, record};
+use peers_place::PEERS_DIR;
 use peers_store::accept::Accepted;
 use peers_store::commands::Command;
 use peers_store::layout;
@@ -21,7 +22,6 @@ use peers_sys::dir::{FileStat, Kind};
 use peers_sys::term::quoted;
 use peers_sys::{FileError, SafeDir, term};
 
-use crate::place::PEERS_DIR;
 use crate::ports::{Guard, Sweep};
 pub use homes::ToolHomes;
 

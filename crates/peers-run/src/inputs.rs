@@ -11,9 +11,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// A second signal within this time means "now".
 const IMPATIENCE: Duration = Duration::from_secs(10);
 
-/// How often [`unless_interrupted`] asks.
-const POLL: Duration = Duration::from_millis(50);
-
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
 const SIGQUIT: i32 = 3;
@@ -79,32 +76,6 @@ impl Signals {
         };
         self.patience.on_signal(number, clock::mono())
     }
-}
-
-/// Asks `poll` again and again until it has something; `None` once a signal that ends programs has come, or
-/// `patience` is over.
-///
-/// # Errors
-/// When no handler can be set.
-pub fn unless_interrupted<T>(
-    patience: Duration,
-    mut poll: impl FnMut() -> Option<T>,
-) -> io::Result<Option<T>> {
-    crate::drive::on_this_thread(async {
-        let mut signals = Signals::take()?;
-        let until = tokio::time::Instant::now() + patience;
-        loop {
-            if let Some(found) = poll() {
-                return Ok(Some(found));
-            }
-            // All arms can be dropped at any await and asked again.
-            tokio::select! {
-                request = signals.next() => if request != StopRequest::AfterTick { return Ok(None) },
-                () = tokio::time::sleep_until(until) => return Ok(None),
-                () = tokio::time::sleep(POLL) => {}
-            }
-        }
-    })?
 }
 
 #[cfg(test)]

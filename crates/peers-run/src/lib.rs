@@ -4,11 +4,9 @@
 //! engine is synchronous and generic over its ports, so that the simulator drives the very code
 //! that runs in production. Start reading at [`engine`].
 
-mod anchor;
 pub mod boot;
-mod cache;
+pub mod cache;
 pub mod clock;
-pub mod doctor;
 pub mod drive;
 pub mod engine;
 pub mod env;
@@ -16,18 +14,11 @@ pub mod gitrepo;
 pub mod guard;
 pub mod hooks;
 pub mod inputs;
-pub mod land;
 mod messages;
-pub mod oneshot;
-pub mod operator;
-mod outward;
+pub mod outward;
 pub mod perform;
-pub mod place;
 pub mod ports;
-pub mod preview;
 pub mod procs;
 pub mod pulse;
-pub mod scaffold;
-mod scratch;
 pub mod stopping;
 pub mod tmux;

@@ -3,17 +3,16 @@
 use peers_core::apply::bounded;
 use peers_git::{ControlDir, Git, OutwardLink, PeerRepo};
 use peers_model::{CommitId, limits};
+use peers_place::Place;
+use peers_place::anchor;
 use peers_store::{FsDisk, project};
-
-use crate::anchor;
-use crate::place::Place;
 
 /// Links that are named.
 const NAMED: usize = 5;
 
 /// Which links are the operator's own, and lead where they wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Operators {
+pub enum Operators {
     /// No agent ever worked here.
     All,
     /// Those of the commit that the history is counted from.
@@ -24,7 +23,8 @@ pub(crate) enum Operators {
 
 impl Operators {
     /// What the trusted store says. What it does not say is no reason to allow anything.
-    pub(crate) fn of(place: &Place) -> Self {
+    #[must_use]
+    pub fn of(place: &Place) -> Self {
         let Ok(mut disk) = place.open_view_disk() else { return Self::None };
         Self::read(&mut disk).unwrap_or(Self::None)
     }
@@ -42,7 +42,7 @@ impl Operators {
 /// Why a clean checkout with these foreign links proves nothing; nothing where there is none.
 ///
 /// `known`: there is a record of which are the operator's.
-pub(crate) fn refusal(foreign: &[OutwardLink], known: bool) -> Option<String> {
+pub fn refusal(foreign: &[OutwardLink], known: bool) -> Option<String> {
     let named: Vec<String> = foreign.iter().take(NAMED).map(ToString::to_string).collect();
     if named.is_empty() {
         return None;
@@ -64,7 +64,10 @@ pub(crate) fn refusal(foreign: &[OutwardLink], known: bool) -> Option<String> {
 }
 
 /// The same outside of a loop, where the commit that the history is counted from may have to be brought in.
-pub(crate) fn look(
+///
+/// # Errors
+/// [`peers_git::GitError`].
+pub fn look(
     (control, repo): (&ControlDir, &PeerRepo),
     operators: &Operators,
     (commit, checkout): (&CommitId, &std::path::Path),

@@ -1,12 +1,13 @@
 //! Effects. Each is idempotent, or leaves a mark that a resumed run finds.
 
 mod composing;
+mod failure;
 mod hooking;
 mod judging;
 
-pub(crate) use composing::{Known, facts as compose_facts};
+pub use composing::{Known, facts as compose_facts};
 pub(crate) use hooking::Hooking;
-pub(crate) use judging::{after, changed_the_tree, in_order_of_need, next_together, one_more};
+pub use judging::{after, changed_the_tree, in_order_of_need, next_together, one_more};
 
 use std::collections::BTreeSet;
 
@@ -17,86 +18,18 @@ use peers_core::machine::{
     CommitSeen, ComposeFacts, Effect, Event, Facts, Harvest, Left, Mutation, Notice, PendingCommand, Phase,
 };
 use peers_model::goal::GoalKind;
-use peers_model::outcome::{ErrorKind, StopReason, TamperKind};
+use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{OperatorOp, OperatorRecord, Record};
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, limits};
 use peers_store::bugs;
-use peers_store::{
-    Area, Author, Disk, DiskErrorKind, StoreError, artifacts, commands, layout, projection, runs,
-};
+use peers_store::{Area, Author, Disk, artifacts, commands, layout, projection, runs};
 use peers_sys::term;
 
+use self::failure::Failure;
 use crate::engine::Engine;
 use crate::gitrepo::DIRTY_SHOWN;
 use crate::messages;
-use crate::ports::{Clock, Guard, Observer, Procs, Repo, RepoFailure, World};
-
-/// Why a synchronous effect gave no answer.
-enum Failure {
-    Git(String),
-    DiskFull(String),
-    Tampered(TamperKind, String),
-    Store(StoreError),
-}
-
-impl From<RepoFailure> for Failure {
-    fn from(failure: RepoFailure) -> Self {
-        match failure {
-            RepoFailure::Git(detail) => Self::Git(detail),
-            RepoFailure::DiskFull(detail) => Self::DiskFull(detail),
-            RepoFailure::Weakened(detail) => Self::Tampered(TamperKind::History, detail),
-            failure @ RepoFailure::Tampered { .. } => Self::Tampered(TamperKind::Git, failure.to_string()),
-        }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<peers_store::DiskError> for Failure {
-    fn from(error: peers_store::DiskError) -> Self {
-        Self::Store(error.into())
-    }
-}
-
-impl From<composing::Unread> for Failure {
-    fn from(error: composing::Unread) -> Self {
-        match error {
-            composing::Unread::Repo(failure) => failure.into(),
-            composing::Unread::Disk(error) => error.into(),
-        }
-    }
-}
-
-impl Failure {
-    /// A repository that cannot be read is the lesser news when somebody touched the control plane. Of the
-    /// repository itself the failure says more.
-    fn or_tamper(failure: RepoFailure, tamper: Option<(TamperKind, String)>) -> Self {
-        match tamper {
-            Some((TamperKind::Git, _)) if matches!(failure, RepoFailure::Tampered { .. }) => failure.into(),
-            Some((kind, detail)) => Self::Tampered(kind, detail),
-            None => failure.into(),
-        }
-    }
-
-    fn event(self) -> Event {
-        match self {
-            Self::Git(detail) => Event::Failed { kind: ErrorKind::Git, detail },
-            Self::DiskFull(detail) => Event::Failed { kind: ErrorKind::DiskFull, detail },
-            Self::Tampered(kind, detail) => Event::Tampered { kind, detail },
-            Self::Store(error) => {
-                let kind = match error.disk().map(|d| d.kind) {
-                    Some(DiskErrorKind::Full) => ErrorKind::DiskFull,
-                    _ => ErrorKind::Io,
-                };
-                Event::Failed { kind, detail: error.to_string() }
-            }
-        }
-    }
-}
+use crate::ports::{Clock, Guard, Observer, Procs, Repo, World};
 
 /// Whom a note names for commits of ours.
 const OURS: &str = "peers-substrate";

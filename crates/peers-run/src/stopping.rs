@@ -8,13 +8,13 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use peers_model::exit;
+use peers_place::{Holder, Place};
 use peers_store::layout;
 use peers_sys::clock;
 use peers_sys::identity::{has_locked, lock_holder};
 use peers_sys::signal::{ProcHandle, Signal, SignalError};
 
 use crate::boot::Finding;
-use crate::place::{Holder, Place};
 
 /// A process that dies is seen to have closed the lock before that is free, or says its name a little late.
 const SETTLING: Duration = Duration::from_millis(300);

@@ -165,6 +165,7 @@ fn run_record(id: &peers_model::RunId, digests: &Digests) -> RunRecord {
         v: 1,
         run_id: id.clone(),
         argv: Vec::new(),
+        request: peers_model::RunRequest::default(),
         version: "sim".into(),
         sandbox: "sim".into(),
         tier: 0,

@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use peers_model::record::{OperatorOp, OperatorRecord, Record};
+use peers_model::reader::RecordReader;
+use peers_model::record::{CommitsSeen, OperatorOp, OperatorRecord, Record, RunStarted, TickRecord};
 use peers_model::{CommitId, PeerName, TickNo};
 
 /// Who a commit came from.
@@ -79,52 +80,48 @@ impl Authors {
 
     /// Takes a record in. The first attribution of a commit stands.
     pub fn take(&mut self, record: &Record) {
-        match record {
-            Record::RunStarted(started) => self.put(&started.operator, &Author::Operator),
-            Record::CommitsSeen(seen) => {
-                let author = if seen.while_gates { Author::Foreign } else { Author::Operator };
-                self.put(&seen.commits, &author);
-            }
-            Record::Tick(tick) => {
-                // Ours first: a correction that was made again after a crash also stands in the range.
-                self.put(&tick.own, &Author::Substrate);
-                let author = Author::Peer { name: tick.peer.clone(), tick: tick.iteration };
-                self.put(&tick.commits, &author);
-                self.put(&tick.foreign, &Author::Foreign);
-                if tick.outside {
-                    self.unwatched.extend(tick.commits.iter().cloned());
-                }
-                if tick.corrected.is_some() {
-                    self.voided.extend(tick.commits.iter().cloned());
-                }
-                let all: Vec<CommitId> = tick.commits.iter().chain(&tick.own).cloned().collect();
-                if !all.is_empty() {
-                    self.ticks.insert(tick.iteration, all);
-                }
-            }
-            // A merge commit of ours, or the tip of the run's branch, which has its author already.
-            Record::Operator(OperatorRecord { op: OperatorOp::Landed { commit, .. }, .. }) => {
-                self.put(std::slice::from_ref(commit), &Author::Substrate);
-            }
-            Record::Operator(_)
-            | Record::TickStarted(_)
-            | Record::PeerSpawned(_)
-            | Record::TurnEnded(_)
-            | Record::CorrectionPlanned(_)
-            | Record::Gates(_)
-            | Record::Proof(_)
-            | Record::Trial(_)
-            | Record::Cooling(_)
-            | Record::MirrorRestored(_)
-            | Record::HookFailed(_)
-            | Record::Checkpoint(_)
-            | Record::Exit(_) => {}
-        }
+        record.tell((), self);
     }
 
     fn put(&mut self, commits: &[CommitId], author: &Author) {
         for commit in commits {
             self.map.entry(commit.clone()).or_insert_with(|| author.clone());
+        }
+    }
+}
+
+impl RecordReader<()> for Authors {
+    fn run_started(&mut self, (): (), started: &RunStarted) {
+        self.put(&started.operator, &Author::Operator);
+    }
+
+    fn commits_seen(&mut self, (): (), seen: &CommitsSeen) {
+        let author = if seen.while_gates { Author::Foreign } else { Author::Operator };
+        self.put(&seen.commits, &author);
+    }
+
+    fn tick(&mut self, (): (), tick: &TickRecord) {
+        // Ours first: a correction that was made again after a crash also stands in the range.
+        self.put(&tick.own, &Author::Substrate);
+        let author = Author::Peer { name: tick.peer.clone(), tick: tick.iteration };
+        self.put(&tick.commits, &author);
+        self.put(&tick.foreign, &Author::Foreign);
+        if tick.outside {
+            self.unwatched.extend(tick.commits.iter().cloned());
+        }
+        if tick.corrected.is_some() {
+            self.voided.extend(tick.commits.iter().cloned());
+        }
+        let all: Vec<CommitId> = tick.commits.iter().chain(&tick.own).cloned().collect();
+        if !all.is_empty() {
+            self.ticks.insert(tick.iteration, all);
+        }
+    }
+
+    fn operator(&mut self, (): (), operator: &OperatorRecord) {
+        // A merge commit of ours, or the tip of the run's branch, which has its author already.
+        if let OperatorOp::Landed { commit, .. } = &operator.op {
+            self.put(std::slice::from_ref(commit), &Author::Substrate);
         }
     }
 }

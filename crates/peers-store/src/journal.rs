@@ -108,6 +108,16 @@ impl Journal {
         repair: bool,
         mut each: impl FnMut(Read) -> Result<(), E>,
     ) -> Result<Self, E> {
+        Self::read_on(disk, from, repair, &mut each)
+    }
+
+    // Compiled once, not for each function that is handed the lines.
+    fn read_on<D: Disk, E: From<JournalError>>(
+        disk: &mut D,
+        from: &Position,
+        repair: bool,
+        each: &mut dyn FnMut(Read) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let segments = segments(disk).map_err(E::from)?;
         let mut at = from.clone();
         let mut torn = None;
@@ -118,7 +128,7 @@ impl Journal {
                 at = Position { segment: number, offset: 0, ..at };
             }
             let path = layout::segment(number);
-            let tail = scan(disk, &path, &mut at, &mut each)?;
+            let tail = scan(disk, &path, &mut at, each)?;
             let Some(bytes) = tail else { continue };
             if number != last {
                 let what = "is torn, but another segment follows".to_owned();
@@ -368,7 +378,7 @@ fn scan<D: Disk, E: From<JournalError>>(
     disk: &mut D,
     path: &str,
     at: &mut Position,
-    each: &mut impl FnMut(Read) -> Result<(), E>,
+    each: &mut dyn FnMut(Read) -> Result<(), E>,
 ) -> Result<Option<Vec<u8>>, E> {
     const CHUNK: u64 = 4 * limits::MIB;
     let mut pending: Vec<u8> = Vec::new();
@@ -383,7 +393,7 @@ fn scan<D: Disk, E: From<JournalError>>(
         let mut done = 0;
         while let Some(end) = pending.get(done..).and_then(|rest| rest.iter().position(|b| *b == b'\n')) {
             let text = pending.get(done..done + end).unwrap_or_default();
-            let line = check(path, at, text, || 0).map_err(|mut error| {
+            let line = check(path, at, text).map_err(|mut error| {
                 number(&mut error, line_number(disk, at));
                 E::from(error)
             })?;
@@ -412,31 +422,26 @@ fn number(error: &mut JournalError, n: u64) {
     }
 }
 
-/// The line behind `at`, if that is what `text` is.
-pub(crate) fn check(
-    path: &str,
-    at: &Position,
-    text: &[u8],
-    line: impl Fn() -> u64,
-) -> Result<Line, JournalError> {
+/// The line behind `at`, if that is what `text` is. An error does not know its number.
+pub(crate) fn check(path: &str, at: &Position, text: &[u8]) -> Result<Line, JournalError> {
     #[derive(Deserialize)]
     struct Version {
         v: u32,
     }
-    let damaged = |what: String| JournalError::Damaged { file: path.into(), line: line(), what };
+    let damaged = |what: String| JournalError::Damaged { file: path.into(), line: 0, what };
     let parsed: Line = match serde_json::from_slice(text) {
         Ok(parsed) => parsed,
         Err(error) => {
             if let Ok(Version { v }) = serde_json::from_slice::<Version>(text)
                 && v > LINE_VERSION
             {
-                return Err(JournalError::Newer { file: path.into(), line: line(), found: v });
+                return Err(JournalError::Newer { file: path.into(), line: 0, found: v });
             }
             return Err(damaged(format!("is not a record this version can read ({error})")));
         }
     };
     if parsed.v > LINE_VERSION {
-        return Err(JournalError::Newer { file: path.into(), line: line(), found: parsed.v });
+        return Err(JournalError::Newer { file: path.into(), line: 0, found: parsed.v });
     }
     if parsed.seq != at.seq + 1 {
         return Err(damaged(format!("has number {}, but {} is next", parsed.seq, at.seq + 1)));

@@ -3,7 +3,7 @@
 use peers_core::budget::GivenUsd;
 use peers_model::outcome::StopReason;
 use peers_model::record::{Digests, ExitProof};
-use peers_model::{CommitId, RunId, Timestamp, Usd, limits};
+use peers_model::{CommitId, RunId, RunRequest, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Area, Disk, DiskError, DiskErrorKind};
@@ -22,6 +22,8 @@ pub struct RunRecord {
     pub v: u32,
     pub run_id: RunId,
     pub argv: Vec<String>,
+    #[serde(default)]
+    pub request: RunRequest,
     pub version: String,
     pub sandbox: String,
     pub tier: u8,
@@ -68,25 +70,8 @@ impl RunRecord {
     /// The cap of money that the run was given on its command line.
     #[must_use]
     pub fn given_usd(&self) -> Option<GivenUsd> {
-        let text = self.given("--max-usd")?;
-        let usd = text.trim_start_matches('$').parse().ok().and_then(Usd::from_f64)?;
-        let since = self.given("--max-usd-since").and_then(|text| Timestamp::parse(text).ok());
-        Some(GivenUsd { usd, at: since.unwrap_or(self.started_at) })
-    }
-
-    /// The cap of ticks that the run was given on its command line.
-    #[must_use]
-    pub fn given_ticks(&self) -> Option<u64> {
-        self.given("--max-ticks")?.parse().ok()
-    }
-
-    /// The value of an option, in either form.
-    fn given(&self, option: &str) -> Option<&str> {
-        let spaced = self.argv.windows(2).find_map(|pair| match pair {
-            [flag, value] if flag == option => Some(value.as_str()),
-            _ => None,
-        });
-        spaced.or_else(|| self.argv.iter().find_map(|word| word.strip_prefix(option)?.strip_prefix('=')))
+        let RunRequest { max_usd, max_usd_since, .. } = self.request;
+        max_usd.map(|usd| GivenUsd { usd, at: max_usd_since.unwrap_or(self.started_at) })
     }
 }
 

@@ -294,7 +294,18 @@ fn whole<D: Disk>(disk: &mut D, witnesses: &Witnesses, at: &Position) -> Result<
 /// # Errors
 /// [`StoreError`], also when the journal ends before the snapshot.
 pub fn read_state<D: Disk>(disk: &mut D) -> Result<State, StoreError> {
-    read_state_at(disk, u64::MAX).map(|(state, _)| state)
+    read_state_at(disk, u64::MAX).map(|folded| folded.state)
+}
+
+/// A state and where it comes from.
+#[derive(Debug)]
+pub struct Folded {
+    /// The fold of the journal.
+    pub state: State,
+    /// The end of what was read.
+    pub at: Position,
+    /// Records that were taken from the snapshot and not read.
+    pub unread: u64,
 }
 
 /// [`read_state`] with the end of what was read, from which it can be gone on. Without a snapshot that fits,
@@ -302,7 +313,7 @@ pub fn read_state<D: Disk>(disk: &mut D) -> Result<State, StoreError> {
 ///
 /// # Errors
 /// As [`read_state`]; [`StoreError::File`] about the snapshot for a journal that is too long.
-pub fn read_state_at<D: Disk>(disk: &mut D, most: u64) -> Result<(State, Position), StoreError> {
+pub fn read_state_at<D: Disk>(disk: &mut D, most: u64) -> Result<Folded, StoreError> {
     // The copies are read first: the journal only ever grows.
     let snapshot = read_snapshot(disk).ok().flatten();
     if let Some(Snapshot { at, .. }) = &snapshot
@@ -310,7 +321,7 @@ pub fn read_state_at<D: Disk>(disk: &mut D, most: u64) -> Result<(State, Positio
         && let Some(Snapshot { at, mut state, .. }) = snapshot
     {
         let journal = Journal::open(disk, &at, false, |read| apply(&mut state, &read.line))?;
-        return Ok((state, journal.position().clone()));
+        return Ok(Folded { state, at: journal.position().clone(), unread: at.seq });
     }
     if most < u64::MAX {
         let mut size: u64 = 0;
@@ -325,7 +336,7 @@ pub fn read_state_at<D: Disk>(disk: &mut D, most: u64) -> Result<(State, Positio
     let mut witnesses = Witnesses::hear(disk, snapshot.as_ref())?;
     let (journal, state, _) = fold(disk, Some(&mut witnesses))?;
     witnesses.agree(disk, journal.position(), &state)?;
-    Ok((state, journal.position().clone()))
+    Ok(Folded { state, at: journal.position().clone(), unread: 0 })
 }
 
 /// Compares the snapshot with a fold of the whole journal. `None` = they agree or there is no
@@ -370,7 +381,11 @@ fn fold<D: Disk>(
     Ok((journal, state, authors))
 }
 
-fn apply(state: &mut State, line: &Line) -> Result<(), StoreError> {
+/// Applies what one line says.
+///
+/// # Errors
+/// [`StoreError::Illegal`] for a record that does not fit the state.
+pub fn apply(state: &mut State, line: &Line) -> Result<(), StoreError> {
     state
         .apply(line.ts, line.run_id.as_ref(), &line.record)
         .map_err(|source| StoreError::Illegal { seq: line.seq, source })

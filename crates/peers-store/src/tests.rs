@@ -130,6 +130,7 @@ fn run(id: &str, iteration: u64) -> RunRecord {
         v: 1,
         run_id: RunId::new(id).unwrap(),
         argv: Vec::new(),
+        request: peers_model::RunRequest::default(),
         version: "0".into(),
         sandbox: "none".into(),
         tier: 0,

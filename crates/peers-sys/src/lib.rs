@@ -14,6 +14,7 @@ pub mod detach;
 pub mod digest;
 pub mod dir;
 pub mod env;
+pub mod error;
 pub mod lines;
 pub mod lock;
 pub mod rand;

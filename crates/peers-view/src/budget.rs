@@ -73,16 +73,22 @@ pub fn set_by_hand(state: &State, now: Timestamp) -> Vec<CapSetByHand> {
     .collect()
 }
 
+/// The value of a cap, for people.
+#[must_use]
+pub fn cap_words(cap: Cap, value: u64) -> String {
+    match cap {
+        Cap::MaxRuntimeS | Cap::MaxWallS => words::duration_ms(value.saturating_mul(1000)),
+        Cap::MaxUsd => Usd::from_micros(value).to_string(),
+        Cap::MaxIterations | Cap::MaxConsecutiveFailures | Cap::MaxTokens => words::thousands(value),
+    }
+}
+
 impl CapSetByHand {
     /// `max_iterations 55 until 2026-...`, for people.
     #[must_use]
     pub fn words(&self) -> String {
         let Self { cap, value, until, by: _, at: _, since_run: _ } = self;
-        let value = match cap {
-            Cap::MaxRuntimeS | Cap::MaxWallS => words::duration_ms(value.saturating_mul(1000)),
-            Cap::MaxUsd => Usd::from_micros(*value).to_string(),
-            Cap::MaxIterations | Cap::MaxConsecutiveFailures | Cap::MaxTokens => words::thousands(*value),
-        };
+        let value = cap_words(*cap, *value);
         let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
         format!("{} {value}{until}", cap.key())
     }

@@ -4,10 +4,14 @@
 //! for the next look, a new segment is gone over to once the old one is read to its end, and a journal
 //! that became shorter than what was read is said to be another one. Memory is bounded by one look.
 
+use std::ops::ControlFlow;
+
 use peers_model::limits;
 use peers_model::record::{LINE_VERSION, Line};
 use peers_store::{Area, Disk, DiskError, JournalError, journal, layout};
 use peers_sys::digest::sha256_hex;
+
+use crate::backwards::{self, Window};
 
 /// So much is read in one look, unless a single line is longer.
 const LOOK: u64 = 4 * limits::MIB;
@@ -51,34 +55,23 @@ pub struct Polled {
 }
 
 impl Feed {
-    /// From the first record.
-    #[must_use]
-    pub fn from_start() -> Self {
-        Self::default()
-    }
-
     /// From `lines` records before the end; fewer when they are long.
     ///
     /// # Errors
     /// [`JournalError::Disk`].
     pub fn tail<D: Disk>(disk: &mut D, lines: usize) -> Result<Self, JournalError> {
-        let Some(segment) = journal::segments(disk)?.last().copied() else { return Ok(Self::default()) };
-        let path = layout::segment(segment);
-        let len = disk.len(Area::Store, &path)?.unwrap_or_default();
-        let start = len.saturating_sub(LOOK);
-        let bytes = disk.read_at(Area::Store, &path, start, len - start)?;
-        // The ends of all whole lines, the newest last.
-        let ends: Vec<usize> =
-            bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
-        let whole = ends.len();
-        let skip = match whole.checked_sub(lines) {
-            Some(0) | None if start == 0 => 0,
-            // Without the segment's start the first line may be cut.
-            Some(0) | None => ends.first().copied().unwrap_or(bytes.len()),
-            Some(before) => ends.get(before - 1).copied().unwrap_or_default(),
-        };
-        let offset = start + u64::try_from(skip).unwrap_or(u64::MAX);
-        Ok(Self { segment, offset, last: None, skipping: 0 })
+        let newest = backwards::newest(disk)?;
+        let (mut feed, mut left) = (Self { segment: newest, ..Self::default() }, lines);
+        let window = Window { first: LOOK, most: LOOK };
+        backwards::pieces(disk, newest, window, |piece| {
+            let skip = piece.lines.len().saturating_sub(left);
+            let bytes: usize = piece.lines.iter().take(skip).map(|line| line.len() + 1).sum();
+            feed.segment = piece.segment;
+            feed.offset = piece.start + u64::try_from(bytes).unwrap_or(u64::MAX);
+            left -= piece.lines.len() - skip;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(feed)
     }
 
     /// Reads what has come since. Gives at most a few megabytes at a time.

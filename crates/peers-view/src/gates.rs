@@ -75,6 +75,9 @@ pub struct GateRow {
     pub log: Option<String>,
     /// Its newest proof in a clean checkout.
     pub proof: Option<ProofFact>,
+    /// The verdict is about another definition of the gate.
+    #[serde(skip)]
+    pub(crate) redefined: bool,
 }
 
 /// A gate's newest proof.
@@ -155,6 +158,7 @@ fn row(state: &State, rule: &peers_model::record::GateRule, here: &Here) -> Gate
         diagnostic,
         log: None,
         proof,
+        redefined,
     }
 }
 

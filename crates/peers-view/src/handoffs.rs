@@ -14,7 +14,7 @@ use peers_store::{Disk, Position};
 use peers_sys::term;
 use serde::Serialize;
 
-use crate::json;
+use crate::json::{self, Envelope};
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::words::{ago, count_of};
 
@@ -214,19 +214,11 @@ fn message(text: &str, peer: &PeerName) -> HandoffMessage {
 #[must_use]
 pub fn handoffs_json(handoffs: &[Handoff], now: Timestamp) -> String {
     #[derive(Serialize)]
-    struct Document<'a> {
-        generated_at: Timestamp,
-        data: Data<'a>,
-        warnings: [(); 0],
-    }
-    #[derive(Serialize)]
     struct Data<'a> {
         handoffs: &'a [Handoff],
     }
-    json::document(
-        "peers-ctl.review/1",
-        &Document { generated_at: now, data: Data { handoffs }, warnings: [] },
-    )
+    let warnings: [(); 0] = [];
+    json::document("peers-ctl.review/1", &Envelope { generated_at: now, data: Data { handoffs }, warnings })
 }
 
 /// The handoffs for people. Ends in a newline.
@@ -259,8 +251,7 @@ fn one(page: &mut Page, handoff: &Handoff, now: Timestamp) {
             }
             text(page, &message.body);
             for section in &message.sections {
-                page.blank();
-                page.line(&[Cell::new(Tone::Strong, &section.title)]);
+                page.heading(&section.title);
                 text(page, &section.text);
             }
         }

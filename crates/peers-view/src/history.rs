@@ -5,16 +5,19 @@ use std::collections::{BTreeMap, VecDeque};
 use peers_core::machine::Recovery;
 use peers_core::state::State;
 use peers_model::outcome::{ExitClass, StopReason};
+use peers_model::reader::RecordReader;
 use peers_model::record::{
-    Cap, CapSet, CommitsSeen, CorrectionKind, Digests, ExitProof, Line, OperatorOp, Record, Rules,
-    TickOutcome, TickRecord,
+    CapSet, CommitsSeen, CorrectionKind, CorrectionPlanned, Digests, ExitProof, ExitRecord, GatesRecord,
+    Line, MirrorRestored, OperatorOp, OperatorRecord, ProofRecord, Rules, RunStarted, TickOutcome,
+    TickRecord,
 };
 use peers_model::verdict::{Judged, Verdict};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
 use peers_store::journal::Journal;
-use peers_store::{Disk, Position, StoreError};
+use peers_store::{Disk, Position, StoreError, store};
 use serde::Serialize;
 
+use crate::budget;
 use crate::notable::{self, Collector, Notable};
 use crate::sourced::Sourced;
 use crate::ticks::TickRow;
@@ -288,8 +291,7 @@ impl History {
         let mut fold = Fold::default();
         let read = Journal::open(disk, &Position::default(), false, |read| {
             let line = &read.line;
-            let applied = fold.state.apply(line.ts, line.run_id.as_ref(), &line.record);
-            applied.map_err(|source| StoreError::Illegal { seq: line.seq, source })?;
+            store::apply(&mut fold.state, line)?;
             fold.take(line);
             Ok::<(), StoreError>(())
         });
@@ -309,7 +311,7 @@ struct Fold {
     state: State,
     history: History,
     notable: Collector,
-    planned: Option<peers_model::record::CorrectionPlanned>,
+    planned: Option<CorrectionPlanned>,
     /// The run that has begun and not ended.
     open_run: Option<(RunId, Timestamp, u64)>,
     /// The rules in force, as far as they are known.
@@ -320,91 +322,99 @@ struct Fold {
 
 impl Fold {
     fn take(&mut self, line: &Line) {
-        let ticks = self.state.ticks;
-        self.notable.take(line);
+        line.record.tell(line, &mut self.notable);
         let history = &mut self.history;
         history.records = line.seq;
         history.first.get_or_insert(line.ts);
         history.last = Some(line.ts);
-        match &line.record {
-            Record::RunStarted(run) => {
-                history.runs += 1;
-                self.rules = Some(run.rules.clone());
-                let start = StartRow {
-                    ts: line.ts,
-                    run_id: line.run_id.clone(),
-                    version: run.version.clone(),
-                    sandbox: run.sandbox.clone(),
-                    branch: run.branch.clone(),
-                    head: run.head.clone(),
-                    digests: run.digests.clone(),
-                    max_ticks: run.max_ticks,
-                };
-                keep(&mut history.starts, start, ROWS);
-                if let Some((run_id, ts, ticks_in_run)) = self.open_run.take() {
-                    let lost = ExitRow {
-                        ts,
-                        run_id: Some(run_id),
-                        reason: None,
-                        detail: "it never ended".to_owned(),
-                        ticks_in_run,
-                        head: None,
-                        proof: None,
-                    };
-                    keep(&mut history.exits, lost, ROWS);
-                }
-                self.open_run = line.run_id.clone().map(|id| (id, line.ts, 0));
-            }
-            Record::CorrectionPlanned(plan) => self.planned = Some(plan.clone()),
-            Record::Tick(tick) => self.tick(line, tick),
-            Record::Gates(gates) => judged(&mut history.gates, ticks, line.ts, &gates.verdicts),
-            Record::Proof(proof) => {
-                history.proofs += 1;
-                history.proofs_passed += u64::from(proof.passed);
-                judged(&mut history.gates, ticks, line.ts, &proof.verdicts);
-            }
-            Record::Operator(op) => {
-                let row = OperatorRow { ts: line.ts, by: op.by.clone(), what: operator_words(&op.op) };
-                keep(&mut history.operator, row, ROWS);
-                if let OperatorOp::Accepted { old, new, note, rules } = &op.op {
-                    let what = notable::changed((old, new), self.rules.as_ref(), rules.as_deref());
-                    let (ts, by, digests) = (line.ts, op.by.clone(), new.clone());
-                    let row = AcceptanceRow { ts, by, what, digests, note: note.clone() };
-                    keep(&mut history.accepted, row, ROWS);
-                    self.rules = rules.as_deref().cloned().or(self.rules.take());
-                }
-            }
-            Record::CommitsSeen(seen) if seen.commits.is_empty() => {}
-            Record::CommitsSeen(seen) => {
-                let by = if seen.while_gates { "nobody known" } else { "operator" };
-                let row = OperatorRow { ts: line.ts, by: by.to_owned(), what: seen_words(seen) };
-                keep(&mut history.operator, row, ROWS);
-            }
-            Record::MirrorRestored(_) => history.mirror_restored += 1,
-            Record::Exit(exit) => {
-                self.open_run = None;
-                let row = ExitRow {
-                    ts: line.ts,
-                    run_id: line.run_id.clone(),
-                    reason: Some(exit.reason.clone()),
-                    detail: exit.detail.clone(),
-                    ticks_in_run: exit.ticks_in_run,
-                    head: exit.head.clone(),
-                    proof: exit.proof.clone(),
-                };
-                keep(&mut history.exits, row, ROWS);
-            }
-            Record::TickStarted(_)
-            | Record::PeerSpawned(_)
-            | Record::TurnEnded(_)
-            | Record::Trial(_)
-            | Record::Cooling(_)
-            | Record::HookFailed(_)
-            | Record::Checkpoint(_) => {}
+        line.record.tell(line, self);
+    }
+}
+
+impl<'l> RecordReader<&'l Line> for Fold {
+    fn run_started(&mut self, line: &'l Line, run: &RunStarted) {
+        let history = &mut self.history;
+        history.runs += 1;
+        self.rules = Some(run.rules.clone());
+        let start = StartRow {
+            ts: line.ts,
+            run_id: line.run_id.clone(),
+            version: run.version.clone(),
+            sandbox: run.sandbox.clone(),
+            branch: run.branch.clone(),
+            head: run.head.clone(),
+            digests: run.digests.clone(),
+            max_ticks: run.max_ticks,
+        };
+        keep(&mut history.starts, start, ROWS);
+        if let Some((run_id, ts, ticks_in_run)) = self.open_run.take() {
+            let lost = ExitRow {
+                ts,
+                run_id: Some(run_id),
+                reason: None,
+                detail: "it never ended".to_owned(),
+                ticks_in_run,
+                head: None,
+                proof: None,
+            };
+            keep(&mut history.exits, lost, ROWS);
+        }
+        self.open_run = line.run_id.clone().map(|id| (id, line.ts, 0));
+    }
+
+    fn correction_planned(&mut self, _line: &'l Line, plan: &CorrectionPlanned) {
+        self.planned = Some(plan.clone());
+    }
+
+    fn gates(&mut self, line: &'l Line, gates: &GatesRecord) {
+        judged(&mut self.history.gates, self.state.ticks, line.ts, &gates.verdicts);
+    }
+
+    fn proof(&mut self, line: &'l Line, proof: &ProofRecord) {
+        self.history.proofs += 1;
+        self.history.proofs_passed += u64::from(proof.passed);
+        judged(&mut self.history.gates, self.state.ticks, line.ts, &proof.verdicts);
+    }
+
+    fn operator(&mut self, line: &'l Line, op: &OperatorRecord) {
+        let row = OperatorRow { ts: line.ts, by: op.by.clone(), what: operator_words(&op.op) };
+        keep(&mut self.history.operator, row, ROWS);
+        if let OperatorOp::Accepted { old, new, note, rules } = &op.op {
+            let what = notable::changed((old, new), self.rules.as_ref(), rules.as_deref());
+            let (ts, by, digests) = (line.ts, op.by.clone(), new.clone());
+            let row = AcceptanceRow { ts, by, what, digests, note: note.clone() };
+            keep(&mut self.history.accepted, row, ROWS);
+            self.rules = rules.as_deref().cloned().or(self.rules.take());
         }
     }
 
-    fn tick(&mut self, line: &Line, tick: &TickRecord) {
+    fn commits_seen(&mut self, line: &'l Line, seen: &CommitsSeen) {
+        if !seen.commits.is_empty() {
+            let by = if seen.while_gates { "nobody known" } else { "operator" };
+            let row = OperatorRow { ts: line.ts, by: by.to_owned(), what: seen_words(seen) };
+            keep(&mut self.history.operator, row, ROWS);
+        }
+    }
+
+    fn mirror_restored(&mut self, _line: &'l Line, _restored: &MirrorRestored) {
+        self.history.mirror_restored += 1;
+    }
+
+    fn exit(&mut self, line: &'l Line, exit: &ExitRecord) {
+        self.open_run = None;
+        let row = ExitRow {
+            ts: line.ts,
+            run_id: line.run_id.clone(),
+            reason: Some(exit.reason.clone()),
+            detail: exit.detail.clone(),
+            ticks_in_run: exit.ticks_in_run,
+            head: exit.head.clone(),
+            proof: exit.proof.clone(),
+        };
+        keep(&mut self.history.exits, row, ROWS);
+    }
+
+    fn tick(&mut self, line: &'l Line, tick: &TickRecord) {
         let history = &mut self.history;
         history.ticks += 1;
         history.git_tampered += u64::from(!tick.git_tampered.is_empty());
@@ -522,16 +532,6 @@ pub(crate) fn seen_words(seen: &CommitsSeen) -> String {
     format!("committed up to {} ({}{when})", seen.head.short(), words::count_of(&seen.commits, "commit"))
 }
 
-/// `max_runtime_s to 4h`.
-fn cap_words(set: &CapSet) -> String {
-    let value = match set.cap {
-        Cap::MaxRuntimeS | Cap::MaxWallS => words::duration_ms(set.value.saturating_mul(1000)),
-        Cap::MaxUsd => Usd::from_micros(set.value).to_string(),
-        Cap::MaxIterations | Cap::MaxConsecutiveFailures | Cap::MaxTokens => words::thousands(set.value),
-    };
-    format!("{} to {value}", set.cap.key())
-}
-
 pub(crate) fn operator_words(op: &OperatorOp) -> String {
     use peers_model::record::AckTarget;
     match op {
@@ -541,7 +541,9 @@ pub(crate) fn operator_words(op: &OperatorOp) -> String {
         },
         OperatorOp::BudgetReset => "reset the budget".to_owned(),
         OperatorOp::BudgetSet { caps, until } => {
-            let caps: Vec<String> = caps.iter().map(cap_words).collect();
+            let word =
+                |set: &CapSet| format!("{} to {}", set.cap.key(), budget::cap_words(set.cap, set.value));
+            let caps: Vec<String> = caps.iter().map(word).collect();
             let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
             format!("set {}{until}", caps.join(", "))
         }

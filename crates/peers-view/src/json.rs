@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use peers_model::Timestamp;
 use peers_sys::term;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -31,6 +32,14 @@ pub fn terminal_safe(json: &str) -> String {
         }
     }
     out
+}
+
+/// What every document of the controller has.
+#[derive(Debug, Serialize)]
+pub(crate) struct Envelope<D, W> {
+    pub(crate) generated_at: Timestamp,
+    pub(crate) data: D,
+    pub(crate) warnings: W,
 }
 
 /// A document: `schema` and the fields of `value`, indented, keys sorted, a newline at the end.

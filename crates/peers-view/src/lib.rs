@@ -7,6 +7,8 @@
 
 mod accounting;
 mod advice;
+mod asked;
+mod backwards;
 mod budget;
 mod bugs;
 mod caveats;
@@ -32,13 +34,17 @@ mod markdown;
 mod notable;
 mod page;
 mod peers;
+mod reader;
 mod replay;
 mod report;
 mod row;
 mod setup;
 mod soft;
 mod sourced;
+mod sources;
+mod standing;
 mod status;
+mod tail;
 mod ticks;
 mod verify;
 mod watch;
@@ -49,7 +55,8 @@ mod tests;
 
 pub use accounting::{Accounting, Doubt, doubts};
 pub use advice::{Attention, Cause, Level, Spelling};
-pub use budget::{Amount, BudgetRow, BudgetView, CapSetByHand, set_by_hand, spend, uncounted};
+pub use asked::{Adrift, Asked, HeadFact, Listed, Unknown};
+pub use budget::{Amount, BudgetRow, BudgetView, CapSetByHand, cap_words, set_by_hand, spend, uncounted};
 pub use bugs::{BugRow, BugsView};
 pub use caveats::Caveats;
 pub use closing::{closing, next_step, red_gate};
@@ -76,13 +83,14 @@ pub use history::{
 };
 pub use info::{Info, info_json, info_text, keys};
 pub use json::terminal_safe;
-pub use liveness::{Confinement, CrashKind, Liveness, Lock, OpenTurn, outcome};
-pub use loopview::{Alert, Asked, Core, LoopView, RunBrief, Silence};
+pub use liveness::{Confinement, CrashKind, Liveness, Lock, OpenTurn};
+pub use loopview::{Alert, LoopView, Silence};
 pub use notable::{AcceptedRow, HookRow, LandedRow, Notable, UndoneRow, WeakenedRow};
 pub use page::Colour;
 pub use peers::PeerRow;
 pub use peers_core::failed::why as why_failed;
 pub use peers_core::test_output::{cause, last_words};
+pub use reader::LoopReader;
 pub use replay::{
     Artifact, CommitRow, RangeAsked, RangeItem, RangeTick, Replay, ReplayRange, replay, replay_json,
     replay_range, replay_range_json, replay_range_text, replay_text,
@@ -91,15 +99,16 @@ pub use report::{
     Found, Report, ReportEntry, ReportHead, report_json, report_markdown, reports_json, reports_markdown,
 };
 pub use row::{
-    Adrift, Convergence, Cost, Gates, HardGates, HeadFact, LastCommit, LastEvent, Listed, LoopRow, LoopState,
-    Meter, Meters, PeerCell, RecentTick, RowAsked, RowReader, RowWarning, SoftGates, StuckGate, Unknown,
-    Versions,
+    Convergence, Cost, Gates, HardGates, LastCommit, LoopRow, LoopState, Meter, Meters, NOT_SET_UP, PeerCell,
+    RowWarning, SoftGates, StuckGate, Versions,
 };
 pub use setup::{Broken, PLACEHOLDER, Setup};
 pub use soft::SoftRow;
 pub use sourced::Sourced;
+pub use standing::{Core, RunBrief};
 pub use status::{status_json, status_text};
-pub use ticks::{JournalTail, TickRow, warnings};
+pub use tail::{JournalTail, LastEvent};
+pub use ticks::{RecentTick, TickRow, warnings};
 pub use verify::{
     Answer, Lines, RowState, Source, Unasked, VerifyReport, VerifyRow, verify_github, verify_json,
     verify_junit, verify_markdown, verify_sarif, without_commands,

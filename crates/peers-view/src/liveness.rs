@@ -2,12 +2,9 @@
 
 use peers_core::state::State;
 use peers_model::outcome::StopReason;
-use peers_model::{PeerName, RunId, TickNo, Timestamp, exit};
+use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, exit};
 use peers_store::runs::RunRecord;
-use peers_sys::lock::Probe;
-use peers_sys::term;
 use serde::Serialize;
-use serde_json::Value;
 
 /// The signal that nobody can answer.
 const KILL: i32 = 9;
@@ -33,26 +30,6 @@ pub enum Lock {
     Free,
     /// It cannot be looked at.
     Unreadable(String),
-}
-
-impl Lock {
-    /// Reads what the holder wrote into it.
-    #[must_use]
-    pub fn from_probe(probe: &Probe) -> Self {
-        match probe {
-            Probe::Held { content } => {
-                // What it does stands in further lines.
-                let holder = content.split(|b| *b == b'\n').next().unwrap_or_default();
-                let value: Option<Value> = serde_json::from_slice(holder).ok();
-                let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
-                Self::Held {
-                    pid: field("pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok()),
-                    run_id: field("run_id").and_then(Value::as_str).map(|id| term::line(id, 40)),
-                }
-            }
-            Probe::Free { .. } | Probe::Missing => Self::Free,
-        }
-    }
 }
 
 /// Whether a loop runs.
@@ -118,6 +95,23 @@ pub struct OpenTurn {
     pub skeptic: bool,
     /// The peer's process is known to have started.
     pub spawned: bool,
+    /// HEAD when it began.
+    #[serde(skip)]
+    pub(crate) head_before: CommitId,
+}
+
+impl OpenTurn {
+    /// The turn that is open.
+    pub(crate) fn of(state: &State) -> Option<Self> {
+        state.open.as_ref().map(|open| Self {
+            tick: open.started.tick,
+            peer: open.started.peer.clone(),
+            since: open.at,
+            skeptic: open.started.skeptic,
+            spawned: open.spawned.is_some(),
+            head_before: open.started.head_before.clone(),
+        })
+    }
 }
 
 /// What became of a run that never ended.
@@ -153,6 +147,13 @@ impl CrashKind {
 }
 
 impl Liveness {
+    /// The end of a run as its record tells it.
+    fn told(record: &RunRecord) -> Option<Self> {
+        let (reason, at) = (record.reason.clone()?, record.ended_at?);
+        let exit_code = record.exit_code.unwrap_or_else(|| reason.exit_code());
+        Some(Self::Stopped { reason, detail: record.detail.clone(), at, exit_code })
+    }
+
     /// A run that its operator had killed has not crashed: it was ended.
     pub(crate) fn or_killed(self, killed: Option<&(RunId, Timestamp)>) -> Self {
         match (self, killed) {
@@ -177,13 +178,7 @@ pub(crate) fn liveness(
     boot: Option<&str>,
 ) -> Result<Liveness, String> {
     let newest = records.last();
-    let turn = state.and_then(|state| state.open.as_ref()).map(|open| OpenTurn {
-        tick: open.started.tick,
-        peer: open.started.peer.clone(),
-        since: open.at,
-        skeptic: open.started.skeptic,
-        spawned: open.spawned.is_some(),
-    });
+    let turn = state.and_then(OpenTurn::of);
     match lock {
         Lock::Unreadable(why) => return Err(why.clone()),
         Lock::Held { pid, run_id } => {
@@ -208,13 +203,8 @@ pub(crate) fn liveness(
     let unsaid = newest.filter(|r| open.is_none() && ended.is_some_and(|run| run.id != r.run_id));
     let unsaid = unsaid.filter(|record| record.says_more_than_the_journal(false));
     let told = record.filter(|record| record.says_more_than_the_journal(open.is_some())).or(unsaid);
-    if let Some(RunRecord { reason: Some(reason), ended_at: Some(at), detail, exit_code, .. }) = told {
-        return Ok(Liveness::Stopped {
-            reason: reason.clone(),
-            detail: detail.clone(),
-            at: *at,
-            exit_code: exit_code.unwrap_or_else(|| reason.exit_code()),
-        });
+    if let Some(stopped) = told.and_then(Liveness::told) {
+        return Ok(stopped);
     }
     if open.is_some() || record.is_some() {
         let how = match (record.and_then(|r| r.boot_id.as_deref()), boot) {
@@ -229,21 +219,13 @@ pub(crate) fn liveness(
     }
     let exit = state.and_then(|state| state.last_exit.as_ref());
     let Some(exit) = exit else {
-        return match (state, newest) {
-            // The journal cannot be read, but the run records can.
-            // That it is complete is proved by the journal or not at all.
-            (_, Some(RunRecord { reason: Some(reason), ended_at: Some(at), detail, exit_code, .. }))
-                if *reason != StopReason::Complete =>
-            {
-                Ok(Liveness::Stopped {
-                    reason: reason.clone(),
-                    detail: detail.clone(),
-                    at: *at,
-                    exit_code: exit_code.unwrap_or_else(|| reason.exit_code()),
-                })
-            }
-            (Some(_), _) => Ok(Liveness::Fresh),
-            (None, _) => Err("neither the journal nor a run record says anything".to_owned()),
+        // The journal cannot be read, but the run records can.
+        // That it is complete is proved by the journal or not at all.
+        let said = newest.filter(|record| record.reason != Some(StopReason::Complete));
+        return match (state, said.and_then(Liveness::told)) {
+            (_, Some(stopped)) => Ok(stopped),
+            (Some(_), None) => Ok(Liveness::Fresh),
+            (None, None) => Err("neither the journal nor a run record says anything".to_owned()),
         };
     };
     let record = newest.filter(|r| r.reason.as_ref() == Some(&exit.reason));
@@ -253,12 +235,6 @@ pub(crate) fn liveness(
         at: exit.at,
         exit_code: record.and_then(|r| r.exit_code).unwrap_or_else(|| exit.reason.exit_code()),
     })
-}
-
-/// The kind of an ending, one word.
-#[must_use]
-pub fn outcome(reason: &StopReason) -> &'static str {
-    reason.outcome()
 }
 
 /// Whether peers are confined.

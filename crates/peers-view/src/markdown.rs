@@ -75,10 +75,10 @@ impl Document {
 
     /// A table, its columns below each other as it stands. Cells are our own words, or foreign text made by
     /// [`code`].
-    pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
+    pub(crate) fn table(&mut self, head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
         let head: Vec<String> = head.iter().map(|&cell| plain(cell)).collect();
         let rows: Vec<Vec<String>> =
-            rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
+            rows.into_iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
         let mut widths = vec![3; head.len()];
         for row in rows.iter().chain([&head]) {
             for (width, cell) in widths.iter_mut().zip(row) {
@@ -124,7 +124,7 @@ mod tests {
     fn foreign_text_cannot_leave_its_cell() {
         let mut doc = Document::title("x");
         let hostile = "a`</td>| b\n\n# head\n[l](http://x) \u{1b}[31m![i](y)";
-        doc.table(&["a", "b"], &[vec![code(hostile, 80), "ours".into()]]);
+        doc.table(&["a", "b"], [vec![code(hostile, 80), "ours".into()]]);
         let text = doc.finish();
         let row = text.lines().last().unwrap();
         assert_eq!(row.matches('|').count(), 3, "{row}");
@@ -145,7 +145,7 @@ mod tests {
     fn the_columns_of_a_table_stand_below_each_other() {
         let mut doc = Document::default();
         let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
-        doc.table(&["what", "spent"], &[row(["tokens", "1"]), row(["\u{30c6}\u{30b9}\u{30c8}", "12345678"])]);
+        doc.table(&["what", "spent"], [row(["tokens", "1"]), row(["\u{30c6}\u{30b9}\u{30c8}", "12345678"])]);
         let lines = ["| what   | spent |", "| ------ | --- |", "| tokens | 1   |"];
         let text = doc.finish();
         assert!(text.trim_start().starts_with(&lines.join("\n")), "{text}");

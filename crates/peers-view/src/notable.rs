@@ -6,12 +6,15 @@ use std::collections::BTreeSet;
 
 use peers_core::cheat::{TAKEN_OVER, WEAKENED};
 use peers_model::config::Hook;
-use peers_model::record::{AckTarget, Digests, HookFailed, Line, OperatorOp, Record, Rules, TickRecord};
+use peers_model::reader::RecordReader;
+use peers_model::record::{
+    AckTarget, Digests, ExitRecord, HookFailed, Line, OperatorOp, OperatorRecord, Rules, RunStarted,
+    TickRecord,
+};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, limits};
-use peers_store::{Area, Disk, DiskError, layout};
 use serde::Serialize;
 
-use crate::{ticks, words};
+use crate::words;
 
 /// So much of the end of the journal is looked through by a view that must be quick.
 pub(crate) const LOOK: u64 = 16 * limits::MIB;
@@ -197,37 +200,39 @@ pub(crate) struct Collector {
     unnamed: Vec<(TickNo, Option<RunId>)>,
 }
 
-impl Collector {
-    pub(crate) fn take(&mut self, line: &Line) {
-        match &line.record {
-            Record::RunStarted(run) => {
-                self.rules = Some(run.rules.clone());
-                self.last = None;
-                self.found.hooks.clear();
-                self.open.clone_from(&line.run_id);
-            }
-            Record::Tick(tick) => {
-                self.last = Some((tick.iteration, tick.peer.clone()));
-                self.tick(line.run_id.as_ref(), tick);
-            }
-            Record::Operator(operator) => self.operator(line, &operator.op, &operator.by),
-            Record::HookFailed(failed) => self.hook(line.ts, failed),
-            Record::TickStarted(_)
-            | Record::PeerSpawned(_)
-            | Record::TurnEnded(_)
-            | Record::CorrectionPlanned(_)
-            | Record::Gates(_)
-            | Record::Proof(_)
-            | Record::Trial(_)
-            | Record::Cooling(_)
-            | Record::CommitsSeen(_)
-            | Record::MirrorRestored(_)
-            | Record::Checkpoint(_) => {}
-            Record::Exit(_) => self.open = None,
-        }
+impl<'l> RecordReader<&'l Line> for Collector {
+    fn run_started(&mut self, line: &'l Line, run: &RunStarted) {
+        self.rules = Some(run.rules.clone());
+        self.last = None;
+        self.found.hooks.clear();
+        self.open.clone_from(&line.run_id);
     }
 
-    fn tick(&mut self, run_id: Option<&RunId>, tick: &TickRecord) {
+    fn tick(&mut self, line: &'l Line, tick: &TickRecord) {
+        self.last = Some((tick.iteration, tick.peer.clone()));
+        self.warned(line.run_id.as_ref(), tick);
+    }
+
+    fn hook_failed(&mut self, line: &'l Line, failed: &HookFailed) {
+        let HookFailed { tick, hook, what, times } = failed;
+        let before = self.found.hooks.iter().position(|row| row.hook == *hook);
+        // The newest one last.
+        let before = before.map_or(0, |at| self.found.hooks.remove(at).times);
+        let times = before.saturating_add(u64::from(*times));
+        self.found.hooks.push(HookRow { hook: *hook, times, ts: line.ts, tick: *tick, what: what.clone() });
+    }
+
+    fn operator(&mut self, line: &'l Line, operator: &OperatorRecord) {
+        self.decided(line, &operator.op, &operator.by);
+    }
+
+    fn exit(&mut self, _line: &'l Line, _exit: &ExitRecord) {
+        self.open = None;
+    }
+}
+
+impl Collector {
+    fn warned(&mut self, run_id: Option<&RunId>, tick: &TickRecord) {
         if tick.corrected.is_some() {
             return;
         }
@@ -250,21 +255,12 @@ impl Collector {
         }
     }
 
-    fn hook(&mut self, ts: Timestamp, failed: &HookFailed) {
-        let HookFailed { tick, hook, what, times } = failed;
-        let before = self.found.hooks.iter().position(|row| row.hook == *hook);
-        // The newest one last.
-        let before = before.map_or(0, |at| self.found.hooks.remove(at).times);
-        let times = before.saturating_add(u64::from(*times));
-        self.found.hooks.push(HookRow { hook: *hook, times, ts, tick: *tick, what: what.clone() });
-    }
-
     fn weakened(&mut self, row: WeakenedRow) {
         let unnamed = keep(&mut self.found.weakened, row);
         self.unnamed.extend(unnamed.map(|row| (row.tick, row.run_id)));
     }
 
-    fn operator(&mut self, line: &Line, op: &OperatorOp, by: &str) {
+    fn decided(&mut self, line: &Line, op: &OperatorOp, by: &str) {
         match op {
             OperatorOp::Accepted { old, new, note: _, rules } => {
                 let what = changed((old, new), self.rules.as_ref(), rules.as_deref());
@@ -360,51 +356,7 @@ pub(crate) fn changed(
     if parts.is_empty() { "nothing changed".to_owned() } else { parts.join("; ") }
 }
 
-/// Looks through the end of the journal. The chain is not checked here: the fold does that.
-pub(crate) fn read<D: Disk>(disk: &mut D) -> Result<Notable, DiskError> {
-    let segments = ticks::segments(disk)?;
-    let mut parts = Vec::new();
-    let mut left = LOOK;
-    let mut cut = false;
-    for number in segments.iter().rev() {
-        let path = layout::segment(*number);
-        let len = disk.len(Area::Store, &path)?.unwrap_or_default();
-        let size = len.min(left);
-        parts.push((path, len - size, size));
-        left -= size;
-        if size < len {
-            cut = true;
-            break;
-        }
-    }
-    let mut collector = Collector::default();
-    for (path, start, size) in parts.into_iter().rev() {
-        let bytes = disk.read_at(Area::Store, &path, start, size)?;
-        // Without its beginning the first line is cut; what cannot be read is somebody else's to say.
-        for line in bytes.split(|b| *b == b'\n').skip(usize::from(start > 0)).filter(|line| matters(line)) {
-            if let Ok(line) = serde_json::from_slice::<Line>(line) {
-                collector.take(&line);
-            }
-        }
-    }
-    let mut found = collector.finish();
-    found.cut = cut;
-    Ok(found)
-}
-
-/// The records that are looked at, as they are written.
-const TAGS: [&[u8]; 5] = [
-    b"\"event\":\"run-started\"",
-    b"\"event\":\"tick\"",
-    b"\"event\":\"operator\"",
-    b"\"event\":\"hook-failed\"",
-    b"\"event\":\"exit\"",
-];
-
-/// Whether a line can hold one of the records that are looked at. In a text of a record every quote is
-/// escaped, so none of it looks like the tag.
-fn matters(line: &[u8]) -> bool {
-    // The tag stands right behind the envelope.
-    let line = line.get(..512).unwrap_or(line);
-    TAGS.iter().any(|tag| line.windows(tag.len()).any(|window| window == *tag))
+/// Whether a record with this tag is looked at.
+pub(crate) fn matters(tag: Option<&[u8]>) -> bool {
+    matches!(tag, Some(b"run-started" | b"tick" | b"operator" | b"hook-failed" | b"exit"))
 }

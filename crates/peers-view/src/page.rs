@@ -121,6 +121,12 @@ impl Page {
         self.out.push('\n');
     }
 
+    /// The heading of what follows, after a blank line.
+    pub(crate) fn heading(&mut self, text: impl AsRef<str>) {
+        self.blank();
+        self.line(&[Cell::new(Tone::Strong, text)]);
+    }
+
     /// `name:     text`, all texts in one column.
     pub(crate) fn field(&mut self, name: &str, tone: Tone, text: impl AsRef<str>) {
         let name = format!("{:<11}", format!("{name}:"));
@@ -134,9 +140,10 @@ impl Page {
     }
 
     /// Rows with aligned columns. The last column is not padded; empty ones at the end cost nothing.
-    pub(crate) fn table(&mut self, indent: usize, rows: &[Vec<Cell>]) {
+    pub(crate) fn table(&mut self, indent: usize, rows: impl IntoIterator<Item = Vec<Cell>>) {
+        let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
         let mut widths: Vec<usize> = Vec::new();
-        for row in rows {
+        for row in &rows {
             let padded = row.len().saturating_sub(1);
             for (at, cell) in row.iter().take(padded).enumerate() {
                 let width = term::width(&cell.text).min(COLUMN);
@@ -146,7 +153,7 @@ impl Page {
                 }
             }
         }
-        for row in rows {
+        for row in &rows {
             let start = self.out.len();
             self.out.push_str(&" ".repeat(indent));
             let last = row.len().saturating_sub(1);
@@ -212,7 +219,7 @@ mod tests {
     fn columns_align_by_cells() {
         let mut page = Page::new(Colour::Plain);
         let row = |a: &str, b: &str| vec![Cell::new(Tone::Plain, a), Cell::new(Tone::Plain, b)];
-        page.table(2, &[row("日本", "x"), row("a", "y"), row("b", "")]);
+        page.table(2, [row("日本", "x"), row("a", "y"), row("b", "")]);
         assert_eq!(page.finish(), "  日本  x\n  a     y\n  b\n");
     }
 }

@@ -3,7 +3,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What a source gave. Unknown is not zero.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Sourced<T> {
     /// As it is now.
     Fresh(T),
@@ -15,6 +15,7 @@ pub enum Sourced<T> {
         why: String,
     },
     /// There is no such thing, or nobody asked for it.
+    #[default]
     Missing,
     /// It is there and cannot be read; why.
     Unreadable(String),

@@ -247,8 +247,9 @@ fn how_far(gates: &[GateRow]) -> Option<String> {
 }
 
 fn gates_of<'a>(page: &mut Page, gates: impl Iterator<Item = &'a GateRow>) {
-    let rows: Vec<Vec<Cell>> = gates
-        .map(|gate| {
+    page.table(
+        2,
+        gates.map(|gate| {
             let tone = match gate.state {
                 "pass" if gate.is_green() => Tone::Good,
                 "pass" | "unknown" | "skipped" => Tone::Faint,
@@ -283,21 +284,18 @@ fn gates_of<'a>(page: &mut Page, gates: impl Iterator<Item = &'a GateRow>) {
                 Cell::new(Tone::Faint, about.join(", ")),
                 Cell::cut(Tone::Plain, last_words(&gate.diagnostic), DIAGNOSTIC),
             ]
-        })
-        .collect();
-    page.table(2, &rows);
+        }),
+    );
 }
 
 fn reviews(page: &mut Page, core: &Core) {
     if core.soft.is_empty() {
         return;
     }
-    page.blank();
-    page.line(&[Cell::new(Tone::Strong, "reviews")]);
-    let rows: Vec<Vec<Cell>> = core
-        .soft
-        .iter()
-        .map(|row| {
+    page.heading("reviews");
+    page.table(
+        2,
+        core.soft.iter().map(|row| {
             let stale = match row.stale {
                 0 => String::new(),
                 n => format!(" ({} out of date)", count(u64::try_from(n).unwrap_or(u64::MAX), "review")),
@@ -308,21 +306,18 @@ fn reviews(page: &mut Page, core: &Core) {
                 Cell::new(Tone::Faint, &row.rule),
                 Cell::new(Tone::Plain, format!("{}{stale}", row.why)),
             ]
-        })
-        .collect();
-    page.table(2, &rows);
+        }),
+    );
 }
 
 fn peers(page: &mut Page, view: &LoopView, core: &Core) {
     if core.peers.is_empty() {
         return;
     }
-    page.blank();
-    page.line(&[Cell::new(Tone::Strong, "peers")]);
-    let rows: Vec<Vec<Cell>> = core
-        .peers
-        .iter()
-        .map(|peer| {
+    page.heading("peers");
+    page.table(
+        2,
+        core.peers.iter().map(|peer| {
             let tone = match peer.state {
                 PeerState::Healthy => Tone::Good,
                 PeerState::Degraded => Tone::Care,
@@ -352,9 +347,8 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
                 Cell::new(Tone::Faint, count(peer.ticks, "turn")),
                 Cell::cut(Tone::Plain, format!("{last}{more}"), 160),
             ]
-        })
-        .collect();
-    page.table(2, &rows);
+        }),
+    );
     let ticks = view.journal.value().map(|tail| tail.ticks.as_slice()).unwrap_or_default();
     for peer in &core.peers {
         if let Some(turns) = peer.asked_after {
@@ -404,15 +398,13 @@ fn last_outcome(last: &LastRun) -> &str {
 
 fn budget(page: &mut Page, core: &Core) {
     let budget = &core.budget;
-    page.blank();
-    page.line(&[Cell::new(Tone::Strong, "budget")]);
+    page.heading("budget");
     if let Some(why) = budget.caps.why() {
         page.line(&[Cell::new(Tone::Bad, format!("  caps are unreadable: {why}"))]);
     }
-    let rows: Vec<Vec<Cell>> = budget
-        .rows
-        .iter()
-        .map(|row| {
+    page.table(
+        2,
+        budget.rows.iter().map(|row| {
             let of = match (row.cap, &budget.caps) {
                 (Some(cap), _) => format!("of {}", cap.words()),
                 (None, Sourced::Fresh(())) => "no cap".to_owned(),
@@ -430,9 +422,8 @@ fn budget(page: &mut Page, core: &Core) {
                 Cell::new(Tone::Faint, of),
                 Cell::new(tone, percent.map(|p| format!("{p}%")).unwrap_or_default()),
             ]
-        })
-        .collect();
-    page.table(2, &rows);
+        }),
+    );
     for set in &budget.set {
         page.say(format!("  set over the configuration: {}", set.told()));
     }
@@ -474,10 +465,9 @@ fn bugs(page: &mut Page, view: &LoopView) {
         format!("{} open, {} of them blocking; {} reported", n(bugs.open), n(bugs.blocking), n(bugs.total));
     page.field("bugs", if bugs.blocking > 0 { Tone::Care } else { Tone::Plain }, text);
     let open: Vec<_> = bugs.rows.iter().filter(|bug| bug.open.is_some()).collect();
-    let rows: Vec<Vec<Cell>> = open
-        .iter()
-        .take(BUGS)
-        .map(|bug| {
+    page.table(
+        2,
+        open.iter().take(BUGS).map(|bug| {
             vec![
                 Cell::new(if bug.severity.blocks() { Tone::Bad } else { Tone::Plain }, bug.severity.as_str()),
                 Cell::new(Tone::Plain, bug.id.as_str()),
@@ -488,9 +478,8 @@ fn bugs(page: &mut Page, view: &LoopView) {
                     DIAGNOSTIC,
                 ),
             ]
-        })
-        .collect();
-    page.table(2, &rows);
+        }),
+    );
     if open.len() > BUGS {
         page.say(format!("  and {} more", open.len() - BUGS));
     }
@@ -507,13 +496,10 @@ fn ticks(page: &mut Page, view: &LoopView) {
         }
     };
     if !tail.ticks.is_empty() {
-        page.blank();
-        page.line(&[Cell::new(Tone::Strong, "last ticks")]);
-        let rows: Vec<Vec<Cell>> = tail
-            .ticks
-            .iter()
-            .rev()
-            .map(|tick| {
+        page.heading("last ticks");
+        page.table(
+            2,
+            tail.ticks.iter().rev().map(|tick| {
                 vec![
                     Cell::new(Tone::Plain, format!("tick {}", tick.tick)),
                     Cell::new(Tone::Plain, tick.peer.as_str()),
@@ -524,9 +510,8 @@ fn ticks(page: &mut Page, view: &LoopView) {
                     ),
                     Cell::cut(Tone::Plain, tick.reason.as_deref().unwrap_or_default(), DIAGNOSTIC),
                 ]
-            })
-            .collect();
-        page.table(2, &rows);
+            }),
+        );
     }
     let bad = match tail.unreadable {
         0 => String::new(),
@@ -548,8 +533,7 @@ fn ticks(page: &mut Page, view: &LoopView) {
 
 fn warnings(page: &mut Page, view: &LoopView) {
     let Some(core) = view.core.value().filter(|core| !core.warnings.is_empty()) else { return };
-    page.blank();
-    page.line(&[Cell::new(Tone::Strong, "last warnings")]);
+    page.heading("last warnings");
     let skip = core.warnings.len().saturating_sub(WARNINGS);
     for warning in core.warnings.iter().skip(skip) {
         page.line(&[

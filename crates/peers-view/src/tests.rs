@@ -274,6 +274,7 @@ fn run_record(id: &RunId) -> RunRecord {
         v: 1,
         run_id: id.clone(),
         argv: vec!["peers".into(), "run".into()],
+        request: peers_model::RunRequest::default(),
         version: "0.1.0".into(),
         sandbox: "none".into(),
         tier: 0,

@@ -1,13 +1,9 @@
-//! Ticks as rows, and the newest of them from the end of the journal.
+//! Ticks as rows.
 
 use peers_model::config::Role;
 use peers_model::outcome::{ApiClass, ExitClass};
-use peers_model::record::{
-    CorrectionKind, Line, MirrorRestored, Record, SkepticVerdict, TickOutcome, TickRecord,
-};
-use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd, limits};
-use peers_store::{Area, Disk, DiskError, journal, layout};
-use peers_sys::digest::sha256_hex;
+use peers_model::record::{CorrectionKind, SkepticVerdict, TickOutcome, TickRecord};
+use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
 use peers_sys::term;
 use serde::Serialize;
 
@@ -16,12 +12,8 @@ use crate::diagnostic::complaint;
 use crate::why_failed;
 use crate::words;
 
-/// So much of the journal's end is looked through for ticks.
-const TAIL: u64 = 16 * limits::MIB;
 /// Terminal cells of a warning.
 const WARNING: usize = 300;
-/// So much is read at first; most often it is enough.
-const FIRST: u64 = 256 * limits::KIB;
 
 /// One tick.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -117,12 +109,8 @@ impl TickRow {
     pub(crate) fn result(&self) -> String {
         let mut text = outcome_word(self.outcome).to_owned();
         if let Some(kind) = self.corrected {
-            text.push_str(match kind {
-                CorrectionKind::Revert => ", reverted",
-                CorrectionKind::RestoreHistory => ", history restored",
-                CorrectionKind::RestoreBranch => ", branch restored",
-                CorrectionKind::Reset => ", reset",
-            });
+            text.push_str(", ");
+            text.push_str(corrected(kind));
         }
         match self.skeptic {
             Some(SkepticVerdict::Clean) => text.push_str(", skeptic: clean"),
@@ -165,6 +153,16 @@ pub fn warnings(tick: &TickRecord) -> impl Iterator<Item = String> {
     tick.warnings_emitted.iter().map(|text| format!("warning: {}", term::line(text, WARNING)))
 }
 
+/// What was done about a turn.
+pub(crate) fn corrected(kind: CorrectionKind) -> &'static str {
+    match kind {
+        CorrectionKind::Revert => "reverted",
+        CorrectionKind::RestoreHistory => "history restored",
+        CorrectionKind::RestoreBranch => "branch restored",
+        CorrectionKind::Reset => "reset",
+    }
+}
+
 /// The word for an outcome.
 pub(crate) fn outcome_word(outcome: TickOutcome) -> &'static str {
     match outcome {
@@ -180,145 +178,82 @@ pub(crate) fn outcome_word(outcome: TickOutcome) -> &'static str {
     }
 }
 
-/// The end of the journal.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct JournalTail {
-    /// The newest ticks, oldest first.
-    pub ticks: Vec<TickRow>,
-    /// Number of the last record; 0 when there is none.
-    pub records: u64,
-    /// Lines in the part that was looked through which cannot be read.
-    pub unreadable: u64,
-    /// Bytes of an unfinished last line. A running loop may be writing it.
-    pub torn: u64,
-    /// The newest record of the part that was looked through which does not continue the one before it.
-    pub broken: Option<u64>,
-    /// When the last record was written.
+/// One of the newest ticks, as a row of a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RecentTick {
+    /// Its number.
+    pub tick: TickNo,
+    /// Whose.
+    pub peer: PeerName,
+    /// How its process ended, one word.
+    pub class: String,
+    /// It was a valid handoff.
+    pub success: bool,
+    /// What it cost, or unknown.
+    pub usd: Option<Usd>,
+    /// When it ended.
     #[serde(skip)]
-    pub(crate) last: Option<Timestamp>,
-    /// When the mirror was found changed last: in which run, and in which tick.
+    pub ts: Timestamp,
+    /// What it meant.
     #[serde(skip)]
-    pub(crate) mirror: Option<(Option<RunId>, Timestamp, Option<TickNo>)>,
+    pub outcome: TickOutcome,
+    /// What it used, or unknown.
+    #[serde(skip)]
+    pub tokens: Option<Tokens>,
+    /// How long the peer and the gates of it took, milliseconds.
+    #[serde(skip)]
+    pub ms: u64,
+    /// Its commits, oldest first.
+    #[serde(skip)]
+    pub commits: Vec<CommitId>,
+    /// What it said as a skeptic.
+    #[serde(skip)]
+    pub skeptic: Option<SkepticVerdict>,
+    /// How its process ended.
+    #[serde(skip)]
+    pub(crate) ended: ExitClass,
+    /// What its service said.
+    #[serde(skip)]
+    pub(crate) api: ApiClass,
+    /// When a limit of its service ends, as that said.
+    #[serde(skip)]
+    pub(crate) resets_at: Option<Timestamp>,
+    /// Why it was no success. Untrusted text.
+    #[serde(skip)]
+    pub(crate) reason: Option<String>,
+    /// How it died, if it did.
+    #[serde(skip)]
+    pub(crate) death: Option<Death>,
+    /// In which run.
+    #[serde(skip)]
+    pub(crate) run_id: Option<RunId>,
 }
 
-/// The numbers of the segments of the journal.
-pub(crate) fn segments<D: Disk>(disk: &mut D) -> Result<Vec<u32>, DiskError> {
-    journal::segments(disk).map_err(|error| match error {
-        journal::JournalError::Disk(error) => error,
-        // Listing fails in no other way.
-        other => DiskError {
-            kind: peers_store::DiskErrorKind::Io,
-            op: "list",
-            area: Area::Store,
-            path: layout::store::JOURNAL.to_owned(),
-            detail: other.to_string(),
-        },
-    })
-}
-
-/// Reads the end of the journal until `wanted` ticks are found, backwards through its segments. The
-/// chain is not checked here: the fold does that.
-pub(crate) fn tail<D: Disk>(disk: &mut D, wanted: usize) -> Result<JournalTail, DiskError> {
-    let segments = segments(disk)?;
-    let mut found = JournalTail::default();
-    let mut budget = TAIL;
-    let mut window = FIRST;
-    for (nth, number) in segments.iter().rev().enumerate() {
-        let path = layout::segment(*number);
-        let len = disk.len(Area::Store, &path)?.unwrap_or_default();
-        // Everything of the segment behind `start` is known; the next window ends there.
-        loop {
-            let size = window.min(len).min(budget);
-            let start = len - size;
-            let bytes = disk.read_at(Area::Store, &path, start, size)?;
-            let part = Part::read(&bytes, start > 0, nth == 0);
-            let enough = part.ticks.len() + found.ticks.len() >= wanted;
-            if start == 0 || enough || size == budget {
-                found.take(part, nth == 0);
-                budget = budget.saturating_sub(size);
-                break;
-            }
-            window = window.saturating_mul(8);
-        }
-        if found.ticks.len() >= wanted || budget == 0 {
-            break;
-        }
+impl RecentTick {
+    /// It was a failure: one that counts for nobody is none.
+    pub(crate) fn failed(&self) -> bool {
+        !self.success && !self.outcome.is_neutral()
     }
-    let excess = found.ticks.len().saturating_sub(wanted);
-    found.ticks.drain(..excess);
-    Ok(found)
-}
 
-/// The lines of a piece of a segment.
-#[derive(Default)]
-struct Part {
-    ticks: Vec<TickRow>,
-    last_seq: u64,
-    unreadable: u64,
-    torn: u64,
-    broken: Option<u64>,
-    last: Option<Timestamp>,
-    mirror: Option<(Option<RunId>, Timestamp, Option<TickNo>)>,
-}
-
-impl Part {
-    fn read(bytes: &[u8], starts_inside: bool, is_end: bool) -> Self {
-        let mut part = Self::default();
-        let mut lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').collect();
-        // What follows the last newline is no line, or not yet.
-        let rest = lines.pop().unwrap_or_default();
-        if is_end {
-            part.torn = u64::try_from(rest.len()).unwrap_or(u64::MAX);
-        }
-        // Number and hash of the line before.
-        let mut before: Option<(u64, String)> = None;
-        for bytes in lines.into_iter().skip(usize::from(starts_inside)) {
-            let Ok(line) = serde_json::from_slice::<Line>(bytes) else {
-                part.unreadable += 1;
-                before = None;
-                continue;
-            };
-            if let Some((seq, hash)) = &before
-                && (line.seq != seq.saturating_add(1) || line.prev != *hash)
-            {
-                part.broken = Some(line.seq);
-            }
-            before = Some((line.seq, sha256_hex(bytes)));
-            part.last_seq = line.seq;
-            part.last = Some(line.ts);
-            if let Record::Tick(tick) = &line.record {
-                part.ticks.push(TickRow::of(line.ts, line.run_id.as_ref(), tick));
-            } else if let Record::MirrorRestored(restored) = &line.record
-                && !is_lost(restored)
-            {
-                part.mirror = Some((line.run_id.clone(), line.ts, restored.tick));
-            }
-        }
-        part
-    }
-}
-
-/// A mirror that was not there before a run has been lost, with all of `.peers/` perhaps: nobody wrote anything into
-/// it.
-pub(crate) fn is_lost(restored: &MirrorRestored) -> bool {
-    restored.tick.is_none() && restored.what == "was missing"
-}
-
-impl JournalTail {
-    /// Puts the part of an older segment before what is there.
-    fn take(&mut self, part: Part, newest: bool) {
-        let Part { mut ticks, last_seq, unreadable, torn, broken, last, mirror } = part;
-        ticks.append(&mut self.ticks);
-        self.ticks = ticks;
-        self.unreadable += unreadable;
-        self.broken = self.broken.or(broken);
-        self.last = self.last.or(last);
-        self.mirror = self.mirror.take().or(mirror);
-        if newest {
-            self.torn = torn;
-        }
-        if self.records == 0 {
-            self.records = last_seq;
+    pub(crate) fn of(row: &TickRow) -> Self {
+        Self {
+            tick: row.tick,
+            peer: row.peer.clone(),
+            class: row.classification.clone(),
+            success: row.success,
+            usd: row.usd,
+            ts: row.ts,
+            outcome: row.outcome,
+            tokens: row.tokens,
+            ms: row.duration_ms.saturating_add(row.gate_ms),
+            commits: row.commits.clone(),
+            skeptic: row.skeptic,
+            ended: row.end.0,
+            api: row.end.1,
+            resets_at: row.resets_at,
+            reason: row.reason.clone(),
+            death: row.death.clone(),
+            run_id: row.run_id.clone(),
         }
     }
 }

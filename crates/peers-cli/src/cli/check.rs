@@ -7,7 +7,7 @@ use peers_checks::{ArgKind, Asked, Check, CheckCx, CouldNot, DEFAULT_LIMIT, Outc
 use peers_console::cx::Cx;
 use peers_console::error::{self, CommandError};
 use peers_console::output::table;
-use peers_run::place::{Place, PlaceError};
+use peers_place::{Place, PlaceError};
 use peers_sys::term;
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
-use peers_run::scaffold::{self, DeinitOptions};
+use peers_setup::DeinitOptions;
 use peers_sys::term;
 
 /// Remove what `init` made
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let Args { purge, dry_run, json } = *args;
     cx.operators_alone_here("deinit")?;
     let options = DeinitOptions { target: cx.target.clone(), purge, dry_run };
-    let report = scaffold::deinit(&options, &cx.env)?;
+    let report = peers_setup::deinit(&options, &cx.env)?;
     for note in &report.notes {
         cx.out.talk(&format!("note: {note}"));
     }

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
+use peers_acts::doctor::{self, Ask};
 use peers_console::checkup::{as_json, text};
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
-use peers_run::doctor::{self, Ask};
 
 /// Check whether a run can start here and what its peers need; each finding says what fixes it
 ///

@@ -1,5 +1,7 @@
 //! `peers init`.
 
+pub(super) mod ask;
+
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -7,9 +9,9 @@ use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
 use peers_git::{PeerRepo, RepoError};
 use peers_model::config::Driver as ConfigDriver;
-use peers_model::exit;
+use peers_model::{RunRequest, exit};
 use peers_run::boot;
-use peers_run::scaffold::{
+use peers_setup::{
     self, Action, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
     PeerSetting, WORK_WITH_HOOKS,
 };
@@ -22,7 +24,7 @@ use peers_sys::term::quoted;
 /// repository, tags the current commit as `peers-baseline` (where there is none yet, the first run sets
 /// the tag), and ignores `.peers/` with a small commit on the current branch. What it wrote is accepted.
 /// A second `init` refuses; `--upgrade` completes what is there, `--force` moves it aside and starts over.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
@@ -57,6 +59,16 @@ pub(crate) struct Args {
     /// Write the goals that `peers goals detect` proposes instead; exit 1, with nothing written, if it finds none
     #[arg(long, conflicts_with_all = ["test", "upgrade", "uninstall"])]
     detect: bool,
+    /// Write TASK.md, which every prompt names, and commit it: this text, or that of the file
+    #[arg(long, value_name = "TEXT|FILE", value_hint = clap::ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["upgrade", "uninstall"])]
+    task: Option<String>,
+    /// Choose the agents that take turns; of one alone there are two [default: claude,codex]
+    #[arg(long, value_enum, value_name = "A,B", value_delimiter = ',', conflicts_with_all = ["upgrade", "uninstall"])]
+    agents: Vec<Agent>,
+    /// Ask nothing: take the agents that are installed and the test command that is detected, unless given
+    #[arg(long, conflicts_with_all = ["upgrade", "uninstall"])]
+    yes: bool,
     /// Set the model of all peers, or of those whose name or tool is PEER
     #[arg(long, value_name = "[PEER=]MODEL", conflicts_with = "upgrade")]
     peer_model: Vec<String>,
@@ -66,6 +78,28 @@ pub(crate) struct Args {
     /// Set whose service they use, likewise
     #[arg(long, value_name = "[PEER=]PROVIDER", conflicts_with = "upgrade")]
     peer_provider: Vec<String>,
+}
+
+/// An agent that peers can configure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Agent {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// opencode
+    Opencode,
+}
+
+impl Agent {
+    /// Its name, which is that of its program.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Opencode => "opencode",
+        }
+    }
 }
 
 impl Args {
@@ -89,8 +123,48 @@ enum Driver {
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let Args { force, upgrade, dry_run, json, driver, no_commit, install, uninstall, .. } = *args;
+    let found;
+    let args = if args.yes {
+        found = ask::found(args, cx)?;
+        &found
+    } else {
+        args
+    };
+    let Args { dry_run, json, driver, install, uninstall, .. } = *args;
     let hooks = matches!(driver, Some(Driver::Hooks));
+    if install && !hooks {
+        return Err(CommandError::usage("--install goes with --driver=hooks"));
+    }
+    cx.operators_alone_here("init")?;
+    if uninstall {
+        return uninstalled(dry_run, json, cx);
+    }
+    let report = laid_down(args, cx)?;
+    let place = cx.place().ok().filter(|_| !report.dry_run);
+    let refusals = place.map(|place| cx.refusals(&place, &cx::lock(&place))).unwrap_or_default();
+    let unborn = unborn(cx);
+    if json {
+        cx.out.json("peers.init/1", &Told { report: &report, refusals: &refusals })?;
+    } else {
+        say(&report, &refusals, (unborn.as_deref(), hooks), cx)?;
+        if report.outcome != Outcome::Upgraded && !report.dry_run && !has_task(cx) {
+            cx.out.talk(
+                "goals say when it is done; what the agents are to do, write into TASK.md at the top and commit it",
+            );
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sets up what was asked for, for a run that begins then.
+pub(super) fn set_up(args: &Args, cx: &Cx) -> Result<(), CommandError> {
+    cx.operators_alone_here("init")?;
+    let report = laid_down(args, cx)?;
+    cx.out.talk(&format!("set up {}", term::inline(&report.peers_dir.to_string_lossy())));
+    Ok(())
+}
+
+fn laid_down(args: &Args, cx: &Cx) -> Result<InitReport, CommandError> {
     let settings = [
         (Field::Model, &args.peer_model),
         (Field::Reasoning, &args.peer_reasoning),
@@ -100,47 +174,34 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         .into_iter()
         .flat_map(|(field, texts)| texts.iter().map(move |text| PeerSetting { field, text: text.clone() }))
         .collect();
-    if install && !hooks {
-        return Err(CommandError::usage("--install goes with --driver=hooks"));
-    }
-    cx.operators_alone_here("init")?;
-    if uninstall {
-        return uninstalled(dry_run, json, cx);
-    }
-    scaffold::refuse_no_place(&cx.target, &cx.env)?;
+    peers_setup::refuse_no_place(&cx.target, &cx.env)?;
     top_of_a_repository(cx)?;
     let options = InitOptions {
         target: cx.target.clone(),
-        existing: match (force, upgrade) {
+        existing: match (args.force, args.upgrade) {
             (true, _) => Existing::Force,
             (_, true) => Existing::Upgrade,
             (false, false) => Existing::Refuse,
         },
-        dry_run,
-        driver: driver.map(|driver| match driver {
+        dry_run: args.dry_run,
+        driver: args.driver.map(|driver| match driver {
             Driver::Orchestrator => ConfigDriver::Orchestrator,
             Driver::Hooks => ConfigDriver::Hooks,
             Driver::Sessions => ConfigDriver::Sessions,
         }),
         language: None,
         gates: args.gates(),
-        no_commit,
+        agents: args.agents.iter().map(|agent| agent.name()).collect(),
+        task: args.task.as_deref().map(|task| peers_setup::text_of("--task", task, &cx.env)).transpose()?,
+        no_commit: args.no_commit,
         settings,
-        install,
+        install: args.install,
     };
-    let report = scaffold::init(&options, &cx.env)?;
+    let report = peers_setup::init(&options, &cx.env)?;
     for note in &report.notes {
         cx.out.talk(&format!("note: {note}"));
     }
-    let place = cx.place().ok().filter(|_| !report.dry_run);
-    let refusals = place.map(|place| cx.refusals(&place, &cx::lock(&place))).unwrap_or_default();
-    let unborn = unborn(cx);
-    if json {
-        cx.out.json("peers.init/1", &Told { report: &report, refusals: &refusals })?;
-    } else {
-        say(&report, &refusals, (unborn.as_deref(), hooks), cx)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(report)
 }
 
 /// What became of the stop hooks of the operator's tools: what was done is data, what was left alone is talk.
@@ -180,7 +241,7 @@ pub(super) fn would(host: &[HostHook], cx: &Cx) -> Result<(), CommandError> {
 
 /// `--uninstall`: works also where there is no repository any more.
 fn uninstalled(dry_run: bool, json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let host = scaffold::uninstall_host_hooks(&cx.target, &cx.env, dry_run);
+    let host = peers_setup::uninstall_host_hooks(&cx.target, &cx.env, dry_run);
     if json {
         cx.out
             .json("peers.init-uninstall/1", &serde_json::json!({"dry_run": dry_run, "host_hooks": host}))?;
@@ -247,7 +308,7 @@ fn before(cx: &Cx) -> Option<&'static str> {
             "mend .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), `peers goals accept`",
         );
     };
-    let gates = boot::rules(&loaded.config, &loaded.goals, false, false).gates;
+    let gates = boot::rules(&loaded.config, &loaded.goals, &RunRequest::default()).gates;
     if !gates.iter().any(|gate| !gate.shipped) {
         let placeholder = gates.iter().any(|gate| gate.id.as_str() == peers_view::PLACEHOLDER);
         return Some(if placeholder {
@@ -259,6 +320,11 @@ fn before(cx: &Cx) -> Option<&'static str> {
     (!loaded.unaccepted().is_empty()).then_some(
         "look at .peers/goals.yaml and .peers/config.yaml (`peers goals diff`), `peers goals accept`",
     )
+}
+
+/// Whether it is written what the agents are to do.
+fn has_task(cx: &Cx) -> bool {
+    cx.target.join("TASK.md").exists()
 }
 
 /// The changes, one line each. What lies in a directory that was made now is part of it, but for the files
@@ -328,9 +394,6 @@ fn say(
     } else {
         let first = if refusals.iter().any(known) { "make the first commit, then " } else { "" };
         cx.out.talk(&format!("next: {first}{}", next(by_hooks, cx)));
-        cx.out.talk(
-            "goals say when it is done; what the agents are to do, write into TASK.md at the top and commit it",
-        );
     }
     Ok(())
 }

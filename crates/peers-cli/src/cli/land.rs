@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use peers_acts::land::{self, LandOptions, Landed, Landing, Proposal};
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
 use peers_console::output::counted;
 use peers_model::exit;
 use peers_model::verdict::Verdict;
+use peers_place::{Place, is_gone};
 use peers_run::boot;
-use peers_run::land::{self, LandOptions, Landed, Landing, Proposal};
-use peers_run::place::{Place, is_gone};
 use peers_store::{FsDisk, runs};
 use peers_sys::spawn::resolve_program;
 use peers_sys::term::quoted;

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use peers_acts::preview::{self, Median, Next, Open, Past, Preview};
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::output;
 use peers_run::boot;
-use peers_run::preview::{self, Median, Next, Open, Past, Preview};
 use peers_sys::term;
 use peers_view::{count, thousands};
 use serde_json::json;

@@ -1,16 +1,17 @@
 //! `peers run`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
+use peers_console::run_args::RunArgs;
 use peers_model::outcome::{ErrorKind, StopReason};
-use peers_model::{RunId, Timestamp, Usd, exit};
+use peers_model::{RunId, RunRequest, exit};
+use peers_place::{PEERS_DIR, Place, is_gone};
 use peers_run::boot::{self, After, Handover, RunOptions, RunSummary};
-use peers_run::inputs;
-use peers_run::place::{Place, is_gone};
+use peers_run::drive;
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, runs, store};
 use peers_sys::detach::Inherited;
@@ -19,6 +20,7 @@ use peers_sys::{env, term};
 use peers_view::LoopView;
 
 use super::info::{accounting, withheld};
+use super::init;
 use crate::live::Live;
 
 /// Run the loop until a stop reason
@@ -38,68 +40,82 @@ pub(crate) struct Args {
     /// Run in the background as this run, with what `peers-ctl` hands over on the standard streams
     #[arg(long, value_name = "RUN", hide = true)]
     detached: Option<RunId>,
+    /// What that run is asked
+    #[arg(long, value_name = "JSON", hide = true, requires = "detached", value_parser = request)]
+    request: Option<RunRequest>,
     #[command(flatten)]
     common: Common,
 }
 
 /// What `run` and `tick` have in common.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Common {
-    /// Stop when X US dollars are spent, over all runs (overrides `budget.max_usd`)
-    #[arg(long, value_name = "X", value_parser = dollars)]
-    max_usd: Option<Usd>,
-    /// That cap was given then, by a start whose arguments are repeated
-    #[arg(long, value_name = "TIME", requires = "max_usd", value_parser = instant, hide = true)]
-    max_usd_since: Option<Timestamp>,
-    /// Make the branch NAME at HEAD, check it out and work there
-    #[arg(long, value_name = "NAME", conflicts_with = "worktree")]
-    branch: Option<String>,
-    /// Work in a linked worktree outside of this checkout, on a branch of its own
-    ///
-    /// Without DIR it is made below `$XDG_DATA_HOME/peers/worktrees`. The branch is `peers/<run id>`;
-    /// `peers land` brings it home.
-    #[arg(long, value_name = "DIR", num_args = 0..=1, verbatim_doc_comment)]
-    #[expect(clippy::option_option, reason = "absent, given without a value, given with one")]
-    worktree: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    run: RunArgs,
     /// Put everything back after each turn; what a turn did is kept (`peers salvage list`)
     #[arg(long)]
     dry_run: bool,
-    /// Start although no gate checks anything of this project; such a run never completes
-    #[arg(long)]
-    allow_no_gates: bool,
-    /// Skip the trial of the gates in a clean checkout; the proof still needs them to pass there
-    #[arg(long)]
-    anyway: bool,
-    /// Complete without the adversarial turn
-    #[arg(long)]
-    without_post_convergence_skeptic: bool,
     /// Show the last lines that each peer printed
     #[arg(short, long)]
     verbose: bool,
 }
 
+impl Common {
+    /// What they ask of the loop.
+    fn request(&self, max_ticks: Option<u64>) -> RunRequest {
+        RunRequest { dry_run: self.dry_run, ..self.run.request(max_ticks) }
+    }
+}
+
 /// An answer is waited for so long before the run stays stopped.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-fn dollars(text: &str) -> Result<Usd, String> {
-    let amount: f64 =
-        text.trim_start_matches('$').parse().map_err(|_| "not an amount of dollars".to_owned())?;
-    Usd::from_f64(amount)
-        .filter(|usd| *usd > Usd::ZERO)
-        .ok_or_else(|| "must be above zero and at most a billion".to_owned())
-}
-
-fn instant(text: &str) -> Result<Timestamp, String> {
-    Timestamp::parse(text).map_err(|error| error.to_string())
+fn request(text: &str) -> Result<RunRequest, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let mut handover = match &args.detached {
-        Some(run_id) => Some(inherited(run_id)?),
-        None => None,
+    let Some(run_id) = &args.detached else {
+        if is_new(cx) && !set_up(cx)? {
+            return Ok(ExitCode::from(exit::NEGATIVE));
+        }
+        return start_here(args.max_ticks, None, &args.common, cx);
     };
-    start(args.max_ticks, None, &args.common, handover.as_mut(), cx)
+    let mut handover = inherited(run_id)?;
+    start(args.request.clone().unwrap_or_default(), None, false, Some(&mut handover), cx)
+}
+
+/// Whether this repository was never set up.
+fn is_new(cx: &Cx) -> bool {
+    let new = |place: &Place| {
+        !place.work_dir().join(PEERS_DIR).exists() && place.view_store().is_ok_and(|store| store.is_none())
+    };
+    cx.place().is_ok_and(|place| new(&place) && Cx::repo(&place).is_ok())
+}
+
+/// Sets this repository up by what the operator answers; `false` where nothing was answered.
+fn set_up(cx: &Cx) -> Result<bool, CommandError> {
+    if !cx.out.can_ask() {
+        let missing = CommandError::from(cx.place()?.no_store(false));
+        return Err(CommandError::new(missing.exit_code(), missing.message().unwrap_or_default())
+            .hint(format!("{} sets it up, then `peers run`", init::ask::command(cx))));
+    }
+    let Some(asked) = init::ask::ask(cx)? else {
+        cx.out.talk("\nnothing was written");
+        return Ok(false);
+    };
+    init::set_up(&asked, cx)?;
+    Ok(true)
+}
+
+/// Runs the loop in this terminal.
+pub(crate) fn start_here(
+    max_ticks: Option<u64>,
+    after: Option<After>,
+    common: &Common,
+    cx: &Cx,
+) -> Result<ExitCode, CommandError> {
+    start(common.request(max_ticks), after, common.verbose, None, cx)
 }
 
 /// Takes over what a controller hands over. Nothing may have been printed, and no thread started before.
@@ -112,53 +128,33 @@ fn inherited(run_id: &RunId) -> Result<Handover, CommandError> {
     Ok(Handover { run_id: run_id.clone(), lock: Some(lock), ready: Some(ready) })
 }
 
-/// Runs the loop with a cap of ticks, and says how it ended.
-pub(crate) fn start(
-    max_ticks: Option<u64>,
+/// Runs the loop, and says how it ended.
+fn start(
+    request: RunRequest,
     after: Option<After>,
-    common: &Common,
+    verbose: bool,
     handover: Option<&mut Handover>,
     cx: &Cx,
 ) -> Result<ExitCode, CommandError> {
-    let Common {
-        max_usd,
-        max_usd_since,
-        branch,
-        worktree,
-        dry_run,
-        allow_no_gates,
-        anyway,
-        without_post_convergence_skeptic,
-        verbose,
-    } = common;
-    let mut options = RunOptions {
-        target: cx.target.clone(),
-        max_ticks,
-        after,
-        max_usd: *max_usd,
-        max_usd_since: *max_usd_since,
-        branch: branch.clone(),
-        worktree: worktree.clone(),
-        dry_run: *dry_run,
-        allow_no_gates: *allow_no_gates,
-        anyway: *anyway,
-        no_skeptic: *without_post_convergence_skeptic,
-        argv: env::args().iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
-        ..RunOptions::default()
-    };
+    let mut argv: Vec<String> = env::args().iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    if handover.is_some() {
+        // As a person would ask for it here.
+        argv.truncate(1);
+        argv.extend(["-C".to_owned(), cx.target.to_string_lossy().into_owned()]);
+        argv.extend(request.words());
+    }
+    let mut options = RunOptions { target: cx.target.clone(), request, after, argv, ..RunOptions::default() };
     let attended = handover.is_none();
-    let mut summary = looped(&options, *verbose, handover, cx)?;
+    let mut summary = looped(&options, verbose, handover, cx)?;
     if attended && stopped_by_trial(&summary, cx) && goes_on_anyway(cx) {
         // Where it works now, on the branch that it made.
         options = RunOptions {
             target: summary.work_dir.clone(),
-            branch: None,
-            worktree: None,
+            request: RunRequest { anyway: true, ..options.request.again() },
             after: None,
-            anyway: true,
             ..options
         };
-        summary = looped(&options, *verbose, None, cx)?;
+        summary = looped(&options, verbose, None, cx)?;
     }
     Ok(ExitCode::from(summary.reason.exit_code()))
 }
@@ -176,7 +172,7 @@ fn stopped_by_trial(summary: &RunSummary, cx: &Cx) -> bool {
 fn goes_on_anyway(cx: &Cx) -> bool {
     let question = "Go on all the same, as with --anyway? No answer in a minute is a no. [y/N] ";
     let Some(telling) = cx.out.ask_meanwhile(question) else { return false };
-    let answer = inputs::unless_interrupted(PATIENCE, || telling.try_recv().ok());
+    let answer = drive::unless_interrupted(PATIENCE, || telling.try_recv().ok());
     let Some(answer) = answer.ok().flatten() else {
         // The line of the question ends.
         cx.out.talk("");
@@ -192,7 +188,7 @@ pub(crate) fn looped(
     handover: Option<&mut Handover>,
     cx: &Cx,
 ) -> Result<RunSummary, CommandError> {
-    if options.branch.is_none() && options.worktree.is_none() {
+    if options.request.branch.is_none() && options.request.worktree.is_none() {
         left_behind(options, cx);
     }
     let live = Live::new(&cx.out, verbose);
@@ -293,10 +289,10 @@ fn doubts(options: &RunOptions, cx: &Cx) -> Vec<String> {
     // What cannot be loaded does not start.
     let Some((loaded, state, place)) = loaded() else { return Vec::new() };
     let config = &loaded.config;
-    let doubts = peers_view::doubts(config, &accounting(config), options.max_usd)
+    let doubts = peers_view::doubts(config, &accounting(config), options.request.max_usd)
         .into_iter()
         .map(|doubt| format!("{}: {}", if doubt.loud { "warning" } else { "note" }, doubt.text));
-    let uncounted = peers_view::uncounted(config, options.max_usd, &state);
+    let uncounted = peers_view::uncounted(config, options.request.max_usd, &state);
     let withheld = withheld(config, &loaded.goals, &cx.env);
     let left_out = loaded.left_out(place.work_dir(), &cx.env).into_iter().map(|dir| dir.to_string());
     let warnings = uncounted.into_iter().chain(withheld).chain(left_out).chain(loaded.unwatched());

@@ -9,7 +9,7 @@ use peers_console::error::CommandError;
 use peers_console::operator;
 use peers_model::exit;
 use peers_model::record::OperatorOp;
-use peers_run::place::{Place, cut_off, project_id, sign};
+use peers_place::{Place, cut_off, project_id, sign};
 use peers_store::{FsDisk, layout, project, runs};
 use peers_sys::dir::SafeDir;
 use peers_sys::lock::{Acquired, FileLock, Sharing};

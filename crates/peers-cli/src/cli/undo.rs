@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use peers_acts::land::{self, Finished, StartCopy, Undone};
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
 use peers_model::exit;
 use peers_model::record::MoveKind;
-use peers_run::land::{self, Finished, StartCopy, Undone};
 use peers_sys::term;
 use serde_json::json;
 

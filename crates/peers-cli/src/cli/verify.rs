@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use peers_acts::oneshot::{self, Verified, VerifyOptions};
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::screen;
 use peers_model::{exit, goal};
 use peers_run::boot::Loaded;
-use peers_run::oneshot::{self, Verified, VerifyOptions};
 use peers_store::accept;
 use peers_sys::{term, yaml};
 use peers_view::{

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use peers_console::error::CommandError;
 use peers_fleet::{ProjectName, registry};
 use peers_model::exit;
-use peers_run::place::{Place, PlaceError};
+use peers_place::{Place, PlaceError};
 use peers_sys::term;
 use serde_json::json;
 

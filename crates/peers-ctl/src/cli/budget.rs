@@ -9,10 +9,11 @@ use peers_console::error::CommandError;
 use peers_console::operator::{self, Taken};
 use peers_fleet::budget::{Raise as Raised, Standing, Step};
 use peers_fleet::start;
+use peers_model::Timestamp;
 use peers_model::record::{Cap, CapSet, OperatorOp};
-use peers_model::{Timestamp, Usd};
 use peers_store::FsDisk;
 use peers_sys::clock;
+use peers_view::cap_words;
 use serde_json::json;
 
 use super::duration;
@@ -82,7 +83,7 @@ fn number(text: &str) -> Result<Step, String> {
 
 fn money(text: &str) -> Result<Step, String> {
     let (more, rest) = text.strip_prefix('+').map_or((false, text), |rest| (true, rest));
-    let micros = super::start::dollars(rest)?.as_micros();
+    let micros = peers_model::Usd::typed(rest)?.as_micros();
     Ok(if more { Step::By(micros) } else { Step::To(micros) })
 }
 
@@ -138,7 +139,7 @@ fn raised(args: &Raise, standing: &Standing, now: Timestamp) -> (Vec<CapSet>, Ve
         let Some(step) = step else { continue };
         let raise = standing.raise(cap, step, now);
         notes.extend(remarks(&raise));
-        before.extend(raise.held.map(|held| format!("`budget.{}` {}", cap.key(), shown(cap, held))));
+        before.extend(raise.held.map(|held| format!("`budget.{}` {}", cap.key(), cap_words(cap, held))));
         caps.push(raise.set);
     }
     if let Some(own) = standing.own_ticks().filter(|_| args.ticks.is_some()) {
@@ -155,13 +156,13 @@ fn remarks(Raised { set, held: _, from_spent, reached }: &Raised) -> Vec<String>
         format!(
             "there was no `budget.{}`: counted from what is spent, {}",
             set.cap.key(),
-            shown(set.cap, spent)
+            cap_words(set.cap, spent)
         )
     });
     let reached = reached.map(|spent| {
         format!(
             "{} is spent already, so the loop stops at this cap at once: set a higher one",
-            shown(set.cap, spent)
+            cap_words(set.cap, spent)
         )
     });
     from.into_iter().chain(reached).collect()
@@ -175,21 +176,12 @@ pub(crate) fn runtime(disk: &mut FsDisk, step: Step) -> Result<(OperatorOp, Vec<
     Ok((OperatorOp::BudgetSet { caps: vec![raise.set], until: None }, notes))
 }
 
-/// The value of a cap, for people.
-fn shown(cap: Cap, value: u64) -> String {
-    match cap {
-        Cap::MaxRuntimeS | Cap::MaxWallS => peers_model::time::human(Duration::from_secs(value)),
-        Cap::MaxUsd => Usd::from_micros(value).to_string(),
-        Cap::MaxIterations | Cap::MaxConsecutiveFailures | Cap::MaxTokens => peers_view::thousands(value),
-    }
-}
-
 /// `max_usd is $25.00 until 2026-...`, for people.
 pub(crate) fn words(op: &OperatorOp) -> String {
     let OperatorOp::BudgetSet { caps, until } = op else { return String::new() };
     let caps: Vec<String> = caps
         .iter()
-        .map(|set| format!("`budget.{}` is {}", set.cap.key(), shown(set.cap, set.value)))
+        .map(|set| format!("`budget.{}` is {}", set.cap.key(), cap_words(set.cap, set.value)))
         .collect();
     let until = until.map_or_else(|| " for good".to_owned(), |until| format!(" until {until}"));
     format!("{}{until}", caps.join(", "))

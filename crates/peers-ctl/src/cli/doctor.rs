@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use peers_acts::doctor::{self, Ask, Report};
 use peers_console::checkup;
 use peers_console::error::CommandError;
 use peers_fleet::checkup::{Finding, Mark, host};
@@ -9,7 +10,6 @@ use peers_fleet::observe::Observation;
 use peers_fleet::select::Selection;
 use peers_fleet::{ConfigDir, Project, ProjectName};
 use peers_model::exit;
-use peers_run::doctor::{self, Ask, Report};
 use serde_json::json;
 
 use crate::ctl::{Ctl, failed};

@@ -9,7 +9,7 @@ use peers_fleet::refresh::Seen;
 use peers_fleet::select::Selection;
 use peers_fleet::{ConfigDir, Project};
 use peers_model::{Timestamp, exit};
-use peers_run::place::Place;
+use peers_place::Place;
 use peers_store::{FsDisk, JournalError};
 use peers_sys::clock;
 use peers_sys::interrupts::Interrupts;

@@ -1,5 +1,6 @@
 //! `peers-ctl list`.
 
+use peers_model::RunRequest;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -7,6 +8,7 @@ use peers_console::error::CommandError;
 use peers_console::output::table;
 use peers_fleet::refresh::Seen;
 use peers_sys::term;
+use peers_view::NOT_SET_UP;
 use serde_json::{Value, json};
 
 use crate::board::{Board, Looked};
@@ -121,7 +123,7 @@ fn cells(one: &Seen) -> Vec<String> {
     let pid = project.runtime.as_ref().and_then(|runtime| runtime.pid);
     vec![
         project.name.to_string(),
-        project.state.word().to_owned(),
+        if one.seen.bare { NOT_SET_UP } else { project.state.word() }.to_owned(),
         pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
         term::line(&project.path, 200),
     ]
@@ -140,6 +142,6 @@ pub(crate) fn row(one: &Seen) -> Value {
         "run_id": project.runtime.as_ref().map(|runtime| &runtime.run_id),
         "pid": project.runtime.as_ref().and_then(|runtime| runtime.pid),
         "phase": project.runtime.as_ref().map(|runtime| runtime.phase),
-        "argv": project.runtime.as_ref().map(|runtime| &runtime.argv),
+        "argv": project.runtime.as_ref().map(|runtime| runtime.request.as_ref().map(RunRequest::words).unwrap_or_default()),
     })
 }

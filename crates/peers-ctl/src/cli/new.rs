@@ -17,11 +17,11 @@ use peers_fleet::start::StartOptions;
 use peers_fleet::{ConfigDir, Project, ProjectName, config, roster};
 use peers_model::exit;
 use peers_model::goal::PLACEHOLDER;
+use peers_place::Place;
 use peers_run::boot::{self, Finding};
-use peers_run::place::Place;
-use peers_run::scaffold::detect::Language;
-use peers_run::scaffold::project::{self, Created, How, Notice, ProjectOptions};
-use peers_run::scaffold::{Action, Field, Gates, PeerSetting, WORK_WITH_HOOKS};
+use peers_setup::detect::Language;
+use peers_setup::project::{self, Created, How, Notice, ProjectOptions};
+use peers_setup::{Action, Field, Gates, PeerSetting, WORK_WITH_HOOKS};
 use peers_sys::dir::SafeDir;
 use peers_sys::{clock, term};
 use serde_json::json;
@@ -435,7 +435,7 @@ impl Told<'_> {
         if !loaded.unaccepted().is_empty() {
             return Some(READ.to_owned());
         }
-        let gates = boot::rules(&loaded.config, &loaded.goals, false, false).gates;
+        let gates = boot::rules(&loaded.config, &loaded.goals, &peers_model::RunRequest::default()).gates;
         if gates.iter().any(|gate| !gate.shipped) {
             return None;
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use peers_console::error::CommandError;
 use peers_fleet::{Project, ProjectName};
 use peers_model::{PeerName, RunId, TickNo, exit};
-use peers_run::place::Place;
+use peers_place::Place;
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, FsDisk, artifacts, store};
 use peers_sys::interrupts::Interrupts;
@@ -131,7 +131,7 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project, name: &ProjectName) -> Resul
 fn worked_in(disk: &mut FsDisk, place: &Place, ctl: &Ctl) -> Result<Option<Place>, CommandError> {
     let record = peers_store::runs::newest(disk, None)?;
     let dir = record.map(|record| std::path::PathBuf::from(record.workdir));
-    match dir.filter(|dir| dir != place.work_dir() && !peers_run::place::is_gone(dir)) {
+    match dir.filter(|dir| dir != place.work_dir() && !peers_place::is_gone(dir)) {
         // Agents write there: it must be a worktree of this very project.
         Some(dir) => Ok(Some(Place::locate(&dir, &ctl.env)?.expect(Some(place.id()))?)),
         None => Ok(None),

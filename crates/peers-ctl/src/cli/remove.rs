@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             peers_fleet::roster::remove(&config, &ctl.env, name, args.force, args.purge_logs, ctl.wait);
         let project = removed.map_err(failed)?;
         let path = peers_sys::term::inline(&project.path);
-        let what = if peers_run::place::is_gone(std::path::Path::new(&project.path)) {
+        let what = if peers_place::is_gone(std::path::Path::new(&project.path)) {
             format!("its directory {path} is not there, and its history stays where it was")
         } else {
             format!("its repository and its history stay in {path}")

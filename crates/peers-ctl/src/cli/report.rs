@@ -102,7 +102,7 @@ fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<Report, CommandError> {
     let cx = ctl.cx(&one.project);
     let (place, mut disk) = cx.view()?;
     let mut asked = cx.asked(&place, &mut disk);
-    asked.killed = crate::board::killed(&one.project);
+    asked.listed.killed = crate::board::killed(&one.project);
     asked.refusals = cx.refusals(&place, &asked.lock);
     let Report { view, history } = Report::read(&mut disk, &asked);
     Ok(Report { view: view.told_by_name(row), history })

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use peers_console::error::CommandError;
-use peers_fleet::start::{self, StartOptions};
+use peers_fleet::start;
 use peers_fleet::stop::{self, StopOptions};
-use peers_model::Timestamp;
+use peers_model::RunRequest;
 
 use super::duration;
-use super::start::{BudgetArgs, RunArgs};
+use super::start::{Asked, BudgetArgs};
 use crate::ctl::{Ctl, failed};
 use crate::many::{Done, Which, each};
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
     #[command(flatten)]
-    run: RunArgs,
+    asked: Asked,
     #[command(flatten)]
     budget: BudgetArgs,
     #[arg(help = lasting!("Give the running loop so much time to end by itself"))]
@@ -36,8 +36,9 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let stopping = StopOptions { grace: args.grace, now: false, wait: ctl.wait };
     each(ctl, "restart", &names, &[], |name| {
         let known = start::project(&config, name).map_err(failed)?;
-        let asked = args.budget.options(&args.run, ctl);
-        let options = if args.run.is_empty() { as_last(&known.last_argv, asked)? } else { asked };
+        let asked = args.asked.request();
+        let request = if asked == RunRequest::default() { known.last_request.clone().again() } else { asked };
+        let options = args.budget.options(request, ctl);
         // A loop is not ended for a start that is refused.
         if ctl.cx(&known).place().and_then(|place| Ok(place.holder()?)).is_ok_and(|holder| holder.is_some()) {
             super::start::refuse(ctl, &config, name, &options)?;
@@ -51,25 +52,4 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         }
         Ok(Done { text: format!("{}\n{text}", before.text), data, code })
     })
-}
-
-/// The options with the arguments of the last start. A branch or worktree that it made is there by now.
-pub(crate) fn as_last(last: &[String], asked: StartOptions) -> Result<StartOptions, CommandError> {
-    let argv: Vec<String> = last
-        .iter()
-        .skip(1)
-        .filter(|word| !["--branch", "--worktree", start::SINCE].iter().any(|known| word.starts_with(known)))
-        .cloned()
-        .collect();
-    let given = argv.iter().find_map(|word| word.strip_prefix("--max-usd="));
-    let max_usd = match given {
-        Some(text) => Some(super::start::dollars(text).map_err(CommandError::usage)?),
-        None => asked.max_usd,
-    };
-    // It was said then: what the operator has set since holds over it. A registry of before this was kept says
-    // nothing, and what was set by hand is then the later word.
-    let since = last.iter().find_map(|word| word.strip_prefix(start::SINCE));
-    let since = since.and_then(|text| Timestamp::parse(text).ok()).unwrap_or_default();
-    let max_usd_since = given.map(|_| since);
-    Ok(StartOptions { argv, max_usd, max_usd_since, ..asked })
 }

@@ -8,7 +8,7 @@ use peers_fleet::start;
 use peers_model::record::OperatorOp;
 use serde_json::json;
 
-use super::start::{BudgetArgs, RunArgs};
+use super::start::BudgetArgs;
 use crate::ctl::{Ctl, failed};
 use crate::many::{Done, Which, each};
 
@@ -45,8 +45,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             if let Some(holder) = place.holder()? {
                 return Err(failed(start::already(name, &holder.to_string())));
             }
-            let asked = args.budget.options(&RunArgs::default(), ctl);
-            let options = super::restart::as_last(&project.last_argv, asked)?;
+            let options = args.budget.options(project.last_request.clone().again(), ctl);
             super::start::refuse(ctl, &config, name, &options)?;
         }
         let mut told = Vec::new();
@@ -75,8 +74,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             return Ok(Done::well(format!("{text}{next}"), data));
         }
         let asked = BudgetArgs { max_runtime: None, reset_budget: false, ..args.budget.clone() };
-        let asked = asked.options(&RunArgs::default(), ctl);
-        let options = super::restart::as_last(&project.last_argv, asked)?;
+        let options = asked.options(project.last_request.again(), ctl);
         let begun = super::start::started(ctl, &config, name, &options)?;
         let mut data = data;
         if let Some(map) = data.as_object_mut() {

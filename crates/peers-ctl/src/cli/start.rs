@@ -6,13 +6,14 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use peers_console::error::CommandError;
+use peers_console::run_args::RunArgs;
 use peers_fleet::ProjectName;
 use peers_fleet::budget::Step;
 use peers_fleet::registry::{self, Restart, RestartPolicy};
 use peers_fleet::start::{self, StartOptions, Started};
-use peers_model::{RunId, Usd, exit};
+use peers_model::{RunId, RunRequest, exit};
+use peers_place::Place;
 use peers_run::boot::BootError;
-use peers_run::place::Place;
 use peers_store::runs;
 use peers_sys::term;
 use serde_json::json;
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
     #[command(flatten)]
-    run: RunArgs,
+    asked: Asked,
     #[command(flatten)]
     budget: BudgetArgs,
     /// What `peers-ctl watch` does when the loop dies: `never`, `on-crash`, or `on-crash:N` for at most N times
@@ -51,28 +52,22 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-/// What is handed to `peers run`.
+/// What is asked of the loop.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct RunArgs {
+#[command(mut_arg("worktree", |arg| arg.require_equals(true)))]
+pub(crate) struct Asked {
     /// Stop after N ticks of this run; `budget raise --ticks` is about all runs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_ticks: Option<u64>,
-    /// Stop when X US dollars are spent, over all runs
-    #[arg(long, value_name = "X", value_parser = dollars)]
-    max_usd: Option<Usd>,
-    /// Make the branch NAME at HEAD, check it out and work there
-    #[arg(long, value_name = "NAME", conflicts_with = "worktree")]
-    branch: Option<String>,
-    /// Work in a linked worktree outside of the checkout, on a branch of its own
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
-    #[expect(clippy::option_option, reason = "absent, given without a value, given with one")]
-    worktree: Option<Option<std::path::PathBuf>>,
-    /// Start although no gate measures anything of the project; such a run never completes
-    #[arg(long)]
-    allow_no_gates: bool,
-    /// Complete without the adversarial turn
-    #[arg(long)]
-    without_post_convergence_skeptic: bool,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+impl Asked {
+    /// As the loop is handed it.
+    pub(crate) fn request(&self) -> RunRequest {
+        self.run.request(self.max_ticks)
+    }
 }
 
 /// What is done to the budget before.
@@ -127,14 +122,6 @@ fn restart_policy(text: &str) -> Result<Restart, String> {
     }
 }
 
-pub(crate) fn dollars(text: &str) -> Result<Usd, String> {
-    let amount: f64 =
-        text.trim_start_matches('$').parse().map_err(|_| "not an amount of dollars".to_owned())?;
-    Usd::from_f64(amount)
-        .filter(|usd| *usd > Usd::ZERO)
-        .ok_or_else(|| "must be above zero and at most a billion".to_owned())
-}
-
 pub(crate) fn runtime_cap(text: &str) -> Result<Step, String> {
     let (more, rest) = match text.strip_prefix('+') {
         Some(rest) => (true, rest),
@@ -154,56 +141,12 @@ impl Args {
     }
 }
 
-impl RunArgs {
-    /// The arguments of `peers run`.
-    fn words(&self) -> Vec<String> {
-        let Self { max_ticks, max_usd, branch, worktree, allow_no_gates, without_post_convergence_skeptic } =
-            self;
-        let mut words = Vec::new();
-        let mut word = |name: &str, value: String| words.push(format!("--{name}={value}"));
-        if let Some(ticks) = max_ticks {
-            word("max-ticks", ticks.to_string());
-        }
-        if let Some(usd) = max_usd {
-            word("max-usd", usd.to_string().trim_start_matches('$').replace(',', ""));
-        }
-        if let Some(branch) = branch {
-            word("branch", branch.clone());
-        }
-        match worktree {
-            // The loop begins in another directory than whoever typed this.
-            Some(Some(dir)) => {
-                let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
-                word("worktree", dir.to_string_lossy().into_owned());
-            }
-            Some(None) => words.push("--worktree".to_owned()),
-            None => {}
-        }
-        for (set, name) in [
-            (allow_no_gates, "allow-no-gates"),
-            (without_post_convergence_skeptic, "without-post-convergence-skeptic"),
-        ] {
-            if *set {
-                words.push(format!("--{name}"));
-            }
-        }
-        words
-    }
-
-    /// Whether nothing was asked for.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.words().is_empty()
-    }
-}
-
 impl BudgetArgs {
     /// The options of a start with these arguments.
-    pub(crate) fn options(&self, run: &RunArgs, ctl: &Ctl) -> StartOptions {
+    pub(crate) fn options(&self, request: RunRequest, ctl: &Ctl) -> StartOptions {
         StartOptions {
-            argv: run.words(),
+            request,
             work_dir: None,
-            max_usd: run.max_usd,
-            max_usd_since: None,
             max_runtime: self.max_runtime,
             reset_budget: self.reset_budget,
             force: self.force,
@@ -218,7 +161,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     if args.follow && names.len() > 1 {
         return Err(CommandError::usage("--follow follows one loop").hint("`peers-ctl tail` follows several"));
     }
-    let options = args.budget.options(&args.run, ctl);
+    let options = args.budget.options(args.asked.request(), ctl);
     let mut begun = None;
     let ended = each(ctl, "start", &names, &[], |name| {
         if args.dry_run {
@@ -320,8 +263,7 @@ fn going_on(
     name: &ProjectName,
     options: &StartOptions,
 ) -> Result<Option<std::path::PathBuf>, CommandError> {
-    let elsewhere = |word: &String| word.starts_with("--worktree") || word.starts_with("--branch");
-    if options.argv.iter().any(elsewhere) {
+    if options.request.branch.is_some() || options.request.worktree.is_some() {
         return Ok(None);
     }
     let project = start::project(config, name).map_err(failed)?;
@@ -344,7 +286,7 @@ fn going_on(
     if view.landed.is_some() || view.undone.is_some() {
         return Ok(None);
     }
-    if peers_run::place::is_gone(&dir) {
+    if peers_place::is_gone(&dir) {
         let shown = term::inline(&record.workdir);
         return Err(CommandError::new(
             exit::REFUSED,
@@ -355,7 +297,7 @@ fn going_on(
         )
         .hint(format!(
             "make it again: `{}`; or begin beside it: `peers-ctl start {name} --worktree`",
-            peers_run::place::remade(&record, place.project_dir())
+            peers_place::remade(&record, place.project_dir())
         )));
     }
     // What a record says, and what lies there, is no place to start in before it is known to be this project's.
@@ -386,13 +328,8 @@ fn planned(
     let work_dir = going_on.as_ref().ok().cloned().flatten();
     let options = StartOptions { work_dir, ..options.clone() };
     let dir = options.work_dir.clone().unwrap_or_else(|| place.work_dir().to_owned());
-    let mut argv = vec![
-        bin.to_string_lossy().into_owned(),
-        "-C".into(),
-        dir.to_string_lossy().into_owned(),
-        "run".into(),
-    ];
-    argv.extend(options.argv.iter().cloned());
+    let mut argv = vec![bin.to_string_lossy().into_owned(), "-C".into(), dir.to_string_lossy().into_owned()];
+    argv.extend(options.request.words());
     let holder = place.holder().map_err(peers_run::boot::Finding::from).map_err(failed)?;
     let refusals = if let Some(holder) = holder {
         vec![format!("already running, or somebody is about to: {holder}")]

@@ -82,7 +82,7 @@ fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<(LoopView, bool), Comman
     let cx = ctl.cx(&one.project);
     let (place, mut disk) = cx.view()?;
     let mut asked = cx.asked(&place, &mut disk);
-    asked.killed = crate::board::killed(&one.project);
+    asked.listed.killed = crate::board::killed(&one.project);
     asked.refusals = cx.refusals(&place, &asked.lock);
     // Where nothing is refused, the whole journal was read for that.
     let whole = asked.refusals.is_empty() || peers_store::store::read_each(&mut disk, |_| {}).is_ok();

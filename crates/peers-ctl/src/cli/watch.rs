@@ -363,8 +363,7 @@ impl Watch<'_> {
     /// Starts a loop with the arguments of its last start. An attempt is noted down before.
     fn start_again(&self, project: &Project, now: Timestamp) -> Result<Started, Failed> {
         let nothing_ran = |error| Failed { error, ran: false };
-        let asked = BudgetArgs::default().options(&super::start::RunArgs::default(), self.ctl);
-        let options = super::restart::as_last(&project.last_argv, asked).map_err(nothing_ran)?;
+        let options = BudgetArgs::default().options(project.last_request.clone().again(), self.ctl);
         note(&self.config, &project.name, now).map_err(nothing_ran)?;
         super::start::launch(self.ctl, &self.config, &project.name, &options).map_err(|error| {
             let refused = REFUSALS.contains(&error.exit_code());

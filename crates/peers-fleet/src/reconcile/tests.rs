@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use peers_model::outcome::ErrorKind;
-use peers_run::place::Holder;
+use peers_place::Holder;
 
 use super::*;
 use crate::oplock::Operation;
@@ -85,7 +85,7 @@ fn project(state: State, phase: Option<Phase>) -> Project {
         boot_id: Some(BOOT.to_owned()),
         peers_bin: "/bin/peers".to_owned(),
         version: String::new(),
-        argv: Vec::new(),
+        request: None,
         since: at(100),
         extra: serde_json::Map::new(),
     });
@@ -143,6 +143,7 @@ fn observation(look: Look, what: Run, busy: bool) -> Observation {
         operation,
         run: run(what),
         alive: false,
+        bare: false,
         boot_id: Some(BOOT.to_owned()),
     }
 }

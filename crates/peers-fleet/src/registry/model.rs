@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use peers_model::{ProjectId, RunId, Timestamp};
+use peers_model::{ProjectId, RunId, RunRequest, Timestamp};
 use peers_sys::identity::{BootId, Pid, ProcIdentity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -294,9 +294,9 @@ pub struct Runtime {
     /// Its version, where it is known.
     #[serde(default)]
     pub version: String,
-    /// Its arguments, from the subcommand on.
+    /// What it was asked, where a controller started it.
     #[serde(default)]
-    pub argv: Vec<String>,
+    pub request: Option<RunRequest>,
     /// When this phase began.
     pub since: Timestamp,
     /// What a newer program keeps here.
@@ -363,9 +363,9 @@ pub struct Project {
     /// Whether `watch` starts it again.
     #[serde(default)]
     pub restart: Restart,
-    /// The arguments of the last start, for the next.
+    /// What the last start was asked, for the next.
     #[serde(default)]
-    pub last_argv: Vec<String>,
+    pub last_request: RunRequest,
     /// Its loop.
     pub runtime: Option<Runtime>,
     /// What a newer program keeps here.
@@ -393,7 +393,7 @@ impl Project {
             labels: BTreeMap::new(),
             notes: String::new(),
             restart: Restart::default(),
-            last_argv: Vec::new(),
+            last_request: RunRequest::default(),
             runtime: None,
             extra: Map::new(),
         }

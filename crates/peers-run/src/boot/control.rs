@@ -1,5 +1,6 @@
 //! What lies in `.peers/` and in the trusted store, before a start relies on it.
 
+use peers_model::request::Worktree;
 use std::path::{Path, PathBuf};
 
 use peers_core::state::OpenTick;
@@ -13,9 +14,9 @@ use peers_sys::{reap, term};
 use super::finding::Finding;
 use super::options::RunOptions;
 use crate::gitrepo;
-use crate::place::{self, PEERS_DIR, Place};
 
 use layout::{peers, store};
+use peers_place::{PEERS_DIR, Place};
 
 /// Directories and files below `.peers/`; configuration and goals are looked at when they are read.
 const PEERS: [(&str, Kind); 13] = [
@@ -124,9 +125,11 @@ pub fn missing(place: &Place) -> Finding {
 
 /// A worktree that was asked for lies outside of every checkout of the project.
 pub(super) fn worktree(place: &Place, options: &RunOptions, out: &mut Vec<Finding>) {
-    let Some(Some(dir)) = &options.worktree else { return };
+    let Some(Worktree::At(dir)) = &options.request.worktree else { return };
+    let dir = Path::new(dir);
     let inside = |dir: &Path| dir.starts_with(place.work_dir()) || dir.starts_with(place.project_dir());
-    let real: PathBuf = std::path::absolute(dir).map_or_else(|_| dir.clone(), |dir| place::resolved(&dir));
+    let real: PathBuf =
+        std::path::absolute(dir).map_or_else(|_| dir.to_owned(), |dir| peers_place::resolved(&dir));
     if inside(&real) {
         out.push(Finding::new(
             exit::INVALID,
@@ -171,7 +174,7 @@ pub(super) fn kept_copies(disk: &mut FsDisk) -> Vec<(String, CommitId)> {
 }
 
 /// Processes that may be left from a run that was killed and carry no mark of it, for people.
-pub(crate) fn strays(disk: &mut FsDisk, run: &RunId, place: &Place) -> Option<String> {
+pub fn strays(disk: &mut FsDisk, run: &RunId, place: &Place) -> Option<String> {
     let record = runs::all(disk).ok()?.into_iter().find(|record| record.run_id == *run)?;
     // In another life of the machine nothing of it is left.
     if record.boot_id.as_deref() != peers_sys::clock::boot_id() {

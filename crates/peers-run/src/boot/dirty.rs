@@ -6,6 +6,7 @@ use std::time::Duration;
 use peers_core::state::{OpenTick, State};
 use peers_git::{ControlDir, GitError, PeerRepo, Unfollowed};
 use peers_model::{CommitId, RunId, TickNo, Timestamp, exit};
+use peers_place::Place;
 use peers_store::runs::RunRecord;
 use peers_store::{artifacts, layout};
 use peers_sys::dir::SafeDir;
@@ -14,8 +15,6 @@ use peers_sys::{clock, reap, term};
 
 use super::Finding;
 use crate::gitrepo::substrate;
-use crate::land;
-use crate::place::Place;
 
 /// Changes that are named in a warning, and that are counted.
 const NAMED: usize = 10;
@@ -64,7 +63,10 @@ pub(super) fn looked_at(
 }
 
 /// The uncommitted paths as a prompt names them, against a commit that was imported before.
-pub(crate) fn uncommitted_paths(
+///
+/// # Errors
+/// [`GitError`].
+pub fn uncommitted_paths(
     control: &ControlDir,
     repo: &PeerRepo,
     head: &CommitId,
@@ -75,7 +77,8 @@ pub(crate) fn uncommitted_paths(
 
 /// Uncommitted changes are the operator's when nothing of the loop has left any. What a turn left is no
 /// reason to refuse a start: the next turn is told of it.
-pub(crate) fn are_operators(state: &State) -> bool {
+#[must_use]
+pub fn are_operators(state: &State) -> bool {
     !state.dirty && !state.unwitnessed()
 }
 
@@ -96,7 +99,8 @@ fn unfollowed(why: &Unfollowed, path: &str) -> Finding {
 }
 
 /// That a file differs from its commit by what is not followed, in words.
-pub(crate) fn differs(why: &Unfollowed, path: &str) -> String {
+#[must_use]
+pub fn differs(why: &Unfollowed, path: &str) -> String {
     let path = term::line(path, 200);
     match why {
         Unfollowed::Sparse => {
@@ -214,7 +218,7 @@ pub(super) fn refuse_switched(
     let here = now.map_or_else(|| "detached".to_owned(), |now| format!("on `{}`", term::line(now, 100)));
     let gone = matches!(repo.facts().reference(&format!("refs/heads/{branch}")), Ok(None));
     let hint = if gone {
-        land::gone::of_turn(repo, place, records, (branch, &ended.head))?
+        super::gone::of_turn(repo, place, records, (branch, &ended.head))?
     } else {
         format!("`git -C {dir} switch {}` goes back; then start again", quoted(branch))
     };

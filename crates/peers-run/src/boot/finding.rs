@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use peers_git::{Git, GitError};
 use peers_model::exit;
+use peers_place::{FREE_SPACE, PlaceError};
 use peers_store::StoreError;
 use peers_store::load::LoadError;
 use peers_sys::dir::FileError;
-
-use crate::gitrepo::chain;
-use crate::place::{self, PlaceError};
+use peers_sys::env::Env;
+use peers_sys::error::chain;
 
 /// One reason not to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +44,38 @@ impl From<PlaceError> for Finding {
 
 impl From<&FileError> for Finding {
     fn from(error: &FileError) -> Self {
-        Self { exit: place::file_exit(error), message: chain(error), hint: place::file_hint(error) }
+        Self {
+            exit: peers_place::file_exit(error),
+            message: chain(error),
+            hint: peers_place::file_hint(error),
+        }
     }
 }
 
 impl From<StoreError> for Finding {
     fn from(error: StoreError) -> Self {
-        Self { exit: place::store_exit(&error), message: chain(&error), hint: place::store_hint(&error) }
+        Self {
+            exit: peers_place::store_exit(&error),
+            message: chain(&error),
+            hint: peers_place::store_hint(&error),
+        }
+    }
+}
+
+impl From<GitError> for Finding {
+    fn from(error: GitError) -> Self {
+        if let GitError::Repo(error) = &error {
+            return Self::new(peers_place::repo_exit(error), chain(error), peers_place::repo_hint(error));
+        }
+        let code = match &error {
+            GitError::Cli(_) => exit::ENVIRONMENT,
+            GitError::Exists { .. } | GitError::Moved { .. } => exit::CONFLICT,
+            GitError::Unsafe { .. } => exit::REFUSED,
+            GitError::DiskFull { .. } => exit::BUG,
+            _ => exit::INVALID,
+        };
+        let full = matches!(error, GitError::DiskFull { .. });
+        Self { exit: code, message: chain(&error), hint: full.then(|| FREE_SPACE.to_owned()) }
     }
 }
 
@@ -57,6 +83,15 @@ impl From<LoadError> for Finding {
     fn from(error: LoadError) -> Self {
         Self { exit: exit::INVALID, message: error.to_string(), hint: None }
     }
+}
+
+/// The `git` program.
+///
+/// # Errors
+/// A [`Finding`] where there is none.
+pub fn git_program(env: &Env) -> Result<Git, Finding> {
+    Git::locate(env.var("PATH").unwrap_or_default())
+        .map_err(|e| Finding::new(exit::ENVIRONMENT, chain(&e), "install git 2.30 or newer"))
 }
 
 /// Everything that stands against a start, in checking order.
@@ -93,3 +128,24 @@ impl fmt::Display for BootError {
 }
 
 impl std::error::Error for BootError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_with_its_path_and_what_helps() {
+        let full = peers_store::DiskError {
+            kind: peers_store::DiskErrorKind::Full,
+            op: "write",
+            area: peers_store::Area::Store,
+            path: "journal/000001.jsonl".into(),
+            detail: "no space left on device".into(),
+        };
+        let found = Finding::from(StoreError::from(full));
+        assert!(found.message.contains("journal/000001.jsonl"), "{}", found.message);
+        assert_eq!(found.hint.as_deref(), Some(FREE_SPACE));
+        let blob = GitError::DiskFull { what: "blob 12ab".into() };
+        assert_eq!(Finding::from(blob).hint.as_deref(), Some(FREE_SPACE));
+    }
+}

@@ -8,7 +8,7 @@ use peers_git::PeerRepo;
 use peers_model::config::{Config, Driver, OnPeerUnavailable, Setup};
 use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, PLACEHOLDER, SHIPPED_GATES};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
-use peers_model::{exit, limits};
+use peers_model::{RunRequest, exit, limits};
 use peers_store::accept::{self, Accepted};
 use peers_store::load::{self, LoadError, Source};
 use peers_store::{Area, Disk, DiskErrorKind, StoreError, layout};
@@ -23,7 +23,7 @@ use crate::env::{Host, LeftOut};
 use crate::procs::{Book, OpenBook};
 
 /// What to do about files that are not what was accepted.
-pub(crate) const ACCEPT: &str = "review with `peers goals diff`, then run `peers goals accept`";
+pub const ACCEPT: &str = "review with `peers goals diff`, then run `peers goals accept`";
 
 const ACCEPT_OR_RESTORE: &str = "review with `peers goals diff`, then run `peers goals accept`, or undo the change with `peers goals restore`";
 
@@ -70,7 +70,8 @@ impl Loaded {
     }
 
     /// [`Loaded::changed`] as a refusal.
-    pub(crate) fn refused_change(&self) -> Option<Finding> {
+    #[must_use]
+    pub fn refused_change(&self) -> Option<Finding> {
         // Before the first acceptance there is nothing to restore.
         let hint = if self.accepted.is_some() { ACCEPT_OR_RESTORE } else { ACCEPT };
         self.changed().map(|changed| Finding::new(exit::REFUSED, changed, hint))
@@ -135,7 +136,7 @@ impl Loaded {
 
     /// That nothing of the project itself is measured, which a start refuses.
     fn no_own_gate(&self) -> Option<String> {
-        let gates = rules(&self.config, &self.goals, false, false).gates;
+        let gates = rules(&self.config, &self.goals, &RunRequest::default()).gates;
         let none = "no hard gate of your own: `peers run` refuses it";
         gates.iter().all(|gate| gate.shipped).then(|| {
             if gates.iter().any(|gate| gate.id.as_str() == PLACEHOLDER) {
@@ -152,7 +153,7 @@ impl Loaded {
     pub fn unwatched(&self) -> Option<String> {
         // Without the key no gate of one's own is left out.
         let watched = self.config.goals.stuck_halt_gates.as_deref()?;
-        let gates = rules(&self.config, &self.goals, false, false).gates;
+        let gates = rules(&self.config, &self.goals, &RunRequest::default()).gates;
         let asked = self.config.goals.stuck_halt_after > 0 && !watched.is_empty();
         if !asked || gates.iter().all(|gate| gate.shipped || gate.reads_history) {
             return None;
@@ -288,7 +289,7 @@ fn parse_goals(bytes: &[u8], peers: usize) -> Result<Vec<Goal>, LoadError> {
 
 /// The rules that a run freezes.
 #[must_use]
-pub fn rules(config: &Config, goals: &[Goal], no_skeptic: bool, dry_run: bool) -> Rules {
+pub fn rules(config: &Config, goals: &[Goal], request: &RunRequest) -> Rules {
     let peers = config.peers.iter().map(|p| PeerRule {
         name: p.name.clone(),
         tool: p.tool_name().to_owned(),
@@ -324,10 +325,10 @@ pub fn rules(config: &Config, goals: &[Goal], no_skeptic: bool, dry_run: bool) -
         gates,
         soft: soft_goals,
         continue_without_peer,
-        skeptic_rounds: if skeptic.enabled && !no_skeptic { skeptic.rounds.get() } else { 0 },
+        skeptic_rounds: if skeptic.enabled && !request.no_skeptic { skeptic.rounds.get() } else { 0 },
         skeptic_attempts: skeptic.max_attempts.get(),
         unwatched: config.driver != Driver::Orchestrator,
-        dry_run,
+        dry_run: request.dry_run,
     }
 }
 
@@ -358,8 +359,7 @@ fn gate_rule(goal: &Goal, hard: &HardGoal, setup: &Setup) -> GateRule {
 pub(super) struct Reloader {
     pub(super) disk: peers_store::FsDisk,
     pub(super) book: OpenBook,
-    pub(super) no_skeptic: bool,
-    pub(super) dry_run: bool,
+    pub(super) request: RunRequest,
 }
 
 impl Reload for Reloader {
@@ -367,7 +367,7 @@ impl Reload for Reloader {
         let loaded = load(&mut self.disk).map_err(|e| e.to_string())?;
         let book = Book::new(loaded.config.clone(), &loaded.goals).map_err(|e| e.to_string())?;
         let mut cfg = old.clone();
-        cfg.rules = rules(&loaded.config, &loaded.goals, self.no_skeptic, self.dry_run);
+        cfg.rules = rules(&loaded.config, &loaded.goals, &self.request);
         cfg.goals.clone_from(&loaded.goals);
         cfg.digests = loaded.digests.clone();
         super::options::settings(&mut cfg, &loaded.config);

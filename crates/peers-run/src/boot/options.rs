@@ -7,42 +7,25 @@ use peers_core::machine::{After, LoopConfig};
 use peers_model::config::Config;
 use peers_model::goal::GateRun;
 use peers_model::record::GateRule;
-use peers_model::{GoalId, RunId, Timestamp, Usd};
+use peers_model::{GoalId, RunId, RunRequest};
+use peers_modes::setup::{installed, usual};
 use peers_sys::SafeDir;
 use peers_sys::env::Env;
 
 use super::load::{Loaded, rules};
-use crate::scaffold::setup::{installed, usual};
 
 /// The backend that confines nothing.
 pub(super) const UNCONFINED: &str = "none";
 
 /// What `peers run` was asked.
 #[derive(Debug, Clone, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct RunOptions {
     /// The work tree.
     pub target: PathBuf,
-    /// Tick cap of this process.
-    pub max_ticks: Option<u64>,
-    /// Money cap, over that of the config.
-    pub max_usd: Option<Usd>,
-    /// When the operator gave it; absent = now. A start that repeats the arguments of an earlier one says it.
-    pub max_usd_since: Option<Timestamp>,
-    /// Make this branch at HEAD and work there.
-    pub branch: Option<String>,
-    /// Work in a linked worktree, there or at the default place.
-    pub worktree: Option<Option<PathBuf>>,
+    /// What the operator asked for.
+    pub request: RunRequest,
     /// A turn that ran outside, to be taken in first ([`super::outside`]).
     pub after: Option<After>,
-    /// Nothing of a turn stays.
-    pub dry_run: bool,
-    /// Start without a real gate.
-    pub allow_no_gates: bool,
-    /// No skeptic before `complete`.
-    pub no_skeptic: bool,
-    /// Without the trial of the gates in a clean checkout before the first turn.
-    pub anyway: bool,
     /// How long a `setup` that failed in a clean checkout waits before it is tried once more; absent = 30 s.
     pub setup_pause: Option<std::time::Duration>,
     /// The command line, for the run record.
@@ -52,28 +35,29 @@ pub struct RunOptions {
 }
 
 /// What a loop goes by, as the operator's files and the command line have it.
-pub(crate) fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) -> LoopConfig {
+#[must_use]
+pub fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) -> LoopConfig {
     let mut cfg = LoopConfig {
         run_id: run_id.clone(),
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").into(),
         goals: loaded.goals.clone(),
-        rules: rules(&loaded.config, &loaded.goals, options.no_skeptic, options.dry_run),
+        rules: rules(&loaded.config, &loaded.goals, &options.request),
         digests: loaded.digests.clone(),
         caps: caps(&loaded.config, given(options)),
         after: options.after.clone(),
-        max_ticks: options.max_ticks,
+        max_ticks: options.request.max_ticks,
         stuck_after: 0,
         stuck_gates: Vec::new(),
         idle_after: 0,
         trial_s: 0,
-        anyway: options.anyway,
+        anyway: options.request.anyway,
         setup_hint: None,
         soft_required: true,
         overlap: false,
         strict_tree: false,
         setup_paths: Vec::new(),
-        allow_no_gates: options.allow_no_gates,
+        allow_no_gates: options.request.allow_no_gates,
         comm: loaded.config.comm,
         prompt_max: 0,
         max_wait_s: 0,
@@ -141,8 +125,9 @@ fn is_confined(backend: &str) -> bool {
 
 /// The money cap of the command line.
 fn given(options: &RunOptions) -> Option<GivenUsd> {
-    let at = || options.max_usd_since.unwrap_or_else(peers_sys::clock::now);
-    options.max_usd.map(|usd| GivenUsd { usd, at: at() })
+    let RunRequest { max_usd, max_usd_since, .. } = options.request;
+    let at = || max_usd_since.unwrap_or_else(peers_sys::clock::now);
+    max_usd.map(|usd| GivenUsd { usd, at: at() })
 }
 
 fn caps(config: &Config, given: Option<GivenUsd>) -> Caps {
@@ -151,6 +136,8 @@ fn caps(config: &Config, given: Option<GivenUsd>) -> Caps {
 
 #[cfg(test)]
 mod tests {
+    use peers_model::Usd;
+
     use super::*;
 
     fn config(budget: &str) -> Config {
@@ -161,7 +148,8 @@ mod tests {
     #[test]
     fn a_cap_of_the_command_line_stands_over_every_configuration_that_comes() {
         let asked = Usd::from_f64(3.0);
-        let options = RunOptions { max_usd: asked, ..RunOptions::default() };
+        let request = RunRequest { max_usd: asked, ..RunRequest::default() };
+        let options = RunOptions { request, ..RunOptions::default() };
         for budget in ["", "max_usd: 9.0"] {
             let caps = caps(&config(budget), given(&options));
             assert_eq!(caps.budget.max_usd.map(|usd| usd.0), asked, "{budget}");

@@ -11,12 +11,12 @@ use peers_git::PeerRepo;
 use peers_model::claim::CommitClaims;
 use peers_model::config::Config;
 use peers_model::{PeerName, exit};
+use peers_place::Place;
 use peers_store::{FsDisk, project, store};
+use peers_sys::error::chain;
 
 use super::finding::Finding;
 use super::preflight::repo_finding;
-use crate::gitrepo::chain;
-use crate::place::Place;
 
 /// Commits that are looked at.
 const COMMITS: usize = 10_000;

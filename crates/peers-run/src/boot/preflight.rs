@@ -7,11 +7,13 @@ use peers_core::state::State;
 use peers_git::{ControlDir, Git, GitError, PeerRepo, RepoError};
 use peers_model::config::{Config, PeerSpec};
 use peers_model::record::Rules;
-use peers_model::{PeerName, exit, limits};
+use peers_model::{PeerName, RunRequest, exit, limits};
+use peers_place::Place;
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, FsDisk, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
+use peers_sys::error::chain;
 use peers_sys::spawn::{SpawnError, resolve_program};
 use peers_sys::term::{self, quoted};
 
@@ -19,14 +21,12 @@ use super::control;
 use super::finding::Finding;
 use super::load::Loaded;
 use super::options::RunOptions;
-use crate::gitrepo::chain;
-use crate::place::{self, Place};
 use crate::procs;
 
 /// The path of the repository can stand in a line of text: in prompts, in records, in hooks.
 pub(super) fn path(place: &Place, out: &mut Vec<Finding>) {
     for dir in [place.work_dir(), place.project_dir()] {
-        if let Some(why) = place::unusable(dir) {
+        if let Some(why) = peers_place::unusable(dir) {
             let message = format!("the path {} {why}", term::inline(&dir.to_string_lossy()));
             out.push(Finding::new(exit::INVALID, message, "rename the directory"));
             return;
@@ -36,8 +36,8 @@ pub(super) fn path(place: &Place, out: &mut Vec<Finding>) {
 
 /// Goals and config against what was accepted, and whether there is a real gate.
 pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Finding>) {
-    let rules = super::load::rules(&loaded.config, &loaded.goals, false, false);
-    if !options.allow_no_gates && !rules.gates.iter().any(|g| !g.shipped) {
+    let rules = super::load::rules(&loaded.config, &loaded.goals, &RunRequest::default());
+    if !options.request.allow_no_gates && !rules.gates.iter().any(|g| !g.shipped) {
         out.push(Finding::new(
             exit::INVALID,
             "goals error: .peers/goals.yaml has no hard gate of your own; without one nothing real is measured and the run can never be `complete`",
@@ -68,7 +68,9 @@ pub fn full(place: &Place) -> Vec<String> {
 
 /// The branch that was asked for can be made.
 pub(super) fn branch(repo: &PeerRepo, options: &RunOptions, out: &mut Vec<Finding>) {
-    let Some(Err(error)) = options.branch.as_ref().map(|branch| repo.free_branch(branch)) else { return };
+    let Some(Err(error)) = options.request.branch.as_ref().map(|branch| repo.free_branch(branch)) else {
+        return;
+    };
     out.push(match error {
         GitError::Exists { .. } => Finding::new(
             exit::CONFLICT,
@@ -91,11 +93,11 @@ pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -
     let Some(state) = cut_short(disk) else { return Ok(false) };
     let Some(open) = &state.open else { return Ok(false) };
     let records = runs::all(disk).map_err(Finding::from)?;
-    let why = if state.rules.dry_run != options.dry_run {
+    let why = if state.rules.dry_run != options.request.dry_run {
         if state.rules.dry_run { "so that nothing of it stays" } else { "so that its work stays" }
     } else if began_elsewhere(&state, &records, place).is_some() {
         "where it began"
-    } else if options.branch.is_some() || options.worktree.is_some() {
+    } else if options.request.branch.is_some() || options.request.worktree.is_some() {
         "on the branch where it began"
     } else {
         return Ok(true);
@@ -105,18 +107,19 @@ pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -
 }
 
 /// How the turn that was cut short is taken up, as a command for whoever stands in `here`.
-pub(crate) fn take_up(state: &State, records: &[RunRecord], here: &Place) -> String {
+#[must_use]
+pub fn take_up(state: &State, records: &[RunRecord], here: &Place) -> String {
     let dry = if state.rules.dry_run { " --dry-run" } else { "" };
     let Some(record) = began_elsewhere(state, records, here) else {
         return format!("`peers run{dry}` takes it up, and goes on");
     };
     let dir = quoted(&record.workdir);
-    if !place::is_gone(Path::new(&record.workdir)) {
+    if !peers_place::is_gone(Path::new(&record.workdir)) {
         return format!("it began in another work tree: `peers -C {dir} run{dry}` takes it up there");
     }
     format!(
         "the worktree in which it began is gone; make it again, and it is taken up there: `{} && peers -C \"$d\" run{dry}`",
-        place::remade(record, here.project_dir())
+        peers_place::remade(record, here.project_dir())
     )
 }
 
@@ -144,9 +147,10 @@ pub(super) fn repository(place: &Place, cut_short: bool, out: &mut Vec<Finding>)
 }
 
 /// What is wrong with the repository of a place, with what is known of it.
-pub(crate) fn repo_finding(place: &Place, error: &RepoError) -> Finding {
+#[must_use]
+pub fn repo_finding(place: &Place, error: &RepoError) -> Finding {
     let (message, hint) = place.repo_problem(error);
-    Finding::new(place::repo_exit(error), message, hint)
+    Finding::new(peers_place::repo_exit(error), message, hint)
 }
 
 /// What a start looks at, part by part in its order.
@@ -197,7 +201,7 @@ pub fn refusals(place: &Place, env: &Env) -> Vec<Finding> {
 pub fn quick_refusals(place: &Place, disk: &mut FsDisk) -> Vec<Finding> {
     let mut found = Vec::new();
     let Ok(work) = SafeDir::open_shared(place.work_dir()) else { return found };
-    if matches!(work.stat(place::PEERS_DIR), Ok(None)) {
+    if matches!(work.stat(peers_place::PEERS_DIR), Ok(None)) {
         found.push(control::missing(place));
     }
     let plain = work.subdir(".git").is_ok_and(|git| {
@@ -316,7 +320,10 @@ fn unfollowed(place: &Place, repo: &PeerRepo, git: Git, disk: &mut FsDisk) -> Op
 }
 
 /// Enough files may be open: what fails for want of one in the middle of something says so badly.
-pub(crate) fn open_files() -> Result<(), Finding> {
+///
+/// # Errors
+/// [`Finding`].
+pub fn open_files() -> Result<(), Finding> {
     let Some(allowed) = peers_sys::env::open_files().filter(|allowed| *allowed < limits::OPEN_FILES) else {
         return Ok(());
     };
@@ -405,7 +412,7 @@ fn space(place: &Place, out: &mut Vec<Finding>) {
             out.push(Finding::new(
                 exit::ENVIRONMENT,
                 format!("nothing can be written for {what}, at {}", term::inline(&path.to_string_lossy())),
-                place::writable_again(dir.path()),
+                peers_place::writable_again(dir.path()),
             ));
         }
         if dir.free_bytes().is_ok_and(|free| free < limits::DISK_FREE) {

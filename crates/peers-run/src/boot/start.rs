@@ -1,5 +1,6 @@
 //! The start itself.
 
+use peers_model::request::Worktree;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -10,6 +11,8 @@ use peers_model::config::Config;
 use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, RunId, exit};
+use peers_place::anchor::{self, Tagged};
+use peers_place::{Place, PlaceError, file_exit};
 use peers_store::project::Project;
 use peers_store::runs::{self, RunRecord};
 use peers_store::verdicts::Verdicts;
@@ -17,6 +20,7 @@ use peers_store::{Area, Disk, FsDisk, Store, commands, layout, project};
 use peers_sys::detach::ReadyPipe;
 use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::Env;
+use peers_sys::error::chain;
 use peers_sys::identity::ProcIdentity;
 use peers_sys::lock::FileLock;
 use peers_sys::spawn::StubProgram;
@@ -29,16 +33,14 @@ use super::options::{RunOptions, UNCONFINED, configured, setup_hint};
 use super::preflight;
 use super::watching::{TellingLock, Watching};
 use super::{control, dirty};
-use crate::anchor::{self, Tagged};
 use crate::cache;
 use crate::clock::SysClock;
 use crate::drive;
 use crate::engine::Engine;
 use crate::env::OperatorEnv;
-use crate::gitrepo::{self, GitRepo, GitRepoParts, chain, open_control, substrate};
+use crate::gitrepo::{self, GitRepo, GitRepoParts, open_control, substrate};
 use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
-use crate::place::{Place, PlaceError, file_exit};
 use crate::ports::{Clock as _, Guard as _, Observer, Sweep, World};
 use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec};
 
@@ -292,7 +294,7 @@ impl Ground {
         } else {
             dirty::uncommitted(&mut control, &repo, base.as_ref())
         };
-        if options.dry_run && !changes.as_ref().map_err(git_finding)?.0.is_empty() {
+        if options.request.dry_run && !changes.as_ref().map_err(git_finding)?.0.is_empty() {
             return Err(Finding::new(
                 exit::CONFLICT,
                 "a dry run puts everything back, and there are uncommitted changes that it would touch",
@@ -363,6 +365,7 @@ impl Ground {
             v: 1,
             run_id: run_id.clone(),
             argv: options.argv.clone(),
+            request: options.request.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             sandbox: UNCONFINED.into(),
             tier: 0,
@@ -485,8 +488,7 @@ impl Ground {
         let reloader = Reloader {
             disk: FsDisk::new(store_dir, Some(peers_dir)),
             book: open_book,
-            no_skeptic: options.no_skeptic,
-            dry_run: options.dry_run,
+            request: options.request.clone(),
         };
         let mut signals = Signals::take().map_err(|e| Finding::plain(exit::BUG, format!("signals: {e}")))?;
         let mut engine = Engine::new(cfg, store, world, record).with_reloader(Box::new(reloader));
@@ -525,7 +527,7 @@ fn unfinished_move(store: &mut Store<FsDisk>, repo: &PeerRepo, place: &Place) ->
     let tip = repo.facts().reference(&format!("refs/heads/{}", what.branch)).map_err(|e| git_finding(&e))?;
     if tip.is_none() {
         let (records, _) = runs::list(store.disk()).map_err(Finding::from)?;
-        return Err(crate::land::of_move(repo, place, &records, what)?);
+        return Err(super::gone::of_move(repo, place, &records, what)?);
     }
     if tip.as_ref() == Some(&what.from) {
         // Nothing was moved. Closed, for the branch may well come to stand there while a turn is open, and
@@ -595,7 +597,7 @@ fn where_to_work(
     base: Option<&CommitId>,
 ) -> Result<(Place, PeerRepo, Option<String>), BootError> {
     let git = |e: peers_git::GitError| git_finding(&e);
-    if options.branch.is_none() && options.worktree.is_none() {
+    if options.request.branch.is_none() && options.request.worktree.is_none() {
         return Ok((place, repo, None));
     }
     let imported = control.import(&repo, base).map_err(git)?;
@@ -603,14 +605,14 @@ fn where_to_work(
     let who = substrate(peers_sys::clock::now());
     let from = repo.facts().head().map_err(git)?.branch;
     let from = from.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
-    if let Some(branch) = &options.branch {
+    if let Some(branch) = &options.request.branch {
         repo.create_branch(branch, &head, &who).map_err(git)?;
         repo.set_head_branch(branch, &who).map_err(git)?;
         return Ok((place, repo, from.or(Some(String::new()))));
     }
-    let dir = match &options.worktree {
-        Some(Some(dir)) => dir.clone(),
-        _ => place.worktrees_dir().join(run_id.as_str()),
+    let dir = match &options.request.worktree {
+        Some(Worktree::At(dir)) => PathBuf::from(dir),
+        Some(Worktree::Default) | None => place.worktrees_dir().join(run_id.as_str()),
     };
     peers_sys::dir::SafeDir::create_root(&dir).map_err(|e| io(&e))?;
     let branch = format!("peers/{run_id}");
@@ -626,7 +628,7 @@ fn lay_down_accepted(place: &Place, there: &Place) -> Result<(), BootError> {
     let peers = there
         .open_work()
         .map_err(Finding::from)?
-        .create_subdir(crate::place::PEERS_DIR)
+        .create_subdir(peers_place::PEERS_DIR)
         .map_err(|e| io(&e))?;
     for file in [layout::peers::CONFIG, layout::peers::GOALS] {
         let bytes = peers_store::accept::read_bytes(&mut from, file).map_err(Finding::from)?;

@@ -8,13 +8,14 @@ use peers_git::GitError;
 use peers_model::verdict::TreeKey;
 use peers_model::{CommitId, GoalId, TickNo};
 use peers_sys::dir::Kind;
+use peers_sys::error::chain;
 use peers_sys::{FileError, SafeDir, term};
 
 use super::mend::{self, quoted};
 use super::putback::Stored;
 use super::stopped::unimportable;
 use super::turn::TurnMark;
-use super::{GitRepo, chain, failure};
+use super::{GitRepo, failure};
 use crate::cache::BUILT;
 use crate::ports::{GateCopy, RepoFailure, RepoHarvest, Scopes};
 

@@ -7,13 +7,14 @@ use peers_core::machine::{CommitSeen, HeadFacts, Origin};
 use peers_git::{CliError, CommitFact, Generation, GitError, NewCommit, PeerRepo};
 use peers_model::claim::{Claimed, CommitClaims};
 use peers_model::{CommitId, GoalId, TickNo, TreeId};
+use peers_sys::error::chain;
 use peers_sys::term;
 
 use super::kept;
 use super::mend::{self, aside, quoted};
 use super::putback::{Stored, Whose, moved_words, not_back, text, texts};
 use super::turn::TurnMark;
-use super::{GitRepo, UNREADABLE_REFS, chain, correction_mark, failure, is_substrate, no_space, substrate};
+use super::{GitRepo, UNREADABLE_REFS, correction_mark, failure, is_substrate, no_space, substrate};
 use crate::ports::{RepoFailure, RepoHarvest, Scopes};
 
 /// A review that passes: of which goal, and the paths that it may name.

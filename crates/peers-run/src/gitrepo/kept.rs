@@ -3,11 +3,12 @@
 use peers_git::{Begun, GuardChange, GuardItem, LeftOut, PeerRepo};
 use peers_model::TickNo;
 use peers_sys::dir::{FileError, SafeDir};
+use peers_sys::error::chain;
 use peers_sys::term;
 
 use super::mend::quoted;
 use super::turn::TurnMark;
-use super::{GitRepo, chain, failure};
+use super::{GitRepo, failure};
 use crate::ports::{RepoFailure, RepoHarvest};
 
 /// Where copies go, in our directory beside the control git dir.

@@ -3,6 +3,7 @@
 use peers_git::{BranchState, BusyState, GitError, GuardItem, PeerRepo, RepoError};
 use peers_model::{CommitId, TickNo};
 use peers_sys::dir::SafeDir;
+use peers_sys::error::chain;
 use peers_sys::term;
 
 use super::stopped::unsound;
@@ -266,7 +267,7 @@ impl GitRepo {
         match peer.name_commit(&name, commit, &who) {
             Ok(()) => Ok(format!("; it cannot be imported and stays as `{name}`")),
             Err(error) => {
-                tracing::warn!(error = %super::chain(&error), "a commit could not be named");
+                tracing::warn!(error = %chain(&error), "a commit could not be named");
                 Ok(format!("; it cannot be imported: {commit}"))
             }
         }

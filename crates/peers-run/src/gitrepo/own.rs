@@ -2,9 +2,10 @@
 
 use peers_git::{Completed, ControlDir, Generation, Git, GitError, PeerRepo, RefValue, Remade, SalvageSeen};
 use peers_model::CommitId;
+use peers_sys::error::chain;
 use peers_sys::term;
 
-use super::{GitRepo, chain, failure, substrate};
+use super::{GitRepo, failure, substrate};
 use crate::ports::RepoFailure;
 
 /// Names in one warning.

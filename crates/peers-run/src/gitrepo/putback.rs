@@ -5,11 +5,12 @@ use std::collections::{BTreeSet, HashSet};
 use peers_core::cheat::{TurnDiff, Weakening, weakenings, weakenings_since};
 use peers_git::{GitError, PeerRepo};
 use peers_model::{CommitId, TickNo, TreeId};
+use peers_sys::error::chain;
 use peers_sys::term;
 use serde::{Deserialize, Serialize};
 
 use super::mend::{aside, quoted};
-use super::{GitRepo, chain, failure, substrate};
+use super::{GitRepo, failure, substrate};
 use crate::ports::RepoFailure;
 
 /// Characters of a long name in a warning.

@@ -7,13 +7,14 @@ use std::path::Path;
 
 use peers_git::{BranchState, GitError, PeerRepo, RefValue};
 use peers_model::{CommitId, TickNo};
+use peers_place::made_again;
 use peers_sys::dir::SafeDir;
+use peers_sys::error::chain;
 use peers_sys::term::{self, quoted as word};
 
 use super::mend::{aside, quoted};
 use super::turn::TurnMark;
 use super::{GitRepo, failure, substrate};
-use crate::place::made_again;
 use crate::ports::RepoFailure;
 
 /// A failure to read the git directory of the agents: whatever it is, the repository is at fault.
@@ -154,7 +155,7 @@ impl GitRepo {
         } else {
             match self.control.salvage(&name, from, &self.work_dir, &who) {
                 Ok(copy) => kept.push(copy.name),
-                Err(error) => tracing::warn!(error = %super::chain(&error), "the work tree was not copied"),
+                Err(error) => tracing::warn!(error = %chain(&error), "the work tree was not copied"),
             }
         }
         if let Ok(peer) = self.open() {

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use peers_git::{BusyState, Generation, GitError, GuardSnapshot, IndexMark, PeerRepo, RefValue, Unfinished};
 use peers_model::{CommitId, TickNo, TreeId, limits};
+use peers_sys::error::chain;
 use serde::{Deserialize, Serialize};
 
 use super::putback::{Stored, Whose};
 use super::stopped::unimportable;
 use super::unopened::Mended;
-use super::{GitRepo, PROTECTED, UNREADABLE_REFS, chain, failure};
+use super::{GitRepo, PROTECTED, UNREADABLE_REFS, failure};
 use crate::ports::RepoFailure;
 
 /// A mark is as large as this and no larger: one that could not be read after a crash is none.

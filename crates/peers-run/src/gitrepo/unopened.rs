@@ -5,10 +5,11 @@ use peers_core::state::OpenTick;
 use peers_git::{GuardChange, GuardItem};
 use peers_model::CommitId;
 use peers_sys::dir::SafeDir;
+use peers_sys::error::chain;
 use serde::{Deserialize, Serialize};
 
 use super::turn::{MARK_CAP, TURN_FILE, TurnMark, fits};
-use super::{GitRepo, chain, gates, mend};
+use super::{GitRepo, gates, mend};
 use crate::ports::{RepoFailure, RepoHarvest};
 
 /// What survives a crash while gates run.

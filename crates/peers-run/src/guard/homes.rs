@@ -82,7 +82,8 @@ impl ToolHomes {
     }
 
     /// The first that is not what it was when a command began that runs gates outside of a loop.
-    pub(crate) fn changed_meanwhile(&self) -> Option<String> {
+    #[must_use]
+    pub fn changed_meanwhile(&self) -> Option<String> {
         let Changed { path, what, .. } = self.first_changed()?;
         Some(format!(
             "tamper:tool-home: {path}, which decides what build tools do in gates, {what} while gates ran, so \

@@ -16,14 +16,16 @@ use crate::ports::{Repo, RepoFailure};
 
 /// What the journal says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known<'a> {
-    pub(crate) state: &'a State,
-    pub(crate) authors: &'a Authors,
+pub struct Known<'a> {
+    /// The fold of the journal.
+    pub state: &'a State,
+    /// Who made which commit.
+    pub authors: &'a Authors,
 }
 
 /// Why that cannot be read.
 #[derive(Debug, Error)]
-pub(crate) enum Unread {
+pub enum Unread {
     /// The repository.
     #[error(transparent)]
     Repo(#[from] RepoFailure),
@@ -33,7 +35,10 @@ pub(crate) enum Unread {
 }
 
 /// Gathers it for a turn of this peer.
-pub(crate) fn facts<R: Repo, D: Disk>(
+///
+/// # Errors
+/// [`Unread`].
+pub fn facts<R: Repo, D: Disk>(
     repo: &mut R,
     disk: &mut D,
     known: Known<'_>,

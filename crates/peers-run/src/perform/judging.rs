@@ -10,7 +10,7 @@ use peers_model::verdict::{Judged, Place, TreeKey, Verdict};
 use peers_model::{GoalId, TickNo, limits};
 use peers_sys::term;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::engine::{Engine, Judging};
 use crate::ports::{Clock, GateJob, Guard, Observer, Procs, Repo, Round, World};
 
@@ -59,7 +59,8 @@ fn named(paths: &[String]) -> String {
 }
 
 /// Gates in the order of the file, but none before one that it needs.
-pub(crate) fn in_order_of_need(gates: &[GoalId], goals: &[Goal]) -> Vec<GoalId> {
+#[must_use]
+pub fn in_order_of_need(gates: &[GoalId], goals: &[Goal]) -> Vec<GoalId> {
     let needs = |id: &GoalId| goal::gate_of(goals, id).map(|gate| gate.needs.as_slice());
     let mut left: Vec<GoalId> = gates.to_vec();
     let mut ordered = Vec::new();
@@ -75,7 +76,7 @@ pub(crate) fn in_order_of_need(gates: &[GoalId], goals: &[Goal]) -> Vec<GoalId> 
 
 /// Takes from `left`, which is in the order of need, what can be judged together in the work tree. Of gates in
 /// a kept copy each runs alone: what one leaves there is taken away before the next.
-pub(crate) fn next_together(left: &mut Vec<GoalId>, goals: &[Goal]) -> Vec<GoalId> {
+pub fn next_together(left: &mut Vec<GoalId>, goals: &[Goal]) -> Vec<GoalId> {
     let mut later: Vec<GoalId> = Vec::new();
     let mut now = Vec::new();
     for id in left.drain(..) {
@@ -96,12 +97,8 @@ pub(crate) fn next_together(left: &mut Vec<GoalId>, goals: &[Goal]) -> Vec<GoalI
 ///
 /// Where `setup` failed there is one more, whatever the gate asks for: a network may have been away for a
 /// moment. After two failures in a row it was no moment, neither for this gate nor for those after it.
-pub(crate) fn one_more(
-    goals: &[Goal],
-    answered: &[Judged],
-    previous: Option<&Judged>,
-    judged: &Judged,
-) -> bool {
+#[must_use]
+pub fn one_more(goals: &[Goal], answered: &[Judged], previous: Option<&Judged>, judged: &Judged) -> bool {
     if judged.setup_failed {
         return !previous.into_iter().chain(answered).any(|other| other.setup_failed);
     }
@@ -112,7 +109,8 @@ pub(crate) fn one_more(
 }
 
 /// An answer with the attempts that went before it.
-pub(crate) fn after(tried: Option<Judged>, mut judged: Judged) -> Judged {
+#[must_use]
+pub fn after(tried: Option<Judged>, mut judged: Judged) -> Judged {
     if let Some(before) = tried {
         judged.attempts = judged.attempts.saturating_add(before.attempts);
         judged.duration_ms = judged.duration_ms.saturating_add(before.duration_ms);
@@ -122,7 +120,8 @@ pub(crate) fn after(tried: Option<Judged>, mut judged: Judged) -> Judged {
 }
 
 /// What a gate is told that changed what it judges.
-pub(crate) fn changed_the_tree(changed: &str, verdict: &Verdict) -> String {
+#[must_use]
+pub fn changed_the_tree(changed: &str, verdict: &Verdict) -> String {
     let what = if changed.is_empty() { "its files" } else { changed };
     let said = verdict.diagnostic();
     let said = if said.is_empty() { String::new() } else { format!("\n{said}") };

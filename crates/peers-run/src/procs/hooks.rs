@@ -220,7 +220,7 @@ impl OneHook {
             match running.run_fed(&spawn, Some(self.input.clone()), log).await {
                 Ok(finished) => finished,
                 Err(error) => {
-                    return Some(format!("could not be started: {}", crate::gitrepo::chain(&error)));
+                    return Some(format!("could not be started: {}", peers_sys::error::chain(&error)));
                 }
             };
         match exit {

@@ -135,7 +135,7 @@ pub fn outlook(peer: &PeerSpec, prices: &BTreeMap<String, Price>) -> Outlook {
 }
 
 /// What to cap where a peer tells nothing, or what it likes.
-pub(crate) const ALWAYS_HOLDS: &str = "cap what always holds: `max_iterations`, `max_runtime_s`, `deadline`";
+pub const ALWAYS_HOLDS: &str = "cap what always holds: `max_iterations`, `max_runtime_s`, `deadline`";
 
 /// Cells of a model's name that are shown.
 const NAME: usize = 80;

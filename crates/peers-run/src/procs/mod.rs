@@ -59,11 +59,11 @@ use tokio::task::JoinHandle;
 pub use capture::Capture;
 pub use gates::{Cancel, run_gates};
 pub use hooks::HookNews;
-pub(crate) use launch::ALWAYS_HOLDS;
+pub use launch::ALWAYS_HOLDS;
 pub use launch::{Outlook, outlook, required_env, tool_spec};
-pub(crate) use probe::{Said, ask, program};
+pub use probe::{Said, ask, program};
 pub use progress::{Live, LiveGates, LiveHook, LivePeer, Progress};
-pub(crate) use recover::reap_run;
+pub use recover::reap_run;
 pub use verify::{Extra, ExtraResult, run_extra};
 
 use crate::env::{Host, OperatorEnv};
@@ -153,12 +153,13 @@ impl Site {
     }
 
     /// The same where the tree moved: no green one is kept, and one that is not drops what it refutes.
-    pub(crate) fn fall(&self, verdicts: &[Judged]) -> Option<Verdicts> {
+    #[must_use]
+    pub fn fall(&self, verdicts: &[Judged]) -> Option<Verdicts> {
         self.kept.stand(verdicts, Stood::Moved, clock::now(), &self.spec.repo)
     }
 
     /// From here on no kept answer is taken.
-    pub(crate) fn ask_anew(&self) {
+    pub fn ask_anew(&self) {
         self.kept.ask_anew();
     }
 

@@ -7,6 +7,7 @@ use peers_core::machine::{Ceiling, Event, RunPeer};
 use peers_model::TickNo;
 use peers_model::config::PeerSpec;
 use peers_model::outcome::PeerExit;
+use peers_sys::error::chain;
 use peers_sys::spawn::RawExit;
 use peers_tools::{Ask, CommandPlan, adapter};
 
@@ -15,22 +16,24 @@ use super::gate_log::GateLog;
 use super::gates::Cancel;
 use super::launch::{self, tool_spec};
 use super::{Book, OpenBook, RealProcs, Site, channel};
-use crate::gitrepo::chain;
 use crate::ports::Procs as _;
 
 /// What a program said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
+pub struct Said {
     /// Its exit code; absent where a signal or its time limit ended it.
-    pub(crate) code: Option<i32>,
+    pub code: Option<i32>,
     /// It was ended at its time limit.
-    pub(crate) timed_out: bool,
+    pub timed_out: bool,
     /// Standard output, then standard error, secrets hidden.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// Runs a command line in the environment of this peer. Used inside a `LocalSet`, as [`RealProcs`] is.
-pub(crate) async fn program(
+///
+/// # Errors
+/// [`String`].
+pub async fn program(
     site: &Rc<Site>,
     peer: &PeerSpec,
     argv: Vec<String>,
@@ -57,12 +60,10 @@ pub(crate) async fn program(
 
 /// Sends one prompt by the launcher of the loop and waits for the end of the turn. An error is no failure of
 /// the peer's. Used inside a `LocalSet`, as [`RealProcs`] is.
-pub(crate) async fn ask(
-    site: Rc<Site>,
-    book: Book,
-    peer: &PeerSpec,
-    prompt: &str,
-) -> Result<PeerExit, String> {
+///
+/// # Errors
+/// [`String`].
+pub async fn ask(site: Rc<Site>, book: Book, peer: &PeerSpec, prompt: &str) -> Result<PeerExit, String> {
     let (events, mut arriving) = channel();
     let mut procs = RealProcs::new(site, OpenBook::new(book), events);
     procs.run_peer(&RunPeer {

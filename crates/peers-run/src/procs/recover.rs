@@ -45,7 +45,7 @@ pub(super) fn reap(run: Option<&RunId>, _tick: Option<TickNo>, spawned: Option<&
 }
 
 /// Ends what a command outside of a loop left that was killed, gates and what they started.
-pub(crate) fn reap_run(run: &RunId) {
+pub fn reap_run(run: &RunId) {
     let survivors = reap(Some(run), None, None);
     if !survivors.is_empty() {
         tracing::warn!(?survivors, "processes of a killed command could not be ended");

@@ -174,6 +174,7 @@ fn record(run: &RunId, digests: &Digests) -> RunRecord {
         v: 1,
         run_id: run.clone(),
         argv: Vec::new(),
+        request: peers_model::RunRequest::default(),
         version: "test".into(),
         sandbox: "none".into(),
         tier: 0,

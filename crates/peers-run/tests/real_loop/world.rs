@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use peers_core::state::State;
 use peers_model::RunId;
 use peers_model::record::{ExitRecord, Line, Record, TickRecord};
-use peers_run::place::Place;
-use peers_run::scaffold::{Existing, Gates, InitOptions, InitReport, init};
+use peers_place::Place;
+use peers_setup::{Existing, Gates, InitOptions, InitReport, init};
 use peers_store::project::{self, Project};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, accept, store};
@@ -221,6 +221,8 @@ impl World {
             gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
+            agents: Vec::new(),
+            task: None,
             install: false,
         };
         init(&options, &w.env()).unwrap();
@@ -341,6 +343,8 @@ impl World {
             gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
+            agents: Vec::new(),
+            task: None,
             install: false,
         };
         init(&options, &self.env()).unwrap()

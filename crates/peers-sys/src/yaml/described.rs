@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 
 use peers_model::config::Step;
 use peers_model::keys::{Shape, Table, Text, U32};
-use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, Visitor};
 use serde_json::{Map, Value};
+use serde_saphyr::DuplicateKeyPolicy;
 
 use super::error::place_in;
 use super::tree::{self, At, Content, Node};
-use super::{REPLAYED, YamlError, closest, from_str, is_empty, options};
+use super::{REPLAYED, YamlError, closest, is_empty, options};
 
 /// Longest piece of a value in a message, in characters.
 const SHOWN: usize = 60;
@@ -54,14 +55,23 @@ impl<'t> Document<'t> {
     /// [`YamlError`] for what keeps the whole text from being read: broken syntax, limits, a second
     /// document.
     pub fn read(name: &'t str, text: &'t str) -> Result<Self, YamlError> {
+        // Told with all others.
+        Self::with(name, text, DuplicateKeyPolicy::FirstWins)
+    }
+
+    pub(super) fn with(
+        name: &'t str,
+        text: &'t str,
+        duplicate_keys: DuplicateKeyPolicy,
+    ) -> Result<Self, YamlError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if is_empty(text) {
             return Ok(Self { name, text, root: None });
         }
         let mut limits = options(text.len());
-        // Told with all others.
-        limits.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::FirstWins;
-        serde_saphyr::with_deserializer_from_str_with_options(text, limits, |de| Readable::deserialize(de))
+        limits.duplicate_keys = duplicate_keys;
+        // To its end with all its aliases.
+        serde_saphyr::with_deserializer_from_str_with_options(text, limits, |de| IgnoredAny::deserialize(de))
             .map_err(|e| YamlError::new(name, text, &e))?;
         let unread = || YamlError::told(name, text, None, "the file cannot be read as YAML", None);
         Ok(Self { name, text, root: Some(tree::read(text).ok_or_else(unread)?) })
@@ -79,6 +89,12 @@ impl<'t> Document<'t> {
             Value::Object(Map::new())
         };
         Findings { mistakes: walk.mistakes, sound }
+    }
+
+    /// All of it; an empty one is an empty mapping.
+    pub(super) fn root(&self) -> Node {
+        let empty = || Node { at: At { line: 1, column: 1 }, content: Content::Map(Vec::new()).into() };
+        self.root.clone().unwrap_or_else(empty)
     }
 
     /// Where a value stands: the deepest part of the way to it that is there.
@@ -457,7 +473,7 @@ fn fits_bare(text: &str, wanted: &str) -> bool {
 
 /// What the parser takes a scalar for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Scalar {
+pub(super) enum Scalar {
     Null,
     Switch(bool),
     Whole(i128),
@@ -465,8 +481,9 @@ enum Scalar {
     Text,
 }
 
-fn is_null(node: &Node) -> bool {
-    matches!(scalar(node), Scalar::Null)
+pub(super) fn is_null(node: &Node) -> bool {
+    // Nothing longer stands for nothing.
+    node.text().is_some_and(|text| text.len() <= "null".len()) && matches!(scalar(node), Scalar::Null)
 }
 
 fn number(node: &Node) -> Option<f64> {
@@ -478,7 +495,7 @@ fn number(node: &Node) -> Option<f64> {
     }
 }
 
-fn scalar(node: &Node) -> Scalar {
+pub(super) fn scalar(node: &Node) -> Scalar {
     match &*node.content {
         Content::Scalar { text, plain: true, tagged: false, .. } => classify(text),
         Content::Scalar { .. } | Content::List(_) | Content::Map(_) => Scalar::Text,
@@ -494,7 +511,9 @@ fn classify(text: &str) -> Scalar {
     if text.len() > 80 || text.contains(['\n', '#']) {
         return Scalar::Text;
     }
-    from_str::<Scalar>("", text).unwrap_or(Scalar::Text)
+    let asked = |de: serde_saphyr::Deserializer<'_, '_>| Scalar::deserialize(de);
+    serde_saphyr::with_deserializer_from_str_with_options(text, options(text.len()), asked)
+        .unwrap_or(Scalar::Text)
 }
 
 impl<'de> Deserialize<'de> for Scalar {
@@ -529,14 +548,5 @@ impl<'de> Deserialize<'de> for Scalar {
             }
         }
         d.deserialize_any(Any)
-    }
-}
-
-/// Any document, read to its end with all its aliases, and thrown away.
-struct Readable;
-
-impl<'de> Deserialize<'de> for Readable {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        serde::de::IgnoredAny::deserialize(d).map(|_| Self)
     }
 }

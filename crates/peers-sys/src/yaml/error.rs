@@ -58,8 +58,7 @@ impl YamlError {
     pub(super) fn new(name: &str, text: &str, error: &Saphyr) -> Self {
         let place = error.location().filter(|at| at.line() > 0);
         let (mut line, mut column) = place.map(|at| place_in(text, at.line(), at.column())).unzip();
-        let key = line.zip(column).and_then(|(line, column)| key_at(text, line, column));
-        let (message, hint) = explain(error, key);
+        let message = explain(error);
         // The parser names the value before it.
         let tab = line.filter(|_| message.ends_with("found a tab")).and_then(|line| tab_from(text, line));
         let (message, hint) = match tab {
@@ -67,7 +66,7 @@ impl YamlError {
                 (line, column) = (Some(at), Some(1));
                 ("a tab in the indentation".to_owned(), Some("indent with blanks".to_owned()))
             }
-            None => (message, hint),
+            None => (message, None),
         };
         Self {
             name: term::inline(name),
@@ -123,25 +122,6 @@ fn tab_from(text: &str, line: u32) -> Option<u32> {
     let before = usize::try_from(line).ok()?.checked_sub(1)?;
     let lines = text.lines().zip(1_u32..).skip(before);
     lines.filter(|(text, _)| text.trim_start_matches(' ').starts_with('\t')).map(|(_, at)| at).next()
-}
-
-/// The key that the place belongs to, if it stands on the same line.
-fn key_at(text: &str, line: u32, column: u32) -> Option<&str> {
-    let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
-    let at =
-        line.char_indices().nth(usize::try_from(column).ok()?.checked_sub(1)?).map_or(line.len(), |c| c.0);
-    let (head, tail) = line.split_at_checked(at)?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let quotes = ['"', '\''];
-    // The place is the key itself, or the value behind it.
-    let bare = tail.trim_start_matches(quotes);
-    let end = bare.find(|c| !plain(c)).unwrap_or(bare.len());
-    if end > 0 && bare.get(end..)?.trim_start_matches(quotes).starts_with(':') {
-        return bare.get(..end);
-    }
-    let key = head.trim_end_matches([' ', '"', '\'']).strip_suffix(':')?.trim_end_matches(quotes);
-    let start = key.rfind(|c| !plain(c)).map_or(0, |at| at + 1);
-    key.get(start..).filter(|key| !key.is_empty())
 }
 
 fn snippet(text: &str, line: u32, column: u32) -> String {

@@ -1,15 +1,15 @@
 //! The only YAML entry.
 //!
 //! Stricter than the parser behind it: booleans and numbers must be real YAML ones, not quoted text;
-//! duplicate keys, unknown tags, further documents and alias bombs are errors. An empty document is an
+//! duplicate keys, tags, further documents and alias bombs are errors. An empty document is an
 //! empty mapping. `null` and a missing value suit only an `Option`. Plain scalars of any look
 //! (`yes`, `8080`) are accepted where a string is wanted, as they are written.
 
 mod described;
 mod error;
 mod hint;
-mod strict;
 mod tree;
+mod typed;
 mod words;
 
 use serde::de::DeserializeOwned;
@@ -33,12 +33,9 @@ const REPLAYED: usize = 10_000;
 /// # Errors
 /// [`YamlError`] with the place in the text.
 pub fn from_str<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, YamlError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let document = if is_empty(text) { "{}" } else { text };
-    serde_saphyr::with_deserializer_from_str_with_options(document, options(text.len()), |de| {
-        T::deserialize(strict::Strict(de))
-    })
-    .map_err(|e| YamlError::new(name, text, &e))
+    let document = Document::with(name, text, serde_saphyr::DuplicateKeyPolicy::Error)?;
+    let root = document.root();
+    T::deserialize(typed::Typed(&root)).map_err(|misfit| document.show(misfit.mistake))
 }
 
 fn is_empty(text: &str) -> bool {

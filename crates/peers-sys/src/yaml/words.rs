@@ -6,25 +6,17 @@ use serde_saphyr::{DefaultMessageFormatter, Error as Saphyr, MessageFormatter};
 use super::hint::closest;
 use super::{ALIASES, DEPTH, REPLAYED};
 
-/// What is wrong, and what may have been meant. `key` is the key at the place of the error.
-pub(super) fn explain(error: &Saphyr, key: Option<&str>) -> (String, Option<String>) {
-    let message = match error {
-        Saphyr::WithSnippet { error, .. } | Saphyr::AliasError { error, .. } => return explain(error, key),
-        Saphyr::SerdeUnknownField { field, expected, .. } => {
-            return (format!("unknown key `{field}`"), suggestion(field, expected));
-        }
-        Saphyr::SerdeUnknownVariant { variant, expected, .. } => {
-            return (format!("unknown value `{variant}`"), suggestion(variant, expected));
-        }
-        Saphyr::SerdeMissingField { field, .. } => format!("missing key `{field}`"),
-        Saphyr::SerdeInvalidType { unexpected, expected, .. }
-        | Saphyr::SerdeInvalidValue { unexpected, expected, .. } => mismatch(unexpected, expected, key),
+pub(super) const MAPPING: &str = "a mapping (`key: value`)";
+pub(super) const LIST: &str = "a list (`- entry`)";
+
+/// What is wrong.
+pub(super) fn explain(error: &Saphyr) -> String {
+    match error {
+        Saphyr::WithSnippet { error, .. } | Saphyr::AliasError { error, .. } => explain(error),
         Saphyr::DuplicateMappingKey { key, .. } => {
             let key = key.as_ref().map(|key| format!(" `{key}`")).unwrap_or_default();
             format!("duplicate key{key}")
         }
-        Saphyr::NullIntoString { .. } => "expected text, found nothing".to_owned(),
-        Saphyr::NonFiniteFloat { value, .. } => format!("`{value}` is no finite number"),
         Saphyr::Unexpected { expected, .. } => format!("expected {}", node(expected)),
         Saphyr::Eof { .. } => "the file ends too early".to_owned(),
         Saphyr::MultipleDocuments { .. } => second_document(),
@@ -44,11 +36,11 @@ pub(super) fn explain(error: &Saphyr, key: Option<&str>) -> (String, Option<Stri
             let text = DefaultMessageFormatter.format_message(other).into_owned();
             if text.contains("recursion limit exceeded") { nested() } else { text }
         }
-    };
-    (message, None)
+    }
 }
 
-fn suggestion(word: &str, expected: &[&'static str]) -> Option<String> {
+/// What may have been meant by a word that is none of these.
+pub(super) fn suggestion(word: &str, expected: &[&'static str]) -> Option<String> {
     if let Some(near) = closest(word, expected.iter().copied()) {
         return Some(format!("did you mean `{near}`?"));
     }
@@ -56,10 +48,10 @@ fn suggestion(word: &str, expected: &[&'static str]) -> Option<String> {
     (!known.is_empty()).then(|| format!("known are {}", known.join(", ")))
 }
 
-fn mismatch(found: &str, expected: &str, key: Option<&str>) -> String {
-    let key = key.map_or_else(|| "expected ".to_owned(), |key| format!("`{key}` must be "));
+/// What a value must be and what it is, from how serde puts it.
+pub(super) fn wanted_and_found(found: &str, expected: &str) -> (String, String) {
     let found = thing(found);
-    match range(expected) {
+    let wanted = match range(expected) {
         Some((least, most)) => {
             let number: Option<i128> =
                 found.rsplit_once('`').and_then(|(head, _)| head.rsplit_once('`')?.1.parse().ok());
@@ -67,10 +59,11 @@ fn mismatch(found: &str, expected: &str, key: Option<&str>) -> String {
                 Some(number) if number < least => format!(" of at least {least}"),
                 _ => format!(" from {least} to {most}"),
             };
-            format!("{key}a whole number{bounds}, found {found}")
+            format!("a whole number{bounds}")
         }
-        None => format!("{key}{}, found {found}", node(expected)),
-    }
+        None => node(expected).to_owned(),
+    };
+    (wanted, found)
 }
 
 /// The least and the greatest value of a number type, as serde names it.
@@ -92,11 +85,11 @@ fn range(expected: &str) -> Option<(i128, i128)> {
 /// What is expected, for people.
 fn node(expected: &str) -> &str {
     match expected {
-        "mapping start" | "a map" | "a mapping" => "a mapping (`key: value`)",
-        "sequence start" | "a sequence" => "a list (`- entry`)",
+        "mapping start" | "a map" | "a mapping" => MAPPING,
+        "sequence start" | "a sequence" => LIST,
         "string scalar" | "scalar" | "a string" | "a scalar string node" => "text",
         "non-scalar key" | "value" => "a value",
-        other if other.starts_with("struct ") => "a mapping (`key: value`)",
+        other if other.starts_with("struct ") => MAPPING,
         other => other,
     }
 }

@@ -4,7 +4,7 @@ use peers_model::PeerName;
 use peers_sys::term;
 
 use crate::death::Death;
-use crate::row::RecentTick;
+use crate::ticks::RecentTick;
 
 /// Terminal cells of an error.
 const ERROR: usize = 120;

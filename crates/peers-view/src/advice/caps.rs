@@ -59,7 +59,7 @@ pub(super) fn reached(facts: &Facts<'_>, kind: BudgetKind) -> Vec<Step> {
         }
         BudgetKind::MaxConsecutiveFailures => vec![
             Step::from("find out why the last turns failed (")
-                .run(facts.replay(crate::row::RecentTick::failed))
+                .run(facts.replay(crate::ticks::RecentTick::failed))
                 .say(")"),
             Step::default().mention(facts.resume()).say(": a new run counts anew"),
         ],

@@ -6,13 +6,14 @@ use peers_model::{PeerName, TickNo, Timestamp};
 use peers_store::runs::RunRecord;
 
 use super::spelling::Spelling;
+use crate::asked::Unknown;
 use crate::budget::{Amount, BudgetRow};
 use crate::gates::GateFact;
 use crate::liveness::Liveness;
-use crate::loopview::Core;
 use crate::peers::PeerRow;
-use crate::row::{RecentTick, Unknown};
 use crate::sourced::Sourced;
+use crate::standing::Core;
+use crate::ticks::RecentTick;
 
 /// What is known of a loop. What is absent is not known.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) spelling: &'a Spelling,
     /// Whether it runs, and if not, why.
     pub(crate) live: Sourced<&'a Liveness>,
+    /// It has no `.peers/`.
+    pub(crate) bare: bool,
     /// What is known where nobody can say how it stands.
     pub(crate) unknown: Option<&'a Unknown>,
     /// What is wrong with the journal.

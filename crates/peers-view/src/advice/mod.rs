@@ -19,4 +19,4 @@ pub(crate) use facts::Facts;
 pub(crate) use peer::{back, out};
 pub use spelling::Spelling;
 pub(crate) use stopped::{is_alarming, level_of};
-pub(crate) use table::{FOREIGN_LOCK, attention};
+pub(crate) use table::{FOREIGN_LOCK, NOT_SET_UP, attention};

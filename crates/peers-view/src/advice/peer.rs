@@ -10,7 +10,7 @@ use peers_model::{PeerName, Timestamp, login};
 use super::facts::{Facts, replay};
 use crate::liveness::Liveness;
 use crate::peers::PeerRow;
-use crate::row::RecentTick;
+use crate::ticks::RecentTick;
 use crate::words;
 
 /// Characters of why a peer has no turns.

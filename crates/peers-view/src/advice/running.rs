@@ -15,8 +15,8 @@ use super::{again, caps};
 use crate::budget::BudgetRow;
 use crate::gates::REDS;
 use crate::liveness::Liveness;
-use crate::loopview::Core;
-use crate::row::RecentTick;
+use crate::standing::Core;
+use crate::ticks::RecentTick;
 use crate::words::{self, count, duration_ms};
 
 /// So many failures in a row are.
@@ -254,7 +254,7 @@ fn projected(facts: &Facts<'_>, core: &Core, row: &BudgetRow) -> bool {
     let (Some(cap), Some(needed)) = (row.cap, facts.needed) else { return false };
     let left =
         u64::from(needed.saturating_sub(core.converge.clean_ticks)).max(u64::from(!core.converge.complete));
-    let each = |of: fn(&crate::row::RecentTick) -> Option<u64>| {
+    let each = |of: fn(&crate::ticks::RecentTick) -> Option<u64>| {
         let known: Vec<u64> = facts.ticks.iter().filter_map(of).collect();
         let n = u64::try_from(known.len()).ok().filter(|_| known.len() >= KNOWN)?;
         known.into_iter().fold(0, u64::saturating_add).checked_div(n)

@@ -11,7 +11,7 @@ use super::facts::{Facts, replay};
 use super::{again, caps, peer};
 use crate::diagnostic::stop_detail;
 use crate::liveness::{CrashKind, Liveness, OpenTurn};
-use crate::row::RecentTick;
+use crate::ticks::RecentTick;
 
 /// Terminal cells of the command of a gate.
 const COMMAND: usize = 60;

@@ -18,11 +18,16 @@ const LITTLE_SPACE: u64 = 1024 * 1024 * 1024;
 /// So long a loop may be not known of before somebody has to look, milliseconds.
 const UNKNOWN_MS: u64 = 120_000;
 
+/// The code of a project that has no `.peers/`.
+pub(crate) const NOT_SET_UP: &str = "not-set-up";
 /// What is said where somebody holds the lock of older systems: nothing of what it says of itself.
 pub(crate) const FOREIGN_LOCK: &str = "somebody holds `.peers/run.lock`, the lock of an older system, which agents can hold too: nothing starts before that is free";
 
 /// What the loop asks of its operator.
 pub(crate) fn attention(facts: &Facts<'_>) -> Attention {
+    if facts.bare {
+        return Attention::of(vec![not_set_up()], facts.spelling);
+    }
     // Among equals the first one stands for the loop, so that comes first what has to be seen to first.
     let mut found: Vec<Advice> = damage(facts).into_iter().collect();
     let live = facts.live.value().copied();
@@ -55,6 +60,12 @@ pub(crate) fn attention(facts: &Facts<'_>) -> Attention {
         found.extend(refused(facts, None));
     }
     Attention::of(found, facts.spelling)
+}
+
+/// Nothing is there that could be asked about.
+fn not_set_up() -> Advice {
+    let advice = Advice::new(Level::Act, NOT_SET_UP, "it is not set up: it has no `.peers/`");
+    advice.then(Step::of(Command::peers("init")).say(" sets it up"))
 }
 
 /// Nobody can say whether it runs.

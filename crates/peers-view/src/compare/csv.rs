@@ -2,7 +2,7 @@
 
 use peers_sys::term;
 
-use super::{Comparison, Value};
+use super::columns::{Comparison, Value};
 
 /// The comparison as RFC 4180 has it: a line for each measure, first the values, then by how much each further
 /// column differs from the first, then whether each value is at least that much. Lines end in CR LF.

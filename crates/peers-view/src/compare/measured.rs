@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use peers_core::budget::Caps;
 use peers_core::state::State;
 use peers_model::outcome::StopReason;
-use peers_model::record::{Line, Record, TickRecord};
+use peers_model::reader::RecordReader;
+use peers_model::record::{ExitRecord, Line, Record, RunStarted, TickRecord};
 use peers_model::{PeerName, RunId, Timestamp, Tokens, Usd};
-use peers_store::journal::{Journal, JournalError};
+use peers_store::journal::Journal;
 use peers_store::runs;
-use peers_store::{Disk, Position, StoreError};
+use peers_store::{Disk, Position, StoreError, store};
 use serde::Serialize;
 
-use crate::loopview;
+use crate::sources::{self, Stop};
 use crate::words;
 use peers_core::bugs::Counts;
 
@@ -64,19 +65,6 @@ pub struct AtLeast {
     pub usd: bool,
 }
 
-/// Why a fold ended.
-enum End {
-    /// The run is over.
-    Enough,
-    Store(StoreError),
-}
-
-impl From<JournalError> for End {
-    fn from(error: JournalError) -> Self {
-        Self::Store(error.into())
-    }
-}
-
 impl Measured {
     /// Reads the whole journal; with `run` only that run counts. `None` where there is no such run.
     ///
@@ -85,13 +73,13 @@ impl Measured {
     pub fn read<D: Disk>(disk: &mut D, run: Option<&RunId>) -> Result<Option<Self>, StoreError> {
         let mut fold = Fold { wanted: run, ..Fold::default() };
         let read = Journal::open(disk, &Position::default(), false, |read| fold.line(&read.line));
-        if let Err(End::Store(error)) = read {
+        if let Err(Stop::Store(error)) = read {
             return Err(error);
         }
         if fold.found == 0 && run.is_some() {
             return Ok(None);
         }
-        let config = loopview::read_config(disk);
+        let config = sources::read_config(disk);
         let Fold { state, mut measured, unknown, last, .. } = fold;
         if let Some(config) = config.value() {
             let needed = config.goals.convergence_n.get();
@@ -147,18 +135,20 @@ struct Fold<'a> {
 }
 
 impl Fold<'_> {
-    fn line(&mut self, line: &Line) -> Result<(), End> {
+    fn line(&mut self, line: &Line) -> Result<(), Stop> {
         let mine = self.wanted.is_none_or(|wanted| line.run_id.as_ref() == Some(wanted));
         if !mine && self.found > 0 && matches!(line.record, Record::RunStarted(_)) {
-            return Err(End::Enough);
+            return Err(Stop::Enough);
         }
         let before = (self.state.spent.peer_ms, self.state.spent.gate_ms, self.state.spent.wasted_ms);
         let clean_before = self.state.clean_ticks;
-        let applied = self.state.apply(line.ts, line.run_id.as_ref(), &line.record);
         self.last = line.ts;
-        applied.map_err(|source| End::Store(StoreError::Illegal { seq: line.seq, source }))?;
+        store::apply(&mut self.state, line)?;
         if let Record::Tick(tick) = &line.record {
             self.standing(tick, mine);
+            let usage = tick.exit.usage;
+            self.unknown[0] += u64::from(mine && usage.tokens.is_none());
+            self.unknown[1] += u64::from(mine && usage.usd.is_none());
         }
         if !mine {
             return Ok(());
@@ -176,24 +166,7 @@ impl Fold<'_> {
             .saturating_add(more(spent.peer_ms, before.0))
             .saturating_add(more(spent.gate_ms, before.1));
         measured.wasted_ms = measured.wasted_ms.saturating_add(more(spent.wasted_ms, before.2));
-        match &line.record {
-            Record::Tick(tick) => self.tick(tick),
-            Record::RunStarted(_) => measured.stop = None,
-            Record::Exit(exit) => measured.stop = Some(exit.reason.clone()),
-            Record::TickStarted(_)
-            | Record::PeerSpawned(_)
-            | Record::TurnEnded(_)
-            | Record::CorrectionPlanned(_)
-            | Record::Gates(_)
-            | Record::Proof(_)
-            | Record::Trial(_)
-            | Record::Cooling(_)
-            | Record::CommitsSeen(_)
-            | Record::Operator(_)
-            | Record::MirrorRestored(_)
-            | Record::HookFailed(_)
-            | Record::Checkpoint(_) => {}
-        }
+        line.record.tell((), measured);
         Ok(())
     }
 
@@ -202,20 +175,27 @@ impl Fold<'_> {
         let became = tick.peer_state_after == "degraded" && was.as_deref() != Some("degraded");
         self.measured.degraded += u64::from(became && mine);
     }
+}
 
-    fn tick(&mut self, tick: &TickRecord) {
-        let measured = &mut self.measured;
-        measured.iterations += 1;
-        measured.success += u64::from(tick.success);
-        measured.no_handoff += u64::from(!tick.success && tick.classification == "success");
-        measured.idle_timeouts += u64::from(tick.classification == "idle-timeout");
-        measured.api_errors += u64::from(tick.classification == "api-error");
+impl RecordReader<()> for Measured {
+    fn run_started(&mut self, (): (), _run: &RunStarted) {
+        self.stop = None;
+    }
+
+    fn exit(&mut self, (): (), exit: &ExitRecord) {
+        self.stop = Some(exit.reason.clone());
+    }
+
+    fn tick(&mut self, (): (), tick: &TickRecord) {
+        self.iterations += 1;
+        self.success += u64::from(tick.success);
+        self.no_handoff += u64::from(!tick.success && tick.classification == "success");
+        self.idle_timeouts += u64::from(tick.classification == "idle-timeout");
+        self.api_errors += u64::from(tick.classification == "api-error");
         let usage = tick.exit.usage;
-        measured.tokens = Some(measured.tokens.unwrap_or_default() + usage.tokens.unwrap_or_default());
-        measured.usd = Some(measured.usd.unwrap_or_default() + usage.usd.unwrap_or_default());
-        self.unknown[0] += u64::from(usage.tokens.is_none());
-        self.unknown[1] += u64::from(usage.usd.is_none());
-        measured.at_least.tokens |= usage.tokens.is_none() || tick.exit.at_least;
-        measured.at_least.usd |= usage.usd.is_none() || tick.exit.at_least;
+        self.tokens = Some(self.tokens.unwrap_or_default() + usage.tokens.unwrap_or_default());
+        self.usd = Some(self.usd.unwrap_or_default() + usage.usd.unwrap_or_default());
+        self.at_least.tokens |= usage.tokens.is_none() || tick.exit.at_least;
+        self.at_least.usd |= usage.usd.is_none() || tick.exit.at_least;
     }
 }

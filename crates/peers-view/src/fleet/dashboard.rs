@@ -3,9 +3,9 @@
 use peers_model::Usd;
 use peers_sys::term;
 
+use super::all::{Fleet, Summary, cost_cell, gates_cell};
 use super::grid::{Column, Grid};
 use super::list::tone;
-use super::{Fleet, Summary, cost_cell, gates_cell};
 use crate::advice::Level;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::row::{LoopRow, LoopState};
@@ -195,7 +195,7 @@ fn cells(fleet: &Fleet<'_>, row: &LoopRow) -> Vec<Cell> {
 fn state(row: &LoopRow) -> &str {
     match row.state {
         LoopState::Stopped => row.outcome.as_deref().unwrap_or("stopped"),
-        state => state.word(),
+        _ => row.state_word(),
     }
 }
 

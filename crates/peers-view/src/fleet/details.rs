@@ -1,17 +1,20 @@
 //! `peers-ctl dashboard --project`: one loop in more detail.
 
+use std::ops::ControlFlow;
+
 use peers_model::outcome::StopReason;
 use peers_model::record::{Line, Record};
 use peers_model::{PeerName, TickNo, Timestamp};
-use peers_store::{Area, Disk, journal, layout};
+use peers_store::Disk;
 use serde::Serialize;
 
+use super::all::{cost_cell, gates_cell};
 use super::list::tone;
-use super::{cost_cell, gates_cell};
+use crate::backwards::{self, Window, tag};
 use crate::bugs::BugsView;
-use crate::json;
+use crate::json::{self, Envelope};
 use crate::page::{Cell, Colour, Page, Tone};
-use crate::row::{LoopRow, RowWarning, lines, tag};
+use crate::row::LoopRow;
 use crate::sourced::Sourced;
 use crate::words::{self, ago, count};
 
@@ -77,36 +80,27 @@ impl Passed {
 
     /// The newest, oldest first, from the end of the journal.
     pub fn read<D: Disk>(disk: &mut D) -> Sourced<Vec<Self>> {
-        let segments = match journal::segments(disk) {
-            Ok(segments) => segments,
-            Err(error) => return Sourced::Unreadable(words::chain(&error)),
-        };
-        let (mut found, mut left) = (Vec::new(), LOOK);
-        for number in segments.iter().rev() {
-            let path = layout::segment(*number);
-            let read = disk.len(Area::Store, &path).and_then(|len| {
-                let len = len.unwrap_or_default();
-                let size = len.min(left);
-                left -= size;
-                Ok((disk.read_at(Area::Store, &path, len - size, size)?, size < len))
-            });
-            let (bytes, inside) = match read {
-                Ok(read) => read,
-                Err(error) => return Sourced::Unreadable(words::chain(&error)),
-            };
-            let lines = lines(&bytes);
-            for line in lines.get(usize::from(inside)..).unwrap_or_default().iter().rev() {
-                if matches!(tag(line), Some(b"tick" | b"exit")) && found.len() < PASSED {
-                    let line = serde_json::from_slice::<Line>(line).ok();
+        let mut found = Vec::new();
+        let window = Window { first: LOOK, most: LOOK };
+        let read = backwards::newest(disk).and_then(|newest| {
+            backwards::pieces(disk, newest, window, |piece| {
+                for text in
+                    piece.lines.iter().rev().filter(|text| matches!(tag(text), Some(b"tick" | b"exit")))
+                {
+                    if found.len() == PASSED {
+                        return ControlFlow::Break(());
+                    }
+                    let line = serde_json::from_slice::<Line>(text).ok();
                     found.extend(line.as_ref().and_then(Self::of));
                 }
-            }
-            if found.len() >= PASSED || left == 0 {
-                break;
-            }
-        }
+                ControlFlow::Continue(())
+            })
+        });
         found.reverse();
-        Sourced::Fresh(found)
+        match read {
+            Ok(_) => Sourced::Fresh(found),
+            Err(error) => Sourced::Unreadable(words::chain(&error)),
+        }
     }
 }
 
@@ -125,20 +119,14 @@ pub struct ProjectDetails {
 #[must_use]
 pub fn project_json(row: &LoopRow, details: &ProjectDetails, now: Timestamp) -> String {
     #[derive(Serialize)]
-    struct Document<'a> {
-        generated_at: Timestamp,
-        data: Data<'a>,
-        warnings: &'a [RowWarning],
-    }
-    #[derive(Serialize)]
     struct Data<'a> {
         project: &'a LoopRow,
         #[serde(flatten)]
         details: &'a ProjectDetails,
     }
     let data = Data { project: row, details };
-    let document = Document { generated_at: now, data, warnings: &row.warnings };
-    json::document("peers-ctl.dashboard/1", &document)
+    let envelope = Envelope { generated_at: now, data, warnings: &row.warnings };
+    json::document("peers-ctl.dashboard/1", &envelope)
 }
 
 /// One loop for people. Ends in a newline.
@@ -158,7 +146,7 @@ fn head(page: &mut Page, row: &LoopRow, details: &ProjectDetails, now: Timestamp
     let ended = row.outcome.as_deref().map(|outcome| format!(" ({outcome})")).unwrap_or_default();
     let pid = row.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
     page.field("name", Tone::Strong, &row.name);
-    page.field("state", Tone::Plain, format!("{}{ended}{pid}", row.state.word()));
+    page.field("state", Tone::Plain, format!("{}{ended}{pid}", row.state_word()));
     let top = &row.attention.top;
     page.field(top.level.word(), tone(row), &top.why);
     if let Some(action) = &top.action {
@@ -214,32 +202,27 @@ fn passed(page: &mut Page, passed: &Sourced<Vec<Passed>>, now: Timestamp) {
     if passed.is_empty() {
         return;
     }
-    page.blank();
-    page.line(&[Cell::new(Tone::Strong, "what it did last")]);
-    let rows: Vec<Vec<Cell>> = passed
-        .iter()
-        .rev()
-        .map(|one| match one {
-            Passed::Tick { tick, ts, peer, class, result, reason, pattern } => {
-                let said: Vec<&str> = [reason.as_deref(), pattern.as_deref()].into_iter().flatten().collect();
-                vec![
-                    Cell::new(Tone::Faint, ago(now, *ts)),
-                    Cell::new(Tone::Plain, format!("tick {tick}")),
-                    Cell::new(Tone::Plain, peer.as_str()),
-                    Cell::new(Tone::Plain, class),
-                    Cell::new(if result == "handoff" { Tone::Good } else { Tone::Care }, result),
-                    Cell::cut(Tone::Plain, said.join("; "), TEXT),
-                ]
-            }
-            Passed::Exit { ts, reason, ticks } => vec![
+    page.heading("what it did last");
+    let rows = passed.iter().rev().map(|one| match one {
+        Passed::Tick { tick, ts, peer, class, result, reason, pattern } => {
+            let said: Vec<&str> = [reason.as_deref(), pattern.as_deref()].into_iter().flatten().collect();
+            vec![
                 Cell::new(Tone::Faint, ago(now, *ts)),
-                Cell::new(Tone::Strong, "end"),
-                Cell::cut(Tone::Strong, reason.to_string(), TEXT),
-                Cell::new(Tone::Plain, format!("after {}", count(*ticks, "tick"))),
-            ],
-        })
-        .collect();
-    page.table(2, &rows);
+                Cell::new(Tone::Plain, format!("tick {tick}")),
+                Cell::new(Tone::Plain, peer.as_str()),
+                Cell::new(Tone::Plain, class),
+                Cell::new(if result == "handoff" { Tone::Good } else { Tone::Care }, result),
+                Cell::cut(Tone::Plain, said.join("; "), TEXT),
+            ]
+        }
+        Passed::Exit { ts, reason, ticks } => vec![
+            Cell::new(Tone::Faint, ago(now, *ts)),
+            Cell::new(Tone::Strong, "end"),
+            Cell::cut(Tone::Strong, reason.to_string(), TEXT),
+            Cell::new(Tone::Plain, format!("after {}", count(*ticks, "tick"))),
+        ],
+    });
+    page.table(2, rows);
 }
 
 fn bugs(page: &mut Page, bugs: &Sourced<BugsView>) {
@@ -251,19 +234,15 @@ fn bugs(page: &mut Page, bugs: &Sourced<BugsView>) {
     let open = u64::try_from(bugs.open).unwrap_or(u64::MAX);
     let title = format!("{} open, {} of them blocking", count(open, "bug"), bugs.blocking);
     page.line(&[Cell::new(Tone::Strong, title)]);
-    let rows: Vec<Vec<Cell>> = bugs
-        .rows
-        .iter()
-        .filter(|bug| bug.open.is_some())
-        .take(BUGS)
-        .map(|bug| {
+    page.table(
+        2,
+        bugs.rows.iter().filter(|bug| bug.open.is_some()).take(BUGS).map(|bug| {
             vec![
                 Cell::new(Tone::Plain, bug.severity.as_str()),
                 Cell::new(Tone::Plain, bug.id.as_str()),
                 Cell::new(Tone::Faint, bug.open.unwrap_or_default()),
                 Cell::cut(Tone::Plain, &bug.title, TEXT),
             ]
-        })
-        .collect();
-    page.table(2, &rows);
+        }),
+    );
 }

@@ -1,7 +1,7 @@
 //! `peers-ctl list`.
 
+use super::all::{Fleet, cost_cell, gates_cell};
 use super::grid::{Column, Grid};
-use super::{Fleet, cost_cell, gates_cell};
 use crate::advice::Level;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::row::{LoopRow, LoopState};
@@ -10,7 +10,7 @@ use crate::row::{LoopRow, LoopState};
 const fn columns(why: usize) -> [Column; 11] {
     [
         Column::new("NAME", WHOLE),
-        Column::new("STATE", 8),
+        Column::new("STATE", 10),
         Column::new("OUTCOME", 16),
         Column::new("PID", 10).right(),
         Column::new("TICKS", 8).right(),
@@ -60,7 +60,7 @@ fn state(row: &LoopRow) -> Cell {
         LoopState::Stopped => Tone::Plain,
         LoopState::Fresh => Tone::Faint,
     };
-    Cell::new(tone, row.state.word())
+    Cell::new(tone, row.state_word())
 }
 
 fn plain(text: impl AsRef<str>) -> Cell {

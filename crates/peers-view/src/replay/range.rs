@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 
 use peers_model::outcome::StopReason;
-use peers_model::record::{Line, Record, TickRecord};
+use peers_model::reader::RecordReader;
+use peers_model::record::{ExitRecord, Line, TickRecord};
 use peers_model::{PeerName, RunId, TickNo, Timestamp};
 use peers_store::Disk;
 use peers_store::Position;
 use peers_store::journal::{Journal, JournalError};
 use serde::Serialize;
 
-use crate::json;
+use crate::json::{self, Envelope};
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::ticks::TickRow;
 use crate::words::{count, duration_ms, thousands};
@@ -93,55 +94,52 @@ pub struct RangeTick {
 /// # Errors
 /// [`JournalError`] when the journal is damaged.
 pub fn replay_range<D: Disk>(disk: &mut D, asked: &RangeAsked) -> Result<ReplayRange, JournalError> {
-    let mut range = ReplayRange::default();
-    // The newest tick, whether it is asked for or not.
-    let mut newest = None;
+    let mut taking = Taking { range: ReplayRange::default(), newest: None, asked };
     Journal::open(disk, &Position::default(), false, |read| {
-        take(&mut range, &mut newest, &read.line, asked);
+        read.line.record.tell(&read.line, &mut taking);
         Ok::<(), JournalError>(())
     })?;
-    Ok(range)
+    Ok(taking.range)
 }
 
-fn take(range: &mut ReplayRange, newest: &mut Option<TickNo>, line: &Line, asked: &RangeAsked) {
-    match &line.record {
-        Record::Tick(tick) => {
-            range.ticks += 1;
-            *newest = Some(tick.iteration);
-            if !asked.takes(tick) {
-                return;
-            }
+struct Taking<'a> {
+    range: ReplayRange,
+    /// The newest tick, whether it is asked for or not.
+    newest: Option<TickNo>,
+    asked: &'a RangeAsked,
+}
+
+impl Taking<'_> {
+    fn push(&mut self, item: RangeItem) {
+        let range = &mut self.range;
+        range.items.push_back(item);
+        if range.items.len() > TICKS {
+            let gone = range.items.pop_front();
+            range.left_out += u64::from(matches!(gone, Some(RangeItem::Tick(_))));
+        }
+    }
+}
+
+impl<'l> RecordReader<&'l Line> for Taking<'_> {
+    fn tick(&mut self, line: &'l Line, tick: &TickRecord) {
+        self.range.ticks += 1;
+        self.newest = Some(tick.iteration);
+        if self.asked.takes(tick) {
             let row = TickRow::of(line.ts, line.run_id.as_ref(), tick);
             let (tool, peer_state_after) = (tick.tool.clone(), tick.peer_state_after.clone());
-            range.items.push_back(RangeItem::Tick(Box::new(RangeTick { row, tool, peer_state_after })));
+            self.push(RangeItem::Tick(Box::new(RangeTick { row, tool, peer_state_after })));
         }
-        Record::Exit(exit) if newest.is_some_and(|tick| asked.covers(tick)) => {
-            range.items.push_back(RangeItem::Exit {
+    }
+
+    fn exit(&mut self, line: &'l Line, exit: &ExitRecord) {
+        if self.newest.is_some_and(|tick| self.asked.covers(tick)) {
+            self.push(RangeItem::Exit {
                 ts: line.ts,
                 run_id: line.run_id.clone(),
                 reason: exit.reason.clone(),
                 ticks: exit.ticks_in_run,
             });
         }
-        Record::RunStarted(_)
-        | Record::TickStarted(_)
-        | Record::PeerSpawned(_)
-        | Record::TurnEnded(_)
-        | Record::CorrectionPlanned(_)
-        | Record::Gates(_)
-        | Record::Proof(_)
-        | Record::Trial(_)
-        | Record::Cooling(_)
-        | Record::CommitsSeen(_)
-        | Record::Operator(_)
-        | Record::MirrorRestored(_)
-        | Record::HookFailed(_)
-        | Record::Checkpoint(_)
-        | Record::Exit(_) => return,
-    }
-    if range.items.len() > TICKS {
-        let gone = range.items.pop_front();
-        range.left_out += u64::from(matches!(gone, Some(RangeItem::Tick(_))));
     }
 }
 
@@ -158,13 +156,8 @@ impl ReplayRange {
 /// The ticks for programs, schema `peers-ctl.replay/1`.
 #[must_use]
 pub fn replay_range_json(range: &ReplayRange, now: Timestamp) -> String {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        generated_at: Timestamp,
-        data: &'a ReplayRange,
-        warnings: [(); 0],
-    }
-    json::document("peers-ctl.replay/1", &Document { generated_at: now, data: range, warnings: [] })
+    let warnings: [(); 0] = [];
+    json::document("peers-ctl.replay/1", &Envelope { generated_at: now, data: range, warnings })
 }
 
 /// The ticks for people, one block for each. `more` gives further text about a tick, such as its prompt or what

@@ -3,7 +3,7 @@
 use peers_core::state::State;
 use peers_model::record::{Record, TickRecord};
 
-use super::Replay;
+use super::tick::Replay;
 use crate::budget;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::ticks::{TickRow, warnings};
@@ -74,8 +74,7 @@ fn open(page: &mut Page, replay: &Replay) {
 }
 
 fn records(page: &mut Page, replay: &Replay) {
-    page.blank();
-    page.line(&[Cell::new(Tone::Strong, "records")]);
+    page.heading("records");
     for line in &replay.records {
         let mut cells = vec![Cell::new(Tone::Plain, "  ")];
         cells.extend(record_cells(line));
@@ -87,26 +86,26 @@ fn records(page: &mut Page, replay: &Replay) {
 }
 
 fn changes(page: &mut Page, replay: &Replay) {
-    page.blank();
-    page.line(&[Cell::new(Tone::Strong, "state before and after")]);
+    page.heading("state before and after");
     let Some(after) = &replay.after else {
         page.say("  the tick has not ended");
         return;
     };
-    let rows: Vec<Vec<Cell>> = facts(&replay.before)
-        .into_iter()
-        .zip(facts(after))
-        .filter(|(old, new)| old.1 != new.1)
-        .map(|((name, old), (_, new))| {
-            vec![
-                Cell::new(Tone::Plain, name),
-                Cell::new(Tone::Faint, old),
-                Cell::new(Tone::Plain, format!("-> {new}")),
-            ]
-        })
-        .chain(named_changes(&replay.before, after))
-        .collect();
-    page.table(2, &rows);
+    page.table(
+        2,
+        facts(&replay.before)
+            .into_iter()
+            .zip(facts(after))
+            .filter(|(old, new)| old.1 != new.1)
+            .map(|((name, old), (_, new))| {
+                vec![
+                    Cell::new(Tone::Plain, name),
+                    Cell::new(Tone::Faint, old),
+                    Cell::new(Tone::Plain, format!("-> {new}")),
+                ]
+            })
+            .chain(named_changes(&replay.before, after)),
+    );
 }
 
 /// What every state has.
@@ -173,38 +172,33 @@ fn commits(page: &mut Page, replay: &Replay) {
         .map(|(files, added, deleted)| format!(": {}, +{added} -{deleted}", count(files, "file")));
     let title = format!("{}{}", count_of(&replay.commits, "commit"), stat.unwrap_or_default());
     page.line(&[Cell::new(Tone::Strong, title)]);
-    let rows: Vec<Vec<Cell>> = replay
-        .commits
-        .iter()
-        .map(|commit| {
+    page.table(
+        2,
+        replay.commits.iter().map(|commit| {
             vec![
                 Cell::new(Tone::Faint, commit.id.short()),
                 Cell::new(Tone::Plain, commit.origin),
                 Cell::cut(Tone::Plain, commit.subject.as_deref().unwrap_or("(not looked up)"), 120),
             ]
-        })
-        .collect();
-    page.table(2, &rows);
+        }),
+    );
 }
 
 fn files(page: &mut Page, replay: &Replay) {
     if replay.files.is_empty() {
         return;
     }
-    page.blank();
-    page.line(&[Cell::new(Tone::Strong, "files")]);
-    let rows: Vec<Vec<Cell>> = replay
-        .files
-        .iter()
-        .map(|file| {
+    page.heading("files");
+    page.table(
+        2,
+        replay.files.iter().map(|file| {
             vec![
                 Cell::new(Tone::Plain, file.kind),
                 Cell::new(Tone::Faint, file.bytes.map_or_else(|| "not a plain file".to_owned(), bytes)),
                 Cell::new(Tone::Plain, &file.path),
             ]
-        })
-        .collect();
-    page.table(2, &rows);
+        }),
+    );
 }
 
 fn tails(page: &mut Page, replay: &Replay) {
@@ -215,8 +209,7 @@ fn tails(page: &mut Page, replay: &Replay) {
         if text.trim().is_empty() {
             continue;
         }
-        page.blank();
-        page.line(&[Cell::new(Tone::Strong, name)]);
+        page.heading(name);
         let shown = peers_sys::term::block(text);
         let lines: Vec<&str> = shown.lines().collect();
         for line in lines.iter().skip(lines.len().saturating_sub(TAIL)) {

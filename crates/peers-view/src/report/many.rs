@@ -3,10 +3,10 @@
 use peers_model::Timestamp;
 use serde::Serialize;
 
-use super::{Report, document, report_markdown};
+use super::one::{Report, document, report_markdown};
 use crate::advice::Attention;
 use crate::fleet::FleetWarning;
-use crate::json;
+use crate::json::{self, Envelope};
 use crate::markdown::{Document, code};
 use crate::row::{LoopRow, LoopState};
 
@@ -70,9 +70,9 @@ pub fn reports_markdown(head: &ReportHead, entries: &[ReportEntry<'_>]) -> Strin
         code(&head.scope, 200),
         code(&head.config_dir, 300)
     ));
-    let rows: Vec<Vec<String>> = entries.iter().map(|entry| row(entry)).collect();
+    let rows = entries.iter().map(|entry| row(entry));
     let titles = ["project", "needs", "state", "ticks", "blocking", "last tick", "readme", "controller log"];
-    doc.table(&titles, &rows);
+    doc.table(&titles, rows);
     let own = head.warnings.iter().map(|warning| {
         let of = warning.project.as_deref().map(|name| format!("{}: ", code(name, 64))).unwrap_or_default();
         format!("{of}{}", code(&warning.message, 300))
@@ -135,12 +135,6 @@ fn row(entry: &ReportEntry<'_>) -> Vec<String> {
 #[must_use]
 pub fn reports_json(head: &ReportHead, entries: &[ReportEntry<'_>]) -> String {
     #[derive(Serialize)]
-    struct All<'a> {
-        generated_at: Timestamp,
-        data: Data<'a>,
-        warnings: &'a [FleetWarning],
-    }
-    #[derive(Serialize)]
     struct Data<'a> {
         scope: &'a str,
         config_dir: &'a str,
@@ -171,6 +165,6 @@ pub fn reports_json(head: &ReportHead, entries: &[ReportEntry<'_>]) -> String {
         report: one(entry),
     });
     let data = Data { scope: &head.scope, config_dir: &head.config_dir, projects: projects.collect() };
-    let all = All { generated_at: head.generated_at, data, warnings: &head.warnings };
-    json::document("peers-ctl.report/1", &all)
+    let envelope = Envelope { generated_at: head.generated_at, data, warnings: &head.warnings };
+    json::document("peers-ctl.report/1", &envelope)
 }

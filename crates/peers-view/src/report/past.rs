@@ -1,11 +1,15 @@
 //! How it came about.
 
-use super::{Report, TEXT};
+use peers_store::runs::RunRecord;
+
 use crate::diagnostic::stop_detail;
 use crate::history::History;
 use crate::markdown::{Document, code};
+use crate::ticks::corrected;
 use crate::words::{count, count_of, duration_ms, quoted};
 
+/// Terminal cells of a diagnostic or reason.
+pub(super) const TEXT: usize = 120;
 /// Reviews in a report.
 const REVIEWS: usize = 50;
 /// Runs of which a report says how they began, the newest.
@@ -20,11 +24,9 @@ pub(super) fn section(doc: &mut Document, history: &History) {
         count(history.ticks, "tick"),
         count(history.runs, "run")
     ));
-    let rows: Vec<Vec<String>> = history
-        .timeline
-        .iter()
-        .rev()
-        .map(|tick| {
+    doc.table(
+        &["tick", "ended", "peer", "result", "commits", "took", "cost", "why no success"],
+        history.timeline.iter().rev().map(|tick| {
             let commits = match tick.commits.last() {
                 None => "no commit".to_owned(),
                 Some(last) => format!("{}, `{}`", count_of(&tick.commits, "commit"), last.short()),
@@ -39,18 +41,15 @@ pub(super) fn section(doc: &mut Document, history: &History) {
                 tick.cost(),
                 code(tick.reason.as_deref().unwrap_or_default(), TEXT),
             ]
-        })
-        .collect();
-    doc.table(&["tick", "ended", "peer", "result", "commits", "took", "cost", "why no success"], &rows);
+        }),
+    );
     reviews(doc, history);
     corrections(doc, history);
     accepted(doc, history);
     doc.section("How runs ended");
-    let rows: Vec<Vec<String>> = history
-        .exits
-        .iter()
-        .rev()
-        .map(|exit| {
+    doc.table(
+        &["when", "run", "reason", "ticks", "detail"],
+        history.exits.iter().rev().map(|exit| {
             vec![
                 exit.ts.to_string(),
                 exit.run_id.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -60,9 +59,8 @@ pub(super) fn section(doc: &mut Document, history: &History) {
                 count(exit.ticks_in_run, "tick"),
                 code(&stop_detail(exit.reason.as_ref(), &exit.detail), TEXT),
             ]
-        })
-        .collect();
-    doc.table(&["when", "run", "reason", "ticks", "detail"], &rows);
+        }),
+    );
     if history.proofs > 0 {
         let (all, passed) = (history.proofs, history.proofs_passed);
         doc.paragraph(&format!("{} in a clean checkout, {passed} of them green.", count(all, "proof")));
@@ -88,11 +86,9 @@ fn reviews(doc: &mut Document, history: &History) {
         against.len(),
         history.reviews.iter().filter(|row| row.dissents).count()
     ));
-    let rows: Vec<Vec<String>> = against
-        .into_iter()
-        .chain(passed)
-        .take(REVIEWS)
-        .map(|row| {
+    doc.table(
+        &["goal", "tick", "reviewer", "answer", "in", "notes"],
+        against.into_iter().chain(passed).take(REVIEWS).map(|row| {
             let answer = match (row.pass, row.dissents) {
                 (true, false) => "pass",
                 (true, true) => "pass, another said fail",
@@ -107,9 +103,8 @@ fn reviews(doc: &mut Document, history: &History) {
                 format!("`{}`", row.sha.short()),
                 code(&row.notes, TEXT),
             ]
-        })
-        .collect();
-    doc.table(&["goal", "tick", "reviewer", "answer", "in", "notes"], &rows);
+        }),
+    );
 }
 
 /// How what is accepted came to be so.
@@ -118,11 +113,9 @@ fn accepted(doc: &mut Document, history: &History) {
         return;
     }
     doc.section("What was accepted");
-    let rows: Vec<Vec<String>> = history
-        .accepted
-        .iter()
-        .rev()
-        .map(|row| {
+    doc.table(
+        &["when", "by", "what changed", "goals", "config", "why"],
+        history.accepted.iter().rev().map(|row| {
             vec![
                 row.ts.to_string(),
                 code(&row.by, 40),
@@ -131,9 +124,8 @@ fn accepted(doc: &mut Document, history: &History) {
                 digest(&row.digests.config),
                 code(row.note.as_deref().unwrap_or_default(), TEXT),
             ]
-        })
-        .collect();
-    doc.table(&["when", "by", "what changed", "goals", "config", "why"], &rows);
+        }),
+    );
 }
 
 /// The beginning of a digest.
@@ -141,49 +133,28 @@ fn digest(digest: &str) -> String {
     code(digest.get(..12).unwrap_or(digest), 12)
 }
 
-/// A command without what only a controller says to the loop that it starts.
-fn typed(argv: &[String]) -> Vec<&String> {
-    let mut left = argv.iter();
-    let mut kept = Vec::new();
-    while let Some(word) = left.next() {
-        match word.as_str() {
-            "--detached" | "--max-usd-since" => {
-                let _of_no_use = left.next();
-            }
-            word if word.starts_with("--detached=") || word.starts_with("--max-usd-since=") => {}
-            _ => kept.push(word),
-        }
-    }
-    kept
-}
-
 /// What is needed to do the same again.
-pub(super) fn again(doc: &mut Document, report: &Report) {
-    let starts = report.history.value().map(|history| &history.starts).filter(|starts| !starts.is_empty());
-    let Some(starts) = starts else { return };
+pub(super) fn again(doc: &mut Document, history: &History, newest: Option<&RunRecord>) {
+    let starts = &history.starts;
+    if starts.is_empty() {
+        return;
+    }
     doc.section("To do the same again");
-    let newest = report.view.run.value();
-    let rows: Vec<Vec<String>> = starts
-        .iter()
-        .rev()
-        .take(STARTS)
-        .map(|start| {
-            let run = newest.filter(|run| Some(&run.run_id) == start.run_id.as_ref());
-            let argv: Vec<String> =
-                run.iter().flat_map(|run| typed(&run.argv)).map(|word| quoted(word)).collect();
-            vec![
-                start.run_id.as_ref().map(ToString::to_string).unwrap_or_default(),
-                code(&start.version, 40),
-                code(&start.sandbox, 40),
-                format!("`{}`", start.head.short()),
-                code(start.branch.as_deref().unwrap_or_default(), 80),
-                digest(&start.digests.goals),
-                digest(&start.digests.config),
-                code(&argv.join(" "), 300),
-            ]
-        })
-        .collect();
-    doc.table(&["run", "version", "sandbox", "from", "branch", "goals", "config", "command"], &rows);
+    let rows = starts.iter().rev().take(STARTS).map(|start| {
+        let run = newest.filter(|run| Some(&run.run_id) == start.run_id.as_ref());
+        let argv: Vec<String> = run.iter().flat_map(|run| &run.argv).map(|word| quoted(word)).collect();
+        vec![
+            start.run_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+            code(&start.version, 40),
+            code(&start.sandbox, 40),
+            format!("`{}`", start.head.short()),
+            code(start.branch.as_deref().unwrap_or_default(), 80),
+            digest(&start.digests.goals),
+            digest(&start.digests.config),
+            code(&argv.join(" "), 300),
+        ]
+    });
+    doc.table(&["run", "version", "sandbox", "from", "branch", "goals", "config", "command"], rows);
     let digests = &starts.back().map(|start| &start.digests).filter(|digests| !digests.goals.is_empty());
     if let Some(digests) = digests {
         doc.paragraph(&format!(
@@ -210,31 +181,22 @@ fn corrections(doc: &mut Document, history: &History) {
         return;
     }
     doc.section("What was undone");
-    let rows: Vec<Vec<String>> = history
-        .corrections
-        .iter()
-        .rev()
-        .map(|row| {
-            let kind = match row.kind {
-                peers_model::record::CorrectionKind::Revert => "reverted",
-                peers_model::record::CorrectionKind::RestoreHistory => "history restored",
-                peers_model::record::CorrectionKind::RestoreBranch => "branch restored",
-                peers_model::record::CorrectionKind::Reset => "reset",
-            };
+    doc.table(
+        &["tick", "peer", "what", "from", "back to", "kept as", "why"],
+        history.corrections.iter().rev().map(|row| {
             let commit = |id: Option<&peers_model::CommitId>| {
                 id.map(|id| format!("`{}`", id.short())).unwrap_or_default()
             };
             vec![
                 row.tick.to_string(),
                 row.peer.to_string(),
-                kind.to_owned(),
+                corrected(row.kind).to_owned(),
                 commit(row.from.as_ref()),
                 commit(row.to.as_ref()),
                 row.salvage.as_deref().map_or_else(|| "nothing kept".to_owned(), |s| code(s, 80)),
                 code(&row.reason, TEXT),
             ]
-        })
-        .collect();
-    doc.table(&["tick", "peer", "what", "from", "back to", "kept as", "why"], &rows);
+        }),
+    );
     doc.paragraph("What is kept comes back with `peers salvage restore`.");
 }

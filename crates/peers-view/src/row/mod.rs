@@ -1,31 +1,20 @@
-//! One loop in one line of a list: what it does, what it needs, what it cost.
-//!
-//! A row is read from the snapshot, what lies behind it, the newest run record and a few KiB of the journal's
-//! end, never from the whole journal and never from git; so a thousand of them are read in a second. What
-//! cannot be read is `null` with a warning.
+//! One loop in one line of a list: what it does, what it needs, what it cost. It is what a view shows at the
+//! depth of a row; what cannot be read is `null` with a warning.
 
-mod asked;
-mod build;
 mod meters;
-mod source;
-mod tail;
+mod of;
 
 use std::collections::BTreeMap;
 
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
-use peers_store::Disk;
 use serde::Serialize;
 
-use crate::advice::Attention;
-use crate::gates::GateFact;
-use crate::liveness::{Liveness, Lock, outcome};
-use build::Parts;
-use source::{Again, FilesPart, JournalPart, RunPart};
+use crate::advice::{self, Attention};
+use crate::liveness::Liveness;
+use crate::tail::LastEvent;
 
-pub use asked::{Adrift, HeadFact, Listed, RowAsked, Unknown};
+pub(crate) use crate::ticks::RecentTick;
 pub use meters::{Cost, Meter, Meters};
-pub use tail::{LastEvent, RecentTick};
-pub(crate) use tail::{lines, tag};
 
 /// How a loop stands, as the registry has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
@@ -60,7 +49,7 @@ impl LoopState {
             None => (Self::Unknown, None),
             Some(Liveness::Running { .. } | Liveness::Command { .. }) => (Self::Running, None),
             Some(Liveness::Fresh) => (Self::Fresh, None),
-            Some(Liveness::Stopped { reason, .. }) => match outcome(reason) {
+            Some(Liveness::Stopped { reason, .. }) => match reason.outcome() {
                 "error" => (Self::Crashed, Some("error")),
                 word => (Self::Stopped, Some(word)),
             },
@@ -133,6 +122,16 @@ pub struct LoopRow {
     /// The directory in which the newest run worked.
     #[serde(skip)]
     pub workdir: Option<String>,
+}
+
+/// How a project stands that has no `.peers/`, for people.
+pub const NOT_SET_UP: &str = "not set up";
+
+impl LoopRow {
+    /// How it stands, for people.
+    pub(crate) fn state_word(&self) -> &'static str {
+        if self.attention.top.code == advice::NOT_SET_UP { NOT_SET_UP } else { self.state.word() }
+    }
 }
 
 /// Gates and reviews.
@@ -231,60 +230,4 @@ pub struct RowWarning {
     pub code: &'static str,
     /// For people. Untrusted text in parts.
     pub message: String,
-}
-
-impl LoopRow {
-    /// Reads one row. Writes nothing. Nothing here fails: what cannot be read says so.
-    pub fn read<D: Disk>(disk: &mut D, asked: &RowAsked) -> Self {
-        RowReader::default().row(disk, asked, Again::Once)
-    }
-
-    /// The row of a loop that nobody could look at: only what was brought is in it.
-    #[must_use]
-    pub fn unseen(asked: &RowAsked) -> Self {
-        let RowReader { journal, run, files, gate: _ } = &RowReader::default();
-        Parts { asked, journal, record: &run.record, files, gate: None, heard: None, decided: false }.row()
-    }
-}
-
-/// Reads the rows of one loop again and again: what did not change costs a look at its file.
-#[derive(Debug, Default)]
-pub struct RowReader {
-    journal: JournalPart,
-    run: RunPart,
-    files: FilesPart,
-    /// The gate that is in the way.
-    gate: Option<GateFact>,
-}
-
-impl RowReader {
-    /// The row as it is now.
-    pub fn read<D: Disk>(&mut self, disk: &mut D, asked: &RowAsked) -> LoopRow {
-        self.row(disk, asked, Again::More)
-    }
-
-    /// The newest segment of the journal, once it was read.
-    #[must_use]
-    pub fn segment(&self) -> Option<String> {
-        self.journal.segment()
-    }
-
-    fn row<D: Disk>(&mut self, disk: &mut D, asked: &RowAsked, again: Again) -> LoopRow {
-        let Self { journal, run, files, gate } = self;
-        let moved = journal.update(disk, again);
-        let known = journal.state.value().and_then(|state| state.run.as_ref()).map(|run| &run.id);
-        run.update(disk, (known, moved), &asked.lock);
-        files.update(disk, again);
-        if moved {
-            let here = asked.listed.path.as_str();
-            let work = run.record.value().map_or(here, |record| record.workdir.as_str());
-            *gate =
-                journal.state.value().and_then(|state| crate::gates::in_the_way(disk, state, (work, here)));
-        }
-        let held = matches!(asked.lock, Lock::Held { .. });
-        let state = journal.state.value();
-        let heard = asked.heard.or_else(|| source::heard(disk, state.filter(|_| held)?));
-        let decided = source::decided(disk, journal.tail.value(), run.record.value());
-        Parts { asked, journal, record: &run.record, files, gate: gate.as_ref(), heard, decided }.row()
-    }
 }

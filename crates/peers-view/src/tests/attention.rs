@@ -10,7 +10,7 @@ use peers_store::runs;
 
 use super::row::{asked, held, row};
 use super::{World, commit, goal, judged, name, operator, red, rules, run_record};
-use crate::{Attention, Level, Lock, LoopRow, LoopState, LoopView, RowAsked, Spelling, Unknown};
+use crate::{Asked, Attention, Level, Lock, LoopRow, LoopState, LoopView, Spelling, Unknown};
 
 fn stopped(reason: StopReason) -> World {
     let mut world = World::running();
@@ -257,7 +257,7 @@ fn a_crash_says_how_and_a_start_takes_it_up() {
     ] {
         let row = LoopRow::read(
             &mut world.disk(),
-            &RowAsked { boot_id: boot.map(str::to_owned), ..asked(&world, Lock::Free) },
+            &Asked { boot_id: boot.map(str::to_owned), ..asked(&world, Lock::Free) },
         );
         assert_eq!((row.state, row.outcome.as_deref()), (LoopState::Crashed, Some(outcome)));
         assert_eq!(said(&row.attention), (Level::Act, "crashed", Some("peers-ctl start billing")));
@@ -348,7 +348,7 @@ fn the_version_of_a_loop_that_runs_is_compared_with_this_program() {
 fn a_loop_in_which_nothing_moves_needs_somebody() {
     let mut world = World::running();
     world.begin_tick(1, "claude");
-    let at = |ms: i64, change: &dyn Fn(&mut RowAsked)| {
+    let at = |ms: i64, change: &dyn Fn(&mut Asked)| {
         let mut asked = asked(&world, super::row::lock(&world));
         asked.now = Timestamp::from_millis(world.now + ms);
         asked.heard = None;
@@ -373,7 +373,7 @@ fn the_output_of_a_peer_below_the_own_directory_counts_as_a_sign_of_life() {
     std::fs::create_dir_all(&logs).unwrap();
     std::fs::write(logs.join("tick-00001-claude.stream.jsonl"), "x").unwrap();
     // The file is of today, which is long after the journal.
-    let asked = RowAsked { heard: None, ..asked(&world, super::row::lock(&world)) };
+    let asked = Asked { heard: None, ..asked(&world, super::row::lock(&world)) };
     assert_eq!(LoopRow::read(&mut world.disk(), &asked).attention.top.code, "running");
     std::fs::remove_file(logs.join("tick-00001-claude.stream.jsonl")).unwrap();
     assert_eq!(LoopRow::read(&mut world.disk(), &asked).attention.top.code, "silent");
@@ -388,7 +388,7 @@ fn a_peer_that_is_silent_for_long_is_told_before_it_is_too_long() {
         let mut asked = asked(&world, super::row::lock(&world));
         (asked.now, asked.heard) = (Timestamp::from_millis(world.now + 120_000), None);
         let heard = Some(Timestamp::from_millis(world.now + 120_000 - ms));
-        LoopRow::read(&mut world.disk(), &RowAsked { heard, ..asked }).attention.top.why
+        LoopRow::read(&mut world.disk(), &Asked { heard, ..asked }).attention.top.why
     };
     assert_eq!(why(59_999), "tick 1 of claude for 2m");
     assert_eq!(why(60_000), "tick 1 of claude for 2m, silent for 1m (ended after 15m)");
@@ -473,7 +473,7 @@ fn who_waits_for_its_service_is_watched_with_the_time_and_silence_is_no_sign_the
     let cooling =
         Cooling { peer: name("claude"), until, streak: 1, cause: WaitCause::RateLimit, since: None };
     world.append(Record::Cooling(cooling));
-    let asked = RowAsked { heard: None, ..asked(&world, super::row::lock(&world)) };
+    let asked = Asked { heard: None, ..asked(&world, super::row::lock(&world)) };
     let attention = LoopRow::read(&mut world.disk(), &asked).attention;
     assert_eq!(said(&attention), (Level::Watch, "peer-waiting", None));
     assert!(attention.top.why.starts_with("claude waits until 23:13 UTC, 57m"), "{}", attention.top.why);
@@ -648,9 +648,9 @@ fn a_name_or_path_that_cannot_be_typed_gives_no_command() {
     let world = stopped(StopReason::ParkedProof);
     let mut asked = asked(&world, Lock::Free);
     asked.spelling =
-        Spelling::Ctl { name: "billing".into(), dir: "/srv/a\u{202e}b".into(), config_dir: None };
+        Some(Spelling::Ctl { name: "billing".into(), dir: "/srv/a\u{202e}b".into(), config_dir: None });
     assert_eq!(LoopRow::read(&mut world.disk(), &asked).attention.top.action, None);
-    asked.spelling = Spelling::Ctl { name: "b".into(), dir: "/srv/a b;c".into(), config_dir: None };
+    asked.spelling = Some(Spelling::Ctl { name: "b".into(), dir: "/srv/a b;c".into(), config_dir: None });
     let action = LoopRow::read(&mut world.disk(), &asked).attention.top.action;
     assert_eq!(
         action.as_deref(),

@@ -66,7 +66,7 @@ fn rotate(world: &World, more: &[Record]) {
 #[test]
 fn what_comes_later_is_given_once() {
     let mut world = World::running();
-    let mut feed = Feed::from_start();
+    let mut feed = Feed::default();
     assert_eq!(events(&drain(&mut feed, &world)), ["run-started"]);
     assert_eq!(events(&drain(&mut feed, &world)), [""; 0]);
     world.tick(1, "claude", |_| {});
@@ -102,7 +102,7 @@ fn the_tail_begins_so_many_records_before_the_end() {
 #[test]
 fn an_unfinished_line_waits_for_its_end() {
     let mut world = World::running();
-    let mut feed = Feed::from_start();
+    let mut feed = Feed::default();
     drain(&mut feed, &world);
     world.begin_tick(1, "claude");
     let path = world.path("store/journal/000001.jsonl");
@@ -116,7 +116,7 @@ fn an_unfinished_line_waits_for_its_end() {
 #[test]
 fn a_torn_line_that_is_cut_off_and_written_anew_is_no_trouble() {
     let mut world = World::running();
-    let mut feed = Feed::from_start();
+    let mut feed = Feed::default();
     drain(&mut feed, &world);
     append_raw(&world, "000001.jsonl", b"{\"v\":1,\"torn");
     assert_eq!(events(&drain(&mut feed, &world)), [""; 0]);
@@ -129,7 +129,7 @@ fn a_torn_line_that_is_cut_off_and_written_anew_is_no_trouble() {
 #[test]
 fn a_new_segment_is_gone_over_to() {
     let mut world = World::running();
-    let mut feed = Feed::from_start();
+    let mut feed = Feed::default();
     drain(&mut feed, &world);
     world.tick(1, "claude", |_| {});
     let more = [
@@ -150,7 +150,7 @@ fn a_new_segment_is_gone_over_to() {
 fn a_line_that_cannot_be_read_is_said_and_passed() {
     let mut world = World::running();
     let lines = lines_of_a_tick(&mut world);
-    let mut feed = Feed::from_start();
+    let mut feed = Feed::default();
     drain(&mut feed, &world);
     append_raw(&world, "000001.jsonl", b"\x1b[31mnonsense\n{\"v\":99}\n");
     let items = drain(&mut feed, &world);
@@ -168,7 +168,7 @@ fn a_line_that_cannot_be_read_is_said_and_passed() {
 #[test]
 fn a_record_that_does_not_follow_is_said() {
     let world = World::running();
-    let mut feed = Feed::from_start();
+    let mut feed = Feed::default();
     drain(&mut feed, &world);
     let text = std::fs::read_to_string(world.path("store/journal/000001.jsonl")).unwrap();
     append_raw(&world, "000001.jsonl", text.as_bytes());
@@ -183,7 +183,7 @@ fn a_record_that_does_not_follow_is_said() {
 fn a_journal_that_became_shorter_is_another_one() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
-    let mut feed = Feed::from_start();
+    let mut feed = Feed::default();
     drain(&mut feed, &world);
     let path = world.path("store/journal/000001.jsonl");
     let first = std::fs::read_to_string(&path).unwrap().lines().next().unwrap().to_owned() + "\n";
@@ -198,7 +198,7 @@ fn a_journal_that_became_shorter_is_another_one() {
 fn a_line_longer_than_any_record_is_passed_without_being_held() {
     let mut world = World::running();
     let lines = lines_of_a_tick(&mut world);
-    let mut feed = Feed::from_start();
+    let mut feed = Feed::default();
     drain(&mut feed, &world);
     let chunk = vec![b'x'; 3 << 20];
     for _ in 0..4 {
@@ -220,7 +220,7 @@ fn each_record_has_one_line_in_words_and_one_in_json() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| tick.soft_fail_reason = Some("two\nlines".into()));
     world.exit(StopReason::MaxTicks, "");
-    let items = drain(&mut Feed::from_start(), &world);
+    let items = drain(&mut Feed::default(), &world);
     let lines: Vec<String> = items.iter().map(|item| watch_line(item, Colour::Plain)).collect();
     assert_eq!(
         lines[0],

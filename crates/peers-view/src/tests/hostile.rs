@@ -119,7 +119,7 @@ fn no_text_form_steers_a_terminal() {
     let world = world();
     let report = report(&world);
     let replayed = replay(&mut world.disk(), TickNo(1), None).unwrap().unwrap();
-    let items = Feed::from_start().poll(&mut world.disk()).unwrap().items;
+    let items = Feed::default().poll(&mut world.disk()).unwrap().items;
     assert!(items.len() > 9);
     let texts = [
         status_text(&report.view, Colour::Plain),
@@ -154,7 +154,7 @@ fn no_json_form_steers_a_terminal_and_none_loses_anything() {
     let world = world();
     let report = report(&world);
     let replayed = replay(&mut world.disk(), TickNo(1), None).unwrap().unwrap();
-    let items = Feed::from_start().poll(&mut world.disk()).unwrap().items;
+    let items = Feed::default().poll(&mut world.disk()).unwrap().items;
     let mut texts = vec![status_json(&report.view), report_json(&report), replay_json(&replayed)];
     texts.extend(items.iter().map(watch_json));
     for text in &texts {

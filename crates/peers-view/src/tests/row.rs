@@ -12,15 +12,15 @@ use peers_store::runs;
 use serde_json::{Value, json};
 
 use super::{World, commit, judged, name, proof, red, rules, run_record};
-use crate::{HeadFact, Listed, Lock, LoopRow, LoopState, RowAsked, RowReader, Sourced, Spelling};
+use crate::{Asked, HeadFact, Listed, Lock, LoopReader, LoopRow, LoopState, Sourced, Spelling};
 
 /// What is asked about a project called `billing`, two minutes later.
-pub(super) fn asked(world: &World, lock: Lock) -> RowAsked {
+pub(super) fn asked(world: &World, lock: Lock) -> Asked {
     let path = "/home/ann/repo".to_owned();
     let spelling = Spelling::Ctl { name: "billing".into(), dir: path.clone(), config_dir: None };
     let listed = Listed { name: "billing".into(), path, managed: true, ..Listed::default() };
     let now = Timestamp::from_millis(world.now + 120_000);
-    let mut asked = RowAsked::new(now, lock, listed, spelling);
+    let mut asked = Asked::of_row(now, lock, listed, spelling);
     asked.boot_id = Some(super::BOOT.into());
     asked.version = "0.1.0".into();
     // The clock of these journals stands still while nothing is written.
@@ -159,6 +159,31 @@ fn before_the_first_run_there_is_nothing_to_count() {
 }
 
 #[test]
+fn before_the_first_run_the_accepted_goals_are_counted() {
+    let mut world = World::new();
+    let hard = |id: &str| format!("- {{id: {id}, type: hard, cmd: 'true', pass_when: exit_code == 0}}\n");
+    let soft = "- {id: docs-read, type: soft, reviewer: other, prompt: Is it said?}\n";
+    world.accept_goals(&format!("goals:\n{}{}{soft}", hard("a"), hard("b")));
+    let value = json(&row(&world));
+    assert_eq!(value["gates"]["hard"], json!({"green": 0, "total": 2, "stuck": []}));
+    assert_eq!(value["gates"]["soft"], json!({"green": 0, "total": 1}));
+    world.accept_goals("goals: nonsense\n");
+    assert_eq!(json(&row(&world))["gates"], Value::Null, "what cannot be read is no number");
+}
+
+#[test]
+fn a_project_that_is_not_set_up_has_that_as_its_next_step() {
+    let world = World::new();
+    let mut asked = asked(&world, Lock::Free);
+    asked.listed.bare = true;
+    let row = LoopRow::unseen(&asked);
+    assert_eq!((row.state, row.state_word(), row.ticks), (LoopState::Fresh, "not set up", None));
+    assert_eq!((row.attention.top.code, row.attention.level()), ("not-set-up", crate::Level::Act));
+    assert_eq!(row.attention.top.action.as_deref(), Some("peers -C /home/ann/repo init"));
+    assert!(row.warnings.is_empty(), "{:?}", row.warnings);
+}
+
+#[test]
 fn a_green_of_another_definition_and_one_that_a_clean_checkout_refuted_do_not_count() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
@@ -191,7 +216,7 @@ fn what_git_says_is_taken_from_the_caller_and_whose_a_commit_is_from_the_records
     let at = Timestamp::from_millis(asked.now.as_millis() - 60_000);
     let head = |c: char| Sourced::Fresh(HeadFact { sha: commit(c), subject: "Say hello".into(), at });
     asked.head = head('b');
-    let commit_of = |asked: &RowAsked| LoopRow::read(&mut world.disk(), asked).last_commit.unwrap();
+    let commit_of = |asked: &Asked| LoopRow::read(&mut world.disk(), asked).last_commit.unwrap();
     let known = commit_of(&asked);
     assert_eq!((known.subject.as_deref(), known.peer), (Some("Say hello"), Some(name("claude"))));
     // A commit that says that it is younger than its record is as old as that.
@@ -313,13 +338,13 @@ fn a_journal_that_is_no_directory_of_ours_is_unknown_not_empty() {
 #[test]
 fn a_reader_sees_what_a_first_look_sees_whatever_happened_in_between() {
     let mut world = World::running();
-    let mut reader = RowReader::default();
+    let mut reader = LoopReader::default();
     let mut disk = world.disk();
     let mut step = |world: &World, held: bool, what: &str| {
         let asked = asked(world, if held { lock(world) } else { Lock::Free });
-        let again = reader.read(&mut disk, &asked);
+        let again = reader.row(&mut disk, &asked);
         assert_eq!(again, LoopRow::read(&mut world.disk(), &asked), "{what}");
-        assert_eq!(reader.read(&mut disk, &asked), again, "{what}, unchanged");
+        assert_eq!(reader.row(&mut disk, &asked), again, "{what}, unchanged");
         again
     };
     step(&world, true, "at the start");
@@ -356,13 +381,13 @@ fn a_reader_sees_what_a_first_look_sees_whatever_happened_in_between() {
 fn a_reader_sees_that_a_journal_of_the_same_length_is_another_one() {
     let mut world = World::running();
     world.begin_tick(1, "claude");
-    let (mut reader, mut disk) = (RowReader::default(), world.disk());
-    assert!(reader.read(&mut disk, &asked(&world, Lock::Free)).ticks.is_some());
+    let (mut reader, mut disk) = (LoopReader::default(), world.disk());
+    assert!(reader.row(&mut disk, &asked(&world, Lock::Free)).ticks.is_some());
     let path = world.path("store/journal/000001.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, text.replacen("0.1.0", "0.1.1", 1)).unwrap();
-    let row = reader.read(&mut disk, &asked(&world, Lock::Free));
+    let row = reader.row(&mut disk, &asked(&world, Lock::Free));
     assert_eq!((row.ticks, row.attention.top.code), (None, "journal-damaged"));
 }
 

@@ -486,23 +486,8 @@ fn looking_writes_nothing() {
     let _view = world.view();
     let _report = crate::Report::read(&mut world.disk(), &world.asked(Lock::Free));
     let _replay = crate::replay(&mut world.disk(), peers_model::TickNo(1), None).unwrap();
-    let _polled = crate::Feed::from_start().poll(&mut world.disk()).unwrap();
+    let _polled = crate::Feed::default().poll(&mut world.disk()).unwrap();
     assert_eq!(listing(world.dir.path()), before);
-}
-
-#[test]
-fn a_probe_is_read_without_trust() {
-    use peers_sys::lock::Probe;
-    let held = |content: &str| Lock::from_probe(&Probe::Held { content: content.as_bytes().to_vec() });
-    assert_eq!(
-        held("{\"run_id\":\"00000000000000aa\",\"pid\":7}\n"),
-        Lock::Held { pid: Some(7), run_id: Some("00000000000000aa".into()) }
-    );
-    for odd in ["", "{\"pid\":", "{\"pid\":-1}", "[]", "\u{1b}[31m"] {
-        assert_eq!(held(odd), Lock::Held { pid: None, run_id: None }, "{odd:?}");
-    }
-    assert_eq!(Lock::from_probe(&Probe::Missing), Lock::Free);
-    assert_eq!(Lock::from_probe(&Probe::Free { content: b"{\"pid\":7}".to_vec() }), Lock::Free);
 }
 
 /// A run with a branch of its own that is complete.

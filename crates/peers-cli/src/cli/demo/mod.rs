@@ -11,12 +11,12 @@ use clap::ValueEnum;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::operator;
-use peers_model::exit;
 use peers_model::outcome::StopReason;
 use peers_model::record::OperatorOp;
+use peers_model::{RunRequest, exit};
+use peers_place::{PEERS_DIR, Place};
 use peers_run::boot::RunOptions;
-use peers_run::place::{PEERS_DIR, Place};
-use peers_run::scaffold::{self, DeinitOptions, Existing, Gates, InitOptions};
+use peers_setup::{DeinitOptions, Existing, Gates, InitOptions};
 use peers_store::accept;
 use peers_store::layout::peers;
 use peers_sys::dir::{FileMode, SafeDir};
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     demo.lay_down(cx)?;
     let options = RunOptions {
         target: demo.repo.clone(),
-        max_ticks: Some(MAX_TICKS),
+        request: RunRequest { max_ticks: Some(MAX_TICKS), ..RunRequest::default() },
         argv: env::args().iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         ..RunOptions::default()
     };
@@ -160,9 +160,11 @@ impl Demo {
             gates: Gates::Placeholder,
             no_commit: false,
             settings: Vec::new(),
+            agents: Vec::new(),
+            task: None,
             install: false,
         };
-        let report = scaffold::init(&options, &cx.env)?;
+        let report = peers_setup::init(&options, &cx.env)?;
         for note in report.notes {
             cx.out.talk(&format!("note: {note}"));
         }
@@ -237,7 +239,10 @@ impl Demo {
     }
 
     fn remove(&self, cx: &Cx) -> Result<(), CommandError> {
-        scaffold::deinit(&DeinitOptions { target: self.repo.clone(), purge: true, dry_run: false }, &cx.env)?;
+        peers_setup::deinit(
+            &DeinitOptions { target: self.repo.clone(), purge: true, dry_run: false },
+            &cx.env,
+        )?;
         if let (Some(parent), Some(name)) = (self.root.parent(), self.root.file_name()) {
             SafeDir::open_shared(parent)?.remove_tree(name)?;
         }

@@ -8,7 +8,7 @@ use peers_console::output::counted;
 use peers_model::exit;
 use peers_model::goal::Goal;
 use peers_run::boot;
-use peers_run::scaffold::detect::{self, Proposal};
+use peers_setup::detect::{self, Proposal};
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
 use peers_model::{exit, limits};
+use peers_place::{PEERS_DIR, Place, PlaceError};
 use peers_run::boot::{self, Loaded};
-use peers_run::place::{PEERS_DIR, Place, PlaceError};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk, FsDisk, accept};
 use peers_sys::dir::{Kind, SafeDir};

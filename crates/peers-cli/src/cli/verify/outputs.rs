@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use peers_console::error::{self, CommandError};
 use peers_model::{exit, limits};
-use peers_run::place::PEERS_DIR;
+use peers_place::PEERS_DIR;
 use peers_sys::append::AppendLog;
 use peers_sys::dir::{FileError, FileMode, Kind as FileKind, SafeDir};
 use peers_sys::env::{self, Env};

@@ -6,7 +6,7 @@ use clap::ValueEnum as _;
 use peers_console::error::CommandError;
 use peers_fleet::{Project, ProjectName, roster};
 use peers_git::{PeerRepo, RepoError};
-use peers_run::scaffold::detect;
+use peers_setup::detect;
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
 

@@ -36,11 +36,7 @@ const REVIEWING: &str = "crates/peers-core/tests/loop_rows/reviewing.rs";
 
 /// Key, file of the test, the test. A key may have several.
 const CONFIG: &[(&str, &str, &str)] = &[
-    (
-        "driver",
-        "crates/peers-run/src/scaffold/init/tests.rs",
-        "a_driver_is_written_into_the_config_and_accepted",
-    ),
+    ("driver", "crates/peers-setup/src/init/tests.rs", "a_driver_is_written_into_the_config_and_accepted"),
     ("comm", START, REACHES),
     (
         "comm",

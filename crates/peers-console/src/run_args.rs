@@ -1,0 +1,59 @@
+//! The arguments of `run`, which both commands take.
+
+use std::path::PathBuf;
+
+use peers_model::Usd;
+use peers_model::request::{RunRequest, Worktree};
+
+/// What the loop is asked for: `peers run` runs it, `peers-ctl start` hands it over.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct RunArgs {
+    /// Stop when X US dollars are spent, over all runs (overrides `budget.max_usd`)
+    #[arg(long, value_name = "X", value_parser = Usd::typed)]
+    max_usd: Option<Usd>,
+    /// Make the branch NAME at HEAD, check it out and work there
+    #[arg(long, value_name = "NAME", conflicts_with = "worktree")]
+    branch: Option<String>,
+    /// Work in a linked worktree outside of this checkout, on a branch of its own
+    ///
+    /// Without DIR it is made below `$XDG_DATA_HOME/peers/worktrees`. The branch is `peers/<run id>`;
+    /// `peers land` brings it home.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, verbatim_doc_comment)]
+    #[expect(clippy::option_option, reason = "absent, given without a value, given with one")]
+    worktree: Option<Option<PathBuf>>,
+    /// Start although no gate checks anything of this project; such a run never completes
+    #[arg(long)]
+    allow_no_gates: bool,
+    /// Skip the trial of the gates in a clean checkout; the proof still needs them to pass there
+    #[arg(long)]
+    anyway: bool,
+    /// Complete without the adversarial turn
+    #[arg(long)]
+    without_post_convergence_skeptic: bool,
+}
+
+impl RunArgs {
+    /// What they ask for.
+    #[must_use]
+    pub fn request(&self, max_ticks: Option<u64>) -> RunRequest {
+        let Self { max_usd, branch, worktree, allow_no_gates, anyway, without_post_convergence_skeptic } =
+            self;
+        // The loop may begin in another directory than whoever typed this.
+        let absolute = |dir: &PathBuf| std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+        let worktree = worktree.as_ref().map(|dir| match dir {
+            Some(dir) => Worktree::At(absolute(dir).to_string_lossy().into_owned()),
+            None => Worktree::Default,
+        });
+        RunRequest {
+            max_ticks,
+            max_usd: *max_usd,
+            max_usd_since: None,
+            branch: branch.clone(),
+            worktree,
+            dry_run: false,
+            allow_no_gates: *allow_no_gates,
+            anyway: *anyway,
+            no_skeptic: *without_post_convergence_skeptic,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `peers-ctl new`: a directory becomes a project, whatever it is now.
+//!
+//! Everything is looked at before anything is written. A directory that is not there is built aside and
+//! renamed into its place; in one that is there, what was made is taken back if the rest fails. The trusted
+//! store belongs to a path, so [`super::init`] runs last, at the final one. A process that is killed in between
+//! leaves a directory built aside, which the next call sweeps away, or one in which the next call goes on.
+//! Start reading at [`create`].
+
+mod aside;
+mod asked;
+mod error;
+mod fill;
+mod import;
+mod setup;
+mod site;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use peers_model::CommitId;
+use peers_model::config::Driver;
+use peers_sys::dir::SafeDir;
+use peers_sys::env::Env;
+use peers_sys::term;
+use serde::{Serialize, Serializer};
+
+pub use asked::text_of;
+pub use error::ProjectError;
+
+use self::aside::Aside;
+use self::fill::{Filler, Undo};
+use self::site::{Git, Site};
+use super::detect::Language;
+use super::report::InitReport;
+use super::settings::PeerSetting;
+use super::{Existing, Gates, ScaffoldError, fault};
+
+/// What a project is to be.
+#[derive(Debug, Clone, Default)]
+pub struct ProjectOptions {
+    /// The directory. Its parent must be there.
+    pub target: PathBuf,
+    /// Also use a directory that has files and no commit: all of them become the first commit. A repository
+    /// with a commit needs no flag, since nothing of it is overwritten.
+    pub into_nonempty: bool,
+    /// Move a control directory that is there aside, with the history of its runs, and start over.
+    pub overwrite_peers: bool,
+    /// What `SPEC.md` is to say: the text, or the file that has it. For a project without a commit.
+    pub spec: Option<String>,
+    /// A file with a plan.
+    pub plan: Option<PathBuf>,
+    /// Names of modes, as they stand on the command line.
+    pub modes: Option<Vec<String>>,
+    /// Written into the configuration.
+    pub driver: Option<Driver>,
+    /// What it will be written in, where nothing that is there says it.
+    pub language: Option<Language>,
+    /// What the goals ask for.
+    pub gates: Gates,
+    /// Written into the entries of peers in the configuration.
+    pub settings: Vec<PeerSetting>,
+}
+
+/// Something that the operator should know, and that stops nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    /// A word for machines.
+    pub code: &'static str,
+    /// For people; fit for a terminal.
+    pub message: String,
+}
+
+/// What became of the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// The directory was made.
+    Made,
+    /// The directory was there, and became a repository.
+    Filled,
+    /// The repository was there, and got its first commit.
+    Begun,
+    /// The repository was there, with its history.
+    Adopted,
+    /// A set-up that had been cut short was completed.
+    Completed,
+}
+
+/// A project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Created {
+    /// The directory, without symbolic links.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    /// What became of the target.
+    pub how: How,
+    /// The first commit, if it was made here.
+    pub first_commit: Option<CommitId>,
+    /// What was set up in it, and what the operator should know of that.
+    pub init: InitReport,
+}
+
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// Makes a project of a directory: new, empty, with files, or a repository.
+///
+/// # Errors
+/// [`ScaffoldError`]. Nothing is left of what was begun then; what could not be taken back is named by
+/// [`ProjectError::Left`].
+pub fn create(
+    options: &ProjectOptions,
+    env: &Env,
+    notices: &mut dyn FnMut(Notice),
+) -> Result<Created, ScaffoldError> {
+    let asked = asked::check(options, env)?;
+    let site = site::look(options, asked.spec.as_deref(), env)?;
+    let mut filler = Filler::new(asked, env, notices);
+    match site {
+        Site::New { parent, name, path } => {
+            filler.told_nested(&path);
+            let name = name.as_os_str();
+            aside::sweep(&parent, name, filler.now());
+            let aside = Aside::make(&parent, name)?;
+            let built = filler.build(&aside, name).and_then(|first| {
+                fault::at("place")?;
+                aside.place(&parent, name)?;
+                Ok(first)
+            });
+            let first = match built {
+                Ok(first) => first,
+                Err(error) => return Err(aside.given_up(error)),
+            };
+            aside.remove();
+            let existing = if options.overwrite_peers { Existing::Force } else { Existing::Refuse };
+            let init = setup::run(&path, existing, options, env)
+                .map_err(|error| aside::take_back(&parent, name, &aside, error))?;
+            Ok(Created { path, how: How::Made, first_commit: Some(first), init })
+        }
+        Site::There { path, work, git, existing } => {
+            if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
+                && let Ok(parent) = SafeDir::open_shared(parent)
+            {
+                aside::sweep(&parent, name, filler.now());
+            }
+            let mut undo = Undo::new(&work);
+            let mut how = match git {
+                Git::Absent => How::Filled,
+                Git::Unborn => How::Begun,
+                Git::Born => How::Adopted,
+            };
+            let begun = match git {
+                Git::Born => Ok(None),
+                Git::Absent | Git::Unborn => filler.fill(&work, git, &mut undo).map(Some),
+            };
+            if existing == Existing::Upgrade {
+                how = How::Completed;
+            }
+            let done = begun.and_then(|first| {
+                let init = setup::run(&path, existing, options, env)?;
+                Ok(Created { path, how, first_commit: first, init })
+            });
+            done.map_err(|error| undo.take_back(error))
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    term::inline(&path.to_string_lossy())
+}

@@ -1,0 +1,204 @@
+//! The files of a project without a history, its repository, and its first commit.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use peers_git::{Author, FirstCommit, Identity, PeerRepo};
+use peers_model::{CommitId, Timestamp};
+use peers_sys::clock;
+use peers_sys::dir::{FileError, FileId, SafeDir};
+use peers_sys::env::Env;
+use peers_sys::term;
+
+use super::super::{ScaffoldError, fault};
+use super::aside::{self, Aside};
+use super::asked::Asked;
+use super::error::ProjectError;
+use super::site::Git;
+use super::{Notice, import, shown};
+
+pub(super) const README: &str = "README.md";
+pub(super) const SPEC: &str = "SPEC.md";
+const BRANCH: &str = "main";
+const SUBJECT: &str = "initial scaffold";
+/// Permissions of the two files.
+const MODE: u32 = 0o644;
+
+/// Makes what is in a project before it is set up.
+pub(super) struct Filler<'a> {
+    asked: Asked,
+    notices: &'a mut dyn FnMut(Notice),
+    now: Timestamp,
+    /// Who the operator's git says that they are.
+    inherited: Option<Identity>,
+    /// Who they are otherwise.
+    local: Identity,
+}
+
+impl<'a> Filler<'a> {
+    pub(super) fn new(asked: Asked, env: &Env, notices: &'a mut dyn FnMut(Notice)) -> Self {
+        Self::of(asked, env, notices, peers_git::operator_identity())
+    }
+
+    pub(super) fn of(
+        asked: Asked,
+        env: &Env,
+        notices: &'a mut dyn FnMut(Notice),
+        inherited: Option<Identity>,
+    ) -> Self {
+        let local = Identity { name: peers_place::operator::name(env), email: "operator@local".to_owned() };
+        Self { asked, notices, now: clock::now(), inherited, local }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Says that the project would lie in another repository.
+    pub(super) fn told_nested(&mut self, path: &Path) {
+        if let Some(top) = path.parent().and_then(PeerRepo::find_top) {
+            self.say("nested", format!("{} lies inside the repository {}", shown(path), shown(&top)));
+        }
+    }
+
+    fn say(&mut self, code: &'static str, message: String) {
+        (self.notices)(Notice { code, message });
+    }
+
+    /// Everything of a new directory.
+    pub(super) fn build(&mut self, aside: &Aside, name: &OsStr) -> Result<CommitId, ScaffoldError> {
+        let work = aside.tree();
+        self.files(work, name, &mut |_, _| {})?;
+        fault::at("make the repository")?;
+        let repo = self.repository(work)?;
+        Ok(self.first(&repo)?.commit)
+    }
+
+    /// What a directory that is there lacks.
+    pub(super) fn fill(
+        &mut self,
+        work: &SafeDir,
+        git: Git,
+        undo: &mut Undo,
+    ) -> Result<CommitId, ScaffoldError> {
+        let name = work.path().file_name().unwrap_or_default().to_owned();
+        // It would become part of the first commit.
+        aside::sweep(work, "git".as_ref(), self.now);
+        self.files(work, &name, &mut |name, id| undo.files.push((name, id)))?;
+        let repo = if git == Git::Absent {
+            self.told_nested(work.path());
+            let aside = Aside::make(work, "git".as_ref())?;
+            // Whole or absent, as for everybody who looks.
+            let made = fault::at("make the repository").and_then(|()| {
+                drop(self.repository(aside.tree())?);
+                fault::at("place the repository")?;
+                Ok(aside.tree().rename_new_into(".git", work, ".git")?)
+            });
+            if let Err(error) = made {
+                return Err(aside.given_up(error));
+            }
+            undo.git = true;
+            aside.remove();
+            fault::at("open the repository")?;
+            PeerRepo::open(work.path()).map_err(ScaffoldError::Repo)?
+        } else {
+            PeerRepo::open(work.path()).map_err(ScaffoldError::Repo)?
+        };
+        let first = self.first(&repo)?;
+        let commit = first.commit.clone();
+        if !undo.git {
+            undo.first = Some((repo, first, self.author()));
+        }
+        Ok(commit)
+    }
+
+    /// The two files, as far as they are absent.
+    fn files(
+        &self,
+        work: &SafeDir,
+        name: &OsStr,
+        made: &mut dyn FnMut(&'static str, FileId),
+    ) -> Result<(), ScaffoldError> {
+        let title = term::inline(&name.to_string_lossy());
+        let readme = format!("# {title}\n\nWhat {title} is for.\n");
+        for (file, text) in [(README, Some(&readme)), (SPEC, self.asked.spec.as_ref())] {
+            let Some(text) = text else { continue };
+            fault::at(file)?;
+            match work.publish_new_as(file, text.as_bytes(), MODE) {
+                Ok(()) => {
+                    if let Some(stat) = work.stat(file)? {
+                        made(file, stat.id);
+                    }
+                }
+                // It was looked at before.
+                Err(FileError::AlreadyExists { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn repository(&self, work: &SafeDir) -> Result<PeerRepo, ScaffoldError> {
+        let local = if self.inherited.is_none() { Some(&self.local) } else { None };
+        Ok(PeerRepo::create(work.path(), BRANCH, local).map_err(ProjectError::from)?)
+    }
+
+    fn author(&self) -> Author {
+        let Identity { name, email } = self.inherited.as_ref().unwrap_or(&self.local);
+        Author::new(name, email, self.now)
+    }
+
+    fn first(&mut self, repo: &PeerRepo) -> Result<FirstCommit, ScaffoldError> {
+        fault::at("commit")?;
+        let excludes = peers_git::operator_excludes();
+        let first =
+            repo.commit_first(SUBJECT, &self.author(), excludes.as_deref()).map_err(ProjectError::from)?;
+        for notice in import::notices(repo, &first) {
+            (self.notices)(notice);
+        }
+        Ok(first)
+    }
+}
+
+/// What was made in a directory that was there.
+pub(super) struct Undo {
+    work: std::path::PathBuf,
+    files: Vec<(&'static str, FileId)>,
+    git: bool,
+    first: Option<(PeerRepo, FirstCommit, Author)>,
+}
+
+impl Undo {
+    pub(super) fn new(work: &SafeDir) -> Self {
+        Self { work: work.path().to_owned(), files: Vec::new(), git: false, first: None }
+    }
+
+    /// The error, after all that was made is gone.
+    pub(super) fn take_back(self, error: ScaffoldError) -> ScaffoldError {
+        let Self { work: path, files, git, first } = self;
+        let mut left = Vec::new();
+        let mut done = |what: &str, result: Result<(), String>| {
+            if result.is_err() {
+                left.push(shown(&path.join(what)));
+            }
+        };
+        let Ok(work) = SafeDir::open_shared(&path) else { return error };
+        if let Some((repo, first, author)) = first {
+            done("the first commit", repo.forget_first(&first, &author).map_err(|error| error.to_string()));
+        }
+        if git {
+            done(".git", work.remove_tree(".git").map(drop).map_err(|error| error.to_string()));
+        }
+        for (name, id) in files {
+            // Somebody else's by now, if it is another file.
+            if work.stat(name).is_ok_and(|stat| stat.is_some_and(|stat| stat.id == id)) {
+                done(name, work.remove_file(name).map(drop).map_err(|error| error.to_string()));
+            }
+        }
+        if left.is_empty() {
+            error
+        } else {
+            ProjectError::Left { what: left, source: Box::new(error) }.into()
+        }
+    }
+}

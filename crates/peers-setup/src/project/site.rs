@@ -1,0 +1,202 @@
+//! What is at the target, and whether it may become a project.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use peers_git::{PeerRepo, RepoError};
+use peers_model::limits;
+use peers_place::{PEERS_DIR, Place, PlaceError};
+use peers_store::layout::store::{JOURNAL, PROJECT};
+use peers_sys::dir::{FileError, Kind, SafeDir};
+use peers_sys::env::Env;
+
+use super::super::settings::configure;
+use super::super::{Existing, ScaffoldError, gates, target};
+use super::aside::is_aside;
+use super::error::ProjectError;
+use super::fill::{README, SPEC};
+use super::setup;
+use super::{ProjectOptions, shown};
+
+/// Names of a directory that are looked at to see whether it is empty.
+const NAMES: usize = 100;
+
+/// What is there.
+#[derive(Debug)]
+pub(super) enum Site {
+    /// Nothing of that name.
+    New { parent: SafeDir, name: OsString, path: PathBuf },
+    /// A directory.
+    There { path: PathBuf, work: SafeDir, git: Git, existing: Existing },
+}
+
+/// How far its history is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Git {
+    /// It is no repository.
+    Absent,
+    /// It is one without a commit.
+    Unborn,
+    /// It has a commit.
+    Born,
+}
+
+/// Looks, and refuses where it must. Writes nothing.
+pub(super) fn look(options: &ProjectOptions, spec: Option<&str>, env: &Env) -> Result<Site, ScaffoldError> {
+    let asked = &options.target;
+    match asked.canonicalize() {
+        Ok(path) => there(path, options, spec, env),
+        Err(error) if error.kind() == ErrorKind::NotFound => new(asked, options, env),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            Err(ProjectError::NotADirectory { path: asked.clone() }.into())
+        }
+        Err(source) => Err(FileError::Io { path: asked.clone(), op: "look at", source }.into()),
+    }
+}
+
+fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, ScaffoldError> {
+    let name = asked.file_name().ok_or_else(|| ProjectError::NoParent { path: asked.to_owned() })?;
+    let parent = asked.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = parent.canonicalize().map_err(|_| ProjectError::NoParent { path: parent.to_owned() })?;
+    let path = parent.join(name);
+    let parent = SafeDir::open_shared(parent)?;
+    if parent.stat(name)?.is_some() {
+        // A link that leads nowhere.
+        return Err(ProjectError::NotADirectory { path }.into());
+    }
+    target::allowed(&path, env)?;
+    configure(None, &[], &options.settings)?;
+    gates::of_nothing(&options.gates, options.language, &path)?;
+    if !options.overwrite_peers
+        && let Some(store) = setup::store_of(&path, env)?
+    {
+        return Err(ProjectError::StoreThere { path, store }.into());
+    }
+    Ok(Site::New { parent, name: name.to_owned(), path })
+}
+
+fn there(
+    path: PathBuf,
+    options: &ProjectOptions,
+    spec: Option<&str>,
+    env: &Env,
+) -> Result<Site, ScaffoldError> {
+    let Ok(work) = SafeDir::open_shared(&path) else {
+        return Err(ProjectError::NotADirectory { path }.into());
+    };
+    let path = target::admitted(&path, env)?;
+    let git = git(&path, &work)?;
+    if git != Git::Born {
+        if has_files(&work)? {
+            if git == Git::Absent
+                && let Some(top) = PeerRepo::find_top(&path)
+            {
+                return Err(if top == path {
+                    // A repository that git does not take for one.
+                    ScaffoldError::Outside { path, top: Some(top) }
+                } else {
+                    ProjectError::Inside { path, top }.into()
+                });
+            }
+            if !options.into_nonempty {
+                return Err(ProjectError::NotEmpty { path, unborn: git == Git::Unborn }.into());
+            }
+        }
+        check_files(&work, spec)?;
+    } else if let Some(spec) = spec
+        && work.read_opt(SPEC, limits::CONFIG).ok().flatten().as_deref() != Some(spec.as_bytes())
+    {
+        return Err(ProjectError::usage(
+            format!("{} has a history of its own, and --spec writes SPEC.md for a new one", shown(&path)),
+            "write SPEC.md yourself and commit it",
+        )
+        .into());
+    }
+    let existing = existing(&path, &work, git, options, env)?;
+    if git == Git::Absent {
+        configure(None, &[], &options.settings)?;
+        gates::goals(&options.gates, options.language, &work)?;
+    } else {
+        setup::would(&path, existing, options, env)?;
+    }
+    Ok(Site::There { path, work, git, existing })
+}
+
+fn git(path: &Path, work: &SafeDir) -> Result<Git, ScaffoldError> {
+    if work.stat(".git")?.is_none() {
+        return match PeerRepo::open(path) {
+            Err(error @ RepoError::Bare { .. }) => Err(ScaffoldError::Repo(error)),
+            _ => Ok(Git::Absent),
+        };
+    }
+    let repo = PeerRepo::open(path).map_err(ScaffoldError::Repo)?;
+    let unborn = repo.preflight().iter().any(|error| matches!(error, RepoError::Unborn { .. }));
+    Ok(if unborn { Git::Unborn } else { Git::Born })
+}
+
+/// Whether there is anything but what is ours to make.
+fn has_files(work: &SafeDir) -> Result<bool, ScaffoldError> {
+    let listing = work.list(NAMES)?;
+    let ours = |name: &std::ffi::OsStr| name == ".git" || is_aside(name, "git".as_ref());
+    Ok(listing.truncated || listing.entries.iter().any(|entry| !ours(&entry.name)))
+}
+
+/// The two files that may be written: what is there stays, and nothing is written through a link.
+fn check_files(work: &SafeDir, spec: Option<&str>) -> Result<(), ScaffoldError> {
+    let path = |name: &str| work.path().join(name);
+    match work.stat(README)?.map(|stat| stat.kind) {
+        None | Some(Kind::File) => {}
+        Some(Kind::Symlink) => return Err(FileError::Symlink { path: path(README) }.into()),
+        Some(Kind::Dir | Kind::Special) => {
+            return Err(FileError::NotRegular { path: path(README), expected: "a regular file" }.into());
+        }
+    }
+    let Some(spec) = spec else { return Ok(()) };
+    match work.read_opt(SPEC, limits::CONFIG) {
+        Ok(None) => Ok(()),
+        Ok(Some(bytes)) if bytes == spec.as_bytes() => Ok(()),
+        Ok(Some(_)) | Err(FileError::TooLarge { .. }) => {
+            Err(ProjectError::SpecThere { path: path(SPEC) }.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is to be done about a control directory. One whose set-up was cut short before anything ran on it is
+/// completed; a finished one is somebody's.
+fn existing(
+    path: &Path,
+    work: &SafeDir,
+    git: Git,
+    options: &ProjectOptions,
+    env: &Env,
+) -> Result<Existing, ScaffoldError> {
+    if options.overwrite_peers {
+        return Ok(Existing::Force);
+    }
+    match work.stat(PEERS_DIR)?.map(|stat| stat.kind) {
+        None => return Ok(Existing::Refuse),
+        Some(Kind::Dir) if git != Git::Absent => {}
+        Some(Kind::Symlink) => return Err(ScaffoldError::Link { name: PEERS_DIR }),
+        Some(Kind::Dir | Kind::File | Kind::Special) => {
+            return Err(ProjectError::SetUp { path: path.to_owned() }.into());
+        }
+    }
+    let place = Place::locate(path, env)?;
+    match place.view_store().map_err(PlaceError::from)? {
+        // Goals and configuration came along with a clone.
+        None if place.is_cloned() => return Ok(Existing::Refuse),
+        None => return Err(place.no_store(true).into()),
+        Some(store) if store.stat(PROJECT)?.is_none() && place.is_cloned() => return Ok(Existing::Refuse),
+        Some(store) if store.stat(JOURNAL)?.is_some() => {
+            return Err(ProjectError::SetUp { path: path.to_owned() }.into());
+        }
+        Some(_) => {}
+    }
+    let report = setup::would(path, Existing::Upgrade, options, env)?;
+    if report.changes.is_empty() {
+        return Err(ProjectError::SetUp { path: path.to_owned() }.into());
+    }
+    Ok(Existing::Upgrade)
+}
