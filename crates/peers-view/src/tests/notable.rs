@@ -191,7 +191,7 @@ fn each_budget_says_what_was_spent_and_its_own_next_step() {
 fn the_cap_of_the_command_line_is_the_one_that_is_shown() {
     let mut world = World::running();
     let mut record = run_record(&world.run);
-    record.argv = ["peers", "run", "--max-usd", "0.25"].map(str::to_owned).to_vec();
+    record.request.max_usd = peers_model::Usd::from_f64(0.25);
     runs::write(world.store.disk(), &record).unwrap();
     world.tick(1, "claude", |_| {});
     let text = world.text();
