@@ -41,7 +41,7 @@ fn a_target_behind_the_subcommand_is_told_where_it_belongs() {
 #[test]
 fn a_repository_that_is_not_set_up_is_told_how() {
     let world = World::repo();
-    for command in ["status", "info", "run", "verify", "report"] {
+    for command in ["status", "info", "verify", "report"] {
         let done = world.peers(&[command]).exits(3);
         assert!(done.out.is_empty(), "{done:?}");
         assert!(done.err.starts_with("error: "), "{}", done.err);

@@ -254,7 +254,7 @@ fn a_command_goes_on_where_and_as_the_run_worked() {
     let mut world = stopped(StopReason::StuckIdle, "{}", &[&|_| {}]);
     let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
     record.workdir = "/data/apart".into();
-    record.request.max_usd = Some(peers_model::Usd::typed("20.5").unwrap());
+    record.request.max_usd = peers_model::Usd::from_f64(20.5);
     runs::write(world.store.disk(), &record).unwrap();
     let next = world.view().attention.top.next.unwrap();
     assert!(next.contains("(`peers report`)"), "{next}");

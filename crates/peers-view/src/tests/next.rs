@@ -65,7 +65,7 @@ fn a_run_at_its_tick_limit_goes_on_or_is_taken_home_by_commands() {
     runs::write(world.store.disk(), &record).unwrap();
     assert_eq!(next_step(&world.view()).unwrap(), format!("`peers -C /data/apart run` {land}"));
     // A cap of money that holds for one start is given again.
-    record.request.max_usd = Some(peers_model::Usd::typed("20.5").unwrap());
+    record.request.max_usd = peers_model::Usd::from_f64(20.5);
     runs::write(world.store.disk(), &record).unwrap();
     let step = next_step(&world.view()).unwrap();
     assert!(step.starts_with("`peers -C /data/apart run --max-usd 20.50` "), "{step}");

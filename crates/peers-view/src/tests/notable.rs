@@ -198,7 +198,7 @@ fn each_budget_says_what_was_spent_and_its_own_next_step() {
 fn the_cap_of_the_command_line_is_the_one_that_is_shown() {
     let mut world = World::running();
     let mut record = run_record(&world.run);
-    record.request.max_usd = Some(peers_model::Usd::typed("0.25").unwrap());
+    record.request.max_usd = peers_model::Usd::from_f64(0.25);
     runs::write(world.store.disk(), &record).unwrap();
     world.tick(1, "claude", |_| {});
     let text = world.text();
