@@ -37,7 +37,7 @@ pub enum Unread {
 /// Gathers it for a turn of this peer.
 ///
 /// # Errors
-/// [`Unread`].
+/// The repository, or a file of the store, cannot be read.
 pub fn facts<R: Repo, D: Disk>(
     repo: &mut R,
     disk: &mut D,
