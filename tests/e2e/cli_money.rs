@@ -99,7 +99,7 @@ fn money_that_a_script_states_counts_against_the_cap_and_stands_in_the_status() 
         "{}",
         done.err
     );
-    let more = "at least $1.50 are spent over all runs, and the cap was $1.50: name one above that, such as `peers run --max-usd 3.00`";
+    let more = "at least $1.50 of $1.50 are used up: `peers run --max-usd 3` goes on; or raise `budget.max_usd` in .peers/config.yaml";
     assert!(done.err.contains(&format!("hint: {more}")), "{}", done.err);
     let text = world.peers(&["status"]).exits(0).out;
     assert!(text.contains(more), "{text}");

@@ -30,7 +30,7 @@ fn every_view_of_a_loop_has_the_same_next_step_and_it_leads_on() {
     assert_eq!(start, "peers-ctl start demo");
     let log = read.strip_prefix("less ").unwrap();
     assert!(std::fs::read_to_string(log).unwrap().contains("it is broken"), "{log}");
-    let step = format!("`{read}`, then `{start}`");
+    let step = format!("read what it printed (`{read}`) and help or change the goal, then `{start}`");
     let said = |args: &[&str]| {
         let done = fleet.ctl(args).exits(0);
         done.out + &done.err

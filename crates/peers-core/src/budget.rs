@@ -130,19 +130,19 @@ pub fn exhausted(caps: &Caps, state: &State, now: Timestamp) -> Option<BudgetKin
     }
 }
 
-/// The option of `peers-ctl budget raise` that lets a loop go on which used up its budget: half as much again as the
+/// The option of `peers-ctl budget raise`, and its value, that let a loop go on which used up its budget: half as much again as the
 /// cap, beyond what is spent. `None` for what is not raised like this. Cap and spent in seconds, millionths of a
 /// dollar, or a count.
 #[must_use]
-pub fn more(kind: BudgetKind, cap: Option<u64>, spent: u64) -> Option<String> {
+pub fn more(kind: BudgetKind, cap: Option<u64>, spent: u64) -> Option<(&'static str, String)> {
     const DOLLAR: u64 = 1_000_000;
     let over = cap.map_or(0, |cap| spent.saturating_sub(cap));
     let half = |usual: u64| over.saturating_add(cap.map_or(usual, |cap| (cap / 2).max(1)));
     Some(match kind {
-        BudgetKind::MaxIterations => format!("--ticks +{}", half(50)),
-        BudgetKind::MaxRuntime => format!("--runtime +{}h", (over / 3600).saturating_add(2)),
-        BudgetKind::MaxTokens => format!("--tokens +{}", half(1_000_000)),
-        BudgetKind::MaxUsd => format!("--usd +{}", half(5 * DOLLAR).div_ceil(DOLLAR)),
+        BudgetKind::MaxIterations => ("--ticks", format!("+{}", half(50))),
+        BudgetKind::MaxRuntime => ("--runtime", format!("+{}h", (over / 3600).saturating_add(2))),
+        BudgetKind::MaxTokens => ("--tokens", format!("+{}", half(1_000_000))),
+        BudgetKind::MaxUsd => ("--usd", format!("+{}", half(5 * DOLLAR).div_ceil(DOLLAR))),
         BudgetKind::MaxWall
         | BudgetKind::Deadline
         | BudgetKind::MaxConsecutiveFailures

@@ -11,9 +11,11 @@ use peers_fleet::refresh::{self, Seen};
 use peers_fleet::registry::{self, Loaded, Warning};
 use peers_fleet::select::Selection;
 use peers_fleet::{ConfigDir, Project, ProjectName};
+use peers_model::command::Command;
 use peers_model::exit;
 use peers_sys::clock;
 use peers_sys::env::Env;
+use peers_view::Spelling;
 use serde::Serialize;
 use serde_json::json;
 
@@ -118,8 +120,30 @@ impl Ctl {
         if text.contains("` is at work") && text.lines().count() == 1 {
             return text.to_owned();
         }
-        let text = crate::board::spelling(self, project).reworded(text);
+        let text = self.reworded(project, text);
         Out::new(&self.env, Path::new(&project.path)).pasteable(&text)
+    }
+
+    /// A text whose commands are still words, with those that there are for a project by name.
+    fn reworded(&self, project: &Project, text: &str) -> String {
+        let spelling = crate::board::spelling(self, project);
+        let raise = ("`peers-ctl budget raise`", Command::named("budget raise"));
+        let text = [
+            ("`peers run`", Command::run()),
+            ("`peers status`", Command::status()),
+            ("`peers report`", Command::report()),
+            ("`peers doctor`", Command::doctor()),
+            ("`peers doctor --live`", Command::doctor_live()),
+            raise,
+        ]
+        .iter()
+        .filter_map(|(words, command)| Some((words, spelling.spell(command)?)))
+        .fold(text.to_owned(), |text, (words, command)| text.replace(words, &format!("`{command}`")));
+        let Spelling::Ctl { config_dir: Some(dir), .. } = &spelling else { return text };
+        // Those that say which registry is meant are left as they are.
+        let full = format!("`peers-ctl --config-dir {} ", peers_sys::term::quoted(dir));
+        let named = full.trim_start_matches("`peers-ctl ").to_owned();
+        text.replace("`peers-ctl ", &full).replace(&format!("{full}{named}"), &full)
     }
 
     /// The same for what went wrong with it.

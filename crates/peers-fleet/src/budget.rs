@@ -205,8 +205,10 @@ fn raised(name: &ProjectName, kind: BudgetKind, caps: &Caps, state: &State) -> S
         BudgetKind::MaxUsd => (caps.max_usd.map(|usd| usd.0.as_micros()), spent.usd.as_micros()),
         _ => (None, 0),
     };
-    let Some(more) = budget::more(kind, cap, used) else {
+    let Some((option, more)) = budget::more(kind, cap, used) else {
         return "change `budget` in .peers/config.yaml, then `peers goals accept`".to_owned();
     };
-    format!("raise it: `peers-ctl budget raise {name} {more}`, then `peers-ctl resume {name} --start`")
+    format!(
+        "raise it: `peers-ctl budget raise {name} {option} {more}`, then `peers-ctl resume {name} --start`"
+    )
 }

@@ -6,6 +6,7 @@
 pub mod bug;
 pub mod check;
 pub mod claim;
+pub mod command;
 pub mod config;
 pub mod exit;
 pub mod goal;

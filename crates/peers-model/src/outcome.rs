@@ -358,47 +358,6 @@ impl StopReason {
             Self::LockHeld => exit::CONFLICT,
         }
     }
-
-    /// What an operator should do next, or `None` when nothing is asked.
-    #[must_use]
-    pub fn next_step(&self) -> Option<&'static str> {
-        match self {
-            Self::Complete | Self::Drained | Self::Interrupted(_) => None,
-            Self::MaxTicks => Some("`peers run` goes on, or leave it as it is"),
-            Self::Budget(_) => {
-                Some("raise the cap in config.yaml (then `peers goals accept`), or leave it as it is")
-            }
-            Self::StuckGate(_) => {
-                Some("read the gate's diagnostic in `peers status`, help or change the goal, then run again")
-            }
-            Self::StuckSkeptic => {
-                Some("read the last ticks with `peers replay N`; the skeptic gave no usable verdict")
-            }
-            Self::StuckIdle => {
-                Some("see what is missing (`peers status`), help or change the goals, then run again")
-            }
-            Self::ParkedBlocked => Some(
-                "see to what is in the way of the peers (`peers status`) and say so (`peers ack blocked:PEER --reason TEXT`), then run again",
-            ),
-            Self::ParkedProof => Some(
-                "add the `setup` commands that a clean checkout needs (`peers goals edit --config`), or mark the gate `tree: live` in goals.yaml, then run again",
-            ),
-            Self::Unjudged(_) => Some("fix the gate's command or its tool, then run again"),
-            Self::PeerUnavailable(_) => {
-                Some("see what was the matter with it (`peers status`, `peers doctor`), then run again")
-            }
-            Self::AllPeersDegraded => Some("read .peers/HALTED.md, fix the cause, then run again"),
-            Self::GoalMutation(_) => Some(
-                "put the accepted file back (`peers goals restore`), or look at what changed (`peers goals diff`) and keep it (`peers goals accept`)",
-            ),
-            Self::Tamper(_) => {
-                Some("find out who changed it before you run again; `peers report` names the tick")
-            }
-            Self::Error(ErrorKind::DiskFull) => Some("free some disk space, then run again"),
-            Self::Error(_) => Some("run again: the journal knows where it stopped; if it repeats, report it"),
-            Self::LockHeld => Some("wait for the other loop, or stop it"),
-        }
-    }
 }
 
 impl fmt::Display for StopReason {

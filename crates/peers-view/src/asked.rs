@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use peers_core::bugs::Counts;
 use peers_model::{CommitId, RunId, Timestamp};
 
-use crate::attention::Spelling;
+use crate::advice::Spelling;
 use crate::facts::GitFacts;
 use crate::liveness::Lock;
 use crate::sourced::Sourced;

@@ -5,10 +5,10 @@ use peers_store::runs::RunRecord;
 use peers_sys::term;
 use serde::Serialize;
 
+use crate::closing;
 use crate::diagnostic::stop_detail;
 use crate::loopview::LoopView;
 use crate::markdown::{Document, code};
-use crate::next;
 
 /// Terminal cells of one line.
 const LINE: usize = 300;
@@ -39,8 +39,8 @@ impl Caveats {
             Some(reason) => Some(format!("{reason}: {}", stop_detail(Some(reason), &record.detail))),
         };
         let newest = view.run.value().is_some_and(|run| run.run_id == record.run_id);
-        let missing = if complete || !newest { Vec::new() } else { next::missing(view) };
-        Self { complete, ended, missing, look_at: next::notable(view) }
+        let missing = if complete || !newest { Vec::new() } else { closing::missing(view) };
+        Self { complete, ended, missing, look_at: closing::notable(view) }
     }
 
     /// For people; nothing where nothing stands against it.
@@ -48,7 +48,7 @@ impl Caveats {
     pub fn lines(&self) -> Vec<String> {
         let Self { complete: _, ended, missing, look_at } = self;
         let ended = ended.iter().map(|how| format!("warning: this run did not end complete: {how}"));
-        let lines = ended.chain(next::missing_lines(missing)).chain(next::notable_lines(look_at));
+        let lines = ended.chain(closing::missing_lines(missing)).chain(closing::notable_lines(look_at));
         lines.map(|line| term::line(&line, LINE)).collect()
     }
 

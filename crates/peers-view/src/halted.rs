@@ -2,10 +2,11 @@
 
 use peers_core::state::PeerState;
 
+use crate::advice::{self, Spelling};
+use crate::closing;
 use crate::live::{Stamp, live_words};
 use crate::loopview::{Core, LoopView};
 use crate::markdown::{Document, code};
-use crate::next;
 use crate::peers::PeerRow;
 use crate::report::{headline, idle_words};
 use crate::status::{dirty, last_turn, unseen};
@@ -32,7 +33,7 @@ pub fn halted_markdown(view: &LoopView) -> String {
         Some(false) => doc.item("the work tree has uncommitted changes"),
         None => doc.item(&format!("not known: {}", unseen(view))),
     }
-    let notable = next::notable(view);
+    let notable = closing::notable(view);
     if !notable.is_empty() {
         doc.section("Look at this");
         for line in notable {
@@ -49,11 +50,13 @@ pub fn halted_markdown(view: &LoopView) -> String {
 fn peers(doc: &mut Document, view: &LoopView, core: &Core) {
     let ill = |peer: &&PeerRow| peer.state != PeerState::Healthy || peer.capped || peer.blocked_on.is_some();
     doc.section("The peers that need you");
+    let spelling = Spelling::Loop { dir: None };
+    let back = |peer| view.with_facts(&spelling, |facts| advice::back(peer, &facts));
     for peer in core.peers.iter().filter(ill) {
         let why = idle_words(peer, view.at);
         let why = if why.is_empty() { String::new() } else { format!(": {}", code(&why, TEXT)) };
         let last = code(&last_turn(peer, view.at), TEXT);
         doc.item(&format!("{} is {}{why}; {last}", peer.name, peer.state.word()));
-        doc.item(&format!("next step for {}: {}", peer.name, next::back(peer, view)));
+        doc.item(&format!("next step for {}: {}", peer.name, back(peer)));
     }
 }

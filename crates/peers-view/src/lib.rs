@@ -6,14 +6,16 @@
 //! Start reading at [`LoopView::read`].
 
 mod accounting;
+mod advice;
 mod asked;
-mod attention;
 mod backwards;
 mod budget;
 mod bugs;
 mod caveats;
+mod closing;
 mod compare;
 mod converge;
+mod death;
 mod diagnostic;
 mod excluded;
 mod facts;
@@ -29,7 +31,6 @@ mod live;
 mod liveness;
 mod loopview;
 mod markdown;
-mod next;
 mod notable;
 mod page;
 mod peers;
@@ -53,11 +54,12 @@ mod words;
 mod tests;
 
 pub use accounting::{Accounting, Doubt, doubts};
+pub use advice::{Attention, Cause, Level, Spelling};
 pub use asked::{Adrift, Asked, HeadFact, Listed, Unknown};
-pub use attention::{Attention, Cause, Level, Spelling};
 pub use budget::{Amount, BudgetRow, BudgetView, CapSetByHand, cap_words, set_by_hand, spend, uncounted};
 pub use bugs::{BugRow, BugsView};
 pub use caveats::Caveats;
+pub use closing::{closing, next_step, red_gate};
 pub use compare::{
     AtLeast, CompareColumn, CompareInput, CompareRow, Comparison, Measured, Unit, Value, compare,
     compare_csv, compare_json, compare_text, run_named,
@@ -83,7 +85,6 @@ pub use info::{Info, info_json, info_text, keys};
 pub use json::terminal_safe;
 pub use liveness::{Confinement, CrashKind, Liveness, Lock, OpenTurn};
 pub use loopview::{Alert, LoopView, Silence};
-pub use next::{closing, next_step, red_gate};
 pub use notable::{AcceptedRow, HookRow, LandedRow, Notable, UndoneRow, WeakenedRow};
 pub use page::Colour;
 pub use peers::PeerRow;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use peers_model::outcome::StopReason;
 use peers_model::{Timestamp, time};
 
-use crate::attention::{Level, level_of};
+use crate::advice::{Level, level_of};
+use crate::closing;
 use crate::diagnostic::stop_detail;
 use crate::liveness::{Liveness, OpenTurn};
 use crate::loopview::{LoopView, Silence};
-use crate::next;
 use crate::page::Tone;
 use crate::sourced::Sourced;
 use crate::words::{ago, ahead, clock, duration_ms};
@@ -107,10 +107,10 @@ pub(crate) fn live_words(view: &LoopView, when: Stamp) -> (Tone, String) {
         }
         Liveness::Fresh => "no run yet".to_owned(),
         Liveness::Stopped { reason, detail, at, exit_code } => {
-            let detail = next::said(view, reason).unwrap_or_else(|| stop_detail(Some(reason), detail));
+            let detail = closing::said(view, reason).unwrap_or_else(|| stop_detail(Some(reason), detail));
             let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
             let spent = match reason {
-                StopReason::Budget(kind) => next::spent(*kind, view),
+                StopReason::Budget(kind) => closing::spent(*kind, view),
                 _ => None,
             };
             let spent = spent.map(|spent| format!(", {spent}")).unwrap_or_default();

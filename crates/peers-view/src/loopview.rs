@@ -6,7 +6,7 @@ use peers_store::project::Project;
 use peers_store::runs::RunRecord;
 use serde::Serialize;
 
-use crate::attention::{Attention, Spelling};
+use crate::advice::Attention;
 use crate::bugs::BugsView;
 use crate::liveness::{Confinement, Liveness};
 use crate::notable::{LandedRow, Notable, UndoneRow};
@@ -73,9 +73,9 @@ pub struct LoopView {
     /// What it asks of its operator.
     #[serde(skip)]
     pub attention: Attention,
-    /// How commands are spelt, where they are told by name.
+    /// It is shown to who has projects by name.
     #[serde(skip)]
-    pub(crate) told_by_name: Option<Spelling>,
+    pub(crate) by_name: bool,
 }
 
 /// What a view shows of the configuration by itself.
@@ -130,10 +130,12 @@ impl Alert {
 }
 
 impl LoopView {
-    /// The same for who has projects by name: what it asks is what its row asks, in the same words.
-    #[must_use]
-    pub fn told_by_name(self, attention: &Attention, spelling: Spelling) -> Self {
-        Self { attention: attention.clone(), told_by_name: Some(spelling), ..self }
+    /// Where the newest run worked, if that is not the directory that was asked about.
+    pub(crate) fn apart(&self) -> Option<&str> {
+        let workdir = self.core.value()?.workdir.as_deref()?;
+        let here =
+            self.here.as_deref().or_else(|| self.project.value().map(|project| project.path.as_str()))?;
+        (workdir != here).then_some(workdir)
     }
 
     /// The exit code of a command that shows it: 1 before the first run, 3 when the journal cannot be

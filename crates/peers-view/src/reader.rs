@@ -11,16 +11,14 @@ use peers_model::{PeerName, RunId, Timestamp};
 use peers_store::runs::RunRecord;
 use peers_store::{Disk, project};
 
+use crate::advice::{self, Attention, Facts, Spelling};
 use crate::asked::Asked;
-use crate::attention::{self, Attention, Cause, Facts, GateFact, Level, Spelling};
 use crate::bugs::BugsView;
 use crate::facts::GitFacts;
-use crate::gates;
+use crate::gates::{self, GateFact};
 use crate::liveness::{self, Confinement, Liveness, Lock};
 use crate::loopview::{Alert, InForce, LoopView, PEER, REFUSED, Silence, WAITING};
-use crate::next::{self, apart};
 use crate::notable::{LandedRow, Notable, UndoneRow};
-use crate::setup::Broken;
 use crate::sourced::Sourced;
 use crate::sources::{self, Again, FilesPart, JournalPart, RunPart};
 use crate::standing;
@@ -66,9 +64,10 @@ impl LoopView {
         } {
             gates::find_logs(disk, asked.gate_logs.as_ref(), &mut core.gates);
         }
-        let out = next::out(&view).into_iter();
-        view.alerts.extend(out.map(|text| Alert { kind: PEER, text }));
-        view.attention = reader.attention(asked, &view, decided, asked.heard);
+        let seek = |facts: Facts<'_>| (advice::attention(&facts), advice::out(&facts));
+        let (attention, out) = reader.with_facts(asked, &view, (decided, asked.heard), seek);
+        view.alerts.extend(out.into_iter().map(|text| Alert { kind: PEER, text }));
+        view.attention = attention;
         view
     }
 
@@ -120,7 +119,7 @@ impl LoopReader {
     fn shown(&self, asked: &Asked, heard: Option<Timestamp>, decided: bool) -> LoopView {
         let runs = self.run.record.value().map(std::slice::from_ref).unwrap_or_default();
         let mut view = self.view(asked, runs, heard);
-        view.attention = self.attention(asked, &view, decided, heard);
+        view.attention = self.with_facts(asked, &view, (decided, heard), |facts| advice::attention(&facts));
         view
     }
 
@@ -170,7 +169,7 @@ impl LoopReader {
             goals: files.goals,
             damage: journal.damage.clone(),
             attention: Attention::default(),
-            told_by_name: None,
+            by_name: false,
         }
     }
 
@@ -214,7 +213,7 @@ impl LoopReader {
             alerts.extend(waiting(state, live, caps.as_ref(), asked.now));
         }
         if asked.foreign_lock {
-            alerts.push(Alert { kind: "foreign-lock", text: attention::FOREIGN_LOCK.to_owned() });
+            alerts.push(Alert { kind: "foreign-lock", text: advice::FOREIGN_LOCK.to_owned() });
         }
         for refusal in &asked.refusals {
             alerts.push(Alert { kind: REFUSED, text: format!("`peers run` would refuse: {refusal}") });
@@ -225,56 +224,84 @@ impl LoopReader {
         }
     }
 
-    /// What it asks of its operator.
-    fn attention(
+    /// Gives what is known of the loop to who seeks advice.
+    fn with_facts<T>(
         &self,
         asked: &Asked,
         view: &LoopView,
-        decided: bool,
-        heard: Option<Timestamp>,
-    ) -> Attention {
-        let tail = view.journal.value();
+        (decided, heard): (bool, Option<Timestamp>),
+        seek: impl FnOnce(Facts<'_>) -> T,
+    ) -> T {
+        let spelling = asked.spelling.clone().unwrap_or_else(|| Spelling::Loop { dir: asked.typed.clone() });
+        let moving = self.journal.state.value().and_then(|state| state.moving.as_ref());
+        let listed = view.project.value().is_none().then_some(asked.listed.path.as_str());
+        let worked = view.run.value().map(|run| run.workdir.as_str());
+        view.with_facts(&spelling, |facts| {
+            seek(Facts {
+                bare: asked.listed.bare,
+                unknown: asked.listed.unknown.as_ref(),
+                gate: self.gate.as_ref(),
+                apart: match listed {
+                    Some(listed) => worked.filter(|dir| *dir != listed),
+                    None => facts.apart,
+                },
+                project: listed.unwrap_or(facts.project),
+                decided,
+                moving: moving.map(|moving| &moving.what),
+                moved: facts.moved.max(heard),
+                free_bytes: asked.free_bytes,
+                full: asked.full.as_deref(),
+                foreign_lock: asked.foreign_lock,
+                version: &asked.version,
+                refusals: &asked.refusals,
+                ..facts
+            })
+        })
+    }
+}
+
+impl LoopView {
+    /// Gives what this view knows of its loop to who seeks advice.
+    pub(crate) fn with_facts<T>(&self, spelling: &Spelling, seek: impl FnOnce(Facts<'_>) -> T) -> T {
+        let tail = self.journal.value();
         let ticks: Vec<RecentTick> =
             tail.map(|tail| tail.ticks.iter().map(RecentTick::of).collect()).unwrap_or_default();
-        let run = view.core.value().and_then(|core| core.run.as_ref()).map(|run| &run.id);
+        let run = self.core.value().and_then(|core| core.run.as_ref()).map(|run| &run.id);
         let mirror =
             tail.and_then(|tail| tail.mirror.as_ref()).filter(|(of, ..)| of.is_some() && of.as_ref() == run);
-        let broken: Vec<String> = view.setup.broken.iter().map(Broken::words).collect();
-        let moving = self.journal.state.value().and_then(|state| state.moving.as_ref());
-        let config = view.config.value();
-        let typed = || Spelling::Loop { dir: apart(view).map(str::to_owned).or_else(|| asked.typed.clone()) };
-        let spelling = asked.spelling.clone().unwrap_or_else(typed);
-        if asked.listed.bare {
-            let why = "it is not set up: it has no `.peers/`".to_owned();
-            let action = spelling.peers("init");
-            let top = Cause { level: Level::Act, code: attention::NOT_SET_UP, why, since: None, action };
-            return Attention { top, others: Vec::new() };
-        }
-        attention::attention(&Facts {
-            now: view.at,
-            spelling: &spelling,
-            live: view.liveness.as_ref(),
-            unknown: asked.listed.unknown.as_ref(),
-            damage: view.damage.as_deref(),
-            core: view.core.value(),
-            run: view.run.value(),
+        let above = self.setup.dir.as_ref().map(|dir| format!("{dir}/")).unwrap_or_default();
+        let broken: Vec<String> =
+            self.setup.broken.iter().map(|file| format!("{above}{}", file.words())).collect();
+        let config = self.config.value();
+        seek(Facts {
+            now: self.at,
+            spelling,
+            live: self.liveness.as_ref(),
+            bare: false,
+            unknown: None,
+            damage: self.damage.as_deref(),
+            core: self.core.value(),
+            run: self.run.value(),
             idle_ms: config.map(|config| config.idle_ms),
-            gate: self.gate.as_ref(),
-            unaccepted: &view.setup.unaccepted,
-            placeholder: view.setup.placeholder,
+            gate: None,
+            unaccepted: &self.setup.unaccepted,
+            placeholder: self.setup.placeholder,
             broken: &broken,
+            files_in: self.setup.dir.as_deref(),
+            apart: self.apart(),
+            project: self.project.value().map_or(".", |project| project.path.as_str()),
             ticks: &ticks,
             needed: config.map(|config| config.needed),
             mirror: mirror.map(|(_, at, tick)| (*at, *tick)),
-            decided,
-            moving: moving.map(|moving| &moving.what),
-            gone: view.gone,
-            moved: tail.and_then(|tail| tail.last.as_ref()).map(|last| last.ts).max(heard),
-            free_bytes: asked.free_bytes,
-            full: asked.full.as_deref(),
-            foreign_lock: asked.foreign_lock,
-            version: &asked.version,
-            refusals: &asked.refusals,
+            decided: self.landed.is_some() || self.undone.is_some(),
+            moving: None,
+            gone: self.gone,
+            moved: tail.and_then(|tail| tail.last.as_ref()).map(|last| last.ts),
+            free_bytes: None,
+            full: None,
+            foreign_lock: false,
+            version: env!("CARGO_PKG_VERSION"),
+            refusals: &[],
         })
     }
 }

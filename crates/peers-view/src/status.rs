@@ -4,14 +4,14 @@ use peers_core::state::{LastRun, PeerState};
 use peers_core::test_output::last_words;
 use peers_model::Timestamp;
 
-use crate::attention::Attention;
+use crate::advice::Attention;
+use crate::closing::{self, next_step};
 use crate::converge::unproved;
 use crate::gates::GateRow;
 use crate::json;
 use crate::live::{Stamp, live_words};
 use crate::liveness::Liveness;
 use crate::loopview::{Core, LoopView};
-use crate::next::{self, next_step};
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::peers::PeerRow;
 use crate::sourced::Sourced;
@@ -75,8 +75,7 @@ pub fn status_json(view: &LoopView) -> String {
 fn head(page: &mut Page, view: &LoopView) {
     let next = next_step(view);
     // Who has many projects looks for that alone; how this one stands is in the line above then.
-    let first =
-        view.told_by_name.is_some() && !matches!(view.liveness.value(), Some(Liveness::Running { .. }));
+    let first = view.by_name && !matches!(view.liveness.value(), Some(Liveness::Running { .. }));
     if let Some(next) = next.as_ref().filter(|_| first) {
         page.whole("next step", Tone::Care, next);
     }
@@ -98,7 +97,7 @@ fn head(page: &mut Page, view: &LoopView) {
     if let Some(next) = next.filter(|_| !first) {
         page.whole("next step", Tone::Care, next);
     }
-    for line in next::notable(view) {
+    for line in closing::notable(view) {
         page.field("look at", Tone::Bad, line);
     }
     if let Some(why) = view.notable.why() {

@@ -1,5 +1,6 @@
 //! Journals made of handcrafted records over a real store, and what the views make of them.
 
+mod advice;
 mod attention;
 mod caveats;
 mod compare;

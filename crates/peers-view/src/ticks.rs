@@ -7,6 +7,7 @@ use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
 use peers_sys::term;
 use serde::Serialize;
 
+use crate::death::Death;
 use crate::diagnostic::complaint;
 use crate::why_failed;
 use crate::words;
@@ -55,6 +56,9 @@ pub struct TickRow {
     /// How its process ended, and what its service said.
     #[serde(skip)]
     pub(crate) end: (ExitClass, ApiClass),
+    /// How it died, if it did.
+    #[serde(skip)]
+    pub(crate) death: Option<Death>,
     /// When a limit of its service ends, as that said.
     #[serde(skip)]
     pub(crate) resets_at: Option<Timestamp>,
@@ -91,6 +95,11 @@ impl TickRow {
             warnings: tick.warnings_emitted.len(),
             git_tampered: tick.git_tampered.clone(),
             end: (tick.exit.class, tick.exit.api),
+            death: Death::of(
+                tick.exit.class,
+                (tick.exit.signal, tick.exit.code),
+                tick.soft_fail_reason.as_deref(),
+            ),
             resets_at: tick.exit.resets_at,
             complaint: complaint(tick),
         }
@@ -200,9 +209,21 @@ pub struct RecentTick {
     /// What it said as a skeptic.
     #[serde(skip)]
     pub skeptic: Option<SkepticVerdict>,
+    /// How its process ended.
+    #[serde(skip)]
+    pub(crate) ended: ExitClass,
     /// What its service said.
     #[serde(skip)]
     pub(crate) api: ApiClass,
+    /// When a limit of its service ends, as that said.
+    #[serde(skip)]
+    pub(crate) resets_at: Option<Timestamp>,
+    /// Why it was no success. Untrusted text.
+    #[serde(skip)]
+    pub(crate) reason: Option<String>,
+    /// How it died, if it did.
+    #[serde(skip)]
+    pub(crate) death: Option<Death>,
     /// In which run.
     #[serde(skip)]
     pub(crate) run_id: Option<RunId>,
@@ -227,7 +248,11 @@ impl RecentTick {
             ms: row.duration_ms.saturating_add(row.gate_ms),
             commits: row.commits.clone(),
             skeptic: row.skeptic,
+            ended: row.end.0,
             api: row.end.1,
+            resets_at: row.resets_at,
+            reason: row.reason.clone(),
+            death: row.death.clone(),
             run_id: row.run_id.clone(),
         }
     }

@@ -39,7 +39,12 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     if code == exit::NEGATIVE {
         cx.out.nothing_ran(&report.view);
     } else if !args.no_write {
-        place.open_store_disk()?.publish(Area::Peers, peers::REPORT, text.as_bytes(), false)?;
+        // Whoever reads the file is in the repository.
+        let kept = match asked.typed.take() {
+            Some(_) => report_markdown(&Report::read(&mut disk, &asked)),
+            None => text,
+        };
+        place.open_store_disk()?.publish(Area::Peers, peers::REPORT, kept.as_bytes(), false)?;
     }
     Ok(ExitCode::from(code))
 }

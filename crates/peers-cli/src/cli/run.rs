@@ -246,7 +246,7 @@ pub(crate) fn looped(
     }
     let next = match &view {
         Some(view) => peers_view::next_step(view),
-        None => summary.reason.next_step().map(str::to_owned),
+        None => Some("`peers status` says why nobody can read how it stands".to_owned()),
     };
     // The controller says it with the project's name, and as things are then.
     if let Some(next) = next.filter(|_| !detached) {

@@ -105,7 +105,7 @@ fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<Report, CommandError> {
     asked.listed.killed = crate::board::killed(&one.project);
     asked.refusals = cx.refusals(&place, &asked.lock);
     let Report { view, history } = Report::read(&mut disk, &asked);
-    Ok(Report { view: view.told_by_name(&row.attention, board::spelling(ctl, &one.project)), history })
+    Ok(Report { view: view.told_by_name(row), history })
 }
 
 /// The README of a project; agents can write there.

@@ -14,7 +14,7 @@ use peers_view::{LoopRow, LoopView, status_json, status_text};
 use serde_json::{Value, json};
 
 use super::list::row;
-use crate::board::{Board, Looked, spelling};
+use crate::board::{Board, Looked};
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
 
@@ -87,7 +87,7 @@ fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<(LoopView, bool), Comman
     // Where nothing is refused, the whole journal was read for that.
     let whole = asked.refusals.is_empty() || peers_store::store::read_each(&mut disk, |_| {}).is_ok();
     let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));
-    Ok((view.told_by_name(&row.attention, spelling(ctl, &one.project)), whole))
+    Ok((view.told_by_name(row), whole))
 }
 
 fn text(ctl: &Ctl, one: &Seen, view: &LoopView) -> String {

@@ -9,6 +9,7 @@ use peers_fleet::start::Started;
 use peers_fleet::supervise::{Refused, Verdict, recent, supervise};
 use peers_fleet::told::{self, Due, Told};
 use peers_fleet::{ConfigDir, Project, ProjectName, registry};
+use peers_model::command::Command;
 use peers_model::{Timestamp, exit};
 use peers_sys::clock;
 use peers_sys::digest::sha256_hex;
@@ -374,7 +375,7 @@ impl Watch<'_> {
 
     /// Tells that a loop that died is not started again.
     fn stays(&mut self, project: &Project, code: &str, what: &str, why: &str) -> Result<(), CommandError> {
-        let action = crate::board::spelling(self.ctl, project).start();
+        let action = crate::board::spelling(self.ctl, project).spell(&Command::run());
         let notice = Notice::new(project.name.as_str(), Level::Act.word(), code, why, action.as_deref());
         // Another run that died is another thing.
         let died = project.last_exit.as_ref().and_then(|exit| exit.run_id.as_ref());

@@ -3,7 +3,7 @@
 use peers_model::{Timestamp, Usd};
 use serde::Serialize;
 
-use crate::attention::Level;
+use crate::advice::Level;
 use crate::json::{self, Envelope};
 use crate::row::{LoopRow, LoopState, RowWarning};
 

@@ -6,7 +6,7 @@ use peers_sys::term;
 use super::all::{Fleet, Summary, cost_cell, gates_cell};
 use super::grid::{Column, Grid};
 use super::list::tone;
-use crate::attention::Level;
+use crate::advice::Level;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::row::{LoopRow, LoopState};
 use crate::words::count;

@@ -2,7 +2,7 @@
 
 use super::all::{Fleet, cost_cell, gates_cell};
 use super::grid::{Column, Grid};
-use crate::attention::Level;
+use crate::advice::Level;
 use crate::page::{Cell, Colour, Page, Tone};
 use crate::row::{LoopRow, LoopState};
 

@@ -4,7 +4,7 @@ use peers_model::Timestamp;
 use serde::Serialize;
 
 use super::one::{Report, document, report_markdown};
-use crate::attention::Attention;
+use crate::advice::Attention;
 use crate::fleet::FleetWarning;
 use crate::json::{self, Envelope};
 use crate::markdown::{Document, code};

@@ -7,15 +7,15 @@ use peers_store::Disk;
 use serde::Serialize;
 
 use super::past::{self, TEXT};
+use crate::advice::{Attention, Level, is_alarming, level_of};
 use crate::asked::Asked;
-use crate::attention::{Attention, Level, is_alarming, level_of};
+use crate::closing::next_step;
 use crate::history::{ExitRow, GateHistory, History, PeerCost, When};
 use crate::json;
 use crate::live::{Stamp, live_words};
 use crate::liveness::Liveness;
 use crate::loopview::{Core, LoopView, REFUSED};
 use crate::markdown::{Document, code};
-use crate::next::next_step;
 use crate::notable::Notable;
 use crate::peers::PeerRow;
 use crate::sourced::Sourced;

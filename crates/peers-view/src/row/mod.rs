@@ -9,11 +9,10 @@ use std::collections::BTreeMap;
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
 use serde::Serialize;
 
-use crate::attention::{self, Attention};
+use crate::advice::{self, Attention};
 use crate::liveness::Liveness;
 use crate::tail::LastEvent;
 
-pub(crate) use crate::asked::Unknown;
 pub(crate) use crate::ticks::RecentTick;
 pub use meters::{Cost, Meter, Meters};
 
@@ -131,7 +130,7 @@ pub const NOT_SET_UP: &str = "not set up";
 impl LoopRow {
     /// How it stands, for people.
     pub(crate) fn state_word(&self) -> &'static str {
-        if self.attention.top.code == attention::NOT_SET_UP { NOT_SET_UP } else { self.state.word() }
+        if self.attention.top.code == advice::NOT_SET_UP { NOT_SET_UP } else { self.state.word() }
     }
 }
 

@@ -64,11 +64,7 @@ impl LoopRow {
         let unknown = asked.listed.unknown.as_ref().and_then(|unknown| unknown.outcome.clone());
         let seconds = |since: Timestamp| now.since(since).as_secs();
         let open = core.and_then(|core| core.open.as_ref()).filter(|_| running);
-        let (pid, since) = match live.value() {
-            Some(Liveness::Running { pid, since, .. }) => (*pid, *since),
-            Some(Liveness::Command { pid, .. }) => (*pid, None),
-            _ => (None, None),
-        };
+        let (pid, since) = process(live.value());
         let mine: Vec<&RecentTick> = ticks.iter().filter(|tick| in_run(tick.run_id.as_ref())).collect();
         let burn = meters::Burn::of(&mine, running);
         LoopRow {
@@ -110,6 +106,14 @@ impl LoopRow {
     }
 }
 
+impl LoopView {
+    /// The same for who has projects by name: what it asks is what its row asks, in the same words.
+    #[must_use]
+    pub fn told_by_name(self, row: &LoopRow) -> Self {
+        Self { attention: row.attention.clone(), by_name: true, ..self }
+    }
+}
+
 #[derive(Default)]
 struct Warnings(Vec<RowWarning>);
 
@@ -124,6 +128,15 @@ impl Warnings {
             self.add(code, why);
         }
         source.value()
+    }
+}
+
+/// The process that is at work, and since when.
+fn process(live: Option<&Liveness>) -> (Option<u32>, Option<Timestamp>) {
+    match live {
+        Some(Liveness::Running { pid, since, .. }) => (*pid, *since),
+        Some(Liveness::Command { pid, .. }) => (*pid, None),
+        Some(Liveness::Fresh | Liveness::Stopped { .. } | Liveness::Crashed { .. }) | None => (None, None),
     }
 }
 

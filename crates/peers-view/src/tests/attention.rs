@@ -98,10 +98,7 @@ fn every_stop_reason_has_its_level_and_its_command() {
             StopReason::GoalMutation("goals.yaml".into()),
             Act,
             "goal-mutation",
-            same(
-                &format!("{at} goals restore, then peers-ctl resume billing --start"),
-                "peers goals restore, then peers run",
-            ),
+            each("resume billing --start", "peers run"),
         ),
         (StopReason::Tamper(TamperKind::History), Act, "tamper", each("report billing", "peers report")),
         (
@@ -245,7 +242,7 @@ fn what_is_in_the_way_of_peers_is_acknowledged_by_the_user_of_the_loop() {
     let action = world.view().attention.top.action.unwrap();
     assert_eq!(
         action,
-        "peers ack blocked:claude --reason 'seen to' && peers ack blocked:codex --reason 'seen to' && peers run"
+        "peers ack blocked:claude --reason 'seen to', then peers ack blocked:codex --reason 'seen to', then peers run"
     );
 }
 
@@ -436,8 +433,11 @@ fn of_a_stuck_gate_the_command_is_told_and_its_whole_output_is_read_next() {
     assert_eq!(top.action.unwrap(), format!("less {log}, then peers-ctl start billing"));
     assert_eq!(top.why, "stuck:tests-pass: `cargo test`: 3 failed");
     // The same wherever it is asked for.
-    let view = world.view().told_by_name(&row(&world).attention, asked(&world, Lock::Free).spelling.unwrap());
-    assert_eq!(crate::next_step(&view).unwrap(), format!("`less {log}`, then `peers-ctl start billing`"));
+    let view = world.view().told_by_name(&row(&world));
+    let step = format!(
+        "read what it printed (`less {log}`) and help or change the goal, then `peers-ctl start billing`"
+    );
+    assert_eq!(crate::next_step(&view).unwrap(), step);
 }
 
 #[test]
@@ -645,7 +645,7 @@ fn a_damaged_journal_a_move_that_was_cut_short_and_a_refusal_need_somebody() {
 
 #[test]
 fn a_name_or_path_that_cannot_be_typed_gives_no_command() {
-    let world = stopped(StopReason::GoalMutation("goals.yaml".into()));
+    let world = stopped(StopReason::ParkedProof);
     let mut asked = asked(&world, Lock::Free);
     asked.spelling =
         Some(Spelling::Ctl { name: "billing".into(), dir: "/srv/a\u{202e}b".into(), config_dir: None });
@@ -654,7 +654,7 @@ fn a_name_or_path_that_cannot_be_typed_gives_no_command() {
     let action = LoopRow::read(&mut world.disk(), &asked).attention.top.action;
     assert_eq!(
         action.as_deref(),
-        Some("peers -C '/srv/a b;c' goals restore, then peers-ctl resume b --start")
+        Some("peers -C '/srv/a b;c' goals edit --config, then peers-ctl resume b --start")
     );
 }
 

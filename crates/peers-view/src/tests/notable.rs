@@ -167,18 +167,25 @@ fn a_stop_that_is_not_complete_names_five_missing_things_at_most() {
 
 #[test]
 fn each_budget_says_what_was_spent_and_its_own_next_step() {
-    for (kind, spent, step) in [
-        (BudgetKind::MaxIterations, ", 1 of 10", "raise `budget.max_iterations`"),
+    for (kind, budget, spent, step) in [
+        (BudgetKind::MaxIterations, "{max_iterations: 1}", ", 1 of 1", "raise `budget.max_iterations`"),
         (
             BudgetKind::MaxUsd,
-            ", $0.50 of $5.00",
-            "the cap was $5.00: name one above that, such as `peers run --max-usd 10.00`",
+            "{max_usd: 0.5}",
+            ", $0.50 of $0.50",
+            "used up: `peers run --max-usd 2` goes on; or raise `budget.max_usd`",
         ),
-        (BudgetKind::MaxConsecutiveFailures, ", 0 of 5", "then run again: a new run counts anew"),
-        (BudgetKind::MaxRuntime, ", 3m of 6h", "raise `budget.max_runtime_s`"),
-        (BudgetKind::MaxWall, "", "run again: this time is counted anew"),
+        (
+            BudgetKind::MaxConsecutiveFailures,
+            "{max_consecutive_failures: 5}",
+            ", 0 of 5",
+            "then `peers run`: a new run counts anew",
+        ),
+        (BudgetKind::MaxRuntime, "{max_runtime_s: 60}", ", 3m of 1m", "raise `budget.max_runtime_s`"),
+        (BudgetKind::MaxWall, "{}", "", "`peers run` goes on: this time is counted anew"),
     ] {
         let mut world = World::running();
+        world.budget(budget);
         world.tick(1, "claude", |_| {});
         world.exit(StopReason::Budget(kind), "");
         let text = world.text();

@@ -92,7 +92,7 @@ fn what_a_start_would_refuse_for_is_an_alert_and_comes_before_the_next_step() {
     let text = status_text(&view, Colour::Plain);
     assert!(text.contains("alert:     `peers run` would refuse: x is gone; put it back\n"), "{text}");
     assert!(!text.contains("the repository cannot be read"), "said once: {text}");
-    assert!(text.contains("next step: see to what `peers run` would refuse for"), "{text}");
+    assert!(text.contains("next step: see to what a start would refuse for (`peers doctor` names it), then `peers run` goes on"), "{text}");
 }
 
 #[test]
@@ -110,8 +110,10 @@ fn what_a_start_would_refuse_for_does_not_stand_before_a_step_that_starts_no_run
         (StopReason::Budget(BudgetKind::MaxTokens), false),
     ] {
         let mut world = World::running();
+        world.budget("{max_tokens: 1}");
+        world.tick(1, "claude", |_| {});
         world.exit(reason, "");
-        assert_eq!(refused(&world).starts_with("see to what `peers run` would refuse for"), runs);
+        assert_eq!(refused(&world).starts_with("see to what a start would refuse for"), runs);
     }
 }
 
@@ -129,7 +131,10 @@ fn a_stopped_loop_says_why_and_what_to_do() {
     world.exit(StopReason::StuckGate(super::goal("tests-pass")), "it stays red");
     let text = world.text();
     assert!(text.contains("state:     stopped 2m ago, stuck:tests-pass: it stays red (exit 11)\n"), "{text}");
-    assert!(text.contains("next step: read the gate's diagnostic in `peers status`"), "{text}");
+    assert!(
+        text.contains("next step: read what it printed (`peers verify --only tests-pass`) and help"),
+        "{text}"
+    );
     let attention = world.view().attention;
     assert_eq!((attention.level(), attention.top.code), (Level::Act, "stuck"));
 }

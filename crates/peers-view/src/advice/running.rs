@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use peers_core::state::PeerState;
 use peers_core::test_output::cause;
-use peers_model::outcome::BudgetKind;
+use peers_model::command::{Command, Step};
 use peers_model::record::SkepticVerdict;
 use peers_model::{Timestamp, time};
 
-use super::stopped::more;
-use super::{Cause, Facts, Level};
+use super::cause::{Advice, Level};
+use super::facts::{Facts, replay};
+use super::stopped::read;
+use super::{again, caps};
 use crate::budget::BudgetRow;
 use crate::gates::REDS;
 use crate::liveness::Liveness;
-use crate::loopview::Core;
-use crate::row::RecentTick;
+use crate::standing::Core;
+use crate::ticks::RecentTick;
 use crate::words::{self, count, duration_ms};
 
 /// So many failures in a row are.
@@ -33,12 +35,10 @@ const KNOWN: usize = 3;
 const SAID: usize = 160;
 
 /// That it runs, and at what.
-pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Cause {
-    let Liveness::Running { pid, since, turn, gates_since, .. } = live else {
-        return super::stopped::base(facts, live);
-    };
+pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
+    let Liveness::Running { pid, since, turn, gates_since, .. } = live else { return None };
     if facts.gone {
-        return adrift(facts, *pid);
+        return Some(adrift(*pid));
     }
     let why = match (turn, gates_since) {
         (_, Some(at)) => format!("gates for {}", human(facts.now, *at)),
@@ -49,19 +49,14 @@ pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Cause {
         }
         (None, None) => "between turns".to_owned(),
     };
-    Cause { level: Level::Ok, code: "running", why, since: *since, action: None }
+    Some(Advice::new(Level::Ok, "running", why).since(*since))
 }
 
 /// It runs where nobody sees what it does.
-fn adrift(facts: &Facts<'_>, pid: Option<u32>) -> Cause {
+fn adrift(pid: Option<u32>) -> Advice {
     let process = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
-    Cause {
-        level: Level::Act,
-        code: "directory-gone",
-        why: format!("it runs{process}, and its directory is gone"),
-        since: None,
-        action: facts.spelling.stop(),
-    }
+    let why = format!("it runs{process}, and its directory is gone");
+    Advice::new(Level::Act, "directory-gone", why).then(Step::of(Command::named("stop")))
 }
 
 /// `, silent for 5m (ended after 30m)`, where its peer is silent for long.
@@ -79,7 +74,7 @@ fn human(now: Timestamp, then: Timestamp) -> String {
 }
 
 /// What is to be said of a loop that runs, the most urgent first.
-pub(super) fn causes(facts: &Facts<'_>, live: &Liveness) -> Vec<Cause> {
+pub(super) fn causes(facts: &Facts<'_>, live: &Liveness) -> Vec<Advice> {
     let Liveness::Running { since, .. } = live else { return Vec::new() };
     let mut found = Vec::new();
     found.extend(drift(facts));
@@ -90,18 +85,18 @@ pub(super) fn causes(facts: &Facts<'_>, live: &Liveness) -> Vec<Cause> {
     if let Some(core) = facts.core {
         found.extend(red_gates(facts, core));
         found.extend(failures(facts, core));
-        found.extend(standstill(facts, core));
+        found.extend(standstill(core));
         found.extend(peers(facts, core));
-        found.extend(caps(facts, core));
+        found.extend(near(facts, core));
         found.extend(no_commit(facts, *since));
-        found.extend(split(facts, core));
+        found.extend(split(core));
         found.extend(reopened(facts, *since));
     }
     found
 }
 
 /// Another program than this one runs it.
-fn drift(facts: &Facts<'_>) -> Option<Cause> {
+fn drift(facts: &Facts<'_>) -> Option<Advice> {
     let (loops, ours) = (facts.run?.version.as_str(), facts.version);
     if loops == ours {
         return None;
@@ -114,25 +109,22 @@ fn drift(facts: &Facts<'_>) -> Option<Cause> {
         (first, second)
     };
     let level = if major(loops) == major(ours) { Level::Watch } else { Level::Act };
-    Some(Cause {
-        level,
-        code: "version-drift",
-        why: format!("the loop runs version {loops}, this program is {ours}"),
-        since: None,
-        action: facts.spelling.either(("restart", ""), "status"),
+    let why = format!("the loop runs version {loops}, this program is {ours}");
+    let advice = Advice::new(level, "version-drift", why);
+    Some(if facts.spelling.is_by_name() {
+        advice.then(Step::of(Command::named("restart")))
+    } else {
+        advice.then(Step::of(Command::peers("stop"))).then(Step::of(facts.start()))
     })
 }
 
 /// The peer that has the turn has been silent for long, or one was ended for that in its newest turn: what it does can
 /// be looked at.
-fn silent_peer(facts: &Facts<'_>, live: &Liveness) -> Option<Cause> {
+fn silent_peer(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
     let Liveness::Running { turn, since, .. } = live else { return None };
-    let cause = |why: String, since: Timestamp| Cause {
-        level: Level::Watch,
-        code: "peer-silent",
-        why,
-        since: Some(since),
-        action: facts.spelling.either(("peek", ""), "watch"),
+    let cause = |why: String, since: Timestamp| {
+        let advice = Advice::new(Level::Watch, "peer-silent", why).since(Some(since));
+        advice.then(Step::of(Command::either("watch", "peek")))
     };
     if let Some(turn) = turn {
         let moved = facts.moved?.max(turn.since);
@@ -155,7 +147,7 @@ fn silent_peer(facts: &Facts<'_>, live: &Liveness) -> Option<Cause> {
 }
 
 /// Neither the journal nor the peer moves.
-fn silent(facts: &Facts<'_>, live: &Liveness) -> Option<Cause> {
+fn silent(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
     let Liveness::Running { turn, gates_since, .. } = live else { return None };
     let limit = facts.idle_ms?.saturating_mul(2);
     let waits =
@@ -165,33 +157,24 @@ fn silent(facts: &Facts<'_>, live: &Liveness) -> Option<Cause> {
     }
     let moved = facts.moved?.max(gates_since.unwrap_or_default());
     let quiet = u64::try_from(facts.now.since(moved).as_millis()).unwrap_or(u64::MAX);
-    (quiet > limit).then(|| Cause {
-        level: Level::Act,
-        code: "silent",
-        why: format!(
-            "neither the journal nor a peer's output moved for {} (a peer is ended after {})",
-            duration_ms(quiet - quiet % 1000),
-            duration_ms(limit / 2)
-        ),
-        since: Some(moved),
-        action: facts.spelling.either(("logs", ""), "watch"),
-    })
+    let why = format!(
+        "neither the journal nor a peer's output moved for {} (a peer is ended after {})",
+        duration_ms(quiet - quiet % 1000),
+        duration_ms(limit / 2)
+    );
+    let advice = Advice::new(Level::Act, "silent", why).since(Some(moved));
+    (quiet > limit).then(|| advice.then(Step::of(Command::either("watch", "logs"))))
 }
 
 /// It will stop soon unless something gets on.
-fn standstill(facts: &Facts<'_>, core: &Core) -> Option<Cause> {
+fn standstill(core: &Core) -> Option<Advice> {
     let standstill = core.converge.standstill?;
     let missing: Vec<&str> = core.converge.missing.iter().map(|missing| missing.text.as_str()).collect();
-    Some(Cause {
-        level: Level::Watch,
-        code: "standstill",
-        why: format!("{}; {}", standstill.words(), peers_sys::term::line(&missing.join("; "), SAID)),
-        since: None,
-        action: facts.spelling.either(("report", ""), "report"),
-    })
+    let why = format!("{}; {}", standstill.words(), peers_sys::term::line(&missing.join("; "), SAID));
+    Some(Advice::new(Level::Watch, "standstill", why).then(Step::of(Command::report())))
 }
 
-fn red_gates(facts: &Facts<'_>, core: &Core) -> Option<Cause> {
+fn red_gates(facts: &Facts<'_>, core: &Core) -> Option<Advice> {
     let red = || core.gates.iter().filter(|gate| gate.reds >= REDS);
     let worst = red().max_by_key(|gate| gate.reds)?;
     let others = match red().count() {
@@ -200,85 +183,56 @@ fn red_gates(facts: &Facts<'_>, core: &Core) -> Option<Cause> {
     };
     let said = peers_sys::term::line(&cause(&worst.diagnostic), SAID);
     let said = if said.is_empty() { said } else { format!(": {said}") };
-    Some(Cause {
-        level: Level::Watch,
-        code: "gate-red",
-        why: format!("{} is red for {}{others}{said}", worst.id, count(worst.reds.into(), "tick")),
-        since: None,
-        action: super::stopped::read(facts, &worst.id),
-    })
+    let why = format!("{} is red for {}{others}{said}", worst.id, count(worst.reds.into(), "tick"));
+    Some(Advice::new(Level::Watch, "gate-red", why).then(Step::of(read(facts, &worst.id))))
 }
 
-fn failures(facts: &Facts<'_>, core: &Core) -> Option<Cause> {
-    let row = core.budget.rows.iter().find(|row| row.key == "max_consecutive_failures")?;
-    let n = row.spent.raw();
-    if n < FAILURES {
+fn failures(facts: &Facts<'_>, core: &Core) -> Option<Advice> {
+    let row = core.budget.rows.iter().find(|row| row.key == "max_consecutive_failures");
+    let in_a_row = row.filter(|row| row.spent.raw() >= FAILURES).map(|row| {
+        let cap = row.cap.map(|cap| format!(" (the loop stops at {})", cap.words())).unwrap_or_default();
+        format!("{} failed in a row{cap}", count(row.spent.raw(), "turn"))
+    });
+    let why: Vec<String> = in_a_row.into_iter().chain(again::again(facts.ticks)).collect();
+    if why.is_empty() {
         return None;
     }
     let tick = facts.ticks.iter().rev().find(|tick| tick.failed());
-    let cap = row.cap.map(|cap| format!(" (the loop stops at {})", cap.words())).unwrap_or_default();
-    Some(Cause {
-        level: Level::Watch,
-        code: "failures",
-        why: format!("{} failed in a row{cap}", count(n, "turn")),
-        since: tick.map(|tick| tick.ts),
-        action: match tick {
-            Some(tick) => {
-                let n = tick.tick;
-                facts.spelling.either(("replay", &format!("--from-tick {n}")), &format!("replay {n}"))
-            }
-            None => facts.spelling.either(("status", ""), "status"),
-        },
-    })
+    let advice = Advice::new(Level::Watch, "failures", why.join("; ")).since(tick.map(|tick| tick.ts));
+    Some(advice.then(Step::of(tick.map_or_else(Command::doctor, |tick| replay(tick.tick)))))
 }
 
-fn peers(facts: &Facts<'_>, core: &Core) -> Vec<Cause> {
+fn peers(facts: &Facts<'_>, core: &Core) -> Vec<Advice> {
     let mut found = Vec::new();
     for peer in &core.peers {
         let name = &peer.name;
         let reason = peer.reason.as_deref().map(|why| format!(": {}", peers_sys::term::line(why, SAID)));
         let reason = reason.unwrap_or_default();
-        let status = || facts.spelling.either(("status", ""), "status");
         if let Some((until, why)) = peer.waiting(facts.now) {
-            found.push(Cause {
-                level: Level::Watch,
-                code: "peer-waiting",
-                why: format!("{name} waits until {} ({why})", words::ahead(facts.now, until)),
-                since: None,
-                // It ends by itself.
-                action: None,
-            });
+            let why = format!("{name} waits until {} ({why})", words::ahead(facts.now, until));
+            // It ends by itself.
+            found.push(Advice::new(Level::Watch, "peer-waiting", why).until(Some(until)));
         }
-        let (word, says, action) = match peer.state {
+        let look = || facts.replay(|tick| tick.peer == *name && tick.failed());
+        let (word, says, command) = match peer.state {
             PeerState::Healthy => continue,
-            PeerState::Degraded => ("peer-degraded", "is degraded", status()),
-            PeerState::Halted => ("peer-halted", "has no turns in this run", status()),
-            PeerState::Unavailable => ("peer-unavailable", "needs its operator", facts.spelling.ask()),
+            PeerState::Degraded => ("peer-degraded", "is degraded", look()),
+            PeerState::Halted => ("peer-halted", "has no turns in this run", look()),
+            PeerState::Unavailable => ("peer-unavailable", "needs its operator", Command::doctor_live()),
         };
-        found.push(Cause {
-            level: Level::Watch,
-            code: word,
-            why: format!("{name} {says}{reason}"),
-            since: None,
-            action,
-        });
+        let why = format!("{name} {says}{reason}");
+        found.push(Advice::new(Level::Watch, word, why).then(Step::of(command)));
     }
     found
 }
 
-fn caps(facts: &Facts<'_>, core: &Core) -> Vec<Cause> {
+fn near(facts: &Facts<'_>, core: &Core) -> Vec<Advice> {
     let mut found = Vec::new();
     for row in &core.budget.rows {
         // Failures have a cause of their own.
         if row.key == "max_consecutive_failures" {
             continue;
         }
-        let action = || {
-            kind(row).map_or_else(
-                || facts.spelling.peers("goals edit --config"),
-                |kind| more(facts.spelling, kind, Some(row)),
-            )
-        };
         let (Some(percent), Some(cap)) = (row.percent(), row.cap) else { continue };
         let spent = format!("{} of {}", row.words(), cap.words());
         let (word, why) = if percent >= NEAR {
@@ -288,20 +242,10 @@ fn caps(facts: &Facts<'_>, core: &Core) -> Vec<Cause> {
         } else {
             continue;
         };
-        found.push(Cause { level: Level::Watch, code: word, why, since: None, action: action() });
+        let raise = Step::of(caps::ahead(facts, row));
+        found.push(Advice::new(Level::Watch, word, why).then(raise));
     }
     found
-}
-
-/// Which cap of everybody a row is about, where it can be raised by a command.
-fn kind(row: &BudgetRow) -> Option<BudgetKind> {
-    match row.key.as_str() {
-        "max_iterations" => Some(BudgetKind::MaxIterations),
-        "max_runtime_s" => Some(BudgetKind::MaxRuntime),
-        "max_tokens" => Some(BudgetKind::MaxTokens),
-        "max_usd" => Some(BudgetKind::MaxUsd),
-        _ => None,
-    }
 }
 
 /// Whether the cap is reached before the loop can be complete, if each further tick were clean and took what
@@ -310,7 +254,7 @@ fn projected(facts: &Facts<'_>, core: &Core, row: &BudgetRow) -> bool {
     let (Some(cap), Some(needed)) = (row.cap, facts.needed) else { return false };
     let left =
         u64::from(needed.saturating_sub(core.converge.clean_ticks)).max(u64::from(!core.converge.complete));
-    let each = |of: fn(&crate::row::RecentTick) -> Option<u64>| {
+    let each = |of: fn(&crate::ticks::RecentTick) -> Option<u64>| {
         let known: Vec<u64> = facts.ticks.iter().filter_map(of).collect();
         let n = u64::try_from(known.len()).ok().filter(|_| known.len() >= KNOWN)?;
         known.into_iter().fold(0, u64::saturating_add).checked_div(n)
@@ -326,7 +270,7 @@ fn projected(facts: &Facts<'_>, core: &Core, row: &BudgetRow) -> bool {
 }
 
 /// Nothing is committed for long, by the records of the loop: the time of a commit is what its author says.
-fn no_commit(facts: &Facts<'_>, began: Option<Timestamp>) -> Option<Cause> {
+fn no_commit(facts: &Facts<'_>, began: Option<Timestamp>) -> Option<Advice> {
     let began = began?;
     let newest = facts.ticks.iter().rev().find(|tick| !tick.commits.is_empty()).map(|tick| tick.ts);
     // Older ticks than these are not known: it is as long at least.
@@ -336,34 +280,24 @@ fn no_commit(facts: &Facts<'_>, began: Option<Timestamp>) -> Option<Cause> {
     took.sort_unstable();
     let median = took.get(took.len() / 2).copied().unwrap_or_default();
     let passed = u64::try_from(facts.now.since(last).as_millis()).unwrap_or(u64::MAX);
-    (passed > NO_COMMIT_MS.max(median.saturating_mul(3))).then(|| Cause {
-        level: Level::Watch,
-        code: "no-commit",
-        why: format!("no commit for {}", human(facts.now, last)),
-        since: Some(last),
-        action: facts.spelling.either(("peek", ""), "watch"),
-    })
+    let why = format!("no commit for {}", human(facts.now, last));
+    let advice = Advice::new(Level::Watch, "no-commit", why).since(Some(last));
+    let long = passed > NO_COMMIT_MS.max(median.saturating_mul(3));
+    long.then(|| advice.then(Step::of(Command::either("watch", "peek"))))
 }
 
-fn split(facts: &Facts<'_>, core: &Core) -> Option<Cause> {
+fn split(core: &Core) -> Option<Advice> {
     let split: Vec<String> = core.soft.iter().filter(|row| row.split).map(|row| row.id.to_string()).collect();
-    (!split.is_empty()).then(|| Cause {
-        level: Level::Watch,
-        code: "review-split",
-        why: format!("reviewers disagree about {}", words::list(&split, 3)),
-        since: None,
-        action: facts.spelling.either(("review", ""), "status"),
-    })
+    let why = format!("reviewers disagree about {}", words::list(&split, 3));
+    let look = Step::of(Command::either("report", "review"));
+    (!split.is_empty()).then(|| Advice::new(Level::Watch, "review-split", why).then(look))
 }
 
 /// The newest skeptic found something.
-fn reopened(facts: &Facts<'_>, began: Option<Timestamp>) -> Option<Cause> {
+fn reopened(facts: &Facts<'_>, began: Option<Timestamp>) -> Option<Advice> {
     let newest = facts.ticks.iter().rev().find(|tick| tick.skeptic.is_some())?;
-    (Some(newest.ts) >= began && newest.skeptic == Some(SkepticVerdict::Found)).then(|| Cause {
-        level: Level::Watch,
-        code: "reopened",
-        why: format!("{} as skeptic of tick {} found something", newest.peer, newest.tick),
-        since: Some(newest.ts),
-        action: facts.spelling.peers("bug-hunt summary"),
-    })
+    let why = format!("{} as skeptic of tick {} found something", newest.peer, newest.tick);
+    let advice = Advice::new(Level::Watch, "reopened", why).since(Some(newest.ts));
+    let found = Some(newest.ts) >= began && newest.skeptic == Some(SkepticVerdict::Found);
+    found.then(|| advice.then(Step::of(Command::peers("bug-hunt summary"))))
 }

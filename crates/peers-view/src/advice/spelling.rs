@@ -1,0 +1,188 @@
+//! How the commands are spelt that an operator is told to type.
+
+use peers_model::command::{Command, Form, Piece, Step};
+use peers_sys::term;
+
+/// Who shows the command, and so how it is spelt. Each command is one line for a POSIX shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spelling {
+    /// By name: `peers-ctl start NAME`, and `peers -C DIR goals diff` where only `peers` has the command.
+    Ctl {
+        /// The project's name.
+        name: String,
+        /// Where the loop works.
+        dir: String,
+        /// The directory of the controller's files, where it is not the usual one.
+        config_dir: Option<String>,
+    },
+    /// By `peers` alone.
+    Loop {
+        /// The directory that was asked about, if that is not the one in which the command is typed.
+        dir: Option<String>,
+    },
+}
+
+impl Spelling {
+    /// A command as it is typed; nothing where this reader has none, or where a name or a path cannot be typed
+    /// as a terminal shows it.
+    #[must_use]
+    pub fn spell(&self, command: &Command) -> Option<String> {
+        let typed = |word: &str| (term::inline(word) == word).then(|| term::quoted(word));
+        self.line(command, &typed)
+    }
+
+    /// What is typed for these steps, `, then ` between them; nothing where a part of it cannot be.
+    #[must_use]
+    pub fn typed(&self, steps: &[Step]) -> Option<String> {
+        let commands = steps.iter().flat_map(Step::pieces).filter_map(|piece| match piece {
+            Piece::Type(command) => Some(self.spell(command)),
+            Piece::Words(_) | Piece::Mention(_) => None,
+        });
+        let commands: Vec<String> = commands.collect::<Option<_>>()?;
+        (!commands.is_empty()).then(|| commands.join(", then "))
+    }
+
+    /// A step in words, its commands in backticks; nothing where this reader lacks one of them.
+    #[must_use]
+    pub fn said(&self, step: &Step) -> Option<String> {
+        let said = step.pieces().iter().map(|piece| match piece {
+            Piece::Words(words) => Some(words.clone()),
+            Piece::Type(command) | Piece::Mention(command) => {
+                Some(format!("`{}`", self.line(command, &|word| Some(term::quoted(word)))?))
+            }
+        });
+        said.collect()
+    }
+
+    /// Whether projects have names here.
+    pub(crate) fn is_by_name(&self) -> bool {
+        matches!(self, Self::Ctl { .. })
+    }
+
+    fn line(&self, command: &Command, word: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        let mut line = match (command, self) {
+            (Command::Line(line), _) => return Some(line.clone()),
+            (Command::Loop { ctl: Some(form), .. }, Self::Ctl { name, .. }) => {
+                let mut line = self.controller(form.verb, word)?;
+                push(&mut line, [word(name)?]);
+                return words(line, form, word);
+            }
+            (Command::Loop { peers, dir, .. }, _) => {
+                let form = peers.as_ref()?;
+                let mut line = program("peers", dir.as_deref().or(self.elsewhere()), word)?;
+                push(&mut line, [form.verb]);
+                return words(line, form, word);
+            }
+            (Command::Git(form), _) => {
+                let mut line = program("git", self.elsewhere(), word)?;
+                push(&mut line, [form.verb]);
+                return words(line, form, word);
+            }
+            (Command::Tool { words, .. }, _) => {
+                words.iter().map(|text| word(text)).collect::<Option<Vec<_>>>()?.join(" ")
+            }
+        };
+        if let Command::Tool { place: Some(place), .. } = command {
+            push(&mut line, [word(&format!("{}{place}", self.elsewhere().unwrap_or(".")))?]);
+        }
+        Some(line)
+    }
+
+    /// `peers-ctl --config-dir DIR VERB`.
+    fn controller(&self, verb: &str, word: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        let mut line = "peers-ctl".to_owned();
+        if let Self::Ctl { config_dir: Some(dir), .. } = self {
+            push(&mut line, ["--config-dir".to_owned(), word(dir)?]);
+        }
+        push(&mut line, [verb]);
+        Some(line)
+    }
+
+    /// The directory that a command has to name.
+    fn elsewhere(&self) -> Option<&str> {
+        match self {
+            Self::Ctl { dir, .. } => Some(dir),
+            Self::Loop { dir } => dir.as_deref(),
+        }
+    }
+}
+
+/// `PROGRAM -C DIR`.
+fn program(name: &str, dir: Option<&str>, word: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let mut line = name.to_owned();
+    if let Some(dir) = dir {
+        push(&mut line, ["-C".to_owned(), word(dir)?]);
+    }
+    Some(line)
+}
+
+fn words(mut line: String, form: &Form, word: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    for text in &form.words {
+        push(&mut line, [word(text)?]);
+    }
+    Some(line)
+}
+
+fn push<S: AsRef<str>>(line: &mut String, words: impl IntoIterator<Item = S>) {
+    for word in words {
+        line.push(' ');
+        line.push_str(word.as_ref());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ctl(name: &str, dir: &str) -> Spelling {
+        Spelling::Ctl { name: name.into(), dir: dir.into(), config_dir: None }
+    }
+
+    fn space() -> Command {
+        Command::Tool { words: vec!["df".into(), "-h".into()], place: Some("") }
+    }
+
+    #[test]
+    fn commands_are_spelt_for_who_shows_them() {
+        let diff = Command::peers("goals diff");
+        let by_name = ctl("billing", "/srv/a b");
+        assert_eq!(by_name.spell(&Command::resume()).unwrap(), "peers-ctl resume billing --start");
+        assert_eq!(by_name.spell(&diff).unwrap(), "peers -C '/srv/a b' goals diff");
+        assert_eq!(
+            by_name.spell(&Command::git("worktree prune")).unwrap(),
+            "git -C '/srv/a b' worktree prune"
+        );
+        assert_eq!(by_name.spell(&space()).unwrap(), "df -h '/srv/a b'");
+        let here = Spelling::Loop { dir: None };
+        assert_eq!(here.spell(&Command::resume()).unwrap(), "peers run");
+        assert_eq!(here.spell(&space()).unwrap(), "df -h .");
+        assert_eq!(here.spell(&Command::named("peek")), None);
+        let other = Spelling::Loop { dir: Some("/x".into()) };
+        assert_eq!(other.spell(&Command::run()).unwrap(), "peers -C /x run");
+        assert_eq!(other.spell(&Command::run().at(Some("/y"))).unwrap(), "peers -C /y run");
+        let elsewhere = Spelling::Ctl { name: "a".into(), dir: "/r".into(), config_dir: Some("/c d".into()) };
+        assert_eq!(elsewhere.spell(&Command::run()).unwrap(), "peers-ctl --config-dir '/c d' start a");
+    }
+
+    #[test]
+    fn no_shell_sees_more_than_one_word_and_nothing_that_is_not_shown_is_typed() {
+        let evil = ctl("a; rm -rf ~", "/x'$(y)`z`");
+        assert_eq!(evil.spell(&Command::run()).unwrap(), "peers-ctl start 'a; rm -rf ~'");
+        let land = Command::peers("land");
+        assert_eq!(evil.spell(&land).unwrap(), r"peers -C '/x'\''$(y)`z`' land");
+        for unseen in ["/x\ny", "/x\u{1b}[2J", "/x\u{202e}y", "/x\u{200b}"] {
+            let spelling = ctl("a", unseen);
+            assert_eq!((spelling.spell(&land), spelling.spell(&space())), (None, None), "{unseen:?}");
+            assert!(spelling.spell(&Command::run()).is_some());
+            assert!(spelling.said(&Step::of(land.clone())).unwrap().contains("$(printf"), "{unseen:?}");
+        }
+    }
+
+    #[test]
+    fn a_step_says_what_is_typed_and_what_is_not() {
+        let steps = [Step::from("look (").run(Command::status()).say(") or ").mention(Command::report())];
+        let here = Spelling::Loop { dir: None };
+        assert_eq!(here.said(&steps[0]).unwrap(), "look (`peers status`) or `peers report`");
+        assert_eq!(here.typed(&steps).unwrap(), "peers status");
+    }
+}
