@@ -1,7 +1,7 @@
 //! Where a history begins: a repository is made, and its first commit.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use git2::{Config, ObjectType, Repository, RepositoryInitOptions};
 use peers_model::CommitId;
@@ -9,7 +9,7 @@ use peers_model::CommitId;
 use crate::checkout;
 use crate::error::{GitError, RepoError, clean};
 use crate::facts::Identity;
-use crate::files::{self, Small};
+use crate::files;
 use crate::ids;
 use crate::objects;
 use crate::refs;
@@ -17,22 +17,15 @@ use crate::repo::PeerRepo;
 use crate::snapshot::{Scan, Wanted};
 use crate::write::Author;
 
-/// An index file of a repository without a commit is kept up to here.
-const INDEX_CAP: u64 = 64 << 20;
-
 /// The first commit of a repository.
 #[derive(Debug)]
 pub struct FirstCommit {
     /// The commit.
     pub commit: CommitId,
-    /// The branch that it is on, full.
-    pub branch: String,
     /// Files that are not in it since they are too large (64 MiB) or unreadable. Untrusted bytes.
     pub left_out: Vec<Vec<u8>>,
     /// What cannot be in a commit: other spellings of `.git`, directories that lie too deep. For people.
     pub unrepresentable: Vec<String>,
-    /// What the index was.
-    index: Option<Vec<u8>>,
 }
 
 /// Who the operator is for git, if that was ever configured.
@@ -101,65 +94,21 @@ impl PeerRepo {
         let tree = self.repo.find_tree(outcome.tree).map_err(fail)?;
         let message = message.replace('\0', "\u{fffd}");
         let commit = self.repo.commit(None, &who, &who, &message, &tree, &[]).map_err(fail)?;
-        let old = self.index_bytes()?;
+        // The index first: whoever is killed in between finds everything staged, and commits it once more.
+        let mut index = self.open_index()?;
+        index.clear().map_err(fail)?;
+        for leaf in crate::blob::leaves(&odb, outcome.tree)? {
+            index.add(&checkout::index_entry(&leaf.path, leaf.mode, leaf.id, None)).map_err(fail)?;
+        }
+        self.write_index(&mut index)?;
         let subject = message.lines().next().unwrap_or_default();
         let reason = format!("commit (initial): {subject}");
         refs::compare_and_swap(&self.repo, &branch, None, Some(commit), &who, &reason)?;
-        let first = FirstCommit {
+        Ok(FirstCommit {
             commit: ids::commit_id(commit),
-            branch,
             left_out: outcome.left_out,
             unrepresentable: outcome.unrepresentable,
-            index: old,
-        };
-        let follow = || {
-            let mut index = self.open_index()?;
-            index.clear().map_err(fail)?;
-            for leaf in crate::blob::leaves(&odb, outcome.tree)? {
-                index.add(&checkout::index_entry(&leaf.path, leaf.mode, leaf.id, None)).map_err(fail)?;
-            }
-            self.write_index(&mut index)
-        };
-        match follow() {
-            Ok(()) => Ok(first),
-            Err(error) => {
-                self.forget_first(&first, author)?;
-                Err(error)
-            }
-        }
-    }
-
-    /// Takes a first commit back, if nothing came after it. The work tree stays as it is.
-    ///
-    /// # Errors
-    /// [`GitError::Moved`] when the branch is somewhere else, [`GitError::Io`].
-    pub fn forget_first(&self, first: &FirstCommit, author: &Author) -> Result<(), GitError> {
-        let at = ids::commit_oid(&first.commit)?;
-        let who = author.signature()?;
-        refs::compare_and_swap(&self.repo, &first.branch, Some(at), None, &who, "take back")?;
-        let path = self.index_path();
-        match &first.index {
-            // In place, with the permissions that it has.
-            Some(bytes) => files::overwrite(&path, bytes),
-            None => match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(GitError::io(path, error)),
-                _ => Ok(()),
-            },
-        }
-    }
-
-    /// Removes a lightweight tag, if it is at this commit. Returns whether it was.
-    ///
-    /// # Errors
-    /// [`RepoError::Busy`] when it is locked.
-    pub fn untag(&self, tag: &str, at: &CommitId, author: &Author) -> Result<bool, GitError> {
-        let name = format!("refs/tags/{tag}");
-        let at = ids::commit_oid(at)?;
-        match refs::compare_and_swap(&self.repo, &name, Some(at), None, &author.signature()?, "untag") {
-            Ok(()) => Ok(true),
-            Err(GitError::Moved { .. }) => Ok(false),
-            Err(other) => Err(other),
-        }
+        })
     }
 
     fn unborn_branch(&self) -> Result<String, GitError> {
@@ -172,21 +121,6 @@ impl PeerRepo {
                 name.ok_or_else(|| GitError::NotFound { what: "the branch that HEAD names".to_owned() })
             }
             Err(error) => Err(error),
-        }
-    }
-
-    fn index_path(&self) -> PathBuf {
-        self.git_dir().join("index")
-    }
-
-    fn index_bytes(&self) -> Result<Option<Vec<u8>>, GitError> {
-        let path = self.index_path();
-        match files::read_small(&path, INDEX_CAP).map_err(|source| GitError::io(&path, source))? {
-            Small::Bytes(bytes) => Ok(Some(bytes)),
-            Small::Absent => Ok(None),
-            Small::TooLarge | Small::Special(_) => {
-                Err(GitError::Unsafe { path: ".git/index".to_owned(), why: "it is no index file" })
-            }
         }
     }
 }

@@ -1,9 +1,9 @@
 //! `peers-ctl new`: a directory becomes a project, whatever it is now.
 //!
 //! Everything is looked at before anything is written. A directory that is not there is built aside and
-//! renamed into its place; in one that is there, what was made is taken back if the rest fails. The trusted
-//! store belongs to a path, so [`super::init`] runs last, at the final one. A process that is killed in between
-//! leaves a directory built aside, which the next call sweeps away, or one in which the next call goes on.
+//! renamed into its place. The trusted store belongs to a path, so [`super::init`] runs last, at the final one.
+//! Whatever cuts a call short, a failure or a kill, leaves a directory built aside, which the next call sweeps
+//! away, or one in which the next call goes on.
 //! Start reading at [`create`].
 
 mod aside;
@@ -29,7 +29,7 @@ pub use asked::text_of;
 pub use error::ProjectError;
 
 use self::aside::Aside;
-use self::fill::{Filler, Undo};
+use self::fill::Filler;
 use self::site::{Git, Site};
 use super::detect::Language;
 use super::report::InitReport;
@@ -108,8 +108,8 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 /// Makes a project of a directory: new, empty, with files, or a repository.
 ///
 /// # Errors
-/// [`ScaffoldError`]. Nothing is left of what was begun then; what could not be taken back is named by
-/// [`ProjectError::Left`].
+/// [`ScaffoldError`]. After [`ProjectError::CutShort`] the same call goes on where this one stopped; after any
+/// other error nothing was written.
 pub fn create(
     options: &ProjectOptions,
     env: &Env,
@@ -129,14 +129,11 @@ pub fn create(
                 aside.place(&parent, name)?;
                 Ok(first)
             });
-            let first = match built {
-                Ok(first) => first,
-                Err(error) => return Err(aside.given_up(error)),
-            };
             aside.remove();
+            let first = built?;
             let existing = if options.overwrite_peers { Existing::Force } else { Existing::Refuse };
             let init = setup::run(&path, existing, options, env)
-                .map_err(|error| aside::take_back(&parent, name, &aside, error))?;
+                .map_err(|error| ProjectError::cut_short(&path, error))?;
             Ok(Created { path, how: How::Made, first_commit: Some(first), init })
         }
         Site::There { path, work, git, existing } => {
@@ -145,24 +142,22 @@ pub fn create(
             {
                 aside::sweep(&parent, name, filler.now());
             }
-            let mut undo = Undo::new(&work);
             let mut how = match git {
                 Git::Absent => How::Filled,
                 Git::Unborn => How::Begun,
                 Git::Born => How::Adopted,
             };
-            let begun = match git {
-                Git::Born => Ok(None),
-                Git::Absent | Git::Unborn => filler.fill(&work, git, &mut undo).map(Some),
+            let cut_short = |error| ProjectError::cut_short(&path, error);
+            let first = match git {
+                Git::Born => None,
+                Git::Absent | Git::Unborn => Some(filler.fill(&work, git).map_err(cut_short)?),
             };
             if existing == Existing::Upgrade {
                 how = How::Completed;
             }
-            let done = begun.and_then(|first| {
-                let init = setup::run(&path, existing, options, env)?;
-                Ok(Created { path, how, first_commit: first, init })
-            });
-            done.map_err(|error| undo.take_back(error))
+            let init = setup::run(&path, existing, options, env);
+            let init = if git == Git::Born { init? } else { init.map_err(cut_short)? };
+            Ok(Created { path, how, first_commit: first, init })
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use peers_model::Timestamp;
 
-use super::{Fixture, fifo, link, substrate};
+use super::{Fixture, fifo, link};
 use crate::{Author, GitError, Identity, PeerRepo};
 
 fn ann() -> Author {
@@ -69,34 +69,15 @@ fn the_first_commit_has_what_git_add_would_take_and_runs_nothing() {
 }
 
 #[test]
-fn a_first_commit_that_is_taken_back_leaves_the_index_as_it_was() {
+fn a_first_commit_whose_branch_did_not_move_is_made_by_the_next_call() {
     let fixture = Fixture::unborn();
     fixture.write("a", "a");
-    fixture.write("b", "b");
-    fixture.git(&["add", "a"]);
-    let staged = || fixture.git(&["status", "--porcelain"]);
-    let before = staged();
+    fixture.write(".git/refs/heads/main.lock", "");
     let repo = fixture.open();
-    let first = repo.commit_first("one", &ann(), None).unwrap();
-    assert_eq!(staged(), "");
-    repo.forget_first(&first, &ann()).unwrap();
-    assert_eq!(staged(), before);
+    repo.commit_first("one", &ann(), None).map(drop).unwrap_err();
     assert_eq!(fixture.git(&["for-each-ref"]), "");
-
+    std::fs::remove_file(fixture.work.join(".git/refs/heads/main.lock")).unwrap();
     let first = repo.commit_first("one", &ann(), None).unwrap();
-    fixture.commit("two");
-    let late = repo.forget_first(&first, &ann());
-    assert!(matches!(late, Err(GitError::Moved { .. })), "{late:?}");
-}
-
-#[test]
-fn a_tag_is_removed_only_where_it_was_set() {
-    let fixture = Fixture::new();
-    let (repo, first) = (fixture.open(), fixture.head());
-    let second = fixture.commit("second");
-    repo.tag_if_absent("t", &first, &substrate()).unwrap();
-    assert!(!repo.untag("t", &second, &substrate()).unwrap());
-    assert!(repo.untag("t", &first, &substrate()).unwrap());
-    assert!(!repo.untag("t", &first, &substrate()).unwrap());
-    assert_eq!(fixture.git(&["tag"]), "");
+    assert_eq!(first.commit, fixture.head());
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
 }

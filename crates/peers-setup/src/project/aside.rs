@@ -10,7 +10,6 @@ use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
 
 use super::super::{ScaffoldError, fault};
 use super::error::ProjectError;
-use super::shown;
 
 /// Between the name and the random digits.
 const WORD: &[u8] = b".peers-new-";
@@ -61,7 +60,10 @@ impl Aside {
         });
         match made {
             Ok((lock, tree)) => Ok(Self { beside, name: aside, tree, _lock: lock }),
-            Err(error) => Err(after(&beside, &aside, error)),
+            Err(error) => {
+                remove(&beside, &aside);
+                Err(error)
+            }
         }
     }
 
@@ -83,46 +85,14 @@ impl Aside {
 
     /// Removes it with all that is still in it. What cannot be removed now is swept away later.
     pub(super) fn remove(&self) {
-        if let Err(error) = self.beside.remove_tree(&self.name) {
-            tracing::debug!(%error, "a directory that was built aside is left");
-        }
-    }
-
-    /// The error, after all that was made is gone.
-    pub(super) fn given_up(&self, error: ScaffoldError) -> ScaffoldError {
-        after(&self.beside, &self.name, error)
+        remove(&self.beside, &self.name);
     }
 }
 
-/// The error, after a directory that was put into its place is taken away from there again.
-pub(super) fn take_back(
-    parent: &SafeDir,
-    name: &OsStr,
-    placed: &Aside,
-    error: ScaffoldError,
-) -> ScaffoldError {
-    let path = parent.path().join(name);
-    let left = |error| ProjectError::Left { what: vec![shown(&path)], source: Box::new(error) }.into();
-    // Somebody else's by now.
-    if !placed.tree.still_at(&path) {
-        return left(error);
+fn remove(beside: &SafeDir, name: &OsStr) {
+    if let Err(error) = beside.remove_tree(name) {
+        tracing::debug!(%error, "a directory that was built aside is left");
     }
-    let Ok(aside) = Aside::make(parent, name) else { return left(error) };
-    let moved =
-        aside.beside.subdir(&aside.name).and_then(|outer| parent.rename_new_into(name, &outer, "taken-back"));
-    if moved.is_ok() {
-        return aside.given_up(error);
-    }
-    aside.remove();
-    left(error)
-}
-
-fn after(beside: &SafeDir, name: &OsStr, error: ScaffoldError) -> ScaffoldError {
-    if beside.remove_tree(name).is_ok() {
-        return error;
-    }
-    let what = vec![shown(&beside.path().join(name))];
-    ProjectError::Left { what, source: Box::new(error) }.into()
 }
 
 /// Removes what calls for this name left when they were killed. Best effort: it is in nobody's way.

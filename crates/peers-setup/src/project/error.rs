@@ -98,11 +98,11 @@ pub enum ProjectError {
     /// Git refused.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// What was begun could not be taken back.
-    #[error("{source}; what was begun could not be taken back: {}", what.join(", "))]
-    Left {
-        /// What is left, for people.
-        what: Vec<String>,
+    /// Something was written when it stopped, and the next call goes on there.
+    #[error("{source}; {} is only half set up", shown(path))]
+    CutShort {
+        /// The target.
+        path: PathBuf,
         /// What stopped it.
         source: Box<ScaffoldError>,
     },
@@ -111,6 +111,10 @@ pub enum ProjectError {
 impl ProjectError {
     pub(super) fn usage(why: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Usage { why: why.into(), hint: Some(hint.into()) }
+    }
+
+    pub(super) fn cut_short(path: &Path, error: ScaffoldError) -> ScaffoldError {
+        Self::CutShort { path: path.to_owned(), source: Box::new(error) }.into()
     }
 
     /// The exit code of the command.
@@ -130,7 +134,7 @@ impl ProjectError {
             Self::Git(GitError::Repo(error)) => repo_exit(error),
             Self::StoreThere { .. } | Self::Git(GitError::Unsafe { .. }) => exit::REFUSED,
             Self::Git(_) => exit::BUG,
-            Self::Left { source, .. } => source.exit(),
+            Self::CutShort { source, .. } => source.exit(),
         }
     }
 
@@ -161,9 +165,9 @@ impl ProjectError {
             Self::UnknownMode { .. } => "leave `--modes` out: goals are written into .peers/goals.yaml".to_owned(),
             Self::Git(GitError::Repo(error)) => repo_hint(error),
             Self::Git(GitError::DiskFull { .. }) => FREE_SPACE.to_owned(),
-            Self::Left { source, .. } => {
+            Self::CutShort { source, .. } => {
                 let first = source.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
-                format!("{first}remove what is left")
+                format!("{first}run the same command again: it goes on where this one stopped")
             }
             Self::Plan { .. } | Self::File { .. } | Self::Git(_) => return None,
         })

@@ -6,7 +6,7 @@ use std::path::Path;
 use peers_git::{Author, FirstCommit, Identity, PeerRepo};
 use peers_model::{CommitId, Timestamp};
 use peers_sys::clock;
-use peers_sys::dir::{FileError, FileId, SafeDir};
+use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::Env;
 use peers_sys::term;
 
@@ -68,24 +68,19 @@ impl<'a> Filler<'a> {
     /// Everything of a new directory.
     pub(super) fn build(&mut self, aside: &Aside, name: &OsStr) -> Result<CommitId, ScaffoldError> {
         let work = aside.tree();
-        self.files(work, name, &mut |_, _| {})?;
+        self.files(work, name)?;
         fault::at("make the repository")?;
         let repo = self.repository(work)?;
         Ok(self.first(&repo)?.commit)
     }
 
     /// What a directory that is there lacks.
-    pub(super) fn fill(
-        &mut self,
-        work: &SafeDir,
-        git: Git,
-        undo: &mut Undo,
-    ) -> Result<CommitId, ScaffoldError> {
+    pub(super) fn fill(&mut self, work: &SafeDir, git: Git) -> Result<CommitId, ScaffoldError> {
         let name = work.path().file_name().unwrap_or_default().to_owned();
         // It would become part of the first commit.
         aside::sweep(work, "git".as_ref(), self.now);
-        self.files(work, &name, &mut |name, id| undo.files.push((name, id)))?;
-        let repo = if git == Git::Absent {
+        self.files(work, &name)?;
+        if git == Git::Absent {
             self.told_nested(work.path());
             let aside = Aside::make(work, "git".as_ref())?;
             // Whole or absent, as for everybody who looks.
@@ -94,44 +89,23 @@ impl<'a> Filler<'a> {
                 fault::at("place the repository")?;
                 Ok(aside.tree().rename_new_into(".git", work, ".git")?)
             });
-            if let Err(error) = made {
-                return Err(aside.given_up(error));
-            }
-            undo.git = true;
             aside.remove();
-            fault::at("open the repository")?;
-            PeerRepo::open(work.path()).map_err(ScaffoldError::Repo)?
-        } else {
-            PeerRepo::open(work.path()).map_err(ScaffoldError::Repo)?
-        };
-        let first = self.first(&repo)?;
-        let commit = first.commit.clone();
-        if !undo.git {
-            undo.first = Some((repo, first, self.author()));
+            made?;
         }
-        Ok(commit)
+        fault::at("open the repository")?;
+        let repo = PeerRepo::open(work.path()).map_err(ScaffoldError::Repo)?;
+        Ok(self.first(&repo)?.commit)
     }
 
     /// The two files, as far as they are absent.
-    fn files(
-        &self,
-        work: &SafeDir,
-        name: &OsStr,
-        made: &mut dyn FnMut(&'static str, FileId),
-    ) -> Result<(), ScaffoldError> {
-        let title = term::inline(&name.to_string_lossy());
-        let readme = format!("# {title}\n\nWhat {title} is for.\n");
+    fn files(&self, work: &SafeDir, name: &OsStr) -> Result<(), ScaffoldError> {
+        let readme = readme(name);
         for (file, text) in [(README, Some(&readme)), (SPEC, self.asked.spec.as_ref())] {
             let Some(text) = text else { continue };
             fault::at(file)?;
             match work.publish_new_as(file, text.as_bytes(), MODE) {
-                Ok(()) => {
-                    if let Some(stat) = work.stat(file)? {
-                        made(file, stat.id);
-                    }
-                }
-                // It was looked at before.
-                Err(FileError::AlreadyExists { .. }) => {}
+                // One that is there was looked at before.
+                Ok(()) | Err(FileError::AlreadyExists { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -160,45 +134,8 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// What was made in a directory that was there.
-pub(super) struct Undo {
-    work: std::path::PathBuf,
-    files: Vec<(&'static str, FileId)>,
-    git: bool,
-    first: Option<(PeerRepo, FirstCommit, Author)>,
-}
-
-impl Undo {
-    pub(super) fn new(work: &SafeDir) -> Self {
-        Self { work: work.path().to_owned(), files: Vec::new(), git: false, first: None }
-    }
-
-    /// The error, after all that was made is gone.
-    pub(super) fn take_back(self, error: ScaffoldError) -> ScaffoldError {
-        let Self { work: path, files, git, first } = self;
-        let mut left = Vec::new();
-        let mut done = |what: &str, result: Result<(), String>| {
-            if result.is_err() {
-                left.push(shown(&path.join(what)));
-            }
-        };
-        let Ok(work) = SafeDir::open_shared(&path) else { return error };
-        if let Some((repo, first, author)) = first {
-            done("the first commit", repo.forget_first(&first, &author).map_err(|error| error.to_string()));
-        }
-        if git {
-            done(".git", work.remove_tree(".git").map(drop).map_err(|error| error.to_string()));
-        }
-        for (name, id) in files {
-            // Somebody else's by now, if it is another file.
-            if work.stat(name).is_ok_and(|stat| stat.is_some_and(|stat| stat.id == id)) {
-                done(name, work.remove_file(name).map(drop).map_err(|error| error.to_string()));
-            }
-        }
-        if left.is_empty() {
-            error
-        } else {
-            ProjectError::Left { what: left, source: Box::new(error) }.into()
-        }
-    }
+/// What `README.md` of a new project says.
+pub(super) fn readme(name: &OsStr) -> String {
+    let title = term::inline(&name.to_string_lossy());
+    format!("# {title}\n\nWhat {title} is for.\n")
 }

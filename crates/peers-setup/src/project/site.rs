@@ -15,7 +15,7 @@ use super::super::settings::configure;
 use super::super::{Existing, ScaffoldError, gates, target};
 use super::aside::is_aside;
 use super::error::ProjectError;
-use super::fill::{README, SPEC};
+use super::fill::{README, SPEC, readme};
 use super::setup;
 use super::{ProjectOptions, shown};
 
@@ -88,7 +88,7 @@ fn there(
     let path = target::admitted(&path, env)?;
     let git = git(&path, &work)?;
     if git != Git::Born {
-        if has_files(&work)? {
+        if has_files(&work, spec)? {
             if git == Git::Absent
                 && let Some(top) = PeerRepo::find_top(&path)
             {
@@ -136,9 +136,19 @@ fn git(path: &Path, work: &SafeDir) -> Result<Git, ScaffoldError> {
 }
 
 /// Whether there is anything but what is ours to make.
-fn has_files(work: &SafeDir) -> Result<bool, ScaffoldError> {
+fn has_files(work: &SafeDir, spec: Option<&str>) -> Result<bool, ScaffoldError> {
     let listing = work.list(NAMES)?;
-    let ours = |name: &std::ffi::OsStr| name == ".git" || is_aside(name, "git".as_ref());
+    let readme = readme(work.path().file_name().unwrap_or_default());
+    let says = |file: &str, text: &str| {
+        work.read_opt(file, limits::CONFIG).is_ok_and(|found| found.as_deref() == Some(text.as_bytes()))
+    };
+    // A call that was cut short may have written the two files.
+    let ours = |name: &std::ffi::OsStr| {
+        name == ".git"
+            || is_aside(name, "git".as_ref())
+            || (name == README && says(README, &readme))
+            || (name == SPEC && spec.is_some_and(|spec| says(SPEC, spec)))
+    };
     Ok(listing.truncated || listing.entries.iter().any(|entry| !ours(&entry.name)))
 }
 

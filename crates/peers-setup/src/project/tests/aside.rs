@@ -3,10 +3,9 @@
 use std::ffi::OsStr;
 
 use peers_sys::clock;
-use peers_sys::dir::FileError;
 use peers_sys::lock::{Acquired, FileLock, Sharing};
 
-use super::super::aside::{is_aside, sweep, take_back};
+use super::super::aside::{is_aside, sweep};
 use super::*;
 
 fn projects(world: &World) -> SafeDir {
@@ -15,10 +14,6 @@ fn projects(world: &World) -> SafeDir {
 
 fn name() -> &'static OsStr {
     OsStr::new("neu")
-}
-
-fn failure() -> ScaffoldError {
-    ScaffoldError::File(FileError::NotFound { path: "x".into() })
 }
 
 #[test]
@@ -32,21 +27,6 @@ fn nothing_that_appeared_meanwhile_is_replaced() {
     assert_eq!((error.exit(), snapshot(&world.root)), (exit::CONFLICT, before));
     aside.remove();
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-}
-
-#[test]
-fn what_somebody_put_into_the_place_of_ours_is_left_alone() {
-    let world = world();
-    let dir = projects(&world);
-    let aside = Aside::make(&dir, name()).unwrap();
-    aside.place(&dir, name()).unwrap();
-    aside.remove();
-    std::fs::rename(dir.path().join("neu"), dir.path().join("moved")).unwrap();
-    std::fs::write(world.dir("projects/neu").join("theirs"), "x").unwrap();
-    let before = snapshot(&world.root);
-    let error = take_back(&dir, name(), &aside, failure());
-    assert!(error.to_string().contains("could not be taken back: "), "{error}");
-    assert_eq!(snapshot(&world.root), before);
 }
 
 #[test]
