@@ -217,7 +217,7 @@ fn how_a_red_landing_from_a_worktree_goes_on_names_the_worktree() {
     let dir = world.path("apart");
     let run = world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
     let command = format!("`peers -C {} run`", dir.display());
-    let said = format!("hint: {command} goes on; `peers land` takes home what is there\n");
+    let said = format!("hint: {command} goes on; `peers land` merges what it has\n");
     assert!(run.err.contains(&said) && run.err.matches(&command).count() == 1, "{}", run.err);
     world.write("op.txt", "");
     world.commit("Mine");

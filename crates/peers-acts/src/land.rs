@@ -326,7 +326,7 @@ fn ended_at(ground: &Ground, record: &RunRecord, branch: &str, tip: &CommitId) -
     let ended = on_it.iter().rev().find_map(|r| r.head.as_ref());
     let message = match ended {
         Some(ended) => format!(
-            "`{shown}` is at {}, and run {} ended at {}: no run has judged what is on it now",
+            "`{shown}` is at {}, and run {} ended at {}: no run has judged its current commit",
             tip.short(),
             record.run_id,
             ended.short()

@@ -78,7 +78,9 @@ pub fn summary(cx: &CheckCx) -> Result<Summary, CouldNot> {
     let reading = ledger::read(cx)?;
     let mut summary = reading.ledger.summary();
     if !reading.attributed && reading.unattributed > 0 {
-        summary.warnings.push("there is no trusted store, so no word about another's work counts".to_owned());
+        summary
+            .warnings
+            .push("there is no trusted store, so reviews of another's work do not count".to_owned());
     }
     Ok(summary)
 }

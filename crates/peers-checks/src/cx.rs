@@ -202,7 +202,7 @@ impl CheckCx {
 fn recorded(store: Option<&mut FsDisk>) -> (Recorded, Option<CommitId>) {
     let Some(disk) = store else {
         let why = CouldNot::with(
-            "there is no trusted store, so nobody knows who made the commits",
+            "there is no trusted store, so the authors of the commits are unknown",
             "run it where `peers init` made one; copies of a repository have none",
         );
         return (Recorded::Absent(why), None);

@@ -238,7 +238,7 @@ mod tests {
         let mut report = Report::new(verdict, "two things");
         let commit = CommitId::new("a".repeat(40)).unwrap();
         report.findings.push(Finding::at("src/a.rs", Some(3), "stub", "\u{1b}[31mred\nline", None));
-        report.findings.push(Finding::about(&commit, "unattributed", "nobody saw it come"));
+        report.findings.push(Finding::about(&commit, "unattributed", "the loop did not see it arrive"));
         report.notes.push("a \u{202e}note".into());
         report.hint = Some("do this".into());
         Outcome { report, head: Some(commit), ..Outcome::could_not("x", CouldNot::new("")) }
@@ -249,7 +249,7 @@ mod tests {
         let text = outcome(Verdict::Fail).text(50);
         assert_eq!(
             text,
-            "x: FAIL (two things)\n  src/a.rs:3: stub: red line\n  commit aaaaaaaa: unattributed: nobody saw it come\n  \
+            "x: FAIL (two things)\n  src/a.rs:3: stub: red line\n  commit aaaaaaaa: unattributed: the loop did not see it arrive\n  \
              note: a note\n  hint: do this\n"
         );
     }

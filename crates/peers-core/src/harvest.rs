@@ -383,7 +383,7 @@ fn take_review(
     };
     if started.outside {
         // Who reviews must be seen to be another than who wrote.
-        reject(j, "nobody watched the turn; reviews count from turns that the loop runs".to_owned());
+        reject(j, "the loop did not run this turn; only reviews from its own turns count".to_owned());
         return;
     }
     match review {
@@ -438,7 +438,7 @@ pub(crate) fn weakened(state: &State, open: &OpenTick, j: &mut Judgement, why: &
 /// operator has to look.
 fn distrust(j: &mut Judgement, why: &str) {
     let why = bounded(why, limits::WARNING - 200);
-    j.warn_first(&format!("{why} (outside of the loop, so nobody is charged)"));
+    j.warn_first(&format!("{why} (outside the loop; no peer is charged)"));
     j.prewarned = true;
     j.distrust.get_or_insert(why);
 }
@@ -486,7 +486,7 @@ fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgeme
     };
     if !taken_over.is_empty() {
         j.warn_first(&format!(
-            "{} committed what somebody had left uncommitted before this turn: {} (see whether it is meant)",
+            "{} committed changes that were left uncommitted before this turn: {} (check that this is intended)",
             started.peer,
             words(&taken_over)
         ));

@@ -168,7 +168,7 @@ pub fn waits_too_long(
     let (at, peer, cause) = able().filter_map(waits).min_by_key(|(at, ..)| *at)?;
     let word = cause.map_or("wait", WaitCause::word);
     let why = format!(
-        "its {word} lasts until {at}, longer than `rate_limit_max_wait_s` allows, and nobody else can go"
+        "its {word} lasts until {at}, longer than `rate_limit_max_wait_s` allows, and no other peer can go"
     );
     Some((peer, why))
 }

@@ -72,7 +72,7 @@ impl ControlDir {
         let path = files::canonical(path)?;
         if !matches!(files::lstat(&path.join("objects")), Ok(Some(_))) {
             return Err(GitError::Exists {
-                what: format!("`{}`, which is no git directory,", path.display()),
+                what: format!("`{}`, which is not a git directory,", path.display()),
             });
         }
         heal(&path)?;

@@ -384,7 +384,7 @@ fn state(path: &Path) -> Result<FileState, GitError> {
                 .map_err(|error| fail(error.into()))?;
             match target.into_string() {
                 Ok(target) => FileState::Link { target },
-                Err(_) => FileState::Other { what: "a symlink to a name that is no text".to_owned() },
+                Err(_) => FileState::Other { what: "a symlink to a name that is not UTF-8".to_owned() },
             }
         }
         FileType::RegularFile => {

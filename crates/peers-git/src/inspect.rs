@@ -93,7 +93,9 @@ fn read_config(path: &Path) -> Result<Vec<Setting>, GitError> {
         |detail: &str| GitError::Corrupt { what: format!("`{}`", path.display()), detail: detail.to_owned() };
     match files::read_small(path, CONFIG_CAP).map_err(|source| GitError::io(path, source))? {
         Small::Absent => Ok(Vec::new()),
-        Small::Bytes(bytes) => gitconfig::parse(&bytes).ok_or_else(|| corrupt("it is no git configuration")),
+        Small::Bytes(bytes) => {
+            gitconfig::parse(&bytes).ok_or_else(|| corrupt("it is not a git configuration file"))
+        }
         Small::TooLarge => Err(corrupt("it is larger than 1 MiB")),
         Small::Special(what) => Err(corrupt(what)),
     }

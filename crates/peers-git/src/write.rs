@@ -165,9 +165,7 @@ impl PeerRepo {
         }
         let Some(other) = self.in_the_way(&name)? else { return Ok(()) };
         let (other, name) = (short(&other), short(&name));
-        Err(GitError::Exists {
-            what: format!("branch `{other}`, beside which there is no room for `{name}`,"),
-        })
+        Err(GitError::Exists { what: format!("branch `{other}`, which blocks the name `{name}`,") })
     }
 
     /// A reference that leaves no room for one of this name: `a` for `a/b`, and the other way round.
@@ -431,7 +429,7 @@ impl PeerRepo {
             }
             Small::Absent => Ok(None),
             Small::TooLarge => Err(refuse("it is larger than 8 MiB")),
-            Small::Special(_) => Err(refuse("it is no regular file")),
+            Small::Special(_) => Err(refuse("it is not a regular file")),
         }
     }
 

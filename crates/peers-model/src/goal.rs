@@ -506,7 +506,7 @@ fn not_below(path: &str) -> Option<&'static str> {
         return Some("has a `.`, a doubled or a closing `/` in it; write it plainly, as in `web/app`");
     }
     if path.contains(['\0', '\n', '\r']) || path.len() > 1024 {
-        return Some("is no path; name a directory from the top of the repository");
+        return Some("is not a path; name a directory relative to the top of the repository");
     }
     None
 }
@@ -543,7 +543,7 @@ fn check_needs(goals: &[Goal], all: &BTreeSet<GoalId>, errors: &mut Vec<GoalErro
             let what = if goals.iter().any(|goal| goal.id == *unknown) {
                 format!("needs `{unknown}`, which is a review; a gate can only wait for gates")
             } else {
-                format!("needs `{unknown}`, which is no goal of this file; correct the id or remove it")
+                format!("needs `{unknown}`, which this file does not define; correct the id or remove it")
             };
             fail(id, what);
         }

@@ -33,7 +33,7 @@ pub enum PlaceError {
         path: PathBuf,
     },
     /// Neither the environment nor the password database names a home directory.
-    #[error("no home directory is known, so there is no place for the trusted store")]
+    #[error("the home directory is unknown, so the trusted store has no place; set HOME")]
     NoHome,
     /// The linked worktree does not lead to its repository.
     #[error(transparent)]
@@ -101,7 +101,7 @@ pub enum PlaceError {
         holder: Box<Holder>,
     },
     /// Somebody holds the run lock of older systems, which lies where agents write.
-    #[error("somebody holds `.peers/run.lock`, the lock of an older system")]
+    #[error("another process holds `.peers/run.lock`, the lock of an older version")]
     ForeignLock {
         /// The file.
         path: PathBuf,
@@ -112,7 +112,7 @@ fn held(holder: &Holder) -> String {
     match (&holder.command, &holder.run_id) {
         (Some(_), _) => format!("{holder}, and holds the lock of this repository"),
         (None, Some(_)) => format!("a run holds the lock of this repository ({holder})"),
-        (None, None) => format!("somebody holds the lock of this repository ({holder})"),
+        (None, None) => format!("another process holds the lock of this repository ({holder})"),
     }
 }
 
@@ -153,10 +153,10 @@ impl PlaceError {
                 "set XDG_STATE_HOME and XDG_CACHE_HOME to directories outside the repository".to_owned()
             }
             Self::File(FileError::HardLinked { .. }) => {
-                "somebody may write it by its other name: look at what it holds first".to_owned()
+                "another process may write to it through its other name: inspect its content first".to_owned()
             }
             Self::File(error) if error.is_unsafe() => {
-                "somebody put it there: look at it, remove it, and start again".to_owned()
+                "peers did not create it: inspect it, delete it, and start again".to_owned()
             }
             Self::Repo(error) => repo_hint(error),
             Self::Store(error) => return store_hint(error),
@@ -219,7 +219,7 @@ pub fn repo_exit(error: &RepoError) -> u8 {
 pub fn repo_hint(error: &RepoError) -> String {
     match error {
         RepoError::NotARepo { path } if has_git(path) => {
-            ".git is there, and git does not take it for a repository: restore what is missing in it (HEAD, config, objects, refs) from a backup".to_owned()
+            "git does not accept .git as a repository: restore what it lacks (HEAD, config, objects, refs) from a backup".to_owned()
         }
         RepoError::NotARepo { .. } => "run `git init` and commit something first".to_owned(),
         RepoError::Unborn { .. } => "make a first commit: `git commit --allow-empty -m start`".to_owned(),
@@ -266,7 +266,7 @@ fn expected(path: &Path, found: &str) -> String {
         "a symlink" | "a FIFO" | "a socket" | "a device" | "of unknown type" => {
             if fan_out || DIRS.contains(&&*name) { "a directory" } else { "a regular file" }
         }
-        _ => return "look at it, and put back from a backup what was there before".to_owned(),
+        _ => return "inspect it, and restore the previous content from a backup".to_owned(),
     };
     if found == "a symlink" {
         return format!(

@@ -297,7 +297,7 @@ impl Guard for FsGuard {
         let Some(what) = self.touched_store() else { return self.changed_setting() };
         Some((
             TamperKind::Store,
-            format!("the trusted store was touched by somebody else: {}", term::inline(&what)),
+            format!("another program changed the trusted store: {}", term::inline(&what)),
         ))
     }
 }

@@ -59,7 +59,7 @@ fn hold(who: &str, place: &Place, holder: &Holder) -> Result<ProcHandle, Finding
         Finding::new(
             exit::REFUSED,
             format!("{who} runs, and which process it is cannot be verified: {why}"),
-            format!("nobody was signalled; {holds}"),
+            format!("no process was signalled; {holds}"),
         )
     };
     if holder.command.is_some() || holder.starting {

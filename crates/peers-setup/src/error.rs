@@ -155,7 +155,7 @@ impl ScaffoldError {
         Some(match self {
             Self::NotADirectory { .. } => "name an existing directory: `peers -C DIR init`".to_owned(),
             Self::Forbidden { .. } => "choose the top of a repository that agents may work in".to_owned(),
-            Self::Link { .. } | Self::NotOurs => "look at it, and move it out of the way".to_owned(),
+            Self::Link { .. } | Self::NotOurs => "inspect it and move it out of the way".to_owned(),
             Self::Exists { .. } => {
                 "`peers init --upgrade` refreshes it and keeps configuration, goals and state; `peers init --force` starts over and keeps a copy".to_owned()
             }
@@ -169,7 +169,7 @@ impl ScaffoldError {
             }
             Self::Linked { main, .. } => format!("start over there: `peers -C {} init --force`", quoted(main)),
             Self::HalfWay { copies, source } => {
-                let first = if source.is_disk_full() { "free some space, then" } else { "mend that, then" };
+                let first = if source.is_disk_full() { "free some space, then" } else { "fix that, then" };
                 format!(
                     "{first} `peers init --force` once more, which keeps these copies; or go back to what was: `{}`",
                     copies.back()

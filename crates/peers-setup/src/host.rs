@@ -158,7 +158,7 @@ impl Settings {
         let stat = dir.stat(&name).map_err(|e| said(&e))?;
         match &stat {
             Some(found) if found.kind == Kind::Symlink => return Err("is a symbolic link".to_owned()),
-            Some(found) if found.kind != Kind::File => return Err("is no regular file".to_owned()),
+            Some(found) if found.kind != Kind::File => return Err("is not a regular file".to_owned()),
             Some(found) if found.links != 1 => return Err("has more than one name (a hard link)".to_owned()),
             Some(_) | None => {}
         }

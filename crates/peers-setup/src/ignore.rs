@@ -229,7 +229,7 @@ pub(super) fn exclude(
         return Ok(());
     }
     let Some(repo) = repo else {
-        steps.note("without a repository there is no place to ignore .peers/ in");
+        steps.note("without a repository .peers/ cannot be ignored");
         return Ok(());
     };
     let common = SafeDir::open_shared(repo.common_dir())?;

@@ -165,7 +165,7 @@ fn exists(place: &Place, has_store: bool) -> ScaffoldError {
 
 /// Refuses what would have to be written into a configuration that stays.
 fn refuse_settings(options: &InitOptions) -> Result<(), ScaffoldError> {
-    let why = || "config.yaml is there already and stays; write it there".to_owned();
+    let why = || "config.yaml exists and is kept; edit it there".to_owned();
     match (options.settings.first(), options.agents.is_empty()) {
         (Some(first), _) => Err(ScaffoldError::Setting { option: first.field.key(), why: why() }),
         (None, false) => Err(ScaffoldError::Option { option: "agents", why: why() }),
@@ -320,7 +320,7 @@ impl Site {
         };
         match (there, &self.accepted_bytes[1]) {
             (Some(bytes), _) if !(self.unfinished && bytes == text.as_bytes()) => {
-                refuse("is there already and stays; write the gate there")
+                refuse("exists and is kept; add the gate there")
             }
             (None, Some(bytes)) if !gates::ask_no_more(bytes, text) => refuse(
                 "was accepted here before, with gates of its own, and comes back; leave the option out, and edit it then",
@@ -642,7 +642,7 @@ impl Site {
         }
         if !strange.is_empty() {
             steps.note(format!(
-                "not accepted: {} differs from what was accepted; `peers goals diff` shows it, `peers goals accept` takes it over",
+                "not accepted: {} differs from what was accepted; `peers goals diff` shows it, `peers goals accept` accepts it",
                 strange.join(" and ")
             ));
             return Ok(());

@@ -22,7 +22,7 @@ pub(super) fn refuse_other(work: &SafeDir, task: &str) -> Result<(), ScaffoldErr
         return refuse("the task is empty; say what the agents are to do");
     }
     match work.read_opt(TASK, limits::CONFIG)? {
-        Some(there) if there != bytes(task) => refuse("TASK.md is there already and stays; edit it"),
+        Some(there) if there != bytes(task) => refuse("TASK.md exists and is kept; edit it"),
         _ => Ok(()),
     }
 }
@@ -55,6 +55,6 @@ pub(super) fn lay_down(
             }
         },
     };
-    steps.note(format!("{TASK} is not committed, and agents see what is committed: {why}"));
+    steps.note(format!("{TASK} is not committed, so agents do not see it: {why}"));
     Ok(())
 }

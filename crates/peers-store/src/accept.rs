@@ -63,7 +63,7 @@ pub fn read_bytes<D: Disk>(disk: &mut D, name: &str) -> Result<Option<Vec<u8>>, 
     let due = if name == layout::peers::GOALS { digests.goals } else { digests.config };
     let what = match &bytes {
         None => "is missing",
-        Some(bytes) if sha256_hex(bytes) != due => "is not what was accepted (its digest differs)",
+        Some(bytes) if sha256_hex(bytes) != due => "differs from the accepted file (its digest changed)",
         Some(_) => return Ok(bytes),
     };
     Err(StoreError::File { path, what: format!("{what}; {REMEDY}") })

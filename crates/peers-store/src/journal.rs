@@ -241,7 +241,7 @@ impl Journal {
             std::cmp::Ordering::Less => Err(JournalError::Damaged {
                 file: path.to_owned(),
                 line: self.at.seq,
-                what: "is shorter than what was written: somebody cut it".to_owned(),
+                what: "is shorter than what peers wrote: it was truncated".to_owned(),
             }),
             std::cmp::Ordering::Greater => {
                 let foreign = disk.read_at(
@@ -286,7 +286,7 @@ pub fn segments<D: Disk>(disk: &mut D) -> Result<Vec<u32>, JournalError> {
             op: "read",
             area: Area::Store,
             path: format!("{dir}/{name}"),
-            detail: "it is not a regular file; look at it and move it away".to_owned(),
+            detail: "it is not a regular file; inspect it and move it away".to_owned(),
         }));
     }
     let mut numbers: Vec<u32> = Vec::new();
@@ -296,7 +296,7 @@ pub fn segments<D: Disk>(disk: &mut D) -> Result<Vec<u32>, JournalError> {
         match stem.parse::<u32>() {
             Ok(number) if number > 0 && layout::segment(number) == file => numbers.push(number),
             _ => {
-                let what = "is no name of a segment".to_owned();
+                let what = "is not the name of a segment".to_owned();
                 return Err(JournalError::Segments { file: peers_sys::term::inline(&file), what });
             }
         }

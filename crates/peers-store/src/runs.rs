@@ -113,7 +113,7 @@ pub fn list<D: Disk>(disk: &mut D) -> Result<(Vec<RunRecord>, Vec<String>), Stor
 pub fn last<D: Disk>(disk: &mut D) -> Result<Option<RunRecord>, StoreError> {
     let named = crate::store::read_state(disk).ok().and_then(|state| state.run).map(|run| run.id);
     let Some(id) = named else { return Ok(list(disk)?.0.pop()) };
-    let what = "is not there, and the journal names this run last; restore it from a copy";
+    let what = "is missing, and the journal names this run last; restore it from a copy";
     let missing = || StoreError::File { path: layout::run_record(&id), what: what.to_owned() };
     get(disk, &id)?.ok_or_else(missing).map(Some)
 }
@@ -129,7 +129,7 @@ pub fn all<D: Disk>(disk: &mut D) -> Result<Vec<RunRecord>, StoreError> {
             op: "read",
             area: Area::Store,
             path: format!("{}/{name}", layout::store::RUNS),
-            detail: "it is not a regular file; look at it and move it away".to_owned(),
+            detail: "it is not a regular file; inspect it and move it away".to_owned(),
         }));
     }
     let mut records = Vec::new();

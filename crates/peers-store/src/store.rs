@@ -53,7 +53,7 @@ pub enum StoreError {
     },
     /// The journal ends before what a copy of it knows: records were lost.
     #[error(
-        "the journal ends at record {seq}, but {knows}: records were lost, and nothing is written over what is left; {from}, or set the store aside with `peers init --force`{instead}"
+        "the journal ends at record {seq}, but {knows}: records were lost, and peers keeps the rest unchanged; {from}, or set the store aside with `peers init --force`{instead}"
     )]
     Lost {
         /// Its last record.

@@ -203,7 +203,7 @@ pub enum PlanError {
         placeholder: &'static str,
     },
     /// A file is needed and the caller offered none.
-    #[error("the prompt needs a file and there is no place for one")]
+    #[error("the prompt needs a file, and no directory was given for it")]
     NoPromptFile,
     /// The tool gets its prompt in one way alone.
     #[error("`{tool}` gets its prompt by the protocol: leave prompt_mode out")]

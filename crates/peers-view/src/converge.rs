@@ -104,7 +104,7 @@ pub(crate) fn view(
 fn gateless(state: &State) -> &'static str {
     match state.run {
         None => "no gate is known; they are once a run has begun",
-        Some(_) => "there is no gate of your own, so no run completes",
+        Some(_) => "there is no gate of your own, so no run can complete",
     }
 }
 
@@ -135,7 +135,7 @@ fn gates_missing(gates: &[GateRow], miss: &mut impl FnMut(&'static str, String))
         let verb = if unmeasured.len() == 1 { "has" } else { "have" };
         let gates = words::count_of(&unmeasured, "gate");
         let names = words::list(&unmeasured, NAMED);
-        miss("unmeasured", format!("{gates} {verb} no verdict about what is there now: {names}"));
+        miss("unmeasured", format!("{gates} {verb} no verdict about the current tree: {names}"));
     }
 }
 
@@ -152,9 +152,9 @@ fn skeptic(state: &State, here: &Here) -> Option<String> {
         n => format!("; {} without a usable answer", words::count(n.into(), "attempt")),
     };
     Some(if rounds == 1 {
-        format!("the skeptic has not passed what is there now{attempts}")
+        format!("the skeptic has not passed the current tree{attempts}")
     } else {
-        format!("{done} of {rounds} skeptics passed what is there now{attempts}")
+        format!("{done} of {rounds} skeptics passed the current tree{attempts}")
     })
 }
 

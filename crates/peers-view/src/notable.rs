@@ -149,7 +149,7 @@ impl WeakenedRow {
     pub fn words(&self) -> String {
         let known = if self.acknowledged { " (acknowledged)" } else { "" };
         let how = if self.taken_over {
-            "committed weakened tests that somebody had left uncommitted"
+            "committed weakened tests that had been left uncommitted"
         } else {
             "weakened tests"
         };
@@ -181,7 +181,12 @@ impl UndoneRow {
     /// For people, one line.
     #[must_use]
     pub fn words(&self) -> String {
-        format!("back to {}, by `{}`; what was there is kept as {}", self.to.short(), self.by, self.salvage)
+        format!(
+            "back to {}, by `{}`; the previous state is saved as {}",
+            self.to.short(),
+            self.by,
+            self.salvage
+        )
     }
 }
 

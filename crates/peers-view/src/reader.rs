@@ -105,7 +105,7 @@ impl LoopReader {
         self.shown(asked, heard, decided)
     }
 
-    /// The same of a loop that nobody could look at: only what was brought is in it.
+    /// The same of a loop that the check failed at: only what was brought is in it.
     pub(crate) fn unseen(asked: &Asked) -> LoopView {
         Self::default().shown(asked, None, false)
     }
@@ -350,5 +350,5 @@ fn waiting(state: &State, live: &Liveness, caps: Option<&Caps>, now: Timestamp) 
     let may = |peer: &PeerName| caps.is_none_or(|caps| core_budget::may_go(caps, state, peer));
     let Choice::Wait(until) = turns::choose_within(state, now, may) else { return None };
     let (until, why) = (words::clock(now, until), turns::why_not(state, now));
-    Some(Alert { kind: WAITING, text: format!("nobody can have a turn before {until}: {why}") })
+    Some(Alert { kind: WAITING, text: format!("no peer can have a turn before {until}: {why}") })
 }

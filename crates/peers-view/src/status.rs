@@ -142,7 +142,7 @@ fn body(page: &mut Page, view: &LoopView, core: &Core) {
     if let Some(dir) = &core.workdir {
         let own = view.project.value().is_some_and(|project| project.path != *dir);
         let what = match (view.gone, own) {
-            (true, _) => " (gone: somebody removed it)",
+            (true, _) => " (removed)",
             (false, true) => " (a worktree of its own)",
             (false, false) => "",
         };
@@ -376,7 +376,7 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
 fn changes(turns: u32) -> String {
     let done = if turns == 1 { "succeeds and changes" } else { "succeed and change" };
     format!(
-        "{} of others that {done} something; sooner where nobody else can have one",
+        "{} of others that {done} something; earlier if every other peer is waiting",
         count(turns.into(), "more turn")
     )
 }

@@ -170,16 +170,14 @@ fn unseen(place: &Place) -> Check {
     let store = term::inline(&place.store_dir().to_string_lossy());
     Check::warning(
         "lock",
-        format!(
-            "whether a loop runs is not known: its lock lies in the trusted store, and {store} is not there"
-        ),
+        format!("cannot tell whether a loop runs: its lock is in the trusted store, and {store} is missing"),
         "before anything else make sure that none does (`ps`): one goes on without its store until it next writes",
     )
 }
 
 fn lock(holder: Option<&Holder>) -> Check {
     let Some(Holder { pid, run_id, command, .. }) = holder else {
-        return Check::ok("lock", "nobody holds the run lock");
+        return Check::ok("lock", "the run lock is free");
     };
     let pid = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
     match (command, run_id) {
@@ -225,7 +223,7 @@ fn leftovers(place: &Place, holder: Option<&Holder>) -> Option<Check> {
     match boot::strays(&mut disk, &run.id, place) {
         Some(names) => Some(Check::warning(
             "leftovers",
-            format!("processes of nobody known work here and began after the run that was killed: {names}"),
+            format!("unknown processes work here; they started after the run that was killed: {names}"),
             "look at them (`ps`), and end those that are left from it",
         )),
         None => Some(Check::ok("leftovers", "no process of the run that was killed is left")),

@@ -117,7 +117,7 @@ impl Ground {
         let here = self.checked_out(&intent.branch, [self.place.work_dir(), self.place.project_dir()]);
         if here.is_none() {
             tracing::warn!(
-                "`{}` was moved to {}, and {} was not brought along: it is no work tree of this repository any more",
+                "`{}` was moved to {}, and {} was not updated: it is no longer a work tree of this repository",
                 term::inline(&intent.branch),
                 intent.to.short(),
                 term::inline(dir)

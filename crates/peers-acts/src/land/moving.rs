@@ -105,7 +105,7 @@ pub(super) fn failed(ground: &mut Ground, branch: &str, error: GitError) -> Find
     }
     let mut finding = Finding::from(error);
     finding.hint = Some(format!(
-        "`{}` was moved all the same, and its work tree may not have followed: see to what is said here, and start this again to finish it",
+        "`{}` was moved, but its work tree may not have followed: fix the problem above and run this again to finish",
         term::inline(branch)
     ));
     finding

@@ -252,7 +252,7 @@ impl Ground<'_> {
 
     /// What HEAD is instead of what it was.
     fn head_moved(&self) -> Option<String> {
-        let while_gates = "while gates ran, so that nobody knows what they judged";
+        let while_gates = "while gates ran, so their verdicts are unreliable";
         let head = PeerRepo::open(self.place.work_dir())
             .map_err(peers_git::GitError::from)
             .and_then(|repo| repo.facts().head());

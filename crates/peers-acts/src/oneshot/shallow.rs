@@ -20,7 +20,7 @@ pub(super) fn doubt(gates: &mut [Judged], goals: &[Goal]) {
     for goal in goals.iter().filter(checks) {
         for judged in gates.iter_mut().filter(|judged| judged.goal == goal.id && judged.verdict.is_pass()) {
             judged.verdict = Verdict::Error {
-                diagnostic: "this is a shallow clone: the check reads history, and what is cut off could be red; fetch all of it".to_owned(),
+                diagnostic: "this is a shallow clone and the check reads history: fetch the rest with `git fetch --unshallow`".to_owned(),
             };
         }
     }

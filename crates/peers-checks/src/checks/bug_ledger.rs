@@ -48,7 +48,7 @@ pub(crate) fn judge(cx: &CheckCx, least: Severity) -> Result<Report, CouldNot> {
             let mut report = Report::new(
                 Verdict::Error,
                 format!(
-                    "whether {} {} open depends on who made commits that nobody saw come",
+                    "whether {} {} open depends on who made commits that the loop did not see arrive",
                     bugs(ids.len()),
                     is(ids.len())
                 ),
@@ -82,7 +82,7 @@ pub(crate) fn numbers(report: &mut Report, reading: &LedgerReading) {
     }
     report.count("unattributed", *unattributed);
     if !attributed && *unattributed > 0 {
-        report.notes.push("there is no trusted store, so no word about another's work counts".to_owned());
+        report.notes.push("there is no trusted store, so reviews of another's work do not count".to_owned());
     }
     report.notes.extend(ledger.warnings.iter().cloned());
 }

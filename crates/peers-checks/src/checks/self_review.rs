@@ -89,7 +89,7 @@ fn judge(cx: &CheckCx, all: bool) -> Result<Report, CouldNot> {
     let certain = !findings.is_empty();
     let blind = of_peers > 0 && !unknown.is_empty();
     if blind {
-        let what = "nobody saw this commit come, so it is not known whether a peer made it";
+        let what = "the loop did not see this commit arrive, so its author is unknown";
         findings.extend(unknown.iter().map(|id| Finding::about(id, "unattributed", what)));
     }
     let mut report = if certain {

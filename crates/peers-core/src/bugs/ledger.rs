@@ -446,7 +446,7 @@ impl Fold {
 
     fn known(&mut self, commit: &LedgerCommit, id: &BugId, what: &str) -> Option<&mut Draft> {
         if !self.drafts.contains_key(id) {
-            self.warn(commit, &format!("{what} names {id}, which nobody has reported"));
+            self.warn(commit, &format!("{what} names {id}, which was never reported"));
         }
         self.drafts.get_mut(id)
     }
@@ -463,13 +463,13 @@ impl Fold {
         for (id, found) in self.reproducers {
             match self.drafts.get_mut(&id) {
                 Some(draft) => draft.reproducers = found,
-                None => self.warnings.push(format!("a reproducer names {id}, which nobody has reported")),
+                None => self.warnings.push(format!("a reproducer names {id}, which was never reported")),
             }
         }
         for (id, found) in self.waivers {
             match self.drafts.get_mut(&id) {
                 Some(draft) => draft.waivers = found,
-                None => self.warnings.push(format!("a waiver names {id}, which nobody has reported")),
+                None => self.warnings.push(format!("a waiver names {id}, which was never reported")),
             }
         }
         if self.dropped > 0 {

@@ -475,7 +475,7 @@ fn the_text_form_says_what_is_open() {
 #[test]
 fn the_text_form_prints_warnings() {
     let text = log().say("a", "Bug-Ack: X").ledger().summary().to_string();
-    assert!(text.ends_with("warning: 00000001: Bug-Ack names X, which nobody has reported\n"), "{text}");
+    assert!(text.ends_with("warning: 00000001: Bug-Ack names X, which was never reported\n"), "{text}");
 }
 
 #[test]

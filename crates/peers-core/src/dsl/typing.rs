@@ -40,9 +40,10 @@ pub(crate) fn truth(ty: Ty) -> Result<(), String> {
 pub(crate) fn whole(ty: Ty) -> Result<(), String> {
     match ty {
         Ty::Bool | Ty::Any => Ok(()),
-        Ty::Match => {
-            Err("alone it is no condition; write `exit_code == 0 and regex(…)`, or `regex(…) != None`".into())
-        }
+        Ty::Match => Err(
+            "this is not a condition by itself; write `exit_code == 0 and regex(…)`, or `regex(…) != None`"
+                .into(),
+        ),
         Ty::Int | Ty::Float | Ty::Str | Ty::List | Ty::Null | Ty::MaybeInt => truth(ty),
     }
 }

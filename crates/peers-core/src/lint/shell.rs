@@ -54,7 +54,7 @@ const FLAWS: [Flaw; 7] = [
     Flaw {
         kind: "background",
         what: "`cmd` ends in `&`",
-        why: "nobody waits for the command, and the exit code is always 0",
+        why: "the shell does not wait for the command, and the exit code is always 0",
         write: "remove the `&`",
         always_zero: true,
         pattern: r"[^&>|]&\s*$",

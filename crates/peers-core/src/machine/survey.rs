@@ -162,7 +162,7 @@ pub(super) fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable:
     let whence = if unstable > 0 {
         "while gates ran or after a run broke off, so a gate may have made them"
     } else {
-        "while nobody watched, and with this `driver` agents may work then"
+        "between runs, when agents may work with this `driver`"
     };
     let seen = Record::CommitsSeen(CommitsSeen {
         head: facts.head.clone(),
@@ -183,7 +183,7 @@ pub(super) fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable:
         d.phase = Phase::Surveying(unstable);
         if while_gates {
             let text = format!(
-                "commits up to {} appeared {whence}: they count as nobody's, and no review or bug report in them counts",
+                "commits up to {} appeared {whence}: they belong to no peer, and no review or bug report in them counts",
                 facts.head.short()
             );
             d.effects.insert(0, Effect::Tell(Notice::Warning(text)));

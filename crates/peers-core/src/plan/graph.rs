@@ -21,7 +21,7 @@ pub(super) fn check(drafts: &[Draft], ids: &BTreeMap<StepId, usize>, report: &mu
             } else if ids.contains_key(other) {
                 known.push(*other);
             } else {
-                report.error(draft.depends_at(), format!("{id} depends on {other}, which is not there"));
+                report.error(draft.depends_at(), format!("{id} depends on {other}, which does not exist"));
             }
         }
         // An id that stands there twice is told already.

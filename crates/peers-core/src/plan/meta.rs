@@ -92,7 +92,7 @@ impl MetaLines {
                 Some(known) if self.surfaces.contains(&known) => {}
                 Some(new) => self.surfaces.push(new),
                 None => {
-                    let message = format!("`{}` is no surface: `cli`, `web`, `lib` or `gui`", shown(word));
+                    let message = format!("`{}` is not a surface: `cli`, `web`, `lib` or `gui`", shown(word));
                     report.error(number, message);
                 }
             }
@@ -125,7 +125,7 @@ impl MetaLines {
             Err(_) if negative => {
                 report.warn(number, format!("`convergence_n` is not negative; {usual} holds"));
             }
-            Err(_) => report.error(number, format!("`convergence_n` is no number: `{}`", shown(value))),
+            Err(_) => report.error(number, format!("`convergence_n` is not a number: `{}`", shown(value))),
         }
     }
 

@@ -9,7 +9,7 @@ use super::{graph, line, meta};
 /// Steps of one plan.
 pub const STEPS: usize = 1000;
 
-const FORM: &str = "write `- [ ] [STEP-1] what is to be done`";
+const FORM: &str = "write `- [ ] [STEP-1] what to do`";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
@@ -125,21 +125,21 @@ impl StepLines {
         let Some((mark, rest)) = body.strip_prefix("- [").and_then(|rest| rest.split_once(']')) else {
             // Where no step is meant, none is missing.
             self.unread |= body.contains("STEP-");
-            return report.error(number, format!("`{}` is no step: {FORM}", shown(body)));
+            return report.error(number, format!("`{}` is not a step: {FORM}", shown(body)));
         };
         let Some((id, text)) = rest.strip_prefix(" [").and_then(|rest| rest.split_once(']')) else {
             self.unread |= rest.contains("STEP-");
-            return report.error(number, format!("`{}` is no step: {FORM}", shown(body)));
+            return report.error(number, format!("`{}` is not a step: {FORM}", shown(body)));
         };
         let Ok(id) = id.parse::<StepId>() else {
             self.unread = true;
             let message =
-                format!("`[{}]` is no id: `[STEP-n]`, n from 1, without zeros before it", shown(id));
+                format!("`[{}]` is not an id: `[STEP-n]`, n from 1, without leading zeros", shown(id));
             return report.error(number, message);
         };
         let mark = Mark::read(mark).unwrap_or_else(|| {
             let known = "a blank, `x`, `PARTIAL`, `BLOCKED` or `BLOCKED-ACK`";
-            report.error(number, format!("`[{}]` is no mark: {known}", shown(mark)));
+            report.error(number, format!("`[{}]` is not a mark: {known}", shown(mark)));
             Mark::Open
         });
         if self.drafts.len() >= STEPS {
@@ -153,7 +153,7 @@ impl StepLines {
         }
         let (text, sha) = split_sha(text.trim());
         if text.is_empty() {
-            report.error(number, format!("{id} does not say what is to be done"));
+            report.error(number, format!("{id} does not say what to do"));
         }
         if let Some(first) = self.ids.get(&id) {
             report.error(number, format!("{id} stands in line {first} already"));
@@ -284,7 +284,7 @@ fn depends(step: &mut Step, number: usize, value: &str, report: &mut Report) {
             Ok(id) if !known.insert(id) => {}
             Ok(id) => step.depends.push(id),
             Err(()) => {
-                report.error(number, format!("`{}` is no step: `depends: [STEP-1, STEP-2]`", shown(word)));
+                report.error(number, format!("`{}` is not a step: `depends: [STEP-1, STEP-2]`", shown(word)));
             }
         }
     }

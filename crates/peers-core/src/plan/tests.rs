@@ -111,7 +111,7 @@ fn row_39_what_is_no_plan_is_refused_with_its_line() {
             text("acceptance: a\n", STEP),
             "2: `surfaces` is missing: a list of `cli`, `web`, `lib`, `gui`".to_owned(),
         ),
-        (text("acceptance: a\nsurfaces: [weeb]\n", STEP), format!("4: `weeb` is no surface: {surfaces}")),
+        (text("acceptance: a\nsurfaces: [weeb]\n", STEP), format!("4: `weeb` is not a surface: {surfaces}")),
         (text("acceptance: a\nsurfaces: []\n", STEP), format!("4: `surfaces` names none: {surfaces}")),
         (text("acceptance: a\nsurfaces:\n", STEP), "4: `surfaces` is empty".to_owned()),
         (text("acceptance:\nsurfaces: cli\n", STEP), "3: `acceptance` is empty".to_owned()),
@@ -127,7 +127,7 @@ fn row_39_what_is_no_plan_is_refused_with_its_line() {
         (text(META, &two("- [ ] [STEP-1] x\n")), "8: STEP-1 stands in line 6 already".to_owned()),
         (
             text(META, &two("- [ ] [STEP-2] x\n  - depends: [STEP-7]\n")),
-            "9: STEP-2 depends on STEP-7, which is not there".to_owned(),
+            "9: STEP-2 depends on STEP-7, which does not exist".to_owned(),
         ),
         (
             text(META, &two("- [ ] [STEP-2] x\n  - depends: STEP-2\n")),
@@ -140,7 +140,7 @@ fn row_39_what_is_no_plan_is_refused_with_its_line() {
             format!("{}## Notes\n## Notes\n", text(META, STEP)),
             "9: `## Notes` stands in line 8 already".to_owned(),
         ),
-        (text(META, ""), "5: no step: write `- [ ] [STEP-1] what is to be done`".to_owned()),
+        (text(META, ""), "5: no step: write `- [ ] [STEP-1] what to do`".to_owned()),
         (format!("# T\n## Steps\n{STEP}"), "1: no section `## Meta`".to_owned()),
         (format!("# T\n## Meta\n{META}"), "1: no section `## Steps`".to_owned()),
     ];
@@ -280,7 +280,7 @@ fn what_is_written_wrongly_is_told_all_at_once() {
             "2: `surfaces` is missing: a list of `cli`, `web`, `lib`, `gui`",
             "3: `- surfaces: [cli]` is not `key: value`",
             "5: `acceptance` stands in line 4 already",
-            "6: `convergence_n` is no number: `many`",
+            "6: `convergence_n` is not a number: `many`",
             "7: `mutation_testing` is `true` or `false`, not `maybe`",
             "8: `a b` is not a valid peer name: a letter or digit, then at most 31 letters, digits, `_` or `-`",
             "9: `../x`: globs are relative to the top of the repository, without `..`",
@@ -289,7 +289,7 @@ fn what_is_written_wrongly_is_told_all_at_once() {
             "15: `trivial` is `true` or `false`, not `2`",
             "16: `confidence` is `N/5`, not `6/5`",
             "17: `accept` is empty",
-            "18: `x` is no step: `depends: [STEP-1, STEP-2]`",
+            "18: `x` is not a step: `depends: [STEP-1, STEP-2]`",
         ]
     );
 }
@@ -307,7 +307,7 @@ fn what_is_hardly_meant_that_way_is_a_warning() {
         ),
         (
             text(META, &format!("{STEP}1. [ ] [STEP-2] x\n")),
-            "8: this names a step and is none: write `- [ ] [STEP-1] what is to be done`",
+            "8: this names a step and is none: write `- [ ] [STEP-1] what to do`",
         ),
         (text(&format!("{META}convergence_n: -3\n"), STEP), "5: `convergence_n` is not negative; 5 holds"),
         (text(&format!("{META}convergence_n: 0\n"), STEP), "5: `convergence_n` is at least 1; 5 holds"),

@@ -353,7 +353,7 @@ fn check(inputs: &[WatchIn], outcome: &WatchOutcome, acts: &[(u64, WatchAct)]) {
         EndReason::Pattern { halt: true } => assert!(inputs.contains(&HALT)),
         EndReason::Hopeless => assert!(inputs.contains(&WatchIn::Hopeless)),
         EndReason::Budget => assert!(inputs.contains(&WatchIn::Spent)),
-        EndReason::Hung => panic!("nobody looked"),
+        EndReason::Hung => panic!("nothing checked it"),
         EndReason::Idle | EndReason::Absolute => {}
     }
 }

@@ -113,7 +113,7 @@ fn where_two_others_go_on_a_peer_waits_for_as_long_as_it_takes_and_comes_back() 
     bench.play((0..40).map(gone));
     bench.budget(|b| b.max_consecutive_failures = None);
     assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("ann")));
-    assert!(bench.stop_detail().contains("nobody else can go"), "{}", bench.stop_detail());
+    assert!(bench.stop_detail().contains("no other peer can go"), "{}", bench.stop_detail());
     assert!(bench.waits.is_empty(), "{:?}", bench.waits);
 }
 

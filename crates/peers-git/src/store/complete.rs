@@ -178,7 +178,7 @@ pub(super) fn store_at(objects: &std::path::Path) -> Result<Odb<'static>, GitErr
     let odb = Odb::new().map_err(fail)?;
     let path = objects.to_str().ok_or_else(|| GitError::Unsafe {
         path: crate::error::clean(&objects.to_string_lossy(), 200),
-        why: "its name is no text",
+        why: "its name is not UTF-8",
     })?;
     odb.add_disk_alternate(path).map_err(fail)?;
     Ok(odb)

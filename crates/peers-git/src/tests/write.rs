@@ -70,7 +70,7 @@ fn a_branch_moves_only_from_where_it_was_expected() {
     for (name, why) in [
         ("new", "branch `new` exists already"),
         ("refs/heads/new", "branch `new` exists already"),
-        ("new/er", "branch `new`, beside which there is no room for `new/er`, exists already"),
+        ("new/er", "branch `new`, which blocks the name `new/er`, exists already"),
         ("a..b", "reference name"),
         ("-x", "reference name"),
         ("", "reference name"),
@@ -80,7 +80,7 @@ fn a_branch_moves_only_from_where_it_was_expected() {
     }
     repo.create_branch("deep/er", &second, &substrate()).unwrap();
     let error = repo.free_branch("deep").unwrap_err().to_string();
-    assert!(error.contains("branch `deep/er`, beside which"), "{error}");
+    assert!(error.contains("branch `deep/er`, which blocks"), "{error}");
     repo.free_branch("news").unwrap();
     assert_eq!(repo.facts().reference("refs/heads/news").unwrap(), None);
     assert_eq!(fixture.rev("new"), second);

@@ -29,7 +29,7 @@ pub(crate) fn argument(text: &str) -> Option<String> {
 pub(crate) fn variable(text: &str) -> Option<String> {
     let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
     let plain = text.starts_with(letter) && text.chars().all(|c| letter(c) || c.is_ascii_digit());
-    (!plain).then(|| "is no name of an environment variable; give names alone, without values".to_owned())
+    (!plain).then(|| "is not the name of an environment variable; list names only, without values".to_owned())
 }
 
 /// Why no peer may have this name.
@@ -146,7 +146,7 @@ pub fn check_peers(peers: &[Option<&PeerSpec>], from_tools: bool, capped: &[&Pee
     for name in capped.iter().filter(|name| !seen.contains(**name)) {
         errors.push(ConfigError {
             at: format!("budget.per_peer.{name}"),
-            what: "there is no peer of this name".into(),
+            what: "no peer has this name".into(),
             path: vec!["budget".into(), "per_peer".into(), name.as_str().into()],
         });
     }

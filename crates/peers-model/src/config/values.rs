@@ -45,7 +45,7 @@ impl Described for Rate {
 impl TryFrom<f64> for Rate {
     type Error = String;
     fn try_from(dollars: f64) -> Result<Self, String> {
-        Usd::from_f64(dollars).map(Self).ok_or_else(|| format!("{dollars} is no price in dollars"))
+        Usd::from_f64(dollars).map(Self).ok_or_else(|| format!("{dollars} is not a price in dollars"))
     }
 }
 
@@ -62,7 +62,7 @@ impl Described for PeerName {
         filled: true,
         wrong: Some(|text| match PeerName::new(text) {
             Ok(_) => reserved(text),
-            Err(error) => Some(format!("is no peer name: {}", error.rule)),
+            Err(error) => Some(format!("is not a peer name: {}", error.rule)),
         }),
     });
 }
@@ -84,7 +84,7 @@ impl Described for Timestamp {
     const SHAPE: Shape = Shape::Text(Text {
         pattern: Some("^\\d{4}-\\d{2}-\\d{2}[Tt ]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$"),
         wrong: Some(|text| {
-            let form = "is no time of the form `2026-03-04T18:00:00Z` or, with its distance from UTC, `2026-03-04T18:00:00+01:00`";
+            let form = "is not a time of the form `2026-03-04T18:00:00Z` or, with its distance from UTC, `2026-03-04T18:00:00+01:00`";
             Timestamp::parse(text).err().map(|_| form.to_owned())
         }),
         ..TEXT

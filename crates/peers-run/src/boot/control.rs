@@ -64,7 +64,7 @@ pub(super) fn files(disk: &mut FsDisk, out: &mut Vec<Finding>) {
             out.push(Finding::new(
                 exit::REFUSED,
                 format!("{shown}{name}{place} is {}, where {} belongs", word(found), word(*due)),
-                "look at it and move it away; what is missing is made again",
+                "inspect it and move it away; peers creates it anew",
             ));
         }
     }

@@ -112,8 +112,10 @@ pub fn of_move(
     let BranchMove { branch, from, to, workdir, .. } = intent;
     let found = search.at(&[to, from], workdir.as_deref().map(Path::new))?;
     let shown = term::inline(branch);
-    let what =
-        format!("a move of `{shown}` to {} was cut short, and there is no branch `{shown}` now", to.short());
+    let what = format!(
+        "a move of `{shown}` to {} was interrupted, and the branch `{shown}` does not exist now",
+        to.short()
+    );
     Ok(match found.first() {
         Some(new) => Finding::new(
             exit::CONFLICT,

@@ -135,7 +135,7 @@ fn not_handed_over(error: PlaceError) -> Finding {
     match error {
         PlaceError::File(FileError::Swapped { .. }) => Finding::new(
             exit::USAGE,
-            "`--detached` is for `peers-ctl start`, which hands over the lock that it holds; what stands on standard input is not that",
+            "`--detached` is for `peers-ctl start`, which passes its lock on stdin; stdin is something else",
             "`peers-ctl start NAME` starts a loop in the background, `peers run` one in this terminal",
         ),
         error => error.into(),
@@ -251,7 +251,7 @@ impl Ground {
             return Err(Finding::new(
                 exit::REFUSED,
                 what,
-                "somebody put it there: look at it, mend or remove it, and start again",
+                "peers did not create it: inspect it, fix or delete it, and start again",
             )
             .into());
         }

@@ -120,7 +120,7 @@ impl OperatorEnv {
 fn refusal(name: &str, secrets: bool) -> Option<&'static str> {
     let tame = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(tame) || name.starts_with(|c: char| c.is_ascii_digit()) {
-        Some("which is no name of a variable")
+        Some("which is not the name of a variable")
     } else if never_passes(name) {
         Some("which is never passed on")
     } else if !secrets && is_credential(name) {
@@ -153,7 +153,7 @@ mod tests {
             ("backend: bwrap\n", "this version reads only"),
             ("peers: {net: host}\n", "this version reads only"),
             ("peers: {env: [LD_PRELOAD]}\n", "never passed"),
-            ("peers: {env: ['A=1']}\n", "no name"),
+            ("peers: {env: ['A=1']}\n", "not the name"),
             ("gates: {env: [MY_API_KEY]}\n", "get none"),
         ] {
             let error = parse(text).unwrap_err().to_string();

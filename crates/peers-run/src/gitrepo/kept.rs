@@ -71,7 +71,7 @@ pub(super) fn files(mark: &TurnMark, store: &SafeDir, changes: &[GuardChange]) -
     let kept: Vec<String> = copied.into_iter().chain(aside).collect();
     (!kept.is_empty()).then(|| {
         format!(
-            "what is put back after this turn is kept as it was: {}; an operator who changed it meanwhile takes it from there",
+            "what peers restored after this turn was saved first: {}; if you changed it meanwhile, take your change from there",
             kept.join(", and ")
         )
     })

@@ -49,7 +49,7 @@ impl GitRepo {
         let is = match peer.branch_state(branch).map_err(failure)? {
             BranchState::Absent | BranchState::Commit(_) => return Ok(()),
             BranchState::Symbolic(target, _) => format!("is another name for `{}`", term::inline(&target)),
-            BranchState::Dangling(hash) => format!("names {hash}, which is no commit here"),
+            BranchState::Dangling(hash) => format!("names {hash}, which is not a commit here"),
             BranchState::Unreadable => "cannot be read".to_owned(),
         };
         let what = format!("`{}` {is}", term::inline(branch));
@@ -69,7 +69,7 @@ impl GitRepo {
         let what = format!("{} is gone or damaged, and commit {} needs it", missing.what, tip.short());
         let way = turn.filter(|_| !missing.known).map(|(mark, from)| {
             let way = self.back_to_start(&missing.file, mark, from);
-            format!("there is no copy of it: `{way}` gives the commits of the turn up")
+            format!("there is no copy of it: `{way}` discards the commits of the turn")
         });
         Err(RepoFailure::Tampered { what, way })
     }

@@ -274,7 +274,7 @@ impl Batch {
 
     async fn judge(&self, id: &GoalId, company: Company) -> Option<Judged> {
         let from = clock::mono();
-        let missing = judging::error("there is no gate of this name in the goals in force");
+        let missing = judging::error("the accepted goals have no gate of this name");
         let mut judged = self.unjudged(id, missing);
         if let Some(gate) = self.book.gates.get(id) {
             let home = Home::make(&self.site, gate);
@@ -434,7 +434,7 @@ impl Batch {
                 if let Some(cwd) = &gate.hard.cwd {
                     let opened = SafeDir::open_shared(tree).and_then(|tree| tree.open_path(cwd));
                     if let Err(error) = opened {
-                        let why = if error.is_not_found() { "is not there" } else { "is no directory" };
+                        let why = if error.is_not_found() { "does not exist" } else { "is not a directory" };
                         return Err(format!("its `cwd` {why}: {}", term::line(cwd, 200)));
                     }
                     dir.push(cwd);

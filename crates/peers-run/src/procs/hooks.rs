@@ -230,7 +230,7 @@ impl OneHook {
             Some(RawExit::Code(0)) => None,
             Some(RawExit::Code(code)) => Some(format!("ended with exit code {code}")),
             Some(RawExit::Signal(signal)) => Some(format!("died of signal {signal}")),
-            None => Some("ended nobody knows how".to_owned()),
+            None => Some("ended in an unknown way".to_owned()),
         }
     }
 

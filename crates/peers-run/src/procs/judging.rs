@@ -183,7 +183,7 @@ fn read_json(tree: &Path, unwritten: &Unwritten, path: &str) -> Result<Value, St
             match error {
                 FileError::Symlink { .. } => "a symbolic link is in the way".to_owned(),
                 FileError::HardLinked { .. } => "the file has more than one name".to_owned(),
-                FileError::NotRegular { .. } => "it is no regular file".to_owned(),
+                FileError::NotRegular { .. } => "it is not a regular file".to_owned(),
                 FileError::TooLarge { .. } => format!("larger than {MAX_JSON_BYTES} bytes"),
                 _ => "it cannot be read".to_owned(),
             }

@@ -341,6 +341,6 @@ async fn one(
         Some(RawExit::Code(0)) => None,
         Some(RawExit::Code(code)) => failed(format!("ended with exit code {code}{}", said())),
         Some(RawExit::Signal(signal)) => failed(format!("died of signal {signal}{}", said())),
-        None => not_run("ended nobody knows how".to_owned()),
+        None => not_run("ended in an unknown way".to_owned()),
     }
 }

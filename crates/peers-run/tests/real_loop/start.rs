@@ -60,7 +60,7 @@ fn row_03_a_lock_that_an_older_system_holds_in_the_repository_counts_too() {
     let theirs = File::open(&path).unwrap();
     theirs.lock().unwrap();
     let before = files(&w.store());
-    w.run(&[]).refused(4, "somebody holds `.peers/run.lock`, the lock of an older system");
+    w.run(&[]).refused(4, "another process holds `.peers/run.lock`, the lock of an older version");
     assert_eq!(files(&w.store()), before);
     // Held is what the kernel says; that the file exists means nothing.
     drop(theirs);

@@ -37,7 +37,7 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
     let Some(text) = place.text(FILE) else { return };
     let Ok(Value::Object(package)) = serde_json::from_str::<Value>(&text) else {
         let shown = place.shown(FILE);
-        place.found.note(&format!("{shown} is no JSON object"));
+        place.found.note(&format!("{shown} is not a JSON object"));
         return;
     };
     let package = Package { package };

@@ -26,11 +26,9 @@ pub(super) struct Asked {
 pub(super) fn check(options: &ProjectOptions, env: &Env) -> Result<Asked, ScaffoldError> {
     let ProjectOptions { spec, plan, modes, .. } = options;
     if plan.is_some() && spec.is_some() {
-        return Err(ProjectError::usage(
-            "--plan and --spec exclude each other",
-            "a plan says what is to be done",
-        )
-        .into());
+        return Err(
+            ProjectError::usage("--plan and --spec exclude each other", "a plan says what to do").into()
+        );
     }
     let modes = modes.as_deref().map(names).transpose()?.unwrap_or_default();
     let implement = modes.iter().any(|mode| mode == IMPLEMENT);
@@ -90,11 +88,9 @@ fn check_plan(path: &Path) -> Result<(), ScaffoldError> {
 /// It says nothing, or looks like the name of a file that is not there or no text.
 pub fn text_of(option: &str, spec: &str, env: &Env) -> Result<String, ScaffoldError> {
     if spec.trim().is_empty() {
-        return Err(ProjectError::usage(
-            format!("{option} says nothing"),
-            "write what is wanted, or name a file",
-        )
-        .into());
+        return Err(
+            ProjectError::usage(format!("{option} says nothing"), "write the task, or name a file").into()
+        );
     }
     if spec.contains(['\n', '\0']) {
         return Ok(spec.to_owned());
@@ -129,15 +125,12 @@ pub fn text_of(option: &str, spec: &str, env: &Env) -> Result<String, ScaffoldEr
 }
 
 fn no_plan(path: &Path) -> ProjectError {
-    ProjectError::usage(
-        format!("there is no file {}", shown(path)),
-        "name a file that is there: `--plan FILE`",
-    )
+    ProjectError::usage(format!("{} does not exist", shown(path)), "name a file that is there: `--plan FILE`")
 }
 
 fn no_file(option: &str, path: &Path) -> ProjectError {
     ProjectError::usage(
-        format!("there is no file {}", shown(path)),
+        format!("{} does not exist", shown(path)),
         format!("a text that begins like a path is read from a file: `{option} FILE`"),
     )
 }

@@ -30,7 +30,7 @@ pub enum ProjectError {
         path: PathBuf,
     },
     /// The directory that it would be in is not there.
-    #[error("{} is not there", shown(path))]
+    #[error("{} does not exist", shown(path))]
     NoParent {
         /// The parent.
         path: PathBuf,
@@ -58,13 +58,13 @@ pub enum ProjectError {
         path: PathBuf,
     },
     /// `SPEC.md` is there and says something else.
-    #[error("{} is there already and says something else", shown(path))]
+    #[error("{} exists with other content", shown(path))]
     SpecThere {
         /// The file.
         path: PathBuf,
     },
     /// A directory that was at this path before has left its trusted store.
-    #[error("the trusted store {} belongs to what was at {} before", shown(store), shown(path))]
+    #[error("the trusted store {} belongs to an earlier project at {}", shown(store), shown(path))]
     StoreThere {
         /// The target, which is not there.
         path: PathBuf,
@@ -78,7 +78,7 @@ pub enum ProjectError {
         names: Vec<String>,
     },
     /// The file is no plan.
-    #[error("{} is no plan: {}", shown(path), listed(errors))]
+    #[error("{} is not a valid plan: {}", shown(path), listed(errors))]
     Plan {
         /// The file.
         path: PathBuf,

@@ -273,17 +273,17 @@ fn what_cannot_become_a_project_is_refused_before_anything_is_written() {
         (with("file", &same), exit::USAGE, "is not a directory"),
         (with("dangling", &same), exit::USAGE, "is not a directory"),
         (with("file/x", &same), exit::USAGE, "is not a directory"),
-        (with("no/x", &same), exit::USAGE, "is not there"),
-        (with("no/..", &same), exit::USAGE, "is not there"),
+        (with("no/x", &same), exit::USAGE, "does not exist"),
+        (with("no/..", &same), exit::USAGE, "does not exist"),
         (with("a\nb", &same), exit::INVALID, "has a line break in it"),
         (with(".git", &same), exit::REFUSED, "lies inside a git directory"),
         (with("readme", &same), exit::REFUSED, "is a symbolic link"),
         (with("directory", &same), exit::REFUSED, "is not a regular file"),
-        (with("spec", &|o| o.spec = Some("x y".to_owned())), exit::CONFLICT, "says something else"),
+        (with("spec", &|o| o.spec = Some("x y".to_owned())), exit::CONFLICT, "exists with other content"),
         (with("linked", &same), exit::REFUSED, ".peers is a symbolic link"),
         (with("outer/inner", &same), exit::INVALID, "is not the top of a git repository"),
         (with("new", &|o| o.spec = Some(" ".to_owned())), exit::USAGE, "--spec says nothing"),
-        (with("new", &|o| o.spec = Some("./absent.md".to_owned())), exit::USAGE, "there is no file"),
+        (with("new", &|o| o.spec = Some("./absent.md".to_owned())), exit::USAGE, "does not exist"),
         (with("new", &|o| o.gates = Gates::Detected), exit::NEGATIVE, "no manifest of a known stack"),
         (
             with("new", &|o| o.gates = Gates::Tests(String::new())),
@@ -338,7 +338,7 @@ fn row_41_a_plan_goes_with_the_mode_implement_alone() {
     let (code, text) = with(Some(&plan), Some("implement"), None);
     assert_eq!(code, exit::INVALID);
     for part in [
-        "is no plan: line 2: `acceptance`",
+        "is not a valid plan: line 2: `acceptance`",
         "line 4: `surfaces` stands in line 3",
         "line 6: STEP-1 says no files",
     ] {
@@ -399,7 +399,7 @@ fn a_store_of_a_directory_that_was_there_before_is_not_taken_over() {
     // Something else, so that the new directory is another one.
     world.dir("projects/filler");
     let (code, text) = refused(&world, &asked);
-    assert!(code == exit::REFUSED && text.contains("belongs to what was at"), "{code} {text}");
+    assert!(code == exit::REFUSED && text.contains("belongs to an earlier project at"), "{code} {text}");
     new(&world, &ProjectOptions { overwrite_peers: true, ..asked.clone() }).unwrap();
     finished(&world, &asked.target);
 }
@@ -448,7 +448,7 @@ fn a_half_finished_set_up_takes_no_gate_that_it_was_not_begun_with() {
     half(&world, "half");
     let asked = ProjectOptions { gates: Gates::Tests("true".to_owned()), ..options(&world, "half") };
     let (code, text) = refused(&world, &asked);
-    assert!(code == exit::USAGE && text.contains("goals.yaml is there already and stays"), "{code} {text}");
+    assert!(code == exit::USAGE && text.contains("goals.yaml exists and is kept"), "{code} {text}");
 }
 
 #[test]
@@ -458,5 +458,5 @@ fn other_settings_than_those_of_a_half_finished_set_up_are_refused() {
     let settings = vec![PeerSetting { field: Field::Model, text: "m".to_owned() }];
     let asked = ProjectOptions { settings, ..options(&world, "half") };
     let (code, text) = refused(&world, &asked);
-    assert!(code == exit::USAGE && text.contains("config.yaml is there already"), "{code} {text}");
+    assert!(code == exit::USAGE && text.contains("config.yaml exists and is kept"), "{code} {text}");
 }

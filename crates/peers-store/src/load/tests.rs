@@ -599,7 +599,7 @@ fn a_tools_map_becomes_peers_in_the_order_of_the_file() {
             Some(1),
             "`model` works for the tools claude",
         ),
-        ("tools: {a b: {argv: [a]}, c: {argv: [b]}}\n", Some(1), "`a b` is no peer name"),
+        ("tools: {a b: {argv: [a]}, c: {argv: [b]}}\n", Some(1), "`a b` is not a peer name"),
         ("tools: {a: {argv: [a]}, a: {argv: [b]}}\n", Some(1), "duplicate key `a`"),
         ("tools: {a: {argv: [a]}, log: {argv: [b]}}\n", Some(1), "`log` is a reserved name"),
         ("tools: {a: {argv: [a]}, b: {argv: []}}\n", Some(1), "needs at least 1 entry, has 0"),
@@ -642,7 +642,7 @@ fn caps_of_a_peer_name_one_that_is_there() {
     let problem = only(&error);
     assert_eq!(
         (problem.line, problem.message.as_str()),
-        (Some(10), "budget.per_peer.tow: there is no peer of this name")
+        (Some(10), "budget.per_peer.tow: no peer has this name")
     );
     let sound = load_config(&config_text("budget:\n  per_peer: {one: {max_usd: 3}}\n")).unwrap();
     assert_eq!(sound.budget.per_peer.len(), 1);
@@ -703,9 +703,9 @@ fn what_can_never_be_run_is_told_with_its_line() {
         (
             "goals: {env: [A=1]}\n".to_owned(),
             7,
-            "`goals.env[0]`: `A=1` is no name of an environment variable",
+            "`goals.env[0]`: `A=1` is not the name of an environment variable",
         ),
-        ("goals: {env: ['']}\n".to_owned(), 7, "`goals.env[0]` is no name of an environment variable"),
+        ("goals: {env: ['']}\n".to_owned(), 7, "`goals.env[0]` is not the name of an environment variable"),
     ] {
         let error = config(&extra);
         let problem = only(&error);
@@ -759,7 +759,7 @@ fn all_that_is_wrong_with_a_gate_is_told_at_once_and_hides_nothing_of_the_others
     for (line, says) in [
         (2, "`paths` of a gate says"),
         (2, "`cwd` leads out"),
-        (2, "needs `gone`, which is no goal"),
+        (2, "needs `gone`, which this file does not define"),
         (3, "`cmd` needs `pass_when`"),
         (4, "a gate cannot need itself"),
         (5, "waits for itself"),

@@ -105,7 +105,7 @@ impl Witnesses {
             }
             (Some(Chain { first, last, .. }), _) => (
                 format!(
-                    "restore the directory journal/ of the trusted store from a copy; {MIRROR} holds the records {first} to {last}, but agents can write there: look at it first"
+                    "restore the directory journal/ of the trusted store from a copy; {MIRROR} holds the records {first} to {last}, but agents can write there: check it first"
                 ),
                 " (if nothing of the journal is missing, move that file away)",
             ),

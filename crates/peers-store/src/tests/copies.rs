@@ -55,7 +55,7 @@ fn a_mirror_with_something_else_behind_its_records_is_not_to_be_copied() {
         w.cut(2);
         let whole = fs::read(w.mirror()).unwrap();
         fs::write(w.mirror(), [&whole[..], behind.as_bytes()].concat()).unwrap();
-        w.refused("agents can write there: look at it first");
+        w.refused("agents can write there: check it first");
         assert!(!w.open().unwrap_err().contains("copy .peers"), "{behind:?}");
     }
 }
@@ -65,7 +65,7 @@ fn a_mirror_that_nobody_vouches_for_is_not_recommended() {
     let w = World::with(5);
     fs::remove_file(w.store("snapshot.json")).unwrap();
     w.cut(0);
-    w.refused("agents can write there: look at it first");
+    w.refused("agents can write there: check it first");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_mirror_with_more_than_the_snapshot_vouches_for_is_not_recommended() {
     let follows = serde_json::json!({"event": "operator", "op": "budget-reset", "by": "eve"});
     fs::write(w.mirror(), [&truth[..], &super::after(&truth, 6, &follows)].concat()).unwrap();
     w.cut(2);
-    w.refused("agents can write there: look at it first");
+    w.refused("agents can write there: check it first");
 }
 
 #[test]
@@ -255,9 +255,9 @@ fn a_segment_that_is_no_plain_file_is_named_and_refused() {
 #[test]
 fn segments_have_exact_names_and_no_gaps() {
     for (name, says) in [
-        ("000000.jsonl", "journal/000000.jsonl is no name of a segment"),
-        ("2.jsonl", "journal/2.jsonl is no name of a segment"),
-        ("x.jsonl", "journal/x.jsonl is no name of a segment"),
+        ("000000.jsonl", "journal/000000.jsonl is not the name of a segment"),
+        ("2.jsonl", "journal/2.jsonl is not the name of a segment"),
+        ("x.jsonl", "journal/x.jsonl is not the name of a segment"),
         ("000003.jsonl", "journal/000002.jsonl is missing, but another segment follows"),
     ] {
         let w = World::with(2);

@@ -38,7 +38,7 @@ pub enum WaitError {
         pid: Pid,
     },
     /// Somebody else in this process reaped it, or `SIGCHLD` is ignored; its exit is lost.
-    #[error("wait for {pid}: it was reaped by somebody else")]
+    #[error("wait for {pid}: another thread reaped it")]
     Stolen {
         /// The child.
         pid: Pid,

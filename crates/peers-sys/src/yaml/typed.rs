@@ -154,7 +154,7 @@ impl Typed<'_> {
 
 fn not_whole(value: f64) -> &'static str {
     if !value.is_finite() {
-        "which is no finite number"
+        "which is not a finite number"
     } else if value.fract() == 0.0 {
         "which is too large or has an exponent"
     } else {

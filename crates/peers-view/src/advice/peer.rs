@@ -122,7 +122,7 @@ pub(super) fn remedy(peer: &PeerName, facts: &Facts<'_>, run: Option<Command>) -
                 .say(" finds it"),
         ),
         Trouble::Unknown => {
-            let look = Step::from(format!("see what was the matter with `{peer}` ("));
+            let look = Step::from(format!("check why `{peer}` failed ("));
             later(match newest {
                 Some(tick) => look.mention(replay(tick.tick)).say(", ").run(Command::doctor()).say(")"),
                 None => look.run(Command::doctor_live()).say(")"),
@@ -210,7 +210,7 @@ pub(super) fn blocked(facts: &Facts<'_>) -> Vec<Step> {
     let blocked = facts.peers().iter().filter(|peer| peer.blocked_on.is_some());
     let blocked: Vec<&str> = blocked.map(|peer| peer.name.as_str()).collect();
     let run = Step::of(facts.resume());
-    let step = Step::from("see to what is in the way of ");
+    let step = Step::from("clear what blocks ");
     let mut step = match blocked.as_slice() {
         // The operator has said that it is seen to.
         [] => return vec![run.say(" goes on")],

@@ -212,7 +212,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
                 Step::of(facts.start())
                     .say(" goes on; ")
                     .mention(Command::peers("land"))
-                    .say(" takes home what is there"),
+                    .say(" merges what it has"),
             ],
             None => goes_on(", or leave it as it is"),
         },
@@ -278,7 +278,7 @@ fn mutated(facts: &Facts<'_>, file: &str) -> Vec<Step> {
     if seen && !facts.broken.is_empty() {
         let correct = format!("), or correct {}", facts.broken.join(" and "));
         return vec![
-            Step::from("put back what was accepted (").run(goals("goals restore")).say(correct),
+            Step::from("restore the accepted files (").run(goals("goals restore")).say(correct),
             then,
         ];
     }

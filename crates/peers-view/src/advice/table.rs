@@ -21,7 +21,7 @@ const UNKNOWN_MS: u64 = 120_000;
 /// The code of a project that has no `.peers/`.
 pub(crate) const NOT_SET_UP: &str = "not-set-up";
 /// What is said where somebody holds the lock of older systems: nothing of what it says of itself.
-pub(crate) const FOREIGN_LOCK: &str = "somebody holds `.peers/run.lock`, the lock of an older system, which agents can hold too: nothing starts before that is free";
+pub(crate) const FOREIGN_LOCK: &str = "another process holds `.peers/run.lock`, the lock of an older version, which agents can hold too: start is blocked until it is released";
 
 /// What the loop asks of its operator.
 pub(crate) fn attention(facts: &Facts<'_>) -> Attention {
@@ -70,7 +70,7 @@ fn not_set_up() -> Advice {
 
 /// Nobody can say whether it runs.
 fn unknown(facts: &Facts<'_>) -> Advice {
-    let why = facts.live.why().unwrap_or("nobody looked");
+    let why = facts.live.why().unwrap_or("nothing checked it");
     let since = facts.unknown.and_then(|unknown| unknown.since);
     // Who does not say since when has no memory, and would never tell.
     let fresh = since.is_some_and(|since| facts.now.since(since).as_millis() <= u128::from(UNKNOWN_MS));
@@ -92,8 +92,7 @@ fn damage(facts: &Facts<'_>) -> Option<Advice> {
 fn mirror(facts: &Facts<'_>) -> Option<Advice> {
     let (at, tick) = facts.mirror?;
     let when = tick.map_or_else(|| "while no loop ran".to_owned(), |tick| format!("in tick {tick}"));
-    let why =
-        format!("somebody changed `.peers/log/runs.jsonl` {when}; it was written anew from the journal");
+    let why = format!("`.peers/log/runs.jsonl` was changed {when}; peers restored it from the journal");
     let advice = Advice::new(Level::Act, "mirror-changed", why);
     Some(advice.since(Some(at)).then(Step::of(Command::report())))
 }
@@ -121,7 +120,7 @@ fn files(facts: &Facts<'_>, told: &str) -> Option<Advice> {
         return None;
     }
     let files: Vec<String> = facts.unaccepted.iter().map(|file| format!(".peers/{file}")).collect();
-    let why = format!("{} changed and nobody accepted that", words::listed(&files));
+    let why = format!("{} changed and the change was not accepted", words::listed(&files));
     let look = Step::from(format!("look at what changed in {} (", facts.unaccepted.join(" and ")));
     let accept = Step::default().mention(goals("goals accept"));
     // Before the first run there may be nothing to restore.

@@ -184,7 +184,7 @@ fn look_at(doc: &mut Document, notable: &Notable) {
     }
     if !accepted.is_empty() {
         doc.paragraph(
-            "An agent has the rights of the operator here: make sure that what was accepted during a run was accepted by you.",
+            "An agent has the rights of the operator here: make sure that you accepted what was accepted during a run.",
         );
     }
     for (n, what) in [(*accepted_left_out, "acceptance"), (*weakened_left_out, "weakening")] {
@@ -212,7 +212,7 @@ pub(crate) fn headline(view: &LoopView) -> &'static str {
         Some(Liveness::Stopped { .. }) if view.undone.is_some() => "Undone",
         Some(Liveness::Stopped { reason: StopReason::Complete, .. }) => "Complete",
         Some(live) if is_alarming(live) => "Stopped: look before you do anything else",
-        Some(live) if level_of(live) == Level::Act => "Stopped: somebody is needed",
+        Some(live) if level_of(live) == Level::Act => "Stopped: needs you",
         Some(Liveness::Stopped { .. }) => "Stopped",
     }
 }

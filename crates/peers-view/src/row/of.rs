@@ -29,7 +29,7 @@ impl LoopRow {
         Self::of(&LoopReader::default().shallow(disk, asked, Again::Once), asked)
     }
 
-    /// The row of a loop that nobody could look at: only what was brought is in it.
+    /// The row of a loop that the check failed at: only what was brought is in it.
     #[must_use]
     pub fn unseen(asked: &Asked) -> Self {
         Self::of(&LoopReader::unseen(asked), asked)
@@ -53,7 +53,7 @@ impl LoopRow {
         if let (false, Some(core), Some(head)) = (running, core, head)
             && core.head.as_ref().is_some_and(|known| *known != head.sha)
         {
-            warnings.add("head-moved", "HEAD is not where the loop left it: what is said of gates is older");
+            warnings.add("head-moved", "HEAD moved since the loop's last tick: the gates shown are older");
         }
         let ticks: Vec<RecentTick> =
             tail.map(|tail| tail.ticks.iter().map(RecentTick::of).collect()).unwrap_or_default();

@@ -594,7 +594,7 @@ fn files_that_nobody_accepted_need_somebody_whether_it_runs_or_not() {
     for attention in [held(&world).attention, row(&world).attention] {
         let cause = std::iter::once(&attention.top).chain(&attention.others).find(|c| c.code == "unaccepted");
         let cause = cause.unwrap();
-        assert_eq!(cause.why, ".peers/goals.yaml changed and nobody accepted that");
+        assert_eq!(cause.why, ".peers/goals.yaml changed and the change was not accepted");
         assert_eq!(cause.action.as_deref(), Some("peers -C /home/ann/repo goals diff"));
         assert_eq!(cause.level, Level::Act);
     }

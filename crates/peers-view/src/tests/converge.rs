@@ -81,7 +81,7 @@ fn what_is_missing_is_said_in_words() {
         "  - 1 gate is red: tests-pass\n",
         "  - 1 gate could not be judged: lint-clean\n",
         "  - 1 soft goal waits for reviews: docs-read (1/2)\n",
-        "  - the skeptic has not passed what is there now\n",
+        "  - the skeptic has not passed the current tree\n",
         "  - 2 gates have no proof in a clean checkout: tests-pass, lint-clean\n",
         "  1/2  docs-read  every peer  codex has not passed it\n",
     ] {
@@ -160,7 +160,7 @@ fn without_a_gate_it_is_said_that_no_run_completes() {
     some.gates.clear();
     world.start(some);
     assert!(
-        world.text().contains("  - there is no gate of your own, so no run completes\n"),
+        world.text().contains("  - there is no gate of your own, so no run can complete\n"),
         "{}",
         world.text()
     );

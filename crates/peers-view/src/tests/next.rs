@@ -59,7 +59,7 @@ fn a_run_at_its_tick_limit_goes_on_or_is_taken_home_by_commands() {
     let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
     (record.own_branch, record.branch, record.head) = (true, Some("work".into()), Some(commit('b')));
     runs::write(world.store.disk(), &record).unwrap();
-    let land = "goes on; `peers land` takes home what is there";
+    let land = "goes on; `peers land` merges what it has";
     assert_eq!(next_step(&world.view()).unwrap(), format!("`peers run` {land}"));
     record.workdir = "/data/apart".into();
     runs::write(world.store.disk(), &record).unwrap();
@@ -211,7 +211,7 @@ fn words_of_a_peer_never_look_like_a_command_of_ours() {
     let alerts: Vec<&str> = view.alerts.iter().map(|alert| alert.text.as_str()).collect();
     let [first, second] = alerts.as_slice() else { panic!("{alerts:?}") };
     assert!(first.contains("\"x'; once that is seen to: 'rm -rf'\"; once that is"), "{first}");
-    assert!(second.contains(": \"no; log in: 'rm -rf'\"; see what"), "{second}");
+    assert!(second.contains(": \"no; log in: 'rm -rf'\"; check why"), "{second}");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_run_in_which_everybody_waits_says_so() {
     world.append(wait("codex"));
     let told = waiting(&world.view_held());
     let [told] = told.as_slice() else { panic!("{told:?}") };
-    assert!(told.starts_with("nobody can have a turn before "), "{told}");
+    assert!(told.starts_with("no peer can have a turn before "), "{told}");
     let why = " UTC: claude waits for the end of its usage cap, codex waits for the end of its usage cap";
     assert!(told.ends_with(why), "{told}");
     assert_eq!(waiting(&world.view()), [""; 0], "no run works");
@@ -282,7 +282,7 @@ fn after_the_last_peer_is_acknowledged_the_run_goes_on() {
         tick.blocked_on = Some("no database".into());
     });
     world.exit(StopReason::ParkedBlocked, "claude (tick 1): no database");
-    assert!(next_step(&world.view()).unwrap().starts_with("see to what is in the way of claude"));
+    assert!(next_step(&world.view()).unwrap().starts_with("clear what blocks claude"));
     let op = OperatorOp::Ack { target: AckTarget::Blocked(name("claude")), reason: "it runs".into() };
     world.alone(operator(op));
     assert_eq!(next_step(&world.view()).unwrap(), "`peers run` goes on");
@@ -349,7 +349,7 @@ fn files_that_a_turn_changed_are_put_back_first() {
     let broken = step(&world);
     assert!(
         broken.starts_with(
-            "put back what was accepted (`peers goals restore`), or correct .peers/goals.yaml line "
+            "restore the accepted files (`peers goals restore`), or correct .peers/goals.yaml line "
         ),
         "{broken}"
     );

@@ -440,7 +440,7 @@ fn how_many_turns_of_others_a_blocked_peer_lacks_is_told() {
     assert_eq!(left(&world), Some(2));
     let text = world.text();
     assert!(
-        text.contains("or after 2 more turns of others that succeed and change something; sooner"),
+        text.contains("or after 2 more turns of others that succeed and change something; earlier"),
         "{text}"
     );
     world.tick(4, "codex", moves);
@@ -529,7 +529,7 @@ fn a_turn_that_committed_weakened_tests_of_nobody_known_is_named_until_it_is_ack
         tick.warnings_emitted = vec![format!("{}1 fewer tests in tests/a.py", peers_core::cheat::TAKEN_OVER)];
     });
     world.exit(StopReason::Complete, "");
-    let line = "tick 1 of claude committed weakened tests that somebody had left uncommitted: 1 fewer tests in tests/a.py";
+    let line = "tick 1 of claude committed weakened tests that had been left uncommitted: 1 fewer tests in tests/a.py";
     assert_eq!(
         closing(&world.view()),
         ["look at this before you trust the result:".to_owned(), format!("  - {line}")]

@@ -168,7 +168,7 @@ fn before_the_first_run_the_accepted_goals_are_counted() {
     assert_eq!(value["gates"]["hard"], json!({"green": 0, "total": 2, "stuck": []}));
     assert_eq!(value["gates"]["soft"], json!({"green": 0, "total": 1}));
     world.accept_goals("goals: nonsense\n");
-    assert_eq!(json(&row(&world))["gates"], Value::Null, "what cannot be read is no number");
+    assert_eq!(json(&row(&world))["gates"], Value::Null, "what cannot be read is not a number");
 }
 
 #[test]

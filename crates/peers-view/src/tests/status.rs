@@ -524,7 +524,7 @@ fn a_run_that_was_undone_says_so_and_asks_for_nothing() {
     let (run, salvage) = (world.run.clone(), "undo-1".to_owned());
     world.alone(operator(OperatorOp::Undone { run, from: commit('b'), to: commit('a'), salvage }));
     let text = world.text();
-    let line = "undone:    2m ago back to aaaaaaaa, by `ann`; what was there is kept as undo-1\n";
+    let line = "undone:    2m ago back to aaaaaaaa, by `ann`; the previous state is saved as undo-1\n";
     assert!(text.contains(line), "{text}");
     assert!(!text.contains("next step"), "{text}");
     let value: Value = serde_json::from_str(&status_json(&world.view())).unwrap();

@@ -43,7 +43,7 @@ fn what_cannot_be_put_into_the_goals_is_refused_before_anything_is_written() {
     git(&cloned, &["add", "-f", ".peers"]);
     git(&cloned, &["commit", "-q", "-m", "goals"]);
     let stays = world.refused(&cloned, tests_pass);
-    assert!(stays.to_string().contains("--test: goals.yaml is there already and stays"), "{stays}");
+    assert!(stays.to_string().contains("--test: goals.yaml exists and is kept"), "{stays}");
 }
 
 #[test]

@@ -72,9 +72,9 @@ fn odd_texts_are_told_in_plain_words() {
         (
             b"budget: {deadline: tomorrow}\n",
             Some(7),
-            "`budget.deadline`: `tomorrow` is no time of the form `2026-03-04T18:00:00Z` or, with its distance from UTC, `2026-03-04T18:00:00+01:00`",
+            "`budget.deadline`: `tomorrow` is not a time of the form `2026-03-04T18:00:00Z` or, with its distance from UTC, `2026-03-04T18:00:00+01:00`",
         ),
-        (b"budget: {deadline: 3600}\n", Some(7), "`budget.deadline`: `3600` is no time of the form"),
+        (b"budget: {deadline: 3600}\n", Some(7), "`budget.deadline`: `3600` is not a time of the form"),
         (b"[a, b]: x\n", Some(7), "a key must be a word, found a list or a mapping"),
         (
             b"goals: *nowhere\n",
