@@ -466,6 +466,11 @@ fn of_several_each_is_done_and_each_is_told() {
     std::fs::create_dir(&dir).unwrap();
     fleet.git(&["-C", dir.to_str().unwrap(), "init", "-q"]);
     fleet.ctl(&["add", dir.to_str().unwrap(), "--label", "team=pay"]).exits(0);
+    for command in ["peek", "replay", "review"] {
+        let done = fleet.ctl(&[command, "pay-*"]).exits(2);
+        let says = format!("`peers-ctl {command}` shows one project at a time, and 2 were selected");
+        assert!(done.err.contains(&says), "{}", done.err);
+    }
     // One that was never set up is among them.
     let rows = fleet.data("peers-ctl.start/1", &["start", "--all", "--max-ticks", "1"], 7);
     let told: Vec<(Value, Value)> =

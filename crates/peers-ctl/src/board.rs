@@ -10,9 +10,10 @@ use peers_fleet::refresh::{self, Seen};
 use peers_fleet::registry::{self, Loaded, Outcome, Stamp, State, Warning};
 use peers_fleet::{ConfigDir, Project, ProjectName};
 use peers_model::{Mono, RunId, Timestamp, exit};
-use peers_place::Homes;
+use peers_place::{Homes, Place};
+use peers_store::FsDisk;
 use peers_sys::clock;
-use peers_view::{FleetWarning, Listed, LoopRow, LoopState, Spelling, Unknown};
+use peers_view::{Asked, FleetWarning, Listed, LoopRow, LoopState, Spelling, Unknown};
 
 use crate::ctl::{Ctl, failed};
 
@@ -235,8 +236,20 @@ fn listed(one: &Seen) -> Listed {
     }
 }
 
+/// A loop opened for reading: where it lies, its journal, and what is asked of it.
+pub(crate) fn opened(ctl: &Ctl, one: &Seen) -> Result<(Place, FsDisk, Asked), CommandError> {
+    crate::adrift::refuse(&one.project, &one.seen)?;
+    peers_fleet::start::located(&one.project, &ctl.env).map_err(failed)?;
+    let cx = ctl.cx(&one.project);
+    let (place, mut disk) = cx.view()?;
+    let mut asked = cx.asked(&place, &mut disk);
+    asked.listed.killed = killed(&one.project);
+    asked.refusals = cx.refusals(&place, &asked.lock);
+    Ok((place, disk, asked))
+}
+
 /// The run that its operator had killed, and when.
-pub(crate) fn killed(project: &Project) -> Option<(RunId, Timestamp)> {
+fn killed(project: &Project) -> Option<(RunId, Timestamp)> {
     let killed = project.last_exit.as_ref().filter(|exit| {
         project.outcome == Some(Outcome::Operator)
             && exit.signal == Some(9)

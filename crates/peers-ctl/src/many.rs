@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use peers_console::error::CommandError;
-use peers_fleet::ProjectName;
 use peers_fleet::registry::{State, Warning};
 use peers_fleet::select::Selection;
+use peers_fleet::{Project, ProjectName, start};
 use peers_model::exit;
 use serde_json::{Map, Value, json};
 
-use crate::ctl::Ctl;
+use crate::ctl::{Ctl, failed};
 
 /// What is said of names where none means all.
 pub(crate) const OR_ALL: &str = "Projects by name; `*` and `?` match several [default: all]";
@@ -129,6 +129,24 @@ pub(crate) fn each(
         ctl.document(command, &rows, warnings)?;
     }
     Ok(ExitCode::from(together(&codes)))
+}
+
+/// Does `shown` for the only project that is meant, for a command that cannot show several.
+pub(crate) fn only(
+    ctl: &Ctl,
+    command: &str,
+    which: &Which,
+    shown: impl FnOnce(&Project) -> Result<ExitCode, CommandError>,
+) -> Result<ExitCode, CommandError> {
+    let config = ctl.config()?;
+    let names = ctl.names(&config, &which.selection())?;
+    let [name] = names.as_slice() else {
+        let message =
+            format!("`peers-ctl {command}` shows one project at a time, and {} were selected", names.len());
+        return Err(CommandError::usage(message).hint("name one of them"));
+    };
+    let project = start::project(&config, name).map_err(failed)?;
+    shown(&project).map_err(|error| ctl.about(&project, error))
 }
 
 /// The exit code of several: that of all where they agree, 7 where only some went well.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use peers_console::error::CommandError;
-use peers_fleet::{Project, ProjectName};
+use peers_fleet::Project;
 use peers_model::{PeerName, RunId, TickNo, exit};
 use peers_place::Place;
 use peers_store::layout::peers;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::absent;
 use crate::ctl::{Ctl, failed};
-use crate::many::Which;
+use crate::many::{self, Which};
 
 /// How often the output is looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -51,15 +51,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
-    let config = ctl.config()?;
-    let names = ctl.names(&config, &args.which.selection())?;
-    let [name] = names.as_slice() else { return Err(CommandError::usage("one project is peeked at")) };
-    let project = peers_fleet::start::project(&config, name).map_err(failed)?;
-    shown(args, ctl, &project, name).map_err(|error| ctl.about(&project, error))
+    many::only(ctl, "peek", &args.which, |project| shown(args, ctl, project))
 }
 
 /// Shows the turn of one project.
-fn shown(args: &Args, ctl: &Ctl, project: &Project, name: &ProjectName) -> Result<ExitCode, CommandError> {
+fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandError> {
+    let name = &project.name;
     let place = peers_fleet::start::located(project, &ctl.env).map_err(failed)?;
     let mut disk = ctl.cx(project).view()?.1;
     let worked = worked_in(&mut disk, &place, ctl)?;

@@ -15,7 +15,7 @@ use peers_view::{RangeAsked, RangeTick, replay_range, replay_range_json, replay_
 
 use crate::absent;
 use crate::ctl::{Ctl, failed};
-use crate::many::Which;
+use crate::many::{self, Which};
 
 /// Longest diff of a tick that is printed, bytes.
 const DIFF: usize = 512 * 1024;
@@ -60,11 +60,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         ))
         .hint("give the earlier one to --from-tick"));
     }
-    let config = ctl.config()?;
-    let names = ctl.names(&config, &args.which.selection())?;
-    let [name] = names.as_slice() else { return Err(CommandError::usage("a replay is of one project")) };
-    let project = peers_fleet::start::project(&config, name).map_err(failed)?;
-    shown(args, ctl, &project).map_err(|error| ctl.about(&project, error))
+    many::only(ctl, "replay", &args.which, |project| shown(args, ctl, project))
 }
 
 /// Shows the ticks of one project.

@@ -97,13 +97,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 }
 
 fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<Report, CommandError> {
-    crate::adrift::refuse(&one.project, &one.seen)?;
-    peers_fleet::start::located(&one.project, &ctl.env).map_err(failed)?;
-    let cx = ctl.cx(&one.project);
-    let (place, mut disk) = cx.view()?;
-    let mut asked = cx.asked(&place, &mut disk);
-    asked.listed.killed = crate::board::killed(&one.project);
-    asked.refusals = cx.refusals(&place, &asked.lock);
+    let (_, mut disk, asked) = crate::board::opened(ctl, one)?;
     let Report { view, history } = Report::read(&mut disk, &asked);
     Ok(Report { view: view.told_by_name(row), history })
 }

@@ -10,7 +10,7 @@ use peers_view::{HandoffsAsked, handoffs, handoffs_json, handoffs_text};
 
 use crate::absent;
 use crate::ctl::{Ctl, failed};
-use crate::many::Which;
+use crate::many::{self, Which};
 
 /// Show the newest handoff, and what the other peers said of it
 ///
@@ -30,11 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
-    let config = ctl.config()?;
-    let names = ctl.names(&config, &args.which.selection())?;
-    let [name] = names.as_slice() else { return Err(CommandError::usage("a review is of one project")) };
-    let project = peers_fleet::start::project(&config, name).map_err(failed)?;
-    shown(args, ctl, &project).map_err(|error| ctl.about(&project, error))
+    many::only(ctl, "review", &args.which, |project| shown(args, ctl, project))
 }
 
 /// Shows the handoffs of one project.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::list::row;
 use crate::board::{Board, Looked};
-use crate::ctl::{Ctl, failed};
+use crate::ctl::Ctl;
 use crate::many::Which;
 
 /// Show where loops stand, why, and what to do next
@@ -77,13 +77,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 
 /// Everything about one loop, as `peers status` reads it, and whether its journal is whole.
 fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<(LoopView, bool), CommandError> {
-    crate::adrift::refuse(&one.project, &one.seen)?;
-    peers_fleet::start::located(&one.project, &ctl.env).map_err(failed)?;
-    let cx = ctl.cx(&one.project);
-    let (place, mut disk) = cx.view()?;
-    let mut asked = cx.asked(&place, &mut disk);
-    asked.listed.killed = crate::board::killed(&one.project);
-    asked.refusals = cx.refusals(&place, &asked.lock);
+    let (place, mut disk, asked) = crate::board::opened(ctl, one)?;
     // Where nothing is refused, the whole journal was read for that.
     let whole = asked.refusals.is_empty() || peers_store::store::read_each(&mut disk, |_| {}).is_ok();
     let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));

@@ -541,6 +541,8 @@ fn directories_that_are_no_work_place_are_refused() {
         let error = world.refused(&path, |_| {});
         assert_eq!(error.exit(), exit::REFUSED, "{}: {error}", path.display());
         assert!(error.to_string().contains(word), "{}: {error}", path.display());
+        let hint = error.hint().unwrap_or_default();
+        assert!(hint.starts_with("choose") && !hint.contains("git init"), "{}: {hint}", path.display());
     }
     let link = world.root.join("link");
     symlink(&home, &link).unwrap();
