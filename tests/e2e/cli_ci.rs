@@ -221,8 +221,8 @@ fn reports_go_into_files_also_when_a_gate_is_red_and_only_into_regular_ones() {
         (world.at("reports/j.xml").to_str().unwrap().to_owned(), 5, "cannot be written"),
         (at("back/config.yaml"), 5, "through a symbolic link"),
         ("-".to_owned(), 2, "takes a file"),
-        (world.at(".git/x.xml").to_str().unwrap().to_owned(), 2, "is no place for a report"),
-        (world.at(".peers/goals.yaml").to_str().unwrap().to_owned(), 2, "is no place for a report"),
+        (world.at(".git/x.xml").to_str().unwrap().to_owned(), 2, "cannot hold a report"),
+        (world.at(".peers/goals.yaml").to_str().unwrap().to_owned(), 2, "cannot hold a report"),
     ] {
         for flag in ["--junit", "--sarif"] {
             if path == at("link") {
@@ -437,7 +437,7 @@ fn what_is_no_report_is_left_and_git_is_no_place_for_one() {
     let world = World::ready("true");
     world.write("notes.xml", "my notes");
     let done = world.peers(&["verify", "--junit", "notes.xml"]).exits(5);
-    assert!(done.err.contains("is there, and is no report; it was left"), "{}", done.err);
+    assert!(done.err.contains("exists and is not a report; it was not changed"), "{}", done.err);
     assert_eq!(world.read("notes.xml"), "my notes");
     let linked = world.path("linked");
     world.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);

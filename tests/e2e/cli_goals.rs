@@ -250,7 +250,7 @@ fn before_anything_was_accepted_diff_shows_all_that_would_run() {
     let broken = cloned();
     broken.write(".peers/goals.yaml", "goals: [\n");
     let init = broken.peers(&["init"]).exits(0);
-    assert!(init.err.contains("next: mend .peers/goals.yaml"), "{init:?}");
+    assert!(init.err.contains("next: fix .peers/goals.yaml"), "{init:?}");
 }
 
 #[test]

@@ -99,8 +99,8 @@ fn a_worktree_that_somebody_removed_is_named_and_what_is_committed_is_landed() {
     world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
     std::fs::remove_dir_all(&dir).unwrap();
     let status = world.peers(&["status"]).exits(0).out;
-    assert!(status.contains("(gone: somebody removed it)"), "{status}");
-    assert!(status.contains("`peers land` takes that home") && !status.contains("peers -C"), "{status}");
+    assert!(status.contains("(removed)"), "{status}");
+    assert!(status.contains("`peers land` merges it") && !status.contains("peers -C"), "{status}");
     let again = world.peers(&["run", "--max-ticks", "1"]).exits(0);
     assert!(again.err.contains("that worktree is gone; this one works here"), "{}", again.err);
     world.peers(&["undo", "last"]).exits(0);
@@ -245,7 +245,7 @@ fn salvages_are_unknown_when_the_control_git_directory_is_gone() {
     std::fs::remove_dir_all(world.store().join("git")).unwrap();
     for args in [&["salvage", "list"][..], &["salvage", "list", "--json"], &["salvage", "restore", "x"]] {
         let done = world.peers(args).exits(3);
-        assert!(done.err.contains("what was kept is unknown"), "{args:?}: {}", done.err);
+        assert!(done.err.contains("the kept copies are unknown"), "{args:?}: {}", done.err);
     }
 }
 

@@ -30,7 +30,7 @@ fn one_command_writes_the_gate_the_task_and_the_agents_and_accepts_them() {
     assert!(info["accept_digest"].is_string());
     // What is there stays.
     let refused = world.peers(&["init", "--force", "--test", "true", "--task", "Another"]).exits(2);
-    assert!(refused.err.contains("--task: TASK.md is there already"), "{}", refused.err);
+    assert!(refused.err.contains("--task: TASK.md exists and is kept"), "{}", refused.err);
     world.peers(&["init", "--force", "--test", "true", "--task", "Fix the\nbug"]).exits(0);
 }
 

@@ -176,7 +176,10 @@ fn an_act_beside_another_command_waits_for_the_next_run_and_says_so() {
     world.write(".peers/goals.yaml", &goals(&[("third", "true")]));
     let _unknown = world.hold_lock(json!({}));
     let said = world.peers(&["ack", "weakening:1", "--reason", "fine"]).exits(0).out;
-    assert!(said.contains("somebody holds the lock") && said.contains("else the next run does"), "{said}");
+    assert!(
+        said.contains("another process holds the lock") && said.contains("otherwise the next run does"),
+        "{said}"
+    );
     let json = world.accept(&["--json"]).json("peers.goals-accept/1");
     assert_eq!(json["taken"], "waiting");
 }

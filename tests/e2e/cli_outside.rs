@@ -62,7 +62,7 @@ fn a_turn_that_goes_on_another_directory_and_a_loop_at_work_are_left_alone() {
     }
     let held = world.hold_lock(serde_json::json!({"command": "run"}));
     let done = hook(&world, "ann", &message(&world.at("."))).exits(0);
-    assert!(done.out.is_empty() && done.err.contains("another loop is at work"), "{done:?}");
+    assert!(done.out.is_empty() && done.err.contains("another loop is running here"), "{done:?}");
     drop(held);
     assert!(world.records("tick").is_empty());
     let done = hook(&world, "nobody", "").exits(3);

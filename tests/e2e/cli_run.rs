@@ -207,7 +207,7 @@ fn after_a_run_that_no_peer_is_left_of_a_file_says_what_the_status_says() {
     for (peer, tick) in [("ann", 5), ("ben", 6)] {
         let replay = format!("`peers replay {tick}`");
         assert!(halted.contains(&format!("{peer} is halted: `{why}`")), "{halted}");
-        assert!(halted.contains(&format!("see what was the matter with `{peer}` ({replay}")), "{halted}");
+        assert!(halted.contains(&format!("check why `{peer}` failed ({replay}")), "{halted}");
         assert!(status.contains(&format!("halted  {peer}")) && status.contains(why), "{status}");
         assert!(status.contains(&format!("{peer} failed last: see {replay}")), "{status}");
     }

@@ -356,7 +356,7 @@ fn no_report_takes_the_place_of_a_file_of_ours_or_of_the_other_report() {
     {
         let before = std::fs::read(world.at(name)).ok();
         let err = world.peers(&["verify", "--sarif", name]).exits(2).err;
-        assert!(err.contains("is no place for a report"), "{err}");
+        assert!(err.contains("cannot hold a report"), "{err}");
         assert_eq!(std::fs::read(world.at(name)).ok(), before, "{name}");
     }
     let err = world.peers(&["verify", "--junit", "r/j", "--sarif", "r/../r/j"]).exits(2).err;

@@ -131,7 +131,7 @@ fn a_store_that_is_not_there_makes_nobody_dead() {
         let before = fleet.registry();
         let done = fleet.ctl(words).exits(5);
         assert!(done.err.contains(&loops.to_string()), "it names the process: {}", done.err);
-        assert!(done.err.contains("nobody was signalled"), "{}", done.err);
+        assert!(done.err.contains("no process was signalled"), "{}", done.err);
         assert_eq!(fleet.registry()["projects"], before["projects"]);
     }
     fleet.ctl(&["remove", "demo"]).exits(4);

@@ -219,7 +219,7 @@ fn what_is_refused_writes_nothing() {
         (&["../full"], 4, "--into-nonempty"),
         (&["../repo", "--replace-registration"], 4, "is set up for peers already"),
         (&["../new", "--plan", "../plan.md", "--spec", "x"], 2, "--plan and --spec exclude each other"),
-        (&["../new", "--plan", "../plan.md", "--modes", "implement"], 3, "is no plan"),
+        (&["../new", "--plan", "../plan.md", "--modes", "implement"], 3, "is not a valid plan"),
         (&["../new", "--plan", "../absent.md"], 2, "hint: name a file that is there: `--plan FILE`"),
         (&["../new", "--spec", "../absent.md"], 2, "is read from a file: `--spec FILE`"),
         (&["./src"], 3, &format!("`peers-ctl new {}`", world.at("").canonicalize().unwrap().display())),
@@ -330,7 +330,7 @@ fn what_a_clone_brings_along_is_for_its_operator_to_accept() {
     world.git(&["add", "-f", ".peers"]);
     world.commit("Goals");
     let refused = world.ctl(&["new", ".", "--test", "true"]).exits(2);
-    assert!(refused.err.contains("goals.yaml is there already and stays"), "{}", refused.err);
+    assert!(refused.err.contains("goals.yaml exists and is kept"), "{}", refused.err);
     let done = world.ctl(&["new", "."]).exits(0);
     assert!(done.out.contains(", not accepted yet; "), "{}", done.out);
     assert!(done.err.contains("then: read what would run as you"), "{}", done.err);
@@ -392,12 +392,14 @@ fn a_gate_whose_program_is_not_there_is_named_and_a_parent_that_is_missing_too()
     let done = Ended::of(&run).exits(0);
     let steps = steps(&done);
     assert!(
-        steps[0].starts_with("next: install `cargo`, which is not there, or change what begins with it: `"),
+        steps[0].starts_with(
+            "next: install `cargo`, which is missing, or change the commands that start with it: `"
+        ),
         "{steps:?}"
     );
     let done = ctl(&world, &["new", "./wor/king"]).exits(2);
     let parent = world.at("").canonicalize().unwrap().join("wor");
-    let said = format!("error: {0} is not there\nhint: `mkdir -p {0}` makes it\n", parent.display());
+    let said = format!("error: {0} does not exist\nhint: `mkdir -p {0}` makes it\n", parent.display());
     assert_eq!(done.err, said);
 }
 

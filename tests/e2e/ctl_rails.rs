@@ -123,7 +123,7 @@ fn a_lock_that_an_agent_holds_hides_no_crash_and_keeps_nothing_alive() {
     for content in [json!({"pid": me}), json!({"pid": me, "command": "land"})] {
         let _held = hold(&fleet.at(".peers/run.lock"), &content);
         let said = fleet.ctl(&["dashboard"]).exits(0).out;
-        assert!(said.contains("somebody holds `.peers/run.lock`") && !said.contains("land"), "{said}");
+        assert!(said.contains("another process holds `.peers/run.lock`") && !said.contains("land"), "{said}");
     }
     send(u32::try_from(row["pid"].as_u64().unwrap()).unwrap(), "KILL");
     while fleet.locked() {
@@ -141,7 +141,7 @@ fn a_lock_that_an_agent_holds_hides_no_crash_and_keeps_nothing_alive() {
     let pid = me.to_string();
     let said = fleet.ctl(&["status"]);
     assert!(
-        said.out.contains("somebody holds `.peers/run.lock`") && !said.out.contains(&pid),
+        said.out.contains("another process holds `.peers/run.lock`") && !said.out.contains(&pid),
         "{}",
         said.out
     );
@@ -151,7 +151,7 @@ fn a_lock_that_an_agent_holds_hides_no_crash_and_keeps_nothing_alive() {
     let done = fleet.ctl(&["stop"]).exits(0);
     assert!(done.out.starts_with("demo: no loop runs; ") && done.out.contains(&way), "{}", done.out);
     let done = fleet.peers(&["doctor"]);
-    assert!(done.out.contains("somebody holds `.peers/run.lock`"), "{}", done.out);
+    assert!(done.out.contains("another process holds `.peers/run.lock`"), "{}", done.out);
     drop(held);
     fleet.script("ann", "after: repeat\nturns:\n- - handoff: Again\n");
     fleet.ctl(&["start", "--max-ticks", "1"]).exits(0);

@@ -120,5 +120,5 @@ fn a_stop_says_that_the_number_is_somebody_elses() {
     let fleet = Fleet::hanging();
     let Some(said) = told(&fleet, &["stop"]) else { return };
     let detail = said[0].1["detail"].as_str().unwrap();
-    assert!(detail.contains("is another one by now and was not touched"), "{detail}");
+    assert!(detail.contains("is now a different one and was not touched"), "{detail}");
 }

@@ -253,7 +253,7 @@ fn what_stands_against_a_branch_or_a_worktree_is_told_alike_by_a_dry_run_and_a_s
     let before = (fleet.journal(), fleet.git(&["branch", "--list"]));
     for (args, code, why) in [
         (["--branch", "main"], 4, "branch `main` exists already"),
-        (["--branch", "main/next"], 4, "branch `main`, beside which there is no room for `main/next`,"),
+        (["--branch", "main/next"], 4, "branch `main`, which blocks the name `main/next`,"),
         (["--branch", "a..b"], 3, "--branch: "),
         (["--worktree", &*inside], 3, "would lie inside the repository"),
         (["--worktree", &*taken], 4, "would stand where something is already"),

@@ -205,7 +205,7 @@ fn a_lock_that_names_somebody_else_gets_nobody_signalled() {
         let lock = hold(&fleet.store().join("run.lock"), content);
         for more in [&[][..], &["--now"], &["--after-tick"], &["--grace", "0s"]] {
             let done = fleet.ctl(&[&["stop"], more].concat()).exits(5);
-            assert!(done.err.contains("nobody was signalled"), "{content}: {}", done.err);
+            assert!(done.err.contains("no process was signalled"), "{content}: {}", done.err);
             fleet.ctl(&["restart"]).exits(5);
         }
         assert!(lives(who) && lives(us));

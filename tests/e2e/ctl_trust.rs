@@ -402,7 +402,7 @@ fn who_holds_a_lock_that_was_put_in_the_place_of_that_of_a_loop_is_not_the_loop(
     let row = fleet.row("demo");
     assert_eq!((&row["state"], &row["pid"]), (&"unknown".into(), &pid.into()), "{row}");
     let done = fleet.ctl(&["stop"]).exits(5);
-    assert!(done.err.contains("nobody was signalled"), "{}", done.err);
+    assert!(done.err.contains("no process was signalled"), "{}", done.err);
     fleet.ctl(&["start"]).exits(4);
     assert!(lives(decoy.process.id()) && lives(pid));
     drop(decoy);

@@ -230,7 +230,7 @@ fn nobody_waits_for_a_project_that_is_gone_and_one_that_died_has_failed() {
     std::fs::rename(fleet.path("other"), fleet.path("moved")).unwrap();
     let done = fleet.ctl(&["wait", "other"]).exits(5);
     assert_eq!(done.out, "other: unknown (path_missing)\n");
-    assert!(done.err.contains("whether other runs is not known: its directory is not there"), "{}", done.err);
+    assert!(done.err.contains("whether other runs is not known: its directory is missing"), "{}", done.err);
     fleet.ctl(&["wait", "--all", "--timeout", "8h"]).exits(5);
     // The code that is kept is that of the run before.
     edit(&fleet, |project| {

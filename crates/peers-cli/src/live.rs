@@ -174,7 +174,7 @@ impl Observer for Watcher {
                 self.doing.borrow_mut().waiting = Some(*until);
                 let when = peers_view::ahead(at.wall, *until);
                 let why = if why.is_empty() { String::new() } else { format!(": {}", term::line(why, 300)) };
-                self.line(&format!("nobody can have a turn before {when}{why}"));
+                self.line(&format!("no peer can have a turn before {when}{why}"));
             }
             Notice::Warning(text) => self.line(&format!("warning: {}", term::line(text, 300))),
             // Said by whoever started the loop, on standard output.

@@ -256,7 +256,7 @@ pub fn refuse_link(place: &Place) -> Result<(), CommandError> {
     let found = place.open_work()?.stat(peers_place::PEERS_DIR)?;
     if found.is_some_and(|stat| stat.kind == peers_sys::dir::Kind::Symlink) {
         return Err(CommandError::new(peers_model::exit::REFUSED, ".peers is a symbolic link")
-            .hint("somebody put it there: look at it, remove it, and start again"));
+            .hint("peers did not create it: inspect it, delete it, and start again"));
     }
     Ok(())
 }

@@ -143,7 +143,7 @@ fn behind(holder: &Holder) -> String {
     match &holder.command {
         Some(_) => format!("{holder}, so it waits; the next run takes it up"),
         None => format!(
-            "somebody holds the lock of this repository ({holder}): if that is a run, it takes it up before its next tick, else the next run does"
+            "another process holds the lock of this repository ({holder}): a run applies this before its next tick; otherwise the next run does"
         ),
     }
 }

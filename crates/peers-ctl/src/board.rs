@@ -89,7 +89,7 @@ impl Board {
             slot => *slot = Some((stamp, registry::load(config).map_err(failed)?)),
         }
         let Some((_, loaded)) = &self.registry else {
-            return Err(CommandError::new(exit::BUG, "the registry was read and is not there"));
+            return Err(CommandError::new(exit::BUG, "the registry disappeared while it was read"));
         };
         Ok(loaded)
     }
@@ -263,14 +263,14 @@ pub(crate) fn unknown(one: &Seen) -> Option<String> {
     let Seen { project, seen, change: _ } = one;
     match (&seen.path, &seen.probe) {
         (PathSeen::Missing, _) if project.state != State::Running => {
-            Some("its directory is not there".to_owned())
+            Some("its directory is missing".to_owned())
         }
         (_, Probe::NoAnswer(why)) if project.state == State::Unknown => Some(why.clone()),
         _ if project.state == State::Unknown && seen.alive => {
             let pid = project.runtime.as_ref().and_then(|runtime| runtime.pid).unwrap_or_default();
             Some(format!("process {pid}, which was started for it, is alive and does not hold the run lock"))
         }
-        _ if project.state == State::Unknown => Some("nobody could look".to_owned()),
+        _ if project.state == State::Unknown => Some("the check failed".to_owned()),
         _ => None,
     }
 }

@@ -83,7 +83,7 @@ pub fn host(told: Option<&Path>, env: &Env, fix: bool) -> (Vec<Finding>, Vec<Str
         Err(_) => found.push(Finding::error(
             "git",
             exit::ENVIRONMENT,
-            "there is no program `git` in PATH",
+            "`git` was not found in PATH",
             Some("install git 2.30 or newer".to_owned()),
         )),
     }

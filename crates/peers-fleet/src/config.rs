@@ -43,7 +43,7 @@ impl ConfigDir {
         let home = env.config_home().ok_or_else(|| {
             Finding::new(
                 exit::ENVIRONMENT,
-                "no home directory is known, so there is no place for the registry",
+                "the home directory is unknown, so the registry has no place; set HOME",
                 format!("set HOME, or name a directory with --config-dir or {CONFIG_DIR}"),
             )
         })?;
@@ -115,7 +115,7 @@ pub fn projects_root(env: &Env) -> Result<PathBuf, Finding> {
     let home = env.data_home().ok_or_else(|| {
         Finding::new(
             exit::ENVIRONMENT,
-            "no home directory is known, so there is no place for projects",
+            "the home directory is unknown, so projects have no place; set HOME",
             format!("set HOME or {PROJECTS_ROOT}"),
         )
     })?;
@@ -165,9 +165,8 @@ pub fn peers_bin(env: &Env) -> Result<PathBuf, Finding> {
     if let Some(beside) = beside.filter(|beside| runs(beside)) {
         return Ok(beside);
     }
-    resolve_program("peers".as_ref(), path, &here).map_err(|_| {
-        missing("there is no program `peers`, neither beside `peers-ctl` nor in PATH".to_owned())
-    })
+    resolve_program("peers".as_ref(), path, &here)
+        .map_err(|_| missing("`peers` was found neither beside `peers-ctl` nor in PATH".to_owned()))
 }
 
 /// The directory itself must not be a link; those above it may be.

@@ -71,7 +71,7 @@ impl Ground {
         match Self::of_one(project, env)?.path {
             PathSeen::Missing => Err(Finding::new(
                 exit::INVALID,
-                format!("the directory of {} is not there: {shown}", project.name),
+                format!("the directory of {} is missing: {shown}", project.name),
                 moved,
             )),
             // What is wrong with a repository is said by who opens it.

@@ -100,7 +100,7 @@ impl Observation {
     /// Nobody looked.
     #[must_use]
     pub fn none() -> Self {
-        let probe = Probe::NoAnswer("nobody looked".to_owned());
+        let probe = Probe::NoAnswer("nothing checked it".to_owned());
         let path = PathSeen::Same;
         Self { path, probe, operation: None, run: None, alive: false, boot_id: None, bare: false }
     }
@@ -126,7 +126,7 @@ impl Observation {
             Ok(Some(store)) => store,
             Ok(None) if is_up(project) => {
                 let missing = term::inline(&place.store_dir().to_string_lossy());
-                let probe = Probe::NoAnswer(format!("its trusted store is not there: {missing}"));
+                let probe = Probe::NoAnswer(format!("its trusted store is missing: {missing}"));
                 return Self { probe, alive: alive(), ..this };
             }
             Ok(None) => {

@@ -131,7 +131,8 @@ impl OpLock {
 /// That somebody has it who is no controller, or hangs before it says so.
 fn unnamed(store: &SafeDir) -> Finding {
     let who = lock_id(store).and_then(peers_sys::identity::lock_holder);
-    let who = who.map_or_else(|| "somebody who cannot be seen".to_owned(), |pid| format!("process {pid}"));
+    let who =
+        who.map_or_else(|| "a process that is not visible here".to_owned(), |pid| format!("process {pid}"));
     let path = store.path().join(layout::store::OP_LOCK);
     Finding::new(
         exit::CONFLICT,

@@ -65,9 +65,10 @@ pub fn prune(
             continue;
         }
         if kind != Kind::File {
-            pruned
-                .skipped
-                .push(format!("{} is no plain file and is left alone", peers_sys::term::inline(&file)));
+            pruned.skipped.push(format!(
+                "{} is not a regular file and was not changed",
+                peers_sys::term::inline(&file)
+            ));
             continue;
         }
         let busy = owner.is_some_and(|one| matches!(one.project.state, State::Running | State::Unknown));

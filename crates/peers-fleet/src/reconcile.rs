@@ -96,7 +96,7 @@ fn missing(project: &Project, seen: &Observation) -> Option<Transition> {
         stopped: nobody && project.state == State::Running,
         state: State::Unknown,
         outcome: Some(Outcome::PathMissing),
-        evidence: "its directory is not there".to_owned(),
+        evidence: "its directory is missing".to_owned(),
         ..same(project)
     })
 }

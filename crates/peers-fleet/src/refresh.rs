@@ -174,7 +174,7 @@ pub fn refresh_known(
             warnings.push(registry::Warning {
                 code: "not-written",
                 project: None,
-                message: format!("what was seen is not noted down: {}", finding.message),
+                message: format!("could not record what was seen: {}", finding.message),
             });
             let applied = changes.iter().filter_map(|(at, change)| {
                 let mut project = all.get(*at)?.project.clone();

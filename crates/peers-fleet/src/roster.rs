@@ -178,7 +178,7 @@ pub fn remove(
     let nobody_knows = matches!(seen.probe, Probe::NoAnswer(_)) && !over;
     if !force && ((state == State::Running && !over) || nobody_knows) {
         let (what, hint) = if nobody_knows {
-            ("nobody can tell whether it runs", "--force removes it all the same".to_owned())
+            ("cannot tell whether it runs", "--force removes it anyway".to_owned())
         } else {
             (
                 "its loop runs",

@@ -60,7 +60,8 @@ pub fn install(config_dir: Option<&Path>, watch: &[String], env: &Env) -> Result
         return Ok(Installed { file, did, next: vec![load] });
     }
     let Ok(systemctl) = resolve_program("systemctl".as_ref(), env.var("PATH"), Path::new("/")) else {
-        let here = "there is no `systemctl` here: start the service by whatever this system has".to_owned();
+        let here =
+            "`systemctl` was not found: start the service with this system's service manager".to_owned();
         return Ok(Installed { file, did, next: vec![here, otherwise(&words, env)] });
     };
     for call in [["--user", "daemon-reload", ""], ["--user", "enable", UNIT], ["--user", "restart", UNIT]] {
@@ -70,7 +71,7 @@ pub fn install(config_dir: Option<&Path>, watch: &[String], env: &Env) -> Result
             // The first asks for nothing but that somebody is there.
             return Err(if called.contains(&"daemon-reload") {
                 let login = format!("in a session of your own: `systemctl --user enable --now {UNIT}`");
-                let what = format!("{what}; there is no systemd of this user that answers");
+                let what = format!("{what}; the systemd of this user does not answer");
                 Finding::new(exit::ENVIRONMENT, what, format!("{}; {login}", otherwise(&words, env)))
             } else {
                 Finding::new(exit::NEGATIVE, what, format!("`systemctl --user status {UNIT}` says more"))
@@ -135,7 +136,8 @@ pub fn remove(env: &Env) -> Result<Installed, Finding> {
     }
     let Ok(systemctl) = resolve_program("systemctl".as_ref(), env.var("PATH"), Path::new("/")) else {
         remove_file()?;
-        let here = "there is no `systemctl` here: end what runs by whatever this system has".to_owned();
+        let here =
+            "`systemctl` was not found: stop the service with this system's service manager".to_owned();
         return Ok(Installed { file, did: vec![removed], next: vec![here] });
     };
     // Systemd has to know the file to disable what it says.
@@ -189,7 +191,7 @@ fn not_foreign(dir: &SafeDir, name: &str, file: &Path) -> Result<(), Finding> {
         Some(text) if !text.contains(OURS) => Err(Finding::new(
             exit::CONFLICT,
             format!("{} is there and is not ours", term::inline(&file.to_string_lossy())),
-            "look at it, and move it away",
+            "inspect it, and move it away",
         )),
         _ => Ok(()),
     }

@@ -265,7 +265,7 @@ pub fn located(project: &Project, env: &Env) -> Result<Place, Finding> {
 pub fn already(name: &ProjectName, who: &str) -> Finding {
     Finding::new(
         exit::CONFLICT,
-        format!("{name} is already running, or somebody is about to: {who}"),
+        format!("{name} is already running or starting: {who}"),
         format!("`peers-ctl status {name}` shows it; `peers-ctl stop {name}` ends it"),
     )
 }

@@ -200,13 +200,13 @@ fn about(config: &ConfigDir, name: &ProjectName, env: &Env, wait: Duration) -> R
     Ok(About::Project { op, known: Box::new(project(config, name)?), place })
 }
 
-/// That nobody can tell whether it runs.
+/// That cannot tell whether it runs.
 fn unseen(known: &Project, seen: &Observation, why: &str) -> Finding {
     let alive = if seen.alive { format!("; {} is alive", noted(known)) } else { String::new() };
     Finding::new(
         exit::REFUSED,
         format!("whether {} runs cannot be seen: {why}{alive}", known.name),
-        format!("nobody was signalled; `peers-ctl doctor {}` looks closer", known.name),
+        format!("no process was signalled; `peers-ctl doctor {}` shows more", known.name),
     )
 }
 
@@ -339,7 +339,7 @@ fn gone(runtime: &Runtime) -> Option<String> {
     // The loop itself stands there until whoever started it has asked for its end.
     (now != runtime.starttime?).then(|| {
         format!(
-            "its loop has ended already; process {} is another one by now and was not touched",
+            "its loop has ended already; process {} is now a different one and was not touched",
             term::inline(&pid.to_string())
         )
     })

@@ -284,7 +284,7 @@ fn top_of_a_repository(cx: &Cx) -> Result<(), CommandError> {
             format!("{shown} is inside a repository, and agents work at the top of one"),
         )
         .hint(format!("`peers -C {} init`", quoted(&above.to_string_lossy())))),
-        None => Err(CommandError::new(exit::INVALID, format!("{shown} is no git repository"))
+        None => Err(CommandError::new(exit::INVALID, format!("{shown} is not a git repository"))
             .hint("run `git init` and commit something first, or name a repository: `peers -C DIR init`")),
     }
 }
@@ -305,7 +305,7 @@ fn before(cx: &Cx) -> Option<&'static str> {
     let Ok((_, mut disk)) = cx.view() else { return Some(PLACEHOLDER) };
     let Ok(loaded) = boot::load(&mut disk) else {
         return Some(
-            "mend .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), `peers goals accept`",
+            "fix .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), `peers goals accept`",
         );
     };
     let gates = boot::rules(&loaded.config, &loaded.goals, &RunRequest::default()).gates;

@@ -65,7 +65,7 @@ fn prompt(replay: &Replay, disk: &mut FsDisk) -> Result<String, CommandError> {
         None => None,
     };
     let bytes = bytes.ok_or_else(|| {
-        CommandError::new(exit::NEGATIVE, format!("the prompt of tick {} is no longer there", replay.tick))
+        CommandError::new(exit::NEGATIVE, format!("the prompt of tick {} is no longer kept", replay.tick))
             .hint("old logs are removed to keep within the budget of disk space")
     })?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -246,7 +246,7 @@ pub(crate) fn looped(
     }
     let next = match &view {
         Some(view) => peers_view::next_step(view),
-        None => Some("`peers status` says why nobody can read how it stands".to_owned()),
+        None => Some("`peers status` says why its state cannot be read".to_owned()),
     };
     // The controller says it with the project's name, and as things are then.
     if let Some(next) = next.filter(|_| !detached) {
@@ -316,7 +316,7 @@ fn left_behind(options: &RunOptions, cx: &Cx) {
     let branch = record.branch.as_deref().map(|branch| format!(" on `{}`", term::inline(branch)));
     let (dir, branch) = (term::inline(&record.workdir), branch.unwrap_or_default());
     let what = if is_gone(Path::new(&record.workdir)) {
-        "and that worktree is gone; this one works here. `git worktree prune` makes git forget it, `peers land` takes home what is on its branch".to_owned()
+        "and that worktree is gone; this one works here. `git worktree prune` makes git forget it, `peers land` merges its branch".to_owned()
     } else {
         format!(
             "and is not complete; this one works here. To go on there: `peers -C {} run`",

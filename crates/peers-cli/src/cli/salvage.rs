@@ -89,10 +89,10 @@ fn not_lost(place: &Place, disk: &mut FsDisk) -> Result<(), CommandError> {
         return Ok(());
     }
     let message = format!(
-        "what was kept is unknown: the control git directory {} is gone",
+        "the kept copies are unknown: the control git directory {} is gone",
         term::inline(&dir.to_string_lossy())
     );
-    let hint = "restore it from a copy of the trusted store; the next `peers run` makes a new one, without what was kept";
+    let hint = "restore it from a copy of the trusted store; the next `peers run` makes a new one without those copies";
     Err(CommandError::new(exit::INVALID, message).hint(hint))
 }
 
@@ -124,7 +124,7 @@ fn restore(name: &str, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError>
     } else {
         cx.out.line(&format!("{reference} is {}", commit.short()))?;
         cx.out.talk(&format!(
-            "look at it with `git show {reference}`, take it over with `git merge` or `git branch`"
+            "inspect it with `git show {reference}`, take it over with `git merge` or `git branch`"
         ));
     }
     Ok(ExitCode::SUCCESS)

@@ -69,7 +69,7 @@ fn after(args: &Args, who: &str, message: &[u8], cx: &Cx) -> Result<ExitCode, Co
         return Ok(ExitCode::SUCCESS);
     }
     if place.holder()?.is_some() || place.foreign_lock()? {
-        cx.out.talk("note: another loop is at work here; it sees what was committed");
+        cx.out.talk("note: another loop is running here; it sees new commits");
         return Ok(ExitCode::SUCCESS);
     }
     let mut disk = place.open_view_disk()?;

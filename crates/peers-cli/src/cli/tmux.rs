@@ -80,9 +80,8 @@ fn programs(peers: &[PeerSpec], place: &Place, cx: &Cx) -> Result<(), CommandErr
     if missing.is_empty() {
         return Ok(());
     }
-    Err(CommandError::new(exit::ENVIRONMENT, missing.join("; ")).hint(
-        "install what is missing, or correct `argv` (`peers goals edit --config`); nothing was started",
-    ))
+    Err(CommandError::new(exit::ENVIRONMENT, missing.join("; "))
+        .hint("install it, or correct `argv` (`peers goals edit --config`); nothing was started"))
 }
 
 impl<'a> Tmux<'a> {
@@ -123,7 +122,7 @@ impl<'a> Tmux<'a> {
         if self.is_up()? {
             return Err(CommandError::new(
                 exit::CONFLICT,
-                format!("the session `{}` is there already", self.session),
+                format!("the session `{}` exists already", self.session),
             )
             .hint("`peers tmux attach` shows it, `peers tmux down` ends it"));
         }

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.json("peers.undo/1", &body)?;
     } else if let Some(salvage) = salvage {
         cx.out.line(&format!("`{}` is back at {}", term::inline(branch), to.short()))?;
-        cx.out.talk(&format!("what was there is kept: `peers salvage restore {salvage}`"));
+        cx.out.talk(&format!("the previous state is saved: `peers salvage restore {salvage}`"));
         if let Some(start) = start {
             say_start(start, cx);
         }

@@ -86,7 +86,7 @@ impl Pen {
 }
 
 fn lost(texts: usize) -> Vec<u8> {
-    format!("({texts} lines are left out here: nobody read them in time; `peers report` has what happened)\n")
+    format!("({texts} lines are left out here: the terminal was too slow; `peers report` has them all)\n")
         .into_bytes()
 }
 

@@ -427,7 +427,7 @@ impl Told<'_> {
 
     /// What is missing in the goals.
     fn before(&self) -> Option<String> {
-        const MEND: &str = "mend .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), then `peers goals accept`";
+        const MEND: &str = "fix .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), then `peers goals accept`";
         const READ: &str =
             "read what would run as you, then take it over: `peers goals diff`, `peers goals accept`";
         let Ok((_, mut disk)) = self.cx.view() else { return Some(MEND.to_owned()) };
@@ -474,7 +474,7 @@ impl Told<'_> {
         let said = |(program, gates): (String, Vec<String>)| {
             let gates = gates.iter().map(|gate| format!("`{}`", term::line(gate, 80))).collect::<Vec<_>>();
             format!(
-                "install `{program}`, which is not there, or change what begins with it: {}",
+                "install `{program}`, which is missing, or change the commands that start with it: {}",
                 gates.join(", ")
             )
         };

@@ -150,7 +150,7 @@ fn restore(ctl: &Ctl, number: Option<usize>, yes: bool) -> Result<ExitCode, Comm
                 None => {
                     return Err(CommandError::new(
                         exit::REFUSED,
-                        "nobody can be asked here whether to do it",
+                        "there is no terminal to ask for confirmation",
                     )
                     .hint(format!("`{} --yes` does it without being asked", command(ctl, number))));
                 }
@@ -164,7 +164,7 @@ fn restore(ctl: &Ctl, number: Option<usize>, yes: bool) -> Result<ExitCode, Comm
     } else {
         let of = of.map(|at| format!(", of {at},")).unwrap_or_default();
         ctl.out.line(&format!(
-            "what was copy {done}{of} is the registry now; what was the registry is kept as copy 1, the newest"
+            "copy {done}{of} is the registry now; the previous registry is kept as copy 1, the newest"
         ))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         let project = removed.map_err(failed)?;
         let path = peers_sys::term::inline(&project.path);
         let what = if peers_place::is_gone(std::path::Path::new(&project.path)) {
-            format!("its directory {path} is not there, and its history stays where it was")
+            format!("its directory {path} is missing, and its history is kept")
         } else {
             format!("its repository and its history stay in {path}")
         };

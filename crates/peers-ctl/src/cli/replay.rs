@@ -114,7 +114,7 @@ fn prompt(disk: &mut FsDisk, tick: &RangeTick) -> String {
     let path = format!("{}/{name}", peers::LOG_PROMPTS);
     match disk.read(Area::Peers, &path, limits::PROMPT_SHOWN) {
         Ok(Some(bytes)) => format!("prompt:\n{}\n", String::from_utf8_lossy(&bytes)),
-        Ok(None) => "prompt: it is no longer there\n".to_owned(),
+        Ok(None) => "prompt: no longer kept\n".to_owned(),
         Err(error) => format!("prompt: it cannot be read: {error}\n"),
     }
 }

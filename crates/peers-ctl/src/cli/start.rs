@@ -332,7 +332,7 @@ fn planned(
     argv.extend(options.request.words());
     let holder = place.holder().map_err(peers_run::boot::Finding::from).map_err(failed)?;
     let refusals = if let Some(holder) = holder {
-        vec![format!("already running, or somebody is about to: {holder}")]
+        vec![format!("already running or starting: {holder}")]
     } else if let Err(error) = going_on {
         let told = error.render();
         vec![told.trim_end().trim_start_matches("error: ").replace("\nhint: ", "; ")]

@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// From which urgency on somebody is told
     #[arg(long, value_enum, default_value_t = From::Act, value_name = "LEVEL")]
     from: From,
-    #[arg(help = lasting!("Tell again what still needs somebody after so long"))]
+    #[arg(help = lasting!("Repeat an alert that is still open after this long"))]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     remind: Option<Duration>,
     /// Start no loop again, only tell

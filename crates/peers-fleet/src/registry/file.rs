@@ -84,7 +84,7 @@ fn read(dir: &SafeDir, file: &str) -> Result<Loaded, Finding> {
             return Err(Finding::new(
                 exit::INVALID,
                 format!(
-                    "the registry is gone: {} is not there, and copies of it are",
+                    "the registry is gone: {} is missing, but copies of it exist",
                     term::inline(&dir.path().join(file).to_string_lossy())
                 ),
                 "`peers-ctl registry restore` goes back to the newest copy that can be read; to begin anew, move the copies away (`projects.json.1` and so on)",
@@ -175,8 +175,10 @@ fn entry(value: Value, warnings: &mut Vec<Warning>) -> Entry {
     let shown = name.clone().unwrap_or_else(|| "an entry without a name".to_owned());
     let mut mended = None;
     if let Some(bad) = bad_pid(&value) {
-        warnings
-            .push(warn("bad-pid", format!("{shown}: `{bad}` is no process id; nobody is signalled by it")));
+        warnings.push(warn(
+            "bad-pid",
+            format!("{shown}: `{bad}` is not a process id; no process is signalled by it"),
+        ));
         let tried = mended.insert(value.clone());
         if let Some(map) = tried.as_object_mut() {
             map.insert("runtime".to_owned(), Value::Null);
@@ -417,7 +419,7 @@ pub fn restore(config: &ConfigDir, number: Option<usize>) -> Result<usize, Findi
     let Some(Backup { number, read, .. }) = chosen else {
         return Err(Finding::new(
             exit::NEGATIVE,
-            "there is no such copy of the registry",
+            "the registry has no such copy",
             "`peers-ctl registry check` lists the copies that there are",
         ));
     };

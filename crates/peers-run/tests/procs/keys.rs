@@ -82,7 +82,7 @@ fn a_gate_starts_in_its_directory_and_judges_files_from_the_top() {
     stage.gate("linked", "true", PASS).cwd = Some("link/app".into());
     let verdicts = stage.judge();
     assert_eq!(words(&verdicts), [("in", "pass"), ("gone", "fail"), ("linked", "fail")]);
-    assert_eq!(verdicts[1].verdict.diagnostic(), "its `cwd` is not there: nowhere");
+    assert_eq!(verdicts[1].verdict.diagnostic(), "its `cwd` does not exist: nowhere");
 }
 
 #[test]

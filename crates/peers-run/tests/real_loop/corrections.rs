@@ -268,7 +268,7 @@ fn a_weakening_that_is_left_uncommitted_is_charged_to_who_left_it_and_not_to_who
         "it was taken over"
     );
     assert_eq!((bob.prewarned, bob.outcome), (false, TickOutcome::Handoff), "{bob:#?}");
-    let told = "bob committed what somebody had left uncommitted before this turn";
+    let told = "bob committed changes that were left uncommitted before this turn";
     assert!(
         bob.warnings_emitted.iter().any(|t| t.contains(told) && t.contains("tests/test_z.py")),
         "{bob:#?}"

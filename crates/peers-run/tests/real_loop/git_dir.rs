@@ -106,7 +106,7 @@ fn a_turn_that_makes_all_objects_garbage_stops_the_run_and_loses_its_own_work_al
     let w = World::new();
     let before = w.head();
     wreck(&w, &["corrupt_git: objects"]).stopped("tamper:git", 5);
-    assert!(w.exit().detail.contains("no commit here"), "{}", w.exit().detail);
+    assert!(w.exit().detail.contains("not a commit here"), "{}", w.exit().detail);
     w.do_as_told();
     assert_eq!(w.head(), before);
     w.git(&["rev-list", "--objects", "main"]);

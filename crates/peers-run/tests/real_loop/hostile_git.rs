@@ -336,7 +336,7 @@ fn a_branch_that_names_nothing_stops_the_run_until_it_is_set_back() {
     let steps = [&*sh("echo 1234567890123456789012345678901234567890 > .git/refs/heads/main")];
     w.play("idle", &[&steps, &PLAIN]);
     w.run(&["--max-ticks=1"]).stopped("tamper:git", 5);
-    assert!(w.exit().detail.contains("no commit"), "{}", w.exit().detail);
+    assert!(w.exit().detail.contains("not a commit"), "{}", w.exit().detail);
     w.do_as_told();
     assert_eq!(w.head(), before);
     w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);

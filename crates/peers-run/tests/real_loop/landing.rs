@@ -160,7 +160,7 @@ fn a_landing_that_was_cut_short_stays_open_where_its_branch_was_renamed_and_the_
         w.git(&["branch", "-m", "main", new]);
         let named = format!("`{new}`");
         for what in ["land", "undo"] {
-            command(&w, what).refused(4, "there is no branch `main` now").refused(4, &named);
+            command(&w, what).refused(4, "the branch `main` does not exist now").refused(4, &named);
         }
         fs::remove_file(w.repo().join(".git/index.lock")).unwrap();
         w.run(&["--max-ticks=1"]).refused(4, &named);
@@ -413,7 +413,7 @@ fn a_landing_that_can_go_neither_on_nor_back_stays_open_and_is_finished_by_the_n
     limited.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" land \"$1\"", LIMIT / 512));
     limited.arg(program()).arg(w.repo());
     let ran = World::out(limited);
-    assert!(ran.code != 0 && ran.stderr.contains("start this again to finish it"), "{ran:?}");
+    assert!(ran.code != 0 && ran.stderr.contains("run this again to finish"), "{ran:?}");
     assert_eq!(w.git(&["rev-parse", "main"]), tip.as_str());
     assert!(moving(&w).is_some() && landed(&w).is_empty());
     assert!(!w.has("fixed") && !w.has("big"), "the files are as they were");

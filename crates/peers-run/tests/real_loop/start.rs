@@ -125,7 +125,7 @@ fn row_05_a_directory_where_a_file_belongs_and_the_other_way_round_stop_the_star
         } else {
             fs::write(&path, "mine").unwrap();
         }
-        w.run(&[]).refused(5, &format!(".peers/{name} is a")).refused(5, "look at it and move it away");
+        w.run(&[]).refused(5, &format!(".peers/{name} is a")).refused(5, "inspect it and move it away");
         assert!(w.lines().is_empty(), "{name}");
     }
 }

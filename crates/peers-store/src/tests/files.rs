@@ -145,7 +145,10 @@ fn accepted_bytes_that_are_not_what_was_accepted_are_named() {
     assert_eq!(accept::read_bytes(&mut w.disk(), "goals.yaml").unwrap().unwrap(), b"goals");
     fs::write(w.store("accepted/goals.yaml"), "other").unwrap();
     let error = accept::read_bytes(&mut w.disk(), "goals.yaml").unwrap_err().to_string();
-    assert!(error.contains("accepted/goals.yaml in the trusted store differs from the accepted file"), "{error}");
+    assert!(
+        error.contains("accepted/goals.yaml in the trusted store differs from the accepted file"),
+        "{error}"
+    );
     fs::remove_file(w.store("accepted/goals.yaml")).unwrap();
     let error = accept::sound(&mut w.disk()).unwrap_err().to_string();
     assert!(error.contains("accepted/goals.yaml in the trusted store is missing"), "{error}");

@@ -136,7 +136,7 @@ fn without_worktree(facts: &Facts<'_>, open: bool) -> Vec<Step> {
         match branch.filter(|_| !facts.decided) {
             Some(branch) => Step::from(format!("what it committed is on `{}`, and ", term::inline(branch)))
                 .run(Command::peers("land"))
-                .say(" takes that home; ")
+                .say(" merges it; ")
                 .mention(prune)
                 .say(forget)
                 .mention(again),

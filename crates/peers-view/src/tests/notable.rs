@@ -253,7 +253,7 @@ fn a_crash_names_the_command_that_goes_on_as_the_turn_began() {
     assert!(crashed(false, true, false).starts_with("`peers -C /data/x run` goes on"));
     assert!(crashed(false, true, true).contains("worktree add -f"));
     let lost = crashed(false, false, true);
-    assert!(lost.contains("`peers land` takes that home") && !lost.contains("worktree add"), "{lost}");
+    assert!(lost.contains("`peers land` merges it") && !lost.contains("worktree add"), "{lost}");
 }
 
 #[test]

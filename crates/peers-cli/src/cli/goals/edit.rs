@@ -255,7 +255,7 @@ impl Copy {
         if needs_yes {
             if step.blind && !args.json {
                 cx.out.talk(
-                    "what was accepted before cannot be read or never was: all of the file counts as new",
+                    "the previously accepted file cannot be read or does not exist: the whole file counts as new",
                 );
             }
             if asks {

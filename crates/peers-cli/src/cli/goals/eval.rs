@@ -87,7 +87,7 @@ fn output(text: &str, file: Option<&Path>) -> Result<String, CommandError> {
     let Some(path) = file else { return Ok(text.to_owned()) };
     let unread = |what: String| CommandError::new(exit::INVALID, what);
     let shown = term::inline(&path.to_string_lossy());
-    let Some(name) = path.file_name() else { return Err(unread(format!("{shown} is no file"))) };
+    let Some(name) = path.file_name() else { return Err(unread(format!("{shown} is not a file"))) };
     let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let bytes = SafeDir::open_shared(above)
         .and_then(|dir| dir.read(name, OUTPUT))

@@ -124,7 +124,7 @@ pub(super) fn clear_report(place: &Place) -> Result<(), CommandError> {
         Some(Kind::Symlink) => {
             let _was_there = dir.remove_file(peers::VERIFY)?;
             Err(CommandError::new(exit::REFUSED, ".peers/VERIFY.md was a symbolic link; it was removed")
-                .hint("somebody put it there: look who, and start again"))
+                .hint("peers did not create it: find out who did, and start again"))
         }
         Some(Kind::Dir | Kind::Special) | None => Ok(()),
     }
@@ -135,7 +135,7 @@ fn refuse_link(place: &Place) -> Result<(), CommandError> {
     let dir = place.open_work()?.subdir(PEERS_DIR)?;
     if dir.stat(peers::VERIFY)?.is_some_and(|stat| stat.kind != Kind::File) {
         return Err(CommandError::new(exit::REFUSED, ".peers/VERIFY.md is not a regular file")
-            .hint("somebody put it there: look at it, remove it, and start again"));
+            .hint("peers did not create it: inspect it, delete it, and start again"));
     }
     Ok(())
 }

@@ -93,7 +93,7 @@ impl Output {
         let of_git =
             |path: &Path| path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
         if of_git(&path) || above.canonicalize().is_ok_and(|real| of_git(&real)) {
-            return Err(CommandError::usage(format!("{} is no place for a report", shown(&path))));
+            return Err(CommandError::usage(format!("{} cannot hold a report", shown(&path))));
         }
         // The part of the path that leads to the work tree, by whatever name.
         let inside = above.ancestors().find(|dir| dir.canonicalize().is_ok_and(|real| real == work));
@@ -103,7 +103,7 @@ impl Output {
         let dir = match below {
             Some(below) => {
                 if below.starts_with(PEERS_DIR) {
-                    return Err(CommandError::usage(format!("{} is no place for a report", shown(&path))));
+                    return Err(CommandError::usage(format!("{} cannot hold a report", shown(&path))));
                 }
                 SafeDir::open_shared(work).and_then(|dir| dir.open_path(below))
             }
@@ -127,7 +127,10 @@ impl Output {
         match found {
             None => {}
             Some(FileKind::File) if !is_report(kind, &dir, &name) => {
-                return refused("is there, and is no report; it was left", "name another file, or remove it");
+                return refused(
+                    "exists and is not a report; it was not changed",
+                    "name another file, or remove it",
+                );
             }
             Some(FileKind::File) => {
                 let _was_there = dir.remove_file(&name).map_err(|error| cannot(&path, &error))?;
@@ -136,13 +139,13 @@ impl Output {
                 let _was_there = dir.remove_file(&name).map_err(|error| cannot(&path, &error))?;
                 return refused(
                     "was a symbolic link; it was removed, and nothing was written through it",
-                    "somebody put it there: look who, and start again",
+                    "peers did not create it: find out who did, and start again",
                 );
             }
             Some(_) => {
                 return refused(
                     "is not a regular file",
-                    "nothing is written to it: look at it, remove it, or name another file",
+                    "nothing was written to it: inspect it, delete it, or name another file",
                 );
             }
         }
@@ -216,7 +219,7 @@ impl Opened {
             "{} cannot be written: another directory took the place of the one that was there before the gates ran",
             shown(&self.path)
         );
-        Err(CommandError::new(exit::BUG, text).hint("a gate did that, or somebody beside it: look who"))
+        Err(CommandError::new(exit::BUG, text).hint("a gate or another process did that: find out which"))
     }
 }
 
