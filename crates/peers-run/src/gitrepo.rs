@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use peers_core::bugs::LedgerCommit;
 use peers_core::cheat::TurnDiff;
 use peers_core::classify_path::TestPaths;
-use peers_core::machine::{Corrected, HeadFacts};
+use peers_core::machine::{Corrected, Harvest, HeadFacts};
 use peers_core::prompt::LastHandoff;
 use peers_core::scope::Scope;
 use peers_core::state::HandoffMark;
@@ -35,7 +35,7 @@ use peers_sys::dir::SafeDir;
 use peers_sys::error::chain;
 
 use crate::outward;
-use crate::ports::{GateCopy, Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes};
+use crate::ports::{GateCopy, Repo, RepoFacts, RepoFailure, Scopes};
 use gates::BeforeGates;
 use past::Candidate;
 use stopped::unimportable;
@@ -447,12 +447,7 @@ impl Repo for GitRepo {
         self.with_control(|repo| repo.undo_what_gates_weakened(&before))
     }
 
-    fn undo_left(
-        &mut self,
-        tick: TickNo,
-        from: &CommitId,
-        found: &mut RepoHarvest,
-    ) -> Result<(), RepoFailure> {
+    fn undo_left(&mut self, tick: TickNo, from: &CommitId, found: &mut Harvest) -> Result<(), RepoFailure> {
         self.with_control(|repo| repo.undo_what_a_turn_left(tick, from, found))
     }
 
@@ -460,12 +455,7 @@ impl Repo for GitRepo {
         self.turn.as_ref().is_some_and(|mark| mark.tick == tick)
     }
 
-    fn harvest(
-        &mut self,
-        tick: TickNo,
-        from: &CommitId,
-        scopes: &Scopes,
-    ) -> Result<RepoHarvest, RepoFailure> {
+    fn harvest(&mut self, tick: TickNo, from: &CommitId, scopes: &Scopes) -> Result<Harvest, RepoFailure> {
         self.see_to_old_gates();
         self.harvest_turn(tick, from, scopes)
     }

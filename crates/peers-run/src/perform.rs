@@ -320,7 +320,7 @@ impl<W: World> Engine<W> {
             self.world.repo().undo_left(tick, from, &mut found)?;
         }
         let mut warnings = sweep.warnings;
-        warnings.extend(found.warnings);
+        warnings.append(&mut found.warnings);
         let mut published = Vec::new();
         if tamper.is_none() && self.cfg.rules.dry_run {
             // What a dry run says reaches nobody, now or later.
@@ -351,34 +351,18 @@ impl<W: World> Engine<W> {
         if let (Some(ledger), Some(at)) = (&ledger, &found.at) {
             self.keep_glance(&at.head, ledger, &found.commits);
         }
-        let (open_bugs, bugs_closed, bugs_reported) =
-            ledger.map(|l| (open_ids(&l), closed(&l), reported(&l))).unwrap_or_default();
+        if let Some(ledger) = ledger {
+            (found.open_bugs, found.bugs_closed, found.bugs_reported) =
+                (open_ids(&ledger), closed(&ledger), reported(&ledger));
+        }
         // What the operator had not committed is nobody's leaving, as long as it is what it was.
-        let mut dirty = found.dirty;
         let changed: BTreeSet<String> =
             found.uncommitted.made.files.iter().map(|file| term::inline(&file.path)).collect();
-        let all = dirty.len() < DIRTY_SHOWN;
-        compose::keep_operators(&mut self.cfg.uncommitted, (&dirty, all), &changed);
-        dirty.retain(|line| !compose::is_operators(&self.cfg.uncommitted, line));
-        Ok(Harvest {
-            at: found.at,
-            ancestor: found.ancestor,
-            commits: found.commits,
-            diff: found.diff,
-            uncommitted: found.uncommitted,
-            dirty,
-            git_tampered: found.git_tampered,
-            refs_tampered: found.refs_tampered,
-            tamper,
-            scopes: found.scopes,
-            published,
-            warnings,
-            open_bugs,
-            bugs_closed,
-            bugs_reported,
-            unreadable: found.unreadable,
-            salvage: None,
-        })
+        let all = found.dirty.len() < DIRTY_SHOWN;
+        compose::keep_operators(&mut self.cfg.uncommitted, (&found.dirty, all), &changed);
+        found.dirty.retain(|line| !compose::is_operators(&self.cfg.uncommitted, line));
+        (found.tamper, found.published, found.warnings) = (tamper, published, warnings);
+        Ok(found)
     }
 
     /// Whether what this turn left uncommitted cannot be held against its peer: it was cut short, or it had

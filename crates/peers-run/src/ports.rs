@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use peers_core::bugs::LedgerCommit;
-use peers_core::cheat::{TurnDiff, Uncommitted};
-use peers_core::machine::{CommitSeen, Corrected, HeadFacts, Notice, Now, RunPeer};
+use peers_core::cheat::TurnDiff;
+use peers_core::machine::{Corrected, Harvest, HeadFacts, Notice, Now, RunPeer};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::{HandoffMark, State};
 use peers_model::config::Hook;
@@ -57,34 +57,6 @@ pub struct RepoFacts {
     pub scopes: BTreeMap<GoalId, String>,
     /// A merge or rebase that was left in progress.
     pub git_state: Option<String>,
-}
-
-/// What a turn left in the repository.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RepoHarvest {
-    /// HEAD and trees.
-    pub at: Option<HeadFacts>,
-    /// The head before is an ancestor of HEAD.
-    pub ancestor: bool,
-    /// Commits that became reachable, oldest first.
-    pub commits: Vec<CommitSeen>,
-    /// Lines changed since the head before.
-    pub diff: TurnDiff,
-    /// The same against the work trees before and after.
-    pub uncommitted: Uncommitted,
-    /// Uncommitted changes, at most 30.
-    pub dirty: Vec<String>,
-    /// Guarded files that changed; they were restored.
-    pub git_tampered: Vec<String>,
-    /// Protected refs that moved; they were restored.
-    pub refs_tampered: Vec<String>,
-    /// Digest of each soft goal's scope before and after.
-    pub scopes: BTreeMap<GoalId, (String, String)>,
-    /// Git's debris that was removed or must be told.
-    pub warnings: Vec<String>,
-    /// Why what the turn committed could not be read at all. It was set aside, and everything else here
-    /// is about the repository as it was before the turn.
-    pub unreadable: Option<String>,
 }
 
 /// A soft goal's scope: its globs, empty = every file that is no documentation, and TASK.md.
@@ -159,12 +131,7 @@ pub trait Repo {
     ///
     /// # Errors
     /// [`RepoFailure`].
-    fn undo_left(
-        &mut self,
-        tick: TickNo,
-        from: &CommitId,
-        found: &mut RepoHarvest,
-    ) -> Result<(), RepoFailure> {
+    fn undo_left(&mut self, tick: TickNo, from: &CommitId, found: &mut Harvest) -> Result<(), RepoFailure> {
         let (_, _, _) = (tick, from, found);
         Ok(())
     }
@@ -179,9 +146,9 @@ pub trait Repo {
     ///
     /// # Errors
     /// [`RepoFailure`].
-    fn harvest(&mut self, tick: TickNo, from: &CommitId, scopes: &Scopes)
-    -> Result<RepoHarvest, RepoFailure>;
-
+    fn harvest(&mut self, tick: TickNo, from: &CommitId, scopes: &Scopes) -> Result<Harvest, RepoFailure>;
+    /// Sees what the turn left in the repository, and restores what it must not have touched. What is said of
+    /// the control plane, of messages and of bugs stays at its default: the caller fills it in.
     /// Keeps what a turn (with the commit that it began at) or gates left, as the run stops because the git
     /// directory is not where it was. Says that and how a person goes on, after what is wrong.
     fn before_stop(&mut self, turn: Option<(TickNo, &CommitId)>, what: String) -> String {

@@ -7,13 +7,13 @@ use std::rc::Rc;
 
 use peers_core::bugs::{Author as LedgerAuthor, LedgerCommit, PathTouched};
 use peers_core::cheat::{FileDiff, FileStatus, TurnDiff};
-use peers_core::machine::{CommitSeen, Corrected, HeadFacts, Origin};
+use peers_core::machine::{CommitSeen, Corrected, Harvest, HeadFacts, Origin};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::HandoffMark;
 use peers_model::record::{CorrectionKind, CorrectionPlanned};
 use peers_model::verdict::TreeKey;
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, TreeId};
-use peers_run::ports::{Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes};
+use peers_run::ports::{Repo, RepoFacts, RepoFailure, Scopes};
 use peers_store::{Author, Authors};
 use peers_sys::digest::sha256_hex;
 
@@ -239,12 +239,7 @@ impl Repo for SimRepo {
         self.act(|_| ())
     }
 
-    fn harvest(
-        &mut self,
-        tick: TickNo,
-        from: &CommitId,
-        scopes: &Scopes,
-    ) -> Result<RepoHarvest, RepoFailure> {
+    fn harvest(&mut self, tick: TickNo, from: &CommitId, scopes: &Scopes) -> Result<Harvest, RepoFailure> {
         self.act(|data| {
             let at = data.facts();
             let history = data.history(&at.head);
@@ -272,14 +267,14 @@ impl Repo for SimRepo {
                 let after = now.get(&id).cloned().unwrap_or_default();
                 (id, (b, after))
             });
-            RepoHarvest {
+            Harvest {
                 ancestor,
                 commits,
                 diff: data.diff(from, &at.head),
                 dirty: data.dirty(),
                 scopes: moved.collect(),
                 at: Some(at),
-                ..RepoHarvest::default()
+                ..Harvest::default()
             }
         })
     }

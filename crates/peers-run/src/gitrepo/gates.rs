@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use peers_core::machine::HeadFacts;
+use peers_core::machine::{Harvest, HeadFacts};
 use peers_core::scope::Scope;
 use peers_git::GitError;
 use peers_model::verdict::TreeKey;
@@ -17,7 +17,7 @@ use super::stopped::unimportable;
 use super::turn::TurnMark;
 use super::{GitRepo, failure};
 use crate::cache::BUILT;
-use crate::ports::{GateCopy, RepoFailure, RepoHarvest, Scopes};
+use crate::ports::{GateCopy, RepoFailure, Scopes};
 
 /// The work tree when gates began to run.
 pub(super) struct BeforeGates {
@@ -172,7 +172,7 @@ impl GitRepo {
     }
 
     fn mend_gates(&mut self, mark: &TurnMark, from: &CommitId) -> Result<Vec<String>, RepoFailure> {
-        let mut found = RepoHarvest::default();
+        let mut found = Harvest::default();
         mend::files(mark, &self.git_dir, &mut found)?;
         let peer = self.open_sound()?;
         Self::guarded_refs(&peer, mark, &mut found)?;
@@ -198,7 +198,7 @@ impl GitRepo {
 }
 
 /// What is said of what gates left and was put back.
-pub(super) fn words(found: &RepoHarvest) -> Vec<String> {
+pub(super) fn words(found: &Harvest) -> Vec<String> {
     let put_back = found.git_tampered.iter().chain(&found.refs_tampered);
     let named = put_back.map(|name| format!("a gate changed {}, which was put back", term::inline(name)));
     named.chain(found.warnings.iter().map(|told| told.replace("this turn", "a gate"))).collect()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use peers_core::cheat::{TurnDiff, Uncommitted, Weakening, weakenings, weakenings_since};
-use peers_core::machine::{CommitSeen, HeadFacts, Origin};
+use peers_core::machine::{CommitSeen, Harvest, HeadFacts, Origin};
 use peers_git::{CliError, CommitFact, Generation, GitError, NewCommit, PeerRepo};
 use peers_model::claim::{Claimed, CommitClaims};
 use peers_model::{CommitId, GoalId, TickNo, TreeId};
@@ -15,7 +15,7 @@ use super::mend::{self, aside, quoted};
 use super::putback::{Stored, Whose, moved_words, not_back, text, texts};
 use super::turn::TurnMark;
 use super::{GitRepo, UNREADABLE_REFS, correction_mark, failure, is_substrate, no_space, substrate};
-use crate::ports::{RepoFailure, RepoHarvest, Scopes};
+use crate::ports::{RepoFailure, Scopes};
 
 /// A review that passes: of which goal, and the paths that it may name.
 type Passing = (GoalId, Vec<String>);
@@ -53,7 +53,7 @@ impl GitRepo {
         tick: TickNo,
         from: &CommitId,
         scopes: &Scopes,
-    ) -> Result<RepoHarvest, RepoFailure> {
+    ) -> Result<Harvest, RepoFailure> {
         let mark = self.turn.take().filter(|m| m.tick == tick);
         let asked = Asked { tick, from, scopes };
         self.turn = mark;
@@ -73,12 +73,8 @@ impl GitRepo {
         })
     }
 
-    fn harvest_marked(
-        &mut self,
-        asked: Asked<'_>,
-        mark: Option<&TurnMark>,
-    ) -> Result<RepoHarvest, RepoFailure> {
-        let mut found = RepoHarvest::default();
+    fn harvest_marked(&mut self, asked: Asked<'_>, mark: Option<&TurnMark>) -> Result<Harvest, RepoFailure> {
+        let mut found = Harvest::default();
         if let Some(mark) = mark {
             mend::files(mark, &self.git_dir, &mut found)?;
             mark.mended.tell(&mut found);
@@ -130,7 +126,7 @@ impl GitRepo {
         }
         found.warnings.extend(warnings);
         found.warnings.append(&mut self.to_tell);
-        Ok(RepoHarvest { at: Some(at), ancestor, commits, diff, uncommitted, dirty, scopes, ..found })
+        Ok(Harvest { at: Some(at), ancestor, commits, diff, uncommitted, dirty, scopes, ..found })
     }
 
     /// Imports the work and reads everything of it that is asked for later. What cannot be read here would
@@ -217,7 +213,7 @@ impl GitRepo {
         &mut self,
         tick: TickNo,
         from: &CommitId,
-        found: &mut RepoHarvest,
+        found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         let Some(at) = found.at.clone().filter(|_| found.ancestor) else { return Ok(()) };
         let before = self.control.facts().tree_of(from).map_err(failure)?;
@@ -267,7 +263,7 @@ impl GitRepo {
         mark: &TurnMark,
         asked: Asked<'_>,
         (head, error): (&CommitId, &GitError),
-        found: &mut RepoHarvest,
+        found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         let Asked { tick, from, .. } = asked;
         self.check_tip(peer, from, None)?;
@@ -359,7 +355,7 @@ impl GitRepo {
         peer: &PeerRepo,
         mark: &TurnMark,
         at: &HeadFacts,
-        found: &mut RepoHarvest,
+        found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         if peer.busy().contains(&peers_git::BusyState::IndexLock) {
             found.warnings.push("the index is locked, so it was not compared with HEAD".into());

@@ -1,5 +1,6 @@
 //! Copies of what is replaced or taken away in the git directory.
 
+use peers_core::machine::Harvest;
 use peers_git::{Begun, GuardChange, GuardItem, LeftOut, PeerRepo};
 use peers_model::TickNo;
 use peers_sys::dir::{FileError, SafeDir};
@@ -9,7 +10,7 @@ use peers_sys::term;
 use super::mend::quoted;
 use super::turn::TurnMark;
 use super::{GitRepo, failure};
-use crate::ports::{RepoFailure, RepoHarvest};
+use crate::ports::RepoFailure;
 
 /// Where copies go, in our directory beside the control git dir.
 const KEPT: &str = "kept";
@@ -123,7 +124,7 @@ impl GitRepo {
         &mut self,
         peer: &PeerRepo,
         mark: &TurnMark,
-        found: &mut RepoHarvest,
+        found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         let (begun, changed) = peer.begun_since(&mark.unfinished);
         for name in changed {

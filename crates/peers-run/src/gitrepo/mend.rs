@@ -1,5 +1,6 @@
 //! What a turn must not leave behind, and how it is put back.
 
+use peers_core::machine::Harvest;
 use peers_git::{BranchState, BusyState, GitError, GuardItem, PeerRepo, RepoError};
 use peers_model::{CommitId, TickNo};
 use peers_sys::dir::SafeDir;
@@ -9,7 +10,7 @@ use peers_sys::term;
 use super::stopped::unsound;
 use super::turn::{RefScope, TurnMark, is_ours};
 use super::{GitRepo, UNREADABLE_REFS, failure, kept, substrate};
-use crate::ports::{RepoFailure, RepoHarvest};
+use crate::ports::RepoFailure;
 
 /// Names in one warning.
 const NAMED: usize = 10;
@@ -18,7 +19,7 @@ const TOLD: usize = 20;
 
 /// Puts back what the turn must not have touched, before the repository is opened at all.
 /// What is replaced is kept in `store`: it may be the operator's.
-pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut RepoHarvest) -> Result<(), RepoFailure> {
+pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut Harvest) -> Result<(), RepoFailure> {
     let changes = mark.guard.compare_files().map_err(unsound)?;
     if changes.is_empty() {
         return Ok(());
@@ -45,7 +46,7 @@ pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut RepoHarvest) -
 }
 
 /// Locks of the turn go; operations in progress that were there before it are told.
-pub(super) fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut RepoHarvest) {
+pub(super) fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut Harvest) {
     if let Some(mark) = mark {
         // With them nobody could commit, and nothing could be put back.
         let (removed, all) = peer.remove_ref_locks(&mark.ref_locks);
@@ -76,7 +77,7 @@ impl GitRepo {
     pub(super) fn guarded_refs(
         peer: &PeerRepo,
         mark: &TurnMark,
-        found: &mut RepoHarvest,
+        found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         let changes = mark.guard.compare_refs(peer).map_err(unsound)?;
         if changes.is_empty() {
@@ -103,7 +104,7 @@ impl GitRepo {
         peer: &PeerRepo,
         mark: &TurnMark,
         from: &CommitId,
-        found: &mut RepoHarvest,
+        found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         if !matches!(
             peer.facts().head(),
@@ -132,7 +133,7 @@ impl GitRepo {
         peer: &PeerRepo,
         mark: &TurnMark,
         (from, head): (&CommitId, &CommitId),
-        found: &mut RepoHarvest,
+        found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         let Some(branch) = &mark.branch else { return Ok(()) };
         let BranchState::Commit(tip) = peer.branch_state(branch).map_err(failure)? else { return Ok(()) };
@@ -156,7 +157,7 @@ impl GitRepo {
         &mut self,
         peer: &PeerRepo,
         mark: &TurnMark,
-        found: &mut RepoHarvest,
+        found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         let (mut told, mut forward, mut made) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(now) = mark.scope.list(peer).map_err(failure)? {

@@ -1,6 +1,7 @@
 //! Putting back what a loop that was killed left of guarded files, before anything opens the repository: with a
 //! configuration that cannot be read no start would take its turn up.
 
+use peers_core::machine::Harvest;
 use peers_core::state::OpenTick;
 use peers_git::{GuardChange, GuardItem};
 use peers_model::CommitId;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::turn::{MARK_CAP, TURN_FILE, TurnMark, fits};
 use super::{GitRepo, gates, mend};
-use crate::ports::{RepoFailure, RepoHarvest};
+use crate::ports::RepoFailure;
 
 /// What survives a crash while gates run.
 pub(super) const GATES_FILE: &str = "gates.json";
@@ -35,7 +36,7 @@ struct GatesMark {
 
 impl Mended {
     /// Adds what the harvest did not find any more.
-    pub(super) fn tell(&self, found: &mut RepoHarvest) {
+    pub(super) fn tell(&self, found: &mut Harvest) {
         for (from, to) in
             [(&self.git_tampered, &mut found.git_tampered), (&self.warnings, &mut found.warnings)]
         {
@@ -53,7 +54,7 @@ pub(crate) fn mend_unopened(git_dir: &SafeDir, open: Option<&OpenTick>) {
     if let Some(mut gates) = read_gates(git_dir)
         && let Some((mark, _)) = &mut gates.before
     {
-        let mut found = RepoHarvest::default();
+        let mut found = Harvest::default();
         make_fit(mark, git_dir, &mut found);
         let told = gates::words(&found);
         if !told.is_empty() {
@@ -64,7 +65,7 @@ pub(crate) fn mend_unopened(git_dir: &SafeDir, open: Option<&OpenTick>) {
     let Some(open) = open else { return };
     let turn = read(git_dir, TURN_FILE).and_then(|bytes| TurnMark::read(&bytes));
     let Some(mut turn) = turn.filter(|mark| mark.tick == open.started.tick) else { return };
-    let mut found = RepoHarvest::default();
+    let mut found = Harvest::default();
     turn.mended.tell(&mut found);
     let told = (found.git_tampered.len(), found.warnings.len());
     make_fit(&mut turn, git_dir, &mut found);
@@ -99,7 +100,7 @@ pub(crate) fn changed_since_gates(git_dir: &SafeDir) -> Option<String> {
     })
 }
 
-fn make_fit(mark: &mut TurnMark, git_dir: &SafeDir, found: &mut RepoHarvest) {
+fn make_fit(mark: &mut TurnMark, git_dir: &SafeDir, found: &mut Harvest) {
     // As where the mark is read for the harvest: a directory that is gone is found by who opens it.
     let _absent = mark.guard.adopt_places();
     if mark.guard.can_be_opened() {
@@ -152,7 +153,7 @@ impl GitRepo {
         if let Some(GatesMark { before, told }) = read_gates(&self.git_dir) {
             self.to_tell.extend(told);
             if let Some((mut mark, _)) = before {
-                let mut found = RepoHarvest::default();
+                let mut found = Harvest::default();
                 let _absent = mark.guard.adopt_places();
                 let done = mend::files(&mark, &self.git_dir, &mut found);
                 self.to_tell.extend(gates::words(&found));

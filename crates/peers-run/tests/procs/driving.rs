@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use peers_core::budget::Caps;
 use peers_core::bugs::LedgerCommit;
 use peers_core::cheat::TurnDiff;
-use peers_core::machine::{Corrected, HeadFacts, LoopConfig, Notice, Now};
+use peers_core::machine::{Corrected, Harvest, HeadFacts, LoopConfig, Notice, Now};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::{HandoffMark, State};
 use peers_model::config::Budget;
@@ -19,7 +19,7 @@ use peers_run::drive::{drive, on_this_thread};
 use peers_run::engine::Engine;
 use peers_run::guard::FsGuard;
 use peers_run::inputs::Signals;
-use peers_run::ports::{Observer, Repo, RepoFacts, RepoFailure, RepoHarvest, Scopes, World};
+use peers_run::ports::{Observer, Repo, RepoFacts, RepoFailure, Scopes, World};
 use peers_run::procs::{self, OpenBook, RealProcs};
 use peers_store::runs::RunRecord;
 use peers_store::{Authors, FsDisk, Store, accept};
@@ -68,8 +68,8 @@ impl Repo for Still {
     fn before_turn(&mut self, _: TickNo) -> Result<(), RepoFailure> {
         Ok(())
     }
-    fn harvest(&mut self, _: TickNo, _: &CommitId, _: &Scopes) -> Result<RepoHarvest, RepoFailure> {
-        Ok(RepoHarvest { at: Some(at()), ancestor: true, ..RepoHarvest::default() })
+    fn harvest(&mut self, _: TickNo, _: &CommitId, _: &Scopes) -> Result<Harvest, RepoFailure> {
+        Ok(Harvest { at: Some(at()), ancestor: true, ..Harvest::default() })
     }
     fn correct(&mut self, _: &CorrectionPlanned, _: &PeerName, _: &RunId) -> Result<Corrected, RepoFailure> {
         Ok(Corrected { at: at(), own: Vec::new(), salvage: None, told: Vec::new() })
