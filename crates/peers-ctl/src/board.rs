@@ -270,7 +270,7 @@ pub(crate) fn unknown(one: &Seen) -> Option<String> {
             let pid = project.runtime.as_ref().and_then(|runtime| runtime.pid).unwrap_or_default();
             Some(format!("process {pid}, which was started for it, is alive and does not hold the run lock"))
         }
-        _ if project.state == State::Unknown => Some("the check failed".to_owned()),
+        _ if project.state == State::Unknown => Some("its state could not be read".to_owned()),
         _ => None,
     }
 }

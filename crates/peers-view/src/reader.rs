@@ -105,7 +105,7 @@ impl LoopReader {
         self.shown(asked, heard, decided)
     }
 
-    /// The same of a loop that the check failed at: only what was brought is in it.
+    /// The same of a loop that could not be read: only what was brought is in it.
     pub(crate) fn unseen(asked: &Asked) -> LoopView {
         Self::default().shown(asked, None, false)
     }

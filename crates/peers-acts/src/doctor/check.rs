@@ -46,7 +46,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Whether it says that the check failed at the run lock.
+    /// Whether it says that the run lock could not be read.
     #[must_use]
     pub fn is_unseen_lock(&self) -> bool {
         self.about == "lock" && self.level == Level::Warning

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(codes.first().copied().unwrap_or(exit::OK)))
 }
 
-/// What was found, with what the registry knows where the check failed at the run lock.
+/// What was found, with what the registry knows where the run lock could not be read.
 fn told(mut report: Report, project: &Project) -> Report {
     let alive = project.runtime.as_ref().filter(|runtime| runtime.is_alive()).and_then(|runtime| runtime.pid);
     let (Some(pid), Some(check)) = (alive, report.checks.iter_mut().find(|check| check.is_unseen_lock()))

@@ -33,7 +33,8 @@ use crate::ctl::{Ctl, failed, here};
 ///
 /// PATH with a slash, `.`, `..` or `~` is taken as it stands; a bare word lies below the projects root
 /// (`$PEERS_PROJECTS_ROOT`). A directory that is not there is made, with a repository in it. A repository with a
-/// history stays as it is, but for the ignore line of `.peers/`. Whatever fails leaves nothing half made.
+/// history stays as it is, but for the ignore line of `.peers/`. Where it
+/// fails half-way it says so, and the same command goes on from there.
 /// Without PATH, on a terminal, the few things that matter are asked.
 /// A bare word that also names a directory here is asked about, and refused where there is no terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]

@@ -29,7 +29,7 @@ impl LoopRow {
         Self::of(&LoopReader::default().shallow(disk, asked, Again::Once), asked)
     }
 
-    /// The row of a loop that the check failed at: only what was brought is in it.
+    /// The row of a loop that could not be read: only what was brought is in it.
     #[must_use]
     pub fn unseen(asked: &Asked) -> Self {
         Self::of(&LoopReader::unseen(asked), asked)
