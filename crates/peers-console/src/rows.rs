@@ -180,12 +180,8 @@ fn unknown(now: Timestamp, mut listed: Listed, spelling: Spelling, why: String) 
     }
     let known = listed.unknown.take();
     listed.unknown = Some(known.unwrap_or(Unknown { since: None, outcome: None, why, nobody: false }));
-    let asked = Asked::of_row(
-        now,
-        peers_view::Lock::Unreadable("its state could not be read".to_owned()),
-        listed,
-        spelling,
-    );
+    let asked =
+        Asked::of_row(now, peers_view::Lock::Unreadable("it was not looked at".to_owned()), listed, spelling);
     LoopRow::unseen(&asked)
 }
 
