@@ -34,16 +34,6 @@ fn what_the_operator_commits_between_ticks_is_recorded_before_any_gate_asks_whos
 }
 
 #[test]
-fn commits_that_appear_while_gates_run_are_nobodys() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.world.gate_commits = vec!["by a gate"];
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    let found = seen(&bench);
-    assert_eq!((found.len(), found[0].commits.len(), found[0].while_gates), (1, 1, true));
-}
-
-#[test]
 fn commits_that_appear_while_gates_run_and_weaken_tests_stop_the_loop() {
     let mut bench = Bench::green();
     bench.world.gate_commits = vec!["by a gate"];
@@ -71,21 +61,6 @@ fn what_appears_after_a_run_broke_off_is_nobodys() {
     assert_eq!((found.len(), found[0].while_gates), (1, true));
     let starts = bench.log.iter().filter_map(|r| if let Record::RunStarted(s) = r { Some(s) } else { None });
     assert!(starts.into_iter().all(|s| s.operator.is_empty()));
-}
-
-#[test]
-fn what_appears_after_a_run_was_stopped_while_gates_ran_is_nobodys() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.begin();
-    bench.until_phase(|p| matches!(p, Phase::Judging(..)));
-    bench.stop(peers_core::machine::StopRequest::Graceful(2));
-    bench.world.operator_commits("by a gate");
-    bench.world.arrived_weaken = vec!["1 fewer tests in tests/a.py".into()];
-    assert_eq!(bench.run(), StopReason::Tamper(TamperKind::History));
-    assert!(bench.exits()[1].detail.contains("1 fewer tests"));
-    assert_eq!(bench.run(), StopReason::MaxTicks, "once looked at");
-    assert_eq!(seen(&bench).len(), 1);
 }
 
 #[test]
@@ -118,19 +93,6 @@ fn what_appears_after_a_run_that_ended_in_order_is_the_operators() {
     assert_eq!(last.unwrap().operator.len(), 1);
 }
 
-#[test]
-fn what_appears_while_the_gates_after_a_handoff_run_is_nobodys_either() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.play([Turn::handoff("work")]);
-    bench.begin();
-    bench.until_phase(|p| matches!(p, Phase::Refreshing(_)));
-    bench.world.operator_commits("by a gate");
-    bench.feed(Event::Judged { verdicts: Vec::new(), took_ms: 1, moved: true, changed: String::new() });
-    bench.until(|b| !seen(b).is_empty());
-    assert!(seen(&bench)[0].while_gates);
-}
-
 /// Runs to the proof of a green tree, lets something happen meanwhile, and goes on.
 fn while_proving(act: impl FnOnce(&mut Bench)) -> (StopReason, Bench) {
     let mut bench = Bench::green();
@@ -143,11 +105,6 @@ fn while_proving(act: impl FnOnce(&mut Bench)) -> (StopReason, Bench) {
     act(&mut bench);
     let reason = bench.finish();
     (reason, bench)
-}
-
-#[test]
-fn a_proof_under_which_nothing_happens_completes() {
-    assert_eq!(while_proving(|_| {}).0, StopReason::Complete);
 }
 
 #[test]
@@ -210,18 +167,6 @@ fn a_verdict_about_another_tree_proves_nothing() {
 }
 
 #[test]
-fn a_recovered_tick_is_none_of_the_new_runs_ticks() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.begin();
-    bench.until(|b| b.m.state.open.is_some());
-    bench.crash();
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.ticks().len(), 2, "the one that was left, and the one that was asked for");
-    assert!(bench.tick(1).recovered);
-}
-
-#[test]
 fn a_warning_that_nobody_can_have_read_is_shown_again() {
     let failures = [
         (ExitClass::SpawnFail, ApiClass::None),
@@ -265,43 +210,6 @@ fn after_an_undo_nothing_that_was_said_of_the_lost_work_counts() {
 }
 
 #[test]
-fn skeptics_that_mend_for_ever_and_report_nothing_stop_the_loop() {
-    let mut bench = Bench::bare("ann bob");
-    bench.gate("tests-pass", Gate::Green);
-    bench.habit = Habit::Busy;
-    bench.cfg.max_ticks = Some(39);
-    assert_eq!(bench.run(), StopReason::StuckSkeptic);
-    assert_eq!(bench.ticks().len(), 10);
-    assert!(bench.exits()[0].detail.contains("10 skeptic turns in a row"));
-}
-
-#[test]
-fn a_stop_on_changed_goals_names_the_last_turn() {
-    let mut bench = Bench::new("ann bob");
-    bench.begin();
-    bench.until(|b| b.m.state.open.is_some());
-    bench.world.mutation =
-        Some(peers_core::machine::Mutation { file: "goals.yaml".into(), what: "changed".into() });
-    bench.finish();
-    assert!(bench.exits()[0].detail.ends_with("found after tick 1 of ann"), "{}", bench.exits()[0].detail);
-}
-
-#[test]
-fn the_time_in_which_nothing_ran_after_a_crash_is_not_charged() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.begin();
-    bench.until(|b| b.m.state.open.is_some());
-    let began = bench.now;
-    bench.crash();
-    bench.left.last_sign = Some(began.plus(std::time::Duration::from_secs(7)));
-    bench.now = began.plus(std::time::Duration::from_secs(5000));
-    bench.run();
-    let exit = &bench.tick(1).exit;
-    assert_eq!((exit.duration_ms, exit.usage, exit.at_least), (7000, Usage::default(), false));
-}
-
-#[test]
 fn what_a_peer_had_used_before_a_crash_is_charged_as_a_lower_bound() {
     let mut bench = Bench::new("ann bob");
     bench.cfg.max_ticks = Some(1);
@@ -326,31 +234,6 @@ fn a_turn_whose_work_cannot_be_taken_in_is_a_failed_tick_and_the_loop_goes_on() 
     assert!(!tick.success && tick.soft_fail_reason.as_deref().unwrap().contains("cannot be read"));
     assert_eq!(tick.outcome, peers_model::record::TickOutcome::PeerFailed);
     assert!(tick.warnings_emitted[0].contains("cannot be read"), "the next one is told");
-}
-
-#[test]
-fn who_is_not_logged_in_needs_the_operator_though_the_work_is_lost() {
-    let mut bench = Bench::new("ann bob");
-    bench.world.unreadable = Some("the work of tick 1 cannot be read".into());
-    bench.play([Turn::commit("work", "wip").exit(ExitClass::Nonzero, ApiClass::Auth)]);
-    assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("ann")));
-    let tick = bench.tick(1);
-    assert_eq!(tick.outcome, peers_model::record::TickOutcome::NeedsOperator);
-    let why = tick.soft_fail_reason.as_deref().unwrap();
-    assert!(why.starts_with("it is not logged in") && why.contains("cannot be read"), "{why}");
-}
-
-#[test]
-fn a_run_that_ends_after_its_gates_have_answered_leaves_no_doubt_about_what_comes_next() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    // The cap is found out when the verdicts of the last survey are in.
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert!(!bench.exits()[0].in_gates);
-    bench.world.operator_commits("by hand");
-    bench.world.arrived_weaken = vec!["1 fewer tests in tests/a.py".into()];
-    assert_eq!(bench.run(), StopReason::MaxTicks, "an operator may edit tests between runs");
-    assert!(seen(&bench).is_empty());
 }
 
 #[test]

@@ -532,17 +532,6 @@ impl Bench {
         self.effects.iter().filter_map(run).collect()
     }
 
-    /// Who was said to be at a cap of its own, in order, and at which.
-    pub(crate) fn capped(&self) -> Vec<(String, String)> {
-        let of = |effect: &Effect| match effect {
-            Effect::Tell(peers_core::machine::Notice::PeerCapped { peer, reached }) => {
-                Some((peer.to_string(), reached.clone()))
-            }
-            _ => None,
-        };
-        self.effects.iter().filter_map(of).collect()
-    }
-
     /// Warnings of the loop, ever.
     pub(crate) fn warned(&self, needle: &str) -> usize {
         self.m.state.warnings_history.iter().filter(|w| w.text.contains(needle)).count()

@@ -28,15 +28,6 @@ fn row_53_green_at_the_start_takes_one_skeptic_tick() {
 }
 
 #[test]
-fn row_53_tick_by_tick_it_is_the_same() {
-    let mut bench = Bench::green();
-    bench.cfg.max_ticks = Some(1);
-    assert_eq!(bench.run(), StopReason::Complete);
-    assert_eq!(bench.run(), StopReason::Complete, "and it stays so");
-    assert_eq!(bench.ticks().len(), 1);
-}
-
-#[test]
 fn row_53_the_skeptic_is_whoever_did_not_write_the_newest_change() {
     let mut bench = Bench::bare("ann bob cyd");
     bench.gate("tests-pass", Gate::At("good"));

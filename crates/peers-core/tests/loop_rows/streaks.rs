@@ -76,15 +76,6 @@ fn row_56_a_gate_that_is_red_for_five_ticks_stops_after_exactly_five() {
 }
 
 #[test]
-fn row_56_turns_that_leave_nothing_count_alike() {
-    let mut bench = watched(5);
-    bench.play((0..5).map(|_| Turn::nothing()));
-    bench.cfg.rules.max_retries = 0;
-    assert_eq!(bench.run(), StopReason::StuckGate(goal("tests-pass")));
-    assert_eq!(bench.ticks().len(), 5);
-}
-
-#[test]
 fn row_56_a_gate_is_not_stuck_because_nobody_comes_to_work_on_it() {
     let mut bench = watched(3);
     bench.cfg.rules.max_retries = 0;
@@ -92,30 +83,6 @@ fn row_56_a_gate_is_not_stuck_because_nobody_comes_to_work_on_it() {
     bench.play((0..9).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::None)));
     assert_eq!(bench.run(), StopReason::AllPeersDegraded);
     assert_eq!(bench.ticks().len(), 6);
-}
-
-#[test]
-fn row_56_turns_that_work_and_then_crash_count() {
-    let mut bench = watched(3);
-    bench.cfg.rules.max_retries = 0;
-    let crash = |n: &str| Turn::commit(n, "half done").exit(ExitClass::Nonzero, ApiClass::None);
-    bench.play([crash("a"), crash("b"), crash("c")]);
-    assert_eq!(bench.run(), StopReason::StuckGate(goal("tests-pass")));
-    assert_eq!(bench.order(), "ann bob ann");
-}
-
-#[test]
-fn row_56_a_threshold_of_zero_never_stops() {
-    let mut bench = watched(0);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.ticks().len(), 40);
-}
-
-#[test]
-fn row_56_a_gate_that_nobody_watches_never_stops() {
-    let mut bench = watched(5);
-    bench.cfg.stuck_gates = vec![goal("another")];
-    assert_eq!(bench.run(), StopReason::MaxTicks);
 }
 
 #[test]

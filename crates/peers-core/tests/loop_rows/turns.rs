@@ -59,11 +59,6 @@ fn row_09_uncommitted_work_is_a_soft_failure_that_the_next_prompt_warns_about() 
 }
 
 #[test]
-fn row_09_the_state_says_that_the_tree_is_dirty() {
-    assert!(one(Turn::nothing().leaves("half-done")).m.state.dirty);
-}
-
-#[test]
 fn row_10_needs_review_is_a_failed_tick_of_a_good_process_at_half_credit() {
     let text = handoff_text("", "").replace("Self-Review: pass", "Self-Review: needs-review");
     let bench = one(Turn::commit("work", &text));
@@ -250,16 +245,6 @@ fn row_40_after_its_retries_the_turn_passes_on_and_the_counter_is_reset() {
     assert_eq!(bench.order(), "ann ann bob");
     assert_eq!(bench.health("ann").consecutive_fails, 0);
     assert_eq!(bench.health("ann").state, PeerState::Healthy);
-}
-
-#[test]
-fn row_40_without_retries_each_failure_passes_the_turn_on() {
-    let mut bench = Bench::new("ann bob cyd");
-    bench.cfg.rules.max_retries = 0;
-    bench.cfg.max_ticks = Some(4);
-    bench.play([Turn::nothing(), Turn::nothing(), Turn::nothing()]);
-    bench.run();
-    assert_eq!(bench.order(), "ann bob cyd ann");
 }
 
 #[test]
