@@ -100,6 +100,14 @@ fn row_41_a_failed_recovery_turn_costs_eight_more() {
 }
 
 #[test]
+fn row_41_an_interval_of_zero_never_tries_again() {
+    let mut bench = ann_degraded_with("ann bob", 0);
+    bench.cfg.max_ticks = Some(30);
+    bench.finish();
+    assert!(bench.ticks().iter().skip(3).all(|t| t.peer.as_str() == "bob"));
+}
+
+#[test]
 fn row_42_a_degraded_third_is_skipped() {
     let mut bench = ann_degraded("ann bob cyd");
     bench.cfg.max_ticks = Some(7);

@@ -163,6 +163,17 @@ fn row_56_ticks_that_count_for_nobody_are_no_standstill() {
 }
 
 #[test]
+fn row_56_zero_never_stops_and_a_third_peer_has_its_share() {
+    let mut bench = idle(Gate::Red);
+    bench.cfg.idle_after = 0;
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+
+    let mut bench = Bench::new("ann bob cyd SPARE");
+    bench.cfg.idle_after = 3;
+    stops_after(&mut bench, 9);
+}
+
+#[test]
 fn row_56_half_of_the_way_every_prompt_says_so() {
     let mut bench = idle(Gate::Green);
     bench.soft("docs-read", SoftRule::Other { needed: 1 });

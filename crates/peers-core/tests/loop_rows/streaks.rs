@@ -86,6 +86,13 @@ fn row_56_a_gate_is_not_stuck_because_nobody_comes_to_work_on_it() {
 }
 
 #[test]
+fn row_56_a_gate_that_nobody_watches_never_stops() {
+    let mut bench = watched(5);
+    bench.cfg.stuck_gates = vec![goal("another")];
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+}
+
+#[test]
 fn row_56_ticks_that_count_for_nobody_are_no_ticks_of_a_streak() {
     let neutral: [fn() -> Turn; 2] = [
         || Turn::fails(ExitClass::Nonzero, ApiClass::Transient),

@@ -83,54 +83,6 @@ fn grow(fixture: &Fixture, files: usize) {
 }
 
 #[test]
-fn a_large_shallow_first_import_and_a_large_range_are_fetched() {
-    let fixture = Fixture::new();
-    let old = fixture.commit("old");
-    grow(&fixture, 400);
-    let base = fixture.commit("base");
-    fixture.git(&["branch", "stale", old.as_str()]);
-    let tip = fixture.commit("tip");
-    let mut control = fixture.control();
-    let imported = control.import(&fixture.open(), Some(&base)).unwrap();
-    assert_eq!(imported.route, Route::Fetched);
-    assert_eq!(control.facts().walk(None, &tip, 10).unwrap().len(), 2);
-    assert!(control.facts().has(&old));
-    let before = control.generation();
-    for n in 0..400 {
-        fixture.write(&format!("e/{n}"), n.to_string());
-    }
-    let big = fixture.commit("big");
-    let imported = control.import(&fixture.open(), Some(&base)).unwrap();
-    assert_eq!((imported.route, imported.new.clone()), (Route::Fetched, vec![big.clone()]));
-    assert!(!control.new_commits(Some(&tip), &big, before).unwrap()[0].known);
-    control.deepen(&fixture.open()).unwrap();
-    assert_eq!(control.facts().walk(None, &big, 10).unwrap().len(), 5);
-}
-
-#[test]
-fn a_whole_large_history_is_fetched_without_a_base() {
-    let fixture = Fixture::new();
-    grow(&fixture, 500);
-    let tip = fixture.commit("big");
-    let mut control = fixture.control();
-    assert_eq!(control.import(&fixture.open(), None).unwrap().route, Route::Fetched);
-    assert_eq!(control.facts().walk(None, &tip, 10).unwrap().len(), 2);
-}
-
-#[test]
-fn a_branch_right_below_the_base_is_imported_too() {
-    let fixture = Fixture::new();
-    let below = fixture.commit("below");
-    fixture.git(&["branch", "below"]);
-    let base = fixture.commit("base");
-    let mut control = fixture.control();
-    drop(control.import(&fixture.open(), Some(&base)).unwrap());
-    assert!(control.facts().has(&below));
-    assert_eq!(branches(&control), ["refs/heads/below", "refs/heads/main"]);
-    drop(control.import(&fixture.open(), Some(&base)).unwrap());
-}
-
-#[test]
 fn a_base_that_does_not_exist_is_named() {
     let fixture = Fixture::new();
     let base = peers_model::CommitId::new("1".repeat(40)).unwrap();
@@ -291,19 +243,6 @@ fn a_planted_shallow_file_or_hidden_references_do_not_change_what_is_imported() 
 }
 
 #[test]
-fn objects_borrowed_from_another_repository_are_imported_too() {
-    let fixture = Fixture::new();
-    grow(&fixture, 400);
-    let tip = fixture.commit("big");
-    let clone = fixture.path("clone");
-    let work = fixture.work.to_str().unwrap();
-    super::git_in(fixture.dir.path(), fixture.dir.path(), &["clone", "-q", "--shared", work, "clone"]);
-    let mut control = fixture.control();
-    let imported = control.import(&crate::PeerRepo::open(&clone).unwrap(), None).unwrap();
-    assert_eq!((imported.head, imported.route), (tip, Route::Fetched));
-}
-
-#[test]
 fn a_shallow_clone_of_the_operator_can_be_imported() {
     let fixture = Fixture::new();
     fixture.commit("second");
@@ -316,31 +255,4 @@ fn a_shallow_clone_of_the_operator_can_be_imported() {
     assert_eq!(imported.head, tip);
     control.deepen(&peer).unwrap();
     assert_eq!(control.facts().walk(None, &tip, 10).unwrap().len(), 1);
-}
-
-#[test]
-fn packing_drops_nothing_that_was_known() {
-    let fixture = Fixture::new();
-    let first = fixture.head();
-    let second = fixture.commit("second");
-    let mut control = fixture.imported();
-    fixture.git(&["reset", "-q", "--hard", first.as_str()]);
-    drop(control.import(&fixture.open(), None).unwrap());
-    assert!(!control.compact().unwrap(), "not worth it");
-    control.repack().unwrap();
-    assert!(control.facts().has(&second), "no reference leads there any more");
-    assert_eq!(std::fs::read_dir(control.objects_dir().join("pack")).unwrap().count() % 2, 0);
-}
-
-#[test]
-fn ten_thousand_branches_are_imported() {
-    let fixture = Fixture::new();
-    let head = fixture.head();
-    let lines: Vec<String> = (0..10_000).map(|n| format!("{head} refs/heads/b{n:05}\n")).collect();
-    let packed = format!("# pack-refs with: peeled fully-peeled sorted\n{}", lines.concat());
-    fixture.write(".git/packed-refs", packed);
-    let mut control = fixture.control();
-    drop(control.import(&fixture.open(), None).unwrap());
-    assert_eq!(control.import(&fixture.open(), None).unwrap().route, Route::Unchanged);
-    assert_eq!(branches(&control).len(), 10_001);
 }
