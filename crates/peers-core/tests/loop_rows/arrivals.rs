@@ -1,12 +1,11 @@
 //! Commits that appear while no tick is open, and proofs under which the tree moves.
 
 use peers_core::converge;
-use peers_core::machine::{After, Event, Phase};
-use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind, Usage};
+use peers_core::machine::{After, Phase};
+use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind};
 use peers_model::record::{AckTarget, CommitsSeen, OperatorOp, OperatorRecord, Record};
 use peers_model::review::SoftRule;
 use peers_model::verdict::Place;
-use peers_model::{Tokens, Usd};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Habit, Turn, handoff_text, peer};
@@ -140,54 +139,6 @@ fn a_tree_that_moves_during_every_proof_does_not_hold_the_loop_for_ever() {
 }
 
 #[test]
-fn a_verdict_about_another_tree_proves_nothing() {
-    let mut bench = Bench::green();
-    bench.begin();
-    bench.until_phase(|p| matches!(p, Phase::Proving(..)));
-    let (gates, mut key) = bench.judged(Place::Pristine).pop().unwrap();
-    key.tree = crate::world::tree("another");
-    let judged = peers_model::verdict::Judged {
-        goal: gates[0].clone(),
-        at: key.clone(),
-        place: Place::Pristine,
-        verdict: Gate::Green.judge(&key, Place::Pristine),
-        attempts: 1,
-        duration_ms: 1,
-        leaked: 0,
-        exit_code: None,
-        signal: None,
-        cached: false,
-        setup_failed: false,
-        manifests: None,
-    };
-    bench.feed(Event::Judged { verdicts: vec![judged], took_ms: 1, moved: false, changed: String::new() });
-    assert_eq!(bench.stopped(), None);
-    let proof = bench.log.iter().rev().find_map(|r| if let Record::Proof(p) = r { Some(p) } else { None });
-    assert!(!proof.unwrap().passed && proof.unwrap().verdicts.is_empty());
-}
-
-#[test]
-fn a_warning_that_nobody_can_have_read_is_shown_again() {
-    let failures = [
-        (ExitClass::SpawnFail, ApiClass::None),
-        (ExitClass::Ok, ApiClass::Transient),
-        (ExitClass::Interrupted, ApiClass::None),
-    ];
-    for (class, api) in failures {
-        let mut bench = Bench::new("ann bob");
-        bench.cfg.max_ticks = Some(4);
-        let weak = Turn::says("", "").leaves("untidy");
-        bench.play([weak, Turn::fails(class, api), Turn::says("", "")]);
-        bench.run();
-        let warnings: Vec<String> = bench.tick(1).warnings_emitted.clone();
-        assert!(!warnings.is_empty());
-        let needle = warnings[0].get(..20).unwrap();
-        let shown: Vec<bool> = bench.prompts().iter().map(|p| p.contains(needle)).collect();
-        assert_eq!(shown.get(1..3), Some([true, true].as_slice()), "{class:?}: {warnings:?}");
-    }
-}
-
-#[test]
 fn after_an_undo_nothing_that_was_said_of_the_lost_work_counts() {
     use peers_model::record::{OperatorOp, OperatorRecord};
     let mut bench = Bench::converging();
@@ -207,20 +158,6 @@ fn after_an_undo_nothing_that_was_said_of_the_lost_work_counts() {
     assert_eq!(state.head, Some(start));
     assert!(state.soft.values().all(|s| s.history.is_empty() && s.consensus_count == 0));
     assert!(state.skeptic.passed.is_empty() && state.last_handoff.is_none());
-}
-
-#[test]
-fn what_a_peer_had_used_before_a_crash_is_charged_as_a_lower_bound() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.begin();
-    bench.until(|b| b.m.state.open.is_some());
-    bench.crash();
-    bench.left.usage = Usage { tokens: Some(Tokens(900)), usd: Usd::from_f64(0.5) };
-    bench.run();
-    let exit = &bench.tick(1).exit;
-    assert!(exit.usage == bench.left.usage && exit.at_least, "{exit:?}");
-    assert!(bench.m.state.spent.tokens.0 >= 900 && bench.m.state.spent.usd >= Usd::from_f64(0.5).unwrap());
 }
 
 #[test]

@@ -395,18 +395,6 @@ impl Bench {
         }
     }
 
-    /// Of the gates that run, only this one answers before they are ended.
-    pub(crate) fn answer_only(&mut self, id: &str) {
-        let key = self.world.at();
-        let key = TreeKey { head: key.head, tree: key.worktree };
-        let judged = self.one_judged(&goal(id), &key, Place::Pristine);
-        for event in &mut self.queue {
-            if let Event::Judged { verdicts, .. } = event {
-                *verdicts = vec![judged.clone()];
-            }
-        }
-    }
-
     /// What runs beside the peer answers now.
     pub(crate) fn release_behind(&mut self) {
         let event = self.behind.take().expect("gates run beside the peer");

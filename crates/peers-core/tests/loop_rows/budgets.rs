@@ -6,13 +6,13 @@ use std::time::Duration;
 use peers_core::budget::{self, Caps, GivenUsd};
 use peers_core::machine::{Effect, Notice};
 use peers_model::config::{Budget, PeerBudget, PositiveUsd, UsdMode};
-use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
+use peers_model::outcome::{BudgetKind, StopReason};
 use peers_model::record::{Cap, CapSet, OperatorOp, OperatorRecord};
 use peers_model::verdict::Place;
 use peers_model::{Timestamp, Usd};
 
 use crate::bench::Bench;
-use crate::world::{Gate, Turn, goal, peer};
+use crate::world::{Turn, goal, peer};
 
 fn dollars(n: u64) -> Usd {
     Usd::from_micros(n * 1_000_000)
@@ -60,22 +60,6 @@ fn row_58_each_budget_stops_at_its_limit_and_the_last_tree_is_judged_once() {
             "{kind:?}"
         );
     }
-}
-
-#[test]
-fn row_58_gate_time_counts_as_run_time_and_waiting_does_not() {
-    let mut bench = Bench::new("ann bob");
-    bench.gate_ms = 10_000;
-    bench.budget(|b| b.max_runtime_s = NonZeroU64::new(30));
-    bench.play((0..9).map(|_| Turn::nothing().takes(10_000)));
-    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxRuntime));
-    assert_eq!(bench.ticks().len(), 1, "gates, the peer, gates again: 30 s");
-    let mut bench = Bench::new("ann bob");
-    bench.budget(|b| b.max_runtime_s = NonZeroU64::new(15));
-    bench.cfg.max_ticks = Some(3);
-    bench.play((0..2).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::Transient).takes(1)));
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.waits.len(), 1);
 }
 
 #[test]
@@ -225,27 +209,6 @@ fn every_cap_can_be_set_and_of_it_and_the_money_of_the_command_line_the_later_wo
     let later = set.plus(Duration::from_millis(1));
     assert_eq!(cap(later, later), Some(PositiveUsd(dollars(7))), "given after it was set");
     assert_eq!(cap(Timestamp::default(), later), Some(PositiveUsd(dollars(6))), "set after it was given");
-}
-
-#[test]
-fn time_wasted_is_kept_for_the_last_twenty_failures() {
-    let mut bench = Bench::new("ann");
-    bench.gate("tests-pass", Gate::Red);
-    bench.cfg.rules.recovery_interval = 0;
-    bench.cfg.rules.max_retries = 99;
-    bench.cfg.max_ticks = Some(25);
-    // Half failures with a success in each window keep her in the loop.
-    for n in 0..25 {
-        bench.play([if n % 5 == 0 {
-            costly()
-        } else {
-            Turn::commit(&format!("wip {n}"), "wip").takes(1000)
-        }]);
-    }
-    bench.run();
-    let spent = &bench.m.state.spent;
-    assert_eq!((spent.wasted_ms, spent.wasted.len()), (20_000, 20));
-    assert_eq!(spent.peer_ms, 70_000);
 }
 
 #[test]

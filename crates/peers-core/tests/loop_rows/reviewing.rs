@@ -1,10 +1,9 @@
 //! Soft goals: which reviews count, whose, and for how long.
 
 use peers_core::converge;
-use peers_model::GoalId;
 use peers_model::outcome::StopReason;
 use peers_model::review::SoftRule;
-use peers_model::verdict::{Place, TreeKey};
+use peers_model::verdict::Place;
 
 use crate::bench::Bench;
 use crate::world::{Gate, Habit, Turn, goal, handoff_text};
@@ -86,26 +85,6 @@ fn a_review_is_asked_for_only_where_it_can_help_and_not_too_often() {
 }
 
 #[test]
-fn a_review_out_of_turn_is_not_counted_and_told_so() {
-    let rule = SoftRule::Alternating { needed: 2 };
-    let turns = vec![Turn::says("", ""), Turn::review("docs-read", true), Turn::review("docs-read", true)];
-    let bench = bench("ann bob", rule, turns);
-    assert_eq!((bench.tick(2).soft_reviews_rejected, bench.tick(3).soft_reviews_rejected), (1, 0));
-    assert_eq!(bench.warned("it is another peer's turn"), 1);
-    assert_eq!(bench.consensus(), 1);
-}
-
-#[test]
-fn a_peer_that_is_out_is_not_waited_for() {
-    let mut bench =
-        bench("ann bob cyd", SoftRule::Both { needed: 1 }, vec![Turn::review("docs-read", true); 2]);
-    assert!(!bench.agreed());
-    let cyd = bench.m.state.peers.get_mut(&crate::world::peer("cyd")).unwrap();
-    cyd.state = peers_core::state::PeerState::Unavailable;
-    assert!(bench.agreed());
-}
-
-#[test]
 fn soft_goals_that_are_not_required_are_not_waited_for() {
     let mut bench = Bench::converging();
     bench.habit = Habit::NoReview("good");
@@ -144,20 +123,6 @@ fn what_the_check_of_a_review_finds_is_shown_to_its_reviewer_and_decides_nothing
         let proofs = bench.judged(Place::Pristine);
         assert!(proofs.iter().all(|(gates, _)| !gates.contains(&goal("docs-read"))), "{says:?}");
     }
-}
-
-#[test]
-fn the_check_of_a_review_is_asked_again_at_each_tree() {
-    let mut bench = Bench::new("ann bob");
-    bench.soft("docs-read", OTHER);
-    bench.advised("docs-read", Gate::Red);
-    bench.cfg.max_ticks = Some(2);
-    bench.play([Turn::handoff("new"), Turn::says("", "")]);
-    bench.run();
-    let asked = |(gates, _): &(Vec<GoalId>, TreeKey)| gates.contains(&goal("docs-read"));
-    let at: Vec<TreeKey> = bench.judged(Place::Live).into_iter().filter(asked).map(|(_, key)| key).collect();
-    assert_eq!(at.len(), 3, "at the start and after each turn");
-    assert!(at[0] != at[1] && at[1] != at[2]);
 }
 
 #[test]

@@ -289,42 +289,6 @@ fn what_a_dead_loop_left_running_is_ended_before_anything_is_looked_at() {
 }
 
 #[test]
-fn a_recovered_tick_is_charged_for_no_longer_than_it_could_have_run() {
-    let long = std::time::Duration::from_hours(1000);
-    for silent in [true, false] {
-        let mut bench = Bench::new("ann bob");
-        bench.cfg.max_ticks = Some(1);
-        bench.begin();
-        bench.until(|b| b.m.state.open.is_some());
-        bench.crash();
-        bench.now = bench.now.plus(long);
-        bench.left.last_sign = (!silent).then_some(bench.now);
-        bench.run();
-        // One that never says anything is ended for that.
-        let most = if silent { bench.cfg.idle_s } else { bench.cfg.absolute_s };
-        assert_eq!(bench.tick(1).exit.duration_ms, most * 1000, "{silent}");
-    }
-}
-
-#[test]
-fn a_peer_that_needs_its_operator_does_so_whatever_it_did_to_history() {
-    for turn in
-        [Turn::nothing().rewrites(Rewrite::DropTip), Turn::handoff("work").ends_on(Switch::To("other"))]
-    {
-        let mut bench = Bench::new("ann bob");
-        bench.play([turn.exit(ExitClass::Nonzero, ApiClass::Auth)]);
-        assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("ann")));
-        let tick = bench.tick(1);
-        assert_eq!((tick.outcome, tick.success), (TickOutcome::NeedsOperator, false));
-        assert!(
-            tick.corrected.is_some() && tick.head_after == tick.head_before,
-            "it was put back all the same"
-        );
-        assert!(bench.exits()[0].detail.starts_with("it is not logged in"), "{}", bench.exits()[0].detail);
-    }
-}
-
-#[test]
 fn a_peer_that_needs_its_operator_stops_two_and_leaves_three_to_go_on() {
     for (api, peers, goes_on) in [
         (ApiClass::Auth, "ann bob", false),

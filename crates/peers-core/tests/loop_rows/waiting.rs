@@ -4,12 +4,10 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use peers_core::machine::{Effect, Notice, PendingCommand};
-use peers_core::state::{Blocked, PeerHealth, PeerState, State};
-use peers_core::turns::{self, Choice};
+use peers_model::Usd;
 use peers_model::config::{PeerBudget, PositiveUsd, UsdMode};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::{AckTarget, OperatorOp, OperatorRecord, TickOutcome};
-use peers_model::{TickNo, Usd};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Turn, handoff_text, peer};
@@ -151,83 +149,6 @@ fn who_is_degraded_has_one_turn_while_all_others_wait_for_their_services() {
 }
 
 #[test]
-fn who_is_degraded_costs_a_run_that_waits_neither_its_last_failure_nor_a_turn_it_may_not_have() {
-    let bench = |change: &dyn Fn(&mut Bench)| {
-        let mut bench = Bench::new("ann bob");
-        bench.cfg.rules.max_retries = 9;
-        bench.cfg.max_ticks = Some(5);
-        change(&mut bench);
-        let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
-        let cap = capped(&bench, 2);
-        bench.play([cap, fails(), fails(), fails(), Turn::says("", "")]);
-        assert_eq!(bench.run(), StopReason::MaxTicks);
-        bench
-    };
-    let usual = bench(&|_| {});
-    assert_eq!(usual.order(), "ann bob bob bob bob");
-    let told: Vec<&str> = usual.effects.iter().filter_map(waiting).collect();
-    assert_eq!(told, [""; 0]);
-    for strict in [
-        bench(&|b| b.budget(|b| b.max_consecutive_failures = std::num::NonZeroU32::new(4))),
-        bench(&|b| b.cfg.rules.recovery_interval = 0),
-    ] {
-        assert_eq!(strict.order(), "ann bob bob bob ann");
-        let told: Vec<&str> = strict.effects.iter().filter_map(waiting).collect();
-        assert_eq!(told, ["ann waits for the end of its usage cap, bob is degraded"]);
-    }
-}
-
-#[test]
-fn who_weakened_tests_has_no_turn_because_others_wait() {
-    let mut bench = Bench::new("ann bob");
-    let health = PeerHealth {
-        state: PeerState::Degraded,
-        failed_cheating: 2,
-        degraded_at: Some(bench.m.state.ticks),
-        ..PeerHealth::default()
-    };
-    bench.cfg.max_ticks = Some(1);
-    bench.run();
-    let now = bench.now;
-    let mut state = bench.m.state.clone();
-    state.peers.insert(peer("ann"), health.clone());
-    assert_eq!(turns::recovers_meanwhile(&state, now, |_| true), None);
-    state.peers.insert(peer("ann"), PeerHealth { failed_cheating: 1, ..health });
-    assert_eq!(turns::recovers_meanwhile(&state, now, |_| true), Some(peer("ann")));
-}
-
-#[test]
-fn who_is_free_is_the_skeptic_before_one_that_says_it_is_blocked() {
-    let mut bench = Bench::new("ann bob SAM");
-    bench.cfg.max_ticks = Some(1);
-    bench.run();
-    let now = bench.now;
-    let mut state = bench.m.state.clone();
-    let half = Blocked { tick: TickNo(1), on: "x".into(), changes: 1 };
-    state.peers.insert(
-        peer("bob"),
-        PeerHealth { blocked: Some(half.clone()), blocked_times: 2, ..PeerHealth::default() },
-    );
-    let preferring =
-        |state: &State| turns::choose_preferring(state, now, |_| true, |name| *name == peer("bob"));
-    let chosen = |choice: Choice| if let Choice::Peer(_, name) = choice { Some(name) } else { None };
-    assert_eq!(chosen(preferring(&state)), Some(peer("ann")));
-    // While ann waits bob is asked, and not the spare; where the spare is blocked it waits with ann.
-    let later = now.plus(Duration::from_hours(1));
-    let waits = PeerHealth { not_before: Some(later), ..PeerHealth::default() };
-    state.peers.insert(peer("ann"), waits);
-    assert_eq!(chosen(preferring(&state)), Some(peer("bob")));
-    let sam = PeerHealth { blocked: Some(half), blocked_times: 2, ..PeerHealth::default() };
-    state.peers.insert(peer("sam"), sam);
-    state.peers.insert(peer("bob"), PeerHealth { state: PeerState::Degraded, ..PeerHealth::default() });
-    assert_eq!(turns::choose(&state, now), Choice::Wait(later));
-}
-
-fn waiting(effect: &Effect) -> Option<&str> {
-    if let Effect::Tell(Notice::Waiting { why, .. }) = effect { Some(why) } else { None }
-}
-
-#[test]
 fn when_every_peer_is_blocked_the_run_ends_and_a_new_one_asks_them_again() {
     let mut bench = Bench::new("ann bob");
     bench.play([blocked("no licence"), blocked("the server is down")]);
@@ -257,17 +178,6 @@ fn an_operator_can_say_that_what_was_in_the_way_is_gone() {
     assert_eq!(bench.finish(), StopReason::MaxTicks);
     assert_eq!(bench.order(), "ann bob cal ann");
     assert!(bench.health("bob").blocked.is_some(), "nobody said anything of that one");
-}
-
-#[test]
-fn a_handoff_outranks_blocked_and_blocked_without_a_reason_is_no_handoff() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(2);
-    let both = handoff_text("", "Blocked-On: x\n");
-    bench.play([Turn::commit("a", &both), Turn::commit("b", "s\n\nPeer: {me}\nPeer-Status: blocked\n")]);
-    bench.run();
-    let outcomes: Vec<TickOutcome> = bench.ticks().iter().map(|t| t.outcome).collect();
-    assert_eq!(outcomes, [TickOutcome::Handoff, TickOutcome::NoHandoff]);
 }
 
 fn spending(money: bool) -> Bench {

@@ -83,14 +83,6 @@ fn grow(fixture: &Fixture, files: usize) {
 }
 
 #[test]
-fn a_base_that_does_not_exist_is_named() {
-    let fixture = Fixture::new();
-    let base = peers_model::CommitId::new("1".repeat(40)).unwrap();
-    let result = fixture.control().import(&fixture.open(), Some(&base));
-    assert!(matches!(result, Err(GitError::NotFound { .. })));
-}
-
-#[test]
 fn a_damaged_copy_of_ours_is_named_as_such() {
     let fixture = Fixture::new();
     let mut control = fixture.imported();
@@ -240,19 +232,4 @@ fn a_planted_shallow_file_or_hidden_references_do_not_change_what_is_imported() 
     let imported = control.import(&fixture.open(), None).unwrap();
     assert_eq!((imported.head, imported.route), (third.clone(), Route::Fetched));
     assert!(control.facts().is_ancestor(&first, &third).unwrap());
-}
-
-#[test]
-fn a_shallow_clone_of_the_operator_can_be_imported() {
-    let fixture = Fixture::new();
-    fixture.commit("second");
-    let tip = fixture.commit("third");
-    let url = format!("file://{}", fixture.work.display());
-    super::git_in(fixture.dir.path(), fixture.dir.path(), &["clone", "-q", "--depth=1", &url, "clone"]);
-    let peer = crate::PeerRepo::open(&fixture.path("clone")).unwrap();
-    let mut control = fixture.control();
-    let imported = control.import(&peer, Some(&tip)).unwrap();
-    assert_eq!(imported.head, tip);
-    control.deepen(&peer).unwrap();
-    assert_eq!(control.facts().walk(None, &tip, 10).unwrap().len(), 1);
 }

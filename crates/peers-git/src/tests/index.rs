@@ -39,19 +39,6 @@ fn what_was_staged_behind_a_clean_work_tree_is_unstaged_and_kept() {
 }
 
 #[test]
-fn what_was_staged_and_lies_in_the_work_tree_is_unstaged_without_a_copy() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    let before = mark(&fixture, &control);
-    fixture.write("a", "two\n");
-    fixture.write("b", "new\n");
-    fixture.git(&["add", "-A"]);
-    let settled = settle(&fixture, &control, &before);
-    assert_eq!((settled.reset.len(), settled.kept), (2, None));
-    assert_eq!(fixture.git(&["status", "--porcelain"]), " M a\n?? b\n");
-}
-
-#[test]
 fn staged_content_that_is_too_much_to_be_kept_is_named_and_the_rest_is_kept() {
     let fixture = Fixture::new();
     let control = fixture.imported();

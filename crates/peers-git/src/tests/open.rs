@@ -30,15 +30,6 @@ fn no_repository_a_bare_one_and_a_subdirectory_are_told_apart() {
 }
 
 #[test]
-fn an_unborn_head_is_named() {
-    let fixture = Fixture::unborn();
-    let repo = fixture.open();
-    let Err(GitError::Repo(RepoError::Unborn { branch, .. })) = repo.facts().head() else { panic!() };
-    assert_eq!(branch, "main");
-    assert!(matches!(repo.preflight().as_slice(), [RepoError::Unborn { .. }]));
-}
-
-#[test]
 fn a_redirected_work_tree_is_refused() {
     let fixture = Fixture::new();
     let elsewhere = fixture.path("elsewhere");
@@ -72,29 +63,6 @@ fn a_linked_worktree_opens_with_the_recorded_common_directory_only() {
     let other = Fixture::new();
     let wrong = PeerRepo::open_known(&linked, &other.work.join(".git"));
     assert!(matches!(wrong, Err(RepoError::Redirected { .. })));
-}
-
-#[test]
-fn a_linked_worktree_whose_other_end_names_another_place_is_refused() {
-    let fixture = Fixture::new();
-    let linked = fixture.path("linked");
-    fixture.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
-    let stolen = fixture.path("stolen");
-    std::fs::create_dir(&stolen).unwrap();
-    std::fs::copy(linked.join(".git"), stolen.join(".git")).unwrap();
-    assert!(matches!(PeerRepo::open(&stolen), Err(RepoError::Redirected { .. })));
-}
-
-#[test]
-fn an_unknown_extension_and_another_hash_are_unsupported_not_corrupt() {
-    let fixture = Fixture::new();
-    fixture.git(&["config", "core.repositoryformatversion", "1"]);
-    fixture.git(&["config", "extensions.evil", "true"]);
-    assert!(matches!(fails(&fixture), RepoError::UnsupportedExtension { .. }));
-    let fixture = Fixture::unborn();
-    let dir = fixture.path("sha256");
-    git_in(fixture.dir.path(), fixture.dir.path(), &["init", "-q", "--object-format=sha256", "sha256"]);
-    assert!(matches!(PeerRepo::open(&dir), Err(RepoError::UnsupportedExtension { .. })));
 }
 
 #[test]

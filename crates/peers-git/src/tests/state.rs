@@ -162,18 +162,6 @@ fn the_directory_that_keeps_a_file_out_of_every_checkout_is_named() {
 }
 
 #[test]
-fn a_file_that_becomes_ignored_leaves_the_tree_again() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    fixture.write("x.log", "x");
-    let with = state(&fixture, &control).worktree_tree;
-    fixture.write(".gitignore", "*.log\n");
-    let without = state(&fixture, &control).worktree_tree;
-    assert_ne!(with, without);
-    assert_eq!(without.as_str(), by_program(&fixture));
-}
-
-#[test]
 fn our_own_directory_never_counts_even_when_it_is_committed() {
     let fixture = Fixture::new();
     fixture.write(".peers/config.yaml", "x");
@@ -203,17 +191,6 @@ fn special_files_are_neither_opened_nor_counted() {
 }
 
 #[test]
-fn a_symlinked_ignore_file_is_not_followed() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    put(&fixture.path("rules"), b"*\n");
-    link(fixture.path("rules").to_str().unwrap(), &fixture.work.join(".gitignore"));
-    fixture.write("hidden?", "x");
-    assert_eq!(dirty(&fixture, &control).len(), 2);
-    assert_eq!(state(&fixture, &control).worktree_tree.as_str(), by_program(&fixture));
-}
-
-#[test]
 fn a_repository_inside_the_repository_hides_nothing() {
     let fixture = Fixture::new();
     let control = fixture.imported();
@@ -238,20 +215,6 @@ fn other_spellings_of_the_git_directory_make_the_tree_dirty() {
     let state = state(&fixture, &control);
     assert!(state.dirty);
     assert_eq!(state.unrepresentable, [".GIT"]);
-}
-
-#[test]
-fn names_that_are_no_text_are_handled() {
-    use std::os::unix::ffi::OsStrExt as _;
-    let fixture = Fixture::new();
-    let name = std::ffi::OsStr::from_bytes(b"caf\xe9\n\xff");
-    std::fs::write(fixture.work.join(name), "x").unwrap();
-    fixture.commit("strange");
-    let control = fixture.imported();
-    assert!(!state(&fixture, &control).dirty);
-    std::fs::write(fixture.work.join(name), "y").unwrap();
-    assert_eq!(state(&fixture, &control).worktree_tree.as_str(), by_program(&fixture));
-    assert_eq!(dirty(&fixture, &control), [(DirtyStatus::Modified, "caf\u{fffd}\n\u{fffd}".to_owned())]);
 }
 
 #[test]
@@ -322,18 +285,6 @@ fn a_directory_deeper_than_any_handle_limit_makes_the_tree_dirty_and_is_named() 
     assert_eq!(state.too_deep, std::slice::from_ref(&deep));
     fixture.open().move_aside(&deep, "tick-1").unwrap().unwrap();
     assert!(!control.tree_state(&fixture.work, &fixture.head()).unwrap().dirty);
-}
-
-#[test]
-fn a_sparse_giant_is_not_read() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    std::fs::File::create(fixture.work.join("giant")).unwrap().set_len(1 << 42).unwrap();
-    let one = state(&fixture, &control);
-    assert!(one.dirty);
-    assert_eq!(one.worktree_tree, state(&fixture, &control).worktree_tree);
-    std::fs::File::options().write(true).open(fixture.work.join("giant")).unwrap().set_len(1 << 41).unwrap();
-    assert_ne!(one.worktree_tree, state(&fixture, &control).worktree_tree);
 }
 
 #[test]

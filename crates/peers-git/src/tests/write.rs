@@ -87,27 +87,6 @@ fn a_branch_moves_only_from_where_it_was_expected() {
 }
 
 #[test]
-fn a_locked_branch_is_busy() {
-    let fixture = Fixture::new();
-    fixture.write(".git/refs/heads/main.lock", "");
-    let result =
-        fixture.open().update_branch("main", Some(&fixture.head()), &fixture.head(), &substrate(), "x");
-    assert!(matches!(result, Err(GitError::Repo(RepoError::Busy { state: BusyState::RefLock, .. }))));
-}
-
-#[test]
-fn packed_references_are_compared_too() {
-    let fixture = Fixture::new();
-    let first = fixture.head();
-    let second = fixture.commit("second");
-    fixture.git(&["pack-refs", "--all"]);
-    let repo = fixture.open();
-    assert!(repo.update_branch("main", Some(&first), &second, &substrate(), "x").is_err());
-    repo.update_branch("main", Some(&second), &first, &substrate(), "x").unwrap();
-    assert_eq!(fixture.head(), first);
-}
-
-#[test]
 fn hostile_reference_names_are_refused() {
     let fixture = Fixture::new();
     let repo = fixture.open();
@@ -315,20 +294,6 @@ fn merges_are_made_in_the_control_directory() {
     assert!(!fixture.open().facts().has(&merged), "nothing leaves the control directory");
     fixture.open().publish(&control, &merged).unwrap();
     fixture.git(&["cat-file", "-e", merged.as_str()]);
-}
-
-#[test]
-fn head_can_be_detached_and_its_branch_stays() {
-    let fixture = Fixture::new();
-    let first = fixture.head();
-    fixture.write("b", "b");
-    let second = fixture.commit("second");
-    fixture.open().detach_head(&first, &substrate()).unwrap();
-    assert_eq!((fixture.head(), fixture.rev("main")), (first.clone(), second));
-    assert_eq!(fixture.open().facts().head().unwrap().branch, None);
-    let nowhere = CommitId::new("1".repeat(40)).unwrap();
-    assert!(fixture.open().detach_head(&nowhere, &substrate()).is_err());
-    assert_eq!(fixture.head(), first);
 }
 
 #[test]

@@ -164,20 +164,6 @@ fn row_47_a_weakening_is_seen_behind_a_large_file() {
     weakened_behind("yes 'x = 1' | head -c 3000000 > a.py");
 }
 
-#[test]
-fn row_47_a_weakening_is_seen_behind_many_large_files() {
-    weakened_behind(
-        "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do yes \"x = $i\" | head -c 1900000 > a$i.py; done",
-    );
-}
-
-#[test]
-fn row_47_a_weakening_is_seen_behind_names_that_look_like_hunks() {
-    weakened_behind(
-        "printf x > \"$(printf 'a.py\\n@@ -1,9999 +1,9999 @@\\n')\"; printf x > \"$(printf 'tests/a.py\\n@@ -1,9999 +1,9999 @@\\n')\"",
-    );
-}
-
 const WEAK: &str = "write: {path: tests/test_z.py, text: \"def test_z():\\n    assert f(1) == 1\\n\"}";
 const STRONG: &str = "def test_z():\n    assert f(1) == 1\n    assert f(2) == 2\n";
 

@@ -87,15 +87,6 @@ fn what_one_peer_stages_does_not_go_into_the_others_commit() {
 }
 
 #[test]
-fn flags_that_would_hide_a_file_from_the_other_peer_are_cleared() {
-    let w = World::new();
-    let (ann, _) = then_bob(&w, &["git: [update-index, --assume-unchanged, readme.txt]"]);
-    warned(&ann, &["not to look", "readme.txt"]);
-    assert!(!w.git(&["ls-files", "-v"]).contains("h readme.txt"));
-    w.settled();
-}
-
-#[test]
 fn references_of_the_operator_that_go_in_a_turn_are_told_and_kept() {
     let w = World::new();
     let make = |branch: &str, file: &str| {
@@ -303,26 +294,6 @@ fn commits_of_another_committer_are_told() {
     warned(&ann, &["1 commit by `Op <op@example.invalid>`"]);
     assert_eq!(ann.commits.len(), 2);
     quiet(&bob, "appeared since this turn began");
-    w.settled();
-}
-
-#[test]
-fn a_submodule_with_uncommitted_content_makes_the_tree_dirty_and_is_told() {
-    let w = World::new();
-    let module = w.path("module");
-    fs::create_dir(&module).unwrap();
-    w.git_in(&module, &["init", "-q", "-b", "main"]);
-    fs::write(module.join("m"), "m\n").unwrap();
-    w.git_in(&module, &["add", "m"]);
-    w.git_in(&module, &["commit", "-qm", "m"]);
-    let add = ["-c", "protocol.file.allow=always", "submodule", "add", "-q", module.to_str().unwrap(), "sub"];
-    w.git(&add);
-    w.commit("Submodule");
-    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff: Fix it", &sh("echo more >> sub/m")]]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-    let tick = w.tick(1);
-    assert!(tick.dirty, "{tick:?}");
-    warned(&tick, &["submodules", "sub"]);
     w.settled();
 }
 

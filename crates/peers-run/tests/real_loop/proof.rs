@@ -52,23 +52,6 @@ fn row_69_a_gate_that_only_an_ignored_file_makes_green_is_no_proof_and_the_loop_
 }
 
 #[test]
-fn row_69_a_red_proof_is_not_tried_again_at_the_same_tree_by_the_next_run() {
-    let w = World::new();
-    w.ignoring();
-    w.gate("test -f built/out");
-    w.play(
-        "idle",
-        &[&["write: {path: built/out, text: 'x'}", "write: {path: a.py, text: 'a = 1'}", "handoff"]],
-    );
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-    let runs = w.gate_runs("tests");
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-    assert_eq!(w.proofs().len(), 1);
-    assert!(w.gate_runs("tests") <= runs + 1, "at most the live tree is judged again");
-    w.settled();
-}
-
-#[test]
 fn what_one_gate_leaves_in_its_clean_checkout_is_not_there_for_the_next() {
     let w = World::new();
     w.ignoring();

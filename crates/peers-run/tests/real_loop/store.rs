@@ -50,31 +50,6 @@ fn row_60_a_damaged_journal_is_refused_and_not_repaired() {
 }
 
 #[test]
-fn row_60_the_projection_of_the_state_is_written_and_never_read() {
-    let w = lived();
-    let path = w.repo().join(".peers/state.json");
-    let honest = fs::read_to_string(&path).unwrap();
-    let edited = honest.replacen("\"iteration\": 1", "\"iteration\": 77", 1);
-    assert_ne!(edited, honest);
-    for text in
-        [Some(edited.as_str()), Some("{\"schema_version\": 2, \"iteration\": 9, \"turn_index\": 1}"), None]
-    {
-        match text {
-            Some(text) => fs::write(&path, text).unwrap(),
-            None => fs::remove_file(&path).unwrap(),
-        }
-        let ticks = w.ticks().len();
-        w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-        assert_eq!(w.settled().ticks.0, u64::try_from(ticks).unwrap() + 1);
-        let now: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        assert_eq!(
-            (now["iteration"].as_u64(), now["schema_version"].as_u64()),
-            (Some(w.settled().ticks.0), Some(3))
-        );
-    }
-}
-
-#[test]
 fn row_60_a_project_without_its_store_is_refused_with_the_ways_on() {
     let w = lived();
     fs::remove_dir_all(w.store()).unwrap();

@@ -217,35 +217,10 @@ fn the_commented_gates_of_the_goals_template_are_valid_too() {
 }
 
 #[test]
-fn an_empty_config_is_told_to_name_peers() {
-    for text in ["", "# nothing\n", "{}"] {
-        let error = load_config(text).unwrap_err();
-        let problem = only(&error);
-        assert_eq!(problem.line, None);
-        assert!(
-            error.to_string().starts_with("config error: .peers/config.yaml: missing key `peers`\n  hint: "),
-            "{error}"
-        );
-    }
-}
-
-#[test]
 fn empty_goals_are_no_goals() {
     for text in ["", "goals:\n", "goals: []", "goals: null"] {
         assert_eq!(load_goals(text, 2, &CHECKS).unwrap(), []);
     }
-}
-
-#[test]
-fn bytes_that_are_not_utf8_give_one_error_at_their_place() {
-    let error = decode(Source::Goals, b"goals:\n- id: a\xffb\n").unwrap_err();
-    let problem = only(&error);
-    assert_eq!((problem.line, problem.column), (Some(2), Some(8)));
-    assert!(
-        error.to_string().starts_with("goals error: .peers/goals.yaml line 2: byte 0xff is not UTF-8"),
-        "{error}"
-    );
-    assert_eq!(decode(Source::Config, "ä".as_bytes()).unwrap(), "ä");
 }
 
 #[test]
@@ -673,14 +648,4 @@ fn goals_that_can_never_work_are_told_with_their_line() {
         assert!(only(&error).message.contains(says), "{error}");
         assert_eq!(only(&error).line, Some(2), "{error}");
     }
-}
-
-#[test]
-fn a_file_of_nothing_but_nesting_or_mistakes_is_told_in_bounds() {
-    let nested = goals(&"{\"id\":".repeat(300_000));
-    assert!(only(&nested).message.contains("nested deeper than"), "{nested}");
-    let many: String = "- {id: a, type: hard}\n".repeat(2000);
-    let error = goals(&format!("goals:\n{many}"));
-    assert_eq!(error.problems().len(), TOLD + 1, "{}", error.problems().len());
-    assert_eq!(error.problems().last().unwrap().message, "and 1980 more problems");
 }
