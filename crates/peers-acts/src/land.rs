@@ -266,9 +266,9 @@ pub fn land(
         let message = format!("`{}` is the branch of run {run} itself", term::inline(&into));
         return Err(Finding::new(exit::USAGE, message, "name another one with --into").into());
     }
-    let Some(from) = ground.tip(&branch)? else { return Err(ground.branch_gone(&branch, &record)?.into()) };
+    let Some(from) = ground.tip(&branch)? else { return Err(ground.branch_gone(&branch, &record).into()) };
     let Some(target) = ground.tip(&into)? else {
-        return Err(ground.target_gone(&into, &record, options.into.is_some())?.into());
+        return Err(ground.target_gone(&into, &record, options.into.is_some()).into());
     };
     ended_at(&ground, &record, &branch, &from)?;
     let work = ground.holder_of(&into, &record);

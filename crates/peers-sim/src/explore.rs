@@ -1,4 +1,4 @@
-//! Tries schedules: every point, every fault, every fate of the peer; and pairs of them.
+//! Tries schedules: points, faults and fates of the peer, one by one and in pairs.
 
 use crate::check::check;
 use crate::fault::{Fault, Hit, Kind, Orphan};
@@ -38,46 +38,41 @@ pub fn one(scenario: &Scenario, hits: &[Hit], report: &mut Report) -> Vec<Vec<(K
 }
 
 /// The hits that differ at a point.
-fn hits(at: usize, kind: Kind, alive: bool, only: Option<&'static [Fault]>) -> Vec<Hit> {
+fn hits(at: usize, kind: Kind, alive: bool) -> impl Iterator<Item = Hit> {
     let at = u64::try_from(at).unwrap_or(u64::MAX);
     let fates: &[Orphan] = if alive { &Orphan::ALL } else { &[Orphan::Dies] };
-    let faults = kind.faults().iter().filter(|f| only.is_none_or(|o| o.contains(f)));
-    faults
-        .flat_map(|fault| fates.iter().map(move |orphan| Hit { at, fault: *fault, orphan: *orphan }))
-        .collect()
+    let of = move |fault: &Fault| {
+        fates.iter().map({
+            let fault = *fault;
+            move |orphan| Hit { at, fault, orphan: *orphan }
+        })
+    };
+    kind.faults().iter().flat_map(of)
 }
 
-/// Every point x fault x fate, once.
-#[must_use]
-pub fn single(scenario: &Scenario) -> Report {
-    let mut report = Report::default();
-    let points = one(scenario, &[], &mut report).into_iter().next().unwrap_or_default();
-    for (at, (kind, alive)) in points.into_iter().enumerate() {
-        for hit in hits(at, kind, alive, None) {
-            one(scenario, &[hit], &mut report);
-        }
-    }
-    report
+/// Which schedules are tried: every n-th one.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// n for the single faults; 1 = all.
+    pub singles: usize,
+    /// n for the pairs that begin with one of those; 1 = all, which takes hours.
+    pub pairs: usize,
 }
 
-/// Pairs of faults: every one of the first process, with those of the second. `stride` thins the
-/// pairs: 1 = all; n = every n-th, at rotating places, starting at `seed`.
+/// A sample of the single faults of the first process, and of the pairs that each makes with those of the second.
 #[must_use]
-pub fn nested(scenario: &Scenario, only: Option<&'static [Fault]>, stride: usize, seed: usize) -> Report {
+pub fn faults(scenario: &Scenario, sample: Sample) -> Report {
     let mut report = Report::default();
     let points = one(scenario, &[], &mut report).into_iter().next().unwrap_or_default();
-    let mut turn = seed;
-    for (at, (kind, alive)) in points.into_iter().enumerate() {
-        for hit in hits(at, kind, alive, only) {
-            let passed = one(scenario, &[hit], &mut report);
-            for (again, (kind, alive)) in
-                passed.into_iter().nth(1).unwrap_or_default().into_iter().enumerate()
-            {
-                for next in hits(again, kind, alive, only) {
-                    turn += 1;
-                    if turn.is_multiple_of(stride.max(1)) {
-                        one(scenario, &[hit, next], &mut report);
-                    }
+    let singles = points.into_iter().enumerate().flat_map(|(at, (kind, alive))| hits(at, kind, alive));
+    let mut pairs = 0_usize;
+    for hit in singles.step_by(sample.singles.max(1)) {
+        let passed = one(scenario, &[hit], &mut report).into_iter().nth(1).unwrap_or_default();
+        for (again, (kind, alive)) in passed.into_iter().enumerate() {
+            for next in hits(again, kind, alive) {
+                pairs += 1;
+                if pairs.is_multiple_of(sample.pairs.max(1)) {
+                    one(scenario, &[hit, next], &mut report);
                 }
             }
         }

@@ -144,23 +144,4 @@ mod tests {
         assert_eq!(lines.next().unwrap(), Some(Line::Whole { offset: 22, bytes: b"x" }));
         assert_eq!(lines.next().unwrap(), None);
     }
-
-    #[test]
-    fn a_torn_line_of_exactly_the_cap_is_torn() {
-        let mut lines = lines(b"abcd", 4);
-        assert_eq!(lines.next().unwrap(), Some(Line::Torn { offset: 0, bytes: b"abcd" }));
-    }
-
-    #[test]
-    fn lines_appended_later_are_seen() {
-        let tmp = tempfile::tempdir().unwrap();
-        let dir = SafeDir::open_root(tmp.path()).unwrap();
-        let mut log = crate::AppendLog::open(&dir, "log").unwrap();
-        log.append(b"one\n").unwrap();
-        let mut lines = dir.lines("log", 100).unwrap();
-        assert_eq!(lines.next().unwrap(), Some(Line::Whole { offset: 0, bytes: b"one" }));
-        assert_eq!(lines.next().unwrap(), None);
-        log.append(b"two\n").unwrap();
-        assert_eq!(lines.next().unwrap(), Some(Line::Whole { offset: 4, bytes: b"two" }));
-    }
 }

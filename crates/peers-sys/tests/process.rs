@@ -145,11 +145,6 @@ fn a_child_leads_its_own_session_and_group() {
 }
 
 #[test]
-fn a_signal_to_its_own_group_does_not_reach_us() {
-    assert_eq!(run(&shell("kill -TERM 0")).0, RawExit::Signal(15));
-}
-
-#[test]
 fn the_environment_is_exactly_what_was_given() {
     let mut spawn = program("env", &[]);
     spawn.env = vec![
@@ -210,25 +205,6 @@ fn no_descriptor_leaks_into_a_child() {
     });
 }
 
-#[test]
-fn the_program_sees_the_name_it_was_called_by() {
-    let out = stdout_of(&program("sh", &["-c", "tr '\\0' ' ' </proc/$$/cmdline", "--", "-x"]));
-    assert_eq!(out, r"sh -c tr '\0' ' ' </proc/$$/cmdline -- -x ");
-}
-
-#[test]
-fn a_prompt_is_read_from_a_pipe_and_otherwise_there_is_no_input() {
-    use std::io::Write as _;
-    let mut spawn = program("cat", &[]);
-    assert_eq!(stdout_of(&spawn), "");
-    spawn.stdin = Stdin::Piped;
-    let mut child = spawn.start().unwrap();
-    let mut stdin = child.take_stdin().unwrap();
-    stdin.write_all(b"work").unwrap();
-    drop(stdin);
-    assert_eq!(read_to_end(&mut child.take_stdout().unwrap()), "work");
-}
-
 // Programs that cannot be run.
 
 #[test]
@@ -246,15 +222,6 @@ fn a_missing_program_is_found_out_before_anything_starts() {
     assert_eq!(refused.to_string(), format!("not executable: `chmod +x -- '{shown}'`"));
     let refused = program("/etc", &[]).start().unwrap_err();
     assert_eq!(refused.to_string(), "not executable: /etc is a directory");
-}
-
-#[test]
-fn a_missing_working_directory_is_not_a_missing_program() {
-    let dir = tempfile::tempdir().unwrap();
-    for cwd in [dir.path().join("none"), "/etc/passwd".into(), "relative".into()] {
-        let spawn = Spawn { cwd: cwd.clone(), ..program("true", &[]) };
-        assert!(matches!(spawn.start(), Err(SpawnError::WorkDir { .. })), "{}", cwd.display());
-    }
 }
 
 /// Written by another process: a child that another test forks meanwhile would hold a file of ours open for
@@ -295,16 +262,6 @@ fn a_failed_exec_is_told_from_a_program_that_exits_127() {
 }
 
 #[test]
-fn an_interpreter_that_is_no_program_is_not_executable() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut child = program(&script(dir.path(), "#!/etc/passwd\n"), &[]).start().unwrap();
-    let err = read_to_end(&mut child.take_stderr().unwrap());
-    let exit = await_exit(&mut child);
-    assert_eq!(exit, RawExit::Code(126));
-    assert_eq!(child.stub_failure(exit, err.as_bytes()).map(|f| f.errno), Some(13));
-}
-
-#[test]
 fn a_stub_whose_parent_has_gone_runs_nothing() {
     let mark = "0123456789abcdef0123456789abcdef";
     let args = ["__spawn", "--mark", mark, "--parent", "1", "--exec", "/bin/echo", "--", "echo", "ran"];
@@ -329,39 +286,6 @@ fn an_exit_is_seen_before_it_is_reaped_and_again_then() {
     assert_eq!(child.reap().unwrap(), RawExit::Code(7));
     assert!(ProcIdentity::of(child.pid()).is_err());
     assert_eq!(child.reap().unwrap(), RawExit::Code(7), "the answer stays");
-}
-
-#[test]
-fn a_running_child_has_no_exit_and_cannot_be_reaped() {
-    let mut child = shell(FOREVER).start().unwrap();
-    assert_eq!(child.exited_nowait().unwrap(), None);
-    assert_eq!(child.wait_exited(Some(Duration::ZERO)).unwrap(), None);
-    assert!(matches!(child.reap(), Err(WaitError::Running { .. })));
-    child.kill().unwrap();
-    assert_eq!(await_exit(&mut child), RawExit::Signal(9));
-    assert_eq!(child.reap().unwrap(), RawExit::Signal(9));
-}
-
-#[test]
-fn termination_asks_the_whole_group() {
-    let script = "trap 'echo asked; exit 3' TERM; (echo ready; exec tail -f /dev/null) & wait";
-    let mut child = shell(script).start().unwrap();
-    let mut stdout = child.take_stdout().unwrap();
-    assert_eq!(read_line(&mut stdout), "ready");
-    child.terminate().unwrap();
-    assert_eq!(read_to_end(&mut stdout), "asked\n", "the background job ended as well");
-    assert_eq!(await_exit(&mut child), RawExit::Code(3));
-}
-
-#[test]
-fn a_child_that_ignores_the_request_is_killed() {
-    let mut child = shell("trap '' TERM; echo ready; while :; do tail -f /dev/null; done").start().unwrap();
-    let mut stdout = child.take_stdout().unwrap();
-    assert_eq!(read_line(&mut stdout), "ready");
-    child.terminate().unwrap();
-    child.kill().unwrap();
-    assert_eq!(read_to_end(&mut stdout), "");
-    assert_eq!(await_exit(&mut child), RawExit::Signal(9));
 }
 
 #[test]
@@ -457,39 +381,11 @@ fn only_the_process_that_is_meant_is_signalled() {
 }
 
 // Leftovers.
-
-/// A leader that exits at once and leaves a daemon, which writes its pid.
-const DAEMON: &str = "(setsid sh -c 'echo $$; exec tail -f /dev/null' &)";
 /// The same; the daemon has no marker.
 const BARE_DAEMON: &str = "(env -i setsid /bin/sh -c 'echo $$; exec tail -f /dev/null' &)";
 
 fn pids(identities: &[ProcIdentity]) -> Vec<Pid> {
     identities.iter().map(|identity| identity.pid).collect()
-}
-
-#[test]
-fn a_daemon_that_left_its_group_is_found_by_its_marker() {
-    isolated("a_daemon_that_left_its_group_is_found_by_its_marker", || {
-        let run_id = new_run();
-        let mut child = marked_shell(&run_id, DAEMON);
-        let mut stdout = child.take_stdout().unwrap();
-        let daemon = read_identity(&mut stdout);
-        await_exit(&mut child);
-        child.sweep_group(Signal::Kill).unwrap();
-        assert!(is_alive(&daemon), "the group does not hold it");
-
-        let find = |n: u64, since| pids(&reap::marked(&run_id, Some(TickNo(n)), since).unwrap());
-        assert_eq!(find(1, daemon.start_time), [daemon.pid]);
-        assert_eq!(find(2, None), [], "another tick");
-        assert_eq!(find(1, daemon.start_time.map(|t| t + 1)), [], "started before");
-        assert_eq!(pids(&reap::marked(&run_id, None, None).unwrap()), [daemon.pid]);
-
-        // This process is no subreaper: somebody else adopted the daemon.
-        let report = reap::sweep_tick(&run_id, Some(TickNo(1)), &[]).unwrap();
-        assert_eq!((report.killed, report.survivors), (vec![daemon.pid], vec![]));
-        assert_eq!(read_to_end(&mut stdout), "", "it held our pipe");
-        assert_eq!(child.reap().unwrap(), RawExit::Code(0));
-    });
 }
 
 #[test]
@@ -624,30 +520,6 @@ fn neither_we_nor_an_ancestor_nor_a_stranger_is_swept() {
 }
 
 #[test]
-fn a_listing_that_is_older_than_a_child_cannot_hit_it() {
-    isolated("a_listing_that_is_older_than_a_child_cannot_hit_it", || {
-        let mut child = shell(FOREVER).start().unwrap();
-        let stale = || Ok(vec![child.identity().clone()]);
-        let report = reap::tear_down(stale, Guard::default(), DEADLINE).unwrap();
-        assert_eq!(report, reap::SweepReport::default());
-        assert_eq!(child.exited_nowait().unwrap(), None);
-    });
-}
-
-#[test]
-fn what_cannot_be_killed_is_reported_at_the_deadline() {
-    isolated("what_cannot_be_killed_is_reported_at_the_deadline", || {
-        let mut child = shell(FOREVER).start().unwrap();
-        let ending = [child.pid()];
-        let guard = Guard { tracked: &[], ending: &ending };
-        let unknown = || Ok(vec![ProcIdentity { start_time: None, ..child.identity().clone() }]);
-        let report = reap::tear_down(unknown, guard, Duration::ZERO).unwrap();
-        assert_eq!((report.killed, report.survivors), (vec![], vec![child.pid()]));
-        assert_eq!(child.exited_nowait().unwrap(), None);
-    });
-}
-
-#[test]
 fn a_process_that_keeps_forking_is_torn_down() {
     isolated("a_process_that_keeps_forking_is_torn_down", || {
         reap::become_subreaper().unwrap();
@@ -697,18 +569,6 @@ fn zombies_are_reaped_by_pid_and_a_tracked_exit_is_not_stolen() {
         };
         assert_eq!(reaped, [orphan]);
         assert_eq!(child.reap().unwrap(), RawExit::Code(5));
-    });
-}
-
-#[test]
-fn a_zombie_is_not_listed_as_living() {
-    isolated("a_zombie_is_not_listed_as_living", || {
-        let mut child = shell(FOREVER).start().unwrap();
-        let below: Vec<Pid> = pids(&reap::descendants(Pid::of_self()).unwrap());
-        assert_eq!(below, [child.pid()]);
-        child.kill().unwrap();
-        await_exit(&mut child);
-        assert_eq!(pids(&reap::descendants(Pid::of_self()).unwrap()), []);
     });
 }
 

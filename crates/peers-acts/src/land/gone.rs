@@ -1,10 +1,8 @@
 //! What is said of a run's branch that is not there any more.
 
-use std::path::Path;
-
 use peers_model::{CommitId, RunId, exit};
 use peers_run::boot::Finding;
-use peers_run::boot::gone::{Search, listed};
+use peers_run::boot::gone::again;
 use peers_store::runs::RunRecord;
 use peers_sys::term;
 use peers_sys::term::quoted;
@@ -13,50 +11,30 @@ use super::Ground;
 
 impl Ground {
     /// What is said where the branch of a run is gone.
-    pub(super) fn branch_gone(&self, branch: &str, record: &RunRecord) -> Result<Finding, Finding> {
-        let search = Search::new(&self.repo, &self.place, &self.records);
+    pub(super) fn branch_gone(&self, branch: &str, record: &RunRecord) -> Finding {
         let shown = term::inline(branch);
         let Some(head) = self.ended(branch, record) else {
-            return Ok(Finding::plain(exit::INVALID, format!("there is no branch `{shown}`")));
+            return Finding::plain(exit::INVALID, format!("there is no branch `{shown}`"));
         };
-        let found = search.at(&[&head], Some(Path::new(&record.workdir)))?;
-        let message =
-            format!("there is no branch `{shown}`, on which run {} ended at {}", record.run_id, head.short());
-        let again = format!("`{}` makes it again where it was", search.again(branch, &head));
-        Ok(match found.first() {
-            Some(new) => Finding::new(
-                exit::INVALID,
-                format!("{message}; there now: {}", listed(&found)),
-                format!("if it was renamed: `{}`; if it was deleted: {again}", search.renamed(new, branch)),
-            ),
-            None => Finding::new(exit::INVALID, message, again),
-        })
+        Finding::new(
+            exit::INVALID,
+            format!("there is no branch `{shown}`, on which run {} ended at {}", record.run_id, head.short()),
+            format!("`{}` makes it again where it was", again(&self.repo, &self.place, branch, &head)),
+        )
     }
 
     /// What is said where the branch that a run's work is to go into is gone.
-    pub(super) fn target_gone(
-        &self,
-        into: &str,
-        record: &RunRecord,
-        asked: bool,
-    ) -> Result<Finding, Finding> {
+    pub(super) fn target_gone(&self, into: &str, record: &RunRecord, asked: bool) -> Finding {
         let message = format!("there is no branch `{}`", term::inline(into));
         if asked {
-            return Ok(Finding::plain(exit::INVALID, message));
+            return Finding::plain(exit::INVALID, message);
         }
-        let message = format!("{message}, from which run {} started", record.run_id);
-        let search = Search::new(&self.repo, &self.place, &self.records);
-        let found = match &record.base {
-            Some(base) => search.at(&[base], None)?,
-            None => Vec::new(),
-        };
-        let (into, more) = match found.first() {
-            Some(new) => (quoted(new), format!("; where the run began: {}", listed(&found))),
-            None => ("BRANCH".to_owned(), String::new()),
-        };
         let dir = quoted(&self.place.project_dir().to_string_lossy());
-        let hint = format!("name the one that gets the work: `peers -C {dir} land --into {into}`");
-        Ok(Finding::new(exit::INVALID, format!("{message}{more}"), hint))
+        Finding::new(
+            exit::INVALID,
+            format!("{message}, from which run {} started", record.run_id),
+            format!("name the one that gets the work: `peers -C {dir} land --into BRANCH`"),
+        )
     }
 
     /// Where a run left its branch, by the newest run on it; where a run that was killed was seen last.

@@ -78,7 +78,7 @@ impl Ground {
         refuse_locked(&self.repo, None, &intent.branch)?;
         let Some(tip) = self.tip(&intent.branch)? else {
             // Under another name it may well have been moved, and its work tree half written.
-            return Err(of_move(&self.repo, &self.place, &self.records, intent)?);
+            return Err(of_move(&self.repo, &self.place, intent));
         };
         if !was_made(&self.control.facts(), intent, &tip) {
             self.intended()?;

@@ -135,7 +135,7 @@ fn take_back(
         let hint = format!("by hand: `git -C {dir} reset --keep {base}` goes back to where it began");
         return Err(Finding::new(exit::NEGATIVE, message, hint).into());
     };
-    let Some(tip) = ground.tip(&branch)? else { return Err(ground.branch_gone(&branch, &record)?.into()) };
+    let Some(tip) = ground.tip(&branch)? else { return Err(ground.branch_gone(&branch, &record).into()) };
     let done = |salvage, commits, blocked, start| Undone {
         run: run.clone(),
         branch: branch.clone(),

@@ -375,30 +375,6 @@ fn numbers_are_compared_exactly_and_bounded() {
 }
 
 #[test]
-fn limits_hold_at_their_edges() {
-    let nested = |n: usize| format!("{}exit_code == 0{}", "(".repeat(n), ")".repeat(n));
-    assert!(Expr::parse(&nested(31)).is_ok());
-    assert!(Expr::parse(&nested(32)).is_err());
-    assert!(Expr::parse(&format!("{}timed_out", "not ".repeat(31))).is_ok());
-    assert!(Expr::parse(&format!("{}timed_out", "not ".repeat(32))).is_err());
-    assert!(Expr::parse(&format!("'' == stdout{}", ".strip()".repeat(31))).is_ok());
-    assert!(Expr::parse(&format!("'' == stdout{}", ".strip()".repeat(32))).is_err());
-    // 127 comparisons would be 3 × 127 parts; a conjunction of names has one part each.
-    assert!(Expr::parse(&format!("timed_out{}", " or timed_out".repeat(254))).is_ok());
-    assert!(Expr::parse(&format!("timed_out{}", " or timed_out".repeat(255))).is_err());
-    let padded = |n: usize| format!("{:<n$}", "exit_code == 0");
-    assert!(Expr::parse(&padded(4096)).is_ok());
-    assert!(Expr::parse(&padded(4097)).is_err());
-}
-
-#[test]
-fn newlines_are_white_space() {
-    let evidence = evidence("x");
-    assert_eq!(judge("exit_code == 0\n  and\r\n\tstdout == 'x'\n", &evidence), Pass);
-    assert_eq!(judge("exit_code == 0\nand stdout == 'y'", &evidence), Fail);
-}
-
-#[test]
 fn an_error_points_at_its_column() {
     let column = |source: &str| Expr::parse(source).unwrap_err().column;
     assert_eq!(column("exit_code == 0 and stdoutt == ''"), 20);
@@ -494,74 +470,9 @@ fn strict_json_refuses_what_hides_values() {
     assert!(strict_json(" ".repeat(super::MAX_JSON_BYTES + 1).as_bytes()).is_err());
 }
 
-fn word_soup() -> impl Strategy<Value = String> {
-    let words = vec![
-        "exit_code",
-        "signal",
-        "timed_out",
-        "stdout",
-        "stderr",
-        "regex(",
-        "json('cov.json')",
-        "json(",
-        "int(",
-        "float(",
-        "len(",
-        "'a'",
-        "\"\\n\"",
-        "r'\\d'",
-        "''",
-        "1",
-        "0x1f",
-        "2.5",
-        "1e400",
-        "-",
-        "True",
-        "False",
-        "None",
-        "and",
-        "or",
-        "not",
-        "in",
-        "is",
-        "==",
-        "!=",
-        "<",
-        "<=",
-        ">",
-        ">=",
-        "+",
-        ".",
-        ".strip()",
-        ".split()",
-        ".items",
-        ",",
-        "(",
-        ")",
-        "[",
-        "]",
-        "#",
-        "\n",
-        "lambda",
-        "=",
-        "é",
-    ];
-    prop::collection::vec(prop::sample::select(words), 0..24).prop_map(|words| words.join(" "))
-}
-
 proptest! {
     #[test]
     fn any_text_is_parsed_or_refused_without_a_panic(text in any::<String>()) {
-        check_total(&text);
-    }
-
-    #[test]
-    fn any_mix_of_words_is_parsed_or_refused_without_a_panic(text in word_soup()) {
-        check_total(&text);
-    }
-
-    #[test]
-    fn printable_noise_is_parsed_or_refused_without_a_panic(text in "[ -~\\n]{0,200}") {
         check_total(&text);
     }
 
@@ -577,22 +488,9 @@ proptest! {
     }
 
     #[test]
-    fn strict_json_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        drop(strict_json(&bytes));
-    }
-
-    #[test]
     fn strict_json_reads_what_serde_writes(numbers in prop::collection::vec(any::<i64>(), 0..20), text in any::<String>()) {
         let value = json!({"n": numbers, "t": text});
         prop_assert_eq!(strict_json(value.to_string().as_bytes()).unwrap(), value);
-    }
-
-    #[test]
-    fn integers_and_floats_compare_as_numbers(i in any::<i32>(), f in -1.0e9..1.0e9_f64) {
-        let run = Evidence { exit_code: i.into(), ..evidence("") };
-        let source = format!("float('{f}') <= exit_code");
-        let wanted = if f <= f64::from(i) { Pass } else { Fail };
-        prop_assert_eq!(judge(&source, &run), wanted);
     }
 }
 

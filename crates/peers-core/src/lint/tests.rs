@@ -187,22 +187,7 @@ fn a_condition_that_is_no_condition_is_warned_of() {
     }
 }
 
-#[test]
-fn a_warning_says_what_why_and_what_to_write() {
-    let warning = about(&[("gate", json!({"cmd": "make test | tee log", "pass_when": "exit_code == 0"}))]);
-    let text = warning.first().unwrap().to_string();
-    assert_eq!(
-        text,
-        "goal `gate`: `cmd` ends in a pipe into `tee`, so the exit code is that of the filter, not of the command before it; leave the pipe out (peers keeps all output), or `bash -o pipefail -c '…'`"
-    );
-}
-
 proptest! {
-    #[test]
-    fn any_command_is_looked_at_without_a_panic(text in any::<String>()) {
-        drop(shell::flaw(&text));
-    }
-
     #[test]
     fn any_mix_of_shell_is_looked_at_without_a_panic(text in "[a-z \"'`$(){}|&;<>\\\\\n#!=-]{0,80}") {
         drop(shell::flaw(&text));

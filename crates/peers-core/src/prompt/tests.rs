@@ -208,14 +208,6 @@ fn a_full_prompt_says_everything() {
 }
 
 #[test]
-fn equal_input_gives_equal_bytes_and_their_hash() {
-    let (a, b) = (assemble(&full()), assemble(&full()));
-    assert_eq!(a, b);
-    assert_eq!(a.sha256.len(), 64);
-    assert_ne!(a.sha256, assemble(&input()).sha256);
-}
-
-#[test]
 fn the_base_prompt_is_about_five_kilobytes_and_a_prefix_of_every_turn() {
     let base = assemble(&input()).text;
     assert!((4000..6500).contains(&base.len()), "{}", base.len());
@@ -229,30 +221,6 @@ fn the_base_prompt_is_about_five_kilobytes_and_a_prefix_of_every_turn() {
         ..full()
     };
     assert!(assemble(&later).text.starts_with(stable));
-}
-
-#[test]
-fn a_plain_turn_does_not_mention_what_does_not_concern_it() {
-    let text = assemble(&input()).text;
-    for part in
-        ["Skeptic", "dry run", "Peer-Review-Of", "to-<peer>", "Stuck", "Your role", "## Gates", "Left for"]
-    {
-        assert!(!text.contains(part), "{part}");
-    }
-}
-
-#[test]
-fn the_skeptic_header_comes_first() {
-    assert!(assemble(&full()).text.starts_with("# Skeptic turn"));
-}
-
-#[test]
-fn the_roster_is_told_in_full_for_three_and_shortened_for_many() {
-    let three = PromptInput { roster: vec![peer("a"), peer("claude"), peer("b")], ..input() };
-    assert!(assemble(&three).text.contains("in turns with `a` and `b`."));
-    let many = PromptInput { roster: (0..40).map(|n| peer(&format!("p{n}"))).collect(), ..input() };
-    let text = assemble(&many).text;
-    assert!(text.contains("`p11` and 28 more."), "{text}");
 }
 
 #[test]
@@ -295,25 +263,6 @@ fn control_characters_escapes_and_invisible_characters_do_not_get_through() {
 }
 
 #[test]
-fn every_kind_of_line_end_becomes_a_newline() {
-    let message = PeerMessage {
-        from: peer("codex"),
-        name: "x.md".into(),
-        text: "a\r\nb\rc\u{2028}d\u{85}e\u{c}f".into(),
-    };
-    assert!(
-        assemble(&PromptInput { messages: vec![message], ..input() }).text.contains("a\nb\nc\nd\ne\nf\n")
-    );
-}
-
-#[test]
-fn an_unterminated_escape_does_not_swallow_what_follows() {
-    let text =
-        assemble(&PromptInput { own_last: Some("\u{1b}]0;x\nvisible \u{1b}[".into()), ..input() }).text;
-    assert!(text.contains("visible"));
-}
-
-#[test]
 fn a_hundred_and_thirty_chatty_gates_keep_the_budget_and_the_worst_is_shown() {
     let gates: Vec<GateLine> = (0..130)
         .map(|n| {
@@ -336,20 +285,6 @@ fn a_hundred_and_thirty_chatty_gates_keep_the_budget_and_the_worst_is_shown() {
     assert!((14 * 1024..=16 * 1024).contains(&size), "{size}");
     assert!(prompt.cut.iter().any(|c| c.starts_with("diagnostics: ")), "{:?}", prompt.cut);
     assert!(prompt.text.contains("more gates are not shown here"));
-}
-
-#[test]
-fn a_short_diagnostic_is_whole_beside_long_ones() {
-    let long = "long ".repeat(2000);
-    let gates = vec![
-        gate("aa-1", GateState::Fail, 9, &long),
-        gate("bb-1", GateState::Fail, 8, "short and whole"),
-        gate("cc-1", GateState::Fail, 7, &format!("start {long} the end")),
-    ];
-    let text = assemble(&PromptInput { gates, ..input() }).text;
-    assert!(text.contains("short and whole"));
-    assert!(text.contains("start long") && text.contains("the end"), "both ends of a cut text are kept");
-    assert!(text.contains("bytes left out ...]"));
 }
 
 #[test]
@@ -384,20 +319,6 @@ fn the_count_of_omitted_warnings_is_right() {
             assert_eq!(prompt.cut, [format!("warnings: {omitted} of {n} left out")]);
         }
     }
-}
-
-#[test]
-fn long_warnings_are_left_out_from_the_middle_and_counted() {
-    let warnings: Vec<String> = (1..=40).map(|i| format!("w{i}. {}", "x".repeat(300))).collect();
-    let prompt = assemble(&PromptInput { warnings, ..input() });
-    let shown = (1..=40).filter(|i| prompt.text.contains(&format!("- w{i}. "))).count();
-    assert!(prompt.text.contains(&format!("({} warnings left out here)", 40 - shown)));
-    assert!(
-        prompt.text.contains("- w1. ") && prompt.text.contains("- w40. "),
-        "the oldest and the newest stay"
-    );
-    let size = prompt.blocks.iter().find(|(name, _)| *name == "warnings").unwrap().1;
-    assert!(size <= 4096, "{size}");
 }
 
 #[test]
@@ -443,41 +364,6 @@ fn every_requested_review_is_named_even_when_instructions_are_cut() {
         assert!(prompt.text.contains(&format!("- `review-{n}-x`: look")), "{n}");
     }
     assert!(prompt.cut.iter().any(|c| c.starts_with("reviews: 20 texts")), "{:?}", prompt.cut);
-}
-
-#[test]
-fn what_the_operator_had_not_committed_is_told_apart() {
-    let prompt = assemble(&PromptInput {
-        dirty: vec!["?? left.txt".into()],
-        operators: vec!["?? notes.txt".into()],
-        ..input()
-    });
-    assert!(prompt.text.contains("\n?? left.txt\noperator: ?? notes.txt\n"), "{}", prompt.text);
-    assert!(prompt.text.contains("never change or remove those"));
-}
-
-#[test]
-fn a_dirty_tree_shows_thirty_lines() {
-    let dirty = (0..45).map(|n| format!("?? f{n}.txt")).collect();
-    let prompt = assemble(&PromptInput { dirty, ..input() });
-    assert!(prompt.text.contains("?? f29.txt") && !prompt.text.contains("?? f30.txt"));
-    assert!(prompt.text.contains("(and 15 more)"));
-}
-
-#[test]
-fn bugs_are_sorted_by_severity() {
-    let bug = |id: &str, severity: &str| BugLine {
-        id: BugId::new(id).unwrap(),
-        severity: severity.into(),
-        title: "t".into(),
-        location: "l".into(),
-        reporter: "r".into(),
-        needs: "fix".into(),
-    };
-    let open_bugs = vec![bug("B-low", "low"), bug("B-odd", "?"), bug("B-crit", "crit"), bug("B-med", "med")];
-    let text = assemble(&PromptInput { open_bugs, ..input() }).text;
-    let at = |id: &str| text.find(id).unwrap();
-    assert!(at("B-crit") < at("B-med") && at("B-med") < at("B-low") && at("B-low") < at("B-odd"));
 }
 
 #[test]

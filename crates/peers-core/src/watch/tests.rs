@@ -143,14 +143,6 @@ fn row_17_silence_ends_the_child_by_the_ladder() {
 }
 
 #[test]
-fn a_child_that_obeys_sigterm_is_not_killed() {
-    let drive = Drive::started().at(1100, WatchIn::Exited).at(1101, CLOSED_OUT).at(1101, CLOSED_ERR);
-    let (outcome, acts) = drive.finish();
-    assert!(!acts.iter().any(|(_, act)| *act == KILL));
-    assert_eq!((outcome.end, outcome.killed, outcome.exit_seen), (EndReason::Idle, false, true));
-}
-
-#[test]
 fn row_18_output_and_activity_reset_the_idle_clock_and_nothing_else_does() {
     let mut noisy = Drive::started();
     for at in [900, 1800] {
@@ -167,16 +159,6 @@ fn row_18_output_and_activity_reset_the_idle_clock_and_nothing_else_does() {
         let first = acts.iter().find(|(_, act)| *act == TERM).expect("it is ended");
         assert!(first.0 <= 1000, "{input:?}: {outcome:?}");
     }
-}
-
-#[test]
-fn a_running_tool_call_does_not_stop_the_idle_clock_but_is_told() {
-    let (outcome, _) = Drive::started()
-        .at(10, WatchIn::ToolBegun)
-        .at(20, WatchIn::ToolBegun)
-        .at(30, WatchIn::ToolEnded)
-        .finish();
-    assert_eq!((outcome.end, outcome.open_tools, outcome.quiet), (EndReason::Idle, 1, ms(1000)));
 }
 
 #[test]
@@ -221,12 +203,6 @@ fn row_26_an_unterminated_line_is_scanned_before_the_idle_kill_however_short_the
 }
 
 #[test]
-fn more_output_puts_the_tail_scan_off_and_a_closed_stream_needs_none() {
-    let drive = Drive::started().at(100, bytes(1)).at(300, bytes(1)).at(500, bytes(1)).at(700, CLOSED_OUT);
-    assert!(!acts(drive).iter().any(|(_, a)| matches!(a, WatchAct::ScanTail(_))));
-}
-
-#[test]
 fn a_graceful_stop_gives_grace_and_a_second_request_kills() {
     assert_eq!(acts(Drive::started().at(100, GRACEFUL))[..2], [(100, TERM), (600, KILL)]);
     let twice = Drive::started().at(100, GRACEFUL).at(200, NOW);
@@ -236,32 +212,10 @@ fn a_graceful_stop_gives_grace_and_a_second_request_kills() {
 }
 
 #[test]
-fn stop_now_kills_without_term() {
-    let acts = acts(Drive::started().at(100, NOW));
-    assert_eq!(acts[0], (100, KILL));
-    assert!(!acts.iter().any(|(_, a)| *a == TERM));
-}
-
-#[test]
 fn stop_now_while_ending_escalates_and_keeps_the_first_reason() {
     let drive = Drive::started().at(1100, NOW);
     assert_eq!(acts(drive)[..2], [(1000, TERM), (1100, KILL)]);
     assert_eq!(end(Drive::started().at(1100, NOW)), EndReason::Idle);
-}
-
-#[test]
-fn stop_now_while_draining_ends_the_reading() {
-    let (outcome, acts) = Drive::started().at(50, WatchIn::Exited).at(60, NOW).finish();
-    assert_eq!(acts.last(), Some(&(60, WatchAct::Report)));
-    assert_eq!((outcome.end, outcome.drained), (EndReason::Exited, false));
-}
-
-#[test]
-fn a_graceful_stop_is_over_within_grace_kill_wait_and_drain() {
-    let usual = WatchLimits::new(ms(900_000), ms(7_200_000));
-    assert_eq!(usual.grace + usual.kill_wait + usual.drain, ms(8000));
-    let worst = Drive::started().at(100, GRACEFUL).at(699, WatchIn::Exited);
-    assert_eq!(acts(worst).last(), Some(&(899, WatchAct::Report)));
 }
 
 #[test]
@@ -276,12 +230,6 @@ fn an_end_decided_before_the_start_signals_the_child_once_it_is_there() {
         (EndReason::Idle, false),
         "a start that never comes ends too"
     );
-}
-
-#[test]
-fn the_clocks_begin_at_the_start() {
-    let drive = Drive::new().at(900, WatchIn::Started);
-    assert_eq!(acts(drive)[0], (1900, TERM));
 }
 
 #[test]
@@ -492,13 +440,4 @@ fn a_hopeless_stream_and_a_cap_end_a_child_that_runs_and_no_other() {
             Drive::started().at(100, WatchIn::Exited).at(101, input).at(102, CLOSED_OUT).at(103, CLOSED_ERR);
         assert_eq!(late.watch.outcome().unwrap().end, EndReason::Exited);
     }
-}
-
-#[test]
-fn the_end_of_the_runs_time_is_not_the_childs_limit() {
-    let drive = Drive::with(WatchLimits { idle: ms(60_000), budget: Some(ms(1500)), ..LIMITS });
-    let drive =
-        drive.at(1600, WatchIn::Deadline).at(1700, WatchIn::Exited).at(1701, CLOSED_OUT).at(1702, CLOSED_ERR);
-    assert_eq!(drive.watch.outcome().unwrap().end, EndReason::Budget);
-    assert_eq!(drive.asked(TERM), [1500]);
 }

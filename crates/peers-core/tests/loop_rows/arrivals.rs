@@ -1,12 +1,11 @@
 //! Commits that appear while no tick is open, and proofs under which the tree moves.
 
 use peers_core::converge;
-use peers_core::machine::{After, Event, Phase};
-use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind, Usage};
+use peers_core::machine::{After, Phase};
+use peers_model::outcome::{ApiClass, ExitClass, StopReason, TamperKind};
 use peers_model::record::{AckTarget, CommitsSeen, OperatorOp, OperatorRecord, Record};
 use peers_model::review::SoftRule;
 use peers_model::verdict::Place;
-use peers_model::{Tokens, Usd};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Habit, Turn, handoff_text, peer};
@@ -31,16 +30,6 @@ fn what_the_operator_commits_between_ticks_is_recorded_before_any_gate_asks_whos
     assert_eq!(found.len(), 1, "once");
     assert_eq!((found[0].commits.len(), found[0].while_gates), (1, false));
     assert_eq!(found[0].head, bench.started()[1].head_before);
-}
-
-#[test]
-fn commits_that_appear_while_gates_run_are_nobodys() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.world.gate_commits = vec!["by a gate"];
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    let found = seen(&bench);
-    assert_eq!((found.len(), found[0].commits.len(), found[0].while_gates), (1, 1, true));
 }
 
 #[test]
@@ -74,21 +63,6 @@ fn what_appears_after_a_run_broke_off_is_nobodys() {
 }
 
 #[test]
-fn what_appears_after_a_run_was_stopped_while_gates_ran_is_nobodys() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.begin();
-    bench.until_phase(|p| matches!(p, Phase::Judging(..)));
-    bench.stop(peers_core::machine::StopRequest::Graceful(2));
-    bench.world.operator_commits("by a gate");
-    bench.world.arrived_weaken = vec!["1 fewer tests in tests/a.py".into()];
-    assert_eq!(bench.run(), StopReason::Tamper(TamperKind::History));
-    assert!(bench.exits()[1].detail.contains("1 fewer tests"));
-    assert_eq!(bench.run(), StopReason::MaxTicks, "once looked at");
-    assert_eq!(seen(&bench).len(), 1);
-}
-
-#[test]
 fn what_a_gate_commits_after_the_turn_is_not_the_peers_even_after_a_crash() {
     let mut bench = Bench::new("ann bob");
     bench.cfg.max_ticks = Some(1);
@@ -118,19 +92,6 @@ fn what_appears_after_a_run_that_ended_in_order_is_the_operators() {
     assert_eq!(last.unwrap().operator.len(), 1);
 }
 
-#[test]
-fn what_appears_while_the_gates_after_a_handoff_run_is_nobodys_either() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.play([Turn::handoff("work")]);
-    bench.begin();
-    bench.until_phase(|p| matches!(p, Phase::Refreshing(_)));
-    bench.world.operator_commits("by a gate");
-    bench.feed(Event::Judged { verdicts: Vec::new(), took_ms: 1, moved: true, changed: String::new() });
-    bench.until(|b| !seen(b).is_empty());
-    assert!(seen(&bench)[0].while_gates);
-}
-
 /// Runs to the proof of a green tree, lets something happen meanwhile, and goes on.
 fn while_proving(act: impl FnOnce(&mut Bench)) -> (StopReason, Bench) {
     let mut bench = Bench::green();
@@ -143,11 +104,6 @@ fn while_proving(act: impl FnOnce(&mut Bench)) -> (StopReason, Bench) {
     act(&mut bench);
     let reason = bench.finish();
     (reason, bench)
-}
-
-#[test]
-fn a_proof_under_which_nothing_happens_completes() {
-    assert_eq!(while_proving(|_| {}).0, StopReason::Complete);
 }
 
 #[test]
@@ -183,66 +139,6 @@ fn a_tree_that_moves_during_every_proof_does_not_hold_the_loop_for_ever() {
 }
 
 #[test]
-fn a_verdict_about_another_tree_proves_nothing() {
-    let mut bench = Bench::green();
-    bench.begin();
-    bench.until_phase(|p| matches!(p, Phase::Proving(..)));
-    let (gates, mut key) = bench.judged(Place::Pristine).pop().unwrap();
-    key.tree = crate::world::tree("another");
-    let judged = peers_model::verdict::Judged {
-        goal: gates[0].clone(),
-        at: key.clone(),
-        place: Place::Pristine,
-        verdict: Gate::Green.judge(&key, Place::Pristine),
-        attempts: 1,
-        duration_ms: 1,
-        leaked: 0,
-        exit_code: None,
-        signal: None,
-        cached: false,
-        setup_failed: false,
-        manifests: None,
-    };
-    bench.feed(Event::Judged { verdicts: vec![judged], took_ms: 1, moved: false, changed: String::new() });
-    assert_eq!(bench.stopped(), None);
-    let proof = bench.log.iter().rev().find_map(|r| if let Record::Proof(p) = r { Some(p) } else { None });
-    assert!(!proof.unwrap().passed && proof.unwrap().verdicts.is_empty());
-}
-
-#[test]
-fn a_recovered_tick_is_none_of_the_new_runs_ticks() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.begin();
-    bench.until(|b| b.m.state.open.is_some());
-    bench.crash();
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.ticks().len(), 2, "the one that was left, and the one that was asked for");
-    assert!(bench.tick(1).recovered);
-}
-
-#[test]
-fn a_warning_that_nobody_can_have_read_is_shown_again() {
-    let failures = [
-        (ExitClass::SpawnFail, ApiClass::None),
-        (ExitClass::Ok, ApiClass::Transient),
-        (ExitClass::Interrupted, ApiClass::None),
-    ];
-    for (class, api) in failures {
-        let mut bench = Bench::new("ann bob");
-        bench.cfg.max_ticks = Some(4);
-        let weak = Turn::says("", "").leaves("untidy");
-        bench.play([weak, Turn::fails(class, api), Turn::says("", "")]);
-        bench.run();
-        let warnings: Vec<String> = bench.tick(1).warnings_emitted.clone();
-        assert!(!warnings.is_empty());
-        let needle = warnings[0].get(..20).unwrap();
-        let shown: Vec<bool> = bench.prompts().iter().map(|p| p.contains(needle)).collect();
-        assert_eq!(shown.get(1..3), Some([true, true].as_slice()), "{class:?}: {warnings:?}");
-    }
-}
-
-#[test]
 fn after_an_undo_nothing_that_was_said_of_the_lost_work_counts() {
     use peers_model::record::{OperatorOp, OperatorRecord};
     let mut bench = Bench::converging();
@@ -265,57 +161,6 @@ fn after_an_undo_nothing_that_was_said_of_the_lost_work_counts() {
 }
 
 #[test]
-fn skeptics_that_mend_for_ever_and_report_nothing_stop_the_loop() {
-    let mut bench = Bench::bare("ann bob");
-    bench.gate("tests-pass", Gate::Green);
-    bench.habit = Habit::Busy;
-    bench.cfg.max_ticks = Some(39);
-    assert_eq!(bench.run(), StopReason::StuckSkeptic);
-    assert_eq!(bench.ticks().len(), 10);
-    assert!(bench.exits()[0].detail.contains("10 skeptic turns in a row"));
-}
-
-#[test]
-fn a_stop_on_changed_goals_names_the_last_turn() {
-    let mut bench = Bench::new("ann bob");
-    bench.begin();
-    bench.until(|b| b.m.state.open.is_some());
-    bench.world.mutation =
-        Some(peers_core::machine::Mutation { file: "goals.yaml".into(), what: "changed".into() });
-    bench.finish();
-    assert!(bench.exits()[0].detail.ends_with("found after tick 1 of ann"), "{}", bench.exits()[0].detail);
-}
-
-#[test]
-fn the_time_in_which_nothing_ran_after_a_crash_is_not_charged() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.begin();
-    bench.until(|b| b.m.state.open.is_some());
-    let began = bench.now;
-    bench.crash();
-    bench.left.last_sign = Some(began.plus(std::time::Duration::from_secs(7)));
-    bench.now = began.plus(std::time::Duration::from_secs(5000));
-    bench.run();
-    let exit = &bench.tick(1).exit;
-    assert_eq!((exit.duration_ms, exit.usage, exit.at_least), (7000, Usage::default(), false));
-}
-
-#[test]
-fn what_a_peer_had_used_before_a_crash_is_charged_as_a_lower_bound() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.begin();
-    bench.until(|b| b.m.state.open.is_some());
-    bench.crash();
-    bench.left.usage = Usage { tokens: Some(Tokens(900)), usd: Usd::from_f64(0.5) };
-    bench.run();
-    let exit = &bench.tick(1).exit;
-    assert!(exit.usage == bench.left.usage && exit.at_least, "{exit:?}");
-    assert!(bench.m.state.spent.tokens.0 >= 900 && bench.m.state.spent.usd >= Usd::from_f64(0.5).unwrap());
-}
-
-#[test]
 fn a_turn_whose_work_cannot_be_taken_in_is_a_failed_tick_and_the_loop_goes_on() {
     let mut bench = Bench::new("ann bob");
     bench.cfg.max_ticks = Some(3);
@@ -326,31 +171,6 @@ fn a_turn_whose_work_cannot_be_taken_in_is_a_failed_tick_and_the_loop_goes_on() 
     assert!(!tick.success && tick.soft_fail_reason.as_deref().unwrap().contains("cannot be read"));
     assert_eq!(tick.outcome, peers_model::record::TickOutcome::PeerFailed);
     assert!(tick.warnings_emitted[0].contains("cannot be read"), "the next one is told");
-}
-
-#[test]
-fn who_is_not_logged_in_needs_the_operator_though_the_work_is_lost() {
-    let mut bench = Bench::new("ann bob");
-    bench.world.unreadable = Some("the work of tick 1 cannot be read".into());
-    bench.play([Turn::commit("work", "wip").exit(ExitClass::Nonzero, ApiClass::Auth)]);
-    assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("ann")));
-    let tick = bench.tick(1);
-    assert_eq!(tick.outcome, peers_model::record::TickOutcome::NeedsOperator);
-    let why = tick.soft_fail_reason.as_deref().unwrap();
-    assert!(why.starts_with("it is not logged in") && why.contains("cannot be read"), "{why}");
-}
-
-#[test]
-fn a_run_that_ends_after_its_gates_have_answered_leaves_no_doubt_about_what_comes_next() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    // The cap is found out when the verdicts of the last survey are in.
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert!(!bench.exits()[0].in_gates);
-    bench.world.operator_commits("by hand");
-    bench.world.arrived_weaken = vec!["1 fewer tests in tests/a.py".into()];
-    assert_eq!(bench.run(), StopReason::MaxTicks, "an operator may edit tests between runs");
-    assert!(seen(&bench).is_empty());
 }
 
 #[test]

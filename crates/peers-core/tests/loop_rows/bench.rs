@@ -395,18 +395,6 @@ impl Bench {
         }
     }
 
-    /// Of the gates that run, only this one answers before they are ended.
-    pub(crate) fn answer_only(&mut self, id: &str) {
-        let key = self.world.at();
-        let key = TreeKey { head: key.head, tree: key.worktree };
-        let judged = self.one_judged(&goal(id), &key, Place::Pristine);
-        for event in &mut self.queue {
-            if let Event::Judged { verdicts, .. } = event {
-                *verdicts = vec![judged.clone()];
-            }
-        }
-    }
-
     /// What runs beside the peer answers now.
     pub(crate) fn release_behind(&mut self) {
         let event = self.behind.take().expect("gates run beside the peer");
@@ -530,17 +518,6 @@ impl Bench {
             _ => None,
         };
         self.effects.iter().filter_map(run).collect()
-    }
-
-    /// Who was said to be at a cap of its own, in order, and at which.
-    pub(crate) fn capped(&self) -> Vec<(String, String)> {
-        let of = |effect: &Effect| match effect {
-            Effect::Tell(peers_core::machine::Notice::PeerCapped { peer, reached }) => {
-                Some((peer.to_string(), reached.clone()))
-            }
-            _ => None,
-        };
-        self.effects.iter().filter_map(of).collect()
     }
 
     /// Warnings of the loop, ever.

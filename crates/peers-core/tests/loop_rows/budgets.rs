@@ -6,14 +6,13 @@ use std::time::Duration;
 use peers_core::budget::{self, Caps, GivenUsd};
 use peers_core::machine::{Effect, Notice};
 use peers_model::config::{Budget, PeerBudget, PositiveUsd, UsdMode};
-use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
+use peers_model::outcome::{BudgetKind, StopReason};
 use peers_model::record::{Cap, CapSet, OperatorOp, OperatorRecord};
-use peers_model::review::SoftRule;
 use peers_model::verdict::Place;
 use peers_model::{Timestamp, Usd};
 
 use crate::bench::Bench;
-use crate::world::{Gate, Turn, goal, peer};
+use crate::world::{Turn, goal, peer};
 
 fn dollars(n: u64) -> Usd {
     Usd::from_micros(n * 1_000_000)
@@ -61,42 +60,6 @@ fn row_58_each_budget_stops_at_its_limit_and_the_last_tree_is_judged_once() {
             "{kind:?}"
         );
     }
-}
-
-#[test]
-fn row_58_one_short_of_a_limit_is_not_at_it() {
-    let mut bench = Bench::new("ann bob");
-    bench.budget(|b| b.max_tokens = NonZeroU64::new(301));
-    bench.play((0..9).map(|_| costly()));
-    bench.run();
-    assert_eq!(bench.ticks().len(), 4);
-}
-
-#[test]
-fn row_58_a_run_that_starts_at_its_limit_judges_once_and_runs_nobody() {
-    let mut bench = Bench::new("ann bob");
-    bench.budget(|b| b.max_iterations = NonZeroU64::new(1));
-    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
-    let before = bench.judged(Place::Live).len();
-    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
-    assert_eq!(bench.ticks().len(), 1);
-    assert_eq!(bench.judged(Place::Live).len(), before + 1);
-}
-
-#[test]
-fn row_58_gate_time_counts_as_run_time_and_waiting_does_not() {
-    let mut bench = Bench::new("ann bob");
-    bench.gate_ms = 10_000;
-    bench.budget(|b| b.max_runtime_s = NonZeroU64::new(30));
-    bench.play((0..9).map(|_| Turn::nothing().takes(10_000)));
-    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxRuntime));
-    assert_eq!(bench.ticks().len(), 1, "gates, the peer, gates again: 30 s");
-    let mut bench = Bench::new("ann bob");
-    bench.budget(|b| b.max_runtime_s = NonZeroU64::new(15));
-    bench.cfg.max_ticks = Some(3);
-    bench.play((0..2).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::Transient).takes(1)));
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.waits.len(), 1);
 }
 
 #[test]
@@ -156,37 +119,6 @@ fn row_58_money_hard_stops_warn_warns_once_and_off_says_nothing() {
     let mut off = usd(UsdMode::Off);
     assert_eq!(off.run(), StopReason::MaxTicks);
     assert_eq!((off.ticks().len(), off.warned("money cap")), (6, 0));
-}
-
-#[test]
-fn row_58_a_raised_cap_warns_anew_and_the_same_one_does_not() {
-    let mut bench = usd(UsdMode::Warn);
-    bench.run();
-    bench.play((0..3).map(|_| costly()));
-    bench.cfg.max_ticks = Some(1);
-    bench.run();
-    assert_eq!(bench.warned("money cap"), 1);
-    bench.budget(|b| b.max_usd = Some(PositiveUsd(dollars(8))));
-    bench.cfg.max_ticks = Some(2);
-    bench.run();
-    assert_eq!(bench.warned("money cap"), 2);
-}
-
-#[test]
-fn row_58_auto_is_hard_because_nobody_knows_how_peers_are_billed() {
-    let mut bench = usd(UsdMode::Auto);
-    assert_eq!(bench.cfg.caps.usd_mode, UsdMode::Hard);
-    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxUsd));
-}
-
-#[test]
-fn row_58_a_tick_is_told_what_run_time_is_left() {
-    let mut bench = Bench::new("ann bob");
-    bench.budget(|b| b.max_runtime_s = NonZeroU64::new(25));
-    bench.play((0..3).map(|_| costly()));
-    bench.run();
-    let left = |e: &Effect| if let Effect::RunPeer(l) = e { Some(l.runtime_left_s) } else { None };
-    assert_eq!(bench.effects.iter().filter_map(left).collect::<Vec<_>>(), [Some(25), Some(15), Some(5)]);
 }
 
 #[test]
@@ -280,27 +212,6 @@ fn every_cap_can_be_set_and_of_it_and_the_money_of_the_command_line_the_later_wo
 }
 
 #[test]
-fn time_wasted_is_kept_for_the_last_twenty_failures() {
-    let mut bench = Bench::new("ann");
-    bench.gate("tests-pass", Gate::Red);
-    bench.cfg.rules.recovery_interval = 0;
-    bench.cfg.rules.max_retries = 99;
-    bench.cfg.max_ticks = Some(25);
-    // Half failures with a success in each window keep her in the loop.
-    for n in 0..25 {
-        bench.play([if n % 5 == 0 {
-            costly()
-        } else {
-            Turn::commit(&format!("wip {n}"), "wip").takes(1000)
-        }]);
-    }
-    bench.run();
-    let spent = &bench.m.state.spent;
-    assert_eq!((spent.wasted_ms, spent.wasted.len()), (20_000, 20));
-    assert_eq!(spent.peer_ms, 70_000);
-}
-
-#[test]
 fn row_58_no_turn_begins_after_the_deadline_and_a_running_one_is_cut_at_it() {
     let mut bench = Bench::new("ann bob");
     let deadline = bench.now.plus(Duration::from_mins(1));
@@ -355,28 +266,6 @@ fn row_58_a_peer_over_its_own_cap_takes_no_more_turns_and_the_run_ends_when_none
     assert_eq!(turns, ["ann", "bob", "ann", "bob", "ann", "bob"]);
 }
 
-#[test]
-fn a_peer_that_reaches_its_own_cap_is_named_once_and_at_the_start_of_each_run_and_by_the_stop() {
-    let mut bench = Bench::new("ann bob");
-    bench.budget(|b| {
-        let cap = |n| PeerBudget { max_tokens: NonZeroU64::new(n), max_usd: None };
-        b.per_peer = [(peer("ann"), cap(150)), (peer("bob"), cap(400))].into();
-    });
-    bench.cfg.max_ticks = Some(5);
-    bench.play((0..9).map(|_| costly()));
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    let ann = ("ann".to_owned(), "`budget.per_peer.ann.max_tokens` (200 of 150)".to_owned());
-    assert_eq!(bench.capped(), std::slice::from_ref(&ann));
-    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::PerPeer));
-    let bob = ("bob".to_owned(), "`budget.per_peer.bob.max_tokens` (400 of 400)".to_owned());
-    assert_eq!(bench.capped(), [ann.clone(), ann, bob]);
-    let exits = bench.exits();
-    assert_eq!(
-        exits.last().unwrap().detail,
-        "ann reached `budget.per_peer.ann.max_tokens` (200 of 150); bob reached `budget.per_peer.bob.max_tokens` (400 of 400)"
-    );
-}
-
 /// Two peers under a cap of 3.50 dollars: a turn of ann costs a dollar, one of bob has no price.
 fn half_priced(change: impl FnOnce(&mut Budget)) -> Bench {
     let mut bench = Bench::new("ann bob");
@@ -400,19 +289,6 @@ fn passed_over(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn row_58_money_that_admits_no_priced_turn_ends_a_run_whose_other_peer_nothing_would_stop() {
-    let mut bench = half_priced(|_| {});
-    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxUsd));
-    assert_eq!(bench.order(), "ann bob ann bob ann");
-    let said = bench.exits().last().unwrap().detail.clone();
-    assert!(
-        said.contains("$0.50 are left of `budget.max_usd`") && said.contains("bob has no price"),
-        "{said}"
-    );
-    assert_eq!(passed_over(&bench), ["ann"]);
-}
-
-#[test]
 fn row_58_a_peer_without_a_price_goes_on_below_a_cap_of_tokens_and_who_is_passed_over_is_told_once() {
     let own = || PeerBudget { max_tokens: NonZeroU64::new(100_000), max_usd: None };
     let caps: [fn(&mut Budget, PeerBudget); 2] =
@@ -422,23 +298,4 @@ fn row_58_a_peer_without_a_price_goes_on_below_a_cap_of_tokens_and_who_is_passed
         assert_eq!(bench.run(), StopReason::MaxTicks);
         assert_eq!((bench.ticks().len(), passed_over(&bench)), (12, vec!["ann".to_owned()]));
     }
-}
-
-#[test]
-fn row_58_a_stop_for_a_missing_answer_names_the_cap_that_bound() {
-    let mut bench = half_priced(|b| b.max_tokens = NonZeroU64::new(100_000));
-    bench.gate("tests-pass", Gate::At("good"));
-    bench.soft("docs-read", SoftRule::Other { needed: 1 });
-    // The last change is bob's, so ann is asked, and has no money left.
-    bench.script.clear();
-    let turn =
-        |n: u64, usd: bool| Turn::handoff(&format!("work {n}")).uses(Some(100), usd.then(|| dollars(1)));
-    bench.play([turn(0, true), turn(1, false), turn(2, true), turn(3, false), turn(4, true)]);
-    bench.play([Turn::handoff("good").uses(Some(100), None)]);
-    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxUsd));
-    let said = bench.exits().last().unwrap().detail.clone();
-    assert!(
-        said.starts_with("only an answer of ann is missing: $0.50 are left of `budget.max_usd`"),
-        "{said}"
-    );
 }

@@ -42,14 +42,6 @@ fn complete_is_impossible_without_a_real_gate() {
 }
 
 #[test]
-fn complete_is_impossible_without_any_gate() {
-    let mut bench = Bench::converging();
-    bench.cfg.rules.gates.clear();
-    bench.cfg.allow_no_gates = true;
-    assert_eq!(bench.incomplete(), Standing::Red);
-}
-
-#[test]
 fn complete_is_impossible_without_green_at_the_final_tree() {
     let mut bench = Bench::converging();
     // Green at one tree on the way, which is not where it ends.
@@ -145,15 +137,6 @@ fn a_gate_is_counted_green_only_at_the_tree_that_was_judged() {
 }
 
 #[test]
-fn a_moved_tree_is_looked_at_again_first() {
-    let mut bench = Bench::green();
-    bench.world.restless = 2;
-    assert_eq!(bench.run(), StopReason::Complete);
-    let gates = |r: &&Record| matches!(r, Record::Gates(_));
-    assert_eq!(bench.log.iter().filter(gates).count(), 2, "at the start and after the skeptic's commit");
-}
-
-#[test]
 fn row_68_the_last_allowed_tick_may_complete() {
     let mut bench = Bench::green();
     bench.cfg.max_ticks = Some(1);
@@ -201,17 +184,6 @@ fn row_69_a_red_proof_is_told_and_the_loop_goes_on() {
     assert!(bench.prompts()[1].contains(&format!("`tests-pass`: {word}")));
     assert!(bench.prompts()[1].contains("it is red"), "with what it said there");
     assert!(!bench.started()[1].skeptic, "an ordinary turn: there is something to do");
-}
-
-#[test]
-fn row_69_a_red_proof_counts_as_a_red_of_its_gate() {
-    let mut bench = Bench::green();
-    bench.gate("tests-pass", Gate::ProofRed);
-    bench.cfg.stuck_after = 2;
-    bench.cfg.stuck_gates = vec![goal("tests-pass")];
-    bench.play([Turn::skeptic(), Turn::handoff("another"), Turn::skeptic()]);
-    assert_eq!(bench.run(), StopReason::StuckGate(goal("tests-pass")));
-    assert_eq!((bench.ticks().len(), bench.judged(Place::Pristine).len()), (3, 2));
 }
 
 #[test]
@@ -288,18 +260,6 @@ fn row_69_a_proof_that_setup_lost_stands_in_its_run_and_is_taken_again_in_the_ne
 }
 
 #[test]
-fn row_69_what_was_skipped_for_a_gate_that_was_not_judged_is_proved_with_it_in_the_next_run() {
-    let mut bench = Bench::green();
-    bench.gate("tests-pass", Gate::ProofCannot);
-    bench.gate("lint-clean", Gate::ProofSkipped);
-    assert_eq!(bench.run(), StopReason::ParkedProof);
-    bench.gate("tests-pass", Gate::Green);
-    bench.gate("lint-clean", Gate::Green);
-    assert_eq!(bench.run(), StopReason::Complete);
-    assert_eq!(bench.judged(Place::Pristine)[1].0, [goal("tests-pass"), goal("lint-clean")]);
-}
-
-#[test]
 fn row_69_a_gate_marked_live_is_exempt_and_named() {
     let mut bench = Bench::green();
     bench.gate("tests-pass", Gate::ProofRed);
@@ -314,27 +274,6 @@ fn row_69_a_gate_marked_live_is_exempt_and_named() {
     assert!(
         bench.judged(Place::Pristine).iter().skip(1).all(|(gates, _)| !gates.contains(&goal("tests-pass")))
     );
-}
-
-#[test]
-fn row_69_a_gate_marked_live_must_still_be_green_where_people_work() {
-    let mut bench = Bench::green();
-    bench.gate("tests-pass", Gate::Red);
-    bench.gate("lint-clean", Gate::Green);
-    bench.rule("tests-pass").tree = TreeChoice::Live;
-    assert_eq!(bench.incomplete(), Standing::Red);
-}
-
-#[test]
-fn row_69_a_changed_definition_is_proved_anew() {
-    let mut bench = Bench::green();
-    bench.gate("tests-pass", Gate::ProofRed);
-    bench.cfg.max_ticks = Some(1);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    bench.gate("tests-pass", Gate::Green);
-    bench.rule("tests-pass").digest = "with a setup".into();
-    assert_eq!(bench.run(), StopReason::Complete);
-    assert_eq!(bench.ticks().len(), 1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use peers_core::machine::{Effect, Event, Phase};
 use peers_model::config::Comm;
 use peers_model::outcome::{ApiClass, ExitClass, StopReason};
-use peers_model::record::{CorrectionKind, Record, TickOutcome};
+use peers_model::record::{CorrectionKind, TickOutcome};
 use peers_model::review::SoftRule;
 
 use crate::bench::Bench;
@@ -243,33 +243,6 @@ fn row_67_turns_that_do_not_hand_off_leave_nothing_in_a_dry_run_either() {
 }
 
 #[test]
-fn row_67_a_cheating_turn_of_a_dry_run_is_put_back_without_a_commit_of_ours() {
-    let text = handoff_text("", "");
-    let cheat = |label: &str| Turn::commit(label, &text).diff(vec![crate::cheating::test_file()]);
-    let mut bench = dry();
-    bench.cfg.rules.peers.truncate(1);
-    bench.cfg.rules.dry_run = false;
-    bench.cfg.max_ticks = Some(1);
-    bench.play([cheat("one"), cheat("two"), cheat("three")]);
-    bench.run();
-    assert!(bench.tick(1).prewarned);
-    bench.cfg.rules.dry_run = true;
-    let before = bench.world.at();
-    bench.run();
-    let tick = bench.tick(2);
-    assert!(!tick.success && tick.own.is_empty() && tick.corrected == Some(CorrectionKind::Reset));
-    assert_eq!(bench.world.at(), before);
-}
-
-#[test]
-fn row_67_a_turn_that_left_nothing_needs_no_reset() {
-    let mut bench = dry();
-    bench.play([Turn::nothing(), Turn::nothing()]);
-    bench.run();
-    assert!(bench.ticks().iter().all(|t| t.corrected.is_none() && t.salvage.is_none()));
-}
-
-#[test]
 fn row_67_a_dry_run_moves_no_bookmark_and_delivers_no_message() {
     let mut bench = hybrid();
     bench.cfg.max_ticks = Some(1);
@@ -286,49 +259,12 @@ fn row_67_a_dry_run_moves_no_bookmark_and_delivers_no_message() {
 }
 
 #[test]
-fn row_67_a_dry_run_takes_no_warning_sets_no_mark_and_sends_no_message() {
-    let text = handoff_text("", "");
-    let mut bench = hybrid();
-    bench.cfg.max_ticks = Some(1);
-    bench.play([Turn::says("", "").leaves("untidy")]);
-    bench.run();
-    let (warnings, messages) = (bench.m.state.warnings.clone(), bench.m.state.messages.clone());
-    assert!(!warnings.is_empty());
-    bench.cfg.rules.dry_run = true;
-    let weak = Turn::commit("one", &text).diff(vec![crate::cheating::test_file()]);
-    bench.play([weak.publishes(&["bob-to-ann/000001-a.md"])]);
-    bench.run();
-    assert!(bench.tick(2).prewarned);
-    assert!(bench.m.state.warnings.starts_with(&warnings), "they are for a turn that counts");
-    assert_eq!(bench.m.state.messages, messages);
-    assert!(!bench.health("bob").prewarned);
-}
-
-#[test]
 fn row_67_a_dry_run_never_completes_on_a_skeptic_of_its_own() {
     let mut bench = Bench::green();
     bench.cfg.rules.dry_run = true;
     bench.cfg.max_ticks = Some(5);
     assert_eq!(bench.run(), StopReason::MaxTicks, "nor is it stuck on one");
     assert!(bench.m.state.skeptic.passed.is_empty());
-}
-
-#[test]
-fn row_67_whatever_the_record_of_a_dry_tick_says_no_review_of_it_is_kept() {
-    let reviewed = |dry_run: bool| {
-        let mut bench = dry();
-        bench.cfg.rules.dry_run = false;
-        bench.play([Turn::review("docs-read", true)]);
-        bench.begin();
-        bench.until(|b| b.m.state.open.is_some());
-        let mut state = bench.m.state.clone();
-        state.rules.dry_run = dry_run;
-        bench.until(|b| b.ticks().len() == 1);
-        let record = Record::Tick(Box::new(bench.tick(1).clone()));
-        state.apply(bench.now, Some(&bench.cfg.run_id), &record).unwrap();
-        state.soft.values().map(|s| s.history.len()).sum::<usize>()
-    };
-    assert_eq!((reviewed(false), reviewed(true)), (1, 0));
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Peers that fail: who is left out, who comes back, who waits.
 
-use peers_core::machine::{Effect, Notice};
-use peers_core::state::{PeerHealth, PeerState};
-use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, Matched, StopReason};
-use peers_model::record::TickOutcome;
+use peers_core::machine::Effect;
+use peers_core::state::PeerState;
+use peers_model::outcome::{ApiClass, ExitClass, Matched, StopReason};
 
 use crate::bench::Bench;
 use crate::world::{Turn, handoff_text, peer};
@@ -53,36 +52,6 @@ fn row_12_three_real_failures_degrade() {
     assert_eq!(why, "its last 3 turns failed (the last one: its process ended as process-fail)");
     assert_eq!(bench.tick(2).peer_state_after, "healthy");
     assert_eq!(bench.tick(3).peer_state_after, "degraded");
-}
-
-#[test]
-fn a_peer_that_gets_worse_is_told_as_what_it_is() {
-    let told = |turn: &dyn Fn() -> Turn| {
-        let mut bench = Bench::new("ann bob");
-        bench.cfg.rules.max_retries = 9;
-        bench.cfg.max_ticks = Some(3);
-        bench.play((0..3).map(|_| turn()));
-        bench.run();
-        let state = |effect: &Effect| match effect {
-            Effect::Tell(Notice::PeerDegraded { state, .. }) => Some(*state),
-            _ => None,
-        };
-        bench.effects.iter().filter_map(state).collect::<Vec<_>>()
-    };
-    assert_eq!(told(&failing), [PeerState::Degraded]);
-    let refused = || Turn::fails(ExitClass::Nonzero, ApiClass::Auth);
-    assert_eq!(told(&refused), [PeerState::Unavailable]);
-}
-
-#[test]
-fn row_12_half_failures_and_whole_ones_add_up() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.rules.max_retries = 9;
-    bench.play([Turn::commit("a", "wip"), Turn::commit("b", "wip"), failing()]);
-    bench.play([failing()]);
-    bench.begin();
-    bench.until(|b| b.health("ann").state == PeerState::Degraded);
-    assert_eq!(bench.ticks().len(), 4, "0.5 + 0.5 + 1 + 1");
 }
 
 #[test]
@@ -139,18 +108,6 @@ fn row_42_a_spare_goes_only_when_all_others_are_out() {
 }
 
 #[test]
-fn row_42_a_spare_is_not_preferred_as_skeptic_either() {
-    let mut bench = Bench::green();
-    bench.cfg.rules.peers = Bench::bare("ann SPARE").cfg.rules.peers;
-    // `ann` wrote the newest change; the spare would be the other pair of eyes.
-    bench.gate("tests-pass", crate::world::Gate::At("good"));
-    bench.play([Turn::handoff("good")]);
-    assert_eq!(bench.run(), StopReason::Complete);
-    assert_eq!(bench.order(), "ann ann");
-    assert!(bench.started()[1].skeptic);
-}
-
-#[test]
 fn row_43_when_all_are_degraded_the_run_ends_and_a_restart_heals() {
     let mut bench = Bench::new("ann bob");
     bench.cfg.max_ticks = Some(20);
@@ -171,73 +128,6 @@ fn row_43_when_all_are_degraded_the_run_ends_and_a_restart_heals() {
         assert_eq!(bench.health(name).state, PeerState::Healthy, "{name}");
         assert!(bench.ticks().iter().skip(6).any(|t| t.peer.as_str() == name), "{name} went at once");
     }
-}
-
-#[test]
-fn row_43_a_restart_with_the_cause_still_there_ends_again_after_one_turn_each() {
-    let mut bench = Bench::new("ann bob");
-    bench.play((0..8).map(|_| failing()));
-    assert_eq!(bench.run(), StopReason::AllPeersDegraded);
-    assert_eq!(bench.run(), StopReason::AllPeersDegraded);
-    assert_eq!(bench.ticks().len(), 8);
-}
-
-#[test]
-fn row_43_a_restart_gives_a_turn_to_one_that_is_degraded_beside_others() {
-    let mut bench = ann_degraded("ann bob");
-    bench.cfg.max_ticks = Some(4);
-    assert_eq!(bench.finish(), StopReason::MaxTicks);
-    assert_eq!(bench.order(), "ann ann ann bob");
-    bench.cfg.max_ticks = Some(2);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.order(), "ann ann ann bob ann bob");
-    assert_eq!(bench.health("ann").state, PeerState::Healthy);
-}
-
-#[test]
-fn row_43_turns_that_are_a_run_each_do_not_bring_back_who_is_degraded() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.play((0..3).map(|_| failing()));
-    for _ in 0..6 {
-        assert_eq!(bench.run(), StopReason::MaxTicks);
-    }
-    assert_eq!(bench.order(), "ann ann ann bob bob bob");
-}
-
-#[test]
-fn row_43_a_recovery_turn_stays_due_when_it_was_cut_short_or_rate_limited() {
-    for neutral in [limited(), Turn::fails(ExitClass::Interrupted, ApiClass::None)] {
-        let mut bench = Bench::new("ann bob");
-        bench.play((0..6).map(|_| failing()));
-        assert_eq!(bench.run(), StopReason::AllPeersDegraded);
-        bench.play([neutral.clone(), neutral]);
-        bench.cfg.max_ticks = Some(8);
-        assert_eq!(
-            bench.run(),
-            StopReason::MaxTicks,
-            "nobody has failed since the operator started it again"
-        );
-        // No time passes but in waits, so one that waits longer may still have its turn before it.
-        let (ann, bob) = (bench.health("ann"), bench.health("bob"));
-        let fine = |health: &PeerHealth| health.state == PeerState::Healthy || health.recovery_due;
-        assert!(fine(&ann) && fine(&bob), "{ann:?} {bob:?}");
-        assert!(ann.state == PeerState::Healthy || bob.state == PeerState::Healthy);
-    }
-}
-
-#[test]
-fn row_43_two_dead_peers_under_default_caps_stop_on_the_failure_cap() {
-    let mut bench = Bench::new("ann bob");
-    bench.budget(|b| b.max_consecutive_failures = std::num::NonZeroU32::new(5));
-    bench.play((0..9).map(|_| failing()));
-    assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxConsecutiveFailures));
-    assert_eq!(bench.ticks().len(), 5);
-    // A new run measures its own streak.
-    bench.cfg.max_ticks = Some(1);
-    bench.script.clear();
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.ticks().len(), 6);
 }
 
 #[test]
@@ -329,29 +219,6 @@ fn row_44_the_wait_is_durable_before_it_begins_and_outlives_a_crash() {
     bench.run();
     assert_eq!(bench.waits.len(), 1);
     assert!((12_000..=18_000).contains(&bench.waits[0]), "{:?}", bench.waits);
-}
-
-#[test]
-fn row_44_a_timer_that_rings_early_changes_nothing() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(3);
-    bench.play([limited(), limited()]);
-    bench.begin();
-    bench.until(|b| b.effects.iter().any(|e| matches!(e, Effect::SetTimer(_))));
-    bench.feed(peers_core::machine::Event::Timer);
-    assert_eq!(bench.finish(), StopReason::MaxTicks);
-    assert_eq!(bench.waits.len(), 1);
-    assert!((12_000..=18_000).contains(&bench.waits[0]), "{:?}", bench.waits);
-}
-
-#[test]
-fn a_rate_limit_after_a_complete_handoff_is_a_success() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.play([Turn::commit("work", &handoff_text("", "")).exit(ExitClass::Nonzero, ApiClass::Transient)]);
-    bench.run();
-    assert_eq!((bench.tick(1).outcome, bench.tick(1).rescued), (TickOutcome::Handoff, true));
-    assert!(bench.health("ann").not_before.is_some(), "its next turn would be refused");
 }
 
 #[test]

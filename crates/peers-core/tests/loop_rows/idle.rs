@@ -7,7 +7,7 @@ use peers_model::record::Record;
 use peers_model::review::SoftRule;
 
 use crate::bench::Bench;
-use crate::world::{Gate, Habit, Turn, goal, source};
+use crate::world::{Gate, Habit, Turn, source};
 
 /// Two peers; three ticks each may get nowhere.
 fn idle(gate: Gate) -> Bench {
@@ -123,15 +123,6 @@ fn row_56_a_passed_review_every_fifth_tick_keeps_a_green_loop_going() {
 }
 
 #[test]
-fn row_56_a_pass_that_is_only_said_again_is_no_progress() {
-    let mut bench = idle(Gate::Green);
-    bench.soft("docs-read", SoftRule::Both { needed: 2 });
-    bench.soft("docs-good", SoftRule::Other { needed: 1 });
-    bench.play((0..60).map(|_| reviews(true)));
-    stops_after(&mut bench, 8);
-}
-
-#[test]
 fn row_56_a_blocking_bug_that_is_opened_or_closed_is_progress_once() {
     let mut bench = idle(Gate::Red);
     bench.play((0..40).map(|n| {
@@ -158,18 +149,6 @@ fn row_56_more_green_gates_than_ever_are_progress_and_a_gate_that_comes_and_goes
 }
 
 #[test]
-fn row_56_a_long_review_interval_delays_no_question_that_alone_is_missing() {
-    let mut bench = idle(Gate::Green);
-    bench.soft("docs-read", SoftRule::Other { needed: 1 });
-    bench.cfg.rules.soft[0].every = 10;
-    // The first answers are lost.
-    bench.play((0..2).map(|_| Turn::says("", "")));
-    bench.habit = Habit::Good("start");
-    assert_eq!(bench.run(), StopReason::Complete);
-    assert!(bench.ticks().len() <= 5, "{}", bench.order());
-}
-
-#[test]
 fn row_56_ticks_that_count_for_nobody_are_no_standstill() {
     let limited = || Turn::fails(ExitClass::Nonzero, ApiClass::UsageCap);
     let mut bench = idle(Gate::Red);
@@ -181,31 +160,6 @@ fn row_56_ticks_that_count_for_nobody_are_no_standstill() {
     bench.cfg.max_wait_s = 10_000_000;
     bench.play((0..20).map(|_| limited()));
     stops_after(&mut bench, 26);
-}
-
-#[test]
-fn row_56_single_ticks_continue_the_count_and_a_new_run_begins_it() {
-    let mut bench = idle(Gate::Red);
-    bench.cfg.max_ticks = Some(1);
-    for _ in 0..5 {
-        assert_eq!(bench.run(), StopReason::MaxTicks);
-    }
-    assert_eq!(bench.m.state.standstill.ticks, 5);
-    // The sixth is the last; at its end the tick cap comes first, and the next one says so before its turn.
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    stops_after(&mut bench, 6);
-    bench.cfg.max_ticks = Some(60);
-    stops_after(&mut bench, 12);
-}
-
-#[test]
-fn row_56_a_watched_gate_comes_before_a_standstill_and_its_red_proof_counts_by_ticks() {
-    let mut bench = idle(Gate::ProofRed);
-    bench.habit = Habit::Good("start");
-    bench.cfg.stuck_gates = vec![goal("own")];
-    bench.cfg.stuck_after = 5;
-    assert_eq!(bench.run(), StopReason::StuckGate(goal("own")));
-    assert_eq!(bench.ticks().len(), 5, "the skeptic's turn, after which the proof was red, and four more");
 }
 
 #[test]

@@ -139,14 +139,6 @@ fn a_turn_cannot_fill_its_record_with_warnings() {
 }
 
 #[test]
-fn a_weakening_is_not_drowned_by_other_warnings() {
-    let trailers = rejected(100);
-    let bench = ann(vec![Turn::commit("one", &handoff_text("", &trailers)).diff(weaker()).leaves("untidy")]);
-    let said = &bench.tick(1).warnings_emitted;
-    assert!(said[0].starts_with(WEAKENED) && said[1].starts_with("uncommitted changes"), "{said:?}");
-}
-
-#[test]
 fn of_many_reviews_of_a_goal_in_one_turn_the_last_is_kept() {
     let mut bench = Bench::new("ann bob");
     bench.soft("docs-read", peers_model::review::SoftRule::Other { needed: 1 });
@@ -215,13 +207,4 @@ fn row_47_an_acknowledged_revert_lets_the_weakening_be_made_again() {
     assert_eq!(bench.tick(2).corrected, Some(CorrectionKind::Revert));
     assert!(bench.tick(3).prewarned && bench.tick(3).corrected.is_none());
     assert_eq!(bench.tick(4).corrected, Some(CorrectionKind::Revert));
-}
-
-#[test]
-fn row_47_an_acknowledgement_of_another_tick_grants_nothing() {
-    for (at, acked) in [(2, 7), (3, 1)] {
-        let bench = acknowledged(3, at, acked);
-        assert_eq!(bench.tick(3).corrected, Some(CorrectionKind::Revert), "{at} {acked}");
-        assert_eq!(bench.tick(2).corrected, Some(CorrectionKind::Revert), "{at} {acked}");
-    }
 }

@@ -1,10 +1,9 @@
 //! Soft goals: which reviews count, whose, and for how long.
 
-use peers_core::converge::{self, Standing};
-use peers_model::GoalId;
+use peers_core::converge;
 use peers_model::outcome::StopReason;
 use peers_model::review::SoftRule;
-use peers_model::verdict::{Place, TreeKey};
+use peers_model::verdict::Place;
 
 use crate::bench::Bench;
 use crate::world::{Gate, Habit, Turn, goal, handoff_text};
@@ -74,91 +73,6 @@ fn row_50_a_review_in_a_turn_without_a_handoff_still_counts() {
 }
 
 #[test]
-fn row_51_one_peer_counts_once_and_two_count_twice() {
-    let passes = |n: usize, names: &str| {
-        let mut turns = Vec::new();
-        for name in names.split(' ') {
-            // Who is not to review passes the turn on.
-            turns.push(if name == "-" {
-                Turn::says("", "")
-            } else {
-                Turn::review("docs-read", name == "yes")
-            });
-        }
-        assert_eq!(turns.len(), n);
-        bench("ann bob", OTHER, turns)
-    };
-    let same = passes(3, "yes - yes");
-    assert_eq!((same.consensus(), same.agreed()), (1, false));
-    let two = passes(2, "yes yes");
-    assert_eq!((two.consensus(), two.agreed()), (2, true));
-    let between = passes(2, "yes no");
-    assert_eq!((between.consensus(), between.agreed()), (0, false));
-    let after = passes(3, "yes no yes");
-    assert!(!after.agreed(), "the objection stands until its author passes");
-}
-
-#[test]
-fn row_51_a_quorum_needs_distinct_reviewers() {
-    let rule = SoftRule::Quorum { pass: 2, of: 3 };
-    let by_one = bench("ann", rule, vec![Turn::review("docs-read", true); 3]);
-    assert!(!by_one.agreed());
-    let by_three = bench("ann bob cyd", rule, vec![Turn::review("docs-read", true); 3]);
-    assert!(by_three.agreed());
-}
-
-#[test]
-fn row_51_the_word_of_the_author_alone_is_never_enough() {
-    let mut bench = Bench::new("ann bob");
-    bench.soft("docs-read", SoftRule::Other { needed: 1 });
-    bench.cfg.max_ticks = Some(3);
-    bench.play([Turn::handoff("new"), Turn::says("", ""), Turn::review("docs-read", true)]);
-    bench.run();
-    assert_eq!(bench.order(), "ann bob ann");
-    assert!(!bench.agreed(), "ann wrote it");
-    bench.cfg.max_ticks = Some(1);
-    bench.play([Turn::review("docs-read", true)]);
-    bench.run();
-    assert!(bench.agreed(), "bob passed it too");
-}
-
-#[test]
-fn row_52_a_change_makes_the_consensus_stale_and_an_unrelated_one_does_not() {
-    for (whole_tree, fresh) in [(true, false), (false, true)] {
-        let mut bench = Bench::new("ann bob");
-        bench.world.whole_tree = whole_tree;
-        bench.soft("docs-read", OTHER);
-        bench.cfg.max_ticks = Some(3);
-        bench.play([Turn::review("docs-read", true), Turn::review("docs-read", true), Turn::handoff("new")]);
-        bench.begin();
-        bench.until(|b| b.ticks().len() == 2);
-        assert!(bench.agreed());
-        bench.finish();
-        assert_eq!(bench.agreed(), fresh, "about the whole tree: {whole_tree}");
-    }
-}
-
-#[test]
-fn row_52_a_change_by_hand_between_turns_makes_it_stale_too() {
-    let mut bench = bench("ann bob", OTHER, vec![Turn::review("docs-read", true); 2]);
-    assert!(bench.agreed());
-    bench.world.operator_commits("by hand");
-    assert!(!bench.agreed());
-}
-
-#[test]
-fn row_52_stale_consensus_keeps_the_loop_from_completing() {
-    let mut bench = Bench::converging();
-    bench.habit = Habit::NoReview("good");
-    // Both pass the tree of the start; then it changes.
-    bench.play([Turn::review("docs-read", true), Turn::review("docs-read", true)]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    let facts = bench.world.facts(&bench.m.state);
-    let standing = converge::standing(&bench.cfg, &bench.m.state, &facts);
-    assert_eq!(standing, Standing::SoftPending(vec![goal("docs-read")]));
-}
-
-#[test]
 fn a_review_is_asked_for_only_where_it_can_help_and_not_too_often() {
     let mut bench = Bench::new("ann bob");
     bench.soft("docs-read", SoftRule::Other { needed: 2 });
@@ -168,26 +82,6 @@ fn a_review_is_asked_for_only_where_it_can_help_and_not_too_often() {
     bench.run();
     let asked: Vec<u64> = bench.started().iter().filter(|s| !s.asked.is_empty()).map(|s| s.tick.0).collect();
     assert_eq!(asked, [1, 2, 6], "ann has passed; bob is asked every four ticks");
-}
-
-#[test]
-fn a_review_out_of_turn_is_not_counted_and_told_so() {
-    let rule = SoftRule::Alternating { needed: 2 };
-    let turns = vec![Turn::says("", ""), Turn::review("docs-read", true), Turn::review("docs-read", true)];
-    let bench = bench("ann bob", rule, turns);
-    assert_eq!((bench.tick(2).soft_reviews_rejected, bench.tick(3).soft_reviews_rejected), (1, 0));
-    assert_eq!(bench.warned("it is another peer's turn"), 1);
-    assert_eq!(bench.consensus(), 1);
-}
-
-#[test]
-fn a_peer_that_is_out_is_not_waited_for() {
-    let mut bench =
-        bench("ann bob cyd", SoftRule::Both { needed: 1 }, vec![Turn::review("docs-read", true); 2]);
-    assert!(!bench.agreed());
-    let cyd = bench.m.state.peers.get_mut(&crate::world::peer("cyd")).unwrap();
-    cyd.state = peers_core::state::PeerState::Unavailable;
-    assert!(bench.agreed());
 }
 
 #[test]
@@ -229,20 +123,6 @@ fn what_the_check_of_a_review_finds_is_shown_to_its_reviewer_and_decides_nothing
         let proofs = bench.judged(Place::Pristine);
         assert!(proofs.iter().all(|(gates, _)| !gates.contains(&goal("docs-read"))), "{says:?}");
     }
-}
-
-#[test]
-fn the_check_of_a_review_is_asked_again_at_each_tree() {
-    let mut bench = Bench::new("ann bob");
-    bench.soft("docs-read", OTHER);
-    bench.advised("docs-read", Gate::Red);
-    bench.cfg.max_ticks = Some(2);
-    bench.play([Turn::handoff("new"), Turn::says("", "")]);
-    bench.run();
-    let asked = |(gates, _): &(Vec<GoalId>, TreeKey)| gates.contains(&goal("docs-read"));
-    let at: Vec<TreeKey> = bench.judged(Place::Live).into_iter().filter(asked).map(|(_, key)| key).collect();
-    assert_eq!(at.len(), 3, "at the start and after each turn");
-    assert!(at[0] != at[1] && at[1] != at[2]);
 }
 
 #[test]

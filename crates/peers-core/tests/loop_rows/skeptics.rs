@@ -28,15 +28,6 @@ fn row_53_green_at_the_start_takes_one_skeptic_tick() {
 }
 
 #[test]
-fn row_53_tick_by_tick_it_is_the_same() {
-    let mut bench = Bench::green();
-    bench.cfg.max_ticks = Some(1);
-    assert_eq!(bench.run(), StopReason::Complete);
-    assert_eq!(bench.run(), StopReason::Complete, "and it stays so");
-    assert_eq!(bench.ticks().len(), 1);
-}
-
-#[test]
 fn row_53_the_skeptic_is_whoever_did_not_write_the_newest_change() {
     let mut bench = Bench::bare("ann bob cyd");
     bench.gate("tests-pass", Gate::At("good"));
@@ -120,21 +111,6 @@ fn row_54_three_of_them_are_stuck() {
 }
 
 #[test]
-fn row_54_an_attempt_that_was_interrupted_or_refused_by_its_service_does_not_count() {
-    for (class, api) in [
-        (ExitClass::Interrupted, ApiClass::None),
-        (ExitClass::Budget, ApiClass::None),
-        (ExitClass::Nonzero, ApiClass::Transient),
-        (ExitClass::Nonzero, ApiClass::UsageCap),
-    ] {
-        let mut bench = Bench::green();
-        bench.play((0..5).map(|_| Turn::fails(class, api)));
-        assert_eq!(bench.run(), StopReason::Complete, "{class:?} {api:?}");
-        assert_eq!(bench.ticks().len(), 6);
-    }
-}
-
-#[test]
 fn row_54_a_blocking_report_resets_everything_and_the_loop_goes_on() {
     let mut bench = Bench::green();
     bench.play([Turn::says("", ""), Turn::says("", ""), high_bug(), Turn::says("", ""), Turn::says("", "")]);
@@ -190,18 +166,6 @@ fn row_54_a_passed_skeptic_is_void_when_the_tree_changes_by_hand() {
     assert_eq!(bench.run(), StopReason::Complete);
     assert_eq!(bench.ticks().len(), 2);
     assert!(bench.started()[1].skeptic, "the new tree is looked at anew");
-}
-
-#[test]
-fn row_54_a_skeptic_verdict_outside_a_skeptic_turn_means_nothing() {
-    let mut bench = Bench::bare("ann bob");
-    bench.gate("tests-pass", Gate::At("good"));
-    bench.habit = Habit::NoSkeptic("good");
-    bench.cfg.max_ticks = Some(2);
-    let text = handoff_text(FIVE, "Skeptic: clean\n");
-    bench.play([Turn::commit("good", &text)]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.tick(1).skeptic, None);
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use peers_core::machine::{Effect, Phase, StopRequest};
 use peers_core::state::PeerState;
 use peers_model::outcome::{ApiClass, ExitClass, StopReason};
-use peers_model::record::TickOutcome;
 
 use crate::bench::Bench;
 use crate::world::{Gate, Habit, Rewrite, Turn};
@@ -142,20 +141,6 @@ fn every_phase_answers_every_request_and_the_loop_stops_for_that_reason() {
 }
 
 #[test]
-fn a_stopped_peer_is_interrupted_which_is_neutral_and_a_finished_one_counts() {
-    for (quick, outcome) in [(false, TickOutcome::Interrupted), (true, TickOutcome::Handoff)] {
-        let mut bench = Bench::new("ann bob");
-        bench.play([Turn { quick, ..Turn::handoff("work") }]);
-        bench.begin();
-        bench.until_phase(|p| matches!(p, Phase::Running { spawned: true }));
-        bench.stop(StopRequest::Graceful(15));
-        assert_eq!(bench.finish(), StopReason::Interrupted(15));
-        assert_eq!(bench.tick(1).outcome, outcome);
-        assert_eq!(bench.m.state.spent.consecutive_failures, 0);
-    }
-}
-
-#[test]
 fn the_more_urgent_request_wins_and_the_first_signal_names_the_exit() {
     use StopRequest::{AfterTick, Graceful, Now};
     let cases: [(&[StopRequest], StopReason, bool); 8] = [
@@ -178,15 +163,6 @@ fn the_more_urgent_request_wins_and_the_first_signal_names_the_exit() {
         let signal = bench.exits()[0].signal;
         let StopReason::Interrupted(named) = reason else { panic!("all cases are signals") };
         assert_eq!(signal, Some(named), "{requests:?}");
-    }
-}
-
-#[test]
-fn the_signal_is_the_exit_code() {
-    for (signal, code) in [(1, 129), (2, 130), (3, 131), (15, 143)] {
-        let mut bench = in_phase("running");
-        bench.stop(StopRequest::Graceful(signal));
-        assert_eq!(bench.finish().exit_code(), code);
     }
 }
 

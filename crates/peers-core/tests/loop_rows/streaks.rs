@@ -76,42 +76,6 @@ fn row_56_a_gate_that_is_red_for_five_ticks_stops_after_exactly_five() {
 }
 
 #[test]
-fn row_56_turns_that_leave_nothing_count_alike() {
-    let mut bench = watched(5);
-    bench.play((0..5).map(|_| Turn::nothing()));
-    bench.cfg.rules.max_retries = 0;
-    assert_eq!(bench.run(), StopReason::StuckGate(goal("tests-pass")));
-    assert_eq!(bench.ticks().len(), 5);
-}
-
-#[test]
-fn row_56_a_gate_is_not_stuck_because_nobody_comes_to_work_on_it() {
-    let mut bench = watched(3);
-    bench.cfg.rules.max_retries = 0;
-    bench.cfg.rules.recovery_interval = 0;
-    bench.play((0..9).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::None)));
-    assert_eq!(bench.run(), StopReason::AllPeersDegraded);
-    assert_eq!(bench.ticks().len(), 6);
-}
-
-#[test]
-fn row_56_turns_that_work_and_then_crash_count() {
-    let mut bench = watched(3);
-    bench.cfg.rules.max_retries = 0;
-    let crash = |n: &str| Turn::commit(n, "half done").exit(ExitClass::Nonzero, ApiClass::None);
-    bench.play([crash("a"), crash("b"), crash("c")]);
-    assert_eq!(bench.run(), StopReason::StuckGate(goal("tests-pass")));
-    assert_eq!(bench.order(), "ann bob ann");
-}
-
-#[test]
-fn row_56_a_threshold_of_zero_never_stops() {
-    let mut bench = watched(0);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.ticks().len(), 40);
-}
-
-#[test]
 fn row_56_a_gate_that_nobody_watches_never_stops() {
     let mut bench = watched(5);
     bench.cfg.stuck_gates = vec![goal("another")];
@@ -152,17 +116,6 @@ fn row_56_a_restart_measures_its_own_streak() {
     assert_eq!(bench.run(), StopReason::StuckGate(goal("tests-pass")));
     assert_eq!(bench.run(), StopReason::StuckGate(goal("tests-pass")));
     assert_eq!(bench.ticks().len(), 10, "five more, not none");
-}
-
-#[test]
-fn row_56_single_ticks_do_not_double_the_rate() {
-    let mut bench = watched(5);
-    bench.cfg.max_ticks = Some(1);
-    for _ in 0..3 {
-        assert_eq!(bench.run(), StopReason::MaxTicks);
-        let reds = bench.m.state.board.gates.get(&goal("tests-pass")).unwrap().reds;
-        assert_eq!(reds, 1, "a run's first look is nobody's tick");
-    }
 }
 
 #[test]
@@ -220,17 +173,6 @@ fn no_gate_runs_twice_at_the_same_tree_in_the_same_tick() {
             );
         }
     }
-}
-
-#[test]
-fn no_claim_about_money_makes_the_journal_unreadable() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(4);
-    let most = Usd::from_f64(1e9).unwrap();
-    bench.play((0..4).map(|_| Turn::says("", "").uses(Some(u64::MAX), Some(most))));
-    // The bench reads each record back from its line.
-    bench.run();
-    assert_eq!((bench.m.state.spent.usd, bench.health("ann").usd), (most, most));
 }
 
 #[test]

@@ -53,16 +53,6 @@ fn one_that_is_green_there_too_is_not_tried_again_and_still_proved() {
 }
 
 #[test]
-fn one_that_is_red_in_both_or_skipped_there_stops_nothing() {
-    for gate in [Gate::Red, Gate::ProofSkipped] {
-        let mut bench = tried(gate);
-        bench.cfg.max_ticks = Some(2);
-        assert_eq!(bench.run(), StopReason::MaxTicks);
-        assert_eq!((trials(&bench).len(), bench.ticks().len()), (1, 2));
-    }
-}
-
-#[test]
 fn what_was_parked_is_tried_again_at_the_next_start_and_passed_over_on_demand() {
     let mut bench = tried(Gate::ProofRed);
     bench.cfg.max_ticks = Some(1);
@@ -108,19 +98,6 @@ fn ctrl_c_skips_it_the_time_limit_ends_it_and_another_signal_stops() {
     bench.until_phase(is_trial);
     bench.stop(StopRequest::AfterTick);
     assert!(matches!(bench.m.phase, Phase::Stopped(_)) && bench.effects.contains(&Effect::CancelGates));
-}
-
-#[test]
-fn a_trial_that_was_cut_off_after_an_answer_is_not_made_again_in_its_run() {
-    let mut bench = tried(Gate::ProofRed);
-    bench.gate("slow", Gate::Green);
-    bench.begin();
-    bench.until_phase(is_trial);
-    bench.stop(StopRequest::Graceful(2));
-    bench.answer_only("own");
-    bench.until(|bench| matches!(bench.m.phase, Phase::Running { .. }) || trials(bench).len() > 1);
-    let trials = trials(&bench);
-    assert_eq!((trials.len(), trials[0].cut, trials[0].only_here.len()), (1, true, 1));
 }
 
 #[test]

@@ -59,11 +59,6 @@ fn row_09_uncommitted_work_is_a_soft_failure_that_the_next_prompt_warns_about() 
 }
 
 #[test]
-fn row_09_the_state_says_that_the_tree_is_dirty() {
-    assert!(one(Turn::nothing().leaves("half-done")).m.state.dirty);
-}
-
-#[test]
 fn row_10_needs_review_is_a_failed_tick_of_a_good_process_at_half_credit() {
     let text = handoff_text("", "").replace("Self-Review: pass", "Self-Review: needs-review");
     let bench = one(Turn::commit("work", &text));
@@ -253,16 +248,6 @@ fn row_40_after_its_retries_the_turn_passes_on_and_the_counter_is_reset() {
 }
 
 #[test]
-fn row_40_without_retries_each_failure_passes_the_turn_on() {
-    let mut bench = Bench::new("ann bob cyd");
-    bench.cfg.rules.max_retries = 0;
-    bench.cfg.max_ticks = Some(4);
-    bench.play([Turn::nothing(), Turn::nothing(), Turn::nothing()]);
-    bench.run();
-    assert_eq!(bench.order(), "ann bob cyd ann");
-}
-
-#[test]
 fn a_tick_cut_short_by_a_crash_is_neutral_and_its_commits_are_attributed() {
     let mut bench = Bench::new("ann bob");
     bench.cfg.max_ticks = Some(2);
@@ -300,42 +285,6 @@ fn what_a_dead_loop_left_running_is_ended_before_anything_is_looked_at() {
         let seen = bench.effects.len();
         bench.begin();
         assert!(matches!(bench.effects.get(seen), Some(Effect::Survey)));
-    }
-}
-
-#[test]
-fn a_recovered_tick_is_charged_for_no_longer_than_it_could_have_run() {
-    let long = std::time::Duration::from_hours(1000);
-    for silent in [true, false] {
-        let mut bench = Bench::new("ann bob");
-        bench.cfg.max_ticks = Some(1);
-        bench.begin();
-        bench.until(|b| b.m.state.open.is_some());
-        bench.crash();
-        bench.now = bench.now.plus(long);
-        bench.left.last_sign = (!silent).then_some(bench.now);
-        bench.run();
-        // One that never says anything is ended for that.
-        let most = if silent { bench.cfg.idle_s } else { bench.cfg.absolute_s };
-        assert_eq!(bench.tick(1).exit.duration_ms, most * 1000, "{silent}");
-    }
-}
-
-#[test]
-fn a_peer_that_needs_its_operator_does_so_whatever_it_did_to_history() {
-    for turn in
-        [Turn::nothing().rewrites(Rewrite::DropTip), Turn::handoff("work").ends_on(Switch::To("other"))]
-    {
-        let mut bench = Bench::new("ann bob");
-        bench.play([turn.exit(ExitClass::Nonzero, ApiClass::Auth)]);
-        assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("ann")));
-        let tick = bench.tick(1);
-        assert_eq!((tick.outcome, tick.success), (TickOutcome::NeedsOperator, false));
-        assert!(
-            tick.corrected.is_some() && tick.head_after == tick.head_before,
-            "it was put back all the same"
-        );
-        assert!(bench.exits()[0].detail.starts_with("it is not logged in"), "{}", bench.exits()[0].detail);
     }
 }
 

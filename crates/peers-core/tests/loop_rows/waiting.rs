@@ -4,15 +4,13 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use peers_core::machine::{Effect, Notice, PendingCommand};
-use peers_core::state::{Blocked, PeerHealth, PeerState, State};
-use peers_core::turns::{self, Choice};
+use peers_model::Usd;
 use peers_model::config::{PeerBudget, PositiveUsd, UsdMode};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
 use peers_model::record::{AckTarget, OperatorOp, OperatorRecord, TickOutcome};
-use peers_model::{TickNo, Usd};
 
 use crate::bench::Bench;
-use crate::world::{Gate, Turn, goal, handoff_text, peer};
+use crate::world::{Gate, Turn, handoff_text, peer};
 
 const HOUR: u64 = 3_600_000;
 
@@ -80,41 +78,6 @@ fn a_cap_beyond_what_the_operator_allows_makes_the_peer_unavailable() {
     assert_eq!(three.run(), StopReason::MaxTicks);
     assert_eq!(three.order(), "ann bob cal");
     assert_eq!(three.ticks()[0].outcome, TickOutcome::UsageCapped, "it needs nobody: it waits");
-}
-
-#[test]
-fn where_two_others_go_on_a_peer_waits_for_as_long_as_it_takes_and_comes_back() {
-    let mut bench = Bench::new("ann bob cal");
-    bench.cfg.max_wait_s = 3600;
-    bench.cfg.rules.continue_without_peer = true;
-    bench.cfg.max_ticks = Some(4);
-    let cap = capped(&bench, 2);
-    let opens = cap.exit.resets_at.unwrap();
-    bench.play([cap, Turn::says("", "").takes(2 * HOUR), Turn::says("", ""), Turn::says("", "")]);
-    bench.begin();
-    bench.until(|b| b.ticks().len() == 3);
-    assert!(bench.health("ann").not_before.unwrap() >= opens);
-    bench.now = opens.plus(Duration::from_mins(2));
-    assert_eq!(bench.finish(), StopReason::MaxTicks);
-    assert_eq!(bench.order(), "ann bob cal ann");
-
-    // When nobody else is left the bound holds again.
-    let mut bench = Bench::new("ann bob cal");
-    bench.cfg.max_wait_s = 3600;
-    bench.cfg.rules.continue_without_peer = true;
-    bench.play([capped(&bench, 5), capped(&bench, 5)]);
-    assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("bob")));
-    let mut bench = Bench::new("ann bob cal");
-    bench.cfg.max_wait_s = 3600;
-    bench.cfg.rules.continue_without_peer = true;
-    bench.cfg.rules.recovery_interval = 0;
-    let gone = |_| Turn::fails(ExitClass::Nonzero, ApiClass::None);
-    bench.play([capped(&bench, 50)]);
-    bench.play((0..40).map(gone));
-    bench.budget(|b| b.max_consecutive_failures = None);
-    assert_eq!(bench.run(), StopReason::PeerUnavailable(peer("ann")));
-    assert!(bench.stop_detail().contains("no other peer can go"), "{}", bench.stop_detail());
-    assert!(bench.waits.is_empty(), "{:?}", bench.waits);
 }
 
 #[test]
@@ -186,138 +149,6 @@ fn who_is_degraded_has_one_turn_while_all_others_wait_for_their_services() {
 }
 
 #[test]
-fn who_is_degraded_costs_a_run_that_waits_neither_its_last_failure_nor_a_turn_it_may_not_have() {
-    let bench = |change: &dyn Fn(&mut Bench)| {
-        let mut bench = Bench::new("ann bob");
-        bench.cfg.rules.max_retries = 9;
-        bench.cfg.max_ticks = Some(5);
-        change(&mut bench);
-        let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
-        let cap = capped(&bench, 2);
-        bench.play([cap, fails(), fails(), fails(), Turn::says("", "")]);
-        assert_eq!(bench.run(), StopReason::MaxTicks);
-        bench
-    };
-    let usual = bench(&|_| {});
-    assert_eq!(usual.order(), "ann bob bob bob bob");
-    let told: Vec<&str> = usual.effects.iter().filter_map(waiting).collect();
-    assert_eq!(told, [""; 0]);
-    for strict in [
-        bench(&|b| b.budget(|b| b.max_consecutive_failures = std::num::NonZeroU32::new(4))),
-        bench(&|b| b.cfg.rules.recovery_interval = 0),
-    ] {
-        assert_eq!(strict.order(), "ann bob bob bob ann");
-        let told: Vec<&str> = strict.effects.iter().filter_map(waiting).collect();
-        assert_eq!(told, ["ann waits for the end of its usage cap, bob is degraded"]);
-    }
-}
-
-#[test]
-fn a_recovery_turn_while_others_wait_ends_no_run_that_only_waits() {
-    let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
-    // It turns out that only the operator can help it.
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.rules.max_retries = 9;
-    bench.cfg.max_ticks = Some(6);
-    let cap = capped(&bench, 2);
-    let login = Turn::fails(ExitClass::Nonzero, ApiClass::Auth);
-    bench.play([fails(), fails(), fails(), cap, login, Turn::says("", "")]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.order(), "ann ann ann bob ann bob");
-    assert_eq!(bench.health("ann").state, PeerState::Unavailable);
-    // Its turn would be the red tick that makes a gate stuck.
-    let mut bench = Bench::new("ann bob");
-    bench.gate("tests-pass", Gate::At("good"));
-    (bench.cfg.stuck_after, bench.cfg.stuck_gates) = (3, vec![goal("tests-pass")]);
-    bench.cfg.rules.max_retries = 9;
-    bench.cfg.max_ticks = Some(7);
-    let cap = capped(&bench, 2);
-    let half = |n: &str| Turn::commit(n, "half done");
-    bench.play([fails(), half("a"), half("b"), fails(), cap, Turn::handoff("good")]);
-    bench.run();
-    assert!(bench.order().starts_with("ann ann ann ann bob bob"), "{}", bench.order());
-}
-
-#[test]
-fn who_weakened_tests_has_no_turn_because_others_wait() {
-    let mut bench = Bench::new("ann bob");
-    let health = PeerHealth {
-        state: PeerState::Degraded,
-        failed_cheating: 2,
-        degraded_at: Some(bench.m.state.ticks),
-        ..PeerHealth::default()
-    };
-    bench.cfg.max_ticks = Some(1);
-    bench.run();
-    let now = bench.now;
-    let mut state = bench.m.state.clone();
-    state.peers.insert(peer("ann"), health.clone());
-    assert_eq!(turns::recovers_meanwhile(&state, now, |_| true), None);
-    state.peers.insert(peer("ann"), PeerHealth { failed_cheating: 1, ..health });
-    assert_eq!(turns::recovers_meanwhile(&state, now, |_| true), Some(peer("ann")));
-}
-
-#[test]
-fn who_said_often_that_it_is_blocked_is_asked_before_a_run_ends_for_it() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.rules.max_retries = 9;
-    let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
-    bench.play([blocked("a schema"), Turn::handoff("a"), blocked("a schema"), Turn::handoff("schema")]);
-    bench.play([fails(), fails(), fails(), Turn::handoff("way"), blocked("a schema")]);
-    bench.cfg.max_ticks = Some(12);
-    bench.cfg.rules.recovery_interval = 99;
-    assert_eq!(bench.run(), StopReason::ParkedBlocked);
-    // The eighth turn is one that nobody else could have; after the next one nothing has changed.
-    assert_eq!(bench.order(), "ann bob ann bob bob bob bob ann ann");
-}
-
-#[test]
-fn who_is_asked_again_and_refused_by_its_service_is_waited_for() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.rules.max_retries = 9;
-    bench.cfg.rules.recovery_interval = 0;
-    bench.cfg.max_ticks = Some(9);
-    let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
-    bench.play([blocked("a schema"), Turn::handoff("a"), blocked("a schema"), Turn::handoff("schema")]);
-    bench.play([fails(), fails(), fails(), Turn::fails(ExitClass::Nonzero, ApiClass::Transient)]);
-    bench.play([Turn::handoff("way")]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.order(), "ann bob ann bob bob bob bob ann ann");
-    assert_eq!(bench.waits.len(), 1);
-}
-
-#[test]
-fn who_is_free_is_the_skeptic_before_one_that_says_it_is_blocked() {
-    let mut bench = Bench::new("ann bob SAM");
-    bench.cfg.max_ticks = Some(1);
-    bench.run();
-    let now = bench.now;
-    let mut state = bench.m.state.clone();
-    let half = Blocked { tick: TickNo(1), on: "x".into(), changes: 1 };
-    state.peers.insert(
-        peer("bob"),
-        PeerHealth { blocked: Some(half.clone()), blocked_times: 2, ..PeerHealth::default() },
-    );
-    let preferring =
-        |state: &State| turns::choose_preferring(state, now, |_| true, |name| *name == peer("bob"));
-    let chosen = |choice: Choice| if let Choice::Peer(_, name) = choice { Some(name) } else { None };
-    assert_eq!(chosen(preferring(&state)), Some(peer("ann")));
-    // While ann waits bob is asked, and not the spare; where the spare is blocked it waits with ann.
-    let later = now.plus(Duration::from_hours(1));
-    let waits = PeerHealth { not_before: Some(later), ..PeerHealth::default() };
-    state.peers.insert(peer("ann"), waits);
-    assert_eq!(chosen(preferring(&state)), Some(peer("bob")));
-    let sam = PeerHealth { blocked: Some(half), blocked_times: 2, ..PeerHealth::default() };
-    state.peers.insert(peer("sam"), sam);
-    state.peers.insert(peer("bob"), PeerHealth { state: PeerState::Degraded, ..PeerHealth::default() });
-    assert_eq!(turns::choose(&state, now), Choice::Wait(later));
-}
-
-fn waiting(effect: &Effect) -> Option<&str> {
-    if let Effect::Tell(Notice::Waiting { why, .. }) = effect { Some(why) } else { None }
-}
-
-#[test]
 fn when_every_peer_is_blocked_the_run_ends_and_a_new_one_asks_them_again() {
     let mut bench = Bench::new("ann bob");
     bench.play([blocked("no licence"), blocked("the server is down")]);
@@ -335,30 +166,6 @@ fn when_every_peer_is_blocked_the_run_ends_and_a_new_one_asks_them_again() {
 }
 
 #[test]
-fn a_turn_that_gets_nothing_done_takes_nothing_out_of_anybodys_way() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(4);
-    bench.cfg.rules.max_retries = 9;
-    let half = |n: &str| Turn::commit(n, "half done");
-    bench.play([blocked("no licence"), half("a"), half("b"), half("c")]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.order(), "ann bob bob bob");
-    assert!(bench.health("ann").blocked.is_some());
-}
-
-#[test]
-fn blocked_turns_between_failures_do_not_hide_the_streak() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.rules.max_retries = 0;
-    let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
-    bench.play([fails(), blocked("no licence"), fails(), fails()]);
-    bench.cfg.max_ticks = Some(4);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
-    assert_eq!(bench.order(), "ann bob ann ann");
-    assert_eq!(bench.m.state.spent.consecutive_failures, 3);
-}
-
-#[test]
 fn an_operator_can_say_that_what_was_in_the_way_is_gone() {
     let mut bench = Bench::new("ann bob cal");
     bench.cfg.max_ticks = Some(4);
@@ -371,32 +178,6 @@ fn an_operator_can_say_that_what_was_in_the_way_is_gone() {
     assert_eq!(bench.finish(), StopReason::MaxTicks);
     assert_eq!(bench.order(), "ann bob cal ann");
     assert!(bench.health("bob").blocked.is_some(), "nobody said anything of that one");
-}
-
-#[test]
-fn the_end_of_a_blocked_run_names_those_who_are_out_as_well() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.rules.max_retries = 0;
-    bench.cfg.rules.recovery_interval = 99;
-    bench.budget(|b| b.max_consecutive_failures = None);
-    bench
-        .play((0..3).flat_map(|n| {
-            [Turn::handoff(&format!("t{n}")), Turn::fails(ExitClass::Nonzero, ApiClass::None)]
-        }));
-    bench.play([blocked("no licence")]);
-    assert_eq!(bench.run(), StopReason::ParkedBlocked);
-    assert_eq!(bench.stop_detail(), "ann (tick 7): no licence; bob is degraded");
-}
-
-#[test]
-fn a_handoff_outranks_blocked_and_blocked_without_a_reason_is_no_handoff() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(2);
-    let both = handoff_text("", "Blocked-On: x\n");
-    bench.play([Turn::commit("a", &both), Turn::commit("b", "s\n\nPeer: {me}\nPeer-Status: blocked\n")]);
-    bench.run();
-    let outcomes: Vec<TickOutcome> = bench.ticks().iter().map(|t| t.outcome).collect();
-    assert_eq!(outcomes, [TickOutcome::Handoff, TickOutcome::NoHandoff]);
 }
 
 fn spending(money: bool) -> Bench {

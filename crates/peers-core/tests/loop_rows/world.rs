@@ -44,8 +44,6 @@ pub(crate) enum Gate {
     ProofNotSetUp,
     /// Green where people work, and its command is not found in a clean checkout.
     ProofNotFound,
-    /// Green where people work, skipped in a clean checkout.
-    ProofSkipped,
     /// Any answer, but always the same one at the same tree and place.
     Random(u64),
 }
@@ -59,16 +57,10 @@ impl Gate {
             Self::At(label) if key.tree == tree(label) => Verdict::Pass,
             Self::Red | Self::At(_) => fail(),
             Self::ProofRed | Self::ProofNotSetUp | Self::ProofNotFound if place == Place::Pristine => fail(),
-            Self::ProofSkipped if place == Place::Pristine => {
-                Verdict::Skipped { diagnostic: "needs another".into() }
-            }
             Self::ProofCannot if place == Place::Pristine => error(),
-            Self::Green
-            | Self::ProofRed
-            | Self::ProofCannot
-            | Self::ProofNotSetUp
-            | Self::ProofNotFound
-            | Self::ProofSkipped => Verdict::Pass,
+            Self::Green | Self::ProofRed | Self::ProofCannot | Self::ProofNotSetUp | Self::ProofNotFound => {
+                Verdict::Pass
+            }
             Self::Random(salt) => {
                 let text = format!("{salt}{}{place:?}", key.tree);
                 match tree(&text).as_str().bytes().map(u32::from).sum::<u32>() % 8 {

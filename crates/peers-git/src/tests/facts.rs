@@ -45,33 +45,6 @@ fn hostile_messages_are_cut_and_replaced_never_refused() {
 }
 
 #[test]
-fn heads_are_branches_or_detached() {
-    let fixture = Fixture::new();
-    assert_eq!(fixture.open().facts().head().unwrap().branch.as_deref(), Some("refs/heads/main"));
-    fixture.git(&["checkout", "-q", "--detach"]);
-    let head = fixture.open().facts().head().unwrap();
-    assert_eq!((head.branch, head.commit), (None, fixture.head()));
-}
-
-#[test]
-fn amends_and_resets_are_seen_through_ancestry() {
-    let fixture = Fixture::new();
-    let first = fixture.head();
-    let second = fixture.commit("second");
-    let mut control = fixture.imported();
-    fixture.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "rewritten"]);
-    drop(control.import(&fixture.open(), None).unwrap());
-    let facts = control.facts();
-    assert!(!facts.is_ancestor(&second, &fixture.head()).unwrap());
-    assert!(facts.is_ancestor(&first, &fixture.head()).unwrap());
-    assert!(facts.is_ancestor(&first, &first).unwrap());
-    assert_eq!(facts.merge_base(&second, &fixture.head()).unwrap(), Some(first.clone()));
-    fixture.git(&["reset", "-q", "--hard", first.as_str()]);
-    let head = control.import(&fixture.open(), None).unwrap().head;
-    assert!(!control.facts().is_ancestor(&second, &head).unwrap());
-}
-
-#[test]
 fn a_walk_is_oldest_first_and_follows_merges() {
     let fixture = Fixture::new();
     let base = fixture.head();
@@ -172,22 +145,6 @@ fn a_text_diff_is_what_git_prints_and_stops_at_its_cap() {
     assert!(some.text.starts_with("diff --git a/c b/c\nnew file mode 100644\n--- /dev/null\n") && !some.cut);
     let cut = facts.diff_text(&old, &new, |_| true, 120).unwrap();
     assert!(cut.cut && cut.text.len() <= 120);
-}
-
-#[test]
-fn blobs_are_read_up_to_a_cap() {
-    let fixture = Fixture::new();
-    fixture.write("dir/file", "hello");
-    super::link("dir/file", &fixture.work.join("link"));
-    let id = fixture.commit("x");
-    let control = fixture.imported();
-    let facts = control.facts();
-    assert_eq!(facts.read_blob(&id, "dir/file", 5).unwrap().unwrap().bytes, b"hello");
-    assert_eq!(facts.read_blob(&id, "link", 100).unwrap().unwrap().mode, 0o120_000);
-    assert!(matches!(facts.read_blob(&id, "dir/file", 4), Err(GitError::TooLarge { .. })));
-    for absent in ["dir", "dir/other", "a/b", "", "../a", "dir/"] {
-        assert_eq!(facts.read_blob(&id, absent, 100).unwrap(), None, "{absent}");
-    }
 }
 
 #[test]

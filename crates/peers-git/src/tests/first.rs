@@ -67,17 +67,3 @@ fn the_first_commit_has_what_git_add_would_take_and_runs_nothing() {
     let again = repo.commit_first("two", &ann(), None).map(drop);
     assert!(matches!(again, Err(GitError::Exists { .. })), "{again:?}");
 }
-
-#[test]
-fn a_first_commit_whose_branch_did_not_move_is_made_by_the_next_call() {
-    let fixture = Fixture::unborn();
-    fixture.write("a", "a");
-    fixture.write(".git/refs/heads/main.lock", "");
-    let repo = fixture.open();
-    repo.commit_first("one", &ann(), None).map(drop).unwrap_err();
-    assert_eq!(fixture.git(&["for-each-ref"]), "");
-    std::fs::remove_file(fixture.work.join(".git/refs/heads/main.lock")).unwrap();
-    let first = repo.commit_first("one", &ann(), None).unwrap();
-    assert_eq!(first.commit, fixture.head());
-    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
-}

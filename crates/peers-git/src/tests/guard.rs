@@ -162,38 +162,3 @@ fn a_scan_names_what_would_run_redirect_or_hide() {
     assert_eq!(count(WarningKind::Replace), 1);
     assert_eq!(count(WarningKind::IndexFlags), 1);
 }
-
-#[test]
-fn directories_that_came_back_from_a_copy_can_be_adopted_and_what_is_in_them_still_counts() {
-    let fixture = Fixture::new();
-    let mut before = GuardSnapshot::take(&fixture.open(), &patterns()).unwrap();
-    std::fs::rename(fixture.work.join(".git"), fixture.dir.path().join("saved")).unwrap();
-    assert!(before.adopt_places().is_err(), "there is nothing to adopt");
-    let saved = fixture.dir.path().join("saved").display().to_string();
-    assert!(
-        std::process::Command::new("cp")
-            .args(["-a", &saved])
-            .arg(fixture.work.join(".git"))
-            .status()
-            .unwrap()
-            .success()
-    );
-    assert_eq!(before.compare_files().unwrap()[0].item, GuardItem::GitDir);
-    before.adopt_places().unwrap();
-    assert!(before.compare_files().unwrap().is_empty());
-    fixture.git(&["config", "core.fsmonitor", "evil"]);
-    assert_eq!(before.compare_files().unwrap()[0].item, GuardItem::File("config".to_owned()));
-}
-
-#[test]
-fn what_is_too_large_to_be_copied_can_be_moved_aside() {
-    let fixture = Fixture::new();
-    let snapshot = GuardSnapshot::take(&fixture.open(), &[]).unwrap();
-    fixture.write(".git/hooks/pre-push", "x".repeat(2 << 20));
-    assert_eq!(snapshot.current("hooks/pre-push"), None);
-    let to = snapshot.keep_aside("hooks/pre-push", "tick-1").unwrap().unwrap();
-    assert!(to.starts_with("peers-aside/kept-tick-1-"));
-    assert_eq!(fixture.read(&format!(".git/{to}")).len(), 2 << 20);
-    assert!(!fixture.exists(".git/hooks/pre-push"));
-    assert_eq!(snapshot.keep_aside("hooks/pre-push", "tick-1").unwrap(), None);
-}

@@ -39,30 +39,6 @@ fn what_was_staged_behind_a_clean_work_tree_is_unstaged_and_kept() {
 }
 
 #[test]
-fn what_was_staged_and_lies_in_the_work_tree_is_unstaged_without_a_copy() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    let before = mark(&fixture, &control);
-    fixture.write("a", "two\n");
-    fixture.write("b", "new\n");
-    fixture.git(&["add", "-A"]);
-    let settled = settle(&fixture, &control, &before);
-    assert_eq!((settled.reset.len(), settled.kept), (2, None));
-    assert_eq!(fixture.git(&["status", "--porcelain"]), " M a\n?? b\n");
-}
-
-#[test]
-fn a_file_of_many_pieces_that_lies_in_the_work_tree_is_found_there() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    let before = mark(&fixture, &control);
-    fixture.write("b", "0123456789abcde\n".repeat(200_000));
-    fixture.git(&["add", "-A"]);
-    let settled = settle(&fixture, &control, &before);
-    assert_eq!((settled.reset, settled.kept, settled.left_out), (vec!["b".to_owned()], None, vec![]));
-}
-
-#[test]
 fn staged_content_that_is_too_much_to_be_kept_is_named_and_the_rest_is_kept() {
     let fixture = Fixture::new();
     let control = fixture.imported();
@@ -123,18 +99,6 @@ fn what_the_operator_had_staged_stays_staged() {
 }
 
 #[test]
-fn what_the_operator_had_staged_and_a_turn_staged_over_is_unstaged_and_kept() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    stage(&fixture, "a", "mine\n");
-    let before = mark(&fixture, &control);
-    stage(&fixture, "a", "theirs\n");
-    let settled = settle(&fixture, &control, &before);
-    assert_eq!((settled.reset.len(), settled.kept.is_some()), (1, true));
-    assert_eq!(fixture.git(&["diff", "--cached", "--name-only"]), "");
-}
-
-#[test]
 fn flags_that_hide_changes_are_cleared_unless_the_operator_set_them() {
     let fixture = Fixture::new();
     for name in ["b", "c", "d"] {
@@ -163,19 +127,6 @@ fn an_index_that_nobody_touched_is_not_written() {
     let bytes = std::fs::read(fixture.work.join(".git/index")).unwrap();
     assert_eq!(settle(&fixture, &control, &before), IndexSettled::default());
     assert_eq!(std::fs::read(fixture.work.join(".git/index")).unwrap(), bytes);
-}
-
-#[test]
-fn without_time_left_what_is_staged_is_not_looked_for_and_told_as_left_out() {
-    let fixture = Fixture::new();
-    let mut control = fixture.imported();
-    control.look_time = std::time::Duration::ZERO;
-    let before = mark(&fixture, &control);
-    let missing = "1234567890123456789012345678901234567890";
-    fixture.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{missing},b")]);
-    let settled = settle(&fixture, &control, &before);
-    let out: Vec<&str> = settled.left_out.iter().map(|out| out.id.as_str()).collect();
-    assert_eq!((settled.reset, settled.kept, out), (vec!["b".to_owned()], None, vec![missing]));
 }
 
 /// Replaces a directory's hash in the index's own list of trees: git would take the next commit's tree

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::fixture::{Fixture, command, substrate};
+use super::fixture::{Fixture, substrate};
 use crate::{BranchState, RefValue};
 
 fn dangling(fixture: &Fixture, message: &str) -> peers_model::CommitId {
@@ -85,40 +85,6 @@ fn commits_that_only_files_name_are_found_adopted_and_known() {
 }
 
 #[test]
-fn a_large_or_odd_commit_is_adopted_by_a_fetch_and_a_broken_one_left_out() {
-    let fixture = Fixture::new();
-    let mut control = fixture.imported();
-    fixture.git(&["checkout", "-q", "--detach"]);
-    for n in 0..80 {
-        for m in 0..50 {
-            fixture.write(&format!("d{n}/f{m}"), format!("{n} {m}\n"));
-        }
-    }
-    let large = fixture.commit("large");
-    fixture.git(&["checkout", "-q", "main"]);
-    let evil = fixture.path("evil");
-    std::fs::write(&evil, "x").unwrap();
-    let blob = fixture.git(&["hash-object", "-w", evil.to_str().unwrap()]);
-    let spec = format!("100644 blob {}\t.GIT\n", blob.trim());
-    let mut child = command(&fixture.work, fixture.dir.path(), &["mktree"])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    {
-        use std::io::Write as _;
-        child.stdin.take().unwrap().write_all(spec.as_bytes()).unwrap();
-    }
-    let tree = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    let broken = fixture.git(&["commit-tree", "-m", "broken", tree.trim()]);
-    let broken = peers_model::CommitId::new(broken.trim()).unwrap();
-    let here = control.adopt(&fixture.open(), &[broken.clone(), large.clone()]).unwrap();
-    assert_eq!(here, [large]);
-    assert!(!control.facts().has(&broken));
-    assert!(control.adopt(&fixture.open(), &[broken]).unwrap().is_empty());
-}
-
-#[test]
 fn what_was_begun_in_a_turn_is_taken_away_and_what_was_there_stays() {
     let fixture = Fixture::new();
     let planted = dangling(&fixture, "planted");
@@ -139,38 +105,6 @@ fn what_was_begun_in_a_turn_is_taken_away_and_what_was_there_stays() {
     assert_eq!((taken[0].commits.clone(), taken[1].commits.clone()), (vec![planted.clone()], vec![planted]));
     assert!(left.is_empty() && fixture.exists(".git/MERGE_MSG"));
     assert_eq!(peer.unfinished(), before);
-}
-
-#[test]
-fn what_was_begun_and_cannot_be_copied_is_found_without_its_files_and_can_be_moved_aside() {
-    let fixture = Fixture::new();
-    let peer = fixture.open();
-    let before = peer.unfinished();
-    fixture.write(".git/MERGE_HEAD", "x".repeat(2 << 20));
-    fixture.write(".git/rebase-merge/deep/er", "x");
-    fixture.write(".git/rebase-apply/odd name", "x");
-    for n in 0..200 {
-        fixture.write(&format!(".git/sequencer/{n}"), "x");
-    }
-    let (begun, _) = peer.begun_since(&before);
-    assert_eq!(begun.len(), 4);
-    for thing in &begun {
-        assert_eq!(thing.files, None, "{}", thing.name);
-        let to = peer.move_begun_aside(thing, "tick-1").unwrap().unwrap();
-        assert_eq!(fixture.read(&format!(".git/{to}.path")), format!(".git/{}\n", thing.name));
-    }
-    assert_eq!(peer.unfinished(), before);
-}
-
-#[test]
-fn what_was_begun_is_not_removed_when_it_is_not_what_was_copied() {
-    let fixture = Fixture::new();
-    let peer = fixture.open();
-    fixture.write(".git/MERGE_MSG", "one\n");
-    let (begun, _) = peer.begun_since(&crate::Unfinished::default());
-    fixture.write(".git/MERGE_MSG", "two\n");
-    assert!(!peer.remove_begun(&begun[0]).unwrap());
-    assert!(fixture.exists(".git/MERGE_MSG"));
 }
 
 #[test]

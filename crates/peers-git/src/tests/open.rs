@@ -30,15 +30,6 @@ fn no_repository_a_bare_one_and_a_subdirectory_are_told_apart() {
 }
 
 #[test]
-fn an_unborn_head_is_named() {
-    let fixture = Fixture::unborn();
-    let repo = fixture.open();
-    let Err(GitError::Repo(RepoError::Unborn { branch, .. })) = repo.facts().head() else { panic!() };
-    assert_eq!(branch, "main");
-    assert!(matches!(repo.preflight().as_slice(), [RepoError::Unborn { .. }]));
-}
-
-#[test]
 fn a_redirected_work_tree_is_refused() {
     let fixture = Fixture::new();
     let elsewhere = fixture.path("elsewhere");
@@ -62,14 +53,6 @@ fn a_git_file_that_leads_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_common_dir_file_in_a_plain_repository_is_refused() {
-    let fixture = Fixture::new();
-    let other = Fixture::new();
-    put(&fixture.work.join(".git/commondir"), other.work.join(".git").to_str().unwrap().as_bytes());
-    assert!(matches!(fails(&fixture), RepoError::Redirected { .. }));
-}
-
-#[test]
 fn a_linked_worktree_opens_with_the_recorded_common_directory_only() {
     let fixture = Fixture::new();
     let linked = fixture.path("linked");
@@ -80,29 +63,6 @@ fn a_linked_worktree_opens_with_the_recorded_common_directory_only() {
     let other = Fixture::new();
     let wrong = PeerRepo::open_known(&linked, &other.work.join(".git"));
     assert!(matches!(wrong, Err(RepoError::Redirected { .. })));
-}
-
-#[test]
-fn a_linked_worktree_whose_other_end_names_another_place_is_refused() {
-    let fixture = Fixture::new();
-    let linked = fixture.path("linked");
-    fixture.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
-    let stolen = fixture.path("stolen");
-    std::fs::create_dir(&stolen).unwrap();
-    std::fs::copy(linked.join(".git"), stolen.join(".git")).unwrap();
-    assert!(matches!(PeerRepo::open(&stolen), Err(RepoError::Redirected { .. })));
-}
-
-#[test]
-fn an_unknown_extension_and_another_hash_are_unsupported_not_corrupt() {
-    let fixture = Fixture::new();
-    fixture.git(&["config", "core.repositoryformatversion", "1"]);
-    fixture.git(&["config", "extensions.evil", "true"]);
-    assert!(matches!(fails(&fixture), RepoError::UnsupportedExtension { .. }));
-    let fixture = Fixture::unborn();
-    let dir = fixture.path("sha256");
-    git_in(fixture.dir.path(), fixture.dir.path(), &["init", "-q", "--object-format=sha256", "sha256"]);
-    assert!(matches!(PeerRepo::open(&dir), Err(RepoError::UnsupportedExtension { .. })));
 }
 
 #[test]
@@ -168,32 +128,11 @@ fn references_and_logs_beyond_bounds_are_refused() {
 }
 
 #[test]
-fn many_references_with_their_logs_are_no_crowd() {
-    let fixture = Fixture::new();
-    for n in 0..450 {
-        fixture.write(&format!(".git/refs/remotes/r{n}/main"), format!("{}\n", fixture.head()));
-        fixture.write(&format!(".git/logs/refs/remotes/r{n}/main"), "");
-    }
-    drop(fixture.open());
-}
-
-#[test]
 fn a_symlinked_directory_of_references_is_refused() {
     let fixture = Fixture::new();
     let outside = fixture.path("outside");
     std::fs::create_dir(&outside).unwrap();
     link(outside.to_str().unwrap(), &fixture.work.join(".git/refs/evil"));
-    assert!(matches!(fails(&fixture), RepoError::Unsafe { .. }));
-}
-
-#[test]
-fn an_include_of_a_fifo_is_refused_and_one_of_a_plain_file_is_harmless() {
-    let fixture = Fixture::new();
-    put(&fixture.work.join("common.conf"), b"[alias]\n\tx = log\n");
-    fixture.git(&["config", "include.path", "../common.conf"]);
-    assert!(PeerRepo::open(&fixture.work).is_ok());
-    fixture.remove("common.conf");
-    fifo(&fixture.work.join("common.conf"));
     assert!(matches!(fails(&fixture), RepoError::Unsafe { .. }));
 }
 
@@ -269,13 +208,6 @@ fn environment_variables_of_git_are_not_honoured() {
 }
 
 #[test]
-fn both_kinds_of_repository_can_move_to_another_thread() {
-    fn movable<T: Send>() {}
-    movable::<PeerRepo>();
-    movable::<crate::ControlDir>();
-}
-
-#[test]
 fn locks_of_references_are_found_and_only_they_are_removed() {
     let fixture = Fixture::new();
     assert!(fixture.open().ref_locks().is_empty());
@@ -295,20 +227,4 @@ fn locks_of_references_are_found_and_only_they_are_removed() {
         (vec![found[0].clone(), found[1].clone(), found[2].clone()], 3)
     );
     assert_eq!((repo.remove_ref_locks(&before), repo.ref_locks()), ((Vec::new(), 0), before));
-}
-
-#[test]
-fn locks_of_references_go_however_many_there_are() {
-    let fixture = Fixture::new();
-    fixture.write(".git/HEAD.lock", "");
-    fixture.write(".git/index.lock", "");
-    for n in 0..900 {
-        fixture.write(&format!(".git/refs/heads/{n}.lock"), "");
-    }
-    let repo = fixture.open();
-    assert_eq!(repo.ref_locks().len(), 100, "no more are listed at once");
-    let (shown, removed) = repo.remove_ref_locks(&[]);
-    assert_eq!((shown.len(), removed, repo.ref_locks().len()), (100, 901, 0));
-    assert!(repo.remove_index_lock().unwrap());
-    fixture.commit("git can");
 }

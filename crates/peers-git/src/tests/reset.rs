@@ -53,17 +53,6 @@ fn a_branch_that_is_somewhere_else_refuses_it_before_anything_is_locked() {
 }
 
 #[test]
-fn a_branch_that_cannot_go_back_hides_neither_the_error_nor_keeps_the_files_from_it() {
-    let (fixture, control, first, second) = two();
-    let peer = fixture.open();
-    let reset = peer.prepare_reset(&control, Some("main"), &first, &second).unwrap();
-    fixture.write("a", "two\n");
-    fixture.write(".git/refs/heads/main.lock", "");
-    reset.take_back(&substrate().signature().unwrap());
-    assert_eq!((fixture.read("a"), fixture.exists("z")), ("one\n".to_owned(), false));
-}
-
-#[test]
 fn files_that_cannot_be_written_bring_the_branch_back() {
     let (fixture, control, first, second) = two();
     let peer = fixture.open();

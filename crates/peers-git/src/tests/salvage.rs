@@ -1,7 +1,6 @@
 //! Kept copies.
 
 use super::{Fixture, substrate};
-use crate::GitError;
 
 #[test]
 fn a_dirty_tree_is_kept_with_its_untracked_files_and_comes_back() {
@@ -26,21 +25,6 @@ fn a_dirty_tree_is_kept_with_its_untracked_files_and_comes_back() {
     assert_eq!(fixture.git(&["show", &format!("{restored}:a")]), "edited\n");
     assert_eq!(fixture.git(&["ls-tree", "-r", "--name-only", restored]), ".gitignore\na\nuntracked/file\n");
     fixture.git(&["fsck", "--strict"]);
-}
-
-#[test]
-fn a_clean_tree_is_kept_as_its_tip_and_names_do_not_clash() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    let tip = fixture.head();
-    let one = control.salvage("x/1-a", &tip, &fixture.work, &substrate()).unwrap();
-    let two = control.salvage("x/1-a", &tip, &fixture.work, &substrate()).unwrap();
-    assert!(!one.dirty && one.commit == tip);
-    assert_eq!((one.name.as_str(), two.name.as_str()), ("x/1-a", "x/1-a.2"));
-    assert!(matches!(
-        control.restore_salvage("nope", &fixture.open(), &substrate()),
-        Err(GitError::NotFound { .. })
-    ));
 }
 
 #[test]

@@ -162,18 +162,6 @@ fn the_directory_that_keeps_a_file_out_of_every_checkout_is_named() {
 }
 
 #[test]
-fn a_file_that_becomes_ignored_leaves_the_tree_again() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    fixture.write("x.log", "x");
-    let with = state(&fixture, &control).worktree_tree;
-    fixture.write(".gitignore", "*.log\n");
-    let without = state(&fixture, &control).worktree_tree;
-    assert_ne!(with, without);
-    assert_eq!(without.as_str(), by_program(&fixture));
-}
-
-#[test]
 fn our_own_directory_never_counts_even_when_it_is_committed() {
     let fixture = Fixture::new();
     fixture.write(".peers/config.yaml", "x");
@@ -203,26 +191,6 @@ fn special_files_are_neither_opened_nor_counted() {
 }
 
 #[test]
-fn a_symlinked_ignore_file_is_not_followed() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    put(&fixture.path("rules"), b"*\n");
-    link(fixture.path("rules").to_str().unwrap(), &fixture.work.join(".gitignore"));
-    fixture.write("hidden?", "x");
-    assert_eq!(dirty(&fixture, &control).len(), 2);
-    assert_eq!(state(&fixture, &control).worktree_tree.as_str(), by_program(&fixture));
-}
-
-#[test]
-fn a_symlinked_directory_is_a_link_not_a_way_out() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    put(&fixture.path("outside/secret"), b"s");
-    link(fixture.path("outside").to_str().unwrap(), &fixture.work.join("dir"));
-    assert_eq!(dirty(&fixture, &control), [(DirtyStatus::Added, "dir".to_owned())]);
-}
-
-#[test]
 fn a_repository_inside_the_repository_hides_nothing() {
     let fixture = Fixture::new();
     let control = fixture.imported();
@@ -247,42 +215,6 @@ fn other_spellings_of_the_git_directory_make_the_tree_dirty() {
     let state = state(&fixture, &control);
     assert!(state.dirty);
     assert_eq!(state.unrepresentable, [".GIT"]);
-}
-
-#[test]
-fn names_that_are_no_text_are_handled() {
-    use std::os::unix::ffi::OsStrExt as _;
-    let fixture = Fixture::new();
-    let name = std::ffi::OsStr::from_bytes(b"caf\xe9\n\xff");
-    std::fs::write(fixture.work.join(name), "x").unwrap();
-    fixture.commit("strange");
-    let control = fixture.imported();
-    assert!(!state(&fixture, &control).dirty);
-    std::fs::write(fixture.work.join(name), "y").unwrap();
-    assert_eq!(state(&fixture, &control).worktree_tree.as_str(), by_program(&fixture));
-    assert_eq!(dirty(&fixture, &control), [(DirtyStatus::Modified, "caf\u{fffd}\n\u{fffd}".to_owned())]);
-}
-
-#[test]
-fn a_submodule_with_tracked_files_that_it_ignores_is_clean_and_one_that_cannot_be_read_is_not_judged() {
-    let module = Fixture::new();
-    module.write(".gitignore", "*.log\n");
-    module.write("kept.log", "x\n");
-    module.git(&["add", "-f", "kept.log"]);
-    module.commit("ignored and tracked");
-    let fixture = Fixture::new();
-    fixture.git(&["submodule", "add", "-q", module.work.to_str().unwrap(), "sub"]);
-    fixture.commit("submodule");
-    let control = fixture.imported();
-    assert!(!state(&fixture, &control).dirty);
-    fixture.write("sub/new.log", "ignored\n");
-    assert!(!state(&fixture, &control).dirty);
-    fixture.write("sub/kept.log", "y\n");
-    assert!(state(&fixture, &control).dirty);
-    let objects = fixture.work.join(".git/modules/sub/objects");
-    std::fs::rename(&objects, fixture.path("aside")).unwrap();
-    super::link(fixture.path("aside").to_str().unwrap(), &objects);
-    assert!(!state(&fixture, &control).submodules[0].changed);
 }
 
 #[test]
@@ -356,61 +288,6 @@ fn a_directory_deeper_than_any_handle_limit_makes_the_tree_dirty_and_is_named() 
 }
 
 #[test]
-fn many_directories_that_lie_too_deep_beside_each_other_are_named_by_the_one_above_them() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    let above = vec!["d"; 256].join("/");
-    for n in 0..30 {
-        std::fs::create_dir_all(fixture.work.join(format!("{above}/{n}"))).unwrap();
-    }
-    std::fs::create_dir_all(fixture.work.join(vec!["e"; 257].join("/"))).unwrap();
-    let mut deep = control.tree_state(&fixture.work, &fixture.head()).unwrap().too_deep;
-    deep.sort();
-    assert_eq!(deep, [above.into_bytes(), vec![b"e".to_vec(); 257].join(&b'/')]);
-    for path in &deep {
-        fixture.open().move_aside(path, "tick-1").unwrap().unwrap();
-    }
-    assert!(!control.tree_state(&fixture.work, &fixture.head()).unwrap().dirty);
-}
-
-#[test]
-fn a_deep_directory_with_long_names_is_named_by_one_above_it_that_can_be_moved() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    let name = "n".repeat(250);
-    let mut dir = std::fs::File::open(&fixture.work).unwrap();
-    for _ in 0..260 {
-        rustix::fs::mkdirat(&dir, name.as_str(), rustix::fs::Mode::RWXU).unwrap();
-        let flags = rustix::fs::OFlags::DIRECTORY;
-        dir = rustix::fs::openat(&dir, name.as_str(), flags, rustix::fs::Mode::empty()).unwrap().into();
-    }
-    let state = control.tree_state(&fixture.work, &fixture.head()).unwrap();
-    assert_eq!(state.too_deep.len(), 1);
-    fixture.open().move_aside(&state.too_deep[0], "tick-1").unwrap().unwrap();
-    assert!(!control.tree_state(&fixture.work, &fixture.head()).unwrap().dirty);
-}
-
-#[test]
-fn a_sparse_giant_is_not_read() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    std::fs::File::create(fixture.work.join("giant")).unwrap().set_len(1 << 42).unwrap();
-    let one = state(&fixture, &control);
-    assert!(one.dirty);
-    assert_eq!(one.worktree_tree, state(&fixture, &control).worktree_tree);
-    std::fs::File::options().write(true).open(fixture.work.join("giant")).unwrap().set_len(1 << 41).unwrap();
-    assert_ne!(one.worktree_tree, state(&fixture, &control).worktree_tree);
-}
-
-#[test]
-fn a_file_of_some_size_is_hashed_in_pieces() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    fixture.write("big", vec![b'x'; 17 << 20]);
-    assert_eq!(state(&fixture, &control).worktree_tree.as_str(), by_program(&fixture));
-}
-
-#[test]
 fn the_cache_survives_a_restart_and_its_loss() {
     let fixture = Fixture::new();
     let control = fixture.imported();
@@ -439,28 +316,6 @@ fn a_trusted_stamp_saves_the_reading_unless_the_conversion_changed() {
     drop(control.import(&fixture.open(), None).unwrap());
     assert!(!state(&fixture, &control).dirty, "it was not asked about another conversion");
     assert_ne!(state(&fixture, &control).head_tree, honest.head_tree);
-}
-
-#[test]
-fn a_guess_about_line_ends_is_made_anew_when_the_commit_changed() {
-    let fixture = Fixture::new();
-    fixture.write(".gitattributes", "* text=auto\n");
-    fixture.commit("attributes");
-    // Stored with CR LF, by plumbing: there the file on disk is clean as it is.
-    fixture.write("x", "a\r\n");
-    let raw = fixture.git(&["hash-object", "-w", "--no-filters", "x"]);
-    fixture.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{},x", raw.trim())]);
-    fixture.git(&["commit", "-q", "-m", "stored with CR LF"]);
-    let with = fixture.head();
-    fixture.git(&["rm", "-q", "--cached", "x"]);
-    fixture.git(&["add", "x"]);
-    fixture.git(&["commit", "-q", "-m", "stored with LF"]);
-    let without = fixture.head();
-    let mut control = fixture.imported();
-    control.clock = super::tomorrow;
-    for head in [&with, &without, &with, &without] {
-        assert!(!control.tree_state(&fixture.work, head).unwrap().dirty);
-    }
 }
 
 /// A path of few letters, so that files and directories collide.

@@ -123,18 +123,6 @@ fn what_git_does_to_its_object_store_is_no_damage() {
 }
 
 #[test]
-fn garbage_in_files_that_only_make_git_faster_hides_no_object() {
-    for name in ["info/commit-graph", "pack/multi-pack-index", "pack/pack-1.idx"] {
-        let fixture = Fixture::new();
-        fixture.git(&["repack", "-q", "-a", "-d"]);
-        let mut control = fixture.control();
-        put(&fixture.work.join(".git/objects").join(name), &b"MIDX garbage".repeat(300));
-        assert_eq!(control.import(&fixture.open(), None).unwrap().head, fixture.head(), "{name}");
-        assert_eq!(control.missing_object(&fixture.open(), &fixture.head()).unwrap(), None, "{name}");
-    }
-}
-
-#[test]
 fn an_object_store_that_is_unsafe_to_read_is_refused() {
     let fixture = Fixture::new();
     let control = fixture.imported();
@@ -181,19 +169,6 @@ fn what_is_lent_for_a_proof_has_the_whole_history_and_nothing_that_was_planted()
     assert_eq!(show(&lent, "proof"), "one\n");
     let theirs = SyntheticGit::over_peer(&fixture.open()).unwrap();
     assert_eq!(show(&theirs, "theirs"), "planted\n", "else nothing was planted");
-}
-
-#[test]
-fn a_history_that_cannot_be_read_is_lent_as_far_as_it_is_here() {
-    let fixture = Fixture::new();
-    let first = fixture.head();
-    let head = fixture.commit("second");
-    let mut control = fixture.control();
-    drop(control.import(&fixture.open(), Some(&head)).unwrap());
-    std::fs::remove_file(fixture.work.join(".git").join(file_of(first.as_str()))).unwrap();
-    let lent = control.lend(&fixture.open()).unwrap();
-    assert_eq!(lent.shallow, std::slice::from_ref(&head));
-    control.checkout_pristine(&head, &fixture.path("proof"), &lent).unwrap();
 }
 
 #[test]

@@ -71,13 +71,3 @@ fn a_filter_and_an_encoding_are_told_from_an_edit() {
         assert_eq!(found(&fixture), None, "{attribute}");
     }
 }
-
-#[test]
-fn an_edit_under_a_filter_that_nobody_has_set_up_is_an_edit() {
-    let fixture = Fixture::new();
-    fixture.write(".gitattributes", "*.py filter=x\n");
-    fixture.write("a.py", "a = 1\n");
-    fixture.commit("more");
-    fixture.write("a.py", "a = 2\n");
-    assert_eq!(found(&fixture), None);
-}

@@ -44,19 +44,6 @@ fn every_path_that_is_blocked_is_told_as_it_is() {
 }
 
 #[test]
-fn what_is_moved_aside_twice_has_two_names() {
-    let fixture = Fixture::new();
-    let repo = fixture.open();
-    let first = repo.move_aside(b"a", "tick-1").unwrap().unwrap();
-    assert_eq!(repo.move_aside(b"a", "tick-1").unwrap(), None);
-    fixture.write("a", "again\n");
-    let second = repo.move_aside(b"a", "tick-1").unwrap().unwrap();
-    assert_eq!(fixture.read(&format!(".git/{first}")), "one\n");
-    assert_eq!(fixture.read(&format!(".git/{second}")), "again\n");
-    assert_eq!(std::fs::read_dir(fixture.work.join(".git/peers-aside")).unwrap().count(), 4);
-}
-
-#[test]
 fn the_oldest_of_what_was_moved_aside_goes_but_nothing_of_the_last_two_ticks() {
     let fixture = Fixture::new();
     let repo = fixture.open();
@@ -96,35 +83,6 @@ fn what_may_be_the_operators_is_never_forgotten_and_does_not_count() {
     repo.forget_aside(99).unwrap();
     assert!(lasting.iter().all(|to| fixture.exists(&format!(".git/{to}"))));
     assert!(!fixture.exists(&format!(".git/{few}")));
-}
-
-#[test]
-fn what_is_moved_aside_in_a_linked_work_tree_stays_when_that_is_removed() {
-    let fixture = Fixture::new();
-    let linked = fixture.path("linked");
-    fixture.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
-    let repo = crate::PeerRepo::open(&linked).unwrap();
-    let to = repo.move_aside(b"a", "tick-1").unwrap().unwrap();
-    std::fs::write(linked.join(".git-index"), "").unwrap();
-    fixture.git(&["worktree", "remove", "--force", linked.to_str().unwrap()]);
-    assert!(fixture.exists(&format!(".git/{to}")), "{to}");
-}
-
-#[test]
-fn what_has_the_name_of_the_place_for_things_moved_aside_gets_another() {
-    for plant in ["file", "link"] {
-        let fixture = Fixture::new();
-        if plant == "file" {
-            fixture.write(".git/peers-aside", "x");
-        } else {
-            super::fixture::link("/tmp", &fixture.work.join(".git/peers-aside"));
-        }
-        let to = fixture.open().move_aside(b"a", "tick-1").unwrap().unwrap();
-        assert_eq!(fixture.read(&format!(".git/{to}")), "one\n");
-        let names = std::fs::read_dir(fixture.work.join(".git")).unwrap();
-        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        assert_eq!(names.filter(|name| name.starts_with("peers-aside-")).count(), 1, "{plant}");
-    }
 }
 
 #[test]

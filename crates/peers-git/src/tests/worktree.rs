@@ -1,7 +1,7 @@
 //! Checkouts of ours and linked worktrees.
 
 use super::{Fixture, git_in, link, substrate};
-use crate::{GitError, PeerRepo, SyntheticGit, remove_checkout};
+use crate::{GitError, SyntheticGit, remove_checkout};
 
 #[test]
 fn a_pristine_checkout_holds_the_commit_and_nothing_else() {
@@ -101,23 +101,6 @@ fn a_gate_tree_is_reset_except_for_what_it_may_keep() {
 }
 
 #[test]
-fn a_reset_believes_old_stamps_and_no_others() {
-    let fixture = Fixture::new();
-    fixture.write("b", "b\n");
-    let commit = fixture.commit("b");
-    let mut control = fixture.imported();
-    control.clock = super::tomorrow;
-    let dir = fixture.path("gate");
-    let git = SyntheticGit::over_control(&control).unwrap();
-    control.checkout_pristine(&commit, &dir, &git).unwrap();
-    drop(control.reset_checkout(&commit, &dir, &[], &git).unwrap());
-    std::fs::write(dir.join("a"), "something else\n").unwrap();
-    let report = control.reset_checkout(&commit, &dir, &[], &git).unwrap();
-    assert_eq!(report.written, 1);
-    assert_eq!(std::fs::read(dir.join("a")).unwrap(), b"one\n");
-}
-
-#[test]
 fn a_hard_link_into_a_gate_tree_does_not_survive_a_reset() {
     let fixture = Fixture::new();
     let control = fixture.imported();
@@ -169,40 +152,4 @@ fn a_linked_worktree_is_made_used_and_removed() {
     assert!(!control.tree_state(&dir, &imported.head).unwrap().dirty);
     drop(linked.reset_to(&control, Some("peers/00aa"), &imported.head, &at, &substrate()).unwrap());
     assert_eq!(git(&["status", "--porcelain"]), "");
-}
-
-#[test]
-fn a_linked_worktree_in_a_bad_place_leaves_nothing_behind() {
-    let fixture = Fixture::new();
-    let control = fixture.imported();
-    let repo = fixture.open();
-    let at = fixture.head();
-    let inside = repo.add_linked(&control, &fixture.work.join("in"), "n", "b", &at, &substrate());
-    assert!(matches!(inside, Err(GitError::Unsafe { .. })));
-    let taken = repo.add_linked(&control, &fixture.path("x"), "n", "main", &at, &substrate());
-    assert!(matches!(taken, Err(GitError::Exists { .. })));
-    let name = repo.add_linked(&control, &fixture.path("y"), "../n", "b", &at, &substrate());
-    assert!(matches!(name, Err(GitError::InvalidName { .. })));
-    assert!(fixture.git(&["branch", "--list", "b"]).is_empty());
-    assert!(PeerRepo::open(&fixture.work).is_ok());
-}
-
-#[test]
-fn tags_that_are_too_large_and_what_is_after_too_much_of_them_are_not_lent() {
-    let fixture = Fixture::new();
-    let mut control = fixture.imported();
-    let tag = |name: &str, size: usize| {
-        let text = "x".repeat(size);
-        fixture.write("../message", &text);
-        fixture.git(&["tag", "-a", "-F", "../message", name]);
-    };
-    tag("b-large", 2 << 20);
-    tag("a-small", 10);
-    fixture.git(&["tag", "c-of-a-tag", "a-small"]);
-    for n in 0..6 {
-        tag(&format!("d{n}"), 900 << 10);
-    }
-    let git = control.lend(&fixture.open()).unwrap();
-    let names: Vec<&str> = git.tags.iter().map(|(name, _)| name.trim_start_matches("refs/tags/")).collect();
-    assert_eq!(names, ["a-small", "c-of-a-tag", "d0", "d1", "d2", "d3"]);
 }

@@ -2,7 +2,7 @@
 
 use peers_model::CommitId;
 
-use super::{Fixture, fifo, link, put, substrate};
+use super::{Fixture, link, put, substrate};
 use crate::{BusyState, GitError, MergeStyle, Merged, RepoError};
 
 #[test]
@@ -84,27 +84,6 @@ fn a_branch_moves_only_from_where_it_was_expected() {
     repo.free_branch("news").unwrap();
     assert_eq!(repo.facts().reference("refs/heads/news").unwrap(), None);
     assert_eq!(fixture.rev("new"), second);
-}
-
-#[test]
-fn a_locked_branch_is_busy() {
-    let fixture = Fixture::new();
-    fixture.write(".git/refs/heads/main.lock", "");
-    let result =
-        fixture.open().update_branch("main", Some(&fixture.head()), &fixture.head(), &substrate(), "x");
-    assert!(matches!(result, Err(GitError::Repo(RepoError::Busy { state: BusyState::RefLock, .. }))));
-}
-
-#[test]
-fn packed_references_are_compared_too() {
-    let fixture = Fixture::new();
-    let first = fixture.head();
-    let second = fixture.commit("second");
-    fixture.git(&["pack-refs", "--all"]);
-    let repo = fixture.open();
-    assert!(repo.update_branch("main", Some(&first), &second, &substrate(), "x").is_err());
-    repo.update_branch("main", Some(&second), &first, &substrate(), "x").unwrap();
-    assert_eq!(fixture.head(), first);
 }
 
 #[test]
@@ -197,24 +176,6 @@ fn a_checkout_follows_no_symlink_and_leaves_our_directory_alone() {
 }
 
 #[test]
-fn a_full_directory_in_the_way_is_reported_not_removed() {
-    let fixture = Fixture::new();
-    fixture.write(".gitignore", "target\n");
-    let one = fixture.commit("one");
-    fixture.remove("a");
-    let two = fixture.commit("two");
-    let control = fixture.imported();
-    fixture.write("a/target/cache", "kept");
-    let facts = control.facts();
-    let report = fixture
-        .open()
-        .checkout_changed(&control, &facts.tree_of(&two).unwrap(), &facts.tree_of(&one).unwrap())
-        .unwrap();
-    assert_eq!(report.blocked, [b"a"]);
-    assert_eq!(fixture.read("a/target/cache"), "kept");
-}
-
-#[test]
 fn a_tree_with_forbidden_names_changes_nothing() {
     let fixture = Fixture::new();
     let control = fixture.imported();
@@ -273,24 +234,6 @@ fn committing_paths_leaves_staged_files_staged_and_out_of_the_commit() {
 }
 
 #[test]
-fn committing_paths_takes_no_special_files_and_needs_a_first_commit() {
-    let fixture = Fixture::new();
-    let repo = fixture.open();
-    fifo(&fixture.work.join("fifo"));
-    link("a", &fixture.work.join("link"));
-    for bad in ["fifo", "link", "../x", ".git/config", ".peers/x", "/etc/passwd"] {
-        assert!(
-            matches!(repo.commit_paths(&[bad], "m", &substrate()), Err(GitError::Unsafe { .. })),
-            "{bad}"
-        );
-    }
-    let unborn = Fixture::unborn();
-    unborn.write("x", "x");
-    let result = unborn.open().commit_paths(&["x"], "m", &substrate());
-    assert!(matches!(result, Err(GitError::Repo(RepoError::Unborn { .. }))));
-}
-
-#[test]
 fn the_configuration_of_the_repository_does_not_count() {
     let fixture = Fixture::new();
     let first = fixture.head();
@@ -301,17 +244,6 @@ fn the_configuration_of_the_repository_does_not_count() {
     fixture.open().update_branch("main", Some(&second), &first, &substrate(), "peers: back").unwrap();
     let log = fixture.read(".git/logs/refs/heads/main");
     assert!(log.contains("peers-substrate <peers-substrate@local>") && log.contains("peers: back"), "{log}");
-}
-
-#[test]
-fn tags_are_made_once() {
-    let fixture = Fixture::new();
-    let first = fixture.head();
-    let second = fixture.commit("second");
-    let repo = fixture.open();
-    assert!(repo.tag_if_absent("peers-baseline", &first, &substrate()).unwrap());
-    assert!(!repo.tag_if_absent("peers-baseline", &second, &substrate()).unwrap());
-    assert_eq!(fixture.rev("peers-baseline"), first);
 }
 
 #[test]
@@ -362,20 +294,6 @@ fn merges_are_made_in_the_control_directory() {
     assert!(!fixture.open().facts().has(&merged), "nothing leaves the control directory");
     fixture.open().publish(&control, &merged).unwrap();
     fixture.git(&["cat-file", "-e", merged.as_str()]);
-}
-
-#[test]
-fn head_can_be_detached_and_its_branch_stays() {
-    let fixture = Fixture::new();
-    let first = fixture.head();
-    fixture.write("b", "b");
-    let second = fixture.commit("second");
-    fixture.open().detach_head(&first, &substrate()).unwrap();
-    assert_eq!((fixture.head(), fixture.rev("main")), (first.clone(), second));
-    assert_eq!(fixture.open().facts().head().unwrap().branch, None);
-    let nowhere = CommitId::new("1".repeat(40)).unwrap();
-    assert!(fixture.open().detach_head(&nowhere, &substrate()).is_err());
-    assert_eq!(fixture.head(), first);
 }
 
 #[test]

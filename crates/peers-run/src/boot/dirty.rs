@@ -7,7 +7,6 @@ use peers_core::state::{OpenTick, State};
 use peers_git::{ControlDir, GitError, PeerRepo, Unfollowed};
 use peers_model::{CommitId, RunId, TickNo, Timestamp, exit};
 use peers_place::Place;
-use peers_store::runs::RunRecord;
 use peers_store::{artifacts, layout};
 use peers_sys::dir::SafeDir;
 use peers_sys::term::quoted;
@@ -202,12 +201,7 @@ pub(super) fn refuse_begun_since(
 ///
 /// # Errors
 /// The refusal.
-pub(super) fn refuse_switched(
-    repo: &PeerRepo,
-    place: &Place,
-    records: &[RunRecord],
-    open: &OpenTick,
-) -> Result<(), Finding> {
+pub(super) fn refuse_switched(repo: &PeerRepo, place: &Place, open: &OpenTick) -> Result<(), Finding> {
     let (Some(ended), Some(branch)) = (&open.ended, &open.started.branch) else { return Ok(()) };
     let Ok(head) = repo.facts().head() else { return Ok(()) };
     let now = head.branch.as_deref().map(|name| name.strip_prefix("refs/heads/").unwrap_or(name));
@@ -218,7 +212,7 @@ pub(super) fn refuse_switched(
     let here = now.map_or_else(|| "detached".to_owned(), |now| format!("on `{}`", term::line(now, 100)));
     let gone = matches!(repo.facts().reference(&format!("refs/heads/{branch}")), Ok(None));
     let hint = if gone {
-        super::gone::of_turn(repo, place, records, (branch, &ended.head))?
+        super::gone::of_turn(repo, place, branch, &ended.head)
     } else {
         format!("`git -C {dir} switch {}` goes back; then start again", quoted(branch))
     };

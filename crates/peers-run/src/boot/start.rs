@@ -307,7 +307,7 @@ impl Ground {
             let last = dirty::last_sign(&peers_dir, open);
             let run = store.state().run.as_ref().map(|run| run.id.clone());
             dirty::refuse_begun_since(repo.git_dir(), last, run.as_ref(), open.started.tick)?;
-            dirty::refuse_switched(&repo, &place, &records, open)?;
+            dirty::refuse_switched(&repo, &place, open)?;
         }
         let killed = store.state().live_run().map(|run| run.id.clone());
         let was_killed = killed.is_some();
@@ -526,8 +526,7 @@ fn unfinished_move(store: &mut Store<FsDisk>, repo: &PeerRepo, place: &Place) ->
     let what = &moving.what;
     let tip = repo.facts().reference(&format!("refs/heads/{}", what.branch)).map_err(|e| git_finding(&e))?;
     if tip.is_none() {
-        let (records, _) = runs::list(store.disk()).map_err(Finding::from)?;
-        return Err(super::gone::of_move(repo, place, &records, what)?);
+        return Err(super::gone::of_move(repo, place, what));
     }
     if tip.as_ref() == Some(&what.from) {
         // Nothing was moved. Closed, for the branch may well come to stand there while a turn is open, and

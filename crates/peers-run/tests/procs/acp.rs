@@ -60,22 +60,6 @@ fn a_silent_agent_is_ended_with_its_bridge() {
 }
 
 #[test]
-fn an_agent_whose_bridge_dies_is_gone_too() {
-    let stage = Stage::new();
-    let turn = stage.turn(&peer("echo $$ > agent; kill -9 $PPID; exec cat > rest"), "");
-    assert_eq!((turn.exit.class, turn.exit.signal), (ExitClass::Signal, Some(9)));
-    assert_eq!(process(&stage.repo("agent")), None);
-}
-
-#[test]
-fn an_agent_that_is_not_there_never_starts() {
-    let turn = Stage::new().turn("tool: acp, argv: [no-such-agent, acp]", "");
-    assert_eq!((turn.exit.class, turn.exit.code), (ExitClass::SpawnFail, Some(127)));
-    assert!(turn.spawned.is_none());
-    assert_eq!(turn.exit.stderr_tail, "start no-such-agent: not found");
-}
-
-#[test]
 fn an_agent_asks_and_is_answered_as_its_peer_is_configured() {
     let ask = r#"say '{"id":"q","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"y","name":"y","kind":"allow_once"},{"optionId":"n","name":"n","kind":"reject_once"}]}}'
 read -r line; printf '%s' "$line" > answer

@@ -39,16 +39,6 @@ fn a_gate_waits_for_what_it_needs_and_is_skipped_when_that_is_red() {
 }
 
 #[test]
-fn a_gate_is_skipped_when_what_it_needs_was_red_before() {
-    let mut stage = Stage::new();
-    stage.gate("use", "true", PASS).needs = vec![id("build")];
-    let job = GateJob { not_green: vec![id("build")], ..stage.job() };
-    assert_eq!(words(&stage.judge_job(job)), [("use", "skipped")]);
-    // Of which nothing is known may be green.
-    assert_eq!(words(&stage.judge()), [("use", "pass")]);
-}
-
-#[test]
 fn a_serial_gate_has_the_machine_for_itself() {
     let mut stage = Stage::new();
     stage.settings = "goals: {parallel: 4}\n".into();
@@ -85,31 +75,6 @@ fn a_gate_starts_in_its_directory_and_judges_files_from_the_top() {
     assert_eq!(verdicts[1].verdict.diagnostic(), "its `cwd` does not exist: nowhere");
 }
 
-#[test]
-fn a_gate_gets_what_it_asks_for_of_what_the_operator_passes_on() {
-    let mut stage = Stage::new();
-    for name in ["ONE", "TWO", "THREE"] {
-        stage.vars.push((name.into(), "value".into()));
-    }
-    stage.chosen = OperatorEnv { peers: Vec::new(), gates: vec!["ONE".into(), "TWO".into()] };
-    let cmd = "test \"$ONE\" = value; echo \"$?\" \"${TWO-none}\" \"${THREE-none}\"";
-    stage.gate("asks", cmd, "stdout.strip() == '0 none none'").env = vec!["ONE".into(), "THREE".into()];
-    stage.gate("asks-not", cmd, "stdout.strip() == '1 none none'");
-    let verdicts = stage.judge();
-    assert!(verdicts.iter().all(|j| j.verdict.is_pass()), "{verdicts:?}");
-}
-
-#[test]
-fn how_a_command_ended_is_kept_with_its_verdict() {
-    let mut stage = Stage::new();
-    stage.gate("code", "exit 7", PASS);
-    stage.gate("signal", "kill -9 $$", PASS);
-    stage.gate("flaky", "[ -e once ] || { : > once; exit 1; }", PASS).retries = 2;
-    let verdicts = stage.judge();
-    let ends: Vec<_> = verdicts.iter().map(|j| (j.exit_code, j.signal, j.attempts, j.is_flaky())).collect();
-    assert_eq!(ends, [(Some(7), None, 1, false), (None, Some(9), 1, false), (Some(0), None, 2, true)]);
-}
-
 /// A gate that counts its runs outside of its tree, and how often it has run.
 fn counting() -> Stage {
     let mut stage = Stage::new();
@@ -134,16 +99,6 @@ fn a_green_answer_outlives_the_process_for_the_same_tree_alone() {
     assert!(!stage.judge_and_keep(other)[0].cached, "a commit can change what a gate reads");
     let pristine = GateJob { place: Place::Pristine, dir: Some(stage.repo("")), ..job };
     assert!(!stage.judge_and_keep(pristine)[0].cached, "a proof takes nobody's word");
-}
-
-#[test]
-fn a_gate_that_writes_into_its_tree_is_not_kept() {
-    let mut stage = Stage::new();
-    stage.gate("g", "echo x >> runs", PASS).cacheable = true;
-    for _ in 0..2 {
-        assert!(!stage.judge_and_keep(stage.job())[0].cached);
-        assert!(stage.verdicts.is_empty());
-    }
 }
 
 #[test]
@@ -180,23 +135,6 @@ fn a_changed_definition_environment_or_tool_makes_a_cacheable_gate_run_again() {
     stage.goals.clear();
     stage.gate("g", "mytool", "exit_code < 1").cacheable = true;
     asked(&mut stage, "another condition", false);
-}
-
-#[test]
-fn only_green_answers_of_cacheable_gates_that_stood_are_kept() {
-    let mut stage = Stage::new();
-    stage.gate("red", "exit 1", PASS).cacheable = true;
-    stage.gate("plain", "true", PASS);
-    let job = stage.job();
-    stage.judge_and_keep(job.clone());
-    assert!(stage.verdicts.is_empty());
-    let mut stage = counting();
-    // Nobody says that the tree stood still.
-    stage.judge_job(job.clone());
-    assert!(stage.verdicts.is_empty());
-    let job = stage.job();
-    stage.judge_and_keep(job);
-    assert!(!stage.verdicts.is_empty());
 }
 
 #[test]

@@ -7,7 +7,6 @@
 
 mod acp;
 mod agents;
-mod driving;
 mod gates;
 mod keys;
 mod peers;

@@ -5,7 +5,7 @@ use peers_model::{Tokens, Usd};
 use peers_run::ports::Procs;
 use peers_run::procs::Live;
 
-use crate::stage::{FOREVER, Stage, Turn, isolated, launch, process, shell_peer, until};
+use crate::stage::{FOREVER, Stage, Turn, launch, process, shell_peer, until};
 
 #[test]
 fn a_peer_gets_its_prompt_and_its_output_is_kept() {
@@ -120,12 +120,6 @@ fn row_33_a_large_prompt_and_a_talkative_child_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn a_child_that_does_not_read_its_prompt_is_no_error() {
-    let turn = Stage::new().turn(&shell_peer("exec <&-; echo done"), &"y".repeat(1 << 20));
-    assert_eq!((turn.exit.class, turn.exit.stdout_tail.as_str()), (ExitClass::Ok, "done\n"));
-}
-
-#[test]
 fn row_33_a_nul_in_the_prompt_is_left_out() {
     let turn = Stage::new().turn(&shell_peer("od -An -c"), "a\0b");
     assert_eq!(turn.exit.stdout_tail.split_whitespace().collect::<Vec<_>>(), ["a", "b"]);
@@ -156,21 +150,6 @@ fn row_35_a_program_that_is_not_there_or_cannot_be_run_never_starts() {
         assert!(turn.spawned.is_none() && turn.exit.stderr_tail.starts_with(why), "{:?}", turn.exit);
         assert_eq!(turn.exit.classification(), "process-fail");
     }
-}
-
-#[test]
-fn a_program_whose_interpreter_is_missing_counts_as_not_started() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let stage = Stage::new();
-    std::fs::write(stage.repo("tool"), "#!/no/such/interpreter\n").unwrap();
-    std::fs::set_permissions(stage.repo("tool"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let turn = stage.turn("tool: other, argv: [./tool]", "");
-    assert_eq!((turn.exit.class, turn.exit.code), (ExitClass::SpawnFail, Some(127)));
-    let told = &turn.exit.stderr_tail;
-    assert!(
-        told.contains("names is not: `/no/such/interpreter`; install it") && turn.spawned.is_none(),
-        "{told}"
-    );
 }
 
 #[test]
@@ -205,29 +184,10 @@ fn row_22_an_error_pattern_ends_a_peer_that_would_go_on() {
 }
 
 #[test]
-fn row_22_an_error_pattern_counts_also_when_the_peer_was_faster_than_we() {
-    let turn = Stage::new().shell("echo 'ERROR rate limit reached' >&2; exit 0");
-    assert_eq!((turn.exit.class, turn.exit.classification()), (ExitClass::Pattern, "api-error"));
-}
-
-#[test]
 fn row_26_an_unterminated_error_line_is_found_before_silence_ends_the_peer() {
     let stage = Stage::limits(2, 60);
     let turn = stage.shell(&format!("printf 'ERROR rate limit' >&2; {FOREVER}"));
     assert_eq!((turn.exit.class, turn.exit.classification()), (ExitClass::Pattern, "api-error"));
-}
-
-#[test]
-fn a_halt_line_of_a_peer_that_fails_needs_the_operator() {
-    for (line, api) in [
-        ("ERROR quota exhausted", ApiClass::Quota),
-        ("ERROR invalid API key", ApiClass::Auth),
-        // That passes by itself.
-        ("ERROR usage limit reached", ApiClass::UsageCap),
-    ] {
-        let turn = Stage::new().shell(&format!("echo '{line}' >&2; exit 1"));
-        assert_eq!((turn.exit.class, turn.exit.api), (ExitClass::Pattern, api), "{line}");
-    }
 }
 
 #[test]
@@ -257,29 +217,9 @@ fn row_31_usage_of_a_structured_stream_is_read_even_where_the_capture_lost_it() 
 }
 
 #[test]
-fn a_tool_without_a_structured_stream_has_unknown_usage() {
-    let turn = Stage::new().shell("echo 12 tokens used");
-    assert_eq!((turn.exit.usage.tokens, turn.exit.usage.usd), (None, None));
-}
-
-#[test]
 fn row_32_invalid_bytes_and_escapes_fail_nothing_and_reach_no_record() {
     let turn = Stage::new().shell(r"printf 'a\377b\303\244\033[2Jc\007\n'");
     assert_eq!((turn.exit.class, turn.exit.stdout_tail.as_str()), (ExitClass::Ok, "a\u{fffd}bäc\n"));
-}
-
-#[test]
-fn secrets_of_the_operator_reach_neither_the_peer_nor_a_log() {
-    let mut stage = Stage::new();
-    stage.vars.push(("DEPLOY_TOKEN".into(), "top-secret-value".into()));
-    let turn = stage.shell("env; echo it is top-secret-value");
-    assert!(!turn.exit.stdout_tail.contains("DEPLOY_TOKEN"));
-    assert!(turn.exit.stdout_tail.contains("it is [redacted:secret:"), "{}", turn.exit.stdout_tail);
-    assert_eq!(turn.exit.redactions, 1);
-    for name in ["stdout.log", "stream.jsonl"] {
-        let text = stage.read(&format!(".peers/log/peers/tick-00007-a.{name}"));
-        assert!(!text.contains("top-secret-value") && text.contains("[redacted:"), "{name}");
-    }
 }
 
 #[test]
@@ -316,21 +256,6 @@ fn row_34_a_background_writer_does_not_outlive_the_turn() {
     assert_eq!(process(&stage.repo("writer")), None);
 }
 
-#[test]
-fn a_daemon_that_shed_everything_is_found_by_descent() {
-    isolated("peers::a_daemon_that_shed_everything_is_found_by_descent", || {
-        let mut stage = Stage::limits(30, 60);
-        stage.subreaper = true;
-        let script = "(env -i setsid /bin/sh -c 'echo $$ > daemon; exec tail -f /dev/null' >/dev/null 2>&1 </dev/null &)
-                      while [ ! -s daemon ]; do :; done";
-        let turn = stage.shell(script);
-        assert_eq!((turn.exit.class, turn.exit.leaked), (ExitClass::Ok, 1));
-        assert_eq!(process(&stage.repo("daemon")), None);
-        let turn = stage.shell("echo tidy");
-        assert_eq!((turn.exit.class, turn.exit.leaked), (ExitClass::Ok, 0));
-    });
-}
-
 fn stopped(stage: &Stage, script: &str, how: &[bool]) -> Turn {
     stage.with(stage.book(&shell_peer(script)), async |mut procs, mut arriving| {
         procs.run_peer(&launch(""));
@@ -349,31 +274,6 @@ fn a_stopped_peer_may_tidy_up() {
     let turn = stopped(&stage, script, &[false]);
     assert_eq!((turn.exit.class, turn.exit.stdout_tail.as_str()), (ExitClass::Interrupted, "tidied\n"));
     assert_eq!(turn.exit.classification(), "interrupted");
-}
-
-#[test]
-fn a_peer_that_ignores_the_request_is_killed_with_its_tree() {
-    let stage = Stage::limits(30, 60);
-    let script = "trap '' TERM; echo $$ > leader; sh -c 'echo $$ > child; : > ready; while :; do tail -f /dev/null; done'";
-    let turn = stopped(&stage, script, &[false]);
-    assert_eq!((turn.exit.class, turn.exit.signal), (ExitClass::Interrupted, Some(9)));
-    for name in ["child", "leader"] {
-        assert_eq!(process(&stage.repo(name)), None, "{name}");
-    }
-}
-
-#[test]
-fn a_flood_of_output_does_not_keep_a_stop_from_being_enforced() {
-    let stage = Stage::limits(30, 60);
-    let turn = stopped(&stage, "trap '' TERM; : > ready; while :; do echo flood; done", &[false]);
-    assert_eq!((turn.exit.class, turn.exit.signal), (ExitClass::Interrupted, Some(9)));
-}
-
-#[test]
-fn a_second_request_kills_at_once() {
-    let stage = Stage::limits(30, 60);
-    let turn = stopped(&stage, &format!("trap '' TERM; : > ready; {FOREVER}"), &[false, true]);
-    assert_eq!((turn.exit.class, turn.exit.signal), (ExitClass::Interrupted, Some(9)));
 }
 
 #[test]

@@ -43,21 +43,6 @@ fn a_leftover_is_found_by_its_marker_alone() {
 }
 
 #[test]
-fn a_leftover_is_found_by_its_recorded_identity_alone() {
-    let stage = Stage::new();
-    let identity =
-        orphan(&stage.run, "trap '' TERM; echo $$; while :; do tail -f /dev/null >/dev/null; done");
-    let spawned = PeerSpawned {
-        tick: TICK,
-        pid: u32::try_from(identity.pid.get()).unwrap(),
-        start_time: identity.start_time.unwrap(),
-        boot_id: identity.boot_id.clone().unwrap().to_string(),
-    };
-    assert_eq!(reap(&stage, None, Some(&spawned)), Vec::<u32>::new());
-    assert!(!is_alive(&identity));
-}
-
-#[test]
 fn a_process_that_only_has_the_recorded_number_is_left_alone() {
     let stage = Stage::new();
     let identity = orphan(&stage.run, "echo $$; exec tail -f /dev/null >/dev/null");

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use peers_core::board::GateStanding;
-use peers_model::record::{Record, TickOutcome};
+use peers_model::record::Record;
 
 use crate::world::{Ran, World, program, sh};
 
@@ -193,40 +193,6 @@ fn a_gate_that_calls_our_program_by_its_variable_gets_the_one_that_runs() {
 }
 
 #[test]
-fn files_that_start_with_a_shell_or_an_interpreter_do_not_start_with_gates() {
-    let w = World::new();
-    w.gate("bash -c 'test -f fixed' && sh -c 'test -f fixed'");
-    let plant = "printf 'touch %s/fixed\\n' \"$PWD\" > evil.sh; cp evil.sh $HOME/.bashrc; cp evil.sh $HOME/.profile; cp evil.sh $HOME/.bash_profile";
-    w.play("idle", &[&[&sh(plant), "handoff: Fix it"]]);
-    let mut command = w.command(&["--max-ticks=2", "--no-skeptic"]);
-    let evil = w.repo().join("evil.sh");
-    for name in ["BASH_ENV", "ENV", "PYTHONSTARTUP", "NODE_OPTIONS", "PROMPT_COMMAND"] {
-        command.env(name, &evil);
-    }
-    stays_red(&w, &World::out(command));
-    assert!(!w.has("fixed"));
-}
-
-#[test]
-fn a_file_that_the_agents_git_is_told_to_ignore_makes_nothing_complete() {
-    for hide in [
-        "echo fixed >> .git/info/exclude",
-        "git config core.excludesFile \"$PWD/../mine\"; echo fixed > ../mine",
-        "mkdir -p $HOME/.config/git; echo fixed >> $HOME/.config/git/ignore",
-    ] {
-        let w = World::new();
-        let ran = turn(
-            &w,
-            &[&sh(hide), "write: {path: a.py, text: 'a = 1'}", "handoff: Work", &sh("echo yes > fixed")],
-        );
-        assert_ne!(ran.last_line(), "Stopped: complete", "{hide}: {ran:#?}");
-        assert!(w.exit().proof.is_none(), "{hide}");
-        assert_eq!(w.git(&["log", "--oneline", "--", "fixed"]), "", "{hide}: it was not committed");
-        w.settled();
-    }
-}
-
-#[test]
 fn a_link_in_place_of_the_log_of_a_gate_is_not_followed() {
     let w = World::new();
     w.gate("echo words; test -f fixed");
@@ -235,58 +201,6 @@ fn a_link_in_place_of_the_log_of_a_gate_is_not_followed() {
     let ran = turn(&w, &[&sh(link)]);
     stays_red(&w, &ran);
     assert_eq!(w.noted("mine"), "mine");
-}
-
-#[test]
-fn what_a_peer_puts_in_the_place_of_a_report_is_no_report() {
-    let w = World::new();
-    w.put(".gitignore", ".peers/\nreport.json\nout\n");
-    w.commit("Ignore reports");
-    w.config("goals: {stuck_halt_after: 0, idle_halt_after: 0}\n");
-    w.goals("- {id: tests, type: hard, cmd: 'true', pass_when: \"json('out/report.json').ok == True\"}\n");
-    let green = "{\"ok\": true}";
-    fs::write(w.path("green.json"), green).unwrap();
-    let clean = "rm -rf out; mkdir -p out";
-    let plants = [
-        format!("{clean}; ln -s ../../green.json out/report.json"),
-        format!("{clean}; ln ../green.json out/report.json"),
-        format!("{clean}; mkfifo out/report.json; (cat ../green.json > out/report.json &)"),
-        format!("{clean}; (cat ../green.json; head -c 2100000 /dev/zero | tr '\\0' ' ') > out/report.json"),
-        format!("{clean}; mkdir out/report.json"),
-        "rm -rf out; mkdir ../swapped; cp ../green.json ../swapped/report.json; ln -s ../swapped out"
-            .to_owned(),
-        format!("{clean}; printf '{{\"ok\": false, \"ok\": true}}' > out/report.json"),
-        format!("{clean}; printf '{{\"ok\": true}} {{}}' > out/report.json"),
-    ];
-    let steps: Vec<String> = plants.iter().map(|plant| sh(plant)).collect();
-    let turns: Vec<[&str; 2]> = steps.iter().map(|step| [step.as_str(), "handoff: Fix it"]).collect();
-    let turns: Vec<&[&str]> = turns.iter().map(<[&str; 2]>::as_slice).collect();
-    w.play("idle", &turns);
-    let ran = w.run(&["--max-ticks=8", "--no-skeptic"]);
-    stays_red(&w, &ran);
-    assert_eq!(w.ticks().len(), plants.len());
-}
-
-#[test]
-fn a_report_that_was_committed_and_that_the_gate_did_not_write_is_no_report() {
-    let w = World::new();
-    let goals = |cmd: &str| {
-        let pass_when = "exit_code == 0 and json('cov.json').total >= 80";
-        w.goals(&format!("- {{id: tests, type: hard, cmd: '{cmd}', pass_when: \"{pass_when}\"}}\n"));
-    };
-    goals("true");
-    let report = "{path: cov.json, text: '{\"total\": 100}'}";
-    let copy = report.replace("cov.json", "cov.in");
-    let ran = turn(&w, &[&format!("write: {report}"), &format!("write: {copy}")]);
-    ran.stopped("max_ticks", 0);
-    assert!(w.exit().proof.is_none(), "{:?}", w.exit());
-    let said = w.settled().proofs.verdicts.values().next().unwrap().verdict.clone();
-    assert!(!said.is_pass() && said.diagnostic().contains("the command did not write it"), "{said:?}");
-    // What the command writes counts, whatever was committed.
-    goals("cat cov.in > cov.json");
-    w.play("idle", &[]);
-    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
-    w.settled();
 }
 
 #[test]
@@ -307,34 +221,6 @@ fn a_report_that_a_leftover_of_the_gate_would_write_is_never_written() {
         stays_red(&w, &ran);
         assert!(!w.has("report.json"));
     }
-}
-
-#[test]
-fn a_process_that_a_peer_leaves_to_help_the_gates_is_dead_before_they_run() {
-    for clean in ["", "env -i"] {
-        let w = World::new();
-        w.gate("touch ../gates-run; test -f fixed");
-        let leave = format!(
-            "rm -f ../gates-run; ({clean} setsid sh -c 'exec 0<&- 1>&- 2>&-; while [ ! -e ../gates-run ]; do :; done; echo yes > fixed' &)"
-        );
-        let ran = turn(&w, &[&sh(&leave)]);
-        stays_red(&w, &ran);
-        assert!(!w.has("fixed") && w.path("gates-run").exists());
-    }
-}
-
-#[test]
-fn a_loop_that_a_peer_kills_has_completed_nothing_and_the_next_run_goes_on() {
-    let w = World::new();
-    w.play(
-        "idle",
-        &[&["write: {path: a.py, text: 'a = 1'}", &script(&w, "kill -9 LOOP"), "handoff: Fix it"]],
-    );
-    let ran = w.run(&["--no-skeptic"]);
-    assert_eq!((ran.code, ran.stdout.contains("complete")), (-1, false), "{ran:#?}");
-    w.play("idle", &[]);
-    let ran = w.run(&["--max-ticks=2", "--no-skeptic"]);
-    stays_red(&w, &ran);
 }
 
 #[test]
@@ -359,21 +245,6 @@ fn words_of_success_in_every_place_that_people_read_are_nothing() {
     let ran = turn(&w, &[&sh(plant)]);
     stays_red(&w, &ran);
     assert!(w.get(".peers/last-stop-reason.txt").starts_with("max_ticks "));
-}
-
-#[test]
-fn history_that_only_a_replacement_makes_green_is_not_what_is_judged() {
-    let w = World::new();
-    w.gate("git cat-file -e HEAD:fixed");
-    let plant = "git add -A; blob=$(echo yes | git hash-object -w --stdin)
-        tree=$( (git ls-tree HEAD; printf '100644 blob %s\\tfixed\\n' $blob) | git mktree)
-        new=$(git commit-tree -p HEAD~1 -m Green $tree 2>/dev/null || git commit-tree -m Green $tree)
-        git replace -f HEAD $new; mkdir -p .git/info; echo $(git rev-parse HEAD) > .git/info/grafts";
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: Fix it", &sh(plant)]]);
-    let ran = w.run(&["--max-ticks=2", "--no-skeptic"]);
-    stays_red(&w, &ran);
-    assert_eq!(w.git(&["for-each-ref", "refs/replace"]), "");
-    assert!(!w.has(".git/info/grafts"));
 }
 
 /// Puts `content` under the name of another object into a git directory, as a script of the peer.
@@ -428,25 +299,6 @@ fn a_commit_behind_the_back_of_the_gates_is_judged_before_anything_is_complete()
 }
 
 #[test]
-fn a_runner_that_is_told_to_select_no_tests_is_seen() {
-    for (path, text) in [
-        ("pytest.ini", "[pytest]\\naddopts = --deselect tests/test_a.py\\n"),
-        ("conftest.py", "collect_ignore = ['tests']\\n"),
-    ] {
-        let w = World::new();
-        fs::create_dir(w.repo().join("tests")).unwrap();
-        w.put("tests/test_a.py", "def test_a():\n    assert f() == 3\n");
-        w.commit("Tests");
-        let write = format!("write: {{path: {path}, text: \"{text}\"}}");
-        w.play("repeat", &[&[&write, "write: {path: '{{iteration}}.py', text: 'a = 1'}", "handoff: Fix it"]]);
-        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-        let tick = w.tick(1);
-        assert!(tick.prewarned, "{path}: {tick:#?}");
-        assert_eq!(tick.outcome, TickOutcome::Handoff);
-    }
-}
-
-#[test]
 fn a_store_that_a_peer_removes_completes_nothing_and_no_new_one_is_made() {
     let w = World::new();
     let remove = script(&w, "rm -rf STORE");
@@ -466,61 +318,6 @@ fn a_loop_that_may_write_no_more_completes_nothing_and_the_next_run_goes_on() {
     w.play("idle", &[]);
     w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
     w.settled();
-}
-
-/// Files by which a gate that runs the usual command tests nothing any more, and what must be there before.
-const SHADOWS: [(&str, &str, &str, &str); 9] = [
-    // `python3 -m pytest` and `-m unittest` look in the current directory first.
-    ("pytest.py", "raise SystemExit(0)\n", "tests/test_a.py", "def test_a():\n    assert f() == 3\n"),
-    ("unittest.py", "raise SystemExit(0)\n", "tests/test_a.py", "def test_a():\n    assert f() == 3\n"),
-    (
-        "pytest/__main__.py",
-        "raise SystemExit(0)\n",
-        "tests/test_a.py",
-        "def test_a():\n    assert f() == 3\n",
-    ),
-    (
-        "sitecustomize.py",
-        "import os\nos._exit(0)\n",
-        "tests/test_a.py",
-        "def test_a():\n    assert f() == 3\n",
-    ),
-    // `npm test` runs its script by this.
-    (".npmrc", "script-shell=/bin/true\n", "package.json", "{\"scripts\": {\"test\": \"jest\"}}\n"),
-    // `cargo` of rustup is the one below this path.
-    (
-        "rust-toolchain.toml",
-        "[toolchain]\npath = \"tools\"\n",
-        "Cargo.toml",
-        "[package]\nname = \"a\"\nversion = \"0.1.0\"\n",
-    ),
-    // `make test` finds it up to date.
-    ("test", "done\n", "Makefile", "test:\n\t./run-tests\n"),
-    ("GNUmakefile", "test:\n\ttrue\n", "Makefile", "test:\n\t./run-tests\n"),
-    (
-        ".cargo/config.toml",
-        "[target.'cfg(all())']\nrunner = \"true\"\n",
-        "Cargo.toml",
-        "[package]\nname = \"a\"\nversion = \"0.1.0\"\n",
-    ),
-];
-
-#[test]
-fn what_stands_in_for_the_test_runner_is_seen() {
-    let mut unseen = Vec::new();
-    for (path, text, before, content) in SHADOWS {
-        let w = World::new();
-        drop(fs::create_dir(w.repo().join("tests")));
-        w.put(before, content);
-        w.commit("Before");
-        let write = format!("write: {{path: {path}, text: {}}}", serde_json::Value::from(text));
-        w.play("idle", &[&[&write, "write: {path: a.txt, text: 'a'}", "handoff: Fix it"]]);
-        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-        if !w.tick(1).prewarned {
-            unseen.push(path);
-        }
-    }
-    assert!(unseen.is_empty(), "not seen: {unseen:?}");
 }
 
 #[test]
@@ -602,17 +399,4 @@ fn a_gate_that_changes_the_home_of_a_build_tool_stops_the_loop_and_a_program_the
     ran.stopped("tamper:tool-home", 5);
     assert!(w.exit().detail.contains("while gates ran: "), "{}", w.exit().detail);
     assert!(w.gate_runs("tests") == 2 && w.exit().proof.is_none());
-}
-
-#[test]
-fn the_home_of_a_build_tool_that_a_peer_changed_before_it_killed_the_loop_judges_nothing() {
-    let w = World::new();
-    fs::create_dir_all(w.path("home/.cargo")).unwrap();
-    let kill = script(&w, "echo > $HOME/.cargo/config.toml; kill -9 LOOP");
-    let ran = turn(&w, &["write: {path: fixed, text: 'yes'}", &kill]);
-    assert_eq!((ran.code, ran.stdout.contains("complete")), (-1, false), "{ran:#?}");
-    w.play("idle", &[]);
-    w.run(&["--no-skeptic"]).stopped("tamper:tool-home", 5);
-    assert_eq!(w.gate_runs("tests"), 1, "no gate ran after it");
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
 }

@@ -2,14 +2,9 @@
 
 use std::fs;
 
-use peers_model::record::{CommitsSeen, Record, TickOutcome};
+use peers_model::record::TickOutcome;
 
 use crate::world::{World, sh};
-
-fn seen(w: &World) -> Vec<CommitsSeen> {
-    let seen = |r| if let Record::CommitsSeen(seen) = r { Some(seen) } else { None };
-    w.records().into_iter().filter_map(seen).collect()
-}
 
 /// A gate that is red until `fixed` exists, and does something once.
 fn gate_that(w: &World, act: &str) {
@@ -17,35 +12,6 @@ fn gate_that(w: &World, act: &str) {
     let git = "git -c user.name=g -c user.email=g@example.org";
     let act = act.replace("git commit", &format!("{git} commit"));
     w.gate(&format!("if mkdir {} 2>/dev/null; then {act}; fi; test -f fixed", once.display()));
-}
-
-#[test]
-fn what_was_committed_before_the_first_run_is_the_operators() {
-    let w = World::new();
-    let init = w.head();
-    w.put("more.py", "x = 1\n");
-    let more = w.commit("More");
-    w.play("idle", &[]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    let first = w.records().into_iter().find_map(|r| match r {
-        Record::RunStarted(started) => Some(started.operator),
-        _ => None,
-    });
-    let ids: Vec<String> = first.unwrap().iter().map(ToString::to_string).collect();
-    assert_eq!(ids, [init, more]);
-    w.settled();
-}
-
-#[test]
-fn a_commit_that_a_gate_made_is_nobodys() {
-    let w = World::new();
-    gate_that(&w, "echo 1 > made.py && git add made.py && git commit -qm 'By a gate'");
-    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    let seen = seen(&w);
-    assert_eq!((seen.len(), seen[0].commits.len(), seen[0].while_gates), (1, 1, true), "{seen:?}");
-    assert!(!w.tick(1).commits.contains(&seen[0].commits[0]));
-    w.settled();
 }
 
 #[test]
@@ -136,22 +102,6 @@ fn interrupted_in_a_gate(w: &World, act: &str) {
 }
 
 #[test]
-fn what_is_committed_after_gates_were_cut_off_is_the_operators() {
-    let w = World::new();
-    fs::create_dir(w.repo().join("tests")).unwrap();
-    w.put("tests/test_a.py", "def test_a():\n    assert f() == 3\n    assert g() == 4\n");
-    w.commit("Tests");
-    interrupted_in_a_gate(&w, "true");
-    w.put("tests/test_a.py", "def test_a():\n    assert f() == 3\n");
-    let mine = w.commit("One assertion was wrong");
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    let started = |r| if let Record::RunStarted(run) = r { Some(run.operator) } else { None };
-    let of: Vec<_> = w.records().into_iter().filter_map(started).collect();
-    assert_eq!(of[1].iter().map(ToString::to_string).collect::<Vec<_>>(), [mine]);
-    w.settled();
-}
-
-#[test]
 fn row_38_who_leaves_the_branch_after_a_turn_was_over_is_asked_back_and_the_turn_counts() {
     for (leave, back) in [
         (&["checkout", "-q", "-b", "other"][..], &["switch", "-q", "main"][..]),
@@ -171,68 +121,13 @@ fn row_38_who_leaves_the_branch_after_a_turn_was_over_is_asked_back_and_the_turn
         w.git(leave);
         let refused = w.run(&["--max-ticks=1", "--no-skeptic"]);
         refused.refused(4, "was cut short on `main` after its turn");
-        let hint = back.iter().filter(|word| **word != "-q").copied().collect::<Vec<_>>().join(" ");
-        assert!(refused.stderr.contains(&hint), "{}", refused.stderr);
+        assert!(refused.stderr.contains("switch main"), "{}", refused.stderr);
         w.git(back);
         w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
         assert_eq!((w.head(), w.tick(1).outcome), (made, TickOutcome::Handoff));
         assert_eq!(w.tick(1).corrected, None);
         w.settled();
     }
-}
-
-#[test]
-fn of_a_branch_that_is_gone_after_a_turn_was_over_the_way_back_is_named_and_no_branch_of_the_operators() {
-    for detached in [false, true] {
-        let w = World::new();
-        let here = w.fifo("here");
-        let (once, told) = (w.path("once"), w.path("here"));
-        let hang = format!("echo here > {}; exec tail -f /dev/null", told.display());
-        w.gate(&format!("test -f fixed || exit 1; if mkdir {} 2>/dev/null; then {hang}; fi", once.display()));
-        w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
-        let live = w.start(&["--no-skeptic", "--branch=work"]);
-        here.told();
-        live.crash();
-        let made = w.head();
-        w.git(&["switch", "-q", "main"]);
-        // It has what the turn made, as where it was landed.
-        w.git(&["reset", "-q", "--hard", &made]);
-        if detached {
-            w.git(&["switch", "-q", "--detach"]);
-        }
-        w.git(&["branch", "-q", "-D", "work"]);
-        let refused = w.run(&["--max-ticks=1", "--no-skeptic"]);
-        refused.refused(4, "was cut short on `work` after its turn");
-        assert!(!refused.stderr.contains("branch -m"), "{}", refused.stderr);
-        let back = refused.stderr.split("hint: `").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
-        assert!(std::process::Command::new("sh").args(["-c", back]).status().unwrap().success(), "{back}");
-        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-        assert_eq!((w.head(), w.git(&["symbolic-ref", "HEAD"])), (made, "refs/heads/work".to_owned()));
-        w.settled();
-    }
-}
-
-#[test]
-fn what_a_gate_committed_before_it_was_cut_off_is_nobodys() {
-    let w = World::new();
-    interrupted_in_a_gate(&w, "echo 1 > made.py && git add made.py && git commit -qm 'By a gate'");
-    assert!(seen(&w).is_empty());
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    let seen = seen(&w);
-    assert_eq!((seen[0].commits.len(), seen[0].while_gates), (1, true), "{seen:?}");
-    w.settled();
-}
-
-#[test]
-fn what_a_gate_that_was_cut_off_left_in_git_is_put_back() {
-    let w = World::new();
-    interrupted_in_a_gate(
-        &w,
-        "printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/commit-msg && chmod +x .git/hooks/commit-msg",
-    );
-    assert!(!w.has(".git/hooks/commit-msg"));
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    w.settled();
 }
 
 const STRONG: &str = "def test_a():\n    assert f() == 3\n    assert g() == 4\n";
@@ -262,29 +157,6 @@ fn put_back(w: &World) {
 #[test]
 fn tests_that_a_gate_deletes_behind_a_commit_of_its_own_are_put_back() {
     put_back(&weakened_by_a_gate("git commit -q --allow-empty -m n; rm tests/test_a.py"));
-}
-
-#[test]
-fn a_test_that_a_gate_makes_too_large_to_be_read_is_put_back_and_what_lay_there_is_kept() {
-    let w = weakened_by_a_gate("truncate -s 70M tests/test_a.py");
-    put_back(&w);
-    let kept = fs::read_dir(w.repo().join(".git/peers-aside")).unwrap();
-    let largest = kept.map(|entry| entry.unwrap().metadata().unwrap().len()).max();
-    assert_eq!(largest, Some(70 << 20));
-}
-
-#[test]
-fn a_test_that_a_gate_replaces_by_ignored_files_is_put_back() {
-    put_back(&weakened_by_a_gate(
-        "rm tests/test_a.py; mkdir tests/test_a.py; echo x > tests/test_a.py/x.ign",
-    ));
-}
-
-#[test]
-fn tests_that_a_gate_replaces_by_a_repository_are_put_back() {
-    put_back(&weakened_by_a_gate(
-        "rm -r tests; git init -q tests; (cd tests; git commit -q --allow-empty -m x)",
-    ));
 }
 
 /// Where case counts, this is a directory like any other; what is ours is not written to where it does not.

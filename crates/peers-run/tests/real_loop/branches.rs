@@ -14,16 +14,6 @@ fn row_70_a_branch_whose_name_is_taken_stops_the_start() {
 }
 
 #[test]
-fn row_70_a_name_that_is_no_branch_name_stops_the_start() {
-    for name in ["a..b", "-x", "a b", "refs/heads/x.lock", ""] {
-        let w = World::new();
-        let ran = w.run(&[&format!("--branch={name}")]);
-        assert!(ran.code == 3 || ran.code == 2, "{name}: {ran:?}");
-        assert_eq!(w.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]), "refs/heads/main");
-    }
-}
-
-#[test]
 fn row_70_a_run_on_a_new_branch_leaves_the_old_one_where_it_was() {
     let w = World::new();
     let before = w.head();
@@ -75,16 +65,4 @@ fn row_70_a_worktree_can_be_gone_on_in_and_shares_lock_and_journal() {
     w.run_in(&dir, &["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
     assert_eq!(w.ticks().len(), 2);
     w.settled_at(&dir);
-}
-
-#[test]
-fn row_70_a_directory_that_is_taken_is_no_place_for_a_worktree() {
-    let w = World::new();
-    let dir = w.path("elsewhere");
-    fs::create_dir(&dir).unwrap();
-    fs::write(dir.join("mine"), "mine\n").unwrap();
-    let ran = w.run(&[&format!("--worktree={}", dir.display())]);
-    assert_eq!(ran.code, 4, "{ran:?}");
-    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
-    assert_eq!(w.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]), "refs/heads/main");
 }

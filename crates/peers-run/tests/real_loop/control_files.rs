@@ -61,15 +61,6 @@ fn row_06_a_link_among_the_logs_is_seen_and_its_target_stays() {
     w.settled();
 }
 
-#[test]
-fn row_06_a_link_in_place_of_the_state_is_seen_and_its_target_stays() {
-    let w = World::new();
-    fs::write(w.path("mine"), "mine\n").unwrap();
-    tampered(&w, &[&sh("ln -sf ../../mine .peers/state.json")], "tamper:peer-dir");
-    assert_eq!(w.noted("mine"), "mine");
-    w.settled();
-}
-
 /// A peer that runs unconfined as our own user and knows where the store is.
 fn store_touched(command: &str) {
     let w = World::new();
@@ -78,43 +69,8 @@ fn store_touched(command: &str) {
 }
 
 #[test]
-fn a_peer_that_accepts_its_own_goals_is_seen() {
-    store_touched(
-        "cd STORE; sed -i 's/\"goals\": \"./\"goals\": \"0/' accepted.json; cp accepted.json x; mv x accepted.json",
-    );
-}
-
-#[test]
-fn a_peer_that_adds_a_segment_to_the_journal_is_seen() {
-    store_touched("head -n 1 STORE/journal/000001.jsonl > STORE/journal/000002.jsonl");
-}
-
-#[test]
-fn a_peer_that_forges_the_snapshot_is_seen() {
-    store_touched("echo '{}' > STORE/snapshot.json");
-}
-
-#[test]
-fn a_peer_that_removes_a_run_record_is_seen() {
-    store_touched("rm STORE/runs/*.json");
-}
-
-#[test]
 fn a_peer_that_writes_another_owner_into_the_run_lock_is_seen() {
     store_touched("echo '{}' > STORE/run.lock");
-}
-
-#[test]
-fn a_peer_that_extends_the_journal_itself_is_seen_and_its_lines_are_no_part_of_it() {
-    let w = World::new();
-    let journal = w.store().join("journal/000001.jsonl");
-    let append = sh(&format!("tail -n 1 {0} > ../line; cat ../line >> {0}", journal.display()));
-    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", &append, "handoff: Fix it"]]);
-    let ran = w.run(&["--max-ticks=4", "--no-skeptic"]);
-    assert_eq!(ran.code, 5, "{ran:?}");
-    assert_ne!(ran.last_line(), "Stopped: complete");
-    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
-    w.settled();
 }
 
 #[test]
@@ -128,12 +84,4 @@ fn a_peer_that_destroys_our_git_directories_does_not_complete() {
         assert!(stopped || command.contains("turn.json"), "{command}: {ran:?}");
         w.dead();
     }
-}
-
-#[test]
-fn row_63_a_link_in_place_of_all_boxes_of_a_peer_is_a_swapped_control_directory() {
-    let w = World::new();
-    fs::create_dir(w.path("decoy")).unwrap();
-    tampered(&w, &[&sh("rm -rf .peers/inbox/ann; ln -s ../../../decoy .peers/inbox/ann")], "tamper:peer-dir");
-    w.settled();
 }

@@ -1,13 +1,10 @@
 //! Turns that are taken back, and forged notes.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 
 use peers_core::cheat::TAKEN_OVER;
 use peers_core::state::PeerState;
 use peers_model::record::{CorrectionKind, TickOutcome, TickRecord};
-use peers_sys::signal::Signal;
 
 use crate::world::{World, sh};
 
@@ -42,31 +39,6 @@ fn row_47_the_second_turn_of_tests_alone_is_reverted_by_the_substrate_and_the_th
     assert_eq!(w.status(), "");
     let ann = state.health(&first.peer);
     assert_eq!((ann.state, ann.failed_cheating), (PeerState::Degraded, 2));
-}
-
-#[test]
-fn row_47_tests_alone_with_a_reason_or_as_a_reproducer_stand() {
-    let w = World::new();
-    let justified: &[&str] = &[
-        "write: {path: 'tests/test_{{iteration}}.py', text: 'def test_x(): assert 1'}",
-        "handoff: {trailers: {JUSTIFIED-TEST-ONLY: 'The parser had no test at all before'}}",
-    ];
-    let report: &[&str] = &["bug_report: {id: BUG-1, severity: high, title: It breaks, handoff: true}"];
-    let reproduce: &[&str] = &[
-        "write: {path: 'tests/test_{{iteration}}.py', text: 'def test_x(): assert 1'}",
-        "handoff: {trailers: {Bug-Reproduce: BUG-1}}",
-    ];
-    w.play("repeat", &[justified, report, reproduce]);
-    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
-    for tick in w.ticks() {
-        assert_eq!(
-            (tick.outcome, tick.corrected, tick.prewarned),
-            (TickOutcome::Handoff, None, false),
-            "{tick:?}"
-        );
-    }
-    assert!(w.tick(1).justification.is_some());
-    w.settled();
 }
 
 #[test]
@@ -151,39 +123,6 @@ fn row_49_a_note_that_was_forged_in_the_turn_is_healed() {
 }
 
 #[test]
-fn row_49_a_note_that_was_forged_before_any_was_written_is_healed() {
-    let w = World::new();
-    w.play(
-        "idle",
-        &[&[
-            "write: {path: fixed, text: 'yes'}",
-            "handoff: Fix it",
-            "forge_note: {commit: HEAD~1, text: ann}",
-        ]],
-    );
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    assert_eq!(
-        w.git(&["notes", "--ref", "peers-attest", "list"]).lines().count(),
-        1,
-        "the forged one is gone"
-    );
-    w.settled();
-}
-
-#[test]
-fn row_49_a_note_on_a_commit_that_is_on_no_branch_says_nothing() {
-    let w = World::new();
-    let dangle = sh(
-        "c=$(git commit-tree -m Dangling HEAD^{tree}); git notes --ref refs/notes/peers-attest add -m operator $c; echo $c > ../dangling",
-    );
-    w.play("idle", &[&[&dangle, "write: {path: fixed, text: 'yes'}", "handoff"]]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    let out = w.try_git(&w.repo(), &["notes", "--ref", "peers-attest", "show", &w.noted("dangling")]);
-    assert!(!out.status.success(), "gone with the forged notes");
-    w.settled();
-}
-
-#[test]
 fn protected_references_that_were_moved_are_put_back() {
     let w = World::new();
     let before = w.git(&["rev-parse", "peers-baseline"]);
@@ -223,25 +162,6 @@ fn weakened_behind(hide: &str) {
 #[test]
 fn row_47_a_weakening_is_seen_behind_a_large_file() {
     weakened_behind("yes 'x = 1' | head -c 3000000 > a.py");
-}
-
-#[test]
-fn row_47_a_weakening_is_seen_behind_many_large_files() {
-    weakened_behind(
-        "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do yes \"x = $i\" | head -c 1900000 > a$i.py; done",
-    );
-}
-
-#[test]
-fn row_47_a_weakening_is_seen_behind_names_that_look_like_hunks() {
-    weakened_behind(
-        "printf x > \"$(printf 'a.py\\n@@ -1,9999 +1,9999 @@\\n')\"; printf x > \"$(printf 'tests/a.py\\n@@ -1,9999 +1,9999 @@\\n')\"",
-    );
-}
-
-#[test]
-fn row_47_a_weakening_is_seen_behind_a_line_that_ends_nowhere() {
-    weakened_behind("printf 'a = 1' > a.py; printf '' > b.py; printf '\\377\\n' > c.py");
 }
 
 const WEAK: &str = "write: {path: tests/test_z.py, text: \"def test_z():\\n    assert f(1) == 1\\n\"}";
@@ -289,16 +209,6 @@ fn what_the_operator_left_uncommitted_is_charged_to_nobody() {
     let (first, second) = (w.tick(1).warnings_emitted, w.tick(2).warnings_emitted);
     assert!(!first.iter().any(|t| t.starts_with(TAKEN_OVER)), "{first:#?}");
     assert!(second.iter().any(|t| t.starts_with(TAKEN_OVER) && t.contains("tests/test_z.py")), "{second:#?}");
-    w.settled();
-}
-
-#[test]
-fn a_weakening_of_its_own_is_charged_to_who_commits_it_on_top_of_what_lay_there() {
-    let w = tested();
-    w.put("notes.py", "mine = 1\n");
-    w.play("idle", &[&[WEAK, HONEST[0], HONEST[1]]]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(w.tick(1).prewarned, "{:#?}", w.tick(1));
     w.settled();
 }
 
@@ -383,38 +293,12 @@ fn cut_short(w: &World) -> crate::world::Live {
 }
 
 #[test]
-fn what_an_interrupted_turn_left_weakened_is_put_back_and_charged_to_nobody() {
-    let w = tested();
-    let live = cut_short(&w);
-    live.signal(Signal::Int);
-    live.end().stopped("interrupted", 130);
-    assert_eq!(w.get("tests/test_z.py"), STRONG);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    put_back(&w, "by a turn that was cut short");
-    assert_eq!(w.get("wip.py"), "w = 1", "what is no test stays");
-    w.settled();
-}
-
-#[test]
 fn what_a_turn_left_weakened_when_the_loop_was_killed_is_put_back_by_the_next_run() {
     let w = tested();
     cut_short(&w).crash();
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
     assert!(w.tick(1).recovered);
     put_back(&w, "by a turn that was cut short");
-    w.settled();
-}
-
-#[test]
-fn what_was_uncommitted_before_a_turn_that_was_cut_short_is_what_it_was() {
-    let w = tested();
-    let mine = format!("{STRONG}    assert f(3) == 3\n");
-    w.put("tests/test_z.py", &mine);
-    let live = cut_short(&w);
-    live.signal(Signal::Int);
-    live.end().stopped("interrupted", 130);
-    assert_eq!(w.get("tests/test_z.py"), mine);
-    assert_eq!(w.git(&["diff", "--cached", "--name-only"]), "", "nothing of it is staged");
     w.settled();
 }
 
@@ -434,40 +318,6 @@ fn a_test_that_is_left_too_large_to_be_read_is_charged_to_who_left_it() {
 }
 
 #[test]
-fn a_test_whose_name_is_no_text_and_that_is_left_too_large_is_charged_to_who_left_it() {
-    let w = tested();
-    let raw = w.repo().join(OsStr::from_bytes(b"tests/test_\xff.py"));
-    fs::write(&raw, STRONG).unwrap();
-    w.commit("A test of an odd name");
-    let grow = sh(r"truncate -s 70M tests/test_$(printf '\377').py");
-    let ann: &[&str] =
-        &["write: {path: 'src/a{{iteration}}.py', text: 'a = 1'}", "handoff: {files: [src]}", &grow];
-    let undone = sh("git checkout -q tests");
-    let bob: &[&str] = &["write: {path: src/b.py, text: 'b = 1'}", &undone, "handoff: {files: [src]}"];
-    w.play("idle", &[ann, bob, ann]);
-    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
-    assert!(w.tick(1).prewarned && !w.tick(2).prewarned, "{:#?}", w.tick(1));
-    assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert), "{:#?}", w.tick(3));
-    assert_eq!(fs::read_to_string(raw).unwrap(), STRONG);
-    w.settled();
-}
-
-#[test]
-fn a_test_that_was_left_too_large_twice_is_as_it_was_after_the_revert() {
-    let w = tested();
-    let grow = sh("truncate -s 70M tests/test_z.py");
-    let ann: &[&str] =
-        &["write: {path: 'src/a{{iteration}}.py', text: 'a = 1'}", "handoff: {files: [src]}", &grow];
-    let undone = sh("git checkout -q tests");
-    let bob: &[&str] = &["write: {path: src/b.py, text: 'b = 1'}", &undone, "handoff: {files: [src]}"];
-    w.play("idle", &[ann, bob, ann]);
-    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
-    assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert), "{:#?}", w.tick(3));
-    assert_eq!(w.get("tests/test_z.py"), STRONG);
-    w.settled();
-}
-
-#[test]
 fn an_uncommitted_edit_does_not_shield_a_later_weakening_of_its_file_from_the_revert() {
     let w = tested();
     let harmless = format!("{STRONG}# a note\n");
@@ -482,57 +332,4 @@ fn an_uncommitted_edit_does_not_shield_a_later_weakening_of_its_file_from_the_re
     assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert), "{:#?}", w.tick(3));
     assert_eq!(w.get("tests/test_z.py"), harmless);
     w.settled();
-}
-
-/// Both of ann's turns take a test away and leave this in its place; the second is reverted.
-fn reverted_behind(obstacle: &str) {
-    let w = tested();
-    reverted_behind_more(&w, &format!("rm -f tests/test_z.py; mkdir tests/test_z.py; {obstacle}"));
-    let aside: Vec<_> =
-        fs::read_dir(w.repo().join(".git/peers-aside")).unwrap().map(|e| e.unwrap().path()).collect();
-    let note = aside.iter().find(|path| path.extension().is_some_and(|end| end == "path")).unwrap();
-    assert_eq!((aside.len(), fs::read_to_string(note).unwrap().as_str()), (2, "tests/test_z.py\n"));
-    assert!(note.file_name().unwrap().to_str().unwrap().starts_with("tick-00003-"));
-}
-
-#[track_caller]
-fn reverted_behind_more(w: &World, command: &str) {
-    w.put(".gitignore", ".peers/\n*.ign\n");
-    w.commit("Ignore");
-    let act = sh(command);
-    let ann: &[&str] =
-        &["write: {path: 'src/a{{iteration}}.py', text: 'a = 1'}", "handoff: {files: [src]}", &act];
-    let undone = sh("rm -rf tests; git checkout -q tests");
-    let bob: &[&str] = &["write: {path: src/b.py, text: 'b = 1'}", &undone, "handoff: {files: [src]}"];
-    w.play("idle", &[ann, bob, ann]);
-    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
-    assert!(w.tick(1).prewarned, "{:#?}", w.tick(1));
-    assert_eq!(w.tick(3).corrected, Some(CorrectionKind::Revert), "{:#?}", w.tick(3));
-    assert_eq!(w.get("tests/test_z.py"), STRONG);
-    w.settled();
-}
-
-#[test]
-fn more_than_a_hundred_obstacles_keep_no_test_from_coming_back() {
-    let w = tested();
-    let long = format!("tests/{}_test.py", "x".repeat(244));
-    w.put(&long, STRONG);
-    for n in 0..120 {
-        w.put(&format!("tests/a{n:03}_test.py"), STRONG);
-    }
-    let gone = "for t in tests/*.py; do rm $t && mkdir $t && echo x > $t/x.ign; done";
-    reverted_behind_more(&w, gone);
-    assert_eq!((w.get("tests/a119_test.py"), w.get(&long)), (STRONG.to_owned(), STRONG.to_owned()));
-}
-
-#[test]
-fn ignored_files_in_the_place_of_a_test_do_not_keep_it_from_coming_back() {
-    reverted_behind("echo x > tests/test_z.py/x.ign");
-}
-
-#[test]
-fn a_repository_in_the_place_of_a_test_does_not_keep_it_from_coming_back() {
-    reverted_behind(
-        "git init -q tests/test_z.py; cd tests/test_z.py; git -c user.name=x -c user.email=x@example.org commit -q --allow-empty -m x",
-    );
 }

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use peers_model::record::{Record, TickOutcome};
+use peers_model::record::TickOutcome;
 
-use crate::world::{World, eventually, sh};
+use crate::world::{World, sh};
 
 #[test]
 fn row_38_a_killed_loop_recovers_its_tick_once_and_its_leftovers_are_ended() {
@@ -41,43 +41,6 @@ fn row_38_a_killed_loop_recovers_its_tick_once_and_its_leftovers_are_ended() {
 }
 
 #[test]
-fn row_38_commits_that_an_orphan_makes_after_the_kill_belong_to_the_open_tick() {
-    let w = World::new();
-    let here = w.fifo("here");
-    let task = "while :; do git commit -q --no-verify --allow-empty -m Orphan; done";
-    let orphan = format!("fork: {{what: daemon, shell: {}}}", serde_json::Value::from(task));
-    w.play("idle", &[&[&orphan, &here.tell(), "hang"]]);
-    let live = w.start(&[]);
-    here.told();
-    w.recorded("peer-spawned", 1);
-    live.crash();
-    for _ in 0..2 {
-        let head = w.head();
-        eventually("the orphan commits on", || w.head() != head);
-    }
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    w.settled();
-    let tick = w.tick(1);
-    assert!(tick.recovered && tick.exit.survivors.is_empty(), "{tick:?}");
-    assert!(tick.commits.len() >= 2);
-    assert_eq!(tick.head_after.as_str(), w.head(), "nobody commits any more");
-}
-
-#[test]
-fn row_38_an_orphan_without_our_marker_is_found_by_its_session() {
-    let w = World::new();
-    let here = w.fifo("here");
-    w.play("idle", &[&["fork: {what: holds-pipe, clean_env: true}", &here.tell(), "hang"]]);
-    let live = w.start(&[]);
-    here.told();
-    w.recorded("peer-spawned", 1);
-    live.crash();
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(w.tick(1).recovered);
-    w.settled();
-}
-
-#[test]
 fn row_38_a_lock_of_gits_that_the_killed_turn_left_does_not_forbid_the_restart() {
     let w = World::new();
     let here = w.fifo("here");
@@ -103,21 +66,6 @@ fn row_38_a_lock_of_gits_that_the_killed_turn_left_does_not_forbid_the_restart()
 }
 
 #[test]
-fn row_38_locks_of_references_that_the_killed_turn_left_do_not_forbid_the_restart() {
-    let w = World::new();
-    let here = w.fifo("here");
-    let locks = sh(": > .git/HEAD.lock; : > .git/refs/heads/main.lock; : > .git/packed-refs.lock");
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", &locks, &here.tell(), "hang"]]);
-    let live = w.start(&[]);
-    here.told();
-    w.recorded("peer-spawned", 1);
-    live.crash();
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(!w.has(".git/HEAD.lock") && !w.has(".git/refs/heads/main.lock"));
-    w.settled();
-}
-
-#[test]
 fn row_38_a_merge_that_the_killed_turn_left_does_not_forbid_the_restart() {
     let w = World::new();
     let here = w.fifo("here");
@@ -130,65 +78,6 @@ fn row_38_a_merge_that_the_killed_turn_left_does_not_forbid_the_restart() {
     assert!(w.tick(1).recovered);
     assert!(w.prompt(2).contains("merge"), "{}", w.prompt(2));
     w.settled();
-}
-
-#[test]
-fn row_38_a_rewritten_history_is_put_back_after_a_crash_too() {
-    let w = World::new();
-    let here = w.fifo("here");
-    let honest: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff: Good work"];
-    w.play("idle", &[honest, &["rewrite: {reset: 1}", &here.tell(), "hang"]]);
-    let live = w.start(&[]);
-    here.told();
-    w.recorded("peer-spawned", 2);
-    live.crash();
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!(w.head(), w.tick(1).head_after.as_str());
-    assert_eq!((w.get("a.py").as_str(), w.status().as_str()), ("a = 1", ""));
-    assert!(w.tick(2).recovered);
-    w.settled();
-}
-
-#[test]
-fn row_38_what_a_killed_turn_planted_in_git_is_put_back() {
-    let w = World::new();
-    let here = w.fifo("here");
-    let evil = sh(
-        "git config core.fsmonitor ./evil; printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
-    );
-    let before = fs::read(w.repo().join(".git/config")).unwrap();
-    w.play("idle", &[&[&evil, &here.tell(), "hang"]]);
-    let live = w.start(&[]);
-    here.told();
-    w.recorded("peer-spawned", 1);
-    live.crash();
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    let mut tampered = w.tick(1).git_tampered;
-    tampered.sort();
-    assert_eq!(tampered, ["config", "hooks/pre-commit"]);
-    assert_eq!(fs::read(w.repo().join(".git/config")).unwrap(), before);
-    assert!(!w.has(".git/hooks/pre-commit"));
-    w.settled();
-}
-
-#[test]
-fn row_38_a_crash_between_the_journal_and_its_copies_costs_nothing() {
-    let w = World::new();
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff"]]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    let (snapshot, mirror) = (w.store().join("snapshot.json"), w.repo().join(".peers/log/runs.jsonl"));
-    let old = (fs::read(&snapshot).unwrap(), fs::read(&mirror).unwrap());
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    // As if the machine had stopped right after the newest records.
-    fs::write(&snapshot, old.0).unwrap();
-    fs::write(&mirror, old.1).unwrap();
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    let state = w.settled();
-    assert_eq!((state.ticks.0, w.ticks().len()), (3, 3));
-    let restored = w.records().into_iter().filter(|r| matches!(r, Record::MirrorRestored(_))).count();
-    assert_eq!(restored, 1);
-    let journal = fs::read(w.store().join("journal/000001.jsonl")).unwrap();
-    assert_eq!(fs::read(&mirror).unwrap(), journal);
 }
 
 #[test]
@@ -212,44 +101,6 @@ fn row_38_a_new_branch_is_not_made_over_an_open_tick() {
     w.settled();
     w.run(&["--max-ticks=1", "--branch=work"]).stopped("max_ticks", 0);
     w.settled();
-}
-
-#[test]
-fn row_38_a_dry_run_that_was_cut_short_is_undone_by_a_dry_run() {
-    let w = World::new();
-    let here = w.fifo("here");
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "commit: Half the work", &here.tell(), "hang"]]);
-    let before = w.head();
-    let live = w.start(&["--dry-run"]);
-    here.told();
-    w.recorded("peer-spawned", 1);
-    live.crash();
-    w.run(&[]).refused(4, "so that nothing of it stays");
-    w.run(&["--dry-run", "--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!((w.head(), w.status()), (before, String::new()));
-    assert!(w.tick(1).recovered);
-    w.settled();
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-}
-
-#[test]
-fn row_38_a_tick_that_was_cut_short_in_a_worktree_is_taken_up_there() {
-    let w = World::new();
-    let here = w.fifo("here");
-    let dir = w.path("elsewhere");
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "commit: Half the work", &here.tell(), "hang"]]);
-    let live = w.start(&[&format!("--worktree={}", dir.display())]);
-    here.told();
-    w.recorded("peer-spawned", 1);
-    live.crash();
-    let before = w.head();
-    w.run(&[]).refused(4, &dir.display().to_string());
-    assert_eq!((w.head(), w.git(&["symbolic-ref", "HEAD"])), (before, "refs/heads/main".to_owned()));
-    w.run_in(&dir, &["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(w.tick(1).recovered && w.tick(1).commits.len() == 1);
-    w.settled_at(&dir);
-    // The checkout is not where the last record stands, which is nobody's misdeed.
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
 }
 
 #[test]

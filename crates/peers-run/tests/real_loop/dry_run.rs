@@ -25,58 +25,6 @@ fn row_67_a_dry_run_leaves_head_index_and_files_as_they_were_and_a_copy() {
 }
 
 #[test]
-fn row_67_a_dry_run_of_a_turn_that_failed_leaves_nothing_either() {
-    for end in ["exit: 1", "say: No handoff"] {
-        let w = World::new();
-        let (head, index_before) = (w.head(), index(&w));
-        w.play(
-            "idle",
-            &[&[
-                "write: {path: fixed, text: 'yes'}",
-                "commit: Half",
-                "write: {path: left.py, text: 'x'}",
-                end,
-            ]],
-        );
-        w.run(&["--dry-run", "--max-ticks=1"]).stopped("max_ticks", 0);
-        assert_eq!((w.head(), index(&w), w.status()), (head, index_before, String::new()), "{end}");
-        assert!(!w.tick(1).success);
-        w.settled();
-    }
-}
-
-#[test]
-fn row_67_a_dry_run_leaves_no_review_bookmark_message_or_bug() {
-    let w = World::new();
-    w.goals(
-        "- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n- {id: quality, type: soft, reviewer: other, prompt: Is it good?}\n",
-    );
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff"]]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    let before = w.settled();
-    w.play(
-        "idle",
-        &[
-            &[],
-            &[
-                "review: {goal: quality, pass: true, checked: .gitignore}",
-                "bug_report: {id: BUG-7731, severity: high, title: It breaks}",
-                "handoff: Work",
-            ],
-        ],
-    );
-    w.run(&["--dry-run", "--max-ticks=1"]).stopped("max_ticks", 0);
-    let after = w.settled();
-    assert_eq!(after.soft, before.soft);
-    assert_eq!(after.bookmarks, before.bookmarks);
-    assert_eq!(after.last_handoff, before.last_handoff);
-    assert_eq!(after.clean_ticks, before.clean_ticks);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(!w.prompt(3).contains("BUG-7731"), "{}", w.prompt(3));
-    w.settled();
-}
-
-#[test]
 fn row_67_a_dry_run_over_uncommitted_changes_is_refused() {
     let w = World::new();
     w.put("left.py", "x = 1\n");

@@ -1,6 +1,6 @@
 //! What the keys of gates do in a whole run: `strict_tree`, `cacheable`, `needs`, `tree: copy`, `setup`.
 
-use peers_model::verdict::{Judged, Place};
+use peers_model::verdict::Judged;
 
 use crate::world::{World, program};
 use peers_model::record::Record;
@@ -53,52 +53,6 @@ fn without_strict_tree_a_gate_that_changes_the_work_tree_is_warned_about_and_com
 }
 
 #[test]
-fn a_cacheable_gate_is_not_run_again_by_the_next_run_at_the_same_tree() {
-    let w = World::new();
-    let out = tempfile::tempdir().unwrap();
-    let at = out.path().display();
-    let gate = |id: &str, more: &str| {
-        format!(
-            "- {{id: {id}, type: hard, cmd: 'echo x >> {at}/runs-{id}; true', pass_when: exit_code == 0{more}}}\n"
-        )
-    };
-    let red = "- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n";
-    w.goals(&format!("{}{}{red}", gate("kept", ", cacheable: true"), gate("plain", "")));
-    w.play("idle", &[]);
-    let runs =
-        |id: &str| std::fs::read_to_string(out.path().join(format!("runs-{id}"))).unwrap().lines().count();
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!((runs("kept"), runs("plain")), (1, 1), "the tree did not change in the turn");
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!((runs("kept"), runs("plain")), (1, 2), "what may be kept is kept, and nothing else");
-    assert!(w.verdicts("kept").pop().unwrap().cached);
-    w.put("other", "x");
-    w.commit("Another commit");
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!(runs("kept"), 2, "a commit may change what a gate reads");
-    w.settled();
-}
-
-#[test]
-fn a_kept_answer_about_paths_outlives_changes_elsewhere_and_no_proof_takes_it() {
-    let w = World::new();
-    w.ignoring_runs();
-    w.put("src/a.py", "a = 1\n");
-    w.commit("Source");
-    let log = w.path("runs-src");
-    let cmd = format!("echo x >> {}", log.display());
-    w.goals(&format!(
-        "- {{id: src, type: hard, cmd: '{cmd}', pass_when: exit_code == 0, cacheable: true, paths: ['src/**']}}\n\
-         - {{id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}}\n"
-    ));
-    w.play("idle", &[FIX]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    // One for the work tree before and after the turn, one for the proof.
-    assert_eq!(std::fs::read_to_string(log).unwrap().lines().count(), 2);
-    w.settled();
-}
-
-#[test]
 fn a_forged_kept_answer_halts_the_run_that_meets_it_and_a_proof_never_asks_it() {
     let w = World::new();
     w.goals("- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0, cacheable: true}\n");
@@ -110,40 +64,6 @@ fn a_forged_kept_answer_halts_the_run_that_meets_it_and_a_proof_never_asks_it() 
     // The next run finds a file that it cannot use, and runs the gate.
     w.play("idle", &[&[], FIX]);
     w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-}
-
-#[test]
-fn gates_that_need_a_red_one_are_skipped_and_count_as_nobodys_failure() {
-    let w = World::new();
-    w.config("goals: {stuck_halt_after: 1, stuck_halt_gates: [uses]}\n");
-    w.goals(
-        "- {id: uses, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0, needs: [builds]}\n\
-         - {id: builds, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n",
-    );
-    w.play("idle", &[&[], FIX]);
-    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
-    let words: Vec<_> = w.verdicts("uses").iter().map(|j| j.verdict.word()).collect();
-    assert_eq!((words[0], *words.last().unwrap()), ("skipped", "pass"));
-    assert!(w.prompt(1).contains("`uses`: skipped"), "{}", w.prompt(1));
-    w.settled();
-}
-
-#[test]
-fn a_gate_with_tree_copy_sees_the_commit_and_keeps_its_build_between_ticks() {
-    let w = World::new();
-    w.ignoring_runs();
-    let cmd = "mkdir -p target && echo x >> target/count && test ! -e runs-mine && test -f fixed";
-    w.goals(&format!("- {{id: tests, type: hard, cmd: '{cmd}', pass_when: exit_code == 0, tree: copy}}\n"));
-    w.put("runs-mine", "an ignored file of the work tree");
-    w.play("idle", &[FIX]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    let verdicts = w.verdicts("tests");
-    assert!(verdicts.iter().all(|judged| judged.place == Place::GateTree), "{verdicts:?}");
-    let copy = w.place().cache_dir().join("gate-tree/tree");
-    let count = std::fs::read_to_string(copy.join("target/count")).unwrap();
-    assert!(count.lines().count() >= 2, "{count}");
-    assert!(!w.has("target"), "nothing of it is in the work tree");
-    w.settled();
 }
 
 #[test]
@@ -183,73 +103,6 @@ fn row_69_a_setup_that_fails_makes_the_proof_red_and_the_next_turn_can_mend_it()
     w.run(&["--max-ticks=2"]).stopped("complete", 0);
     assert!(w.prompt(2).contains("ended with exit code 1: no lock file"), "{}", w.prompt(2));
     assert_eq!(w.proofs().iter().map(|proof| proof.passed).collect::<Vec<_>>(), [false, true]);
-    w.settled();
-}
-
-#[test]
-fn row_69_a_setup_that_fails_once_is_tried_again_in_the_next_checkout() {
-    let w = World::new();
-    let count = w.path("setups");
-    let at = count.display();
-    w.config(&format!(
-        "setup: {{commands: [{{cmd: 'echo x >> {at}; test $(wc -l < {at}) -ne 1'}}]}}\nskeptic: {{enabled: false}}\n"
-    ));
-    w.gate("test -f fixed");
-    w.play("idle", &[FIX]);
-    w.run(&["--max-ticks=1"]).stopped("complete", 0);
-    let proof = w.proofs().pop().unwrap();
-    let tests = &proof.verdicts[0];
-    assert_eq!((proof.passed, tests.attempts, tests.setup_failed), (true, 1, false));
-    assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 2);
-    w.settled();
-}
-
-#[test]
-fn row_69_a_setup_that_fails_again_is_tried_no_more_and_the_next_run_proves_anew() {
-    let w = World::new();
-    let (count, away) = (w.path("setups"), w.path("away"));
-    std::fs::write(&away, "").unwrap();
-    w.config(&format!(
-        "setup: {{commands: [{{cmd: 'echo x >> {}; test ! -e {}'}}]}}\nskeptic: {{enabled: false}}\n",
-        count.display(),
-        away.display()
-    ));
-    // No number of retries makes more of it.
-    w.goals(
-        "- {id: a, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0, retry_on_fail: 3}\n\
-         - {id: b, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0, retry_on_fail: 3}\n",
-    );
-    let setups = || std::fs::read_to_string(&count).unwrap().lines().count();
-    w.play("idle", &[FIX]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!(setups(), 2, "once more for both together");
-    assert!(w.proofs()[0].verdicts.iter().all(|judged| judged.verdict.is_red() && judged.setup_failed));
-    std::fs::remove_file(&away).unwrap();
-    w.run(&["--max-ticks=1"]).stopped("complete", 0);
-    assert_eq!((setups(), w.proofs().len()), (3, 2));
-    w.settled();
-}
-
-#[test]
-fn row_69_setup_runs_once_per_proof_and_no_gate_finds_what_another_wrote() {
-    let w = World::new();
-    let count = w.path("setups");
-    // What is made names its own place, as a virtual environment does.
-    w.config(&format!(
-        "setup: {{commands: [{{cmd: 'echo x >> {}; mkdir dep && pwd > dep/at && ln -s at dep/link'}}]}}\nskeptic: {{enabled: false}}\n",
-        count.display(),
-    ));
-    let gate = |id: &str| {
-        let cmd = "test \"$(cat dep/link)\" = \"$(pwd)\" && test ! -e dep/mine && test -f fixed && : > dep/mine && rm dep/at";
-        format!(
-            "- {{id: {id}, type: hard, cmd: {:?}, pass_when: exit_code == 0}}\n",
-            format!("if [ -d dep ]; then {cmd}; else test -f fixed; fi")
-        )
-    };
-    w.goals(&format!("{}{}{}", gate("a"), gate("b"), gate("c")));
-    w.play("idle", &[FIX]);
-    w.run(&["--max-ticks=1"]).stopped("complete", 0);
-    assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 1);
     w.settled();
 }
 
@@ -331,74 +184,6 @@ fn row_65_where_peers_are_unconfined_expensive_gates_run_between_turns_and_that_
 }
 
 #[test]
-fn a_copy_is_set_up_again_when_a_file_of_its_paths_changed() {
-    let w = World::new();
-    w.ignoring_runs();
-    let count = w.path("setups");
-    w.config(&format!(
-        "setup: {{commands: [{{cmd: 'echo x >> {}'}}], paths: ['*.lock']}}\nskeptic: {{enabled: false}}\n",
-        count.display()
-    ));
-    w.goals("- {id: tests, type: hard, cmd: 'test -f never', pass_when: exit_code == 0, tree: copy}\n");
-    let code: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff: Write code"];
-    let lock: &[&str] = &["write: {path: a.lock, text: 'a 1'}", "handoff: Take a dependency"];
-    w.play("idle", &[code, lock]);
-    let setups = || std::fs::read_to_string(&count).unwrap_or_default().lines().count();
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!(setups(), 1, "what it does not name changes nothing");
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!(setups(), 3, "once for the run, and once for the lock file");
-}
-
-#[test]
-fn a_copy_is_set_up_again_where_something_that_setup_made_is_gone() {
-    let w = World::new();
-    w.ignoring_runs();
-    let (count, env) = (w.path("setups"), "echo x > .env");
-    // `built/` is none of the directories that outlive a change of the commit, `target/` is one.
-    w.config(&format!(
-        "setup: {{commands: [{{cmd: 'echo x >> {}; {env}; mkdir -p built target; {env} > built/a; {env} > target/a'}}]}}\n\
-         skeptic: {{enabled: false}}\n",
-        count.display()
-    ));
-    w.goals(
-        "- {id: tests, type: hard, cmd: 'test -f .env && test -f built/a && test -f target/a && test -f never', \
-         pass_when: exit_code == 0, tree: copy}\n\
-         - {id: env, type: hard, cmd: 'test -f .env && test -f built/a', pass_when: exit_code == 0, tree: copy}\n",
-    );
-    let code: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff: Write code"];
-    let more: &[&str] = &["write: {path: b.py, text: 'b = 1'}", "handoff: Write more"];
-    w.play("idle", &[code, more]);
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    let env = w.verdicts("env");
-    assert!(env.len() >= 2 && env.iter().all(|judged| judged.verdict.is_pass()), "{env:?}");
-    let setups = std::fs::read_to_string(&count).unwrap().lines().count();
-    assert!(setups >= 2, "{setups}");
-}
-
-#[test]
-fn a_copy_is_set_up_again_where_a_gate_removes_what_setup_built_or_the_copy_itself() {
-    for harm in ["rm -rf target", "rm -rf ../tree"] {
-        let w = World::new();
-        w.ignoring_runs();
-        w.config(
-            "setup: {commands: [{cmd: 'mkdir -p target && echo x > target/a'}]}\nskeptic: {enabled: false}\n",
-        );
-        w.goals(&format!(
-            "- {{id: harm, type: hard, cmd: '{harm}', pass_when: exit_code == 0, tree: copy}}\n\
-             - {{id: built, type: hard, cmd: 'test -f target/a', pass_when: exit_code == 0, tree: copy}}\n\
-             - {{id: never, type: hard, cmd: 'test -f never', pass_when: exit_code == 0, tree: copy}}\n"
-        ));
-        let code: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff: Write code"];
-        let more: &[&str] = &["write: {path: b.py, text: 'b = 1'}", "handoff: Write more"];
-        w.play("idle", &[code, more]);
-        w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-        let built = w.verdicts("built");
-        assert!(built.len() >= 2 && built.iter().all(|judged| judged.verdict.is_pass()), "{harm}: {built:?}");
-    }
-}
-
-#[test]
 fn a_review_that_passes_names_a_file_that_is_there() {
     let w = World::new();
     w.config("skeptic: {enabled: false}\n");
@@ -420,25 +205,6 @@ fn a_review_that_passes_names_a_file_that_is_there() {
         assert!(w.prompt(n + 1).contains("names no file that is there in `checked`"), "{n}");
     }
     assert_eq!(w.tick(4).reviews.len(), 1);
-}
-
-#[test]
-fn the_check_of_a_review_tells_its_reviewer_what_it_finds() {
-    let w = World::new();
-    w.config("skeptic: {enabled: false}\n");
-    w.goals(
-        "- {id: tests, type: hard, cmd: 'false', pass_when: exit_code == 0}\n\
-         - {id: read, type: soft, prompt: Read it, reviewer: other, review_interval: 1, check: bug-ledger}\n",
-    );
-    // The check of this program passes where `deps/ready` is, and cannot judge elsewhere.
-    w.play("idle", &[&["write: {path: deps/ready, text: x}", "handoff"]]);
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    let (first, second) = (w.prompt(1), w.prompt(2));
-    assert!(first.contains("- `read`: Read it\n  The check `bug-ledger` could not tell.\n<<<"), "{first}");
-    assert!(first.contains("check bug-ledger for read\nthe check gave no answer"), "{first}");
-    assert!(second.contains("- `read`: Read it\n  The check `bug-ledger` found nothing here.\n"), "{second}");
-    let words: Vec<_> = w.verdicts("read").iter().map(|judged| judged.verdict.word()).collect();
-    assert_eq!(words, ["error", "pass"]);
 }
 
 #[test]

@@ -54,19 +54,6 @@ fn a_git_directory_that_was_deleted_is_made_again_as_the_exit_says_and_no_file_i
 }
 
 #[test]
-fn a_git_directory_that_was_moved_away_stops_the_run_until_it_is_back() {
-    for leave in ["nothing", "file", "symlink"] {
-        let w = World::new();
-        let ran = wreck(&w, &[&format!("move_git: {{leave: {leave}}}")]);
-        stopped_and_recovered(&w, &ran, || {
-            let dot = w.repo().join(".git");
-            drop(fs::remove_file(&dot));
-            fs::rename(w.path("repo.git-moved"), dot).unwrap();
-        });
-    }
-}
-
-#[test]
 fn a_git_directory_that_was_swapped_for_a_copy_stops_the_run() {
     let w = World::new();
     let ran = wreck(&w, &[&sh("mv .git ../saved; cp -a ../saved .git; git -C . config core.pager evil")]);
@@ -85,56 +72,6 @@ fn a_head_that_is_garbage_stops_the_run_until_it_names_the_branch_again() {
     let ran = wreck(&w, &["corrupt_git: head"]);
     stopped_and_recovered(&w, &ran, || w.do_as_told());
     assert_eq!(w.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
-}
-
-#[test]
-fn a_branch_that_is_garbage_stops_the_run_and_the_work_is_kept() {
-    let w = World::new();
-    let before = w.head();
-    let note = sh(&format!("git rev-parse HEAD > {}", w.path("tip").display()));
-    wreck(&w, &[&note, "corrupt_git: ref"]).stopped("tamper:git", 5);
-    assert!(w.exit().detail.contains("`refs/heads/main` cannot be read"), "{}", w.exit().detail);
-    assert_eq!(w.salvaged()["tick-00001/tip"], w.noted("tip"));
-    w.do_as_told();
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-    assert_eq!((w.head(), w.tick(1).commits.len()), (before, 0));
-    w.settled();
-}
-
-#[test]
-fn a_turn_that_makes_all_objects_garbage_stops_the_run_and_loses_its_own_work_alone() {
-    let w = World::new();
-    let before = w.head();
-    wreck(&w, &["corrupt_git: objects"]).stopped("tamper:git", 5);
-    assert!(w.exit().detail.contains("not a commit here"), "{}", w.exit().detail);
-    w.do_as_told();
-    assert_eq!(w.head(), before);
-    w.git(&["rev-list", "--objects", "main"]);
-    w.play("idle", &[]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]);
-    assert!(w.tick(1).recovered && w.tick(1).commits.is_empty(), "{:#?}", w.tick(1));
-    assert_eq!((w.head(), w.get("readme.txt")), (before, "start\n".to_owned()));
-    w.settled();
-}
-
-#[test]
-fn an_object_that_was_spoiled_before_a_peer_made_it_stops_the_run_and_the_exit_names_its_file() {
-    let w = World::new();
-    let plant = sh(
-        "p=$(echo 'b = 1' | git hash-object -w --stdin | sed 's,^..,.git/objects/&/,'); chmod u+w $p; echo garbage > $p",
-    );
-    let work = sh("echo 'b = 1' > b.py");
-    w.play(
-        "idle",
-        &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First", &plant], &[&work, "handoff: Work"]],
-    );
-    w.run(&["--max-ticks=2"]).stopped("tamper:git", 5);
-    w.do_as_told();
-    assert_eq!(w.head(), w.tick(1).head_after.as_str());
-    w.play("idle", &[&[], &[], &[&work, "handoff: Work"]]);
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    assert_eq!(w.git(&["show", "HEAD:b.py"]), "b = 1");
-    w.settled();
 }
 
 #[test]
@@ -165,17 +102,6 @@ fn a_stale_lock_of_the_turn_is_removed() {
 }
 
 #[test]
-fn a_merge_that_was_left_is_taken_away_with_a_warning() {
-    let w = World::new();
-    w.play("idle", &[&["corrupt_git: merge_head"]]);
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("merge") && t.contains("MERGE_HEAD")));
-    assert!(w.prompt(2).contains("MERGE_HEAD"));
-    assert!(!w.has(".git/MERGE_HEAD"));
-    w.settled();
-}
-
-#[test]
 fn what_was_planted_for_the_operators_own_git_is_put_back_with_a_warning() {
     let w = World::new();
     let plant = sh(concat!(
@@ -198,53 +124,6 @@ fn what_was_planted_for_the_operators_own_git_is_put_back_with_a_warning() {
         assert!(!w.has(&format!(".git/{name}")), "{name}");
         assert!(tick.warnings_emitted.iter().any(|t| t.contains(name)), "{name}");
     }
-    w.settled();
-}
-
-#[test]
-fn a_hook_of_the_operator_that_was_removed_comes_back() {
-    let w = World::new();
-    let hook = w.repo().join(".git/hooks/pre-push");
-    fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(&hook, "#!/bin/sh\nexit 1\n").unwrap();
-    wreck(&w, &[&sh("rm -rf .git/hooks; ln -s /tmp .git/hooks")]).stopped("complete", 0);
-    assert_eq!(fs::read_to_string(&hook).unwrap(), "#!/bin/sh\nexit 1\n");
-    w.settled();
-}
-
-#[test]
-fn pipes_in_place_of_files_of_git_stop_the_run_and_do_not_hang_it() {
-    for name in ["HEAD", "index", "packed-refs", "objects/pack/pack-x.pack", "refs/heads/other"] {
-        let w = World::new();
-        let saved = w.path("saved");
-        let plant = sh(&format!("mv .git/{name} {}; mkfifo .git/{name}", saved.display()));
-        let ran = wreck(&w, &[&plant]);
-        let detail = w.exit().detail;
-        assert!(detail.contains(name) && detail.contains("FIFO"), "{detail}");
-        assert!(w.salvaged().contains_key("tick-00001/stopped"), "{name}");
-        w.do_as_told();
-        stopped_and_recovered(&w, &ran, || {
-            fs::remove_file(w.repo().join(".git").join(name)).unwrap();
-            if saved.exists() {
-                fs::rename(&saved, w.repo().join(".git").join(name)).unwrap();
-            }
-        });
-    }
-}
-
-#[test]
-fn packed_references_that_are_none_stop_the_run() {
-    let w = World::new();
-    let ran = wreck(&w, &[&sh("cp .git/packed-refs ../saved; echo garbage >> .git/packed-refs")]);
-    stopped_and_recovered(&w, &ran, || fs::remove_file(w.repo().join(".git/packed-refs")).unwrap());
-}
-
-#[test]
-fn locks_of_references_that_a_turn_left_do_not_stop_the_loop_for_ever() {
-    let w = World::new();
-    let locks = sh(": > .git/HEAD.lock; : > .git/refs/heads/main.lock; : > .git/packed-refs.lock");
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff", &locks], &WORK]);
-    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
     w.settled();
 }
 
@@ -271,15 +150,6 @@ fn an_object_that_the_tip_needs_and_a_turn_destroys_stops_the_run_and_comes_back
 }
 
 #[test]
-fn an_index_of_a_pack_that_a_turn_writes_over_stops_the_run_and_nothing_known_is_lost() {
-    let w = World::new();
-    w.git(&["gc", "-q"]);
-    let ran = after_two(&w, "for i in .git/objects/pack/*.idx; do chmod u+w $i; echo garbage > $i; done");
-    stopped_and_recovered(&w, &ran, || w.do_as_told());
-    assert_eq!(w.git(&["show", "HEAD:readme.txt"]), "start");
-}
-
-#[test]
 fn ordinary_work_with_git_does_not_stop_the_run() {
     for act in [
         "git gc -q --prune=now; git repack -q -a -d --write-midx; git commit-graph write --reachable; git prune",
@@ -293,96 +163,6 @@ fn ordinary_work_with_git_does_not_stop_the_run() {
         after_two(&w, act).stopped("complete", 0);
         assert!(w.tick(1).success, "{act}: {:#?}", w.tick(1));
         w.git(&["fsck", "--full", "--strict"]);
-        w.settled();
-    }
-}
-
-/// A pack whose index gives the object `id` other content, with all checksums right; a step that puts it into
-/// the repository.
-fn planted(w: &World, id: &str, content: &str) -> String {
-    let shell = |dir: &std::path::Path, script: &str| {
-        let mut command = std::process::Command::new("sh");
-        command.args(["-c", script]).current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
-        let done = command.env("GIT_CONFIG_NOSYSTEM", "1").output().unwrap();
-        assert!(done.status.success(), "{done:?}");
-        String::from_utf8(done.stdout).unwrap()
-    };
-    let bytes = |hex: &str| -> Vec<u8> {
-        (0..20).map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16).unwrap()).collect()
-    };
-    let dir = w.path("planted");
-    fs::create_dir(&dir).unwrap();
-    fs::write(dir.join("content"), content).unwrap();
-    shell(&dir, "git init -q && git hash-object -w content | git pack-objects -q pack && mv pack-*.idx made");
-    let mut index = fs::read(dir.join("made")).unwrap();
-    let name = bytes(id);
-    for first in 0..=255_u8 {
-        let at = 8 + 4 * usize::from(first);
-        index[at..at + 4].copy_from_slice(&u32::from(first >= name[0]).to_be_bytes());
-    }
-    index[1032..1052].copy_from_slice(&name);
-    let end = index.len() - 20;
-    fs::write(dir.join("body"), &index[..end]).unwrap();
-    index[end..].copy_from_slice(&bytes(&shell(&dir, "sha1sum body")));
-    fs::write(dir.join("made"), &index).unwrap();
-    let from = dir.display();
-    sh(&format!(
-        "mkdir -p .git/objects/pack; p=.git/objects/pack/pack-{id}; cp {from}/pack-*.pack $p.pack; cp {from}/made $p.idx; git show {id} | grep -q '{}'",
-        content.trim()
-    ))
-}
-
-#[test]
-fn a_pack_that_gives_a_file_other_content_proves_nothing() {
-    for end in ["the turn", "a gate", "nobody"] {
-        let w = World::new();
-        w.put("fixed", "bad\n");
-        w.commit("Bad");
-        let plant = planted(&w, &w.git(&["rev-parse", "HEAD:fixed"]), "safe = 1\n");
-        let script = w.path("plant.sh");
-        let (flag, command) = (w.path("flag"), plant.strip_prefix("shell: ").unwrap());
-        fs::write(&script, serde_json::from_str::<String>(command).unwrap()).unwrap();
-        if end == "nobody" {
-            let mut planting = std::process::Command::new("sh");
-            assert!(planting.arg(&script).current_dir(w.repo()).status().unwrap().success());
-        }
-        let step = match end {
-            "the turn" => plant,
-            "a gate" => sh(&format!(": > {}", flag.display())),
-            _ => sh("true"),
-        };
-        w.gate(&format!(
-            "git show HEAD:fixed | grep -q safe && exit; if rm {} 2>/dev/null; then sh {}; fi; exit 1",
-            flag.display(),
-            script.display()
-        ));
-        w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First", &step]]);
-        let ran = w.run(&["--max-ticks=3", "--no-skeptic"]);
-        assert_ne!(ran.last_line(), "Stopped: complete", "{end}: {ran:#?}");
-        assert!(!flag.exists(), "a gate planted it");
-        if end == "nobody" {
-            ran.stopped("tamper:git", 5);
-        } else {
-            w.settled();
-        }
-    }
-}
-
-#[test]
-fn a_pack_that_hides_the_commit_of_head_stops_the_run_until_it_is_gone() {
-    for name in ["HEAD", "HEAD^{tree}"] {
-        let w = World::new();
-        w.put("other", "bad\n");
-        w.commit("Bad");
-        let id = w.git(&["rev-parse", name]);
-        let plant = planted(&w, &id, "no such thing\n");
-        w.play("idle", &[&[&plant]]);
-        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("tamper:git", 5);
-        for end in ["pack", "idx"] {
-            fs::remove_file(w.repo().join(format!(".git/objects/pack/pack-{id}.{end}"))).unwrap();
-        }
-        w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-        assert_eq!(w.git(&["show", "HEAD:other"]), "bad", "{name}");
         w.settled();
     }
 }

@@ -39,45 +39,12 @@ fn row_16_an_amended_commit_is_put_back() {
 }
 
 #[test]
-fn row_16_an_amended_commit_with_a_handoff_on_top_is_put_back() {
-    let w = World::new();
-    let steps = [
-        "write: {path: a.py, text: 'a = 2'}",
-        "rewrite: amend",
-        "write: {path: fixed, text: 'yes'}",
-        "handoff",
-    ];
-    corrected(&w, &steps, CorrectionKind::RestoreHistory);
-    assert_eq!(w.status(), "");
-    assert!(!w.has("fixed"));
-}
-
-#[test]
-fn row_16_history_that_was_dropped_without_a_new_commit_is_put_back() {
-    for mode in ["hard", "mixed", "soft"] {
-        let w = World::new();
-        corrected(&w, &[&format!("rewrite: {{reset: 1, mode: {mode}}}")], CorrectionKind::RestoreHistory);
-        assert_eq!(w.status(), "", "{mode}");
-    }
-}
-
-#[test]
 fn row_16_history_that_was_dropped_and_replaced_is_put_back() {
     let w = World::new();
     let steps = ["rewrite: {reset: 1}", "write: {path: fixed, text: 'yes'}", "handoff: Other work"];
     corrected(&w, &steps, CorrectionKind::RestoreHistory);
     assert_eq!(w.status(), "");
     assert!(!w.has("fixed"));
-}
-
-#[test]
-fn row_16_a_handoff_on_a_new_branch_is_put_back_and_the_branch_stays() {
-    let w = World::new();
-    let steps = ["switch_branch: side", "write: {path: fixed, text: 'yes'}", "handoff"];
-    corrected(&w, &steps, CorrectionKind::RestoreBranch);
-    assert_eq!(w.status(), "");
-    assert!(!w.has("fixed"));
-    assert_eq!(w.git(&["rev-parse", "side"]), w.noted("tip"));
 }
 
 #[test]
@@ -106,20 +73,6 @@ fn row_16_a_branch_that_was_deleted_is_made_again() {
 }
 
 #[test]
-fn row_16_a_run_on_a_detached_head_goes_back_to_where_that_was() {
-    let w = World::new();
-    w.git(&["checkout", "-q", "--detach"]);
-    let start = w.head();
-    w.play("idle", &[&["git: [checkout, -q, main]", "write: {path: fixed, text: 'yes'}", "handoff"]]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!(w.tick(1).corrected, Some(CorrectionKind::RestoreBranch));
-    assert_eq!(w.head(), start);
-    assert!(!w.try_git(&w.repo(), &["symbolic-ref", "-q", "HEAD"]).status.success(), "detached as before");
-    assert_eq!(w.status(), "");
-    w.settled();
-}
-
-#[test]
 fn row_16_what_the_operator_had_not_committed_survives_the_repair() {
     let w = World::new();
     w.put("notes-of-the-operator.py", "think = True\n");
@@ -141,58 +94,6 @@ fn row_16_what_the_operator_had_not_committed_survives_the_repair() {
     let kept = &w.salvaged()[&tick.salvage.unwrap()];
     assert_eq!(w.git_control(&["show", &format!("{kept}:leftover.py")]), "x = 1");
     assert_eq!(w.git_control(&["show", &format!("{kept}:notes-of-the-operator.py")]), "think = True");
-    w.settled();
-}
-
-#[test]
-fn row_16_a_branch_without_a_commit_is_left_again() {
-    for steps in [
-        &["git: [checkout, -q, --orphan, fresh]"][..],
-        &["git: [checkout, -q, --orphan, fresh]", "git: [branch, -q, -D, main]"][..],
-    ] {
-        let w = World::new();
-        w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: Good work"], steps]);
-        w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-        let tick = w.tick(2);
-        assert_eq!(
-            (tick.outcome, w.head().as_str()),
-            (TickOutcome::NoHandoff, w.tick(1).head_after.as_str())
-        );
-        assert_eq!(w.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
-        assert_eq!(w.status(), "");
-        assert!(tick.warnings_emitted.iter().any(|t| t.contains("HEAD")), "{tick:?}");
-        w.settled();
-    }
-}
-
-#[test]
-fn row_16_an_unrelated_history_is_put_back() {
-    let w = World::new();
-    let steps = ["git: [checkout, -q, --orphan, fresh]", "handoff: A new beginning"];
-    corrected(&w, &steps, CorrectionKind::RestoreHistory);
-    assert_eq!(w.status(), "");
-}
-
-#[test]
-fn row_16_history_that_was_dropped_and_pruned_comes_back_from_our_copy() {
-    let w = World::new();
-    let prune = sh("git reset -q --hard HEAD~1; git reflog expire --expire=now --all; git gc -q --prune=now");
-    corrected(&w, &[&prune], CorrectionKind::RestoreHistory);
-    assert_eq!(w.status(), "");
-    assert_eq!(w.git(&["fsck", "--no-dangling", "--no-progress"]), "");
-}
-
-#[test]
-fn row_16_a_head_outside_the_branches_is_put_back() {
-    let w = World::new();
-    let steps = [&*sh("git update-ref refs/other/x HEAD; git symbolic-ref HEAD refs/other/x"), "handoff"];
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: Good work"], &steps]);
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    let tick = w.tick(2);
-    assert_eq!((tick.success, tick.commits.len()), (false, 0), "work beside the branches is no handoff");
-    assert_eq!(w.head(), w.tick(1).head_after.as_str());
-    assert_eq!((w.git(&["symbolic-ref", "HEAD"]), w.status()), ("refs/heads/main".to_owned(), String::new()));
-    w.git(&["rev-parse", "--verify", "refs/other/x"]);
     w.settled();
 }
 

@@ -234,22 +234,6 @@ fn a_signal_ends_a_hook_before_a_turn_and_the_peer_never_starts() {
 }
 
 #[test]
-fn a_second_signal_does_not_wait_for_the_last_hook() {
-    let w = World::new();
-    let here = w.fifo("here");
-    let hang = format!("echo here > {}; exec tail -f /dev/null", w.path("here").display());
-    w.hooks(&json!({"halt": [{"cmd": ["/bin/sh", "-c", hang], "timeout_s": 3600}]}));
-    let live = w.start(&["--max-ticks=1"]);
-    here.told();
-    live.signal(Signal::Int);
-    live.signal(Signal::Term);
-    let ran = live.end();
-    ran.stopped("max_ticks", 0);
-    assert!(ran.stderr.contains("hook `halt`: `/bin/sh` was ended"), "{}", ran.stderr);
-    w.settled();
-}
-
-#[test]
 fn a_hook_gets_what_a_gate_gets_and_its_name_and_no_secret() {
     let w = World::new();
     let out = w.path("env");

@@ -53,30 +53,6 @@ fn a_merge_that_one_peer_plants_does_not_make_its_commit_the_others() {
 }
 
 #[test]
-fn a_commit_that_only_a_file_of_git_names_is_foreign_when_the_other_peer_merges_it() {
-    let w = World::new();
-    let plant = sh(&format!(
-        "c=$(git commit-tree -p HEAD -m Side HEAD^{{tree}}); echo \"$c\t\tbranch 'x' of y\" > .git/FETCH_HEAD; echo $c > {}",
-        w.path("planted").display()
-    ));
-    w.play(
-        "idle",
-        &[
-            &["write: {path: a.py, text: 'a = 1'}", "handoff: First", &plant],
-            &["git: [merge, -q, --no-ff, -m, Merge, FETCH_HEAD]", PLAIN[0], PLAIN[1]],
-        ],
-    );
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    let bob = w.tick(2);
-    assert_eq!(
-        bob.foreign.iter().map(peers_model::CommitId::as_str).collect::<Vec<_>>(),
-        [w.noted("planted")]
-    );
-    assert_eq!(bob.commits.len(), 2, "{bob:?}");
-    w.settled();
-}
-
-#[test]
 fn a_rebase_that_was_begun_and_left_is_taken_away_and_its_stash_kept() {
     let w = World::new();
     let plant = sh(&format!(
@@ -87,33 +63,6 @@ fn a_rebase_that_was_begun_and_left_is_taken_away_and_its_stash_kept() {
     warned(&ann, &["unfinished", "rebase-merge", "sequencer"]);
     assert_eq!(w.salvaged()["tick-00001/rebase-merge-1"], w.noted("stash"));
     assert!(!w.has(".git/rebase-merge"));
-    w.settled();
-}
-
-#[test]
-fn what_was_begun_is_kept_before_it_is_taken_away() {
-    let w = World::new();
-    let plant = sh(
-        "echo 'Merge: half done' > .git/MERGE_MSG; mkdir .git/rebase-merge; head -c 2000000 /dev/zero > .git/rebase-merge/patch",
-    );
-    let (ann, _) = then_bob(&w, &[&plant]);
-    warned(&ann, &["unfinished", "git/kept/tick-00001", ".git/peers-aside/tick-00001-"]);
-    assert!(!w.has(".git/MERGE_MSG") && !w.has(".git/rebase-merge"));
-    let kept = w.store().join("git/kept/tick-00001/MERGE_MSG");
-    assert_eq!(fs::read_to_string(kept).unwrap(), "Merge: half done\n");
-    let mut aside =
-        fs::read_dir(w.repo().join(".git/peers-aside")).unwrap().map(|entry| entry.unwrap().path());
-    assert!(aside.any(|path| path.join("patch").exists()));
-    w.settled();
-}
-
-#[test]
-fn staged_content_that_is_too_much_to_be_kept_is_told_with_its_hash() {
-    let w = World::new();
-    let stage =
-        sh("head -c 70000000 /dev/zero > large; git add large; rm large; git rev-parse :large > ../large-id");
-    let (ann, _) = then_bob(&w, &[&stage]);
-    warned(&ann, &["`large`", &w.noted("large-id"), "git cat-file"]);
     w.settled();
 }
 
@@ -134,29 +83,6 @@ fn what_one_peer_stages_does_not_go_into_the_others_commit() {
     assert_eq!(w.status(), "");
     let kept = &w.salvaged()["tick-00001/index"];
     assert_eq!(w.git_control(&["show", &format!("{kept}:tests/test_a.py")]), "def test_a(): pass");
-    w.settled();
-}
-
-#[test]
-fn what_the_operator_has_staged_and_hidden_stays_so() {
-    let w = World::new();
-    w.put("mine.py", "x = 1\n");
-    w.git(&["add", "mine.py"]);
-    w.git(&["update-index", "--skip-worktree", "readme.txt"]);
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", &sh("git add -N a.py"), "exit: 0"]]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert_eq!(w.git(&["diff", "--cached", "--name-only"]), "mine.py");
-    assert!(w.git(&["ls-files", "-v"]).contains("S readme.txt"));
-    assert_eq!(w.status(), "A  mine.py\n?? a.py");
-    w.settled();
-}
-
-#[test]
-fn flags_that_would_hide_a_file_from_the_other_peer_are_cleared() {
-    let w = World::new();
-    let (ann, _) = then_bob(&w, &["git: [update-index, --assume-unchanged, readme.txt]"]);
-    warned(&ann, &["not to look", "readme.txt"]);
-    assert!(!w.git(&["ls-files", "-v"]).contains("h readme.txt"));
     w.settled();
 }
 
@@ -196,34 +122,6 @@ fn references_of_the_operator_that_go_in_a_turn_are_told_and_kept() {
     assert_eq!(kept["tick-00001/tags/v1"], tagged);
     assert_eq!((&kept["tick-00001/stash-0"], &kept["tick-00001/stash-1"]), (&stashed[1], &stashed[0]));
     assert_eq!(w.git_control(&["show", &format!("{}:readme.txt", stashed[0])]), "one");
-    w.settled();
-}
-
-#[test]
-fn a_peer_may_make_and_delete_branches_of_its_own() {
-    let w = World::new();
-    w.git(&["branch", "behind"]);
-    let own = sh("git branch mine; git stash list; git branch -q -D mine; git branch -q -f behind HEAD");
-    let (ann, _) = then_bob(&w, &[&own]);
-    warned(&ann, &["moved `refs/heads/behind` forward"]);
-    quiet(&ann, "mine");
-    assert!(w.salvaged().is_empty());
-    assert_eq!(w.git(&["rev-parse", "behind"]), ann.head_after.as_str(), "what loses nothing stays");
-    w.settled();
-}
-
-#[test]
-fn what_a_peer_does_to_a_branch_of_the_operator_is_told_even_where_nothing_is_lost() {
-    let w = World::new();
-    w.git(&["branch", "release"]);
-    w.git(&["checkout", "-q", "-b", "work"]);
-    let evil = sh(
-        "c=$(git commit-tree -p release -m Evil release^{tree}); git update-ref refs/heads/release $c; git branch made; git tag v9",
-    );
-    let (ann, bob) = then_bob(&w, &[&evil]);
-    warned(&ann, &["moved `refs/heads/release` forward", "it stays"]);
-    warned(&ann, &["made `refs/heads/made`, `refs/tags/v9`"]);
-    quiet(&bob, "refs/");
     w.settled();
 }
 
@@ -276,32 +174,6 @@ fn both_tips_are_kept_when_a_turn_ends_on_another_branch() {
 }
 
 #[test]
-fn both_tips_are_kept_when_a_killed_turn_was_on_another_branch() {
-    let w = World::new();
-    let here = w.fifo("here");
-    let note = sh(&format!("git rev-parse HEAD > {}", w.path("precious").display()));
-    let steps = [
-        "write: {path: precious.py, text: 'p = 1'}",
-        "commit: Precious",
-        &note,
-        "git: [checkout, -q, -b, side, HEAD~1]",
-        &here.tell(),
-        "hang",
-    ];
-    w.play("idle", &[&steps]);
-    let before = w.head();
-    let live = w.start(&[]);
-    here.told();
-    w.recorded("peer-spawned", 1);
-    live.crash();
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(w.tick(1).recovered);
-    assert_eq!((w.head(), w.git(&["symbolic-ref", "HEAD"])), (before, "refs/heads/main".to_owned()));
-    assert!(w.salvaged().values().any(|kept| *kept == w.noted("precious")), "{:?}", w.salvaged());
-    w.settled();
-}
-
-#[test]
 fn a_branch_that_was_made_another_name_for_one_stops_the_run_and_the_work_is_kept() {
     for target in ["release", "orphan", "main"] {
         let w = World::new();
@@ -327,28 +199,6 @@ fn a_branch_that_was_made_another_name_for_one_stops_the_run_and_the_work_is_kep
         assert!(!w.try_git(&w.repo(), &["symbolic-ref", "-q", "refs/heads/main"]).status.success());
         w.settled();
     }
-}
-
-#[test]
-fn a_branch_that_names_nothing_stops_the_run_until_it_is_set_back() {
-    let w = World::new();
-    let before = w.head();
-    let steps = [&*sh("echo 1234567890123456789012345678901234567890 > .git/refs/heads/main")];
-    w.play("idle", &[&steps, &PLAIN]);
-    w.run(&["--max-ticks=1"]).stopped("tamper:git", 5);
-    assert!(w.exit().detail.contains("not a commit"), "{}", w.exit().detail);
-    w.do_as_told();
-    assert_eq!(w.head(), before);
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    w.settled();
-}
-
-#[test]
-fn a_branch_that_is_another_name_for_one_is_refused_at_the_start() {
-    let w = World::new();
-    w.git(&["branch", "release"]);
-    w.git(&["symbolic-ref", "refs/heads/main", "refs/heads/release"]);
-    w.run(&["--max-ticks=1"]).refused(5, "refs/heads/release");
 }
 
 /// A script of git plumbing that makes a commit of hostile shape and puts the branch on it.
@@ -383,32 +233,6 @@ fn unreadable(w: &World, script: &str) -> TickRecord {
 }
 
 #[test]
-fn a_tree_of_endless_width_is_set_aside() {
-    let w = World::new();
-    unreadable(
-        &w,
-        "id=$(echo x | git hash-object -w --stdin)
-         t=$(for n in 0 1 2 3 4 5 6 7 8 9; do printf '100644 blob %s\\tf%s\\n' $id $n; done | git mktree)
-         for level in 1 2 3 4 5 6 7 8 9; do
-           t=$(for n in 0 1 2 3 4 5 6 7 8 9; do printf '040000 tree %s\\td%s\\n' $t $n; done | git mktree)
-         done
-         c=$(git commit-tree -p HEAD -m Bomb $t)",
-    );
-}
-
-#[test]
-fn a_tree_of_endless_depth_is_set_aside() {
-    let w = World::new();
-    unreadable(
-        &w,
-        "id=$(echo x | git hash-object -w --stdin)
-         t=$(printf '100644 blob %s\\tf\\n' $id | git mktree)
-         n=0; while [ $n -lt 400 ]; do t=$(printf '040000 tree %s\\td\\n' $t | git mktree); n=$((n+1)); done
-         c=$(git commit-tree -p HEAD -m Deep $t)",
-    );
-}
-
-#[test]
 fn a_tree_with_a_name_that_git_forbids_is_set_aside() {
     let w = World::new();
     unreadable(
@@ -416,28 +240,6 @@ fn a_tree_with_a_name_that_git_forbids_is_set_aside() {
         "id=$(echo x | git hash-object -w --stdin)
          t=$( (git ls-tree HEAD; printf '100644 blob %s\\t.GIT\\n' $id) | git mktree)
          c=$(git commit-tree -p HEAD -m Evil $t)",
-    );
-}
-
-#[test]
-fn a_link_that_no_checkout_can_make_is_set_aside() {
-    let w = World::new();
-    unreadable(
-        &w,
-        "id=$(head -c 6000 /dev/zero | tr '\\0' x | git hash-object -w --stdin)
-         t=$( (git ls-tree HEAD; printf '120000 blob %s\\tlink\\n' $id) | git mktree)
-         c=$(git commit-tree -p HEAD -m Link $t)",
-    );
-}
-
-#[test]
-fn more_commits_than_can_be_looked_at_are_set_aside() {
-    let w = World::new();
-    unreadable(
-        &w,
-        "t=$(git rev-parse HEAD^{tree})
-         { n=0; while [ $n -lt 100001 ]; do n=$((n+1)); printf 'commit refs/heads/flood\\nmark :%s\\ncommitter ann <ann@peers.local> 1700000000 +0000\\ndata 1\\nx\\n' $n; [ $n = 1 ] && echo \"from $(git rev-parse HEAD)\"; echo; done; } | git fast-import --quiet --force
-         c=$(git rev-parse refs/heads/flood); git update-ref -d refs/heads/flood",
     );
 }
 
@@ -496,58 +298,12 @@ fn commits_of_another_committer_are_told() {
 }
 
 #[test]
-fn locks_of_references_that_a_turn_leaves_go_however_many_there_are() {
-    let w = World::new();
-    let locks = sh("cd .git/refs/heads && seq 3000 | sed 's/$/.lock/' | xargs touch");
-    let (ann, _) = then_bob(&w, &[&locks]);
-    warned(&ann, &["a stale lock of this turn was removed", ".lock"]);
-    warned(&ann, &["2990 more stale locks of this turn"]);
-    assert_eq!(fs::read_dir(w.repo().join(".git/refs/heads")).unwrap().count(), 1);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    w.settled();
-}
-
-#[test]
-fn a_submodule_with_uncommitted_content_makes_the_tree_dirty_and_is_told() {
-    let w = World::new();
-    let module = w.path("module");
-    fs::create_dir(&module).unwrap();
-    w.git_in(&module, &["init", "-q", "-b", "main"]);
-    fs::write(module.join("m"), "m\n").unwrap();
-    w.git_in(&module, &["add", "m"]);
-    w.git_in(&module, &["commit", "-qm", "m"]);
-    let add = ["-c", "protocol.file.allow=always", "submodule", "add", "-q", module.to_str().unwrap(), "sub"];
-    w.git(&add);
-    w.commit("Submodule");
-    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff: Fix it", &sh("echo more >> sub/m")]]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-    let tick = w.tick(1);
-    assert!(tick.dirty, "{tick:?}");
-    warned(&tick, &["submodules", "sub"]);
-    w.settled();
-}
-
-#[test]
 fn a_directory_too_deep_to_look_into_is_told_and_does_not_stop_the_loop() {
     let w = World::new();
     let deep = sh("p=deep$(printf '/d%.0s' $(seq 300)); mkdir -p $p; echo x > $p/f");
     let (ann, bob) = then_bob(&w, &[&deep]);
     warned(&ann, &["this turn left", "peers-aside/tick-00001"]);
     assert!(ann.success && bob.success && !bob.dirty, "{ann:#?} {bob:#?}");
-    w.settled();
-}
-
-#[test]
-fn what_lay_too_deep_before_a_turn_is_charged_to_nobody_who_commits_all_there_is() {
-    let w = World::new();
-    let deep = w.repo().join(format!("deep{}", "/d".repeat(300)));
-    fs::create_dir_all(&deep).unwrap();
-    fs::write(deep.join("f"), "x").unwrap();
-    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First"]]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    let tick = w.tick(1);
-    assert!(tick.success && tick.commits.len() == 1 && !tick.dirty, "{tick:#?}");
-    warned(&tick, &["when this turn began", "peers-aside/kept-tick-00001"]);
     w.settled();
 }
 

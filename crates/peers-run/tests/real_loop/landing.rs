@@ -92,164 +92,6 @@ fn row_70_a_locked_index_refuses_the_landing_before_anything_moves() {
 }
 
 #[test]
-fn row_70_a_locked_index_refuses_the_undoing_before_anything_moves() {
-    let w = World::new();
-    w.play("idle", &[FIX]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    let before = w.head();
-    fs::write(w.repo().join(".git/index.lock"), "").unwrap();
-    command(&w, "undo").refused(4, "index.lock");
-    untouched(&w, &before);
-    fs::remove_file(w.repo().join(".git/index.lock")).unwrap();
-    assert_eq!(command(&w, "undo").code, 0);
-    assert_eq!((w.has("fixed"), w.status(), landed(&w).len()), (false, String::new(), 1));
-    assert_eq!(w.git(&["rev-parse", "HEAD"]), w.tick(1).head_before.as_str());
-}
-
-/// Runs the command that is named in what was said, after `before` and up to the next backtick.
-fn pasted(ran: &Ran, before: &str) {
-    let rest = ran.stderr.split_once(before).unwrap_or_else(|| panic!("`{before}` is not in {ran:#?}")).1;
-    let line = rest.split('`').next().unwrap();
-    let done = Command::new("sh").args(["-c", line]).output().unwrap();
-    assert!(done.status.success(), "{line}: {done:?}");
-}
-
-#[test]
-fn a_locked_branch_refuses_landing_and_undoing_before_anything_else_is_said() {
-    let w = finished();
-    let (before, run) = (w.head(), w.runs().pop().unwrap());
-    // As one leaves it that is killed while it moves the branch; and what half of it looks like.
-    begun(&w, &run.run_id, &before, &w.tick(1).head_after);
-    fs::write(w.repo().join(".git/index.lock"), "peers\n").unwrap();
-    fs::write(w.repo().join(".git/refs/heads/main.lock"), "").unwrap();
-    w.put("fixed", "half");
-    for what in ["land", "undo"] {
-        command(&w, what).refused(4, "refs/heads/main.lock");
-    }
-    assert!(moving(&w).is_some());
-    pasted(&command(&w, "land"), "remove it: `");
-    fs::remove_file(w.repo().join("fixed")).unwrap();
-    let ran = command(&w, "land");
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!(
-        (w.get("fixed").as_str(), w.status(), w.has(".git/index.lock")),
-        ("yes", String::new(), false)
-    );
-}
-
-#[test]
-fn a_lock_of_the_branch_comes_before_uncommitted_changes() {
-    let w = finished();
-    fs::write(w.repo().join(".git/refs/heads/main.lock"), "").unwrap();
-    w.put("mine", "x");
-    let ran = command(&w, "land");
-    ran.refused(4, "nothing was moved; if no git runs there, remove it: `rm ");
-    assert!(!ran.stderr.contains("uncommitted"), "{ran:?}");
-}
-
-#[test]
-fn a_landing_that_was_cut_short_stays_open_where_its_branch_was_renamed_and_the_way_back_is_named() {
-    for new in ["trunk", "it's", "main/x"] {
-        let w = finished();
-        let (before, run) = (w.head(), w.runs().pop().unwrap());
-        let tip = w.tick(1).head_after;
-        begun(&w, &run.run_id, &before, &tip);
-        w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
-        fs::write(w.repo().join(".git/index.lock"), "peers\n").unwrap();
-        w.put("fixed", "ye");
-        w.git(&["branch", "-m", "main", new]);
-        let named = format!("`{new}`");
-        for what in ["land", "undo"] {
-            command(&w, what).refused(4, "the branch `main` does not exist now").refused(4, &named);
-        }
-        fs::remove_file(w.repo().join(".git/index.lock")).unwrap();
-        w.run(&["--max-ticks=1"]).refused(4, &named);
-        assert!(moving(&w).is_some(), "{new}");
-        pasted(&command(&w, "land"), "start this again: `");
-        let ran = command(&w, "land");
-        assert_eq!(ran.code, 0, "{new}: {ran:?}");
-        assert_eq!(
-            (w.get("fixed").as_str(), w.status(), landed(&w).len()),
-            ("yes", String::new(), 1),
-            "{new}"
-        );
-        assert!(moving(&w).is_none());
-    }
-}
-
-#[test]
-fn a_renamed_branch_that_somebody_went_on_with_is_named_too() {
-    let w = finished();
-    let (before, run) = (w.head(), w.runs().pop().unwrap());
-    let tip = w.tick(1).head_after;
-    begun(&w, &run.run_id, &before, &tip);
-    w.git(&["reset", "-q", "--hard", tip.as_str()]);
-    w.git(&["branch", "-m", "main", "trunk"]);
-    w.git(&["commit", "-q", "--allow-empty", "-m", "More"]);
-    pasted(&command(&w, "land"), "start this again: `");
-    assert_eq!(command(&w, "land").code, 0);
-    assert_eq!((landed(&w).len(), w.git(&["log", "-1", "--format=%s", "main"])), (1, "More".into()));
-}
-
-#[test]
-fn a_landing_that_was_cut_short_and_whose_branch_was_deleted_is_done_anew_once_it_is_made_again() {
-    let w = finished();
-    let (before, run) = (w.head(), w.runs().pop().unwrap());
-    begun(&w, &run.run_id, &before, &w.tick(1).head_after);
-    w.git(&["checkout", "-q", "--orphan", "other"]);
-    w.git(&["commit", "-q", "-m", "Other"]);
-    w.git(&["branch", "-D", "main"]);
-    let ran = command(&w, "land");
-    ran.refused(4, "nor one where it was");
-    assert!(moving(&w).is_some());
-    pasted(&ran, "start this again: `");
-    assert_eq!(w.git(&["rev-parse", "main"]), before);
-    assert_eq!(command(&w, "land").code, 0);
-    assert_eq!(landed(&w).len(), 1);
-}
-
-#[test]
-fn the_name_of_a_run_s_branch_that_was_renamed_is_found_by_its_commit() {
-    for what in ["land", "undo"] {
-        let w = finished();
-        let (old, head) = (w.runs().pop().unwrap().branch.unwrap(), w.tick(1).head_after);
-        w.git(&["branch", "-m", &old, "mine"]);
-        let ran = command(&w, what);
-        ran.refused(3, &format!("there is no branch `{old}`")).refused(3, "`mine`");
-        pasted(&ran, "if it was renamed: `");
-        assert_eq!(w.git(&["rev-parse", &format!("refs/heads/{old}")]), head.as_str());
-        assert_eq!(command(&w, what).code, 0, "{what}");
-        assert_eq!(landed(&w).len(), 1);
-    }
-}
-
-#[test]
-fn the_commits_of_a_run_s_branch_that_was_deleted_come_back_by_the_command_that_is_named() {
-    for prune in [false, true] {
-        let w = finished();
-        let run = w.runs().pop().unwrap();
-        let (old, head) = (run.branch.unwrap(), w.tick(1).head_after);
-        w.git(&["worktree", "remove", "--force", &run.workdir]);
-        w.git(&["branch", "-q", "-D", &old]);
-        if prune {
-            w.git(&["reflog", "expire", "--expire=now", "--all"]);
-            w.git(&["gc", "-q", "--prune=now"]);
-        }
-        let ran = command(&w, "land");
-        pasted(ran.refused(3, "makes it again"), "hint: `");
-        assert_eq!(w.git(&["rev-parse", &format!("refs/heads/{old}")]), head.as_str(), "{prune}");
-        assert_eq!(command(&w, "land").code, 0);
-    }
-}
-
-#[test]
-fn where_the_branch_that_a_run_started_from_was_renamed_its_new_name_is_offered() {
-    let w = finished();
-    w.git(&["branch", "-m", "main", "trunk"]);
-    command(&w, "land").refused(3, "there is no branch `main`").refused(3, " land --into trunk`");
-}
-
-#[test]
 fn an_undo_says_that_it_finished_a_landing_first() {
     for refused in [false, true] {
         let w = finished();
@@ -320,84 +162,6 @@ fn row_70_a_landing_that_was_cut_short_is_finished_by_the_next_one() {
 }
 
 #[test]
-fn row_70_a_landing_that_was_cut_short_before_it_moved_anything_is_done_anew() {
-    let w = finished();
-    let (before, run) = (w.head(), w.runs().pop().unwrap());
-    let tip = w.tick(1).head_after;
-    begun(&w, &run.run_id, &before, &tip);
-    assert_eq!(command(&w, "land").code, 0);
-    assert_eq!((w.has("fixed"), w.status(), landed(&w).len()), (true, String::new(), 1));
-}
-
-#[test]
-fn a_landing_that_was_cut_short_is_finished_where_the_project_is_now() {
-    let w = finished();
-    let (before, run) = (w.head(), w.runs().pop().unwrap());
-    let tip = w.tick(1).head_after;
-    begun_in(&w, (MoveKind::Land, &run.run_id), (&before, tip.as_str()), &w.path("before it was moved"));
-    w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
-    w.run(&["--max-ticks=1"]).refused(4, "`peers land` finishes it");
-    assert_eq!(command(&w, "land").code, 0);
-    assert_eq!((w.get("fixed").as_str(), w.status(), landed(&w).len()), ("yes", String::new(), 1));
-    assert!(moving(&w).is_none());
-}
-
-#[test]
-fn a_landing_that_was_cut_short_is_recorded_though_its_work_tree_is_gone_or_of_somebody_else() {
-    for gone in [true, false] {
-        let w = finished();
-        let (before, run) = (w.head(), w.runs().pop().unwrap());
-        let tip = w.tick(1).head_after;
-        let there = w.path("there");
-        if !gone {
-            w.git(&["clone", "-q", ".", there.to_str().unwrap()]);
-            fs::write(there.join(".git/index.lock"), "peers\n").unwrap();
-        }
-        begun_in(&w, (MoveKind::Land, &run.run_id), (&before, tip.as_str()), &there);
-        w.git(&["checkout", "-q", "--detach"]);
-        w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
-        let ran = command(&w, "land");
-        assert_eq!(ran.code, 0, "{gone}: {ran:?}");
-        assert!(matches!(&landed(&w)[..], [OperatorOp::Landed { commit, .. }] if *commit == tip), "{gone}");
-        assert!(moving(&w).is_none() && w.status().is_empty(), "{gone}");
-        assert!(gone || there.join(".git/index.lock").exists(), "it is not ours");
-        assert!(!there.join("fixed").exists());
-    }
-}
-
-#[test]
-fn a_work_tree_that_cannot_be_read_is_named_with_the_way_on_and_the_landing_goes_on_without_it() {
-    let w = finished();
-    let (before, run) = (w.head(), w.runs().pop().unwrap());
-    let tip = w.tick(1).head_after;
-    let there = w.path("there");
-    fs::create_dir(&there).unwrap();
-    fs::write(there.join(".git"), "nonsense").unwrap();
-    begun_in(&w, (MoveKind::Land, &run.run_id), (&before, tip.as_str()), &there);
-    w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
-    let ran = command(&w, "land");
-    assert!(ran.stderr.contains("move that work tree out of the way"), "{ran:?}");
-    assert!(moving(&w).is_some());
-    fs::rename(&there, w.path("aside")).unwrap();
-    assert_eq!(command(&w, "land").code, 0);
-    assert_eq!((w.get("fixed").as_str(), moving(&w)), ("yes", None));
-}
-
-#[test]
-fn an_undo_that_was_cut_short_before_it_moved_anything_needs_no_work_tree() {
-    let w = World::new();
-    w.play("idle", &[FIX]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    let (tip, run) = (w.head(), w.runs().pop().unwrap());
-    let base = w.tick(1).head_before;
-    begun_in(&w, (MoveKind::Undo, &run.run_id), (&tip, base.as_str()), &w.path("gone"));
-    let ran = command(&w, "undo");
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!((w.head(), w.has("fixed"), w.status()), (base.to_string(), false, String::new()));
-    assert!(moving(&w).is_none());
-}
-
-#[test]
 fn a_landing_that_can_go_neither_on_nor_back_stays_open_and_is_finished_by_the_next_one() {
     const LIMIT: usize = 1 << 19;
     let w = World::new();
@@ -424,16 +188,6 @@ fn a_landing_that_can_go_neither_on_nor_back_stays_open_and_is_finished_by_the_n
 }
 
 #[test]
-fn a_run_closes_a_move_of_which_nothing_was_made() {
-    let w = finished();
-    let (before, run) = (w.head(), w.runs().pop().unwrap());
-    begun_in(&w, (MoveKind::Land, &run.run_id), (&before, w.tick(1).head_after.as_str()), &w.path("gone"));
-    w.play("idle", &[&["handoff: Look"]]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(moving(&w).is_none());
-}
-
-#[test]
 fn row_70_a_landing_that_was_cut_short_does_not_overwrite_what_was_edited_since() {
     let w = finished();
     let (before, run) = (w.head(), w.runs().pop().unwrap());
@@ -449,21 +203,6 @@ fn row_70_a_landing_that_was_cut_short_does_not_overwrite_what_was_edited_since(
     assert!(Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
     assert_eq!(command(&w, "land").code, 0);
     assert_eq!((w.get("fixed").as_str(), landed(&w).len()), ("yes", 1));
-}
-
-#[test]
-fn a_file_that_a_landing_was_killed_in_the_middle_of_is_written_out_by_the_next_one() {
-    for part in ["", "ye"] {
-        let w = finished();
-        let (before, run) = (w.head(), w.runs().pop().unwrap());
-        let tip = w.tick(1).head_after;
-        begun(&w, &run.run_id, &before, &tip);
-        w.git(&["update-ref", "refs/heads/main", tip.as_str()]);
-        w.put("fixed", part);
-        let ran = command(&w, "land");
-        assert_eq!(ran.code, 0, "{part:?}: {ran:?}");
-        assert_eq!((w.get("fixed").as_str(), w.status()), ("yes", String::new()), "{part:?}");
-    }
 }
 
 #[test]
@@ -497,16 +236,4 @@ fn a_merge_commit_that_a_landing_made_is_ours() {
     assert_eq!(authors.of(&head), Some(&peers_store::Author::Substrate));
     let work = w.tick(1).commits[0].clone();
     assert!(matches!(authors.of(&work), Some(peers_store::Author::Peer { .. })));
-}
-
-#[test]
-fn a_tip_that_is_taken_as_it_is_stays_its_peers() {
-    let w = finished();
-    assert_eq!(command(&w, "land").code, 0);
-    let mut authors = Authors::default();
-    for record in w.records() {
-        authors.take(&record);
-    }
-    let head = peers_model::CommitId::new(w.head()).unwrap();
-    assert!(matches!(authors.of(&head), Some(peers_store::Author::Peer { .. })));
 }

@@ -5,17 +5,6 @@ use peers_model::record::TickOutcome;
 use crate::world::{World, sh};
 
 #[test]
-fn row_08_a_peer_that_commits_nothing_keeps_the_turn_once() {
-    let w = World::new();
-    w.play("idle", &[]);
-    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
-    let names: Vec<String> = w.ticks().iter().map(|t| t.peer.to_string()).collect();
-    assert_eq!(names, ["ann", "ann", "bob"]);
-    assert!(w.ticks().iter().all(|t| t.outcome == TickOutcome::NoHandoff));
-    assert_eq!(w.settled().spent.consecutive_failures, 3);
-}
-
-#[test]
 fn row_09_uncommitted_edits_are_recorded_as_such_and_told() {
     let w = World::new();
     w.play(
@@ -59,65 +48,6 @@ fn what_the_operator_had_not_committed_is_theirs_until_a_turn_changes_it() {
     let [before, after] = [2, 3].map(|tick| w.prompt(tick));
     assert!(before.contains("operator: ?? mine.py") && before.contains("operator: M readme.txt"), "{before}");
     assert!(after.contains("\n?? mine.py") && after.contains("operator: M readme.txt"), "{after}");
-}
-
-#[test]
-fn what_the_operator_had_not_committed_is_no_longer_theirs_once_it_was_clean() {
-    let w = World::new();
-    w.put("mine.py", "mine = 1\n");
-    let keep = "write: {path: a.py, text: 'a = 1'}";
-    let git = sh("git rm -q --cached mine.py && git commit -qm 'Take it out again'");
-    w.play(
-        "idle",
-        &[&[keep, "handoff"], &[&git, "write: {path: b.py, text: 'b'}", "handoff: {files: [b.py]}"]],
-    );
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    let left = w.tick(2).warnings_emitted;
-    assert!(
-        left.iter().any(|t| t.contains("uncommitted changes were left by") && t.contains("mine.py")),
-        "{left:?}"
-    );
-}
-
-#[test]
-fn row_09_a_dirty_tree_is_never_complete() {
-    let w = World::new();
-    w.play(
-        "repeat",
-        &[&[
-            "write: {path: fixed, text: 'yes'}",
-            "handoff",
-            "write: {path: left.py, text: 'x{{iteration}}'}",
-        ]],
-    );
-    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("max_ticks", 0);
-    assert!(w.tick(1).dirty);
-    // Committed, it is.
-    w.commit("Take it");
-    w.play("idle", &[]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    w.settled();
-}
-
-#[test]
-fn row_14_a_paragraph_after_the_trailers_does_not_hide_them() {
-    let w = World::new();
-    let message = "handoff: {message: \"Fix it\\n\\n## Self-Review\\nRead it again.\\n\\nSelf-Review: pass\\nPeer-Status: handoff\\nPeer: {{peer}}\\n\\nCo-Authored-By: Robot <robot@example.invalid>\\n\"}";
-    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", message]]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    assert_eq!((w.tick(1).outcome, w.tick(1).success), (TickOutcome::Handoff, true));
-    w.settled();
-}
-
-#[test]
-fn row_15_a_handoff_without_its_peer_is_told_for_that() {
-    let w = World::new();
-    let plain = "handoff: {message: \"Fix it\\n\\n## Self-Review\\nRead it again.\\n\\nSelf-Review: pass\\nPeer-Status: handoff\\n\"}";
-    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", plain]]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    let told = w.tick(1).warnings_emitted;
-    assert!(told.iter().any(|t| t.contains("without a `Peer:` trailer")), "{told:?}");
-    assert!(!told.iter().any(|t| t.contains("names another peer")), "{told:?}");
 }
 
 #[test]
@@ -175,29 +105,6 @@ fn commits_between_runs_are_the_operators_and_a_merge_of_known_work_is_nobodys_t
 }
 
 #[test]
-fn known_work_that_claims_to_be_a_correction_is_not_ours() {
-    let w = World::new();
-    w.git(&["checkout", "-q", "-b", "side"]);
-    w.put("side.py", "x = 1\n");
-    w.git(&["add", "-A"]);
-    w.git(&[
-        "-c",
-        "user.name=peers-substrate",
-        "commit",
-        "-qm",
-        "Anti-cheating revert: tick 2\n\nPeer: peers-substrate\nPeers-Corrects: 2",
-    ]);
-    let side = w.head();
-    w.git(&["checkout", "-q", "main"]);
-    w.play("idle", &[&[], &["git: [merge, -q, --ff-only, side]"]]);
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    let tick = w.tick(2);
-    assert_eq!((w.head(), tick.own.len(), tick.commits.len()), (side.clone(), 0, 0), "{tick:?}");
-    assert_eq!(tick.foreign.iter().map(peers_model::CommitId::as_str).collect::<Vec<_>>(), [side.as_str()]);
-    w.settled();
-}
-
-#[test]
 fn what_the_operator_had_not_committed_is_kept_told_apart_and_nobodys_leaving() {
     let w = World::new();
     w.put("notes.txt", "draft\n");
@@ -217,19 +124,4 @@ fn what_the_operator_had_not_committed_is_kept_told_apart_and_nobodys_leaving() 
     let (_, copy) = kept.iter().find(|(name, _)| name.contains("start-")).unwrap();
     assert_eq!(w.git_control(&["show", &format!("{copy}:notes.txt")]), "draft");
     assert_eq!(w.git_control(&["show", &format!("{copy}:readme.txt")]), "start\nedit");
-}
-
-#[test]
-fn what_is_put_back_in_the_git_directory_is_kept_for_an_operator_who_had_changed_it() {
-    let w = World::new();
-    let change = sh("git remote add up https://example.invalid/x; echo '#!/bin/sh' > .git/hooks/pre-push");
-    w.play("idle", &[&[&change, "write: {path: a.py, text: 'a = 1'}", "handoff"]]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(!w.get(".git/config").contains("example.invalid") && !w.has(".git/hooks/pre-push"));
-    let kept =
-        |name: &str| std::fs::read_to_string(w.store().join("git/kept/tick-00001").join(name)).unwrap();
-    assert!(kept("config").contains("example.invalid"));
-    assert_eq!(kept("hooks_pre-push"), "#!/bin/sh\n");
-    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("git/kept/tick-00001")), "{:?}", w.tick(1));
-    w.settled();
 }

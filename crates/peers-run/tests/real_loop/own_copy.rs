@@ -45,22 +45,6 @@ fn objects_that_are_missing_or_damaged_in_our_copy_are_taken_again_and_nobody_is
     }
 }
 
-#[test]
-fn an_object_that_rots_between_runs_is_told_and_taken_again() {
-    let w = World::new();
-    w.play("idle", &[&FIRST, &PLAIN]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    let rot = object(&w, "HEAD", "echo garbage > $p");
-    let done = std::process::Command::new("sh").args(["-c", &rot]).current_dir(w.repo()).status().unwrap();
-    assert!(done.success());
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    let bob = w.tick(2);
-    assert_eq!(bob.outcome, TickOutcome::Handoff);
-    assert!(told(&bob, "damaged in our own copy"), "{:#?}", bob.warnings_emitted);
-    assert!(w.try_git(&control(&w), &["fsck", "--no-dangling"]).status.success());
-    w.settled();
-}
-
 /// A world in which ann lost work that was kept, uncommitted changes with it.
 fn with_salvage() -> (World, String) {
     let w = World::new();
@@ -115,33 +99,4 @@ fn what_a_turn_made_is_not_known_before_it_because_it_destroyed_our_copy() {
         assert_eq!(w.ticks().iter().any(|tick| told(tick, "our own copy")), is_told, "{destroy}");
         w.settled();
     }
-}
-
-#[test]
-fn kept_copies_have_their_names_again_at_the_next_start() {
-    for list in [true, false] {
-        let (w, name) = with_salvage();
-        let kept = w.salvaged()[&name].clone();
-        w.git_control(&["update-ref", "-d", &format!("refs/salvage/{name}")]);
-        if !list {
-            fs::remove_file(control(&w).join("peers/salvaged")).unwrap();
-        }
-        w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-        assert_eq!(w.salvaged().get(&name), Some(&kept), "by our list: {list}");
-        assert!(told(&w.tick(3), &format!("are there again: salvage `{name}`")), "{:#?}", w.tick(3));
-        w.settled();
-    }
-}
-
-#[test]
-fn a_kept_copy_whose_content_is_gone_too_is_told_as_lost() {
-    let (w, name) = with_salvage();
-    let kept = w.salvaged()[&name].clone();
-    w.git_control(&["update-ref", "-d", &format!("refs/salvage/{name}")]);
-    fs::remove_file(control(&w).join("objects").join(&kept[..2]).join(&kept[2..])).unwrap();
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(told(&w.tick(3), &format!("lost, names and content: salvage `{name}`")), "{:#?}", w.tick(3));
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
-    assert!(!told(&w.tick(4), &name), "told once");
-    w.settled();
 }

@@ -36,9 +36,9 @@ fn row_36_as_pid_one_it_reaps_what_is_orphaned_and_knows_each_exit_code() {
     let first = sh("test $(readlink /proc/self) -gt 1 && test -d /proc/1 && ! test -d /proc/4000000");
     let good: &[&str] = &[&first, &orphans, &none, "handoff: Work"];
     let bad: &[&str] = &[&orphans, &none, "exit: 3"];
-    w.play("idle", &[good, bad, good, bad, good, bad, good, bad, good, bad]);
+    w.play("idle", &[good, bad, good, bad]);
     w.config("health: {idle_timeout_s: 30}\nbudget: {max_consecutive_failures: null}\ngoals: {stuck_halt_after: 0}\nmax_retries: 0\nrecovery_interval: 1\n");
-    command.arg(program()).arg("run").arg(w.repo()).arg("--max-ticks=10");
+    command.arg(program()).arg("run").arg(w.repo()).arg("--max-ticks=4");
     World::out(command).stopped("max_ticks", 0);
     for tick in w.ticks() {
         let fine = tick.iteration.0 % 2 == 1;

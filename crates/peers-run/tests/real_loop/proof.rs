@@ -31,15 +31,6 @@ fn row_68_the_last_allowed_tick_may_converge() {
 }
 
 #[test]
-fn row_68_the_last_tick_of_a_budget_may_converge() {
-    let w = World::new();
-    w.config("budget: {max_iterations: 1}\nskeptic: {enabled: false}\n");
-    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "handoff"]]);
-    w.run(&[]).stopped("complete", 0);
-    w.settled();
-}
-
-#[test]
 fn row_69_a_gate_that_only_an_ignored_file_makes_green_is_no_proof_and_the_loop_goes_on() {
     let w = World::new();
     w.ignoring();
@@ -58,71 +49,6 @@ fn row_69_a_gate_that_only_an_ignored_file_makes_green_is_no_proof_and_the_loop_
     // Checkouts are gone when nobody needs them.
     let pristine = w.place().cache_dir().join("pristine");
     assert_eq!(fs::read_dir(pristine).unwrap().count(), 0);
-}
-
-#[test]
-fn row_69_a_red_proof_is_not_tried_again_at_the_same_tree_by_the_next_run() {
-    let w = World::new();
-    w.ignoring();
-    w.gate("test -f built/out");
-    w.play(
-        "idle",
-        &[&["write: {path: built/out, text: 'x'}", "write: {path: a.py, text: 'a = 1'}", "handoff"]],
-    );
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-    let runs = w.gate_runs("tests");
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
-    assert_eq!(w.proofs().len(), 1);
-    assert!(w.gate_runs("tests") <= runs + 1, "at most the live tree is judged again");
-    w.settled();
-}
-
-#[test]
-fn row_69_a_check_that_cannot_judge_in_a_clean_checkout_parks_the_run() {
-    let w = World::new();
-    w.ignoring();
-    w.goals("- {id: ledger, type: hard, check: bug-ledger}\n- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n");
-    w.play(
-        "idle",
-        &[&["write: {path: deps/ready, text: 'x'}", "write: {path: fixed, text: 'yes'}", "handoff"]],
-    );
-    w.run(&["--max-ticks=4", "--no-skeptic"]).stopped("parked:proof", 11);
-    assert!(w.exit().detail.contains("ledger"), "{}", w.exit().detail);
-    w.settled();
-}
-
-#[test]
-fn row_69_a_gate_of_the_live_tree_is_exempt_and_named() {
-    let w = World::new();
-    w.ignoring();
-    w.goals("- {id: built, type: hard, cmd: 'test -f built/out', pass_when: exit_code == 0, tree: live}\n- {id: tests, type: hard, cmd: 'test -f fixed', pass_when: exit_code == 0}\n");
-    w.play(
-        "idle",
-        &[&["write: {path: built/out, text: 'x'}", "write: {path: fixed, text: 'yes'}", "handoff"]],
-    );
-    w.run(&["--max-ticks=4"]).stopped("complete", 0);
-    w.settled();
-    let exempt = |e: &[peers_model::GoalId]| e.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(exempt(&w.exit().proof.unwrap().exempt), ["built"]);
-    assert_eq!(exempt(&w.runs().pop().unwrap().proof.unwrap().exempt), ["built"]);
-    assert_eq!(w.proofs()[0].verdicts.len(), 1);
-}
-
-#[test]
-fn row_69_a_clean_checkout_has_nothing_of_the_agents_git() {
-    let w = World::new();
-    w.gate("test -f fixed && test ! -e .git/hooks/pre-commit && git log --oneline >/dev/null && git status --porcelain > ../status-$$ && test ! -s ../status-$$");
-    w.play(
-        "idle",
-        &[&[
-            "write: {path: fixed, text: 'yes'}",
-            &sh("printf '#!/bin/sh\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout"),
-            "handoff",
-        ]],
-    );
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    assert_eq!(w.proofs().iter().map(|p| p.passed).collect::<Vec<_>>(), [true]);
-    w.settled();
 }
 
 #[test]

@@ -43,11 +43,6 @@ fn row_37_sigterm_ends_the_peers_tree_and_leaves_a_record() {
 }
 
 #[test]
-fn row_37_sigint_ends_the_peers_tree_and_leaves_a_record() {
-    interrupted(Signal::Int, 130, 2, false);
-}
-
-#[test]
 fn row_37_sighup_ends_even_a_peer_that_ignores_polite_signals() {
     interrupted(Signal::Hup, 129, 1, true);
 }

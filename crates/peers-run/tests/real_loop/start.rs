@@ -131,26 +131,6 @@ fn row_05_a_directory_where_a_file_belongs_and_the_other_way_round_stop_the_star
 }
 
 #[test]
-fn row_05_a_link_in_place_of_a_control_file_stops_the_start_and_its_target_stays() {
-    for name in ["state.json", "last-stop-reason.txt", "log/runs.jsonl", "goals.yaml"] {
-        let w = World::new();
-        let (link, target) = (w.repo().join(".peers").join(name), w.path("target"));
-        if link.exists() {
-            fs::copy(&link, &target).unwrap();
-            fs::remove_file(&link).unwrap();
-        } else {
-            fs::write(&target, "mine\n").unwrap();
-        }
-        let before = fs::read(&target).unwrap();
-        symlink(&target, &link).unwrap();
-        w.run(&[]).refused(5, name);
-        assert_eq!(fs::read(&target).unwrap(), before, "{name}");
-        assert!(link.is_symlink(), "{name}");
-        assert!(w.lines().is_empty(), "{name}");
-    }
-}
-
-#[test]
 fn row_05_a_second_name_of_a_control_file_stops_the_start() {
     let w = World::new();
     let target = w.path("target");
@@ -200,31 +180,6 @@ fn row_05_a_fifo_or_a_link_in_place_of_any_file_of_ours_stops_the_start_and_hang
 }
 
 #[test]
-fn row_05_a_link_in_place_of_a_control_directory_stops_the_start_and_its_target_stays() {
-    for name in [".peers", ".peers/log", ".peers/inbox"] {
-        let w = World::new();
-        let (link, target) = (w.repo().join(name), w.path("target"));
-        fs::rename(&link, &target).unwrap();
-        symlink(&target, &link).unwrap();
-        let before = files(&target);
-        w.run(&[]).refused(5, name);
-        assert_eq!(files(&target), before, "{name}");
-        assert!(!w.store().join("journal").exists(), "{name}");
-    }
-}
-
-#[test]
-fn row_05_a_link_in_place_of_the_run_lock_stops_the_start_and_its_target_stays() {
-    let w = World::new();
-    let (link, target) = (w.store().join("run.lock"), w.path("target"));
-    fs::write(&target, "mine\n").unwrap();
-    drop(fs::remove_file(&link));
-    symlink(&target, &link).unwrap();
-    w.run(&[]).refused(5, "run.lock");
-    assert_eq!(fs::read_to_string(&target).unwrap(), "mine\n");
-}
-
-#[test]
 fn row_07_a_branch_without_a_commit_stops_the_start() {
     let w = World::new();
     w.git(&["symbolic-ref", "HEAD", "refs/heads/nothing"]);
@@ -252,37 +207,11 @@ fn row_07_below_the_top_of_the_repository_only_the_way_up_is_told() {
 }
 
 #[test]
-fn row_07_a_path_with_a_line_break_stops_the_start() {
-    let w = World::new();
-    let odd = w.path("new\nline");
-    fs::rename(w.repo(), &odd).unwrap();
-    w.run_in(&odd, &[]).refused(3, "has a line break in it");
-    fs::rename(&odd, w.repo()).unwrap();
-}
-
-#[test]
 fn row_07_a_lock_that_a_crashed_git_left_is_told_with_its_remedy() {
     let w = World::new();
     fs::write(w.repo().join(".git/index.lock"), "").unwrap();
     w.run(&[]).refused(4, "if no git runs there, remove it: `rm \"$(git -C ");
     assert!(w.repo().join(".git/index.lock").exists());
-}
-
-#[test]
-fn row_07_a_lock_of_a_reference_stops_the_start_with_the_command_that_removes_it() {
-    let w = World::new();
-    fs::create_dir(w.repo().join(".git/refs/heads/it's")).unwrap();
-    for name in ["HEAD", "packed-refs", "refs/heads/main", "refs/heads/it's/x"] {
-        let lock = w.repo().join(format!(".git/{name}.lock"));
-        fs::write(&lock, "").unwrap();
-        let ran = w.run(&["--max-ticks=1"]);
-        let said = &ran.refused(4, "a reference is locked").stderr;
-        let line = said.split("remove it: `").nth(1).unwrap().split('`').next().unwrap();
-        assert!(std::process::Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
-        assert!(!lock.exists(), "{line}");
-    }
-    w.play("idle", &[&["handoff: Look"]]);
-    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
 }
 
 #[test]
@@ -295,15 +224,6 @@ fn row_07_without_its_control_directory_the_way_back_is_told() {
     let linked = w.path("linked");
     w.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
     w.run_in(&linked, &[]).refused(3, &format!("peers -C {}", w.repo().canonicalize().unwrap().display()));
-}
-
-#[test]
-fn row_07_a_worktree_inside_the_checkout_is_refused_before_it_is_made() {
-    let w = World::new();
-    let dir = w.repo().join("deep/tree");
-    w.run(&[&format!("--worktree={}", dir.display())]).refused(3, "would lie inside the repository");
-    assert!(!w.has("deep"));
-    assert!(w.lines().is_empty());
 }
 
 #[test]
@@ -397,15 +317,6 @@ fn the_first_run_of_a_repository_that_was_set_up_without_a_commit_sets_the_ancho
     assert_ne!(w.head(), head);
     assert_eq!(w.anchor().unwrap(), head);
     assert_eq!(w.git(&["rev-parse", "peers-baseline"]), head);
-}
-
-#[test]
-fn a_start_that_is_refused_sets_no_anchor() {
-    let w = World::new();
-    w.unanchor();
-    w.put("mine.txt", "not committed");
-    w.run(&["--dry-run"]).refused(4, "uncommitted changes");
-    assert_eq!((w.anchor(), w.git(&["tag"])), (None, String::new()));
 }
 
 #[test]

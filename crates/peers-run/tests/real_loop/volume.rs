@@ -4,35 +4,6 @@ use peers_model::record::TickOutcome;
 
 use crate::world::{World, sh};
 
-#[test]
-fn a_hundred_files_in_a_hundred_commits_have_one_author() {
-    let w = World::new();
-    let many = sh(
-        "for i in $(seq 100); do echo $i > f$i.py; git add f$i.py; git commit -q --no-verify -m \"File $i\"; done",
-    );
-    w.play("idle", &[&[&many, "write: {path: fixed, text: 'yes'}", "handoff"]]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    assert_eq!(w.tick(1).commits.len(), 101);
-    w.settled();
-}
-
-#[test]
-fn a_commit_of_a_hundred_files_is_reverted_to_the_last_one() {
-    let w = World::new();
-    let tests = |n: u32| {
-        sh(&format!(
-            "mkdir -p tests/{n}; for i in $(seq 100); do echo 'def test_x(): assert 1' > tests/{n}/test_$i.py; done"
-        ))
-    };
-    let honest: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff"];
-    w.play("idle", &[&[&tests(1), "handoff"], honest, &[&tests(2), "handoff"]]);
-    w.run(&["--max-ticks=3"]).stopped("max_ticks", 0);
-    assert_eq!(w.tick(3).outcome, TickOutcome::Corrected);
-    assert!(w.has("tests/1/test_100.py") && !w.has("tests/2"));
-    assert_eq!(w.status(), "");
-    w.settled();
-}
-
 /// A message of raw bytes, by way of a file, handed to git as it is.
 fn raw_commit(make: &str) -> String {
     sh(&format!(
@@ -48,18 +19,6 @@ fn a_message_that_is_no_text_is_still_a_handoff() {
     w.run(&["--max-ticks=2"]).stopped("complete", 0);
     assert!(w.tick(1).success, "{:?}", w.tick(1));
     assert!(w.prompt(2).contains("Fix"));
-    w.settled();
-}
-
-#[test]
-fn the_end_of_a_message_beyond_the_cap_is_read_and_the_peer_is_told() {
-    let w = World::new();
-    let make = "{ printf 'Fix it\\n\\n'; head -c 204800 /dev/zero | tr '\\0' x; printf '\\n\\nSelf-Review: pass\\nPeer-Status: handoff\\nPeer: ann\\n'; }";
-    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", &raw_commit(make)]]);
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    let tick = w.tick(1);
-    assert_eq!((tick.commits.len(), tick.success), (1, true), "{tick:?}");
-    assert!(tick.warnings_emitted.iter().any(|w| w.contains("longer than 64 KiB")), "{tick:?}");
     w.settled();
 }
 
@@ -86,40 +45,6 @@ fn names_with_control_bytes_reach_no_prompt_and_no_terminal_as_they_are() {
 }
 
 #[test]
-fn a_turn_that_commits_odd_names_can_be_put_back() {
-    let w = World::new();
-    let names = sh(
-        "printf x > \"$(printf 'a\\033[31mred.py')\"; printf x > \"$(printf 'new\\nline.py')\"; printf x > \"$(printf 'bad\\377name.py')\"",
-    );
-    let honest: &[&str] = &["write: {path: a.py, text: 'a = 1'}", "handoff"];
-    w.play(
-        "idle",
-        &[honest, &[&names, "commit: Odd names", "rewrite: {reset: 2, mode: soft}", "commit: Other"]],
-    );
-    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
-    assert_eq!(w.tick(2).outcome, TickOutcome::Corrected);
-    assert_eq!(w.status(), "");
-    w.settled();
-}
-
-#[test]
-fn a_flood_of_output_costs_no_verdict() {
-    let w = World::new();
-    w.play(
-        "idle",
-        &[&[
-            "flood: {bytes: 8MiB}",
-            "flood: {bytes: 3MiB, newline: false, stream: stderr}",
-            "write: {path: fixed, text: 'yes'}",
-            "handoff",
-        ]],
-    );
-    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
-    assert!(w.tick(1).exit.truncated && w.tick(1).exit.bytes_out > 8 << 20);
-    w.settled();
-}
-
-#[test]
 fn odd_things_in_the_work_tree_stop_nothing() {
     let w = World::new();
     let odd = sh(concat!(
@@ -132,14 +57,6 @@ fn odd_things_in_the_work_tree_stop_nothing() {
     w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("max_ticks", 0);
     let tick = w.tick(1);
     assert!(tick.success && tick.dirty, "{tick:?}");
-    w.settled();
-}
-
-#[test]
-fn control_files_that_a_peer_committed_do_not_keep_the_tree_dirty_for_ever() {
-    let w = World::new();
-    w.play("idle", &[&["write: {path: fixed, text: 'yes'}", "git: [add, -f, .peers]", "handoff"]]);
-    w.run(&["--max-ticks=2"]).stopped("complete", 0);
     w.settled();
 }
 

@@ -49,26 +49,6 @@ fn the_mirror_is_offered_as_a_copy_when_the_snapshot_vouches_for_it() {
 }
 
 #[test]
-fn a_mirror_with_something_else_behind_its_records_is_not_to_be_copied() {
-    for behind in ["garbage\n", "{\"seq\":6", "\n"] {
-        let w = World::with(5);
-        w.cut(2);
-        let whole = fs::read(w.mirror()).unwrap();
-        fs::write(w.mirror(), [&whole[..], behind.as_bytes()].concat()).unwrap();
-        w.refused("agents can write there: check it first");
-        assert!(!w.open().unwrap_err().contains("copy .peers"), "{behind:?}");
-    }
-}
-
-#[test]
-fn a_mirror_that_nobody_vouches_for_is_not_recommended() {
-    let w = World::with(5);
-    fs::remove_file(w.store("snapshot.json")).unwrap();
-    w.cut(0);
-    w.refused("agents can write there: check it first");
-}
-
-#[test]
 fn records_that_the_mirror_alone_knows_are_told_and_kept() {
     let w = World::with(5);
     fs::remove_file(w.store("snapshot.json")).unwrap();
@@ -106,20 +86,6 @@ fn a_snapshot_that_is_behind_is_what_a_crash_leaves() {
     drop(store);
     fs::remove_file(w.mirror()).unwrap();
     assert_eq!(w.open().unwrap().mirror.as_deref(), Some("was missing"));
-}
-
-#[test]
-fn a_longer_mirror_is_kept_before_it_is_written_again() {
-    let w = World::with(2);
-    let truth = fs::read(w.mirror()).unwrap();
-    for number in 1..=2 {
-        fs::write(w.mirror(), [&truth[..], b"something else\n"].concat()).unwrap();
-        let told = w.open().unwrap().mirror.unwrap();
-        assert_eq!(told, format!("had another length (kept as .peers/log/runs.jsonl.{number}.kept)"));
-        assert_eq!(fs::read(w.mirror()).unwrap(), truth);
-        let kept = w.peers(&format!("log/runs.jsonl.{number}.kept"));
-        assert!(fs::read(kept).unwrap().ends_with(b"something else\n"));
-    }
 }
 
 #[test]
@@ -170,39 +136,6 @@ fn a_tail_that_the_snapshot_knows_is_missed_whatever_the_mirror_says() {
 }
 
 #[test]
-fn a_mirror_with_more_than_the_snapshot_vouches_for_is_not_recommended() {
-    let w = World::with(5);
-    let truth = fs::read(w.mirror()).unwrap();
-    let follows = serde_json::json!({"event": "operator", "op": "budget-reset", "by": "eve"});
-    fs::write(w.mirror(), [&truth[..], &super::after(&truth, 6, &follows)].concat()).unwrap();
-    w.cut(2);
-    w.refused("agents can write there: check it first");
-}
-
-#[test]
-fn an_edit_of_the_mirror_is_seen_though_records_followed_it() {
-    let w = World::with(2);
-    let mut store = Store::open(w.disk()).unwrap().0;
-    let text = fs::read_to_string(w.mirror()).unwrap();
-    fs::write(w.mirror(), text.replacen("\"op\"}", "\"eve\"}", 1)).unwrap();
-    store.append(at(), None, &[reset()]).unwrap();
-    assert!(store.check_mirror().unwrap().is_some());
-    assert_eq!(fs::read(w.mirror()).unwrap(), fs::read(w.journal()).unwrap());
-}
-
-#[test]
-fn a_mirror_that_was_only_touched_is_no_edited_one() {
-    let w = World::with(2);
-    let mut store = Store::open(w.disk()).unwrap().0;
-    let text = fs::read(w.mirror()).unwrap();
-    fs::remove_file(w.mirror()).unwrap();
-    fs::write(w.mirror(), text).unwrap();
-    store.append(at(), None, &[reset()]).unwrap();
-    assert_eq!(store.check_mirror().unwrap(), None);
-    assert_eq!(fs::read(w.mirror()).unwrap(), fs::read(w.journal()).unwrap());
-}
-
-#[test]
 fn a_mirror_that_cannot_be_written_stops_nobody() {
     let w = World::with(2);
     let mut store = Store::open(w.disk()).unwrap().0;
@@ -223,14 +156,6 @@ fn what_stands_in_place_of_the_mirror_is_kept_when_the_store_is_opened() {
     assert!(w.open().unwrap().mirror.unwrap().contains("kept as"));
     assert!(w.peers("log/runs.jsonl.1.kept").is_symlink());
     assert_eq!(fs::read(w.mirror()).unwrap(), fs::read(w.journal()).unwrap());
-}
-
-#[test]
-fn a_torn_line_is_not_cut_off_while_the_journal_is_refused() {
-    let w = World::with(5);
-    let text = fs::read(w.journal()).unwrap();
-    fs::write(w.journal(), &text[..text.len() - 7]).unwrap();
-    w.refused("the journal ends at record 4, but snapshot.json knows 5");
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Commands, run records, acceptance and logs.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 
 use peers_model::TickNo;
@@ -43,28 +41,6 @@ fn a_command_that_cannot_be_read_is_moved_aside_and_the_others_are_taken() {
         assert!(w.store("commands/2.json.bad").symlink_metadata().is_ok(), "{kind}");
         assert_eq!(commands::take(&mut w.disk()).unwrap().aside, [""; 0], "{kind}: told once");
     }
-}
-
-#[test]
-fn what_was_moved_aside_before_is_not_overwritten() {
-    let w = World::new();
-    for (text, kept) in [("one", "2.json.bad"), ("two", "2.json.2.bad")] {
-        fs::create_dir_all(w.store("commands")).unwrap();
-        fs::write(w.store("commands/2.json"), text).unwrap();
-        commands::take(&mut w.disk()).unwrap();
-        assert_eq!(fs::read_to_string(w.store("commands").join(kept)).unwrap(), text);
-    }
-    assert_eq!(fs::read_to_string(w.store("commands/2.json.bad")).unwrap(), "one");
-}
-
-#[test]
-fn a_command_whose_name_is_no_text_gets_one() {
-    let w = World::new();
-    fs::create_dir_all(w.store("commands")).unwrap();
-    fs::write(w.store("commands").join(OsStr::from_bytes(b"2\xff.json")), "{}").unwrap();
-    let found = commands::take(&mut w.disk()).unwrap();
-    assert_eq!(found.aside.len(), 1, "{:?}", found.aside);
-    assert!(w.store("commands/2_.json.bad").exists());
 }
 
 #[test]

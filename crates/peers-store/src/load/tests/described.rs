@@ -230,16 +230,6 @@ pub(super) fn whole(described: Described, text: &str) -> bool {
     jsonschema::validator_for(&described.schema()).unwrap().is_valid(&value)
 }
 
-#[test]
-fn the_templates_are_valid_by_their_schemas_and_name_them() {
-    for (described, name) in [(Described::Config, "config.yaml"), (Described::Goals, "goals.yaml")] {
-        let text = template(name);
-        assert!(whole(described, &text), "{name}");
-        let head = format!("# yaml-language-server: $schema={}\n", crate::layout::peers::schema(described));
-        assert!(text.starts_with(&head), "{name}: {head}");
-    }
-}
-
 /// Whole files, and whether they are right.
 #[test]
 fn whole_files_have_the_same_verdict_from_the_loader_and_from_the_schema() {

@@ -32,6 +32,9 @@ const HOOKS: &str = "crates/peers-run/tests/real_loop/hooks.rs";
 const AROUND: &str = "hooks_run_one_after_the_other_around_turns_and_gates_and_at_the_end";
 const HALT: &str = "halt_runs_for_every_other_stop_once_the_exit_is_recorded";
 const FAILING: &str = "a_hook_that_fails_hangs_or_is_not_there_is_told_and_changes_nothing";
+const COMPLETING: &str = "crates/peers-core/tests/loop_rows/completing.rs";
+const ENV: &str = "crates/peers-run/src/env.rs";
+const OUTPUT: &str = "crates/peers-run/src/procs/output.rs";
 const REVIEWING: &str = "crates/peers-core/tests/loop_rows/reviewing.rs";
 
 /// Key, file of the test, the test. A key may have several.
@@ -87,7 +90,7 @@ const CONFIG: &[(&str, &str, &str)] = &[
         "row_31_usage_of_a_structured_stream_is_read_even_where_the_capture_lost_it",
     ),
     ("health.error_patterns", PEERS, "row_22_an_error_pattern_ends_a_peer_that_would_go_on"),
-    ("health.halt_patterns", PEERS, "a_halt_line_of_a_peer_that_fails_needs_the_operator"),
+    ("health.halt_patterns", OUTPUT, "a_halt_pattern_needs_a_failure_or_to_be_the_last_word"),
     ("budget", START, REACHES),
     (
         "budget.max_iterations",
@@ -108,7 +111,7 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ),
     ("budget.max_tokens", BUDGETS, "row_58_each_budget_stops_at_its_limit_and_the_last_tree_is_judged_once"),
     ("budget.max_usd", BUDGETS, "row_58_each_budget_stops_at_its_limit_and_the_last_tree_is_judged_once"),
-    ("budget.max_usd_mode", BUDGETS, "row_58_auto_is_hard_because_nobody_knows_how_peers_are_billed"),
+    ("budget.max_usd_mode", BUDGETS, "row_58_money_hard_stops_warn_warns_once_and_off_says_nothing"),
     ("budget.max_tokens_since_progress", WAITING, "spending_without_progress_ends_the_run"),
     ("budget.max_usd_since_progress", WAITING, "spending_without_progress_ends_the_run"),
     (
@@ -215,7 +218,7 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("setup.commands", GATE_KEYS, "row_69_setup_makes_what_a_clean_checkout_lacks"),
     ("setup.commands[].cmd", KEYS, "where_the_setup_fails_every_gate_is_red"),
     ("setup.commands[].timeout_s", KEYS, "a_setup_at_its_limit_is_red"),
-    ("setup.paths", GATE_KEYS, "a_copy_is_set_up_again_when_a_file_of_its_paths_changed"),
+    ("setup.paths", KEYS, "a_pristine_tree_is_set_up_each_time_and_a_copy_when_its_files_change"),
     (
         "pipeline_gates",
         GATE_KEYS,
@@ -254,16 +257,16 @@ const GOALS: &[(&str, &str, &str)] = &[
     ("goals[].description", "crates/peers-core/src/prompt/tests.rs", "a_full_prompt_says_everything"),
     ("goals[].cmd", GATES, "verdicts_come_in_the_order_of_the_goals"),
     ("goals[].check", GATES, "a_check_is_our_own_program_with_its_three_answers"),
-    ("goals[].check", GATE_KEYS, "the_check_of_a_review_tells_its_reviewer_what_it_finds"),
+    (
+        "goals[].check",
+        REVIEWING,
+        "what_the_check_of_a_review_finds_is_shown_to_its_reviewer_and_decides_nothing",
+    ),
     ("goals[].args", GATES, "a_check_is_our_own_program_with_its_three_answers"),
-    ("goals[].pass_when", GATES, "a_death_by_signal_can_be_judged"),
+    ("goals[].pass_when", GATES, "a_gate_may_judge_a_file_that_it_wrote"),
     ("goals[].timeout_s", GATES, "a_gate_at_its_limit_is_ended_with_children_that_left_its_group"),
     ("goals[].retry_on_fail", GATES, "a_flaky_gate_gets_another_chance_and_a_slow_one_does_not"),
-    (
-        "goals[].tree",
-        "crates/peers-run/tests/real_loop/proof.rs",
-        "row_69_a_gate_of_the_live_tree_is_exempt_and_named",
-    ),
+    ("goals[].tree", COMPLETING, "row_69_a_gate_marked_live_is_exempt_and_named"),
     (
         "goals[].prompt",
         "crates/peers-core/src/prompt/tests.rs",
@@ -271,16 +274,16 @@ const GOALS: &[(&str, &str, &str)] = &[
     ),
     ("goals[].reviewer", REVIEWS, "alternating_takes_reviews_in_turn_only"),
     ("goals[].consensus_needed", REVIEWS, "row_51_two_peers_are_two_reviews"),
-    ("goals[].quorum", REVIEWS, "a_quorum_needs_all_its_reviews_to_exist"),
+    ("goals[].quorum", REVIEWS, "two_and_three_peers_agree_by_every_rule_as_the_matrix_says"),
     ("goals[].review_interval", REVIEWING, "a_review_is_asked_for_only_where_it_can_help_and_not_too_often"),
     ("goals[].paths", "crates/peers-core/src/scope.rs", "globs_hold_what_people_expect"),
     ("goals[].paths", KEYS, "paths_say_what_a_kept_answer_is_about"),
     ("goals[].tree", KEYS, "a_gate_that_wants_a_copy_of_the_commit_runs_there"),
-    ("goals[].cacheable", GATE_KEYS, "a_cacheable_gate_is_not_run_again_by_the_next_run_at_the_same_tree"),
+    ("goals[].cacheable", KEYS, "a_green_answer_outlives_the_process_for_the_same_tree_alone"),
     ("goals[].expensive", KEYS, "a_gate_that_wants_a_copy_of_the_commit_runs_there"),
     ("goals[].serial", KEYS, "a_serial_gate_has_the_machine_for_itself"),
     ("goals[].needs", KEYS, "a_gate_waits_for_what_it_needs_and_is_skipped_when_that_is_red"),
-    ("goals[].env", KEYS, "a_gate_gets_what_it_asks_for_of_what_the_operator_passes_on"),
+    ("goals[].env", ENV, "a_gate_gets_a_variable_only_if_project_and_operator_both_name_it"),
     ("goals[].cwd", KEYS, "a_gate_starts_in_its_directory_and_judges_files_from_the_top"),
     ("goals[].group", STATUS, "groups_and_weights_are_shown"),
     ("goals[].weight", STATUS, "groups_and_weights_are_shown"),
