@@ -487,10 +487,7 @@ fn init_says_what_a_run_would_refuse_for() {
     world.write(".peers/config.yaml", &config);
     world.accept(&[]);
     let said = world.peers(&["init", "--upgrade"]).exits(0).err;
-    assert!(
-        said.contains("warning: `peers run` would refuse: ") && said.contains("/missing/agent"),
-        "{said}"
-    );
+    assert!(said.contains("warning: a start would refuse: ") && said.contains("/missing/agent"), "{said}");
     let json = world.peers(&["init", "--upgrade", "--json"]).exits(0).json("peers.init/1");
     assert!(json["refusals"][0].as_str().is_some_and(|text| text.contains("/missing/agent")), "{json}");
 }

@@ -155,7 +155,7 @@ fn without_the_directory_for_people_what_writes_there_says_so() {
     std::fs::remove_dir_all(world.at(".peers")).unwrap();
     for command in [&["report"][..], &["state", "rebuild"]] {
         let done = world.peers(command).exits(3);
-        assert!(done.err.contains("there is no .peers directory; run `peers init`"), "{}", done.err);
+        assert!(done.err.contains("there is no .peers directory\nhint: run `peers init`"), "{}", done.err);
     }
 }
 

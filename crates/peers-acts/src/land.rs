@@ -11,6 +11,7 @@ mod undo;
 use std::path::Path;
 
 use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo, RepoError};
+use peers_model::command::Step;
 use peers_model::goal::TreeChoice;
 use peers_model::record::{OperatorOp, OperatorRecord, Record};
 use peers_model::verdict::{Judged, TreeKey};
@@ -203,9 +204,12 @@ impl Ground {
         let (what, hint) = match work.unfollowed(head, &found) {
             Some((why, path)) => (
                 format!("where {}", boot::differs(&why, &path)),
-                "`git switch --detach` there leaves the branch free to move, and the files alone",
+                Step::from(format!(
+                    "`git -C {} switch --detach` leaves the branch free to move, and the files alone",
+                    term::quoted(&work.work_dir().to_string_lossy())
+                )),
             ),
-            None => ("with uncommitted changes".to_owned(), "commit or stash them first"),
+            None => ("with uncommitted changes".to_owned(), "commit or stash them first".into()),
         };
         let branch = term::inline(branch);
         Err(Finding::new(exit::CONFLICT, format!("`{branch}` is checked out in {dir} {what}"), hint))

@@ -12,6 +12,7 @@ use peers_console::output::Out;
 use peers_console::screen::screen;
 use peers_core::machine::{Notice, Now, StopRequest};
 use peers_core::state::State;
+use peers_model::command::Step;
 use peers_model::verdict::{Place, Verdict};
 use peers_model::{GoalId, Mono};
 use peers_run::inputs::Signals;
@@ -70,8 +71,8 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// Writes a permanent line, whose commands work where this one was typed.
-    fn line(&self, text: &str) {
-        screen().line(&self.out.pasteable(text));
+    fn line(&self, text: impl Into<Step>) {
+        screen().line(&self.out.spelling().tell(&text.into()));
     }
 }
 
@@ -97,18 +98,19 @@ impl Observer for Watcher {
         }
         match notice {
             Notice::RunStarted => {
-                for line in wording::start(state).into_iter().chain(std::mem::take(&mut self.notes)) {
-                    self.line(&line);
+                let notes = std::mem::take(&mut self.notes).into_iter().map(Step::from);
+                for line in wording::start(state).into_iter().chain(notes) {
+                    self.line(line);
                 }
             }
-            Notice::Recovering(recovery) => self.line(&peers_view::recovery_words(recovery)),
+            Notice::Recovering(recovery) => self.line(peers_view::recovery_words(recovery)),
             Notice::GatesStarted { place, .. } => self.doing.borrow_mut().place = Some(*place),
             Notice::TrialStarted { limit, .. } => {
                 let mut doing = self.doing.borrow_mut();
                 (doing.place, doing.trial) = (Some(Place::Pristine), true);
                 drop(doing);
                 let limit = peers_model::time::human(*limit);
-                self.line(&format!(
+                self.line(format!(
                     "trying the gates in a clean checkout before the first turn, {limit} at most; Ctrl-C skips it"
                 ));
             }
@@ -117,11 +119,11 @@ impl Observer for Watcher {
                 (doing.trial, doing.trial_ended) = (false, Some(at.mono));
                 drop(doing);
                 if !verdicts.is_empty() {
-                    self.line(&wording::trial(verdicts, *took_ms));
+                    self.line(wording::trial(verdicts, *took_ms));
                 }
             }
             Notice::GatesDone { verdicts, took_ms, place } => {
-                self.line(&wording::gates_done(state, verdicts, *took_ms, *place));
+                self.line(wording::gates_done(state, verdicts, *took_ms, *place));
                 // What the check of a review finds is for its reviewers.
                 let gates = &state.rules.gates;
                 for judged in verdicts.iter().filter(|judged| gates.iter().any(|g| g.id == judged.goal)) {
@@ -129,7 +131,7 @@ impl Observer for Watcher {
                     let before = self.states.insert(judged.goal.clone(), word);
                     let turned = before.is_some_and(|before| before != word);
                     if turned || (before.is_none() && !matches!(judged.verdict, Verdict::Pass)) {
-                        self.line(&wording::turned(judged, turned));
+                        self.line(wording::turned(judged, turned));
                     }
                 }
             }
@@ -137,46 +139,46 @@ impl Observer for Watcher {
                 self.doing.borrow_mut().skeptic = *skeptic;
                 if !screen().is_live() {
                     let part = if *skeptic { " as the skeptic" } else { "" };
-                    self.line(&format!("tick {tick}: {peer} begins{part}"));
+                    self.line(format!("tick {tick}: {peer} begins{part}"));
                 }
             }
             Notice::TickEnded(tick) => {
-                self.line(&wording::tick(tick, self.doing.borrow().skeptic));
+                self.line(wording::tick(tick, self.doing.borrow().skeptic));
                 for warning in peers_view::warnings(tick) {
-                    self.line(&format!("  {warning}"));
+                    self.line(format!("  {warning}"));
                 }
                 for judged in &tick.verdicts {
                     let before = self.states.insert(judged.goal.clone(), judged.verdict.word());
                     if before != Some(judged.verdict.word()) {
-                        self.line(&wording::turned(judged, before.is_some()));
+                        self.line(wording::turned(judged, before.is_some()));
                     }
                 }
                 if self.verbose {
                     for line in wording::tails(tick) {
-                        self.line(&line);
+                        self.line(line);
                     }
                 }
             }
             Notice::PeerDegraded { peer, state, reason } => {
-                self.line(&wording::worse(peer, *state, reason));
+                self.line(wording::worse(peer, *state, reason));
             }
             Notice::PeerCapped { peer, reached } => {
-                self.line(&format!("{peer} takes no more turns: it reached {}", term::line(reached, 200)));
+                self.line(format!("{peer} takes no more turns: it reached {}", term::line(reached, 200)));
             }
             Notice::PeerPassedOver { peer, why } => {
-                self.line(&format!("{peer} is passed over: {}", term::line(why, 200)));
+                self.line(format!("{peer} is passed over: {}", term::line(why, 200)));
             }
             Notice::PeerWaits(cooling) => {
                 let until = peers_view::ahead(at.wall, cooling.until);
-                self.line(&format!("{} waits until {until} ({})", cooling.peer, cooling.cause.word()));
+                self.line(format!("{} waits until {until} ({})", cooling.peer, cooling.cause.word()));
             }
             Notice::Waiting { until, why } => {
                 self.doing.borrow_mut().waiting = Some(*until);
                 let when = peers_view::ahead(at.wall, *until);
                 let why = if why.is_empty() { String::new() } else { format!(": {}", term::line(why, 300)) };
-                self.line(&format!("no peer can have a turn before {when}{why}"));
+                self.line(format!("no peer can have a turn before {when}{why}"));
             }
-            Notice::Warning(text) => self.line(&format!("warning: {}", term::line(text, 300))),
+            Notice::Warning(text) => self.line(format!("warning: {}", term::line(text, 300))),
             // Said by whoever started the loop, on standard output.
             Notice::Stopped { .. } => screen().clear(),
         }

@@ -3,7 +3,17 @@
 use peers_acts::doctor::{Answer, Check, Level, Report};
 use peers_model::outcome::classification;
 use peers_sys::term;
+use peers_view::Spelling;
 use serde_json::json;
+
+/// The same with commands as whoever reads it types them.
+#[must_use]
+pub fn spelt(mut report: Report, spelling: &Spelling) -> Report {
+    for fix in report.checks.iter_mut().filter_map(|check| check.fix.as_mut()) {
+        *fix = spelling.tell(fix).into();
+    }
+    report
+}
 
 /// What was looked at, as a table for people, with what mends each finding.
 #[must_use]

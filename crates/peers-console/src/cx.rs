@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use peers_git::{ControlDir, Git, PeerRepo};
+use peers_model::command::Step;
 use peers_model::goal::Goal;
 use peers_model::{ProjectId, RunId, Timestamp, limits};
 use peers_place::{Holder, PEERS_DIR, Place, is_cut_off, is_gone};
@@ -102,8 +103,7 @@ impl Cx {
         let mut asked = Asked::new(clock::now(), clock::boot_id().map(str::to_owned), lock);
         asked.gates_since = gates_since;
         asked.foreign_lock = place.foreign_lock().unwrap_or(false);
-        let typed = (self.target != Path::new(".")).then(|| self.target.to_string_lossy().into_owned());
-        asked.typed = typed;
+        asked.spelling = self.out.spelling().clone();
         asked.here = Some(place.work_dir().to_string_lossy().into_owned());
         let worked = newest_work_dir(place, disk);
         asked.gone = worked.as_deref().is_some_and(is_gone);
@@ -145,7 +145,7 @@ impl Cx {
     /// What a start would refuse for now, each with what to do about it; nothing while somebody works
     /// here, who may be in the middle of it.
     #[must_use]
-    pub fn refusals(&self, place: &Place, lock: &Lock) -> Vec<String> {
+    pub fn refusals(&self, place: &Place, lock: &Lock) -> Vec<Step> {
         if *lock != Lock::Free {
             return Vec::new();
         }
@@ -263,8 +263,12 @@ pub fn refuse_link(place: &Place) -> Result<(), CommandError> {
 
 /// A refusal with what to do about it, in one line.
 #[must_use]
-pub fn refusal(Finding { message, hint, .. }: Finding) -> String {
+pub fn refusal(Finding { message, hint, .. }: Finding) -> Step {
     // A file that cannot be read is quoted in the lines below the first.
     let message = message.lines().next().unwrap_or_default();
-    hint.map_or_else(|| message.to_owned(), |hint| format!("{message}; {hint}"))
+    let refusal = Step::from(message.to_owned());
+    match hint {
+        Some(hint) => refusal.say("; ").join(hint),
+        None => refusal,
+    }
 }

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use std::io;
 
 use peers_git::{CliError, GitError, RepoError};
+use peers_model::command::Step;
 use peers_model::exit;
-use peers_place::{
-    FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, store_hint,
-};
+use peers_place::{FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit};
 use peers_run::boot::BootError;
 use peers_setup::ScaffoldError;
 use peers_store::{DiskError, StoreError};
 use peers_sys::dir::FileError;
 use peers_sys::term;
+use peers_view::Spelling;
 use serde_json::json;
 
 /// What a command ends with when it cannot do what was asked.
@@ -35,7 +35,7 @@ pub enum Kind {
 #[derive(Debug)]
 struct Problem {
     message: String,
-    hints: Vec<String>,
+    hints: Vec<Step>,
 }
 
 impl CommandError {
@@ -60,7 +60,7 @@ impl CommandError {
 
     /// Adds what to do about it.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Step>) -> Self {
         if let Some(last) = self.problems.last_mut() {
             last.hints.push(hint.into());
         }
@@ -69,20 +69,18 @@ impl CommandError {
 
     /// Adds what to do about it, if that is known.
     #[must_use]
-    pub fn hint_opt(self, hint: Option<impl Into<String>>) -> Self {
+    pub fn hint_opt(self, hint: Option<impl Into<Step>>) -> Self {
         match hint {
             Some(hint) => self.hint(hint),
             None => self,
         }
     }
 
-    /// The same with every text rewritten.
+    /// The same with commands as whoever reads it types them. What was spelt before stays.
     #[must_use]
-    pub fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
-        for Problem { message, hints } in &mut self.problems {
-            for text in std::iter::once(message).chain(hints) {
-                *text = reword(text);
-            }
+    pub fn spelt(mut self, spelling: &Spelling) -> Self {
+        for hint in self.problems.iter_mut().flat_map(|problem| &mut problem.hints) {
+            *hint = spelling.tell(hint).into();
         }
         self
     }
@@ -97,9 +95,10 @@ impl CommandError {
     /// What happened and what to do, in one line.
     #[must_use]
     pub fn summary(&self) -> String {
-        let texts =
-            self.problems.iter().flat_map(|Problem { message, hints }| std::iter::once(message).chain(hints));
-        texts.map(String::as_str).collect::<Vec<_>>().join("; ")
+        let texts = self.problems.iter().flat_map(|Problem { message, hints }| {
+            std::iter::once(message.clone()).chain(hints.iter().map(Step::to_string))
+        });
+        texts.collect::<Vec<_>>().join("; ")
     }
 
     /// The exit code.
@@ -125,8 +124,8 @@ impl CommandError {
 
     /// What to do about the first problem.
     #[must_use]
-    pub fn first_hint(&self) -> Option<&str> {
-        self.problems.first()?.hints.first().map(String::as_str)
+    pub fn first_hint(&self) -> Option<&Step> {
+        self.problems.first()?.hints.first()
     }
 
     /// All problems for machines, each with its hints.
@@ -164,7 +163,7 @@ impl CommandError {
             // Writing to a string does not fail.
             let _infallible = writeln!(text, "{prefix}{message}");
             for hint in hints {
-                let _infallible = writeln!(text, "hint: {}", term::block(hint));
+                let _infallible = writeln!(text, "hint: {}", term::block(&hint.to_string()));
             }
         }
         text
@@ -237,7 +236,7 @@ impl From<BootError> for CommandError {
 
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
-        Self::of(store_exit(&error), &error).hint_opt(store_hint(&error))
+        Self::of(store_exit(&error), &error).hint_opt(error.hint())
     }
 }
 
@@ -290,6 +289,24 @@ mod tests {
         assert_eq!(
             error.render(),
             "error: goals.yaml changed since it was accepted\nhint: review the diff, then run `peers goals accept`\n"
+        );
+    }
+
+    #[test]
+    fn its_commands_are_those_of_who_reads_it_and_are_spelt_once() {
+        let error =
+            CommandError::new(exit::INVALID, "x").hint("`peers run`, or `peers-ctl list`, or `git status`");
+        let there = Spelling::Loop { dir: Some("a b".into()) };
+        let told = "error: x\nhint: `peers -C 'a b' run`, or `peers-ctl list`, or `git -C 'a b' status`\n";
+        let spelt = error.spelt(&there);
+        assert_eq!(spelt.render(), told);
+        assert_eq!(spelt.spelt(&Spelling::Loop { dir: Some("elsewhere".into()) }).render(), told);
+        let config_dir = Some("/c".into());
+        let by_name = Spelling::Ctl { name: "ann".into(), dir: "/r".into(), config_dir };
+        let error = CommandError::new(exit::INVALID, "x").hint("`peers run`, or `peers-ctl list`");
+        assert_eq!(
+            error.spelt(&by_name).render(),
+            "error: x\nhint: `peers-ctl --config-dir /c start ann`, or `peers-ctl --config-dir /c list`\n"
         );
     }
 

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 
-use peers_sys::term;
+use peers_model::command::Step;
 use peers_view::Colour;
+use peers_view::Spelling;
 pub use peers_view::count as counted;
 use serde::Serialize;
 
@@ -21,8 +21,8 @@ pub struct Out {
     columns: usize,
     /// The width of the terminal that standard output is, in cells.
     page: Option<usize>,
-    /// The directory that the command was pointed at, as a word of a shell, if it is not the current one.
-    target: Option<String>,
+    /// How a command is spelt that works where this one was typed.
+    spelling: Spelling,
 }
 
 /// Something was written to standard output.
@@ -45,7 +45,7 @@ const COLUMNS: (usize, usize) = (20, 200);
 impl Out {
     /// Looks at the terminal. `NO_COLOR`, pipes and dumb terminals lose nothing but colour.
     #[must_use]
-    pub fn new(env: &peers_sys::env::Env, target: &Path) -> Self {
+    pub fn new(env: &peers_sys::env::Env, spelling: Spelling) -> Self {
         let dumb = env.text("TERM") == Some("dumb");
         let terminal = io::stderr().is_terminal() && !dumb;
         let told = || env.text("COLUMNS").and_then(|n| n.parse().ok()).unwrap_or(80);
@@ -59,7 +59,7 @@ impl Out {
             live: terminal,
             columns: columns.clamp(COLUMNS.0, COLUMNS.1),
             page,
-            target: (target != Path::new(".")).then(|| term::quoted(&target.to_string_lossy())),
+            spelling,
         }
     }
 
@@ -70,17 +70,10 @@ impl Out {
         Self { page: self.page.map(now), ..self.clone() }
     }
 
-    /// A text whose commands work where this one was typed: each names the directory that it is about.
+    /// How a command is spelt that works where this one was typed.
     #[must_use]
-    pub fn pasteable(&self, text: &str) -> String {
-        let Some(target) = &self.target else { return text.to_owned() };
-        let mut text = text.to_owned();
-        for begins in ["`peers ", "`git ", "&& peers ", "&& git "] {
-            let named = format!("{begins}-C {target} ");
-            // One that names a directory keeps its own.
-            text = text.replace(begins, &named).replace(&format!("{named}-C "), &format!("{begins}-C "));
-        }
-        text
+    pub fn spelling(&self) -> &Spelling {
+        &self.spelling
     }
 
     /// Writes the one object that stands for a failed command that was asked for JSON, unless it has
@@ -198,9 +191,13 @@ impl Out {
 
     /// Says something to the person in front of the terminal.
     pub fn talk(&self, text: &str) {
-        let text = self.pasteable(text);
-        let text = peers_sys::term::block(&text);
+        let text = peers_sys::term::block(text);
         crate::screen::say(format!("{text}\n").as_bytes());
+    }
+
+    /// The same of what somebody can do: its commands work where this one was typed.
+    pub fn advise(&self, step: impl Into<Step>) {
+        self.talk(&self.spelling.tell(&step.into()));
     }
 
     /// Whether a person can be asked.
@@ -244,7 +241,8 @@ impl Out {
 
     /// Says that there was no run yet, and what comes before the first.
     pub fn nothing_ran(&self, view: &peers_view::LoopView) {
-        let next = peers_view::next_step(view).unwrap_or_else(|| "start with `peers run`".to_owned());
+        let next = peers_view::next_step(view)
+            .unwrap_or_else(|| self.spelling.tell(&"start with `peers run`".into()));
         self.talk(&format!("hint: nothing ran yet; {next}"));
     }
 
@@ -293,19 +291,9 @@ mod tests {
     }
 
     #[test]
-    fn a_command_in_a_text_names_the_directory_that_this_one_was_pointed_at() {
-        let out = |target: &str| Out::new(&peers_sys::env::Env::current(), Path::new(target));
-        let text = "`peers run`, `peers -C /x run`: `git worktree prune && git add x && peers -C /x run`";
-        assert_eq!(out(".").pasteable(text), text);
-        assert_eq!(
-            out("a b").pasteable(text),
-            "`peers -C 'a b' run`, `peers -C /x run`: `git -C 'a b' worktree prune && git -C 'a b' add x && peers -C /x run`"
-        );
-    }
-
-    #[test]
     fn a_text_is_folded_at_words_on_a_terminal_only() {
-        let out = |page| Out { page, ..Out::new(&peers_sys::env::Env::current(), Path::new(".")) };
+        let out =
+            |page| Out { page, ..Out::new(&peers_sys::env::Env::current(), Spelling::Loop { dir: None }) };
         assert_eq!(out(Some(20)).folded("one two three four five\n"), "one two three four\n      five\n");
         assert_eq!(out(None).folded("one two three four five\n"), "one two three four five\n");
     }

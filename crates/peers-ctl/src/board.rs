@@ -1,6 +1,7 @@
 //! The rows of many loops, read together, again and again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use peers_console::error::CommandError;
@@ -280,12 +281,15 @@ pub(crate) fn spelling(ctl: &Ctl, project: &Project) -> Spelling {
     Spelling::Ctl {
         name: project.name.to_string(),
         dir: project.path.clone(),
-        // As it works from everywhere.
-        config_dir: ctl.config_dir.as_ref().map(|dir| {
-            let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
-            dir.to_string_lossy().into_owned()
-        }),
+        config_dir: named(ctl.config_dir.as_deref()),
     }
+}
+
+/// The directory that the command line names, as it works from everywhere.
+pub(crate) fn named(config_dir: Option<&Path>) -> Option<String> {
+    let dir = config_dir?;
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    Some(dir.to_string_lossy().into_owned())
 }
 
 /// A warning about the registry as the views have it.

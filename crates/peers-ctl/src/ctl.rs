@@ -11,11 +11,9 @@ use peers_fleet::refresh::{self, Seen};
 use peers_fleet::registry::{self, Loaded, Warning};
 use peers_fleet::select::Selection;
 use peers_fleet::{ConfigDir, Project, ProjectName};
-use peers_model::command::Command;
 use peers_model::exit;
 use peers_sys::clock;
 use peers_sys::env::Env;
-use peers_view::Spelling;
 use serde::Serialize;
 use serde_json::json;
 
@@ -109,46 +107,13 @@ impl Ctl {
     /// What the subcommands of `peers` are given, for this project.
     pub(crate) fn cx(&self, project: &Project) -> Cx {
         let target = PathBuf::from(&project.path);
-        let project = project.project_id.clone();
-        Cx { env: self.env.clone(), out: Out::new(&self.env, &target), target, project }
+        let out = Out::new(&self.env, crate::board::spelling(self, project));
+        Cx { env: self.env.clone(), out, target, project: project.project_id.clone() }
     }
 
-    /// A text about this project, whose commands are those of its own directory, with commands that work from
-    /// everywhere.
-    pub(crate) fn by_name(&self, project: &Project, text: &str) -> String {
-        // That is what somebody does, and nothing to be typed.
-        if text.contains("` is at work") && text.lines().count() == 1 {
-            return text.to_owned();
-        }
-        let text = self.reworded(project, text);
-        Out::new(&self.env, Path::new(&project.path)).pasteable(&text)
-    }
-
-    /// A text whose commands are still words, with those that there are for a project by name.
-    fn reworded(&self, project: &Project, text: &str) -> String {
-        let spelling = crate::board::spelling(self, project);
-        let raise = ("`peers-ctl budget raise`", Command::named("budget raise"));
-        let text = [
-            ("`peers run`", Command::run()),
-            ("`peers status`", Command::status()),
-            ("`peers report`", Command::report()),
-            ("`peers doctor`", Command::doctor()),
-            ("`peers doctor --live`", Command::doctor_live()),
-            raise,
-        ]
-        .iter()
-        .filter_map(|(words, command)| Some((words, spelling.spell(command)?)))
-        .fold(text.to_owned(), |text, (words, command)| text.replace(words, &format!("`{command}`")));
-        let Spelling::Ctl { config_dir: Some(dir), .. } = &spelling else { return text };
-        // Those that say which registry is meant are left as they are.
-        let full = format!("`peers-ctl --config-dir {} ", peers_sys::term::quoted(dir));
-        let named = full.trim_start_matches("`peers-ctl ").to_owned();
-        text.replace("`peers-ctl ", &full).replace(&format!("{full}{named}"), &full)
-    }
-
-    /// The same for what went wrong with it.
+    /// What went wrong with this project, with commands that work from everywhere.
     pub(crate) fn about(&self, project: &Project, error: CommandError) -> CommandError {
-        error.reworded(|text| self.by_name(project, text))
+        error.spelt(&crate::board::spelling(self, project))
     }
 
     /// The same for the project of this name.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use peers_core::budget::{self, Caps, GivenUsd};
 use peers_core::state::State;
+use peers_model::command::Step;
 use peers_model::outcome::{BudgetKind, StopReason};
 use peers_model::record::{Cap, CapSet, OperatorOp, OperatorRecord, Record};
 use peers_model::{Timestamp, Usd, exit};
@@ -24,7 +25,7 @@ pub struct Standing {
 
 /// A new value of a cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum Amount {
     /// This much in all.
     To(u64),
     /// So much more than the cap that holds now; where there is none, than what is spent.
@@ -84,12 +85,12 @@ impl Standing {
 
     /// The value of a cap after a step.
     #[must_use]
-    pub fn raise(&self, cap: Cap, step: Step, now: Timestamp) -> Raise {
+    pub fn raise(&self, cap: Cap, step: Amount, now: Timestamp) -> Raise {
         let (held, spent) = (self.held(cap, now), self.spent(cap));
         let (value, from_spent) = match (step, held) {
-            (Step::To(value), _) => (value, None),
-            (Step::By(more), Some(held)) => (held.saturating_add(more), None),
-            (Step::By(more), None) => (spent.saturating_add(more), Some(spent)),
+            (Amount::To(value), _) => (value, None),
+            (Amount::By(more), Some(held)) => (held.saturating_add(more), None),
+            (Amount::By(more), None) => (spent.saturating_add(more), Some(spent)),
         };
         Raise { set: CapSet { cap, value }, held, from_spent, reached: (spent >= value).then_some(spent) }
     }
@@ -187,15 +188,14 @@ fn exhausted(name: &ProjectName, kind: BudgetKind, caps: &Caps, state: &State) -
     Finding::new(
         exit::BUDGET,
         format!("the budget is exhausted ({}): {told}", StopReason::Budget(kind)),
-        format!(
-            "{}; or begin anew (--reset-budget), or start it all the same (--force): it stops again after one look",
-            raised(name, kind, caps, state)
+        raised(name, kind, caps, state).say(
+            "; or begin anew (--reset-budget), or start it all the same (--force): it stops again after one look",
         ),
     )
 }
 
 /// The commands that let the loop go on: enough more of what is used up, and the start.
-fn raised(name: &ProjectName, kind: BudgetKind, caps: &Caps, state: &State) -> String {
+fn raised(name: &ProjectName, kind: BudgetKind, caps: &Caps, state: &State) -> Step {
     let (spent, caps) = (&state.spent, &caps.budget);
     let n = |cap: Option<NonZeroU64>| cap.map(NonZeroU64::get);
     let (cap, used) = match kind {
@@ -206,9 +206,11 @@ fn raised(name: &ProjectName, kind: BudgetKind, caps: &Caps, state: &State) -> S
         _ => (None, 0),
     };
     let Some((option, more)) = budget::more(kind, cap, used) else {
-        return "change `budget` in .peers/config.yaml, then `peers goals accept`".to_owned();
+        return "change `budget` in .peers/config.yaml, then `peers goals accept`".into();
     };
-    format!(
-        "raise it: `peers-ctl budget raise {name} {option} {more}`, then `peers-ctl resume {name} --start`"
+    let name = name.as_str();
+    Step::text(
+        "raise it: `peers-ctl budget raise {} {} {}`, then `peers-ctl resume {} --start`",
+        &[name, option, &more, name],
     )
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_sys::SafeDir;
 use peers_sys::env::Env;
@@ -50,7 +51,7 @@ pub struct Finding {
     /// For people.
     pub message: String,
     /// What mends it, a command where there is one.
-    pub fix: Option<String>,
+    pub fix: Option<Step>,
     /// The exit code that it asks for.
     pub exit: u8,
 }
@@ -60,11 +61,11 @@ impl Finding {
         Self { about, mark: Mark::Ok, message: message.into(), fix: None, exit: exit::OK }
     }
 
-    fn warning(about: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+    fn warning(about: &'static str, message: impl Into<String>, fix: impl Into<Step>) -> Self {
         Self { about, mark: Mark::Warning, message: message.into(), fix: Some(fix.into()), exit: exit::OK }
     }
 
-    fn error(about: &'static str, exit: u8, message: impl Into<String>, fix: Option<String>) -> Self {
+    fn error(about: &'static str, exit: u8, message: impl Into<String>, fix: Option<Step>) -> Self {
         Self { about, mark: Mark::Error, message: message.into(), fix, exit }
     }
 }
@@ -84,7 +85,7 @@ pub fn host(told: Option<&Path>, env: &Env, fix: bool) -> (Vec<Finding>, Vec<Str
             "git",
             exit::ENVIRONMENT,
             "`git` was not found in PATH",
-            Some("install git 2.30 or newer".to_owned()),
+            Some("install git 2.30 or newer".into()),
         )),
     }
     found.push(root(env));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_place::{Place, unusable};
 use peers_run::boot::Finding;
@@ -73,7 +74,7 @@ fn taken(known: &Project, replace: bool) -> Result<(), Finding> {
         return Err(Finding::new(
             exit::CONFLICT,
             format!("`{}` ({path}) is {} and is not replaced", known.name, known.state.word()),
-            format!("`peers-ctl stop {}` first", known.name),
+            Step::text("`peers-ctl stop {}` first", &[known.name.as_str()]),
         ));
     }
     Ok(())
@@ -106,10 +107,7 @@ pub fn add(config: &ConfigDir, env: &Env, addition: &Addition) -> Result<Project
         return Err(Finding::new(
             exit::INVALID,
             format!("{shown} is not the top of a git work tree"),
-            format!(
-                "`peers-ctl new {}` makes a repository and sets it up",
-                term::quoted(&path.to_string_lossy())
-            ),
+            Step::text("`peers-ctl new {}` makes a repository and sets it up", &[&path.to_string_lossy()]),
         ));
     }
     // Also for the trusted store: one inside of the repository is refused here already.
@@ -178,11 +176,14 @@ pub fn remove(
     let nobody_knows = matches!(seen.probe, Probe::NoAnswer(_)) && !over;
     if !force && ((state == State::Running && !over) || nobody_knows) {
         let (what, hint) = if nobody_knows {
-            ("cannot tell whether it runs", "--force removes it anyway".to_owned())
+            ("cannot tell whether it runs", Step::from("--force removes it anyway"))
         } else {
             (
                 "its loop runs",
-                format!("`peers-ctl stop {name}` first; --force removes it and lets the loop go on"),
+                Step::text(
+                    "`peers-ctl stop {}` first; --force removes it and lets the loop go on",
+                    &[name.as_str()],
+                ),
             )
         };
         return Err(Finding::new(exit::CONFLICT, format!("{name} is not removed: {what}"), hint));

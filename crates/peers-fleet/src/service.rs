@@ -318,7 +318,7 @@ mod tests {
         let env = Env::from_pairs([("HOME", home), ("PATH", home)]);
         let finding = install(None, &[], &env).unwrap_err();
         assert_eq!(finding.exit, 6);
-        let hint = finding.hint.unwrap();
+        let hint = finding.hint.unwrap().to_string();
         assert!(hint.contains("tmux") && hint.contains("cron") && hint.contains("watch --once`"), "{hint}");
         // The unit is written nevertheless, and its removal says that nothing was stopped.
         let done = remove(&env).unwrap();

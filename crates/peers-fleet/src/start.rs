@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use peers_core::budget::GivenUsd;
+use peers_model::command::Step;
 use peers_model::record::{Cap, OperatorOp};
 use peers_model::{RunId, RunRequest, Timestamp, exit};
 use peers_place::{Place, PlaceError};
@@ -24,7 +25,7 @@ use peers_sys::reap::{ITERATION_MARKER, RUN_MARKER};
 use peers_sys::{clock, term};
 use serde_json::{Value, json};
 
-use crate::budget::{Standing, Step};
+use crate::budget::{Amount, Standing};
 use crate::config::{ConfigDir, peers_bin};
 use crate::ground::Ground;
 use crate::observe::Observation;
@@ -50,7 +51,7 @@ pub struct StartOptions {
     /// Where it works, if that is not the project's own directory.
     pub work_dir: Option<PathBuf>,
     /// A cap of run time to be set over the configuration.
-    pub max_runtime: Option<Step>,
+    pub max_runtime: Option<Amount>,
     /// What was spent counts as nothing from now on.
     pub reset_budget: bool,
     /// Start although a budget is exhausted.
@@ -245,9 +246,9 @@ pub fn project(config: &ConfigDir, name: &ProjectName) -> Result<Project, Findin
 pub fn unknown(name: &str, registry: &registry::Registry) -> Finding {
     let names: Vec<&str> = registry.projects().map(|project| project.name.as_str()).collect();
     let hint = match peers_sys::yaml::closest(name, names.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if names.is_empty() => "none is registered yet: `peers-ctl new PATH` sets one up, `peers-ctl add PATH` registers one that is".to_owned(),
-        None => "`peers-ctl list` shows those that there are".to_owned(),
+        Some(near) => Step::text("did you mean `{}`?", &[near]),
+        None if names.is_empty() => "none is registered yet: `peers-ctl new PATH` sets one up, `peers-ctl add PATH` registers one that is".into(),
+        None => "`peers-ctl list` shows those that there are".into(),
     };
     Finding::new(exit::INVALID, format!("no project is called `{}`", term::line(name, 80)), hint)
 }
@@ -266,7 +267,10 @@ pub fn already(name: &ProjectName, who: &str) -> Finding {
     Finding::new(
         exit::CONFLICT,
         format!("{name} is already running or starting: {who}"),
-        format!("`peers-ctl status {name}` shows it; `peers-ctl stop {name}` ends it"),
+        Step::text(
+            "`peers-ctl status {}` shows it; `peers-ctl stop {}` ends it",
+            &[name.as_str(), name.as_str()],
+        ),
     )
 }
 
@@ -445,7 +449,7 @@ fn told(code: u8, why: &str) -> BootError {
             Some(Finding {
                 exit: code,
                 message: text(problem.get("message"))?,
-                hint: hints.and_then(|hints| text(hints.first())),
+                hint: hints.and_then(|hints| text(hints.first())).map(Step::from),
             })
         })
         .collect();

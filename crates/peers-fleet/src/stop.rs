@@ -7,6 +7,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use peers_model::command::Step;
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, exit};
 use peers_place::{Holder, Place, PlaceError};
@@ -206,7 +207,7 @@ fn unseen(known: &Project, seen: &Observation, why: &str) -> Finding {
     Finding::new(
         exit::REFUSED,
         format!("whether {} runs cannot be seen: {why}{alive}", known.name),
-        format!("no process was signalled; `peers-ctl doctor {}` shows more", known.name),
+        Step::text("no process was signalled; `peers-ctl doctor {}` shows more", &[known.name.as_str()]),
     )
 }
 
@@ -247,9 +248,9 @@ fn settled(known: &Project, env: &Env) -> Result<Observation, Finding> {
                     "the process that was told to end has ended, and the run lock of {} is still held: {holder}",
                     known.name
                 ),
-                format!(
+                Step::text(
                     "another loop runs, or a process of it has the lock: `peers-ctl stop {}` once more",
-                    known.name
+                    &[known.name.as_str()],
                 ),
             ));
         }

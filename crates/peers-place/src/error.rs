@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use peers_git::{BusyState, RepoError};
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_store::StoreError;
 use peers_sys::dir::{FileError, SafeDir};
@@ -144,54 +145,53 @@ impl PlaceError {
 
     /// What to do about it.
     #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<Step> {
         let shown = |path: &Path| peers_sys::term::quoted(&path.to_string_lossy());
         Some(match self {
-            Self::NoHome => "set HOME or XDG_STATE_HOME".to_owned(),
-            Self::CutOff { hint, .. } => hint.clone(),
+            Self::NoHome => "set HOME or XDG_STATE_HOME".into(),
+            Self::CutOff { hint, .. } => hint.clone().into(),
             Self::Inside { .. } => {
-                "set XDG_STATE_HOME and XDG_CACHE_HOME to directories outside the repository".to_owned()
+                "set XDG_STATE_HOME and XDG_CACHE_HOME to directories outside the repository".into()
             }
             Self::File(FileError::HardLinked { .. }) => {
-                "another process may write to it through its other name: inspect its content first".to_owned()
+                "another process may write to it through its other name: inspect its content first".into()
             }
             Self::File(error) if error.is_unsafe() => {
-                "peers did not create it: inspect it, delete it, and start again".to_owned()
+                "peers did not create it: inspect it, delete it, and start again".into()
             }
             Self::Repo(error) => repo_hint(error),
-            Self::Store(error) => return store_hint(error),
+            Self::Store(error) => return error.hint(),
             Self::File(error) => return file_hint(error),
             Self::NotADirectory { .. } => return None,
-            Self::Misled { path, .. } => format!(
+            Self::Misled { path, .. } => Step::text(
                 "look at `.git` in {}; if that is wanted, register it anew: `peers-ctl remove`, then `peers-ctl add`",
-                shown(path)
+                &[&shown(path)],
             ),
             Self::NotInitialised { top: Some(top), .. } => {
-                format!("the repository's top is above: `peers -C {} ...`", shown(top))
+                format!("the repository's top is above: `peers -C {} ...`", shown(top)).into()
             }
-            Self::NotInitialised { top: None, .. } => "run `peers init`".to_owned(),
+            Self::NotInitialised { top: None, .. } => "run `peers init`".into(),
             Self::NoStore { was: Some(was), .. } => {
-                format!("it was moved: `peers store attach {}`", shown(was))
+                Step::text("it was moved: `peers store attach {}`", &[&was.to_string_lossy()])
             }
             Self::NoStore { cloned: true, .. } => {
-                "`peers init` makes one and keeps the goals and the configuration that are there; look at them, then `peers goals accept`".to_owned()
+                "`peers init` makes one and keeps the goals and the configuration that are there; look at them, then `peers goals accept`".into()
             }
             Self::NoStore { was: None, .. } => {
-                "if that variable was another one, set it as it was; if the repository was moved: `peers store attach OLD-PATH`; if the store is lost, restore it from a copy; only to start over without its history: `peers init --force`"
-                    .to_owned()
+                "if that variable was another one, set it as it was; if the repository was moved: `peers store attach OLD-PATH`; if the store is lost, restore it from a copy; only to start over without its history: `peers init --force`".into()
             }
-            Self::Moved { recorded, .. } => format!(
+            Self::Moved { recorded, .. } => Step::text(
                 "if it is the same repository: `peers store attach {}`; to start over: `peers init --force`",
-                peers_sys::term::quoted(recorded)
+                &[recorded],
             ),
             Self::Locked { holder } if holder.command.is_some() => {
-                "wait until it is done; `peers status` shows it".to_owned()
+                "wait until it is done; `peers status` shows it".into()
             }
-            Self::Locked { .. } => "wait for it, or stop it (`peers stop`); `peers status` shows it".to_owned(),
+            Self::Locked { .. } => "wait for it, or stop it (`peers stop`); `peers status` shows it".into(),
             Self::ForeignLock { path } => format!(
                 "`fuser -v {0}` shows which process: end it where it was started; one that an agent left can be ended too, or take the file away: `rm {0}`",
                 shown(path)
-            ),
+            ).into(),
         })
     }
 }
@@ -216,32 +216,32 @@ pub fn repo_exit(error: &RepoError) -> u8 {
 
 /// What to do about a repository that cannot be opened.
 #[must_use]
-pub fn repo_hint(error: &RepoError) -> String {
+pub fn repo_hint(error: &RepoError) -> Step {
     match error {
         RepoError::NotARepo { path } if has_git(path) => {
-            "git does not accept .git as a repository: restore what it lacks (HEAD, config, objects, refs) from a backup".to_owned()
+            "git does not accept .git as a repository: restore what it lacks (HEAD, config, objects, refs) from a backup".into()
         }
-        RepoError::NotARepo { .. } => "run `git init` and commit something first".to_owned(),
-        RepoError::Unborn { .. } => "make a first commit: `git commit --allow-empty -m start`".to_owned(),
-        RepoError::Bare { .. } => "use a repository with a work tree".to_owned(),
+        RepoError::NotARepo { .. } => "run `git init` and commit something first".into(),
+        RepoError::Unborn { .. } => "make a first commit: `git commit --allow-empty -m start`".into(),
+        RepoError::Bare { .. } => "use a repository with a work tree".into(),
         RepoError::Busy { lock: Some(lock), .. } if is_plain(lock) => {
-            format!("if no git runs there, remove it: `rm {}`", peers_sys::term::quoted(&lock.to_string_lossy()))
+            format!("if no git runs there, remove it: `rm {}`", peers_sys::term::quoted(&lock.to_string_lossy())).into()
         }
         RepoError::Busy { path, state: BusyState::IndexLock, .. } => format!(
             "if no git runs there, remove it: `rm \"$(git -C {} rev-parse --absolute-git-dir)/index.lock\"`",
             peers_sys::term::quoted(&path.to_string_lossy())
-        ),
+        ).into(),
         RepoError::Busy { path, state: BusyState::RefLock, .. } => format!(
             "if no git runs there, remove it: `(cd {} && find \"$(git rev-parse --git-common-dir)\" -name '*.lock')` shows it",
             peers_sys::term::quoted(&path.to_string_lossy())
-        ),
-        RepoError::Busy { .. } => "finish or abort it first (`git status` shows it)".to_owned(),
-        RepoError::Redirected { .. } => "peers works where .git is a directory, or in a worktree (`git worktree add`) of such a repository, without `core.worktree`: if you set it up otherwise, use a clone of it".to_owned(),
-        RepoError::Corrupt { .. } => "run `git fsck`".to_owned(),
-        RepoError::UnsupportedExtension { .. } => "see `extensions.*` in .git/config".to_owned(),
-        RepoError::WrongOwner { .. } => "run as the owner of the repository".to_owned(),
+        ).into(),
+        RepoError::Busy { .. } => "finish or abort it first (`git status` shows it)".into(),
+        RepoError::Redirected { .. } => "peers works where .git is a directory, or in a worktree (`git worktree add`) of such a repository, without `core.worktree`: if you set it up otherwise, use a clone of it".into(),
+        RepoError::Corrupt { .. } => "run `git fsck`".into(),
+        RepoError::UnsupportedExtension { .. } => "see `extensions.*` in .git/config".into(),
+        RepoError::WrongOwner { .. } => "run as the owner of the repository".into(),
         RepoError::Unsafe { path, found } => expected(path, found),
-        RepoError::Io { .. } => "look at the file named".to_owned(),
+        RepoError::Io { .. } => "look at the file named".into(),
     }
 }
 
@@ -256,7 +256,7 @@ pub(super) fn has_git(path: &Path) -> bool {
 
 /// What belongs at a place of the git directory, and how it gets there. Never to remove it: git itself may
 /// well live with it.
-fn expected(path: &Path, found: &str) -> String {
+fn expected(path: &Path, found: &str) -> Step {
     const DIRS: [&str; 7] = ["refs", "objects", "info", "logs", "pack", "heads", "tags"];
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let fan_out = name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
@@ -266,14 +266,14 @@ fn expected(path: &Path, found: &str) -> String {
         "a symlink" | "a FIFO" | "a socket" | "a device" | "of unknown type" => {
             if fan_out || DIRS.contains(&&*name) { "a directory" } else { "a regular file" }
         }
-        _ => return "inspect it, and restore the previous content from a backup".to_owned(),
+        _ => return "inspect it, and restore the previous content from a backup".into(),
     };
     if found == "a symlink" {
         return format!(
             "{due} is expected there: git follows such a link, peers does not; put a copy of what it leads to in its place, or restore it from a backup"
-        );
+        ).into();
     }
-    format!("{due} is expected there: restore it from a backup")
+    format!("{due} is expected there: restore it from a backup").into()
 }
 
 /// The exit code for a file that cannot be used.
@@ -301,21 +301,14 @@ pub fn writable_again(path: &Path) -> String {
 
 /// What to do about a file that cannot be used.
 #[must_use]
-pub fn file_hint(error: &FileError) -> Option<String> {
+pub fn file_hint(error: &FileError) -> Option<Step> {
     if error.is_denied() {
-        return Some("run as the user who set this up, or give yourself access to it".to_owned());
+        return Some("run as the user who set this up, or give yourself access to it".into());
     }
     if error.is_read_only() {
-        return Some(writable_again(error.path()));
+        return Some(writable_again(error.path()).into());
     }
-    error.is_disk_full().then(|| FREE_SPACE.to_owned())
-}
-
-/// What to do about a store that cannot be used.
-#[must_use]
-pub fn store_hint(error: &StoreError) -> Option<String> {
-    let full = error.disk().is_some_and(|disk| disk.kind == peers_store::DiskErrorKind::Full);
-    full.then(|| FREE_SPACE.to_owned())
+    error.is_disk_full().then(|| FREE_SPACE.into())
 }
 
 /// The exit code for a store that cannot be used.

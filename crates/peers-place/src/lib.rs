@@ -14,8 +14,7 @@ mod repair;
 mod tests;
 
 pub use error::{
-    FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, store_hint,
-    writable_again,
+    FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, writable_again,
 };
 pub use holder::{Holder, sign};
 pub use link::{cut_off, is_cut_off};

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use peers_git::{PeerRepo, RepoError};
 use peers_model::CommitId;
+use peers_model::command::Step;
 use peers_model::record::{OperatorOp, Record};
 use peers_store::{project, runs, store};
 use peers_sys::dir::SafeDir;
@@ -31,15 +32,18 @@ struct Known {
 impl Place {
     /// What is wrong with the repository, and what to do about it, with what journal and trusted store know.
     #[must_use]
-    pub fn repo_problem(&self, error: &RepoError) -> (String, String) {
+    pub fn repo_problem(&self, error: &RepoError) -> (String, Step) {
         let message = chain(error);
         let usual = || repo_hint(error);
-        if let Some(found) = super::link::problem(error, Some(self.project_dir())) {
-            return found;
+        if let Some((message, hint)) = super::link::problem(error, Some(self.project_dir())) {
+            return (message, hint.into());
         }
         match error {
             RepoError::Unborn { branch, .. } => match self.known() {
-                Some(known) => self.lost_branch(branch, &known),
+                Some(known) => {
+                    let (message, hint) = self.lost_branch(branch, &known);
+                    (message, hint.into())
+                }
                 None => (message, usual()),
             },
             RepoError::NotARepo { path } if !has_git(path) => {
@@ -48,14 +52,14 @@ impl Place {
                         format!(
                             "{message}, and the trusted store has a copy of its history since peers was set up"
                         ),
-                        self.made_again(&known),
+                        self.made_again(&known).into(),
                     ),
                     None if self.has_copy() => {
                         let copy = term::inline(&self.control_git_path().to_string_lossy());
                         let hint = format!(
                             "put .git back from a backup; the trusted store has a copy of its commits at {copy}"
                         );
-                        (message, hint)
+                        (message, hint.into())
                     }
                     None => (message, usual()),
                 }
@@ -64,7 +68,7 @@ impl Place {
                 match self.known() {
                     Some(known) => (
                         format!("{message}: .git/HEAD names no branch and no commit"),
-                        self.head_line(&known),
+                        self.head_line(&known).into(),
                     ),
                     None => (message, usual()),
                 }

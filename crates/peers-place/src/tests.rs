@@ -111,7 +111,7 @@ fn a_repository_that_was_never_set_up_is_told_apart_from_one_without_its_store()
     let below = repo.join("src");
     std::fs::create_dir(&below).unwrap();
     let error = Place::locate(&below, &world.env).unwrap().open_view_disk().unwrap_err();
-    assert!(error.hint().unwrap().contains(repo.to_str().unwrap()), "{:?}", error.hint());
+    assert!(error.hint().unwrap().to_string().contains(repo.to_str().unwrap()), "{:?}", error.hint());
     std::fs::create_dir(repo.join(".peers")).unwrap();
     let error = place.open_store_disk().unwrap_err();
     assert!(matches!(error, PlaceError::NoStore { was: None, .. }), "{error}");
@@ -127,7 +127,10 @@ fn a_moved_repository_is_told_where_it_was() {
     std::fs::rename(&old, &new).unwrap();
     let error = Place::locate(&new, &world.env).unwrap().open_store_disk().unwrap_err();
     assert_eq!(error.exit(), exit::REFUSED);
-    assert_eq!(error.hint().unwrap(), format!("it was moved: `peers store attach {}`", old.display()));
+    assert_eq!(
+        error.hint().unwrap().to_string(),
+        format!("it was moved: `peers store attach {}`", old.display())
+    );
 }
 
 #[test]
@@ -229,7 +232,7 @@ fn a_command_that_holds_the_run_lock_is_named_with_its_process() {
     let error = place.lock("run").unwrap_err();
     let at_work = format!("`peers land` is at work, process {}", std::process::id());
     assert!(error.to_string().starts_with(&at_work), "{error}");
-    assert!(error.hint().unwrap().contains("wait until it is done"));
+    assert!(error.hint().unwrap().to_string().contains("wait until it is done"));
 }
 
 #[test]
@@ -265,7 +268,9 @@ fn a_lock_held_in_the_control_directory_counts() {
     assert!(place.foreign_lock().unwrap());
     let error = place.lock("run").unwrap_err();
     let path = repo.join(".peers/run.lock");
-    assert!(error.exit() == exit::CONFLICT && error.hint().unwrap().contains(path.to_str().unwrap()));
+    assert!(
+        error.exit() == exit::CONFLICT && error.hint().unwrap().to_string().contains(path.to_str().unwrap())
+    );
     // Nobody of ours runs, and what begins no run is not kept from its work.
     assert_eq!(place.holder().unwrap(), None);
     place.lock_own("stop").unwrap();
@@ -300,7 +305,7 @@ fn a_store_that_is_not_there_is_told_with_where_it_was_looked_for() {
     assert!(relative.contains("XDG_STATE_HOME is `state`, which is not an absolute path"), "{relative}");
     let elsewhere = error(world.root.join("state").to_str());
     assert!(elsewhere.to_string().contains("(by XDG_STATE_HOME)"), "{elsewhere}");
-    let hint = elsewhere.hint().unwrap();
+    let hint = elsewhere.hint().unwrap().to_string();
     let (attach, force) = (hint.find("peers store attach").unwrap(), hint.find("init --force").unwrap());
     assert!(attach < force, "{hint}");
 }

@@ -98,7 +98,7 @@ fn run(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
 
 fn refused(error: &BootError) -> ExitCode {
     for finding in &error.findings {
-        let hint = finding.hint.as_deref().unwrap_or_default();
+        let hint = finding.hint.clone().unwrap_or_default();
         let _gone = writeln!(io::stderr(), "{}: {}\nhint: {hint}", finding.exit, finding.message);
     }
     ExitCode::from(error.exit_code())

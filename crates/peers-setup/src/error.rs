@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use peers_git::RepoError;
+use peers_model::command::Step;
 use peers_model::exit;
-use peers_place::{PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit, store_hint};
+use peers_place::{PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit};
 use peers_store::{DiskError, DiskErrorKind, StoreError};
 use peers_sys::dir::FileError;
 use peers_sys::term;
@@ -151,37 +152,37 @@ impl ScaffoldError {
 
     /// What to do about it.
     #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<Step> {
         Some(match self {
-            Self::NotADirectory { .. } => "name an existing directory: `peers -C DIR init`".to_owned(),
-            Self::Forbidden { .. } => "choose the top of a repository that agents may work in".to_owned(),
-            Self::Link { .. } | Self::NotOurs => "inspect it and move it out of the way".to_owned(),
+            Self::NotADirectory { .. } => "name an existing directory: `peers -C DIR init`".into(),
+            Self::Forbidden { .. } => "choose the top of a repository that agents may work in".into(),
+            Self::Link { .. } | Self::NotOurs => "inspect it and move it out of the way".into(),
             Self::Exists { .. } => {
-                "`peers init --upgrade` refreshes it and keeps configuration, goals and state; `peers init --force` starts over and keeps a copy".to_owned()
+                "`peers init --upgrade` refreshes it and keeps configuration, goals and state; `peers init --force` starts over and keeps a copy".into()
             }
-            Self::Unusable { .. } => "rename the directory".to_owned(),
+            Self::Unusable { .. } => "rename the directory".into(),
             Self::Outside { path, top: Some(top) } if top == path => repo_hint(&RepoError::NotARepo { path: path.clone() }),
             Self::Outside { top: Some(top), .. } => {
-                format!("agents work at the top of a repository: `peers -C {} init`", quoted(top))
+                format!("agents work at the top of a repository: `peers -C {} init`", quoted(top)).into()
             }
             Self::Outside { top: None, .. } => {
-                "`git init` makes one there; commit something, then run `peers init`".to_owned()
+                "`git init` makes one there; commit something, then run `peers init`".into()
             }
-            Self::Linked { main, .. } => format!("start over there: `peers -C {} init --force`", quoted(main)),
+            Self::Linked { main, .. } => format!("start over there: `peers -C {} init --force`", quoted(main)).into(),
             Self::HalfWay { copies, source } => {
                 let first = if source.is_disk_full() { "free some space, then" } else { "fix that, then" };
-                format!(
-                    "{first} `peers init --force` once more, which keeps these copies; or go back to what was: `{}`",
-                    copies.back()
+                Step::text(
+                    "{} `peers init --force` once more, which keeps these copies; or go back to what was: `{}`",
+                    &[first, &copies.back()],
                 )
             }
             Self::Place(error) => return error.hint(),
             Self::Project(error) => return error.hint(),
             Self::Repo(error) => repo_hint(error),
             Self::File(error) => return file_hint(error),
-            Self::Store(error) => return store_hint(error),
+            Self::Store(error) => return error.hint(),
             Self::NothingDetected { .. } => {
-                "name the command that runs the tests: `--test CMD`".to_owned()
+                "name the command that runs the tests: `--test CMD`".into()
             }
             Self::NothingThere { .. } | Self::Option { .. } | Self::Setting { .. } => return None,
         })

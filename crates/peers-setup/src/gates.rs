@@ -239,7 +239,10 @@ mod tests {
         );
         assert_eq!(shell(&laid(&Gates::Detected, Some(Language::Rust), &[]).unwrap().text).len(), 1);
         let error = laid(&Gates::Detected, None, &[]).unwrap_err();
-        assert!(error.exit() == exit::NEGATIVE && error.hint().unwrap().contains("--test"), "{error}");
+        assert!(
+            error.exit() == exit::NEGATIVE && error.hint().unwrap().to_string().contains("--test"),
+            "{error}"
+        );
     }
 
     #[test]

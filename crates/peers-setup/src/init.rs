@@ -6,6 +6,7 @@ mod tests;
 use std::path::PathBuf;
 
 use peers_git::{Author, PeerRepo, RepoError};
+use peers_model::command::Step;
 use peers_model::config::Driver;
 use peers_model::{CommitId, Timestamp, limits};
 use peers_modes::{CONFIG, goals_with_task, hooks, key, setup};
@@ -391,7 +392,7 @@ impl Site {
         self.schemas(&mut steps)?;
         let config = self.operators(peers::CONFIG, CONFIG, 0, &mut steps)?;
         for note in self.proposed.iter().filter(|_| !config.kept) {
-            steps.note(note);
+            steps.note(note.clone());
         }
         let Template { text, note, asked: _ } = self.template.clone();
         let goals = self.operators(peers::GOALS, &text, 1, &mut steps)?;
@@ -634,16 +635,16 @@ impl Site {
         }
         if self.cloned {
             let were = if strange.len() == 1 { "was" } else { "were" };
-            steps.note(format!(
-                "not accepted: {} {were} there before; read what would run as you there, then run `peers goals accept`",
-                strange.join(" and ")
+            steps.note(Step::text(
+                "not accepted: {} {} there before; read what would run as you there, then run `peers goals accept`",
+                &[&strange.join(" and "), were],
             ));
             return Ok(());
         }
         if !strange.is_empty() {
-            steps.note(format!(
+            steps.note(Step::text(
                 "not accepted: {} differs from what was accepted; `peers goals diff` shows it, `peers goals accept` accepts it",
-                strange.join(" and ")
+                &[&strange.join(" and ")],
             ));
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use peers_model::command::Step;
 use peers_model::{CommitId, ProjectId};
 use serde::{Serialize, Serializer};
 
@@ -94,7 +95,7 @@ pub struct InitReport {
     /// In order.
     pub changes: Vec<Change>,
     /// What the operator should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Step>,
 }
 
 /// How the next turn begins where stop hooks call the loop.
@@ -123,7 +124,7 @@ pub struct DeinitReport {
     /// In order.
     pub changes: Vec<Change>,
     /// What the operator should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Step>,
 }
 
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
@@ -135,7 +136,7 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 pub(super) struct Steps {
     dry_run: bool,
     pub(super) changes: Vec<Change>,
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Step>,
 }
 
 impl Steps {
@@ -166,7 +167,7 @@ impl Steps {
         Ok(())
     }
 
-    pub(super) fn note(&mut self, note: impl Into<String>) {
+    pub(super) fn note(&mut self, note: impl Into<Step>) {
         self.notes.push(note.into());
     }
 }

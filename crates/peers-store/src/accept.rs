@@ -66,7 +66,7 @@ pub fn read_bytes<D: Disk>(disk: &mut D, name: &str) -> Result<Option<Vec<u8>>, 
         Some(bytes) if sha256_hex(bytes) != due => "differs from the accepted file (its digest changed)",
         Some(_) => return Ok(bytes),
     };
-    Err(StoreError::File { path, what: format!("{what}; {REMEDY}") })
+    Err(StoreError::File { path, what: what.to_owned(), remedy: Some(REMEDY) })
 }
 
 /// Whether everything about the acceptance can be read and fits together.
@@ -118,6 +118,7 @@ pub fn write<D: Disk>(
     let bytes = serde_json::to_vec_pretty(&accepted).map_err(|e| StoreError::File {
         path: layout::store::ACCEPTED.into(),
         what: format!("cannot be written: {e}"),
+        remedy: None,
     })?;
     disk.publish(Area::Store, layout::store::ACCEPTED, &bytes, true)?;
     Ok(accepted)

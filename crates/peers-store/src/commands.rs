@@ -41,8 +41,11 @@ pub struct Waiting {
 /// [`StoreError`].
 pub fn drop_command<D: Disk>(disk: &mut D, id: &str, command: &Command) -> Result<(), StoreError> {
     let path = format!("{}/{id}{SUFFIX}", layout::store::COMMANDS);
-    let bytes = serde_json::to_vec(command)
-        .map_err(|e| StoreError::File { path: path.clone(), what: format!("cannot be written: {e}") })?;
+    let bytes = serde_json::to_vec(command).map_err(|e| StoreError::File {
+        path: path.clone(),
+        what: format!("cannot be written: {e}"),
+        remedy: None,
+    })?;
     disk.publish(Area::Store, &path, &bytes, true)?;
     Ok(())
 }

@@ -45,7 +45,7 @@ impl FsDisk {
             op,
             area,
             path: path.to_owned(),
-            detail: "there is no .peers directory; run `peers init`".into(),
+            detail: "there is no .peers directory".into(),
         })
     }
 

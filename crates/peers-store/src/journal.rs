@@ -36,9 +36,7 @@ pub enum JournalError {
     #[error("journal: {0}")]
     Disk(#[from] DiskError),
     /// A line that is damaged, or does not continue the one before.
-    #[error(
-        "journal: {file} line {line} {what}; the journal is evidence and is not repaired by guessing: restore the file from a copy, or set the store aside with `peers init --force`"
-    )]
+    #[error("journal: {file} line {line} {what}")]
     Damaged {
         /// Which segment.
         file: String,
@@ -48,9 +46,7 @@ pub enum JournalError {
         what: String,
     },
     /// The segments are not those that were written: one is missing, or something else lies among them.
-    #[error(
-        "journal: {file} {what}; the journal is evidence and is not repaired by guessing: restore the directory from a copy, or set the store aside with `peers init --force`"
-    )]
+    #[error("journal: {file} {what}")]
     Segments {
         /// Which file.
         file: String,

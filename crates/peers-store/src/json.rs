@@ -6,16 +6,16 @@ use serde::de::DeserializeOwned;
 use crate::disk::{Area, Disk, free_name};
 use crate::store::StoreError;
 
-/// Reads a file of at most `cap` bytes and at most this version; `None` when it is not there. `advice` says
+/// Reads a file of at most `cap` bytes and at most this version; `None` when it is not there. `remedy` says
 /// what to do about a damaged one.
 pub(crate) fn read<T: DeserializeOwned, D: Disk>(
     disk: &mut D,
     path: &str,
     (cap, newest): (u64, u32),
-    advice: &str,
+    remedy: &'static str,
 ) -> Result<Option<T>, StoreError> {
     let Some(bytes) = disk.read(Area::Store, path, cap)? else { return Ok(None) };
-    parse(path, &bytes, newest, advice).map(Some)
+    parse(path, &bytes, newest, remedy).map(Some)
 }
 
 /// The content of such a file.
@@ -23,7 +23,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     path: &str,
     bytes: &[u8],
     newest: u32,
-    advice: &str,
+    remedy: &'static str,
 ) -> Result<T, StoreError> {
     #[derive(Deserialize)]
     struct Version {
@@ -40,8 +40,11 @@ pub(crate) fn parse<T: DeserializeOwned>(
     {
         return Err(StoreError::Newer { path: path.to_owned(), found: v });
     }
-    serde_json::from_slice(bytes)
-        .map_err(|e| StoreError::File { path: path.to_owned(), what: format!("is damaged ({e}); {advice}") })
+    serde_json::from_slice(bytes).map_err(|e| StoreError::File {
+        path: path.to_owned(),
+        what: format!("is damaged ({e})"),
+        remedy: Some(remedy),
+    })
 }
 
 /// A name beside `path` that is free: with `.bad` behind it, or `.2.bad` and so on.

@@ -44,6 +44,7 @@ pub fn write<D: Disk>(disk: &mut D, project: &Project) -> Result<(), StoreError>
     let bytes = serde_json::to_vec_pretty(project).map_err(|e| StoreError::File {
         path: layout::store::PROJECT.into(),
         what: format!("cannot be written: {e}"),
+        remedy: None,
     })?;
     disk.publish(Area::Store, layout::store::PROJECT, &bytes, true)?;
     Ok(())

@@ -81,8 +81,11 @@ impl RunRecord {
 /// [`StoreError`].
 pub fn write<D: Disk>(disk: &mut D, record: &RunRecord) -> Result<(), StoreError> {
     let path = layout::run_record(&record.run_id);
-    let bytes = serde_json::to_vec_pretty(record)
-        .map_err(|e| StoreError::File { path: path.clone(), what: format!("cannot be written: {e}") })?;
+    let bytes = serde_json::to_vec_pretty(record).map_err(|e| StoreError::File {
+        path: path.clone(),
+        what: format!("cannot be written: {e}"),
+        remedy: None,
+    })?;
     disk.publish(Area::Store, &path, &bytes, true)?;
     Ok(())
 }
@@ -114,7 +117,7 @@ pub fn last<D: Disk>(disk: &mut D) -> Result<Option<RunRecord>, StoreError> {
     let named = crate::store::read_state(disk).ok().and_then(|state| state.run).map(|run| run.id);
     let Some(id) = named else { return Ok(list(disk)?.0.pop()) };
     let what = "is missing, and the journal names this run last; restore it from a copy";
-    let missing = || StoreError::File { path: layout::run_record(&id), what: what.to_owned() };
+    let missing = || StoreError::File { path: layout::run_record(&id), what: what.to_owned(), remedy: None };
     get(disk, &id)?.ok_or_else(missing).map(Some)
 }
 
@@ -171,7 +174,8 @@ fn read<D: Disk>(disk: &mut D, name: &str) -> Result<Option<RunRecord>, StoreErr
     match record {
         Some(record) if layout::run_record(&record.run_id) != path => Err(StoreError::File {
             path,
-            what: format!("is the record of run {}, under another name; move it away", record.run_id),
+            what: format!("is the record of run {}, under another name", record.run_id),
+            remedy: Some("move it away"),
         }),
         other => Ok(other),
     }

@@ -5,6 +5,7 @@ mod witness;
 
 use peers_core::apply::IllegalRecord;
 use peers_core::state::State;
+use peers_model::command::Step;
 use peers_model::record::{CheckpointRecord, Line, MirrorRestored, Record};
 use peers_model::{RunId, TickNo, Timestamp, limits};
 use serde::{Deserialize, Serialize};
@@ -40,8 +41,10 @@ pub enum StoreError {
     File {
         /// Which.
         path: String,
-        /// What is wrong and what to do.
+        /// What is wrong.
         what: String,
+        /// What to do about it: one of our own sentences.
+        remedy: Option<&'static str>,
     },
     /// A file of the store has a format that this program does not know.
     #[error("{path} in the trusted store was written by a newer program (version {found}); use that program")]
@@ -53,7 +56,7 @@ pub enum StoreError {
     },
     /// The journal ends before what a copy of it knows: records were lost.
     #[error(
-        "the journal ends at record {seq}, but {knows}: records were lost, and peers keeps the rest unchanged; {from}, or set the store aside with `peers init --force`{instead}"
+        "the journal ends at record {seq}, but {knows}: records were lost, and peers keeps the rest unchanged"
     )]
     Lost {
         /// Its last record.
@@ -67,7 +70,7 @@ pub enum StoreError {
     },
     /// The journal has another record where the snapshot was made.
     #[error(
-        "record {seq} of the journal is not the one that snapshot.json was made from: one of the two was replaced; restore both from a copy, or set the store aside with `peers init --force` (if the journal is known to be right, remove snapshot.json)"
+        "record {seq} of the journal is not the one that snapshot.json was made from: one of the two was replaced"
     )]
     Forked {
         /// Where the snapshot stands.
@@ -79,6 +82,23 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What to do about it, where that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<Step> {
+        match self {
+            Self::File { remedy, .. } => remedy.map(Step::from),
+            Self::Journal(JournalError::Damaged { .. }) => Some("the journal is evidence and is not repaired by guessing: restore the file from a copy, or set the store aside with `peers init --force`".into()),
+            Self::Journal(JournalError::Segments { .. }) => Some("the journal is evidence and is not repaired by guessing: restore the directory from a copy, or set the store aside with `peers init --force`".into()),
+            Self::Lost { from, instead, .. } => Some(Step::text("{}, or set the store aside with `peers init --force`{}", &[from, instead])),
+            Self::Forked { .. } => Some("restore both from a copy, or set the store aside with `peers init --force` (if the journal is known to be right, remove snapshot.json)".into()),
+            _ => match self.disk().map(|disk| disk.kind) {
+                Some(crate::DiskErrorKind::NoArea) => Some("run `peers init`".into()),
+                Some(crate::DiskErrorKind::Full) => Some("free some space, then run it again".into()),
+                _ => None,
+            },
+        }
+    }
+
     /// The disk error behind it, if it is one.
     #[must_use]
     pub fn disk(&self) -> Option<&DiskError> {
@@ -211,6 +231,7 @@ impl<D: Disk> Store<D> {
         let state = serde_json::to_value(&self.state).map_err(|e| StoreError::File {
             path: layout::store::JOURNAL.into(),
             what: format!("cannot rotate: {e}"),
+            remedy: None,
         })?;
         self.journal.rotate();
         let record = Record::Checkpoint(CheckpointRecord { state });
@@ -235,6 +256,7 @@ impl<D: Disk> Store<D> {
         let bytes = serde_json::to_vec(&snapshot).map_err(|e| StoreError::File {
             path: layout::store::SNAPSHOT.into(),
             what: format!("cannot be written: {e}"),
+            remedy: None,
         })?;
         self.disk.publish(Area::Store, layout::store::SNAPSHOT, &bytes, false)?;
         Ok(())
@@ -329,8 +351,11 @@ pub fn read_state_at<D: Disk>(disk: &mut D, most: u64) -> Result<Folded, StoreEr
             size = size.saturating_add(disk.len(Area::Store, &layout::segment(number))?.unwrap_or(0));
         }
         if size > most {
-            let what = "is missing or does not fit the journal, which is too long for a quick look; `peers state rebuild` makes it anew";
-            return Err(StoreError::File { path: layout::store::SNAPSHOT.into(), what: what.to_owned() });
+            return Err(StoreError::File {
+                path: layout::store::SNAPSHOT.into(),
+                what: "is missing or does not fit the journal, which is too long for a quick look".to_owned(),
+                remedy: Some("`peers state rebuild` makes it anew"),
+            });
         }
     }
     let mut witnesses = Witnesses::hear(disk, snapshot.as_ref())?;

@@ -47,7 +47,10 @@ impl World {
     }
 
     fn open(&self) -> Result<crate::OpenReport, String> {
-        Store::open(self.disk()).map(|(_, report)| report).map_err(|e| e.to_string())
+        Store::open(self.disk()).map(|(_, report)| report).map_err(|e| match e.hint() {
+            Some(hint) => format!("{e}\n{hint}"),
+            None => e.to_string(),
+        })
     }
 
     #[track_caller]

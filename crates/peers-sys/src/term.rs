@@ -96,12 +96,7 @@ pub fn quoted(text: &str) -> String {
     if inline(text) != text {
         return numbered(text);
     }
-    let plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ':' | ',' | '@');
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    peers_model::command::word(text)
 }
 
 /// A word that the shell puts together from the bytes of `text`.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use peers_core::bugs::Counts;
+use peers_model::command::Step;
 use peers_model::{CommitId, RunId, Timestamp};
 
 use crate::advice::Spelling;
@@ -28,8 +29,6 @@ pub struct Asked {
     pub ticks: usize,
     /// The directory that was asked about, if that matters.
     pub here: Option<String>,
-    /// The same, as who types commands has to name it, if that is not the directory in which they are typed.
-    pub typed: Option<String>,
     /// The directory in which the newest run worked is not there any more.
     pub gone: bool,
     /// When the peer whose turn is open last printed something, if somebody looked.
@@ -39,7 +38,7 @@ pub struct Asked {
     /// Somebody holds the lock of older systems in `.peers/`.
     pub foreign_lock: bool,
     /// What a start would refuse for now, each with what to do about it.
-    pub refusals: Vec<String>,
+    pub refusals: Vec<Step>,
     /// The directory whose `.peers/` is read, if that is not the one that was asked about.
     pub files_in: Option<String>,
     /// The names of the logs of gates where the newest run worked, if that is another directory.
@@ -50,8 +49,8 @@ pub struct Asked {
     pub full: Option<String>,
     /// What the registry says of the project.
     pub listed: Listed,
-    /// How commands are spelt; as `peers` has them where absent.
-    pub spelling: Option<Spelling>,
+    /// How commands are spelt.
+    pub spelling: Spelling,
     /// HEAD where the newest run worked, if somebody looked for a row.
     pub head: Sourced<HeadFact>,
     /// The open bugs, if somebody counted them for a row.
@@ -71,7 +70,6 @@ impl Asked {
             git: Sourced::Missing,
             ticks: TICKS,
             here: None,
-            typed: None,
             gone: false,
             heard: None,
             gates_since: None,
@@ -82,7 +80,7 @@ impl Asked {
             free_bytes: None,
             full: None,
             listed: Listed::default(),
-            spelling: None,
+            spelling: Spelling::Loop { dir: None },
             head: Sourced::Missing,
             bugs: Sourced::Missing,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -92,7 +90,7 @@ impl Asked {
     /// For the row of a project that is listed by name.
     #[must_use]
     pub fn of_row(now: Timestamp, lock: Lock, listed: Listed, spelling: Spelling) -> Self {
-        Self { listed, spelling: Some(spelling), ..Self::new(now, None, lock) }
+        Self { listed, spelling, ..Self::new(now, None, lock) }
     }
 }
 

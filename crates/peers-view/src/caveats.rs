@@ -5,6 +5,7 @@ use peers_store::runs::RunRecord;
 use peers_sys::term;
 use serde::Serialize;
 
+use crate::advice::Spelling;
 use crate::closing;
 use crate::diagnostic::stop_detail;
 use crate::loopview::LoopView;
@@ -45,10 +46,11 @@ impl Caveats {
 
     /// For people; nothing where nothing stands against it.
     #[must_use]
-    pub fn lines(&self) -> Vec<String> {
+    pub fn lines(&self, spelling: &Spelling) -> Vec<String> {
         let Self { complete: _, ended, missing, look_at } = self;
         let ended = ended.iter().map(|how| format!("warning: this run did not end complete: {how}"));
-        let lines = ended.chain(closing::missing_lines(missing)).chain(closing::notable_lines(look_at));
+        let lines =
+            ended.chain(closing::missing_lines(missing, spelling)).chain(closing::notable_lines(look_at));
         lines.map(|line| term::line(&line, LINE)).collect()
     }
 

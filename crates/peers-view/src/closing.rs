@@ -1,10 +1,11 @@
 //! What a run's last lines say.
 
 use peers_core::test_output::cause;
+use peers_model::command::Step;
 use peers_model::outcome::{BudgetKind, StopReason};
 use peers_sys::term;
 
-use crate::advice;
+use crate::advice::{self, Spelling};
 use crate::converge::unproved;
 use crate::liveness::Liveness;
 use crate::loopview::LoopView;
@@ -76,14 +77,15 @@ pub(crate) fn notable(view: &LoopView) -> Vec<String> {
         let older = unnamed.saturating_add(u64::try_from(skip).unwrap_or(u64::MAX));
         if older > 0 {
             let lists = if unnamed == 0 { "lists them" } else { "lists the newest of them" };
-            lines.push(format!("and {} more before that; `peers report` {lists}", count(older, what)));
+            lines
+                .push(view.says("and {} more before that; `peers report` {}", &[&count(older, what), lists]));
         }
     }
     lines.extend(found.hooks.iter().map(HookRow::words));
     if found.cut {
-        lines.push(format!(
+        lines.push(view.says(
             "only the last {} of the journal were looked through for accepted goals and weakened tests; `peers report` reads all of it",
-            words::bytes(LOOK)
+            &[&words::bytes(LOOK)],
         ));
     }
     lines
@@ -98,7 +100,7 @@ pub fn closing(view: &LoopView) -> Vec<String> {
     let mut lines = if complete {
         view.core.value().and_then(|core| unproved(&core.converge)).into_iter().collect()
     } else {
-        missing_lines(&missing(view))
+        missing_lines(&missing(view), &view.spelling)
     };
     lines.extend(
         view.core.value().and_then(|core| core.budget.uncounted()).map(|text| format!("warning: {text}")),
@@ -116,7 +118,7 @@ pub(crate) fn missing(view: &LoopView) -> Vec<String> {
 }
 
 /// A short list of what is missing.
-pub(crate) fn missing_lines(missing: &[String]) -> Vec<String> {
+pub(crate) fn missing_lines(missing: &[String], spelling: &Spelling) -> Vec<String> {
     if missing.is_empty() {
         return Vec::new();
     }
@@ -124,7 +126,9 @@ pub(crate) fn missing_lines(missing: &[String]) -> Vec<String> {
     let mut lines = vec![format!("{} {verb} missing for `complete`:", count_of(missing, "thing"))];
     lines.extend(missing.iter().take(MISSING).map(|text| format!("  - {text}")));
     if missing.len() > MISSING {
-        lines.push(format!("  - and {} more; `peers status` lists them", missing.len() - MISSING));
+        let more = (missing.len() - MISSING).to_string();
+        let rest = Step::text("  - and {} more; `peers status` lists them", &[&more]);
+        lines.push(spelling.tell(&rest));
     }
     lines
 }

@@ -6,7 +6,7 @@ use peers_store::project::Project;
 use peers_store::runs::RunRecord;
 use serde::Serialize;
 
-use crate::advice::Attention;
+use crate::advice::{Attention, Spelling};
 use crate::bugs::BugsView;
 use crate::liveness::{Confinement, Liveness};
 use crate::notable::{LandedRow, Notable, UndoneRow};
@@ -73,9 +73,9 @@ pub struct LoopView {
     /// What it asks of its operator.
     #[serde(skip)]
     pub attention: Attention,
-    /// It is shown to who has projects by name.
+    /// How its reader types commands.
     #[serde(skip)]
-    pub(crate) by_name: bool,
+    pub(crate) spelling: Spelling,
 }
 
 /// What a view shows of the configuration by itself.

@@ -6,6 +6,7 @@
 use peers_core::budget::{self as core_budget, Caps};
 use peers_core::state::State;
 use peers_core::turns::{self, Choice};
+use peers_model::command::Step;
 use peers_model::record::MoveKind;
 use peers_model::{PeerName, RunId, Timestamp};
 use peers_store::runs::RunRecord;
@@ -169,7 +170,7 @@ impl LoopReader {
             goals: files.goals,
             damage: journal.damage.clone(),
             attention: Attention::default(),
-            by_name: false,
+            spelling: asked.spelling.clone(),
         }
     }
 
@@ -202,8 +203,9 @@ impl LoopReader {
             alerts.push(Alert { kind: "torn", text });
         }
         let seam = view.journal.value().and_then(JournalTail::seam);
-        alerts.extend(seam.map(|text| Alert { kind: "journal", text }));
-        alerts.extend(state.filter(|_| idle).and_then(cut_short));
+        let told = |seam: String| view.says("{}; `peers state check` reads all of it", &[&seam]);
+        alerts.extend(seam.map(|seam| Alert { kind: "journal", text: told(seam) }));
+        alerts.extend(state.filter(|_| idle).and_then(|state| cut_short(state, view)));
         if let (Some(state), Some(live)) = (state, view.liveness.value()) {
             let caps = self
                 .files
@@ -215,10 +217,11 @@ impl LoopReader {
         if asked.foreign_lock {
             alerts.push(Alert { kind: "foreign-lock", text: advice::FOREIGN_LOCK.to_owned() });
         }
-        for refusal in &asked.refusals {
-            alerts.push(Alert { kind: REFUSED, text: format!("`peers run` would refuse: {refusal}") });
+        let refusals: Vec<String> = asked.refusals.iter().map(|step| asked.spelling.tell(step)).collect();
+        for refusal in &refusals {
+            alerts.push(Alert { kind: REFUSED, text: format!("a start would refuse: {refusal}") });
         }
-        let told = |why: &str| asked.refusals.iter().any(|text| text.contains(why));
+        let told = |why: &str| refusals.iter().any(|text| text.contains(why));
         if let Some(why) = asked.git.why().filter(|why| !told(why)) {
             alerts.push(Alert { kind: "git", text: format!("the repository cannot be read: {why}") });
         }
@@ -232,11 +235,10 @@ impl LoopReader {
         (decided, heard): (bool, Option<Timestamp>),
         seek: impl FnOnce(Facts<'_>) -> T,
     ) -> T {
-        let spelling = asked.spelling.clone().unwrap_or_else(|| Spelling::Loop { dir: asked.typed.clone() });
         let moving = self.journal.state.value().and_then(|state| state.moving.as_ref());
         let listed = view.project.value().is_none().then_some(asked.listed.path.as_str());
         let worked = view.run.value().map(|run| run.workdir.as_str());
-        view.with_facts(&spelling, |facts| {
+        view.with_facts(&view.spelling, |facts| {
             seek(Facts {
                 bare: asked.listed.bare,
                 unknown: asked.listed.unknown.as_ref(),
@@ -261,6 +263,11 @@ impl LoopReader {
 }
 
 impl LoopView {
+    /// One of our own sentences with its values, its commands as the reader types them, see [`Step::text`].
+    pub(crate) fn says(&self, sentence: &'static str, values: &[&str]) -> String {
+        self.spelling.tell(&Step::text(sentence, values))
+    }
+
     /// Gives what this view knows of its loop to who seeks advice.
     pub(crate) fn with_facts<T>(&self, spelling: &Spelling, seek: impl FnOnce(Facts<'_>) -> T) -> T {
         let tail = self.journal.value();
@@ -331,11 +338,13 @@ fn bugs(git: &Sourced<GitFacts>) -> Sourced<BugsView> {
 }
 
 /// That a landing or an undo did not come to its end.
-fn cut_short(state: &State) -> Option<Alert> {
+fn cut_short(state: &State, view: &LoopView) -> Option<Alert> {
     let moving = &state.moving.as_ref()?.what;
     let text = match moving.kind {
-        MoveKind::Land => "a landing was cut short: `peers land` finishes it".to_owned(),
-        MoveKind::Undo => format!("an undo was cut short: `peers undo {}` finishes it", moving.run),
+        MoveKind::Land => view.says("a landing was cut short: `peers land` finishes it", &[]),
+        MoveKind::Undo => {
+            view.says("an undo was cut short: `peers undo {}` finishes it", &[moving.run.as_str()])
+        }
     };
     Some(Alert { kind: "moving", text })
 }

@@ -75,7 +75,8 @@ pub fn status_json(view: &LoopView) -> String {
 fn head(page: &mut Page, view: &LoopView) {
     let next = next_step(view);
     // Who has many projects looks for that alone; how this one stands is in the line above then.
-    let first = view.by_name && !matches!(view.liveness.value(), Some(Liveness::Running { .. }));
+    let first =
+        view.spelling.is_by_name() && !matches!(view.liveness.value(), Some(Liveness::Running { .. }));
     if let Some(next) = next.as_ref().filter(|_| first) {
         page.whole("next step", Tone::Care, next);
     }
@@ -109,7 +110,7 @@ fn head(page: &mut Page, view: &LoopView) {
         page.field(
             "look at",
             Tone::Care,
-            format!("{files} {differ} from what was accepted: `peers goals diff`"),
+            view.says("{} {} from what was accepted: `peers goals diff`", &[&files, differ]),
         );
     }
     let tone = match view.confinement {
@@ -354,7 +355,10 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
         if let Some(turns) = peer.asked_after {
             page.line(&[
                 Cell::new(Tone::Faint, format!("  {} has a turn again after ", peer.name)),
-                Cell::new(Tone::Plain, format!("`peers ack blocked:{} --reason TEXT`", peer.name)),
+                Cell::new(
+                    Tone::Plain,
+                    view.says("`peers ack blocked:{} --reason TEXT`", &[peer.name.as_str()]),
+                ),
                 Cell::new(Tone::Faint, format!(", in a new run, or after {}", changes(turns))),
             ]);
         }
@@ -367,7 +371,7 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             .unwrap_or_default();
         page.line(&[
             Cell::new(Tone::Faint, format!("  {} failed last: ", peer.name)),
-            Cell::new(Tone::Plain, format!("{said}see `peers replay {}`", tick.tick)),
+            Cell::new(Tone::Plain, view.says("{}see `peers replay {}`", &[&said, &tick.tick.to_string()])),
         ]);
     }
 }
@@ -520,9 +524,9 @@ fn ticks(page: &mut Page, view: &LoopView) {
     let broken = tail.broken.map(|seq| format!("; damaged at record {seq}")).unwrap_or_default();
     let unread = match view.unverified {
         0 => String::new(),
-        n => format!(
+        n => view.says(
             "; the first {} from the snapshot, not verified here (`peers state check`)",
-            words::thousands(n)
+            &[&words::thousands(n)],
         ),
     };
     let text = format!("{}{bad}{broken}{unread}", count(tail.records, "record"));

@@ -74,9 +74,7 @@ impl JournalTail {
     /// That a record does not continue the one before it.
     pub(crate) fn seam(&self) -> Option<String> {
         let seq = self.broken?;
-        Some(format!(
-            "the journal is damaged: record {seq} does not continue the one before it; `peers state check` reads all of it"
-        ))
+        Some(format!("the journal is damaged: record {seq} does not continue the one before it"))
     }
 }
 

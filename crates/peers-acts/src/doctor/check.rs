@@ -1,5 +1,6 @@
 //! What one look of the doctor finds.
 
+use peers_model::command::Step;
 use peers_model::outcome::PeerExit;
 use peers_model::{PeerName, exit};
 use peers_run::boot::Finding;
@@ -39,7 +40,7 @@ pub struct Check {
     /// One sentence. May have more lines where a file is quoted.
     pub message: String,
     /// What mends it; absent where nothing has to be.
-    pub fix: Option<String>,
+    pub fix: Option<Step>,
     /// The exit code that it asks for; 0 unless it is an error.
     #[serde(skip)]
     pub exit: u8,
@@ -57,12 +58,12 @@ impl Check {
         Self { about, level: Level::Ok, message: message.into(), fix: None, exit: exit::OK }
     }
 
-    pub(super) fn warning(about: &str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn warning(about: &str, message: impl Into<String>, fix: impl Into<Step>) -> Self {
         let about = about.to_owned();
         Self { about, level: Level::Warning, message: message.into(), fix: Some(fix.into()), exit: exit::OK }
     }
 
-    pub(super) fn error(about: &str, exit: u8, message: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn error(about: &str, exit: u8, message: impl Into<String>, fix: impl Into<Step>) -> Self {
         let about = about.to_owned();
         Self { about, level: Level::Error, message: message.into(), fix: Some(fix.into()), exit }
     }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
+use peers_model::command::Step;
 use peers_model::config::PeerSpec;
 use peers_model::exit;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit, classification};
@@ -81,18 +82,18 @@ pub(super) fn check(answer: &Answer, kind: &ToolKind) -> Check {
     }
     let class = classification(exit.class, exit.api);
     let said = said(exit).map(|said| format!(": {said}")).unwrap_or_default();
-    let login = log_in(kind);
     let (code, fix) = match exit.api {
-        ApiClass::Auth => (exit::PEER, login.as_str()),
-        ApiClass::UsageCap => (exit::PEER, "wait until its subscription's window opens again"),
-        ApiClass::Quota => (exit::PEER, "wait for the quota, or buy more"),
-        ApiClass::Transient => (exit::PEER, "its service is busy: try again later"),
-        ApiClass::Other => (exit::PEER, "read what it said; its service refused"),
+        ApiClass::Auth => (exit::PEER, Step::from(log_in(kind))),
+        ApiClass::UsageCap => (exit::PEER, "wait until its subscription's window opens again".into()),
+        ApiClass::Quota => (exit::PEER, "wait for the quota, or buy more".into()),
+        ApiClass::Transient => (exit::PEER, "its service is busy: try again later".into()),
+        ApiClass::Other => (exit::PEER, "read what it said; its service refused".into()),
         ApiClass::None if by_protocol && exit.code == Some(NO_SESSION) => (
             exit::ENVIRONMENT,
-            "see that its `argv` starts an agent that speaks the Agent Client Protocol, version 1, on standard input",
+            "see that its `argv` starts an agent that speaks the Agent Client Protocol, version 1, on standard input"
+                .into(),
         ),
-        ApiClass::None => (exit::ENVIRONMENT, "run the command of this peer by hand in an empty repository"),
+        ApiClass::None => (exit::ENVIRONMENT, "run the command of this peer by hand in an empty repository".into()),
     };
     Check::error(&about, code, format!("no answer after {took} ({class}){said}"), fix)
 }
@@ -156,7 +157,7 @@ mod tests {
         let check = check(&answer, kind);
         (
             check.message.split_once("): ").map(|(_, said)| said.to_owned()).unwrap_or_default(),
-            check.fix.unwrap(),
+            check.fix.unwrap().to_string(),
         )
     }
 

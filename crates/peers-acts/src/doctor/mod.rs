@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use peers_git::{Git, PeerRepo};
+use peers_model::command::Step;
 use peers_model::{PeerName, Timestamp, exit};
 use peers_place::{Holder, Place, PlaceError};
 use peers_run::boot::{self, BootError, Examined, Finding, Loaded, Part};
@@ -214,7 +215,10 @@ fn leftovers(place: &Place, holder: Option<&Holder>) -> Option<Check> {
         return Some(Check::warning(
             "leftovers",
             format!("processes of run {} are alive and no loop is: {}", run.id, marked.join(", ")),
-            format!("`kill {pids}`; where that run was killed, the next `peers run` ends them first"),
+            Step::text(
+                "`kill {}`; where that run was killed, the next `peers run` ends them first",
+                &[&pids],
+            ),
         ));
     }
     if run.ended {
@@ -332,7 +336,7 @@ mod tests {
         assert_eq!(clock_check(at(5), at(5)).level, Level::Ok);
         let behind = clock_check(at(6), at(5));
         assert_eq!(behind.level, Level::Warning);
-        assert!(behind.fix.is_some_and(|fix| fix.contains("timedatectl")));
+        assert!(behind.fix.is_some_and(|fix| fix.to_string().contains("timedatectl")));
     }
 
     #[test]

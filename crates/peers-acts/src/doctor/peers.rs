@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use peers_model::command::Step;
 use peers_model::config::{Config, PeerSpec, PromptMode};
 use peers_model::time::human;
 use peers_model::{exit, limits, login};
@@ -244,16 +245,15 @@ fn prompt(about: &str, peer: &PeerSpec) -> Check {
 /// Whether its output will say what it used.
 fn output(about: &str, config: &Config, peer: &PeerSpec) -> Vec<Check> {
     let Outlook { tokens, money, missing, vague, remedy, doubts } = procs::outlook(peer, &config.prices);
-    let edit = "`peers goals edit --config`";
     // No command line makes an agent of the protocol tell more.
-    let fix = if vague { ALWAYS_HOLDS.to_owned() } else { format!("change its `argv`: {edit}") };
+    let fix = Step::from(if vague { ALWAYS_HOLDS } else { "change its `argv`: `peers goals edit --config`" });
     let mut found: Vec<Check> =
         doubts.into_iter().map(|doubt| Check::warning(about, doubt, fix.clone())).collect();
     found.push(match (missing, tokens, money) {
         (Some(switch), ..) => Check::warning(
             about,
             "it runs without structured output, so tokens and cost stay unknown and no cap on them holds",
-            format!("add `{switch}` to its `argv`: {edit}"),
+            Step::text("add `{}` to its `argv`: `peers goals edit --config`", &[switch]),
         ),
         (None, true, _) if vague => {
             Check::ok(about, "its tokens and cost will be known as far as the agent tells them")

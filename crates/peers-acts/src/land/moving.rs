@@ -2,6 +2,7 @@
 
 use peers_core::state::OpenMove;
 use peers_git::{Author, BusyState, GitError, PeerRepo, RepoError};
+use peers_model::command::Step;
 use peers_model::record::{BranchMove, MoveKind, OperatorOp};
 use peers_model::{CommitId, exit};
 use peers_run::boot::{BootError, Finding, Loaded};
@@ -104,10 +105,10 @@ pub(super) fn failed(ground: &mut Ground, branch: &str, error: GitError) -> Find
         return busy(error);
     }
     let mut finding = Finding::from(error);
-    finding.hint = Some(format!(
+    finding.hint = Some(
+    format!(
         "`{}` was moved, but its work tree may not have followed: fix the problem above and run this again to finish",
-        term::inline(branch)
-    ));
+        term::inline(branch)).into());
     finding
 }
 
@@ -129,10 +130,11 @@ pub(super) fn busy(error: GitError) -> Finding {
     let mut finding = Finding::from(error);
     if locked {
         finding.exit = exit::CONFLICT;
-        let remove = finding.hint.take().map(|hint| format!("; {hint}")).unwrap_or_default();
-        finding.hint = Some(format!(
-            "another git works there, or one that died left its lock; nothing was moved{remove}"
-        ));
+        let found = "another git works there, or one that died left its lock; nothing was moved";
+        finding.hint = Some(match finding.hint.take() {
+            Some(remove) => Step::from(found).say("; ").join(remove),
+            None => found.into(),
+        });
     }
     finding
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use peers_git::GitError;
+use peers_model::command::Step;
 use peers_model::record::{BranchMove, MoveKind, OperatorOp, Record};
 use peers_model::{CommitId, RunId, exit};
 use peers_place::Place;
@@ -298,8 +299,8 @@ fn only_its_own(
         }
     }
     let hint = match later {
-        Some(later) => format!("a later run made some of them: `peers undo {later}` first"),
-        None => "no run made them: move them to another branch first".to_owned(),
+        Some(later) => Step::text("a later run made some of them: `peers undo {}` first", &[later.as_str()]),
+        None => "no run made them: move them to another branch first".into(),
     };
     Err(Finding::new(exit::CONFLICT, message, hint))
 }

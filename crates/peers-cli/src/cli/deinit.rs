@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
+use peers_model::command::Step;
 use peers_setup::DeinitOptions;
 use peers_sys::term;
 
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let options = DeinitOptions { target: cx.target.clone(), purge, dry_run };
     let report = peers_setup::deinit(&options, &cx.env)?;
     for note in &report.notes {
-        cx.out.talk(&format!("note: {note}"));
+        cx.out.advise(Step::from("note: ").join(note.clone()));
     }
     if json {
         cx.out.json("peers.deinit/1", &report)?;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use peers_acts::doctor::{self, Ask};
-use peers_console::checkup::{as_json, text};
+use peers_console::checkup::{as_json, spelt, text};
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 
@@ -34,11 +34,11 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.talk("each peer is asked for one word, which costs what a short turn costs");
     }
     let ask = if args.live { Ask::EachPeer } else { Ask::Nobody };
-    let report = doctor::examine(&place, &cx.env, ask)?;
+    let report = spelt(doctor::examine(&place, &cx.env, ask)?, cx.out.spelling());
     if args.json {
         cx.out.json("peers.doctor/1", &as_json(&report))?;
     } else {
-        cx.out.data(&cx.out.pasteable(&text(&report)))?;
+        cx.out.data(&text(&report))?;
     }
     Ok(ExitCode::from(report.exit_code()))
 }

@@ -15,6 +15,7 @@ use clap::Subcommand;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::output::counted;
+use peers_model::command::Step;
 use peers_model::{exit, limits};
 use peers_run::boot;
 use peers_store::layout::peers;
@@ -23,7 +24,6 @@ use peers_sys::term;
 use serde_json::json;
 use similar::TextDiff;
 
-use self::accept::Step;
 use self::changes::Change;
 
 /// After this a patch may be longer than it had to be.
@@ -133,7 +133,7 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     let step = loaded.as_ref().ok().map(|loaded| {
         let first = loaded.accepted.is_none() && loaded.damaged.is_none();
         let bytes = |pair: &Pair| pair.new.clone().unwrap_or_default();
-        Step::to(first, &mut disk, &bytes(goals), &bytes(config))
+        accept::Step::to(first, &mut disk, &bytes(goals), &bytes(config))
     });
     let widen = step.as_ref().filter(|step| step.wider).map(|step| step.set.digest());
     if as_json {
@@ -156,7 +156,7 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
             cx.out.line(&change.text())?;
         }
         match loaded {
-            Ok(_) => cx.out.talk(
+            Ok(_) => cx.out.advise(
                 "nothing was ever accepted: this is all that would run; read both files, then `peers goals accept`",
             ),
             Err(error) => not_acceptable(&error, cx),
@@ -182,10 +182,11 @@ fn diff(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
     match loaded {
         Ok(_) => {
-            cx.out.talk("hint: `peers goals accept` takes this over; `peers goals restore` undoes it");
+            cx.out.advise("hint: `peers goals accept` takes this over; `peers goals restore` undoes it");
             if let Some(digest) = widen {
-                cx.out.talk(&format!(
-                    "hint: other commands would run as you: it asks for a `yes`, or, without a terminal, for `peers goals accept --widen {digest}`"
+                cx.out.advise(Step::text(
+                    "hint: other commands would run as you: it asks for a `yes`, or, without a terminal, for `peers goals accept --widen {}`",
+                    &[&digest],
                 ));
             }
         }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
+use peers_model::command::Step;
 use peers_model::config::{Config, PeerSpec};
 use peers_model::goal::Goal;
 use peers_model::limits;
@@ -87,7 +88,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.data(&info_text(&info, cx.out.colour()))?;
     }
     if let Some(changed) = loaded.changed() {
-        cx.out.talk(&format!("note: {changed}; `peers goals diff` shows it"));
+        cx.out.advise(Step::text("note: {}; `peers goals diff` shows it", &[&changed]));
     }
     Ok(ExitCode::SUCCESS)
 }

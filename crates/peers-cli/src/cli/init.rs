@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
 use peers_git::{PeerRepo, RepoError};
+use peers_model::command::{Command, Step};
 use peers_model::config::Driver as ConfigDriver;
 use peers_model::{RunRequest, exit};
 use peers_run::boot;
@@ -199,7 +200,7 @@ fn laid_down(args: &Args, cx: &Cx) -> Result<InitReport, CommandError> {
     };
     let report = peers_setup::init(&options, &cx.env)?;
     for note in &report.notes {
-        cx.out.talk(&format!("note: {note}"));
+        cx.out.advise(Step::from("note: ").join(note.clone()));
     }
     Ok(report)
 }
@@ -226,7 +227,7 @@ pub(super) fn told(host: &[HostHook], snippets: Option<&str>, cx: &Cx) -> Result
         cx.out.talk("codex runs the hook only once you have trusted it: start `codex`, it asks");
     }
     if !host.is_empty() && host.iter().all(|hook| hook.did == Did::Skipped) {
-        cx.out.talk("hint: no stop hook was changed; `peers run` needs none");
+        cx.out.advise("hint: no stop hook was changed; `peers run` needs none");
     }
     Ok(())
 }
@@ -258,7 +259,7 @@ fn uninstalled(dry_run: bool, json: bool, cx: &Cx) -> Result<ExitCode, CommandEr
 struct Told<'a> {
     #[serde(flatten)]
     report: &'a InitReport,
-    refusals: &'a [String],
+    refusals: &'a [Step],
 }
 
 /// Agents work at the top of a repository; anywhere else everything would be set up in vain.
@@ -290,12 +291,12 @@ fn top_of_a_repository(cx: &Cx) -> Result<(), CommandError> {
 }
 
 /// What comes before the first turn, by the goals that are there, and how that turn begins.
-fn next(by_hooks: bool, cx: &Cx) -> String {
+fn next(by_hooks: bool, cx: &Cx) -> Step {
     match (before(cx), by_hooks) {
-        (Some(steps), true) => format!("{steps}, then {WORK_WITH_HOOKS}"),
-        (Some(steps), false) => format!("{steps}, `peers run`"),
-        (None, true) => WORK_WITH_HOOKS.to_owned(),
-        (None, false) => "`peers run`".to_owned(),
+        (Some(steps), true) => Step::from(steps).say(", then ").join(WORK_WITH_HOOKS.into()),
+        (Some(steps), false) => Step::from(steps).say(", ").run(Command::run()),
+        (None, true) => WORK_WITH_HOOKS.into(),
+        (None, false) => Step::of(Command::run()),
     }
 }
 
@@ -360,7 +361,7 @@ fn unborn(cx: &Cx) -> Option<String> {
 
 fn say(
     report: &InitReport,
-    refusals: &[String],
+    refusals: &[Step],
     (unborn, by_hooks): (Option<&str>, bool),
     cx: &Cx,
 ) -> Result<(), CommandError> {
@@ -382,9 +383,9 @@ fn say(
     }
     told(&report.host, report.hooks.as_deref(), cx)?;
     // A commit is missing: what comes next says it, and a note did.
-    let known = |refusal: &String| unborn.is_some_and(|unborn| refusal.starts_with(unborn));
+    let known = |refusal: &Step| unborn.is_some_and(|unborn| refusal.to_string().starts_with(unborn));
     for refusal in refusals.iter().filter(|refusal| !known(refusal)) {
-        cx.out.talk(&format!("warning: `peers run` would refuse: {refusal}"));
+        cx.out.advise(Step::from("warning: a start would refuse: ").join(refusal.clone()));
     }
     if report.outcome == Outcome::Upgraded {
         let loaded = cx.view().ok().and_then(|(_, mut disk)| boot::load(&mut disk).ok());
@@ -393,7 +394,7 @@ fn say(
         }
     } else {
         let first = if refusals.iter().any(known) { "make the first commit, then " } else { "" };
-        cx.out.talk(&format!("next: {first}{}", next(by_hooks, cx)));
+        cx.out.advise(Step::from("next: ").say(first).join(next(by_hooks, cx)));
     }
     Ok(())
 }

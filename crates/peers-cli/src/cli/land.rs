@@ -1,19 +1,19 @@
 //! `peers land`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{self, ExitCode};
 
 use peers_acts::land::{self, LandOptions, Landed, Landing, Proposal};
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
 use peers_console::output::counted;
+use peers_model::command::{Command, Step};
 use peers_model::exit;
 use peers_model::verdict::Verdict;
 use peers_place::{Place, is_gone};
 use peers_run::boot;
 use peers_store::{FsDisk, runs};
 use peers_sys::spawn::resolve_program;
-use peers_sys::term::quoted;
 use peers_sys::{clock, dir::SafeDir, term};
 use peers_view::{Asked, Caveats, LoopView, cause};
 use serde_json::{Value, json};
@@ -84,7 +84,8 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.json("peers.land/1", &document)?;
     } else {
         say(&landing, cx)?;
-        let lines = caveats.filter(|_| is_about_work(&landing)).map(|caveats| caveats.lines());
+        let lines =
+            caveats.filter(|_| is_about_work(&landing)).map(|caveats| caveats.lines(cx.out.spelling()));
         for line in lines.unwrap_or_default() {
             cx.out.talk(&line);
         }
@@ -94,9 +95,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             if let Some(repo) = &args.repo {
                 return open_request(repo, landed, proposal, cx);
             }
-            cx.out.talk(&format!(
-                "push it with `git push origin {0}`, then open the request, for instance with `peers land --pr --repo OWNER/REPO`",
-                term::inline(&landed.branch)
+            cx.out.advise(Step::text(
+                "push it with `git push origin {}`, then open the request, for instance with `peers land --pr --repo OWNER/REPO`",
+                &[&landed.branch],
             ));
             Ok(ExitCode::SUCCESS)
         }
@@ -104,7 +105,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         Landing::Nothing { .. } | Landing::Conflict { .. } => Ok(ExitCode::from(exit::NEGATIVE)),
         Landing::Refused(landed) => {
             let red = landed.gates.iter().any(|judged| judged.verdict.is_red());
-            cx.out.talk(&format!("hint: {}", after_refusal(red, landed, &place, &mut disk)));
+            cx.out.advise(Step::from("hint: ").join(after_refusal(red, landed, &place, &mut disk)));
             Ok(ExitCode::from(if red { exit::NEGATIVE } else { exit::INVALID }))
         }
         Landing::Interrupted(signal) => Ok(ExitCode::from(exit::signalled(*signal))),
@@ -112,9 +113,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
 }
 
 /// How the work goes on that no gate let through. A landing takes only what a run has judged.
-fn after_refusal(red: bool, landed: &Landed, place: &Place, disk: &mut FsDisk) -> String {
+fn after_refusal(red: bool, landed: &Landed, place: &Place, disk: &mut FsDisk) -> Step {
     if !red {
-        return "see to what the gate needs in order to answer, then `peers land` again".to_owned();
+        return "see to what the gate needs in order to answer, then `peers land` again".into();
     }
     let branch = term::inline(&landed.branch);
     let (records, _) = runs::list(disk).unwrap_or_default();
@@ -123,10 +124,10 @@ fn after_refusal(red: bool, landed: &Landed, place: &Place, disk: &mut FsDisk) -
         let dir = Path::new(dir);
         dir != place.work_dir() && !is_gone(dir)
     });
-    let at = apart.map(|dir| format!(" -C {}", quoted(&dir))).unwrap_or_default();
-    format!(
-        "`peers{at} run` on `{branch}` goes on, or mend it there yourself and let a run judge it; then `peers land`"
-    )
+    Step::of(Command::run().at(apart.as_deref())).join(Step::text(
+        " on `{}` goes on, or mend it there yourself and let a run judge it; then `peers land`",
+        &[&branch],
+    ))
 }
 
 /// Whether a result is one in which it matters how the run ended.
@@ -231,7 +232,7 @@ fn open_request(repo: &str, landed: &Landed, proposal: &Proposal, cx: &Cx) -> Re
         .map_err(|error| CommandError::new(exit::BUG, format!("random bytes: {error}")))?;
     let name = format!("request-{random}");
     let empty = cache.create_subdir(&name)?;
-    let status = Command::new(gh)
+    let status = process::Command::new(gh)
         .current_dir(empty.path())
         .args(["pr", "create", "--repo", repo, "--head", &landed.branch, "--base", &landed.into])
         .args(["--title", &proposal.title, "--body", &proposal.body])

@@ -43,6 +43,7 @@ use peers_console::output::Out;
 use peers_console::screen;
 use peers_model::exit;
 use peers_sys::env::Env;
+use peers_view::Spelling;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done as asked, 1 negative answer, 2 usage, 3 invalid or not measurable, 4 conflict,
@@ -152,13 +153,13 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     let env = Env::current();
-    let out = Out::new(&env, &cli.global.target);
+    let out = Out::new(&env, Spelling::of_target(&cli.global.target));
     screen::log(&env);
     let cx = Cx { env, target: cli.global.target, project: None, out };
     match cli.command.run(&cx) {
         Ok(code) => code,
         Err(error) => {
-            let error = error.reworded(|text| cx.out.pasteable(text));
+            let error = error.spelt(cx.out.spelling());
             if asks_for_json() {
                 Out::failure(&error);
             }

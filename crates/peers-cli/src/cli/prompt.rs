@@ -6,6 +6,7 @@ use peers_acts::preview::{self, Median, Next, Open, Past, Preview};
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::output;
+use peers_model::command::Step;
 use peers_run::boot;
 use peers_sys::term;
 use peers_view::{count, thousands};
@@ -44,7 +45,10 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let asked = args.peer.as_deref().map(|name| watch::peer_of(name, &loaded.config)).transpose()?;
     let found = preview::next_prompt(&place, &cx.env, &loaded, asked.as_ref())?;
     if let Some(changed) = loaded.changed() {
-        cx.out.talk(&format!("warning: `peers run` would refuse: {changed}; `peers goals diff` shows it"));
+        cx.out.advise(Step::text(
+            "warning: a start would refuse: {}; `peers goals diff` shows it",
+            &[&changed],
+        ));
     }
     for note in found.notes() {
         cx.out.talk(&format!("note: {note}"));

@@ -7,7 +7,7 @@ use peers_console::error::CommandError;
 use peers_model::exit;
 use peers_store::layout::peers;
 use peers_store::{Area, Disk};
-use peers_view::{Report, report_json, report_markdown};
+use peers_view::{Report, Spelling, report_json, report_markdown};
 
 /// Tell what the loop did, as Markdown
 ///
@@ -34,15 +34,18 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     if args.json {
         cx.out.data(&report_json(&report))?;
     } else {
-        cx.out.data(&cx.out.pasteable(&text))?;
+        cx.out.data(&text)?;
     }
     if code == exit::NEGATIVE {
         cx.out.nothing_ran(&report.view);
     } else if !args.no_write {
         // Whoever reads the file is in the repository.
-        let kept = match asked.typed.take() {
-            Some(_) => report_markdown(&Report::read(&mut disk, &asked)),
-            None => text,
+        let here = Spelling::Loop { dir: None };
+        let kept = if asked.spelling == here {
+            text
+        } else {
+            asked.spelling = here;
+            report_markdown(&Report::read(&mut disk, &asked))
         };
         place.open_store_disk()?.publish(Area::Peers, peers::REPORT, kept.as_bytes(), false)?;
     }

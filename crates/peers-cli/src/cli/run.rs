@@ -7,6 +7,7 @@ use std::time::Duration;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::run_args::RunArgs;
+use peers_model::command::Step;
 use peers_model::outcome::{ErrorKind, StopReason};
 use peers_model::{RunId, RunRequest, exit};
 use peers_place::{PEERS_DIR, Place, is_gone};
@@ -98,7 +99,7 @@ fn set_up(cx: &Cx) -> Result<bool, CommandError> {
     if !cx.out.can_ask() {
         let missing = CommandError::from(cx.place()?.no_store(false));
         return Err(CommandError::new(missing.exit_code(), missing.message().unwrap_or_default())
-            .hint(format!("{} sets it up, then `peers run`", init::ask::command(cx))));
+            .hint(init::ask::command(cx).join(" sets it up, then `peers run`".into())));
     }
     let Some(asked) = init::ask::ask(cx)? else {
         cx.out.talk("\nnothing was written");
@@ -246,7 +247,7 @@ pub(crate) fn looped(
     }
     let next = match &view {
         Some(view) => peers_view::next_step(view),
-        None => Some("`peers status` says why its state cannot be read".to_owned()),
+        None => Some(cx.out.spelling().tell(&"`peers status` says why its state cannot be read".into())),
     };
     // The controller says it with the project's name, and as things are then.
     if let Some(next) = next.filter(|_| !detached) {
@@ -316,14 +317,14 @@ fn left_behind(options: &RunOptions, cx: &Cx) {
     let branch = record.branch.as_deref().map(|branch| format!(" on `{}`", term::inline(branch)));
     let (dir, branch) = (term::inline(&record.workdir), branch.unwrap_or_default());
     let what = if is_gone(Path::new(&record.workdir)) {
-        "and that worktree is gone; this one works here. `git worktree prune` makes git forget it, `peers land` merges its branch".to_owned()
+        "and that worktree is gone; this one works here. `git worktree prune` makes git forget it, `peers land` merges its branch".into()
     } else {
-        format!(
+        Step::from(format!(
             "and is not complete; this one works here. To go on there: `peers -C {} run`",
             quoted(&record.workdir)
-        )
+        ))
     };
-    cx.out.talk(&format!("warning: the newest run worked in {dir}{branch} {what}"));
+    cx.out.advise(Step::from(format!("warning: the newest run worked in {dir}{branch} ")).join(what));
 }
 
 fn stopped(reason: &StopReason, cx: &Cx) {

@@ -68,7 +68,7 @@ fn check(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
                 state.ticks
             ))?;
         } else {
-            cx.out.talk("hint: `peers state rebuild` mends it");
+            cx.out.advise("hint: `peers state rebuild` mends it");
         }
     }
     Ok(ExitCode::from(if sound { exit::OK } else { exit::NEGATIVE }))

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     if args.json {
         cx.out.data(&status_json(&view))?;
     } else {
-        cx.out.page(&cx.out.pasteable(&status_text(&view, cx.out.colour())))?;
+        cx.out.page(&status_text(&view, cx.out.colour()))?;
     }
     let code = view.exit_code();
     if code == exit::NEGATIVE {

@@ -140,7 +140,7 @@ impl<'a> Tmux<'a> {
             }
         }
         cx.out.line(&self.session)?;
-        cx.out.talk("`peers tmux attach` shows it, `peers tmux down` ends it");
+        cx.out.advise("`peers tmux attach` shows it, `peers tmux down` ends it");
         Ok(ExitCode::SUCCESS)
     }
 

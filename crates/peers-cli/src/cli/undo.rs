@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use peers_acts::land::{self, Finished, StartCopy, Undone};
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_model::record::MoveKind;
 use peers_sys::term;
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.json("peers.undo/1", &body)?;
     } else if let Some(salvage) = salvage {
         cx.out.line(&format!("`{}` is back at {}", term::inline(branch), to.short()))?;
-        cx.out.talk(&format!("the previous state is saved: `peers salvage restore {salvage}`"));
+        cx.out.advise(Step::text("the previous state is saved: `peers salvage restore {}`", &[salvage]));
         if let Some(start) = start {
             say_start(start, cx);
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use peers_console::output::counted;
 use peers_core::converge;
 use peers_core::state::{PeerState, State};
+use peers_model::command::{Command, Step};
 use peers_model::record::{TickOutcome, TickRecord};
 use peers_model::time::human;
 use peers_model::verdict::{Judged, Place};
@@ -22,7 +23,7 @@ const COMPLAINT: usize = 200;
 const TAILS: (usize, usize) = (50, 25);
 
 /// The first lines: where agents work, and that nothing holds them.
-pub(super) fn start(state: &State) -> Vec<String> {
+pub(super) fn start(state: &State) -> Vec<Step> {
     let branch = match &state.branch {
         Some(branch) => format!("branch `{branch}`"),
         None => "a detached HEAD".to_owned(),
@@ -33,14 +34,14 @@ pub(super) fn start(state: &State) -> Vec<String> {
     let peers: Vec<&str> = state.rules.peers.iter().map(|peer| peer.name.as_str()).collect();
     // Commits that no branch holds are lost to whoever switches away from them.
     let hint = if state.branch.is_none() && !state.rules.dry_run {
-        "; no branch will hold their commits: `peers run --branch NAME` makes one"
+        Step::from("; no branch will hold their commits: `peers run --branch NAME` makes one")
     } else {
-        ""
+        Step::default()
     };
     let dry = if state.rules.dry_run { " (dry run: each turn is put back)" } else { "" };
     vec![
-        format!("{id}{} work on {branch}{at}{dry}{hint}", peers.join(" and ")),
-        "unconfined: agents and gates run as you, without a sandbox".to_owned(),
+        Step::from(format!("{id}{} work on {branch}{at}{dry}", peers.join(" and "))).join(hint),
+        "unconfined: agents and gates run as you, without a sandbox".into(),
     ]
 }
 
@@ -104,7 +105,7 @@ pub(super) fn turned(judged: &Judged, turned: bool) -> String {
 }
 
 /// `tick 3 codex: handoff, 2f31ab90, 12s`.
-pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> String {
+pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> Step {
     let outcome = match tick.outcome {
         TickOutcome::Handoff => "handoff",
         TickOutcome::NoHandoff => "no-handoff",
@@ -132,10 +133,11 @@ pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> String {
     let told = |complaint: &String| said.iter().any(|text| text.contains(complaint.as_str()));
     let complaint = peers_view::complaint(tick).filter(|complaint| !told(complaint));
     said.extend(complaint);
-    if !tick.success {
-        said.push(format!("see `peers replay {}`", tick.iteration));
+    let said = Step::from(said.join("; "));
+    if tick.success {
+        return said;
     }
-    said.join("; ")
+    said.say("; see ").mention(Command::peers("replay").with(&tick.iteration.to_string()))
 }
 
 /// The last lines of a peer's output, for `--verbose`.

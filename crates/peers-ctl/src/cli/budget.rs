@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use peers_console::error::CommandError;
 use peers_console::operator::{self, Taken};
-use peers_fleet::budget::{Raise as Raised, Standing, Step};
+use peers_fleet::budget::{Amount, Raise as Raised, Standing};
 use peers_fleet::start;
 use peers_model::Timestamp;
 use peers_model::record::{Cap, CapSet, OperatorOp};
@@ -45,16 +45,16 @@ pub(crate) struct Raise {
     which: Which,
     #[arg(help = lasting!("Run time of peers and gates, with a plus so much more"))]
     #[arg(long, value_name = "[+]DURATION", value_parser = super::start::runtime_cap)]
-    runtime: Option<Step>,
+    runtime: Option<Amount>,
     /// Ticks over all runs: 300, +50; the --max-ticks of a start is another cap, which counts anew in each run
     #[arg(long, value_name = "[+]N", value_parser = number)]
-    ticks: Option<Step>,
+    ticks: Option<Amount>,
     /// Tokens: 5000000, +1000000
     #[arg(long, value_name = "[+]N", value_parser = number)]
-    tokens: Option<Step>,
+    tokens: Option<Amount>,
     /// US dollars: 20, +5
     #[arg(long, value_name = "[+]X", value_parser = money)]
-    usd: Option<Step>,
+    usd: Option<Amount>,
     #[arg(help = lasting!("For so long; `never` ends it never"))]
     #[arg(long = "for", value_name = "DURATION", default_value = "24h", value_parser = expiry)]
     span: Expiry,
@@ -73,18 +73,18 @@ fn expiry(text: &str) -> Result<Expiry, String> {
     }
 }
 
-fn number(text: &str) -> Result<Step, String> {
+fn number(text: &str) -> Result<Amount, String> {
     let (more, rest) = text.strip_prefix('+').map_or((false, text), |rest| (true, rest));
     match rest.replace('_', "").parse() {
-        Ok(n) if n > 0 => Ok(if more { Step::By(n) } else { Step::To(n) }),
+        Ok(n) if n > 0 => Ok(if more { Amount::By(n) } else { Amount::To(n) }),
         _ => Err("must be a whole number above zero, with a leading + to add to the cap".to_owned()),
     }
 }
 
-fn money(text: &str) -> Result<Step, String> {
+fn money(text: &str) -> Result<Amount, String> {
     let (more, rest) = text.strip_prefix('+').map_or((false, text), |rest| (true, rest));
     let micros = peers_model::Usd::typed(rest)?.as_micros();
-    Ok(if more { Step::By(micros) } else { Step::To(micros) })
+    Ok(if more { Amount::By(micros) } else { Amount::To(micros) })
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
@@ -169,7 +169,7 @@ fn remarks(Raised { set, held: _, from_spent, reached }: &Raised) -> Vec<String>
 }
 
 /// The cap of run time, as an act, and what a person should know of it.
-pub(crate) fn runtime(disk: &mut FsDisk, step: Step) -> Result<(OperatorOp, Vec<String>), CommandError> {
+pub(crate) fn runtime(disk: &mut FsDisk, step: Amount) -> Result<(OperatorOp, Vec<String>), CommandError> {
     let now = clock::now();
     let raise = Standing::read(disk, now)?.raise(Cap::MaxRuntimeS, step, now);
     let notes = remarks(&raise);

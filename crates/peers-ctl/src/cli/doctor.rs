@@ -57,14 +57,14 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             let looked = crate::adrift::refuse(&project, &seen)
                 .and_then(|()| peers_fleet::start::located(&project, &ctl.env).map_err(failed))
                 .and_then(|place| Ok(doctor::examine(&place, &ctl.env, ask)?))
-                .map(|report| told(report, &project));
+                .map(|report| checkup::spelt(told(report, &project), &crate::board::spelling(ctl, &project)));
             match looked {
                 Ok(report) => {
                     codes.extend(Some(report.exit_code()).filter(|code| *code != exit::OK));
                     if ctl.json {
                         projects.push(json!({"name": name, "report": checkup::as_json(&report)}));
                     } else {
-                        let text = ctl.by_name(&project, &checkup::text(&report));
+                        let text = checkup::text(&report);
                         ctl.out.data(&format!("\n{name}\n{text}"))?;
                     }
                 }

@@ -49,6 +49,7 @@ use peers_console::error::CommandError;
 use peers_console::output::Out;
 use peers_model::exit;
 use peers_sys::env::Env;
+use peers_view::Spelling;
 use serde_json::json;
 
 use crate::ctl::Ctl;
@@ -201,7 +202,8 @@ pub(crate) fn main() -> ExitCode {
     let env = Env::current();
     let Global { config_dir, json, quiet, verbose, color, no_reconcile, wait_lock } = cli.global;
     peers_console::screen::log_at(&env, if verbose { "debug" } else { "warn" });
-    let out = Out::new(&env, std::path::Path::new(".")).with_colour(match color {
+    let spelling = Spelling::Fleet { config_dir: crate::board::named(config_dir.as_deref()) };
+    let out = Out::new(&env, spelling).with_colour(match color {
         When::Auto => None,
         When::Always => Some(true),
         When::Never => Some(false),
@@ -210,6 +212,7 @@ pub(crate) fn main() -> ExitCode {
     match cli.command.run(&ctl) {
         Ok(code) => code,
         Err(error) => {
+            let error = error.spelt(ctl.out.spelling());
             if ctl.json {
                 tell_failure(&error);
             }

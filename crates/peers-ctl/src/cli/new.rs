@@ -15,6 +15,7 @@ use peers_fleet::oplock::OpLock;
 use peers_fleet::registry::{self, Warning};
 use peers_fleet::start::StartOptions;
 use peers_fleet::{ConfigDir, Project, ProjectName, config, roster};
+use peers_model::command::{Command, Step};
 use peers_model::exit;
 use peers_model::goal::PLACEHOLDER;
 use peers_place::Place;
@@ -24,6 +25,7 @@ use peers_setup::project::{self, Created, How, Notice, ProjectOptions};
 use peers_setup::{Action, Field, Gates, PeerSetting, WORK_WITH_HOOKS};
 use peers_sys::dir::SafeDir;
 use peers_sys::{clock, term};
+use peers_view::Spelling;
 use serde_json::json;
 
 use super::add;
@@ -234,9 +236,14 @@ impl Site {
     }
 
     fn cx(&self, ctl: &Ctl) -> Cx {
+        let spelling = Spelling::Ctl {
+            name: self.name.to_string(),
+            dir: self.path.to_string_lossy().into_owned(),
+            config_dir: crate::board::named(ctl.config_dir.as_deref()),
+        };
         Cx {
             env: ctl.env.clone(),
-            out: Out::new(&ctl.env, &self.path),
+            out: Out::new(&ctl.env, spelling),
             target: self.path.clone(),
             project: None,
         }
@@ -405,57 +412,57 @@ impl Told<'_> {
             self.cx.out.talk(&format!("warning: {}", notice.message));
         }
         for note in &self.created.init.notes {
-            self.cx.out.talk(&format!("note: {note}"));
+            self.cx.out.advise(Step::from("note: ").join(note.clone()));
         }
     }
 
     /// What is still missing before a start would succeed, then what begins the first turn.
     fn next(&self) -> Vec<String> {
-        let mut steps: Vec<String> = self.task().into_iter().chain(self.before()).collect();
+        let mut steps: Vec<Step> = self.task().into_iter().chain(self.before()).collect();
         steps.extend(self.programs());
         if let Ok(place) = self.cx.place() {
             steps.extend(self.cx.refusals(&place, &cx::lock(&place)));
         }
         steps.push(match self.args.driver {
-            Some(Driver::Hooks) => WORK_WITH_HOOKS.to_owned(),
-            Some(Driver::Orchestrator | Driver::Sessions) | None => {
-                format!("`{} start {}`", controller(self.ctl), self.name)
-            }
+            Some(Driver::Hooks) => WORK_WITH_HOOKS.into(),
+            Some(Driver::Orchestrator | Driver::Sessions) | None => Step::of(Command::run()),
         });
-        // Each names the directory, so that it works where this one was typed.
-        steps.iter().map(|step| self.cx.out.pasteable(step)).collect()
+        steps.iter().map(|step| self.cx.out.spelling().tell(step)).collect()
     }
 
     /// What is missing in the goals.
-    fn before(&self) -> Option<String> {
+    fn before(&self) -> Option<Step> {
         const MEND: &str = "fix .peers/goals.yaml and .peers/config.yaml (`peers goals lint` says what is wrong), then `peers goals accept`";
         const READ: &str =
             "read what would run as you, then take it over: `peers goals diff`, `peers goals accept`";
-        let Ok((_, mut disk)) = self.cx.view() else { return Some(MEND.to_owned()) };
-        let Ok(loaded) = boot::load(&mut disk) else { return Some(MEND.to_owned()) };
+        let Ok((_, mut disk)) = self.cx.view() else { return Some(MEND.into()) };
+        let Ok(loaded) = boot::load(&mut disk) else { return Some(MEND.into()) };
         if !loaded.unaccepted().is_empty() {
-            return Some(READ.to_owned());
+            return Some(READ.into());
         }
         let gates = boot::rules(&loaded.config, &loaded.goals, &peers_model::RunRequest::default()).gates;
         if gates.iter().any(|gate| !gate.shipped) {
             return None;
         }
         if !gates.iter().any(|gate| gate.id.as_str() == PLACEHOLDER) {
-            return Some("add a hard gate that runs your tests: `peers goals edit`".to_owned());
+            return Some("add a hard gate that runs your tests: `peers goals edit`".into());
         }
         let Args { driver, peer_model, peer_reasoning, peer_provider, .. } = self.args;
         // Starting over loses what was set.
         let set = driver.is_some()
             || [peer_model, peer_reasoning, peer_provider].iter().any(|settings| !settings.is_empty());
-        let over =
-            if set { "" } else { ", or start over with your command: `peers init --force --test CMD`" };
-        Some(format!(
-            "put the command that runs your tests in the place of the placeholder gate: `peers goals edit`{over}"
-        ))
+        let edit = Step::from(
+            "put the command that runs your tests in the place of the placeholder gate: `peers goals edit`",
+        );
+        Some(if set {
+            edit
+        } else {
+            edit.join(", or start over with your command: `peers init --force --test CMD`".into())
+        })
     }
 
     /// Where the task belongs, as long as there is none.
-    fn task(&self) -> Option<String> {
+    fn task(&self) -> Option<Step> {
         let there = |name| {
             SafeDir::open_shared(&self.created.path)
                 .and_then(|dir| dir.stat(name))
@@ -463,20 +470,20 @@ impl Told<'_> {
         };
         (!there("TASK.md") && !there("SPEC.md")).then(|| {
             "write what the agents are to do into TASK.md at the top, and commit it; the goals only say when it is done"
-                .to_owned()
+                .into()
         })
     }
 
     /// Programs that gates begin with and that are not there.
-    fn programs(&self) -> Vec<String> {
+    fn programs(&self) -> Vec<Step> {
         let Ok((_, mut disk)) = self.cx.view() else { return Vec::new() };
         let Ok(loaded) = boot::load(&mut disk) else { return Vec::new() };
         let missing = programs::missing(&loaded.goals, &self.created.path, &self.ctl.env);
         let said = |(program, gates): (String, Vec<String>)| {
             let gates = gates.iter().map(|gate| format!("`{}`", term::line(gate, 80))).collect::<Vec<_>>();
-            format!(
-                "install `{program}`, which is missing, or change the commands that start with it: {}",
-                gates.join(", ")
+            Step::text(
+                "install `{}`, which is missing, or change the commands that start with it: {}",
+                &[&program, &gates.join(", ")],
             )
         };
         missing.into_iter().map(said).collect()
@@ -508,7 +515,7 @@ impl Told<'_> {
             finding.exit,
             format!("{} is set up, and not registered: {}", term::inline(&path), finding.message),
         )
-        .hint_opt(finding.hint.as_deref())
+        .hint_opt(finding.hint.clone())
         .hint(format!(
             "this registers it: `{} add {} --name {}{}`",
             controller(self.ctl),

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<Report, CommandError> {
     let (_, mut disk, asked) = crate::board::opened(ctl, one)?;
     let Report { view, history } = Report::read(&mut disk, &asked);
-    Ok(Report { view: view.told_by_name(row), history })
+    Ok(Report { view: view.asking_as(row), history })
 }
 
 /// The README of a project; agents can write there.

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use peers_console::error::CommandError;
 use peers_console::run_args::RunArgs;
 use peers_fleet::ProjectName;
-use peers_fleet::budget::Step;
+use peers_fleet::budget::Amount;
 use peers_fleet::registry::{self, Restart, RestartPolicy};
 use peers_fleet::start::{self, StartOptions, Started};
 use peers_model::{RunId, RunRequest, exit};
@@ -75,7 +75,7 @@ impl Asked {
 pub(crate) struct BudgetArgs {
     #[arg(help = lasting!("Set the cap of run time to D, or with a plus to D more than it is"))]
     #[arg(long, value_name = "[+]D", value_parser = runtime_cap)]
-    pub(crate) max_runtime: Option<Step>,
+    pub(crate) max_runtime: Option<Amount>,
     /// Count what was spent as nothing, and drop the caps that were set by hand
     #[arg(long)]
     pub(crate) reset_budget: bool,
@@ -122,7 +122,7 @@ fn restart_policy(text: &str) -> Result<Restart, String> {
     }
 }
 
-pub(crate) fn runtime_cap(text: &str) -> Result<Step, String> {
+pub(crate) fn runtime_cap(text: &str) -> Result<Amount, String> {
     let (more, rest) = match text.strip_prefix('+') {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -131,7 +131,7 @@ pub(crate) fn runtime_cap(text: &str) -> Result<Step, String> {
     if seconds == 0 {
         return Err("must be above zero: 90s, 10m, 2h, 1h30m, with a leading + to add to the cap".to_owned());
     }
-    Ok(if more { Step::By(seconds) } else { Step::To(seconds) })
+    Ok(if more { Amount::By(seconds) } else { Amount::To(seconds) })
 }
 
 impl Args {
@@ -331,14 +331,14 @@ fn planned(
     let mut argv = vec![bin.to_string_lossy().into_owned(), "-C".into(), dir.to_string_lossy().into_owned()];
     argv.extend(options.request.words());
     let holder = place.holder().map_err(peers_run::boot::Finding::from).map_err(failed)?;
+    let spelling = crate::board::spelling(ctl, &project);
     let refusals = if let Some(holder) = holder {
         vec![format!("already running or starting: {holder}")]
     } else if let Err(error) = going_on {
-        let told = error.render();
-        vec![told.trim_end().trim_start_matches("error: ").replace("\nhint: ", "; ")]
+        vec![error.spelt(&spelling).summary()]
     } else {
         let found = start::refusals(name, &place, &ctl.env, &options).into_iter();
-        found.map(|finding| ctl.by_name(&project, &peers_console::cx::refusal(finding))).collect()
+        found.map(|finding| spelling.tell(&peers_console::cx::refusal(finding))).collect()
     };
     let shown: Vec<String> = argv.iter().map(|word| term::quoted(word)).collect();
     let mut text = format!("{name}: {}", shown.join(" "));

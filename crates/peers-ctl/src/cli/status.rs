@@ -81,11 +81,11 @@ fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<(LoopView, bool), Comman
     // Where nothing is refused, the whole journal was read for that.
     let whole = asked.refusals.is_empty() || peers_store::store::read_each(&mut disk, |_| {}).is_ok();
     let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));
-    Ok((view.told_by_name(row), whole))
+    Ok((view.asking_as(row), whole))
 }
 
 fn text(ctl: &Ctl, one: &Seen, view: &LoopView) -> String {
-    let status = ctl.by_name(&one.project, &status_text(view, ctl.out.colour()));
+    let status = status_text(view, ctl.out.colour());
     format!("{}\n{status}", head(one))
 }
 

@@ -150,7 +150,9 @@ fn a_file_that_is_no_registry_is_refused_and_left_as_it_is() {
         place.write_text(text);
         let error = load(&place.config).unwrap_err();
         assert_eq!(error.exit, 3, "{text:.20}: {error:?}");
-        assert!(error.message.contains("corrupt") && error.hint.unwrap().contains("registry restore"));
+        assert!(
+            error.message.contains("corrupt") && error.hint.unwrap().to_string().contains("registry restore")
+        );
         assert!(edit(&place.config, |_| Ok(())).is_err());
         assert_eq!(std::fs::read_to_string(place.file()).unwrap(), text);
     }
@@ -290,7 +292,7 @@ fn a_registry_that_is_gone_beside_its_copies_is_no_empty_one() {
     world.config.dir().remove_file("projects.json").unwrap();
     let error = load(&world.config).unwrap_err();
     assert_eq!(error.exit, 3);
-    assert!(error.hint.unwrap().contains("registry restore"));
+    assert!(error.hint.unwrap().to_string().contains("registry restore"));
     // Nothing new is begun over it.
     assert_eq!(edit(&world.config, |_| Ok(())).unwrap_err().exit, 3);
     restore(&world.config, None).unwrap();

@@ -1,5 +1,6 @@
 //! What lies in `.peers/` and in the trusted store, before a start relies on it.
 
+use peers_model::command::Step;
 use peers_model::request::Worktree;
 use std::path::{Path, PathBuf};
 
@@ -117,8 +118,9 @@ pub fn missing(place: &Place) -> Finding {
         format!(
             "this is a linked worktree; the checkout that is set up is {main}: `peers -C {main} run`, or another command there"
         )
+        .into()
     } else {
-        "`peers init --upgrade` lays it down again as it was accepted".to_owned()
+        Step::from("`peers init --upgrade` lays it down again as it was accepted")
     };
     Finding::new(exit::INVALID, message, hint)
 }

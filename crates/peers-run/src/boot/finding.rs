@@ -3,6 +3,7 @@
 use std::fmt;
 
 use peers_git::{Git, GitError};
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_place::{FREE_SPACE, PlaceError};
 use peers_store::StoreError;
@@ -19,13 +20,13 @@ pub struct Finding {
     /// What, about which thing. May have several lines.
     pub message: String,
     /// What to do.
-    pub hint: Option<String>,
+    pub hint: Option<Step>,
 }
 
 impl Finding {
     /// A finding with a hint.
     #[must_use]
-    pub fn new(exit: u8, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn new(exit: u8, message: impl Into<String>, hint: impl Into<Step>) -> Self {
         Self { exit, message: message.into(), hint: Some(hint.into()) }
     }
 
@@ -54,11 +55,7 @@ impl From<&FileError> for Finding {
 
 impl From<StoreError> for Finding {
     fn from(error: StoreError) -> Self {
-        Self {
-            exit: peers_place::store_exit(&error),
-            message: chain(&error),
-            hint: peers_place::store_hint(&error),
-        }
+        Self { exit: peers_place::store_exit(&error), message: chain(&error), hint: error.hint() }
     }
 }
 
@@ -75,7 +72,7 @@ impl From<GitError> for Finding {
             _ => exit::INVALID,
         };
         let full = matches!(error, GitError::DiskFull { .. });
-        Self { exit: code, message: chain(&error), hint: full.then(|| FREE_SPACE.to_owned()) }
+        Self { exit: code, message: chain(&error), hint: full.then(|| FREE_SPACE.into()) }
     }
 }
 
@@ -144,8 +141,8 @@ mod tests {
         };
         let found = Finding::from(StoreError::from(full));
         assert!(found.message.contains("journal/000001.jsonl"), "{}", found.message);
-        assert_eq!(found.hint.as_deref(), Some(FREE_SPACE));
+        assert_eq!(found.hint, Some(FREE_SPACE.into()));
         let blob = GitError::DiskFull { what: "blob 12ab".into() };
-        assert_eq!(Finding::from(blob).hint.as_deref(), Some(FREE_SPACE));
+        assert_eq!(Finding::from(blob).hint, Some(FREE_SPACE.into()));
     }
 }

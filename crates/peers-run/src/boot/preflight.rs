@@ -5,6 +5,7 @@ use std::path::Path;
 
 use peers_core::state::State;
 use peers_git::{ControlDir, Git, GitError, PeerRepo, RepoError};
+use peers_model::command::{Command, Step};
 use peers_model::config::{Config, PeerSpec};
 use peers_model::record::Rules;
 use peers_model::{PeerName, RunRequest, exit, limits};
@@ -108,19 +109,21 @@ pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -
 
 /// How the turn that was cut short is taken up, as a command for whoever stands in `here`.
 #[must_use]
-pub fn take_up(state: &State, records: &[RunRecord], here: &Place) -> String {
+pub fn take_up(state: &State, records: &[RunRecord], here: &Place) -> Step {
     let dry = if state.rules.dry_run { " --dry-run" } else { "" };
     let Some(record) = began_elsewhere(state, records, here) else {
-        return format!("`peers run{dry}` takes it up, and goes on");
+        let run = if state.rules.dry_run { Command::run().with("--dry-run") } else { Command::run() };
+        return Step::of(run).say(" takes it up, and goes on");
     };
     let dir = quoted(&record.workdir);
     if !peers_place::is_gone(Path::new(&record.workdir)) {
-        return format!("it began in another work tree: `peers -C {dir} run{dry}` takes it up there");
+        return format!("it began in another work tree: `peers -C {dir} run{dry}` takes it up there").into();
     }
     format!(
         "the worktree in which it began is gone; make it again, and it is taken up there: `{} && peers -C \"$d\" run{dry}`",
         peers_place::remade(record, here.project_dir())
     )
+    .into()
 }
 
 /// The record of the run whose turn was cut short, if it did not work here.

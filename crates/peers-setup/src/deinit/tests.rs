@@ -18,7 +18,7 @@ fn deinit_takes_back_what_init_did_and_leaves_the_store() {
     assert_eq!(git(&repo, &["status", "--porcelain"]), "");
     assert_eq!(git(&repo, &["rev-parse", "HEAD^{tree}"]), before);
     assert!(report.store.join("accepted.json").exists());
-    assert!(undone.notes.iter().any(|note| note.contains("--purge")));
+    assert!(undone.notes.iter().map(ToString::to_string).any(|note| note.contains("--purge")));
     let error = world.deinit(&repo, false).unwrap_err();
     assert_eq!(error.exit(), exit::NEGATIVE);
     world.init(&repo);
@@ -69,7 +69,11 @@ fn deinit_works_where_the_repository_was_tampered_with() {
     symlink(world.root.join("git"), repo.join(".git")).unwrap();
     let report = world.deinit(&repo, false).unwrap();
     assert!(!repo.join(".peers").exists());
-    assert!(report.notes.iter().any(|note| note.contains("redirected")), "{:?}", report.notes);
+    assert!(
+        report.notes.iter().map(ToString::to_string).any(|note| note.contains("redirected")),
+        "{:?}",
+        report.notes
+    );
 }
 
 #[test]
@@ -106,7 +110,11 @@ fn an_ignore_file_that_cannot_be_read_stays_and_is_told() {
             }
         }
         let report = world.deinit(&repo, true).unwrap();
-        assert!(report.notes.iter().any(|n| n.contains(".gitignore stays as it is")), "{:?}", report.notes);
+        assert!(
+            report.notes.iter().map(ToString::to_string).any(|n| n.contains(".gitignore stays as it is")),
+            "{:?}",
+            report.notes
+        );
         assert!(!repo.join(".peers").exists() && !report.store.exists(), "{kind}");
         assert!(ignore.symlink_metadata().is_ok(), "{kind}");
     }

@@ -24,7 +24,7 @@ fn a_fresh_repository_is_set_up_accepted_tagged_and_clean() {
     let report = world.init(&repo);
     assert_eq!(report.outcome, Outcome::Fresh);
     assert_eq!(report.peers_dir, repo.join(".peers"));
-    assert_eq!(report.notes, Vec::<String>::new());
+    assert!(report.notes.is_empty(), "{:?}", report.notes);
     for (path, expected) in [("", 0o700), ("log", 0o700), ("inbox", 0o700)] {
         assert_eq!(mode(repo.join(".peers").join(path)), expected, "{path}");
     }
@@ -77,7 +77,7 @@ fn a_second_init_is_a_refusal_that_changes_nothing() {
     world.init(&repo);
     let error = world.refused(&repo, |_| {});
     assert_eq!(error.exit(), exit::CONFLICT);
-    assert!(error.hint().unwrap().contains("--upgrade"));
+    assert!(error.hint().unwrap().to_string().contains("--upgrade"));
 }
 
 #[test]
@@ -139,7 +139,11 @@ fn force_keeps_a_copy_of_everything_and_the_anchor() {
     let stored =
         first.store.join(backup.file_name().unwrap().to_str().unwrap().trim_start_matches(".peers."));
     assert!(
-        report.notes.iter().any(|note| note.ends_with(&format!("is kept in {}", stored.display()))),
+        report
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .any(|note| note.ends_with(&format!("is kept in {}", stored.display()))),
         "{:?}",
         report.notes
     );
@@ -273,7 +277,11 @@ fn upgrade_never_accepts_what_somebody_changed() {
     });
     let again = again.unwrap();
     assert!(
-        again.notes.iter().any(|note| note.starts_with("not accepted: goals.yaml differs")),
+        again
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .any(|note| note.starts_with("not accepted: goals.yaml differs")),
         "{:?}",
         again.notes
     );
@@ -311,7 +319,11 @@ fn a_damaged_acceptance_does_not_lock_the_operator_out() {
     std::fs::remove_dir_all(repo.join(".peers")).unwrap();
     std::fs::write(store.join("accepted/goals.yaml"), "other\n").unwrap();
     let report = world.init(&repo);
-    assert!(report.notes.iter().any(|n| n.contains("accepted/goals.yaml")), "{:?}", report.notes);
+    assert!(
+        report.notes.iter().map(ToString::to_string).any(|n| n.contains("accepted/goals.yaml")),
+        "{:?}",
+        report.notes
+    );
     assert_eq!(std::fs::read_to_string(repo.join(".peers/goals.yaml")).unwrap(), peers_modes::GOALS);
     assert!(world.agrees(&repo));
 }
@@ -324,7 +336,7 @@ fn upgrade_without_a_store_is_refused() {
     std::fs::rename(&report.store, world.root.join("lost")).unwrap();
     let error = world.refused(&repo, |o| o.existing = Existing::Upgrade);
     assert_eq!(error.exit(), exit::REFUSED);
-    assert!(error.hint().unwrap().contains("peers store attach"));
+    assert!(error.hint().unwrap().to_string().contains("peers store attach"));
 }
 
 #[test]
@@ -338,7 +350,7 @@ fn goals_that_came_along_with_a_clone_stay_and_wait_to_be_accepted() {
         git(&repo, &["commit", "-q", "-m", "goals"]);
         git(&world.root, &["clone", "-q", "repo", "clone"]);
         let clone = world.root.join("clone");
-        let hint = world.place(&clone).open_view_disk().err().unwrap().hint().unwrap();
+        let hint = world.place(&clone).open_view_disk().err().unwrap().hint().unwrap().to_string();
         assert!(hint.starts_with("`peers init` makes one"), "{hint}");
         let dry = world.try_init(&clone, |o| (o.existing, o.dry_run) = (existing, true)).unwrap();
         assert_eq!(dry.outcome, Outcome::Fresh);
@@ -349,7 +361,11 @@ fn goals_that_came_along_with_a_clone_stay_and_wait_to_be_accepted() {
         assert_eq!(git(&clone, &["status", "--porcelain"]), "");
         assert!(world.accepted(&clone).is_none());
         let note = "not accepted: goals.yaml and config.yaml were there before";
-        assert!(report.notes.iter().any(|n| n.starts_with(note)), "{:?}", report.notes);
+        assert!(
+            report.notes.iter().map(ToString::to_string).any(|n| n.starts_with(note)),
+            "{:?}",
+            report.notes
+        );
         assert!(world.place(&clone).open_store_disk().is_ok());
         assert_eq!(world.refused(&clone, |_| {}).exit(), exit::CONFLICT, "it is set up now");
     }
@@ -370,7 +386,7 @@ fn upgrade_adopts_an_ignored_directory_that_was_written_by_hand() {
     assert_eq!(std::fs::read(repo.join(".peers/goals.yaml")).unwrap(), b"goals: []\n");
     assert!(has(&report, Action::Create, ".peers/config.yaml"), "{report:?}");
     let note = "not accepted: goals.yaml was there before";
-    assert!(report.notes.iter().any(|n| n.starts_with(note)), "{:?}", report.notes);
+    assert!(report.notes.iter().map(ToString::to_string).any(|n| n.starts_with(note)), "{:?}", report.notes);
     assert!(world.accepted(&repo).is_none());
 }
 
@@ -390,7 +406,7 @@ fn one_file_of_a_clone_is_enough_and_settings_of_peers_need_a_new_one() {
     assert!(std::fs::read_to_string(repo.join(".peers/config.yaml")).unwrap().contains("model: m"));
     assert!(world.accepted(&repo).is_none());
     let note = "not accepted: goals.yaml was there before";
-    assert!(report.notes.iter().any(|n| n.starts_with(note)), "{:?}", report.notes);
+    assert!(report.notes.iter().map(ToString::to_string).any(|n| n.starts_with(note)), "{:?}", report.notes);
 }
 
 #[test]
@@ -398,7 +414,7 @@ fn without_a_repository_nothing_is_set_up() {
     let world = World::new();
     let error = world.refused(&world.dir("plain"), |_| {});
     assert_eq!(error.exit(), exit::INVALID, "{error}");
-    assert!(error.hint().unwrap().contains("git init"), "{:?}", error.hint());
+    assert!(error.hint().unwrap().to_string().contains("git init"), "{:?}", error.hint());
 }
 
 #[test]
@@ -409,7 +425,11 @@ fn without_a_commit_it_works_and_says_what_comes_with_the_first_one() {
     let report = world.init(&dir);
     assert_eq!(report.notes.len(), 2, "{:?}", report.notes);
     for says in ["the first `peers run` sets the tag peers-baseline", "make it part of the first commit"] {
-        assert!(report.notes.iter().any(|note| note.contains(says)), "{:?}", report.notes);
+        assert!(
+            report.notes.iter().map(ToString::to_string).any(|note| note.contains(says)),
+            "{:?}",
+            report.notes
+        );
     }
     assert_eq!(std::fs::read(dir.join(".gitignore")).unwrap(), b".peers/\n");
     assert_eq!(git(&dir, &["status", "--porcelain"]), "?? .gitignore");
@@ -428,7 +448,7 @@ fn below_the_top_of_a_repository_it_says_where_the_top_is() {
     std::fs::create_dir(&below).unwrap();
     let error = world.refused(&below, |_| {});
     assert_eq!(error.exit(), exit::INVALID, "{error}");
-    let hint = error.hint().unwrap();
+    let hint = error.hint().unwrap().to_string();
     assert!(hint.contains(&format!("peers -C {} init", repo.display())), "{hint}");
     assert!(!hint.contains("git init"), "{hint}");
 }
@@ -454,7 +474,11 @@ fn changes_of_the_ignore_file_are_never_committed_with_ours() {
     let report = world.init(&repo);
     assert_eq!(git(&repo, &["rev-parse", "HEAD"]), head);
     assert_eq!(std::fs::read(repo.join(".gitignore")).unwrap(), b"target\n.peers/\n");
-    assert!(report.notes.iter().any(|note| note.contains("not committed")), "{:?}", report.notes);
+    assert!(
+        report.notes.iter().map(ToString::to_string).any(|note| note.contains("not committed")),
+        "{:?}",
+        report.notes
+    );
 }
 
 #[test]
@@ -541,7 +565,7 @@ fn directories_that_are_no_work_place_are_refused() {
         let error = world.refused(&path, |_| {});
         assert_eq!(error.exit(), exit::REFUSED, "{}: {error}", path.display());
         assert!(error.to_string().contains(word), "{}: {error}", path.display());
-        let hint = error.hint().unwrap_or_default();
+        let hint = error.hint().unwrap_or_default().to_string();
         assert!(hint.starts_with("choose") && !hint.contains("git init"), "{}: {hint}", path.display());
     }
     let link = world.root.join("link");
@@ -577,7 +601,7 @@ fn a_path_that_cannot_stand_in_a_line_is_refused() {
         git(&repo, &["init", "-q"]);
         let error = world.refused(&repo, |_| {});
         assert_eq!(error.exit(), exit::INVALID, "{error}");
-        assert_eq!(error.hint().as_deref(), Some("rename the directory"));
+        assert_eq!(error.hint(), Some("rename the directory".into()));
     }
 }
 
@@ -604,7 +628,11 @@ fn a_linked_worktree_shares_the_store_of_its_project() {
     assert!(world.agrees(&linked) && world.agrees(&main));
     let error = world.refused(&linked, |o| o.existing = Existing::Force);
     assert_eq!(error.exit(), exit::INVALID, "{error}");
-    assert!(error.hint().unwrap().contains(&format!("peers -C {}", main.display())), "{:?}", error.hint());
+    assert!(
+        error.hint().unwrap().to_string().contains(&format!("peers -C {}", main.display())),
+        "{:?}",
+        error.hint()
+    );
 }
 
 #[test]
@@ -618,7 +646,11 @@ fn a_tag_that_is_there_is_never_moved() {
     let report = world.init(&repo);
     assert_eq!(git(&repo, &["rev-parse", "peers-baseline"]), old);
     assert_eq!(world.base(&repo).unwrap(), head);
-    assert!(report.notes.iter().any(|note| note.contains("stays there")), "{:?}", report.notes);
+    assert!(
+        report.notes.iter().map(ToString::to_string).any(|note| note.contains("stays there")),
+        "{:?}",
+        report.notes
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use peers_core::plan::Problem;
 use peers_git::GitError;
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_place::{FREE_SPACE, repo_exit, repo_hint};
 use peers_sys::term;
@@ -21,7 +22,7 @@ pub enum ProjectError {
         /// Why.
         why: String,
         /// What to do about it.
-        hint: Option<String>,
+        hint: Option<Step>,
     },
     /// There is something else than a directory.
     #[error("{} is not a directory", shown(path))]
@@ -109,7 +110,7 @@ pub enum ProjectError {
 }
 
 impl ProjectError {
-    pub(super) fn usage(why: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(super) fn usage(why: impl Into<String>, hint: impl Into<Step>) -> Self {
         Self::Usage { why: why.into(), hint: Some(hint.into()) }
     }
 
@@ -140,34 +141,34 @@ impl ProjectError {
 
     /// What to do about it.
     #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<Step> {
         Some(match self {
             Self::Usage { hint, .. } => return hint.clone(),
-            Self::NotADirectory { .. } => "name a directory, or a name that is free".to_owned(),
-            Self::NoParent { path } => format!("`mkdir -p {}` makes it", quoted(path)),
+            Self::NotADirectory { .. } => "name a directory, or a name that is free".into(),
+            Self::NoParent { path } => format!("`mkdir -p {}` makes it", quoted(path)).into(),
             Self::NotEmpty { unborn: false, .. } => {
-                "`--into-nonempty` makes a repository of it, with all that is there in the first commit".to_owned()
+                "`--into-nonempty` makes a repository of it, with all that is there in the first commit".into()
             }
             Self::NotEmpty { unborn: true, .. } => {
-                "commit what belongs to it, or let `--into-nonempty` put all that is there into the first commit".to_owned()
+                "commit what belongs to it, or let `--into-nonempty` put all that is there into the first commit".into()
             }
             Self::Inside { top, .. } => {
-                format!("agents work at the top of a repository: `peers-ctl new {}`", quoted(top))
+                Step::text("agents work at the top of a repository: `peers-ctl new {}`", &[&top.to_string_lossy()])
             }
-            Self::SetUp { path } => format!(
+            Self::SetUp { path } => Step::text(
                 "`peers-ctl add {}` registers it; `--overwrite-peers` moves its `.peers` aside and starts over",
-                quoted(path)
+                &[&path.to_string_lossy()],
             ),
             Self::StoreThere { .. } => {
-                "put the directory back, or let `--overwrite-peers` move that history aside and start over".to_owned()
+                "put the directory back, or let `--overwrite-peers` move that history aside and start over".into()
             }
-            Self::SpecThere { .. } => "leave `--spec` out, or move the file out of the way".to_owned(),
-            Self::UnknownMode { .. } => "leave `--modes` out: goals are written into .peers/goals.yaml".to_owned(),
+            Self::SpecThere { .. } => "leave `--spec` out, or move the file out of the way".into(),
+            Self::UnknownMode { .. } => "leave `--modes` out: goals are written into .peers/goals.yaml".into(),
             Self::Git(GitError::Repo(error)) => repo_hint(error),
-            Self::Git(GitError::DiskFull { .. }) => FREE_SPACE.to_owned(),
+            Self::Git(GitError::DiskFull { .. }) => FREE_SPACE.into(),
             Self::CutShort { source, .. } => {
-                let first = source.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
-                format!("{first}run the same command again: it goes on where this one stopped")
+                let first = source.hint().map(|hint| hint.say("; ")).unwrap_or_default();
+                first.say("run the same command again: it goes on where this one stopped")
             }
             Self::Plan { .. } | Self::File { .. } | Self::Git(_) => return None,
         })

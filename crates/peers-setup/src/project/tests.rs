@@ -240,7 +240,9 @@ fn a_clone_that_brings_goals_along_keeps_them_for_its_operator() {
     let (created, _) = new(&world, &options(&world, "cloned")).unwrap();
     assert_eq!(created.how, How::Adopted);
     assert!(world.accepted(&path).is_none());
-    let told = |note: &String| note.starts_with("not accepted: goals.yaml and config.yaml were there before");
+    let told = |note: &peers_model::command::Step| {
+        note.to_string().starts_with("not accepted: goals.yaml and config.yaml were there before")
+    };
     assert!(created.init.notes.iter().any(told), "{:?}", created.init.notes);
 }
 
@@ -423,7 +425,14 @@ fn an_interrupted_set_up_is_completed_but_nothing_of_somebody_else_is_accepted()
     let (created, _) = new(&world, &options(&world, "half")).unwrap();
     assert_eq!((created.how, created.init.outcome), (How::Completed, crate::Outcome::Upgraded));
     assert!(world.accepted(&path).is_none());
-    assert!(created.init.notes.iter().any(|note| note.starts_with("not accepted: goals.yaml")));
+    assert!(
+        created
+            .init
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .any(|note| note.starts_with("not accepted: goals.yaml"))
+    );
     assert_eq!(refused(&world, &options(&world, "half")).0, exit::CONFLICT);
 }
 

@@ -1,6 +1,6 @@
 //! What is known of a loop when advice is sought.
 
-use peers_model::command::Command;
+use peers_model::command::{Command, Step};
 use peers_model::record::BranchMove;
 use peers_model::{PeerName, TickNo, Timestamp};
 use peers_store::runs::RunRecord;
@@ -72,7 +72,7 @@ pub(crate) struct Facts<'a> {
     /// The version of this program.
     pub(crate) version: &'a str,
     /// What a start would refuse for.
-    pub(crate) refusals: &'a [String],
+    pub(crate) refusals: &'a [Step],
 }
 
 impl Facts<'_> {

@@ -1,5 +1,7 @@
 //! How the commands are spelt that an operator is told to type.
 
+use std::path::Path;
+
 use peers_model::command::{Command, Form, Piece, Step};
 use peers_sys::term;
 
@@ -12,6 +14,11 @@ pub enum Spelling {
         name: String,
         /// Where the loop works.
         dir: String,
+        /// The directory of the controller's files, where it is not the usual one.
+        config_dir: Option<String>,
+    },
+    /// By `peers-ctl`, of no project: `peers-ctl list`.
+    Fleet {
         /// The directory of the controller's files, where it is not the usual one.
         config_dir: Option<String>,
     },
@@ -54,6 +61,18 @@ impl Spelling {
         said.collect()
     }
 
+    /// The same; as somebody types it in the directory of the loop, where this reader lacks one of the commands.
+    #[must_use]
+    pub fn tell(&self, step: &Step) -> String {
+        self.said(step).unwrap_or_else(|| step.to_string())
+    }
+
+    /// For who pointed a command at this directory.
+    #[must_use]
+    pub fn of_target(target: &Path) -> Self {
+        Self::Loop { dir: (target != Path::new(".")).then(|| target.to_string_lossy().into_owned()) }
+    }
+
     /// Whether projects have names here.
     pub(crate) fn is_by_name(&self) -> bool {
         matches!(self, Self::Ctl { .. })
@@ -73,6 +92,9 @@ impl Spelling {
                 push(&mut line, [form.verb]);
                 return words(line, form, word);
             }
+            (Command::Controller(form), _) => {
+                return words(self.controller(form.verb, word)?, form, word);
+            }
             (Command::Git(form), _) => {
                 let mut line = program("git", self.elsewhere(), word)?;
                 push(&mut line, [form.verb]);
@@ -91,7 +113,7 @@ impl Spelling {
     /// `peers-ctl --config-dir DIR VERB`.
     fn controller(&self, verb: &str, word: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         let mut line = "peers-ctl".to_owned();
-        if let Self::Ctl { config_dir: Some(dir), .. } = self {
+        if let Self::Ctl { config_dir: Some(dir), .. } | Self::Fleet { config_dir: Some(dir) } = self {
             push(&mut line, ["--config-dir".to_owned(), word(dir)?]);
         }
         push(&mut line, [verb]);
@@ -102,6 +124,7 @@ impl Spelling {
     fn elsewhere(&self) -> Option<&str> {
         match self {
             Self::Ctl { dir, .. } => Some(dir),
+            Self::Fleet { .. } => None,
             Self::Loop { dir } => dir.as_deref(),
         }
     }

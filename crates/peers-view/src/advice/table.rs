@@ -164,7 +164,12 @@ fn refused(facts: &Facts<'_>, base: Option<&Advice>) -> Option<Advice> {
         n => format!(" (and {} more)", n - 1),
     };
     let see = Step::from("see to what a start would refuse for (").run(Command::doctor()).say(" names it)");
-    let advice = Advice::new(Level::Act, "refused", format!("a start would refuse: {first}{more}")).then(see);
+    let advice = Advice::new(
+        Level::Act,
+        "refused",
+        format!("a start would refuse: {}{more}", facts.spelling.tell(first)),
+    )
+    .then(see);
     let later = base.map(|base| base.steps.clone()).unwrap_or_default();
     Some(later.into_iter().fold(advice, |advice, step| advice.then(step.spoken())))
 }

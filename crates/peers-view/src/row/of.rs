@@ -107,10 +107,10 @@ impl LoopRow {
 }
 
 impl LoopView {
-    /// The same for who has projects by name: what it asks is what its row asks, in the same words.
+    /// The same, which asks what its row asks.
     #[must_use]
-    pub fn told_by_name(self, row: &LoopRow) -> Self {
-        Self { attention: row.attention.clone(), by_name: true, ..self }
+    pub fn asking_as(self, row: &LoopRow) -> Self {
+        Self { attention: row.attention.clone(), ..self }
     }
 }
 

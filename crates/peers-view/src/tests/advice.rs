@@ -7,7 +7,7 @@ use peers_store::runs;
 
 use super::row::row;
 use super::{World, goal, name};
-use crate::Cause;
+use crate::{Cause, Spelling};
 
 /// What happened in a tick.
 type Change<'a> = &'a dyn Fn(&mut TickRecord);
@@ -260,7 +260,7 @@ fn a_command_goes_on_where_and_as_the_run_worked() {
     assert!(next.contains("(`peers report`)"), "{next}");
     assert!(next.ends_with("then `peers -C /data/apart run --max-usd 20.50`"), "{next}");
     let mut asked = world.asked(crate::Lock::Free);
-    asked.typed = Some("../repo".into());
+    asked.spelling = Spelling::Loop { dir: Some("../repo".into()) };
     let next = crate::LoopView::read(&mut world.disk(), &asked).attention.top.next.unwrap();
     assert!(next.contains("(`peers -C ../repo report`)"), "{next}");
 }

@@ -433,7 +433,7 @@ fn of_a_stuck_gate_the_command_is_told_and_its_whole_output_is_read_next() {
     assert_eq!(top.action.unwrap(), format!("less {log}, then peers-ctl start billing"));
     assert_eq!(top.why, "stuck:tests-pass: `cargo test`: 3 failed");
     // The same wherever it is asked for.
-    let view = world.view().told_by_name(&row(&world));
+    let view = world.view().asking_as(&row(&world));
     let step = format!(
         "read what it printed (`less {log}`) and help or change the goal, then `peers-ctl start billing`"
     );
@@ -648,9 +648,9 @@ fn a_name_or_path_that_cannot_be_typed_gives_no_command() {
     let world = stopped(StopReason::ParkedProof);
     let mut asked = asked(&world, Lock::Free);
     asked.spelling =
-        Some(Spelling::Ctl { name: "billing".into(), dir: "/srv/a\u{202e}b".into(), config_dir: None });
+        Spelling::Ctl { name: "billing".into(), dir: "/srv/a\u{202e}b".into(), config_dir: None };
     assert_eq!(LoopRow::read(&mut world.disk(), &asked).attention.top.action, None);
-    asked.spelling = Some(Spelling::Ctl { name: "b".into(), dir: "/srv/a b;c".into(), config_dir: None });
+    asked.spelling = Spelling::Ctl { name: "b".into(), dir: "/srv/a b;c".into(), config_dir: None };
     let action = LoopRow::read(&mut world.disk(), &asked).attention.top.action;
     assert_eq!(
         action.as_deref(),

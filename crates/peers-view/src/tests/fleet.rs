@@ -20,7 +20,7 @@ use crate::{
 fn named(world: &World, name: &str, held: bool) -> LoopRow {
     let path = format!("/srv/{name}");
     let mut asked = asked(world, if held { lock(world) } else { Lock::Free });
-    asked.spelling = Some(Spelling::Ctl { name: name.into(), dir: path.clone(), config_dir: None });
+    asked.spelling = Spelling::Ctl { name: name.into(), dir: path.clone(), config_dir: None };
     asked.listed = Listed { name: name.into(), path, ..Listed::default() };
     asked.bugs = Sourced::Fresh(Counts::default());
     LoopRow::read(&mut world.disk(), &asked)
@@ -110,7 +110,7 @@ fn rows() -> Vec<LoopRow> {
         }),
         ..Listed::default()
     };
-    gone.spelling = Some(Spelling::Ctl { name: EVIL.into(), dir: EVIL.into(), config_dir: None });
+    gone.spelling = Spelling::Ctl { name: EVIL.into(), dir: EVIL.into(), config_dir: None };
     gone.bugs = Sourced::Unreadable(EVIL.into());
     rows.push(LoopRow::read(&mut world.disk(), &gone));
     let mut world = World::running();

@@ -90,7 +90,7 @@ fn what_a_start_would_refuse_for_is_an_alert_and_comes_before_the_next_step() {
     asked.git = Sourced::Unreadable("x is gone".into());
     let view = LoopView::read(&mut world.disk(), &asked);
     let text = status_text(&view, Colour::Plain);
-    assert!(text.contains("alert:     `peers run` would refuse: x is gone; put it back\n"), "{text}");
+    assert!(text.contains("alert:     a start would refuse: x is gone; put it back\n"), "{text}");
     assert!(!text.contains("the repository cannot be read"), "said once: {text}");
     assert!(text.contains("next step: see to what a start would refuse for (`peers doctor` names it), then `peers run` goes on"), "{text}");
 }

@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::operator;
+use peers_model::command::Step;
 use peers_model::outcome::StopReason;
 use peers_model::record::OperatorOp;
 use peers_model::{RunRequest, exit};
@@ -166,7 +167,7 @@ impl Demo {
         };
         let report = peers_setup::init(&options, &cx.env)?;
         for note in report.notes {
-            cx.out.talk(&format!("note: {note}"));
+            cx.out.advise(Step::from("note: ").join(note));
         }
         self.operate(cx)
     }

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use clap::ValueEnum as _;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_setup::detect;
 use peers_sys::dir::SafeDir;
@@ -60,9 +61,9 @@ pub(super) fn found(args: &Args, cx: &Cx) -> Result<Args, CommandError> {
 }
 
 /// The command that sets this repository up without a question.
-pub(crate) fn command(cx: &Cx) -> String {
+pub(crate) fn command(cx: &Cx) -> Step {
     let test = tests(cx).unwrap_or_else(|| "make check".to_owned());
-    cx.out.pasteable(&format!("`peers init --test {} --task 'Fix ...' --yes`", term::quoted(&test)))
+    Step::text("`peers init --test {} --task {} --yes`", &[&test, "Fix ..."])
 }
 
 /// Asks on the terminal for what a new repository is set up with; `None` where the answers end early.

@@ -118,7 +118,7 @@ impl Output {
             )
             .hint("name its real path"));
         }
-        let refused = |what: &str, hint: &str| {
+        let refused = |what: &str, hint: &'static str| {
             Err(CommandError::new(exit::REFUSED, format!("{} {what}", shown(&path))).hint(hint))
         };
         let found = dir.stat(&name).map_err(|error| cannot(&path, &error))?.map(|stat| stat.kind);

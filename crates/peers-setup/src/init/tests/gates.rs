@@ -11,7 +11,7 @@ fn a_gate_of_the_command_line_is_laid_down_and_accepted() {
     let world = World::new();
     let repo = world.repo("repo");
     let report = world.try_init(&repo, tests_pass).unwrap();
-    assert_eq!(report.notes, ["goals.yaml has the gate `tests-pass`, which runs `make check`"]);
+    assert_eq!(report.notes, ["goals.yaml has the gate `tests-pass`, which runs `make check`".into()]);
     assert!(world.agrees(&repo));
     let goals = std::fs::read_to_string(repo.join(".peers/goals.yaml")).unwrap();
     assert!(goals.contains("    cmd: make check\n") && !goals.contains("placeholder"), "{goals}");
@@ -68,7 +68,11 @@ fn what_is_detected_becomes_gates_without_a_word_of_the_files() {
     let repo = world.repo("repo");
     std::fs::write(repo.join("go.mod"), "module x\n").unwrap();
     let report = world.try_init(&repo, |o| o.gates = Gates::Detected).unwrap();
-    assert!(report.notes[0].starts_with("goals.yaml has the gates `tests-pass`"), "{:?}", report.notes);
+    assert!(
+        report.notes[0].to_string().starts_with("goals.yaml has the gates `tests-pass`"),
+        "{:?}",
+        report.notes
+    );
     assert!(world.agrees(&repo));
     let goals = std::fs::read_to_string(repo.join(".peers/goals.yaml")).unwrap();
     assert!(goals.contains("\n  - id: tests-pass\n") && goals.contains("\n  - id: lint-clean\n"), "{goals}");
@@ -85,7 +89,10 @@ fn codex_is_pinned_to_its_own_model_where_the_configuration_is_new() {
     let repo = world.repo("repo");
     let report = world.init(&repo);
     assert_eq!(models(&repo), [None, Some("gpt-5-codex".to_owned())]);
-    assert!(report.notes[0].starts_with("codex is pinned to `gpt-5-codex`, the model in "), "{report:?}");
+    assert!(
+        report.notes[0].to_string().starts_with("codex is pinned to `gpt-5-codex`, the model in "),
+        "{report:?}"
+    );
     assert!(world.agrees(&repo));
 
     let given = world.repo("given");
@@ -100,5 +107,5 @@ fn codex_is_pinned_to_its_own_model_where_the_configuration_is_new() {
     git(&cloned, &["commit", "-q", "-m", "shared"]);
     let report = world.init(&cloned);
     assert_eq!(models(&cloned), [None, None]);
-    assert!(!report.notes.iter().any(|note| note.contains("pinned")), "{report:?}");
+    assert!(!report.notes.iter().map(ToString::to_string).any(|note| note.contains("pinned")), "{report:?}");
 }

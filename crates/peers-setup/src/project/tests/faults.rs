@@ -35,7 +35,10 @@ fn everywhere(prepare: impl Fn(&World) -> ProjectOptions, commits: &[&str], leas
                     assert_eq!(half, asked.target.exists(), "{place}: {error}");
                     assert!(!half || log(&asked.target) == [SCAFFOLD], "{place}");
                 }
-                assert!(!half || error.hint().unwrap().contains("same command again"), "{place}: {error}");
+                assert!(
+                    !half || error.hint().unwrap().to_string().contains("same command again"),
+                    "{place}: {error}"
+                );
             }
         }
         age(&world);
