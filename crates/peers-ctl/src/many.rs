@@ -23,7 +23,7 @@ pub(crate) struct Which {
     /// All projects
     #[arg(long)]
     all: bool,
-    /// Projects with this label; several must all fit
+    /// Projects with this label; repeat it to require several
     #[arg(long, value_name = "KEY[=VALUE]", value_parser = label)]
     label: Vec<(String, Option<String>)>,
     /// Projects in this state

@@ -18,18 +18,18 @@ use serde_json::json;
 
 use super::watch;
 
-/// Acknowledge what only a person can: a bug that is put off, a turn that weakened tests, a mended obstacle
+/// Acknowledge what only a person can: a deferred bug, a turn that weakened tests, an obstacle that is gone
 ///
 /// `bug:ID` lets a bug of severity high stay deferred, so that it no longer blocks; `weakening:TICK`
-/// takes back the warning that this turn got, so that the next weakening is a first one again;
-/// `blocked:PEER` says that what was in the way of this peer is gone, so that it has its turns again.
+/// withdraws the warning for this turn, so that the next weakening counts as the first; `blocked:PEER`
+/// says that this peer is not blocked any more, so that it gets turns again.
 ///
-/// The reason is recorded in the journal with your login name. While a loop runs, it takes this up before
-/// its next tick; while another command works here, such as `land`, the next run does.
+/// The reason is recorded in the journal with your login name. A running loop applies this before its next
+/// tick; if another command such as `land` is at work here, the next run applies it.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// What is acknowledged: `bug:ID`, `weakening:TICK` or `blocked:PEER`
+    /// What to acknowledge: `bug:ID`, `weakening:TICK` or `blocked:PEER`
     #[arg(value_name = "WHAT")]
     target: Target,
     /// Why

@@ -13,15 +13,15 @@ use serde_json::json;
 
 /// Run one built-in check
 ///
-/// Goals name checks by `check: NAME`; this is the same code by hand. A check reads commits and the
-/// record in the trusted store, writes nothing and starts nothing.
+/// Goals name checks by `check: NAME`; this runs the same code by hand. A check reads commits and the
+/// records in the trusted store. It writes nothing and starts nothing.
 ///
 /// Exit codes: 0 pass, 1 violated, 2 wrong use, 3 could not be measured.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(alias = "run-check")]
 pub(crate) struct Args {
-    /// The check; a word and a colon before its name are ignored
+    /// Name of the check; a word and a colon before it are ignored
     #[arg(required_unless_present = "list")]
     name: Option<String>,
     /// List the checks and their flags

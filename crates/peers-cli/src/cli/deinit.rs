@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// Also remove the trusted store, the cache and the backups
     #[arg(long)]
     purge: bool,
-    /// Remove nothing, say what would be removed
+    /// Print what would be removed; remove nothing
     #[arg(long)]
     dry_run: bool,
     /// Print the result as JSON

@@ -31,8 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Show, accept, restore and try goals and configuration
 ///
-/// `.peers/goals.yaml` and `.peers/config.yaml` are the operator's. A change halts a running loop until
-/// it is accepted or undone.
+/// `.peers/goals.yaml` and `.peers/config.yaml` belong to the operator. A change halts a running loop
+/// until it is accepted or undone.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -44,8 +44,8 @@ pub(crate) struct Args {
 enum What {
     /// Show what changed since goals and config were accepted; exit 1 if something did
     ///
-    /// Prints a patch for the top of the repository, as `git apply` and `patch -p1` take it, and below it what
-    /// the changes mean.
+    /// Prints a patch that `git apply` and `patch -p1` take at the top of the repository, then what the
+    /// changes mean.
     #[command(verbatim_doc_comment)]
     Diff {
         /// Print the result as JSON

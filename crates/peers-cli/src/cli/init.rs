@@ -29,26 +29,26 @@ use peers_sys::term::quoted;
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
-    /// Move what is there aside, with the history of its runs, and start over
+    /// Move the existing set-up and its run history aside, and start over
     #[arg(long, conflicts_with = "upgrade")]
     force: bool,
-    /// Complete what is there; configuration, goals, state and logs stay
+    /// Add what is missing; keep configuration, goals, state and logs
     #[arg(long)]
     upgrade: bool,
-    /// Write nothing, say what would be done
+    /// Print what would be done; write nothing
     #[arg(long)]
     dry_run: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Who calls the loop; with `hooks` and `sessions`, commits that appear while no turn runs are not the
+    /// What starts turns; with `hooks` and `sessions`, commits made between turns do not count as the
     /// operator's. `hooks` also writes `.peers/hooks/`
     #[arg(long, value_enum, value_name = "WHO")]
     driver: Option<Driver>,
-    /// With --driver=hooks: put our entry into the stop hooks of claude and codex, beside what is there
+    /// With --driver=hooks: add a stop hook to the user settings of claude and codex; existing hooks are kept
     #[arg(long, conflicts_with = "uninstall")]
     install: bool,
-    /// Take our entries out of the stop hooks of claude and codex, and do nothing else
+    /// Remove these stop hooks from the user settings of claude and codex; do nothing else
     #[arg(long, conflicts_with_all = ["force", "upgrade"])]
     uninstall: bool,
     /// Ignore `.peers/` in `.git/info/exclude`, without a commit
@@ -57,14 +57,14 @@ pub(crate) struct Args {
     /// Write a goal that runs the tests with CMD, in place of the placeholder
     #[arg(long, value_name = "CMD", conflicts_with_all = ["upgrade", "uninstall"])]
     test: Option<String>,
-    /// Write the goals that `peers goals detect` proposes instead; exit 1, with nothing written, if it finds none
+    /// Write the gates that `peers goals detect` proposes; if it finds none, write nothing and exit 1
     #[arg(long, conflicts_with_all = ["test", "upgrade", "uninstall"])]
     detect: bool,
-    /// Write TASK.md, which every prompt names, and commit it: this text, or that of the file
+    /// Write and commit TASK.md with this text, or the text of this file; every prompt names it
     #[arg(long, value_name = "TEXT|FILE", value_hint = clap::ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["upgrade", "uninstall"])]
     task: Option<String>,
-    /// Choose the agents that take turns; of one alone there are two [default: claude,codex]
+    /// Choose the agents that take turns; a single agent becomes two peers [default: claude,codex]
     #[arg(long, value_enum, value_name = "A,B", value_delimiter = ',', conflicts_with_all = ["upgrade", "uninstall"])]
     agents: Vec<Agent>,
     /// Ask nothing: take the agents that are installed and the test command that is detected, unless given
@@ -73,10 +73,10 @@ pub(crate) struct Args {
     /// Set the model of all peers, or of those whose name or tool is PEER
     #[arg(long, value_name = "[PEER=]MODEL", conflicts_with = "upgrade")]
     peer_model: Vec<String>,
-    /// Set how hard they think, likewise
+    /// Set the reasoning level of all peers, or of those whose name or tool is PEER
     #[arg(long, value_name = "[PEER=]LEVEL", conflicts_with = "upgrade")]
     peer_reasoning: Vec<String>,
-    /// Set whose service they use, likewise
+    /// Set the provider of all peers, or of those whose name or tool is PEER
     #[arg(long, value_name = "[PEER=]PROVIDER", conflicts_with = "upgrade")]
     peer_provider: Vec<String>,
 }

@@ -20,23 +20,23 @@ use serde_json::{Value, json};
 
 use crate::live::{self, Live};
 
-/// Take the newest run with a branch of its own into another branch
+/// Merge the newest run that has a branch of its own into another branch
 ///
 /// The merged tree is made outside of the repository, every hard gate runs on it in a clean checkout,
 /// and only then the branch moves, by compare-and-swap. A red gate or a conflict moves nothing (exit
 /// code 1); a branch that moved meanwhile, or that is checked out with uncommitted changes, is refused
-/// (exit code 4). Only the gates are asked: a run that did not end complete is landed as well, and what
-/// it lacks is said.
+/// (exit code 4). Only gates decide: a run that did not end complete can be landed too, and what it lacks
+/// is printed.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The branch that gets the work; by default the one that the run started from
     #[arg(long, value_name = "BRANCH")]
     into: Option<String>,
-    /// As one commit
+    /// Land as one commit
     #[arg(long)]
     squash: bool,
-    /// Move nothing, print title and body of a pull request
+    /// Print title and body of a pull request; move nothing
     #[arg(long)]
     pr: bool,
     /// With --pr: let `gh` open it there; the run's branch must have been pushed

@@ -21,17 +21,17 @@ const WIDTH: usize = 100;
 
 /// Show the next prompt, its size by block and what a turn costs; send nothing
 ///
-/// Composes what the peer whose turn it is would be told now, and writes nothing: no turn begins, no
-/// message counts as delivered. It works beside a running loop. Gates are not run: the prompt has their
-/// last answers, and a note names those that a loop would ask first. What a turn costs is the median of
-/// the last 10 turns of this peer, as far as its tool told; "at least" where it told a part.
+/// Composes the prompt that the next peer would get now, and writes nothing: no turn begins, no message
+/// counts as delivered. It works beside a running loop. Gates are not run: the prompt has their last
+/// results, and a note names those that a loop would run first. The cost of a turn is the median of this
+/// peer's last 10 turns, as its tool reported it; "at least" if it reported only a part.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Compose for this peer, whoever has the turn
+    /// Compose for this peer instead of the next one
     #[arg(long, value_name = "PEER")]
     peer: Option<String>,
-    /// Print the prompt alone, all of it; with --json as `text`
+    /// Print only the prompt, in full; with --json, as `text`
     #[arg(long)]
     full: bool,
     /// Print the result as JSON

@@ -9,7 +9,7 @@ use peers_store::layout::peers;
 use peers_store::{Area, Disk};
 use peers_view::{Report, Spelling, report_json, report_markdown};
 
-/// Tell what the loop did, as Markdown
+/// Report what the loop did, as Markdown
 ///
 /// The report goes to standard output and to `.peers/REPORT.md`. Exit codes: 0, or 1 before the first
 /// run (then no file is written), or 3 when the journal cannot be read.

@@ -26,10 +26,11 @@ use crate::live::Live;
 
 /// Run the loop until a stop reason
 ///
-/// Everything is checked before anything is started, and all problems are reported at once. The gates are
-/// tried in a clean checkout before the first turn. Then peers take turns, gates run after each, and the
-/// loop stops when everything is proved, a limit is reached or a person is needed. The last line on standard output is `Stopped: <reason>`; progress goes
-/// to standard error. Ctrl-C ends the running turn and stops; twice stops at once.
+/// Checks everything before it starts anything, and reports all problems at once. The gates are tried in a
+/// clean checkout before the first turn. Then peers take turns, gates run after each turn, and the loop stops
+/// when everything is proved, a limit is reached or a person is needed. The last line on standard output is
+/// `Stopped: <reason>`; progress goes to standard error. Ctrl-C ends the running turn and stops; pressed
+/// twice, it stops at once.
 ///
 /// There is no sandbox in this version: agents and gates run as you.
 #[derive(Debug, clap::Args)]
@@ -53,7 +54,7 @@ pub(crate) struct Args {
 pub(crate) struct Common {
     #[command(flatten)]
     run: RunArgs,
-    /// Put everything back after each turn; what a turn did is kept (`peers salvage list`)
+    /// Undo each turn afterwards; its work is kept (`peers salvage list`)
     #[arg(long)]
     dry_run: bool,
     /// Show the last lines that each peer printed

@@ -28,7 +28,7 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Fold the journal anew and write snapshot, state.json and mirror
+    /// Fold the journal again and write snapshot, state.json and mirror
     Rebuild {
         /// Print the result as JSON
         #[arg(long)]

@@ -30,10 +30,10 @@ const SETTLING: Duration = Duration::from_secs(5);
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Kill the running turn instead of letting the agent end it; what it did is kept
+    /// Kill the running turn at once; its work is kept
     #[arg(long, conflicts_with = "after_tick")]
     now: bool,
-    /// Let the running turn and its gates finish first; does not wait for that
+    /// Let the running turn and its gates finish; return without waiting
     #[arg(long)]
     after_tick: bool,
     /// Print the result as JSON

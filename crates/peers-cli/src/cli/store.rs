@@ -25,10 +25,10 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Give a repository that was moved the store that it had at OLD-PATH
+    /// Reconnect a moved repository to the store that it had at OLD-PATH
     ///
-    /// The store is found by the path that the repository had. It is refused when another repository
-    /// still is there.
+    /// The store is found by the path that the repository had. Refused if another repository is at that
+    /// path now.
     #[command(verbatim_doc_comment)]
     Attach {
         /// Where the repository was

@@ -18,21 +18,21 @@ const MESSAGE_WAIT: Duration = Duration::from_secs(5);
 
 /// Run the loop for one turn
 ///
-/// The same as `run --max-ticks 1`. Called from inside a turn of the same project it ends at once and says
-/// nothing, so that no agent and no hook of it starts a loop within the loop.
+/// The same as `run --max-ticks 1`. Called inside a turn of the same project, it exits at once and prints
+/// nothing, so that an agent or its hook cannot start a loop within the loop.
 ///
-/// With `--after PEER` the turn of that peer ran outside, in a terminal say: what it committed since the loop
-/// last looked is taken in as its turn first, and then the next peer has one. An agent's own stop hook calls
-/// it so (`peers init --driver=hooks`). It ends at once, and says nothing on standard output, in three cases:
-/// no new commit that names the peer hands over; the hook's message names a directory outside of the project;
-/// another loop is at work, which sees the commits itself.
+/// `--after PEER` is for a turn that ran outside of the loop, in a terminal for example: what PEER
+/// committed since the last tick is recorded as its turn, then the next peer takes one. An agent's own
+/// stop hook calls it (`peers init --driver=hooks`). It exits at once, with nothing on standard output, if
+/// no new commit of PEER hands over, if the hook's message names a directory outside of the project, or if
+/// another loop is running, which sees the commits itself.
 ///
-/// Nobody watched that turn, so reviews in it, and what it says of bugs that others reported or fixed, do not
-/// count; the gates judge its work as any other.
+/// That turn ran unwatched: its reviews and what it says about other peers' bugs do not count. Gates judge
+/// its work like any other.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Take in first what this peer did outside of the loop; its name, or that of its tool
+    /// First record the turn that this peer, or the peer with this tool, took outside of the loop
     #[arg(long, value_name = "PEER", conflicts_with_all = ["branch", "worktree", "dry_run"])]
     after: Option<String>,
     #[command(flatten)]

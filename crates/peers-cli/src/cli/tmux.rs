@@ -15,14 +15,14 @@ use peers_run::tmux;
 use peers_sys::spawn::resolve_program;
 use peers_sys::{env, term};
 
-/// Open a terminal for each agent in a session of tmux, beside what happens
+/// Open a tmux session with a terminal for each agent and a view of the loop
 ///
-/// One window for each peer, in which its tool goes on with its last session (`claude --continue`, `codex
+/// One window for each peer, in which its tool continues its last session (`claude --continue`, `codex
 /// resume --last`, `opencode --continue`; another tool: a shell), and a window with `peers watch` and the
-/// messages to each peer. These are your own sessions: what is said there is no turn of a loop.
+/// messages to each peer. These are your own sessions: nothing that is said there is a turn of a loop.
 ///
-/// Nothing is started from a `config.yaml` that is not what was accepted: `up` exits 5, as `peers run` does.
-/// Where tmux or the program of a peer is missing it exits 6, and makes no session.
+/// `up` starts nothing and exits 5 if `config.yaml` is not what was accepted, and 6 if tmux or the program of
+/// a peer is missing.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -35,11 +35,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Start the session `peers-<directory>`; exit 4 if it is there
+    /// Start the session `peers-<directory>`; exit 4 if it exists
     Up,
-    /// End the session, with all that runs in it; exit 1 if there is none
+    /// End the session and everything that runs in it; exit 1 if there is none
     Down,
-    /// Look at the session; exit 1 if there is none
+    /// Attach to the session; exit 1 if there is none
     Attach,
 }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 
 /// Set a run's branch back to the commit that the run began at
 ///
-/// What is there is kept first; `peers salvage list` shows it. Refused while a loop runs, and when the
+/// The current state is kept first; `peers salvage list` shows it. Refused while a loop runs, and if the
 /// branch holds commits that the run did not make.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]

@@ -31,18 +31,16 @@ const SHOWN: usize = 10;
 
 /// Run the hard goals once, and then `verify.commands`
 ///
-/// No peer runs, reviews are not asked for, and neither lock nor state plays a part: it works beside a
-/// running loop. The result goes to standard output, to `.peers/VERIFY.md` and to the files that are asked
-/// for. The same verdicts on the same tree give the same bytes: times are left out unless `--timings` asks
-/// for them, and standard error tells them anyway.
+/// Starts no peer and asks for no review. It needs no lock, so it works beside a running loop. The result
+/// goes to standard output, to `.peers/VERIFY.md` and to the files that options name. The same verdicts on
+/// the same tree give the same bytes: times are on standard error, and in reports only with `--timings`.
 ///
-/// The files are removed before anything else, so that no refusal, error or signal leaves an older report
-/// in the place of this one. With `--only` it is no whole verification: every report says so, and
-/// `.peers/VERIFY.md` is left as it is.
+/// Older report files are removed first, so that a refusal, an error or a signal leaves no stale report.
+/// With `--only` every report says that it is partial, and `.peers/VERIFY.md` is not written.
 ///
-/// What is judged are the accepted goals, and these stand in the trusted store of this machine. A fresh
-/// clone, as in CI, has none: there `--accept-digest` names what was accepted, by the digest that
-/// `peers info` prints where it was.
+/// Only accepted goals are judged, and the trusted store of this machine says what was accepted. A fresh
+/// clone, as in CI, has no store: there, pass `--accept-digest` with the digest that `peers info` prints
+/// where the goals were accepted.
 ///
 /// Exit codes: 0 all green, 1 something red or nothing to check, 3 something could not be judged, or an
 /// error in goals or config, 5 goals or config are not what was accepted, or a gate changed a setting of a
@@ -51,37 +49,37 @@ const SHOWN: usize = 10;
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
-    /// Run this goal or command alone, and the goals that it needs; may be repeated
+    /// Run only this goal or command, and the goals it needs; may be repeated
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
     /// Run the hard goals in a clean checkout of HEAD, as the proof before `complete` does
     #[arg(long)]
     pristine: bool,
-    /// Run every gate; take no green answer that was kept (`cacheable`), and drop those that it refutes
+    /// Run every gate: ignore cached green results (`cacheable`), and drop those that prove wrong
     #[arg(long)]
     fresh: bool,
     /// Leave `.peers/VERIFY.md` as it is
     #[arg(long)]
     no_write: bool,
-    /// Nothing to check is fine
+    /// Exit 0 if there is nothing to check
     #[arg(long)]
     allow_empty: bool,
-    /// What goes to standard output
+    /// Format of standard output
     #[arg(long, value_name = "FORMAT", default_value = "markdown")]
     format: Format,
     /// Print the result as JSON; the same as `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Write a JUnit XML report to FILE, too
+    /// Also write a JUnit XML report to FILE
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write a SARIF 2.1.0 log to FILE, too
+    /// Also write a SARIF 2.1.0 log to FILE
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
-    /// Put times and durations into the reports
+    /// Include times and durations in the reports
     #[arg(long)]
     timings: bool,
-    /// Without a trusted store: goals and config are accepted if this is their digest
+    /// For machines without the trusted store: accept goals and config that have this digest
     #[arg(long, value_name = "SHA256")]
     accept_digest: Option<String>,
 }

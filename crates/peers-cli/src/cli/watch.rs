@@ -21,23 +21,22 @@ const ARCHIVE: &str = "archive/";
 /// Most pairs of sender and receiver that are looked at.
 const PAIRS: usize = 1000;
 
-/// Follow what happens, or the messages for one peer
+/// Print what happens as it happens, or the messages for one peer
 ///
-/// Without a name every new record of the journal is printed, decoded. With a name the messages are
-/// that peers send it by file (`comm: hybrid`): those that were delivered and archived, then those that
-/// wait. Ctrl-C ends it.
+/// Prints every new record of the journal. With a peer's name, prints the messages that peers send it by
+/// file (`comm: hybrid`): those delivered, then those that wait. Ctrl-C ends it.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The peer whose messages are printed
     receiver: Option<String>,
-    /// Look every S seconds
+    /// Poll every S seconds
     #[arg(long, value_name = "S", default_value = "1.0", value_parser = seconds)]
     poll_s: Duration,
     /// Begin N records before the end
     #[arg(long, value_name = "N", default_value_t = 10)]
     lines: usize,
-    /// Print what is there and end
+    /// Print what exists and exit
     #[arg(long)]
     once: bool,
     /// Print one JSON object per line

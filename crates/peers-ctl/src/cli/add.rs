@@ -21,7 +21,7 @@ use crate::ctl::{Ctl, failed};
 pub(crate) struct Args {
     /// The top of the repository
     path: PathBuf,
-    /// What to call it [default: the name of its directory]
+    /// Name of the project [default: the name of its directory]
     #[arg(long)]
     name: Option<String>,
     /// A label to select it by; repeatable

@@ -32,18 +32,18 @@ enum What {
     Raise(Raise),
 }
 
-/// Set caps over those of the configuration, for a time
+/// Set caps that override those of the configuration for a time
 ///
-/// A value with a plus is added to the cap that holds now, or, where there is none, to what is spent. All of
-/// them count over all runs. A running loop takes it up before its next turn. What is set here holds over the
-/// --max-usd of an earlier start too, also where `restart` and `resume --start` repeat that. After --for the
-/// caps that were there before hold again.
+/// A value with a plus is added to the current cap, or, without one, to what is spent. All caps count over
+/// all runs. A running loop applies them before its next turn. They also override the --max-usd of an
+/// earlier start, even if `restart` or `resume --start` repeats it. After --for the earlier caps apply
+/// again.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Raise {
     #[command(flatten)]
     which: Which,
-    #[arg(help = lasting!("Run time of peers and gates, with a plus so much more"))]
+    #[arg(help = lasting!("Run time of peers and gates; with a plus, so much more"))]
     #[arg(long, value_name = "[+]DURATION", value_parser = super::start::runtime_cap)]
     runtime: Option<Amount>,
     /// Ticks over all runs: 300, +50; the --max-ticks of a start is another cap, which counts anew in each run
@@ -55,7 +55,7 @@ pub(crate) struct Raise {
     /// US dollars: 20, +5
     #[arg(long, value_name = "[+]X", value_parser = money)]
     usd: Option<Amount>,
-    #[arg(help = lasting!("For so long; `never` ends it never"))]
+    #[arg(help = lasting!("How long it applies; `never` for no end"))]
     #[arg(long = "for", value_name = "DURATION", default_value = "24h", value_parser = expiry)]
     span: Expiry,
 }

@@ -15,20 +15,19 @@ use peers_view::{
 
 use crate::ctl::{Ctl, failed};
 
-/// Put loops, or single runs of them, side by side
+/// Compare loops, or single runs of them, side by side
 ///
 /// `NAME` is a whole loop, `NAME@RUN` one run of it (the beginning of its id is enough), a pattern the median
 /// of all that it matches. What differs from the first is told with it.
 ///
-/// `wasted` is how long the turns took that failed. `clean` is how many ticks at the end, of a run those of its
-/// own alone, succeeded with a change or a review and reported no bug that stands against the goals; one that
-/// fails or reports such a bug begins the count anew.
+/// `wasted` is the duration of failed turns. `clean` counts the last ticks in a row, of a run only its own, that
+/// succeeded with a change or a review and reported no bug that stands against the goals.
 ///
-/// Exit codes: 0, or 3 where fewer than two can be found and read, or 7 where one is left out.
+/// Exit codes: 0, or 3 if fewer than two can be found and read, or 7 if one is left out.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// At least two
+    /// Two or more
     #[arg(value_name = "NAME[@RUN]", required = true, num_args = 1..)]
     what: Vec<String>,
     /// Print it as CSV; `true` below `NAME (at least)` means that NAME may have used more than the value

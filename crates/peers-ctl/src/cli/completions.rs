@@ -17,7 +17,7 @@ const ASKED: &str = "COMPLETE";
 
 /// Print a completion script for a shell
 ///
-/// The script asks peers-ctl while you type, so names of projects are those of the registry.
+/// The script asks peers-ctl while you type, so that it completes the names of registered projects.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

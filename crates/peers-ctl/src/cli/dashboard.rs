@@ -21,24 +21,24 @@ use crate::board::{self, Board, Looked};
 use crate::ctl::{Ctl, failed};
 use crate::many::{OR_ALL, Which};
 
-/// Show what all loops do, and which of them need somebody
+/// Show what all loops do, and which of them need you
 ///
-/// All of them where none is named. The most urgent first, each with why and with the command that comes next.
-/// GATES is how many gates are green of all, then the same of reviews (`2/3 0/1`). With --live it is drawn anew
-/// until Ctrl-C; with --json each frame is one line then.
+/// All of them if none is named, the most urgent first, each with why and with the next command. GATES
+/// counts green gates of all gates, then the same for reviews (`2/3 0/1`). With --live it is redrawn until
+/// Ctrl-C; with --json each frame is one line then.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Draw it anew until Ctrl-C
+    /// Redraw it until Ctrl-C
     #[arg(long)]
     live: bool,
-    /// Look every S seconds
+    /// Poll every S seconds
     #[arg(long, value_name = "S", default_value = "2.0", value_parser = seconds, requires = "live")]
     refresh_s: Duration,
-    /// End after N frames; a picture in which nothing changed is drawn every ten seconds alone
+    /// Exit after N frames; an unchanged picture is redrawn only every ten seconds
     #[arg(long, value_name = "N", requires = "live", value_parser = clap::value_parser!(u64).range(1..))]
     frames: Option<u64>,
     /// Show one project in more detail

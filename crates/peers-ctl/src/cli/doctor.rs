@@ -18,18 +18,19 @@ use crate::many::Which;
 /// What is said of names.
 const IMPLIED: &str = "Projects by name; `*` and `?` match several [default: that of this directory, or the only one, if there is one]";
 
-/// Look whether this machine and the projects can run loops, with what mends each finding
+/// Check whether this machine and the projects can run loops; each finding says what fixes it
 ///
-/// This machine and the registry, and the projects that are meant, as `peers doctor` looks at them. Nothing is changed without --fix, and nothing is spent without --live.
+/// Checks this machine, the registry, and the selected projects as `peers doctor` does. Changes nothing
+/// without --fix, and spends nothing without --live.
 ///
-/// Exit codes: 0 when nothing is wrong, else that of the first error.
+/// Exit codes: 0 if nothing is wrong, else that of the first error.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(IMPLIED)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Do what is safe to do: narrow permissions, end what dead runs left, clear what a start left half done
+    /// Do what is safe: narrow permissions, end leftovers of dead runs, clear half-done starts
     #[arg(long)]
     fix: bool,
     /// Ask each peer of the projects for one word; this costs what a short turn costs

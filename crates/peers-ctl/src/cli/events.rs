@@ -27,8 +27,8 @@ const TOGETHER: usize = 10_000;
 
 /// Print what happens in all loops, in one stream
 ///
-/// Records of the journals, states that turned out to be others, and, while it follows, what loops come to need.
-/// How things stand now is what `peers-ctl list --wide` says. With --json one object per line.
+/// Prints journal records and state changes, and, with --follow, what loops come to need. `peers-ctl list
+/// --wide` shows the current state. With --json, one object per line.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Begin N records before the end of each journal
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     lines: usize,
-    /// Go on until Ctrl-C
+    /// Continue until Ctrl-C
     #[arg(short, long)]
     follow: bool,
 }

@@ -17,17 +17,16 @@ use crate::many::{OR_ALL, Which};
 
 /// List the projects
 ///
-/// All of them where none is named. Looks at each first: whether its loop runs is asked of the lock in its
-/// trusted store. With --wide, GATES is how many gates are green of all, then the same of reviews (`2/3 0/1`).
-/// --wide is for people: --json is the same with it, and `peers-ctl dashboard --json` has the
-/// rest.
+/// All of them if none is named. Looks at each first: the lock in its trusted store says whether its loop
+/// runs. With --wide, GATES counts green gates of all gates, then the same for reviews (`2/3 0/1`).
+/// --wide changes nothing in --json; `peers-ctl dashboard --json` has the rest.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Show what each did, what it cost, and what it needs
+    /// Also show what each did, what it cost, and what it needs
     #[arg(long)]
     wide: bool,
     /// Sort by this
@@ -43,7 +42,7 @@ enum Sort {
     State,
     /// The last start or stop, newest first; with --wide the newest record of the journal
     Changed,
-    /// What needs somebody first; for --wide without --json
+    /// The most urgent first; for --wide without --json
     Attention,
 }
 

@@ -17,9 +17,9 @@ use crate::board::Board;
 use crate::ctl::{Ctl, failed};
 use crate::many::Which;
 
-/// Print what loops wrote, or what a peer printed in one tick
+/// Print the log of a loop, or what a peer printed in one tick
 ///
-/// Without --tick it is the log of the loop itself: what it said of its turns, and why it did not start.
+/// Without --tick, prints the log of the loop itself: what it said about its turns, and why it did not start.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -28,16 +28,16 @@ pub(crate) struct Args {
     /// The last N lines
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     lines: u32,
-    /// Only what this run wrote
+    /// Only the log of this run
     #[arg(long, value_name = "RUN", conflicts_with = "tick")]
     run: Option<String>,
     /// What was printed in this tick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     tick: Option<u64>,
-    /// By this peer; else by the one whose tick it was
+    /// Printed by this peer instead of the one whose tick it was
     #[arg(long, value_name = "PEER", requires = "tick")]
     peer: Option<String>,
-    /// What it printed to standard error
+    /// Its standard error
     #[arg(long, requires = "tick")]
     stderr: bool,
 }

@@ -8,7 +8,7 @@ use peers_model::exit;
 
 use crate::ctl::Ctl;
 
-/// Print the manual page, of a command where one is named
+/// Print the manual page, or that of one command
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The command, with those below it: `registry check`

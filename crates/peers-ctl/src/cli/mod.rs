@@ -85,12 +85,12 @@ const OF_ONE_LOOP: &[&str] = &[
 
 /// Run many loops of `peers` on many repositories
 ///
-/// There is no daemon. A loop runs in the background as a process of its own and writes what it does into the
-/// trusted store of its repository; this command reads that, and keeps a registry of which repositories there
-/// are. Everything it says was looked at, not remembered.
+/// There is no daemon. Each loop runs in the background as its own process and writes what it does into the
+/// trusted store of its repository. This command reads these stores and keeps a registry of projects. Whatever
+/// it prints, it checked just now.
 ///
-/// Start with `peers-ctl new PATH` in a repository of yours, then `peers-ctl start`, then `peers-ctl status`.
-/// Where one project fits, its name can be left out: that of the current directory, or the only one.
+/// Start with `peers-ctl new PATH` in one of your repositories, then `peers-ctl start`, then `peers-ctl status`.
+/// The name of the project in the current directory, or of the only project, can be left out.
 #[derive(Debug, Parser)]
 #[command(verbatim_doc_comment)]
 #[command(name = "peers-ctl", version, arg_required_else_help = true, disable_help_subcommand = true)]
@@ -111,16 +111,16 @@ struct Global {
     /// Print the result as JSON
     #[arg(long, global = true)]
     json: bool,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long, global = true)]
     quiet: bool,
-    /// Log what is done to standard error
+    /// Log each step to standard error
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     verbose: bool,
     /// Colour the output
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     color: When,
-    /// Take the registry as it is, without looking at the projects
+    /// Trust the registry; do not look at the projects
     #[arg(long, global = true)]
     no_reconcile: bool,
     #[arg(help = lasting!("Wait up to DURATION for another controller that is about the same project"))]
@@ -130,9 +130,9 @@ struct Global {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum When {
-    /// On a terminal that can
+    /// On a terminal that supports it
     Auto,
-    /// Also into a pipe
+    /// Always, also into a pipe
     Always,
     /// Never
     Never,

@@ -31,33 +31,33 @@ use serde_json::json;
 use super::add;
 use crate::ctl::{Ctl, failed, here};
 
-/// Make a directory a project, set it up and register it
+/// Set up a directory as a project and register it
 ///
-/// PATH with a slash, `.`, `..` or `~` is taken as it stands; a bare word lies below the projects root
-/// (`$PEERS_PROJECTS_ROOT`). A directory that is not there is made, with a repository in it. A repository with a
-/// history stays as it is, but for the ignore line of `.peers/`. Where it
-/// fails half-way it says so, and the same command goes on from there.
-/// Without PATH, on a terminal, the few things that matter are asked.
-/// A bare word that also names a directory here is asked about, and refused where there is no terminal.
+/// A PATH with a slash, `.`, `..` or `~` is used as it is; a bare word names a directory below the projects
+/// root (`$PEERS_PROJECTS_ROOT`). A missing directory is created, with a repository in it. An existing
+/// repository is not changed, except for the line that ignores `.peers/`. If it fails half-way, it says so,
+/// and the same command completes it.
+/// Without PATH, on a terminal, it asks for the few things that matter.
+/// If a bare word also names a directory here, it asks which one is meant; without a terminal it refuses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
-    /// The top of the repository, there already or to be made
+    /// The top of the repository; created if it does not exist
     path: Option<PathBuf>,
-    /// What to call it [default: the name of its directory]
+    /// Name of the project [default: the name of its directory]
     #[arg(long)]
     name: Option<String>,
-    /// Have the goals ask that CMD, which runs the tests, ends well, in place of the placeholder
+    /// Add a gate that runs CMD and requires exit code 0, in place of the placeholder
     #[arg(long, value_name = "CMD")]
     test: Option<String>,
-    /// The same for what `peers goals detect` proposes; exit 1, with nothing written, if that is nothing
+    /// Add the gates that `peers goals detect` proposes; if it finds none, write nothing and exit 1
     #[arg(long, conflicts_with = "test")]
     detect: bool,
-    /// Start the loop then
+    /// Then start the loop
     #[arg(long)]
     start: bool,
-    /// Write SPEC.md: this text, or that of the file; for a project without a history
+    /// Write SPEC.md with this text, or the text of this file; for a project without a history
     #[arg(long, value_name = "TEXT|FILE", value_hint = clap::ValueHint::FilePath)]
     spec: Option<String>,
     /// A file with a plan, for the mode `implement` (no mode is in this version)
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     /// Modes (no mode is in this version)
     #[arg(long, value_name = "A,B")]
     modes: Option<String>,
-    /// What it will be written in, where nothing that is there says it
+    /// Language of the project, if no file in it says so
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     lang: Option<Lang>,
     /// Who calls the loop
@@ -75,19 +75,19 @@ pub(crate) struct Args {
     /// Write the model of all peers into the configuration, or of those whose name or tool is PEER
     #[arg(long, value_name = "[PEER=]MODEL")]
     peer_model: Vec<String>,
-    /// The same for how hard they think
+    /// The same for the reasoning level
     #[arg(long, value_name = "[PEER=]LEVEL")]
     peer_reasoning: Vec<String>,
-    /// The same for whose service they use
+    /// The same for the provider
     #[arg(long, value_name = "[PEER=]PROVIDER")]
     peer_provider: Vec<String>,
-    /// Also take a directory with files and without a commit: all of them become the first one
+    /// Accept a directory that has files and no commit: its files become the first commit
     #[arg(long)]
     into_nonempty: bool,
-    /// Move a control directory that is there aside, with the history of its runs, and start over
+    /// Move an existing control directory and its run history aside, and start over
     #[arg(long)]
     overwrite_peers: bool,
-    /// Let a project of this name give way that does not run
+    /// Replace the project of this name if it does not run
     #[arg(long)]
     replace_registration: bool,
     /// A label to select it by; repeatable

@@ -31,21 +31,20 @@ const TEXT: usize = 200;
 
 /// Watch what the agent of the running turn says and does
 ///
-/// Its output is decoded as the loop decodes it: what it writes, which tools it uses, what it spends. Ctrl-C ends
-/// it, and so does the end of the run; where no loop runs the newest turn is shown. Nothing of it is a fact: it is
-/// what the agent says.
+/// Decodes its output as the loop does: what it writes, which tools it uses, what it spends. Ends with the
+/// run, or by Ctrl-C; if no loop runs, it shows the newest turn. These are the agent's words, not facts.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Of this tick
+    /// Show this tick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     tick: Option<u64>,
     /// Begin N events before the end
     #[arg(long, value_name = "N", default_value_t = 50)]
     last: usize,
-    /// Print what is there and end
+    /// Print what exists and exit
     #[arg(long)]
     no_follow: bool,
 }

@@ -14,7 +14,7 @@ use crate::many::{OR_ALL, Which};
 
 /// Remove old logs of projects that do not run
 ///
-/// Also those of projects that are no longer registered. Repositories and their stores are left alone.
+/// Includes those of projects that are no longer registered. Repositories and their stores are not touched.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]

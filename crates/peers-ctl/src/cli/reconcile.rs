@@ -9,9 +9,10 @@ use serde_json::json;
 use crate::ctl::{Ctl, failed};
 use crate::many::{OR_ALL, Which};
 
-/// Bring the registry up to what can be seen, and print what changed
+/// Update the registry to the actual state of all loops, and print what changed
 ///
-/// `list`, `status`, `dashboard` and others do the same by themselves. A run that died has what it left ended.
+/// `list`, `status`, `dashboard` and others do the same by themselves. Leftover processes of a run
+/// that died are ended.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]

@@ -16,7 +16,7 @@ use crate::ctl::{Ctl, failed};
 /// Most logs that are looked at.
 const FILES: usize = 10_000;
 
-/// Look the registry through, or go back to a copy of it
+/// Check the registry, or restore a copy of it
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -25,20 +25,19 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Check the file, and list the copies that there are; exit 1 where something in it is wrong, 3 where it cannot
-    /// be read at all
+    /// Check the file and list its copies; exit 1 if something in it is wrong, 3 if it cannot be read
     Check,
-    /// Put a copy in the place of the registry; what was there becomes the newest copy
+    /// Replace the registry by a copy; the current one becomes the newest copy
     ///
-    /// What comes back, what goes, and how much older the copy is are told first. Exit codes: 0, or 1 where there
-    /// is no such copy or the answer is no, or 3 where the copy cannot be read, or 5 where nobody can be asked and
-    /// --yes was not given.
+    /// First prints which projects come back, which go, and how much older the copy is. Exit codes: 0, or
+    /// 1 if there is no such copy or the answer is no, or 3 if the copy cannot be read, or 5 without a
+    /// terminal and without --yes.
     #[command(verbatim_doc_comment)]
     Restore {
         /// Which copy; 1 is the newest [default: the newest that can be read]
         #[arg(value_name = "N", verbatim_doc_comment)]
         number: Option<usize>,
-        /// Do it without being asked
+        /// Do not ask
         #[arg(long)]
         yes: bool,
     },

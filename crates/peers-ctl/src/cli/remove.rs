@@ -10,14 +10,14 @@ use crate::many::{Done, Which, each};
 
 /// Take projects out of the registry
 ///
-/// The repository, its `.peers/` and its trusted store stay as they are; `peers-ctl add` brings it back.
-/// One whose loop runs is refused, and so is one of which nobody knows whether it does.
+/// The repository, its `.peers/` and its trusted store are not touched; `peers-ctl add` registers it again.
+/// Refused for a project whose loop runs, or may run.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Also where a loop runs, or nobody knows; the loop goes on
+    /// Even if its loop runs or may run; the loop continues
     #[arg(long)]
     force: bool,
     /// Remove its logs too

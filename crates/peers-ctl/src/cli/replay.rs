@@ -34,19 +34,19 @@ pub(crate) struct Args {
     /// Up to this tick
     #[arg(long, value_name = "M")]
     to_tick: Option<u64>,
-    /// Those of this peer
+    /// Only those of this peer
     #[arg(long, value_name = "PEER")]
     peer: Option<PeerName>,
-    /// Those whose process ended so
+    /// Only those whose process ended so
     #[arg(long, value_name = "CLASS", value_parser = PossibleValuesParser::new(CLASSIFICATIONS))]
     class: Option<String>,
-    /// Those that failed
+    /// Only those that failed
     #[arg(long)]
     failed: bool,
-    /// With the prompts as they were sent
+    /// Also print the prompts as they were sent
     #[arg(long, conflicts_with = "json")]
     show_prompts: bool,
-    /// With what each changed
+    /// Also print what each changed
     #[arg(long, conflicts_with = "json")]
     show_diffs: bool,
 }

@@ -15,18 +15,18 @@ use crate::board::{self, Board, Looked};
 use crate::ctl::{Ctl, failed};
 use crate::many::{OR_ALL, Which};
 
-/// Tell what loops did, as Markdown that can be passed on
+/// Report what loops did, as Markdown to pass on
 ///
-/// How it ended first, then what happened when, gates, bugs and their fixes, reviews, cost by peer and by gate,
-/// what was wasted or undone, and what it takes to do it again. It is written into the config directory, as
-/// REPORT-NAME.md or REPORT.md, and the path is printed.
+/// Says how it ended, what happened when, gates, bugs and their fixes, reviews, cost by peer and by gate,
+/// what was wasted or undone, and how to repeat it. Writes REPORT-NAME.md or REPORT.md into the config
+/// directory and prints the path.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Write it there instead; `-` is standard output
+    /// Write to FILE instead; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<std::path::PathBuf>,
     /// `json` is another way to say --json

@@ -13,9 +13,9 @@ use super::start::{Asked, BudgetArgs};
 use crate::ctl::{Ctl, failed};
 use crate::many::{Done, Which, each};
 
-/// Stop loops and start them again, as they were started last
+/// Stop loops and start them again with the options of their last start
 ///
-/// Arguments for the run given here are taken instead of all those of the last start.
+/// Run options given here replace all those of the last start.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     asked: Asked,
     #[command(flatten)]
     budget: BudgetArgs,
-    #[arg(help = lasting!("Give the running loop so much time to end by itself"))]
+    #[arg(help = lasting!("Time for the running loop to end by itself"))]
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     grace: Duration,
 }

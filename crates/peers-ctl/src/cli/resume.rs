@@ -12,10 +12,10 @@ use super::start::BudgetArgs;
 use crate::ctl::{Ctl, failed};
 use crate::many::{Done, Which, each};
 
-/// Let loops go on that wait for a person
+/// Let loops continue that wait for a person
 ///
-/// Says that what was in the way is dealt with: no peer counts as blocked any more, and one that was out
-/// gets a turn to show that it is well. With --start the loop is started too, as it was started last.
+/// Says that the obstacle is gone: no peer counts as blocked any more, and an unavailable one gets a turn
+/// to prove itself. With --start the loop is also started, with the options of its last start.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     which: Which,
     #[command(flatten)]
     budget: BudgetArgs,
-    /// Start the loop too
+    /// Also start the loop
     #[arg(long)]
     start: bool,
 }

@@ -12,19 +12,19 @@ use crate::absent;
 use crate::ctl::{Ctl, failed};
 use crate::many::{self, Which};
 
-/// Show the newest handoff, and what the other peers said of it
+/// Show the newest handoff, and what the other peers said about it
 ///
-/// Whose it is comes from the record of its turn, not from what it says of itself. Exit code 1 where there is
-/// none yet.
+/// Its author is taken from the record of its turn, not from what it says about itself. Exit code 1 if
+/// there is none yet.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Of this peer alone
+    /// Only of this peer
     #[arg(long, value_name = "PEER")]
     peer: Option<PeerName>,
-    /// The N newest
+    /// Show the N newest
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     newest: u32,
 }

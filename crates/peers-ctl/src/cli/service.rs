@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::ctl::{Ctl, failed};
 
-/// Have `peers-ctl watch` run in the background, from login on
+/// Run `peers-ctl watch` in the background, from login on
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -19,7 +19,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Write the service of this user and start it
+    /// Install the service for this user and start it
     ///
     /// On Linux a systemd user unit, enabled and started. On macOS the file for launchd is written, and the command
     /// that loads it is printed. A file that is not ours is left alone.
@@ -29,7 +29,7 @@ enum What {
         #[arg(last = true, value_name = "ARGS")]
         watch: Vec<String>,
     },
-    /// Stop it and take it away
+    /// Stop and remove it
     Remove,
 }
 

@@ -24,9 +24,9 @@ use crate::many::{Done, Which, each};
 
 /// Start loops in the background
 ///
-/// Returns when the loop has passed every check and runs, or says why it does not. Exactly one loop runs on a
-/// repository, whoever starts it: a second start ends with exit code 4 and names the first. Options of earlier
-/// starts are not taken up; `peers-ctl restart` and `peers-ctl resume --start` do that.
+/// Returns when the loop has passed every check and runs, or says why it does not. Exactly one loop runs
+/// on a repository, whoever starts it: a second start exits with code 4 and names the first. Options of
+/// earlier starts are not repeated; `peers-ctl restart` and `peers-ctl resume --start` repeat them.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -40,14 +40,13 @@ pub(crate) struct Args {
     /// in an hour; it is kept for later starts
     #[arg(long, value_name = "POLICY", value_parser = Policy, hide_possible_values = true, verbatim_doc_comment)]
     restart: Option<Restart>,
-    /// Then follow what it writes until it ends, and end with its exit code; Ctrl-C ends the following, not the
-    /// loop
+    /// Stream its output until it exits, and exit with its code; Ctrl-C detaches, the loop keeps running
     #[arg(long, conflicts_with_all = ["json", "dry_run"])]
     follow: bool,
-    /// Then wait until they have stopped, and end with their exit code
+    /// Wait until they have stopped, and exit with their code
     #[arg(long, conflicts_with_all = ["follow", "dry_run", "json"])]
     wait: bool,
-    /// Print what would be started, and what would be refused, and start nothing; exit code 0 either way
+    /// Print what would be started and what would be refused; start nothing, exit 0
     #[arg(long)]
     dry_run: bool,
 }
@@ -76,7 +75,7 @@ pub(crate) struct BudgetArgs {
     #[arg(help = lasting!("Set the cap of run time to D, or with a plus to D more than it is"))]
     #[arg(long, value_name = "[+]D", value_parser = runtime_cap)]
     pub(crate) max_runtime: Option<Amount>,
-    /// Count what was spent as nothing, and drop the caps that were set by hand
+    /// Count spending from zero again, and drop caps set by hand
     #[arg(long)]
     pub(crate) reset_budget: bool,
     /// Start although a budget is exhausted; nothing else is forced

@@ -18,7 +18,7 @@ use crate::board::{Board, Looked};
 use crate::ctl::Ctl;
 use crate::many::Which;
 
-/// Show where loops stand, why, and what to do next
+/// Show the state of loops, why, and what to do next
 ///
 /// Exit codes: 0, or 3 where the journal of a project cannot be read, or 7 where that is so for some of several.
 #[derive(Debug, clap::Args)]

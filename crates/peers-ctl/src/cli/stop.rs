@@ -14,21 +14,21 @@ use crate::many::{Done, Which, each};
 
 /// Stop loops
 ///
-/// The loop is told by SIGTERM, ends the turn that runs, writes its records and ends, within ten seconds. One
-/// that does not is hurried, then killed, and so is what it left. Only a process that is known to hold the lock
-/// of the repository is ever signalled. One that does not run is no error.
+/// Sends SIGTERM: the loop ends the running turn, writes its records and exits within ten seconds. One
+/// that does not is signalled again, then killed with everything it started. Only a process that is known
+/// to hold the lock of the repository is ever signalled. Stopping a loop that does not run is no error.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    #[arg(help = lasting!("Give it so much time to end by itself"))]
+    #[arg(help = lasting!("Time to end by itself"))]
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     grace: Duration,
-    /// End the running turn at once; what it did is kept
+    /// Kill the running turn at once; its work is kept
     #[arg(long, conflicts_with = "after_tick")]
     now: bool,
-    /// Let the turn that runs come to its end, with its gates, and stop then
+    /// Let the running turn and its gates finish, then stop
     #[arg(long, conflicts_with = "grace")]
     after_tick: bool,
 }

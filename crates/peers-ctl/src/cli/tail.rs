@@ -16,9 +16,9 @@ use crate::many::Which;
 /// How often a log is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Follow what loops write
+/// Follow the output of loops
 ///
-/// The last lines of their logs first, then every new one, until Ctrl-C. With --json one object per line.
+/// Prints the last lines of their logs, then every new line until Ctrl-C. With --json, one object per line.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -27,10 +27,10 @@ pub(crate) struct Args {
     /// Begin N lines before the end
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     lines: u32,
-    /// The records of their journals instead, decoded, as `peers-ctl events` has them
+    /// Follow the records of their journals instead, as `peers-ctl events` prints them
     #[arg(long)]
     events: bool,
-    /// Print what is there and end
+    /// Print what exists and exit
     #[arg(long)]
     once: bool,
 }

@@ -23,22 +23,22 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A project that is unknown in so many looks in a row is not waited for.
 const UNKNOWN: u32 = 3;
 
-/// Wait until loops have stopped, or until one needs somebody
+/// Wait until loops have stopped, or until one needs you
 ///
-/// For scripts. Exit codes: 0 when all that were asked for have stopped as they should, else that of the first
-/// that did not: 10 budget, 11 stuck, 13 peer, 5 refused, 70 failed or died, 128+N stopped by signal N (an operator's
-/// stop is 143); 124 when the time is over. A project
-/// of which three looks in a row cannot tell whether it runs, since its directory or its store is not there, is not
-/// waited for any longer and counts as 5. With --for attention: 0 as soon as one of them needs somebody.
+/// For scripts. Exit codes: 0 if all of them stopped as they should, else that of the first that did not: 10
+/// budget, 11 stuck, 13 peer, 5 refused, 70 failed or died, 128+N stopped by signal N (an operator's stop is
+/// 143); 124 if the time is over. If three checks in a row cannot tell whether a loop runs, because its
+/// directory or its store is missing, it is not waited for any longer and counts as 5. With --for attention:
+/// 0 as soon as one of them needs you.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// For what
+    /// What to wait for
     #[arg(long = "for", value_enum, default_value_t = What::Stopped, value_name = "WHAT")]
     what: What,
-    #[arg(help = lasting!("Give up after so long"))]
+    #[arg(help = lasting!("Give up after this time"))]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Args {
 enum What {
     /// Until none of them runs
     Stopped,
-    /// Until somebody has to do something about one of them
+    /// Until one of them needs you
     Attention,
 }
 

@@ -24,14 +24,15 @@ use crate::board::{Board, Looked};
 use crate::ctl::{Ctl, failed};
 use crate::many::{OR_ALL, Which};
 
-/// Watch over loops in the foreground: start those again that died, and tell when one needs somebody
+/// Supervise loops in the foreground: restart those that died, and notify when one needs you
 ///
-/// Which loops are started again is said by `peers-ctl start --restart on-crash`: only those that died or
-/// failed, never one that stopped for a reason, first after 30 seconds, later after up to half an hour, at most
-/// five times in an hour. A start that is refused is none of these; it is told once and asked again later.
+/// Restarts the loops that were started with `peers-ctl start --restart on-crash`: only those that died or
+/// failed, never one that stopped for a reason; first after 30 seconds, later after up to half an hour, at
+/// most five times in an hour. A refused start does not count; it is reported once and tried again later.
 ///
-/// Of each thing that comes to need somebody each channel is told once, also by later calls: who was told what is
-/// kept beside the registry. A channel that fails is tried five times. Ctrl-C ends the watching; the loops go on.
+/// Each channel is notified once of each problem, also across calls: a file beside the registry records
+/// who was notified. A channel that fails is tried five times. Ctrl-C stops watching; the loops keep
+/// running.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     #[arg(help = lasting!("Look every DURATION"))]
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     every: Duration,
-    /// Run CMD by /bin/sh when a loop comes to need somebody; the notice is JSON on its standard input, and in
+    /// Run CMD by /bin/sh when a loop needs you; the notice is JSON on its standard input, and in
     /// `$PEERS_PROJECT`, `$PEERS_LEVEL`, `$PEERS_CODE`, `$PEERS_WHY`, `$PEERS_ACTION`
     #[arg(long, value_name = "CMD", verbatim_doc_comment)]
     notify_cmd: Vec<String>,
@@ -52,23 +53,23 @@ pub(crate) struct Args {
     /// Show the notice on the desktop
     #[arg(long)]
     desktop: bool,
-    /// From which urgency on somebody is told
+    /// Lowest urgency that is notified
     #[arg(long, value_enum, default_value_t = From::Act, value_name = "LEVEL")]
     from: From,
     #[arg(help = lasting!("Repeat an alert that is still open after this long"))]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     remind: Option<Duration>,
-    /// Start no loop again, only tell
+    /// Restart no loop, only notify
     #[arg(long)]
     no_restart: bool,
-    /// Look once, do what is to be done, and end; for timers
+    /// Check once, act, and exit; for timers
     #[arg(long)]
     once: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum From {
-    /// What somebody has to do something about
+    /// What needs you
     Act,
     /// Also what is worth a look
     Watch,

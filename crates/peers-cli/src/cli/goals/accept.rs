@@ -24,10 +24,10 @@ use super::widening::{self, Asked, To, Widening};
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Why, for the record
+    /// Reason, for the record
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// Accept the changed commands to which `peers goals diff` gave this digest, and no others
+    /// Accept exactly the changed commands for which `peers goals diff` printed this digest
     #[arg(long, value_name = "DIGEST")]
     widen: Option<String>,
     /// Print the result as JSON

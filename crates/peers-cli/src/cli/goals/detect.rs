@@ -13,12 +13,11 @@ use peers_sys::dir::SafeDir;
 use peers_sys::term;
 use serde_json::{Value, json};
 
-/// Propose gates that fit what lies in the work tree, as YAML for goals.yaml; exit 1 if nothing was found
+/// Propose gates for this project, as YAML for goals.yaml; exit 1 if nothing was found
 ///
-/// Manifests are read (Cargo.toml, package.json, pyproject.toml, go.mod, Makefile and their kin), three
-/// directories deep; nothing is run and nothing is written. Where a tool tells how many tests ran, the
-/// condition is not met by none. A proposal counts for nothing until it stands in .peers/goals.yaml and
-/// is accepted.
+/// Reads manifests (Cargo.toml, package.json, pyproject.toml, go.mod, Makefile and similar), three
+/// directories deep; runs and writes nothing. If a tool reports how many tests ran, zero tests do not
+/// pass. A proposal has no effect until it is in .peers/goals.yaml and accepted.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

@@ -21,23 +21,22 @@ use super::widening::{self, Asked, To};
 
 /// Edit a copy of goals.yaml and accept it in one step
 ///
-/// Opens `$VISUAL`, else `$EDITOR`, else `vi`. What is valid afterwards is shown as by `peers goals diff`,
-/// accepted, and written to .peers/: a running loop never sees a changed file that was not accepted. What
-/// is not valid can be edited again; the copy, in the trusted store, is kept. When the editor fails,
-/// nothing changes.
+/// Opens `$VISUAL`, else `$EDITOR`, else `vi`. A valid edit is shown as by `peers goals diff`, accepted
+/// and written to .peers/: a running loop never sees an unaccepted change. An invalid edit can be edited
+/// again; its copy is kept in the trusted store. If the editor fails, nothing changes.
 ///
-/// An edit that does more than ask for more proof needs a `yes` typed on a terminal, since others can
-/// write to the copy while you look at it, or the digest that it was given before: `--widen DIGEST`.
+/// An edit that does more than demand more proof needs a `yes` typed on a terminal, since other processes
+/// can change the copy while you read it, or the digest that was printed for it: `--widen DIGEST`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Edit config.yaml instead
     #[arg(long)]
     config: bool,
-    /// Why, for the record
+    /// Reason, for the record
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// Accept without a question exactly the edit that was given this digest
+    /// Accept the edit that has exactly this digest, without asking
     #[arg(long, value_name = "DIGEST")]
     widen: Option<String>,
     /// Print the result as JSON

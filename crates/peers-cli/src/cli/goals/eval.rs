@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// Most of a file that stands for output, bytes. A gate keeps 1 MiB of each stream.
 const OUTPUT: u64 = 8 * 1024 * 1024;
 
-/// Try a `pass_when` expression on what a command would have left behind
+/// Evaluate a `pass_when` expression on the results of a command
 ///
 /// For instance `peers goals eval "exit_code == 0 and len(stdout) > 3" --stdout okay`. JSON files that
 /// the expression reads are taken from the target directory. Exit codes: 0 true, 1 false, 3 no valid
@@ -28,19 +28,19 @@ pub(crate) struct Args {
     /// The exit code of the command
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     exit_code: i64,
-    /// What it printed
+    /// Its standard output
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     stdout: String,
-    /// What it printed to standard error
+    /// Its standard error
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     stderr: String,
-    /// What it printed, from a file
+    /// Its standard output, from a file
     #[arg(long, value_name = "FILE", conflicts_with = "stdout")]
     stdout_file: Option<PathBuf>,
-    /// What it printed to standard error, from a file
+    /// Its standard error, from a file
     #[arg(long, value_name = "FILE", conflicts_with = "stderr")]
     stderr_file: Option<PathBuf>,
-    /// Where the JSON files lie that the expression reads; by default the target
+    /// Directory of the JSON files that the expression reads; by default the target
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
     /// Its time limit ended it

@@ -15,8 +15,8 @@ use super::edit;
 
 /// Put the accepted goals or configuration back
 ///
-/// Writes what was accepted over each file that differs from it, or over FILE alone. What stood there is
-/// kept in the trusted store first, and the command says where.
+/// Replaces each file that differs from what was accepted, or only FILE. The replaced content is kept in
+/// the trusted store; the command prints where.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
