@@ -91,7 +91,8 @@ def main():
         check("peers status --json is JSON", False, error)
     ended = (status.get("liveness") or {}).get("value") or {}
     check("peers status --json: stopped, complete, attention done",
-          (ended.get("kind"), ended.get("reason"), status.get("attention")) == ("stopped", "complete", "done"), ended)
+          (ended.get("kind"), ended.get("reason"), (status.get("attention") or {}).get("level"))
+          == ("stopped", "complete", "done"), ended)
     check("peers state check: sound", (run / "state-ok").exists(), (run / "state-check.txt").read_text())
 
     # What the model saw.
