@@ -88,10 +88,13 @@ fn the_name_of_another_run_in_the_lock_ends_none_of_its_processes() {
     let started = fleet.data("peers-ctl.start/1", &["start", "victim"], 0);
     heard(&fleet.path("pipe"));
     let theirs = started[0]["run_id"].as_str().unwrap();
-    // The shell that said that the peer is up may be ending just now.
-    let announces = |pid: &u32| told(*pid).contains("echo up");
-    let mut victims = carrying(&format!("PEERS_RUN_ID={theirs}"));
-    victims.retain(|pid| !announces(pid));
+    // The shell that said that the peer is up may be ending just now: once it is gone, two looks see the same.
+    let mark = format!("PEERS_RUN_ID={theirs}");
+    let mut victims = carrying(&mark);
+    while victims.iter().any(|pid| told(*pid).contains("echo up")) || victims != carrying(&mark) {
+        std::thread::yield_now();
+        victims = carrying(&mark);
+    }
     let all_live = || victims.iter().all(|pid| lives(*pid));
     assert!(!victims.is_empty());
     let lock = store_of(&fleet, &fleet.at("")).join("run.lock");
