@@ -164,6 +164,17 @@ fn a_webhook_is_called_without_settings_of_a_home_and_its_address_is_nobodys() {
     );
     let kept = std::fs::read_to_string(fleet.path("home/config/peers-ctl/told.json")).unwrap();
     assert!(kept.contains("webhook:") && !kept.contains("secret"), "{kept}");
+
+    // The desktop is a channel of its own, by the program that shows notices there.
+    std::fs::rename(&curl, bin.join("notify-send")).unwrap();
+    let mut command = fleet.command(crate::ctl_fleet::controller());
+    command.args(["watch", "--once", "--no-restart", "--desktop"]).env("PATH", &path);
+    Ended::of(&command.output().unwrap()).exits(0);
+    let called = std::fs::read_to_string(fleet.path("called")).unwrap();
+    assert!(called.starts_with("--urgency=critical --app-name=peers "), "{called}");
+    assert!(called.contains("peers: demo (act)"), "{called}");
+    fleet.ctl(&["watch", "--every", "500ms"]).exits(2);
+    assert!(fleet.ctl(&["watch", "--every", "0"]).exits(2).err.contains("--every is at least 1s"));
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn directory(told: Option<&Path>, env: &Env, fix: bool, found: &mut Vec<Finding>
             return;
         }
     };
-    modes(&config, told, env, fix, found, fixed);
+    modes(&config, fix, found, fixed);
     if let Ok(free) = config.dir().free_bytes()
         && free < LITTLE
     {
@@ -170,21 +170,14 @@ fn directory(told: Option<&Path>, env: &Env, fix: bool, found: &mut Vec<Finding>
     };
     let projects = loaded.registry.projects().count();
     let where_ = term::inline(&config.dir().path().to_string_lossy());
-    found.push(Finding::ok(about, format!("{projects} projects in {where_}")));
+    found.push(Finding::ok(about, format!("projects: {projects}, in {where_}")));
     for warning in loaded.warnings {
-        found.push(Finding::warning(about, warning.message, "peers-ctl registry check"));
+        found.push(Finding::warning(about, warning.message, "`peers-ctl registry check`"));
     }
     stale(&config, env, fix, found, fixed);
 }
 
-fn modes(
-    config: &ConfigDir,
-    told: Option<&Path>,
-    env: &Env,
-    fix: bool,
-    found: &mut Vec<Finding>,
-    fixed: &mut Vec<String>,
-) {
+fn modes(config: &ConfigDir, fix: bool, found: &mut Vec<Finding>, fixed: &mut Vec<String>) {
     let path = config.dir().path().to_owned();
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
     let wide = |parent: &Path| {
@@ -194,15 +187,15 @@ fn modes(
     if wide(parent) != Some(true) {
         return;
     }
-    // To open it for writing is to narrow it.
-    if fix && ConfigDir::open(told, env).is_ok() {
+    // To open it as part of a private directory is to narrow it.
+    if fix && SafeDir::open_shared(parent).and_then(|parent| parent.into_private().subdir(name)).is_ok() {
         fixed.push("the registry's directory is readable by its owner alone".to_owned());
         return;
     }
     found.push(Finding::warning(
         "registry",
         "others on this machine can read the registry's directory",
-        "peers-ctl doctor --fix",
+        "`peers-ctl doctor --fix`",
     ));
 }
 
@@ -225,7 +218,7 @@ fn stale(config: &ConfigDir, env: &Env, fix: bool, found: &mut Vec<Finding>, fix
         let starting = project.runtime.as_ref().is_some_and(|runtime| runtime.phase == Phase::Starting);
         if starting || change.state == State::Crashed {
             let text = format!("{}: {}", project.name, change.words(project.state));
-            found.push(Finding::warning("registry", text, "peers-ctl reconcile"));
+            found.push(Finding::warning("registry", text, "`peers-ctl reconcile`"));
         }
     }
 }

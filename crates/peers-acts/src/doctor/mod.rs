@@ -127,7 +127,7 @@ fn fine(part: &Part, about: &str, place: &Place, env: &Env, loaded: Option<&Load
         Part::Setup => {
             let loaded = loaded?;
             format!(
-                "goals.yaml and config.yaml are valid: {} goals, {} peers",
+                "goals.yaml and config.yaml are valid; goals: {}, peers: {}",
                 loaded.goals.len(),
                 loaded.config.peers.len()
             )

@@ -174,7 +174,7 @@ pub(super) fn log_in(kind: &ToolKind) -> String {
 fn login(about: &str, env: &Env, peer: &PeerSpec) -> Check {
     let spec = tool_spec(peer);
     if !matches!(spec.kind, ToolKind::Claude | ToolKind::Codex) {
-        return Check::ok(about, "whether it is logged in is not known; `peers doctor --live` asks it");
+        return Check::ok(about, "whether it is logged in is not known (`--live` asks it)");
     }
     let fix = log_in(&spec.kind);
     let passes = adapter(&spec.kind).login_env_for(&peer.argv);

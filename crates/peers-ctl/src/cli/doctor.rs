@@ -10,6 +10,7 @@ use peers_fleet::observe::Observation;
 use peers_fleet::select::Selection;
 use peers_fleet::{ConfigDir, Project, ProjectName};
 use peers_model::exit;
+use peers_view::Spelling;
 use serde_json::json;
 
 use crate::ctl::{Ctl, failed};
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         for line in &fixed {
             ctl.say(&format!("mended: {line}"));
         }
-        ctl.out.data(&table(&findings))?;
+        ctl.out.data(&table(&findings, ctl.out.spelling()))?;
     }
     let mut projects = Vec::new();
     if let Some((config, names)) = meant(ctl, &selection, args.live)? {
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     if ctl.json {
         let rows: Vec<_> = findings
             .iter()
-            .map(|f| json!({"about": f.about, "level": f.mark.word(), "message": f.message, "fix": f.fix}))
+            .map(|f| json!({"about": f.about, "level": f.mark.word(), "message": f.message, "fix": f.fix.as_ref().map(|fix| ctl.out.spelling().tell(fix))}))
             .collect();
         ctl.document("doctor", &json!({"host": rows, "fixed": fixed, "projects": projects}), &[])?;
     }
@@ -126,11 +127,13 @@ fn meant(
     Ok(Some((config, names)))
 }
 
-fn table(findings: &[Finding]) -> String {
+fn table(findings: &[Finding], spelling: &Spelling) -> String {
     let mut rows = Vec::new();
     for Finding { about, mark, message, fix, exit: _ } in findings {
         rows.push(vec![mark.word().to_owned(), (*about).to_owned(), message.clone()]);
-        rows.extend(fix.as_ref().map(|fix| vec![String::new(), String::new(), format!("-> {fix}")]));
+        rows.extend(
+            fix.as_ref().map(|fix| vec![String::new(), String::new(), format!("-> {}", spelling.tell(fix))]),
+        );
     }
     peers_console::output::table(&rows)
 }

@@ -46,10 +46,7 @@ pub(crate) struct Args {
     /// The language of the project
     #[arg(long, value_enum, value_name = "LANG", default_value_t = Language::Auto)]
     language: Language,
-    /// Leave everything in place afterwards (the default)
-    #[arg(long, overrides_with = "no_keep")]
-    keep: bool,
-    /// Remove everything afterwards
+    /// Remove everything afterwards; otherwise it is left in place
     #[arg(long)]
     no_keep: bool,
     /// Show the last lines that each peer printed
