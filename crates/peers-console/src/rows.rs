@@ -99,7 +99,7 @@ impl Watched {
         asked.gates_since = gates_since;
         asked.foreign_lock = place.foreign_lock().unwrap_or(false);
         if asked.lock == peers_view::Lock::Free {
-            let found = peers_run::boot::quick_refusals(place, disk);
+            let found = peers_run::boot::quick_refusals(place, env, disk);
             asked.refusals = found.into_iter().map(crate::cx::refusal).collect();
         }
         (asked.free_bytes, asked.full) = free(place);

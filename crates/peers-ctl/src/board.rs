@@ -244,7 +244,7 @@ pub(crate) fn opened(ctl: &Ctl, one: &Seen) -> Result<(Place, FsDisk, Asked), Co
     let cx = ctl.cx(&one.project);
     let (place, mut disk) = cx.view()?;
     let mut asked = cx.asked(&place, &mut disk);
-    asked.listed.killed = killed(&one.project);
+    asked.listed = listed(one);
     asked.refusals = cx.refusals(&place, &asked.lock);
     Ok((place, disk, asked))
 }

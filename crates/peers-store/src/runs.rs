@@ -108,6 +108,14 @@ pub fn list<D: Disk>(disk: &mut D) -> Result<(Vec<RunRecord>, Vec<String>), Stor
     Ok((records, bad))
 }
 
+/// Whether a run was ever recorded, readable or not.
+///
+/// # Errors
+/// [`StoreError`] where the directory cannot be read.
+pub fn any<D: Disk>(disk: &mut D) -> Result<bool, StoreError> {
+    Ok(!names(disk)?.is_empty() || !irregular(disk)?.is_empty())
+}
+
 /// The record of the run that the journal names last; the newest one where it names none. For who goes by what that
 /// run was asked.
 ///

@@ -34,9 +34,9 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         let project = removed.map_err(failed)?;
         let path = peers_sys::term::inline(&project.path);
         let what = if peers_place::is_gone(std::path::Path::new(&project.path)) {
-            format!("its directory {path} is missing, and its history is kept")
+            format!("its directory {path} is missing, its history stays in the trusted store")
         } else {
-            format!("its repository and its history stay in {path}")
+            format!("its repository stays in {path}, its history in the trusted store")
         };
         Ok(Done::well(format!("removed {name}; {what}"), json!({"path": project.path})))
     })

@@ -8,7 +8,7 @@ use peers_fleet::refresh::Seen;
 use peers_model::exit;
 use peers_sys::term;
 use peers_view::{
-    FleetWarning, Found, LoopRow, Report, ReportEntry, ReportHead, reports_json, reports_markdown,
+    FleetWarning, Found, Report, ReportEntry, ReportHead, reports_json, reports_markdown,
 };
 
 use crate::board::{self, Board, Looked};
@@ -57,10 +57,11 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let mut warnings: Vec<_> = warnings.iter().map(board::warning).collect();
     let mut read_ones = Vec::new();
     let mut codes = Vec::new();
-    for (row, one) in rows.iter().zip(&seen) {
-        match read(ctl, one, row).map_err(|error| ctl.about(&one.project, error)) {
+    for (mut row, one) in rows.into_iter().zip(&seen) {
+        match read(ctl, one).map_err(|error| ctl.about(&one.project, error)) {
             Ok(report) => {
                 codes.push(exit::OK);
+                row.attention.clone_from(&report.view.attention);
                 read_ones.push((row, one, report, readme(one), log(&config, one)));
             }
             Err(error) if seen.len() == 1 => return Err(error),
@@ -96,10 +97,9 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(if code == exit::OK && unsafe_log { exit::REFUSED } else { code }))
 }
 
-fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<Report, CommandError> {
+fn read(ctl: &Ctl, one: &Seen) -> Result<Report, CommandError> {
     let (_, mut disk, asked) = crate::board::opened(ctl, one)?;
-    let Report { view, history } = Report::read(&mut disk, &asked);
-    Ok(Report { view: view.asking_as(row), history })
+    Ok(Report::read(&mut disk, &asked))
 }
 
 /// The README of a project; agents can write there.

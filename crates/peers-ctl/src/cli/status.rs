@@ -1,20 +1,17 @@
 //! `peers-ctl status`.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use peers_console::cx;
 use peers_console::error::CommandError;
-use peers_fleet::ProjectName;
 use peers_fleet::refresh::Seen;
 use peers_model::exit;
 use peers_sys::term;
-use peers_view::{LoopRow, LoopView, status_json, status_text};
+use peers_view::{LoopView, status_json, status_text};
 use serde_json::{Value, json};
 
 use super::list::row;
-use crate::board::{Board, Looked};
 use crate::ctl::Ctl;
 use crate::many::Which;
 
@@ -31,13 +28,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let config = ctl.config()?;
     let names = ctl.names(&config, &args.which.selection())?;
-    let wanted: BTreeSet<&ProjectName> = names.iter().collect();
-    let Looked { rows: asked, seen: all, warnings } =
-        Board::default().rows(ctl, &config, |project| wanted.contains(&project.name))?;
+    let (all, warnings) = ctl.seen_of(&config, &names)?;
     let single = all.len() == 1;
     let (mut rows, mut codes) = (Vec::new(), Vec::new());
-    for (at, (one, asks)) in all.iter().zip(&asked).enumerate() {
-        let looked = read(ctl, one, asks).map_err(|error| ctl.about(&one.project, error));
+    for (at, one) in all.iter().enumerate() {
+        let looked = read(ctl, one).map_err(|error| ctl.about(&one.project, error));
         let (code, data) = match looked {
             Ok((view, whole)) => {
                 if !ctl.json {
@@ -76,12 +71,12 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
 }
 
 /// Everything about one loop, as `peers status` reads it, and whether its journal is whole.
-fn read(ctl: &Ctl, one: &Seen, row: &LoopRow) -> Result<(LoopView, bool), CommandError> {
+fn read(ctl: &Ctl, one: &Seen) -> Result<(LoopView, bool), CommandError> {
     let (place, mut disk, asked) = crate::board::opened(ctl, one)?;
     // Where nothing is refused, the whole journal was read for that.
     let whole = asked.refusals.is_empty() || peers_store::store::read_each(&mut disk, |_| {}).is_ok();
     let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));
-    Ok((view.asking_as(row), whole))
+    Ok((view, whole))
 }
 
 fn text(ctl: &Ctl, one: &Seen, view: &LoopView) -> String {

@@ -14,7 +14,7 @@ use crate::many::{Done, Which, each};
 
 /// Stop loops
 ///
-/// Sends SIGTERM: the loop ends the running turn, writes its records and exits within ten seconds. One
+/// Sends SIGTERM: the loop ends the running turn, writes its records and exits within eight seconds. One
 /// that does not is signalled again, then killed with everything it started. Only a process that is known
 /// to hold the lock of the repository is ever signalled. Stopping a loop that does not run is no error.
 #[derive(Debug, clap::Args)]

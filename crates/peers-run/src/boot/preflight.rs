@@ -199,9 +199,12 @@ pub fn refusals(place: &Place, env: &Env) -> Vec<Finding> {
 }
 
 /// Of these what a few looks at files find: work tree and repository that are not there or in the middle of
-/// something. For who looks at many.
+/// something; all of them before the first run. For who looks at many.
 #[must_use]
-pub fn quick_refusals(place: &Place, disk: &mut FsDisk) -> Vec<Finding> {
+pub fn quick_refusals(place: &Place, env: &Env, disk: &mut FsDisk) -> Vec<Finding> {
+    if runs::any(disk).is_ok_and(|any| !any) {
+        return refusals(place, env);
+    }
     let mut found = Vec::new();
     let Ok(work) = SafeDir::open_shared(place.work_dir()) else { return found };
     if matches!(work.stat(peers_place::PEERS_DIR), Ok(None)) {

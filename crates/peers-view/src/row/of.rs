@@ -106,14 +106,6 @@ impl LoopRow {
     }
 }
 
-impl LoopView {
-    /// The same, which asks what its row asks.
-    #[must_use]
-    pub fn asking_as(self, row: &LoopRow) -> Self {
-        Self { attention: row.attention.clone(), ..self }
-    }
-}
-
 #[derive(Default)]
 struct Warnings(Vec<RowWarning>);
 

@@ -433,7 +433,7 @@ fn of_a_stuck_gate_the_command_is_told_and_its_whole_output_is_read_next() {
     assert_eq!(top.action.unwrap(), format!("less {log}, then peers-ctl start billing"));
     assert_eq!(top.why, "stuck:tests-pass: `cargo test`: 3 failed");
     // The same wherever it is asked for.
-    let view = world.view().asking_as(&row(&world));
+    let view = LoopView::read(&mut world.disk(), &asked(&world, Lock::Free));
     let step = format!(
         "read what it printed (`less {log}`) and help or change the goal, then `peers-ctl start billing`"
     );

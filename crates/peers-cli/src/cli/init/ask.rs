@@ -35,7 +35,7 @@ fn tests(cx: &Cx) -> Option<String> {
 
 fn no_agent() -> CommandError {
     CommandError::new(exit::ENVIRONMENT, "no agent is installed: claude, codex and opencode are not on PATH")
-        .hint("install one, or name those that will be there: `--agents claude,codex`")
+        .hint("install one, or name those that will be there: `peers init --agents claude,codex`")
 }
 
 /// What was asked for, with the installed agents and the detected command for what was left out.

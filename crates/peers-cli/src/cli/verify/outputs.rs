@@ -255,7 +255,7 @@ fn cannot(path: &Path, error: &FileError) -> CommandError {
     let code = if error.is_unsafe() { exit::REFUSED } else { exit::BUG };
     let text = format!("{} cannot be written: {}", shown(path), error::chain(error));
     CommandError::new(code, text).hint_opt(
-        error.is_not_found().then_some("make its directory first: `mkdir -p`, as this command makes none"),
+        error.is_not_found().then_some("make its directory first, as this command makes none"),
     )
 }
 
