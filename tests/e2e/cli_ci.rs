@@ -217,7 +217,7 @@ fn reports_go_into_files_also_when_a_gate_is_red_and_only_into_regular_ones() {
         (at("link"), 5, "was a symbolic link; it was removed"),
         (at("."), 5, "is not a regular file"),
         (at(".."), 2, "is not a file"),
-        (at("missing/j.xml"), 70, "mkdir -p"),
+        (at("missing/j.xml"), 70, "make its directory first"),
         (world.at("reports/j.xml").to_str().unwrap().to_owned(), 5, "cannot be written"),
         (at("back/config.yaml"), 5, "through a symbolic link"),
         ("-".to_owned(), 2, "takes a file"),
