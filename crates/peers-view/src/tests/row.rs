@@ -378,6 +378,6 @@ fn no_text_of_an_agent_is_lost_or_changes_what_a_row_is() {
     let row = row(&world);
     let text = crate::terminal_safe(&serde_json::to_string(&row).unwrap());
     assert!(super::is_harmless(&text));
-    assert_eq!(row.recent.as_ref().unwrap()[0].class, super::hostile::EVIL);
+    assert_eq!(row.recent.as_ref().unwrap()[0].classification, super::hostile::EVIL);
     assert!(super::is_harmless(&row.last_event.unwrap().text));
 }
