@@ -175,13 +175,13 @@ fn cells(fleet: &Fleet<'_>, row: &LoopRow) -> Vec<Cell> {
     };
     let last = row.last_event.as_ref().map(|last| short(fleet.now.since(last.ts).as_secs()));
     let blocking = match row.bugs {
-        None => plain("?".to_owned()),
+        None => plain("?"),
         Some(bugs) if bugs.blocking > 0 => Cell::new(Tone::Bad, bugs.blocking.to_string()),
         Some(_) => faint("0"),
     };
     vec![
         Cell::new(tone(row), format!("{glyph} {}", row.name)),
-        plain(state(row).to_owned()),
+        plain(state(row)),
         plain(row.ticks.map_or_else(|| "?".to_owned(), |ticks| ticks.to_string())),
         plain(gates_cell(row)),
         blocking,

@@ -56,7 +56,7 @@ fn table() -> Vec<World> {
     ];
     let mut worlds: Vec<World> =
         plain.into_iter().map(|reason| stopped(reason, "{max_iterations: 10}", &[well])).collect();
-    worlds.extend([
+    worlds.extend(vec![
         budget(BudgetKind::MaxIterations, "{max_iterations: 1}"),
         budget(BudgetKind::MaxIterations, "{max_iterations: 9}"),
         budget(BudgetKind::MaxRuntime, "{max_runtime_s: 60}"),
@@ -164,21 +164,22 @@ fn every_command_that_the_table_prints_is_in_the_reference_with_its_options() {
 #[test]
 fn a_peer_that_dies_of_the_same_again_is_named_while_the_loop_runs() {
     let well: Change = &|_| {};
+    let killed: Change = &killed;
     let error: Change = &|tick| {
         fails(tick);
         tick.soft_fail_reason = Some("no such model".into());
     };
     for (ticks, says) in [
         (
-            &[("claude", &killed as Change), ("codex", well), ("claude", &killed), ("codex", well)][..],
+            &[("claude", killed), ("codex", well), ("claude", killed), ("codex", well)][..],
             Some("claude was killed by SIGSEGV twice in a row"),
         ),
         (
             &[("claude", error), ("codex", well), ("claude", error), ("codex", well), ("claude", error)],
             Some("claude failed with the same error 3 times in a row: no such model"),
         ),
-        (&[("claude", &killed), ("claude", &killed), ("claude", well), ("codex", well)], None),
-        (&[("claude", error), ("codex", well), ("claude", &killed)], None),
+        (&[("claude", killed), ("claude", killed), ("claude", well), ("codex", well)], None),
+        (&[("claude", error), ("codex", well), ("claude", killed)], None),
     ] {
         let mut world = World::running();
         world.budget("{max_iterations: 10}");
