@@ -15,7 +15,7 @@ use crate::sourced::Sourced;
 const TICKS: usize = 10;
 
 /// What the caller brings.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Asked {
     /// Now.
     pub now: Timestamp,
@@ -63,28 +63,8 @@ impl Asked {
     /// Without git facts.
     #[must_use]
     pub fn new(now: Timestamp, boot_id: Option<String>, lock: Lock) -> Self {
-        Self {
-            now,
-            boot_id,
-            lock,
-            git: Sourced::Missing,
-            ticks: TICKS,
-            here: None,
-            gone: false,
-            heard: None,
-            gates_since: None,
-            foreign_lock: false,
-            refusals: Vec::new(),
-            files_in: None,
-            gate_logs: None,
-            free_bytes: None,
-            full: None,
-            listed: Listed::default(),
-            spelling: Spelling::Loop { dir: None },
-            head: Sourced::Missing,
-            bugs: Sourced::Missing,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        }
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { now, boot_id, lock, ticks: TICKS, version, ..Self::default() }
     }
 
     /// For the row of a project that is listed by name.

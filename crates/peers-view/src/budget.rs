@@ -170,6 +170,11 @@ impl Serialize for Amount {
 }
 
 impl BudgetRow {
+    /// Of everybody together, all of it known.
+    fn new(name: &str, key: &str, spent: Amount, cap: Option<Amount>) -> Self {
+        Self { name: name.to_owned(), key: key.to_owned(), peer: None, spent, at_least: false, cap }
+    }
+
     /// Whole per cent of the cap; of nothing known there is no share.
     #[must_use]
     pub fn percent(&self) -> Option<u64> {
@@ -202,13 +207,9 @@ pub fn spend(state: &State) -> String {
 pub(crate) fn totals(state: &State) -> [BudgetRow; 2] {
     let sum = |of: fn(&PeerHealth) -> u64| state.peers.values().map(of).fold(0, u64::saturating_add);
     let row = |name: &str, key: &str, spent, vague: u64| BudgetRow {
-        name: name.to_owned(),
-        key: key.to_owned(),
-        peer: None,
-        spent,
         // A snapshot may be older than the counts of peers.
         at_least: vague > 0 || state.spent.unknown_usage > 0,
-        cap: None,
+        ..BudgetRow::new(name, key, spent, None)
     };
     [
         row("money", "max_usd", Amount::Usd(state.spent.usd), sum(|peer| peer.vague_usd)),
@@ -238,26 +239,23 @@ fn own(state: &State, caps: &Caps) -> Vec<BudgetRow> {
     let mut rows = Vec::new();
     for (peer, cap) in &caps.budget.per_peer {
         let health = state.health(peer);
-        let row = |what: &str, cap: &str, (spent, vague): (Amount, u64), most| BudgetRow {
-            name: format!("{what} of {peer}"),
-            key: format!("per_peer.{peer}.{cap}"),
+        let row = |what: &str, cap: &str, spent, vague, most| BudgetRow {
             peer: Some(peer.clone()),
-            spent,
             at_least: vague > 0,
-            cap: Some(most),
+            ..BudgetRow::new(
+                &format!("{what} of {peer}"),
+                &format!("per_peer.{peer}.{cap}"),
+                spent,
+                Some(most),
+            )
         };
-        if let Some(most) = cap.max_tokens {
-            rows.push(row(
-                "tokens",
-                "max_tokens",
-                (Amount::Tokens(health.tokens), health.vague_tokens),
-                Amount::Tokens(Tokens(most.get())),
-            ));
-        }
-        if let Some(most) = cap.max_usd.filter(|_| caps.usd_mode == UsdMode::Hard) {
-            let spent = (Amount::Usd(health.usd), health.vague_usd);
-            rows.push(row("money", "max_usd", spent, Amount::Usd(most.0)));
-        }
+        rows.extend(cap.max_tokens.map(|most| {
+            let most = Amount::Tokens(Tokens(most.get()));
+            row("tokens", "max_tokens", Amount::Tokens(health.tokens), health.vague_tokens, most)
+        }));
+        rows.extend(cap.max_usd.filter(|_| caps.usd_mode == UsdMode::Hard).map(|most| {
+            row("money", "max_usd", Amount::Usd(health.usd), health.vague_usd, Amount::Usd(most.0))
+        }));
     }
     rows
 }
@@ -289,14 +287,7 @@ pub(crate) fn view(state: &State, caps: Sourced<Caps>, now: Timestamp) -> Budget
     let spent = &state.spent;
     let budget = caps.value().map(|caps| &caps.budget);
     let seconds = |s: u64| Amount::Millis(s.saturating_mul(1000));
-    let row = |name: &str, key: &str, spent, cap| BudgetRow {
-        name: name.to_owned(),
-        key: key.to_owned(),
-        peer: None,
-        spent,
-        at_least: false,
-        cap,
-    };
+    let row = BudgetRow::new;
     let mut rows = vec![
         row(
             "ticks",

@@ -64,6 +64,21 @@ impl GitFacts {
     /// Uncommitted paths that are counted; whoever looks asks for one more.
     pub const COUNTED: usize = 1000;
 
+    /// HEAD alone.
+    #[must_use]
+    pub fn new(head: CommitId) -> Self {
+        Self {
+            head,
+            branch: None,
+            head_tree: None,
+            worktree: None,
+            dirty: None,
+            excluded: Paths::default(),
+            bugs: Sourced::Missing,
+            scopes: BTreeMap::new(),
+        }
+    }
+
     /// HEAD, its branch and its tree; the rest is left out.
     ///
     /// # Errors
@@ -73,16 +88,7 @@ impl GitFacts {
         let head = facts.head()?;
         let head_tree = facts.tree_of(&head.commit).ok();
         let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
-        Ok(Self {
-            head: head.commit,
-            branch,
-            head_tree,
-            worktree: None,
-            dirty: None,
-            excluded: Paths::default(),
-            bugs: Sourced::Missing,
-            scopes: BTreeMap::new(),
-        })
+        Ok(Self { branch, head_tree, ..Self::new(head.commit) })
     }
 
     /// Takes what each soft goal is about at HEAD. A goal whose scope cannot be taken is left out.

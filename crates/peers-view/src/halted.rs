@@ -3,8 +3,10 @@
 use peers_core::state::PeerState;
 
 use crate::advice::{self, Spelling};
+use crate::asked::Asked;
 use crate::closing;
 use crate::live::{Stamp, live_words};
+use crate::liveness::Lock;
 use crate::loopview::{Core, LoopView};
 use crate::markdown::{Document, code};
 use crate::peers::PeerRow;
@@ -50,8 +52,9 @@ pub fn halted_markdown(view: &LoopView) -> String {
 fn peers(doc: &mut Document, view: &LoopView, core: &Core) {
     let ill = |peer: &&PeerRow| peer.state != PeerState::Healthy || peer.capped || peer.blocked_on.is_some();
     doc.section("The peers that need you");
-    let spelling = Spelling::Loop { dir: None };
-    let back = |peer| view.with_facts(&spelling, |facts| advice::back(peer, &facts));
+    let spelling = Spelling::default();
+    let asked = Asked::new(view.at, None, Lock::Free);
+    let back = |peer| view.with_facts(&asked, &spelling, |facts| advice::back(peer, &facts));
     for peer in core.peers.iter().filter(ill) {
         let why = idle_words(peer, view.at);
         let why = if why.is_empty() { String::new() } else { format!(": {}", code(&why, TEXT)) };

@@ -14,8 +14,8 @@ use peers_store::{Disk, Position};
 use peers_sys::term;
 use serde::Serialize;
 
-use crate::json::{self, Envelope};
-use crate::page::{Cell, Colour, Page, Tone};
+use crate::json;
+use crate::page::{Cell, Colour, Page, Tone, faint, plain};
 use crate::words::{ago, count_of};
 
 /// Handoffs that can be asked for.
@@ -217,8 +217,7 @@ pub fn handoffs_json(handoffs: &[Handoff], now: Timestamp) -> String {
     struct Data<'a> {
         handoffs: &'a [Handoff],
     }
-    let warnings: [(); 0] = [];
-    json::document("peers-ctl.review/1", &Envelope { generated_at: now, data: Data { handoffs }, warnings })
+    json::enveloped("peers-ctl.review/1", now, Data { handoffs }, [(); 0])
 }
 
 /// The handoffs for people. Ends in a newline.
@@ -263,13 +262,13 @@ fn one(page: &mut Page, handoff: &Handoff, now: Timestamp) {
     }
     let against = reviews.iter().filter(|review| !review.pass).count();
     let title = format!("{} of others, {against} against", count_of(reviews, "review"));
-    page.line(&[Cell::new(Tone::Strong, title)]);
+    page.tell(Tone::Strong, title);
     for review in reviews {
         let (tone, word) = if review.pass { (Tone::Good, "pass") } else { (Tone::Bad, "fail") };
         page.line(&[
-            Cell::new(Tone::Plain, format!("  {} in tick {}: ", review.peer, review.tick)),
+            plain(format!("  {} in tick {}: ", review.peer, review.tick)),
             Cell::new(tone, word),
-            Cell::new(Tone::Plain, format!(", {} ({})", review.goal, review.sha.short())),
+            plain(format!(", {} ({})", review.goal, review.sha.short())),
         ]);
         text(page, &review.notes);
     }
@@ -283,7 +282,7 @@ fn text(page: &mut Page, text: &str) {
     let shown = term::block(text);
     let lines: Vec<&str> = shown.trim().lines().collect();
     for line in lines.iter().take(LINES) {
-        page.line(&[Cell::new(Tone::Faint, "  | "), Cell::new(Tone::Plain, line)]);
+        page.line(&[faint("  | "), plain(line)]);
     }
     if lines.len() > LINES {
         page.say(format!("  and {} more lines", lines.len() - LINES));

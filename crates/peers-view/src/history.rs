@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use peers_core::machine::Recovery;
 use peers_core::state::State;
-use peers_model::outcome::{ExitClass, StopReason};
+use peers_model::outcome::{ExitClass, StopReason, Usage};
 use peers_model::reader::RecordReader;
 use peers_model::record::{
     CapSet, CommitsSeen, CorrectionKind, CorrectionPlanned, Digests, ExitProof, ExitRecord, GatesRecord,
@@ -105,7 +105,6 @@ pub struct GateHistory {
 
 /// What a peer cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(into = "CostRow")]
 pub struct PeerCost {
     /// Turns.
     pub ticks: u64,
@@ -117,10 +116,14 @@ pub struct PeerCost {
     pub ms: u64,
     /// Run time of turns that failed, milliseconds.
     pub wasted_ms: u64,
-    /// Tokens, as far as known.
-    pub tokens: Tokens,
-    /// Money, as far as known.
-    pub usd: Usd,
+    /// Tokens, as far as known; `None` where nothing is known of them.
+    pub tokens: Option<Tokens>,
+    /// It used at least these tokens.
+    pub tokens_at_least: bool,
+    /// Money, as far as known; `None` where nothing is known of it.
+    pub usd: Option<Usd>,
+    /// It cost at least this money.
+    pub usd_at_least: bool,
     /// Turns whose tokens nobody knows.
     pub unknown: u64,
     /// Turns whose price nobody knows.
@@ -129,47 +132,6 @@ pub struct PeerCost {
     pub at_least: u64,
     /// Commits.
     pub commits: u64,
-}
-
-/// The same for programs: what is not known is no number.
-#[derive(Serialize)]
-struct CostRow {
-    ticks: u64,
-    handoffs: u64,
-    neutral: u64,
-    ms: u64,
-    wasted_ms: u64,
-    tokens: Option<Tokens>,
-    tokens_at_least: bool,
-    usd: Option<Usd>,
-    usd_at_least: bool,
-    unknown: u64,
-    unknown_usd: u64,
-    at_least: u64,
-    commits: u64,
-}
-
-impl From<PeerCost> for CostRow {
-    fn from(cost: PeerCost) -> Self {
-        let PeerCost { ticks, handoffs, neutral, ms, wasted_ms, tokens, usd, .. } = cost;
-        let PeerCost { unknown, unknown_usd, at_least, commits, .. } = cost;
-        let known = |unknown: u64| ticks == 0 || unknown < ticks;
-        Self {
-            ticks,
-            handoffs,
-            neutral,
-            ms,
-            wasted_ms,
-            tokens: known(unknown).then_some(tokens),
-            tokens_at_least: unknown > 0 || at_least > 0,
-            usd: known(unknown_usd).then_some(usd),
-            usd_at_least: unknown_usd > 0 || at_least > 0,
-            unknown,
-            unknown_usd,
-            at_least,
-            commits,
-        }
-    }
 }
 
 /// Something that was undone.
@@ -453,10 +415,13 @@ impl<'l> RecordReader<&'l Line> for Fold {
         if !tick.success && !tick.outcome.is_neutral() {
             cost.wasted_ms = cost.wasted_ms.saturating_add(tick.exit.duration_ms);
         }
-        cost.tokens += tick.exit.usage.tokens.unwrap_or_default();
-        cost.usd += tick.exit.usage.usd.unwrap_or_default();
-        cost.unknown += u64::from(tick.exit.usage.tokens.is_none());
-        cost.unknown_usd += u64::from(tick.exit.usage.usd.is_none());
+        let Usage { tokens, usd } = tick.exit.usage;
+        cost.tokens = tokens.map(|more| cost.tokens.unwrap_or_default() + more).or(cost.tokens);
+        cost.usd = usd.map(|more| cost.usd.unwrap_or_default() + more).or(cost.usd);
+        cost.tokens_at_least |= tokens.is_none() || tick.exit.at_least;
+        cost.usd_at_least |= usd.is_none() || tick.exit.at_least;
+        cost.unknown += u64::from(tokens.is_none());
+        cost.unknown_usd += u64::from(usd.is_none());
         cost.at_least += u64::from(tick.exit.at_least);
         cost.commits = cost.commits.saturating_add(u64::try_from(tick.commits.len()).unwrap_or(u64::MAX));
         let planned = self.planned.take().filter(|plan| plan.tick == tick.iteration);

@@ -16,7 +16,7 @@ use crate::accounting::{Accounting, doubts};
 use crate::budget::CapSetByHand;
 use crate::json;
 use crate::liveness::{Confinement, Lock};
-use crate::page::{Cell, Colour, Page, Tone};
+use crate::page::{Cell, Colour, Page, Tone, faint, plain};
 
 pub use self::settings::keys;
 
@@ -65,10 +65,10 @@ pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
     page.field("peers", Tone::Plain, config.peers.len().to_string());
     for (at, peer) in config.peers.iter().enumerate() {
         page.say(format!(" - {}", peer_words(peer)));
-        page.line(&[Cell::new(Tone::Faint, "     "), Cell::cut(Tone::Faint, peer.argv.join(" "), COMMAND)]);
+        page.line(&[faint("     "), Cell::cut(Tone::Faint, peer.argv.join(" "), COMMAND)]);
         if let Some(known) = accounting.get(at) {
             let tone = if known.missing.is_some() { Tone::Care } else { Tone::Faint };
-            page.line(&[Cell::new(Tone::Faint, "     "), Cell::new(tone, known.words())]);
+            page.line(&[faint("     "), Cell::new(tone, known.words())]);
         }
     }
     for group in settings::groups(config) {
@@ -87,7 +87,7 @@ pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
     let hard = goals.iter().filter(|goal| matches!(goal.kind, GoalKind::Hard(_))).count();
     page.field("goals", Tone::Plain, format!("{} ({hard} hard, {} soft)", goals.len(), goals.len() - hard));
     for goal in *goals {
-        page.line(&[Cell::new(Tone::Plain, " - "), Cell::cut(Tone::Plain, goal_words(goal), COMMAND)]);
+        page.line(&[plain(" - "), Cell::cut(Tone::Plain, goal_words(goal), COMMAND)]);
     }
     for warning in *warnings {
         page.field("warning", Tone::Care, warning);
@@ -163,7 +163,7 @@ fn fold(page: &mut Page, name: &str, between: &str, pieces: Vec<String>) {
         if at == 0 && !name.is_empty() {
             page.field(name, Tone::Plain, line);
         } else {
-            page.line(&[Cell::new(Tone::Plain, format!("{:<11}", "")), Cell::new(Tone::Plain, line)]);
+            page.line(&[Cell::blank(11), plain(line)]);
         }
     }
 }

@@ -42,6 +42,16 @@ pub(crate) struct Envelope<D, W> {
     pub(crate) warnings: W,
 }
 
+/// A document of the controller.
+pub(crate) fn enveloped(
+    schema: &str,
+    now: Timestamp,
+    data: impl Serialize,
+    warnings: impl Serialize,
+) -> String {
+    document(schema, &Envelope { generated_at: now, data, warnings })
+}
+
 /// A document: `schema` and the fields of `value`, indented, keys sorted, a newline at the end.
 pub(crate) fn document(schema: &str, value: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(&object(schema, value)).unwrap_or_default();

@@ -60,18 +60,12 @@ pub use budget::{Amount, BudgetRow, BudgetView, CapSetByHand, cap_words, set_by_
 pub use bugs::{BugRow, BugsView};
 pub use caveats::Caveats;
 pub use closing::{closing, next_step, red_gate};
-pub use compare::{
-    AtLeast, CompareColumn, CompareInput, CompareRow, Comparison, Measured, Unit, Value, compare,
-    compare_csv, compare_json, compare_text, run_named,
-};
+pub use compare::*;
 pub use converge::{ConvergeView, Missing};
 pub use diagnostic::complaint;
 pub use facts::{GitFacts, Paths};
 pub use feed::{Feed, FeedItem, Polled};
-pub use fleet::{
-    Fleet, FleetWarning, Passed, ProjectDetails, Room, Summary, dashboard_json, dashboard_line,
-    dashboard_text, list_text, project_json, project_text, sort_by_attention,
-};
+pub use fleet::*;
 pub use gates::{GateRow, ProofFact};
 pub use halted::halted_markdown;
 pub use handoffs::{
@@ -91,27 +85,16 @@ pub use peers::PeerRow;
 pub use peers_core::failed::why as why_failed;
 pub use peers_core::test_output::{cause, last_words};
 pub use reader::LoopReader;
-pub use replay::{
-    Artifact, CommitRow, RangeAsked, RangeItem, RangeTick, Replay, ReplayRange, replay, replay_json,
-    replay_range, replay_range_json, replay_range_text, replay_text,
-};
-pub use report::{
-    Found, Report, ReportEntry, ReportHead, report_json, report_markdown, reports_json, reports_markdown,
-};
-pub use row::{
-    Convergence, Cost, Gates, HardGates, LastCommit, LoopRow, LoopState, Meter, Meters, NOT_SET_UP, PeerCell,
-    RowWarning, SoftGates, StuckGate, Versions,
-};
+pub use replay::*;
+pub use report::*;
+pub use row::*;
 pub use setup::{Broken, PLACEHOLDER, Setup};
 pub use soft::SoftRow;
 pub use sourced::Sourced;
 pub use standing::{Core, RunBrief};
 pub use status::{status_json, status_text};
 pub use tail::{JournalTail, LastEvent};
-pub use ticks::{RecentTick, TickRow, warnings};
-pub use verify::{
-    Answer, Lines, RowState, Source, Unasked, VerifyReport, VerifyRow, verify_github, verify_json,
-    verify_junit, verify_markdown, verify_sarif, without_commands,
-};
+pub use ticks::{TickRow, warnings};
+pub use verify::*;
 pub use watch::{watch_json, watch_line};
 pub use words::{ago, ahead, bytes, clock, count, duration_ms, gates_green, percent, thousands};

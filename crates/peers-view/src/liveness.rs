@@ -10,7 +10,7 @@ use serde::Serialize;
 const KILL: i32 = 9;
 
 /// What a look at the run lock showed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Lock {
     /// Somebody holds it.
     Held {
@@ -27,6 +27,7 @@ pub enum Lock {
         command: String,
     },
     /// Nobody does.
+    #[default]
     Free,
     /// It cannot be looked at.
     Unreadable(String),

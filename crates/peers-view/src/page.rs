@@ -74,6 +74,16 @@ impl Cell {
     }
 }
 
+/// A piece without a colour.
+pub(crate) fn plain(text: impl AsRef<str>) -> Cell {
+    Cell::new(Tone::Plain, text)
+}
+
+/// A piece that matters less.
+pub(crate) fn faint(text: impl AsRef<str>) -> Cell {
+    Cell::new(Tone::Faint, text)
+}
+
 /// Terminal cells of one piece of text.
 const WIDEST: usize = 300;
 /// Terminal cells of a text that holds a command with paths.
@@ -114,7 +124,12 @@ impl Page {
 
     /// A plain line.
     pub(crate) fn say(&mut self, text: impl AsRef<str>) {
-        self.line(&[Cell::new(Tone::Plain, text)]);
+        self.tell(Tone::Plain, text);
+    }
+
+    /// A line of one piece.
+    pub(crate) fn tell(&mut self, tone: Tone, text: impl AsRef<str>) {
+        self.line(&[Cell::new(tone, text)]);
     }
 
     pub(crate) fn blank(&mut self) {
@@ -124,7 +139,7 @@ impl Page {
     /// The heading of what follows, after a blank line.
     pub(crate) fn heading(&mut self, text: impl AsRef<str>) {
         self.blank();
-        self.line(&[Cell::new(Tone::Strong, text)]);
+        self.tell(Tone::Strong, text);
     }
 
     /// `name:     text`, all texts in one column.

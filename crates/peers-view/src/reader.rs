@@ -24,7 +24,6 @@ use crate::sourced::Sourced;
 use crate::sources::{self, Again, FilesPart, JournalPart, RunPart};
 use crate::standing;
 use crate::tail::JournalTail;
-use crate::ticks::RecentTick;
 use crate::words::{self, chain};
 
 /// Reads one loop again and again: what did not change costs a look at its file.
@@ -238,10 +237,8 @@ impl LoopReader {
         let moving = self.journal.state.value().and_then(|state| state.moving.as_ref());
         let listed = view.project.value().is_none().then_some(asked.listed.path.as_str());
         let worked = view.run.value().map(|run| run.workdir.as_str());
-        view.with_facts(&view.spelling, |facts| {
+        view.with_facts(asked, &view.spelling, |facts| {
             seek(Facts {
-                bare: asked.listed.bare,
-                unknown: asked.listed.unknown.as_ref(),
                 gate: self.gate.as_ref(),
                 apart: match listed {
                     Some(listed) => worked.filter(|dir| *dir != listed),
@@ -251,11 +248,6 @@ impl LoopReader {
                 decided,
                 moving: moving.map(|moving| &moving.what),
                 moved: facts.moved.max(heard),
-                free_bytes: asked.free_bytes,
-                full: asked.full.as_deref(),
-                foreign_lock: asked.foreign_lock,
-                version: &asked.version,
-                refusals: &asked.refusals,
                 ..facts
             })
         })
@@ -269,46 +261,39 @@ impl LoopView {
     }
 
     /// Gives what this view knows of its loop to who seeks advice.
-    pub(crate) fn with_facts<T>(&self, spelling: &Spelling, seek: impl FnOnce(Facts<'_>) -> T) -> T {
+    pub(crate) fn with_facts<T>(
+        &self,
+        asked: &Asked,
+        spelling: &Spelling,
+        seek: impl FnOnce(Facts<'_>) -> T,
+    ) -> T {
         let tail = self.journal.value();
-        let ticks: Vec<RecentTick> =
-            tail.map(|tail| tail.ticks.iter().map(RecentTick::of).collect()).unwrap_or_default();
         let run = self.core.value().and_then(|core| core.run.as_ref()).map(|run| &run.id);
         let mirror =
             tail.and_then(|tail| tail.mirror.as_ref()).filter(|(of, ..)| of.is_some() && of.as_ref() == run);
         let above = self.setup.dir.as_ref().map(|dir| format!("{dir}/")).unwrap_or_default();
         let broken: Vec<String> =
             self.setup.broken.iter().map(|file| format!("{above}{}", file.words())).collect();
-        let config = self.config.value();
         seek(Facts {
+            asked,
             now: self.at,
             spelling,
             live: self.liveness.as_ref(),
-            bare: false,
-            unknown: None,
             damage: self.damage.as_deref(),
             core: self.core.value(),
             run: self.run.value(),
-            idle_ms: config.map(|config| config.idle_ms),
+            config: self.config.value(),
             gate: None,
-            unaccepted: &self.setup.unaccepted,
-            placeholder: self.setup.placeholder,
+            setup: &self.setup,
             broken: &broken,
-            files_in: self.setup.dir.as_deref(),
             apart: self.apart(),
             project: self.project.value().map_or(".", |project| project.path.as_str()),
-            ticks: &ticks,
-            needed: config.map(|config| config.needed),
+            ticks: tail.map(|tail| tail.ticks.as_slice()).unwrap_or_default(),
             mirror: mirror.map(|(_, at, tick)| (*at, *tick)),
             decided: self.landed.is_some() || self.undone.is_some(),
             moving: None,
             gone: self.gone,
             moved: tail.and_then(|tail| tail.last.as_ref()).map(|last| last.ts),
-            free_bytes: None,
-            full: None,
-            foreign_lock: false,
-            version: env!("CARGO_PKG_VERSION"),
-            refusals: &[],
         })
     }
 }

@@ -12,7 +12,7 @@ use crate::json;
 use crate::live::{Stamp, live_words};
 use crate::liveness::Liveness;
 use crate::loopview::{Core, LoopView};
-use crate::page::{Cell, Colour, Page, Tone};
+use crate::page::{Cell, Colour, Page, Tone, faint, plain};
 use crate::peers::PeerRow;
 use crate::sourced::Sourced;
 use crate::ticks::outcome_word;
@@ -217,8 +217,8 @@ fn gates(page: &mut Page, core: &Core) {
     }
     page.blank();
     match how_far(&core.gates) {
-        Some(far) => page.line(&[Cell::new(Tone::Strong, "gates "), Cell::new(Tone::Faint, far)]),
-        None => page.line(&[Cell::new(Tone::Strong, "gates")]),
+        Some(far) => page.line(&[Cell::new(Tone::Strong, "gates "), faint(far)]),
+        None => page.tell(Tone::Strong, "gates"),
     }
     // Those of no group first: below a heading they would look like part of that group.
     let mut groups: Vec<Option<&str>> = vec![None];
@@ -230,7 +230,7 @@ fn gates(page: &mut Page, core: &Core) {
     }
     for group in groups {
         if let Some(name) = group {
-            page.line(&[Cell::new(Tone::Faint, format!("  {name}"))]);
+            page.tell(Tone::Faint, format!("  {name}"));
         }
         gates_of(page, core.gates.iter().filter(|gate| gate.group.as_deref() == group));
     }
@@ -281,8 +281,8 @@ fn gates_of<'a>(page: &mut Page, gates: impl Iterator<Item = &'a GateRow>) {
             }
             vec![
                 Cell::new(tone, gate.state),
-                Cell::new(Tone::Plain, gate.id.as_str()),
-                Cell::new(Tone::Faint, about.join(", ")),
+                plain(gate.id.as_str()),
+                faint(about.join(", ")),
                 Cell::cut(Tone::Plain, last_words(&gate.diagnostic), DIAGNOSTIC),
             ]
         }),
@@ -303,9 +303,9 @@ fn reviews(page: &mut Page, core: &Core) {
             };
             vec![
                 Cell::new(if row.ok { Tone::Good } else { Tone::Care }, row.share()),
-                Cell::new(Tone::Plain, row.id.as_str()),
-                Cell::new(Tone::Faint, &row.rule),
-                Cell::new(Tone::Plain, format!("{}{stale}", row.why)),
+                plain(row.id.as_str()),
+                faint(&row.rule),
+                plain(format!("{}{stale}", row.why)),
             ]
         }),
     );
@@ -344,8 +344,8 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             let more = if more.is_empty() { String::new() } else { format!("; {}", more.join("; ")) };
             vec![
                 Cell::new(tone, peer.state.word()),
-                Cell::new(Tone::Plain, peer.name.as_str()),
-                Cell::new(Tone::Faint, count(peer.ticks, "turn")),
+                plain(peer.name.as_str()),
+                faint(count(peer.ticks, "turn")),
                 Cell::cut(Tone::Plain, format!("{last}{more}"), 160),
             ]
         }),
@@ -354,12 +354,9 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
     for peer in &core.peers {
         if let Some(turns) = peer.asked_after {
             page.line(&[
-                Cell::new(Tone::Faint, format!("  {} has a turn again after ", peer.name)),
-                Cell::new(
-                    Tone::Plain,
-                    view.says("`peers ack blocked:{} --reason TEXT`", &[peer.name.as_str()]),
-                ),
-                Cell::new(Tone::Faint, format!(", in a new run, or after {}", changes(turns))),
+                faint(format!("  {} has a turn again after ", peer.name)),
+                plain(view.says("`peers ack blocked:{} --reason TEXT`", &[peer.name.as_str()])),
+                faint(format!(", in a new run, or after {}", changes(turns))),
             ]);
         }
         let newest = ticks.iter().rev().find(|tick| tick.peer == peer.name).filter(|tick| tick.failed());
@@ -370,8 +367,8 @@ fn peers(page: &mut Page, view: &LoopView, core: &Core) {
             .map(|said| format!("`{}`; ", said.replace('`', "'")))
             .unwrap_or_default();
         page.line(&[
-            Cell::new(Tone::Faint, format!("  {} failed last: ", peer.name)),
-            Cell::new(Tone::Plain, view.says("{}see `peers replay {}`", &[&said, &tick.tick.to_string()])),
+            faint(format!("  {} failed last: ", peer.name)),
+            plain(view.says("{}see `peers replay {}`", &[&said, &tick.tick.to_string()])),
         ]);
     }
 }
@@ -404,7 +401,7 @@ fn budget(page: &mut Page, core: &Core) {
     let budget = &core.budget;
     page.heading("budget");
     if let Some(why) = budget.caps.why() {
-        page.line(&[Cell::new(Tone::Bad, format!("  caps are unreadable: {why}"))]);
+        page.tell(Tone::Bad, format!("  caps are unreadable: {why}"));
     }
     page.table(
         2,
@@ -421,9 +418,9 @@ fn budget(page: &mut Page, core: &Core) {
                 _ => Tone::Plain,
             };
             vec![
-                Cell::new(Tone::Plain, row.name.as_str()),
+                plain(row.name.as_str()),
                 Cell::new(tone, row.words()),
-                Cell::new(Tone::Faint, of),
+                faint(of),
                 Cell::new(tone, percent.map(|p| format!("{p}%")).unwrap_or_default()),
             ]
         }),
@@ -437,7 +434,7 @@ fn budget(page: &mut Page, core: &Core) {
         duration_ms(budget.gate_ms)
     ));
     if let Some(uncounted) = budget.uncounted() {
-        page.line(&[Cell::new(Tone::Care, format!("  {uncounted}"))]);
+        page.tell(Tone::Care, format!("  {uncounted}"));
     } else if budget.unknown_usd > 0 {
         page.say(format!("  the cost of {} is not known", count(budget.unknown_usd, "turn")));
     }
@@ -474,8 +471,8 @@ fn bugs(page: &mut Page, view: &LoopView) {
         open.iter().take(BUGS).map(|bug| {
             vec![
                 Cell::new(if bug.severity.blocks() { Tone::Bad } else { Tone::Plain }, bug.severity.as_str()),
-                Cell::new(Tone::Plain, bug.id.as_str()),
-                Cell::new(Tone::Faint, bug.location.as_deref().unwrap_or("-")),
+                plain(bug.id.as_str()),
+                faint(bug.location.as_deref().unwrap_or("-")),
                 Cell::cut(
                     Tone::Plain,
                     format!("{} ({})", bug.title, bug.open.unwrap_or_default()),
@@ -505,13 +502,10 @@ fn ticks(page: &mut Page, view: &LoopView) {
             2,
             tail.ticks.iter().rev().map(|tick| {
                 vec![
-                    Cell::new(Tone::Plain, format!("tick {}", tick.tick)),
-                    Cell::new(Tone::Plain, tick.peer.as_str()),
+                    plain(format!("tick {}", tick.tick)),
+                    plain(tick.peer.as_str()),
                     Cell::new(if tick.success { Tone::Good } else { Tone::Care }, tick.result()),
-                    Cell::new(
-                        Tone::Faint,
-                        format!("{} in {}", ago(view.at, tick.ts), duration_ms(tick.duration_ms)),
-                    ),
+                    faint(format!("{} in {}", ago(view.at, tick.ts), duration_ms(tick.duration_ms))),
                     Cell::cut(Tone::Plain, tick.reason.as_deref().unwrap_or_default(), DIAGNOSTIC),
                 ]
             }),
@@ -540,10 +534,7 @@ fn warnings(page: &mut Page, view: &LoopView) {
     page.heading("last warnings");
     let skip = core.warnings.len().saturating_sub(WARNINGS);
     for warning in core.warnings.iter().skip(skip) {
-        page.line(&[
-            Cell::new(Tone::Faint, format!("  tick {}: ", warning.tick)),
-            Cell::cut(Tone::Plain, &warning.text, 200),
-        ]);
+        page.line(&[faint(format!("  tick {}: ", warning.tick)), Cell::cut(Tone::Plain, &warning.text, 200)]);
     }
     if core.warnings_waiting > 0 {
         let n = u64::try_from(core.warnings_waiting).unwrap_or(u64::MAX);

@@ -20,24 +20,34 @@ mod row;
 mod status;
 mod unreadable;
 
-use std::path::PathBuf;
-
-use peers_model::config::Role;
+use super::*;
+use peers_core::bugs::{Author, Counts, Ledger, LedgerCommit, OpenBugs, PathTouched};
+use peers_core::cheat::WEAKENED;
+use peers_core::state::State;
+use peers_git::{DirtyFile, DirtyStatus, Git, PeerRepo};
+use peers_model::config::{Hook, Role};
 use peers_model::goal::TreeChoice;
-use peers_model::outcome::{ApiClass, ExitClass, PeerExit, StopReason, Usage};
+use peers_model::outcome::{
+    ApiClass, BudgetKind, ErrorKind, ExitClass, Matched, PeerExit, StopReason, TamperKind, Usage,
+};
 use peers_model::record::{
-    Digests, ExitRecord, GateRule, GatesRecord, OperatorOp, OperatorRecord, PeerRule, ProofRecord, Record,
-    Rules, RunStarted, SoftRuleEntry, TickOutcome, TickRecord, TickStarted,
+    AcceptedReview, AckTarget, BranchMove, CheckpointRecord, Cooling, CorrectionKind, CorrectionPlanned,
+    Digests, ExitProof, ExitRecord, GateRule, GatesRecord, HookFailed, Line, MirrorRestored, MoveKind,
+    OperatorOp, OperatorRecord, PeerRule, PeerSpawned, ProofRecord, Record, Rules, RunStarted, ScopeMove,
+    SkepticVerdict, SoftRuleEntry, TickOutcome, TickRecord, TickStarted, WaitCause,
 };
 use peers_model::review::SoftRule;
 use peers_model::verdict::{Judged, Place, TreeKey, Verdict};
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, TreeId, Usd};
+use peers_store::load::{load_config, load_goals};
 use peers_store::project::{self, Project};
 use peers_store::runs::{self, RunRecord};
-use peers_store::{FsDisk, Store, accept};
-use peers_sys::SafeDir;
-
-use crate::{Asked, Colour, Lock, LoopView, status_text};
+use peers_store::{Area, FsDisk, Journal, JournalError, Position, Store, accept};
+use peers_sys::{SafeDir, term};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const BEGAN: i64 = 1_700_000_000_000;
 const BOOT: &str = "boot-one";
@@ -200,9 +210,66 @@ impl World {
         LoopView::read(&mut self.disk(), &self.asked(lock))
     }
 
+    fn read(&self, asked: &Asked) -> LoopView {
+        LoopView::read(&mut self.disk(), asked)
+    }
+
     fn text(&self) -> String {
         status_text(&self.view(), Colour::Plain)
     }
+
+    /// The status for programs.
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&status_json(&self.view())).unwrap()
+    }
+
+    fn report(&self) -> Report {
+        Report::read(&mut self.disk(), &self.asked(Lock::Free))
+    }
+
+    /// The report for people, cells of its tables not filled up.
+    fn page(&self) -> String {
+        squeezed(&report_markdown(&self.report()))
+    }
+
+    /// Another run begins.
+    fn another_run(&mut self, id: &str) {
+        self.run = RunId::new(id).unwrap();
+        self.start(rules());
+    }
+
+    /// Changes what stands in the journal first.
+    fn tamper(&self, from: &str, to: &str) {
+        let path = self.path("store/journal/000001.jsonl");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(text, changed);
+        std::fs::write(&path, changed).unwrap();
+    }
+
+    /// Changes the record of the newest run.
+    fn amend(&mut self, change: impl FnOnce(&mut RunRecord)) {
+        let mut record = runs::all(self.store.disk()).unwrap().pop().unwrap();
+        change(&mut record);
+        runs::write(self.store.disk(), &record).unwrap();
+    }
+}
+
+/// Makes it a turn that failed in this way.
+fn fail(tick: &mut TickRecord, outcome: TickOutcome) {
+    (tick.success, tick.outcome) = (false, outcome);
+}
+
+/// Makes it a turn after which its peer needs its operator.
+fn refuse(tick: &mut TickRecord, api: ApiClass) {
+    fail(tick, TickOutcome::NeedsOperator);
+    (tick.exit.class, tick.exit.api) = (ExitClass::Nonzero, api);
+}
+
+/// Makes it a turn that says what is in its way.
+fn block(tick: &mut TickRecord, on: &str) {
+    fail(tick, TickOutcome::Blocked);
+    tick.blocked_on = Some(on.into());
 }
 
 fn disk(dir: &tempfile::TempDir) -> FsDisk {

@@ -135,6 +135,11 @@ impl TickRow {
         !self.success && !self.outcome.is_neutral()
     }
 
+    /// How long the peer and the gates of it took, milliseconds.
+    pub(crate) fn took_ms(&self) -> u64 {
+        self.duration_ms.saturating_add(self.gate_ms)
+    }
+
     /// What it cost, as far as known.
     pub(crate) fn cost(&self) -> String {
         let least = |known: String| words::at_least(Some(known), self.at_least);
@@ -175,85 +180,5 @@ pub(crate) fn outcome_word(outcome: TickOutcome) -> &'static str {
         TickOutcome::Blocked => "blocked",
         TickOutcome::NeedsOperator => "needs-operator",
         TickOutcome::Interrupted => "interrupted",
-    }
-}
-
-/// One of the newest ticks, as a row of a list shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RecentTick {
-    /// Its number.
-    pub tick: TickNo,
-    /// Whose.
-    pub peer: PeerName,
-    /// How its process ended, one word.
-    pub class: String,
-    /// It was a valid handoff.
-    pub success: bool,
-    /// What it cost, or unknown.
-    pub usd: Option<Usd>,
-    /// When it ended.
-    #[serde(skip)]
-    pub ts: Timestamp,
-    /// What it meant.
-    #[serde(skip)]
-    pub outcome: TickOutcome,
-    /// What it used, or unknown.
-    #[serde(skip)]
-    pub tokens: Option<Tokens>,
-    /// How long the peer and the gates of it took, milliseconds.
-    #[serde(skip)]
-    pub ms: u64,
-    /// Its commits, oldest first.
-    #[serde(skip)]
-    pub commits: Vec<CommitId>,
-    /// What it said as a skeptic.
-    #[serde(skip)]
-    pub skeptic: Option<SkepticVerdict>,
-    /// How its process ended.
-    #[serde(skip)]
-    pub(crate) ended: ExitClass,
-    /// What its service said.
-    #[serde(skip)]
-    pub(crate) api: ApiClass,
-    /// When a limit of its service ends, as that said.
-    #[serde(skip)]
-    pub(crate) resets_at: Option<Timestamp>,
-    /// Why it was no success. Untrusted text.
-    #[serde(skip)]
-    pub(crate) reason: Option<String>,
-    /// How it died, if it did.
-    #[serde(skip)]
-    pub(crate) death: Option<Death>,
-    /// In which run.
-    #[serde(skip)]
-    pub(crate) run_id: Option<RunId>,
-}
-
-impl RecentTick {
-    /// It was a failure: one that counts for nobody is none.
-    pub(crate) fn failed(&self) -> bool {
-        !self.success && !self.outcome.is_neutral()
-    }
-
-    pub(crate) fn of(row: &TickRow) -> Self {
-        Self {
-            tick: row.tick,
-            peer: row.peer.clone(),
-            class: row.classification.clone(),
-            success: row.success,
-            usd: row.usd,
-            ts: row.ts,
-            outcome: row.outcome,
-            tokens: row.tokens,
-            ms: row.duration_ms.saturating_add(row.gate_ms),
-            commits: row.commits.clone(),
-            skeptic: row.skeptic,
-            ended: row.end.0,
-            api: row.end.1,
-            resets_at: row.resets_at,
-            reason: row.reason.clone(),
-            death: row.death.clone(),
-            run_id: row.run_id.clone(),
-        }
     }
 }

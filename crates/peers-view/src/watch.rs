@@ -9,7 +9,7 @@ use crate::diagnostic::stop_detail;
 use crate::feed::FeedItem;
 use crate::history::{operator_words, seen_words};
 use crate::json;
-use crate::page::{Cell, Colour, Page, Tone};
+use crate::page::{Cell, Colour, Page, Tone, faint};
 use crate::ticks::TickRow;
 use crate::words::{self, count_of, duration_ms};
 
@@ -27,7 +27,7 @@ pub fn watch_line(item: &FeedItem, colour: Colour) -> String {
             page.line(&[Cell::new(Tone::Bad, "unreadable: "), Cell::cut(Tone::Plain, text, TEXT)]);
         }
         FeedItem::Replaced => {
-            page.line(&[Cell::new(Tone::Care, "the journal is another one; it is shown from its start")]);
+            page.tell(Tone::Care, "the journal is another one; it is shown from its start");
         }
     }
     page.finish()
@@ -37,7 +37,7 @@ pub fn watch_line(item: &FeedItem, colour: Colour) -> String {
 pub(crate) fn record_cells(line: &Line) -> [Cell; 3] {
     let (tone, text) = words_of(line);
     [
-        Cell::new(Tone::Faint, format!("{} ", line.ts)),
+        faint(format!("{} ", line.ts)),
         Cell::new(tone, format!("{:<18} ", line.record.event())),
         Cell::cut(Tone::Plain, text, TEXT),
     ]

@@ -4,13 +4,13 @@ use peers_model::PeerName;
 use peers_sys::term;
 
 use crate::death::Death;
-use crate::ticks::RecentTick;
+use crate::ticks::TickRow;
 
 /// Terminal cells of an error.
 const ERROR: usize = 120;
 
 /// `ben was killed by SIGSEGV twice in a row`: the peers whose newest turns died of the same, as many as are known.
-pub(super) fn again(ticks: &[RecentTick]) -> Vec<String> {
+pub(super) fn again(ticks: &[TickRow]) -> Vec<String> {
     let mut told: Vec<&PeerName> = Vec::new();
     let mut found = Vec::new();
     for newest in ticks.iter().rev() {
@@ -20,7 +20,7 @@ pub(super) fn again(ticks: &[RecentTick]) -> Vec<String> {
         }
         told.push(peer);
         let Some(death) = newest.death.as_ref().filter(|_| newest.failed()) else { continue };
-        let same = |tick: &&RecentTick| tick.failed() && tick.death.as_ref() == Some(death);
+        let same = |tick: &&TickRow| tick.failed() && tick.death.as_ref() == Some(death);
         let n = ticks.iter().rev().filter(|tick| tick.peer == *peer).take_while(same).count();
         let often = match n {
             0 | 1 => continue,

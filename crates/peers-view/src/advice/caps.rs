@@ -10,6 +10,7 @@ use super::cause::{Advice, Level};
 use super::facts::Facts;
 use crate::budget::{Amount, BudgetRow};
 use crate::liveness::Liveness;
+use crate::ticks::TickRow;
 
 /// Those that count over all runs and that one command raises.
 const RAISED: [BudgetKind; 4] =
@@ -58,9 +59,7 @@ pub(super) fn reached(facts: &Facts<'_>, kind: BudgetKind) -> Vec<Step> {
             vec![Step::of(facts.resume()).say(" goes on: this time is counted anew for each run")]
         }
         BudgetKind::MaxConsecutiveFailures => vec![
-            Step::from("find out why the last turns failed (")
-                .run(facts.replay(crate::ticks::RecentTick::failed))
-                .say(")"),
+            Step::from("find out why the last turns failed (").run(facts.replay(TickRow::failed)).say(")"),
             Step::default().mention(facts.resume()).say(": a new run counts anew"),
         ],
         BudgetKind::MaxUsd | BudgetKind::MaxIterations | BudgetKind::MaxRuntime | BudgetKind::MaxTokens => {

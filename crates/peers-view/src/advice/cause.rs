@@ -131,7 +131,7 @@ impl Default for Attention {
     /// Nothing is known and nothing asked.
     fn default() -> Self {
         let nothing = Advice::new(Level::Idle, "nothing", "");
-        Self { top: nothing.spelt(&Spelling::Loop { dir: None }), others: Vec::new() }
+        Self { top: nothing.spelt(&Spelling::default()), others: Vec::new() }
     }
 }
 

@@ -1,58 +1,51 @@
 //! What is known of a loop when advice is sought.
 
-use peers_model::command::{Command, Step};
+use peers_model::command::Command;
 use peers_model::record::BranchMove;
 use peers_model::{PeerName, TickNo, Timestamp};
 use peers_store::runs::RunRecord;
 
 use super::spelling::Spelling;
-use crate::asked::Unknown;
+use crate::asked::Asked;
 use crate::budget::{Amount, BudgetRow};
 use crate::gates::GateFact;
 use crate::liveness::Liveness;
+use crate::loopview::InForce;
 use crate::peers::PeerRow;
+use crate::setup::Setup;
 use crate::sourced::Sourced;
 use crate::standing::Core;
-use crate::ticks::RecentTick;
+use crate::ticks::TickRow;
 
 /// What is known of a loop. What is absent is not known.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own that was looked at")]
 pub(crate) struct Facts<'a> {
+    /// What the caller brought.
+    pub(crate) asked: &'a Asked,
     /// The gate that the loop stopped for, or that is red for long.
     pub(crate) gate: Option<&'a GateFact>,
     pub(crate) now: Timestamp,
     pub(crate) spelling: &'a Spelling,
     /// Whether it runs, and if not, why.
     pub(crate) live: Sourced<&'a Liveness>,
-    /// It has no `.peers/`.
-    pub(crate) bare: bool,
-    /// What is known where nobody can say how it stands.
-    pub(crate) unknown: Option<&'a Unknown>,
     /// What is wrong with the journal.
     pub(crate) damage: Option<&'a str>,
     /// The fold of the journal.
     pub(crate) core: Option<&'a Core>,
     /// The newest run record.
     pub(crate) run: Option<&'a RunRecord>,
-    /// Milliseconds of silence after which a peer is ended.
-    pub(crate) idle_ms: Option<u64>,
-    /// Files that are not what was accepted.
-    pub(crate) unaccepted: &'a [&'static str],
-    /// The gate of a new file is still there.
-    pub(crate) placeholder: bool,
-    /// Files that cannot be read as what they are.
+    /// What is accepted of the configuration.
+    pub(crate) config: Option<&'a InForce>,
+    /// The operator's files.
+    pub(crate) setup: &'a Setup,
+    /// Those of them that cannot be read as what they are.
     pub(crate) broken: &'a [String],
-    /// Whose files these are, if not those of the directory that was asked about.
-    pub(crate) files_in: Option<&'a str>,
     /// Where the newest run worked, if that is not the directory that was asked about.
     pub(crate) apart: Option<&'a str>,
     /// The directory of the repository.
     pub(crate) project: &'a str,
     /// The newest ticks, oldest first.
-    pub(crate) ticks: &'a [RecentTick],
-    /// Clean ticks that `complete` asks for at least, if that is known.
-    pub(crate) needed: Option<u32>,
+    pub(crate) ticks: &'a [TickRow],
     /// The mirror of the journal was changed by somebody else in the newest run: when, and in which tick.
     pub(crate) mirror: Option<(Timestamp, Option<TickNo>)>,
     /// The newest run was landed or undone.
@@ -63,16 +56,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) gone: bool,
     /// When the journal or the output of a peer moved last.
     pub(crate) moved: Option<Timestamp>,
-    /// Free bytes where the loop works, or where its store lies if that is less.
-    pub(crate) free_bytes: Option<u64>,
-    /// Where that is, if it is not where the loop works.
-    pub(crate) full: Option<&'a str>,
-    /// Somebody holds the lock of older systems.
-    pub(crate) foreign_lock: bool,
-    /// The version of this program.
-    pub(crate) version: &'a str,
-    /// What a start would refuse for.
-    pub(crate) refusals: &'a [Step],
 }
 
 impl Facts<'_> {
@@ -121,7 +104,7 @@ impl Facts<'_> {
     }
 
     /// Shows the newest turn that fits; without one, looks whether peers can have turns at all.
-    pub(super) fn replay(&self, fits: impl Fn(&RecentTick) -> bool) -> Command {
+    pub(super) fn replay(&self, fits: impl Fn(&TickRow) -> bool) -> Command {
         match self.ticks.iter().rev().find(|tick| fits(tick)) {
             Some(tick) => replay(tick.tick),
             None => Command::doctor(),

@@ -10,7 +10,7 @@ use peers_model::{PeerName, Timestamp, login};
 use super::facts::{Facts, replay};
 use crate::liveness::Liveness;
 use crate::peers::PeerRow;
-use crate::ticks::RecentTick;
+use crate::ticks::TickRow;
 use crate::words;
 
 /// Characters of why a peer has no turns.
@@ -142,8 +142,8 @@ enum Trouble {
     Unknown,
 }
 
-fn trouble(row: Option<&PeerRow>, newest: Option<&RecentTick>) -> Trouble {
-    match (newest.map(|tick| (tick.ended, tick.api)), row.and_then(|row| row.waits_for)) {
+fn trouble(row: Option<&PeerRow>, newest: Option<&TickRow>) -> Trouble {
+    match (newest.map(|tick| tick.end), row.and_then(|row| row.waits_for)) {
         (Some((ExitClass::SpawnFail, _)), _) => Trouble::Program,
         (Some((_, ApiClass::Auth)), _) => Trouble::Login,
         (Some((_, ApiClass::Quota)), _) => Trouble::Credit,
@@ -178,7 +178,7 @@ fn log_in(peer: &PeerName, row: Option<&PeerRow>, run: Option<Command>) -> Vec<S
 fn wait(
     peer: &PeerName,
     facts: &Facts<'_>,
-    (cause, newest): (WaitCause, Option<&RecentTick>),
+    (cause, newest): (WaitCause, Option<&TickRow>),
     run: Option<Command>,
 ) -> Remedy {
     let row = facts.peer(peer);

@@ -16,7 +16,7 @@ use crate::budget::BudgetRow;
 use crate::gates::REDS;
 use crate::liveness::Liveness;
 use crate::standing::Core;
-use crate::ticks::RecentTick;
+use crate::ticks::TickRow;
 use crate::words::{self, count, duration_ms};
 
 /// So many failures in a row are.
@@ -65,7 +65,7 @@ fn quiet(facts: &Facts<'_>, since: Timestamp) -> String {
     if facts.now.since(moved).as_millis() < QUIET_MS {
         return String::new();
     }
-    let limit = facts.idle_ms.map(|limit| format!(" (ended after {})", duration_ms(limit)));
+    let limit = facts.config.map(|config| format!(" (ended after {})", duration_ms(config.idle_ms)));
     format!(", silent for {}{}", human(facts.now, moved), limit.unwrap_or_default())
 }
 
@@ -97,7 +97,7 @@ pub(super) fn causes(facts: &Facts<'_>, live: &Liveness) -> Vec<Advice> {
 
 /// Another program than this one runs it.
 fn drift(facts: &Facts<'_>) -> Option<Advice> {
-    let (loops, ours) = (facts.run?.version.as_str(), facts.version);
+    let (loops, ours) = (facts.run?.version.as_str(), facts.asked.version.as_str());
     if loops == ours {
         return None;
     }
@@ -129,7 +129,8 @@ fn silent_peer(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
     if let Some(turn) = turn {
         let moved = facts.moved?.max(turn.since);
         if facts.now.since(moved).as_millis() >= SILENT_MS {
-            let limit = facts.idle_ms.map(|limit| format!(" (it is ended after {})", duration_ms(limit)));
+            let limit =
+                facts.config.map(|config| format!(" (it is ended after {})", duration_ms(config.idle_ms)));
             let quiet = human(facts.now, moved);
             return Some(cause(
                 format!("{} has printed nothing for {quiet}{}", turn.peer, limit.unwrap_or_default()),
@@ -137,10 +138,12 @@ fn silent_peer(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
             ));
         }
     }
-    let ended = |tick: &&RecentTick| {
+    let ended = |tick: &&TickRow| {
         let newest = facts.ticks.iter().rev().find(|other| other.peer == tick.peer);
         let this_run = since.is_none_or(|since| tick.ts >= since);
-        tick.class == "idle-timeout" && this_run && newest.is_some_and(|newest| newest.tick == tick.tick)
+        tick.classification == "idle-timeout"
+            && this_run
+            && newest.is_some_and(|newest| newest.tick == tick.tick)
     };
     let tick = facts.ticks.iter().rev().find(ended)?;
     Some(cause(format!("{} was ended for its silence in tick {}", tick.peer, tick.tick), tick.ts))
@@ -149,7 +152,7 @@ fn silent_peer(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
 /// Neither the journal nor the peer moves.
 fn silent(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
     let Liveness::Running { turn, gates_since, .. } = live else { return None };
-    let limit = facts.idle_ms?.saturating_mul(2);
+    let limit = facts.config?.idle_ms.saturating_mul(2);
     let waits =
         facts.core.is_some_and(|core| core.peers.iter().any(|peer| peer.waiting(facts.now).is_some()));
     if turn.is_none() && waits {
@@ -251,17 +254,17 @@ fn near(facts: &Facts<'_>, core: &Core) -> Vec<Advice> {
 /// Whether the cap is reached before the loop can be complete, if each further tick were clean and took what
 /// the last ones took.
 fn projected(facts: &Facts<'_>, core: &Core, row: &BudgetRow) -> bool {
-    let (Some(cap), Some(needed)) = (row.cap, facts.needed) else { return false };
-    let left =
-        u64::from(needed.saturating_sub(core.converge.clean_ticks)).max(u64::from(!core.converge.complete));
-    let each = |of: fn(&crate::ticks::RecentTick) -> Option<u64>| {
+    let (Some(cap), Some(config)) = (row.cap, facts.config) else { return false };
+    let left = u64::from(config.needed.saturating_sub(core.converge.clean_ticks))
+        .max(u64::from(!core.converge.complete));
+    let each = |of: fn(&TickRow) -> Option<u64>| {
         let known: Vec<u64> = facts.ticks.iter().filter_map(of).collect();
         let n = u64::try_from(known.len()).ok().filter(|_| known.len() >= KNOWN)?;
         known.into_iter().fold(0, u64::saturating_add).checked_div(n)
     };
     let one = match row.key.as_str() {
         "max_iterations" => Some(1),
-        "max_runtime_s" => each(|tick| Some(tick.ms)),
+        "max_runtime_s" => each(|tick| Some(tick.took_ms())),
         "max_tokens" => each(|tick| Some(tick.tokens?.0)),
         "max_usd" => each(|tick| Some(tick.usd?.as_micros())),
         _ => None,
@@ -276,7 +279,7 @@ fn no_commit(facts: &Facts<'_>, began: Option<Timestamp>) -> Option<Advice> {
     // Older ticks than these are not known: it is as long at least.
     let oldest = facts.ticks.first().map(|tick| tick.ts);
     let last = newest.or(oldest).unwrap_or(began).max(began);
-    let mut took: Vec<u64> = facts.ticks.iter().map(|tick| tick.ms).collect();
+    let mut took: Vec<u64> = facts.ticks.iter().map(TickRow::took_ms).collect();
     took.sort_unstable();
     let median = took.get(took.len() / 2).copied().unwrap_or_default();
     let passed = u64::try_from(facts.now.since(last).as_millis()).unwrap_or(u64::MAX);

@@ -29,6 +29,13 @@ pub enum Spelling {
     },
 }
 
+impl Default for Spelling {
+    /// As it is typed in the directory of the loop.
+    fn default() -> Self {
+        Self::Loop { dir: None }
+    }
+}
+
 impl Spelling {
     /// A command as it is typed; nothing where this reader has none, or where a name or a path cannot be typed
     /// as a terminal shows it.

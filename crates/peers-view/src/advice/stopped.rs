@@ -11,7 +11,7 @@ use super::facts::{Facts, replay};
 use super::{again, caps, peer};
 use crate::diagnostic::stop_detail;
 use crate::liveness::{CrashKind, Liveness, OpenTurn};
-use crate::ticks::RecentTick;
+use crate::ticks::TickRow;
 
 /// Terminal cells of the command of a gate.
 const COMMAND: usize = 60;
@@ -229,7 +229,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
         ],
         StopReason::StuckSkeptic => {
             let tick = facts.ticks.iter().rev().find(|tick| tick.skeptic.is_some());
-            let look = |tick: &RecentTick| Step::from("read the last ticks with ").run(replay(tick.tick));
+            let look = |tick: &TickRow| Step::from("read the last ticks with ").run(replay(tick.tick));
             tick.map(|tick| look(tick).say("; the skeptic gave no usable verdict")).into_iter().collect()
         }
         StopReason::StuckIdle => vec![
@@ -251,7 +251,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
         StopReason::PeerUnavailable(peer) => peer::remedy(peer, facts, Some(facts.resume())).steps,
         StopReason::AllPeersDegraded => vec![
             Step::from("read .peers/HALTED.md and why turns fail (")
-                .run(facts.replay(RecentTick::failed))
+                .run(facts.replay(TickRow::failed))
                 .say("), fix the cause"),
             later(),
         ],
@@ -270,9 +270,10 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
 
 /// A turn changed files of the operator's.
 fn mutated(facts: &Facts<'_>, file: &str) -> Vec<Step> {
+    let files_in = facts.setup.dir.as_deref();
     // Where another work tree was looked at, these are not the files that changed.
-    let seen = facts.files_in.is_some() || facts.apart.is_none();
-    let at = facts.files_in.or(facts.apart);
+    let seen = files_in.is_some() || facts.apart.is_none();
+    let at = files_in.or(facts.apart);
     let goals = |verb| Command::peers(verb).at(at);
     let then = Step::of(facts.resume());
     if seen && !facts.broken.is_empty() {
@@ -282,10 +283,10 @@ fn mutated(facts: &Facts<'_>, file: &str) -> Vec<Step> {
             then,
         ];
     }
-    if seen && facts.unaccepted.is_empty() {
+    if seen && facts.setup.unaccepted.is_empty() {
         return if facts.decided { Vec::new() } else { vec![then.say(" goes on")] };
     }
-    let files = if seen { facts.unaccepted.join(" and ") } else { file.to_owned() };
+    let files = if seen { facts.setup.unaccepted.join(" and ") } else { file.to_owned() };
     vec![
         Step::from(format!("put {files} back ("))
             .run(goals("goals restore"))
@@ -301,7 +302,7 @@ fn mutated(facts: &Facts<'_>, file: &str) -> Vec<Step> {
 /// Looks where there is room to be made.
 pub(super) fn space(facts: &Facts<'_>) -> Step {
     let look = |place| Command::Tool { words: vec!["df".to_owned(), "-h".to_owned()], place };
-    let command = match facts.full {
+    let command = match &facts.asked.full {
         Some(full) => look(None).with_peers(full),
         None => look(Some("")),
     };

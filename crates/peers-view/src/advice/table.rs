@@ -25,7 +25,7 @@ pub(crate) const FOREIGN_LOCK: &str = "another process holds `.peers/run.lock`, 
 
 /// What the loop asks of its operator.
 pub(crate) fn attention(facts: &Facts<'_>) -> Attention {
-    if facts.bare {
+    if facts.asked.listed.bare {
         return Attention::of(vec![not_set_up()], facts.spelling);
     }
     // Among equals the first one stands for the loop, so that comes first what has to be seen to first.
@@ -70,11 +70,12 @@ fn not_set_up() -> Advice {
 
 /// Nobody can say whether it runs.
 fn unknown(facts: &Facts<'_>) -> Advice {
+    let unknown = facts.asked.listed.unknown.as_ref();
     let why = facts.live.why().unwrap_or("nothing checked it");
-    let since = facts.unknown.and_then(|unknown| unknown.since);
+    let since = unknown.and_then(|unknown| unknown.since);
     // Who does not say since when has no memory, and would never tell.
     let fresh = since.is_some_and(|since| facts.now.since(since).as_millis() <= u128::from(UNKNOWN_MS));
-    let why = if facts.unknown.is_some_and(|unknown| unknown.nobody) {
+    let why = if unknown.is_some_and(|unknown| unknown.nobody) {
         format!("{why}, and no loop runs")
     } else {
         format!("it is not known whether the loop runs: {why}")
@@ -102,7 +103,7 @@ fn files(facts: &Facts<'_>, told: &str) -> Option<Advice> {
     if told == "goal-mutation" {
         return None;
     }
-    let goals = |verb| Command::peers(verb).at(facts.files_in);
+    let goals = |verb| Command::peers(verb).at(facts.setup.dir.as_deref());
     if !facts.broken.is_empty() {
         let why = format!("no start takes {}", words::listed(facts.broken));
         let correct = Step::from(format!("correct {} (", facts.broken.join(" and ")));
@@ -110,18 +111,18 @@ fn files(facts: &Facts<'_>, told: &str) -> Option<Advice> {
         return Some(advice.then(correct.run(goals("goals lint")).say(" says what is wrong)")));
     }
     let fresh = told == "fresh";
-    if facts.placeholder && fresh {
+    if facts.setup.placeholder && fresh {
         let why = "the gate is still a placeholder: put your test command in its place";
         let replace = "replace the gate `placeholder-replace-me` in .peers/goals.yaml by your test command (";
         let advice = Advice::new(Level::Act, "placeholder", why);
         return Some(advice.then(Step::from(replace).run(goals("goals edit")).say(")")));
     }
-    if facts.unaccepted.is_empty() {
+    if facts.setup.unaccepted.is_empty() {
         return None;
     }
-    let files: Vec<String> = facts.unaccepted.iter().map(|file| format!(".peers/{file}")).collect();
+    let files: Vec<String> = facts.setup.unaccepted.iter().map(|file| format!(".peers/{file}")).collect();
     let why = format!("{} changed and the change was not accepted", words::listed(&files));
-    let look = Step::from(format!("look at what changed in {} (", facts.unaccepted.join(" and ")));
+    let look = Step::from(format!("look at what changed in {} (", facts.setup.unaccepted.join(" and ")));
     let accept = Step::default().mention(goals("goals accept"));
     // Before the first run there may be nothing to restore.
     let accept = if fresh { accept } else { accept.say(" or ").mention(goals("goals restore")) };
@@ -130,8 +131,8 @@ fn files(facts: &Facts<'_>, told: &str) -> Option<Advice> {
 }
 
 fn space(facts: &Facts<'_>, idle: bool) -> Option<Advice> {
-    let free = facts.free_bytes.filter(|free| *free < LITTLE_SPACE)?;
-    let at = facts.full.map(|_| " for its trusted store").unwrap_or_default();
+    let free = facts.asked.free_bytes.filter(|free| *free < LITTLE_SPACE)?;
+    let at = facts.asked.full.as_ref().map(|_| " for its trusted store").unwrap_or_default();
     let why = format!("only {} of disk space are free{at}", words::bytes(free));
     let advice = Advice::new(Level::Act, "disk-low", why).then(stopped::space(facts));
     Some(if idle { advice.then(Step::of(facts.start())) } else { advice })
@@ -142,7 +143,7 @@ fn foreign_lock(facts: &Facts<'_>) -> Option<Advice> {
     let words = vec!["fuser".to_owned(), "-v".to_owned()];
     let holder = Command::Tool { words, place: Some("/.peers/run.lock") };
     let advice = Advice::new(Level::Act, "foreign-lock", FOREIGN_LOCK);
-    facts.foreign_lock.then(|| advice.then(Step::of(holder)))
+    facts.asked.foreign_lock.then(|| advice.then(Step::of(holder)))
 }
 
 /// A landing or an undo that did not come to its end.
@@ -158,8 +159,8 @@ fn cut_short(facts: &Facts<'_>) -> Option<Advice> {
 
 /// What a start would refuse for. `base`: what comes once that is seen to.
 fn refused(facts: &Facts<'_>, base: Option<&Advice>) -> Option<Advice> {
-    let first = facts.refusals.first()?;
-    let more = match facts.refusals.len() {
+    let first = facts.asked.refusals.first()?;
+    let more = match facts.asked.refusals.len() {
         0 | 1 => String::new(),
         n => format!(" (and {} more)", n - 1),
     };

@@ -5,8 +5,8 @@ use serde::{Serialize, Serializer};
 
 use super::measured::Measured;
 use crate::fleet::FleetWarning;
-use crate::json::{self, Envelope};
-use crate::page::{Cell, Colour, Page, Tone};
+use crate::json;
+use crate::page::{Cell, Colour, Page, Tone, faint, plain};
 use crate::words::duration_ms;
 
 /// One loop, or one run of it.
@@ -241,12 +241,12 @@ pub fn compare_text(comparison: &Comparison, colour: Colour) -> String {
         if row.values.iter().all(Option::is_none) {
             continue;
         }
-        let mut cells = vec![Cell::new(Tone::Faint, row.key)];
+        let mut cells = vec![faint(row.key)];
         for ((value, delta), least) in row.values.iter().zip(&row.deltas).zip(&row.at_least) {
             let least = if *least { "+" } else { "" };
             let said = value.as_ref().map_or_else(|| "?".to_owned(), |value| row.unit.words(value));
             let more = delta.and_then(|delta| row.unit.delta(delta)).map(|more| format!(" ({more})"));
-            cells.push(Cell::new(Tone::Plain, format!("{said}{least}{}", more.unwrap_or_default())));
+            cells.push(plain(format!("{said}{least}{}", more.unwrap_or_default())));
         }
         rows.push(cells);
     }
@@ -261,5 +261,5 @@ pub fn compare_json(
     warnings: &[FleetWarning],
     now: peers_model::Timestamp,
 ) -> String {
-    json::document("peers-ctl.compare/1", &Envelope { generated_at: now, data: comparison, warnings })
+    json::enveloped("peers-ctl.compare/1", now, comparison, warnings)
 }

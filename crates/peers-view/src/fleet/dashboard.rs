@@ -7,7 +7,7 @@ use super::all::{Fleet, Summary, cost_cell, gates_cell};
 use super::grid::{Column, Grid};
 use super::list::tone;
 use crate::advice::Level;
-use crate::page::{Cell, Colour, Page, Tone};
+use crate::page::{Cell, Colour, Page, Tone, faint, plain};
 use crate::row::{LoopRow, LoopState};
 use crate::words::count;
 
@@ -86,7 +86,7 @@ pub fn dashboard_text(fleet: &Fleet<'_>, room: Room, colour: Colour) -> String {
         {
             let text = term::line(&top.why, width.saturating_sub(INDENT));
             below.push((tone(row), format!("{}{text}", " ".repeat(INDENT))));
-            reason = Cell::new(Tone::Plain, "");
+            reason = plain("");
         }
         let action = top.action.as_deref().filter(|_| !whole && urgent);
         below.extend(
@@ -107,7 +107,7 @@ pub fn dashboard_text(fleet: &Fleet<'_>, room: Room, colour: Colour) -> String {
         }
     }
     for warning in &warnings {
-        page.line(&[Cell::new(Tone::Care, warning)]);
+        page.tell(Tone::Care, warning);
     }
     page.finish()
 }
@@ -127,7 +127,7 @@ fn more(page: &mut Page, rows: &[LoopRow]) {
         act => format!(", {act} of them need you"),
     };
     let tone = if act > 0 { Tone::Bad } else { Tone::Faint };
-    page.line(&[Cell::new(tone, format!("... and {} more{need}", count(n, "loop")))]);
+    page.tell(tone, format!("... and {} more{need}", count(n, "loop")));
 }
 
 fn summary(page: &mut Page, rows: &[LoopRow], width: Option<usize>) {
@@ -166,7 +166,6 @@ fn summary(page: &mut Page, rows: &[LoopRow], width: Option<usize>) {
 
 /// All cells but the last.
 fn cells(fleet: &Fleet<'_>, row: &LoopRow) -> Vec<Cell> {
-    let plain = |text: String| Cell::new(Tone::Plain, text);
     let glyph = match row.attention.level() {
         Level::Act => "▲",
         Level::Watch => "◐",
@@ -176,13 +175,13 @@ fn cells(fleet: &Fleet<'_>, row: &LoopRow) -> Vec<Cell> {
     };
     let last = row.last_event.as_ref().map(|last| short(fleet.now.since(last.ts).as_secs()));
     let blocking = match row.bugs {
-        None => plain("?".to_owned()),
+        None => plain("?"),
         Some(bugs) if bugs.blocking > 0 => Cell::new(Tone::Bad, bugs.blocking.to_string()),
-        Some(_) => Cell::new(Tone::Faint, "0"),
+        Some(_) => faint("0"),
     };
     vec![
         Cell::new(tone(row), format!("{glyph} {}", row.name)),
-        plain(state(row).to_owned()),
+        plain(state(row)),
         plain(row.ticks.map_or_else(|| "?".to_owned(), |ticks| ticks.to_string())),
         plain(gates_cell(row)),
         blocking,

@@ -12,8 +12,8 @@ use super::all::{cost_cell, gates_cell};
 use super::list::tone;
 use crate::backwards::{self, Window, tag};
 use crate::bugs::BugsView;
-use crate::json::{self, Envelope};
-use crate::page::{Cell, Colour, Page, Tone};
+use crate::json;
+use crate::page::{Cell, Colour, Page, Tone, faint, plain};
 use crate::row::LoopRow;
 use crate::sourced::Sourced;
 use crate::words::{self, ago, count};
@@ -124,9 +124,7 @@ pub fn project_json(row: &LoopRow, details: &ProjectDetails, now: Timestamp) -> 
         #[serde(flatten)]
         details: &'a ProjectDetails,
     }
-    let data = Data { project: row, details };
-    let envelope = Envelope { generated_at: now, data, warnings: &row.warnings };
-    json::document("peers-ctl.dashboard/1", &envelope)
+    json::enveloped("peers-ctl.dashboard/1", now, Data { project: row, details }, &row.warnings)
 }
 
 /// One loop for people. Ends in a newline.
@@ -137,7 +135,7 @@ pub fn project_text(row: &LoopRow, details: &ProjectDetails, now: Timestamp, col
     passed(&mut page, &details.passed, now);
     bugs(&mut page, &details.bugs);
     for warning in &row.warnings {
-        page.line(&[Cell::new(Tone::Care, format!("warning: {}: {}", warning.code, warning.message))]);
+        page.tell(Tone::Care, format!("warning: {}: {}", warning.code, warning.message));
     }
     page.finish()
 }
@@ -207,19 +205,19 @@ fn passed(page: &mut Page, passed: &Sourced<Vec<Passed>>, now: Timestamp) {
         Passed::Tick { tick, ts, peer, class, result, reason, pattern } => {
             let said: Vec<&str> = [reason.as_deref(), pattern.as_deref()].into_iter().flatten().collect();
             vec![
-                Cell::new(Tone::Faint, ago(now, *ts)),
-                Cell::new(Tone::Plain, format!("tick {tick}")),
-                Cell::new(Tone::Plain, peer.as_str()),
-                Cell::new(Tone::Plain, class),
+                faint(ago(now, *ts)),
+                plain(format!("tick {tick}")),
+                plain(peer.as_str()),
+                plain(class),
                 Cell::new(if result == "handoff" { Tone::Good } else { Tone::Care }, result),
                 Cell::cut(Tone::Plain, said.join("; "), TEXT),
             ]
         }
         Passed::Exit { ts, reason, ticks } => vec![
-            Cell::new(Tone::Faint, ago(now, *ts)),
+            faint(ago(now, *ts)),
             Cell::new(Tone::Strong, "end"),
             Cell::cut(Tone::Strong, reason.to_string(), TEXT),
-            Cell::new(Tone::Plain, format!("after {}", count(*ticks, "tick"))),
+            plain(format!("after {}", count(*ticks, "tick"))),
         ],
     });
     page.table(2, rows);
@@ -233,14 +231,14 @@ fn bugs(page: &mut Page, bugs: &Sourced<BugsView>) {
     page.blank();
     let open = u64::try_from(bugs.open).unwrap_or(u64::MAX);
     let title = format!("{} open, {} of them blocking", count(open, "bug"), bugs.blocking);
-    page.line(&[Cell::new(Tone::Strong, title)]);
+    page.tell(Tone::Strong, title);
     page.table(
         2,
         bugs.rows.iter().filter(|bug| bug.open.is_some()).take(BUGS).map(|bug| {
             vec![
-                Cell::new(Tone::Plain, bug.severity.as_str()),
-                Cell::new(Tone::Plain, bug.id.as_str()),
-                Cell::new(Tone::Faint, bug.open.unwrap_or_default()),
+                plain(bug.severity.as_str()),
+                plain(bug.id.as_str()),
+                faint(bug.open.unwrap_or_default()),
                 Cell::cut(Tone::Plain, &bug.title, TEXT),
             ]
         }),

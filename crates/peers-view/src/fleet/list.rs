@@ -3,7 +3,7 @@
 use super::all::{Fleet, cost_cell, gates_cell};
 use super::grid::{Column, Grid};
 use crate::advice::Level;
-use crate::page::{Cell, Colour, Page, Tone};
+use crate::page::{Cell, Colour, Page, Tone, plain};
 use crate::row::{LoopRow, LoopState};
 
 /// Where nobody looks at lines nothing is cut.
@@ -61,10 +61,6 @@ fn state(row: &LoopRow) -> Cell {
         LoopState::Fresh => Tone::Faint,
     };
     Cell::new(tone, row.state_word())
-}
-
-fn plain(text: impl AsRef<str>) -> Cell {
-    Cell::new(Tone::Plain, text)
 }
 
 fn pid(row: &LoopRow) -> Cell {

@@ -11,8 +11,8 @@ use peers_store::Position;
 use peers_store::journal::{Journal, JournalError};
 use serde::Serialize;
 
-use crate::json::{self, Envelope};
-use crate::page::{Cell, Colour, Page, Tone};
+use crate::json;
+use crate::page::{Cell, Colour, Page, Tone, faint};
 use crate::ticks::TickRow;
 use crate::words::{count, duration_ms, thousands};
 
@@ -156,8 +156,7 @@ impl ReplayRange {
 /// The ticks for programs, schema `peers-ctl.replay/1`.
 #[must_use]
 pub fn replay_range_json(range: &ReplayRange, now: Timestamp) -> String {
-    let warnings: [(); 0] = [];
-    json::document("peers-ctl.replay/1", &Envelope { generated_at: now, data: range, warnings })
+    json::enveloped("peers-ctl.replay/1", now, range, [(); 0])
 }
 
 /// The ticks for people, one block for each. `more` gives further text about a tick, such as its prompt or what
@@ -171,12 +170,9 @@ pub fn replay_range_text(
     let mut page = Page::new(colour);
     let shown = u64::try_from(range.shown().count()).unwrap_or(u64::MAX);
     let all = count(range.ticks, "tick");
-    page.line(&[Cell::new(Tone::Strong, format!("{} of {all}", thousands(shown)))]);
+    page.tell(Tone::Strong, format!("{} of {all}", thousands(shown)));
     if range.left_out > 0 {
-        page.line(&[Cell::new(
-            Tone::Care,
-            format!("{} before these are left out", count(range.left_out, "tick")),
-        )]);
+        page.tell(Tone::Care, format!("{} before these are left out", count(range.left_out, "tick")));
     }
     for item in &range.items {
         page.blank();
@@ -184,13 +180,13 @@ pub fn replay_range_text(
             RangeItem::Tick(tick) => {
                 block(&mut page, tick);
                 for line in more(tick).unwrap_or_default().lines() {
-                    page.line(&[Cell::new(Tone::Faint, "  | "), Cell::whole(Tone::Plain, line)]);
+                    page.line(&[faint("  | "), Cell::whole(Tone::Plain, line)]);
                 }
             }
             RangeItem::Exit { ts, run_id, reason, ticks } => {
                 let run = run_id.as_ref().map(|run| format!("run {run} ")).unwrap_or_default();
                 let text = format!("{run}ended {ts}: {reason} after {}", count(*ticks, "tick"));
-                page.line(&[Cell::new(Tone::Strong, text)]);
+                page.tell(Tone::Strong, text);
             }
         }
     }

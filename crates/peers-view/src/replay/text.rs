@@ -5,7 +5,7 @@ use peers_model::record::{Record, TickRecord};
 
 use super::tick::Replay;
 use crate::budget;
-use crate::page::{Cell, Colour, Page, Tone};
+use crate::page::{Cell, Colour, Page, Tone, faint, plain};
 use crate::ticks::{TickRow, warnings};
 use crate::watch::record_cells;
 use crate::words::{bytes, count, count_of, duration_ms, thousands};
@@ -76,7 +76,7 @@ fn open(page: &mut Page, replay: &Replay) {
 fn records(page: &mut Page, replay: &Replay) {
     page.heading("records");
     for line in &replay.records {
-        let mut cells = vec![Cell::new(Tone::Plain, "  ")];
+        let mut cells = vec![plain("  ")];
         cells.extend(record_cells(line));
         page.line(&cells);
     }
@@ -97,13 +97,7 @@ fn changes(page: &mut Page, replay: &Replay) {
             .into_iter()
             .zip(facts(after))
             .filter(|(old, new)| old.1 != new.1)
-            .map(|((name, old), (_, new))| {
-                vec![
-                    Cell::new(Tone::Plain, name),
-                    Cell::new(Tone::Faint, old),
-                    Cell::new(Tone::Plain, format!("-> {new}")),
-                ]
-            })
+            .map(|((name, old), (_, new))| vec![plain(name), faint(old), plain(format!("-> {new}"))])
             .chain(named_changes(&replay.before, after)),
     );
 }
@@ -132,11 +126,7 @@ fn named_changes(before: &State, after: &State) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     let mut row = |name: String, old: String, new: String| {
         if old != new {
-            rows.push(vec![
-                Cell::new(Tone::Plain, name),
-                Cell::new(Tone::Faint, old),
-                Cell::new(Tone::Plain, format!("-> {new}")),
-            ]);
+            rows.push(vec![plain(name), faint(old), plain(format!("-> {new}"))]);
         }
     };
     for peer in &after.rules.peers {
@@ -171,13 +161,13 @@ fn commits(page: &mut Page, replay: &Replay) {
         .diffstat
         .map(|(files, added, deleted)| format!(": {}, +{added} -{deleted}", count(files, "file")));
     let title = format!("{}{}", count_of(&replay.commits, "commit"), stat.unwrap_or_default());
-    page.line(&[Cell::new(Tone::Strong, title)]);
+    page.tell(Tone::Strong, title);
     page.table(
         2,
         replay.commits.iter().map(|commit| {
             vec![
-                Cell::new(Tone::Faint, commit.id.short()),
-                Cell::new(Tone::Plain, commit.origin),
+                faint(commit.id.short()),
+                plain(commit.origin),
                 Cell::cut(Tone::Plain, commit.subject.as_deref().unwrap_or("(not looked up)"), 120),
             ]
         }),
@@ -193,9 +183,9 @@ fn files(page: &mut Page, replay: &Replay) {
         2,
         replay.files.iter().map(|file| {
             vec![
-                Cell::new(Tone::Plain, file.kind),
-                Cell::new(Tone::Faint, file.bytes.map_or_else(|| "not a plain file".to_owned(), bytes)),
-                Cell::new(Tone::Plain, &file.path),
+                plain(file.kind),
+                faint(file.bytes.map_or_else(|| "not a plain file".to_owned(), bytes)),
+                plain(&file.path),
             ]
         }),
     );
@@ -213,7 +203,7 @@ fn tails(page: &mut Page, replay: &Replay) {
         let shown = peers_sys::term::block(text);
         let lines: Vec<&str> = shown.lines().collect();
         for line in lines.iter().skip(lines.len().saturating_sub(TAIL)) {
-            page.line(&[Cell::new(Tone::Plain, "  | "), Cell::new(Tone::Plain, line)]);
+            page.line(&[plain("  | "), plain(line)]);
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::one::{Report, document, report_markdown};
 use crate::advice::Attention;
 use crate::fleet::FleetWarning;
-use crate::json::{self, Envelope};
+use crate::json;
 use crate::markdown::{Document, code};
 use crate::row::{LoopRow, LoopState};
 
@@ -165,6 +165,5 @@ pub fn reports_json(head: &ReportHead, entries: &[ReportEntry<'_>]) -> String {
         report: one(entry),
     });
     let data = Data { scope: &head.scope, config_dir: &head.config_dir, projects: projects.collect() };
-    let envelope = Envelope { generated_at: head.generated_at, data, warnings: &head.warnings };
-    json::document("peers-ctl.report/1", &envelope)
+    json::enveloped("peers-ctl.report/1", head.generated_at, data, &head.warnings)
 }

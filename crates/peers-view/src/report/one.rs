@@ -383,7 +383,8 @@ pub(crate) fn idle_words(peer: &PeerRow, now: Timestamp) -> String {
 
 /// Unknown is not zero.
 fn cost_words(cost: &PeerCost) -> String {
-    let PeerCost { tokens, usd, unknown, unknown_usd, at_least, ticks, .. } = cost;
+    let PeerCost { unknown, unknown_usd, at_least, ticks, .. } = cost;
+    let (tokens, usd) = (cost.tokens.unwrap_or_default(), cost.usd.unwrap_or_default());
     if *ticks == 0 {
         return "nothing yet".to_owned();
     }

@@ -3,8 +3,8 @@
 use peers_model::{Timestamp, Tokens, Usd};
 use serde::{Serialize, Serializer};
 
-use super::RecentTick;
 use crate::budget::{Amount, BudgetRow, BudgetView};
+use crate::ticks::TickRow;
 
 /// What was used of one cap.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -58,20 +58,20 @@ pub(super) struct Burn {
 
 impl Burn {
     /// `ticks` are the newest of the run that runs, oldest first.
-    pub(super) fn of(ticks: &[&RecentTick], running: bool) -> Self {
+    pub(super) fn of(ticks: &[&TickRow], running: bool) -> Self {
         let (Some(first), Some(last)) = (ticks.first().filter(|_| running), ticks.last()) else {
             return Self::default();
         };
-        let began = first.ts.as_millis().saturating_sub(i64::try_from(first.ms).unwrap_or(i64::MAX));
+        let began = first.ts.as_millis().saturating_sub(i64::try_from(first.took_ms()).unwrap_or(i64::MAX));
         let passed = last.ts.since(Timestamp::from_millis(began)).as_secs_f64();
         let rate = |sum: u64| (passed > 0.0).then(|| float(sum) / passed);
-        let sum = |of: fn(&RecentTick) -> Option<u64>| {
+        let sum = |of: fn(&TickRow) -> Option<u64>| {
             let known: Vec<u64> = ticks.iter().filter_map(|tick| of(tick)).collect();
             (!known.is_empty()).then(|| known.into_iter().fold(0, u64::saturating_add)).and_then(rate)
         };
         Self {
             ticks: sum(|_| Some(1)),
-            ms: sum(|tick| Some(tick.ms)),
+            ms: sum(|tick| Some(tick.took_ms())),
             tokens: sum(|tick| Some(tick.tokens?.0)),
             micros: sum(|tick| Some(tick.usd?.as_micros())),
         }

@@ -6,14 +6,14 @@ mod of;
 
 use std::collections::BTreeMap;
 
-use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
-use serde::Serialize;
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Usd};
+use serde::{Serialize, Serializer};
 
 use crate::advice::{self, Attention};
 use crate::liveness::Liveness;
 use crate::tail::LastEvent;
+use crate::ticks::TickRow;
 
-pub(crate) use crate::ticks::RecentTick;
 pub use meters::{Cost, Meter, Meters};
 
 /// How a loop stands, as the registry has it.
@@ -96,7 +96,8 @@ pub struct LoopRow {
     /// How long the turn has been open.
     pub tick_age_s: Option<u64>,
     /// The newest ticks, oldest first.
-    pub recent: Option<Vec<RecentTick>>,
+    #[serde(serialize_with = "recent")]
+    pub recent: Option<Vec<TickRow>>,
     /// Gates and reviews.
     pub gates: Option<Gates>,
     /// How far it is.
@@ -122,6 +123,30 @@ pub struct LoopRow {
     /// The directory in which the newest run worked.
     #[serde(skip)]
     pub workdir: Option<String>,
+}
+
+/// Of the newest ticks what a row has for programs.
+#[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+fn recent<S: Serializer>(ticks: &Option<Vec<TickRow>>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Recent<'a> {
+        tick: TickNo,
+        peer: &'a PeerName,
+        class: &'a str,
+        success: bool,
+        usd: Option<Usd>,
+    }
+    let rows = ticks.as_ref().map(|ticks| {
+        let row = ticks.iter().map(|tick| Recent {
+            tick: tick.tick,
+            peer: &tick.peer,
+            class: &tick.classification,
+            success: tick.success,
+            usd: tick.usd,
+        });
+        row.collect::<Vec<_>>()
+    });
+    rows.serialize(serializer)
 }
 
 /// How a project stands that has no `.peers/`, for people.

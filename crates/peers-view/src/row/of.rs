@@ -4,8 +4,8 @@ use peers_model::{RunId, Timestamp};
 use peers_store::Disk;
 
 use super::{
-    Convergence, Gates, HardGates, LastCommit, LoopRow, LoopState, PeerCell, RecentTick, RowWarning,
-    SoftGates, StuckGate, Versions, meters,
+    Convergence, Gates, HardGates, LastCommit, LoopRow, LoopState, PeerCell, RowWarning, SoftGates,
+    StuckGate, Versions, meters,
 };
 use crate::asked::{Asked, HeadFact};
 use crate::gates::REDS;
@@ -15,6 +15,7 @@ use crate::reader::LoopReader;
 use crate::sourced::Sourced;
 use crate::sources::Again;
 use crate::standing::Core;
+use crate::ticks::TickRow;
 
 impl LoopReader {
     /// The row as it is now. Nothing here fails: what cannot be read says so.
@@ -55,8 +56,7 @@ impl LoopRow {
         {
             warnings.add("head-moved", "HEAD moved since the loop's last tick: the gates shown are older");
         }
-        let ticks: Vec<RecentTick> =
-            tail.map(|tail| tail.ticks.iter().map(RecentTick::of).collect()).unwrap_or_default();
+        let ticks = tail.map(|tail| tail.ticks.as_slice()).unwrap_or_default();
         let newest_run = core.and_then(|core| core.run.as_ref()).map(|run| &run.id);
         let in_run = |of: Option<&RunId>| of.is_some() && of == newest_run;
         let last = tail.and_then(|tail| tail.last.as_ref());
@@ -65,7 +65,7 @@ impl LoopRow {
         let seconds = |since: Timestamp| now.since(since).as_secs();
         let open = core.and_then(|core| core.open.as_ref()).filter(|_| running);
         let (pid, since) = process(live.value());
-        let mine: Vec<&RecentTick> = ticks.iter().filter(|tick| in_run(tick.run_id.as_ref())).collect();
+        let mine: Vec<&TickRow> = ticks.iter().filter(|tick| in_run(tick.run_id.as_ref())).collect();
         let burn = meters::Burn::of(&mine, running);
         LoopRow {
             name: asked.listed.name.clone(),
@@ -84,8 +84,8 @@ impl LoopRow {
             ticks: core.map(|core| core.ticks),
             current_peer: core.and_then(|core| open.map(|open| &open.peer).or(core.turn.as_ref())).cloned(),
             tick_age_s: open.map(|open| seconds(open.since)),
-            last_commit: last_commit(head, core, &ticks, now),
-            recent: tail.map(|_| ticks),
+            last_commit: last_commit(head, core, ticks, now),
+            recent: tail.map(|tail| tail.ticks.clone()),
             gates: core.and_then(|core| gates(core, view.goals)),
             convergence: core.map(|core| Convergence {
                 clean: core.converge.clean_ticks,
@@ -184,7 +184,7 @@ fn peers(core: &Core, config: Option<&InForce>, now: Timestamp) -> Vec<PeerCell>
 fn last_commit(
     head: Option<&HeadFact>,
     core: Option<&Core>,
-    ticks: &[RecentTick],
+    ticks: &[TickRow],
     now: Timestamp,
 ) -> Option<LastCommit> {
     let sha = head.map(|head| &head.sha).or_else(|| core?.head.as_ref())?;

@@ -1,16 +1,10 @@
 //! What a loop asks of its operator: (stop reason, liveness, facts) to level, word and command.
 
-use peers_model::outcome::{ApiClass, BudgetKind, ErrorKind, ExitClass, StopReason, TamperKind};
-use peers_model::record::{
-    BranchMove, Cooling, MirrorRestored, MoveKind, OperatorOp, Record, SkepticVerdict, TickOutcome, WaitCause,
-};
-use peers_model::verdict::Verdict;
-use peers_model::{RunId, TickNo, Timestamp, Usd};
-use peers_store::runs;
+use super::*;
 
-use super::row::{asked, held, row};
-use super::{World, commit, goal, judged, name, operator, red, rules, run_record};
-use crate::{Asked, Attention, Level, Lock, LoopRow, LoopState, LoopView, Spelling, Unknown};
+use super::row::asked;
+use super::row::held;
+use super::row::row;
 
 fn stopped(reason: StopReason) -> World {
     let mut world = World::running();
@@ -25,96 +19,6 @@ fn said(attention: &Attention) -> (Level, &str, Option<&str>) {
 
 fn codes(attention: &Attention) -> Vec<&str> {
     std::iter::once(&attention.top).chain(&attention.others).map(|cause| cause.code).collect()
-}
-
-/// Each stop reason: level, word, what the controller's user types, what the loop's user types.
-#[test]
-fn every_stop_reason_has_its_level_and_its_command() {
-    use Level::{Act, Done, Idle, Watch};
-    let at = "peers -C /home/ann/repo";
-    let here = "peers";
-    let at_each = |rest: &str| (Some(format!("{at} {rest}")), Some(format!("{here} {rest}")));
-    let each = |ctl: &str, alone: &str| (Some(format!("peers-ctl {ctl}")), Some(alone.to_owned()));
-    let same = |text: &str, other: &str| (Some(text.to_owned()), Some(other.to_owned()));
-    let none = || (None::<String>, None::<String>);
-    let start = || each("start billing", "peers run");
-    let table = [
-        (StopReason::Complete, Done, "complete", none()),
-        (StopReason::MaxTicks, Watch, "max-ticks", start()),
-        (StopReason::Drained, Idle, "drained", start()),
-        (StopReason::Interrupted(15), Idle, "interrupted", start()),
-        (StopReason::LockHeld, Idle, "lock-held", none()),
-        (
-            StopReason::Budget(BudgetKind::MaxIterations),
-            Act,
-            "budget",
-            each("resume billing --start", "peers run"),
-        ),
-        (StopReason::Budget(BudgetKind::MaxWall), Act, "budget", each("resume billing --start", "peers run")),
-        (StopReason::Budget(BudgetKind::Deadline), Act, "budget", at_each("goals edit --config")),
-        (StopReason::Budget(BudgetKind::PerPeer), Act, "budget", at_each("goals edit --config")),
-        (StopReason::Budget(BudgetKind::NoProgress), Act, "budget", each("report billing", "peers report")),
-        (
-            StopReason::Budget(BudgetKind::MaxConsecutiveFailures),
-            Act,
-            "budget",
-            each("doctor billing", "peers doctor"),
-        ),
-        (
-            StopReason::StuckGate(goal("tests-pass")),
-            Act,
-            "stuck",
-            same(
-                &format!("{at} verify --only tests-pass, then peers-ctl start billing"),
-                "peers verify --only tests-pass, then peers run",
-            ),
-        ),
-        (StopReason::StuckSkeptic, Act, "stuck", none()),
-        (StopReason::ParkedBlocked, Act, "parked", each("resume billing --start", "peers run")),
-        (
-            StopReason::ParkedProof,
-            Act,
-            "parked",
-            same(
-                &format!("{at} goals edit --config, then peers-ctl resume billing --start"),
-                "peers goals edit --config, then peers run",
-            ),
-        ),
-        (StopReason::Unjudged(goal("lint-clean")), Act, "unjudged", at_each("verify --only lint-clean")),
-        (
-            StopReason::PeerUnavailable(name("claude")),
-            Act,
-            "peer-unavailable",
-            each("doctor billing", "peers doctor"),
-        ),
-        (
-            StopReason::PeerUnavailable(name("codex")),
-            Act,
-            "peer-unavailable",
-            each("doctor billing --live", "peers doctor --live"),
-        ),
-        (StopReason::AllPeersDegraded, Act, "peer-unavailable", each("doctor billing", "peers doctor")),
-        (
-            StopReason::GoalMutation("goals.yaml".into()),
-            Act,
-            "goal-mutation",
-            each("resume billing --start", "peers run"),
-        ),
-        (StopReason::Tamper(TamperKind::History), Act, "tamper", each("report billing", "peers report")),
-        (
-            StopReason::Error(ErrorKind::DiskFull),
-            Act,
-            "error",
-            same("df -h /home/ann/repo, then peers-ctl start billing", "df -h ., then peers run"),
-        ),
-        (StopReason::Error(ErrorKind::Io), Act, "error", start()),
-    ];
-    for (reason, level, code, (ctl, alone)) in table {
-        let world = stopped(reason.clone());
-        assert_eq!(said(&row(&world).attention), (level, code, ctl.as_deref()), "{reason}");
-        assert_eq!(said(&world.view().attention), (level, code, alone.as_deref()), "{reason}");
-        assert!(row(&world).attention.top.why.starts_with(&reason.to_string()), "{reason}");
-    }
 }
 
 #[test]
@@ -133,37 +37,11 @@ fn state_and_outcome_follow_the_table() {
 }
 
 #[test]
-fn a_cap_that_was_reached_is_raised_and_once_raised_the_loop_goes_on() {
-    let raised = |kind, budget: &str| {
-        let mut world = World::running();
-        world.budget(budget);
-        world.tick(1, "claude", |_| {});
-        world.exit(StopReason::Budget(kind), "");
-        let row = row(&world);
-        (row.attention.top.action.unwrap(), world.view().attention.top.action.unwrap(), row.attention.top.why)
-    };
-    let (ctl, alone, why) = raised(BudgetKind::MaxRuntime, "{max_runtime_s: 60}");
-    assert_eq!(ctl, "peers-ctl budget raise billing --runtime +2h, then peers-ctl resume billing --start");
-    assert_eq!(alone, "peers goals edit --config");
-    assert_eq!(why, "budget:max_runtime: 3m of 1m");
-    let (ctl, alone, _) = raised(BudgetKind::MaxUsd, "{max_usd: 0.5}");
-    assert_eq!(ctl, "peers-ctl budget raise billing --usd +1, then peers-ctl resume billing --start");
-    assert_eq!(alone, "peers run --max-usd 2");
-    let (ctl, _, _) = raised(BudgetKind::MaxTokens, "{max_tokens: 1000}");
-    assert_eq!(ctl, "peers-ctl budget raise billing --tokens +1000, then peers-ctl resume billing --start");
-    let (ctl, _, _) = raised(BudgetKind::MaxIterations, "{max_iterations: 1}");
-    assert_eq!(ctl, "peers-ctl budget raise billing --ticks +1, then peers-ctl resume billing --start");
-    let (ctl, _, why) = raised(BudgetKind::MaxRuntime, "{max_runtime_s: 6000}");
-    assert_eq!(ctl, "peers-ctl resume billing --start");
-    assert_eq!(why, "budget:max_runtime: 3m of 1h 40m: raised since, and not started");
-}
-
-#[test]
 fn a_finished_branch_is_taken_home_once() {
     let mut world = stopped(StopReason::Complete);
-    let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
-    (record.own_branch, record.branch, record.head) = (true, Some("work".into()), Some(commit('b')));
-    runs::write(world.store.disk(), &record).unwrap();
+    world.amend(|record| {
+        (record.own_branch, record.branch, record.head) = (true, Some("work".into()), Some(commit('b')));
+    });
     let land = "peers -C /home/ann/repo land";
     assert_eq!(said(&row(&world).attention), (Level::Done, "complete", Some(land)));
     assert_eq!(said(&world.view().attention), (Level::Done, "complete", Some("peers land")));
@@ -206,13 +84,10 @@ fn a_landing_does_not_count_for_a_run_that_began_after_it() {
     let landed = OperatorOp::Landed { run: world.run.clone(), into: "main".into(), commit: commit('c') };
     world.alone(operator(landed));
     let after = world.now + 1;
-    world.run = RunId::new("00000000000000bb").unwrap();
-    world.start(rules());
+    world.another_run("00000000000000bb");
     world.exit(StopReason::MaxTicks, "");
-    let mut record = runs::get(world.store.disk(), &world.run).unwrap().unwrap();
-    record.started_at = Timestamp::from_millis(after);
-    runs::write(world.store.disk(), &record).unwrap();
-    assert_eq!(row(&world).attention.level(), Level::Watch);
+    world.amend(|record| record.started_at = Timestamp::from_millis(after));
+    assert_eq!((row(&world).attention.level(), world.view().landed), (Level::Watch, None));
 }
 
 #[test]
@@ -227,23 +102,6 @@ fn what_is_alarming_stays_so_when_the_branch_was_undone() {
     world.alone(operator(undone));
     assert_eq!(row(&world).attention.top.code, "tamper");
     assert_eq!(row(&world).attention.level(), Level::Act);
-}
-
-#[test]
-fn what_is_in_the_way_of_peers_is_acknowledged_by_the_user_of_the_loop() {
-    let mut world = World::running();
-    for (tick, peer) in [(1, "claude"), (2, "codex")] {
-        world.tick(tick, peer, |tick| {
-            (tick.outcome, tick.success) = (TickOutcome::Blocked, false);
-            tick.blocked_on = Some("no database".into());
-        });
-    }
-    world.exit(StopReason::ParkedBlocked, "");
-    let action = world.view().attention.top.action.unwrap();
-    assert_eq!(
-        action,
-        "peers ack blocked:claude --reason 'seen to', then peers ack blocked:codex --reason 'seen to', then peers run"
-    );
 }
 
 #[test]
@@ -441,19 +299,6 @@ fn of_a_stuck_gate_the_command_is_told_and_its_whole_output_is_read_next() {
 }
 
 #[test]
-fn who_has_to_log_in_is_told_what_to_type() {
-    let mut world = World::running();
-    world.tick(1, "claude", |tick| {
-        (tick.outcome, tick.success) = (TickOutcome::NeedsOperator, false);
-        (tick.exit.class, tick.exit.api) = (ExitClass::Nonzero, ApiClass::Auth);
-    });
-    world.exit(StopReason::PeerUnavailable(name("claude")), "");
-    let action = "claude, then /login, then peers-ctl resume billing --start";
-    assert_eq!(row(&world).attention.top.action.unwrap(), action);
-    assert_eq!(world.view().attention.top.action.unwrap(), "claude, then /login, then peers run");
-}
-
-#[test]
 fn files_that_cannot_be_read_need_somebody() {
     let world = World::new();
     let goals = world.path("peers/goals.yaml");
@@ -487,8 +332,7 @@ fn a_peer_that_is_out_is_watched() {
     rules.continue_without_peer = true;
     world.start(rules);
     world.tick(1, "claude", |tick| {
-        (tick.outcome, tick.success) = (TickOutcome::NeedsOperator, false);
-        (tick.exit.class, tick.exit.api) = (ExitClass::Nonzero, ApiClass::Auth);
+        refuse(tick, ApiClass::Auth);
     });
     world.begin_tick(2, "codex");
     let attention = held(&world).attention;
@@ -512,7 +356,7 @@ fn gates_failures_reviews_and_skeptics_are_watched() {
     world.gates(3, vec![judged("tests-pass", 'b', Verdict::Pass)]);
     for tick in 4..=5 {
         world.tick(tick, "codex", |tick| {
-            (tick.outcome, tick.success) = (TickOutcome::PeerFailed, false);
+            fail(tick, TickOutcome::PeerFailed);
             tick.exit.class = ExitClass::Nonzero;
         });
     }
@@ -614,8 +458,7 @@ fn a_mirror_that_somebody_changed_needs_somebody_until_the_next_run() {
         assert!(cause.why.contains("in tick 1"), "{}", cause.why);
     }
     world.exit(StopReason::MaxTicks, "");
-    world.run = RunId::new("00000000000000bb").unwrap();
-    world.start(rules());
+    world.another_run("00000000000000bb");
     assert_eq!(held(&world).attention.top.code, "running");
 }
 
@@ -665,6 +508,6 @@ fn a_run_that_worked_elsewhere_is_gone_on_with_there() {
     record.workdir = "/home/ann/tree of it".into();
     runs::write(world.store.disk(), &record).unwrap();
     let asked = world.asked(Lock::Free);
-    let view = LoopView::read(&mut world.disk(), &asked);
+    let view = world.read(&asked);
     assert_eq!(said(&view.attention), (Level::Act, "crashed", Some("peers -C '/home/ann/tree of it' run")));
 }

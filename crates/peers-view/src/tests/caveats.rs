@@ -1,12 +1,6 @@
 //! What is said of a run when its work is taken home.
 
-use peers_core::cheat::WEAKENED;
-use peers_model::RunId;
-use peers_model::outcome::StopReason;
-use peers_store::runs::{self, RunRecord};
-
-use super::{World, is_harmless};
-use crate::{Caveats, Spelling};
+use super::*;
 
 const HERE: Spelling = Spelling::Loop { dir: None };
 
@@ -57,8 +51,7 @@ fn what_is_missing_now_is_not_said_of_an_older_run() {
     world.tick(1, "claude", |_| {});
     world.exit(StopReason::Drained, "");
     let older = newest(&world);
-    world.run = RunId::new("00000000000000bb").unwrap();
-    world.start(super::rules());
+    world.another_run("00000000000000bb");
     let caveats = Caveats::of(&world.view(), &older);
     assert_eq!((caveats.ended.as_deref(), caveats.missing.len()), (Some("drained"), 0));
 }

@@ -1,14 +1,7 @@
 //! Following the journal.
 
+use super::*;
 use std::io::Write as _;
-
-use peers_core::state::State;
-use peers_model::outcome::StopReason;
-use peers_model::record::{CheckpointRecord, Record};
-use peers_store::{Journal, JournalError, Position};
-
-use super::{World, tick_record};
-use crate::{Colour, Feed, FeedItem, watch_json, watch_line};
 
 fn drain(feed: &mut Feed, world: &World) -> Vec<FeedItem> {
     let mut disk = world.disk();
@@ -221,20 +214,8 @@ fn each_record_has_one_line_in_words_and_one_in_json() {
     world.tick(1, "claude", |tick| tick.soft_fail_reason = Some("two\nlines".into()));
     world.exit(StopReason::MaxTicks, "");
     let items = drain(&mut Feed::default(), &world);
-    let lines: Vec<String> = items.iter().map(|item| watch_line(item, Colour::Plain)).collect();
-    assert_eq!(
-        lines[0],
-        "2023-11-14T22:13:21.000Z run-started        at aaaaaaaa on main, 2 gates, claude and codex; unconfined\n"
-    );
-    assert_eq!(
-        lines[1],
-        "2023-11-14T22:13:22.000Z tick-started       tick 1: claude at aaaaaaaa, prompt of 4.0 KiB\n"
-    );
-    assert_eq!(
-        lines[2],
-        "2023-11-14T22:13:23.000Z tick               tick 1: claude handoff, 1 commit, 3m, 1,500 tokens, $0.50; two lines\n"
-    );
-    assert_eq!(lines[3], "2023-11-14T22:13:24.000Z exit               max_ticks after 1 tick\n");
+    let lines: String = items.iter().map(|item| watch_line(item, Colour::Plain)).collect();
+    insta::assert_snapshot!(lines);
     for item in &items {
         let json = watch_json(item);
         assert_eq!(json.matches('\n').count(), 1);

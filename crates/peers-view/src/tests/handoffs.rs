@@ -1,16 +1,8 @@
 //! The newest handoffs and what others say of them.
 
-use std::path::Path;
-use std::process::Command;
-
-use peers_git::PeerRepo;
-use peers_model::record::{AcceptedReview, TickOutcome};
-use peers_model::{CommitId, Timestamp};
-use serde_json::Value;
+use super::*;
 
 use super::hostile::EVIL;
-use super::{World, commit, goal, is_harmless, name};
-use crate::{Colour, Handoff, HandoffsAsked, handoffs, handoffs_json, handoffs_text};
 
 fn review(pass: bool, sha: char, notes: &str) -> AcceptedReview {
     AcceptedReview { goal: goal("docs-read"), pass, sha: commit(sha), notes: notes.into() }
@@ -24,7 +16,7 @@ fn world() -> World {
         tick.reviews = vec![review(false, '3', EVIL)];
     });
     world.tick(3, "codex", |tick| {
-        (tick.outcome, tick.success) = (TickOutcome::NoHandoff, false);
+        fail(tick, TickOutcome::NoHandoff);
         tick.reviews = vec![review(true, '4', "now it is fine")];
     });
     world.tick(4, "claude", |tick| {
@@ -32,7 +24,7 @@ fn world() -> World {
         tick.reviews = vec![review(true, '5', "of the work of codex")];
     });
     world.tick(5, "codex", |tick| {
-        (tick.outcome, tick.success) = (TickOutcome::NoHandoff, false);
+        fail(tick, TickOutcome::NoHandoff);
         tick.reviews = vec![review(false, '6', "of what came later")];
     });
     world

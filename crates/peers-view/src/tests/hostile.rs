@@ -1,22 +1,6 @@
 //! Whatever an agent writes, no text form steers a terminal and no JSON form loses it.
 
-use std::collections::BTreeSet;
-
-use peers_core::bugs::{Author, Ledger, LedgerCommit};
-use peers_model::config::Hook;
-use peers_model::outcome::{ApiClass, ExitClass, Matched, StopReason};
-use peers_model::record::{
-    AcceptedReview, Cooling, CorrectionKind, CorrectionPlanned, HookFailed, MirrorRestored, OperatorOp,
-    OperatorRecord, Record, ScopeMove, TickOutcome,
-};
-use peers_model::verdict::Verdict;
-use peers_model::{TickNo, Timestamp};
-
-use super::{World, commit, goal, is_harmless, judged, name, proof, red};
-use crate::{
-    Colour, Feed, GitFacts, Lock, Paths, Report, Sourced, replay, replay_json, replay_text, report_json,
-    report_markdown, status_json, status_text, watch_json, watch_line,
-};
+use super::*;
 
 /// Colour, title, clear screen, C1, direction, zero width, a line end, a bell, table and code marks.
 pub(super) const EVIL: &str = "E\u{1b}[31m\u{1b}]0;t\u{7}\u{1b}[2J\u{9b}1m\u{202e}\u{200b}\u{feff}\r\nX\u{0}\u{8}\u{7f}|`</td>[a](b)\u{e0041}!";
@@ -41,8 +25,7 @@ pub(super) fn world() -> World {
     }));
     world.end_tick(1, "claude", |tick| {
         tick.tool = evil();
-        tick.outcome = TickOutcome::NeedsOperator;
-        tick.success = false;
+        fail(tick, TickOutcome::NeedsOperator);
         tick.classification = evil();
         tick.soft_fail_reason = Some(evil());
         tick.exit.class = ExitClass::Nonzero;
@@ -102,14 +85,13 @@ fn report(world: &World) -> Report {
     };
     let mut asked = world.asked(Lock::Free);
     asked.git = Sourced::Fresh(GitFacts {
-        head: commit('b'),
         branch: Some(evil()),
         head_tree: Some(super::tree('1')),
         worktree: Some(super::tree('2')),
         dirty: Some(Paths { first: vec![evil(), evil()], count: 2, more: false }),
-        excluded: Paths::default(),
         bugs: Sourced::Fresh(Ledger::read(&[found], &BTreeSet::new())),
         scopes: std::collections::BTreeMap::from([(goal("docs-read"), evil())]),
+        ..GitFacts::new(commit('b'))
     });
     Report::read(&mut world.disk(), &asked)
 }

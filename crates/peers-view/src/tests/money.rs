@@ -1,9 +1,6 @@
 //! Money and tokens of which not everything is known.
 
-use serde_json::Value;
-
-use super::{World, squeezed};
-use crate::{Lock, Report, report_json, report_markdown, status_json};
+use super::*;
 
 #[test]
 fn money_that_is_known_in_part_is_a_lower_bound_in_every_view() {
@@ -12,7 +9,7 @@ fn money_that_is_known_in_part_is_a_lower_bound_in_every_view() {
         "{max_usd: 5, max_usd_since_progress: 4, per_peer: {claude: {max_usd: 3}, codex: {max_usd: 3}}}",
     );
     let rows = |world: &World| -> Vec<(String, Value, bool)> {
-        let json: Value = serde_json::from_str(&status_json(&world.view())).unwrap();
+        let json: Value = world.json();
         let rows = json["loop"]["value"]["budget"]["rows"].as_array().unwrap().clone();
         let money = rows.into_iter().filter(|row| row["unit"] == "usd");
         money
@@ -59,7 +56,7 @@ fn money_that_is_known_in_part_is_a_lower_bound_in_every_view() {
     assert_eq!((&peers[0]["usd"], &peers[0]["usd_at_least"]), (&0.5.into(), &true.into()));
     assert_eq!((&peers[1]["usd"], &peers[1]["usd_at_least"]), (&Value::Null, &true.into()));
     assert_eq!((&peers[1]["tokens"], &peers[1]["tokens_at_least"]), (&1500.into(), &false.into()));
-    let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
+    let report = world.report();
     let page = squeezed(&report_markdown(&report));
     for cell in [
         "| at least 1,500 tokens, at least $0.50 |",
@@ -80,11 +77,14 @@ fn money_that_is_known_in_part_is_a_lower_bound_in_every_view() {
 fn of_a_cost_that_is_not_known_at_all_nothing_is_a_lower_bound() {
     let mut world = World::running();
     let told = |world: &World| {
-        let text = report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+        let text = report_markdown(&world.report());
         text.lines().find(|line| line.starts_with("The cost of ")).map(str::to_owned).unwrap_or_default()
     };
     world.tick(1, "codex", |tick| tick.exit.usage = peers_model::outcome::Usage::default());
     assert_eq!(told(&world), "The cost of 1 turn is not known.");
+    for cell in ["| tokens unknown, money unknown |", "| money | unknown | $5.00 |"] {
+        assert!(world.page().contains(cell), "{cell}: {}", world.page());
+    }
     world.tick(2, "claude", |tick| tick.exit.usage.usd = None);
     assert_eq!(told(&world), "The cost of 2 turns is not known, so tokens are at least that much.");
     world.tick(3, "claude", |_| {});

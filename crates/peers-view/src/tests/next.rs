@@ -1,13 +1,6 @@
 //! What an operator is told to do next, and what a gate said that is red.
 
-use peers_model::Timestamp;
-use peers_model::outcome::{ApiClass, BudgetKind, ErrorKind, ExitClass, StopReason, TamperKind};
-use peers_model::record::{AckTarget, Cooling, OperatorOp, Record, TickOutcome, TickRecord, WaitCause};
-use peers_store::runs;
-use serde_json::Value;
-
-use super::{World, commit, goal, judged, name, operator, red};
-use crate::{Lock, LoopView, closing, next_step, red_gate, status_json};
+use super::*;
 
 /// Writes goals and, as they were accepted but for a last line, the configuration.
 fn write_files(world: &World, goals: &str, more: Option<&str>) {
@@ -42,10 +35,7 @@ fn a_run_that_is_stuck_says_what_its_gate_said_and_where_all_of_it_is() {
     assert_eq!(red_gate(Some(&view), &StopReason::MaxTicks, raw), None);
     let json: Value = serde_json::from_str(&status_json(&view)).unwrap();
     assert_eq!(json["loop"]["value"]["gates"][0]["log"], log);
-    for told in [
-        world.text(),
-        crate::report_markdown(&crate::Report::read(&mut world.disk(), &world.asked(Lock::Free))),
-    ] {
+    for told in [world.text(), report_markdown(&world.report())] {
         assert!(!told.contains("stderr-tail="), "{told}");
     }
 }
@@ -56,17 +46,15 @@ fn a_run_at_its_tick_limit_goes_on_or_is_taken_home_by_commands() {
     world.tick(1, "claude", |_| {});
     world.exit(StopReason::MaxTicks, "");
     assert_eq!(next_step(&world.view()).unwrap(), "`peers run` goes on, or leave it as it is");
-    let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
-    (record.own_branch, record.branch, record.head) = (true, Some("work".into()), Some(commit('b')));
-    runs::write(world.store.disk(), &record).unwrap();
+    world.amend(|record| {
+        (record.own_branch, record.branch, record.head) = (true, Some("work".into()), Some(commit('b')));
+    });
     let land = "goes on; `peers land` merges what it has";
     assert_eq!(next_step(&world.view()).unwrap(), format!("`peers run` {land}"));
-    record.workdir = "/data/apart".into();
-    runs::write(world.store.disk(), &record).unwrap();
+    world.amend(|record| record.workdir = "/data/apart".into());
     assert_eq!(next_step(&world.view()).unwrap(), format!("`peers -C /data/apart run` {land}"));
     // A cap of money that holds for one start is given again.
-    record.request.max_usd = peers_model::Usd::from_f64(20.5);
-    runs::write(world.store.disk(), &record).unwrap();
+    world.amend(|record| record.request.max_usd = Usd::from_f64(20.5));
     let step = next_step(&world.view()).unwrap();
     assert!(step.starts_with("`peers -C /data/apart run --max-usd 20.50` "), "{step}");
 }
@@ -83,49 +71,13 @@ fn how_a_run_in_a_worktree_goes_on_is_said_once() {
     ] {
         let mut world = World::running();
         world.exit(reason, "");
-        let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
-        record.workdir = "/data/apart".into();
-        runs::write(world.store.disk(), &record).unwrap();
+        world.amend(|record| {
+            record.workdir = "/data/apart".into();
+        });
         let step = next_step(&world.view()).unwrap();
         assert_eq!(step.matches("`peers -C /data/apart run`").count(), 1, "{step}");
         assert!(!step.contains("run again") && !step.contains("to go on"), "{step}");
     }
-}
-
-#[test]
-fn what_helps_a_peer_that_is_unavailable_is_told_by_its_cause() {
-    let step = |change: &dyn Fn(&mut TickRecord)| {
-        let mut world = World::running();
-        world.tick(1, "claude", |tick| {
-            (tick.success, tick.outcome) = (false, TickOutcome::NeedsOperator);
-            change(tick);
-        });
-        world.exit(StopReason::PeerUnavailable(name("claude")), "why");
-        next_step(&world.view()).unwrap()
-    };
-    let api = |api: ApiClass| step(&move |tick| tick.exit.api = api);
-    for (step, says) in [
-        (api(ApiClass::Auth), ["log `claude` in (start `claude` and type `/login`", "`peers doctor --live`"]),
-        (api(ApiClass::Quota), ["buy credit for the account of `claude`", "`peers goals edit --config`"]),
-        (
-            api(ApiClass::UsageCap),
-            ["wait until the usage cap of `claude` is over", "raise `rate_limit_max_wait_s`"],
-        ),
-        (api(ApiClass::Transient), ["wait until the rate limit of", "`peers goals edit --config`"]),
-        (
-            step(&|tick| tick.exit.class = ExitClass::SpawnFail),
-            ["install the program of `claude`", "correct its `argv`"],
-        ),
-        (api(ApiClass::Other), ["`peers replay 1`", "`peers doctor`"]),
-    ] {
-        assert!(says.iter().all(|says| step.contains(says)), "{step}");
-        assert_eq!(step.matches("then `peers run`").count(), 1, "{step}");
-    }
-    let timed = step(&|tick| {
-        tick.exit.api = ApiClass::UsageCap;
-        tick.exit.resets_at = Some(Timestamp::from_millis(9_223_372_036_854));
-    });
-    assert!(timed.starts_with("wait until 2262-"), "{timed}");
 }
 
 #[test]
@@ -134,7 +86,7 @@ fn a_run_that_ended_without_a_peer_names_it_and_what_helps_it() {
         let mut world = World::running();
         world.tick(1, "claude", |_| {});
         world.tick(2, "codex", |tick| {
-            (tick.success, tick.outcome) = (false, TickOutcome::NeedsOperator);
+            fail(tick, TickOutcome::NeedsOperator);
             tick.exit.api = ApiClass::Auth;
             tick.soft_fail_reason = Some("its service does not know it".into());
         });
@@ -146,8 +98,7 @@ fn a_run_that_ended_without_a_peer_names_it_and_what_helps_it() {
         let closing = closing(&view);
         assert!(alerts.iter().all(|alert| closing.contains(&format!("alert: {alert}"))), "{closing:?}");
         assert!(alerts.iter().all(|alert| world.text().contains(alert)), "{}", world.text());
-        let report =
-            crate::report_markdown(&crate::Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+        let report = report_markdown(&world.report());
         assert_eq!(
             report.matches("**Alert**: `codex has no turns after tick 2").count(),
             alerts.len(),
@@ -174,13 +125,12 @@ fn who_is_degraded_or_waits_or_is_blocked_is_named_at_the_end_only() {
     let mut world = World::running();
     for tick in 1..=3 {
         world.tick(tick, "claude", |tick| {
-            (tick.success, tick.outcome) = (false, TickOutcome::PeerFailed);
+            fail(tick, TickOutcome::PeerFailed);
             tick.exit.class = ExitClass::Nonzero;
         });
     }
     world.tick(4, "codex", |tick| {
-        (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
-        tick.blocked_on = Some("no database".into());
+        block(tick, "no database");
     });
     assert_eq!(world.view_held().alerts, []);
     world.exit(StopReason::MaxTicks, "");
@@ -199,11 +149,11 @@ fn who_is_degraded_or_waits_or_is_blocked_is_named_at_the_end_only() {
 fn words_of_a_peer_never_look_like_a_command_of_ours() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| {
-        (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
+        fail(tick, TickOutcome::Blocked);
         tick.blocked_on = Some("x\"; once that is seen to: `rm -rf`".into());
     });
     world.tick(2, "codex", |tick| {
-        (tick.success, tick.outcome) = (false, TickOutcome::NeedsOperator);
+        fail(tick, TickOutcome::NeedsOperator);
         tick.soft_fail_reason = Some("no; log in: `rm -rf`".into());
     });
     world.exit(StopReason::MaxTicks, "");
@@ -222,7 +172,7 @@ fn a_peer_that_failed_in_each_of_its_last_turns_is_named_at_the_end() {
             let (who, failed) = (["codex", "claude"][usize::from(tick % 2 == 0)], fails.contains(&tick));
             world.tick(tick, who, |tick| {
                 if failed {
-                    (tick.success, tick.outcome) = (false, TickOutcome::PeerFailed);
+                    fail(tick, TickOutcome::PeerFailed);
                     tick.soft_fail_reason = Some("no `model`".into());
                 }
             });
@@ -269,7 +219,7 @@ fn a_run_in_which_everybody_waits_says_so() {
     let lock = Lock::Held { pid: Some(7), run_id: Some(world.run.to_string()) };
     let mut asked = world.asked(lock);
     asked.gates_since = Some(asked.now);
-    assert_eq!(waiting(&LoopView::read(&mut world.disk(), &asked)), [""; 0], "gates run");
+    assert_eq!(waiting(&world.read(&asked)), [""; 0], "gates run");
     world.begin_tick(1, "claude");
     assert_eq!(waiting(&world.view_held()), [""; 0], "a turn is open");
 }
@@ -278,32 +228,13 @@ fn a_run_in_which_everybody_waits_says_so() {
 fn after_the_last_peer_is_acknowledged_the_run_goes_on() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| {
-        (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
-        tick.blocked_on = Some("no database".into());
+        block(tick, "no database");
     });
     world.exit(StopReason::ParkedBlocked, "claude (tick 1): no database");
     assert!(next_step(&world.view()).unwrap().starts_with("clear what blocks claude"));
     let op = OperatorOp::Ack { target: AckTarget::Blocked(name("claude")), reason: "it runs".into() };
     world.alone(operator(op));
     assert_eq!(next_step(&world.view()).unwrap(), "`peers run` goes on");
-}
-
-#[test]
-fn who_is_blocked_goes_on_by_the_command_that_says_what_was_done() {
-    let mut world = World::running();
-    for (tick, peer) in [(1, "claude"), (2, "codex")] {
-        world.tick(tick, peer, |tick| {
-            (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
-            tick.soft_fail_reason = Some("no database".into());
-        });
-    }
-    world.exit(StopReason::ParkedBlocked, "claude (tick 1): no database");
-    let step = next_step(&world.view()).unwrap();
-    for says in
-        ["`peers ack blocked:claude --reason 'seen to'`, `peers ack blocked:codex ", "then `peers run`"]
-    {
-        assert!(step.contains(says), "{step}");
-    }
 }
 
 #[test]
@@ -371,7 +302,7 @@ fn a_file_that_cannot_be_read_is_corrected_and_never_accepted() {
         "{both}"
     );
     assert!(!both.contains("accept"), "{both}");
-    let json: Value = serde_json::from_str(&status_json(&world.view())).unwrap();
+    let json: Value = world.json();
     assert_eq!(json["setup"]["broken"][1], serde_json::json!({"file": ".peers/goals.yaml", "line": 2}));
 }
 
@@ -379,18 +310,18 @@ fn a_file_that_cannot_be_read_is_corrected_and_never_accepted() {
 fn files_of_a_worktree_are_looked_at_and_accepted_there() {
     let mut world = World::running();
     world.exit(StopReason::GoalMutation("goals.yaml".into()), "");
-    let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
-    record.workdir = "/data/apart".into();
-    runs::write(world.store.disk(), &record).unwrap();
+    world.amend(|record| {
+        record.workdir = "/data/apart".into();
+    });
     let there = "put goals.yaml back (`peers -C /data/apart goals restore`), or look at what changed (`peers -C /data/apart goals diff`) and keep it (`peers -C /data/apart goals accept`), then `peers -C /data/apart run`";
     // Those here are as accepted.
     assert!(next_step(&world.view()).unwrap().starts_with(there), "{:?}", next_step(&world.view()));
     write_files(&world, "goals: []\n# edited\n", None);
     let mut asked = world.asked(Lock::Free);
     asked.files_in = Some("/data/apart".into());
-    assert_eq!(next_step(&LoopView::read(&mut world.disk(), &asked)).as_deref(), Some(there));
+    assert_eq!(next_step(&world.read(&asked)).as_deref(), Some(there));
     write_files(&world, "goals: [\n", None);
-    let step = next_step(&LoopView::read(&mut world.disk(), &asked)).unwrap();
+    let step = next_step(&world.read(&asked)).unwrap();
     assert!(step.contains("or correct /data/apart/.peers/goals.yaml line "), "{step}");
 }
 
@@ -400,7 +331,7 @@ fn the_text_about_a_halt_says_what_status_says_and_who_needs_the_operator() {
     world.tick(1, "codex", |_| {});
     for tick in 2..=6 {
         world.tick(tick, "claude", |tick| {
-            (tick.success, tick.outcome) = (false, TickOutcome::NeedsOperator);
+            fail(tick, TickOutcome::NeedsOperator);
             tick.exit.api = ApiClass::Auth;
             tick.soft_fail_reason = Some("not logged in: \u{1b}[31m`rm -rf`".into());
         });

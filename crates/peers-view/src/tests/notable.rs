@@ -1,21 +1,8 @@
 //! What must not be overlooked, and what comes next.
 
-use std::collections::BTreeMap;
+use super::*;
 
-use peers_model::config::Hook;
-use peers_model::outcome::{BudgetKind, StopReason, Usage};
-use peers_model::record::{
-    AcceptedReview, AckTarget, Digests, HookFailed, OperatorOp, OperatorRecord, Record, Rules, ScopeMove,
-    TickOutcome, TickRecord,
-};
-use peers_model::{RunId, TickNo, Timestamp};
-use peers_store::{Area, Disk as _, runs};
-
-use super::{World, commit, goal, is_harmless, name, operator, rules, run_record, squeezed};
-use crate::{
-    Colour, GitFacts, Lock, LoopView, Paths, Report, Sourced, closing, next_step, report_json,
-    report_markdown, status_json, status_text,
-};
+use peers_store::Disk as _;
 
 const PREWARN: &str =
     "weakened tests: 3 fewer assertions in tests/a.rs; the next turn of that kind is reverted";
@@ -48,7 +35,7 @@ fn goals_that_were_accepted_while_a_run_was_live_are_named_everywhere_with_what_
     let text = status_text(&view, Colour::Plain);
     assert!(text.contains(&format!("look at:   {what}\n")), "{text}");
     assert!(closing(&view).contains(&format!("  - {what}")), "{:?}", closing(&view));
-    let report = report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+    let report = report_markdown(&world.report());
     assert!(
         report.contains("## Look at this first\n") && report.contains("1 gate gone: lint-clean"),
         "{report}"
@@ -97,7 +84,7 @@ fn a_turn_that_weakened_tests_and_stands_is_named_until_it_is_acknowledged_or_un
     );
     world.alone(operator(OperatorOp::Ack { target: AckTarget::Weakening(TickNo(1)), reason: "ok".into() }));
     assert_eq!(closing(&world.view()), Vec::<String>::new());
-    let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
+    let report = world.report();
     assert!(report_markdown(&report).contains("tick 1 of claude weakened tests (acknowledged)"));
     assert!(is_harmless(&report_json(&report)));
     let undone = OperatorOp::Undone {
@@ -107,7 +94,7 @@ fn a_turn_that_weakened_tests_and_stands_is_named_until_it_is_acknowledged_or_un
         salvage: "x".into(),
     };
     world.alone(operator(undone));
-    let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
+    let report = world.report();
     assert!(!report_markdown(&report).contains("Look at this first"));
 }
 
@@ -130,7 +117,7 @@ fn what_is_not_named_for_want_of_room_is_counted_in_every_view() {
     );
     let closing = closing(&view);
     assert!(closing.iter().any(|line| line.contains("and 101 weakenings more")), "{closing:?}");
-    let report = Report::read(&mut world.disk(), &world.asked(Lock::Free));
+    let report = world.report();
     assert!(report_markdown(&report).contains("And 6 weakenings more before that"));
     for json in [status_json(&view), report_json(&report)] {
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -166,35 +153,6 @@ fn a_stop_that_is_not_complete_names_five_missing_things_at_most() {
 }
 
 #[test]
-fn each_budget_says_what_was_spent_and_its_own_next_step() {
-    for (kind, budget, spent, step) in [
-        (BudgetKind::MaxIterations, "{max_iterations: 1}", ", 1 of 1", "raise `budget.max_iterations`"),
-        (
-            BudgetKind::MaxUsd,
-            "{max_usd: 0.5}",
-            ", $0.50 of $0.50",
-            "used up: `peers run --max-usd 2` goes on; or raise `budget.max_usd`",
-        ),
-        (
-            BudgetKind::MaxConsecutiveFailures,
-            "{max_consecutive_failures: 5}",
-            ", 0 of 5",
-            "then `peers run`: a new run counts anew",
-        ),
-        (BudgetKind::MaxRuntime, "{max_runtime_s: 60}", ", 3m of 1m", "raise `budget.max_runtime_s`"),
-        (BudgetKind::MaxWall, "{}", "", "`peers run` goes on: this time is counted anew"),
-    ] {
-        let mut world = World::running();
-        world.budget(budget);
-        world.tick(1, "claude", |_| {});
-        world.exit(StopReason::Budget(kind), "");
-        let text = world.text();
-        let state = format!("{}{spent} (exit 10)\n", StopReason::Budget(kind));
-        assert!(text.contains(&state) && text.contains(step), "{state}: {text}");
-    }
-}
-
-#[test]
 fn the_cap_of_the_command_line_is_the_one_that_is_shown() {
     let mut world = World::running();
     let mut record = run_record(&world.run);
@@ -224,7 +182,7 @@ fn a_run_in_a_worktree_of_its_own_says_where_to_go_on_and_how_to_land() {
     assert!(text.contains("works in:  /data/it's here (a worktree of its own)\n"), "{text}");
     let mut asked = world.asked(Lock::Free);
     asked.here = Some("/data/it's here".into());
-    let there = LoopView::read(&mut world.disk(), &asked);
+    let there = world.read(&asked);
     assert!(!next_step(&there).unwrap().contains("-C"));
     world.start(rules());
     ended(&mut world, StopReason::Complete);
@@ -244,7 +202,7 @@ fn a_crash_names_the_command_that_goes_on_as_the_turn_began() {
         }
         let mut asked = world.asked(Lock::Free);
         asked.gone = gone;
-        next_step(&LoopView::read(&mut world.disk(), &asked)).unwrap()
+        next_step(&world.read(&asked)).unwrap()
     };
     assert!(
         crashed(true, true, false).starts_with("`peers -C /data/x run --dry-run` goes on where it worked")
@@ -310,16 +268,10 @@ fn a_review_counts_for_the_content_at_head_alone() {
     let shown = |scope: Option<&str>| {
         let mut asked = world.asked(Lock::Free);
         asked.git = Sourced::Fresh(GitFacts {
-            head: commit('b'),
-            branch: None,
-            head_tree: None,
-            worktree: None,
-            dirty: None,
-            excluded: Paths::default(),
-            bugs: Sourced::Missing,
             scopes: scope.map(|scope| (goal("docs-read"), scope.to_owned())).into_iter().collect(),
+            ..GitFacts::new(commit('b'))
         });
-        let view = LoopView::read(&mut world.disk(), &asked);
+        let view = world.read(&asked);
         let row = view.core.value().unwrap().soft[0].clone();
         (row.ok, row.share(), row.why)
     };
@@ -333,8 +285,7 @@ fn a_review_counts_for_the_content_at_head_alone() {
 fn why_a_peer_fails_stands_beside_it_with_where_to_read_on() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| {
-        tick.success = false;
-        tick.outcome = TickOutcome::PeerFailed;
+        fail(tick, TickOutcome::PeerFailed);
         tick.exit.class = peers_model::outcome::ExitClass::Nonzero;
         tick.exit.stderr_tail = "first\nno such \u{1b}[2Jmodel\n\n".into();
     });
@@ -348,7 +299,7 @@ fn a_silence_is_shown_against_its_limit() {
     world.begin_tick(1, "claude");
     let mut asked = world.asked(Lock::Held { pid: None, run_id: None });
     asked.heard = Some(Timestamp::from_millis(world.now));
-    let text = status_text(&LoopView::read(&mut world.disk(), &asked), Colour::Plain);
+    let text = status_text(&world.read(&asked), Colour::Plain);
     assert!(text.contains("tick 1 of claude for 2m, silent for 2m (ended after 9s)"), "{text}");
 }
 
@@ -356,8 +307,7 @@ fn a_silence_is_shown_against_its_limit() {
 fn between_turns_a_wait_is_named() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| {
-        tick.outcome = TickOutcome::RateLimited;
-        tick.success = false;
+        fail(tick, TickOutcome::RateLimited);
     });
     world.append(Record::Cooling(peers_model::record::Cooling {
         peer: name("claude"),
@@ -382,15 +332,15 @@ fn between_turns_a_wait_is_named() {
         (&peers[0]["not_before"], &peers[0]["waits_for"]),
         (&until_json(world.now), &"usage-cap".into())
     );
-    let report = report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free)));
+    let report = report_markdown(&world.report());
     assert!(report.contains("(usage cap)` |"), "{report}");
     // Nor is a turn that was cut short one.
     world.tick(2, "codex", |tick| {
-        (tick.success, tick.outcome) = (false, TickOutcome::Interrupted);
+        fail(tick, TickOutcome::Interrupted);
     });
     assert!(!world.text().contains("failed last"), "{}", world.text());
     world.tick(3, "codex", |tick| {
-        (tick.success, tick.outcome) = (false, TickOutcome::PeerFailed);
+        fail(tick, TickOutcome::PeerFailed);
     });
     assert!(world.text().contains("codex failed last: see `peers replay 3`"), "{}", world.text());
 }
@@ -404,8 +354,7 @@ fn until_json(now: i64) -> serde_json::Value {
 fn what_is_in_the_way_of_a_peer_is_told_once_with_the_command_that_answers() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| {
-        (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
-        tick.blocked_on = Some("no database here".into());
+        block(tick, "no database here");
         tick.soft_fail_reason = Some("it says that it is blocked: no database here".into());
     });
     let text = status_text(&world.view_held(), Colour::Plain);
@@ -427,8 +376,7 @@ fn what_is_in_the_way_of_a_peer_is_told_once_with_the_command_that_answers() {
 fn how_many_turns_of_others_a_blocked_peer_lacks_is_told() {
     let mut world = World::running();
     let blocked = |tick: &mut TickRecord| {
-        (tick.success, tick.outcome) = (false, TickOutcome::Blocked);
-        tick.blocked_on = Some("no database here".into());
+        block(tick, "no database here");
     };
     let moves = |tick: &mut TickRecord| tick.tree_changed = true;
     let left = |world: &World| world.view_held().core.value().unwrap().peers[0].asked_after;
@@ -452,7 +400,7 @@ fn why_a_peer_is_not_healthy_is_told_once() {
     let mut world = World::running();
     for tick in 1..=3 {
         world.tick(tick, "claude", |tick| {
-            (tick.success, tick.outcome) = (false, TickOutcome::NoHandoff);
+            fail(tick, TickOutcome::NoHandoff);
             tick.commits.clear();
             tick.soft_fail_reason = Some("no commit by peer this turn".into());
         });
@@ -469,9 +417,7 @@ fn a_line_that_does_not_continue_the_one_before_is_damage_even_behind_a_snapshot
     world.tick(1, "claude", |_| {});
     world.store.write_snapshot().unwrap();
     assert!(world.text().contains("journal:   3 records; the first 3 from the snapshot, not verified here"));
-    let path = world.path("store/journal/000001.jsonl");
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replacen("\"prompt_bytes\":4096", "\"prompt_bytes\":4097", 1)).unwrap();
+    world.tamper("\"prompt_bytes\":4096", "\"prompt_bytes\":4097");
     let view = world.view();
     assert_eq!(view.exit_code(), 3);
     let text = status_text(&view, Colour::Plain);
@@ -495,23 +441,10 @@ fn a_snapshot_that_does_not_fit_the_journal_is_named() {
 }
 
 #[test]
-fn an_unknown_cost_is_unknown_and_never_nothing() {
-    let mut world = World::running();
-    world.tick(1, "claude", |tick| tick.exit.usage = Usage::default());
-    let report = squeezed(&report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free))));
-    assert!(report.contains("tokens unknown, money unknown") && !report.contains("$0.00"), "{report}");
-    assert!(report.contains("| money | unknown | $5.00 |"), "{report}");
-    world.tick(2, "claude", |tick| tick.exit.usage.usd = None);
-    let report = squeezed(&report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free))));
-    assert!(report.contains("at least 1,500 tokens (1 turn unknown), money unknown"), "{report}");
-}
-
-#[test]
 fn a_turn_that_failed_by_its_process_says_how_that_ended() {
     let mut world = World::running();
     world.tick(1, "claude", |tick| {
-        tick.success = false;
-        tick.outcome = TickOutcome::PeerFailed;
+        fail(tick, TickOutcome::PeerFailed);
         tick.classification = "process-fail".into();
         tick.soft_fail_reason = Some("run classification process-fail".into());
         tick.exit.class = peers_model::outcome::ExitClass::Nonzero;
@@ -553,8 +486,7 @@ fn hooks_that_failed_in_the_newest_run_are_named_with_their_last_failure() {
         "hook `pre_gate` failed 7 times, last in tick 1: `warm` died of signal 9",
         "hook `post_turn` failed 2 times, last in tick 2: `note` ended with exit code 3",
     ];
-    let (text, report) =
-        (world.text(), report_markdown(&Report::read(&mut world.disk(), &world.asked(Lock::Free))));
+    let (text, report) = (world.text(), report_markdown(&world.report()));
     for line in seen {
         assert!(text.contains(&format!("look at:   {line}\n")), "{text}");
         assert!(report.contains(&line.replace('`', "'")), "{report}");
@@ -565,7 +497,6 @@ fn hooks_that_failed_in_the_newest_run_are_named_with_their_last_failure() {
     assert!(
         world.text().contains("look at:   hook `halt` failed in tick 2: `told` ended with exit code 70\n")
     );
-    world.run = RunId::new("00000000000000bb").unwrap();
-    world.start(super::rules());
+    world.another_run("00000000000000bb");
     assert!(!world.text().contains("hook `"), "a new run begins anew");
 }

@@ -1,28 +1,22 @@
 //! Many ticks, one after the other.
 
-use peers_model::outcome::StopReason;
-use peers_model::record::TickOutcome;
-use peers_model::{RunId, TickNo, Timestamp};
-use serde_json::Value;
+use super::*;
 
 use super::hostile::EVIL;
-use super::{World, commit, is_harmless, name, rules};
-use crate::{Colour, RangeAsked, RangeItem, replay_range, replay_range_json, replay_range_text};
 
 fn world() -> World {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
     world.tick(2, "codex", |tick| {
-        (tick.outcome, tick.success) = (TickOutcome::PeerFailed, false);
+        fail(tick, TickOutcome::PeerFailed);
         (tick.classification, tick.head_after) = ("idle-timeout".into(), commit('a'));
         tick.soft_fail_reason = Some(EVIL.into());
         tick.peer_state_after = EVIL.into();
     });
     world.exit(StopReason::MaxTicks, "");
-    world.run = RunId::new("00000000000000bb").unwrap();
-    world.start(rules());
+    world.another_run("00000000000000bb");
     world.tick(3, "claude", |tick| {
-        (tick.outcome, tick.success) = (TickOutcome::RateLimited, false);
+        fail(tick, TickOutcome::RateLimited);
         tick.classification = "rate-limited".into();
     });
     world.tick(4, "codex", |_| {});
@@ -61,14 +55,7 @@ fn each_tick_is_a_block_and_what_the_caller_adds_is_made_harmless() {
     let text =
         replay_range_text(&range, Colour::Plain, |tick| (tick.row.tick.0 == 2).then(|| EVIL.to_owned()));
     assert!(is_harmless(&text), "{text:?}");
-    for says in [
-        "4 of 4 ticks\n\ntick:      1 of claude (claude), ended 2023-11-14T22:13:23.000Z\nresult:    handoff\nprocess:   success, 3m\nhead:      aaaaaaaa -> bbbbbbbb\ncost:      1,500 tokens, $0.50\npeer:      healthy after it\n",
-        "head:      aaaaaaaa (unchanged)\n",
-        "\n  | E",
-        "run 00000000000000aa ended 2023-11-14T22:13:26.000Z: max_ticks after 1 tick\n",
-    ] {
-        assert!(text.contains(says), "{says} in {text}");
-    }
+    insta::assert_snapshot!(text);
     let json = replay_range_json(&range, Timestamp::from_millis(0));
     assert!(is_harmless(&json));
     let value: Value = serde_json::from_str(&json).unwrap();

@@ -1,22 +1,9 @@
 //! `peers report`.
 
-use std::collections::BTreeSet;
-
-use peers_core::bugs::{Author, Ledger, LedgerCommit, PathTouched};
-use peers_model::outcome::StopReason;
-use peers_model::record::{
-    AcceptedReview, AckTarget, CorrectionKind, CorrectionPlanned, Digests, ExitProof, ExitRecord,
-    MirrorRestored, OperatorOp, OperatorRecord, Record, TickOutcome,
-};
-use peers_model::verdict::Verdict;
-use peers_model::{RunId, TickNo, Timestamp};
-use serde_json::Value;
-
-use super::{World, commit, is_harmless, judged, name, red, rules, squeezed, tree};
-use crate::{GitFacts, Lock, Paths, Report, Sourced, report_json, report_markdown};
+use super::*;
 
 fn report(world: &World) -> Report {
-    Report::read(&mut world.disk(), &world.asked(Lock::Free))
+    world.report()
 }
 
 fn line<'a>(text: &'a str, start: &str) -> &'a str {
@@ -37,7 +24,7 @@ fn the_outcome_comes_first() {
         in_gates: false,
     };
     world.append(Record::Exit(Box::new(exit)));
-    let text = squeezed(&report_markdown(&report(&world)));
+    let text = world.page();
     assert!(text.starts_with("# peers report\n\n**Complete**: `stopped 2023-11-14T22:13:24.000Z, complete (exit 0)`\n\nSandbox: **unconfined: peers run without a sandbox**\n"), "{text}");
     assert!(text.contains("Every gate passed in a clean checkout of tree `111111111111`, but for these, which were judged in the work tree only: tests-pass\n"), "{text}");
 }
@@ -46,7 +33,7 @@ fn the_outcome_comes_first() {
 fn a_stop_that_wants_somebody_says_so_with_the_next_step() {
     let mut world = World::running();
     world.exit(StopReason::GoalMutation("goals.yaml".into()), "goals.yaml changed");
-    let text = squeezed(&report_markdown(&report(&world)));
+    let text = world.page();
     assert!(
         text.contains(
             "**Stopped: look before you do anything else**: `stopped 2023-11-14T22:13:22.000Z, goal-mutation:goals.yaml"
@@ -59,27 +46,6 @@ fn a_stop_that_wants_somebody_says_so_with_the_next_step() {
     assert_eq!(json["outcome"]["attention"]["level"], "act");
     assert_eq!(json["outcome"]["attention"]["code"], "goal-mutation");
     assert_eq!(json["outcome"]["kind"], "integrity");
-}
-
-#[test]
-fn gates_have_their_first_red_and_last_green() {
-    let mut world = World::running();
-    world.gates(0, vec![judged("tests-pass", 'a', Verdict::Pass)]);
-    world.tick(1, "claude", |_| {});
-    world.gates(1, vec![judged("tests-pass", 'b', red("3 | failed"))]);
-    world.tick(2, "codex", |_| {});
-    world.gates(2, vec![judged("tests-pass", 'b', red("2 failed"))]);
-    let report = report(&world);
-    let history = &report.history.value().unwrap().gates[&super::goal("tests-pass")];
-    assert_eq!(history.first_red.unwrap().tick, TickNo(1));
-    assert_eq!(history.last_red.unwrap().tick, TickNo(2));
-    assert_eq!(history.last_green.unwrap().tick, TickNo(0));
-    let text = squeezed(&report_markdown(&report));
-    assert_eq!(
-        line(&text, "| tests-pass"),
-        "| tests-pass | fail | `bbbbbbbb` | tick 1 | tick 0 | 1/2/0 | 150ms | `2 failed` |"
-    );
-    assert_eq!(line(&text, "| lint-clean"), "| lint-clean | unknown | | never | never | 0/0/0 | 0s | |");
 }
 
 #[test]
@@ -100,60 +66,6 @@ fn the_timeline_has_the_last_fifty_ticks() {
     );
 }
 
-#[test]
-fn what_was_undone_is_listed_with_its_salvage_ref() {
-    let mut world = World::running();
-    world.begin_tick(1, "claude");
-    world.append(Record::CorrectionPlanned(CorrectionPlanned {
-        tick: TickNo(1),
-        kind: CorrectionKind::Revert,
-        from: commit('b'),
-        to: commit('a'),
-        branch: Some("main".into()),
-        reason: "a test-only turn after a warning".into(),
-    }));
-    world.end_tick(1, "claude", |tick| {
-        tick.outcome = TickOutcome::Corrected;
-        tick.success = false;
-        tick.corrected = Some(CorrectionKind::Revert);
-        tick.salvage = Some("refs/peers/salvage/00000000000000aa/1-claude".into());
-    });
-    world.append(Record::MirrorRestored(MirrorRestored {
-        tick: Some(TickNo(1)),
-        what: "had other content".into(),
-    }));
-    let text = squeezed(&report_markdown(&report(&world)));
-    assert!(text.contains("| 1 | claude | reverted | `bbbbbbbb` | `aaaaaaaa` | `refs/peers/salvage/00000000000000aa/1-claude` | `a test-only turn after a warning` |"), "{text}");
-    assert!(text.contains("- the mirror of the journal, 1 time\n"), "{text}");
-    assert!(line(&text, "| claude |").contains("| 0 of 1 | 3m | 3m |"), "wasted: {text}");
-}
-
-#[test]
-fn runs_that_never_ended_are_listed_among_the_ends() {
-    let mut world = World::running();
-    world.tick(1, "claude", |_| {});
-    world.run = RunId::new("00000000000000bb").unwrap();
-    world.start(rules());
-    world.exit(StopReason::Drained, "");
-    let report = report(&world);
-    let exits = &report.history.value().unwrap().exits;
-    assert_eq!(exits.len(), 2);
-    assert_eq!((exits[0].reason.as_ref(), exits[0].ticks_in_run), (None, 1));
-    let text = squeezed(&report_markdown(&report));
-    assert!(text.contains("| 00000000000000aa | killed or lost | 1 tick | `it never ended` |"), "{text}");
-    assert!(text.contains("| 00000000000000bb | `drained` | 1 tick | |"), "{text}");
-}
-
-#[test]
-fn what_the_operator_did_is_listed() {
-    let mut world = World::running();
-    let op =
-        OperatorOp::Ack { target: AckTarget::Weakening(TickNo(3)), reason: "the limit was wrong".into() };
-    world.append(Record::Operator(OperatorRecord { op, by: "ann".into() }));
-    let text = report_markdown(&report(&world));
-    assert!(text.contains("`ann`: `acknowledged the weakening of tick 3: the limit was wrong`\n"), "{text}");
-}
-
 fn ledger_commit(id: char, author: &str, message: &str, paths: &[&str]) -> LedgerCommit {
     LedgerCommit {
         id: commit(id),
@@ -163,121 +75,6 @@ fn ledger_commit(id: char, author: &str, message: &str, paths: &[&str]) -> Ledge
         paths: paths.iter().map(|path| PathTouched::of(*path)).collect(),
         voided: false,
     }
-}
-
-#[test]
-fn bugs_go_from_found_to_fixed_with_their_commits() {
-    let mut world = World::running();
-    world.tick(1, "claude", |_| {});
-    let report_of = |id: &str, severity: &str| {
-        format!(
-            "r\n\n## Bug-Report\n{{\"id\":\"{id}\",\"severity\":\"{severity}\",\"title\":\"t {id}\"}}\n\nBug-Report: {id}\n"
-        )
-    };
-    let fix = "f\n\n## Bug-Resolution\n{\"resolves\":\"B1\",\"status\":\"fixed\",\"note\":\"n\"}\n\nBug-Resolves: B1\n";
-    let commits = [
-        ledger_commit('c', "claude", &report_of("B1", "med"), &[]),
-        ledger_commit('d', "codex", fix, &["src/a.rs"]),
-        ledger_commit('e', "codex", &report_of("B2", "high"), &[]),
-    ];
-    let mut asked = world.asked(Lock::Free);
-    asked.git = Sourced::Fresh(GitFacts {
-        head: commit('b'),
-        branch: Some("main".into()),
-        head_tree: None,
-        worktree: None,
-        dirty: None,
-        excluded: Paths::default(),
-        bugs: Sourced::Fresh(Ledger::read(&commits, &BTreeSet::new())),
-        scopes: std::collections::BTreeMap::new(),
-    });
-    let report = Report::read(&mut world.disk(), &asked);
-    let text = squeezed(&report_markdown(&report));
-    assert!(text.contains("2 reported, 1 open, 1 of them blocking."), "{text}");
-    assert_eq!(
-        line(&text, "| B1"),
-        "| B1 | med | `cccccccc` by claude | fixed `dddddddd` by codex | closed | `t B1` |"
-    );
-    assert_eq!(line(&text, "| B2"), "| B2 | high | `eeeeeeee` by codex | open | open: unresolved | `t B2` |");
-    let status = crate::status_text(&report.view, crate::Colour::Plain);
-    assert!(
-        status.contains(
-            "bugs:      1 open, 1 of them blocking; 2 reported\n  high  B2  -  t B2 (unresolved)\n"
-        ),
-        "{status}"
-    );
-}
-
-#[test]
-fn reviews_are_listed_with_their_notes_and_those_who_object_come_first() {
-    let mut world = World::running();
-    for (tick, peer, pass, sha) in [
-        (1, "claude", true, 'c'),
-        (2, "codex", false, 'd'),
-        (3, "claude", true, 'e'),
-        (4, "codex", true, 'f'),
-    ] {
-        world.tick(tick, peer, |tick| {
-            let notes = format!("said by {peer}");
-            tick.reviews =
-                vec![AcceptedReview { goal: super::goal("docs-read"), pass, sha: commit(sha), notes }];
-        });
-    }
-    let text = squeezed(&report_markdown(&report(&world)));
-    assert!(
-        text.contains("4 reviews kept, 1 of them against; 2 differed from what another peer had said last."),
-        "{text}"
-    );
-    let reviews: Vec<&str> = text.lines().filter(|line| line.starts_with("| docs-read |")).skip(1).collect();
-    assert_eq!(
-        reviews,
-        [
-            "| docs-read | 2 | codex | **fail**, another said pass | `dddddddd` | `said by codex` |",
-            "| docs-read | 4 | codex | pass | `ffffffff` | `said by codex` |",
-            "| docs-read | 3 | claude | pass, another said fail | `eeeeeeee` | `said by claude` |",
-            "| docs-read | 1 | claude | pass | `cccccccc` | `said by claude` |",
-        ]
-    );
-}
-
-#[test]
-fn what_was_accepted_is_listed_with_what_changed_and_its_digests() {
-    let mut world = World::running();
-    let digests = |c: &str| Digests { goals: c.repeat(64), config: "f".repeat(64) };
-    let mut changed = rules();
-    changed.gates.remove(1);
-    world.append(super::operator(OperatorOp::Accepted {
-        old: digests("1"),
-        new: digests("2"),
-        note: Some("lint is no goal".into()),
-        rules: Some(Box::new(changed)),
-    }));
-    let text = squeezed(&report_markdown(&report(&world)));
-    assert!(
-        text.contains("| `ann` | `goals changed; 1 gate gone: lint-clean` | `222222222222` | `ffffffffffff` | `lint is no goal` |"),
-        "{text}"
-    );
-}
-
-#[test]
-fn wasted_time_and_what_is_needed_to_do_the_same_again_are_told() {
-    let mut world = World::new();
-    let mut record = super::run_record(&world.run);
-    record.argv = vec!["peers".into(), "run".into(), "--branch".into(), "a b".into()];
-    world.start(rules());
-    peers_store::runs::write(world.store.disk(), &record).unwrap();
-    world.tick(1, "claude", |_| {});
-    world.tick(2, "codex", |tick| (tick.outcome, tick.success) = (TickOutcome::PeerFailed, false));
-    let text = squeezed(&report_markdown(&report(&world)));
-    assert!(text.contains("Of 6m that turns took, 3m (50%) were wasted: those turns failed.\n"), "{text}");
-    assert!(
-        text.contains(
-            "| 00000000000000aa | `0.1.0` | `none` | `aaaaaaaa` | `main` | | | `peers run --branch 'a b'` |"
-        ),
-        "{text}"
-    );
-    let json: Value = serde_json::from_str(&report_json(&report(&world))).unwrap();
-    assert_eq!(json["history"]["value"]["starts"][0]["version"], "0.1.0");
 }
 
 #[test]
@@ -401,4 +198,82 @@ fn a_cap_that_was_set_for_a_time_is_not_named_after_it_though_no_loop_runs() {
     world.exit(peers_model::outcome::StopReason::MaxTicks, "");
     let text = world.text();
     assert!(text.contains("max_ticks") && !text.contains("max_iterations 55"), "{text}");
+}
+
+/// Gates that went red and green, turns that failed or were undone, a run that was lost, reviews that differ, bugs,
+/// and what the operator did.
+fn eventful() -> World {
+    let mut world = World::running();
+    let digests = |c: &str| Digests { goals: c.repeat(64), config: "f".repeat(64) };
+    let mut changed = rules();
+    changed.gates.remove(1);
+    world.append(operator(OperatorOp::Accepted {
+        old: digests("1"),
+        new: digests("2"),
+        note: Some("lint is no goal".into()),
+        rules: Some(Box::new(changed)),
+    }));
+    world.gates(0, vec![judged("tests-pass", 'a', Verdict::Pass)]);
+    for (tick, peer, pass, sha) in [
+        (1, "claude", true, 'c'),
+        (2, "codex", false, 'd'),
+        (3, "claude", true, 'e'),
+        (4, "codex", true, 'f'),
+    ] {
+        world.tick(tick, peer, |tick| {
+            let notes = format!("said by {peer}");
+            tick.reviews = vec![AcceptedReview { goal: goal("docs-read"), pass, sha: commit(sha), notes }];
+        });
+    }
+    world.gates(4, vec![judged("tests-pass", 'b', red("3 | failed"))]);
+    world.another_run("00000000000000bb");
+    world.begin_tick(5, "claude");
+    world.append(Record::CorrectionPlanned(CorrectionPlanned {
+        tick: TickNo(5),
+        kind: CorrectionKind::Revert,
+        from: commit('b'),
+        to: commit('a'),
+        branch: Some("main".into()),
+        reason: "a test-only turn after a warning".into(),
+    }));
+    world.end_tick(5, "claude", |tick| {
+        fail(tick, TickOutcome::Corrected);
+        tick.corrected = Some(CorrectionKind::Revert);
+        tick.salvage = Some("refs/peers/salvage/00000000000000bb/5-claude".into());
+    });
+    let what = "had other content".into();
+    world.append(Record::MirrorRestored(MirrorRestored { tick: Some(TickNo(5)), what }));
+    world.gates(5, vec![judged("tests-pass", 'b', red("2 failed"))]);
+    world.tick(6, "codex", |tick| fail(tick, TickOutcome::PeerFailed));
+    let reason = "the limit was wrong".into();
+    world.append(operator(OperatorOp::Ack { target: AckTarget::Weakening(TickNo(3)), reason }));
+    world.exit(StopReason::Drained, "");
+    world.amend(|record| record.argv = ["peers", "run", "--branch", "a b"].map(str::to_owned).to_vec());
+    world
+}
+
+#[test]
+fn a_report_tells_how_it_came_about() {
+    let world = eventful();
+    let bug = |id: &str, severity: &str| {
+        format!(
+            "r\n\n## Bug-Report\n{{\"id\":\"{id}\",\"severity\":\"{severity}\",\"title\":\"t {id}\"}}\n\nBug-Report: {id}\n"
+        )
+    };
+    let fix = "f\n\n## Bug-Resolution\n{\"resolves\":\"B1\",\"status\":\"fixed\",\"note\":\"n\"}\n\nBug-Resolves: B1\n";
+    let commits = [
+        ledger_commit('c', "claude", &bug("B1", "med"), &[]),
+        ledger_commit('d', "codex", fix, &["src/a.rs"]),
+        ledger_commit('e', "codex", &bug("B2", "high"), &[]),
+    ];
+    let mut asked = world.asked(Lock::Free);
+    let bugs = Sourced::Fresh(Ledger::read(&commits, &BTreeSet::new()));
+    asked.git = Sourced::Fresh(GitFacts { branch: Some("main".into()), bugs, ..GitFacts::new(commit('b')) });
+    let report = Report::read(&mut world.disk(), &asked);
+    insta::assert_snapshot!(report_markdown(&report));
+    let status = status_text(&report.view, Colour::Plain);
+    let bugs = "bugs:      1 open, 1 of them blocking; 2 reported\n  high  B2  -  t B2 (unresolved)\n";
+    assert!(status.contains(bugs), "{status}");
+    let json: Value = serde_json::from_str(&report_json(&report)).unwrap();
+    assert_eq!(json["history"]["value"]["starts"][0]["version"], "0.1.0");
 }

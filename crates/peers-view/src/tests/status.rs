@@ -1,29 +1,6 @@
 //! `peers status`.
 
-use peers_git::{DirtyFile, DirtyStatus};
-use peers_model::outcome::{BudgetKind, StopReason, TamperKind};
-use peers_model::record::{OperatorOp, TickOutcome};
-use peers_model::verdict::Verdict;
-use peers_model::{RunId, Timestamp, Usd};
-use peers_store::runs;
-use serde_json::Value;
-
-use super::{World, commit, disk, is_harmless, judged, listing, operator, red, run_record};
-use crate::{
-    Colour, Confinement, CrashKind, GitFacts, Level, Liveness, Lock, LoopView, Paths, Sourced, next_step,
-    status_json, status_text,
-};
-
-#[test]
-fn an_empty_project_says_that_nothing_ran() {
-    let world = World::new();
-    let view = world.view();
-    assert_eq!(view.exit_code(), 1);
-    let text = status_text(&view, Colour::Plain);
-    assert!(text.starts_with("project:   /home/ann/repo\nstate:     no run yet\nnext step: start with `peers run`\n\nsandbox:   not known before the first run\n"), "{text}");
-    assert!(text.contains("journal:   0 records"), "{text}");
-    assert!(!text.contains("gates") && !text.contains("peers\n"), "{text}");
-}
+use super::*;
 
 #[test]
 fn a_directory_without_anything_reads_as_empty_not_as_broken() {
@@ -36,21 +13,10 @@ fn a_directory_without_anything_reads_as_empty_not_as_broken() {
 }
 
 #[test]
-fn a_running_loop_shows_its_open_turn_and_that_it_is_unconfined() {
-    let mut world = World::running();
-    world.begin_tick(1, "claude");
-    let text = status_text(&world.view_held(), Colour::Plain);
-    let state = "state:     running for 2m 1s, tick 1 of claude for 2m (run 00000000000000aa, process 7)\n";
-    assert!(text.contains(state), "{text}");
-    assert!(text.contains("sandbox:   unconfined: peers run without a sandbox\n"), "{text}");
-    assert_eq!(world.view_held().exit_code(), 0);
-}
-
-#[test]
 fn a_command_that_holds_the_lock_is_named_and_no_run_is_said_to_run() {
     let world = World::running();
     let lock = Lock::Command { pid: Some(9), command: "land".into() };
-    let view = LoopView::read(&mut world.disk(), &world.asked(lock));
+    let view = world.read(&world.asked(lock));
     let text = status_text(&view, Colour::Plain);
     assert!(text.contains("state:     `peers land` is at work, process 9\n"), "{text}");
     assert!(!text.contains("next step") && view.exit_code() == 0, "{text}");
@@ -76,7 +42,7 @@ fn a_move_that_was_cut_short_is_an_alert_with_the_command_that_finishes_it() {
         world.store.append(Timestamp::from_millis(world.now), None, &[Record::Operator(op)]).unwrap();
         assert!(world.text().contains(&format!("alert:     {says}\n")), "{}", world.text());
         let lock = Lock::Command { pid: None, command: "land".into() };
-        let view = LoopView::read(&mut world.disk(), &world.asked(lock));
+        let view = world.read(&world.asked(lock));
         assert!(view.alerts.is_empty(), "it is being finished");
     }
 }
@@ -88,7 +54,7 @@ fn what_a_start_would_refuse_for_is_an_alert_and_comes_before_the_next_step() {
     let mut asked = world.asked(Lock::Free);
     asked.refusals = vec!["x is gone; put it back".into()];
     asked.git = Sourced::Unreadable("x is gone".into());
-    let view = LoopView::read(&mut world.disk(), &asked);
+    let view = world.read(&asked);
     let text = status_text(&view, Colour::Plain);
     assert!(text.contains("alert:     a start would refuse: x is gone; put it back\n"), "{text}");
     assert!(!text.contains("the repository cannot be read"), "said once: {text}");
@@ -100,7 +66,7 @@ fn what_a_start_would_refuse_for_does_not_stand_before_a_step_that_starts_no_run
     let refused = |world: &World| {
         let mut asked = world.asked(Lock::Free);
         asked.refusals = vec!["x is gone".into()];
-        next_step(&LoopView::read(&mut world.disk(), &asked)).unwrap()
+        next_step(&world.read(&asked)).unwrap()
     };
     let world = complete_on_a_branch();
     assert_eq!(refused(&world), "`peers land` takes the branch `work` home");
@@ -115,50 +81,6 @@ fn what_a_start_would_refuse_for_does_not_stand_before_a_step_that_starts_no_run
         world.exit(reason, "");
         assert_eq!(refused(&world).starts_with("see to what a start would refuse for"), runs);
     }
-}
-
-#[test]
-fn a_run_that_was_interrupted_names_the_command_that_goes_on() {
-    let mut world = World::running();
-    world.exit(StopReason::Interrupted(2), "");
-    assert!(world.text().contains("next step: `peers run` goes on\n"), "{}", world.text());
-}
-
-#[test]
-fn a_stopped_loop_says_why_and_what_to_do() {
-    let mut world = World::running();
-    world.tick(1, "claude", |_| {});
-    world.exit(StopReason::StuckGate(super::goal("tests-pass")), "it stays red");
-    let text = world.text();
-    assert!(text.contains("state:     stopped 2m ago, stuck:tests-pass: it stays red (exit 11)\n"), "{text}");
-    assert!(
-        text.contains("next step: read what it printed (`peers verify --only tests-pass`) and help"),
-        "{text}"
-    );
-    let attention = world.view().attention;
-    assert_eq!((attention.level(), attention.top.code), (Level::Act, "stuck"));
-}
-
-#[test]
-fn a_run_that_never_ended_has_crashed_and_one_reads_how() {
-    let mut world = World::running();
-    world.begin_tick(1, "claude");
-    let how = |boot: Option<&str>| {
-        let mut asked = world.asked(Lock::Free);
-        asked.boot_id = boot.map(str::to_owned);
-        match LoopView::read(&mut world.disk(), &asked).liveness {
-            Sourced::Fresh(Liveness::Crashed { how, turn, .. }) => (how, turn.map(|turn| turn.tick.0)),
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(how(Some(super::BOOT)), (CrashKind::Killed, Some(1)));
-    assert_eq!(how(Some("boot-two")), (CrashKind::HostRebooted, Some(1)));
-    assert_eq!(how(None), (CrashKind::Lost, Some(1)));
-    let text = world.text();
-    assert!(
-        text.contains("crashed in tick 1 of claude: run 00000000000000aa began 2m 1s ago and never ended"),
-        "{text}"
-    );
 }
 
 #[test]
@@ -187,25 +109,12 @@ fn gates_that_run_are_what_the_loop_does_whether_a_turn_is_open_or_not() {
         let mut asked = world.asked(held.clone());
         // A minute and three seconds before.
         asked.gates_since = gates.then(|| Timestamp::from_millis(asked.now.as_millis() - 63_000));
-        status_text(&LoopView::read(&mut world.disk(), &asked), Colour::Plain)
+        status_text(&world.read(&asked), Colour::Plain)
     };
     let since = Timestamp::from_millis(world.now + 120_000 - 63_000).to_string();
     let clock = since.split_once('T').unwrap().1[..5].to_owned();
     assert!(text(true).contains(&format!(", gates since {clock} UTC (1m 3s) (process 7)\n")));
     assert!(text(false).contains(", between turns: a look at the repository"));
-}
-
-#[test]
-fn gates_show_state_tree_streak_and_diagnostic() {
-    let mut world = World::running();
-    world.tick(1, "claude", |_| {});
-    world
-        .gates(1, vec![judged("tests-pass", 'b', red("3 failed")), judged("lint-clean", 'b', Verdict::Pass)]);
-    world.tick(2, "codex", |_| {});
-    world.gates(2, vec![judged("tests-pass", 'b', red("2 failed"))]);
-    let text = world.text();
-    assert!(text.contains("  fail  tests-pass  at bbbbbbbb, 2 red ticks in a row  2 failed\n"), "{text}");
-    assert!(text.contains("  pass  lint-clean  at bbbbbbbb\n"), "{text}");
 }
 
 #[test]
@@ -228,16 +137,12 @@ fn git_facts_decide_what_is_stale_and_dirty() {
     world.gates(1, vec![judged("tests-pass", 'b', Verdict::Pass)]);
     let mut asked = world.asked(Lock::Free);
     asked.git = Sourced::Fresh(GitFacts {
-        head: commit('c'),
-        branch: None,
         head_tree: Some(super::tree('2')),
         worktree: Some(super::tree('3')),
         dirty: Some(Paths { first: vec![" M src/a.rs".into()], count: 1, more: false }),
-        excluded: Paths::default(),
-        bugs: Sourced::Missing,
-        scopes: std::collections::BTreeMap::new(),
+        ..GitFacts::new(commit('c'))
     });
-    let view = LoopView::read(&mut world.disk(), &asked);
+    let view = world.read(&asked);
     let core = view.core.value().unwrap();
     assert_eq!((core.gates[0].stale, core.clean), (Some(true), Some(false)));
     let text = status_text(&view, Colour::Plain);
@@ -274,8 +179,7 @@ fn while_a_turn_runs_nobody_claims_that_the_tree_is_clean() {
     world.exit(StopReason::MaxTicks, "");
     // What an earlier run left says nothing about what there is for this one.
     world.now += 1000;
-    world.run = RunId::new("00000000000000bb").unwrap();
-    world.start(super::rules());
+    world.another_run("00000000000000bb");
     assert_eq!(said(&world), untold("before a turn of this run ended"));
 }
 
@@ -299,20 +203,11 @@ fn more_uncommitted_paths_than_are_named_are_counted() {
         let dirty: Vec<DirtyFile> = (0..files)
             .map(|n| DirtyFile { status: DirtyStatus::Added, path: format!("{n:04}.log") })
             .collect();
-        let mut git = GitFacts {
-            head: commit('a'),
-            branch: None,
-            head_tree: None,
-            worktree: None,
-            dirty: None,
-            excluded: Paths::default(),
-            bugs: Sourced::Missing,
-            scopes: std::collections::BTreeMap::new(),
-        };
+        let mut git = GitFacts::new(commit('a'));
         git.take_dirty(&dirty, "*.log\n");
         let mut asked = world.asked(Lock::Free);
         asked.git = Sourced::Fresh(git);
-        let view = LoopView::read(&mut world.disk(), &asked);
+        let view = world.read(&asked);
         let json: Value = serde_json::from_str(&status_json(&view)).unwrap();
         let report = crate::Report::read(&mut world.disk(), &asked);
         (status_text(&view, Colour::Plain), crate::report_markdown(&report), json["loop"]["value"].clone())
@@ -336,43 +231,6 @@ fn more_uncommitted_paths_than_are_named_are_counted() {
 }
 
 #[test]
-fn the_budget_has_caps_shares_and_what_was_wasted() {
-    let mut world = World::running();
-    world.tick(1, "claude", |_| {});
-    world.tick(2, "codex", |tick| {
-        tick.success = false;
-        tick.outcome = TickOutcome::NoHandoff;
-        tick.soft_fail_reason = Some("no commit by peer this turn".into());
-        tick.exit.usage = peers_model::outcome::Usage::default();
-    });
-    let text = world.text();
-    let line =
-        |start: &str| text.lines().find(|line| line.trim().starts_with(start)).unwrap_or_default().to_owned();
-    assert_eq!(line("ticks  "), "  ticks              2               of 10     20%");
-    assert_eq!(line("run time"), "  run time           6m              of 6h     1%");
-    assert_eq!(line("failures in a row"), "  failures in a row  1               of 5      20%");
-    assert_eq!(line("tokens"), "  tokens             at least 1,500  no cap");
-    assert_eq!(line("money"), "  money              at least $0.50  of $5.00  10%");
-    assert!(
-        text.contains(
-            "  the cost of 1 turn is not known: the money cap counts only what is, $0.50 so far\n  wasted 3m; last: tick 2 codex 3m\n"
-        ),
-        "{text}"
-    );
-    assert!(text.contains("  healthy  codex   1 turn  tick 2: no-handoff in 3m, no commit by peer this turn; its last turn left work without a handoff\n"), "{text}");
-}
-
-#[test]
-fn a_cap_that_is_reached_is_a_hundred_per_cent_or_more() {
-    let mut world = World::running();
-    world.tick(1, "claude", |tick| tick.exit.usage.usd = Some(Usd::from_micros(6_000_000)));
-    let view = world.view();
-    let money =
-        view.core.value().unwrap().budget.rows.iter().find(|row| row.key == "max_usd").unwrap().clone();
-    assert_eq!(money.percent(), Some(120));
-}
-
-#[test]
 fn a_peer_at_its_own_cap_has_a_row_and_is_not_next_and_the_stop_names_its_cap() {
     let mut world = World::running();
     world.budget("{per_peer: {claude: {max_tokens: 1000, max_usd: 3}}}");
@@ -389,7 +247,7 @@ fn a_peer_at_its_own_cap_has_a_row_and_is_not_next_and_the_stop_names_its_cap() 
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
-    let json: Value = serde_json::from_str(&status_json(&world.view())).unwrap();
+    let json: Value = world.json();
     let core = &json["loop"]["value"];
     assert_eq!((&core["turn"], &core["peers"][0]["capped"]), (&"codex".into(), &true.into()));
     let rows = core["budget"]["rows"].as_array().unwrap();
@@ -421,19 +279,6 @@ fn the_last_ticks_are_there_newest_first() {
 }
 
 #[test]
-fn warnings_are_shown_with_their_tick() {
-    let mut world = World::running();
-    world.tick(1, "claude", |tick| tick.warnings_emitted = vec!["the first".into(), "the second".into()]);
-    let text = world.text();
-    assert!(
-        text.contains(
-            "last warnings\n  tick 1: the first\n  tick 1: the second\n  2 warnings for the next prompt\n"
-        ),
-        "{text}"
-    );
-}
-
-#[test]
 fn the_json_has_a_schema_and_says_unconfined() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
@@ -442,6 +287,9 @@ fn the_json_has_a_schema_and_says_unconfined() {
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["schema"], "peers.status/1");
     assert_eq!(json["unconfined"], true);
+    world.amend(|record| (record.sandbox, record.tier) = ("bwrap".into(), 2));
+    assert_eq!(world.json()["unconfined"], false);
+    assert_eq!(world.view().confinement, Confinement::Confined { backend: "bwrap".into(), tier: 2 });
     assert_eq!(json["liveness"]["value"]["kind"], "running");
     assert_eq!(json["loop"]["source"], "fresh");
     assert_eq!(json["loop"]["value"]["gates"][0]["id"], "tests-pass");
@@ -451,40 +299,13 @@ fn the_json_has_a_schema_and_says_unconfined() {
 }
 
 #[test]
-fn a_sandbox_is_named_with_its_tier() {
-    let mut world = World::new();
-    let mut record = run_record(&world.run);
-    (record.sandbox, record.tier) = ("bwrap".into(), 2);
-    runs::write(world.store.disk(), &record).unwrap();
-    let view = world.view();
-    assert_eq!(view.confinement, Confinement::Confined { backend: "bwrap".into(), tier: 2 });
-    let json: Value = serde_json::from_str(&status_json(&view)).unwrap();
-    assert_eq!(json["unconfined"], false);
-}
-
-#[test]
-fn colour_only_adds() {
-    let mut world = World::running();
-    world.tick(1, "claude", |_| {});
-    world.gates(1, vec![judged("tests-pass", 'b', red("x"))]);
-    let view = world.view();
-    let (plain, ansi) = (status_text(&view, Colour::Plain), status_text(&view, Colour::Ansi));
-    assert!(is_harmless(&plain));
-    assert_ne!(plain, ansi);
-    let stripped: Vec<String> =
-        ansi.lines().map(|line| peers_sys::term::inline(line).trim_end().to_owned()).collect();
-    let plain: Vec<String> = plain.lines().map(|line| line.trim_end().to_owned()).collect();
-    assert_eq!(stripped, plain);
-}
-
-#[test]
 fn looking_writes_nothing() {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
     world.store.write_snapshot().unwrap();
     let before = listing(world.dir.path());
     let _view = world.view();
-    let _report = crate::Report::read(&mut world.disk(), &world.asked(Lock::Free));
+    let _report = world.report();
     let _replay = crate::replay(&mut world.disk(), peers_model::TickNo(1), None).unwrap();
     let _polled = crate::Feed::default().poll(&mut world.disk()).unwrap();
     assert_eq!(listing(world.dir.path()), before);
@@ -495,9 +316,9 @@ fn complete_on_a_branch() -> World {
     let mut world = World::running();
     world.tick(1, "claude", |_| {});
     world.exit(StopReason::Complete, "");
-    let mut record = runs::all(world.store.disk()).unwrap().pop().unwrap();
-    (record.own_branch, record.branch) = (true, Some("work".into()));
-    runs::write(world.store.disk(), &record).unwrap();
+    world.amend(|record| {
+        (record.own_branch, record.branch) = (true, Some("work".into()));
+    });
     world
 }
 
@@ -514,7 +335,7 @@ fn a_run_that_was_landed_says_so_and_asks_for_nothing() {
     let text = world.text();
     assert!(text.contains("landed:    2m ago into `main` as cccccccc, by `ann`\n"), "{text}");
     assert!(!text.contains("next step"), "{text}");
-    let value: Value = serde_json::from_str(&status_json(&world.view())).unwrap();
+    let value: Value = world.json();
     assert_eq!((&value["landed"]["into"], &value["next_step"]), (&"main".into(), &Value::Null));
 }
 
@@ -527,72 +348,49 @@ fn a_run_that_was_undone_says_so_and_asks_for_nothing() {
     let line = "undone:    2m ago back to aaaaaaaa, by `ann`; the previous state is saved as undo-1\n";
     assert!(text.contains(line), "{text}");
     assert!(!text.contains("next step"), "{text}");
-    let value: Value = serde_json::from_str(&status_json(&world.view())).unwrap();
+    let value: Value = world.json();
     assert_eq!((&value["undone"]["by"], &value["next_step"]), (&"ann".into(), &Value::Null));
 }
 
 #[test]
-fn what_was_landed_before_a_newer_run_is_no_landing_of_that_run() {
-    let mut world = complete_on_a_branch();
-    let run = world.run.clone();
-    world.alone(operator(OperatorOp::Landed { run, into: "main".into(), commit: commit('c') }));
-    world.now += 1000;
-    world.run = RunId::new("00000000000000bb").unwrap();
-    world.start(super::rules());
-    // It goes on where the first one worked.
-    let mut record = runs::all(&mut world.disk()).unwrap().pop().unwrap();
-    record.started_at = Timestamp::from_millis(world.now);
-    record.branch = Some("work".into());
-    runs::write(&mut world.disk(), &record).unwrap();
-    assert_eq!(world.view_held().landed, None);
-}
-
-#[test]
 fn a_run_without_a_commit_has_nothing_to_land() {
-    let world = complete_on_a_branch();
-    let mut record = runs::all(&mut world.disk()).unwrap().pop().unwrap();
-    record.head.clone_from(&record.base);
-    runs::write(&mut world.disk(), &record).unwrap();
+    let mut world = complete_on_a_branch();
+    world.amend(|record| {
+        record.head.clone_from(&record.base);
+    });
     assert!(!world.text().contains("next step"), "{}", world.text());
 }
 
 #[test]
-fn a_run_that_met_tampering_stays_alarming_after_it_was_undone() {
-    let mut world = World::running();
-    world.tick(1, "claude", |_| {});
-    world.exit(StopReason::Tamper(TamperKind::Store), "");
-    let before = world.text();
-    let step = before.lines().find(|line| line.starts_with("next step:")).unwrap().to_owned();
-    let (run, salvage) = (world.run.clone(), "undo-1".to_owned());
-    world.alone(operator(OperatorOp::Undone { run, from: commit('b'), to: commit('a'), salvage }));
-    assert!(world.text().contains(&step), "{}", world.text());
+fn an_empty_project_says_that_nothing_ran() {
+    let view = World::new().view();
+    assert_eq!(view.exit_code(), 1);
+    insta::assert_snapshot!(status_text(&view, Colour::Plain));
 }
 
 #[test]
-fn groups_and_weights_are_shown() {
-    let world = World::running();
-    let text = world.text();
-    assert!(!text.contains("by weight"), "{text}");
-    let mut rules = super::rules();
-    rules.gates[0].group = Some("slow ones".into());
-    rules.gates[0].weight = 4;
+fn a_loop_that_runs_shows_gates_reviews_peers_budget_ticks_and_warnings() {
+    let mut some = super::rules();
+    (some.gates[0].group, some.gates[0].weight) = (Some("slow ones".into()), 4);
     let mut world = World::new();
-    world.start(rules);
-    let text = world.text();
-    assert!(text.contains("\n  slow ones\n"), "{text}");
-    assert!(text.contains("by weight"), "{text}");
-}
-
-#[test]
-fn gates_of_no_group_stand_above_every_heading() {
-    let mut rules = super::rules();
-    assert!(rules.gates.len() == 2);
-    rules.gates[0].group = Some("slow ones".into());
-    let mut world = World::new();
-    world.start(rules);
-    let text = world.text();
-    let at = |needle: &str| text.find(needle).unwrap();
-    let (alone, heading, grouped) =
-        (at("  unknown  lint-clean"), at("\n  slow ones\n"), at("  unknown  tests-pass"));
-    assert!(alone < heading && heading < grouped, "{text}");
+    world.start(some);
+    world.tick(1, "claude", |tick| tick.warnings_emitted = vec!["the first".into(), "the second".into()]);
+    world
+        .gates(1, vec![judged("tests-pass", 'b', red("3 failed")), judged("lint-clean", 'b', Verdict::Pass)]);
+    world.tick(2, "codex", |tick| {
+        fail(tick, TickOutcome::NoHandoff);
+        tick.soft_fail_reason = Some("no commit by peer this turn".into());
+        tick.exit.usage = Usage::default();
+    });
+    world.gates(2, vec![judged("tests-pass", 'b', red("2 failed"))]);
+    world.tick(3, "claude", |tick| tick.exit.usage.usd = Some(Usd::from_micros(6_000_000)));
+    world.begin_tick(4, "codex");
+    let view = world.view_held();
+    assert_eq!(view.exit_code(), 0);
+    let (plain, ansi) = (status_text(&view, Colour::Plain), status_text(&view, Colour::Ansi));
+    // Colour only adds.
+    let stripped: Vec<String> = ansi.lines().map(|line| term::inline(line).trim_end().to_owned()).collect();
+    assert!(ansi != plain && is_harmless(&plain));
+    assert_eq!(stripped, plain.lines().map(str::trim_end).collect::<Vec<_>>());
+    insta::assert_snapshot!(plain);
 }

@@ -1,22 +1,11 @@
 //! What cannot be read is said, and is never a zero.
 
+use super::*;
 use std::io::Write as _;
-
-use peers_model::outcome::StopReason;
-use serde_json::Value;
-
-use super::World;
-use crate::{
-    Colour, GitFacts, History, Lock, LoopView, Paths, Sourced, report_markdown, status_json, status_text,
-};
 
 /// The journal with one record changed.
 pub(super) fn damage(world: &World) {
-    let path = world.path("store/journal/000001.jsonl");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let damaged = text.replacen("\"prompt_bytes\":4096", "\"prompt_bytes\":4097", 1);
-    assert_ne!(text, damaged);
-    std::fs::write(&path, damaged).unwrap();
+    world.tamper("\"prompt_bytes\":4096", "\"prompt_bytes\":4097");
 }
 
 #[test]
@@ -53,9 +42,7 @@ fn with_a_snapshot_the_state_from_before_the_damage_is_shown_as_stale() {
     world.store.write_snapshot().unwrap();
     world.tick(2, "codex", |tick| tick.tool = "find me".into());
     world.tick(3, "claude", |_| {});
-    let path = world.path("store/journal/000001.jsonl");
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replacen("find me", "find us", 1)).unwrap();
+    world.tamper("find me", "find us");
     let view = world.view();
     let Sourced::Stale { value, why } = &view.core else { panic!("{:?}", view.core) };
     assert_eq!(value.ticks.0, 2);
@@ -122,7 +109,7 @@ fn a_linked_store_file_is_unreadable_not_followed() {
 fn a_lock_that_cannot_be_looked_at_leaves_the_state_open() {
     let world = World::running();
     let lock = Lock::Unreadable("run.lock is a symbolic link".into());
-    let view = LoopView::read(&mut world.disk(), &world.asked(lock));
+    let view = world.read(&world.asked(lock));
     assert_eq!(view.exit_code(), 3);
     let text = status_text(&view, Colour::Plain);
     assert!(text.contains("state:     not known: run.lock is a symbolic link\n"), "{text}");
@@ -134,19 +121,14 @@ fn a_ledger_that_cannot_be_read_is_not_no_bugs() {
     world.tick(1, "claude", |_| {});
     let mut asked = world.asked(Lock::Free);
     asked.git = Sourced::Fresh(GitFacts {
-        head: super::commit('b'),
         branch: Some("main".into()),
-        head_tree: None,
-        worktree: None,
-        dirty: None,
-        excluded: Paths::default(),
         bugs: Sourced::Unreadable("git failed".into()),
-        scopes: std::collections::BTreeMap::new(),
+        ..GitFacts::new(super::commit('b'))
     });
-    let view = LoopView::read(&mut world.disk(), &asked);
+    let view = world.read(&asked);
     assert!(status_text(&view, Colour::Plain).contains("bugs:      unreadable: git failed\n"));
     asked.git = Sourced::Unreadable("no repository".into());
-    let view = LoopView::read(&mut world.disk(), &asked);
+    let view = world.read(&asked);
     assert!(status_text(&view, Colour::Plain).contains("the repository cannot be read: no repository"));
     assert_eq!(view.bugs, Sourced::Unreadable("no repository".into()));
 }
@@ -157,10 +139,8 @@ fn a_history_ends_where_the_journal_is_damaged() {
     world.tick(1, "claude", |_| {});
     world.tick(2, "codex", |tick| tick.tool = "find me".into());
     world.tick(3, "claude", |_| {});
-    let path = world.path("store/journal/000001.jsonl");
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replacen("find me", "find us", 1)).unwrap();
-    let report = crate::Report::read(&mut world.disk(), &world.asked(Lock::Free));
+    world.tamper("find me", "find us");
+    let report = world.report();
     let Sourced::Stale { value, .. } = &report.history else { panic!("{:?}", report.history) };
     assert_eq!(value.ticks, 2);
     let text = report_markdown(&report);
@@ -169,7 +149,7 @@ fn a_history_ends_where_the_journal_is_damaged() {
             && text.contains("**The history ends where the journal is damaged**"),
         "{text}"
     );
-    std::fs::write(&path, "nonsense\n").unwrap();
+    std::fs::write(world.path("store/journal/000001.jsonl"), "nonsense\n").unwrap();
     assert!(matches!(History::read(&mut world.disk()), Sourced::Unreadable(_)));
     let view = world.view();
     assert_eq!(view.journal.value().unwrap().unreadable, 1);

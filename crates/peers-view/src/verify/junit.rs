@@ -6,7 +6,6 @@
 use std::fmt::Write as _;
 
 use peers_core::test_output::tails;
-use peers_model::GoalId;
 
 use super::report::NO_RECORD;
 use super::xml::{escaped, text};
@@ -21,14 +20,12 @@ pub fn verify_junit(report: &VerifyReport) -> String {
         hard.row(row);
     }
     for gate in report.left_out() {
-        hard.left_out(gate);
+        hard.skipped(gate.as_str(), "exempt", "tree: live, so it is not proved in a clean checkout");
     }
     for gate in &report.recordless {
-        hard.recordless(gate);
+        hard.skipped(gate.as_str(), "no-record", NO_RECORD);
     }
-    for name in &report.unasked.hard {
-        hard.unasked(name);
-    }
+    hard.unasked(&report.unasked.hard);
     if report.answer() == Answer::NothingToCheck {
         hard.nothing();
     }
@@ -38,9 +35,7 @@ pub fn verify_junit(report: &VerifyReport) -> String {
         for row in &report.extra {
             extra.row(row);
         }
-        for name in &report.unasked.extra {
-            extra.unasked(name);
-        }
+        extra.unasked(&report.unasked.extra);
         suites.push(extra);
     }
     let sum = |of: fn(&Suite) -> u64| suites.iter().map(of).sum::<u64>();
@@ -123,22 +118,16 @@ impl Suite {
         self.case(&row.name, &time(self.timed, row.duration_ms), &body);
     }
 
-    fn left_out(&mut self, gate: &GoalId) {
+    /// One that did not run; the words are ours.
+    fn skipped(&mut self, name: &str, kind: &str, why: &str) {
         self.skipped += 1;
-        let body =
-            "<skipped type=\"exempt\" message=\"tree: live, so it is not proved in a clean checkout\"/>";
-        self.case(gate.as_str(), "", body);
+        self.case(name, "", &format!("<skipped type=\"{kind}\" message=\"{why}\"/>"));
     }
 
-    fn recordless(&mut self, gate: &GoalId) {
-        self.skipped += 1;
-        self.case(gate.as_str(), "", &format!("<skipped type=\"no-record\" message=\"{NO_RECORD}\"/>"));
-    }
-
-    fn unasked(&mut self, name: &str) {
-        self.skipped += 1;
-        let body = "<skipped type=\"only\" message=\"left out by --only\"/>";
-        self.case(name, "", body);
+    fn unasked(&mut self, names: &[String]) {
+        for name in names {
+            self.skipped(name, "only", "left out by --only");
+        }
     }
 
     /// Zero tests look like success.
