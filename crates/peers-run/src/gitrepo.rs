@@ -212,11 +212,7 @@ impl GitRepo {
     }
 
     fn open(&self) -> Result<PeerRepo, RepoFailure> {
-        self.open_known().map_err(failure)
-    }
-
-    fn open_known(&self) -> Result<PeerRepo, GitError> {
-        Ok(PeerRepo::open_known(&self.work_dir, &self.common_dir)?)
+        PeerRepo::open_known(&self.work_dir, &self.common_dir).map_err(|error| repo_failure(&error))
     }
 
     /// Imports what is there now, whoever made it. Not for a loop, which has to know whose it is.

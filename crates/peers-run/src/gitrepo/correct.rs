@@ -5,7 +5,7 @@ use peers_git::{PeerRepo, SalvageRef};
 use peers_model::record::{CorrectionKind, CorrectionPlanned};
 use peers_model::{CommitId, PeerName, RunId, Timestamp};
 
-use super::putback::{moved_words, not_back};
+use super::putback::not_back;
 use super::stopped::unimportable;
 use super::{GitRepo, UNREADABLE_REFS, correction_mark, failure, is_substrate, substrate};
 use crate::ports::RepoFailure;
@@ -22,26 +22,18 @@ impl GitRepo {
         self.import(&repo).map_err(unimportable)?;
         let name = format!("{run}/{}-{peer}", plan.tick);
         let kept = self.salvage(&repo, &name, plan, now)?;
-        let (mut moved, mut told) = (Vec::new(), Vec::new());
         let own = match plan.kind {
-            CorrectionKind::Revert => self.revert(&repo, plan, now, &mut moved)?,
+            CorrectionKind::Revert => self.revert(&repo, plan, now)?,
             CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset => {
                 self.salvage_branch(&repo, &name, plan, now)?;
-                self.set_back(&repo, plan, &kept.commit, now, &mut moved)?;
+                self.set_back(&repo, plan, &kept.commit, now)?;
                 Vec::new()
             }
         };
-        self.take_left(&repo, plan, &kept, &mut moved)?;
-        if !moved.is_empty() {
-            told.push(format!(
-                "when tick {} was taken back{}",
-                plan.tick,
-                moved_words(&moved).replacen(';', ",", 1)
-            ));
-        }
+        self.take_left(&repo, plan, &kept)?;
         self.import(&repo).map_err(unimportable)?;
         let (at, _) = self.head_facts(&repo).map_err(failure)?;
-        Ok(Corrected { at, own, salvage: Some(kept.name), told })
+        Ok(Corrected { at, own, salvage: Some(kept.name) })
     }
 
     /// A copy of HEAD and the work tree. One from before a crash is the better one, as it holds what was
@@ -97,7 +89,6 @@ impl GitRepo {
         peer: &PeerRepo,
         plan: &CorrectionPlanned,
         at: Timestamp,
-        moved: &mut Vec<(String, String)>,
     ) -> Result<Vec<CommitId>, RepoFailure> {
         let mark = correction_mark(plan.tick);
         let head = peer.facts().head().map_err(failure)?.commit;
@@ -123,7 +114,7 @@ impl GitRepo {
                 (commit, before)
             }
         };
-        self.check_out_whole(peer, plan.tick, (&before, &to_tree), moved)?;
+        self.check_out_whole(peer, (&before, &to_tree))?;
         Ok(vec![commit])
     }
 
@@ -134,7 +125,6 @@ impl GitRepo {
         peer: &PeerRepo,
         plan: &CorrectionPlanned,
         kept: &SalvageRef,
-        moved: &mut Vec<(String, String)>,
     ) -> Result<(), RepoFailure> {
         let head = peer.facts().head().map_err(failure)?.commit;
         let facts = self.control.facts();
@@ -149,9 +139,8 @@ impl GitRepo {
         let target = self.target(&to, &start, &to).map_err(failure)?;
         let tests = self.tests.clone();
         let which = |path: &str| tests.is_measured(path);
-        let blocked =
-            self.write_back(peer, (plan.tick, &head), (&now, &target), &which, moved).map_err(failure)?;
-        if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked, moved)) }
+        let blocked = self.write_back(peer, (&now, &target), &which).map_err(failure)?;
+        if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked)) }
     }
 
     fn set_back(
@@ -160,7 +149,6 @@ impl GitRepo {
         plan: &CorrectionPlanned,
         kept: &CommitId,
         at: Timestamp,
-        moved: &mut Vec<(String, String)>,
     ) -> Result<(), RepoFailure> {
         let who = substrate(at);
         peer.publish(&self.control, &plan.to).map_err(failure)?;
@@ -182,7 +170,7 @@ impl GitRepo {
         };
         let from = facts.tree_of(from).map_err(failure)?;
         let to = facts.tree_of(&plan.to).map_err(failure)?;
-        self.check_out_whole(peer, plan.tick, (&from, &to), moved)?;
+        self.check_out_whole(peer, (&from, &to))?;
         if plan.kind == CorrectionKind::Reset {
             peer.reset_index(&self.control, &to).map_err(failure)?;
         }

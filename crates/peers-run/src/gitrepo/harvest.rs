@@ -12,7 +12,7 @@ use peers_sys::term;
 
 use super::kept;
 use super::mend::{self, aside, quoted};
-use super::putback::{Stored, Whose, moved_words, not_back, text, texts};
+use super::putback::{Stored, not_back, text, texts};
 use super::turn::TurnMark;
 use super::{GitRepo, UNREADABLE_REFS, correction_mark, failure, is_substrate, no_space, substrate};
 use crate::ports::{RepoFailure, Scopes};
@@ -22,8 +22,6 @@ type Passing = (GoalId, Vec<String>);
 
 /// Identities named in a warning about committers.
 const COMMITTERS: usize = 5;
-/// How often what lies too deep is looked for.
-const DEEP_ROUNDS: usize = 10;
 
 /// What is asked about a turn.
 #[derive(Clone, Copy)]
@@ -91,7 +89,7 @@ impl GitRepo {
         }
         let head = peer.facts().head().map_err(failure)?.commit;
         self.check_tip(&peer, &head, mark.map(|mark| (mark, asked.from)))?;
-        let mut seen = match (self.see(&peer, asked, mark), mark) {
+        let seen = match (self.see(&peer, asked, mark), mark) {
             (Ok(seen), _) => seen,
             (Err(error), Some(mark)) if is_about_the_work(&error) && !no_space(&error) => {
                 // Our own copy may be what cannot be read.
@@ -111,13 +109,7 @@ impl GitRepo {
             }
             (Err(error), _) => return Err(failure(error)),
         };
-        for _ in 0..DEEP_ROUNDS {
-            let Some(told) = self.clear_deep(&peer, (asked.tick, Whose::OfTheTurn), &seen.too_deep) else {
-                break;
-            };
-            found.warnings.push(format!("this turn left something {told}"));
-            seen = self.see(&peer, asked, mark).map_err(failure)?;
-        }
+        self.check_depth(&seen.too_deep)?;
         let Seen { at, dirty, ancestor, commits, diff, uncommitted, scopes, warnings, too_deep: _ } = seen;
         if let Some(mark) = mark {
             self.settle_index(&peer, mark, &at, &mut found)?;
@@ -315,15 +307,9 @@ impl GitRepo {
                 let left_out: HashSet<String> = texts(&kept.left_out).into_iter().collect();
                 let tests = self.tests.clone();
                 let which = |path: &str| tests.is_measured(path) || !left_out.contains(path);
-                let mut moved = Vec::new();
-                let blocked = self
-                    .write_back(peer, (tick, from), (&now, &target), &which, &mut moved)
-                    .map_err(failure)?;
+                let blocked = self.write_back(peer, (&now, &target), &which).map_err(failure)?;
                 if blocked.iter().any(|path| tests.is_measured(&text(path))) {
-                    return Err(not_back(&blocked, &moved));
-                }
-                if !moved.is_empty() {
-                    found.warnings.push(moved_words(&moved).trim_start_matches("; ").to_owned());
+                    return Err(not_back(&blocked));
                 }
                 if !blocked.is_empty() {
                     found.warnings.push(format!("could not be put back: {}", quoted(&texts(&blocked))));

@@ -17,6 +17,9 @@ use super::turn::TurnMark;
 use super::{GitRepo, failure, substrate};
 use crate::ports::RepoFailure;
 
+/// Characters of a long name.
+const NAME: usize = 80;
+
 /// A failure to read the git directory of the agents: whatever it is, the repository is at fault.
 pub(super) fn unsound(error: GitError) -> RepoFailure {
     match failure(error) {
@@ -72,6 +75,19 @@ impl GitRepo {
             format!("there is no copy of it: `{way}` discards the commits of the turn")
         });
         Err(RepoFailure::Tampered { what, way })
+    }
+
+    /// Refuses what lies deeper in the work tree than any tree that can be read: whoever commits all that lies
+    /// there would answer for it.
+    pub(super) fn check_depth(&self, too_deep: &[Vec<u8>]) -> Result<(), RepoFailure> {
+        let Some(path) = too_deep.first() else { return Ok(()) };
+        let path = String::from_utf8_lossy(path);
+        let what = format!("`{}` goes deeper than can be read", term::line(&path, NAME));
+        let dir = word(&self.work_dir.join(&*path).to_string_lossy());
+        Err(RepoFailure::Tampered {
+            what,
+            way: Some(format!("move it elsewhere, or remove it: `rm -rf {dir}`")),
+        })
     }
 
     /// A HEAD that cannot be set: it is no line that git understands.

@@ -8,7 +8,7 @@ use peers_model::{CommitId, TickNo, TreeId, limits};
 use peers_sys::error::chain;
 use serde::{Deserialize, Serialize};
 
-use super::putback::{Stored, Whose};
+use super::putback::Stored;
 use super::stopped::unimportable;
 use super::unopened::Mended;
 use super::{GitRepo, PROTECTED, UNREADABLE_REFS, failure};
@@ -131,10 +131,7 @@ impl GitRepo {
     /// the turn loses it, and remembers how things stand.
     pub(super) fn mark_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
         let (mut mark, head) = self.mark(tick)?;
-        if let Err(error) = self.open()?.forget_aside(tick.0) {
-            tracing::warn!(error = %chain(&error), "what was moved aside long ago stays");
-        }
-        mark.dirty = self.uncommitted(tick, &head).map_err(failure)?;
+        mark.dirty = self.uncommitted(&head)?;
         if mark.dirty.as_ref().is_none_or(|dirty| !dirty.is_empty()) {
             let Stored { tree, left_out } = self.stored(&head).map_err(failure)?;
             mark.left_out = left_out;
@@ -246,23 +243,17 @@ impl GitRepo {
         Some(found)
     }
 
-    fn uncommitted(&mut self, tick: TickNo, head: &CommitId) -> Result<Option<BTreeSet<String>>, GitError> {
+    fn uncommitted(&self, head: &CommitId) -> Result<Option<BTreeSet<String>>, RepoFailure> {
         // Nothing runs between the last look and a turn.
         if self.clean_at.as_ref() == Some(head) {
             return Ok(Some(BTreeSet::new()));
         }
-        let state = self.control.tree_state(&self.work_dir, head)?;
+        let state = self.control.tree_state(&self.work_dir, head).map_err(failure)?;
         if !state.dirty {
             return Ok(Some(BTreeSet::new()));
         }
-        if !state.too_deep.is_empty() {
-            // Else it would be charged to whoever commits it.
-            let told = self.clear_deep(&self.open_known()?, (tick, Whose::Unknown), &state.too_deep);
-            self.to_tell.extend(
-                told.map(|told| format!("there was something when this turn began that lies {told}")),
-            );
-        }
-        let files = self.control.dirty_files(&self.work_dir, head, MAX_DIRTY + 1)?;
+        self.check_depth(&state.too_deep)?;
+        let files = self.control.dirty_files(&self.work_dir, head, MAX_DIRTY + 1).map_err(failure)?;
         Ok((files.len() <= MAX_DIRTY).then(|| files.into_iter().map(|file| file.path).collect()))
     }
 
