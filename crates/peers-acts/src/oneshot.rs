@@ -133,7 +133,7 @@ pub fn verify(
     options: &VerifyOptions,
     show: Show,
 ) -> Result<Verified, BootError> {
-    let beside = place.holder().map_err(Finding::from)?;
+    let beside = place.holder()?;
     let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
     let mut loaded = loaded.clone();
     if let Some(limit) = loaded.config.verify.timeout_s {
@@ -151,12 +151,11 @@ pub fn verify(
     };
     let (branch, head) = (head.clone(), head.commit);
     let mut control =
-        ControlDir::open_or_create(&bench.scratch().join("control.git"), boot::git_program(env)?)
-            .map_err(Finding::from)?
+        ControlDir::open_or_create(&bench.scratch().join("control.git"), boot::git_program(env)?)?
             .with_excludes(peers_git::operator_excludes());
     // The newest commit alone; the rest is brought in for a clean checkout only.
-    let _imported = control.import(&repo, Some(&head)).map_err(Finding::from)?;
-    let state = control.tree_state(place.work_dir(), &head).map_err(Finding::from)?;
+    let _imported = control.import(&repo, Some(&head))?;
+    let state = control.tree_state(place.work_dir(), &head)?;
     let exempt = exempt(&loaded.goals);
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
     let mut recordless = recordless(place, &loaded.goals);
@@ -165,7 +164,7 @@ pub fn verify(
     let (judgement, dirtied, rewritten) = if options.pristine {
         let gates: Vec<GoalId> = gates.filter(|id| !exempt.contains(id)).cloned().collect();
         let key = TreeKey { head: head.clone(), tree: state.head_tree.clone() };
-        let lent = control.lend(&repo).map_err(Finding::from)?;
+        let lent = control.lend(&repo)?;
         let judgement = bench.prove(&control, &key, &gates, &lent, &Audience::of(show, gates.len()))?;
         (judgement, Err("they ran in a clean checkout"), Vec::new())
     } else {
@@ -275,13 +274,13 @@ impl Bench {
             .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
         let bug = |what: String| Finding::plain(exit::BUG, what);
         let random = peers_sys::rand::hex::<8>().map_err(|e| bug(format!("random bytes: {e}")))?;
-        let dir = SafeDir::create_root(place.cache_dir()).map_err(|e| Finding::from(&e))?;
+        let dir = SafeDir::create_root(place.cache_dir())?;
         let name = format!("{}{random}", cache::ONESHOT);
         let checkouts = format!("{}{random}", cache::PROOF);
-        for run in cache::clear_stale(&dir).map_err(|e| Finding::from(&e))? {
+        for run in cache::clear_stale(&dir)? {
             reap_run(&run);
         }
-        let (scratch, owned) = cache::begin(&dir, &name).map_err(|e| Finding::from(&e))?;
+        let (scratch, owned) = cache::begin(&dir, &name)?;
         let scratch_path = scratch.path().to_owned();
         let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
         // Without a store nothing was kept.
@@ -329,11 +328,11 @@ impl Bench {
         head: &CommitId,
         lent: &SyntheticGit,
     ) -> Result<PathBuf, BootError> {
-        self.cache.remove_tree(&self.checkouts).map_err(|e| Finding::from(&e))?;
-        cache::clear_foreign(&self.cache).map_err(|e| Finding::from(&e))?;
-        let above = self.cache.create_subdir(&self.checkouts).map_err(|e| Finding::from(&e))?;
+        self.cache.remove_tree(&self.checkouts)?;
+        cache::clear_foreign(&self.cache)?;
+        let above = self.cache.create_subdir(&self.checkouts)?;
         let dir = above.path().join("tree");
-        control.checkout_pristine(head, &dir, lent).map_err(Finding::from)?;
+        control.checkout_pristine(head, &dir, lent)?;
         Ok(dir)
     }
 
@@ -346,7 +345,7 @@ impl Bench {
     ) -> Result<Option<String>, BootError> {
         let repo = PeerRepo::open(self.site.repo()).map_err(|e| Finding::from(GitError::from(e)))?;
         let aside = || Some((self.scratch.join("anchor.git"), boot::git_program(&self.env).ok()?));
-        Ok(outward::look((control, &repo), &self.operators, (head, dir), aside).map_err(Finding::from)?)
+        Ok(outward::look((control, &repo), &self.operators, (head, dir), aside)?)
     }
 
     /// What is kept after these verdicts, where it is to be written anew. Green ones are kept only if they stand.

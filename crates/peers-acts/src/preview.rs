@@ -108,9 +108,9 @@ pub fn next_prompt(
     loaded: &Loaded,
     asked: Option<&PeerName>,
 ) -> Result<Preview, BootError> {
-    let mut disk = place.open_view_disk().map_err(Finding::from)?;
+    let mut disk = place.open_view_disk()?;
     let Journal { mut state, mut authors, uses } = Journal::read(&mut disk)?;
-    let looped = place.holder().map_err(Finding::from)?.is_some_and(|holder| holder.command.is_none());
+    let looped = place.holder()?.is_some_and(|holder| holder.command.is_none());
     let running = state.live_run().filter(|_| looped).map(|run| run.id.clone());
     if let Some(run) = &running {
         works_here(place, run, &mut disk)?;
@@ -133,7 +133,7 @@ pub fn next_prompt(
         // A loop goes by what was accepted when it began, or since.
         cfg.rules = state.rules.clone();
     } else {
-        for (_, record) in commands::waiting(&mut disk).map_err(Finding::from)? {
+        for (_, record) in commands::waiting(&mut disk)? {
             // What does not fit is told by the start that records it.
             let _applied = state.apply(now, None, &Record::Operator(record));
         }
@@ -142,7 +142,7 @@ pub fn next_prompt(
     let base = base(&mut disk, &head)?;
     let mut source = source(&scratch, env, loaded, &repo, base)?;
     if boot::are_operators(&state) {
-        cfg.uncommitted = boot::uncommitted_paths(source.control(), &repo, &head).map_err(Finding::from)?;
+        cfg.uncommitted = boot::uncommitted_paths(source.control(), &repo, &head)?;
     }
     let scopes: Vec<(GoalId, Vec<String>)> = cfg.goals.iter().filter_map(scope).collect();
     let found = source.survey(state.head.as_ref(), &scopes, true).map_err(unread)?;
@@ -188,8 +188,7 @@ impl Journal {
                     uses.pop_front();
                 }
             }
-        })
-        .map_err(Finding::from)?;
+        })?;
         Ok(Self { state, ..read })
     }
 }
@@ -263,7 +262,7 @@ fn median<T: Copy + Ord>(mut of: Vec<(T, bool)>) -> Option<Median<T>> {
 
 /// Refuses where the loop that runs has a work tree of its own: here nothing says what it sees.
 fn works_here(place: &Place, run: &RunId, disk: &mut FsDisk) -> Result<(), Finding> {
-    let records = runs::all(disk).map_err(Finding::from)?;
+    let records = runs::all(disk)?;
     let elsewhere = records.into_iter().find(|record| record.run_id == *run).map(|record| record.workdir);
     let Some(dir) = elsewhere.filter(|dir| *dir != place.work_dir().to_string_lossy()) else { return Ok(()) };
     let shown = term::inline(&dir);
@@ -291,10 +290,10 @@ fn close(state: &mut State, live: bool) -> Option<Open> {
 
 /// Where the history of the loop begins.
 fn base(disk: &mut FsDisk, head: &CommitId) -> Result<CommitId, Finding> {
-    let known = project::read(disk).map_err(Finding::from)?.and_then(|project| project.base);
+    let known = project::read(disk)?.and_then(|project| project.base);
     let began = match known {
         Some(base) => Some(base),
-        None => anchor::of_runs(disk).map_err(Finding::from)?,
+        None => anchor::of_runs(disk)?,
     };
     Ok(began.unwrap_or_else(|| head.clone()))
 }
@@ -354,20 +353,19 @@ fn source(
     base: CommitId,
 ) -> Result<GitRepo, BootError> {
     let dir = scratch.dir();
-    let control = ControlDir::open_or_create(&dir.path().join("control.git"), boot::git_program(env)?)
-        .map_err(Finding::from)?
+    let control = ControlDir::open_or_create(&dir.path().join("control.git"), boot::git_program(env)?)?
         .with_excludes(peers_git::operator_excludes());
     let parts = GitRepoParts {
         work_dir: repo.work_dir().to_owned(),
         common_dir: repo.common_dir().to_owned(),
-        git_dir: dir.create_subdir("marks").map_err(|e| Finding::from(&e))?,
+        git_dir: dir.create_subdir("marks")?,
         pristine: dir.path().join("none"),
         base: Some(base),
         tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
     };
     let mut source = GitRepo::new(control, parts);
     // What follows reads HEAD there.
-    source.bring_in(repo).map_err(Finding::from)?;
+    source.bring_in(repo)?;
     Ok(source)
 }
 

@@ -25,9 +25,9 @@ impl Scratch {
         let bug = |what: String| Finding::plain(exit::BUG, what);
         let random = peers_sys::rand::hex::<8>().map_err(|e| bug(format!("random bytes: {e}")))?;
         let run_id = cache::run_of(&random).ok_or_else(|| bug("a digest is no id".to_owned()))?;
-        let cache = SafeDir::create_root(place.cache_dir()).map_err(|e| Finding::from(&e))?;
+        let cache = SafeDir::create_root(place.cache_dir())?;
         let name = format!("{}{random}", cache::ONESHOT);
-        let (dir, owned) = cache::begin(&cache, &name).map_err(|e| Finding::from(&e))?;
+        let (dir, owned) = cache::begin(&cache, &name)?;
         Ok(Self { cache, name, dir, run_id, _owned: owned })
     }
 

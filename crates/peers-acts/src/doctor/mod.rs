@@ -65,8 +65,8 @@ pub enum Ask {
 /// # Errors
 /// [`BootError`] where not even a private directory can be made to look from.
 pub fn examine(place: &Place, env: &Env, ask: Ask) -> Result<Report, BootError> {
-    let holder = place.holder().map_err(Finding::from)?;
-    let Examined { parts, loaded } = boot::examine(place, env);
+    let holder = place.holder()?;
+    let Examined { parts, loaded, .. } = boot::examine(place, env);
     let scratch = Scratch::new(place)?;
     let mut report = Report::default();
     let mut runnable = Vec::new();
@@ -280,7 +280,7 @@ fn ask_peers(
             project: place.id().clone(),
             repo,
             peers: None,
-            scratch: dir.try_clone().map_err(|e| Finding::from(&e))?,
+            scratch: dir.try_clone()?,
             program: stub.path().to_owned(),
             stub,
             bin: peers_sys::env::running_exe().map_err(|e| bug(e.to_string()))?,
@@ -292,7 +292,7 @@ fn ask_peers(
         })))
     };
     // Nothing of the repository is in it, so that no program finds settings there.
-    let empty = scratch.dir().create_subdir("empty").map_err(|e| Finding::from(&e))?;
+    let empty = scratch.dir().create_subdir("empty")?;
     let site = spec(empty.path().to_owned(), scratch.dir())?;
     let at = report.checks.iter().rposition(|check| check.about.starts_with("peer ")).map(|at| at + 1);
     let start = peers::Start::of(loaded);
@@ -315,8 +315,7 @@ fn ask_peers(
                 report.answers.push(Answer { peer: name, exit: Err(why.to_owned()) });
                 continue;
             }
-            let dir =
-                scratch.dir().create_subdir(format!("live-{}", peer.name)).map_err(|e| Finding::from(&e))?;
+            let dir = scratch.dir().create_subdir(format!("live-{}", peer.name))?;
             let repo = live::repository(&dir, env)?;
             let answer = live::ask(spec(repo, scratch.dir())?, loaded, peer)?;
             report.checks.push(live::check(&answer, &tool_spec(peer).kind));

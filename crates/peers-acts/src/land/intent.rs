@@ -128,19 +128,19 @@ impl Ground {
 
     /// Brings a work tree to where its branch is, if every path is as it was before or as it is to be.
     fn follow(&self, work: &PeerRepo, intent: &BranchMove) -> Result<Vec<String>, Finding> {
-        let head = work.facts().head().map_err(Finding::from)?;
+        let head = work.facts().head()?;
         if head.branch.as_deref() != Some(full(&intent.branch).as_str()) {
             return Ok(Vec::new());
         }
         let dirty = |against: &CommitId| -> Result<BTreeSet<String>, Finding> {
-            let files = self.control.dirty_files(work.work_dir(), against, PATHS).map_err(Finding::from)?;
+            let files = self.control.dirty_files(work.work_dir(), against, PATHS)?;
             Ok(files.into_iter().map(|file| file.path).collect())
         };
         let (not_old, not_new) = (dirty(&intent.from)?, dirty(&intent.to)?);
         let facts = self.control.facts();
         let tree = |commit| facts.tree_of(commit).map_err(Finding::from);
         let (from, to) = (tree(&intent.from)?, tree(&intent.to)?);
-        let changed = facts.diff_trees(&from, &to).map_err(Finding::from)?;
+        let changed = facts.diff_trees(&from, &to)?;
         let edited: Vec<PathChange> = changed
             .into_iter()
             .filter(|change| not_old.contains(&change.path) && not_new.contains(&change.path))
@@ -149,7 +149,7 @@ impl Ground {
         if !edited.is_empty() {
             return Err(kept_apart(work, intent, &edited));
         }
-        let report = work.checkout_changed(&self.control, &from, &to).map_err(Finding::from)?;
+        let report = work.checkout_changed(&self.control, &from, &to)?;
         Ok(report.blocked_names())
     }
 }
