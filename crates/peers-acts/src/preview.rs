@@ -26,7 +26,7 @@ use peers_run::boot::{self, BootError, Finding, Loaded, RunOptions};
 use peers_run::clock::SysClock;
 use peers_run::gitrepo::{GitRepo, GitRepoParts};
 use peers_run::perform::{Known, compose_facts};
-use peers_run::ports::{Clock as _, Repo as _, RepoFacts, RepoFailure};
+use peers_run::ports::{Clock as _, Repo as _, RepoFailure};
 use peers_store::{Authors, FsDisk, commands, project, runs, store};
 use peers_sys::env::Env;
 use peers_sys::error::chain;
@@ -146,7 +146,7 @@ pub fn next_prompt(
     }
     let scopes: Vec<(GoalId, Vec<String>)> = cfg.goals.iter().filter_map(scope).collect();
     let found = source.survey(state.head.as_ref(), &scopes, true).map_err(unread)?;
-    let mut facts = facts(found);
+    let mut facts = Facts::from(found);
     if open.is_some() {
         // They are the turn's that is open, which nobody has seen to.
         facts.arrived.clear();
@@ -313,27 +313,6 @@ fn unread(failure: RepoFailure) -> Finding {
         RepoFailure::Weakened(_) | RepoFailure::Tampered { .. } => exit::REFUSED,
     };
     Finding::plain(code, failure.to_string())
-}
-
-fn facts(found: RepoFacts) -> Facts {
-    let RepoFacts { at, dirty, since, intact, scopes, git_state } = found;
-    Facts {
-        head: at.head,
-        head_tree: at.head_tree,
-        worktree: at.worktree,
-        content: at.content,
-        branch: at.branch,
-        dirty,
-        arrived: since,
-        arrived_weaken: Vec::new(),
-        history_intact: intact,
-        mutation: None,
-        tamper: None,
-        scopes,
-        commands: Vec::new(),
-        git_state,
-        unstable: false,
-    }
 }
 
 /// The peer at whose place the rotation stands.

@@ -37,9 +37,10 @@ use super::{ScaffoldError, codex, target, task};
 const HOOKS: &str = "hooks";
 
 /// What to do about a control directory that is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Existing {
     /// Nothing: refuse.
+    #[default]
     Refuse,
     /// Move it and the history of its runs aside, and start over.
     Force,
@@ -48,7 +49,7 @@ pub enum Existing {
 }
 
 /// What `init` is to do.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct InitOptions {
     /// The top of the work tree.
     pub target: PathBuf,

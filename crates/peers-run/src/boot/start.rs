@@ -52,7 +52,7 @@ const RESERVE: usize = 64 * 1024;
 pub struct Handover {
     /// Its run, as whoever started it noted it down.
     pub run_id: RunId,
-    /// The open file that is the held run lock; taken by [`run_detached`].
+    /// The open file that is the held run lock; taken by [`run`].
     pub lock: Option<peers_sys::OpenFile>,
     /// Where it says that it is up. It is still there after a start that failed: whoever tells the user says it
     /// there too.
@@ -108,28 +108,6 @@ impl World for RealWorld {
     }
 }
 
-/// Runs the loop until it stops.
-///
-/// # Errors
-/// [`BootError`] when it does not start; nothing was spawned then.
-pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Result<RunSummary, BootError> {
-    run_as(options, env, observer, None)
-}
-
-/// [`run`] for a loop that was started in the background: the run lock is held already, and when the loop is up
-/// it says so.
-///
-/// # Errors
-/// As [`run`]; also when what was handed over is not the lock of this project.
-pub fn run_detached(
-    options: &RunOptions,
-    env: &Env,
-    observer: Box<dyn Observer>,
-    handover: &mut Handover,
-) -> Result<RunSummary, BootError> {
-    run_as(options, env, observer, Some(handover))
-}
-
 /// Whoever typed a command that was not meant to be typed is told so.
 fn not_handed_over(error: PlaceError) -> Finding {
     match error {
@@ -142,7 +120,13 @@ fn not_handed_over(error: PlaceError) -> Finding {
     }
 }
 
-fn run_as(
+/// Runs the loop until it stops. One that was started in the background has a handover: the run lock is held already,
+/// and when the loop is up it says so.
+///
+/// # Errors
+/// [`BootError`] when it does not start, also when what was handed over is not the lock of this project; nothing was
+/// spawned then.
+pub fn run(
     options: &RunOptions,
     env: &Env,
     observer: Box<dyn Observer>,

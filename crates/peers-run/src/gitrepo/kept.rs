@@ -7,9 +7,9 @@ use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::error::chain;
 use peers_sys::term;
 
+use super::GitRepo;
 use super::mend::quoted;
 use super::turn::TurnMark;
-use super::{GitRepo, failure};
 use crate::ports::RepoFailure;
 
 /// Where copies go, in our directory beside the control git dir.
@@ -135,7 +135,7 @@ impl GitRepo {
         }
         let (mut kept, mut taken) = (Vec::new(), Vec::new());
         for thing in begun {
-            let here = self.control.adopt(peer, &thing.commits).map_err(failure)?;
+            let here = self.control.adopt(peer, &thing.commits)?;
             for (n, commit) in here.iter().enumerate() {
                 kept.push(self.keep(
                     mark.tick,
@@ -143,7 +143,7 @@ impl GitRepo {
                     commit,
                 )?);
             }
-            if !(self.copy(mark.tick, &thing) && peer.remove_begun(&thing).map_err(failure)?) {
+            if !(self.copy(mark.tick, &thing) && peer.remove_begun(&thing)?) {
                 let what = format!("`.git/{}` was left and cannot be copied", thing.name);
                 let way = "finish it or abort it (`git status` says how)".to_owned();
                 return Err(RepoFailure::Tampered { what, way: Some(way) });

@@ -45,7 +45,7 @@ impl GitRepo {
         let at: Vec<CommitId> = start.into_iter().chain(self.base.clone()).collect();
         let mut remade = None;
         let whole = match self.control.complete(&peer, &at) {
-            Ok(done) if done.stuck == 0 && self.control.works().map_err(failure)? => Some(done),
+            Ok(done) if done.stuck == 0 && self.control.works()? => Some(done),
             Ok(_) => None,
             Err(error) if self.control.is_damaged_by(&error) => None,
             // A full disk, say: what is there is as good as it was.
@@ -54,16 +54,16 @@ impl GitRepo {
         let done = if let Some(done) = whole {
             done
         } else {
-            remade = Some(self.control.remake().map_err(failure)?);
-            self.control.complete(&peer, &at).map_err(failure)?
+            remade = Some(self.control.remake()?);
+            self.control.complete(&peer, &at)?
         };
         // Else the work of an open turn would pass for known.
         let counted = match at.first() {
-            Some(at) => self.control.count_from(known.unwrap_or_default(), at).map_err(failure)?,
+            Some(at) => self.control.count_from(known.unwrap_or_default(), at)?,
             None => false,
         };
         if let Some(remade) = &remade {
-            let seen = self.control.name_again(&[], &substrate(peers_sys::clock::now())).map_err(failure)?;
+            let seen = self.control.name_again(&[], &substrate(peers_sys::clock::now()))?;
             self.to_tell.push(told_remade(remade));
             self.to_tell.extend(told_salvage(&seen));
         }

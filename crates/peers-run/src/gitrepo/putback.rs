@@ -9,7 +9,7 @@ use peers_sys::error::chain;
 use serde::{Deserialize, Serialize};
 
 use super::mend::{aside, quoted};
-use super::{GitRepo, failure, substrate};
+use super::{GitRepo, substrate};
 use crate::ports::RepoFailure;
 
 /// A work tree that was stored, and which of its measured files could not be.
@@ -101,15 +101,15 @@ impl GitRepo {
         weaker: Weaker<'_>,
     ) -> Result<Option<PutBack>, RepoFailure> {
         let peer = self.open()?;
-        let head = peer.facts().head().map_err(failure)?.commit;
-        let now = self.stored(&head).map_err(failure)?;
-        let found = paths(&weaker(self, &now).map_err(failure)?);
+        let head = peer.facts().head()?.commit;
+        let now = self.stored(&head)?;
+        let found = paths(&weaker(self, &now)?);
         if found.is_empty() {
             return Ok(None);
         }
         let who = substrate(peers_sys::clock::now());
         let name = aside(tick, what);
-        let kept = self.control.salvage(&name, &head, &self.work_dir, &who).map_err(failure)?;
+        let kept = self.control.salvage(&name, &head, &self.work_dir, &who)?;
         let names: Vec<String> = found.iter().cloned().collect();
         let done = PutBack { names, kept: kept.name };
         let above = ancestors(&found);
@@ -121,8 +121,8 @@ impl GitRepo {
         let mut now = now;
         for which in passes {
             still = self.write_back(&peer, (&now, target), which);
-            now = self.stored(&head).map_err(failure)?;
-            let left = paths(&weaker(self, &now).map_err(failure)?);
+            now = self.stored(&head)?;
+            let left = paths(&weaker(self, &now)?);
             if left.is_empty() {
                 return Ok(Some(done));
             }
@@ -174,7 +174,7 @@ impl GitRepo {
         peer: &PeerRepo,
         (from, to): (&TreeId, &TreeId),
     ) -> Result<(), RepoFailure> {
-        let mut blocked = peer.checkout_changed(&self.control, from, to).map_err(failure)?.blocked;
+        let mut blocked = peer.checkout_changed(&self.control, from, to)?.blocked;
         blocked.retain(|path| self.tests.is_measured(&text(path)));
         if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked)) }
     }

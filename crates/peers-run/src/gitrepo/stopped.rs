@@ -49,7 +49,7 @@ impl GitRepo {
         from: &CommitId,
     ) -> Result<(), RepoFailure> {
         let Some(branch) = &mark.branch else { return Ok(()) };
-        let is = match peer.branch_state(branch).map_err(failure)? {
+        let is = match peer.branch_state(branch)? {
             BranchState::Absent | BranchState::Commit(_) => return Ok(()),
             BranchState::Symbolic(target, _) => format!("is another name for `{}`", term::inline(&target)),
             BranchState::Dangling(hash) => format!("names {hash}, which is not a commit here"),
@@ -108,7 +108,7 @@ impl GitRepo {
 
     /// Refuses to go on where another reference leaves no room for a branch (full name).
     fn check_room(&self, peer: &PeerRepo, branch: &str) -> Result<(), RepoFailure> {
-        let Some(other) = peer.in_the_way(branch).map_err(failure)? else { return Ok(()) };
+        let Some(other) = peer.in_the_way(branch)? else { return Ok(()) };
         let what = format!("`{}` leaves no room for `{}`", term::inline(&other), term::inline(branch));
         let other = other.strip_prefix("refs/heads/").unwrap_or(&other);
         let (dir, new) = (word(&self.work_dir.to_string_lossy()), word(&other.replace('/', "-")));
@@ -121,7 +121,7 @@ impl GitRepo {
         let who = substrate(peers_sys::clock::now());
         self.check_room(peer, branch)?;
         // As it stands: what it names may be what cannot be read.
-        let listed = peer.list_refs(branch, usize::MAX).map_err(failure)?.unwrap_or_default();
+        let listed = peer.list_refs(branch, usize::MAX)?.unwrap_or_default();
         let tip = match listed.get(branch) {
             Some(RefValue::Direct(hash)) => CommitId::new(hash.as_str()).ok(),
             Some(RefValue::Symbolic(_)) | None => None,

@@ -53,20 +53,6 @@ fn a_merge_that_one_peer_plants_does_not_make_its_commit_the_others() {
 }
 
 #[test]
-fn a_rebase_that_was_begun_and_left_is_taken_away_and_its_stash_kept() {
-    let w = World::new();
-    let plant = sh(&format!(
-        "echo dirty >> readme.txt; c=$(git stash create); git checkout -q -- readme.txt; mkdir .git/rebase-merge .git/sequencer; echo $c > .git/rebase-merge/autostash; echo $c > {}",
-        w.path("stash").display()
-    ));
-    let (ann, _) = then_bob(&w, &[&plant]);
-    warned(&ann, &["unfinished", "rebase-merge", "sequencer"]);
-    assert_eq!(w.salvaged()["tick-00001/rebase-merge-1"], w.noted("stash"));
-    assert!(!w.has(".git/rebase-merge"));
-    w.settled();
-}
-
-#[test]
 fn what_one_peer_stages_does_not_go_into_the_others_commit() {
     let w = World::new();
     fs::create_dir(w.repo().join("tests")).unwrap();
